@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "penstock/load.h"
+#include "penstock/tensor.h"
+#include "penstock/value.h"
+
+namespace penstock {
+
+namespace detail {
+class DatasetImpl;
+}
+
+/// A fixed sequence of samples: it knows *where* sample i lies and reads nothing until a loader or `get` asks. A value
+/// handle on an immutable, shared index: copies cost nothing and any number of threads may use it at once.
+class Dataset {
+ public:
+  std::int64_t size() const noexcept;
+  /// Sample `index` alone, read now: a tensor, a dict or tuple of tensors and scalars, or a tuple for `zip`. Negative
+  /// indices count from the end; kIndexOutOfRange.
+  Value get(std::int64_t index) const;
+  /// What sample `index` is, for messages: "clips/0007.pt", "images.npy[7]".
+  std::string describe(std::int64_t index) const;
+
+  explicit Dataset(std::shared_ptr<const detail::DatasetImpl> impl) : impl_(std::move(impl)) {}
+  const detail::DatasetImpl& impl() const noexcept { return *impl_; }
+
+ private:
+  std::shared_ptr<const detail::DatasetImpl> impl_;
+};
+
+/// Samples are the rows (dimension 0) of one large array: a tensor in memory, a tensor of an archive, or the only tensor
+/// of a file (`key` names one of several). Uncompressed files are mapped, not read. kShapeMismatch for a 0-d array.
+Dataset rows(const Tensor& tensor);
+Dataset rows(const LazyTensor& tensor);
+Dataset rows(std::string_view path, std::string_view key = {});
+
+struct FilesOptions {
+  /// Take only these keys of each file's dict (in this order, giving a dict); empty: everything.
+  std::vector<std::string> keys = {};
+};
+
+/// Each file is a sample: one tensor, or the dict, list or tuple of tensors and scalars in it. `pattern` is a file, a
+/// folder (its tensor files, by extension, not those of sub-folders) or a glob (`*`, `?`, `[a-z]`, and `**` for any
+/// depth); the order is by name, bytewise. kNotFound when nothing matches. Files are looked at when they are needed.
+Dataset files(std::string_view pattern, const FilesOptions& options = {});
+Dataset files(const std::vector<std::string>& paths, const FilesOptions& options = {});
+
+/// Sample i is the tuple of sample i of each; kShapeMismatch names the sizes when they differ.
+Dataset zip(const std::vector<Dataset>& datasets);
+template <class... More>
+Dataset zip(const Dataset& first, const More&... more) {
+  return zip(std::vector<Dataset>{first, more...});
+}
+/// All samples of the first, then of the second, ...
+Dataset concat(const std::vector<Dataset>& datasets);
+/// The samples at `indices`, in that order; repeats are fine. kIndexOutOfRange.
+Dataset subset(const Dataset& dataset, std::vector<std::int64_t> indices);
+
+}  // namespace penstock

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace penstock {
+
+/// Every way a Penstock call can fail. The table in src/core/error.cpp gives each code its name and the Python exception
+/// it arrives as.
+enum class ErrorCode : std::uint8_t {
+  // The file system said no.
+  kNotFound,
+  kIsDirectory,
+  kNotDirectory,
+  kPermission,
+  kIo,
+  // The bytes are not what they claim to be.
+  kUnknownFormat,  ///< no format recognises the content
+  kTruncated,      ///< the file ends before something it declares
+  kCorrupt,        ///< a rule of the format is broken
+  kChecksum,       ///< the bytes do not have their recorded CRC
+  kUnsafe,         ///< content that only running code could load (object arrays), or a path that leaves its folder
+  kUnsupported,    ///< valid, but a kind Penstock does not read or write
+  kLimit,          ///< a budget against hostile input was exceeded
+  kChanged,        ///< the file was cut, grown or replaced while in use
+  // The call asked for something that is not there or does not fit.
+  kInvalidArgument,
+  kKeyNotFound,
+  kIndexOutOfRange,
+  kDTypeMismatch,
+  kShapeMismatch,
+  kDeviceMismatch,
+  kNoDevice,
+  // Resources and control.
+  kOutOfMemory,
+  kTimeout,
+  kCancelled,
+};
+
+/// What the table knows about a code. `name` is the stable identifier ("not_found"), `python` the built-in exception.
+struct ErrorCodeInfo {
+  ErrorCode code;
+  std::string_view name;
+  std::string_view python;
+};
+
+/// The table's row for `code`. Never fails for an enumerator.
+const ErrorCodeInfo& error_code_info(ErrorCode code) noexcept;
+
+/// Where it happened. Empty fields are unknown and are left out of `what()`.
+struct ErrorContext {
+  std::string path;
+  std::optional<std::uint64_t> offset;  ///< byte offset in the file
+  std::string tensor;                   ///< tensor or record name
+};
+
+/// The only exception type that Penstock throws. `message()` is one sentence that says what was found, what was expected
+/// and what to do; `what()` adds the context: "PATH: MESSAGE (tensor 'NAME', byte OFFSET)".
+/// Copies are cheap enough to rethrow across threads; const members may be called from any thread.
+class Error : public std::exception {
+ public:
+  Error(ErrorCode code, std::string message, ErrorContext context = {});
+
+  ErrorCode code() const noexcept { return code_; }
+  const std::string& message() const noexcept { return message_; }
+  const std::string& path() const noexcept { return context_.path; }
+  std::optional<std::uint64_t> offset() const noexcept { return context_.offset; }
+  const std::string& tensor() const noexcept { return context_.tensor; }
+  const char* what() const noexcept override { return what_.c_str(); }
+
+  /// A copy with the fields of `outer` filled in where this error has none.
+  Error within(const ErrorContext& outer) const;
+  /// A copy whose message starts with `prefix` ("sample 17: ").
+  Error prefixed(std::string_view prefix) const;
+
+ private:
+  ErrorCode code_;
+  std::string message_;
+  ErrorContext context_;
+  std::string what_;
+};
+
+}  // namespace penstock

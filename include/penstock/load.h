@@ -1,0 +1,154 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "penstock/device.h"
+#include "penstock/source.h"
+#include "penstock/tensor.h"
+#include "penstock/value.h"
+
+namespace penstock {
+
+enum class Compression : std::uint8_t { kNone, kDeflate };
+
+/// A run of bytes in a file that one or more tensors are views of.
+struct StorageEntry {
+  std::string name = {};             ///< record or tensor name, for errors
+  std::uint32_t source = 0;     ///< which of the archive's files
+  std::uint64_t offset = 0;     ///< first byte in that file
+  std::uint64_t stored_bytes = 0;
+  std::uint64_t nbytes = 0;     ///< bytes after decompression
+  Compression compression = Compression::kNone;
+  std::optional<std::uint32_t> crc32 = {};  ///< of the bytes after decompression, when the file records it
+  /// Bytes that are already in memory (legacy or inline values); then source and offset tell only where they came from.
+  Buffer resident;
+};
+
+/// One tensor of a file, as its index describes it; no payload. Plain data.
+struct TensorEntry {
+  std::string name = {};  ///< "encoder.weight"; the path of keys joined with '.' for a nested `.pt`
+  DType dtype;
+  Shape shape;
+  Strides strides;            ///< in elements
+  std::size_t storage = 0;    ///< which StorageEntry
+  std::uint64_t byte_offset = 0;  ///< of the first element in the storage, after decompression
+  bool byte_swapped = false;  ///< stored in the other byte order than this machine's
+  bool requires_grad = false;
+  bool conjugate = false;  ///< torch's lazy conj bit: applied when loaded
+  bool negative = false;   ///< torch's lazy neg bit: applied when loaded
+
+  /// numel * itemsize, what loading it alone takes.
+  std::uint64_t nbytes() const;
+};
+
+/// How a load was done, and why. Seconds are wall time except where several threads add up (read, decode).
+struct Report {
+  std::string route = {};  ///< "map", "read", "memory"
+  std::string why = {};
+  std::uint64_t payload_bytes = 0;  ///< bytes that tensors were made of
+  std::uint64_t read_bytes = 0;     ///< bytes that came from files, gaps included
+  double open_seconds = 0;
+  double read_seconds = 0;
+  double decode_seconds = 0;
+  double total_seconds = 0;
+};
+
+struct OpenOptions {
+  /// Verify recorded CRCs of what is read. Off: wrong ones are not looked at.
+  bool verify_checksums = true;
+};
+
+struct LoadOptions {
+  Device device = {};
+  /// Map the file instead of reading it (host only; kUnsupported where the content cannot be mapped). Unset: read.
+  /// A mapped tensor is read-only, and reading it after the file was cut raises SIGBUS outside Penstock's own calls.
+  std::optional<bool> map = {};
+  bool verify_checksums = true;
+  /// Threads that read; 0 chooses from the processors this process may use.
+  std::size_t threads = 0;
+  /// Filled in when set.
+  Report* report = nullptr;
+};
+
+namespace detail {
+struct ArchiveState;
+}
+
+/// A tensor of an opened archive, or a slice of one, not loaded. A value handle that keeps the archive open.
+class LazyTensor {
+ public:
+  const std::string& name() const noexcept { return entry_.name; }
+  const DType& dtype() const noexcept { return entry_.dtype; }
+  const Shape& shape() const noexcept { return entry_.shape; }
+  const Strides& strides() const noexcept { return entry_.strides; }
+  /// Bytes that load() will deliver.
+  std::uint64_t nbytes() const { return entry_.nbytes(); }
+  const TensorEntry& entry() const noexcept { return entry_; }
+
+  /// Narrow it; the rules of Tensor::slice and Tensor::select. Reads nothing.
+  LazyTensor slice(std::size_t dim, std::int64_t start, std::int64_t stop, std::int64_t step = 1) const;
+  LazyTensor select(std::size_t dim, std::int64_t index) const;
+
+  /// Reads exactly the bytes this view needs (rounded to what coalescing joins) into new memory.
+  Tensor load(const LoadOptions& options = {}) const;
+  Tensor load(Device device) const { return load(LoadOptions{.device = device}); }
+
+ private:
+  friend class Archive;
+  LazyTensor(std::shared_ptr<const detail::ArchiveState> state, TensorEntry entry);
+
+  std::shared_ptr<const detail::ArchiveState> state_;
+  TensorEntry entry_;
+};
+
+/// An opened file: its index, no payload. A value handle; const members may be called from any thread.
+class Archive {
+ public:
+  /// "npy", "npz", "pt", "safetensors".
+  std::string_view format() const noexcept;
+  const std::string& path() const noexcept;
+  std::span<const TensorEntry> entries() const noexcept;
+  std::span<const StorageEntry> storages() const noexcept;
+  /// Files it is made of (several for a sharded index).
+  std::span<const SourcePtr> sources() const noexcept;
+  /// The nested content with tensors as entries that are not loaded.
+  const Value& structure() const noexcept;
+  /// `__metadata__` of safetensors, archive facts of `.pt` ("version", "byteorder"), as text.
+  const std::map<std::string, std::string>& metadata() const noexcept;
+  /// Names in the file that Penstock does not know and keeps as inert objects.
+  std::span<const std::string> unknown_globals() const noexcept;
+
+  bool contains(std::string_view name) const noexcept;
+  /// kKeyNotFound lists near names. For `.npz`, "a" and "a.npy" both find it.
+  LazyTensor operator[](std::string_view name) const;
+  LazyTensor entry(std::size_t index) const;
+
+  /// Everything, nested as in the file; storages that tensors share are read once and stay shared. Large storages of one
+  /// file lie in common blocks: a block is released with the last tensor in it.
+  Value load(const LoadOptions& options = {}) const;
+
+ private:
+  friend Archive open(SourcePtr source, const OpenOptions& options);
+  explicit Archive(std::shared_ptr<const detail::ArchiveState> state) : state_(std::move(state)) {}
+
+  std::shared_ptr<const detail::ArchiveState> state_;
+};
+
+/// Reads the index of a tensor file, whatever its extension; kUnknownFormat when no format recognises it.
+Archive open(std::string_view path, const OpenOptions& options = {});
+Archive open(SourcePtr source, const OpenOptions& options = {});
+
+/// The only tensor of a file; kInvalidArgument names what is there when it holds none, several or other values.
+Tensor load(std::string_view path, const LoadOptions& options = {});
+/// The whole content of a file; a file of one bare tensor gives a kTensor value.
+Value load_value(std::string_view path, const LoadOptions& options = {});
+
+}  // namespace penstock

@@ -1,0 +1,18 @@
+#pragma once
+
+/// Everything: tensors from files to memory, and batches for training loops.
+
+#include "penstock/buffer.h"
+#include "penstock/collate.h"
+#include "penstock/dataset.h"
+#include "penstock/device.h"
+#include "penstock/dtype.h"
+#include "penstock/error.h"
+#include "penstock/load.h"
+#include "penstock/loader.h"
+#include "penstock/sampler.h"
+#include "penstock/save.h"
+#include "penstock/shape.h"
+#include "penstock/source.h"
+#include "penstock/tensor.h"
+#include "penstock/value.h"

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <iosfwd>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace penstock {
+
+/// The sizes of a tensor's dimensions, outermost first; also used for strides, which are in elements. No heap for up to
+/// kInline dimensions. A default-constructed Shape is `()`, which has one element. Thread-safe: const members only read.
+class Shape {
+ public:
+  static constexpr std::size_t kInline = 6;
+  /// NumPy's and our limit; more is refused with kLimit.
+  static constexpr std::size_t kMaxRank = 64;
+
+  Shape() noexcept = default;
+  Shape(std::initializer_list<std::int64_t> dims) : Shape(std::span(dims.begin(), dims.size())) {}
+  explicit Shape(std::span<const std::int64_t> dims);
+  Shape(const Shape& other) : Shape(other.dims()) {}
+  Shape(Shape&& other) noexcept;
+  Shape& operator=(const Shape& other);
+  Shape& operator=(Shape&& other) noexcept;
+  ~Shape() = default;
+
+  std::size_t rank() const noexcept { return rank_; }
+  std::span<const std::int64_t> dims() const noexcept { return {data(), rank_}; }
+  std::int64_t operator[](std::size_t dim) const noexcept { return data()[dim]; }
+  std::int64_t& operator[](std::size_t dim) noexcept { return data()[dim]; }
+  const std::int64_t* begin() const noexcept { return data(); }
+  const std::int64_t* end() const noexcept { return data() + rank_; }
+
+  void push_back(std::int64_t dim);
+  /// The dimensions [first, rank).
+  Shape drop_front(std::size_t first) const;
+  /// `dim` in front of this shape.
+  Shape prepend(std::int64_t dim) const;
+
+  /// Product of the dimensions; throws kLimit when it does not fit in 63 bits and kCorrupt for a negative dimension.
+  std::int64_t numel() const;
+  /// C-order strides in elements for this shape (NumPy's and PyTorch's convention: a dimension of size 0 counts as 1).
+  Shape contiguous_strides() const;
+  /// Fortran-order strides, in elements.
+  Shape fortran_strides() const;
+
+  /// "(3, 4)", "(3,)", "()".
+  std::string to_string() const;
+
+  friend bool operator==(const Shape& a, const Shape& b) noexcept;
+
+ private:
+  const std::int64_t* data() const noexcept { return heap_ ? heap_.get() : inline_.data(); }
+  std::int64_t* data() noexcept { return heap_ ? heap_.get() : inline_.data(); }
+
+  std::uint32_t rank_ = 0;
+  std::uint32_t capacity_ = kInline;
+  std::array<std::int64_t, kInline> inline_{};
+  std::unique_ptr<std::int64_t[]> heap_;
+};
+
+using Strides = Shape;
+
+std::ostream& operator<<(std::ostream& out, const Shape& shape);
+
+}  // namespace penstock

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "penstock/buffer.h"
+
+namespace penstock {
+
+/// Where the bytes of a file come from. Immutable size; reads at any offset from any thread at once.
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+
+  /// Path or description, as errors name it.
+  virtual const std::string& name() const noexcept = 0;
+  virtual std::uint64_t size() const noexcept = 0;
+  /// Fills `into` from `offset`. kTruncated when the source ends before, kIo with the system's text otherwise.
+  virtual void read(std::uint64_t offset, std::span<std::byte> into) const = 0;
+  /// An open descriptor to read from, or -1.
+  virtual int descriptor() const noexcept { return -1; }
+  /// The content as memory, when it already is (memory sources); else an empty buffer.
+  virtual Buffer memory() const { return {}; }
+};
+
+using SourcePtr = std::shared_ptr<const ByteSource>;
+
+/// Opens `location`: a path, or `scheme:...` of a source in the table. A folder is kIsDirectory, a missing file kNotFound,
+/// a FIFO or device kUnsupported. The descriptor stays open while the source lives.
+SourcePtr open_source(std::string_view location);
+/// Bytes in memory; the buffer is shared, not copied.
+SourcePtr memory_source(Buffer bytes, std::string name = "<memory>");
+
+}  // namespace penstock

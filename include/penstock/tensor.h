@@ -1,0 +1,141 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include "penstock/buffer.h"
+#include "penstock/device.h"
+#include "penstock/dtype.h"
+#include "penstock/shape.h"
+
+namespace penstock {
+
+namespace detail {
+/// The DType of a C++ arithmetic type; bool, fixed-width integers, float and double.
+template <class T>
+DType dtype_of() noexcept;
+[[noreturn]] void throw_dtype_mismatch(const DType& have, const DType& wanted);
+[[noreturn]] void throw_not_contiguous(const Shape& shape, const Strides& strides);
+[[noreturn]] void throw_not_scalar(const Shape& shape);
+}  // namespace detail
+
+/// A typed, strided view of a Buffer: a value handle. Copying a Tensor shares its memory; `clone` copies the elements.
+/// Strides are in elements and never negative; 0 repeats. Const members may be called from any thread; writing through
+/// data() is the caller's to synchronise. Values that are indexed are host memory: data() of a device tensor must not
+/// be dereferenced.
+class Tensor {
+ public:
+  /// Undefined: defined() is false and nothing else may be called.
+  Tensor() noexcept = default;
+  /// A view of `buffer` from `byte_offset`. kShapeMismatch unless every element lies inside the buffer,
+  /// kInvalidArgument for a negative size or stride.
+  Tensor(Buffer buffer, DType dtype, Shape shape, Strides strides, std::size_t byte_offset = 0);
+  /// The same, contiguous in C order.
+  Tensor(Buffer buffer, DType dtype, Shape shape);
+
+  /// Uninitialised memory, or kOutOfMemory.
+  static Tensor empty(const Shape& shape, DType dtype = DType::float32, Device device = {});
+  static Tensor zeros(const Shape& shape, DType dtype = DType::float32, Device device = {});
+  /// A 1-D tensor of these values, copied.
+  template <class T>
+  static Tensor of(std::span<const T> values);
+  template <class T>
+  static Tensor of(std::initializer_list<T> values) {
+    return of(std::span<const T>(values.begin(), values.size()));
+  }
+
+  bool defined() const noexcept { return static_cast<bool>(buffer_); }
+  const DType& dtype() const noexcept { return dtype_; }
+  const Shape& shape() const noexcept { return shape_; }
+  const Strides& strides() const noexcept { return strides_; }
+  Device device() const noexcept { return buffer_.device(); }
+  const Buffer& buffer() const noexcept { return buffer_; }
+  std::size_t rank() const noexcept { return shape_.rank(); }
+  std::int64_t numel() const noexcept { return numel_; }
+  /// numel() * itemsize().
+  std::size_t nbytes() const noexcept { return static_cast<std::size_t>(numel_) * dtype_.itemsize(); }
+  std::size_t byte_offset() const noexcept { return byte_offset_; }
+  bool is_contiguous() const noexcept;
+  bool read_only() const noexcept { return buffer_.read_only(); }
+  /// A mark that travels with the tensor through loading and saving `.pt`; Penstock computes no gradients.
+  bool requires_grad() const noexcept { return requires_grad_; }
+  Tensor with_requires_grad(bool value) const;
+
+  /// The first element's address, valid while any handle on the buffer lives: not on a temporary.
+  std::byte* data() const& noexcept { return buffer_.data() + byte_offset_; }
+  std::byte* data() const&& = delete;
+  /// All elements of a contiguous tensor; kDTypeMismatch when T is not its type, kShapeMismatch when not contiguous.
+  template <class T>
+  std::span<T> values() const&;
+  template <class T>
+  std::span<T> values() const&& = delete;
+  /// The only element of a tensor with numel() == 1, or kShapeMismatch.
+  template <class T>
+  T item() const;
+
+  /// Views; the memory is shared. Indices may be negative, counting from the end; kIndexOutOfRange outside.
+  Tensor select(std::size_t dim, std::int64_t index) const;  ///< removes `dim`
+  Tensor operator[](std::int64_t index) const { return select(0, index); }
+  /// Elements start, start + step, ... below stop of `dim`; out-of-range ends are clipped as in Python; step >= 1.
+  Tensor slice(std::size_t dim, std::int64_t start, std::int64_t stop, std::int64_t step = 1) const;
+  Tensor permute(std::span<const std::size_t> order) const;
+  Tensor transpose(std::size_t a, std::size_t b) const;
+  /// The same elements under another shape (one -1 is inferred): a view where strides allow it, else a copy.
+  Tensor reshape(const Shape& shape) const;
+
+  /// This tensor if it is already so, else a contiguous copy.
+  Tensor contiguous() const;
+  /// A contiguous copy, always, on the same device.
+  Tensor clone() const;
+  /// This tensor if nothing changes, else a converted copy: values are converted as PyTorch does (to integers by
+  /// truncation, to halves round-to-nearest-even, to float8 saturating as torch's cast). kUnsupported for types without
+  /// numeric meaning.
+  Tensor to(const DType& dtype) const;
+  /// This tensor if it is there already, else a copy on `device`.
+  Tensor to(Device device) const;
+
+  /// True when dtype, shape and every element's bytes agree, strides aside. NaNs with equal bits are equal.
+  static bool identical(const Tensor& a, const Tensor& b);
+
+  /// "Tensor(float32, (3, 4), cpu)".
+  std::string to_string() const;
+
+ private:
+  Buffer buffer_;
+  std::size_t byte_offset_ = 0;
+  std::int64_t numel_ = 0;
+  DType dtype_;
+  Shape shape_;
+  Strides strides_;
+  bool requires_grad_ = false;
+};
+
+template <class T>
+std::span<T> Tensor::values() const& {
+  if (dtype_ != detail::dtype_of<std::remove_const_t<T>>()) {
+    detail::throw_dtype_mismatch(dtype_, detail::dtype_of<std::remove_const_t<T>>());
+  }
+  if (!is_contiguous()) detail::throw_not_contiguous(shape_, strides_);
+  return {reinterpret_cast<T*>(data()), static_cast<std::size_t>(numel_)};
+}
+
+template <class T>
+T Tensor::item() const {
+  if (numel_ != 1) detail::throw_not_scalar(shape_);
+  const Tensor host = to(Device{}).to(detail::dtype_of<T>()).contiguous();
+  return host.template values<const T>()[0];
+}
+
+template <class T>
+Tensor Tensor::of(std::span<const T> values) {
+  Tensor out = empty(Shape{static_cast<std::int64_t>(values.size())}, detail::dtype_of<T>());
+  std::copy(values.begin(), values.end(), out.template values<T>().begin());
+  return out;
+}
+
+}  // namespace penstock

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "penstock/dtype.h"
+#include "penstock/tensor.h"
+
+namespace penstock {
+
+namespace detail {
+struct ValueNode;
+}
+
+/// The nested content of a file or a batch: scalars, strings, tensors and containers of them. A value handle on an
+/// immutable tree (from a `.pt`, a graph: shared nodes stay shared and cycles are legal, so walk it with care for depth).
+/// Never code: what a pickle would have called is a kObject node that holds the callable's name and its arguments.
+/// Thread-safe: immutable.
+class Value {
+ public:
+  enum class Kind : std::uint8_t {
+    kNone,
+    kBool,
+    kInt,      ///< fits in 64 bits; larger integers are kBigInt
+    kBigInt,   ///< decimal text
+    kFloat,
+    kComplex,
+    kString,   ///< UTF-8
+    kBytes,    ///< Python bytes or bytearray
+    kTensor,   ///< a loaded tensor, or in an index the entry it will be loaded from
+    kDType,    ///< torch.float32
+    kList,
+    kTuple,    ///< tuple, and torch.Size with type_name "torch.Size"
+    kDict,     ///< dict, and OrderedDict etc. with their type_name; insertion order kept
+    kSet,      ///< set, and frozenset with its type_name
+    kObject,   ///< a class or function that is not run: type_name, items() = arguments, state()
+    kGlobal,   ///< a bare name in the file: type_name
+  };
+  using Item = std::pair<Value, Value>;
+
+  /// None.
+  Value();
+  static Value boolean(bool value);
+  static Value integer(std::int64_t value);
+  static Value big_integer(std::string decimal);
+  static Value real(double value);
+  static Value complex(std::complex<double> value);
+  static Value string(std::string utf8);
+  static Value bytes(std::string raw);
+  static Value tensor(Tensor tensor);
+  /// A tensor of an index that is not loaded: the position of its TensorEntry.
+  static Value entry(std::size_t index);
+  static Value dtype(DType dtype);
+  static Value list(std::vector<Value> items);
+  static Value tuple(std::vector<Value> items, std::string type_name = {});
+  static Value dict(std::vector<Item> items, std::string type_name = {});
+  /// A dict with string keys.
+  static Value dict(std::vector<std::pair<std::string, Value>> items, std::string type_name = {});
+  static Value set(std::vector<Value> items, std::string type_name = {});
+  static Value object(std::string type_name, std::vector<Value> arguments, std::optional<Value> state = {});
+  static Value global(std::string name);
+
+  Kind kind() const noexcept;
+  bool is(Kind wanted) const noexcept { return kind() == wanted; }
+  /// "OrderedDict", "torch.Size", "mypkg.Config"; empty for the plain kinds.
+  const std::string& type_name() const noexcept;
+
+  /// The scalar of that kind; kDTypeMismatch for another kind. as_float also takes kInt.
+  bool as_bool() const;
+  std::int64_t as_int() const;
+  double as_float() const;
+  std::complex<double> as_complex() const;
+  const std::string& as_string() const;  ///< kString, kBytes, kBigInt
+  const DType& as_dtype() const;
+  /// The loaded tensor; kInvalidArgument for an entry that is not loaded.
+  const Tensor& as_tensor() const;
+  /// The entry's position in its archive, when this is a tensor that is not loaded.
+  std::optional<std::size_t> entry_index() const noexcept;
+
+  /// Elements of list, tuple, set; arguments of an object; number of pairs of a dict.
+  std::size_t size() const noexcept;
+  Value operator[](std::size_t index) const;  ///< kIndexOutOfRange
+  Value operator[](int index) const { return (*this)[static_cast<std::size_t>(index)]; }
+  /// Dict look-up by string key; kKeyNotFound lists near keys.
+  Value operator[](std::string_view key) const;
+  Value operator[](const char* key) const { return (*this)[std::string_view(key)]; }
+  std::optional<Value> find(std::string_view key) const;
+  /// The i-th pair of a dict.
+  Item item(std::size_t index) const;
+  /// What BUILD gave an object or an OrderedDict (`_metadata`), if anything.
+  std::optional<Value> state() const;
+
+  /// True when both are the same node (Python's `is`).
+  bool same_node(const Value& other) const noexcept { return node_ == other.node_; }
+  const void* node_id() const noexcept { return node_.get(); }
+
+  /// A readable text, cut at a few hundred characters; cycles are shown as "...".
+  std::string to_string() const;
+
+ private:
+  friend struct detail::ValueNode;
+  friend class ValueGraph;
+  explicit Value(std::shared_ptr<const detail::ValueNode> node) : node_(std::move(node)) {}
+  /// A child handle that keeps this value's graph alive.
+  Value adopt(const Value& child) const;
+
+  std::shared_ptr<const detail::ValueNode> node_;
+};
+
+}  // namespace penstock

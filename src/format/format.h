@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/atomic_file.h"
+#include "penstock/load.h"
+#include "penstock/save.h"
+#include "penstock/source.h"
+#include "penstock/value.h"
+
+namespace penstock::format {
+
+/// What read_index finds: everything about a file but its payload.
+struct Index {
+  std::vector<SourcePtr> sources;  ///< the file itself, then any it refers to
+  std::vector<StorageEntry> storages;
+  std::vector<TensorEntry> entries;
+  Value structure;  ///< nested content; tensors are Value::entry(i). A bare tensor file: the entry itself
+  std::map<std::string, std::string> metadata;
+  std::vector<std::string> unknown_globals;
+};
+
+/// A file format: one row of the table. Functions are stateless and thread-safe; they never read payload and never
+/// mention a device. Errors name the path, offset and tensor.
+struct Format {
+  std::string_view name;
+  std::span<const std::string_view> extensions;  ///< with the dot; the first is the usual one
+  /// Whether the content is of this format. `head`: the first bytes, up to kSniffBytes.
+  bool (*sniff)(std::span<const std::byte> head, const ByteSource& source);
+  Index (*read_index)(const SourcePtr& source, const OpenOptions& options);
+  void (*write)(const Value& value, io::ByteSink& sink, const SaveOptions& options, std::string_view path);
+};
+
+inline constexpr std::size_t kSniffBytes = 64;
+
+/// The table, in order of sniffing.
+std::span<const Format> formats() noexcept;
+/// The format of a source by content, or kUnknownFormat with what was found and what is known.
+const Format& detect(const ByteSource& source);
+
+// One declaration for each row; each is defined in its own file.
+extern const Format kNpyFormat;
+extern const Format kNpzFormat;
+extern const Format kPtFormat;
+extern const Format kPtLegacyFormat;
+extern const Format kSafetensorsFormat;
+extern const Format kSafetensorsIndexFormat;
+
+}  // namespace penstock::format

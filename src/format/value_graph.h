@@ -1,0 +1,60 @@
+#pragma once
+
+#include <complex>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "penstock/value.h"
+
+namespace penstock {
+
+namespace detail {
+
+/// A node of a Value. Children inside one ValueGraph are non-owning (their graph owns all of them); children given by a
+/// caller own their graph.
+struct ValueNode {
+  struct Entry {
+    std::size_t index;
+  };
+  using Scalar = std::variant<std::monostate, bool, std::int64_t, double, std::complex<double>, std::string, Tensor, Entry,
+                              DType>;
+
+  Value::Kind kind = Value::Kind::kNone;
+  Scalar scalar;
+  std::string type_name;
+  std::vector<Value> items;  ///< elements; for kDict key, value, key, value ...
+  std::unique_ptr<Value> state;
+};
+
+}  // namespace detail
+
+/// An arena in which a graph with shared nodes and cycles is built and which owns it: destruction is flat, whatever the
+/// depth. Not thread-safe while building; `seal` hands it out.
+class ValueGraph {
+ public:
+  using Node = detail::ValueNode;
+
+  ValueGraph();
+  /// A new node; the pointer stays valid while the graph lives.
+  Node* add(Value::Kind kind);
+  std::size_t size() const noexcept;
+  /// A handle for use as a child inside this graph: does not own.
+  static Value child(const Node* node);
+  /// The node behind a handle.
+  static const Node* node_of(const Value& value) noexcept;
+  /// The finished value: owns the whole graph.
+  Value seal(const Node* root) const;
+
+ private:
+  std::shared_ptr<std::deque<Node>> nodes_;
+};
+
+/// A copy of `value` in which every unloaded tensor i is replaced by tensors[i]; sharing and cycles are kept.
+Value with_tensors(const Value& value, std::span<const Tensor> tensors);
+
+}  // namespace penstock

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "io/plan.h"
+#include "penstock/buffer.h"
+#include "penstock/load.h"
+#include "penstock/source.h"
+
+namespace penstock::io {
+
+/// A recorded CRC-32 over [buffer_offset, + length) of a buffer, checked while the bytes are hot. The plan must read that
+/// whole run from one contiguous run of the source.
+struct Checksum {
+  std::uint32_t buffer = 0;
+  std::uint64_t buffer_offset = 0;
+  std::uint64_t length = 0;
+  std::uint32_t crc32 = 0;
+  std::string record;        ///< for the error
+  std::uint32_t source = 0;  ///< for the error
+  std::uint64_t offset = 0;  ///< for the error
+};
+
+/// Work to do on host memory after its bytes arrived (inflate, byte swap): runs once `ranges` of the plan that touch
+/// `buffer` are all done. Called on a reading thread; must be independent of other steps.
+struct Step {
+  std::vector<std::uint32_t> buffers;  ///< must have arrived
+  std::function<void()> run;
+};
+
+struct Move {
+  Plan plan;
+  std::span<const SourcePtr> sources;
+  std::span<const Buffer> buffers;
+  std::vector<Checksum> checksums;
+  std::vector<Step> steps;
+};
+
+struct EngineOptions {
+  std::size_t threads = 0;  ///< 0: chosen from the bytes to read and the processors
+  std::stop_token stop;     ///< kCancelled soon after it is set
+};
+
+/// Runs a move: ranges over threads, each into its final memory. On error everything in flight is finished or dropped
+/// before the first error is rethrown, with the source's path. Adds bytes and seconds to `report`.
+void execute(const Move& move, const EngineOptions& options, Report& report);
+
+}  // namespace penstock::io

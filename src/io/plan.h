@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace penstock::io {
+
+/// Wanted: `length` bytes of a source at `offset`, in a buffer at `buffer_offset`.
+struct Piece {
+  std::uint32_t source = 0;
+  std::uint32_t buffer = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+  std::uint64_t buffer_offset = 0;
+
+  friend bool operator==(const Piece&, const Piece&) = default;
+};
+
+/// Bytes that are read only because skipping them costs more.
+inline constexpr std::uint32_t kDiscard = 0xFFFFFFFF;
+
+/// Part of a range, in file order: where its next `length` bytes go (buffer kDiscard: nowhere).
+struct Target {
+  std::uint32_t buffer = kDiscard;
+  std::uint64_t buffer_offset = 0;
+  std::uint64_t length = 0;
+
+  friend bool operator==(const Target&, const Target&) = default;
+};
+
+/// One contiguous read: `length` bytes of `source` at `offset`, scattered over targets [first_target, + target_count).
+struct Range {
+  std::uint32_t source = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+  std::size_t first_target = 0;
+  std::size_t target_count = 0;
+
+  friend bool operator==(const Range&, const Range&) = default;
+};
+
+struct Plan {
+  std::vector<Range> ranges;  ///< ordered by (source, offset)
+  std::vector<Target> targets;
+  std::uint64_t payload_bytes = 0;
+  std::uint64_t read_bytes = 0;
+};
+
+struct PlanOptions {
+  /// Pieces closer than this in the file are read together.
+  std::uint64_t max_gap = 16 * 1024;
+  /// Longer ranges are split, at multiples of this from the range's start, so that several threads share them.
+  std::uint64_t max_range = 8 * 1024 * 1024;
+  /// No range scatters over more targets (IOV_MAX).
+  std::size_t max_targets = 1024;
+};
+
+/// Orders, coalesces and splits. Pure. Every byte of every piece is read exactly once per piece; pieces may overlap in the
+/// file, not in a buffer. Empty pieces vanish. kLimit when a length or offset does not fit.
+Plan make_plan(std::span<const Piece> pieces, const PlanOptions& options = {});
+
+}  // namespace penstock::io

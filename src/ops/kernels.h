@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "penstock/tensor.h"
+
+namespace penstock::ops {
+
+/// Copies every element of `from` into `to`: same dtype and shape, any strides, host memory, no overlap.
+/// kShapeMismatch, kDTypeMismatch. Contiguous runs are copied as wholes.
+void copy(const Tensor& from, const Tensor& to);
+/// Converts every element of `from` into `to`: same shape, both numeric, host memory. Rules as in Tensor::to(DType).
+void cast(const Tensor& from, const Tensor& to);
+/// Reverses the bytes of each `width`-wide unit in place. bytes.size() must be a multiple of width.
+void swap_bytes(std::span<std::byte> bytes, std::size_t width);
+/// Negates every element (a complex number's both parts), in place; conj flips the imaginary part's sign.
+void negate(const Tensor& tensor);
+void conjugate(const Tensor& tensor);
+/// Writes `value` (itemsize() bytes) into every element.
+void fill(const Tensor& to, std::span<const std::byte> value);
+
+}  // namespace penstock::ops
