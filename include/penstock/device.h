@@ -16,7 +16,7 @@ struct Device {
   int index = 0;
 
   constexpr Device() noexcept = default;
-  constexpr Device(DeviceType type, int index) noexcept : type(type), index(index) {}
+  constexpr Device(DeviceType device_type, int device_index) noexcept : type(device_type), index(device_index) {}
   /// Parses "cpu", "cuda" (the calling thread's current device) or "cuda:1"; kInvalidArgument otherwise. That the device
   /// is there is checked when memory is asked of it (kNoDevice).
   Device(std::string_view text);  // NOLINT(google-explicit-constructor): options are written `.device = "cuda:1"`
