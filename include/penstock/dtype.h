@@ -48,8 +48,8 @@ class DType {
     kBits16,
     // Packed small types, whole bytes of them.
     kFloat4E2M1FNx2,  ///< two values in a byte
-    kFloat6E2M3,      ///< safetensors F6_E2M3; six bits a value
-    kFloat6E3M2,      ///< safetensors F6_E3M2; six bits a value
+    kFloat6E2M3,      ///< safetensors F6_E2M3; four values in three bytes
+    kFloat6E3M2,      ///< safetensors F6_E3M2; four values in three bytes
     // NumPy kinds with a descr.
     kBytes,        ///< S: fixed-length bytes
     kText,         ///< U: fixed-length UCS-4
@@ -71,9 +71,9 @@ class DType {
   static std::optional<DType> from_name(std::string_view name) noexcept;
 
   constexpr Code code() const noexcept { return code_; }
-  /// Bytes an element; 0 is legal for NumPy's empty text and void types, and for types with bits() % 8 != 0.
+  /// Bytes an element, which for packed types holds several values; 0 is legal for NumPy's empty text and void types.
   constexpr std::size_t itemsize() const noexcept { return itemsize_; }
-  /// Bits an element, itemsize() * 8 except for packed types.
+  /// Bits a value: itemsize() * 8, less for packed types (4 for float4, 6 for float6).
   std::size_t bits() const noexcept;
   /// "float32", "str160", "datetime64[ns]", or the descr of a structure.
   std::string name() const;
@@ -119,6 +119,9 @@ constexpr std::uint32_t DType::itemsize_of(Code code) noexcept {
     case Code::kComplex32:
     case Code::kQInt32:
       return 4;
+    case Code::kFloat6E2M3:
+    case Code::kFloat6E3M2:
+      return 3;
     case Code::kUInt64:
     case Code::kInt64:
     case Code::kFloat64:
@@ -128,8 +131,6 @@ constexpr std::uint32_t DType::itemsize_of(Code code) noexcept {
       return 8;
     case Code::kComplex128:
       return 16;
-    case Code::kFloat6E2M3:
-    case Code::kFloat6E3M2:
     case Code::kBytes:
     case Code::kText:
     case Code::kVoid:
