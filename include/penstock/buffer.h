@@ -7,8 +7,8 @@
 
 namespace penstock {
 
-/// Memory on one device, reference-counted: copies of a Buffer are the same memory, which is released with the last one.
-/// The handle is thread-safe like a shared_ptr; the bytes are the callers' to synchronise.
+/// Memory on one device, reference-counted: copies of a Buffer are the same memory, which is released with the last
+/// one. The handle is thread-safe like a shared_ptr; the bytes are the callers' to synchronise.
 class Buffer {
  public:
   /// No memory: data() is null, size() 0.

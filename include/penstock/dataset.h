@@ -34,8 +34,9 @@ class Dataset {
   std::shared_ptr<const detail::DatasetImpl> impl_;
 };
 
-/// Samples are the rows (dimension 0) of one large array: a tensor in memory, a tensor of an archive, or the only tensor
-/// of a file (`key` names one of several). Uncompressed files are mapped, not read. kShapeMismatch for a 0-d array.
+/// Samples are the rows (dimension 0) of one large array: a tensor in memory, a tensor of an archive, or the only
+/// tensor of a file (`key` names one of several). Uncompressed files are mapped, not read. kShapeMismatch for a 0-d
+/// array.
 Dataset rows(const Tensor& tensor);
 Dataset rows(const LazyTensor& tensor);
 Dataset rows(std::string_view path, std::string_view key = {});

@@ -17,11 +17,11 @@ struct Device {
 
   constexpr Device() noexcept = default;
   constexpr Device(DeviceType device_type, int device_index) noexcept : type(device_type), index(device_index) {}
-  /// Parses "cpu", "cuda" (the calling thread's current device) or "cuda:1"; kInvalidArgument otherwise. That the device
-  /// is there is checked when memory is asked of it (kNoDevice).
+  /// Parses "cpu", "cuda" (the calling thread's current device) or "cuda:1"; kInvalidArgument otherwise. That the
+  /// device is there is checked when memory is asked of it (kNoDevice).
   Device(std::string_view text);  // NOLINT(google-explicit-constructor): options are written `.device = "cuda:1"`
-  Device(const char* text) : Device(std::string_view(text)) {}           // NOLINT(google-explicit-constructor)
-  Device(const std::string& text) : Device(std::string_view(text)) {}    // NOLINT(google-explicit-constructor)
+  Device(const char* text) : Device(std::string_view(text)) {}         // NOLINT(google-explicit-constructor)
+  Device(const std::string& text) : Device(std::string_view(text)) {}  // NOLINT(google-explicit-constructor)
 
   /// "cpu", "cuda:1".
   std::string to_string() const;

@@ -12,8 +12,8 @@ namespace penstock {
 
 /// The element type of a tensor: a small value. Names are those of NumPy and PyTorch ("float32", "bfloat16",
 /// "float8_e4m3fn"). Types of variable width (text, raw bytes, dates, structures) carry their NumPy `descr` besides the
-/// code; sub-byte and unknown types are *opaque*: they can be listed, sliced by whole bytes and copied, not computed with.
-/// Thread-safe: immutable after construction.
+/// code; sub-byte and unknown types are *opaque*: they can be listed, sliced by whole bytes and copied, not computed
+/// with. Thread-safe: immutable after construction.
 class DType {
  public:
   enum class Code : std::uint8_t {

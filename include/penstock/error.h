@@ -8,8 +8,8 @@
 
 namespace penstock {
 
-/// Every way a Penstock call can fail. The table in src/core/error.cpp gives each code its name and the Python exception
-/// it arrives as.
+/// Every way a Penstock call can fail. The table in src/core/error.cpp gives each code its name and the Python
+/// exception it arrives as.
 enum class ErrorCode : std::uint8_t {
   // The file system said no.
   kNotFound,
@@ -52,14 +52,14 @@ const ErrorCodeInfo& error_code_info(ErrorCode code) noexcept;
 
 /// Where it happened. Empty fields are unknown and are left out of `what()`.
 struct ErrorContext {
-  std::string path;
-  std::optional<std::uint64_t> offset;  ///< byte offset in the file
-  std::string tensor;                   ///< tensor or record name
+  std::string path = {};
+  std::optional<std::uint64_t> offset = {};  ///< byte offset in the file
+  std::string tensor = {};                   ///< tensor or record name
 };
 
-/// The only exception type that Penstock throws. `message()` is one sentence that says what was found, what was expected
-/// and what to do; `what()` adds the context: "PATH: MESSAGE (tensor 'NAME', byte OFFSET)".
-/// Copies are cheap enough to rethrow across threads; const members may be called from any thread.
+/// The only exception type that Penstock throws. `message()` is one sentence that says what was found, what was
+/// expected and what to do; `what()` adds the context: "PATH: MESSAGE (tensor 'NAME', byte OFFSET)". Copies are cheap
+/// enough to rethrow across threads; const members may be called from any thread.
 class Error : public std::exception {
  public:
   Error(ErrorCode code, std::string message, ErrorContext context = {});

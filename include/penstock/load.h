@@ -21,11 +21,11 @@ enum class Compression : std::uint8_t { kNone, kDeflate };
 
 /// A run of bytes in a file that one or more tensors are views of.
 struct StorageEntry {
-  std::string name = {};             ///< record or tensor name, for errors
-  std::uint32_t source = 0;     ///< which of the archive's files
-  std::uint64_t offset = 0;     ///< first byte in that file
+  std::string name = {};     ///< record or tensor name, for errors
+  std::uint32_t source = 0;  ///< which of the archive's files
+  std::uint64_t offset = 0;  ///< first byte in that file
   std::uint64_t stored_bytes = 0;
-  std::uint64_t nbytes = 0;     ///< bytes after decompression
+  std::uint64_t nbytes = 0;  ///< bytes after decompression
   Compression compression = Compression::kNone;
   std::optional<std::uint32_t> crc32 = {};  ///< of the bytes after decompression, when the file records it
   /// Bytes that are already in memory (legacy or inline values); then source and offset tell only where they came from.
@@ -37,10 +37,10 @@ struct TensorEntry {
   std::string name = {};  ///< "encoder.weight"; the path of keys joined with '.' for a nested `.pt`
   DType dtype;
   Shape shape;
-  Strides strides;            ///< in elements
-  std::size_t storage = 0;    ///< which StorageEntry
+  Strides strides;                ///< in elements
+  std::size_t storage = 0;        ///< which StorageEntry
   std::uint64_t byte_offset = 0;  ///< of the first element in the storage, after decompression
-  bool byte_swapped = false;  ///< stored in the other byte order than this machine's
+  bool byte_swapped = false;      ///< stored in the other byte order than this machine's
   bool requires_grad = false;
   bool conjugate = false;  ///< torch's lazy conj bit: applied when loaded
   bool negative = false;   ///< torch's lazy neg bit: applied when loaded
@@ -131,8 +131,8 @@ class Archive {
   LazyTensor operator[](std::string_view name) const;
   LazyTensor entry(std::size_t index) const;
 
-  /// Everything, nested as in the file; storages that tensors share are read once and stay shared. Large storages of one
-  /// file lie in common blocks: a block is released with the last tensor in it.
+  /// Everything, nested as in the file; storages that tensors share are read once and stay shared. Large storages of
+  /// one file lie in common blocks: a block is released with the last tensor in it.
   Value load(const LoadOptions& options = {}) const;
 
  private:

@@ -7,8 +7,8 @@
 
 namespace penstock {
 
-/// Decides the order of samples from (seed, epoch) alone, so that every worker, rank and resumed run agrees. Immutable and
-/// thread-safe. Derive from it for an order of your own.
+/// Decides the order of samples from (seed, epoch) alone, so that every worker, rank and resumed run agrees. Immutable
+/// and thread-safe. Derive from it for an order of your own.
 class Sampler {
  public:
   virtual ~Sampler() = default;
@@ -33,8 +33,8 @@ SamplerPtr random(std::int64_t size, const RandomOptions& options = {});
 /// The given indices: in this order, or permuted anew each epoch.
 SamplerPtr subset(std::vector<std::int64_t> indices, bool shuffle = false);
 
-/// Index i with probability proportional to weights[i]: finite, not negative, not all zero (kInvalidArgument). Any number
-/// of weights. Without replacement num_samples may not exceed the number of weights above zero.
+/// Index i with probability proportional to weights[i]: finite, not negative, not all zero (kInvalidArgument). Any
+/// number of weights. Without replacement num_samples may not exceed the number of weights above zero.
 SamplerPtr weighted(std::vector<double> weights, std::int64_t num_samples, bool replacement = true);
 
 enum class Remainder : std::uint8_t {

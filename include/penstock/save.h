@@ -10,7 +10,8 @@
 namespace penstock {
 
 struct SaveOptions {
-  /// "npy", "npz", "pt" or "safetensors"; empty: from the extension of the path (kInvalidArgument when it has none of them).
+  /// "npy", "npz", "pt" or "safetensors"; empty: from the extension of the path (kInvalidArgument when it has none of
+  /// them).
   std::string format = {};
   /// Deflate the members of an `.npz`; kUnsupported for other formats.
   bool compress = false;
@@ -21,8 +22,8 @@ struct SaveOptions {
 };
 
 /// Writes `value` so that NumPy, torch and safetensors read it. The file appears under `path` whole or not at all; an
-/// existing file is replaced, its permissions kept. Tensors that share a storage still do in a `.pt`; safetensors refuses
-/// that with kUnsupported. kUnsupported names the first value or dtype the format cannot hold.
+/// existing file is replaced, its permissions kept. Tensors that share a storage still do in a `.pt`; safetensors
+/// refuses that with kUnsupported. kUnsupported names the first value or dtype the format cannot hold.
 void save(const Value& value, std::string_view path, const SaveOptions& options = {});
 /// One tensor: a bare array in `.npy`, a bare tensor in `.pt`, "tensor" in `.safetensors`, "arr_0" in `.npz`.
 void save(const Tensor& tensor, std::string_view path, const SaveOptions& options = {});

@@ -12,7 +12,8 @@
 namespace penstock {
 
 /// The sizes of a tensor's dimensions, outermost first; also used for strides, which are in elements. No heap for up to
-/// kInline dimensions. A default-constructed Shape is `()`, which has one element. Thread-safe: const members only read.
+/// kInline dimensions. A default-constructed Shape is `()`, which has one element. Thread-safe: const members only
+/// read.
 class Shape {
  public:
   static constexpr std::size_t kInline = 6;

@@ -29,8 +29,8 @@ class ByteSource {
 
 using SourcePtr = std::shared_ptr<const ByteSource>;
 
-/// Opens `location`: a path, or `scheme:...` of a source in the table. A folder is kIsDirectory, a missing file kNotFound,
-/// a FIFO or device kUnsupported. The descriptor stays open while the source lives.
+/// Opens `location`: a path, or `scheme:...` of a source in the table. A folder is kIsDirectory, a missing file
+/// kNotFound, a FIFO or device kUnsupported. The descriptor stays open while the source lives.
 SourcePtr open_source(std::string_view location);
 /// Bytes in memory; the buffer is shared, not copied.
 SourcePtr memory_source(Buffer bytes, std::string name = "<memory>");

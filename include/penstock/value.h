@@ -21,28 +21,28 @@ struct ValueNode;
 }
 
 /// The nested content of a file or a batch: scalars, strings, tensors and containers of them. A value handle on an
-/// immutable tree (from a `.pt`, a graph: shared nodes stay shared and cycles are legal, so walk it with care for depth).
-/// Never code: what a pickle would have called is a kObject node that holds the callable's name and its arguments.
-/// Thread-safe: immutable.
+/// immutable tree (from a `.pt`, a graph: shared nodes stay shared and cycles are legal, so walk it with care for
+/// depth). Never code: what a pickle would have called is a kObject node that holds the callable's name and its
+/// arguments. Thread-safe: immutable.
 class Value {
  public:
   enum class Kind : std::uint8_t {
     kNone,
     kBool,
-    kInt,      ///< fits in 64 bits; larger integers are kBigInt
-    kBigInt,   ///< decimal text
+    kInt,     ///< fits in 64 bits; larger integers are kBigInt
+    kBigInt,  ///< decimal text
     kFloat,
     kComplex,
-    kString,   ///< UTF-8
-    kBytes,    ///< Python bytes or bytearray
-    kTensor,   ///< a loaded tensor, or in an index the entry it will be loaded from
-    kDType,    ///< torch.float32
+    kString,  ///< UTF-8
+    kBytes,   ///< Python bytes or bytearray
+    kTensor,  ///< a loaded tensor, or in an index the entry it will be loaded from
+    kDType,   ///< torch.float32
     kList,
-    kTuple,    ///< tuple, and torch.Size with type_name "torch.Size"
-    kDict,     ///< dict, and OrderedDict etc. with their type_name; insertion order kept
-    kSet,      ///< set, and frozenset with its type_name
-    kObject,   ///< a class or function that is not run: type_name, items() = arguments, state()
-    kGlobal,   ///< a bare name in the file: type_name
+    kTuple,   ///< tuple, and torch.Size with type_name "torch.Size"
+    kDict,    ///< dict, and OrderedDict etc. with their type_name; insertion order kept
+    kSet,     ///< set, and frozenset with its type_name
+    kObject,  ///< a class or function that is not run: type_name, items() = arguments, state()
+    kGlobal,  ///< a bare name in the file: type_name
   };
   using Item = std::pair<Value, Value>;
 
