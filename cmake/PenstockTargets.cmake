@@ -1,5 +1,8 @@
 # What every target of ours has in common.
 
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -8,12 +11,13 @@ set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 
 find_program(CCACHE_PROGRAM ccache)
-if(CCACHE_PROGRAM)
+if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
 endif()
 
 add_library(penstock_options INTERFACE)
-if(PENSTOCK_DEVELOPER)
+target_compile_definitions(penstock_options INTERFACE $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
+if(PENSTOCK_WARNINGS)
   target_compile_options(penstock_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
                                                    -Werror)
 endif()
@@ -22,3 +26,28 @@ if(PENSTOCK_SANITIZE)
                                                     -fno-sanitize-recover=all)
   target_link_options(penstock_options INTERFACE -fsanitize=${PENSTOCK_SANITIZE})
 endif()
+
+if(PENSTOCK_TIDY)
+  find_program(CLANG_TIDY_PROGRAM NAMES clang-tidy-14 REQUIRED)
+endif()
+
+# Our own code, as opposed to its tests: checked by clang-tidy in the lint preset.
+function(penstock_own target)
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:penstock_options>)
+  if(PENSTOCK_TIDY)
+    set_target_properties(${target} PROPERTIES CXX_CLANG_TIDY "${CLANG_TIDY_PROGRAM};--quiet;--warnings-as-errors=*")
+  endif()
+endfunction()
+
+# penstock_programs(GROUP PREFIX LIBRARY...): each *.cpp of this folder becomes the program PREFIX<stem>, linked with the
+# libraries; the target GROUP builds them all.
+function(penstock_programs group prefix)
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
+  add_custom_target(${group})
+  foreach(source IN LISTS sources)
+    cmake_path(GET source STEM name)
+    add_executable(${prefix}${name} "${source}")
+    target_link_libraries(${prefix}${name} PRIVATE ${ARGN} penstock_options)
+    add_dependencies(${group} ${prefix}${name})
+  endforeach()
+endfunction()
