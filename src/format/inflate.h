@@ -1,0 +1,33 @@
+#pragma once
+
+// Raw deflate streams, as zip members hold them, and the CRC-32 that zip records.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+
+#include "penstock/source.h"
+
+namespace penstock::format {
+
+/// CRC-32 (zip, PNG) of `bytes`, continuing from `seed`. Several GB/s.
+std::uint32_t crc32_of(std::span<const std::byte> bytes, std::uint32_t seed = 0) noexcept;
+
+/// Inflates the whole stream `stored` into `out`, which it must fill exactly and use up exactly; else kCorrupt. `path`
+/// and `record` are for the error. Thread-safe.
+void inflate(std::span<const std::byte> stored, std::span<std::byte> out, std::string_view path,
+             std::string_view record);
+
+/// Inflates the first out.size() bytes of the stream that lies at [offset, offset + stored_bytes) of `source`, reading
+/// no more of it than that takes (rounded up to a small piece). Returns how many bytes there are, fewer than out.size()
+/// only at the end of the stream. kCorrupt, kTruncated.
+std::size_t inflate_prefix(const ByteSource& source, std::uint64_t offset, std::uint64_t stored_bytes,
+                           std::span<std::byte> out, std::string_view record);
+
+/// Deflates the concatenation of `parts` (level 6) in bounded memory and hands the stream to `write` piece by piece.
+void deflate(std::span<const std::span<const std::byte>> parts,
+             const std::function<void(std::span<const std::byte>)>& write);
+
+}  // namespace penstock::format

@@ -1,0 +1,80 @@
+#pragma once
+
+// The zip container of `.npz` and `.pt`: finding and checking its directory. No payload is read. docs/formats/zip.md
+// describes the bytes.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "penstock/buffer.h"
+#include "penstock/source.h"
+
+namespace penstock::format {
+
+inline constexpr std::uint16_t kZipStored = 0;
+inline constexpr std::uint16_t kZipDeflate = 8;
+
+/// One member. `name` is valid UTF-8 and a view of the bytes that were parsed.
+struct ZipEntry {
+  std::string_view name;
+  std::uint64_t header_offset = 0;    ///< of the local header
+  std::uint64_t data_offset = 0;      ///< of the stored bytes
+  std::uint64_t compressed_size = 0;  ///< bytes in the file
+  std::uint64_t size = 0;             ///< bytes after inflating; equal to compressed_size when stored
+  std::uint32_t crc32 = 0;            ///< of the bytes after inflating
+  std::uint16_t method = kZipStored;  ///< kZipStored or kZipDeflate
+  std::uint16_t flags = 0;
+};
+
+/// Budgets against hostile archives; beyond them kLimit.
+struct ZipLimits {
+  std::uint64_t max_entries = std::uint64_t{1} << 24;
+  std::uint64_t max_directory_bytes = std::uint64_t{1} << 30;
+  /// Of all members together, after inflating. Members whose sizes exceed what deflate can do are refused anyway.
+  std::uint64_t max_inflated_bytes = std::uint64_t{1} << 46;
+};
+
+/// The members in the order of the central directory. Owns, or keeps alive, what the names point into.
+struct ZipDirectory {
+  ZipDirectory() = default;
+  ZipDirectory(ZipDirectory&&) = default;
+  ZipDirectory& operator=(ZipDirectory&&) = default;
+  ZipDirectory(const ZipDirectory&) = delete;
+  ZipDirectory& operator=(const ZipDirectory&) = delete;
+
+  std::vector<ZipEntry> entries;
+  std::vector<std::byte> bytes;
+  Buffer memory;
+};
+
+/// Checks the whole container and lists its members: one end record, a central directory that agrees with every local
+/// header and data descriptor, members that lie back to back from byte 0 to the directory, no two of one name, plain
+/// relative names, no encryption, one disk, stored or deflated. kTruncated when the end is missing, kUnsafe for a name
+/// that leaves its folder, kUnsupported for legal features that are not read, kCorrupt for the rest; errors name the
+/// path, the member and the byte.
+///
+/// The whole file is in memory; `entries` is overwritten and its capacity reused, and for up to 32 members in file
+/// order nothing else is allocated. `path` is for errors.
+void read_zip_directory(std::span<const std::byte> file, std::string_view path, std::vector<ZipEntry>& entries,
+                        const ZipLimits& limits = {});
+
+/// The same for a source, reading the end, the directory and the members' headers alone, neighbouring ones together.
+ZipDirectory read_zip_directory(const ByteSource& source, const ZipLimits& limits = {});
+
+enum class ZipKind : std::uint8_t {
+  kNone,   ///< not a zip archive
+  kPlain,  ///< an archive without a pickle: `.npz`
+  kTorch,  ///< one with the record `data.pkl`: `.pt`
+};
+
+/// Whether these members make a torch archive: one of them is exactly `data.pkl` or `PREFIX/data.pkl`.
+bool zip_has_pickle(std::span<const ZipEntry> entries) noexcept;
+
+/// Looks at the first bytes and, in a zip archive, at the names of the central directory. A broken archive is kPlain:
+/// its reader says what is wrong.
+ZipKind sniff_zip(std::span<const std::byte> head, const ByteSource& source);
+
+}  // namespace penstock::format
