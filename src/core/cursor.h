@@ -39,8 +39,7 @@ class Cursor {
   std::string_view take_line();
 
   template <class T>
-    requires std::is_trivially_copyable_v<T>
-  T read() {
+  requires std::is_trivially_copyable_v<T> T read() {
     T out;
     std::memcpy(&out, take(sizeof(T)).data(), sizeof(T));
     return out;

@@ -28,17 +28,20 @@ class TaskPool {
   std::size_t size() const noexcept { return threads_.size(); }
   /// Queues `task`; after `stop` it is dropped and false is returned.
   bool submit(Task task);
-  /// Drops queued tasks, sets the stop token and joins. Idempotent.
+  /// Drops queued tasks, sets the stop token and joins. Idempotent. Called from a task of this pool it does not wait:
+  /// the destructor joins.
   void stop() noexcept;
 
  private:
-  void run(std::stop_token token);
+  void run(const std::string& name);
 
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::deque<Task> queue_;
   std::stop_source stop_;
-  std::vector<std::jthread> threads_;
+  std::mutex join_mutex_;
+  std::vector<std::thread> threads_;
+  std::vector<std::thread::id> ids_;  ///< constant once constructed, unlike threads_
 };
 
 /// Processors this process may use: the affinity mask and the cgroup's CPU quota, at least 1.

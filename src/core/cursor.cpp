@@ -1,0 +1,34 @@
+#include "core/cursor.h"
+
+#include <fmt/format.h>
+
+#include "penstock/error.h"
+
+namespace penstock::core {
+
+void Cursor::seek(std::size_t position) {
+  if (position > bytes_.size()) {
+    throw Error(ErrorCode::kTruncated,
+                fmt::format("position {} lies beyond the end of the data, which has {} bytes", position, bytes_.size()),
+                {.offset = base_ + bytes_.size()});
+  }
+  position_ = position;
+}
+
+std::string_view Cursor::take_line() {
+  const std::string_view rest(reinterpret_cast<const char*>(bytes_.data()) + position_, remaining());
+  const std::size_t length = rest.find('\n');
+  if (length == std::string_view::npos) {
+    throw Error(ErrorCode::kTruncated, "the data ends within a line, where a line break was expected",
+                {.offset = offset()});
+  }
+  position_ += length + 1;
+  return rest.substr(0, length);
+}
+
+void Cursor::throw_truncated(std::size_t wanted) const {
+  throw Error(ErrorCode::kTruncated, fmt::format("the data ends early: {} bytes wanted, {} left", wanted, remaining()),
+              {.offset = offset()});
+}
+
+}  // namespace penstock::core

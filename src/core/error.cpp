@@ -1,0 +1,76 @@
+#include "penstock/error.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "core/text.h"
+
+namespace penstock {
+namespace {
+
+using enum ErrorCode;
+
+// In the order of the enumeration, so that a code is its own index.
+constexpr std::array kCodes = std::to_array<ErrorCodeInfo>({
+    {kNotFound, "not_found", "FileNotFoundError"},
+    {kIsDirectory, "is_directory", "IsADirectoryError"},
+    {kNotDirectory, "not_directory", "NotADirectoryError"},
+    {kPermission, "permission", "PermissionError"},
+    {kIo, "io", "OSError"},
+    {kUnknownFormat, "unknown_format", "ValueError"},
+    {kTruncated, "truncated", "ValueError"},
+    {kCorrupt, "corrupt", "ValueError"},
+    {kChecksum, "checksum", "ValueError"},
+    {kUnsafe, "unsafe", "ValueError"},
+    {kUnsupported, "unsupported", "ValueError"},
+    {kLimit, "limit", "ValueError"},
+    {kChanged, "changed", "OSError"},
+    {kInvalidArgument, "invalid_argument", "ValueError"},
+    {kKeyNotFound, "key_not_found", "KeyError"},
+    {kIndexOutOfRange, "index_out_of_range", "IndexError"},
+    {kDTypeMismatch, "dtype_mismatch", "TypeError"},
+    {kShapeMismatch, "shape_mismatch", "ValueError"},
+    {kDeviceMismatch, "device_mismatch", "RuntimeError"},
+    {kNoDevice, "no_device", "RuntimeError"},
+    {kOutOfMemory, "out_of_memory", "MemoryError"},
+    {kTimeout, "timeout", "TimeoutError"},
+    {kCancelled, "cancelled", "RuntimeError"},
+});
+
+constexpr bool is_complete() {
+  for (std::size_t i = 0; i < kCodes.size(); ++i) {
+    if (kCodes[i].code != static_cast<ErrorCode>(i)) return false;
+  }
+  return kCodes.back().code == kCancelled;
+}
+static_assert(is_complete(), "one row for each ErrorCode, in its order");
+
+std::string describe(const std::string& message, const ErrorContext& context) {
+  std::string out;
+  if (!context.path.empty()) out = core::escaped(context.path) + ": ";
+  out += message;
+  std::string where;
+  if (!context.tensor.empty()) where = "tensor " + core::quoted(context.tensor);
+  if (context.offset) where += fmt::format("{}byte {}", where.empty() ? "" : ", ", *context.offset);
+  return where.empty() ? out : fmt::format("{} ({})", out, where);
+}
+
+}  // namespace
+
+const ErrorCodeInfo& error_code_info(ErrorCode code) noexcept { return kCodes[static_cast<std::size_t>(code)]; }
+
+Error::Error(ErrorCode code, std::string message, ErrorContext context)
+    : code_(code), message_(std::move(message)), context_(std::move(context)), what_(describe(message_, context_)) {}
+
+Error Error::within(const ErrorContext& outer) const {
+  ErrorContext context = context_;
+  if (context.path.empty()) context.path = outer.path;
+  if (!context.offset) context.offset = outer.offset;
+  if (context.tensor.empty()) context.tensor = outer.tensor;
+  return {code_, message_, std::move(context)};
+}
+
+Error Error::prefixed(std::string_view prefix) const { return {code_, std::string(prefix) + message_, context_}; }
+
+}  // namespace penstock

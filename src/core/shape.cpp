@@ -1,0 +1,128 @@
+#include "penstock/shape.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+#include <utility>
+
+#include "core/checked.h"
+#include "penstock/error.h"
+
+namespace penstock {
+namespace {
+
+[[noreturn]] void throw_rank(std::size_t rank) {
+  throw Error(ErrorCode::kLimit, fmt::format("{} dimensions; at most {} are supported", rank, Shape::kMaxRank));
+}
+
+[[noreturn]] void throw_too_large(const Shape& shape) {
+  throw Error(ErrorCode::kLimit,
+              fmt::format("the elements of shape {} cannot be counted in 63 bits", shape.to_string()));
+}
+
+void multiply(std::int64_t& product, std::int64_t dim, const Shape& shape) {
+  const auto next = core::try_mul(product, dim);
+  if (!next) throw_too_large(shape);
+  product = *next;
+}
+
+void require_not_negative(const Shape& shape) {
+  for (const std::int64_t dim : shape) {
+    if (dim < 0) {
+      throw Error(ErrorCode::kCorrupt, fmt::format("shape {} has a negative dimension", shape.to_string()));
+    }
+  }
+}
+
+}  // namespace
+
+Shape::Shape(std::span<const std::int64_t> dims) {
+  if (dims.size() > kMaxRank) throw_rank(dims.size());
+  if (dims.size() > kInline) {
+    heap_ = std::make_unique<std::int64_t[]>(dims.size());
+    capacity_ = static_cast<std::uint32_t>(dims.size());
+  }
+  rank_ = static_cast<std::uint32_t>(dims.size());
+  std::copy(dims.begin(), dims.end(), data());
+}
+
+Shape::Shape(Shape&& other) noexcept
+    : rank_(std::exchange(other.rank_, 0)),
+      capacity_(std::exchange(other.capacity_, std::uint32_t{kInline})),
+      inline_(other.inline_),
+      heap_(std::move(other.heap_)) {}
+
+Shape& Shape::operator=(const Shape& other) {
+  if (this != &other) *this = Shape(other);
+  return *this;
+}
+
+Shape& Shape::operator=(Shape&& other) noexcept {
+  if (this == &other) return *this;
+  rank_ = std::exchange(other.rank_, 0);
+  capacity_ = std::exchange(other.capacity_, std::uint32_t{kInline});
+  inline_ = other.inline_;
+  heap_ = std::move(other.heap_);
+  return *this;
+}
+
+void Shape::push_back(std::int64_t dim) {
+  if (rank_ == kMaxRank) throw_rank(kMaxRank + 1);
+  if (rank_ == capacity_) {
+    auto grown = std::make_unique<std::int64_t[]>(kMaxRank);
+    std::copy(begin(), end(), grown.get());
+    heap_ = std::move(grown);
+    capacity_ = kMaxRank;
+  }
+  data()[rank_++] = dim;
+}
+
+Shape Shape::drop_front(std::size_t first) const { return Shape(dims().subspan(std::min(first, rank()))); }
+
+Shape Shape::prepend(std::int64_t dim) const {
+  Shape out{dim};
+  for (const std::int64_t d : *this) out.push_back(d);
+  return out;
+}
+
+std::int64_t Shape::numel() const {
+  require_not_negative(*this);
+  // Zero elements are zero elements, however large the other dimensions.
+  if (std::find(begin(), end(), 0) != end()) return 0;
+  std::int64_t product = 1;
+  for (const std::int64_t dim : *this) multiply(product, dim, *this);
+  return product;
+}
+
+Shape Shape::contiguous_strides() const {
+  require_not_negative(*this);
+  Shape strides = *this;
+  std::int64_t step = 1;
+  for (std::size_t i = rank(); i-- > 0;) {
+    strides[i] = step;
+    if (i != 0) multiply(step, std::max<std::int64_t>((*this)[i], 1), *this);
+  }
+  return strides;
+}
+
+Shape Shape::fortran_strides() const {
+  require_not_negative(*this);
+  Shape strides = *this;
+  std::int64_t step = 1;
+  for (std::size_t i = 0; i < rank(); ++i) {
+    strides[i] = step;
+    if (i + 1 != rank()) multiply(step, std::max<std::int64_t>((*this)[i], 1), *this);
+  }
+  return strides;
+}
+
+std::string Shape::to_string() const {
+  return fmt::format("({}{})", fmt::join(begin(), end(), ", "), rank() == 1 ? "," : "");
+}
+
+bool operator==(const Shape& a, const Shape& b) noexcept { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
+
+std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << shape.to_string(); }
+
+}  // namespace penstock

@@ -1,0 +1,142 @@
+#include "core/task_pool.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <exception>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "core/cgroup.h"
+#include "penstock/error.h"
+
+namespace penstock::core {
+namespace {
+
+std::size_t affinity_cpus() noexcept {
+  // Machines with more processors than cpu_set_t holds answer EINVAL until the mask is large enough.
+  for (std::size_t cpus = CPU_SETSIZE; cpus <= std::size_t{1} << 20; cpus *= 4) {
+    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(cpus), [](cpu_set_t* s) { CPU_FREE(s); });
+    if (!set) break;
+    const std::size_t bytes = CPU_ALLOC_SIZE(cpus);
+    if (sched_getaffinity(0, bytes, set.get()) == 0) {
+      return static_cast<std::size_t>(std::max(CPU_COUNT_S(bytes, set.get()), 1));
+    }
+  }
+  return std::max(1U, std::thread::hardware_concurrency());
+}
+
+/// State that all threads of one parallel_for share.
+struct Progress {
+  std::size_t count;
+  const std::function<void(std::size_t)>& body;
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex{};
+  std::exception_ptr failure{};
+
+  void work() noexcept {
+    for (std::size_t i = next++; i < count; i = next++) {
+      try {
+        body(i);
+      } catch (...) {
+        next = count;
+        const std::scoped_lock lock(mutex);
+        if (!failure) failure = std::current_exception();
+      }
+    }
+  }
+};
+
+}  // namespace
+
+TaskPool::TaskPool(std::size_t threads, const std::string& name) {
+  if (threads == 0) throw Error(ErrorCode::kInvalidArgument, "a task pool needs one thread or more, not 0");
+  threads_.reserve(threads);
+  ids_.reserve(threads);
+  try {
+    for (std::size_t i = 0; i < threads; ++i) {
+      threads_.emplace_back([this, name] { run(name); });
+      ids_.push_back(threads_.back().get_id());
+    }
+  } catch (const std::system_error& error) {
+    stop();
+    throw Error(ErrorCode::kLimit, fmt::format("cannot start thread {} of {}: {}; use fewer threads",
+                                               threads_.size() + 1, threads, error.code().message()));
+  }
+}
+
+TaskPool::~TaskPool() { stop(); }
+
+bool TaskPool::submit(Task task) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (stop_.stop_requested()) return false;
+    queue_.push_back(std::move(task));
+  }
+  wake_.notify_one();
+  return true;
+}
+
+void TaskPool::stop() noexcept {
+  std::deque<Task> dropped;
+  {
+    const std::scoped_lock lock(mutex_);
+    stop_.request_stop();
+    dropped.swap(queue_);
+  }
+  wake_.notify_all();
+  // A task that stops its own pool cannot wait for itself.
+  if (std::find(ids_.begin(), ids_.end(), std::this_thread::get_id()) != ids_.end()) return;
+  const std::scoped_lock lock(join_mutex_);
+  for (std::thread& thread : threads_) {
+    if (thread.joinable()) thread.join();
+  }
+}
+
+void TaskPool::run(const std::string& name) {
+  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
+  const std::stop_token token = stop_.get_token();
+  while (true) {
+    Task task;
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [&] { return token.stop_requested() || !queue_.empty(); });
+      if (token.stop_requested()) return;
+      task = std::move(queue_.front());
+      queue_.pop_front();
+    }
+    task(token);
+  }
+}
+
+std::size_t usable_cpus() noexcept {
+  const std::size_t cpus = affinity_cpus();
+  try {
+    const CgroupLimits limits = read_cgroup_limits();
+    if (!limits.cpus) return cpus;
+    return std::min(cpus, static_cast<std::size_t>(std::max(1.0, std::ceil(std::min(*limits.cpus, 1e6)))));
+  } catch (...) {
+    return cpus;
+  }
+}
+
+void parallel_for(std::size_t count, std::size_t threads, const std::function<void(std::size_t)>& body) {
+  Progress progress{count, body};
+  {
+    std::vector<std::jthread> helpers;
+    try {
+      for (std::size_t i = 1; i < std::min(threads, count); ++i) helpers.emplace_back([&] { progress.work(); });
+    } catch (const std::exception&) {
+      // Fewer helpers do the same work.
+    }
+    progress.work();
+  }
+  if (progress.failure) std::rethrow_exception(progress.failure);
+}
+
+}  // namespace penstock::core

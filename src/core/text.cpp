@@ -1,0 +1,172 @@
+#include "core/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <numeric>
+#include <optional>
+
+namespace penstock::core {
+namespace {
+
+constexpr std::size_t kMaxQuoted = 80;
+constexpr std::size_t kQuotedHead = 50;
+constexpr std::size_t kQuotedTail = 26;
+constexpr std::size_t kMaxKey = 256;
+
+struct CodePoint {
+  std::uint32_t value;
+  std::size_t bytes;
+};
+
+bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
+
+/// The valid UTF-8 sequence at the front of `text`: shortest form, no surrogates, at most U+10FFFF.
+std::optional<CodePoint> decode(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text.front());
+  if (lead < 0x80) return CodePoint{lead, 1};
+  const std::size_t bytes = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4 || text.size() < bytes) return std::nullopt;
+  std::uint32_t value = lead & (0x7FU >> bytes);
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if (!is_continuation(text[i])) return std::nullopt;
+    value = value << 6 | (static_cast<unsigned char>(text[i]) & 0x3FU);
+  }
+  constexpr std::array<std::uint32_t, 5> kShortest = {0, 0, 0x80, 0x800, 0x10000};
+  if (value < kShortest[bytes] || value > 0x10FFFF || (value >= 0xD800 && value <= 0xDFFF)) return std::nullopt;
+  return CodePoint{value, bytes};
+}
+
+/// Controls, and format characters that hide or reorder what stands around them.
+bool is_unprintable(std::uint32_t c) {
+  return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0xAD || c == 0x061C || (c >= 0x200B && c <= 0x200F) ||
+         (c >= 0x2028 && c <= 0x202E) || (c >= 0x2060 && c <= 0x206F) || c == 0xFEFF || (c >= 0xFFF9 && c <= 0xFFFB) ||
+         (c >= 0xE0000 && c <= 0xE007F);
+}
+
+void append_escaped(std::string& out, CodePoint point) {
+  switch (point.value) {
+    case '\n':
+      out += "\\n";
+      return;
+    case '\r':
+      out += "\\r";
+      return;
+    case '\t':
+      out += "\\t";
+      return;
+    default:
+      break;
+  }
+  if (point.value < 0x100) {
+    fmt::format_to(std::back_inserter(out), "\\x{:02x}", point.value);
+  } else {
+    fmt::format_to(std::back_inserter(out), "\\u{{{:04x}}}", point.value);
+  }
+}
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+/// Levenshtein distance where case counts as nothing; `limit` + 1 as soon as it is certain to exceed `limit`.
+std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t limit) {
+  const std::size_t too_far = limit + 1;
+  if (std::max(a.size(), b.size()) - std::min(a.size(), b.size()) > limit) return too_far;
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    std::size_t best = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (lower(a[i - 1]) == lower(b[j - 1]) ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+      best = std::min(best, row[j]);
+    }
+    if (best > limit) return too_far;
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const std::optional<CodePoint> point = decode(text);
+    if (!point) {
+      append_escaped(out, {static_cast<unsigned char>(text.front()), 1});
+      text.remove_prefix(1);
+      continue;
+    }
+    if (is_unprintable(point->value)) {
+      append_escaped(out, *point);
+    } else {
+      out += text.substr(0, point->bytes);
+    }
+    text.remove_prefix(point->bytes);
+  }
+  return out;
+}
+
+std::string quoted(std::string_view text) {
+  if (text.size() <= kMaxQuoted) return fmt::format("'{}'", escaped(text));
+  std::size_t head = kQuotedHead;
+  while (head > kQuotedHead - 3 && is_continuation(text[head])) --head;
+  std::size_t tail = text.size() - kQuotedTail;
+  while (tail < text.size() - kQuotedTail + 3 && is_continuation(text[tail])) ++tail;
+  return fmt::format("'{}...{}'", escaped(text.substr(0, head)), escaped(text.substr(tail)));
+}
+
+std::string format_bytes(std::uint64_t bytes) {
+  constexpr std::array<std::string_view, 6> kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) return fmt::format("{} {}", bytes, bytes == 1 ? "byte" : "bytes");
+  double value = static_cast<double>(bytes) / 1024;
+  std::size_t unit = 0;
+  while (value >= 1023.95 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  std::string number = fmt::format("{:.1f}", value);
+  if (number.ends_with(".0")) number.resize(number.size() - 2);
+  return fmt::format("{} {}", number, kUnits[unit]);
+}
+
+std::string did_you_mean(const std::vector<std::string>& names) {
+  if (names.empty()) return {};
+  std::string out = "did you mean ";
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i != 0) out += i + 1 == names.size() ? " or " : ", ";
+    out += quoted(names[i]);
+  }
+  return out + "?";
+}
+
+NearestNames::NearestNames(std::string_view key) : key_(key), limit_(std::clamp<std::size_t>((key.size() + 2) / 3, 1, 8)) {}
+
+void NearestNames::add(std::string_view name) {
+  if (++looked_ > kMaxLooked || key_.empty() || key_.size() > kMaxKey || name.size() > 2 * kMaxKey) return;
+  std::size_t distance = edit_distance(key_, name, limit_);
+  // A name that ends or begins with the key, or the other way round, is likely meant: "weight", "encoder.weight".
+  if (distance > limit_ && std::min(key_.size(), name.size()) >= 3 &&
+      (name.ends_with(key_) || name.starts_with(key_) || key_.ends_with(name))) {
+    distance = limit_;
+  }
+  if (distance > limit_) return;
+  const auto at = std::upper_bound(kept_.begin(), kept_.end(), distance,
+                                   [](std::size_t d, const auto& kept) { return d < kept.first; });
+  if (kept_.size() == kMaxKept && at == kept_.end()) return;
+  kept_.emplace(at, distance, std::string(name));
+  if (kept_.size() > kMaxKept) kept_.pop_back();
+}
+
+std::vector<std::string> NearestNames::take() {
+  std::vector<std::string> out;
+  for (auto& kept : kept_) out.push_back(std::move(kept.second));
+  kept_.clear();
+  return out;
+}
+
+}  // namespace penstock::core

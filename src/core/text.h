@@ -1,0 +1,52 @@
+#pragma once
+
+// Text for messages. Names in files are hostile until shown otherwise: nothing here lets them move a terminal's cursor.
+
+#include <cstddef>
+#include <cstdint>
+#include <ranges>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace penstock::core {
+
+/// `text` with control characters, invalid UTF-8, and characters that reorder or hide text written as \n, \xNN or
+/// \u{NNNN}. Printable UTF-8 stays as it is.
+std::string escaped(std::string_view text);
+/// `text` escaped and in single quotes; one of more than 80 bytes loses its middle to "...".
+std::string quoted(std::string_view text);
+/// "1 byte", "512 bytes", "1.5 GiB".
+std::string format_bytes(std::uint64_t bytes);
+/// "did you mean 'a' or 'b'?", or nothing without names.
+std::string did_you_mean(const std::vector<std::string>& names);
+
+/// Collects the names nearest to a key, for "did you mean". Feed it any number of names: it looks at the first
+/// kMaxLooked of them and keeps three.
+class NearestNames {
+ public:
+  static constexpr std::size_t kMaxKept = 3;
+  static constexpr std::size_t kMaxLooked = 100'000;
+
+  explicit NearestNames(std::string_view key);
+  void add(std::string_view name);
+  /// Nearest first; names at equal distance in the order they were added.
+  std::vector<std::string> take();
+
+ private:
+  std::string key_;
+  std::size_t limit_;
+  std::size_t looked_ = 0;
+  std::vector<std::pair<std::size_t, std::string>> kept_;
+};
+
+/// The names of a range (of anything that converts to string_view) that are nearest to `key`, at most three.
+template <std::ranges::input_range Names>
+std::vector<std::string> nearest_names(std::string_view key, Names&& names) {
+  NearestNames nearest(key);
+  for (const auto& name : names) nearest.add(std::string_view(name));
+  return nearest.take();
+}
+
+}  // namespace penstock::core
