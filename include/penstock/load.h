@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "penstock/device.h"
+#include "penstock/report.h"
 #include "penstock/source.h"
 #include "penstock/tensor.h"
 #include "penstock/value.h"
@@ -47,18 +48,6 @@ struct TensorEntry {
 
   /// numel * itemsize, what loading it alone takes.
   std::uint64_t nbytes() const;
-};
-
-/// How a load was done, and why. Seconds are wall time except where several threads add up (read, decode).
-struct Report {
-  std::string route = {};  ///< "map", "read", "memory"
-  std::string why = {};
-  std::uint64_t payload_bytes = 0;  ///< bytes that tensors were made of
-  std::uint64_t read_bytes = 0;     ///< bytes that came from files, gaps included
-  double open_seconds = 0;
-  double read_seconds = 0;
-  double decode_seconds = 0;
-  double total_seconds = 0;
 };
 
 struct OpenOptions {

@@ -10,6 +10,7 @@
 #include "penstock/error.h"
 #include "penstock/load.h"
 #include "penstock/loader.h"
+#include "penstock/report.h"
 #include "penstock/sampler.h"
 #include "penstock/save.h"
 #include "penstock/shape.h"

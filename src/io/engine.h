@@ -10,7 +10,7 @@
 
 #include "io/plan.h"
 #include "penstock/buffer.h"
-#include "penstock/load.h"
+#include "penstock/report.h"
 #include "penstock/source.h"
 
 namespace penstock::io {

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace penstock {
+
+/// How a load was done, and why. Seconds are wall time except where several threads add up (read, decode).
+struct Report {
+  std::string route = {};  ///< "map", "read", "memory"
+  std::string why = {};
+  std::uint64_t payload_bytes = 0;  ///< bytes that tensors were made of
+  std::uint64_t read_bytes = 0;     ///< bytes that came from files, gaps included
+  double open_seconds = 0;
+  double read_seconds = 0;
+  double decode_seconds = 0;
+  double total_seconds = 0;
+};
+
+}  // namespace penstock

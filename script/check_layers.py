@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Checks that includes point only downward, and that public headers need nothing but the standard library.
+
+    script/check_layers.py [ROOT]
+
+Prints one line for each include that breaks a rule and exits 1 when there is any.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+# What each layer may include: itself and the layers named.
+BELOW = {
+    "core": [],
+    "device": ["core"],
+    "ops": ["device", "core"],
+    "io": ["device", "core"],
+    "format": ["io", "ops", "device", "core"],
+    "data": ["format", "io", "ops", "device", "core"],
+    "cli": ["data", "format", "io", "ops", "device", "core"],
+    "python": ["data", "format", "io", "ops", "device", "core"],
+}
+
+# The layer that implements each public header.
+PUBLIC = {
+    "error.h": "core",
+    "dtype.h": "core",
+    "shape.h": "core",
+    "device.h": "device",
+    "buffer.h": "device",
+    "tensor.h": "device",
+    "source.h": "io",
+    "value.h": "format",
+    "load.h": "format",
+    "save.h": "format",
+    "sampler.h": "data",
+    "collate.h": "data",
+    "dataset.h": "data",
+    "loader.h": "data",
+    "penstock.h": "data",
+}
+
+# Third-party headers, by the layers that may include them; a name ending in '/' is a folder.
+THIRD_PARTY = {
+    "fmt/": list(BELOW),
+    "nlohmann/": ["io", "format", "data", "cli", "python"],
+    "libdeflate.h": ["io", "format"],
+    "zlib.h": ["io", "format"],
+    "CLI/": ["cli"],
+    "nanobind/": ["python"],
+    "Python.h": ["python"],
+}
+
+# Only src/device knows CUDA; src/io/gds.cpp is the one exception.
+CUDA = re.compile(r"^(cuda|cufile|cublas|cudnn|nvrtc|nvml|nvToolsExt)")
+
+STANDARD = set(
+    """algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes climits
+    clocale cmath codecvt compare complex concepts condition_variable coroutine csetjmp csignal cstdarg cstddef cstdint
+    cstdio cstdlib cstring ctime cuchar cwchar cwctype deque exception execution filesystem format forward_list fstream
+    functional future initializer_list iomanip ios iosfwd iostream istream iterator latch limits list locale map memory
+    memory_resource mutex new numbers numeric optional ostream queue random ranges ratio regex scoped_allocator semaphore
+    set shared_mutex source_location span sstream stack stdexcept stop_token streambuf string string_view syncstream
+    system_error thread tuple type_traits typeindex typeinfo unordered_map unordered_set utility valarray variant vector
+    version""".split()
+)
+
+# C and POSIX headers, for sources only.
+SYSTEM = re.compile(r"^(sys|linux|asm|bits|netinet|arpa)/|^[a-z0-9_]*intrin\.h$")
+SYSTEM_FILES = {"aio.h", "dirent.h", "dlfcn.h", "errno.h", "fcntl.h", "glob.h", "poll.h", "pthread.h", "sched.h", "setjmp.h",
+                "signal.h", "termios.h", "time.h", "unistd.h"}  # fmt: skip
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(<[^>]+>|"[^"]+")')
+SUFFIXES = {".h", ".cpp"}
+
+
+def includes(path: Path) -> Iterator[tuple[int, str, bool]]:
+    """Line number, name and whether it was quoted, for each include of a file."""
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if found := INCLUDE.match(line):
+            yield number, found[1][1:-1], found[1][0] == '"'
+
+
+def third_party_layers(name: str) -> list[str] | None:
+    """The layers that may include this third-party header; None when it is unknown."""
+    for known, layers in THIRD_PARTY.items():
+        if name == known or (known.endswith("/") and name.startswith(known)):
+            return layers
+    return None
+
+
+def check_system(name: str, layer: str, path: Path, public: bool) -> str | None:
+    """What is wrong with #include <name>, if anything."""
+    if CUDA.match(name):
+        allowed = layer == "device" or path.as_posix().endswith("src/io/gds.cpp")
+        return None if allowed and not public else "only src/device may include CUDA's headers"
+    if name in STANDARD:
+        return None
+    if public:
+        return "a public header may include only the standard library and penstock/"
+    if SYSTEM.match(name) or name in SYSTEM_FILES:
+        return None
+    layers = third_party_layers(name)
+    if layers is None:
+        return "not a header this check knows: add it to THIRD_PARTY or SYSTEM_FILES in script/check_layers.py"
+    return None if layer in layers else f"{layer} may not use this library"
+
+
+def check_own(name: str, layer: str, path: Path, public: bool) -> str | None:
+    """What is wrong with #include "name", if anything."""
+    folder, _, rest = name.partition("/")
+    if folder == "penstock":
+        if rest not in PUBLIC:
+            return "not a public header this check knows: add it to PUBLIC in script/check_layers.py"
+        target = PUBLIC[rest]
+    elif public:
+        return "a public header may include only the standard library and penstock/"
+    elif folder in BELOW and rest:
+        target = folder
+    elif (path.parent / name).exists() and layer in ("cli", "python"):
+        return None
+    else:
+        return 'write it as "layer/file.h" or "penstock/file.h"'
+    allowed = [layer, *BELOW[layer]]
+    return None if target in allowed else f"{layer} may include only {', '.join(allowed)}, and this is {target}"
+
+
+def check_file(path: Path, root: Path, layer: str, public: bool) -> Iterator[str]:
+    for number, name, quoted in includes(path):
+        check = check_own if quoted else check_system
+        if problem := check(name, layer, path, public):
+            shown = f'"{name}"' if quoted else f"<{name}>"
+            yield f"{path.relative_to(root)}:{number}: {shown}: {problem}"
+
+
+def sources(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES)
+
+
+def check_tree(root: Path) -> Iterator[str]:
+    """Every broken rule under `root`, one line each."""
+    for path in sources(root / "include" / "penstock"):
+        layer = PUBLIC.get(path.name)
+        if layer is None:
+            yield f"{path.relative_to(root)}: add this public header to PUBLIC in script/check_layers.py"
+            continue
+        yield from check_file(path, root, layer, public=True)
+    folders = {layer: root / "src" / layer for layer in BELOW}
+    folders |= {"cli": root / "cli", "python": root / "python" / "src"}
+    for layer, folder in folders.items():
+        for path in sources(folder):
+            yield from check_file(path, root, layer, public=False)
+    for path in sources(root / "src"):
+        if path.relative_to(root / "src").parts[0] not in BELOW:
+            yield f"{path.relative_to(root)}: not in a layer"
+
+
+def main() -> int:
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent
+    problems = list(check_tree(root))
+    for problem in problems:
+        print(problem)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

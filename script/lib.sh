@@ -1,0 +1,34 @@
+# shellcheck shell=bash
+# Sourced by the other scripts: strict mode, the project's root as working folder, and what they share.
+
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# One compiler cache serves every clone and build folder.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+CMAKE_BUILD_PARALLEL_LEVEL=$(nproc)
+export CMAKE_BUILD_PARALLEL_LEVEL
+
+say() { printf '== %s\n' "$*"; }
+
+die() {
+  printf '%s: %s\n' "${0##*/}" "$*" >&2
+  exit 1
+}
+
+# configure PRESET [CMAKE ARGUMENT...]: once; afterwards the build itself sees when CMake has to run again.
+configure() {
+  local folder=build/$1 log
+  [ -f "$folder/build.ninja" ] && return
+  say "Configuring $folder"
+  mkdir -p "$folder"
+  log=$folder/configure.log
+  cmake --preset "$@" >"$log" 2>&1 || { cat "$log" >&2; die "cmake --preset $* failed"; }
+}
+
+# build PRESET TARGET...
+build() {
+  local preset=$1
+  shift
+  ninja -C "build/$preset" --quiet -j "$CMAKE_BUILD_PARALLEL_LEVEL" "$@"
+}
