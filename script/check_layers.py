@@ -34,6 +34,7 @@ PUBLIC = {
     "buffer.h": "device",
     "tensor.h": "device",
     "source.h": "io",
+    "report.h": "io",
     "value.h": "format",
     "load.h": "format",
     "save.h": "format",
