@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""The layer check can fail: each rule is broken once."""
+
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "script"))
+
+from check_layers import check_tree
+
+
+class CheckLayersTest(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+
+    def problems(self, path: str, line: str) -> list[str]:
+        """What the check says of a tree with one file of one line."""
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"#pragma once\n{line}\n")
+        return list(check_tree(self.root))
+
+    def assert_refused(self, path: str, line: str, reason: str) -> None:
+        problems = self.problems(path, line)
+        self.assertEqual(len(problems), 1, problems)
+        self.assertTrue(problems[0].startswith(f"{path}:2: "), problems)
+        self.assertIn(reason, problems[0])
+
+    def test_downward_includes_pass(self) -> None:
+        for path, line in [
+            ("src/format/npy.cpp", '#include "io/reader.h"'),
+            ("src/format/npy.cpp", '#include "penstock/tensor.h"'),
+            ("src/format/npy.cpp", "#include <libdeflate.h>"),
+            ("src/core/text.cpp", "#include <fmt/format.h>"),
+            ("src/io/posix.cpp", "#include <sys/mman.h>"),
+            ("src/device/cuda.cpp", "#include <cuda.h>"),
+            ("src/io/gds.cpp", "#include <cufile.h>"),
+            ("cli/ls.cpp", '#include "format/format.h"'),
+            ("include/penstock/tensor.h", "#include <span>"),
+        ]:
+            with self.subTest(path=path, line=line):
+                self.assertEqual(self.problems(path, line), [])
+                (self.root / path).unlink()
+
+    def test_upward_include(self) -> None:
+        self.assert_refused("src/core/text.cpp", '#include "device/backend.h"', "core may include only core")
+
+    def test_sideways_include(self) -> None:
+        self.assert_refused("src/io/engine.cpp", '#include "ops/kernels.h"', "this is ops")
+
+    def test_upward_include_of_a_public_header(self) -> None:
+        self.assert_refused("src/io/engine.h", '#include "penstock/load.h"', "this is format")
+
+    def test_public_header_with_third_party(self) -> None:
+        self.assert_refused("include/penstock/tensor.h", "#include <fmt/format.h>", "only the standard library")
+
+    def test_public_header_with_posix(self) -> None:
+        self.assert_refused("include/penstock/source.h", "#include <unistd.h>", "only the standard library")
+
+    def test_public_header_with_a_private_one(self) -> None:
+        self.assert_refused("include/penstock/load.h", '#include "format/format.h"', "only the standard library")
+
+    def test_public_header_without_a_layer(self) -> None:
+        problems = self.problems("include/penstock/mystery.h", "#include <span>")
+        self.assertEqual(len(problems), 1, problems)
+        self.assertIn("add this public header", problems[0])
+
+    def test_cuda_above_device(self) -> None:
+        for header in ("cuda.h", "cuda_runtime.h", "nvrtc.h"):
+            with self.subTest(header=header):
+                self.assert_refused("src/ops/fill.cpp", f"#include <{header}>", "only src/device")
+
+    def test_library_in_the_wrong_layer(self) -> None:
+        self.assert_refused("src/data/files.cpp", "#include <CLI/CLI.hpp>", "data may not use this library")
+
+    def test_unknown_header(self) -> None:
+        self.assert_refused("src/core/text.cpp", "#include <boost/any.hpp>", "not a header this check knows")
+
+    def test_include_without_layer(self) -> None:
+        self.assert_refused("src/core/text.cpp", '#include "text.h"', "layer/file.h")
+
+    def test_source_outside_layers(self) -> None:
+        self.assertEqual(len(self.problems("src/misc/a.cpp", "")), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
