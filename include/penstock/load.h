@@ -81,6 +81,9 @@ class LazyTensor {
   /// Bytes that load() will deliver.
   std::uint64_t nbytes() const { return entry_.nbytes(); }
   const TensorEntry& entry() const noexcept { return entry_; }
+  /// The bytes it is a view of, and the file they lie in; valid while this handle or its archive lives.
+  const StorageEntry& storage() const noexcept;
+  const SourcePtr& source() const noexcept;
 
   /// Narrow it; the rules of Tensor::slice and Tensor::select. Reads nothing.
   LazyTensor slice(std::size_t dim, std::int64_t start, std::int64_t stop, std::int64_t step = 1) const;

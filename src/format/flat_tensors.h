@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "penstock/tensor.h"
+#include "penstock/value.h"
+
+namespace penstock::format {
+
+struct NamedTensor {
+  std::string name;
+  Tensor tensor;
+};
+
+/// The tensors of `value` for a format that holds nothing but tensors by name: those of a dict, nested dicts joined
+/// with
+/// '.', in order; or one bare tensor as `bare_name`. `format` is for errors: kUnsupported for anything else in `value`
+/// (it is named by its place) and for two tensors that would get one name, kLimit for dicts nested beyond 64 levels.
+std::vector<NamedTensor> flat_tensors(const Value& value, std::string_view format, std::string_view bare_name);
+
+}  // namespace penstock::format

@@ -1,0 +1,96 @@
+#include "format/foreign.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "core/text.h"
+
+namespace penstock::format {
+namespace {
+
+using namespace std::string_view_literals;
+
+struct Magic {
+  std::string_view bytes;
+  std::string_view name;
+  std::size_t at = 0;
+};
+
+constexpr auto kMagics = std::to_array<Magic>({
+    {"\x89HDF\r\n\x1a\n"sv, "HDF5 (Keras, .h5)"},
+    {"GGUF"sv, "GGUF (llama.cpp)"},
+    {"lmgg"sv, "GGML (llama.cpp)"},
+    {"PYTORCH1"sv, "PyTorch's container before 1.0, which torch does not read either"},
+    {"\x1f\x8b"sv, "a gzip file: decompress it first"},
+    {"BZh"sv, "a bzip2 file: decompress it first"},
+    {"\xfd"
+     "7zXZ\0"sv,
+     "an xz file: decompress it first"},
+    {"\x28\xb5\x2f\xfd"sv, "a Zstandard file: decompress it first"},
+    {"\x04\x22\x4d\x18"sv, "an LZ4 file: decompress it first"},
+    {"7z\xbc\xaf\x27\x1c"sv, "a 7-Zip archive: unpack it first"},
+    {"Rar!\x1a\x07"sv, "a RAR archive: unpack it first"},
+    {"ustar"sv, "a tar archive: unpack it first", 257},
+    {"PK\x03\x04"sv, "a zip archive without tensors"},
+    {"PK\x05\x06"sv, "an empty zip archive"},
+    {"\x89PNG\r\n\x1a\n"sv, "a PNG image"},
+    {"\xff\xd8\xff"sv, "a JPEG image"},
+    {"GIF8"sv, "a GIF image"},
+    {"BM"sv, "a BMP image"},
+    {"%PDF"sv, "a PDF document"},
+    {"RIFF"sv, "a RIFF file (WAV, AVI or WebP)"},
+    {"fLaC"sv, "a FLAC audio file"},
+    {"OggS"sv, "an Ogg file"},
+    {"\x7f"
+     "ELF"sv,
+     "a program or library (ELF)"},
+    {"PAR1"sv, "Parquet"},
+    {"ARROW1"sv, "Arrow (Feather)"},
+    {"\xff\xff\xff\xff"sv, "an Arrow stream"},
+    {"MATLAB 5.0"sv, "a MATLAB file"},
+    {"SQLite format 3\0"sv, "an SQLite database"},
+    {"CDF\x01"sv, "NetCDF"},
+    {"CDF\x02"sv, "NetCDF"},
+    {"\x08\x08"sv, "ONNX, perhaps (protocol buffers)"},
+    {"version https://git-lfs"sv, "a Git LFS pointer, not the file itself: run `git lfs pull`"},
+    {"<!DOCTYPE"sv, "an HTML page: the download may have failed"},
+    {"<html"sv, "an HTML page: the download may have failed"},
+    {"<?xml"sv, "XML"},
+    {"\x80\x01"sv, "a plain pickle, which only running it could load: save it with torch.save or numpy.save"},
+    {"\x80\x02"sv, "a plain pickle, which only running it could load: save it with torch.save or numpy.save"},
+    {"\x80\x03"sv, "a plain pickle, which only running it could load: save it with torch.save or numpy.save"},
+    {"\x80\x04"sv, "a plain pickle, which only running it could load: save it with torch.save or numpy.save"},
+    {"\x80\x05"sv, "a plain pickle, which only running it could load: save it with torch.save or numpy.save"},
+});
+
+bool has_magic(std::string_view head, const Magic& magic) {
+  return head.size() >= magic.at + magic.bytes.size() && head.substr(magic.at, magic.bytes.size()) == magic.bytes;
+}
+
+bool is_text(std::string_view head) {
+  return std::none_of(head.begin(), head.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return (byte < 0x20 && c != '\n' && c != '\r' && c != '\t' && c != '\f') || byte == 0x7f;
+  });
+}
+
+}  // namespace
+
+std::string describe_foreign(std::span<const std::byte> head) {
+  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  const auto* magic = std::find_if(kMagics.begin(), kMagics.end(), [&](const Magic& m) { return has_magic(text, m); });
+  if (magic != kMagics.end()) return std::string(magic->name);
+  const std::string_view start = text.substr(0, 16);
+  if (std::all_of(start.begin(), start.end(), [](char c) { return c == '\0'; })) {
+    return "zero bytes: the file may be a hole that was never written";
+  }
+  if (is_text(text)) return fmt::format("text that begins {}", core::quoted(text.substr(0, 24)));
+  std::string hex;
+  for (const char c : start) hex += fmt::format("{}{:02x}", hex.empty() ? "" : " ", static_cast<unsigned char>(c));
+  return fmt::format("unknown bytes ({})", hex);
+}
+
+}  // namespace penstock::format

@@ -1,0 +1,59 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "core/text.h"
+#include "format/foreign.h"
+#include "format/format.h"
+#include "penstock/error.h"
+
+namespace penstock::format {
+namespace {
+
+/// Enough to see a tar archive's magic.
+constexpr std::size_t kForeignBytes = 512;
+
+std::string known_formats() {
+  std::string out;
+  for (const Format& format : formats()) {
+    for (const std::string_view extension : format.extensions) {
+      if (out.find(fmt::format("{},", extension)) == out.npos) out += fmt::format("{}, ", extension);
+    }
+  }
+  out.resize(out.size() - 2);
+  return out;
+}
+
+[[noreturn]] void throw_foreign(const ByteSource& source) {
+  if (source.size() == 0) {
+    throw Error(ErrorCode::kUnknownFormat, "the file is empty; it should hold tensors: write it again",
+                {source.name(), 0});
+  }
+  std::vector<std::byte> head(std::min<std::uint64_t>(source.size(), kForeignBytes));
+  source.read(0, head);
+  throw Error(ErrorCode::kUnknownFormat,
+              fmt::format("the content is of no known format: it looks like {}; Penstock reads {}",
+                          describe_foreign(head), known_formats()),
+              {source.name(), 0});
+}
+
+}  // namespace
+
+std::span<const Format> formats() noexcept {
+  static const std::array kFormats{kSafetensorsFormat};
+  return kFormats;
+}
+
+const Format& detect(const ByteSource& source) {
+  std::array<std::byte, kSniffBytes> head{};
+  const auto known = static_cast<std::size_t>(std::min<std::uint64_t>(source.size(), kSniffBytes));
+  source.read(0, std::span(head).first(known));
+  for (const Format& format : formats()) {
+    if (format.sniff(std::span<const std::byte>(head).first(known), source)) return format;
+  }
+  throw_foreign(source);
+}
+
+}  // namespace penstock::format

@@ -1,0 +1,75 @@
+#pragma once
+
+// Strict reading of the small JSON that files carry.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "penstock/error.h"
+
+namespace penstock::format {
+
+/// Reads JSON text as a stream of events: a derived class overrides those it expects, every other one is an error. The
+/// nesting is bounded; values nobody asked for can be stepped over, and in them too a name may not occur twice. Memory
+/// is what the derived class keeps. Errors have path and byte offset.
+class JsonReader {
+ public:
+  static constexpr std::size_t kMaxDepth = 64;
+
+  /// `text` must outlive the reader; `base` is its offset in the file at `path`.
+  JsonReader(std::string_view text, std::string path, std::uint64_t base);
+  virtual ~JsonReader() = default;
+  JsonReader(const JsonReader&) = delete;
+  JsonReader& operator=(const JsonReader&) = delete;
+
+  /// Reads the whole text: one object, with JSON's white space around it and nothing else. kCorrupt for what is not
+  /// JSON or not UTF-8, kLimit for nesting beyond kMaxDepth.
+  void read();
+
+ protected:
+  virtual void on_object() { unexpected("an object"); }
+  virtual void on_object_end() {}
+  virtual void on_array() { unexpected("a list"); }
+  virtual void on_array_end() {}
+  /// A name, unescaped. The text may be moved from.
+  virtual void on_key(std::string& name) = 0;
+  virtual void on_string(std::string&) { unexpected("a string"); }
+  /// A whole number without sign, fraction or exponent that fits in 64 bits.
+  virtual void on_unsigned(std::uint64_t) { unexpected("a number"); }
+  /// Any other scalar: null, a boolean, a negative, fractional or huge number. `kind` says which ("a negative number").
+  virtual void on_other(std::string_view kind) { unexpected(kind); }
+  /// Called for an event that has no place here; must throw.
+  [[noreturn]] virtual void unexpected(std::string_view kind) = 0;
+
+  /// From on_key: step over the value that follows.
+  void skip_value() noexcept { skip_next_ = true; }
+  /// Byte offset in the file, just behind the token of this event.
+  std::uint64_t offset() const noexcept { return base_ + static_cast<std::uint64_t>(at_ - text_.data()); }
+  const std::string& path() const noexcept { return path_; }
+  [[noreturn]] void fail(std::string message, std::string tensor = {}, ErrorCode code = ErrorCode::kCorrupt) const;
+
+ private:
+  class Events;
+  using Names = std::set<std::string, std::less<>>;
+
+  bool skip_scalar() noexcept;
+  bool skip_open(bool object);
+  bool skip_close() noexcept;
+  bool skip_key(const std::string& name);
+  void enter();
+
+  std::string_view text_;
+  std::string path_;
+  std::uint64_t base_;
+  const char* at_;
+  std::size_t depth_ = 0;
+  bool skip_next_ = false;
+  std::vector<std::optional<Names>> skipped_;  ///< containers of the value being stepped over; a list has no names
+};
+
+}  // namespace penstock::format

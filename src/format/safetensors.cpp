@@ -1,0 +1,146 @@
+#include "format/safetensors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "penstock/error.h"
+
+namespace penstock::format {
+namespace {
+
+constexpr std::uint64_t kLengthBytes = 8;
+/// White space before the header that sniffing looks through.
+constexpr std::uint64_t kMaxLeadingSpace = 64 * 1024;
+
+std::uint64_t read_length(std::span<const std::byte> head) {
+  static_assert(std::endian::native == std::endian::little);
+  std::uint64_t length = 0;
+  std::memcpy(&length, head.data(), sizeof length);
+  return length;
+}
+
+bool is_json_space(std::byte c) {
+  return c == std::byte{' '} || c == std::byte{'\t'} || c == std::byte{'\r'} || c == std::byte{'\n'};
+}
+
+/// Whether the header begins with '{' after white space. Lengths beyond 32 bits are not looked at: bytes 4 to 7 of a
+/// real file are zero, which tells it from text.
+bool sniff(std::span<const std::byte> head, const ByteSource& source) {
+  if (head.size() <= kLengthBytes || read_length(head) > std::numeric_limits<std::uint32_t>::max()) return false;
+  std::vector<std::byte> more;
+  auto text = head.subspan(kLengthBytes);
+  auto first = std::find_if_not(text.begin(), text.end(), is_json_space);
+  if (first == text.end() && source.size() > head.size()) {
+    more.resize(static_cast<std::size_t>(std::min(source.size() - kLengthBytes, kMaxLeadingSpace)));
+    source.read(kLengthBytes, more);
+    text = more;
+    first = std::find_if_not(text.begin(), text.end(), is_json_space);
+  }
+  return first != text.end() && *first == std::byte{'{'};
+}
+
+Index read_index(const SourcePtr& source, const OpenOptions&) {
+  SafetensorsFile file = read_safetensors_file(*source);
+  Index index;
+  index.sources = {source};
+  index.metadata = std::move(file.header.metadata);
+  index.entries.reserve(file.header.tensors.size());
+  index.storages.reserve(file.header.tensors.size());
+  for (const SafetensorsTensor& tensor : file.header.tensors) {
+    add_safetensors_tensor(tensor, 0, file.data_start, index);
+  }
+  index.structure = dict_of_entries(index.entries);
+  return index;
+}
+
+/// Gives the entry of a type that packs several values in an element the shape of these elements.
+void set_packed_shape(const SafetensorsTensor& tensor, std::int64_t packed, TensorEntry& entry) {
+  const std::size_t rank = tensor.shape.rank();
+  if (rank != 0 && tensor.shape[rank - 1] % packed == 0) {
+    entry.shape[rank - 1] /= packed;
+  } else {
+    entry.shape = Shape{tensor.shape.numel() / packed};
+  }
+}
+
+/// Gives the entry of an unknown type elements that the bytes divide into.
+void set_opaque(const SafetensorsTensor& tensor, TensorEntry& entry) {
+  const std::uint64_t bytes = tensor.end - tensor.begin;
+  const auto elements = static_cast<std::uint64_t>(tensor.shape.numel());
+  std::uint64_t itemsize = 1;
+  if (elements != 0 && bytes != 0 && bytes % elements == 0 && bytes / elements <= 0xFFFF) {
+    itemsize = bytes / elements;
+  } else if (elements != bytes) {
+    entry.shape = Shape{static_cast<std::int64_t>(bytes)};
+  }
+  entry.dtype = DType::with_descr(DType::Code::kOpaque, static_cast<std::size_t>(itemsize), tensor.foreign_dtype);
+}
+
+constexpr auto kExtensions = std::to_array<std::string_view>({".safetensors"});
+
+}  // namespace
+
+SafetensorsFile read_safetensors_file(const ByteSource& source) {
+  const std::string& path = source.name();
+  if (source.size() < kLengthBytes) {
+    throw Error(
+        ErrorCode::kTruncated,
+        fmt::format("the file has {} bytes; safetensors begins with the 8-byte length of its header", source.size()),
+        {path, 0});
+  }
+  std::array<std::byte, kLengthBytes> head;
+  source.read(0, head);
+  const std::uint64_t length = read_length(head);
+  if (length > kMaxSafetensorsHeader) {
+    throw Error(ErrorCode::kLimit,
+                fmt::format("the header claims {} bytes; safetensors allows {}", length, kMaxSafetensorsHeader),
+                {path, 0});
+  }
+  if (length > source.size() - kLengthBytes) {
+    throw Error(ErrorCode::kTruncated,
+                fmt::format("the header claims {} bytes, but the file ends after {}: fetch it again", length,
+                            source.size() - kLengthBytes),
+                {path, 0});
+  }
+  std::string json(static_cast<std::size_t>(length), '\0');
+  source.read(kLengthBytes, std::as_writable_bytes(std::span(json)));
+  const std::uint64_t data_start = kLengthBytes + length;
+  return {parse_safetensors_header(json, source.size() - data_start, path), data_start};
+}
+
+void add_safetensors_tensor(const SafetensorsTensor& tensor, std::uint32_t source, std::uint64_t data_start,
+                            Index& index) {
+  TensorEntry& entry = index.entries.emplace_back();
+  entry.name = tensor.name;
+  entry.shape = tensor.shape;
+  if (tensor.dtype == nullptr) {
+    set_opaque(tensor, entry);
+  } else {
+    entry.dtype = DType(tensor.dtype->code);
+    if (tensor.dtype->packed > 1) set_packed_shape(tensor, tensor.dtype->packed, entry);
+  }
+  entry.strides = entry.shape.contiguous_strides();
+  entry.storage = index.storages.size();
+  StorageEntry& storage = index.storages.emplace_back();
+  storage.name = tensor.name;
+  storage.source = source;
+  storage.offset = data_start + tensor.begin;
+  storage.stored_bytes = storage.nbytes = tensor.end - tensor.begin;
+}
+
+Value dict_of_entries(const std::vector<TensorEntry>& entries) {
+  std::vector<std::pair<std::string, Value>> items;
+  items.reserve(entries.size());
+  for (std::size_t i = 0; i < entries.size(); ++i) items.emplace_back(entries[i].name, Value::entry(i));
+  return Value::dict(std::move(items));
+}
+
+constinit const Format kSafetensorsFormat{"safetensors", kExtensions, sniff, read_index, write_safetensors};
+
+}  // namespace penstock::format
