@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,6 +66,8 @@ struct LoadOptions {
   std::size_t threads = 0;
   /// Filled in when set.
   Report* report = nullptr;
+  /// kCancelled soon after it is set; what was read is dropped.
+  std::stop_token stop = {};
 };
 
 namespace detail {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,8 @@ struct SaveOptions {
   std::map<std::string, std::string> metadata = {};
   /// Flush to the disk before the file appears under its name.
   bool sync = true;
+  /// kCancelled soon after it is set, and nothing appears.
+  std::stop_token stop = {};
 };
 
 /// Writes `value` so that NumPy, torch and safetensors read it. The file appears under `path` whole or not at all; an
