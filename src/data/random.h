@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <span>
+#include <vector>
+
+namespace penstock::data {
+
+/// PyTorch's CPU generator: MT19937, of whose seed the low 32 bits count. Source: ATen/core/MT19937RNGEngine.h and
+/// ATen/CPUGeneratorImpl.cpp. Not thread-safe.
+class Generator {
+ public:
+  explicit Generator(std::uint64_t seed) : engine_(static_cast<std::uint32_t>(seed)) {}
+
+  std::uint32_t random() { return static_cast<std::uint32_t>(engine_()); }
+  /// Two outputs, the first on top.
+  std::uint64_t random64() {
+    const std::uint64_t high = random();
+    return high << 32 | random();
+  }
+  /// A double in [0, 1) from 53 bits.
+  double uniform() { return static_cast<double>(random64() & ((std::uint64_t{1} << 53) - 1)) * 0x1p-53; }
+
+ private:
+  std::mt19937 engine_;
+};
+
+/// torch.randperm(n, generator): the algorithm changes at n = 214748364. Source: randperm in
+/// ATen/native/TensorFactories.cpp.
+std::vector<std::int64_t> randperm(std::int64_t n, Generator& generator);
+/// The algorithm for large n, at any n: inside-out Fisher-Yates.
+std::vector<std::int64_t> randperm_inside_out(std::int64_t n, Generator& generator);
+/// torch.randint(high, (out.size(),), generator): 32 bits a number below 2^28, else 64. Source: random_from_to in
+/// ATen/native/cpu/DistributionTemplates.h.
+void randint(std::int64_t high, std::span<std::int64_t> out, Generator& generator);
+
+}  // namespace penstock::data

@@ -1,0 +1,60 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "penstock/error.h"
+#include "penstock/sampler.h"
+
+namespace penstock {
+
+namespace {
+
+class Distributed final : public Sampler {
+ public:
+  Distributed(SamplerPtr order, const DistributedOptions& options) : order_(std::move(order)), options_(options) {
+    const std::int64_t total = order_->size();
+    const std::int64_t replicas = options.num_replicas;
+    per_rank_ = total / replicas;
+    if (options.remainder == Remainder::kPad && total % replicas != 0) ++per_rank_;
+  }
+
+  std::int64_t size() const noexcept override { return per_rank_; }
+
+  std::vector<std::int64_t> order(std::uint64_t seed, std::uint64_t epoch) const override {
+    const std::vector<std::int64_t> all = order_->order(seed, epoch);
+    std::vector<std::int64_t> out(static_cast<std::size_t>(per_rank_));
+    auto position = static_cast<std::size_t>(options_.rank);
+    for (std::int64_t& index : out) {
+      index = all[position % all.size()];  // beyond the end only when padding: again from the start
+      position += static_cast<std::size_t>(options_.num_replicas);
+    }
+    return out;
+  }
+
+ private:
+  SamplerPtr order_;
+  DistributedOptions options_;
+  std::int64_t per_rank_;
+};
+
+}  // namespace
+
+SamplerPtr distributed(SamplerPtr order, const DistributedOptions& options) {
+  if (!order) throw Error(ErrorCode::kInvalidArgument, "the sampler to distribute is null");
+  if (options.num_replicas < 1) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("num_replicas is {}; it must be 1 or more", options.num_replicas));
+  }
+  if (options.rank < 0 || options.rank >= options.num_replicas) {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("Invalid rank {}, rank should be in the interval [0, {}]",
+                                                         options.rank, options.num_replicas - 1));
+  }
+  return std::make_shared<Distributed>(std::move(order), options);
+}
+
+SamplerPtr distributed(std::int64_t size, const DistributedOptions& options) {
+  return distributed(options.shuffle ? random(size) : sequential(size), options);
+}
+
+}  // namespace penstock

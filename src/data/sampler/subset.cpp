@@ -1,0 +1,35 @@
+#include <utility>
+
+#include "data/random.h"
+#include "penstock/sampler.h"
+
+namespace penstock {
+
+namespace {
+
+class Subset final : public Sampler {
+ public:
+  Subset(std::vector<std::int64_t> indices, bool shuffle) : indices_(std::move(indices)), shuffle_(shuffle) {}
+
+  std::int64_t size() const noexcept override { return static_cast<std::int64_t>(indices_.size()); }
+
+  std::vector<std::int64_t> order(std::uint64_t seed, std::uint64_t epoch) const override {
+    if (!shuffle_) return indices_;
+    data::Generator generator(seed + epoch);
+    std::vector<std::int64_t> out = data::randperm(size(), generator);
+    for (std::int64_t& index : out) index = indices_[static_cast<std::size_t>(index)];
+    return out;
+  }
+
+ private:
+  std::vector<std::int64_t> indices_;
+  bool shuffle_;
+};
+
+}  // namespace
+
+SamplerPtr subset(std::vector<std::int64_t> indices, bool shuffle) {
+  return std::make_shared<Subset>(std::move(indices), shuffle);
+}
+
+}  // namespace penstock

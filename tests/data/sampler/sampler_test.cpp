@@ -1,0 +1,253 @@
+#include "penstock/sampler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "data/random.h"
+#include "data/sampler/golden.h"
+#include "penstock/error.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Order = std::vector<std::int64_t>;
+
+template <class F>
+Error error_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "no error";
+  return Error(ErrorCode::kIo, "no error");
+}
+
+Order iota(std::int64_t n) {
+  Order out(static_cast<std::size_t>(n));
+  std::iota(out.begin(), out.end(), std::int64_t{0});
+  return out;
+}
+
+TEST(Random, RandpermIsTorchs) {
+  for (const golden::Randperm& c : golden::kRandpermCases) {
+    data::Generator generator(c.seed);
+    EXPECT_EQ(data::randperm(c.n, generator), c.order) << c.seed << " over " << c.n;
+  }
+}
+
+TEST(Random, RandintIsTorchsOnBothSidesOfEveryRange) {
+  for (const golden::Randint& c : golden::kRandintCases) {
+    data::Generator generator(c.seed);
+    Order values(c.values.size());
+    data::randint(c.high, values, generator);
+    EXPECT_EQ(values, c.values) << c.high;
+  }
+}
+
+TEST(Random, InsideOutIsAPermutationThatUsesTheWholeGenerator) {
+  data::Generator generator(3);
+  Order order = data::randperm_inside_out(1000, generator);
+  data::Generator other(3);
+  for (int i = 0; i < 1000; ++i) other.random64();
+  EXPECT_EQ(generator.random(), other.random());
+  EXPECT_NE(order, iota(1000));
+  std::sort(order.begin(), order.end());
+  EXPECT_EQ(order, iota(1000));
+}
+
+TEST(Samplers, SequentialCounts) {
+  EXPECT_THAT(sequential(3)->order(1, 2), ElementsAre(0, 1, 2));
+  EXPECT_THAT(sequential(0)->order(0, 0), IsEmpty());
+  EXPECT_EQ(error_of([] { sequential(-1); }).code(), ErrorCode::kInvalidArgument);
+}
+
+TEST(Samplers, RandomIsTorchsRandomSampler) {
+  for (const golden::Random& c : golden::kRandomCases) {
+    RandomOptions options{.replacement = c.replacement};
+    if (c.samples >= 0) options.num_samples = c.samples;
+    const SamplerPtr sampler = random(c.n, options);
+    EXPECT_EQ(sampler->order(c.seed, 0), c.order);
+    EXPECT_EQ(sampler->size(), static_cast<std::int64_t>(c.order.size()));
+  }
+}
+
+TEST(Samplers, SeedAndEpochAddUp) {
+  const SamplerPtr sampler = random(100);
+  EXPECT_EQ(sampler->order(5, 2), sampler->order(7, 0));
+  EXPECT_NE(sampler->order(5, 2), sampler->order(5, 3));
+  EXPECT_EQ(sampler->order(~std::uint64_t{0}, 1), sampler->order(0, 0));
+}
+
+TEST(Samplers, RandomRefusesWhatItCannotDraw) {
+  EXPECT_EQ(error_of([] { random(-1); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { random(5, {.num_samples = -2}); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { random(0, {.num_samples = 1}); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(random(0)->order(0, 0), IsEmpty());
+  EXPECT_THAT(random(0, {.replacement = true})->order(0, 0), IsEmpty());
+}
+
+TEST(Samplers, SubsetKeepsOrPermutesItsIndices) {
+  EXPECT_EQ(subset(golden::kSubset)->order(4, 0), golden::kSubset);
+  EXPECT_EQ(subset(golden::kSubset, true)->order(4, 0), golden::kSubsetOrder);
+  EXPECT_THAT(subset(Order{}, true)->order(4, 0), IsEmpty());
+}
+
+TEST(Samplers, WeightedDrawsInProportion) {
+  const std::vector<double> weights = {1, 0, 3, 0, 0, 4, 0};
+  const std::int64_t draws = 80'000;
+  const Order order = weighted(weights, draws)->order(1, 0);
+  ASSERT_EQ(order.size(), static_cast<std::size_t>(draws));
+  std::map<std::int64_t, std::int64_t> counts;
+  for (const std::int64_t index : order) ++counts[index];
+  ASSERT_EQ(counts.size(), 3u);
+  // Five standard deviations.
+  EXPECT_NEAR(static_cast<double>(counts[0]), 10'000, 500);
+  EXPECT_NEAR(static_cast<double>(counts[2]), 30'000, 700);
+  EXPECT_NEAR(static_cast<double>(counts[5]), 40'000, 710);
+}
+
+TEST(Samplers, WeightedWithReplacementIsTheSearchInTheCumulativeSum) {
+  data::Generator pick(99);
+  for (const std::size_t n : {1u, 2u, 3u, 17u, 256u, 1000u}) {
+    std::vector<double> weights(n);
+    for (double& w : weights) w = pick.uniform() < 0.5 ? 0.0 : std::pow(pick.uniform(), 20.0);
+    weights[n / 2] = 1;
+    std::vector<double> cumulative(n);
+    std::partial_sum(weights.begin(), weights.end(), cumulative.begin());
+    const double largest = *std::max_element(weights.begin(), weights.end());
+    ASSERT_EQ(largest, 1.0);  // so that the sampler's scaling changes nothing
+    data::Generator generator(5);
+    for (const std::int64_t index : weighted(weights, 2000)->order(5, 0)) {
+      const double at = generator.uniform() * cumulative.back();
+      EXPECT_EQ(index, std::upper_bound(cumulative.begin(), cumulative.end(), at) - cumulative.begin());
+      EXPECT_GT(weights[static_cast<std::size_t>(index)], 0);
+    }
+  }
+}
+
+TEST(Samplers, WeightedTakesExtremeWeights) {
+  const double huge = std::numeric_limits<double>::max();
+  const double tiny = std::numeric_limits<double>::denorm_min();
+  std::set<std::int64_t> seen;
+  for (const std::int64_t index : weighted({huge, 0, huge, huge}, 1000)->order(0, 0)) seen.insert(index);
+  EXPECT_THAT(seen, ElementsAre(0, 2, 3));
+  for (const std::int64_t index : weighted({0, tiny, 0}, 100)->order(0, 0)) EXPECT_EQ(index, 1);
+  EXPECT_THAT(weighted({0, tiny, 0}, 1, false)->order(0, 0), ElementsAre(1));
+}
+
+TEST(Samplers, WeightedWithoutReplacementTakesEachOnce) {
+  const std::vector<double> weights = {1, 0, 2, 3, 0, 4};
+  Order order = weighted(weights, 4, false)->order(3, 1);
+  std::sort(order.begin(), order.end());
+  EXPECT_THAT(order, ElementsAre(0, 2, 3, 5));
+  // The first one drawn has the same distribution as with replacement.
+  std::map<std::int64_t, int> first;
+  const SamplerPtr sampler = weighted(weights, 1, false);
+  for (std::uint64_t epoch = 0; epoch < 20'000; ++epoch) ++first[sampler->order(0, epoch)[0]];
+  EXPECT_NEAR(first[0], 2'000, 220);
+  EXPECT_NEAR(first[5], 8'000, 350);
+}
+
+TEST(Samplers, WeightedRefusesWeightsThatMeanNothing) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(error_of([&] { weighted({1, nan}, 1); }).message(), HasSubstr("weight 1 is nan"));
+  EXPECT_EQ(error_of([] { weighted({1, -1}, 1); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] {
+              weighted({1, std::numeric_limits<double>::infinity()}, 1);
+            }).code(),
+            ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { weighted({0, 0}, 1); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { weighted({}, 1); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { weighted({1}, -1); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { weighted({1, 0}, 2, false); }).code(), ErrorCode::kInvalidArgument);
+}
+
+TEST(Samplers, DistributedIsTorchs) {
+  for (const golden::Distributed& c : golden::kDistributedCases) {
+    const SamplerPtr sampler = distributed(c.n, {.rank = c.rank,
+                                                 .num_replicas = c.replicas,
+                                                 .shuffle = c.shuffle,
+                                                 .remainder = c.drop ? Remainder::kDrop : Remainder::kPad});
+    EXPECT_EQ(sampler->order(c.seed, c.epoch), c.order) << c.n << " over " << c.replicas;
+    EXPECT_EQ(sampler->size(), static_cast<std::int64_t>(c.order.size()));
+  }
+}
+
+TEST(Samplers, DistributedSplitsAnotherSampler) {
+  const SamplerPtr whole = weighted({1, 2, 3}, 11);
+  Order joined(12);
+  for (std::int64_t rank = 0; rank < 4; ++rank) {
+    const Order part = distributed(whole, {.rank = rank, .num_replicas = 4})->order(2, 3);
+    ASSERT_EQ(part.size(), 3u);
+    for (std::size_t i = 0; i < 3; ++i) joined[i * 4 + static_cast<std::size_t>(rank)] = part[i];
+  }
+  Order expected = whole->order(2, 3);
+  expected.push_back(expected[0]);
+  EXPECT_EQ(joined, expected);
+}
+
+TEST(Samplers, DistributedRefusesARankOutside) {
+  EXPECT_THAT(error_of([] { distributed(10, {.rank = 3, .num_replicas = 3}); }).message(),
+              HasSubstr("Invalid rank 3, rank should be in the interval [0, 2]"));
+  EXPECT_EQ(error_of([] { distributed(10, {.rank = -1, .num_replicas = 3}); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { distributed(10, {.num_replicas = 0}); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { distributed(SamplerPtr{}, {}); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(distributed(0, {.num_replicas = 2})->order(0, 0), IsEmpty());
+}
+
+std::vector<Order> split(const BatchSampler::Batches& batches) {
+  std::vector<Order> out;
+  std::int64_t begin = 0;
+  for (const std::int64_t end : batches.ends) {
+    out.emplace_back(batches.indices.begin() + begin, batches.indices.begin() + end);
+    begin = end;
+  }
+  return out;
+}
+
+TEST(BatchSamplers, BatchesAreTorchs) {
+  EXPECT_EQ(split(batches(random(10), 4)->batches(2, 0)), golden::kBatches);
+  EXPECT_EQ(split(batches(random(10), 4, true)->batches(2, 0)),
+            std::vector<Order>(golden::kBatches.begin(), golden::kBatches.begin() + 2));
+}
+
+TEST(BatchSamplers, SizeIsTheNumberOfBatches) {
+  for (std::int64_t n = 0; n < 14; ++n) {
+    for (std::int64_t size = 1; size < 6; ++size) {
+      for (const bool drop : {false, true}) {
+        const BatchSamplerPtr sampler = batches(sequential(n), size, drop);
+        const auto all = sampler->batches(0, 0);
+        EXPECT_EQ(sampler->size(), drop ? n / size : (n + size - 1) / size);
+        EXPECT_EQ(static_cast<std::int64_t>(all.ends.size()), sampler->size());
+        for (const Order& batch : split(all)) EXPECT_LE(static_cast<std::int64_t>(batch.size()), size);
+      }
+    }
+  }
+}
+
+TEST(BatchSamplers, GivenBatchesStayAsTheyAre) {
+  const std::vector<Order> given = {{3, 1}, {2}, {0, 0, 5}};
+  EXPECT_EQ(split(batches(given)->batches(8, 9)), given);
+  EXPECT_EQ(batches(given)->size(), 3);
+  EXPECT_EQ(error_of([] { batches(std::vector<Order>{{1}, {}}); }).code(), ErrorCode::kInvalidArgument);
+}
+
+TEST(BatchSamplers, RefusesABatchSizeBelowOne) {
+  EXPECT_THAT(error_of([] { batches(sequential(3), 0); }).message(),
+              HasSubstr("batch_size should be a positive integer value"));
+  EXPECT_EQ(error_of([] { batches(SamplerPtr{}, 2); }).code(), ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace penstock
