@@ -34,7 +34,7 @@ struct ZipLimits {
   std::uint64_t max_entries = std::uint64_t{1} << 24;
   std::uint64_t max_directory_bytes = std::uint64_t{1} << 30;
   /// Of all members together, after inflating. Members whose sizes exceed what deflate can do are refused anyway.
-  std::uint64_t max_inflated_bytes = std::uint64_t{1} << 46;
+  std::uint64_t max_inflated_bytes = std::uint64_t{1} << 44;
 };
 
 /// The members in the order of the central directory. Owns, or keeps alive, what the names point into.

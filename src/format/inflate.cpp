@@ -1,0 +1,155 @@
+#include "format/inflate.h"
+
+#include <fmt/format.h>
+#include <libdeflate.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "core/text.h"
+#include "penstock/error.h"
+
+namespace penstock::format {
+
+namespace {
+
+constexpr int kRawDeflate = -MAX_WBITS;
+constexpr int kLevel = 6;
+constexpr std::size_t kPieceBytes = 16 * 1024;
+constexpr std::size_t kDeflatePieceBytes = 256 * 1024;
+
+struct FreeDecompressor {
+  void operator()(libdeflate_decompressor* decompressor) const noexcept { libdeflate_free_decompressor(decompressor); }
+};
+
+struct Inflater {
+  Inflater() {
+    if (inflateInit2(&stream, kRawDeflate) != Z_OK) throw std::bad_alloc();
+  }
+  ~Inflater() { inflateEnd(&stream); }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+
+  z_stream stream{};
+};
+
+struct Deflater {
+  Deflater() {
+    constexpr int kMemoryLevel = 8;
+    if (deflateInit2(&stream, kLevel, Z_DEFLATED, kRawDeflate, kMemoryLevel, Z_DEFAULT_STRATEGY) != Z_OK) {
+      throw std::bad_alloc();
+    }
+  }
+  ~Deflater() { deflateEnd(&stream); }
+  Deflater(const Deflater&) = delete;
+  Deflater& operator=(const Deflater&) = delete;
+
+  z_stream stream{};
+};
+
+unsigned char* bytes_of(std::byte* bytes) noexcept { return reinterpret_cast<unsigned char*>(bytes); }
+/// zlib's interface is not const-correct: it does not write through next_in.
+unsigned char* bytes_of(const std::byte* bytes) noexcept { return bytes_of(const_cast<std::byte*>(bytes)); }
+uInt limited(std::size_t bytes) noexcept {
+  return static_cast<uInt>(std::min<std::size_t>(bytes, std::numeric_limits<uInt>::max()));
+}
+
+/// Runs deflate until the input that `stream` holds is used up or, with Z_FINISH, the stream is complete.
+void pump(z_stream& stream, int flush, std::span<std::byte> piece,
+          const std::function<void(std::span<const std::byte>)>& write) {
+  int status = Z_OK;
+  do {
+    stream.next_out = bytes_of(piece.data());
+    stream.avail_out = limited(piece.size());
+    status = ::deflate(&stream, flush);
+    write(piece.first(piece.size() - stream.avail_out));
+  } while (stream.avail_out == 0 || (flush == Z_FINISH && status != Z_STREAM_END));
+}
+
+}  // namespace
+
+std::uint32_t crc32_of(std::span<const std::byte> bytes, std::uint32_t seed) noexcept {
+  return libdeflate_crc32(seed, bytes.data(), bytes.size());
+}
+
+void inflate(std::span<const std::byte> stored, std::span<std::byte> out, std::string_view path,
+             std::string_view record) {
+  const std::unique_ptr<libdeflate_decompressor, FreeDecompressor> decompressor(libdeflate_alloc_decompressor());
+  if (!decompressor) throw std::bad_alloc();
+  // One byte of room even for an empty result: libdeflate is not asked to write to a null pointer.
+  std::byte nothing{};
+  std::byte* const to = out.empty() ? &nothing : out.data();
+  std::size_t used = 0;
+  std::size_t made = 0;
+  const libdeflate_result result =
+      libdeflate_deflate_decompress_ex(decompressor.get(), stored.data(), stored.size(), to, out.size(), &used, &made);
+  if (result == LIBDEFLATE_SUCCESS && used == stored.size() && made == out.size()) return;
+  std::string message;
+  if (result == LIBDEFLATE_BAD_DATA) {
+    message = "the member's compressed bytes are damaged";
+  } else if (result == LIBDEFLATE_INSUFFICIENT_SPACE) {
+    message = fmt::format("the member inflates to more than the {} bytes it is listed with", out.size());
+  } else if (made != out.size()) {
+    message = fmt::format("the member inflates to {} bytes but is listed with {}", made, out.size());
+  } else {
+    message = fmt::format("{} bytes follow the member's compressed stream", stored.size() - used);
+  }
+  throw Error(ErrorCode::kCorrupt, std::move(message), {std::string(path), std::nullopt, core::escaped(record)});
+}
+
+std::size_t inflate_prefix(const ByteSource& source, std::uint64_t offset, std::uint64_t stored_bytes,
+                           std::span<std::byte> out, std::string_view record) {
+  const auto damaged = [&](std::uint64_t at) {
+    return Error(ErrorCode::kCorrupt, "the member's compressed bytes are damaged",
+                 {source.name(), at, core::escaped(record)});
+  };
+  Inflater inflater;
+  z_stream& stream = inflater.stream;
+  std::array<std::byte, kPieceBytes> piece;
+  std::uint64_t read = 0;
+  std::size_t made = 0;
+  while (made < out.size()) {
+    if (stream.avail_in == 0) {
+      const std::size_t count = std::min<std::uint64_t>(piece.size(), stored_bytes - read);
+      if (count == 0) throw damaged(offset + read);
+      source.read(offset + read, std::span(piece).first(count));
+      stream.next_in = bytes_of(piece.data());
+      stream.avail_in = limited(count);
+      read += count;
+    }
+    stream.next_out = bytes_of(out.data() + made);
+    stream.avail_out = limited(out.size() - made);
+    const uInt room = stream.avail_out;
+    const int status = ::inflate(&stream, Z_NO_FLUSH);
+    made += room - stream.avail_out;
+    if (status == Z_STREAM_END) break;
+    if (status == Z_MEM_ERROR) throw std::bad_alloc();
+    if (status != Z_OK) throw damaged(offset + read - stream.avail_in);
+  }
+  return made;
+}
+
+void deflate(std::span<const std::span<const std::byte>> parts,
+             const std::function<void(std::span<const std::byte>)>& write) {
+  Deflater deflater;
+  z_stream& stream = deflater.stream;
+  const auto piece = std::make_unique<std::byte[]>(kDeflatePieceBytes);
+  const std::span<std::byte> room(piece.get(), kDeflatePieceBytes);
+  for (std::span<const std::byte> part : parts) {
+    while (!part.empty()) {
+      const uInt count = limited(part.size());
+      stream.next_in = bytes_of(part.data());
+      stream.avail_in = count;
+      pump(stream, Z_NO_FLUSH, room, write);
+      part = part.subspan(count);
+    }
+  }
+  pump(stream, Z_FINISH, room, write);
+}
+
+}  // namespace penstock::format

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace penstock::format {
+
+/// Whether `text` is well-formed UTF-8: no overlong forms, no surrogates, nothing beyond U+10FFFF.
+bool is_utf8(std::string_view text) noexcept;
+
+/// Appends the UTF-8 form of `code_point`, which is at most 0x10FFFF and no surrogate.
+void append_utf8(std::string& text, char32_t code_point);
+
+}  // namespace penstock::format
