@@ -9,9 +9,10 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
+#include <utility>
 
-#include "core/text.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -99,14 +100,14 @@ void inflate(std::span<const std::byte> stored, std::span<std::byte> out, std::s
   } else {
     message = fmt::format("{} bytes follow the member's compressed stream", stored.size() - used);
   }
-  throw Error(ErrorCode::kCorrupt, std::move(message), {std::string(path), std::nullopt, core::escaped(record)});
+  throw Error(ErrorCode::kCorrupt, std::move(message), {std::string(path), std::nullopt, std::string(record)});
 }
 
 std::size_t inflate_prefix(const ByteSource& source, std::uint64_t offset, std::uint64_t stored_bytes,
                            std::span<std::byte> out, std::string_view record) {
   const auto damaged = [&](std::uint64_t at) {
     return Error(ErrorCode::kCorrupt, "the member's compressed bytes are damaged",
-                 {source.name(), at, core::escaped(record)});
+                 {source.name(), at, std::string(record)});
   };
   Inflater inflater;
   z_stream& stream = inflater.stream;

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "core/checked.h"
-#include "core/text.h"
 #include "format/zip_layout.h"
 
 namespace penstock::format {
@@ -86,7 +86,7 @@ void read_end64(ZipBytes& archive, std::uint64_t end, std::uint64_t end64, ZipPl
 }  // namespace
 
 void ZipBytes::fail(ErrorCode code, std::string message, std::uint64_t offset, std::string_view member) const {
-  throw Error(code, std::move(message), {std::string(path_), offset, core::escaped(member)});
+  throw Error(code, std::move(message), {std::string(path_), offset, std::string(member)});
 }
 
 std::vector<std::byte> ZipBytes::copy(std::uint64_t offset, std::uint64_t length) {

@@ -57,7 +57,6 @@ class Parser {
 
   ZipEntry read_central(const std::byte* header, std::string_view name, std::span<const std::byte> extra,
                         std::uint64_t offset) const;
-  void check_name(std::string_view name, std::uint64_t offset) const;
   void check_features(const ZipEntry& entry, std::uint64_t offset) const;
   void check_extra(std::string_view name, std::span<const std::byte> extra, std::uint64_t offset) const;
   /// Fills the members of `wide` that are sentinels; false when the extra field does not hold them.
@@ -112,7 +111,11 @@ void Parser::list_members(std::span<const std::byte> directory, const ZipPlace& 
 
 ZipEntry Parser::read_central(const std::byte* header, std::string_view name, std::span<const std::byte> extra,
                               std::uint64_t offset) const {
-  check_name(name, offset);
+  try {
+    check_zip_name(name);
+  } catch (const Error& error) {
+    fail(error.code(), error.message(), offset, name);
+  }
   Wide wide{u32(header + 24), u32(header + 20), u32(header + 42)};
   if (!extra.empty()) check_extra(name, extra, offset);
   if (wide.size == kSentinel32 || wide.compressed_size == kSentinel32 || wide.header_offset == kSentinel32) {
@@ -131,29 +134,6 @@ ZipEntry Parser::read_central(const std::byte* header, std::string_view name, st
                        .flags = u16(header + 8)};
   check_features(entry, offset);
   return entry;
-}
-
-void Parser::check_name(std::string_view name, std::uint64_t offset) const {
-  if (name.empty()) fail(ErrorCode::kCorrupt, "a member of the zip archive has no name", offset);
-  bool ascii = true;
-  bool suspect = name.front() == '/';
-  for (const char c : name) {
-    suspect |= c == '\0' || c == '\\';
-    ascii &= static_cast<signed char>(c) >= 0;
-  }
-  for (std::size_t at = name.find(".."); at != std::string_view::npos; at = name.find("..", at + 1)) {
-    const bool starts = at == 0 || name[at - 1] == '/';
-    const bool ends = at + 2 == name.size() || name[at + 2] == '/';
-    suspect |= starts && ends;
-  }
-  if (suspect) {
-    fail(ErrorCode::kUnsafe, "the member's name is not a plain relative path ('/' first, '..', '\\' or NUL)", offset,
-         name);
-  }
-  if (!ascii && !is_utf8(name)) {
-    fail(ErrorCode::kUnsupported, "the member's name is not UTF-8; write the archive anew with UTF-8 names", offset,
-         name);
-  }
 }
 
 void Parser::check_features(const ZipEntry& entry, std::uint64_t offset) const {
@@ -393,8 +373,30 @@ ZipDirectory read_zip_directory(const ByteSource& source, const ZipLimits& limit
   return out;
 }
 
+void check_zip_name(std::string_view name) {
+  if (name.empty()) throw Error(ErrorCode::kCorrupt, "a member of the zip archive has no name");
+  bool ascii = true;
+  bool suspect = name.front() == '/';
+  for (const char c : name) {
+    suspect |= c == '\0' || c == '\\';
+    ascii &= static_cast<signed char>(c) >= 0;
+  }
+  for (std::size_t at = name.find(".."); at != std::string_view::npos; at = name.find("..", at + 1)) {
+    const bool starts = at == 0 || name[at - 1] == '/';
+    const bool ends = at + 2 == name.size() || name[at + 2] == '/';
+    suspect |= starts && ends;
+  }
+  if (suspect) {
+    throw Error(ErrorCode::kUnsafe,
+                "a member's name must be a plain relative path, without '/' first, '..', '\\' or NUL");
+  }
+  if (!ascii && !is_utf8(name)) {
+    throw Error(ErrorCode::kUnsupported, "the member's name is not UTF-8; write the archive anew with UTF-8 names");
+  }
+}
+
 bool zip_has_pickle(std::span<const ZipEntry> entries) noexcept {
-  constexpr std::string_view kRecord = "data.pkl";
+  static constexpr std::string_view kRecord = "data.pkl";
   return std::any_of(entries.begin(), entries.end(), [](const ZipEntry& entry) {
     return entry.name.ends_with(kRecord) &&
            (entry.name.size() == kRecord.size() || entry.name.find('/') == entry.name.size() - kRecord.size() - 1);

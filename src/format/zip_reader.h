@@ -64,6 +64,10 @@ void read_zip_directory(std::span<const std::byte> file, std::string_view path, 
 /// The same for a source, reading the end, the directory and the members' headers alone, neighbouring ones together.
 ZipDirectory read_zip_directory(const ByteSource& source, const ZipLimits& limits = {});
 
+/// Checks that `name` is one we read and write: not empty, UTF-8, a relative path without `..`, backslash and NUL.
+/// kCorrupt, kUnsupported, kUnsafe; the error carries only the message.
+void check_zip_name(std::string_view name);
+
 enum class ZipKind : std::uint8_t {
   kNone,   ///< not a zip archive
   kPlain,  ///< an archive without a pickle: `.npz`

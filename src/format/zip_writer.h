@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,7 +41,7 @@ class ZipWriter {
 
  private:
   struct Member {
-    std::string name;
+    std::string_view name;
     std::uint64_t header_offset = 0;
     std::uint64_t compressed_size = 0;
     std::uint64_t size = 0;
@@ -52,13 +54,16 @@ class ZipWriter {
   void write_local_header(const Member& member);
   void write_descriptor(const Member& member);
   void write_central_header(const Member& member);
-  void write_end(std::uint64_t directory_offset);
-  void write_record();
+  void write_end64(std::uint64_t offset, std::uint64_t end);
+  void flush();
+  static bool has_wide_sizes(const Member& member) noexcept;
+  std::uint16_t version_of(bool wide) const noexcept;
 
   io::ByteSink& sink_;
   ZipStyle style_;
   std::size_t alignment_;
   std::uint64_t base_;
+  std::set<std::string, std::less<>> names_;  ///< what Member::name views
   std::vector<Member> members_;
   std::string record_;
 };
