@@ -33,6 +33,7 @@ struct Format {
   /// Whether the content is of this format. `head`: the first bytes, up to kSniffBytes.
   bool (*sniff)(std::span<const std::byte> head, const ByteSource& source);
   Index (*read_index)(const SourcePtr& source, const OpenOptions& options);
+  /// Null for a format that is only read. `path`: of the file being written, for names inside it and for errors.
   void (*write)(const Value& value, io::ByteSink& sink, const SaveOptions& options, std::string_view path);
 };
 

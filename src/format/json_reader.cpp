@@ -130,7 +130,7 @@ bool JsonReader::skip_scalar() noexcept { return std::exchange(skip_next_, false
 
 bool JsonReader::skip_open(bool object) {
   if (!std::exchange(skip_next_, false) && skipped_.empty()) return false;
-  skipped_.emplace_back(object ? std::optional<Names>(std::in_place) : std::nullopt);
+  object ? skip_object() : skip_array();
   return true;
 }
 

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "penstock/error.h"
@@ -48,6 +49,9 @@ class JsonReader {
 
   /// From on_key: step over the value that follows.
   void skip_value() noexcept { skip_next_ = true; }
+  /// From on_object or on_array: step over what has just begun; its end is not told.
+  void skip_object() { skipped_.emplace_back(std::in_place); }
+  void skip_array() { skipped_.emplace_back(std::nullopt); }
   /// Byte offset in the file, just behind the token of this event.
   std::uint64_t offset() const noexcept { return base_ + static_cast<std::uint64_t>(at_ - text_.data()); }
   const std::string& path() const noexcept { return path_; }
