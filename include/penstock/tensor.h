@@ -1,8 +1,10 @@
 #pragma once
 
 #include <algorithm>
+#include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -16,11 +18,33 @@
 namespace penstock {
 
 namespace detail {
-/// The DType of a C++ arithmetic type; bool, fixed-width integers, float and double.
+/// The DType of a C++ type: bool, integers of any name, float, double, and std::complex of those two.
 template <class T>
-DType dtype_of() noexcept;
+DType dtype_of() noexcept {
+  using enum DType::Code;
+  constexpr bool character = std::is_same_v<T, char> || std::is_same_v<T, wchar_t> || std::is_same_v<T, char8_t> ||
+                             std::is_same_v<T, char16_t> || std::is_same_v<T, char32_t>;
+  if constexpr (std::is_same_v<T, bool>) {
+    return kBool;
+  } else if constexpr (std::is_integral_v<T> && !character) {
+    constexpr std::size_t bytes = sizeof(T);
+    if constexpr (std::is_signed_v<T>) return bytes == 1 ? kInt8 : bytes == 2 ? kInt16 : bytes == 4 ? kInt32 : kInt64;
+    return bytes == 1 ? kUInt8 : bytes == 2 ? kUInt16 : bytes == 4 ? kUInt32 : kUInt64;
+  } else if constexpr (std::is_same_v<T, float>) {
+    return kFloat32;
+  } else if constexpr (std::is_same_v<T, double>) {
+    return kFloat64;
+  } else if constexpr (std::is_same_v<T, std::complex<float>>) {
+    return kComplex64;
+  } else {
+    static_assert(std::is_same_v<T, std::complex<double>>, "no DType corresponds to this C++ type");
+    return kComplex128;
+  }
+}
 [[noreturn]] void throw_dtype_mismatch(const DType& have, const DType& wanted);
 [[noreturn]] void throw_not_contiguous(const Shape& shape, const Strides& strides);
+[[noreturn]] void throw_not_aligned(const DType& dtype);
+[[noreturn]] void throw_not_host(Device device);
 [[noreturn]] void throw_not_scalar(const Shape& shape);
 }  // namespace detail
 
@@ -33,7 +57,7 @@ class Tensor {
   /// Undefined: defined() is false and nothing else may be called.
   Tensor() noexcept = default;
   /// A view of `buffer` from `byte_offset`. kShapeMismatch unless every element lies inside the buffer,
-  /// kInvalidArgument for a negative size or stride.
+  /// kInvalidArgument for a negative size or stride, kUnsupported for one of a type of odd bits that is not contiguous.
   Tensor(Buffer buffer, DType dtype, Shape shape, Strides strides, std::size_t byte_offset = 0);
   /// The same, contiguous in C order.
   Tensor(Buffer buffer, DType dtype, Shape shape);
@@ -57,8 +81,8 @@ class Tensor {
   const Buffer& buffer() const noexcept { return buffer_; }
   std::size_t rank() const noexcept { return shape_.rank(); }
   std::int64_t numel() const noexcept { return numel_; }
-  /// numel() * itemsize().
-  std::size_t nbytes() const noexcept { return static_cast<std::size_t>(numel_) * dtype_.itemsize(); }
+  /// Bytes that the elements take: numel() * itemsize(), rounded up to whole bytes for types of odd bits.
+  std::size_t nbytes() const noexcept;
   std::size_t byte_offset() const noexcept { return byte_offset_; }
   bool is_contiguous() const noexcept;
   bool read_only() const noexcept { return buffer_.read_only(); }
@@ -69,12 +93,13 @@ class Tensor {
   /// The first element's address, valid while any handle on the buffer lives: not on a temporary.
   std::byte* data() const& noexcept { return buffer_.data() + byte_offset_; }
   std::byte* data() const&& = delete;
-  /// All elements of a contiguous tensor; kDTypeMismatch when T is not its type, kShapeMismatch when not contiguous.
+  /// All elements of a contiguous tensor in host memory; kDTypeMismatch when T is not its type, kShapeMismatch when not
+  /// contiguous or when the address is not aligned for T (a view of a file's bytes; `clone` is), kDeviceMismatch.
   template <class T>
   std::span<T> values() const&;
   template <class T>
   std::span<T> values() const&& = delete;
-  /// The only element of a tensor with numel() == 1, or kShapeMismatch.
+  /// The only element of a tensor with numel() == 1, converted to T; kShapeMismatch.
   template <class T>
   T item() const;
 
@@ -121,14 +146,22 @@ std::span<T> Tensor::values() const& {
     detail::throw_dtype_mismatch(dtype_, detail::dtype_of<std::remove_const_t<T>>());
   }
   if (!is_contiguous()) detail::throw_not_contiguous(shape_, strides_);
+  if (device().type != DeviceType::kCpu) detail::throw_not_host(device());
+  if (reinterpret_cast<std::uintptr_t>(data()) % alignof(T) != 0) detail::throw_not_aligned(dtype_);
   return {reinterpret_cast<T*>(data()), static_cast<std::size_t>(numel_)};
 }
 
 template <class T>
 T Tensor::item() const {
   if (numel_ != 1) detail::throw_not_scalar(shape_);
-  const Tensor host = to(Device{}).to(detail::dtype_of<T>()).contiguous();
-  return host.template values<const T>()[0];
+  const Tensor host = to(Device{}).to(detail::dtype_of<T>());
+  if constexpr (std::is_same_v<T, bool>) {
+    return *host.data() != std::byte{0};
+  } else {
+    T out;
+    std::memcpy(&out, host.data(), sizeof(T));
+    return out;
+  }
 }
 
 template <class T>

@@ -7,23 +7,30 @@
 
 namespace penstock::device {
 
-/// Recycles equal-sized blocks, so that a steady stream of batches neither allocates nor faults pages. A Buffer from
-/// the pool returns its block when its last handle goes, from any thread, also after the pool itself is gone (then the
-/// block is freed). Holds at most `max_idle_bytes` of unused blocks. Thread-safe.
+/// Recycles blocks of about equal size, so that a steady stream of batches neither allocates nor faults pages. Blocks
+/// are rounded up to size classes an eighth apart and serve requests of half their size and more. A Buffer from the
+/// pool returns its block when its last handle goes, from any thread, also after the pool itself is gone (then the
+/// block is freed). Holds at most `max_idle_bytes` in at most kMaxIdleBlocks unused blocks and frees the longest unused
+/// first. Thread-safe.
 class BufferPool {
  public:
+  static constexpr std::size_t kMaxIdleBlocks = 256;
+
   explicit BufferPool(Device device, std::size_t max_idle_bytes);
   ~BufferPool();
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
-  /// At least `bytes`; size() of the result is exactly `bytes`. Content is undefined.
+  /// `bytes` bytes of undefined content, aligned as Buffer::allocate aligns them.
   Buffer take(std::size_t bytes);
   /// Blocks allocated from the backend so far.
   std::size_t allocations() const noexcept;
+  /// Bytes in unused blocks now.
+  std::size_t idle_bytes() const noexcept;
 
  private:
   struct State;
+  class Lease;
   std::shared_ptr<State> state_;
 };
 

@@ -1,0 +1,112 @@
+#include "device/buffer_pool.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "device/buffer_access.h"
+
+namespace penstock::device {
+namespace {
+
+/// The smallest size class that holds `bytes`: classes are an eighth apart, and never less than 64 bytes.
+std::size_t round_to_class(std::size_t bytes) noexcept {
+  const auto width = static_cast<std::size_t>(std::bit_width(std::max<std::size_t>(bytes, 1)));
+  const std::size_t granule = std::size_t{1} << (std::max<std::size_t>(width, 10) - 4);
+  // What is too large to round is too large to allocate: the backend says so.
+  if (bytes > SIZE_MAX - granule) return bytes;
+  return std::max<std::size_t>((bytes + granule - 1) / granule * granule, granule);
+}
+
+}  // namespace
+
+struct BufferPool::State {
+  State(Device where, std::size_t max_bytes) : device(where), max_idle_bytes(max_bytes) {
+    idle.reserve(kMaxIdleBlocks + 1);
+  }
+
+  /// The smallest idle block that wastes no more than half of itself, or nothing.
+  Buffer reuse(std::size_t bytes);
+  void give_back(Buffer block) noexcept;
+
+  const Device device;
+  const std::size_t max_idle_bytes;
+  std::atomic<std::size_t> allocations{0};
+  std::mutex mutex;
+  std::vector<Buffer> idle;  ///< longest unused first
+  std::size_t idle_bytes = 0;
+};
+
+Buffer BufferPool::State::reuse(std::size_t bytes) {
+  const std::scoped_lock lock(mutex);
+  auto best = idle.end();
+  for (auto it = idle.begin(); it != idle.end(); ++it) {
+    const bool fits = it->size() >= bytes && it->size() / 2 <= bytes;
+    // Of equal blocks the last one used, whose pages are most likely in the cache.
+    if (fits && (best == idle.end() || it->size() <= best->size())) best = it;
+  }
+  if (best == idle.end()) return {};
+  Buffer block = std::move(*best);
+  idle.erase(best);
+  idle_bytes -= block.size();
+  return block;
+}
+
+void BufferPool::State::give_back(Buffer block) noexcept {
+  // Freed after the lock: unmapping a large block takes long.
+  std::vector<Buffer> dropped;
+  const std::scoped_lock lock(mutex);
+  if (block.size() > max_idle_bytes) return;
+  idle_bytes += block.size();
+  idle.push_back(std::move(block));
+  auto first = idle.begin();
+  while (idle_bytes > max_idle_bytes || idle.end() - first > static_cast<std::ptrdiff_t>(kMaxIdleBlocks)) {
+    idle_bytes -= first->size();
+    ++first;
+  }
+  dropped.assign(std::make_move_iterator(idle.begin()), std::make_move_iterator(first));
+  idle.erase(idle.begin(), first);
+}
+
+/// A block on loan: destroyed with the last handle on the Buffer.
+class BufferPool::Lease {
+ public:
+  Lease(std::weak_ptr<State> pool, Buffer block) : pool_(std::move(pool)), block_(std::move(block)) {}
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+  ~Lease() {
+    if (const auto pool = pool_.lock()) pool->give_back(std::move(block_));
+  }
+
+ private:
+  std::weak_ptr<State> pool_;
+  Buffer block_;
+};
+
+BufferPool::BufferPool(Device device, std::size_t max_idle_bytes)
+    : state_(std::make_shared<State>(device, max_idle_bytes)) {}
+
+BufferPool::~BufferPool() = default;
+
+Buffer BufferPool::take(std::size_t bytes) {
+  Buffer block = state_->reuse(bytes);
+  if (!block) {
+    block = Buffer::allocate(round_to_class(bytes), state_->device);
+    ++state_->allocations;
+  }
+  std::byte* const data = block.data();
+  auto lease = std::make_shared<Lease>(state_, std::move(block));
+  return BufferAccess::make(std::move(lease), data, bytes, state_->device);
+}
+
+std::size_t BufferPool::allocations() const noexcept { return state_->allocations; }
+
+std::size_t BufferPool::idle_bytes() const noexcept {
+  const std::scoped_lock lock(state_->mutex);
+  return state_->idle_bytes;
+}
+
+}  // namespace penstock::device

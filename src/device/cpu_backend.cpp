@@ -1,0 +1,133 @@
+#include "device/cpu_backend.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <new>
+
+#include "core/text.h"
+#include "device/buffer_access.h"
+#include "device/host_memory.h"
+#include "penstock/error.h"
+
+namespace penstock::device {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+/// Requests from here on are compared with what the machine has, which takes a few reads of /proc.
+constexpr std::size_t kLargeRequest = std::size_t{256} << 20;
+
+[[noreturn]] void throw_out_of_memory(std::size_t bytes) {
+  throw Error(
+      ErrorCode::kOutOfMemory,
+      fmt::format("{} of host memory requested, but this process may have at most {}, of which {} are free; load "
+                  "less at a time or use a machine with more memory",
+                  core::format_bytes(bytes), core::format_bytes(largest_host_request()),
+                  core::format_bytes(host_memory().free_bytes)));
+}
+
+/// Cuts [from, to) off a mapping; an empty range is none.
+void unmap(std::byte* from, const std::byte* to) noexcept {
+  if (from != to) ::munmap(from, static_cast<std::size_t>(to - from));
+}
+
+std::byte* align_up(std::byte* address, std::size_t alignment) noexcept {
+  const auto value = reinterpret_cast<std::uintptr_t>(address);
+  return address + (alignment - value % alignment) % alignment;
+}
+
+Buffer map_block(std::size_t bytes) {
+  // The kernel would promise more than it has and kill the process when the pages are touched.
+  if (bytes >= kLargeRequest && bytes > largest_host_request()) throw_out_of_memory(bytes);
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t length = (bytes + page - 1) / page * page;
+  void* const mapped = ::mmap(nullptr, length + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) throw_out_of_memory(bytes);
+  auto* const begin = static_cast<std::byte*>(mapped);
+  std::byte* const data = align_up(begin, kHugePage);
+  unmap(begin, data);
+  unmap(data + length, begin + length + kHugePage);
+  // Advice only: a kernel without huge pages uses small ones.
+  ::madvise(data, length, MADV_HUGEPAGE);
+  std::shared_ptr<const void> owner(data,
+                                    [length](const std::byte* p) { ::munmap(const_cast<std::byte*>(p), length); });
+  return BufferAccess::make(std::move(owner), data, bytes, Device{});
+}
+
+Buffer new_block(std::size_t bytes) {
+  constexpr std::align_val_t alignment{kAlignment};
+  auto* const data = static_cast<std::byte*>(::operator new(bytes, alignment, std::nothrow));
+  if (data == nullptr) throw_out_of_memory(bytes);
+  std::shared_ptr<const void> owner(
+      data, [](const std::byte* p) { ::operator delete (const_cast<std::byte*>(p), std::align_val_t{kAlignment}); });
+  return BufferAccess::make(std::move(owner), data, bytes, Device{});
+}
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "CPU";
+}
+
+class CpuQueue final : public Queue {
+ public:
+  void copy(std::span<const CopyRange> ranges) override {
+    for (const CopyRange& range : ranges) {
+      if (range.bytes != 0) std::memcpy(range.to, range.from, range.bytes);
+    }
+  }
+  void fill(std::byte* to, std::byte value, std::size_t bytes) override {
+    if (bytes != 0) std::memset(to, std::to_integer<int>(value), bytes);
+  }
+  Ticket record() override { return ++last_; }
+  bool done(Ticket) override { return true; }
+  void wait(Ticket) override {}
+  void synchronise() override {}
+
+ private:
+  Ticket last_ = 0;
+};
+
+class CpuBackend final : public Backend {
+ public:
+  DeviceType type() const noexcept override { return DeviceType::kCpu; }
+  std::string_view name() const noexcept override { return "cpu"; }
+  int dlpack_type() const noexcept override { return 1; }
+  int device_count() const noexcept override { return 1; }
+  int current_device() const noexcept override { return 0; }
+  Properties properties(int index) const override {
+    require_device(Device(type(), index));
+    return {.name = processor_name(),
+            .total_bytes = host_memory().total_bytes,
+            .unified_memory = true,
+            .alignment = kAlignment};
+  }
+  MemoryInfo memory(int index) const override {
+    require_device(Device(type(), index));
+    return host_memory();
+  }
+  Buffer allocate(int index, std::size_t bytes, Purpose) const override {
+    require_device(Device(type(), index));
+    if (bytes > std::size_t{1} << 60) throw_out_of_memory(bytes);
+    return bytes >= kHugePage ? map_block(bytes) : new_block(bytes);
+  }
+  std::unique_ptr<Queue> make_queue(int index) const override {
+    require_device(Device(type(), index));
+    return std::make_unique<CpuQueue>();
+  }
+};
+
+}  // namespace
+
+const Backend& cpu_backend() noexcept {
+  static const CpuBackend backend;
+  return backend;
+}
+
+}  // namespace penstock::device

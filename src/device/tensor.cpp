@@ -1,0 +1,261 @@
+#include "penstock/tensor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/checked.h"
+#include "penstock/error.h"
+
+namespace penstock {
+namespace {
+
+bool is_packed(const DType& dtype) { return dtype.bits() % 8 != 0; }
+
+/// numel * bits in whole bytes, or nothing when that does not fit in 63 bits.
+std::optional<std::int64_t> bytes_of(std::int64_t numel, const DType& dtype) {
+  const auto width = static_cast<std::int64_t>(is_packed(dtype) ? dtype.bits() : dtype.itemsize());
+  const auto total = core::try_mul(numel, width);
+  if (!total || !is_packed(dtype)) return total;
+  return *total / 8 + (*total % 8 != 0 ? 1 : 0);
+}
+
+/// Whether elements of this layout are the numbers 0, 1, 2, ... in C order.
+bool is_c_order(const Shape& shape, const Strides& strides, std::int64_t numel) {
+  if (numel == 0) return true;
+  std::int64_t expected = 1;
+  for (std::size_t d = shape.rank(); d-- > 0;) {
+    if (shape[d] == 1) continue;
+    if (strides[d] != expected) return false;
+    expected *= shape[d];
+  }
+  return true;
+}
+
+void require_layout(const Shape& shape, const Strides& strides) {
+  const auto negative = [](std::int64_t n) { return n < 0; };
+  if (shape.rank() != strides.rank() || std::any_of(shape.begin(), shape.end(), negative) ||
+      std::any_of(strides.begin(), strides.end(), negative)) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("shape {} with strides {} is no layout: as many strides as sizes and none below 0 were expected",
+                    shape.to_string(), strides.to_string()));
+  }
+}
+
+[[noreturn]] void throw_outside(const Shape& shape, const Strides& strides, const DType& dtype, std::size_t offset,
+                                std::size_t size) {
+  throw Error(ErrorCode::kShapeMismatch,
+              fmt::format("{} of shape {} with strides {} from byte {} does not lie inside a buffer of {} bytes",
+                          dtype.name(), shape.to_string(), strides.to_string(), offset, size));
+}
+
+/// One past the last byte of the last element, from the first element; nothing when that does not fit in 63 bits.
+std::optional<std::int64_t> extent_of(const Shape& shape, const Strides& strides, const DType& dtype) {
+  std::int64_t last = 0;
+  for (std::size_t d = 0; d < shape.rank(); ++d) {
+    if (shape[d] == 0) return 0;
+    const auto step = core::try_mul(shape[d] - 1, strides[d]);
+    const auto sum = step ? core::try_add(last, *step) : std::nullopt;
+    if (!sum) return std::nullopt;
+    last = *sum;
+  }
+  const auto count = core::try_add(last, std::int64_t{1});
+  return count ? bytes_of(*count, dtype) : std::nullopt;
+}
+
+Strides c_order_of(const Shape& shape) {
+  require_layout(shape, shape);
+  return shape.contiguous_strides();
+}
+
+/// What memory a new tensor needs; a size that nobody can count is memory that nobody has.
+std::size_t bytes_to_allocate(const Shape& shape, const DType& dtype) {
+  require_layout(shape, shape);
+  std::optional<std::int64_t> numel = 1;
+  for (const std::int64_t size : shape) {
+    if (size == 0) return 0;
+    numel = numel ? core::try_mul(*numel, size) : numel;
+  }
+  const auto bytes = numel ? bytes_of(*numel, dtype) : std::nullopt;
+  if (bytes) return static_cast<std::size_t>(*bytes);
+  throw Error(ErrorCode::kOutOfMemory, fmt::format("a {} tensor of shape {} takes more bytes than any machine has",
+                                                   dtype.name(), shape.to_string()));
+}
+
+void require_dim(std::size_t dim, const Shape& shape) {
+  if (dim >= shape.rank()) {
+    throw Error(ErrorCode::kIndexOutOfRange,
+                fmt::format("dimension {} of a tensor of shape {} does not exist", dim, shape.to_string()));
+  }
+}
+
+void require_whole_bytes(const DType& dtype) {
+  if (is_packed(dtype)) {
+    throw Error(
+        ErrorCode::kUnsupported,
+        fmt::format("elements of {} are not whole bytes: such a tensor cannot be indexed or permuted, only read "
+                    "and copied whole",
+                    dtype.name()));
+  }
+}
+
+/// A Python slice bound: negative counts from the end, then clipped to [0, size].
+std::int64_t clip(std::int64_t bound, std::int64_t size) {
+  if (bound < 0) bound += size;
+  return std::clamp<std::int64_t>(bound, 0, size);
+}
+
+}  // namespace
+
+namespace detail {
+
+void throw_dtype_mismatch(const DType& have, const DType& wanted) {
+  throw Error(ErrorCode::kDTypeMismatch,
+              fmt::format("the tensor is {}, not {}; convert it with to()", have.name(), wanted.name()));
+}
+
+void throw_not_contiguous(const Shape& shape, const Strides& strides) {
+  throw Error(ErrorCode::kShapeMismatch,
+              fmt::format("the elements of shape {} with strides {} do not lie one behind the other; use contiguous()",
+                          shape.to_string(), strides.to_string()));
+}
+
+void throw_not_aligned(const DType& dtype) {
+  throw Error(ErrorCode::kShapeMismatch,
+              fmt::format("the tensor's address is not aligned for {}; use clone()", dtype.name()));
+}
+
+void throw_not_host(Device device) {
+  throw Error(
+      ErrorCode::kDeviceMismatch,
+      fmt::format("the tensor is on {}; its elements can be touched on the cpu: use to(\"cpu\")", device.to_string()));
+}
+
+void throw_not_scalar(const Shape& shape) {
+  throw Error(ErrorCode::kShapeMismatch,
+              fmt::format("a tensor of one element was expected, not one of shape {}", shape.to_string()));
+}
+
+}  // namespace detail
+
+Tensor::Tensor(Buffer buffer, DType dtype, Shape shape, Strides strides, std::size_t byte_offset)
+    : buffer_(std::move(buffer)),
+      byte_offset_(byte_offset),
+      dtype_(std::move(dtype)),
+      shape_(std::move(shape)),
+      strides_(std::move(strides)) {
+  require_layout(shape_, strides_);
+  numel_ = shape_.numel();
+  const auto extent = extent_of(shape_, strides_, dtype_);
+  if (!extent || !core::range_fits(byte_offset_, static_cast<std::uint64_t>(*extent), buffer_.size())) {
+    throw_outside(shape_, strides_, dtype_, byte_offset_, buffer_.size());
+  }
+  if (!bytes_of(numel_, dtype_)) {
+    throw Error(ErrorCode::kLimit, fmt::format("the bytes of a {} tensor of shape {} cannot be counted in 63 bits",
+                                               dtype_.name(), shape_.to_string()));
+  }
+  if (is_packed(dtype_) && !is_c_order(shape_, strides_, numel_)) require_whole_bytes(dtype_);
+}
+
+Tensor::Tensor(Buffer buffer, DType dtype, Shape shape)
+    : Tensor(std::move(buffer), std::move(dtype), shape, c_order_of(shape)) {}
+
+Tensor Tensor::empty(const Shape& shape, DType dtype, Device device) {
+  return {Buffer::allocate(bytes_to_allocate(shape, dtype), device), dtype, shape};
+}
+
+std::size_t Tensor::nbytes() const noexcept {
+  const auto count = static_cast<std::size_t>(numel_);
+  return is_packed(dtype_) ? (count * dtype_.bits() + 7) / 8 : count * dtype_.itemsize();
+}
+
+bool Tensor::is_contiguous() const noexcept { return is_c_order(shape_, strides_, numel_); }
+
+Tensor Tensor::with_requires_grad(bool value) const {
+  Tensor out = *this;
+  out.requires_grad_ = value;
+  return out;
+}
+
+Tensor Tensor::select(std::size_t dim, std::int64_t index) const {
+  require_dim(dim, shape_);
+  require_whole_bytes(dtype_);
+  const std::int64_t size = shape_[dim];
+  if (index < -size || index >= size) {
+    throw Error(ErrorCode::kIndexOutOfRange,
+                fmt::format("index {} is outside dimension {} of shape {}", index, dim, shape_.to_string()));
+  }
+  Tensor out = *this;
+  if (index < 0) index += size;
+  // An empty tensor keeps its offset: there is no element to move to.
+  if (numel_ != 0) out.byte_offset_ += static_cast<std::size_t>(index * strides_[dim]) * dtype_.itemsize();
+  out.numel_ = numel_ / size;
+  out.shape_ = {};
+  out.strides_ = {};
+  for (std::size_t d = 0; d < rank(); ++d) {
+    if (d == dim) continue;
+    out.shape_.push_back(shape_[d]);
+    out.strides_.push_back(strides_[d]);
+  }
+  return out;
+}
+
+Tensor Tensor::slice(std::size_t dim, std::int64_t start, std::int64_t stop, std::int64_t step) const {
+  require_dim(dim, shape_);
+  if (step < 1) {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("slice step {} was given where 1 or more was expected", step));
+  }
+  const std::int64_t size = shape_[dim];
+  start = clip(start, size);
+  stop = clip(stop, size);
+  const std::int64_t kept = stop > start ? (stop - start - 1) / step + 1 : 0;
+  if (kept == size) return *this;
+  require_whole_bytes(dtype_);
+  Tensor out = *this;
+  out.shape_[dim] = kept;
+  out.numel_ = out.shape_.numel();
+  if (out.numel_ != 0) out.byte_offset_ += static_cast<std::size_t>(start * strides_[dim]) * dtype_.itemsize();
+  // The strides of an empty tensor say nothing and their product might not fit.
+  if (kept > 1) out.strides_[dim] = core::try_mul(strides_[dim], step).value_or(strides_[dim]);
+  return out;
+}
+
+Tensor Tensor::permute(std::span<const std::size_t> order) const {
+  std::vector<bool> seen(rank());
+  bool valid = order.size() == rank();
+  for (std::size_t i = 0; valid && i < order.size(); ++i) {
+    valid = order[i] < rank() && !seen[order[i]];
+    if (valid) seen[order[i]] = true;
+  }
+  if (!valid) {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("({}) does not name each dimension of shape {} once",
+                                                         fmt::join(order, ", "), shape_.to_string()));
+  }
+  Tensor out = *this;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    out.shape_[i] = shape_[order[i]];
+    out.strides_[i] = strides_[order[i]];
+  }
+  if (is_packed(dtype_) && !out.is_contiguous()) require_whole_bytes(dtype_);
+  return out;
+}
+
+Tensor Tensor::transpose(std::size_t a, std::size_t b) const {
+  require_dim(a, shape_);
+  require_dim(b, shape_);
+  std::vector<std::size_t> order(rank());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::swap(order[a], order[b]);
+  return permute(order);
+}
+
+std::string Tensor::to_string() const {
+  if (!defined()) return "Tensor(undefined)";
+  return fmt::format("Tensor({}, {}, {})", dtype_.name(), shape_.to_string(), device().to_string());
+}
+
+}  // namespace penstock
