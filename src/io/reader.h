@@ -34,7 +34,9 @@ const Reader& reader_for(const ByteSource& source) noexcept;
 Buffer map_source(const ByteSource& source);
 
 /// Copies from memory that may be a mapping of a file somebody cuts: kTruncated (with `path`) instead of SIGBUS.
-/// Installs its signal handler on first use and passes on every fault that is not its own.
+/// Installs its signal handler on first use and passes on every fault that is not its own. Beyond the copy it costs a
+/// system call, so copy many rows by one guarded_gather. Does not see bytes that vanished from a file's last page,
+/// which read as zeros: ask require_uncut after the copy.
 void guarded_copy(std::byte* to, const std::byte* from, std::size_t bytes, std::string_view path);
 
 struct GatherRow {
@@ -43,5 +45,9 @@ struct GatherRow {
 };
 /// guarded_copy of many equal rows at once, prefetching ahead.
 void guarded_gather(std::span<const GatherRow> rows, std::size_t row_bytes, std::string_view path);
+
+/// kTruncated when the source's file is shorter now than when it was opened. One system call; nothing for other
+/// sources.
+void require_uncut(const ByteSource& source);
 
 }  // namespace penstock::io

@@ -1,0 +1,16 @@
+#include "io/mapping.h"
+#include "io/reader_rows.h"
+#include "io/sigbus_guard.h"
+
+namespace penstock::io {
+
+void mmap_read(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts) {
+  const auto wanted = static_cast<std::size_t>(require_inside(source, offset, parts));
+  if (wanted == 0) return;
+  const std::shared_ptr<const std::byte> run = map_file(source, offset, wanted);
+  if (!run) return source_read(source, offset, parts);
+  guarded_scatter(run.get(), parts, source.name());
+  require_uncut(source);
+}
+
+}  // namespace penstock::io

@@ -1,0 +1,25 @@
+#include <array>
+
+#include "io/reader.h"
+#include "io/reader_rows.h"
+
+namespace penstock::io {
+
+std::span<const Reader> readers() noexcept {
+  static constexpr std::array<Reader, 4> kReaders = {{
+      {"memory", memory_usable, memory_read},
+      {"pread", file_usable, pread_read},
+      {"mmap", file_usable, mmap_read},
+      {"source", any_usable, source_read},
+  }};
+  return kReaders;
+}
+
+const Reader& reader_for(const ByteSource& source) noexcept {
+  for (const Reader& reader : readers()) {
+    if (reader.usable(source)) return reader;
+  }
+  return readers().back();
+}
+
+}  // namespace penstock::io

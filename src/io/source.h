@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "penstock/source.h"
+
+namespace penstock::io {
+
+/// One row of the table of sources: what bytes a location names.
+struct Source {
+  /// What the location starts with, before ':'; empty: a plain path.
+  std::string_view scheme;
+  /// Opens the whole location, scheme included. Errors as open_source.
+  SourcePtr (*open)(std::string_view location);
+};
+
+/// The table. The row of plain paths takes every location that no other row's scheme fits.
+std::span<const Source> sources() noexcept;
+
+/// The file at `path`, which is taken as it is.
+SourcePtr open_file(std::string_view path);
+/// The file a "file:" URL names (RFC 8089): of this host, percent-encoded.
+SourcePtr open_file_url(std::string_view url);
+
+/// Checks that [offset, offset + wanted) lies inside `source`, or throws kTruncated with what it holds of it.
+void require_inside(const ByteSource& source, std::uint64_t offset, std::uint64_t wanted);
+/// Throws the kTruncated of a source that gave `found` of the `wanted` bytes at `offset`, which lie inside its size: it
+/// lost them since it was opened.
+[[noreturn]] void throw_cut(const ByteSource& source, std::uint64_t offset, std::uint64_t wanted, std::uint64_t found);
+
+}  // namespace penstock::io

@@ -1,0 +1,72 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/checked.h"
+#include "core/text.h"
+#include "io/source.h"
+#include "penstock/error.h"
+
+namespace penstock {
+namespace io {
+namespace {
+
+constexpr std::array<Source, 2> kSources = {{
+    {"", open_file},
+    {"file", open_file_url},
+}};
+
+/// "s3" of "s3://bucket/key"; empty for a plain path, which may have a ':' in it.
+std::string_view scheme_of(std::string_view location) {
+  const std::size_t colon = location.find("://");
+  const std::string_view scheme = colon == std::string_view::npos ? std::string_view{} : location.substr(0, colon);
+  return scheme.find('/') == std::string_view::npos ? scheme : std::string_view{};
+}
+
+}  // namespace
+
+std::span<const Source> sources() noexcept { return kSources; }
+
+void require_inside(const ByteSource& source, std::uint64_t offset, std::uint64_t wanted) {
+  const std::uint64_t size = source.size();
+  if (core::range_fits(offset, wanted, size)) return;
+  throw Error(
+      ErrorCode::kTruncated,
+      fmt::format("found {} of the {} bytes wanted at byte {}, because it has only {} bytes; it is truncated, so "
+                  "fetch or write it again",
+                  size - std::min(size, offset), wanted, offset, size),
+      {.path = source.name(), .offset = offset});
+}
+
+void throw_cut(const ByteSource& source, std::uint64_t offset, std::uint64_t wanted, std::uint64_t found) {
+  throw Error(
+      ErrorCode::kTruncated,
+      fmt::format("the file was cut while it was open: it had {} bytes and now ends at byte {}, before the end of "
+                  "the {} bytes wanted at byte {}; open it again when it is whole",
+                  source.size(), offset + found, wanted, offset),
+      {.path = source.name(), .offset = offset});
+}
+
+}  // namespace io
+
+SourcePtr open_source(std::string_view location) {
+  const io::Source* plain = nullptr;
+  for (const io::Source& source : io::sources()) {
+    if (source.scheme.empty()) {
+      plain = &source;
+    } else if (location.size() > source.scheme.size() && location.starts_with(source.scheme) &&
+               location[source.scheme.size()] == ':') {
+      return source.open(location);
+    }
+  }
+  if (const std::string_view scheme = io::scheme_of(location); !scheme.empty()) {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("there is no source for locations that start with {}; give a path or a file: URL",
+                            core::quoted(std::string(scheme) + "://")),
+                {.path = std::string(location)});
+  }
+  return plain->open(location);
+}
+
+}  // namespace penstock
