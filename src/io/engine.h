@@ -9,14 +9,15 @@
 #include <vector>
 
 #include "io/plan.h"
+#include "io/reader.h"
 #include "penstock/buffer.h"
 #include "penstock/report.h"
 #include "penstock/source.h"
 
 namespace penstock::io {
 
-/// A recorded CRC-32 over [buffer_offset, + length) of a buffer, checked while the bytes are hot. The plan must read that
-/// whole run from one contiguous run of the source.
+/// A recorded CRC-32 over [buffer_offset, + length) of a buffer, checked while the bytes are hot. The plan must read
+/// that whole run from one contiguous run of the source.
 struct Checksum {
   std::uint32_t buffer = 0;
   std::uint64_t buffer_offset = 0;
@@ -43,8 +44,9 @@ struct Move {
 };
 
 struct EngineOptions {
-  std::size_t threads = 0;  ///< 0: chosen from the bytes to read and the processors
-  std::stop_token stop;     ///< kCancelled soon after it is set
+  std::size_t threads = 0;         ///< 0: chosen from the bytes to read and the processors
+  std::stop_token stop = {};       ///< kCancelled soon after it is set
+  const Reader* reader = nullptr;  ///< one that is usable for every source; null: the best for each
 };
 
 /// Runs a move: ranges over threads, each into its final memory. On error everything in flight is finished or dropped

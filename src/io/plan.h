@@ -57,8 +57,8 @@ struct PlanOptions {
   std::size_t max_targets = 1024;
 };
 
-/// Orders, coalesces and splits. Pure. Every byte of every piece is read exactly once per piece; pieces may overlap in the
-/// file, not in a buffer. Empty pieces vanish. kLimit when a length or offset does not fit.
+/// Orders, coalesces and splits. Pure. Every byte of every piece is read exactly once per piece; pieces may overlap in
+/// the file, not in a buffer. Empty pieces vanish. kLimit when a length or offset does not fit.
 Plan make_plan(std::span<const Piece> pieces, const PlanOptions& options = {});
 
 }  // namespace penstock::io

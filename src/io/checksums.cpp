@@ -1,0 +1,88 @@
+#include "io/checksums.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "core/checked.h"
+#include "core/text.h"
+#include "io/crc32.h"
+#include "penstock/error.h"
+
+namespace penstock::io {
+namespace {
+
+std::uint64_t end_of(const Checksum& checksum) noexcept { return checksum.buffer_offset + checksum.length; }
+
+}  // namespace
+
+Checksums::Checksums(std::span<const Checksum> checksums, std::span<const SourcePtr> sources)
+    : checksums_(checksums), sources_(sources) {
+  states_.reserve(checksums.size());
+  for (const Checksum& checksum : checksums) {
+    core::checked_add(checksum.buffer_offset, checksum.length, "a checksum's run");
+    if (checksum.length == 0) {
+      compare(checksum, crc32(0, {}));
+    } else {
+      states_.push_back({&checksum, checksum.length});
+    }
+  }
+  const auto key = [](const State& s) { return std::tie(s.checksum->buffer, s.checksum->buffer_offset); };
+  std::sort(states_.begin(), states_.end(), [&](const State& a, const State& b) { return key(a) < key(b); });
+}
+
+void Checksums::arrived(std::uint32_t buffer, std::uint64_t buffer_offset, std::span<const std::byte> bytes) {
+  const std::uint64_t end = buffer_offset + bytes.size();
+  const auto ends_before = [](const State& state, const std::pair<std::uint32_t, std::uint64_t>& at) {
+    return std::pair(state.checksum->buffer, end_of(*state.checksum)) <= at;
+  };
+  auto state = std::lower_bound(states_.begin(), states_.end(), std::pair(buffer, buffer_offset), ends_before);
+  for (; state != states_.end(); ++state) {
+    const Checksum& checksum = *state->checksum;
+    if (checksum.buffer != buffer || checksum.buffer_offset >= end) break;
+    const std::uint64_t first = std::max(buffer_offset, checksum.buffer_offset);
+    const std::uint64_t last = std::min(end, end_of(checksum));
+    const auto run = bytes.subspan(first - buffer_offset, last - first);
+    add(*state, {first, run.size(), crc32(0, run)});
+  }
+}
+
+void Checksums::add(State& state, const Part& part) {
+  std::uint32_t computed = part.crc;
+  {
+    const std::scoped_lock lock(mutex_);
+    state.missing -= std::min(state.missing, part.length);
+    if (part.length != state.checksum->length) state.parts.push_back(part);
+    if (state.missing > 0) return;
+    if (!state.parts.empty()) {
+      std::sort(state.parts.begin(), state.parts.end(), [](const Part& a, const Part& b) { return a.begin < b.begin; });
+      computed = crc32(0, {});
+      for (const Part& p : state.parts) computed = crc32_combine(computed, p.crc, p.length);
+    }
+  }
+  compare(*state.checksum, computed);
+}
+
+void Checksums::compare(const Checksum& checksum, std::uint32_t computed) const {
+  if (computed == checksum.crc32) return;
+  throw Error(
+      ErrorCode::kChecksum,
+      fmt::format("the {} have CRC-32 {:08x}, but {:08x} is recorded for them; the file is damaged, so fetch or "
+                  "write it again",
+                  core::format_bytes(checksum.length), computed, checksum.crc32),
+      {.path = checksum.source < sources_.size() ? sources_[checksum.source]->name() : std::string(),
+       .offset = checksum.offset,
+       .tensor = checksum.record});
+}
+
+void Checksums::require_complete() const {
+  for (const State& state : states_) {
+    if (state.missing == 0) continue;
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("the plan leaves {} bytes of a run with a checksum unread", state.missing),
+                {.path = {}, .offset = state.checksum->offset, .tensor = state.checksum->record});
+  }
+}
+
+}  // namespace penstock::io

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace penstock::io {
+
+/// The CRC-32 of zip, gzip and zlib, continued from `crc` (0 at the start).
+std::uint32_t crc32(std::uint32_t crc, std::span<const std::byte> bytes) noexcept;
+/// The CRC-32 of A followed by B, from those of A and B and B's length.
+std::uint32_t crc32_combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_length) noexcept;
+
+}  // namespace penstock::io

@@ -1,0 +1,308 @@
+#include "io/engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "core/checked.h"
+#include "core/task_pool.h"
+#include "io/arrivals.h"
+#include "io/checksums.h"
+#include "io/reader.h"
+#include "penstock/error.h"
+
+namespace penstock::io {
+namespace {
+
+// Checksums are computed on pieces that are still in the second-level cache when the read returns.
+constexpr std::uint64_t kChunkBytes = 256 * 1024;
+// Less than this for each thread is not worth starting one; inflating is some five times slower than reading.
+constexpr std::uint64_t kBytesPerThread = 2 * 1024 * 1024;
+constexpr std::uint64_t kDecodedBytesPerThread = 256 * 1024;
+constexpr std::size_t kMaxThreads = 16;
+
+class Stopwatch {
+ public:
+  /// Seconds since the last call, or since construction.
+  double lap() {
+    const auto now = std::chrono::steady_clock::now();
+    return std::chrono::duration<double>(now - std::exchange(last_, now)).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+void check_target(const Target& target, std::span<const Buffer> buffers) {
+  if (target.buffer == kDiscard) return;
+  if (target.buffer >= buffers.size())
+    throw Error(ErrorCode::kInvalidArgument, "the plan names a buffer that is not there");
+  const Buffer& buffer = buffers[target.buffer];
+  if (!core::range_fits(target.buffer_offset, target.length, buffer.size())) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("the plan fills bytes {} to {} of a buffer of {}", target.buffer_offset,
+                            target.buffer_offset + target.length, buffer.size()));
+  }
+  if (buffer.read_only()) throw Error(ErrorCode::kInvalidArgument, "the plan fills read-only memory");
+  if (buffer.device().type != DeviceType::kCpu) {
+    throw Error(ErrorCode::kDeviceMismatch,
+                "the engine fills host memory, and the plan names memory of " + buffer.device().to_string());
+  }
+}
+
+/// Everything that a reading thread relies on.
+void check(const Move& move) {
+  for (const Range& range : move.plan.ranges) {
+    if (range.source >= move.sources.size()) {
+      throw Error(ErrorCode::kInvalidArgument, "the plan names a source that is not there");
+    }
+    if (!core::range_fits(range.first_target, range.target_count, move.plan.targets.size())) {
+      throw Error(ErrorCode::kInvalidArgument, "a range of the plan has targets that are not there");
+    }
+    std::uint64_t left = range.length;
+    for (const Target& target : std::span(move.plan.targets).subspan(range.first_target, range.target_count)) {
+      check_target(target, move.buffers);
+      if (target.length > left) left = 0;
+      left -= std::min(left, target.length);
+    }
+    if (left != 0) throw Error(ErrorCode::kInvalidArgument, "a range of the plan is longer than its targets");
+  }
+  for (const Step& step : move.steps) {
+    for (const std::uint32_t buffer : step.buffers) {
+      if (buffer >= move.buffers.size()) {
+        throw Error(ErrorCode::kInvalidArgument, "a step waits for a buffer that is not there");
+      }
+    }
+  }
+}
+
+struct Seconds {
+  double read = 0;
+  double decode = 0;
+};
+
+/// One execution: what its threads share.
+class Execution {
+ public:
+  Execution(const Move& move, const EngineOptions& options)
+      : move_(move),
+        options_(options),
+        checksums_(move.checksums, move.sources),
+        arrivals_(move.plan, move.steps, move.buffers.size()) {
+    for (const SourcePtr& source : move.sources) {
+      readers_.push_back(options.reader != nullptr ? options.reader : &reader_for(*source));
+    }
+    arrivals_.ready_at_once(ready_);
+  }
+
+  /// Takes items until there are none; any number of threads at once.
+  void work() noexcept {
+    Seconds seconds;
+    std::unique_lock lock(mutex_);
+    while (const std::optional<Item> item = next_item(lock)) {
+      lock.unlock();
+      const std::exception_ptr failure = run(*item, seconds);
+      lock.lock();
+      finished(*item, failure);
+    }
+    seconds_.read += seconds.read;
+    seconds_.decode += seconds.decode;
+  }
+
+  /// After all threads have returned.
+  void rethrow_failure() const {
+    if (failure_) std::rethrow_exception(failure_);
+    checksums_.require_complete();
+  }
+  const Seconds& seconds() const noexcept { return seconds_; }
+  std::string_view reader_name(std::uint32_t source) const noexcept { return readers_[source]->name; }
+
+ private:
+  struct Item {
+    bool is_step;
+    std::size_t index;
+  };
+
+  /// Steps come first: what they work on is still in a cache.
+  std::optional<Item> next_item(std::unique_lock<std::mutex>& lock) {
+    while (!failed_) {
+      if (!ready_.empty()) {
+        const std::size_t step = ready_.back();
+        ready_.pop_back();
+        return Item{true, step};
+      }
+      if (next_range_ < move_.plan.ranges.size()) {
+        ++reading_;
+        return Item{false, next_range_++};
+      }
+      // Only the end of a range makes steps ready.
+      if (reading_ == 0 || move_.steps.empty()) break;
+      wake_.wait(lock);
+    }
+    return std::nullopt;
+  }
+
+  void finished(const Item& item, const std::exception_ptr& failure) {
+    if (!item.is_step) --reading_;
+    if (failure) {
+      if (!failure_) failure_ = failure;
+      failed_ = true;
+    } else if (!item.is_step) {
+      arrivals_.done(item.index, ready_);
+    }
+    if (!move_.steps.empty()) wake_.notify_all();
+  }
+
+  std::exception_ptr run(const Item& item, Seconds& seconds) noexcept {
+    try {
+      require_going_on();
+      if (item.is_step) {
+        Stopwatch watch;
+        move_.steps[item.index].run();
+        seconds.decode += watch.lap();
+      } else {
+        read(move_.plan.ranges[item.index], seconds);
+      }
+    } catch (...) {
+      return std::current_exception();
+    }
+    return nullptr;
+  }
+
+  void require_going_on() const {
+    if (options_.stop.stop_requested())
+      throw Error(ErrorCode::kCancelled, "the read was cancelled before it was complete");
+  }
+
+  void read(const Range& range, Seconds& seconds);
+  void read_chunk(const Range& range, std::uint64_t offset, std::span<const Target> targets, Seconds& seconds);
+
+  const Move& move_;
+  const EngineOptions& options_;
+  Checksums checksums_;
+  std::vector<const Reader*> readers_;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  Arrivals arrivals_;
+  std::vector<std::size_t> ready_;
+  std::size_t next_range_ = 0;
+  std::size_t reading_ = 0;
+  std::exception_ptr failure_;
+  std::atomic<bool> failed_{false};  // written under the mutex, looked at between chunks without
+  Seconds seconds_;
+};
+
+/// Cuts the targets of a range into chunks.
+class ChunkCutter {
+ public:
+  explicit ChunkCutter(std::span<const Target> targets) : targets_(targets) {}
+
+  /// The targets of the next `bytes` bytes or less, in `out`; their sum.
+  std::uint64_t next(std::uint64_t bytes, std::vector<Target>& out) {
+    out.clear();
+    std::uint64_t sum = 0;
+    while (sum < bytes && index_ < targets_.size()) {
+      const Target& target = targets_[index_];
+      const std::uint64_t length = std::min(bytes - sum, target.length - done_);
+      if (length > 0) out.push_back({target.buffer, target.buffer_offset + done_, length});
+      sum += length;
+      done_ += length;
+      if (done_ == target.length) {
+        ++index_;
+        done_ = 0;
+      }
+    }
+    return sum;
+  }
+
+ private:
+  std::span<const Target> targets_;
+  std::size_t index_ = 0;
+  std::uint64_t done_ = 0;
+};
+
+void Execution::read(const Range& range, Seconds& seconds) {
+  const auto targets = std::span(move_.plan.targets).subspan(range.first_target, range.target_count);
+  ChunkCutter cutter(targets);
+  std::vector<Target> chunk;
+  std::uint64_t offset = range.offset;
+  const std::uint64_t end = range.offset + range.length;
+  while (offset < end && !failed_) {
+    require_going_on();
+    const std::uint64_t length = cutter.next(kChunkBytes, chunk);
+    read_chunk(range, offset, chunk, seconds);
+    offset += length;
+  }
+}
+
+void Execution::read_chunk(const Range& range, std::uint64_t offset, std::span<const Target> targets,
+                           Seconds& seconds) {
+  Stopwatch watch;
+  std::vector<Scatter> parts;
+  parts.reserve(targets.size());
+  for (const Target& target : targets) {
+    std::byte* to = target.buffer == kDiscard ? nullptr : move_.buffers[target.buffer].data() + target.buffer_offset;
+    parts.push_back({to, static_cast<std::size_t>(target.length)});
+  }
+  const ByteSource& source = *move_.sources[range.source];
+  try {
+    readers_[range.source]->read(source, offset, parts);
+  } catch (const Error& error) {
+    throw error.within({.path = source.name(), .offset = offset});
+  }
+  seconds.read += watch.lap();
+  if (checksums_.empty()) return;
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    if (parts[i].to) checksums_.arrived(targets[i].buffer, targets[i].buffer_offset, {parts[i].to, parts[i].bytes});
+  }
+  seconds.decode += watch.lap();
+}
+
+std::size_t threads_for(const Move& move, const EngineOptions& options) {
+  const std::size_t items = std::max<std::size_t>(move.plan.ranges.size(), move.steps.size());
+  if (options.threads != 0) return std::min(options.threads, items);
+  const std::uint64_t share = move.steps.empty() ? kBytesPerThread : kDecodedBytesPerThread;
+  const std::size_t worthwhile =
+      static_cast<std::size_t>(std::min<std::uint64_t>(move.plan.read_bytes / share, kMaxThreads));
+  // Asking for the processors reads files of the system, so it is asked last.
+  const std::size_t wanted = std::min(worthwhile, items);
+  return wanted <= 1 ? 1 : std::min(wanted, core::usable_cpus());
+}
+
+void describe(const Move& move, const Execution& execution, std::size_t threads, Report& report) {
+  report.read_bytes += move.plan.read_bytes;
+  report.payload_bytes += move.plan.payload_bytes;
+  report.read_seconds += execution.seconds().read;
+  report.decode_seconds += execution.seconds().decode;
+  if (move.plan.ranges.empty()) return;
+  const std::string_view reader = execution.reader_name(move.plan.ranges.front().source);
+  report.route = reader == "memory" ? "memory" : "read";
+  report.why = fmt::format("{} {} into host memory by {} {} with {}", move.plan.ranges.size(),
+                           move.plan.ranges.size() == 1 ? "range" : "ranges", threads,
+                           threads == 1 ? "thread" : "threads", reader);
+}
+
+}  // namespace
+
+void execute(const Move& move, const EngineOptions& options, Report& report) {
+  check(move);
+  Execution execution(move, options);
+  const std::size_t threads = threads_for(move, options);
+  if (threads <= 1) {
+    execution.work();
+  } else {
+    core::parallel_for(threads, threads, [&](std::size_t) { execution.work(); });
+  }
+  describe(move, execution, threads, report);
+  execution.rethrow_failure();
+}
+
+}  // namespace penstock::io
