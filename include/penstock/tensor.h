@@ -57,7 +57,7 @@ class Tensor {
   /// Undefined: defined() is false and nothing else may be called.
   Tensor() noexcept = default;
   /// A view of `buffer` from `byte_offset`. kShapeMismatch unless every element lies inside the buffer,
-  /// kInvalidArgument for a negative size or stride, kUnsupported for one of a type of odd bits that is not contiguous.
+  /// kInvalidArgument for a negative size or stride.
   Tensor(Buffer buffer, DType dtype, Shape shape, Strides strides, std::size_t byte_offset = 0);
   /// The same, contiguous in C order.
   Tensor(Buffer buffer, DType dtype, Shape shape);
@@ -81,8 +81,8 @@ class Tensor {
   const Buffer& buffer() const noexcept { return buffer_; }
   std::size_t rank() const noexcept { return shape_.rank(); }
   std::int64_t numel() const noexcept { return numel_; }
-  /// Bytes that the elements take: numel() * itemsize(), rounded up to whole bytes for types of odd bits.
-  std::size_t nbytes() const noexcept;
+  /// numel() * itemsize().
+  std::size_t nbytes() const noexcept { return static_cast<std::size_t>(numel_) * dtype_.itemsize(); }
   std::size_t byte_offset() const noexcept { return byte_offset_; }
   bool is_contiguous() const noexcept;
   bool read_only() const noexcept { return buffer_.read_only(); }

@@ -13,14 +13,9 @@
 namespace penstock {
 namespace {
 
-bool is_packed(const DType& dtype) { return dtype.bits() % 8 != 0; }
-
-/// numel * bits in whole bytes, or nothing when that does not fit in 63 bits.
+/// numel elements in bytes, or nothing when that does not fit in 63 bits.
 std::optional<std::int64_t> bytes_of(std::int64_t numel, const DType& dtype) {
-  const auto width = static_cast<std::int64_t>(is_packed(dtype) ? dtype.bits() : dtype.itemsize());
-  const auto total = core::try_mul(numel, width);
-  if (!total || !is_packed(dtype)) return total;
-  return *total / 8 + (*total % 8 != 0 ? 1 : 0);
+  return core::try_mul(numel, static_cast<std::int64_t>(dtype.itemsize()));
 }
 
 /// Whether elements of this layout are the numbers 0, 1, 2, ... in C order.
@@ -93,16 +88,6 @@ void require_dim(std::size_t dim, const Shape& shape) {
   }
 }
 
-void require_whole_bytes(const DType& dtype) {
-  if (is_packed(dtype)) {
-    throw Error(
-        ErrorCode::kUnsupported,
-        fmt::format("elements of {} are not whole bytes: such a tensor cannot be indexed or permuted, only read "
-                    "and copied whole",
-                    dtype.name()));
-  }
-}
-
 /// A Python slice bound: negative counts from the end, then clipped to [0, size].
 std::int64_t clip(std::int64_t bound, std::int64_t size) {
   if (bound < 0) bound += size;
@@ -158,7 +143,6 @@ Tensor::Tensor(Buffer buffer, DType dtype, Shape shape, Strides strides, std::si
     throw Error(ErrorCode::kLimit, fmt::format("the bytes of a {} tensor of shape {} cannot be counted in 63 bits",
                                                dtype_.name(), shape_.to_string()));
   }
-  if (is_packed(dtype_) && !is_c_order(shape_, strides_, numel_)) require_whole_bytes(dtype_);
 }
 
 Tensor::Tensor(Buffer buffer, DType dtype, Shape shape)
@@ -166,11 +150,6 @@ Tensor::Tensor(Buffer buffer, DType dtype, Shape shape)
 
 Tensor Tensor::empty(const Shape& shape, DType dtype, Device device) {
   return {Buffer::allocate(bytes_to_allocate(shape, dtype), device), dtype, shape};
-}
-
-std::size_t Tensor::nbytes() const noexcept {
-  const auto count = static_cast<std::size_t>(numel_);
-  return is_packed(dtype_) ? (count * dtype_.bits() + 7) / 8 : count * dtype_.itemsize();
 }
 
 bool Tensor::is_contiguous() const noexcept { return is_c_order(shape_, strides_, numel_); }
@@ -183,7 +162,6 @@ Tensor Tensor::with_requires_grad(bool value) const {
 
 Tensor Tensor::select(std::size_t dim, std::int64_t index) const {
   require_dim(dim, shape_);
-  require_whole_bytes(dtype_);
   const std::int64_t size = shape_[dim];
   if (index < -size || index >= size) {
     throw Error(ErrorCode::kIndexOutOfRange,
@@ -213,8 +191,6 @@ Tensor Tensor::slice(std::size_t dim, std::int64_t start, std::int64_t stop, std
   start = clip(start, size);
   stop = clip(stop, size);
   const std::int64_t kept = stop > start ? (stop - start - 1) / step + 1 : 0;
-  if (kept == size) return *this;
-  require_whole_bytes(dtype_);
   Tensor out = *this;
   out.shape_[dim] = kept;
   out.numel_ = out.shape_.numel();
@@ -240,7 +216,6 @@ Tensor Tensor::permute(std::span<const std::size_t> order) const {
     out.shape_[i] = shape_[order[i]];
     out.strides_[i] = strides_[order[i]];
   }
-  if (is_packed(dtype_) && !out.is_contiguous()) require_whole_bytes(dtype_);
   return out;
 }
 

@@ -60,8 +60,10 @@ TEST(DType, WidthsAgree) {
     }
   }
   EXPECT_EQ(DType(kFloat6E2M3).bits(), 6U);
-  EXPECT_EQ(DType(kFloat6E3M2).itemsize(), 0U);
+  EXPECT_EQ(DType(kFloat6E3M2).itemsize(), 3U) << "four values";
   EXPECT_EQ(DType(kFloat4E2M1FNx2).itemsize(), 1U);
+  EXPECT_EQ(DType(kFloat4E2M1FNx2).bits(), 4U);
+  EXPECT_EQ(DType(kQUInt2x4).bits(), 2U);
   EXPECT_EQ(DType(kQInt32).swap_width(), 4U);
   EXPECT_EQ(DType(kBits16).swap_width(), 2U);
 }

@@ -136,20 +136,6 @@ TEST(TensorConstruction, RefusesWhatDoesNot) {
   EXPECT_EQ(code_of([] { Tensor::empty({1LL << 50}, DType::uint8); }), ErrorCode::kOutOfMemory);
 }
 
-TEST(TensorConstruction, PackedTypesCountWholeBytes) {
-  const DType f6 = DType::Code::kFloat6E2M3;
-  EXPECT_EQ(Tensor::empty({4}, f6).nbytes(), 3U);
-  EXPECT_EQ(Tensor::empty({5}, f6).nbytes(), 4U);
-  const Buffer buffer = Buffer::allocate(3);
-  EXPECT_EQ(code_of([&] { Tensor(buffer, f6, {5}); }), ErrorCode::kShapeMismatch);
-  EXPECT_EQ(code_of([&] { Tensor(buffer, f6, {2, 2}, {1, 2}); }), ErrorCode::kUnsupported);
-  const Tensor tensor(buffer, f6, {2, 2});
-  EXPECT_EQ(code_of([&] { tensor.select(0, 1); }), ErrorCode::kUnsupported);
-  EXPECT_EQ(code_of([&] { tensor.slice(0, 1, 2); }), ErrorCode::kUnsupported);
-  EXPECT_EQ(code_of([&] { tensor.transpose(0, 1); }), ErrorCode::kUnsupported);
-  EXPECT_EQ(tensor.slice(0, 0, 2).numel(), 4);
-}
-
 TEST(TensorViews, SelectTakesOneIndex) {
   std::mt19937 random(2);
   for (int round = 0; round < 100; ++round) {
