@@ -46,6 +46,9 @@ struct TensorEntry {
   bool requires_grad = false;
   bool conjugate = false;  ///< torch's lazy conj bit: applied when loaded
   bool negative = false;   ///< torch's lazy neg bit: applied when loaded
+  /// An array of Python objects in an `.npz`: listed (dtype opaque, "object"), but its payload is a pickle, so that
+  /// loading it is refused with kUnsafe.
+  bool pickled = false;
 
   /// numel * itemsize, what loading it alone takes.
   std::uint64_t nbytes() const;
