@@ -60,20 +60,19 @@ THIRD_PARTY = {
 CUDA = re.compile(r"^(cuda|cufile|cublas|cudnn|nvrtc|nvml|nvToolsExt)")
 
 STANDARD = set(
-    """algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes climits
-    clocale cmath codecvt compare complex concepts condition_variable coroutine csetjmp csignal cstdarg cstddef cstdint
-    cstdio cstdlib cstring ctime cuchar cwchar cwctype deque exception execution filesystem format forward_list fstream
-    functional future initializer_list iomanip ios iosfwd iostream istream iterator latch limits list locale map memory
-    memory_resource mutex new numbers numeric optional ostream queue random ranges ratio regex scoped_allocator semaphore
-    set shared_mutex source_location span sstream stack stdexcept stop_token streambuf string string_view syncstream
-    system_error thread tuple type_traits typeindex typeinfo unordered_map unordered_set utility valarray variant vector
-    version""".split()
+    """algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes
+    climits clocale cmath codecvt compare complex concepts condition_variable coroutine csetjmp csignal
+    cstdarg cstddef cstdint cstdio cstdlib cstring ctime cuchar cwchar cwctype deque exception execution
+    filesystem format forward_list fstream functional future initializer_list iomanip ios iosfwd iostream
+    istream iterator latch limits list locale map memory memory_resource mutex new numbers numeric optional
+    ostream queue random ranges ratio regex scoped_allocator semaphore set shared_mutex source_location span
+    sstream stack stdexcept stop_token streambuf string string_view syncstream system_error thread tuple
+    type_traits typeindex typeinfo unordered_map unordered_set utility valarray variant vector version""".split()
 )
 
 # C and POSIX headers, for sources only.
 SYSTEM = re.compile(r"^(sys|linux|asm|bits|netinet|arpa)/|^[a-z0-9_]*intrin\.h$")
-SYSTEM_FILES = {"aio.h", "dirent.h", "dlfcn.h", "errno.h", "fcntl.h", "glob.h", "poll.h", "pthread.h", "sched.h", "setjmp.h",
-                "signal.h", "termios.h", "time.h", "unistd.h"}  # fmt: skip
+SYSTEM_FILES = set("aio dirent dlfcn errno fcntl glob poll pthread sched setjmp signal termios time unistd".split())
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(<[^>]+>|"[^"]+")')
 SUFFIXES = {".h", ".cpp"}
@@ -103,7 +102,7 @@ def check_system(name: str, layer: str, path: Path, public: bool) -> str | None:
         return None
     if public:
         return "a public header may include only the standard library and penstock/"
-    if SYSTEM.match(name) or name in SYSTEM_FILES:
+    if SYSTEM.match(name) or name.removesuffix(".h") in SYSTEM_FILES:
         return None
     layers = third_party_layers(name)
     if layers is None:

@@ -1,7 +1,7 @@
 """Writes golden.h: orders that torch's own samplers give, for sampler_test.cpp.
 
-    python make_golden.py > golden.h           needs torch
-    python make_golden.py --large              checks randperm at the size where its algorithm changes (4 GB, a minute)
+python make_golden.py > golden.h           needs torch
+python make_golden.py --large              checks randperm at the size where its algorithm changes (4 GB, a minute)
 """
 
 import sys
@@ -68,10 +68,17 @@ def write():
     for fields, name, rows in [
         ("std::uint64_t seed; std::int64_t n; Order order;", "Randperm", randperm_cases()),
         ("std::uint64_t seed; std::int64_t high; Order values;", "Randint", randint_cases()),
-        ("std::uint64_t seed; std::int64_t n; bool replacement; std::int64_t samples; Order order;", "Random",
-         random_cases()),
-        ("std::int64_t n; std::int64_t replicas; std::int64_t rank; bool shuffle; bool drop; std::uint64_t seed; "
-         "std::uint64_t epoch; Order order;", "Distributed", distributed_cases()),
+        (
+            "std::uint64_t seed; std::int64_t n; bool replacement; std::int64_t samples; Order order;",
+            "Random",
+            random_cases(),
+        ),
+        (
+            "std::int64_t n; std::int64_t replicas; std::int64_t rank; bool shuffle; bool drop; std::uint64_t seed; "
+            "std::uint64_t epoch; Order order;",
+            "Distributed",
+            distributed_cases(),
+        ),
     ]:
         print(f"struct {name} {{ {fields} }};")
         print(f"inline const std::vector<{name}> k{name}Cases = {{")
