@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/checked.h"
+#include "core/view.h"
 #include "penstock/error.h"
 
 namespace penstock {
@@ -16,18 +17,6 @@ namespace {
 /// numel elements in bytes, or nothing when that does not fit in 63 bits.
 std::optional<std::int64_t> bytes_of(std::int64_t numel, const DType& dtype) {
   return core::try_mul(numel, static_cast<std::int64_t>(dtype.itemsize()));
-}
-
-/// Whether elements of this layout are the numbers 0, 1, 2, ... in C order.
-bool is_c_order(const Shape& shape, const Strides& strides, std::int64_t numel) {
-  if (numel == 0) return true;
-  std::int64_t expected = 1;
-  for (std::size_t d = shape.rank(); d-- > 0;) {
-    if (shape[d] == 1) continue;
-    if (strides[d] != expected) return false;
-    expected *= shape[d];
-  }
-  return true;
 }
 
 void require_layout(const Shape& shape, const Strides& strides) {
@@ -50,16 +39,8 @@ void require_layout(const Shape& shape, const Strides& strides) {
 
 /// One past the last byte of the last element, from the first element; nothing when that does not fit in 63 bits.
 std::optional<std::int64_t> extent_of(const Shape& shape, const Strides& strides, const DType& dtype) {
-  std::int64_t last = 0;
-  for (std::size_t d = 0; d < shape.rank(); ++d) {
-    if (shape[d] == 0) return 0;
-    const auto step = core::try_mul(shape[d] - 1, strides[d]);
-    const auto sum = step ? core::try_add(last, *step) : std::nullopt;
-    if (!sum) return std::nullopt;
-    last = *sum;
-  }
-  const auto count = core::try_add(last, std::int64_t{1});
-  return count ? bytes_of(*count, dtype) : std::nullopt;
+  const auto elements = core::view_extent(shape, strides);
+  return elements ? bytes_of(*elements, dtype) : std::nullopt;
 }
 
 Strides c_order_of(const Shape& shape) {
@@ -79,19 +60,6 @@ std::size_t bytes_to_allocate(const Shape& shape, const DType& dtype) {
   if (bytes) return static_cast<std::size_t>(*bytes);
   throw Error(ErrorCode::kOutOfMemory, fmt::format("a {} tensor of shape {} takes more bytes than any machine has",
                                                    dtype.name(), shape.to_string()));
-}
-
-void require_dim(std::size_t dim, const Shape& shape) {
-  if (dim >= shape.rank()) {
-    throw Error(ErrorCode::kIndexOutOfRange,
-                fmt::format("dimension {} of a tensor of shape {} does not exist", dim, shape.to_string()));
-  }
-}
-
-/// A Python slice bound: negative counts from the end, then clipped to [0, size].
-std::int64_t clip(std::int64_t bound, std::int64_t size) {
-  if (bound < 0) bound += size;
-  return std::clamp<std::int64_t>(bound, 0, size);
 }
 
 }  // namespace
@@ -152,7 +120,7 @@ Tensor Tensor::empty(const Shape& shape, DType dtype, Device device) {
   return {Buffer::allocate(bytes_to_allocate(shape, dtype), device), dtype, shape};
 }
 
-bool Tensor::is_contiguous() const noexcept { return is_c_order(shape_, strides_, numel_); }
+bool Tensor::is_contiguous() const noexcept { return core::is_c_order(shape_, strides_); }
 
 Tensor Tensor::with_requires_grad(bool value) const {
   Tensor out = *this;
@@ -161,42 +129,18 @@ Tensor Tensor::with_requires_grad(bool value) const {
 }
 
 Tensor Tensor::select(std::size_t dim, std::int64_t index) const {
-  require_dim(dim, shape_);
-  const std::int64_t size = shape_[dim];
-  if (index < -size || index >= size) {
-    throw Error(ErrorCode::kIndexOutOfRange,
-                fmt::format("index {} is outside dimension {} of shape {}", index, dim, shape_.to_string()));
-  }
   Tensor out = *this;
-  if (index < 0) index += size;
-  // An empty tensor keeps its offset: there is no element to move to.
-  if (numel_ != 0) out.byte_offset_ += static_cast<std::size_t>(index * strides_[dim]) * dtype_.itemsize();
-  out.numel_ = numel_ / size;
-  out.shape_ = {};
-  out.strides_ = {};
-  for (std::size_t d = 0; d < rank(); ++d) {
-    if (d == dim) continue;
-    out.shape_.push_back(shape_[d]);
-    out.strides_.push_back(strides_[d]);
-  }
+  const std::int64_t moved = core::select_view(out.shape_, out.strides_, dim, index);
+  out.byte_offset_ += static_cast<std::size_t>(moved) * dtype_.itemsize();
+  out.numel_ = out.shape_.numel();
   return out;
 }
 
 Tensor Tensor::slice(std::size_t dim, std::int64_t start, std::int64_t stop, std::int64_t step) const {
-  require_dim(dim, shape_);
-  if (step < 1) {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("slice step {} was given where 1 or more was expected", step));
-  }
-  const std::int64_t size = shape_[dim];
-  start = clip(start, size);
-  stop = clip(stop, size);
-  const std::int64_t kept = stop > start ? (stop - start - 1) / step + 1 : 0;
   Tensor out = *this;
-  out.shape_[dim] = kept;
+  const std::int64_t moved = core::slice_view(out.shape_, out.strides_, dim, start, stop, step);
+  out.byte_offset_ += static_cast<std::size_t>(moved) * dtype_.itemsize();
   out.numel_ = out.shape_.numel();
-  if (out.numel_ != 0) out.byte_offset_ += static_cast<std::size_t>(start * strides_[dim]) * dtype_.itemsize();
-  // The strides of an empty tensor say nothing and their product might not fit.
-  if (kept > 1) out.strides_[dim] = core::try_mul(strides_[dim], step).value_or(strides_[dim]);
   return out;
 }
 
@@ -220,8 +164,8 @@ Tensor Tensor::permute(std::span<const std::size_t> order) const {
 }
 
 Tensor Tensor::transpose(std::size_t a, std::size_t b) const {
-  require_dim(a, shape_);
-  require_dim(b, shape_);
+  core::require_dim(a, shape_);
+  core::require_dim(b, shape_);
   std::vector<std::size_t> order(rank());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::swap(order[a], order[b]);
