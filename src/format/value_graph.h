@@ -1,9 +1,12 @@
 #pragma once
 
 #include <complex>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
@@ -16,15 +19,22 @@ namespace penstock {
 namespace detail {
 
 /// A node of a Value. Children inside one ValueGraph are non-owning (their graph owns all of them); children given by a
-/// caller own their graph.
+/// caller own their graph. None has a node only inside a graph: elsewhere its handle is empty.
 struct ValueNode {
   struct Entry {
     std::size_t index;
   };
-  using Scalar = std::variant<std::monostate, bool, std::int64_t, double, std::complex<double>, std::string, Tensor, Entry,
-                              DType>;
+  using TensorPtr = std::shared_ptr<const Tensor>;  ///< apart: it would make every node three times as large
+  using Scalar = std::variant<std::monostate, bool, std::int64_t, double, std::complex<double>, std::string, TensorPtr,
+                              Entry, DType>;
 
-  Value::Kind kind = Value::Kind::kNone;
+  explicit ValueNode(Value::Kind node_kind) noexcept : kind(node_kind) {}
+  ValueNode(const ValueNode&) = delete;
+  ValueNode& operator=(const ValueNode&) = delete;
+  /// Flat: children that only this node keeps are not destroyed within each other, however deep they nest.
+  ~ValueNode();
+
+  Value::Kind kind;
   Scalar scalar;
   std::string type_name;
   std::vector<Value> items;  ///< elements; for kDict key, value, key, value ...
@@ -45,7 +55,7 @@ class ValueGraph {
   std::size_t size() const noexcept;
   /// A handle for use as a child inside this graph: does not own.
   static Value child(const Node* node);
-  /// The node behind a handle.
+  /// The node behind a handle; null for a None that is in no graph.
   static const Node* node_of(const Value& value) noexcept;
   /// The finished value: owns the whole graph.
   Value seal(const Node* root) const;
@@ -55,6 +65,7 @@ class ValueGraph {
 };
 
 /// A copy of `value` in which every unloaded tensor i is replaced by tensors[i]; sharing and cycles are kept.
+/// kInvalidArgument when there is no such tensor.
 Value with_tensors(const Value& value, std::span<const Tensor> tensors);
 
 }  // namespace penstock
