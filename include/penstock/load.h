@@ -31,7 +31,7 @@ struct StorageEntry {
   Compression compression = Compression::kNone;
   std::optional<std::uint32_t> crc32 = {};  ///< of the bytes after decompression, when the file records it
   /// Bytes that are already in memory (legacy or inline values); then source and offset tell only where they came from.
-  Buffer resident;
+  Buffer resident = {};
 };
 
 /// One tensor of a file, as its index describes it; no payload. Plain data.

@@ -81,4 +81,11 @@ std::vector<NamedTensor> flat_tensors(const Value& value, std::string_view forma
   return std::move(flattener.tensors);
 }
 
+Value dict_of_entries(const std::vector<TensorEntry>& entries) {
+  std::vector<std::pair<std::string, Value>> items;
+  items.reserve(entries.size());
+  for (std::size_t i = 0; i < entries.size(); ++i) items.emplace_back(entries[i].name, Value::entry(i));
+  return Value::dict(std::move(items));
+}
+
 }  // namespace penstock::format

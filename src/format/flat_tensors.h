@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "penstock/load.h"
 #include "penstock/tensor.h"
 #include "penstock/value.h"
 
@@ -19,5 +20,8 @@ struct NamedTensor {
 /// '.', in order; or one bare tensor as `bare_name`. `format` is for errors: kUnsupported for anything else in `value`
 /// (it is named by its place) and for two tensors that would get one name, kLimit for dicts nested beyond 64 levels.
 std::vector<NamedTensor> flat_tensors(const Value& value, std::string_view format, std::string_view bare_name);
+
+/// The structure of such a format's index: a dict of the entries in their order.
+Value dict_of_entries(const std::vector<TensorEntry>& entries);
 
 }  // namespace penstock::format

@@ -42,7 +42,7 @@ std::string known_formats() {
 }  // namespace
 
 std::span<const Format> formats() noexcept {
-  static const std::array kFormats{kSafetensorsFormat, kSafetensorsIndexFormat};
+  static const std::array kFormats{kNpyFormat, kNpzFormat, kSafetensorsFormat, kSafetensorsIndexFormat};
   return kFormats;
 }
 

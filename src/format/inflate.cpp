@@ -74,10 +74,6 @@ void pump(z_stream& stream, int flush, std::span<std::byte> piece,
 
 }  // namespace
 
-std::uint32_t crc32_of(std::span<const std::byte> bytes, std::uint32_t seed) noexcept {
-  return libdeflate_crc32(seed, bytes.data(), bytes.size());
-}
-
 void inflate(std::span<const std::byte> stored, std::span<std::byte> out, std::string_view path,
              std::string_view record) {
   const std::unique_ptr<libdeflate_decompressor, FreeDecompressor> decompressor(libdeflate_alloc_decompressor());

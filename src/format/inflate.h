@@ -1,6 +1,6 @@
 #pragma once
 
-// Raw deflate streams, as zip members hold them, and the CRC-32 that zip records.
+// Raw deflate streams, as zip members hold them.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,9 +11,6 @@
 #include "penstock/source.h"
 
 namespace penstock::format {
-
-/// CRC-32 (zip, PNG) of `bytes`, continuing from `seed`. Several GB/s.
-std::uint32_t crc32_of(std::span<const std::byte> bytes, std::uint32_t seed = 0) noexcept;
 
 /// Inflates the whole stream `stored` into `out`, which it must fill exactly and use up exactly; else kCorrupt. `path`
 /// and `record` are for the error. Thread-safe.

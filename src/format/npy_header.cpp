@@ -197,13 +197,24 @@ std::string_view text_of(std::span<const std::byte> bytes) noexcept {
   throw Error(code, std::move(message), {{}, offset});
 }
 
-std::size_t size_of_header(std::span<const std::byte> head, std::uint64_t base) {
+std::size_t prefix_of(std::span<const std::byte> head) noexcept {
+  return head.size() > 6 && head[6] == std::byte{1} ? kShortPrefix : kNpyPrefix;
+}
+
+std::uint32_t length_of(std::span<const std::byte> head, std::size_t prefix) noexcept {
+  std::uint32_t length = 0;
+  std::memcpy(&length, head.data() + 8, prefix - 8);
+  return length;
+}
+
+/// Checks magic, version and length, and that all of the header is there; returns its size.
+std::size_t check_size(std::span<const std::byte> head, std::uint64_t base) {
   if (!is_npy(head)) {
     const bool cut = head.size() < kMagic.size() && kMagic.starts_with(text_of(head));
     fail_at(base, cut ? ErrorCode::kTruncated : ErrorCode::kCorrupt,
             "the content does not begin with the magic of .npy");
   }
-  const std::size_t prefix = head.size() > 6 && head[6] == std::byte{1} ? kShortPrefix : kNpyPrefix;
+  const std::size_t prefix = prefix_of(head);
   if (head.size() < prefix) fail_at(base + head.size(), ErrorCode::kTruncated, "the array's header was cut short");
   const auto major = static_cast<unsigned>(head[6]);
   const auto minor = static_cast<unsigned>(head[7]);
@@ -211,11 +222,14 @@ std::size_t size_of_header(std::span<const std::byte> head, std::uint64_t base) 
     fail_at(base + 6, ErrorCode::kUnsupported,
             fmt::format("the .npy version is {}.{}; 1.0, 2.0 and 3.0 are read", major, minor));
   }
-  std::uint32_t length = 0;
-  std::memcpy(&length, head.data() + 8, prefix - 8);
+  const std::uint32_t length = length_of(head, prefix);
   if (length > kMaxNpyHeader) {
     fail_at(base + 8, ErrorCode::kLimit,
             fmt::format("the header claims {} bytes; at most {} are read", length, kMaxNpyHeader));
+  }
+  if (head.size() < prefix + length) {
+    fail_at(base + head.size(), ErrorCode::kTruncated,
+            fmt::format("the array's header has {} bytes of {}: the file was cut short", head.size(), prefix + length));
   }
   return prefix + length;
 }
@@ -255,25 +269,21 @@ std::optional<std::string> wrap_header(const std::string& text, char version) {
 
 bool is_npy(std::span<const std::byte> head) noexcept { return text_of(head).starts_with(kMagic); }
 
-std::size_t npy_header_size(std::span<const std::byte> head, std::string_view path) {
-  try {
-    return size_of_header(head, 0);
-  } catch (const Error& error) {
-    throw error.within({std::string(path)});
-  }
+std::optional<std::size_t> npy_header_size(std::span<const std::byte> head) noexcept {
+  if (!is_npy(head) || head.size() < kShortPrefix) return std::nullopt;
+  const std::size_t prefix = prefix_of(head);
+  if (head.size() < prefix) return std::nullopt;
+  const std::uint32_t length = length_of(head, prefix);
+  return length <= kMaxNpyHeader ? std::optional(prefix + length) : std::nullopt;
 }
 
 NpyHeader parse_npy_header(std::span<const std::byte> head, std::string_view path, std::string_view record,
                            std::uint64_t base) {
   NpyHeader header;
   try {
-    header.size = size_of_header(head, base);
-    if (head.size() < header.size) {
-      fail_at(base + head.size(), ErrorCode::kTruncated,
-              fmt::format("the array's header has {} bytes of {}: the file was cut short", head.size(), header.size));
-    }
+    header.size = check_size(head, base);
     const bool is_third = head[6] == std::byte{3};
-    const std::size_t prefix = head[6] == std::byte{1} ? kShortPrefix : kNpyPrefix;
+    const std::size_t prefix = prefix_of(head);
     const std::string_view text = text_of(head.subspan(prefix, header.size - prefix));
     if (is_third && !is_utf8(text)) fail_at(base + prefix, ErrorCode::kCorrupt, "the header is not valid UTF-8");
     using Encoding = LiteralScanner::Encoding;

@@ -34,14 +34,14 @@ struct NpyHeader {
 /// True when `head` begins with the magic.
 bool is_npy(std::span<const std::byte> head) noexcept;
 
-/// Bytes of the whole header, from the first kNpyPrefix (10 are enough for version 1) bytes of a file. kCorrupt for
-/// another magic, kUnsupported for a version other than 1.0, 2.0, 3.0, kLimit beyond kMaxNpyHeader, kTruncated.
-std::size_t npy_header_size(std::span<const std::byte> head, std::string_view path);
+/// Bytes of the whole header, when `head` (kNpyPrefix bytes tell) begins with one that parse_npy_header may accept.
+std::optional<std::size_t> npy_header_size(std::span<const std::byte> head) noexcept;
 
 /// Parses the header that `head` begins with; what follows it is not looked at. kTruncated when `head` ends inside it,
-/// kCorrupt for what is not exactly the dict that NumPy's rules ask for, kUnsupported for an unknown type, kLimit for a
-/// shape or nesting beyond bounds. `path` and, for a member, `record` are for errors, `base` is the file offset of
-/// `head`. About a microsecond; allocates only for types with a descr and for more than Shape::kInline dimensions.
+/// kCorrupt for what is not exactly the dict that NumPy's rules ask for, kUnsupported for an unknown type or version,
+/// kLimit for a shape or nesting beyond bounds. `path` and, for a member, `record` are for errors, `base` is the file
+/// offset of `head`. About a microsecond; allocates only for types with a descr and for more than Shape::kInline
+/// dimensions.
 NpyHeader parse_npy_header(std::span<const std::byte> head, std::string_view path, std::string_view record = {},
                            std::uint64_t base = 0);
 

@@ -9,6 +9,7 @@
 #include <limits>
 #include <utility>
 
+#include "format/flat_tensors.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -132,13 +133,6 @@ void add_safetensors_tensor(const SafetensorsTensor& tensor, std::uint32_t sourc
   storage.source = source;
   storage.offset = data_start + tensor.begin;
   storage.stored_bytes = storage.nbytes = tensor.end - tensor.begin;
-}
-
-Value dict_of_entries(const std::vector<TensorEntry>& entries) {
-  std::vector<std::pair<std::string, Value>> items;
-  items.reserve(entries.size());
-  for (std::size_t i = 0; i < entries.size(); ++i) items.emplace_back(entries[i].name, Value::entry(i));
-  return Value::dict(std::move(items));
 }
 
 constinit const Format kSafetensorsFormat{"safetensors", kExtensions, sniff, read_index, write_safetensors};

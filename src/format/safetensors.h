@@ -23,9 +23,6 @@ SafetensorsFile read_safetensors_file(const ByteSource& source);
 void add_safetensors_tensor(const SafetensorsTensor& tensor, std::uint32_t source, std::uint64_t data_start,
                             Index& index);
 
-/// The structure of either: a dict of the entries in their order.
-Value dict_of_entries(const std::vector<TensorEntry>& entries);
-
 /// Writes `value` as the reference does, byte for byte: a dict of tensors (nested ones are joined with '.') or one
 /// tensor, called "tensor". kUnsupported names the first thing the format cannot hold, or two tensors that overlap in
 /// memory; kInvalidArgument for a name that is not UTF-8 or is taken.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/text.h"
+#include "format/flat_tensors.h"
 #include "format/json_reader.h"
 #include "format/safetensors.h"
 #include "format/shard_paths.h"

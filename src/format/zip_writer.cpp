@@ -9,6 +9,7 @@
 #include "format/inflate.h"
 #include "format/zip_layout.h"
 #include "format/zip_reader.h"
+#include "io/crc32.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -100,13 +101,13 @@ void ZipWriter::add(std::string_view name, std::span<const std::span<const std::
   if (deferred) {
     member.flags |= kDescriptorFlag;
   } else {
-    for (const auto& part : parts) member.crc32 = crc32_of(part, member.crc32);
+    for (const auto& part : parts) member.crc32 = io::crc32(member.crc32, part);
   }
   write_local_header(member);
   for (std::span<const std::byte> part : parts) {
     while (!part.empty()) {
       const auto piece = part.first(deferred ? std::min(part.size(), kPieceBytes) : part.size());
-      if (deferred) member.crc32 = crc32_of(piece, member.crc32);
+      if (deferred) member.crc32 = io::crc32(member.crc32, piece);
       sink_.write(piece);
       part = part.subspan(piece.size());
     }
@@ -120,7 +121,7 @@ void ZipWriter::add_deflated(std::string_view name, std::span<const std::span<co
   member.flags |= kDescriptorFlag;
   member.size = total_of(parts);
   write_local_header(member);
-  for (const auto& part : parts) member.crc32 = crc32_of(part, member.crc32);
+  for (const auto& part : parts) member.crc32 = io::crc32(member.crc32, part);
   const std::uint64_t begin = sink_.position();
   deflate(parts, [this](std::span<const std::byte> piece) { sink_.write(piece); });
   member.compressed_size = sink_.position() - begin;
