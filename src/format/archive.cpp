@@ -1,0 +1,168 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "core/checked.h"
+#include "core/stopwatch.h"
+#include "core/text.h"
+#include "core/view.h"
+#include "format/archive_state.h"
+#include "format/check_index.h"
+#include "format/load_tensors.h"
+#include "format/load_view.h"
+#include "format/value_graph.h"
+#include "io/reader.h"
+#include "penstock/error.h"
+#include "penstock/load.h"
+
+namespace penstock {
+
+std::uint64_t TensorEntry::nbytes() const {
+  return core::checked_mul<std::uint64_t>(static_cast<std::uint64_t>(shape.numel()), dtype.itemsize(),
+                                          "the size of a tensor");
+}
+
+namespace detail {
+
+ArchiveState::Found ArchiveState::find_exactly(std::string_view name) const {
+  std::call_once(names_once_, [this] {
+    by_name_.resize(index.entries.size());
+    std::iota(by_name_.begin(), by_name_.end(), 0U);
+    std::stable_sort(by_name_.begin(), by_name_.end(), [this](std::uint32_t a, std::uint32_t b) {
+      return index.entries[a].name < index.entries[b].name;
+    });
+  });
+  const auto first = std::lower_bound(by_name_.begin(), by_name_.end(), name, [this](std::uint32_t i, auto wanted) {
+    return std::string_view(index.entries[i].name) < wanted;
+  });
+  Found found;
+  for (auto at = first; at != by_name_.end() && index.entries[*at].name == name; ++at) ++found.count;
+  if (found.count != 0) found.first = *first;
+  return found;
+}
+
+ArchiveState::Found ArchiveState::find(std::string_view name) const {
+  const Found found = find_exactly(name);
+  if (found.count != 0 || format->name != "npz") return found;
+  constexpr std::string_view kMember = ".npy";
+  return name.ends_with(kMember) ? find_exactly(name.substr(0, name.size() - kMember.size()))
+                                 : find_exactly(std::string(name) + std::string(kMember));
+}
+
+Buffer ArchiveState::mapping(std::uint32_t source) const {
+  const std::lock_guard lock(mappings_mutex_);
+  mappings_.resize(index.sources.size());
+  if (!mappings_[source]) mappings_[source] = io::map_source(*index.sources[source]);
+  return mappings_[source];
+}
+
+}  // namespace detail
+
+namespace {
+
+[[noreturn]] void throw_no_such_tensor(const detail::ArchiveState& state, std::string_view name) {
+  core::NearestNames nearest(name);
+  for (const TensorEntry& entry : state.index.entries) nearest.add(entry.name);
+  const std::string meant = core::did_you_mean(nearest.take());
+  const std::size_t count = state.index.entries.size();
+  throw Error(ErrorCode::kKeyNotFound,
+              fmt::format("the file has no tensor {} among its {}{}{}", core::quoted(name), count,
+                          meant.empty() ? "" : "; ", meant),
+              {state.path()});
+}
+
+}  // namespace
+
+std::string_view Archive::format() const noexcept { return state_->format->name; }
+const std::string& Archive::path() const noexcept { return state_->path(); }
+std::span<const TensorEntry> Archive::entries() const noexcept { return state_->index.entries; }
+std::span<const StorageEntry> Archive::storages() const noexcept { return state_->index.storages; }
+std::span<const SourcePtr> Archive::sources() const noexcept { return state_->index.sources; }
+const Value& Archive::structure() const noexcept { return state_->index.structure; }
+const std::map<std::string, std::string>& Archive::metadata() const noexcept { return state_->index.metadata; }
+std::span<const std::string> Archive::unknown_globals() const noexcept { return state_->index.unknown_globals; }
+
+bool Archive::contains(std::string_view name) const noexcept { return state_->find(name).count != 0; }
+
+LazyTensor Archive::operator[](std::string_view name) const {
+  const auto found = state_->find(name);
+  if (found.count == 0) throw_no_such_tensor(*state_, name);
+  if (found.count > 1) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{} tensors are called {}: take one by its position", found.count, core::quoted(name)),
+                {state_->path()});
+  }
+  return {state_, state_->index.entries[found.first]};
+}
+
+LazyTensor Archive::entry(std::size_t index) const {
+  if (index >= state_->index.entries.size()) {
+    throw Error(ErrorCode::kIndexOutOfRange,
+                fmt::format("tensor {} was asked of a file that has {}", index, state_->index.entries.size()),
+                {state_->path()});
+  }
+  return {state_, state_->index.entries[index]};
+}
+
+Value Archive::load(const LoadOptions& options) const {
+  core::Stopwatch watch;
+  Report report;
+  report.open_seconds = state_->open_seconds;
+  const std::vector<Tensor> tensors = format::load_tensors(*state_, state_->index.entries, options, report);
+  Value value = with_tensors(state_->index.structure, tensors);
+  report.total_seconds = watch.total();
+  if (options.report != nullptr) *options.report = std::move(report);
+  return value;
+}
+
+LazyTensor::LazyTensor(std::shared_ptr<const detail::ArchiveState> state, TensorEntry entry)
+    : state_(std::move(state)), entry_(std::move(entry)) {}
+
+const StorageEntry& LazyTensor::storage() const noexcept { return state_->storage_of(entry_); }
+const SourcePtr& LazyTensor::source() const noexcept { return state_->source_of(entry_); }
+
+LazyTensor LazyTensor::slice(std::size_t dim, std::int64_t start, std::int64_t stop, std::int64_t step) const {
+  LazyTensor out = *this;
+  const auto moved = core::slice_view(out.entry_.shape, out.entry_.strides, dim, start, stop, step);
+  out.entry_.byte_offset += static_cast<std::uint64_t>(moved) * entry_.dtype.itemsize();
+  return out;
+}
+
+LazyTensor LazyTensor::select(std::size_t dim, std::int64_t index) const {
+  LazyTensor out = *this;
+  const auto moved = core::select_view(out.entry_.shape, out.entry_.strides, dim, index);
+  out.entry_.byte_offset += static_cast<std::uint64_t>(moved) * entry_.dtype.itemsize();
+  return out;
+}
+
+Tensor LazyTensor::load(const LoadOptions& options) const {
+  core::Stopwatch watch;
+  Report report;
+  report.open_seconds = state_->open_seconds;
+  Tensor tensor = format::load_view(*state_, entry_, options, report);
+  report.total_seconds = watch.total();
+  if (options.report != nullptr) *options.report = std::move(report);
+  return tensor;
+}
+
+Archive open(SourcePtr source, const OpenOptions& options) {
+  core::Stopwatch watch;
+  auto state = std::make_shared<detail::ArchiveState>();
+  try {
+    state->format = &format::detect(*source);
+    state->index = state->format->read_index(source, options);
+    if (state->index.sources.empty()) state->index.sources = {source};
+    format::check_index(state->index);
+  } catch (const Error& error) {
+    throw error.within({source->name()});
+  }
+  state->verify_checksums = options.verify_checksums;
+  state->open_seconds = watch.total();
+  return Archive(std::move(state));
+}
+
+Archive open(std::string_view path, const OpenOptions& options) { return open(open_source(path), options); }
+
+}  // namespace penstock

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/format.h"
+#include "penstock/buffer.h"
+
+namespace penstock::detail {
+
+/// What the handles on an opened file share. Immutable but for what it finds out on first use; thread-safe.
+struct ArchiveState {
+  const format::Format* format = nullptr;
+  format::Index index;
+  bool verify_checksums = true;
+  double open_seconds = 0;
+
+  const std::string& path() const noexcept { return index.sources.front()->name(); }
+  const StorageEntry& storage_of(const TensorEntry& entry) const noexcept { return index.storages[entry.storage]; }
+  const SourcePtr& source_of(const TensorEntry& entry) const noexcept {
+    return index.sources[storage_of(entry).source];
+  }
+
+  /// How many entries are called `name`, and the first of them.
+  struct Found {
+    std::size_t count = 0;
+    std::size_t first = 0;
+  };
+  Found find(std::string_view name) const;
+  /// The whole of a source as memory, mapped once; empty where that cannot be.
+  Buffer mapping(std::uint32_t source) const;
+
+ private:
+  Found find_exactly(std::string_view name) const;
+
+  mutable std::once_flag names_once_;
+  mutable std::vector<std::uint32_t> by_name_;
+  mutable std::mutex mappings_mutex_;
+  mutable std::vector<Buffer> mappings_;
+};
+
+}  // namespace penstock::detail

@@ -1,0 +1,70 @@
+#include "format/check_index.h"
+
+#include <fmt/format.h>
+
+#include "core/checked.h"
+#include "core/view.h"
+#include "penstock/error.h"
+
+namespace penstock::format {
+namespace {
+
+void check_storage(const StorageEntry& storage, const Index& index) {
+  if (storage.source >= index.sources.size()) {
+    throw Error(ErrorCode::kCorrupt, "its bytes are in a file that the archive does not have", {{}, {}, storage.name});
+  }
+  const ByteSource& source = *index.sources[storage.source];
+  const ErrorContext context{source.name(), storage.offset, storage.name};
+  if (storage.resident) {
+    if (storage.resident.size() == storage.nbytes) return;
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("it has {} bytes where {} were expected", storage.resident.size(), storage.nbytes),
+                context);
+  }
+  if (storage.compression == Compression::kNone && storage.stored_bytes != storage.nbytes) {
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("{} bytes are stored of {}, without compression", storage.stored_bytes, storage.nbytes),
+                context);
+  }
+  if (!core::range_fits(storage.offset, storage.stored_bytes, source.size())) {
+    throw Error(ErrorCode::kTruncated,
+                fmt::format("its {} bytes end behind the file, which has {}: fetch it again", storage.stored_bytes,
+                            source.size()),
+                context);
+  }
+}
+
+void check_entry(const TensorEntry& entry, const Index& index) {
+  if (entry.storage >= index.storages.size()) {
+    throw Error(ErrorCode::kCorrupt, "it is a view of a storage that the file does not have",
+                {index.sources.front()->name(), {}, entry.name});
+  }
+  const StorageEntry& storage = index.storages[entry.storage];
+  const ErrorContext context{index.sources[storage.source]->name(), storage.offset, entry.name};
+  bool valid = entry.shape.rank() == entry.strides.rank();
+  for (const std::int64_t size : entry.shape) valid = valid && size >= 0;
+  for (const std::int64_t stride : entry.strides) valid = valid && stride >= 0;
+  const auto elements = valid ? core::view_extent(entry.shape, entry.strides) : std::nullopt;
+  const auto bytes = elements
+                         ? core::try_mul<std::uint64_t>(static_cast<std::uint64_t>(*elements), entry.dtype.itemsize())
+                         : std::nullopt;
+  if (!bytes || !core::range_fits(entry.byte_offset, *bytes, storage.nbytes)) {
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("{} of shape {} with strides {} from byte {} does not lie inside its storage of {} bytes",
+                            entry.dtype.name(), entry.shape.to_string(), entry.strides.to_string(), entry.byte_offset,
+                            storage.nbytes),
+                context);
+  }
+}
+
+}  // namespace
+
+void check_index(const Index& index) {
+  for (const StorageEntry& storage : index.storages) check_storage(storage, index);
+  for (const TensorEntry& entry : index.entries) {
+    if (!entry.pickled) check_entry(entry, index);
+    entry.nbytes();  // throws where the size of an expanded view does not fit
+  }
+}
+
+}  // namespace penstock::format

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "penstock/load.h"
+
+namespace penstock::format {
+
+/// Where each of some storages goes when a whole archive is loaded.
+struct Layout {
+  struct Place {
+    std::uint32_t block = 0;
+    std::uint64_t offset = 0;
+  };
+  std::vector<std::uint64_t> blocks;  ///< bytes of each
+  std::vector<Place> places;          ///< of the storages, in the order in which they were given
+};
+
+inline constexpr std::uint64_t kStorageAlignment = 64;
+/// Larger storages have a block of their own, so that it goes when they go; smaller ones are put together up to
+/// kMaxBlock.
+inline constexpr std::uint64_t kMaxGrouped = std::uint64_t{64} << 20;
+inline constexpr std::uint64_t kMaxBlock = std::uint64_t{256} << 20;
+
+/// Lays out the storages `wanted` (positions in `storages`) in memory in the order of their bytes in the files, each
+/// aligned to kStorageAlignment: a contiguous read then fills contiguous memory but for padding. Pure.
+Layout lay_out(std::span<const StorageEntry> storages, std::span<const std::size_t> wanted);
+
+}  // namespace penstock::format

@@ -1,0 +1,281 @@
+#include "format/load_tensors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "device/backend.h"
+#include "format/inflate.h"
+#include "format/load_layout.h"
+#include "format/load_view.h"
+#include "format/map_view.h"
+#include "format/materialise.h"
+#include "io/crc32.h"
+#include "io/engine.h"
+#include "ops/kernels.h"
+#include "penstock/error.h"
+
+namespace penstock::format {
+namespace {
+
+/// Compressed bytes that are in memory at once, but for a single larger member.
+constexpr std::uint64_t kMaxCompressed = std::uint64_t{256} << 20;
+
+/// How all tensors of a storage want its bytes, where they agree.
+struct ByteOrder {
+  bool swap = false;
+  std::size_t width = 1;
+  std::uint64_t phase = 0;  ///< bytes before the first whole unit
+
+  explicit ByteOrder(const TensorEntry& entry) : swap(Changes(entry).swap) {
+    if (!swap) return;
+    width = entry.dtype.swap_width();
+    phase = entry.byte_offset % width;
+  }
+  friend bool operator==(const ByteOrder&, const ByteOrder&) = default;
+
+  void apply(const Buffer& bytes) const {
+    if (!swap || bytes.size() < phase) return;
+    const std::size_t units = (bytes.size() - phase) / width;
+    ops::swap_bytes({bytes.data() + phase, units * width}, width);
+  }
+};
+
+/// A storage that is wanted.
+struct Wanted {
+  std::optional<ByteOrder> order;
+  bool mixed = false;        ///< tensors want different byte orders: each that is swapped gets its own copy
+  std::uint32_t buffer = 0;  ///< which of the load's buffers it goes to, and where in it
+  std::uint64_t offset = 0;
+  Buffer bytes;  ///< that place
+
+  bool swap() const noexcept { return order && order->swap && !mixed; }
+};
+
+class WholeLoad {
+ public:
+  WholeLoad(const detail::ArchiveState& state, std::span<const TensorEntry> wanted, const LoadOptions& options,
+            Report& report)
+      : state_(state), entries_(wanted), options_(options), report_(report), storages_(state.index.storages.size()) {}
+
+  std::vector<Tensor> run() {
+    find_storages();
+    allocate();
+    std::size_t next = 0;
+    do {
+      next = read_some(next);
+    } while (next < deflated_.size());
+    // What the engine counted of deflated storages is what they take in the file.
+    report_.payload_bytes = payload_;
+    if (report_.route.empty()) report_.route = "memory";
+    std::vector<Tensor> out;
+    out.reserve(entries_.size());
+    for (const TensorEntry& entry : entries_) out.push_back(tensor_of(entry));
+    return out;
+  }
+
+ private:
+  const StorageEntry& storage(std::size_t i) const { return state_.index.storages[i]; }
+  bool verified(const StorageEntry& storage) const {
+    return storage.crc32 && options_.verify_checksums && state_.verify_checksums;
+  }
+
+  void find_storages() {
+    for (const TensorEntry& entry : entries_) {
+      if (entry.nbytes() == 0) continue;
+      Wanted& wanted = storages_[entry.storage];
+      const ByteOrder order(entry);
+      if (!wanted.order) {
+        wanted.order = order;
+        used_.push_back(entry.storage);
+      }
+      wanted.mixed = wanted.mixed || *wanted.order != order;
+    }
+    std::sort(used_.begin(), used_.end());
+  }
+
+  /// Memory for everything that is read. A stored storage that is swapped has a buffer of its own, whose step need not
+  /// wait for a whole block.
+  void allocate() {
+    std::vector<std::size_t> grouped;
+    for (const std::size_t i : used_) {
+      payload_ += storage(i).nbytes;
+      if (storage(i).resident) {
+        storages_[i].bytes = storage(i).resident;
+        continue;
+      }
+      const bool deflated = storage(i).compression != Compression::kNone;
+      (deflated ? deflated_ : stored_).push_back(i);
+      if (deflated || !storages_[i].swap()) {
+        grouped.push_back(i);
+      } else {
+        place(i, add_buffer(storage(i).nbytes), 0);
+      }
+    }
+    const Layout layout = lay_out(state_.index.storages, grouped);
+    std::vector<std::uint32_t> blocks;
+    for (const std::uint64_t bytes : layout.blocks) blocks.push_back(add_buffer(bytes));
+    for (std::size_t i = 0; i < grouped.size(); ++i) {
+      place(grouped[i], blocks[layout.places[i].block], layout.places[i].offset);
+    }
+  }
+
+  std::uint32_t add_buffer(std::uint64_t bytes) {
+    buffers_.push_back(Buffer::allocate(static_cast<std::size_t>(bytes)));
+    return static_cast<std::uint32_t>(buffers_.size() - 1);
+  }
+
+  void place(std::size_t i, std::uint32_t buffer, std::uint64_t offset) {
+    Wanted& wanted = storages_[i];
+    wanted.buffer = buffer;
+    wanted.offset = offset;
+    wanted.bytes = buffers_[buffer].part(static_cast<std::size_t>(offset), static_cast<std::size_t>(storage(i).nbytes));
+  }
+
+  /// One run of the engine: all that is stored the first time, and deflated storages from `first` on, as many as may be
+  /// in memory compressed. Returns the first one that is left.
+  std::size_t read_some(std::size_t first) {
+    std::vector<io::Piece> pieces;
+    io::Move move;
+    if (first == 0) add_stored(pieces, move);
+    const std::size_t kept = buffers_.size();
+    std::uint64_t compressed = 0;
+    std::size_t next = first;
+    for (; next < deflated_.size(); ++next) {
+      const StorageEntry& entry = storage(deflated_[next]);
+      if (next != first && compressed + entry.stored_bytes > kMaxCompressed) break;
+      compressed += entry.stored_bytes;
+      add_deflated(deflated_[next], pieces, move);
+    }
+    move.plan = io::make_plan(pieces);
+    move.sources = state_.index.sources;
+    move.buffers = buffers_;
+    io::execute(move, {options_.threads, options_.stop}, report_);
+    buffers_.resize(kept);
+    return next;
+  }
+
+  void add_stored(std::vector<io::Piece>& pieces, io::Move& move) {
+    for (const std::size_t i : stored_) {
+      const StorageEntry& entry = storage(i);
+      const Wanted& to = storages_[i];
+      pieces.push_back({entry.source, to.buffer, entry.offset, entry.nbytes, to.offset});
+      if (verified(entry)) {
+        move.checksums.push_back(
+            {to.buffer, to.offset, entry.nbytes, *entry.crc32, entry.name, entry.source, entry.offset});
+      }
+      if (to.swap()) {
+        move.steps.push_back({{to.buffer}, [this, i] { storages_[i].order->apply(storages_[i].bytes); }});
+      }
+    }
+  }
+
+  void add_deflated(std::size_t i, std::vector<io::Piece>& pieces, io::Move& move) {
+    const StorageEntry& entry = storage(i);
+    const std::uint32_t buffer = add_buffer(entry.stored_bytes);
+    pieces.push_back({entry.source, buffer, entry.offset, entry.stored_bytes, 0});
+    move.steps.push_back({{buffer}, [this, i, buffer] { inflate_storage(i, buffers_[buffer]); }});
+  }
+
+  void inflate_storage(std::size_t i, const Buffer& stored) const {
+    const StorageEntry& entry = storage(i);
+    const Buffer& out = storages_[i].bytes;
+    const std::string& path = state_.index.sources[entry.source]->name();
+    inflate({stored.data(), stored.size()}, {out.data(), out.size()}, path, entry.name);
+    if (verified(entry)) {
+      const std::uint32_t crc = io::crc32(0, {out.data(), out.size()});
+      if (crc != *entry.crc32) {
+        throw Error(ErrorCode::kChecksum,
+                    fmt::format("the bytes have CRC-32 {:08x}, where {:08x} is recorded: the file is damaged, fetch it "
+                                "again",
+                                crc, *entry.crc32),
+                    {path, entry.offset, entry.name});
+      }
+    }
+    if (storages_[i].swap()) storages_[i].order->apply(out);
+  }
+
+  Tensor tensor_of(const TensorEntry& entry) const {
+    if (entry.nbytes() == 0) {
+      return Tensor::empty(entry.shape, entry.dtype).with_requires_grad(entry.requires_grad);
+    }
+    const Wanted& wanted = storages_[entry.storage];
+    const Tensor view(wanted.bytes, entry.dtype, entry.shape, entry.strides,
+                      static_cast<std::size_t>(entry.byte_offset));
+    Changes left(entry);
+    if (wanted.swap() && !storage(entry.storage).resident) left.swap = false;
+    const bool aligned = reinterpret_cast<std::uintptr_t>(view.data()) % natural_alignment(entry.dtype) == 0;
+    const Tensor out = left.any() || !aligned ? own_copy(view, left) : view;
+    return out.with_requires_grad(entry.requires_grad);
+  }
+
+  const detail::ArchiveState& state_;
+  std::span<const TensorEntry> entries_;
+  const LoadOptions& options_;
+  Report& report_;
+  std::vector<Wanted> storages_;  ///< one for each storage of the archive
+  std::vector<Buffer> buffers_;
+  std::vector<std::size_t> used_;
+  std::vector<std::size_t> stored_;
+  std::vector<std::size_t> deflated_;
+  std::uint64_t payload_ = 0;
+};
+
+/// Views of the mapped file; the few that it does not align are read.
+std::vector<Tensor> map_tensors(const detail::ArchiveState& state, std::span<const TensorEntry> wanted,
+                                const LoadOptions& options, Report& report) {
+  LoadOptions reading = options;
+  reading.map = false;
+  std::vector<Tensor> out;
+  std::size_t copied = 0;
+  for (const TensorEntry& entry : wanted) {
+    Tensor tensor = map_view(state, entry);
+    if (tensor.defined()) {
+      report.payload_bytes += tensor.nbytes();
+    } else {
+      tensor = load_view(state, entry, reading, report);
+      ++copied;
+    }
+    out.push_back(tensor.with_requires_grad(entry.requires_grad));
+  }
+  report_mapped(out.size() - copied, copied, report);
+  return out;
+}
+
+}  // namespace
+
+void require_loadable(const detail::ArchiveState& state, const TensorEntry& entry, const LoadOptions& options) {
+  if (entry.pickled) {
+    throw Error(
+        ErrorCode::kUnsafe,
+        "it is an array of Python objects, which only running code from the file could load; save it as numbers "
+        "or text instead",
+        {state.source_of(entry)->name(), state.storage_of(entry).offset, entry.name});
+  }
+  device::require_device(options.device);
+  if (options.map.value_or(false) && options.device.type != DeviceType::kCpu) {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("a mapped file is memory of the cpu and not of {}: leave out one of map and device",
+                            options.device.to_string()),
+                {state.path()});
+  }
+}
+
+std::vector<Tensor> load_tensors(const detail::ArchiveState& state, std::span<const TensorEntry> wanted,
+                                 const LoadOptions& options, Report& report) {
+  for (const TensorEntry& entry : wanted) require_loadable(state, entry, options);
+  if (options.map.value_or(false)) return map_tensors(state, wanted, options, report);
+  try {
+    std::vector<Tensor> tensors = WholeLoad(state, wanted, options, report).run();
+    if (options.device.type != DeviceType::kCpu) {
+      for (Tensor& tensor : tensors) tensor = tensor.to(options.device);
+    }
+    return tensors;
+  } catch (const Error& error) {
+    throw error.within({state.path()});
+  }
+}
+
+}  // namespace penstock::format

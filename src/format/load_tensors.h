@@ -1,0 +1,21 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "format/archive_state.h"
+#include "penstock/load.h"
+
+namespace penstock::format {
+
+/// Refuses what no load can do: kUnsafe for an array of objects, kNoDevice, kUnsupported for a map on a device.
+void require_loadable(const detail::ArchiveState& state, const TensorEntry& entry, const LoadOptions& options);
+
+/// Loads `wanted` (entries of the archive, or slices): each storage they lie in is read once and whole, into common
+/// blocks in the order of the files, and tensors that share it still do. A tensor whose bytes must be changed in a way
+/// that the others of its storage are not (byte order, conj and neg) or that would not be aligned gets memory of its
+/// own. Maps instead where options ask for it. Fills in the report but for its total.
+std::vector<Tensor> load_tensors(const detail::ArchiveState& state, std::span<const TensorEntry> wanted,
+                                 const LoadOptions& options, Report& report);
+
+}  // namespace penstock::format

@@ -1,0 +1,101 @@
+#include "format/load_view.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "core/view.h"
+#include "device/backend.h"
+#include "format/load_tensors.h"
+#include "format/map_view.h"
+#include "format/materialise.h"
+#include "format/strided_read.h"
+#include "io/engine.h"
+#include "penstock/error.h"
+
+namespace penstock::format {
+namespace {
+
+std::uint64_t extent_bytes(const TensorEntry& view) {
+  return static_cast<std::uint64_t>(*core::view_extent(view.shape, view.strides)) * view.dtype.itemsize();
+}
+
+/// One contiguous read of everything from the first element to the last, which keeps its strides.
+Tensor load_run(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options,
+                Report& report) {
+  const StorageEntry& storage = state.storage_of(view);
+  const std::uint64_t length = extent_bytes(view);
+  const std::array buffers{Buffer::allocate(static_cast<std::size_t>(length))};
+  const io::Piece piece{storage.source, 0, storage.offset + view.byte_offset, length, 0};
+  io::Move move{io::make_plan(std::span(&piece, 1)), state.index.sources, buffers, {}, {}};
+  const bool whole = view.byte_offset == 0 && length == storage.nbytes;
+  if (whole && storage.crc32 && options.verify_checksums && state.verify_checksums) {
+    move.checksums.push_back({0, 0, length, *storage.crc32, storage.name, storage.source, storage.offset});
+  }
+  io::execute(move, {options.threads, options.stop}, report);
+  const Tensor read(buffers[0], view.dtype, view.shape, view.strides);
+  const Changes changes(view);
+  if (!changes.any()) return read;
+  // In place only where each element is there once.
+  if (!read.is_contiguous()) return own_copy(read, changes);
+  apply(changes, read);
+  return read;
+}
+
+/// Reads the elements alone, or with what little lies between them.
+Tensor load_scattered(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options,
+                      Report& report) {
+  StridedView wanted{state.storage_of(view).offset + view.byte_offset, view.shape, view.strides, view.dtype.itemsize()};
+  for (std::size_t d = 0; d < wanted.shape.rank(); ++d) {
+    if (wanted.strides[d] == 0) wanted.shape[d] = 1;
+  }
+  const Tensor once = Tensor::empty(wanted.shape, view.dtype);
+  read_strided(*state.source_of(view), wanted, once, {options.threads, options.stop}, report);
+  report.payload_bytes += once.nbytes();
+  report.route = "read";
+  report.why = "a slice whose elements do not lie together: read in parts";
+  apply(Changes(view), once);
+  Strides strides = once.strides();
+  for (std::size_t d = 0; d < strides.rank(); ++d) {
+    if (view.strides[d] == 0) strides[d] = 0;
+  }
+  return {once.buffer(), view.dtype, view.shape, strides};
+}
+
+Tensor load_host(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options,
+                 Report& report) {
+  const StorageEntry& storage = state.storage_of(view);
+  if (view.nbytes() == 0) return Tensor::empty(view.shape, view.dtype);
+  if (storage.resident || storage.compression != Compression::kNone) {
+    const Tensor part = load_tensors(state, std::span(&view, 1), options, report).front();
+    // A small part must not keep a large storage alive.
+    const bool small = part.nbytes() < storage.nbytes / 2;
+    return small && !storage.resident ? own_copy(part, Changes(TensorEntry{})) : part;
+  }
+  if (extent_bytes(view) <= view.nbytes()) return load_run(state, view, options, report);
+  return load_scattered(state, view, options, report);
+}
+
+}  // namespace
+
+Tensor load_view(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options,
+                 Report& report) {
+  require_loadable(state, view, options);
+  LoadOptions reading = options;
+  reading.map = false;
+  try {
+    if (options.map.value_or(false)) {
+      Tensor tensor = map_view(state, view);
+      const bool mapped = tensor.defined();
+      if (mapped) report.payload_bytes += tensor.nbytes();
+      if (!mapped) tensor = load_host(state, view, reading, report);
+      report_mapped(mapped ? 1 : 0, mapped ? 0 : 1, report);
+      return tensor.with_requires_grad(view.requires_grad);
+    }
+    return load_host(state, view, reading, report).to(options.device).with_requires_grad(view.requires_grad);
+  } catch (const Error& error) {
+    throw error.within({state.source_of(view)->name(), {}, view.name});
+  }
+}
+
+}  // namespace penstock::format

@@ -1,0 +1,116 @@
+#include "penstock/save.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "core/text.h"
+#include "format/format.h"
+#include "io/atomic_file.h"
+#include "penstock/error.h"
+
+namespace penstock {
+namespace {
+
+/// How much is written between two looks at the stop token.
+constexpr std::size_t kStopBytes = std::size_t{16} << 20;
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return out;
+}
+
+std::string writable_names(bool extensions) {
+  std::string out;
+  for (const format::Format& format : format::formats()) {
+    if (format.write == nullptr) continue;
+    const std::string_view name = extensions ? format.extensions.front() : format.name;
+    if (out.find(fmt::format("{},", name)) == out.npos) out += fmt::format("{}, ", name);
+  }
+  out.resize(out.size() - std::min<std::size_t>(out.size(), 2));
+  return out;
+}
+
+const format::Format& format_by_name(std::string_view name, std::string_view path) {
+  for (const format::Format& format : format::formats()) {
+    if (format.write != nullptr && format.name == name) return format;
+  }
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("format {} was asked for; these can be written: {}", core::quoted(name), writable_names(false)),
+      {std::string(path)});
+}
+
+const format::Format& format_by_extension(std::string_view path) {
+  const std::string name = lower(path);
+  for (const format::Format& format : format::formats()) {
+    if (format.write == nullptr) continue;
+    for (const std::string_view extension : format.extensions) {
+      if (name.ends_with(extension)) return format;
+    }
+  }
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("the extension of the path tells the format, and it is none of {}: rename the file or name the "
+                  "format",
+                  writable_names(true)),
+      {std::string(path)});
+}
+
+void require_supported(const format::Format& format, const SaveOptions& options, std::string_view path) {
+  if (options.compress && format.name != "npz") {
+    throw Error(ErrorCode::kUnsupported, fmt::format("{} files are not compressed; only npz can be", format.name),
+                {std::string(path)});
+  }
+  if (!options.metadata.empty() && format.name != "safetensors") {
+    throw Error(ErrorCode::kUnsupported, fmt::format("{} files hold no metadata; only safetensors do", format.name),
+                {std::string(path)});
+  }
+}
+
+/// Looks at the stop token on the way to another sink.
+class StoppableSink final : public io::ByteSink {
+ public:
+  StoppableSink(io::ByteSink& sink, const SaveOptions& options) : sink_(sink), options_(options) {}
+
+  void write(std::span<const std::byte> bytes) override {
+    do {
+      if (options_.stop.stop_requested()) {
+        throw Error(ErrorCode::kCancelled, "the save was cancelled before it was complete; nothing was written");
+      }
+      const auto part = bytes.first(std::min(bytes.size(), kStopBytes));
+      sink_.write(part);
+      bytes = bytes.subspan(part.size());
+    } while (!bytes.empty());
+  }
+  std::uint64_t position() const noexcept override { return sink_.position(); }
+
+ private:
+  io::ByteSink& sink_;
+  const SaveOptions& options_;
+};
+
+}  // namespace
+
+void save(const Value& value, std::string_view path, const SaveOptions& options) {
+  const format::Format& format =
+      options.format.empty() ? format_by_extension(path) : format_by_name(options.format, path);
+  require_supported(format, options, path);
+  try {
+    io::AtomicFile file(std::string(path), options.sync);
+    StoppableSink sink(file, options);
+    format.write(value, sink, options, path);
+    file.commit();
+  } catch (const Error& error) {
+    throw error.within({std::string(path)});
+  }
+}
+
+void save(const Tensor& tensor, std::string_view path, const SaveOptions& options) {
+  save(Value::tensor(tensor), path, options);
+}
+
+}  // namespace penstock
