@@ -107,22 +107,29 @@ class LazyTensor {
   TensorEntry entry_;
 };
 
-/// An opened file: its index, no payload. A value handle; const members may be called from any thread.
+/// An opened file: its index, no payload. A value handle; const members may be called from any thread. What looks into
+/// the index is valid while a handle on the archive lives, so a temporary refuses it.
 class Archive {
  public:
   /// "npy", "npz", "pt", "safetensors".
   std::string_view format() const noexcept;
   const std::string& path() const noexcept;
-  std::span<const TensorEntry> entries() const noexcept;
-  std::span<const StorageEntry> storages() const noexcept;
+  std::span<const TensorEntry> entries() const& noexcept;
+  std::span<const TensorEntry> entries() const&& = delete;
+  std::span<const StorageEntry> storages() const& noexcept;
+  std::span<const StorageEntry> storages() const&& = delete;
   /// Files it is made of (several for a sharded index).
-  std::span<const SourcePtr> sources() const noexcept;
+  std::span<const SourcePtr> sources() const& noexcept;
+  std::span<const SourcePtr> sources() const&& = delete;
   /// The nested content with tensors as entries that are not loaded.
-  const Value& structure() const noexcept;
+  const Value& structure() const& noexcept;
+  const Value& structure() const&& = delete;
   /// `__metadata__` of safetensors, archive facts of `.pt` ("version", "byteorder"), as text.
-  const std::map<std::string, std::string>& metadata() const noexcept;
+  const std::map<std::string, std::string>& metadata() const& noexcept;
+  const std::map<std::string, std::string>& metadata() const&& = delete;
   /// Names in the file that Penstock does not know and keeps as inert objects.
-  std::span<const std::string> unknown_globals() const noexcept;
+  std::span<const std::string> unknown_globals() const& noexcept;
+  std::span<const std::string> unknown_globals() const&& = delete;
 
   bool contains(std::string_view name) const noexcept;
   /// kKeyNotFound lists near names. For `.npz`, "a" and "a.npy" both find it.

@@ -77,12 +77,12 @@ namespace {
 
 std::string_view Archive::format() const noexcept { return state_->format->name; }
 const std::string& Archive::path() const noexcept { return state_->path(); }
-std::span<const TensorEntry> Archive::entries() const noexcept { return state_->index.entries; }
-std::span<const StorageEntry> Archive::storages() const noexcept { return state_->index.storages; }
-std::span<const SourcePtr> Archive::sources() const noexcept { return state_->index.sources; }
-const Value& Archive::structure() const noexcept { return state_->index.structure; }
-const std::map<std::string, std::string>& Archive::metadata() const noexcept { return state_->index.metadata; }
-std::span<const std::string> Archive::unknown_globals() const noexcept { return state_->index.unknown_globals; }
+std::span<const TensorEntry> Archive::entries() const& noexcept { return state_->index.entries; }
+std::span<const StorageEntry> Archive::storages() const& noexcept { return state_->index.storages; }
+std::span<const SourcePtr> Archive::sources() const& noexcept { return state_->index.sources; }
+const Value& Archive::structure() const& noexcept { return state_->index.structure; }
+const std::map<std::string, std::string>& Archive::metadata() const& noexcept { return state_->index.metadata; }
+std::span<const std::string> Archive::unknown_globals() const& noexcept { return state_->index.unknown_globals; }
 
 bool Archive::contains(std::string_view name) const noexcept { return state_->find(name).count != 0; }
 
