@@ -35,6 +35,7 @@ class HeaderParser {
 
  private:
   Shape parse_shape();
+  Shape parse_field_shape();
   NpyType parse_type(std::size_t depth);
   NpyType parse_structure(std::size_t depth);
   NpyType parse_sub_array(std::size_t depth);
@@ -138,6 +139,9 @@ Shape HeaderParser::parse_shape() {
   return shape;
 }
 
+/// A tuple, or a number for one dimension.
+Shape HeaderParser::parse_field_shape() { return scan_.peek() == '(' ? parse_shape() : Shape{scan_.size()}; }
+
 NpyType HeaderParser::parse_type(std::size_t depth) {
   if (depth > kMaxNesting) {
     throw Error(ErrorCode::kLimit, fmt::format("the array's type is nested deeper than {} levels", kMaxNesting),
@@ -152,7 +156,7 @@ NpyType HeaderParser::parse_type(std::size_t depth) {
 NpyType HeaderParser::parse_sub_array(std::size_t depth) {
   NpyType type = parse_type(depth + 1);
   scan_.expect(',');
-  type.inner = joined(parse_shape(), type.inner);
+  type.inner = joined(parse_field_shape(), type.inner);
   scan_.accept(',');
   scan_.expect(')');
   return type;
@@ -179,8 +183,7 @@ NpyType HeaderParser::parse_structure(std::size_t depth) {
     scan_.expect(',');
     NpyType field = parse_type(depth + 1);
     if (scan_.more_items(')')) {
-      const Shape own = scan_.peek() == '(' ? parse_shape() : Shape{scan_.size()};
-      field.inner = joined(own, field.inner);
+      field.inner = joined(parse_field_shape(), field.inner);
       scan_.accept(',');
       scan_.expect(')');
     }
