@@ -1,0 +1,159 @@
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+#include "io/source.h"
+#include "penstock/error.h"
+#include "penstock/source.h"
+#include "support/errors.h"
+#include "support/files.h"
+
+namespace penstock::io {
+namespace {
+
+using test::code_of;
+using test::error_of;
+using testing::HasSubstr;
+
+std::string content(const SourcePtr& source) {
+  std::string out(source->size(), '?');
+  source->read(0, std::as_writable_bytes(std::span(out)));
+  return out;
+}
+
+TEST(Sources, SchemesAreUniqueAndOneIsForPlainPaths) {
+  std::set<std::string_view> schemes;
+  for (const Source& source : sources()) EXPECT_TRUE(schemes.insert(source.scheme).second) << source.scheme;
+  EXPECT_TRUE(schemes.contains(""));
+}
+
+TEST(Sources, OpensAPath) {
+  const test::TemporaryFolder folder;
+  test::write_file(folder / "a:b.npy", "hello");
+  const SourcePtr source = open_source(folder / "a:b.npy");
+  EXPECT_EQ(source->name(), folder / "a:b.npy");
+  EXPECT_EQ(source->size(), 5U);
+  EXPECT_GE(source->descriptor(), 0);
+  EXPECT_FALSE(source->memory());
+  EXPECT_EQ(content(source), "hello");
+}
+
+TEST(Sources, TheDescriptorIsNotInherited) {
+  const test::TemporaryFolder folder;
+  test::write_file(folder / "a", "x");
+  const SourcePtr source = open_source(folder / "a");
+  EXPECT_NE(::fcntl(source->descriptor(), F_GETFD) & FD_CLOEXEC, 0);
+}
+
+TEST(Sources, OpensFileUrls) {
+  const test::TemporaryFolder folder;
+  test::write_file(folder / "a b%.npy", "hello");
+  const std::string encoded = folder / "a%20b%25.npy";
+  for (const std::string& url : {"file://" + encoded, "file://localhost" + encoded, "file:" + encoded}) {
+    EXPECT_EQ(content(open_source(url)), "hello") << url;
+  }
+}
+
+TEST(Sources, RefusesUrlsItCannotOpen) {
+  EXPECT_EQ(code_of([] { open_source("file://elsewhere/a.npy"); }), ErrorCode::kUnsupported);
+  EXPECT_EQ(code_of([] { open_source("s3://bucket/a.npy"); }), ErrorCode::kUnsupported);
+  EXPECT_EQ(code_of([] { open_source("file:/a%2"); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of([] { open_source("file:/a%zz"); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of([] { open_source("file:/a%00b"); }), ErrorCode::kInvalidArgument);
+}
+
+TEST(Sources, SaysWhatIsWrongWithAPath) {
+  const test::TemporaryFolder folder;
+  test::write_file(folder / "file", "x");
+  const auto error = error_of([&] { open_source(folder / "missing"); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kNotFound);
+  EXPECT_EQ(error->path(), folder / "missing");
+  EXPECT_EQ(code_of([&] { open_source(""); }), ErrorCode::kNotFound);
+  EXPECT_EQ(code_of([&] { open_source(folder.path().string()); }), ErrorCode::kIsDirectory);
+  EXPECT_EQ(code_of([&] { open_source((folder / "file") + "/below"); }), ErrorCode::kNotDirectory);
+  EXPECT_EQ(code_of([] { open_source(std::string_view("a\0b", 3)); }), ErrorCode::kInvalidArgument);
+}
+
+TEST(Sources, NeedsPermission) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may read everything";
+  const test::TemporaryFolder folder;
+  test::write_file(folder / "secret", "x");
+  std::filesystem::permissions(folder / "secret", std::filesystem::perms::none);
+  EXPECT_EQ(code_of([&] { open_source(folder / "secret"); }), ErrorCode::kPermission);
+}
+
+TEST(Sources, RefusesWhatIsNoRegularFileWithoutWaiting) {
+  const test::TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "fifo").c_str(), 0600), 0);
+  EXPECT_EQ(code_of([&] { open_source(folder / "fifo"); }), ErrorCode::kUnsupported);
+  EXPECT_EQ(code_of([] { open_source("/dev/null"); }), ErrorCode::kUnsupported);
+
+  const int server = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  const std::string path = folder / "socket";
+  ASSERT_LT(path.size(), sizeof(address.sun_path));
+  std::memcpy(address.sun_path, path.c_str(), path.size());
+  ASSERT_EQ(::bind(server, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  const auto error = error_of([&] { open_source(path); });
+  ::close(server);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kUnsupported);
+  EXPECT_THAT(error->message(), HasSubstr("a socket"));
+}
+
+TEST(Sources, KeepTheirSizeAndSayWhenTheFileWasCut) {
+  const test::TemporaryFolder folder;
+  test::write_file(folder / "a", std::string(1000, 'a'));
+  const SourcePtr source = open_source(folder / "a");
+  std::filesystem::resize_file(folder / "a", 300);
+  EXPECT_EQ(source->size(), 1000U);
+  std::array<std::byte, 200> into{};
+  source->read(100, into);
+  const auto error = error_of([&] { source->read(200, into); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kTruncated);
+  EXPECT_EQ(error->path(), folder / "a");
+  EXPECT_EQ(error->offset(), 200U);
+  EXPECT_THAT(error->message(), HasSubstr("had 1000 bytes and now ends at byte 300"));
+}
+
+TEST(Sources, AFileThatGrewIsReadAsItWasOpened) {
+  const test::TemporaryFolder folder;
+  test::write_file(folder / "a", "12345");
+  const SourcePtr source = open_source(folder / "a");
+  test::write_file(folder / "a", "1234567890");
+  std::array<std::byte, 6> into{};
+  EXPECT_EQ(code_of([&] { source->read(0, into); }), ErrorCode::kTruncated);
+}
+
+TEST(Sources, ARemovedFileCanStillBeRead) {
+  const test::TemporaryFolder folder;
+  test::write_file(folder / "a", "still here");
+  const SourcePtr source = open_source(folder / "a");
+  std::filesystem::remove(folder / "a");
+  EXPECT_EQ(content(source), "still here");
+}
+
+TEST(MemorySource, SharesItsBytes) {
+  auto bytes = std::make_shared<std::string>("hello");
+  const Buffer buffer = Buffer::wrap(bytes->data(), bytes->size(), bytes);
+  const SourcePtr source = memory_source(buffer, "greeting");
+  EXPECT_EQ(source->name(), "greeting");
+  EXPECT_EQ(source->descriptor(), -1);
+  EXPECT_EQ(source->memory().data(), buffer.data());
+  EXPECT_EQ(content(source), "hello");
+  EXPECT_EQ(content(memory_source(Buffer())), "");
+}
+
+}  // namespace
+}  // namespace penstock::io
