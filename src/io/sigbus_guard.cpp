@@ -1,5 +1,7 @@
 #include "io/sigbus_guard.h"
 
+#include <ucontext.h>
+
 #include <atomic>
 #include <cerrno>
 #include <csetjmp>
@@ -16,9 +18,13 @@ namespace {
 
 using Action = struct sigaction;
 
+// The kernel's signal sets are this long, whatever the C library reserves.
+constexpr std::size_t kSignalSetBytes = 8;
+
 struct Frame {
   sigjmp_buf resume;
   const GuardedMemory* memory;
+  sigset_t mask;  // at the fault
 };
 
 // initial-exec: a handler must not be the first to touch thread-local storage that is allocated on demand.
@@ -69,6 +75,15 @@ void call(const Action& action, int signal, siginfo_t* info, void* context) {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+/// A handler for one time: from now on the signal has its default effect.
+void forget(Replaced& state, const Action* action) {
+  static constexpr Action kDefault{};
+  const Action* expected = action;
+  state.first.compare_exchange_strong(expected, &kDefault);
+  expected = action;
+  state.latest.compare_exchange_strong(expected, &kDefault);
+}
+
 void pass_on(int signal, siginfo_t* info, void* context) {
   Replaced& state = *g_replaced.load(std::memory_order_acquire);
   // A handler that came after ours may pass the signal back to us, who were there before it.
@@ -77,6 +92,7 @@ void pass_on(int signal, siginfo_t* info, void* context) {
   const bool fault = info->si_code > 0;
   if (is_plain(*action, SIG_IGN) && !fault) return;
   if (is_plain(*action, SIG_IGN) || is_plain(*action, SIG_DFL)) return die_of(signal, fault);
+  if ((action->sa_flags & static_cast<int>(SA_RESETHAND)) != 0) forget(state, action);
   t_passing = t_passing + 1;
   call(*action, signal, info, context);
   t_passing = t_passing - 1;
@@ -87,7 +103,7 @@ void on_sigbus(int signal, siginfo_t* info, void* context) {
   Frame* const frame = t_frame;
   const bool lost_page = info->si_code == BUS_ADRERR || info->si_code == BUS_MCEERR_AR;
   if (lost_page && frame && frame->memory->contains(static_cast<const std::byte*>(info->si_addr))) {
-    // The mask needs no restoring: SA_NODEFER and an empty sa_mask left it alone.
+    std::memcpy(&frame->mask, &static_cast<const ucontext_t*>(context)->uc_sigmask, kSignalSetBytes);
     siglongjmp(frame->resume, 1);
   }
   pass_on(signal, info, context);
@@ -170,8 +186,12 @@ bool read_guarded(const GuardedMemory& memory) {
   require_handler();
   Frame frame;
   frame.memory = &memory;
+  sigemptyset(&frame.mask);
+  // Saving the mask here would be a system call; whoever stands between the kernel and our handler (ThreadSanitizer
+  // does) may have blocked signals for its time, so a fault restores it.
   if (sigsetjmp(frame.resume, 0) != 0) {
     t_frame = nullptr;
+    ::pthread_sigmask(SIG_SETMASK, &frame.mask, nullptr);
     return false;
   }
   t_frame = &frame;
