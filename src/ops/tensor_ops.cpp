@@ -1,0 +1,141 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "core/checked.h"
+#include "device/backend.h"
+#include "ops/kernels.h"
+#include "penstock/error.h"
+#include "penstock/tensor.h"
+
+namespace penstock {
+namespace {
+
+/// Puts the size in place of the one -1.
+Shape resolve(const Shape& wanted, std::int64_t numel) {
+  Shape out = wanted;
+  std::optional<std::size_t> unknown;
+  std::optional<std::int64_t> known = 1;
+  for (std::size_t d = 0; d < wanted.rank(); ++d) {
+    if (wanted[d] == -1 && !unknown) {
+      unknown = d;
+    } else if (wanted[d] < 0) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("shape {} has a negative size; one -1 stands for what is left", wanted.to_string()));
+    } else if (known) {
+      known = core::try_mul(*known, wanted[d]);
+    }
+  }
+  const bool divides = known && (unknown ? *known != 0 && numel % *known == 0 : *known == numel);
+  if (!divides) {
+    throw Error(ErrorCode::kShapeMismatch,
+                fmt::format("{} elements cannot take the shape {}", numel, wanted.to_string()));
+  }
+  if (unknown) out[*unknown] = numel / *known;
+  return out;
+}
+
+/// Strides that give `shape` to the elements where they lie, if there are any. From the innermost outward, old
+/// dimensions that continue each other make a chunk; new dimensions must fill each chunk exactly. The tensor is not
+/// contiguous and so not empty.
+std::optional<Strides> strides_for_view(const Tensor& tensor, const Shape& shape) {
+  Shape sizes;
+  Strides steps;
+  for (std::size_t d = 0; d < tensor.rank(); ++d) {
+    if (tensor.shape()[d] == 1) continue;
+    sizes.push_back(tensor.shape()[d]);
+    steps.push_back(tensor.strides()[d]);
+  }
+  Strides out = shape;
+  std::size_t rest = shape.rank();
+  std::int64_t chunk = 1;
+  std::int64_t innermost = steps[steps.rank() - 1];
+  for (std::size_t d = sizes.rank(); d-- > 0;) {
+    chunk *= sizes[d];
+    if (d > 0 && steps[d - 1] == chunk * innermost) continue;
+    std::int64_t filled = 1;
+    while (rest > 0 && (filled < chunk || shape[rest - 1] == 1)) {
+      out[--rest] = filled * innermost;
+      filled *= shape[rest];
+    }
+    if (filled != chunk) return std::nullopt;
+    if (d > 0) innermost = steps[d - 1];
+    chunk = 1;
+  }
+  return out;
+}
+
+/// Copies between devices, or within one that is not the host: contiguous bytes through a queue.
+void transfer(const Tensor& from, const Tensor& to) {
+  const Device device = from.device().type == DeviceType::kCpu ? to.device() : from.device();
+  const auto queue = device::backend_for(device.type).make_queue(device.index);
+  const std::array<device::CopyRange, 1> range = {{{to.data(), from.data(), to.nbytes()}}};
+  queue->copy(range);
+  queue->synchronise();
+}
+
+bool keeps_gradients(const DType& dtype) { return dtype.is_floating() || dtype.is_complex(); }
+
+}  // namespace
+
+Tensor Tensor::zeros(const Shape& shape, DType dtype, Device device) {
+  Tensor out = empty(shape, std::move(dtype), device);
+  if (out.nbytes() == 0) return out;
+  if (device.type == DeviceType::kCpu) {
+    const Tensor bytes(out.buffer(), DType::uint8, Shape{static_cast<std::int64_t>(out.nbytes())});
+    ops::fill(bytes, std::array<std::byte, 1>{});
+    return out;
+  }
+  const auto queue = device::backend_for(device.type).make_queue(device.index);
+  queue->fill(out.data(), std::byte{0}, out.nbytes());
+  queue->synchronise();
+  return out;
+}
+
+Tensor Tensor::reshape(const Shape& shape) const {
+  const Shape wanted = resolve(shape, numel_);
+  const std::optional<Strides> strides =
+      is_contiguous() ? wanted.contiguous_strides() : strides_for_view(*this, wanted);
+  if (!strides) return clone().reshape(wanted);
+  return Tensor(buffer_, dtype_, wanted, *strides, byte_offset_).with_requires_grad(requires_grad_);
+}
+
+Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
+
+Tensor Tensor::clone() const {
+  const Tensor out = empty(shape_, dtype_, device());
+  if (device().type == DeviceType::kCpu || !is_contiguous()) {
+    ops::copy(*this, out);
+  } else {
+    transfer(*this, out);
+  }
+  return out.with_requires_grad(requires_grad_);
+}
+
+Tensor Tensor::to(const DType& dtype) const {
+  if (dtype == dtype_) return *this;
+  const Tensor out = empty(shape_, dtype, device());
+  ops::cast(*this, out);
+  return out.with_requires_grad(requires_grad_ && keeps_gradients(dtype));
+}
+
+Tensor Tensor::to(Device target) const {
+  if (target == device()) return *this;
+  const Tensor out = empty(shape_, dtype_, target);
+  transfer(contiguous(), out);
+  return out.with_requires_grad(requires_grad_);
+}
+
+bool Tensor::identical(const Tensor& a, const Tensor& b) {
+  if (!a.defined() || !b.defined()) return a.defined() == b.defined();
+  if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
+  if (a.nbytes() == 0) return true;
+  const Tensor left = a.to(Device{}).contiguous();
+  const Tensor right = b.to(Device{}).contiguous();
+  return std::memcmp(left.data(), right.data(), left.nbytes()) == 0;
+}
+
+}  // namespace penstock
