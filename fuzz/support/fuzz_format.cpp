@@ -1,0 +1,82 @@
+#include "support/fuzz_format.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/checked.h"
+#include "core/view.h"
+#include "penstock/error.h"
+#include "penstock/load.h"
+#include "penstock/tensor.h"
+
+namespace penstock::fuzz {
+namespace {
+
+constexpr std::uint64_t kMaxPayload = std::uint64_t{16} << 20;
+
+void require(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "the index breaks its contract: %s\n", what);
+  std::abort();
+}
+
+SourcePtr source_of(const std::uint8_t* data, std::size_t size) {
+  const Tensor bytes = Tensor::empty({static_cast<std::int64_t>(size)}, DType::uint8);
+  if (size > 0) std::memcpy(bytes.data(), data, size);
+  return memory_source(bytes.buffer(), "fuzz/input");
+}
+
+void check_storage(const StorageEntry& storage, const format::Index& index) {
+  if (storage.resident) {
+    require(storage.nbytes <= storage.resident.size(), "a resident storage is shorter than it says");
+    return;
+  }
+  require(storage.source < index.sources.size(), "a storage lies in no source");
+  require(core::range_fits(storage.offset, storage.stored_bytes, index.sources[storage.source]->size()),
+          "a storage lies outside its file");
+}
+
+void check_entry(const TensorEntry& entry, const format::Index& index) {
+  if (entry.pickled) return;
+  require(entry.storage < index.storages.size(), "a tensor has no storage");
+  const auto extent = core::view_extent(entry.shape, entry.strides);
+  require(extent.has_value(), "a tensor's extent overflows");
+  const auto bytes = core::try_mul<std::uint64_t>(static_cast<std::uint64_t>(*extent), entry.dtype.itemsize());
+  require(bytes.has_value(), "a tensor's bytes overflow");
+  if (*extent == 0) return;
+  require(core::range_fits(entry.byte_offset, *bytes, index.storages[entry.storage].nbytes),
+          "a tensor lies outside its storage");
+}
+
+std::uint64_t payload(const format::Index& index) {
+  std::uint64_t total = 0;
+  for (const StorageEntry& storage : index.storages) {
+    total = core::try_add(total, storage.nbytes).value_or(kMaxPayload + 1);
+    if (total > kMaxPayload) break;
+  }
+  return total;
+}
+
+void read(const format::Format& format, const SourcePtr& source) {
+  const format::Index index = format.read_index(source, {});
+  for (const StorageEntry& storage : index.storages) check_storage(storage, index);
+  for (const TensorEntry& entry : index.entries) check_entry(entry, index);
+  if (payload(index) > kMaxPayload) return;
+  const Archive archive = open(source);
+  static_cast<void>(archive.load({.threads = 1}).to_string());
+}
+
+}  // namespace
+
+int fuzz_format(const format::Format& format, const std::uint8_t* data, std::size_t size) {
+  try {
+    read(format, source_of(data, size));
+  } catch (const Error& error) {
+    require(!error.message().empty(), "an error without a message");
+  }
+  return 0;
+}
+
+}  // namespace penstock::fuzz
