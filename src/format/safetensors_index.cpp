@@ -40,6 +40,10 @@ class IndexReader final : public JsonReader {
  public:
   using JsonReader::JsonReader;
 
+  void require_weight_map() const {
+    if (!names_.contains("weight_map")) fail("the index has no 'weight_map', which says where each tensor is");
+  }
+
   std::map<std::string, std::string> metadata;
   std::vector<Shard> shards;  ///< in the order in which they are first named
 
@@ -131,6 +135,7 @@ void read_lists(const ByteSource& source, std::vector<Shard>& shards, std::map<s
   source.read(0, std::as_writable_bytes(std::span(json)));
   IndexReader reader(json, source.name(), 0);
   reader.read();
+  reader.require_weight_map();
   shards = std::move(reader.shards);
   metadata = std::move(reader.metadata);
 }
