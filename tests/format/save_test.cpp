@@ -38,7 +38,7 @@ TEST_F(SaveTest, TheExtensionTellsTheFormat) {
 
 TEST_F(SaveTest, OrTheOption) {
   save(tensor, folder / "x.bin", {.format = "safetensors"});
-  EXPECT_EQ(open(folder / "x.bin").entries()[0].name, "tensor");
+  EXPECT_TRUE(open(folder / "x.bin").contains("tensor"));
   const auto error = error_of([&] { save(tensor, folder / "x.bin"); });
   EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(error->path(), folder / "x.bin");
@@ -52,7 +52,8 @@ TEST_F(SaveTest, OptionsOfOtherFormatsAreRefused) {
   EXPECT_EQ(code_of([&] { save(tensor, folder / "x.safetensors", {.compress = true}); }), ErrorCode::kUnsupported);
   EXPECT_EQ(code_of([&] { save(tensor, folder / "x.npy", {.metadata = {{"a", "b"}}}); }), ErrorCode::kUnsupported);
   save(tensor, folder / "x.safetensors", {.metadata = {{"a", "b"}}});
-  EXPECT_EQ(open(folder / "x.safetensors").metadata().at("a"), "b");
+  const Archive archive = open(folder / "x.safetensors");
+  EXPECT_EQ(archive.metadata().at("a"), "b");
 }
 
 TEST_F(SaveTest, AFailureLeavesWhatWasThere) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -44,8 +45,8 @@ class CountingSource final : public ByteSource {
     bytes_read += into.size();
   }
 
-  mutable std::size_t reads = 0;
-  mutable std::uint64_t bytes_read = 0;
+  mutable std::atomic<std::size_t> reads = 0;
+  mutable std::atomic<std::uint64_t> bytes_read = 0;
 
  private:
   std::string name_ = "<counting>";

@@ -1,0 +1,178 @@
+// What every row of the table of formats must do.
+
+#include "format/format.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "penstock/load.h"
+#include "support/bytes.h"
+#include "support/errors.h"
+#include "support/tensors.h"
+
+namespace penstock::format {
+namespace {
+
+using test::bytes_of;
+using test::code_of;
+using test::dict_of;
+using test::error_of;
+using test::numbered_tensor;
+using test::source_of;
+
+std::string written(const Format& format, const Value& value) {
+  test::StringSink sink;
+  format.write(value, sink, {}, "sample" + std::string(format.extensions.front()));
+  return sink.text;
+}
+
+/// A dict of tensors, or the first of them alone where the format holds no more.
+Value sample_for(const Format& format, const std::vector<std::pair<std::string, Tensor>>& tensors) {
+  const Value dict = dict_of(tensors);
+  try {
+    written(format, dict);
+    return dict;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnsupported) << error.what();
+    return Value::tensor(tensors.front().second);
+  }
+}
+
+Value small_sample(const Format& format) {
+  return sample_for(format, {{"weight", numbered_tensor({3, 4}, DType::float32)},
+                             {"steps", numbered_tensor({5}, DType::int64, 1)},
+                             {"flag", numbered_tensor({}, DType::boolean, 2)},
+                             {"none", numbered_tensor({0, 2}, DType::float16, 3)}});
+}
+
+void expect_same(const Value& loaded, const Value& saved) {
+  ASSERT_EQ(loaded.kind(), saved.kind());
+  if (saved.is(Value::Kind::kTensor)) {
+    EXPECT_TRUE(Tensor::identical(loaded.as_tensor(), saved.as_tensor()));
+    return;
+  }
+  ASSERT_EQ(loaded.size(), saved.size());
+  for (std::size_t i = 0; i < saved.size(); ++i) {
+    const auto [key, item] = saved.item(i);
+    expect_same(loaded[key.as_string()], item);
+  }
+}
+
+std::set<const Format*> sniffed_by(const std::string& file) {
+  std::set<const Format*> out;
+  const SourcePtr source = source_of(file);
+  for (const Format& format : formats()) {
+    if (format.sniff(bytes_of(std::string_view(file).substr(0, kSniffBytes)), *source)) out.insert(&format);
+  }
+  return out;
+}
+
+class EveryFormat : public testing::TestWithParam<const Format*> {};
+class EveryWriter : public testing::TestWithParam<const Format*> {};
+
+TEST_P(EveryFormat, HasAWholeRow) {
+  const Format& format = *GetParam();
+  EXPECT_FALSE(format.name.empty());
+  EXPECT_FALSE(format.extensions.empty());
+  for (const std::string_view extension : format.extensions) {
+    EXPECT_TRUE(extension.starts_with('.')) << extension;
+    EXPECT_TRUE(std::none_of(extension.begin(), extension.end(), [](unsigned char c) { return std::isupper(c); }));
+  }
+  EXPECT_NE(format.sniff, nullptr);
+  EXPECT_NE(format.read_index, nullptr);
+  for (const Format& other : formats()) {
+    if (&other == &format || format.write == nullptr || other.write == nullptr) continue;
+    EXPECT_NE(other.name, format.name);
+    for (const std::string_view extension : format.extensions) {
+      EXPECT_EQ(std::count(other.extensions.begin(), other.extensions.end(), extension), 0) << extension;
+    }
+  }
+}
+
+TEST_P(EveryFormat, KnowsNoForeignBytes) {
+  for (const std::string& bytes : {std::string(), std::string("\0", 1), std::string(1000, '\0'), std::string(1000, ' '),
+                                   std::string("plain text\n"), std::string("\x89PNG\r\n\x1a\n")}) {
+    EXPECT_TRUE(sniffed_by(bytes).empty()) << bytes;
+  }
+}
+
+TEST_P(EveryWriter, WhatIsWrittenComesBack) {
+  const Format& format = *GetParam();
+  const Value sample = small_sample(format);
+  const std::string file = written(format, sample);
+  const SourcePtr source = source_of(file);
+  EXPECT_EQ(&detect(*source), &format);
+  const Archive archive = open(source);
+  EXPECT_EQ(archive.format(), format.name);
+  expect_same(archive.load(), sample);
+  for (std::size_t i = 0; i < archive.entries().size(); ++i) {
+    const LazyTensor lazy = archive.entry(i);
+    const Value saved = sample.is(Value::Kind::kTensor) ? sample : sample[lazy.name()];
+    EXPECT_TRUE(Tensor::identical(lazy.load(), saved.as_tensor())) << lazy.name();
+  }
+}
+
+TEST_P(EveryWriter, OnlyItsOwnFormatKnowsIt) {
+  const Format& format = *GetParam();
+  EXPECT_EQ(sniffed_by(written(format, small_sample(format))), std::set<const Format*>{&format});
+}
+
+TEST_P(EveryWriter, TheIndexReadsNoPayload) {
+  const Format& format = *GetParam();
+  const Value sample = sample_for(format, {{"large", numbered_tensor({1 << 20}, DType::uint8)}});
+  const auto source = std::make_shared<test::CountingSource>(written(format, sample));
+  open(source);
+  EXPECT_LT(source->bytes_read, 256U * 1024);
+}
+
+TEST_P(EveryWriter, EveryTruncationIsAnError) {
+  const Format& format = *GetParam();
+  const std::string file = written(format, small_sample(format));
+  for (std::size_t n = 0; n < file.size(); ++n) {
+    const auto error = error_of([&] { open(source_of(file.substr(0, n), "cut")).load(); });
+    ASSERT_TRUE(error) << "cut to " << n << " of " << file.size();
+    EXPECT_EQ(error->path(), "cut") << n;
+  }
+}
+
+TEST_P(EveryWriter, DamageIsAnErrorOrOtherValues) {
+  const Format& format = *GetParam();
+  const std::string file = written(format, small_sample(format));
+  std::mt19937 random(1);
+  for (int round = 0; round < 3000; ++round) {
+    std::string damaged = file;
+    for (std::size_t i = 0; i <= random() % 3; ++i) damaged[random() % damaged.size()] = static_cast<char>(random());
+    try {
+      open(source_of(damaged)).load();
+    } catch (const Error& error) {
+      EXPECT_FALSE(error.message().empty());
+    }
+  }
+}
+
+std::vector<const Format*> rows(bool writers) {
+  std::vector<const Format*> out;
+  for (const Format& format : formats()) {
+    if (!writers || format.write != nullptr) out.push_back(&format);
+  }
+  return out;
+}
+
+std::string name_of(const testing::TestParamInfo<const Format*>& info) {
+  std::string out(info.param->name);
+  std::replace_if(
+      out.begin(), out.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
+  return out + std::to_string(info.index);
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, EveryFormat, testing::ValuesIn(rows(false)), name_of);
+INSTANTIATE_TEST_SUITE_P(Formats, EveryWriter, testing::ValuesIn(rows(true)), name_of);
+
+}  // namespace
+}  // namespace penstock::format
