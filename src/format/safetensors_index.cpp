@@ -206,14 +206,14 @@ void keep_common(std::map<std::string, std::string>& common, const std::map<std:
 
 Index read_index(const SourcePtr& source, const OpenOptions&) {
   const std::string& path = source->name();
-  if (source->descriptor() < 0) {
-    throw Error(ErrorCode::kUnsupported, "a sharded index must be opened as a file: its shards are files beside it",
-                {path});
-  }
   std::vector<Shard> shards;
   Index index;
   read_lists(*source, shards, index.metadata);
   refuse_repeated(shards, path);
+  if (source->descriptor() < 0) {
+    throw Error(ErrorCode::kUnsupported, "a sharded index must be opened as a file: its shards are files beside it",
+                {path});
+  }
   index.sources = open_shards(shards, path);
   std::map<std::string, std::string> common;
   for (std::size_t i = 0; i < shards.size(); ++i) {
