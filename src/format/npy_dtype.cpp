@@ -83,13 +83,15 @@ bool is_unit(std::string_view text) noexcept {
 
 std::optional<NpyType> find_fixed(char kind, std::string_view digits, bool swapped) {
   if (digits.empty() || digits.size() > 2 || digits.front() == '0') return std::nullopt;
+  unsigned width = 0;
+  for (const char digit : digits) {
+    if (digit < '0' || digit > '9') return std::nullopt;
+    width = width * 10 + static_cast<unsigned>(digit - '0');
+  }
   for (const Fixed& fixed : kFixed) {
-    std::array<char, 4> width{};
-    const auto end = std::to_chars(width.begin(), width.end(), fixed.bytes).ptr;
-    if (fixed.kind == kind && digits == std::string_view(width.begin(), end)) {
-      const DType dtype(fixed.code);
-      return NpyType{.dtype = dtype, .byte_swapped = swapped && dtype.swap_width() > 1};
-    }
+    if (fixed.kind != kind || fixed.bytes != width) continue;
+    const DType dtype(fixed.code);
+    return NpyType{.dtype = dtype, .byte_swapped = swapped && dtype.swap_width() > 1};
   }
   return std::nullopt;
 }

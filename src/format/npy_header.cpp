@@ -53,7 +53,7 @@ class Structure {
       scan.fail(fmt::format("two fields of the array's type are called {}", core::quoted(name)));
     }
     has_objects_ |= field.has_objects;
-    const std::uint64_t bytes = core::checked_mul<std::uint64_t>(
+    const auto bytes = core::checked_mul<std::uint64_t>(
         field.dtype.itemsize(), static_cast<std::uint64_t>(field.inner.numel()), "the size of a field");
     bytes_ = core::checked_add(bytes_, bytes, "the size of the array's type");
     if (text_.size() > 1) text_ += ", ";
