@@ -1,0 +1,469 @@
+#include "format/pickle/pickle_vm.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <charconv>
+
+#include "core/text.h"
+#include "format/pickle/scalars.h"
+#include "format/utf8.h"
+#include "penstock/error.h"
+
+namespace penstock::format::pickle {
+
+namespace {
+
+[[noreturn]] void corrupt(std::string message) { throw Error(ErrorCode::kCorrupt, std::move(message)); }
+
+std::string_view kind_name(Value::Kind kind) {
+  static constexpr std::string_view kNames[] = {"None",   "a bool", "an int",    "an int",  "a float", "a complex",
+                                                "a str",  "bytes",  "a tensor",  "a dtype", "a list",  "a tuple",
+                                                "a dict", "a set",  "an object", "a name"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+/// An object whose class is not known may be a subclass of list or dict, so that it takes items.
+bool is_unknown_object(const Cell* cell) { return cell->is(Value::Kind::kObject) && cell->role == Role::kPlain; }
+
+}  // namespace
+
+void Memo::put(std::uint64_t index, Cell* cell) {
+  if (index < dense_.size()) {
+    dense_[index] = cell;
+  } else if (index == dense_.size()) {
+    dense_.push_back(cell);
+    if (!sparse_.empty()) sparse_.erase(index);
+  } else {
+    sparse_[index] = cell;
+  }
+}
+
+Cell* Memo::get(std::uint64_t index) const noexcept {
+  if (index < dense_.size()) return dense_[index];
+  const auto found = sparse_.find(index);
+  return found == sparse_.end() ? nullptr : found->second;
+}
+
+Machine::Machine(std::span<const std::byte> bytes, std::uint64_t base, CellArena& arena, Resolver& resolver,
+                 const Limits& limits)
+    : in_(bytes, base), arena_(&arena), resolver_(&resolver), limits_(limits) {
+  none_ = make(Kind::kNone);
+  true_ = make(Kind::kBool);
+  true_->boolean = true;
+  false_ = make(Kind::kBool);
+  false_->boolean = false;
+  empty_ = make(Kind::kTuple);
+  stack_.reserve(64);
+  marks_.reserve(16);
+}
+
+Cell* Machine::run() {
+  try {
+    while (!stopped_) step();
+    if (stack_.size() != 1 || !marks_.empty()) {
+      corrupt(fmt::format("the pickle stops with {} objects and {} marks on its stack, where one object was expected",
+                          stack_.size(), marks_.size()));
+    }
+    return stack_.front();
+  } catch (const Error& error) {
+    throw error.within({.offset = at_});
+  }
+}
+
+void Machine::step() {
+  at_ = in_.offset();
+  const std::uint8_t code = in_.u8();
+  const Opcode& opcode = opcodes()[code];
+  if (opcode.act == nullptr) refuse(code);
+  opcode_ = opcode.name;
+  opcode.act(*this);
+}
+
+void Machine::refuse(std::uint8_t code) const {
+  const char* name = opcodes()[code].name;
+  if (name == nullptr) corrupt(fmt::format("the byte 0x{:02x} is no pickle opcode", code));
+  throw Error(
+      ErrorCode::kUnsafe,
+      fmt::format("the pickle has the opcode {}, which takes objects from outside the file; Penstock refuses it",
+                  name));
+}
+
+void Machine::push(Cell* cell) {
+  if (stack_.size() >= limits_.stack) {
+    throw Error(ErrorCode::kLimit, "the pickle's stack is larger than any real file needs");
+  }
+  stack_.push_back(cell);
+}
+
+Cell* Machine::top() {
+  if (stack_.size() <= floor()) corrupt(fmt::format("{} finds nothing on the pickle's stack", opcode_));
+  return stack_.back();
+}
+
+Cell* Machine::pop() {
+  Cell* cell = top();
+  stack_.pop_back();
+  return cell;
+}
+
+std::span<Cell* const> Machine::above_mark() {
+  if (marks_.empty()) corrupt(fmt::format("{} finds no mark on the pickle's stack", opcode_));
+  return std::span<Cell* const>(stack_).subspan(marks_.back());
+}
+
+void Machine::drop_mark() {
+  stack_.resize(marks_.back());
+  marks_.pop_back();
+}
+
+void Machine::push_int(std::int64_t value) {
+  const bool is_small = value >= 0 && value < static_cast<std::int64_t>(small_.size());
+  if (is_small && small_[static_cast<std::size_t>(value)] != nullptr) {
+    return push(small_[static_cast<std::size_t>(value)]);
+  }
+  Cell* cell = make(Kind::kInt);
+  cell->integer = value;
+  if (is_small) small_[static_cast<std::size_t>(value)] = cell;
+  push(cell);
+}
+
+void Machine::push_long(std::span<const std::byte> little_endian) {
+  if (little_endian.size() > sizeof(std::int64_t)) {
+    if (little_endian.size() > kMaxLongBytes) {
+      throw Error(ErrorCode::kLimit,
+                  fmt::format("an integer of {} bytes; Penstock reads up to {}", little_endian.size(), kMaxLongBytes));
+    }
+    return push_decimal(decimal_of_bytes(little_endian));
+  }
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < little_endian.size(); ++i) {
+    value |= std::to_integer<std::uint64_t>(little_endian[i]) << (8 * i);
+  }
+  if (!little_endian.empty()) {
+    const auto unused = static_cast<int>(64 - 8 * little_endian.size());
+    return push_int(static_cast<std::int64_t>(value << unused) >> unused);  // extends the sign
+  }
+  push_int(0);
+}
+
+void Machine::push_decimal(std::string_view text) {
+  if (const auto value = parse_int64(text)) return push_int(*value);
+  if (text.size() > kMaxLongDigits + 1) {
+    throw Error(ErrorCode::kLimit,
+                fmt::format("an integer of {} digits; Penstock reads up to {}", text.size(), kMaxLongDigits));
+  }
+  const auto normal = normal_decimal(text);
+  if (!normal) corrupt(fmt::format("{} has {}, which is no integer", opcode_, core::quoted(text)));
+  if (const auto value = parse_int64(*normal)) return push_int(*value);
+  push_text(Kind::kBigInt, arena_->keep(*normal));
+}
+
+void Machine::push_text(Kind kind, std::string_view text) {
+  Cell* cell = make(kind);
+  cell->text = text;
+  push(cell);
+}
+
+void Machine::push_unicode(std::string_view utf8) {
+  if (is_utf8(utf8)) return push_text(Kind::kString, utf8);
+  // Python writes text with lone surrogates (odd file names) as if they were characters: kept as its bytes.
+  push_text(Kind::kBytes, utf8);
+  stack_.back()->type_name = "str";
+}
+
+void Machine::push_python2_string(std::string_view bytes) {
+  push_text(is_utf8(bytes) ? Kind::kString : Kind::kBytes, bytes);
+}
+
+void Machine::push_from_mark(Kind kind) {
+  Cell* cell = make(kind);
+  const auto items = above_mark();
+  cell->items.assign(items.begin(), items.end());
+  drop_mark();
+  push(cell);
+}
+
+void Machine::push_small_tuple(std::size_t count) {
+  if (stack_.size() - floor() < count) {
+    corrupt(fmt::format("{} finds {} objects on the pickle's stack", opcode_, stack_.size() - floor()));
+  }
+  Cell* cell = make(Kind::kTuple);
+  const auto first = stack_.end() - static_cast<std::ptrdiff_t>(count);
+  cell->items.assign(first, stack_.end());
+  stack_.resize(stack_.size() - count);
+  push(cell);
+}
+
+void Machine::take_items(Take take) {
+  // The items stay where they are while they are taken; the target lies right below the mark.
+  const auto items = above_mark();
+  const std::size_t mark = marks_.back();
+  marks_.pop_back();
+  if (mark <= floor()) corrupt(fmt::format("{} finds nothing below its mark", opcode_));
+  (this->*take)(stack_[mark - 1], items);
+  stack_.resize(mark);
+}
+
+void Machine::append_to(Cell* target, std::span<Cell* const> items) {
+  if (is_unknown_object(target)) target = collector(target, Role::kListItems);
+  if (!target->is(Kind::kList)) {
+    corrupt(fmt::format("{} is applied to {}, where a list was expected", opcode_, kind_name(target->kind)));
+  }
+  target->items.insert(target->items.end(), items.begin(), items.end());
+}
+
+void Machine::set_items(Cell* target, std::span<Cell* const> pairs) {
+  if (is_unknown_object(target)) target = collector(target, Role::kDictItems);
+  if (!target->is(Kind::kDict)) {
+    corrupt(fmt::format("{} is applied to {}, where a dict was expected", opcode_, kind_name(target->kind)));
+  }
+  if (pairs.size() % 2 != 0) corrupt(fmt::format("{} has a key without a value", opcode_));
+  for (std::size_t i = 0; i < pairs.size(); i += 2) require_hashable(pairs[i]);
+  target->items.insert(target->items.end(), pairs.begin(), pairs.end());
+}
+
+void Machine::add_items(Cell* target, std::span<Cell* const> items) {
+  if (is_unknown_object(target)) return append_to(target, items);
+  if (!target->is(Kind::kSet)) {
+    corrupt(fmt::format("{} is applied to {}, where a set was expected", opcode_, kind_name(target->kind)));
+  }
+  for (Cell* item : items) require_hashable(item);
+  target->items.insert(target->items.end(), items.begin(), items.end());
+}
+
+Cell* Machine::collector(Cell* object, Role role) {
+  // A class may have both, lists first, as pickle writes them.
+  for (auto it = object->items.rbegin(); it != object->items.rend(); ++it) {
+    if ((*it)->role == role) return *it;
+    if ((*it)->role != Role::kListItems && (*it)->role != Role::kDictItems) break;
+  }
+  Cell* items = make(role == Role::kListItems ? Kind::kList : Kind::kDict);
+  items->role = role;
+  items->type_name = "items";
+  object->items.push_back(items);
+  return items;
+}
+
+void Machine::require_hashable(Cell* key) {
+  const auto unhashable = [](const Cell* cell) {
+    return cell->is(Kind::kList) || cell->is(Kind::kDict) || (cell->is(Kind::kSet) && cell->type_name != "frozenset") ||
+           (cell->is(Kind::kBytes) && cell->type_name == "bytearray");
+  };
+  if (unhashable(key))
+    corrupt(fmt::format("{} has {} as a key, which Python cannot hash", opcode_, kind_name(key->kind)));
+  if (!key->is(Kind::kTuple)) return;
+  // Each tuple is looked at once however often it is shared; a tuple that is being looked at cannot hold itself but
+  // through a list.
+  std::vector<const Cell*> open{key};
+  while (!open.empty()) {
+    const Cell* tuple = open.back();
+    open.pop_back();
+    if (!hashable_.try_emplace(tuple, true).second) continue;
+    for (const Cell* item : tuple->items) {
+      if (unhashable(item))
+        corrupt(fmt::format("{} has a tuple with {} in it as a key, which Python cannot hash", opcode_,
+                            kind_name(item->kind)));
+      if (item->is(Kind::kTuple)) open.push_back(item);
+    }
+  }
+}
+
+void Machine::call(Cell* callable, std::span<Cell* const> arguments) {
+  if (!callable->is(Kind::kGlobal) && !callable->is(Kind::kObject)) {
+    corrupt(fmt::format("{} calls {}, where the name of a function or class was expected", opcode_,
+                        kind_name(callable->kind)));
+  }
+  push(resolver_->call(callable, arguments));
+}
+
+std::span<Cell* const> Machine::arguments_of(Cell* tuple) {
+  if (!tuple->is(Kind::kTuple)) {
+    corrupt(fmt::format("the arguments of a call are {}, where a tuple was expected", kind_name(tuple->kind)));
+  }
+  return tuple->items;
+}
+
+void Machine::put(std::uint64_t index) {
+  if (memo_.size() >= limits_.memo)
+    throw Error(ErrorCode::kLimit, "the pickle's memo is larger than any real file needs");
+  memo_.put(index, top());
+}
+
+void Machine::get(std::uint64_t index) {
+  Cell* cell = memo_.get(index);
+  if (cell == nullptr)
+    corrupt(fmt::format("{} asks for object {}, which the pickle has not put in its memo", opcode_, index));
+  push(cell);
+}
+
+std::uint64_t Machine::line_index() {
+  const std::string_view line = in_.take_line();
+  const auto index = parse_int64(line);
+  if (!index || *index < 0) corrupt(fmt::format("{} has the index {}", opcode_, core::quoted(line)));
+  return static_cast<std::uint64_t>(*index);
+}
+
+std::string_view Machine::take_sized(std::uint64_t length) {
+  if (length > in_.remaining()) {
+    throw Error(ErrorCode::kTruncated,
+                fmt::format("{} declares {} bytes, where {} are left", opcode_, length, in_.remaining()));
+  }
+  return in_.take_text(static_cast<std::size_t>(length));
+}
+
+void Machine::op_proto() {
+  const unsigned protocol = in_.u8();
+  if (protocol > 5) {
+    throw Error(ErrorCode::kUnsupported, fmt::format("pickle protocol {}; Penstock reads 0 to 5", protocol));
+  }
+}
+
+void Machine::op_frame() {
+  const std::uint64_t length = in_.u64();
+  if (length > in_.remaining()) {
+    throw Error(ErrorCode::kTruncated, fmt::format("a frame of {} bytes, where {} are left", length, in_.remaining()));
+  }
+}
+
+void Machine::op_pop() {
+  if (!marks_.empty() && stack_.size() == marks_.back()) {
+    marks_.pop_back();
+  } else {
+    pop();
+  }
+}
+
+void Machine::op_int() {
+  const std::string_view line = in_.take_line();
+  if (line == "00" || line == "01") return push_bool(line == "01");
+  push_decimal(line);
+}
+
+void Machine::op_long() {
+  std::string_view line = in_.take_line();
+  if (line.ends_with('L')) line.remove_suffix(1);
+  push_decimal(line);
+}
+
+void Machine::op_float() {
+  const std::string_view line = in_.take_line();
+  Cell* cell = make(Kind::kFloat);
+  const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), cell->real);
+  if (end != line.data() + line.size() || line.empty() || error == std::errc::invalid_argument) {
+    corrupt(fmt::format("FLOAT has {}, which is no number", core::quoted(line)));
+  }
+  push(cell);
+}
+
+void Machine::op_binfloat() {
+  Cell* cell = make(Kind::kFloat);
+  std::uint64_t bits = 0;
+  for (const std::byte byte : in_.take(8)) bits = (bits << 8) | std::to_integer<std::uint64_t>(byte);
+  cell->real = std::bit_cast<double>(bits);
+  push(cell);
+}
+
+void Machine::op_string() {
+  const std::string_view line = in_.take_line();
+  const auto text = unquote(line);
+  if (!text) corrupt(fmt::format("STRING has {}, which is no string literal", core::quoted(line)));
+  push_python2_string(arena_->keep(*text));
+}
+
+void Machine::op_unicode() {
+  const std::string_view line = in_.take_line();
+  const auto text = from_raw_unicode_escape(line);
+  if (!text) corrupt(fmt::format("UNICODE has {}, which is not escaped as Python does it", core::quoted(line)));
+  push_unicode(arena_->keep(*text));
+}
+
+void Machine::op_bytearray8() {
+  push_text(Kind::kBytes, take_sized(in_.u64()));
+  stack_.back()->type_name = "bytearray";
+}
+
+void Machine::op_global() {
+  const std::string_view module = in_.take_line();
+  const std::string_view name = in_.take_line();
+  if (!is_utf8(module) || !is_utf8(name)) corrupt("GLOBAL has a name that is not UTF-8");
+  push(resolver_->global(module, name));
+}
+
+void Machine::op_stack_global() {
+  const Cell* name = pop();
+  const Cell* module = pop();
+  if (!name->is(Kind::kString) || !module->is(Kind::kString)) {
+    corrupt(fmt::format("STACK_GLOBAL has {} and {}, where two strings were expected", kind_name(module->kind),
+                        kind_name(name->kind)));
+  }
+  push(resolver_->global(module->text, name->text));
+}
+
+void Machine::op_inst() {
+  const std::string_view module = in_.take_line();
+  const std::string_view name = in_.take_line();
+  if (!is_utf8(module) || !is_utf8(name)) corrupt("INST has a name that is not UTF-8");
+  Cell* arguments = make(Kind::kTuple);
+  const auto items = above_mark();
+  arguments->items.assign(items.begin(), items.end());
+  drop_mark();
+  Cell* callable = resolver_->global(module, name);
+  call(callable, arguments->items);
+}
+
+void Machine::op_obj() {
+  Cell* arguments = make(Kind::kTuple);
+  const auto items = above_mark();
+  if (items.empty()) corrupt("OBJ has no class");
+  Cell* callable = items.front();
+  arguments->items.assign(items.begin() + 1, items.end());
+  drop_mark();
+  call(callable, arguments->items);
+}
+
+void Machine::op_reduce() {
+  Cell* arguments = pop();
+  Cell* callable = pop();
+  call(callable, arguments_of(arguments));
+}
+
+void Machine::op_newobj_ex() {
+  Cell* keywords = pop();
+  Cell* arguments = pop();
+  Cell* callable = pop();
+  if (!keywords->is(Kind::kDict)) {
+    corrupt(fmt::format("NEWOBJ_EX has {}, where a dict of arguments was expected", kind_name(keywords->kind)));
+  }
+  if (keywords->items.empty()) return call(callable, arguments_of(arguments));
+  // Nothing that Penstock knows is made so: an inert object whose last argument is the dict.
+  Cell* object = make(Kind::kObject);
+  object->type_name = callable->type_name;
+  const auto items = arguments_of(arguments);
+  arena_->charge(items.size());
+  object->items.assign(items.begin(), items.end());
+  object->items.push_back(keywords);
+  push(object);
+}
+
+void Machine::op_build() {
+  Cell* state = pop();
+  resolver_->build(top(), state);
+}
+
+void Machine::op_dict() {
+  Cell* dict = make(Kind::kDict);
+  set_items(dict, above_mark());
+  drop_mark();
+  push(dict);
+}
+
+void Machine::op_frozenset() {
+  Cell* set = make(Kind::kSet);
+  add_items(set, above_mark());
+  set->type_name = "frozenset";
+  drop_mark();
+  push(set);
+}
+
+}  // namespace penstock::format::pickle

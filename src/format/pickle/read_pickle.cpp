@@ -1,0 +1,26 @@
+#include "format/pickle/read_pickle.h"
+
+#include <fmt/format.h>
+
+#include "format/pickle/structure.h"
+#include "penstock/error.h"
+
+namespace penstock::format::pickle {
+
+std::size_t read_pickle(std::span<const std::byte> bytes, std::uint64_t base, Index& index, Outside& outside,
+                        bool swapped, bool whole) {
+  const Limits limits;
+  CellArena arena(limits.cells, limits.text_slack + 8 * bytes.size());
+  World world(arena, index, outside, swapped);
+  Machine machine(bytes, base, arena, world, limits);
+  Cell* root = machine.run();
+  if (whole && machine.consumed() != bytes.size()) {
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("{} bytes follow the end of the pickle", bytes.size() - machine.consumed()),
+                {.offset = base + machine.consumed()});
+  }
+  build_structure(root, world);
+  return machine.consumed();
+}
+
+}  // namespace penstock::format::pickle

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstddef>
+
+#include "format/pickle/cell.h"
+#include "format/pickle/world.h"
+
+namespace penstock::format::pickle {
+
+/// Levels of nesting that a pickle may have; Python's own limit is about half of it. Whoever walks a Value of a `.pt`
+/// may recurse that deep, so long as cycles are watched for.
+inline constexpr std::size_t kMaxDepth = 2000;
+
+/// Makes what `root` reaches the structure of the world's index: nodes with sharing and cycles kept, an entry for each
+/// tensor, named by the keys that lead to it ("model.0.weight"; a bare tensor is "tensor"), a second one for each
+/// further way to the same tensor, and the unknown names. Bare storages become one-dimensional tensors. kCorrupt for a
+/// dict with a key twice, kLimit for nesting beyond kMaxDepth.
+void build_structure(Cell* root, World& world);
+
+}  // namespace penstock::format::pickle
