@@ -42,7 +42,8 @@ std::string known_formats() {
 }  // namespace
 
 std::span<const Format> formats() noexcept {
-  static const std::array kFormats{kNpyFormat, kNpzFormat, kSafetensorsFormat, kSafetensorsIndexFormat};
+  static const std::array kFormats{kNpyFormat, kPtFormat,          kPtLegacyFormat,
+                                   kNpzFormat, kSafetensorsFormat, kSafetensorsIndexFormat};
   return kFormats;
 }
 

@@ -1,0 +1,31 @@
+#include "format/file_bytes.h"
+
+#include <fmt/format.h>
+
+#include "core/checked.h"
+#include "penstock/error.h"
+
+namespace penstock::format {
+
+FileBytes::FileBytes(const ByteSource& source) : size_(source.size()), path_(source.name()), owner_(source.memory()) {
+  if (owner_) {
+    memory_ = {owner_.data(), owner_.size()};
+  } else {
+    source_ = &source;
+  }
+}
+
+std::span<const std::byte> FileBytes::at(std::uint64_t offset, std::uint64_t length,
+                                         std::vector<std::byte>& store) const {
+  if (!core::range_fits(offset, length, size_)) {
+    throw Error(ErrorCode::kTruncated,
+                fmt::format("{} bytes are wanted here, but the file ends at byte {}", length, size_),
+                {.path = path_, .offset = offset});
+  }
+  if (source_ == nullptr) return memory_.subspan(offset, length);
+  store.resize(length);
+  source_->read(offset, store);
+  return store;
+}
+
+}  // namespace penstock::format

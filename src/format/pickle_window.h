@@ -1,0 +1,36 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "format/file_bytes.h"
+#include "penstock/error.h"
+
+namespace penstock::format {
+
+/// Pickles do not say how long they are: calls `read(bytes)` with the bytes of the file from `offset` to at most `end`,
+/// first a few, then more as long as it throws kTruncated and there are more. Returns what `read` returns. kLimit
+/// beyond 2 GiB.
+template <class Read>
+auto with_window(const FileBytes& file, std::uint64_t offset, std::uint64_t end, std::uint64_t first, Read&& read) {
+  constexpr std::uint64_t kLargest = std::uint64_t{1} << 31;
+  const std::uint64_t all = end - offset;
+  std::vector<std::byte> store;
+  for (std::uint64_t length = std::min(first, all);; length = std::min(length * 8, all)) {
+    if (length > kLargest) {
+      throw Error(ErrorCode::kLimit, "the pickle has more than 2 GiB, which Penstock does not read",
+                  {.offset = offset});
+    }
+    try {
+      return read(file.at(offset, length, store));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kTruncated || length == all) throw;
+    }
+  }
+}
+
+}  // namespace penstock::format

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "penstock/tensor.h"
+
+namespace penstock::format {
+
+/// One storage that a `.pt` is to hold: a span of memory that some tensors are views of.
+struct PlannedStorage {
+  Tensor bytes;        ///< uint8, the span; keeps the memory alive
+  DType dtype;         ///< of all its tensors, when not mixed
+  bool mixed = false;  ///< tensors of several dtypes lie in it
+};
+
+/// Which storage a tensor lies in, and where.
+struct PlacedTensor {
+  std::size_t storage = 0;
+  std::int64_t offset = 0;  ///< in elements of the tensor
+};
+
+struct StoragePlan {
+  std::vector<PlannedStorage> storages;
+  std::vector<PlacedTensor> tensors;  ///< one for each tensor given
+};
+
+/// Groups tensors by the memory they share: those whose spans overlap, and those of one Buffer that lie near each
+/// other, get one storage, as small as covers them. Tensors that cannot share (misaligned to each other) get their own.
+StoragePlan plan_storages(std::span<const Tensor> tensors);
+
+}  // namespace penstock::format

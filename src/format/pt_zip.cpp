@@ -1,0 +1,249 @@
+#include "format/pt_zip.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "core/text.h"
+#include "format/inflate.h"
+#include "format/pickle/read_pickle.h"
+#include "format/pickle/scalars.h"
+#include "io/crc32.h"
+#include "penstock/error.h"
+
+namespace penstock::format {
+
+namespace {
+
+/// A pickle takes several times its size in memory while it is read.
+constexpr std::uint64_t kMaxRecordBytes = std::uint64_t{1} << 31;
+constexpr std::int64_t kOldestVersion = 1;
+constexpr std::int64_t kNewestVersion = 10;
+
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+[[noreturn]] void fail(ErrorCode code, std::string message, std::string_view path, std::uint64_t offset,
+                       std::string_view record) {
+  throw Error(code, std::move(message), {std::string(path), offset, core::escaped(record)});
+}
+
+/// The storages of an archive: records `data/KEY`.
+class ZipStorages final : public pickle::Outside {
+ public:
+  ZipStorages(std::span<const ZipEntry> entries, std::string_view prefix, bool verify, PtParsed& parsed,
+              std::string_view path)
+      : entries_(entries), prefix_(prefix), path_(path), verify_(verify), parsed_(parsed) {}
+
+  std::uint32_t storage(std::string_view key, std::uint64_t nbytes, std::uint64_t itemsize) override;
+
+ private:
+  std::size_t find(std::string_view name);
+
+  std::span<const ZipEntry> entries_;
+  std::string_view prefix_;
+  std::string_view path_;
+  bool verify_;
+  PtParsed& parsed_;
+  std::vector<std::int64_t> storages_;  ///< of each record, -1: not asked for yet
+  std::vector<std::size_t> by_name_;    ///< records sorted, made when the order of keys is another than the file's
+  std::size_t guess_ = 0;
+};
+
+std::uint32_t ZipStorages::storage(std::string_view key, std::uint64_t nbytes, std::uint64_t /*itemsize*/) {
+  std::string name(prefix_);
+  name.append("data/").append(key);
+  const std::size_t record = find(name);
+  if (record == kNoRecord) {
+    fail(ErrorCode::kCorrupt, "the pickle refers to a storage whose record is not in the archive", path_, 0, name);
+  }
+  const ZipEntry& entry = entries_[record];
+  if (entry.size != nbytes) {
+    fail(ErrorCode::kCorrupt,
+         fmt::format("the pickle declares a storage of {} bytes, but its record has {}", nbytes, entry.size), path_,
+         entry.data_offset, name);
+  }
+  if (storages_.empty()) storages_.assign(entries_.size(), -1);
+  if (storages_[record] < 0) {
+    auto& storages = parsed_.index.storages;
+    storages_[record] = static_cast<std::int64_t>(storages.size());
+    const bool stored = entry.method == kZipStored;
+    storages.push_back({.name = name,
+                        .offset = entry.data_offset,
+                        .stored_bytes = entry.compressed_size,
+                        .nbytes = entry.size,
+                        .compression = stored ? Compression::kNone : Compression::kDeflate,
+                        .crc32 = verify_ ? std::optional(entry.crc32) : std::nullopt,
+                        .resident = {}});
+    parsed_.storage_records.resize(storages.size(), kNoRecord);
+    parsed_.storage_records.back() = record;
+  }
+  return static_cast<std::uint32_t>(storages_[record]);
+}
+
+std::size_t ZipStorages::find(std::string_view name) {
+  // Storages usually come in the order of their records.
+  for (const std::size_t record : {guess_, guess_ + 1}) {
+    if (record < entries_.size() && entries_[record].name == name) return guess_ = record;
+  }
+  if (by_name_.empty()) {
+    by_name_.resize(entries_.size());
+    std::iota(by_name_.begin(), by_name_.end(), std::size_t{0});
+    std::sort(by_name_.begin(), by_name_.end(),
+              [this](std::size_t a, std::size_t b) { return entries_[a].name < entries_[b].name; });
+  }
+  const auto at =
+      std::lower_bound(by_name_.begin(), by_name_.end(), name,
+                       [this](std::size_t record, std::string_view wanted) { return entries_[record].name < wanted; });
+  if (at == by_name_.end() || entries_[*at].name != name) return kNoRecord;
+  return guess_ = *at;
+}
+
+/// "3\n": the version of the archive's layout.
+std::string read_version(const FileBytes& file, const ZipEntry& entry, bool verify) {
+  std::vector<std::byte> store;
+  std::string_view text = text_of(read_pt_record(file, entry, verify, store));
+  while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
+  const auto version = pickle::parse_int64(text);
+  if (!version) {
+    fail(ErrorCode::kCorrupt, fmt::format("the version of the archive is {}, which is no number", core::quoted(text)),
+         file.path(), entry.data_offset, entry.name);
+  }
+  if (*version < kOldestVersion || *version > kNewestVersion) {
+    fail(ErrorCode::kUnsupported,
+         fmt::format("the archive has version {}; Penstock reads {} to {}", *version, kOldestVersion, kNewestVersion),
+         file.path(), entry.data_offset, entry.name);
+  }
+  return std::string(text);
+}
+
+std::string read_fact(const FileBytes& file, std::span<const ZipEntry> entries, std::optional<std::size_t> record,
+                      bool verify) {
+  if (!record) return {};
+  std::vector<std::byte> store;
+  return core::escaped(text_of(read_pt_record(file, entries[*record], verify, store)));
+}
+
+/// Whether tensors have the other byte order than this machine.
+bool read_byteorder(const FileBytes& file, std::span<const ZipEntry> entries, const PtRecords& records, bool verify,
+                    Index& index) {
+  const std::string order = records.byteorder ? read_fact(file, entries, records.byteorder, verify) : "little";
+  if (order != "little" && order != "big") {
+    const ZipEntry& entry = entries[*records.byteorder];
+    fail(ErrorCode::kCorrupt,
+         fmt::format("the byte order is {}, where 'little' or 'big' was expected", core::quoted(order)), file.path(),
+         entry.data_offset, entry.name);
+  }
+  index.metadata.emplace("byteorder", order);
+  return (order == "little") != (std::endian::native == std::endian::little);
+}
+
+}  // namespace
+
+PtRecords find_pt_records(std::span<const ZipEntry> entries, std::string_view path) {
+  if (entries.empty())
+    fail(ErrorCode::kCorrupt, "the archive is empty, where records of a .pt were expected", path, 0, {});
+  const std::string_view first = entries.front().name;
+  const std::size_t slash = first.find('/');
+  if (slash == first.npos) {
+    fail(ErrorCode::kCorrupt, "the first record is in no folder, where 'NAME/data.pkl' and the like were expected",
+         path, entries.front().header_offset, first);
+  }
+  PtRecords out;
+  out.prefix = first.substr(0, slash + 1);
+  std::optional<std::size_t> pickle;
+  std::optional<std::size_t> dot_version;
+  bool exported = false;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    std::string_view name = entries[i].name;
+    if (!name.starts_with(out.prefix)) {
+      fail(ErrorCode::kCorrupt,
+           fmt::format("the record is not in the folder {} of the first one", core::quoted(out.prefix)), path,
+           entries[i].header_offset, name);
+    }
+    name.remove_prefix(out.prefix.size());
+    if (name == "data.pkl") pickle = i;
+    if (name == "byteorder") out.byteorder = i;
+    if (name == "version") out.version = i;
+    if (name == ".data/version") dot_version = i;
+    if (name == ".format_version") out.format_version = i;
+    if (name == ".storage_alignment") out.storage_alignment = i;
+    out.torchscript |= name == "constants.pkl" || name.starts_with("code/");
+    exported |= name == "archive_format" || name == "models/model.json";
+  }
+  if (dot_version) out.version = dot_version;
+  if (!pickle) {
+    if (exported) {
+      fail(ErrorCode::kUnsupported,
+           "the file is a program that torch.export saved (.pt2), which is not read; save its state_dict with "
+           "torch.save",
+           path, 0, first);
+    }
+    fail(ErrorCode::kCorrupt, "the archive has no record 'data.pkl' in its folder; it is no file of torch.save", path,
+         0, first);
+  }
+  out.pickle = *pickle;
+  return out;
+}
+
+std::span<const std::byte> read_pt_record(const FileBytes& file, const ZipEntry& entry, bool verify,
+                                          std::vector<std::byte>& store) {
+  if (entry.size > kMaxRecordBytes) {
+    fail(ErrorCode::kLimit,
+         fmt::format("the record has {}, and Penstock reads up to {}", core::format_bytes(entry.size),
+                     core::format_bytes(kMaxRecordBytes)),
+         file.path(), entry.data_offset, entry.name);
+  }
+  std::span<const std::byte> bytes = file.at(entry.data_offset, entry.compressed_size, store);
+  if (entry.method == kZipDeflate) {
+    std::vector<std::byte> inflated(entry.size);
+    inflate(bytes, inflated, file.path(), entry.name);
+    store = std::move(inflated);
+    bytes = store;
+  }
+  const std::uint32_t crc = verify ? io::crc32(0, bytes) : entry.crc32;
+  if (crc != entry.crc32) {
+    fail(ErrorCode::kChecksum,
+         fmt::format("the record's CRC-32 is {:08x}, but {:08x} is recorded; the file is damaged", crc, entry.crc32),
+         file.path(), entry.data_offset, entry.name);
+  }
+  return bytes;
+}
+
+PtParsed read_pt_zip(const FileBytes& file, std::span<const ZipEntry> entries, const OpenOptions& options) {
+  const bool verify = options.verify_checksums;
+  const PtRecords records = find_pt_records(entries, file.path());
+  PtParsed parsed;
+  Index& index = parsed.index;
+  if (!records.version) {
+    fail(ErrorCode::kCorrupt, "the archive has no record 'version'; it is no file of torch.save", file.path(), 0,
+         entries.front().name);
+  }
+  index.metadata.emplace("version", read_version(file, entries[*records.version], verify));
+  const bool swapped = read_byteorder(file, entries, records, verify, index);
+  if (records.format_version) {
+    index.metadata.emplace("format_version", read_fact(file, entries, records.format_version, verify));
+  }
+  if (records.storage_alignment) {
+    index.metadata.emplace("storage_alignment", read_fact(file, entries, records.storage_alignment, verify));
+  }
+  if (records.torchscript) index.metadata.emplace("kind", "torchscript");
+  const ZipEntry& pickle = entries[records.pickle];
+  std::vector<std::byte> store;
+  const auto bytes = read_pt_record(file, pickle, verify, store);
+  ZipStorages storages(entries, records.prefix, verify, parsed, file.path());
+  try {
+    pickle::read_pickle(bytes, pickle.data_offset, index, storages, swapped);
+  } catch (const Error& error) {
+    throw error.within({.path = file.path(), .tensor = core::escaped(pickle.name)});
+  }
+  parsed.storage_records.resize(index.storages.size(), kNoRecord);
+  return parsed;
+}
+
+}  // namespace penstock::format
