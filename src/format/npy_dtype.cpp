@@ -156,7 +156,7 @@ std::string npy_descr_in_file_order(const NpyType& type) {
   if (type.has_objects) return "|O";
   const std::string native = type.dtype.numpy_descr();
   if (native.empty()) return type.dtype.name();
-  return type.byte_swapped ? ">" + native.substr(1) : native;
+  return type.byte_swapped ? '>' + native.substr(1) : native;
 }
 
 std::string npy_descr_literal(const DType& dtype) {
