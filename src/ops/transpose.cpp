@@ -1,0 +1,159 @@
+#include "ops/transpose.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+namespace penstock::ops {
+namespace {
+
+constexpr std::int64_t kLine = 64;
+constexpr std::int64_t kVector = 16;
+/// Elements of the longer dimension between two visits to the same cache lines, where the other one is short.
+constexpr std::int64_t kShortBlock = 2048;
+
+template <std::size_t kWidth>
+struct Word;
+template <>
+struct Word<1> {
+  using Vector [[gnu::vector_size(kVector)]] = std::uint8_t;
+};
+template <>
+struct Word<2> {
+  using Vector [[gnu::vector_size(kVector)]] = std::uint16_t;
+};
+template <>
+struct Word<4> {
+  using Vector [[gnu::vector_size(kVector)]] = std::uint32_t;
+};
+template <>
+struct Word<8> {
+  using Vector [[gnu::vector_size(kVector)]] = std::uint64_t;
+};
+
+/// The elements of the lower or upper halves of `a` and `b` in turn.
+template <class Vector, int... kIndex>
+[[gnu::always_inline]] inline void interleave(Vector a, Vector b, Vector& low, Vector& high,
+                                              std::integer_sequence<int, kIndex...>) {
+  constexpr int kLanes = sizeof...(kIndex);
+  low = __builtin_shufflevector(a, b, (kIndex / 2 + kIndex % 2 * kLanes)...);
+  high = __builtin_shufflevector(a, b, (kLanes / 2 + kIndex / 2 + kIndex % 2 * kLanes)...);
+}
+
+/// Transposes as many vectors as each has lanes: interleaving the halves of the list log2(lanes) times.
+template <class Vector, std::size_t kLanes>
+[[gnu::always_inline]] inline void transpose_vectors(std::array<Vector, kLanes>& rows) {
+  for (std::size_t step = 1; step < kLanes; step *= 2) {
+    std::array<Vector, kLanes> next;
+    for (std::size_t i = 0; i < kLanes / 2; ++i) {
+      interleave(rows[i], rows[i + kLanes / 2], next[2 * i], next[2 * i + 1],
+                 std::make_integer_sequence<int, static_cast<int>(kLanes)>());
+    }
+    rows = next;
+  }
+}
+
+/// A square tile of whole cache lines. The source's lines are read into a buffer, because rows a power of two apart
+/// would push each other out of the cache before their next part is read.
+template <std::size_t kWidth>
+void transpose_tile(const std::byte* from, std::int64_t from_step, std::byte* to, std::int64_t to_step) {
+  using Vector = typename Word<kWidth>::Vector;
+  constexpr std::size_t kLanes = kVector / kWidth;
+  constexpr std::size_t kSide = kLine / kWidth;
+  alignas(kLine) std::array<std::byte, kSide * kLine> tile;
+  for (std::size_t r = 0; r < kSide; ++r) {
+    std::memcpy(&tile[r * kLine], from + static_cast<std::int64_t>(r) * from_step, kLine);
+  }
+  for (std::size_t column = 0; column < kSide; column += kLanes) {
+    for (std::size_t row = 0; row < kSide; row += kLanes) {
+      std::array<Vector, kLanes> block;
+      for (std::size_t i = 0; i < kLanes; ++i) {
+        std::memcpy(&block[i], &tile[(row + i) * kLine + column * kWidth], kVector);
+      }
+      transpose_vectors(block);
+      for (std::size_t i = 0; i < kLanes; ++i) {
+        std::memcpy(to + static_cast<std::int64_t>(column + i) * to_step + static_cast<std::int64_t>(row * kWidth),
+                    &block[i], kVector);
+      }
+    }
+  }
+}
+
+template <std::size_t kWidth>
+void copy_elements(const Dim& dim, const std::byte* from, std::byte* to) {
+  for (std::int64_t i = 0; i < dim.size; ++i) std::memcpy(to + i * dim.to, from + i * dim.from, kWidth);
+}
+
+/// Goes along the longer dimension in blocks, once for each index of the shorter one.
+template <std::size_t kWidth>
+void copy_plane(Dim longer, Dim shorter, const std::byte* from, std::byte* to) {
+  if (longer.size < shorter.size) std::swap(longer, shorter);
+  for (std::int64_t i = 0; i < longer.size; i += kShortBlock) {
+    const Dim block = {std::min(kShortBlock, longer.size - i), longer.from, longer.to};
+    for (std::int64_t j = 0; j < shorter.size; ++j) {
+      copy_elements<kWidth>(block, from + i * longer.from + j * shorter.from, to + i * longer.to + j * shorter.to);
+    }
+  }
+}
+
+template <std::size_t kWidth>
+void transpose_plane(const Dim& across, const Dim& along, const std::byte* from, std::byte* to) {
+  constexpr std::int64_t kSide = kLine / static_cast<std::int64_t>(kWidth);
+  const std::int64_t rows = along.size / kSide * kSide;
+  const std::int64_t columns = across.size / kSide * kSide;
+  for (std::int64_t r = 0; r < rows; r += kSide) {
+    for (std::int64_t c = 0; c < columns; c += kSide) {
+      transpose_tile<kWidth>(from + r * along.from + c * across.from, along.from, to + r * along.to + c * across.to,
+                             across.to);
+    }
+  }
+  // What is left to the right and below.
+  const Dim tiled_rows = {rows, along.from, along.to};
+  const Dim right = {across.size - columns, across.from, across.to};
+  const Dim below = {along.size - rows, along.from, along.to};
+  copy_plane<kWidth>(tiled_rows, right, from + columns * across.from, to + columns * across.to);
+  copy_plane<kWidth>(across, below, from + rows * along.from, to + rows * along.to);
+}
+
+}  // namespace
+
+bool can_transpose(std::size_t width) noexcept {
+  return width == 1 || width == 2 || width == 4 || width == 8 || width == 16;
+}
+
+void transpose(std::size_t width, const Dim& across, const Dim& along, const std::byte* from, std::byte* to) {
+  switch (width) {
+    case 1:
+      return transpose_plane<1>(across, along, from, to);
+    case 2:
+      return transpose_plane<2>(across, along, from, to);
+    case 4:
+      return transpose_plane<4>(across, along, from, to);
+    case 8:
+      return transpose_plane<8>(across, along, from, to);
+    default:
+      return copy_plane<16>(across, along, from, to);
+  }
+}
+
+void copy_row(std::size_t width, const Dim& dim, const std::byte* from, std::byte* to) {
+  switch (width) {
+    case 1:
+      return copy_elements<1>(dim, from, to);
+    case 2:
+      return copy_elements<2>(dim, from, to);
+    case 4:
+      return copy_elements<4>(dim, from, to);
+    case 8:
+      return copy_elements<8>(dim, from, to);
+    case 16:
+      return copy_elements<16>(dim, from, to);
+    default:
+      break;
+  }
+  for (std::int64_t i = 0; i < dim.size; ++i) std::memcpy(to + i * dim.to, from + i * dim.from, width);
+}
+
+}  // namespace penstock::ops
