@@ -61,7 +61,9 @@ struct OpenOptions {
 
 struct LoadOptions {
   Device device = {};
-  /// Map the file instead of reading it (host only; kUnsupported where the content cannot be mapped). Unset: read.
+  /// Map the file instead of reading it: tensors are views, and nothing is read until they are. Host only; kUnsupported
+  /// where the bytes are not the values (compressed, other byte order, torch's conj and neg bits). What the file does not
+  /// align is read all the same, and the report says so. Checksums are not looked at. Unset: read.
   /// A mapped tensor is read-only, and reading it after the file was cut raises SIGBUS outside Penstock's own calls.
   std::optional<bool> map = {};
   bool verify_checksums = true;
@@ -95,7 +97,9 @@ class LazyTensor {
   LazyTensor slice(std::size_t dim, std::int64_t start, std::int64_t stop, std::int64_t step = 1) const;
   LazyTensor select(std::size_t dim, std::int64_t index) const;
 
-  /// Reads exactly the bytes this view needs (rounded to what coalescing joins) into new memory.
+  /// Reads the bytes this view needs, and gaps of up to 16 KiB between them, into new memory; of a deflated storage all
+  /// has to be inflated. Elements that lie without holes in the file keep their strides (Fortran order stays), others
+  /// become contiguous.
   Tensor load(const LoadOptions& options = {}) const;
   Tensor load(Device device) const { return load(LoadOptions{.device = device}); }
 
@@ -111,7 +115,7 @@ class LazyTensor {
 /// the index is valid while a handle on the archive lives, so a temporary refuses it.
 class Archive {
  public:
-  /// "npy", "npz", "pt", "safetensors".
+  /// "npy", "npz", "pt", "safetensors", "safetensors-index".
   std::string_view format() const noexcept;
   const std::string& path() const noexcept;
   std::span<const TensorEntry> entries() const& noexcept;
