@@ -25,7 +25,7 @@ Index read_pt_index(std::span<const std::byte> file, std::string_view path, cons
 
 /// Reads many files that one program wrote: the index of a file is that of an earlier one when their `data.pkl` and the
 /// names, sizes and order of their records are the same. Then nothing is parsed but the zip directory, which is checked
-/// as strictly as ever, and nothing is allocated. Keeps the few layouts used last. Not thread-safe: one for each
+/// as strictly as ever, and nothing is allocated. Keeps some thousands of layouts. Not thread-safe: one for each
 /// thread.
 class PtLayouts {
  public:

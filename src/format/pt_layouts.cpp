@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "format/pt.h"
 #include "format/pt_legacy.h"
@@ -11,8 +13,10 @@ namespace penstock::format {
 
 namespace {
 
-/// Datasets whose samples carry a class label in the pickle have one layout a label.
-constexpr std::size_t kKeptLayouts = 16;
+/// Ragged samples have a layout for each length, labelled ones for each label. Beyond this all are forgotten and learnt
+/// anew.
+constexpr std::size_t kKeptLayouts = 4096;
+constexpr std::size_t kKeptBytes = std::size_t{16} << 20;
 
 bool looks_like_zip(std::span<const std::byte> file) noexcept {
   return file.size() >= 4 && std::memcmp(file.data(), "PK", 2) == 0;
@@ -87,16 +91,32 @@ Layout make_layout(std::span<const ZipEntry> entries, std::span<const std::byte>
 
 struct PtLayouts::State {
   std::vector<ZipEntry> entries;
-  std::vector<Layout> kept;  ///< the one used last first
+  std::unordered_multimap<std::uint64_t, Layout> kept;  ///< by key()
+  std::size_t kept_bytes = 0;
 
-  const Layout* find(std::span<const std::byte> file, bool verify) {
-    for (std::size_t i = 0; i < kept.size(); ++i) {
-      if (!kept[i].matches(entries, file, verify)) continue;
-      std::rotate(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(i),
-                  kept.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-      return &kept.front();
+  /// Equal for files of one layout: of what they share, sizes are the cheapest to compare.
+  std::uint64_t key() const noexcept {
+    std::uint64_t key = entries.size();
+    for (const ZipEntry& entry : entries) key = (key ^ entry.size) * 0x9E3779B97F4A7C15;
+    return key;
+  }
+
+  const Layout* find(std::span<const std::byte> file, bool verify) const {
+    const auto [first, last] = kept.equal_range(key());
+    const auto same =
+        std::find_if(first, last, [&](const auto& known) { return known.second.matches(entries, file, verify); });
+    return same == last ? nullptr : &same->second;
+  }
+
+  const Layout& keep(Layout layout) {
+    std::size_t bytes = sizeof(Layout) + sizeof(Index);
+    for (const Record& record : layout.records) bytes += sizeof(Record) + record.content.size();
+    if (kept.size() >= kKeptLayouts || kept_bytes + bytes > kKeptBytes) {
+      kept.clear();
+      kept_bytes = 0;
     }
-    return nullptr;
+    kept_bytes += bytes;
+    return kept.emplace(key(), std::move(layout))->second;
   }
 };
 
@@ -137,9 +157,7 @@ std::shared_ptr<const Index> PtLayouts::locate(std::span<const std::byte> file, 
   const bool reusable =
       std::all_of(entries.begin(), entries.end(), [](const ZipEntry& entry) { return entry.method == kZipStored; });
   if (!reusable) return std::make_shared<const Index>(std::move(parsed.index));
-  if (state_->kept.size() == kKeptLayouts) state_->kept.pop_back();
-  state_->kept.insert(state_->kept.begin(), make_layout(entries, file, path, verify, std::move(parsed)));
-  return state_->kept.front().index;
+  return state_->keep(make_layout(entries, file, path, verify, std::move(parsed))).index;
 }
 
 }  // namespace penstock::format
