@@ -1,0 +1,226 @@
+"""Exceptions: each is a penstock.Error and the built-in exception that fits."""
+
+from __future__ import annotations
+
+import errno
+from typing import Any
+
+__all__ = [
+    "CancelledError",
+    "ChangedError",
+    "ChecksumError",
+    "CorruptError",
+    "DTypeMismatchError",
+    "DeviceMismatchError",
+    "Error",
+    "IndexOutOfRangeError",
+    "InputOutputError",
+    "InvalidArgumentError",
+    "IsDirectoryError",
+    "KeyNotFoundError",
+    "LimitError",
+    "NoDeviceError",
+    "NotDirectoryError",
+    "NotFoundError",
+    "OutOfMemoryError",
+    "PermissionDeniedError",
+    "ShapeMismatchError",
+    "TimedOutError",
+    "TruncatedError",
+    "UnknownFormatError",
+    "UnsafeError",
+    "UnsupportedError",
+]
+
+
+class Error(Exception):
+    """What every Penstock call raises.
+
+    `str(error)` is one sentence: where, what was found, what was expected, what to do. The parts:
+
+    - `code`: the stable name of the kind of failure, "not_found";
+    - `message`: the sentence without its place;
+    - `path`, `offset`, `tensor`: the file, the byte in it, the tensor or record; None where unknown.
+    """
+
+    code: str = ""
+    message: str
+    path: str | None
+    offset: int | None
+    tensor: str | None
+
+    def __init__(
+        self,
+        text: str = "",
+        message: str | None = None,
+        path: str | None = None,
+        offset: int | None = None,
+        tensor: str | None = None,
+    ) -> None:
+        super().__init__(text)
+        self.message = text if message is None else message
+        self.path = path
+        self.offset = offset
+        self.tensor = tensor
+        if isinstance(self, OSError):
+            self.errno = _ERRNO.get(self.code)
+            self.strerror = self.message
+            self.filename = path
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.args[0], self.message, self.path, self.offset, self.tensor)
+
+
+class NotFoundError(Error, FileNotFoundError):
+    """There is no such file."""
+
+    code = "not_found"
+
+
+class IsDirectoryError(Error, IsADirectoryError):
+    """A folder lies where a file was expected."""
+
+    code = "is_directory"
+
+
+class NotDirectoryError(Error, NotADirectoryError):
+    """A file lies where a folder was expected."""
+
+    code = "not_directory"
+
+
+class PermissionDeniedError(Error, PermissionError):
+    """The system does not allow it."""
+
+    code = "permission"
+
+
+class InputOutputError(Error, OSError):
+    """Reading or writing failed."""
+
+    code = "io"
+
+
+class UnknownFormatError(Error, ValueError):
+    """No format recognises the content."""
+
+    code = "unknown_format"
+
+
+class TruncatedError(Error, ValueError):
+    """The file ends before something it declares."""
+
+    code = "truncated"
+
+
+class CorruptError(Error, ValueError):
+    """A rule of the format is broken."""
+
+    code = "corrupt"
+
+
+class ChecksumError(Error, ValueError):
+    """Bytes do not have their recorded checksum."""
+
+    code = "checksum"
+
+
+class UnsafeError(Error, ValueError):
+    """Content that only running code could load, or a path that leaves its folder."""
+
+    code = "unsafe"
+
+
+class UnsupportedError(Error, ValueError):
+    """Valid, but of a kind that Penstock does not read or write."""
+
+    code = "unsupported"
+
+
+class LimitError(Error, ValueError):
+    """A budget against hostile input was exceeded."""
+
+    code = "limit"
+
+
+class ChangedError(Error, OSError):
+    """The file was cut, grown or replaced while in use."""
+
+    code = "changed"
+
+
+class InvalidArgumentError(Error, ValueError):
+    """An argument makes no sense."""
+
+    code = "invalid_argument"
+
+
+class KeyNotFoundError(Error, KeyError):
+    """No tensor or key of that name."""
+
+    code = "key_not_found"
+
+
+class IndexOutOfRangeError(Error, IndexError):
+    """An index outside its dimension, or no index at all."""
+
+    code = "index_out_of_range"
+
+
+class DTypeMismatchError(Error, TypeError):
+    """A dtype or kind of value other than what was expected."""
+
+    code = "dtype_mismatch"
+
+
+class ShapeMismatchError(Error, ValueError):
+    """A shape other than what was expected."""
+
+    code = "shape_mismatch"
+
+
+class DeviceMismatchError(Error, RuntimeError):
+    """Memory on another device than what was expected."""
+
+    code = "device_mismatch"
+
+
+class NoDeviceError(Error, RuntimeError):
+    """The device is not there."""
+
+    code = "no_device"
+
+
+class OutOfMemoryError(Error, MemoryError):
+    """There is not that much memory."""
+
+    code = "out_of_memory"
+
+
+class TimedOutError(Error, TimeoutError):
+    """It took longer than allowed."""
+
+    code = "timeout"
+
+
+class CancelledError(Error, RuntimeError):
+    """It was stopped from elsewhere."""
+
+    code = "cancelled"
+
+
+_ERRNO = {
+    "not_found": errno.ENOENT,
+    "is_directory": errno.EISDIR,
+    "not_directory": errno.ENOTDIR,
+    "permission": errno.EACCES,
+    "timeout": errno.ETIMEDOUT,
+}
+_CLASSES: dict[str, type[Error]] = {cls.code: cls for cls in Error.__subclasses__()}
+
+
+def _make(code: str, text: str, message: str, path: str | None, offset: int | None, tensor: str | None) -> Error:
+    return _CLASSES[code](text, message, path, offset, tensor)

@@ -1,0 +1,224 @@
+#include "archive.h"
+
+#include <fmt/format.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "bindings.h"
+#include "convert.h"
+#include "elements.h"
+#include "indexing.h"
+#include "interrupt.h"
+#include "penstock/error.h"
+#include "value.h"
+
+namespace penstock::python {
+namespace {
+
+/// An index this large may take a while to read.
+constexpr std::uint64_t kLongIndex = std::uint64_t{1} << 20;
+
+bool is_large(const std::string& path) {
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  return !error && size >= kLongIndex;
+}
+
+std::uint64_t payload(const Archive& archive) {
+  std::uint64_t bytes = 0;
+  for (const StorageEntry& storage : archive.storages()) {
+    if (__builtin_add_overflow(bytes, storage.nbytes, &bytes)) return ~std::uint64_t{0};
+  }
+  return bytes;
+}
+
+Entry entry_named(const PyArchive& archive, nb::handle name) {
+  return {archive.get()[name_from(name)], archive.verify()};
+}
+
+EntryLeaf entries_of(const PyArchive& archive) {
+  return [&archive](std::size_t index) { return nb::cast(Entry{archive.get().entry(index), archive.verify()}); };
+}
+
+nb::list names(const PyArchive& archive) {
+  nb::list out;
+  for (const TensorEntry& entry : archive.get().entries()) out.append(text_from(entry.name));
+  return out;
+}
+
+nb::dict metadata(const PyArchive& archive) {
+  nb::dict out;
+  for (const auto& [key, value] : archive.get().metadata()) out[text_from(key)] = text_from(value);
+  return out;
+}
+
+nb::list unknown_globals(const PyArchive& archive) {
+  nb::list out;
+  for (const std::string& name : archive.get().unknown_globals()) out.append(text_from(name));
+  return out;
+}
+
+std::string describe(const Archive& archive) {
+  return fmt::format("penstock.Archive({}, format='{}', {} tensor{})", nb::repr(path_text(archive.path())).c_str(),
+                     archive.format(), archive.entries().size(), archive.entries().size() == 1 ? "" : "s");
+}
+
+LoadOptions options_for(nb::handle device, std::optional<bool> mmap, bool verify) {
+  LoadOptions options;
+  options.device = device_from(device);
+  options.map = mmap;
+  options.verify_checksums = verify;
+  return options;
+}
+
+nb::object load_all(const PyArchive& archive, nb::handle device, std::optional<bool> mmap) {
+  return to_python(load_archive(archive.get(), options_for(device, mmap, archive.verify())));
+}
+
+void bind_archive_class(nb::module_& module) {
+  nb::class_<PyArchive>(
+      module, "Archive", nb::is_weak_referenceable(),
+      "An opened file: its index, no payload. A mapping from names to entries, which load on request. "
+      "Any number of threads may use it.")
+      .def_prop_ro(
+          "format", [](const PyArchive& a) { return std::string(a.get().format()); },
+          "\"npy\", \"npz\", \"pt\", \"safetensors\", ...")
+      .def_prop_ro(
+          "path", [](const PyArchive& a) { return path_text(a.get().path()); }, nb::sig("def path(self) -> str"))
+      .def_prop_ro("metadata", metadata, nb::sig("def metadata(self) -> dict[str, str]"),
+                   "What the file says about itself, as text.")
+      .def_prop_ro("unknown_globals", unknown_globals, nb::sig("def unknown_globals(self) -> list[str]"),
+                   "Names in the file that Penstock does not know and keeps as inert penstock.Opaque objects.")
+      .def_prop_ro(
+          "structure", [](const PyArchive& a) { return to_python(a.get().structure(), entries_of(a)); },
+          nb::sig("def structure(self) -> typing.Any"), "The nested content, with an Entry for each tensor.")
+      .def("keys", names, nb::sig("def keys(self) -> list[str]"), "The tensors' names, in the file's order.")
+      .def("__len__", [](const PyArchive& a) { return a.get().entries().size(); })
+      .def(
+          "__contains__",
+          [](const PyArchive& a, nb::handle name) {
+            return PyUnicode_Check(name.ptr()) && a.get().contains(name_from(name));
+          },
+          nb::arg("name").none(), nb::sig("def __contains__(self, name: object, /) -> bool"))
+      .def(
+          "__iter__", [](const PyArchive& a) { return nb::iter(names(a)); },
+          nb::sig("def __iter__(self) -> typing.Iterator[str]"))
+      .def("__getitem__", entry_named, nb::arg("name").none(), nb::sig("def __getitem__(self, name: str, /) -> Entry"),
+           "The entry of that name; KeyError names similar ones.")
+      .def("load", load_all, nb::arg("device") = "cpu", nb::arg("mmap") = nb::none(),
+           nb::sig("def load(self, device: object = 'cpu', mmap: bool | None = None) -> typing.Any"),
+           "Everything, nested as in the file.")
+      .def("close", &PyArchive::close, "Lets go of the file; entries taken before still work.")
+      .def(
+          "__enter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __enter__(self) -> Archive"))
+      .def(
+          "__exit__", [](PyArchive& a, const nb::args&) { a.close(); },
+          nb::sig("def __exit__(self, *args: object) -> None"))
+      .def("__repr__", [](const PyArchive& a) { return describe(a.get()); });
+}
+
+/// Where the bytes lie in the file, or None when they are compressed.
+nb::object offset_of(const Entry& entry) {
+  const StorageEntry& storage = entry.tensor.storage();
+  if (storage.compression != Compression::kNone) return nb::none();
+  return nb::int_(storage.offset + entry.tensor.entry().byte_offset);
+}
+
+std::string describe(const Entry& entry) {
+  return fmt::format("penstock.Entry({}, shape={}, dtype={})", nb::repr(text_from(entry.tensor.name())).c_str(),
+                     entry.tensor.shape().to_string(), entry.tensor.dtype().name());
+}
+
+void bind_entry_class(nb::module_& module) {
+  nb::class_<Entry>(
+      module, "Entry", nb::is_weak_referenceable(),
+      "A tensor of an archive, or a slice of one, that is not loaded. Slicing reads nothing; `load` reads "
+      "the bytes of the slice alone. Keeps the file open.")
+      .def_prop_ro(
+          "name", [](const Entry& e) { return text_from(e.tensor.name()); }, nb::sig("def name(self) -> str"))
+      .def_prop_ro("dtype", [](const Entry& e) { return e.tensor.dtype(); })
+      .def_prop_ro(
+          "shape", [](const Entry& e) { return tuple_of(e.tensor.shape()); },
+          nb::sig("def shape(self) -> tuple[int, ...]"))
+      .def_prop_ro(
+          "strides", [](const Entry& e) { return tuple_of(e.tensor.strides()); },
+          nb::sig("def strides(self) -> tuple[int, ...]"), "In elements, as the file holds them.")
+      .def_prop_ro("ndim", [](const Entry& e) { return e.tensor.shape().rank(); })
+      .def_prop_ro(
+          "nbytes", [](const Entry& e) { return e.tensor.nbytes(); }, "Bytes that `load` delivers.")
+      .def_prop_ro("offset", offset_of, nb::sig("def offset(self) -> int | None"),
+                   "Byte offset of the first element in the file; None when it is compressed.")
+      .def_prop_ro("requires_grad", [](const Entry& e) { return e.tensor.entry().requires_grad; })
+      .def("__len__",
+           [](const Entry& e) {
+             if (e.tensor.shape().rank() == 0) throw nb::type_error("len() of a 0-d tensor");
+             return e.tensor.shape()[0];
+           })
+      .def(
+          "__getitem__",
+          [](const Entry& e, nb::handle key) {
+            return Entry{index(e.tensor, key), e.verify};
+          },
+          nb::arg("key").none(), nb::sig("def __getitem__(self, key: object, /) -> Entry"),
+          "A slice: integers, slices with positive steps and Ellipsis. Reads nothing.")
+      .def(
+          "load",
+          [](const Entry& e, nb::handle device, std::optional<bool> mmap) {
+            return load_entry(e, options_for(device, mmap, e.verify));
+          },
+          nb::arg("device") = "cpu", nb::arg("mmap") = nb::none(),
+          nb::sig("def load(self, device: object = 'cpu', mmap: bool | None = None) -> Tensor"))
+      .def(
+          "__array__",
+          [](const Entry& e, const nb::args& args, const nb::kwargs& kwargs) {
+            return nb::cast(load_entry(e, options_for(nb::str("cpu"), {}, e.verify)))
+                .attr("__array__")(*args, **kwargs);
+          },
+          nb::sig("def __array__(self, *args: typing.Any, **kwargs: typing.Any) -> typing.Any"))
+      .def("__repr__", [](const Entry& e) { return describe(e); });
+}
+
+}  // namespace
+
+const Archive& PyArchive::get() const {
+  if (archive_) return *archive_;
+  throw Error(ErrorCode::kInvalidArgument, "the archive is closed; open the file again");
+}
+
+PyArchive open_archive(const std::string& path, bool verify) {
+  return {interruptible(is_large(path), [=](std::stop_token) { return open(path, {.verify_checksums = verify}); }),
+          verify};
+}
+
+Value load_archive(const Archive& archive, LoadOptions options) {
+  return interruptible(payload(archive) >= kLongLoad, [archive, options](std::stop_token stop) mutable {
+    options.stop = std::move(stop);
+    return archive.load(options);
+  });
+}
+
+Tensor load_entry(const Entry& entry, LoadOptions options) {
+  // A slice of compressed bytes takes as long as all of them.
+  const std::uint64_t bytes = std::max(entry.tensor.nbytes(), entry.tensor.storage().nbytes / 16);
+  return interruptible(bytes >= kLongLoad, [tensor = entry.tensor, options](std::stop_token stop) mutable {
+    options.stop = std::move(stop);
+    return tensor.load(options);
+  });
+}
+
+void bind_archive(nb::module_& module) {
+  bind_entry_class(module);
+  bind_archive_class(module);
+  module.def(
+      "open", [](nb::handle path, bool verify) { return open_archive(path_from(path), verify); },
+      nb::arg("path").none(), nb::kw_only(), nb::arg("verify") = true,
+      nb::sig("def open(path: str | bytes | os.PathLike[str], *, verify: bool = True) -> Archive"),
+      "Opens a tensor file and reads its index, whatever its size and extension; no payload is read. "
+      "`verify=False` does not look at recorded checksums.");
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "penstock/load.h"
+
+namespace nb = nanobind;
+
+namespace penstock::python {
+
+/// Payload from which a load takes long enough to look for signals meanwhile.
+inline constexpr std::uint64_t kLongLoad = std::uint64_t{4} << 20;
+
+/// An Archive that can be closed, as Python has it.
+class PyArchive {
+ public:
+  PyArchive(Archive archive, bool verify) : archive_(std::move(archive)), verify_(verify) {}
+
+  /// kInvalidArgument when it is closed.
+  const Archive& get() const;
+  bool verify() const noexcept { return verify_; }
+  void close() noexcept { archive_.reset(); }
+
+ private:
+  std::optional<Archive> archive_;
+  bool verify_;
+};
+
+/// One tensor of an archive, or a slice of one, that is not loaded.
+struct Entry {
+  LazyTensor tensor;
+  bool verify;
+};
+
+/// penstock.open: reads the index; answers signals while it does.
+PyArchive open_archive(const std::string& path, bool verify);
+/// Everything in it; answers signals while it loads.
+Value load_archive(const Archive& archive, LoadOptions options);
+Tensor load_entry(const Entry& entry, LoadOptions options);
+
+}  // namespace penstock::python

@@ -1,0 +1,27 @@
+#pragma once
+
+// Tensors as NumPy arrays and buffers, without a copy.
+
+#include <nanobind/nanobind.h>
+
+#include "penstock/tensor.h"
+
+namespace nb = nanobind;
+
+namespace penstock::python {
+
+/// A NumPy array over the tensor's memory; imports numpy. TypeError for types NumPy has no name for.
+nb::object to_numpy(const Tensor& tensor);
+/// `Tensor.__array_interface__`; AttributeError where NumPy has no such type.
+nb::dict array_interface(const Tensor& tensor);
+/// The same memory as uint8, with a last dimension for the bytes of an element.
+Tensor view_bytes(const Tensor& tensor);
+
+/// bf_getbuffer of Tensor: numbers with struct's format letters; BufferError for other types.
+int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept;
+void release_buffer(PyObject* self, Py_buffer* view) noexcept;
+
+/// Adds the internal type that arrays of to_numpy keep alive.
+void bind_memory(nb::module_& module);
+
+}  // namespace penstock::python

@@ -1,0 +1,18 @@
+#pragma once
+
+// The extension module penstock._core: one function for each subject adds its names to the module.
+
+#include <nanobind/nanobind.h>
+
+namespace nb = nanobind;
+
+namespace penstock::python {
+
+void bind_errors(nb::module_& module);
+void bind_dtype(nb::module_& module);
+void bind_tensor(nb::module_& module);
+void bind_dlpack(nb::module_& module);
+void bind_archive(nb::module_& module);
+void bind_files(nb::module_& module);
+
+}  // namespace penstock::python

@@ -1,0 +1,142 @@
+#include "convert.h"
+
+#include <fmt/format.h>
+
+#include "format/npy_dtype.h"
+#include "penstock/error.h"
+
+namespace penstock::python {
+namespace {
+
+std::string str_of(nb::handle object) { return nb::str(object).c_str(); }
+
+std::optional<DType> dtype_from_text(const std::string& text) {
+  if (const std::optional<DType> named = DType::from_name(text)) return named;
+  try {
+    const format::NpyType type = format::npy_type_from_string(text);
+    if (!type.byte_swapped && !type.has_objects) return type.dtype;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::optional<DType> dtype_from_type(nb::handle type) {
+  if (type.is(&PyFloat_Type)) return DType::float64;
+  if (type.is(&PyLong_Type)) return DType::int64;
+  if (type.is(&PyBool_Type)) return DType::boolean;
+  if (type.is(&PyComplex_Type)) return DType::complex128;
+  return dtype_from_text(nb::str(type.attr("__name__")).c_str());
+}
+
+}  // namespace
+
+std::string path_from(nb::handle path) {
+  PyObject* bytes = nullptr;
+  if (PyUnicode_FSConverter(path.ptr(), &bytes) == 0) nb::raise_python_error();
+  const nb::object owner = nb::steal(bytes);
+  return {PyBytes_AS_STRING(bytes), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes))};
+}
+
+Device device_from(nb::handle device) {
+  if (nb::isinstance<Device>(device)) return nb::cast<Device>(device);
+  if (PyUnicode_Check(device.ptr()) || comes_from(device, "torch")) return {str_of(device)};
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("a device is written \"cpu\", \"cuda\" or \"cuda:1\"; found an object of type {}",
+                          object_type(device)));
+}
+
+std::optional<DType> try_dtype_from(nb::handle dtype) {
+  if (nb::isinstance<DType>(dtype)) return nb::cast<DType>(dtype);
+  if (PyType_Check(dtype.ptr())) return dtype_from_type(dtype);
+  if (PyUnicode_Check(dtype.ptr()) || comes_from(dtype, "torch") || comes_from(dtype, "numpy")) {
+    return dtype_from_text(str_of(dtype));
+  }
+  return std::nullopt;
+}
+
+DType dtype_from(nb::handle dtype) {
+  if (const std::optional<DType> found = try_dtype_from(dtype)) return *found;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("{} names no dtype; write one such as \"float32\", \"bfloat16\" or \"int64\"",
+                          nb::repr(dtype).c_str()));
+}
+
+std::vector<std::int64_t> integers_from(nb::handle sequence) {
+  std::vector<std::int64_t> out;
+  const Py_ssize_t hint = PyObject_LengthHint(sequence.ptr(), 0);
+  if (hint < 0) nb::raise_python_error();
+  out.reserve(static_cast<std::size_t>(hint));
+  for (const nb::handle item : nb::iter(sequence)) {
+    const nb::object index = nb::steal(PyNumber_Index(item.ptr()));
+    if (!index.is_valid()) nb::raise_python_error();
+    const long long value = PyLong_AsLongLong(index.ptr());
+    if (value == -1 && PyErr_Occurred()) nb::raise_python_error();
+    out.push_back(value);
+  }
+  return out;
+}
+
+Shape shape_from(nb::handle shape) {
+  if (PyIndex_Check(shape.ptr())) return Shape(std::span<const std::int64_t>(integers_from(nb::make_tuple(shape))));
+  return Shape(std::span<const std::int64_t>(integers_from(shape)));
+}
+
+std::string name_from(nb::handle text) {
+  const nb::object bytes = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogateescape"));
+  if (!bytes.is_valid()) nb::raise_python_error();
+  return {PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
+}
+
+nb::str text_from(std::string_view utf8) {
+  const auto size = static_cast<Py_ssize_t>(utf8.size());
+  nb::object text = nb::steal(PyUnicode_DecodeUTF8(utf8.data(), size, "surrogateescape"));
+  if (!text.is_valid()) nb::raise_python_error();
+  return nb::borrow<nb::str>(text);
+}
+
+nb::object path_text(std::string_view path) {
+  return nb::steal(PyUnicode_DecodeFSDefaultAndSize(path.data(), static_cast<Py_ssize_t>(path.size())));
+}
+
+nb::tuple tuple_of(const Shape& shape) {
+  nb::object out = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(shape.rank())));
+  if (!out.is_valid()) nb::raise_python_error();
+  for (std::size_t dim = 0; dim < shape.rank(); ++dim) {
+    PyTuple_SET_ITEM(out.ptr(), static_cast<Py_ssize_t>(dim), nb::int_(shape[dim]).release().ptr());
+  }
+  return nb::borrow<nb::tuple>(out);
+}
+
+bool interpreter_is_usable() noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsInitialized() != 0 && Py_IsFinalizing() == 0;
+#else
+  return Py_IsInitialized() != 0 && _Py_IsFinalizing() == 0;
+#endif
+}
+
+std::shared_ptr<const void> keep_alive(nb::object object) {
+  PyObject* kept = object.release().ptr();
+  return {kept, [](const void* pointer) {
+            if (!interpreter_is_usable()) return;
+            const nb::gil_scoped_acquire gil;
+            Py_DECREF(static_cast<PyObject*>(const_cast<void*>(pointer)));
+          }};
+}
+
+std::string object_type(nb::handle object) {
+  const std::string name = nb::str(object.type().attr("__qualname__")).c_str();
+  const nb::object module = nb::getattr(object.type(), "__module__", nb::none());
+  const std::string prefix = PyUnicode_Check(module.ptr()) ? nb::borrow<nb::str>(module).c_str() : "";
+  return prefix.empty() || prefix == "builtins" ? name : prefix + '.' + name;
+}
+
+bool comes_from(nb::handle object, std::string_view library) {
+  const nb::object module = nb::getattr(object.type(), "__module__", nb::none());
+  if (!PyUnicode_Check(module.ptr())) return false;
+  const std::string_view name = nb::borrow<nb::str>(module).c_str();
+  return name == library || (name.starts_with(library) && name[library.size()] == '.');
+}
+
+}  // namespace penstock::python

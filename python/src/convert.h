@@ -1,0 +1,51 @@
+#pragma once
+
+// Arguments from Python, and small values to it. Everything here needs the GIL.
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "penstock/device.h"
+#include "penstock/dtype.h"
+#include "penstock/shape.h"
+
+namespace nb = nanobind;
+
+namespace penstock::python {
+
+/// The bytes of a path: str, bytes or os.PathLike; TypeError otherwise.
+std::string path_from(nb::handle path);
+/// A Device, its text, or another library's device that prints as such.
+Device device_from(nb::handle device);
+/// A DType, a name or descr, a Python number type, or another library's dtype. kInvalidArgument names what was given.
+DType dtype_from(nb::handle dtype);
+/// The same; nothing for what names no type.
+std::optional<DType> try_dtype_from(nb::handle dtype);
+/// Integers in a sequence.
+std::vector<std::int64_t> integers_from(nb::handle sequence);
+/// A shape in a sequence of integers, or one integer.
+Shape shape_from(nb::handle shape);
+
+/// UTF-8 of a str, TypeError for other objects; and back. Bytes that are no UTF-8 travel as lone surrogates, so that
+/// any name in a file can be given back to find it.
+std::string name_from(nb::handle text);
+nb::str text_from(std::string_view utf8);
+/// A file name or path as Python spells it.
+nb::object path_text(std::string_view path);
+nb::tuple tuple_of(const Shape& shape);
+
+/// Keeps a Python object alive from C++, whatever thread lets go of it last; after the interpreter's end it is left.
+std::shared_ptr<const void> keep_alive(nb::object object);
+/// False when the interpreter is gone or going: no Python call may be made.
+bool interpreter_is_usable() noexcept;
+
+/// Module and name of an object's type: "numpy.ndarray".
+std::string object_type(nb::handle object);
+/// The module of an object's type begins with `library` ("torch").
+bool comes_from(nb::handle object, std::string_view library);
+
+}  // namespace penstock::python

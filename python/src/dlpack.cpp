@@ -1,0 +1,253 @@
+#include "dlpack.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <vector>
+
+#include "bindings.h"
+#include "convert.h"
+#include "device/backend.h"
+#include "dlpack_abi.h"
+#include "foreign.h"
+#include "penstock/error.h"
+
+namespace penstock::python {
+namespace {
+
+using dlpack::DataType;
+using dlpack::DLTensor;
+using dlpack::Managed;
+using dlpack::ManagedVersioned;
+
+struct TypeRow {
+  DType::Code code;
+  DataType type;
+};
+
+constexpr TypeRow kTypes[] = {
+    {DType::Code::kBool, {dlpack::kBool, 8, 1}},
+    {DType::Code::kUInt8, {dlpack::kUInt, 8, 1}},
+    {DType::Code::kUInt16, {dlpack::kUInt, 16, 1}},
+    {DType::Code::kUInt32, {dlpack::kUInt, 32, 1}},
+    {DType::Code::kUInt64, {dlpack::kUInt, 64, 1}},
+    {DType::Code::kInt8, {dlpack::kInt, 8, 1}},
+    {DType::Code::kInt16, {dlpack::kInt, 16, 1}},
+    {DType::Code::kInt32, {dlpack::kInt, 32, 1}},
+    {DType::Code::kInt64, {dlpack::kInt, 64, 1}},
+    {DType::Code::kFloat16, {dlpack::kFloat, 16, 1}},
+    {DType::Code::kBFloat16, {dlpack::kBFloat, 16, 1}},
+    {DType::Code::kFloat32, {dlpack::kFloat, 32, 1}},
+    {DType::Code::kFloat64, {dlpack::kFloat, 64, 1}},
+    {DType::Code::kComplex32, {dlpack::kComplex, 32, 1}},
+    {DType::Code::kComplex64, {dlpack::kComplex, 64, 1}},
+    {DType::Code::kComplex128, {dlpack::kComplex, 128, 1}},
+    {DType::Code::kFloat8E4M3FN, {dlpack::kFloat8E4M3FN, 8, 1}},
+    {DType::Code::kFloat8E5M2, {dlpack::kFloat8E5M2, 8, 1}},
+    {DType::Code::kFloat8E4M3FNUZ, {dlpack::kFloat8E4M3FNUZ, 8, 1}},
+    {DType::Code::kFloat8E5M2FNUZ, {dlpack::kFloat8E5M2FNUZ, 8, 1}},
+    {DType::Code::kFloat8E8M0FNU, {dlpack::kFloat8E8M0FNU, 8, 1}},
+    {DType::Code::kFloat4E2M1FNx2, {dlpack::kFloat4E2M1FN, 4, 2}},
+};
+
+[[noreturn]] void refuse(const std::string& message) { throw nb::buffer_error(message.c_str()); }
+
+DataType dlpack_type(const DType& dtype) {
+  for (const TypeRow& row : kTypes) {
+    if (row.code == dtype.code()) return row.type;
+  }
+  refuse(fmt::format("DLPack has no type for {}; export .view_bytes() or take .numpy()", dtype.name()));
+}
+
+DType type_of(const DataType& type) {
+  for (const TypeRow& row : kTypes) {
+    if (row.type.code == type.code && row.type.bits == type.bits && row.type.lanes == type.lanes) return row.code;
+  }
+  throw Error(ErrorCode::kUnsupported,
+              fmt::format("found DLPack type code {} of {} bits in {} lanes, which Penstock has no dtype for",
+                          type.code, type.bits, type.lanes));
+}
+
+// --- out ---
+
+dlpack::DLDevice device_of(const Tensor& tensor) {
+  const Device device = tensor.device();
+  return {device::backend_for(device.type).dlpack_type(), device.index};
+}
+
+/// What a capsule owns: the structure that consumers see, and the tensor whose memory and sizes it describes.
+template <class M>
+struct Export {
+  M managed{};
+  Tensor tensor;
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> strides;
+};
+
+template <class M>
+void release(M* managed) {
+  if (managed != nullptr) delete static_cast<Export<M>*>(managed->context);
+}
+
+template <class M>
+constexpr const char* kName = std::is_same_v<M, Managed> ? dlpack::kLegacyName : dlpack::kVersionedName;
+
+/// Frees what no consumer took: a taken capsule has another name.
+template <class M>
+void destroy_capsule(PyObject* capsule) {
+  if (PyCapsule_IsValid(capsule, kName<M>) == 0) return;
+  auto* managed = static_cast<M*>(PyCapsule_GetPointer(capsule, kName<M>));
+  managed->deleter(managed);
+}
+
+template <class M>
+std::unique_ptr<Export<M>> make_export(const Tensor& tensor) {
+  auto out = std::make_unique<Export<M>>();
+  out->tensor = tensor;
+  out->shape.assign(tensor.shape().begin(), tensor.shape().end());
+  out->strides.assign(tensor.strides().begin(), tensor.strides().end());
+  out->managed.context = out.get();
+  out->managed.deleter = release<M>;
+  DLTensor& description = out->managed.tensor;
+  description.data = out->tensor.data();
+  description.device = device_of(tensor);
+  description.ndim = static_cast<std::int32_t>(tensor.rank());
+  description.dtype = dlpack_type(tensor.dtype());
+  description.shape = out->shape.data();
+  description.strides = out->strides.data();
+  description.byte_offset = 0;
+  return out;
+}
+
+template <class M>
+nb::object make_capsule(std::unique_ptr<Export<M>> content) {
+  PyObject* capsule = PyCapsule_New(&content->managed, kName<M>, destroy_capsule<M>);
+  if (capsule == nullptr) nb::raise_python_error();
+  content.release();
+  return nb::steal(capsule);
+}
+
+bool speaks_versioned(nb::handle max_version) {
+  return !max_version.is_none() && nb::cast<int>(nb::object(max_version[0])) >= 1;
+}
+
+void require_device(const Tensor& tensor, nb::handle wanted) {
+  if (wanted.is_none()) return;
+  const nb::object have = dlpack_device(tensor);
+  const nb::object asked = nb::make_tuple(nb::int_(nb::object(wanted[0])), nb::int_(nb::object(wanted[1])));
+  if (!have.equal(asked)) {
+    refuse(fmt::format("the consumer asked for DLPack device {}, the tensor is on {}; move it with .to() first",
+                       nb::str(asked).c_str(), tensor.device().to_string()));
+  }
+}
+
+void require_no_stream(const Tensor& tensor, nb::handle stream) {
+  if (stream.is_none() || tensor.device().type != DeviceType::kCpu) return;
+  const int value = nb::cast<int>(stream);
+  if (value != -1) refuse(fmt::format("a tensor on the CPU has no stream {}; pass None", value));
+}
+
+// --- in ---
+
+template <class M>
+ForeignArray describe(M* managed, bool read_only) {
+  // Owned from here on, so that an error below frees it too.
+  std::shared_ptr<M> owner(managed, [](M* held) {
+    if (held->deleter != nullptr && interpreter_is_usable()) held->deleter(held);
+  });
+  const DLTensor& from = managed->tensor;
+  if (from.device.type != dlpack::kCpu && from.device.type != dlpack::kCudaHost) {
+    throw Error(ErrorCode::kNoDevice,
+                fmt::format("found memory on DLPack device {}:{}, expected the CPU's; copy it there "
+                            "first (.cpu())",
+                            from.device.type, from.device.id));
+  }
+  ForeignArray out;
+  out.owner = owner;
+  out.read_only = read_only;
+  out.dtype = type_of(from.dtype);
+  out.data = static_cast<std::byte*>(from.data) + from.byte_offset;
+  if (from.ndim > 0) out.shape = Shape(std::span<const std::int64_t>(from.shape, static_cast<std::size_t>(from.ndim)));
+  const auto itemsize = static_cast<std::int64_t>(out.dtype.itemsize());
+  const Strides strides = from.strides == nullptr || from.ndim == 0
+                              ? out.shape.contiguous_strides()
+                              : Strides(std::span<const std::int64_t>(from.strides, out.shape.rank()));
+  for (const std::int64_t stride : strides) out.byte_strides.push_back(stride * itemsize);
+  return out;
+}
+
+template <class M>
+M* take(nb::handle capsule, const char* used_name) {
+  auto* managed = static_cast<M*>(PyCapsule_GetPointer(capsule.ptr(), kName<M>));
+  if (managed == nullptr || PyCapsule_SetName(capsule.ptr(), used_name) != 0) nb::raise_python_error();
+  return managed;
+}
+
+Tensor from_capsule(nb::handle capsule) {
+  if (PyCapsule_IsValid(capsule.ptr(), dlpack::kVersionedName) != 0) {
+    auto* managed = take<ManagedVersioned>(capsule, dlpack::kVersionedUsedName);
+    if (managed->major != dlpack::kMajor) {
+      const std::uint32_t major = managed->major;
+      managed->deleter(managed);
+      throw Error(ErrorCode::kUnsupported, fmt::format("found a DLPack capsule of version {}, expected 1", major));
+    }
+    return tensor_over(describe(managed, (managed->flags & dlpack::kReadOnly) != 0));
+  }
+  if (PyCapsule_IsValid(capsule.ptr(), dlpack::kLegacyName) != 0) {
+    return tensor_over(describe(take<Managed>(capsule, dlpack::kLegacyUsedName), false));
+  }
+  throw Error(ErrorCode::kInvalidArgument, "found no DLPack capsule, or one that was taken already");
+}
+
+/// The producer's capsule in the newest form it knows.
+nb::object ask(nb::handle object) {
+  try {
+    return object.attr("__dlpack__")(nb::arg("max_version") = nb::make_tuple(dlpack::kMajor, dlpack::kMinor));
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_TypeError)) throw;
+  }
+  return object.attr("__dlpack__")();
+}
+
+}  // namespace
+
+nb::tuple dlpack_device(const Tensor& tensor) {
+  const dlpack::DLDevice device = device_of(tensor);
+  return nb::make_tuple(device.type, device.id);
+}
+
+nb::object to_dlpack(const Tensor& tensor, nb::handle stream, nb::handle max_version, nb::handle dl_device,
+                     nb::handle copy) {
+  require_no_stream(tensor, stream);
+  require_device(tensor, dl_device);
+  const bool copied = copy.is(Py_True);
+  const bool versioned = speaks_versioned(max_version);
+  if (tensor.read_only() && !copied && !versioned) {
+    refuse("the tensor is read-only, which this consumer's DLPack cannot express; pass copy=True or export .clone()");
+  }
+  const Tensor exported = copied ? tensor.clone() : tensor;
+  if (!versioned) return make_capsule(make_export<Managed>(exported));
+  auto content = make_export<ManagedVersioned>(exported);
+  content->managed.major = dlpack::kMajor;
+  content->managed.minor = dlpack::kMinor;
+  content->managed.flags = (exported.read_only() ? dlpack::kReadOnly : 0) | (copied ? dlpack::kIsCopied : 0);
+  return make_capsule(std::move(content));
+}
+
+Tensor tensor_from_dlpack(nb::handle object) {
+  if (PyCapsule_CheckExact(object.ptr())) return from_capsule(object);
+  if (!nb::hasattr(object, "__dlpack__")) {
+    throw nb::type_error(
+        fmt::format("from_dlpack() takes an object with __dlpack__; found {}", object_type(object)).c_str());
+  }
+  return from_capsule(ask(object));
+}
+
+void bind_dlpack(nb::module_& module) {
+  module.def("from_dlpack", tensor_from_dlpack, nb::arg("object").none(),
+             nb::sig("def from_dlpack(object: object) -> Tensor"),
+             "A tensor over the memory of `object`, which speaks DLPack (NumPy, PyTorch, JAX, ...); nothing is copied. "
+             "The memory lives as long as either side uses it. Read-only memory stays read-only.");
+}
+
+}  // namespace penstock::python

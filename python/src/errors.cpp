@@ -1,0 +1,60 @@
+#include <nanobind/stl/string.h>
+
+#include <exception>
+
+#include "bindings.h"
+#include "penstock/error.h"
+
+namespace penstock::python {
+namespace {
+
+constexpr int kCodeCount = static_cast<int>(ErrorCode::kCancelled) + 1;
+
+/// [(code's name, the built-in exception's name)]
+nb::list error_codes() {
+  nb::list out;
+  for (int code = 0; code < kCodeCount; ++code) {
+    const ErrorCodeInfo& info = error_code_info(static_cast<ErrorCode>(code));
+    out.append(
+        nb::make_tuple(nb::str(info.name.data(), info.name.size()), nb::str(info.python.data(), info.python.size())));
+  }
+  return out;
+}
+
+/// Paths and messages may hold any bytes of a file's name.
+nb::object text(std::string_view bytes) {
+  return nb::steal(PyUnicode_DecodeFSDefaultAndSize(bytes.data(), static_cast<Py_ssize_t>(bytes.size())));
+}
+
+nb::object text_or_none(std::string_view bytes) { return bytes.empty() ? nb::none() : text(bytes); }
+
+void set_python_error(const Error& error) {
+  const nb::object make = nb::module_::import_("penstock.errors").attr("_make");
+  const nb::object offset = error.offset() ? nb::object(nb::int_(*error.offset())) : nb::none();
+  const std::string_view code = error_code_info(error.code()).name;
+  const nb::object exception = make(nb::str(code.data(), code.size()), text(error.what()), text(error.message()),
+                                    text_or_none(error.path()), offset, text_or_none(error.tensor()));
+  PyErr_SetObject(exception.type().ptr(), exception.ptr());
+}
+
+void translate(const std::exception_ptr& pointer, void*) {
+  try {
+    std::rethrow_exception(pointer);
+  } catch (const Error& error) {
+    try {
+      set_python_error(error);
+    } catch (nb::python_error& failure) {
+      failure.restore();
+    }
+  }
+}
+
+}  // namespace
+
+void bind_errors(nb::module_& module) {
+  nb::register_exception_translator(translate);
+  module.def("_error_codes", error_codes, nb::sig("def _error_codes() -> list[tuple[str, str]]"),
+             "Every error code's name and the built-in exception it arrives as.");
+}
+
+}  // namespace penstock::python

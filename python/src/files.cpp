@@ -1,0 +1,85 @@
+// penstock.load and penstock.save.
+
+#include <fmt/format.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <map>
+#include <optional>
+
+#include "archive.h"
+#include "bindings.h"
+#include "convert.h"
+#include "interrupt.h"
+#include "penstock/error.h"
+#include "penstock/load.h"
+#include "penstock/save.h"
+#include "value.h"
+
+namespace penstock::python {
+namespace {
+
+nb::object load(nb::handle path, nb::handle device, std::optional<bool> mmap, bool verify) {
+  LoadOptions options;
+  options.device = device_from(device);
+  options.map = mmap;
+  options.verify_checksums = verify;
+  const PyArchive archive = open_archive(path_from(path), verify);
+  return to_python(load_archive(archive.get(), options));
+}
+
+std::map<std::string, std::string> metadata_from(nb::handle metadata) {
+  std::map<std::string, std::string> out;
+  if (metadata.is_none()) return out;
+  for (const auto& [key, value] : nb::cast<nb::dict>(metadata)) {
+    if (!PyUnicode_Check(key.ptr()) || !PyUnicode_Check(value.ptr())) {
+      throw Error(ErrorCode::kDTypeMismatch, fmt::format("found metadata {}: {}, expected strings for both",
+                                                         nb::repr(key).c_str(), nb::repr(value).c_str()));
+    }
+    out.emplace(name_from(key), name_from(value));
+  }
+  return out;
+}
+
+void save(nb::handle object, nb::handle path, nb::handle format, bool compress, nb::handle metadata) {
+  SaveOptions options;
+  if (!format.is_none()) options.format = name_from(format);
+  options.compress = compress;
+  options.metadata = metadata_from(metadata);
+  const std::string target = path_from(path);
+  const Value value = [&] {
+    try {
+      return from_python(object);
+    } catch (const Error& error) {
+      throw error.within({.path = target});
+    }
+  }();
+  interruptible(true, [value, target, options](std::stop_token stop) mutable {
+    options.stop = std::move(stop);
+    penstock::save(value, target, options);
+  });
+}
+
+}  // namespace
+
+void bind_files(nb::module_& module) {
+  module.def(
+      "load", load, nb::arg("path").none(), nb::arg("device") = "cpu", nb::arg("mmap") = nb::none(), nb::kw_only(),
+      nb::arg("verify") = true,
+      nb::sig("def load(path: str | bytes | os.PathLike[str], device: object = 'cpu', mmap: bool | None = None, *, "
+              "verify: bool = True) -> typing.Any"),
+      "Everything in a tensor file: a Tensor for one bare array, a dict for `.npz` and `.safetensors`, for `.pt` "
+      "what was saved. Nothing in the file is run: objects of unknown classes become penstock.Opaque. `mmap=True` "
+      "maps the file instead of reading it and gives read-only tensors. `verify=False` does not look at recorded "
+      "checksums.");
+  module.def("save", save, nb::arg("obj").none(), nb::arg("path").none(), nb::kw_only(), nb::arg("format") = nb::none(),
+             nb::arg("compress") = false, nb::arg("metadata") = nb::none(),
+             nb::sig("def save(obj: object, path: str | bytes | os.PathLike[str], *, format: str | None = None, "
+                     "compress: bool = False, metadata: dict[str, str] | None = None) -> None"),
+             "Writes tensors, arrays of any library, and for `.pt` nested dicts, lists, tuples, numbers and strings of "
+             "them, so that NumPy, PyTorch and safetensors read the file. The format is `format` (\"npy\", \"npz\", "
+             "\"pt\", \"safetensors\") or the extension of `path`. The file appears whole or not at all. `compress` "
+             "deflates an `.npz`; `metadata` is for `.safetensors`.");
+}
+
+}  // namespace penstock::python

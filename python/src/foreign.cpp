@@ -1,0 +1,225 @@
+#include "foreign.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <span>
+
+#include "convert.h"
+#include "format/npy_dtype.h"
+#include "ops/kernels.h"
+#include "penstock/error.h"
+#include "penstock/load.h"
+
+namespace penstock::python {
+namespace {
+
+/// Bytes from the first element of the lowest address to the end of the last; strides not negative, no empty dimension.
+std::size_t extent(const ForeignArray& array) {
+  std::int64_t last = 0;
+  for (std::size_t dim = 0; dim < array.shape.rank(); ++dim) last += (array.shape[dim] - 1) * array.byte_strides[dim];
+  return static_cast<std::size_t>(last) + array.dtype.itemsize();
+}
+
+void gather(const ForeignArray& array, std::size_t dim, const std::byte* from, std::byte*& to) {
+  if (dim == array.shape.rank()) {
+    std::memcpy(to, from, array.dtype.itemsize());
+    to += array.dtype.itemsize();
+    return;
+  }
+  for (std::int64_t i = 0; i < array.shape[dim]; ++i) gather(array, dim + 1, from + i * array.byte_strides[dim], to);
+}
+
+Tensor gathered(const ForeignArray& array) {
+  const Tensor out = Tensor::empty(array.shape, array.dtype);
+  std::byte* to = out.data();
+  if (array.dtype.itemsize() > 0) gather(array, 0, array.data, to);
+  return out;
+}
+
+/// Strides in elements, where they are whole and not negative.
+std::optional<Strides> element_strides(const ForeignArray& array) {
+  const auto itemsize = static_cast<std::int64_t>(array.dtype.itemsize());
+  Strides out;
+  for (std::size_t dim = 0; dim < array.shape.rank(); ++dim) {
+    const std::int64_t stride = array.shape[dim] > 1 ? array.byte_strides[dim] : itemsize;
+    if (itemsize == 0 || stride < 0 || stride % itemsize != 0) return std::nullopt;
+    out.push_back(stride / itemsize);
+  }
+  return out;
+}
+
+std::vector<std::int64_t> contiguous_byte_strides(const Shape& shape, std::size_t itemsize) {
+  const Strides strides = shape.contiguous_strides();
+  std::vector<std::int64_t> out(strides.begin(), strides.end());
+  for (std::int64_t& stride : out) stride *= static_cast<std::int64_t>(itemsize);
+  return out;
+}
+
+// --- __array_interface__ (NumPy) ---
+
+struct InterfaceType {
+  DType dtype;
+  bool byte_swapped = false;
+};
+
+/// A structure's fields: a list longer than the one unnamed field that simple types have.
+bool is_structure(nb::handle descr) {
+  if (!PyList_Check(descr.ptr())) return false;
+  const nb::list fields = nb::borrow<nb::list>(descr);
+  if (fields.size() != 1) return fields.size() > 1;
+  const nb::object name = nb::borrow(fields[0])[0];
+  return !PyUnicode_Check(name.ptr()) || PyUnicode_GetLength(name.ptr()) > 0;
+}
+
+InterfaceType interface_type(nb::handle object, const nb::dict& interface) {
+  const std::string typestr = nb::str(nb::object(interface["typestr"])).c_str();
+  const nb::object own = nb::getattr(object, "dtype", nb::none());
+  if (typestr.find('O') != std::string::npos || nb::bool_(nb::getattr(own, "hasobject", nb::bool_(false)))) {
+    throw Error(ErrorCode::kUnsafe,
+                "found an array of Python objects, which only pickling could hold; give it a numeric "
+                "or text dtype with .astype()");
+  }
+  const nb::object descr = interface.contains("descr") ? nb::object(interface["descr"]) : nb::none();
+  if (typestr.find('V') != std::string::npos && is_structure(descr)) {
+    const std::size_t itemsize = std::stoul(typestr.substr(2));
+    return {DType::with_descr(DType::Code::kStructured, itemsize, nb::repr(descr).c_str())};
+  }
+  // ml_dtypes' types call themselves raw bytes here.
+  const std::string name = own.is_none() ? "" : nb::str(nb::getattr(own, "name", nb::str(""))).c_str();
+  if (const std::optional<DType> named = DType::from_name(name); named && named->numpy_descr().empty()) return {*named};
+  const format::NpyType type = format::npy_type_from_string(typestr);
+  return {type.dtype, type.byte_swapped};
+}
+
+Tensor native(const Tensor& tensor, bool byte_swapped) {
+  if (!byte_swapped || tensor.dtype().swap_width() <= 1) return tensor;
+  const Tensor copy = tensor.clone();
+  ops::swap_bytes(std::span(copy.data(), copy.nbytes()), copy.dtype().swap_width());
+  return copy;
+}
+
+Tensor from_interface(nb::handle object, const nb::dict& interface) {
+  if (interface.contains("mask") && !nb::object(interface["mask"]).is_none()) {
+    throw Error(ErrorCode::kUnsupported, "found a masked array, expected a plain one; use .filled()");
+  }
+  const InterfaceType type = interface_type(object, interface);
+  ForeignArray array;
+  array.dtype = type.dtype;
+  array.shape = shape_from(nb::object(interface["shape"]));
+  const nb::object strides = interface.contains("strides") ? nb::object(interface["strides"]) : nb::none();
+  array.byte_strides =
+      strides.is_none() ? contiguous_byte_strides(array.shape, array.dtype.itemsize()) : integers_from(strides);
+  const nb::object data = interface.contains("data") ? nb::object(interface["data"]) : nb::none();
+  if (!PyTuple_Check(data.ptr())) {
+    throw Error(ErrorCode::kUnsupported, fmt::format("found an __array_interface__ without an address in an object of "
+                                                     "type {}; pass numpy.asarray of it",
+                                                     object_type(object)));
+  }
+  array.data = static_cast<std::byte*>(PyLong_AsVoidPtr(nb::object(data[0]).ptr()));
+  array.read_only = nb::cast<bool>(nb::bool_(nb::object(data[1])));
+  // The interface may own what it describes (an object that makes it anew each time).
+  array.owner = keep_alive(nb::make_tuple(object, interface));
+  return native(tensor_over(array), type.byte_swapped);
+}
+
+// --- the buffer protocol ---
+
+DType buffer_type(const Py_buffer& view) {
+  const std::string format = view.format == nullptr ? "B" : view.format;
+  const std::string_view letters = std::string_view(format).substr(format.find_first_not_of("@=<|") == 1 ? 1 : 0);
+  const auto size = static_cast<std::size_t>(view.itemsize);
+  const auto sized = [&](char kind) {
+    return DType::from_name(fmt::format("{}{}", kind == 'i' ? "int" : "uint", 8 * size));
+  };
+  std::optional<DType> out;
+  if (letters == "?") out = DType::boolean;
+  if (letters == "e") out = DType::float16;
+  if (letters == "f") out = DType::float32;
+  if (letters == "d") out = DType::float64;
+  if (letters == "Zf") out = DType::complex64;
+  if (letters == "Zd") out = DType::complex128;
+  if (letters == "c") out = DType::uint8;
+  if (letters.size() == 1 && std::string_view("bhilqn").find(letters) != std::string_view::npos) out = sized('i');
+  if (letters.size() == 1 && std::string_view("BHILQN").find(letters) != std::string_view::npos) out = sized('u');
+  if (out && out->itemsize() == size) return *out;
+  throw Error(ErrorCode::kUnsupported,
+              fmt::format("found a buffer of format '{}', expected numbers in this machine's byte order", format));
+}
+
+struct BufferView {
+  Py_buffer view{};
+  ~BufferView() {
+    if (!interpreter_is_usable()) return;
+    const nb::gil_scoped_acquire gil;
+    PyBuffer_Release(&view);
+  }
+};
+
+Tensor from_buffer(nb::handle object) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_STRIDED_RO | PyBUF_FORMAT) != 0) nb::raise_python_error();
+  auto owner = std::make_shared<BufferView>();
+  owner->view = view;
+  ForeignArray array;
+  array.dtype = buffer_type(view);
+  for (int dim = 0; dim < view.ndim; ++dim) {
+    array.shape.push_back(view.shape[dim]);
+    array.byte_strides.push_back(view.strides[dim]);
+  }
+  array.data = static_cast<std::byte*>(view.buf);
+  array.read_only = view.readonly != 0;
+  array.owner = owner;
+  return tensor_over(array);
+}
+
+// --- which one ---
+
+bool wants_gradient(nb::handle object) {
+  const nb::object flag = nb::getattr(object, "requires_grad", nb::none());
+  return flag.is(Py_True);
+}
+
+// A NumPy scalar's interface describes an array that is already gone; the array that __array__ makes stays.
+bool is_array_scalar(nb::handle object, const nb::dict& interface) {
+  return nb::len(nb::object(interface["shape"])) == 0 && nb::hasattr(object, "__array__");
+}
+
+std::optional<Tensor> foreign_array(nb::handle object) {
+  const nb::object interface = nb::getattr(object, "__array_interface__", nb::none());
+  if (PyDict_Check(interface.ptr())) {
+    const nb::dict described = nb::borrow<nb::dict>(interface);
+    if (!is_array_scalar(object, described)) return from_interface(object, described);
+    const nb::object array = object.attr("__array__")();
+    return from_interface(array, nb::borrow<nb::dict>(array.attr("__array_interface__")));
+  }
+  if (nb::hasattr(object, "__dlpack__")) {
+    const bool gradient = wants_gradient(object);
+    return tensor_from_dlpack(gradient ? object.attr("detach")() : nb::borrow(object)).with_requires_grad(gradient);
+  }
+  if (PyObject_CheckBuffer(object.ptr()) != 0) return from_buffer(object);
+  if (nb::hasattr(object, "__array__")) {
+    const nb::object array = object.attr("__array__")();
+    const nb::object own = nb::getattr(array, "__array_interface__", nb::none());
+    if (PyDict_Check(own.ptr())) return from_interface(array, nb::borrow<nb::dict>(own));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Tensor tensor_over(const ForeignArray& array) {
+  if (array.shape.numel() == 0) return Tensor::empty(array.shape, array.dtype);
+  const std::optional<Strides> strides = element_strides(array);
+  if (!strides) return gathered(array);
+  const Buffer buffer = Buffer::wrap(array.data, extent(array), array.owner, array.read_only);
+  return Tensor(buffer, array.dtype, array.shape, *strides);
+}
+
+std::optional<Tensor> array_from(nb::handle object) {
+  if (nb::isinstance<Tensor>(object)) return nb::cast<Tensor>(object);
+  if (PyType_Check(object.ptr())) return std::nullopt;
+  return foreign_array(object);
+}
+
+}  // namespace penstock::python

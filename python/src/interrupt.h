@@ -1,0 +1,69 @@
+#pragma once
+
+// Long calls that answer Ctrl-C: the work runs on a thread of its own while the calling thread, without the GIL, looks
+// for signals a few times a second.
+
+#include <nanobind/nanobind.h>
+
+#include <chrono>
+#include <future>
+#include <optional>
+#include <stop_token>
+#include <thread>
+#include <type_traits>
+#include <utility>
+
+namespace nb = nanobind;
+
+namespace penstock::python {
+
+/// How often a waiting call looks for signals.
+inline constexpr std::chrono::milliseconds kSignalPeriod{50};
+/// How long an interrupted call waits for its work to notice the stop before it leaves it behind.
+inline constexpr std::chrono::milliseconds kStopPatience{100};
+
+/// Only the process's first thread gets Python's signals.
+bool signals_arrive_here() noexcept;
+/// Runs the handlers of signals that arrived; throws what they raise.
+void check_signals();
+
+template <class Work>
+struct Release {
+  std::optional<Work>& held;
+  ~Release() { held.reset(); }
+};
+
+/// work(stop_token) with the GIL released, answering signals if `long_enough`. An exception of a signal handler sets
+/// the token and is thrown, at the latest kStopPatience after; the work then ends alone, so it must own all it uses.
+template <class Work>
+auto interruptible(bool long_enough, Work work) -> std::invoke_result_t<Work&, std::stop_token> {
+  using Result = std::invoke_result_t<Work&, std::stop_token>;
+  if (!long_enough || !signals_arrive_here()) {
+    const nb::gil_scoped_release released;
+    return work(std::stop_token{});
+  }
+  std::stop_source stop;
+  std::packaged_task<Result()> task([held = std::optional<Work>(std::move(work)), token = stop.get_token()]() mutable {
+    // What the work owns is gone before its result is there.
+    const Release<Work> release{held};
+    return (*held)(token);
+  });
+  std::future<Result> result = task.get_future();
+  std::thread(std::move(task)).detach();
+  const auto done = [&](std::chrono::milliseconds patience) {
+    const nb::gil_scoped_release released;
+    return result.wait_for(patience) == std::future_status::ready;
+  };
+  while (!done(kSignalPeriod)) {
+    try {
+      check_signals();
+    } catch (...) {
+      stop.request_stop();
+      done(kStopPatience);
+      throw;
+    }
+  }
+  return result.get();
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,24 @@
+#include "bindings.h"
+
+namespace penstock::python {
+namespace {
+
+void bind_all(nb::module_& module) {
+  module.doc() = "The compiled part of penstock; use it through the package `penstock`.";
+  module.attr("__version__") = PENSTOCK_VERSION;
+  bind_errors(module);
+  bind_dtype(module);
+  bind_tensor(module);
+  bind_dlpack(module);
+  bind_archive(module);
+  bind_files(module);
+}
+
+}  // namespace
+}  // namespace penstock::python
+
+NB_MODULE(_core, module) {
+  // Objects that other libraries still hold at exit are theirs to release.
+  nb::set_leak_warnings(false);
+  penstock::python::bind_all(module);
+}

@@ -1,0 +1,157 @@
+// Tensors from nested Python lists.
+
+#include <fmt/format.h>
+
+#include <complex>
+#include <cstring>
+
+#include "convert.h"
+#include "elements.h"
+#include "foreign.h"
+#include "penstock/error.h"
+
+namespace penstock::python {
+namespace {
+
+bool is_sequence(nb::handle object) { return PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()); }
+
+/// The sizes of the first element of the first element ...: what all others must have too.
+Shape nested_shape(nb::handle data) {
+  Shape shape;
+  nb::object level = nb::borrow(data);
+  while (is_sequence(level)) {
+    const auto size = static_cast<std::int64_t>(nb::len(level));
+    shape.push_back(size);
+    if (size == 0) break;
+    level = level[0];
+  }
+  return shape;
+}
+
+/// All leaves in order. The recursion is as deep as the shape has dimensions.
+void flatten(nb::handle data, const Shape& shape, std::size_t dim, std::vector<nb::object>& out) {
+  const bool leaf = dim == shape.rank();
+  if (leaf == is_sequence(data) || (!leaf && static_cast<std::int64_t>(nb::len(data)) != shape[dim])) {
+    throw Error(ErrorCode::kShapeMismatch,
+                fmt::format("found {} at depth {}, expected {} as in the first element: the lists must nest evenly",
+                            is_sequence(data) ? fmt::format("a list of {}", nb::len(data)) : "a single value", dim,
+                            leaf ? "a single value" : fmt::format("a list of {}", shape[dim])));
+  }
+  if (leaf) {
+    out.push_back(nb::borrow(data));
+    return;
+  }
+  for (const nb::handle item : nb::iter(data)) flatten(item, shape, dim + 1, out);
+}
+
+enum class Kind : std::uint8_t { kBool, kInteger, kReal, kComplex };
+
+Kind kind_of(nb::handle leaf) {
+  if (nb::isinstance<Tensor>(leaf)) return kind_of(to_item(nb::cast<const Tensor&>(leaf)));
+  if (PyBool_Check(leaf.ptr())) return Kind::kBool;
+  if (PyLong_Check(leaf.ptr())) return Kind::kInteger;
+  if (PyFloat_Check(leaf.ptr())) return Kind::kReal;
+  if (PyComplex_Check(leaf.ptr())) return Kind::kComplex;
+  if (PyIndex_Check(leaf.ptr())) return Kind::kInteger;
+  if (nb::hasattr(leaf, "__float__")) return Kind::kReal;
+  throw Error(ErrorCode::kDTypeMismatch,
+              fmt::format("found an object of type {} among the values, expected numbers", object_type(leaf)));
+}
+
+/// The widest kind; of no values, real as NumPy has it.
+Kind common_kind(const std::vector<nb::object>& leaves) {
+  Kind kind = leaves.empty() ? Kind::kReal : Kind::kBool;
+  for (const nb::object& leaf : leaves) kind = std::max(kind, kind_of(leaf));
+  return kind;
+}
+
+std::int64_t integer_of(const nb::object& leaf) {
+  const nb::object index = nb::steal(PyNumber_Index(leaf.ptr()));
+  if (!index.is_valid()) nb::raise_python_error();
+  const long long value = PyLong_AsLongLong(index.ptr());
+  if (value == -1 && PyErr_Occurred()) nb::raise_python_error();
+  return value;
+}
+
+std::uint64_t unsigned_of(const nb::object& leaf) {
+  const nb::object index = nb::steal(PyNumber_Index(leaf.ptr()));
+  if (!index.is_valid()) nb::raise_python_error();
+  const unsigned long long value = PyLong_AsUnsignedLongLong(index.ptr());
+  if (value == static_cast<unsigned long long>(-1) && PyErr_Occurred()) nb::raise_python_error();
+  return value;
+}
+
+double real_of(const nb::object& leaf) {
+  const double value = PyFloat_AsDouble(leaf.ptr());
+  if (value == -1 && PyErr_Occurred()) nb::raise_python_error();
+  return value;
+}
+
+std::complex<double> complex_of(const nb::object& leaf) {
+  const Py_complex value = PyComplex_AsCComplex(leaf.ptr());
+  if (value.real == -1 && PyErr_Occurred()) nb::raise_python_error();
+  return {value.real, value.imag};
+}
+
+template <class T, class Read>
+Tensor filled(const Shape& shape, const DType& dtype, const std::vector<nb::object>& leaves, Read read) {
+  const Tensor out = Tensor::empty(shape, dtype);
+  std::byte* to = out.data();
+  for (const nb::object& leaf : leaves) {
+    const T value = static_cast<T>(read(leaf));
+    std::memcpy(to, &value, sizeof(T));
+    to += sizeof(T);
+  }
+  return out;
+}
+
+Tensor from_leaves(const Shape& shape, const std::vector<nb::object>& leaves, std::optional<DType> wanted) {
+  switch (common_kind(leaves)) {
+    case Kind::kBool:
+      return filled<bool>(shape, DType::boolean, leaves, [](const nb::object& leaf) { return leaf.is(Py_True); });
+    case Kind::kInteger:
+      if (wanted == DType::uint64) return filled<std::uint64_t>(shape, *wanted, leaves, unsigned_of);
+      return filled<std::int64_t>(shape, DType::int64, leaves, integer_of);
+    case Kind::kReal:
+      return filled<double>(shape, DType::float64, leaves, real_of);
+    default:
+      return filled<std::complex<double>>(shape, DType::complex128, leaves, complex_of);
+  }
+}
+
+/// A cast that loses integers would do so silently.
+void require_in_range(const std::vector<nb::object>& leaves, const DType& dtype) {
+  if (!dtype.is_integer()) return;
+  const std::size_t bits = 8 * dtype.itemsize() - (dtype.is_signed() ? 1 : 0);
+  if (bits >= 63) return;
+  const std::int64_t most = (std::int64_t{1} << bits) - 1;
+  const std::int64_t least = dtype.is_signed() ? -most - 1 : 0;
+  for (const nb::object& leaf : leaves) {
+    if (kind_of(leaf) != Kind::kInteger) continue;
+    const std::int64_t value = integer_of(leaf);
+    if (value < least || value > most) {
+      throw Error(ErrorCode::kInvalidArgument, fmt::format("{} is outside the range of {}", value, dtype.name()));
+    }
+  }
+}
+
+}  // namespace
+
+Tensor tensor_from(nb::handle data, nb::handle dtype) {
+  const std::optional<DType> wanted = dtype.is_none() ? std::nullopt : std::optional(dtype_from(dtype));
+  if (!is_sequence(data)) {
+    if (const std::optional<Tensor> array = array_from(data)) {
+      const Tensor converted = wanted ? array->to(*wanted) : *array;
+      return converted.buffer().shares_memory_with(array->buffer()) ? converted.clone() : converted;
+    }
+  }
+  const Shape shape = nested_shape(data);
+  std::vector<nb::object> leaves;
+  flatten(data, shape, 0, leaves);
+  const Tensor values = from_leaves(shape, leaves, wanted);
+  if (!wanted) return values;
+  require_in_range(leaves, *wanted);
+  return values.to(*wanted);
+}
+
+}  // namespace penstock::python

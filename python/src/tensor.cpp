@@ -1,0 +1,280 @@
+#include "penstock/tensor.h"
+
+#include <fmt/format.h>
+#include <nanobind/stl/string.h>
+
+#include <cstring>
+#include <optional>
+
+#include "arrays.h"
+#include "bindings.h"
+#include "convert.h"
+#include "dlpack.h"
+#include "elements.h"
+#include "foreign.h"
+#include "indexing.h"
+#include "interrupt.h"
+#include "penstock/error.h"
+
+namespace penstock::python {
+namespace {
+
+/// Bytes from which a copy takes long enough to look for signals meanwhile.
+constexpr std::size_t kLongCopy = std::size_t{64} << 20;
+
+template <class Work>
+Tensor copied(const Tensor& tensor, Work work) {
+  return interruptible(tensor.nbytes() >= kLongCopy, [tensor, work](std::stop_token) { return work(tensor); });
+}
+
+Tensor to(const Tensor& tensor, nb::handle target) {
+  if (const std::optional<DType> dtype = try_dtype_from(target)) {
+    return copied(tensor, [dtype = *dtype](const Tensor& from) { return from.to(dtype); });
+  }
+  try {
+    const Device device = device_from(target);
+    return copied(tensor, [device](const Tensor& from) { return from.to(device); });
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInvalidArgument) throw;
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("found {}, expected a dtype such as \"float16\" or a device such as \"cpu\"",
+                            nb::repr(target).c_str()));
+  }
+}
+
+Tensor reshape(const Tensor& tensor, const nb::args& sizes) {
+  const bool nested = sizes.size() == 1 && !PyIndex_Check(sizes[0].ptr());
+  return tensor.reshape(nested ? shape_from(sizes[0]) : shape_from(sizes));
+}
+
+std::size_t dim_from(const Tensor& tensor, std::int64_t dim) {
+  const auto rank = static_cast<std::int64_t>(tensor.rank());
+  if (dim < -rank || dim >= rank) {
+    throw Error(ErrorCode::kIndexOutOfRange,
+                fmt::format("found dimension {} for a tensor of shape {}, expected {} to {}", dim,
+                            tensor.shape().to_string(), -rank, rank - 1));
+  }
+  return static_cast<std::size_t>(dim < 0 ? dim + rank : dim);
+}
+
+Tensor permute(const Tensor& tensor, const nb::args& dims) {
+  std::vector<std::size_t> order;
+  for (const std::int64_t dim : integers_from(dims)) order.push_back(dim_from(tensor, dim));
+  return tensor.permute(order);
+}
+
+Tensor transpose(const Tensor& tensor, std::int64_t a, std::int64_t b) {
+  return tensor.transpose(dim_from(tensor, a), dim_from(tensor, b));
+}
+
+nb::bytes to_bytes(const Tensor& tensor) {
+  const Tensor host = copied(tensor, [](const Tensor& from) { return from.to(Device{}).contiguous(); });
+  return nb::bytes(reinterpret_cast<const char*>(host.data()), host.nbytes());
+}
+
+Tensor tensor_from_bytes(const DType& dtype, nb::handle shape, const nb::bytes& bytes, bool requires_grad) {
+  const Tensor out = Tensor::empty(shape_from(shape), dtype);
+  if (out.nbytes() != bytes.size()) {
+    throw Error(ErrorCode::kCorrupt, fmt::format("found {} bytes for a tensor of {}", bytes.size(), out.nbytes()));
+  }
+  std::memcpy(out.data(), bytes.c_str(), bytes.size());
+  return out.with_requires_grad(requires_grad);
+}
+
+nb::tuple get_state(const Tensor& tensor) {
+  return nb::make_tuple(tensor.dtype(), tuple_of(tensor.shape()), to_bytes(tensor), tensor.requires_grad());
+}
+
+void set_state(Tensor& self, const nb::tuple& state) {
+  if (state.size() != 4) throw Error(ErrorCode::kCorrupt, "found no state of a Tensor in the pickle");
+  new (&self) Tensor(
+      tensor_from_bytes(nb::cast<DType>(state[0]), state[1], nb::cast<nb::bytes>(state[2]), nb::cast<bool>(state[3])));
+}
+
+nb::object array(const Tensor& tensor, nb::handle dtype, nb::handle copy) {
+  nb::object out = to_numpy(tensor);
+  if (!dtype.is_none()) out = out.attr("astype")(dtype, nb::arg("copy") = false);
+  if (copy.is(Py_True)) out = out.attr("copy")();
+  return out;
+}
+
+bool equal(const Tensor& tensor, nb::handle other) {
+  const std::optional<Tensor> array = array_from(other);
+  if (!array) return false;
+  const nb::gil_scoped_release released;
+  return Tensor::identical(tensor, *array);
+}
+
+// --- numbers ---
+
+nb::object integer_index(const Tensor& tensor) {
+  if (tensor.rank() != 0 || !tensor.dtype().is_integer()) {
+    throw nb::type_error("only a 0-d tensor of an integer dtype can be used as an index");
+  }
+  return to_item(tensor);
+}
+
+nb::object as_number(const Tensor& tensor, PyObject* (*convert)(PyObject*)) {
+  nb::object number = nb::steal(convert(to_item(tensor).ptr()));
+  if (!number.is_valid()) nb::raise_python_error();
+  return number;
+}
+
+nb::object as_complex(const Tensor& tensor) {
+  return nb::borrow(reinterpret_cast<PyObject*>(&PyComplex_Type))(to_item(tensor));
+}
+
+bool truth(const Tensor& tensor) {
+  const int value = PyObject_IsTrue(to_item(tensor).ptr());
+  if (value < 0) nb::raise_python_error();
+  return value != 0;
+}
+
+// --- rows ---
+
+std::int64_t length(const Tensor& tensor) {
+  if (tensor.rank() == 0) throw nb::type_error("len() of a 0-d tensor");
+  return tensor.shape()[0];
+}
+
+struct RowIterator {
+  Tensor tensor;
+  std::int64_t next = 0;
+
+  Tensor take() {
+    if (next >= tensor.shape()[0]) throw nb::stop_iteration();
+    return tensor.select(0, next++);
+  }
+};
+
+RowIterator iterate(const Tensor& tensor) {
+  if (tensor.rank() == 0) throw nb::type_error("iteration over a 0-d tensor");
+  return {tensor};
+}
+
+using Class = nb::class_<Tensor>;
+
+void bind_facts(Class& tensor) {
+  tensor.def_prop_ro(
+      "shape", [](const Tensor& t) { return tuple_of(t.shape()); }, nb::sig("def shape(self) -> tuple[int, ...]"),
+      "Sizes of the dimensions, outermost first.");
+  tensor.def_prop_ro(
+      "strides", [](const Tensor& t) { return tuple_of(t.strides()); }, nb::sig("def strides(self) -> tuple[int, ...]"),
+      "Steps from element to element, in elements.");
+  tensor.def_prop_ro("dtype", &Tensor::dtype, nb::rv_policy::copy, "The element type.");
+  tensor.def_prop_ro("device", &Tensor::device, "Where the memory lies.");
+  tensor.def_prop_ro("nbytes", &Tensor::nbytes, "Bytes of all elements.");
+  tensor.def_prop_ro("ndim", &Tensor::rank, "Number of dimensions.");
+  tensor.def_prop_ro("requires_grad", &Tensor::requires_grad,
+                     "A mark that a `.pt` keeps; Penstock computes no gradients.");
+  tensor.def_prop_ro("read_only", &Tensor::read_only,
+                     "Whether the memory may not be written, as that of a mapped file.");
+  tensor.def("numel", &Tensor::numel, "Number of elements.");
+  tensor.def("is_contiguous", &Tensor::is_contiguous, "Whether the elements lie in C order without gaps.");
+}
+
+void bind_exports(Class& tensor) {
+  tensor.def(
+      "numpy", to_numpy, nb::sig("def numpy(self) -> typing.Any"),
+      "A NumPy array over the same memory, never a copy; not writeable where `read_only`. bfloat16 and float8 need "
+      "the package ml_dtypes.");
+  tensor.def("__array__", array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
+             nb::sig("def __array__(self, dtype: object = None, copy: bool | None = None) -> typing.Any"));
+  tensor.def_prop_ro("__array_interface__", array_interface);
+  tensor.def(
+      "__dlpack__", to_dlpack, nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
+      nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none(),
+      nb::sig("def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None, "
+              "dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> object"),
+      "A DLPack capsule over the same memory; a copy with `copy=True`. BufferError for what DLPack cannot express: "
+      "text, dates and structures, and read-only memory towards consumers that know no read-only.");
+  tensor.def("__dlpack_device__", dlpack_device, nb::sig("def __dlpack_device__(self) -> tuple[int, int]"));
+  tensor.def("tobytes", to_bytes, "The elements' bytes in C order.");
+  tensor.def("tolist", to_list, nb::sig("def tolist(self) -> typing.Any"),
+             "Nested lists of Python numbers, strings or bytes; the element itself for a 0-d tensor. Dates give the "
+             "integers they are stored as.");
+  tensor.def("item", to_item, nb::sig("def item(self) -> typing.Any"), "The only element of a tensor that has one.");
+  tensor.def("view_bytes", view_bytes, "The same memory as uint8, with a last dimension for the bytes of an element.");
+}
+
+void bind_numbers(Class& tensor) {
+  tensor.def(
+      "__float__", [](const Tensor& t) { return as_number(t, PyNumber_Float); },
+      nb::sig("def __float__(self) -> float"));
+  tensor.def(
+      "__int__", [](const Tensor& t) { return as_number(t, PyNumber_Long); }, nb::sig("def __int__(self) -> int"));
+  tensor.def("__complex__", as_complex, nb::sig("def __complex__(self) -> complex"));
+  tensor.def("__index__", integer_index, nb::sig("def __index__(self) -> int"));
+  tensor.def("__bool__", truth);
+  tensor.def("__len__", length);
+}
+
+void bind_views(Class& tensor) {
+  tensor.def("__getitem__", nb::overload_cast<const Tensor&, nb::handle>(index), nb::arg("key").none(),
+             nb::sig("def __getitem__(self, key: object, /) -> Tensor"),
+             "A view: integers, slices with positive steps, Ellipsis and None.");
+  tensor.def("__iter__", iterate, nb::sig("def __iter__(self) -> typing.Iterator[Tensor]"));
+  tensor.def("reshape", reshape, nb::sig("def reshape(self, *shape: typing.Any) -> Tensor"),
+             "The same elements under another shape, one -1 inferred; a view where strides allow it.");
+  tensor.def("permute", permute, nb::sig("def permute(self, *dims: int) -> Tensor"),
+             "A view with the dimensions in another order.");
+  tensor.def("transpose", transpose, nb::arg("dim0"), nb::arg("dim1"), "A view with two dimensions exchanged.");
+}
+
+void bind_copies(Class& tensor) {
+  tensor.def(
+      "to", to, nb::arg("target").none(), nb::sig("def to(self, target: object) -> Tensor"),
+      "This tensor if nothing changes, else a new one of another dtype or on another device. Values are converted "
+      "as PyTorch converts them.");
+  tensor.def(
+      "cpu", [](const Tensor& t) { return copied(t, [](const Tensor& from) { return from.to(Device{}); }); },
+      "The tensor in memory of the CPU.");
+  tensor.def(
+      "contiguous", [](const Tensor& t) { return copied(t, [](const Tensor& from) { return from.contiguous(); }); },
+      "This tensor if its elements lie in C order, else a copy where they do.");
+  tensor.def(
+      "clone", [](const Tensor& t) { return copied(t, [](const Tensor& from) { return from.clone(); }); },
+      "A contiguous copy, always.");
+  tensor.def(
+      "equal", equal, nb::arg("other").none(), nb::sig("def equal(self, other: object) -> bool"),
+      "Whether dtype, shape and the bytes of all elements agree; `other` may be any array. NaNs of equal bits are "
+      "equal.");
+  tensor.def("__copy__", [](const Tensor& t) { return t; });
+  tensor.def(
+      "__deepcopy__", [](const Tensor& t, nb::handle) { return t.clone().with_requires_grad(t.requires_grad()); },
+      nb::arg("memo").none(), nb::sig("def __deepcopy__(self, memo: object) -> Tensor"));
+  tensor.def("__getstate__", get_state,
+             nb::sig("def __getstate__(self) -> tuple[DType, tuple[int, ...], bytes, bool]"));
+  tensor.def("__setstate__", set_state,
+             nb::sig("def __setstate__(self, state: tuple[DType, tuple[int, ...], bytes, bool], /) -> None"));
+  tensor.def("__repr__", to_repr);
+}
+
+}  // namespace
+
+void bind_tensor(nb::module_& module) {
+  static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
+                                {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)},
+                                {0, nullptr}};
+  Class tensor(
+      module, "Tensor", nb::type_slots(slots), nb::is_weak_referenceable(),
+      "A typed, strided view of memory on one device. Tensors are compared by identity; `equal` compares values. "
+      "Slices share memory, which lives as long as any tensor, array or capsule made from it.");
+  bind_facts(tensor);
+  bind_exports(tensor);
+  bind_numbers(tensor);
+  bind_views(tensor);
+  bind_copies(tensor);
+  nb::class_<RowIterator>(module, "_RowIterator", "The rows of a tensor, one by one.")
+      .def(
+          "__iter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __iter__(self) -> _RowIterator"))
+      .def("__next__", &RowIterator::take);
+  bind_memory(module);
+  module.def(
+      "tensor", tensor_from, nb::arg("data").none(), nb::arg("dtype") = nb::none(),
+      nb::sig("def tensor(data: object, dtype: object = None) -> Tensor"),
+      "A new tensor of nested lists of numbers, or a copy of an array or buffer. Python numbers become bool, int64, "
+      "float64 or complex128 unless `dtype` says otherwise.");
+}
+
+}  // namespace penstock::python

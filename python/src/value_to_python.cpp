@@ -1,0 +1,277 @@
+#include <fmt/format.h>
+
+#include <complex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "convert.h"
+#include "format/value_graph.h"
+#include "penstock/error.h"
+#include "value.h"
+
+namespace penstock::python {
+namespace {
+
+using Kind = Value::Kind;
+using Node = detail::ValueNode;
+
+nb::object checked(PyObject* object) {
+  if (object == nullptr) nb::raise_python_error();
+  return nb::steal(object);
+}
+
+void require(int status) {
+  if (status != 0) nb::raise_python_error();
+}
+
+/// Lone surrogates, which pickles may hold, stay.
+nb::object string_of(const std::string& utf8) {
+  return checked(PyUnicode_DecodeUTF8(utf8.data(), static_cast<Py_ssize_t>(utf8.size()), "surrogatepass"));
+}
+
+nb::object bytes_of(const Node& node) {
+  const auto& raw = std::get<std::string>(node.scalar);
+  const auto size = static_cast<Py_ssize_t>(raw.size());
+  if (node.type_name == "bytearray") return checked(PyByteArray_FromStringAndSize(raw.data(), size));
+  return checked(PyBytes_FromStringAndSize(raw.data(), size));
+}
+
+bool is_leaf(Kind kind) {
+  return kind != Kind::kList && kind != Kind::kTuple && kind != Kind::kDict && kind != Kind::kSet &&
+         kind != Kind::kObject;
+}
+
+nb::object opaque(nb::handle type_name, nb::handle args) {
+  return nb::module_::import_("penstock._opaque").attr("Opaque")(type_name, args);
+}
+
+/// The object of a node without parts; its tensor must be loaded.
+nb::object leaf_of(const Node& node) {
+  switch (node.kind) {
+    case Kind::kBool:
+      return nb::bool_(std::get<bool>(node.scalar));
+    case Kind::kInt:
+      return checked(PyLong_FromLongLong(std::get<std::int64_t>(node.scalar)));
+    case Kind::kBigInt:
+      return checked(PyLong_FromString(std::get<std::string>(node.scalar).c_str(), nullptr, 10));
+    case Kind::kFloat:
+      return checked(PyFloat_FromDouble(std::get<double>(node.scalar)));
+    case Kind::kComplex: {
+      const auto& value = std::get<std::complex<double>>(node.scalar);
+      return checked(PyComplex_FromDoubles(value.real(), value.imag()));
+    }
+    case Kind::kString:
+      return string_of(std::get<std::string>(node.scalar));
+    case Kind::kBytes:
+      return bytes_of(node);
+    case Kind::kDType:
+      return nb::cast(std::get<DType>(node.scalar));
+    case Kind::kGlobal:
+      return opaque(string_of(node.type_name), nb::none());
+    case Kind::kTensor:
+      return nb::cast(*std::get<Node::TensorPtr>(node.scalar));
+    default:
+      return nb::none();
+  }
+}
+
+/// An object of a node that has parts, and what is still to be put into it.
+struct Frame {
+  const Node* node;
+  nb::object object;              ///< null for a frozenset, which is made of its elements
+  nb::object slots;               ///< the list or tuple that takes the items one by one, or null
+  std::vector<nb::object> parts;  ///< items of dicts and sets, which are hashed at the end
+  nb::object state;
+  std::size_t next = 0;
+
+  std::size_t child_count() const noexcept { return node->items.size() + (node->state ? 1 : 0); }
+  const Node* child() const {
+    return ValueGraph::node_of(next < node->items.size() ? node->items[next] : *node->state);
+  }
+};
+
+nb::object new_dict(const std::string& type_name) {
+  if (type_name == "collections.OrderedDict") return checked(PyODict_New());
+  if (type_name == "collections.Counter") return nb::module_::import_("collections").attr("Counter")();
+  return checked(PyDict_New());
+}
+
+Frame new_frame(const Node& node) {
+  const auto size = static_cast<Py_ssize_t>(node.items.size());
+  Frame frame{&node, {}, {}, {}, {}, 0};
+  switch (node.kind) {
+    case Kind::kList:
+      frame.object = frame.slots = checked(PyList_New(size));
+      break;
+    case Kind::kTuple:
+      frame.object = frame.slots = checked(PyTuple_New(size));
+      break;
+    case Kind::kObject:
+      frame.slots = checked(PyTuple_New(size));
+      frame.object = opaque(string_of(node.type_name), frame.slots);
+      break;
+    case Kind::kSet:
+      if (node.type_name != "frozenset") frame.object = checked(PySet_New(nullptr));
+      break;
+    default:
+      frame.object = new_dict(node.type_name);
+  }
+  return frame;
+}
+
+struct Made {
+  nb::object object;
+  bool complete = false;
+};
+using MadeObjects = std::unordered_map<const Node*, Made>;
+
+/// Python hashes tuples by recursion and anew at each use: keys that would overflow the stack or take for ever are
+/// refused, and so are those that cannot be hashed or contain themselves.
+class KeyCheck {
+ public:
+  explicit KeyCheck(const MadeObjects& made) : made_(made) {}
+
+  void operator()(const Node* key) {
+    parts_ = 0;
+    visit(key, 0);
+  }
+
+ private:
+  static constexpr int kDeepest = 64;
+  static constexpr int kMostParts = 100'000;
+
+  void visit(const Node* key, int depth) {
+    if (key == nullptr || is_leaf(key->kind) || key->kind == Kind::kObject) return;
+    const bool hashable = key->kind == Kind::kTuple || (key->kind == Kind::kSet && key->type_name == "frozenset");
+    if (!hashable || !made_.at(key).complete) {
+      throw Error(ErrorCode::kUnsupported, "found a key of a dict or an element of a set that Python cannot hash");
+    }
+    if (depth == kDeepest || ++parts_ > kMostParts) {
+      throw Error(ErrorCode::kLimit, fmt::format("found a key of a dict that nests deeper than {} or has more than {} "
+                                                 "parts, expected a plain one",
+                                                 kDeepest, kMostParts));
+    }
+    for (const Value& item : key->items) visit(ValueGraph::node_of(item), depth + 1);
+  }
+
+  const MadeObjects& made_;
+  int parts_ = 0;
+};
+
+class Converter {
+ public:
+  explicit Converter(const EntryLeaf& entry) : entry_(entry), check_key_(made_) {}
+
+  nb::object run(const Value& root) {
+    std::optional<nb::object> done = enter(ValueGraph::node_of(root));
+    while (!open_.empty()) {
+      if (open_.back().next < open_.back().child_count()) {
+        if (const auto child = enter(open_.back().child())) place(open_.back(), *child);
+        continue;
+      }
+      done = leave(std::move(open_.back()));
+      open_.pop_back();
+      if (!open_.empty()) place(open_.back(), *done);
+    }
+    for (const Frame& frame : unfilled_) fill(frame);
+    return *done;
+  }
+
+ private:
+  /// The object of a node, or nothing while its frame on top of `open_` has yet to be worked off.
+  std::optional<nb::object> enter(const Node* node) {
+    if (node == nullptr) return nb::none();
+    if (is_leaf(node->kind) && node->kind != Kind::kTensor) return leaf_of(*node);
+    if (const auto found = made_.find(node); found != made_.end()) return within_itself(found->second);
+    if (node->kind == Kind::kTensor) return made_[node].object = tensor_of(*node);
+    open_.push_back(new_frame(*node));
+    made_[node].object = open_.back().object;
+    return std::nullopt;
+  }
+
+  static nb::object within_itself(const Made& made) {
+    if (made.object.is_valid()) return made.object;
+    throw Error(ErrorCode::kUnsupported, "found a frozenset that contains itself");
+  }
+
+  nb::object tensor_of(const Node& node) const {
+    if (const auto* entry = std::get_if<Node::Entry>(&node.scalar)) return entry_(entry->index);
+    return leaf_of(node);
+  }
+
+  static void place(Frame& frame, nb::object child) {
+    const std::size_t index = frame.next++;
+    if (index == frame.node->items.size()) {
+      frame.state = std::move(child);
+    } else if (!frame.slots.is_valid()) {
+      frame.parts.push_back(std::move(child));
+    } else if (frame.node->kind == Kind::kList) {
+      PyList_SET_ITEM(frame.slots.ptr(), static_cast<Py_ssize_t>(index), child.release().ptr());
+    } else {
+      PyTuple_SET_ITEM(frame.slots.ptr(), static_cast<Py_ssize_t>(index), child.release().ptr());
+    }
+  }
+
+  nb::object leave(Frame frame) {
+    Made& made = made_.at(frame.node);
+    if (!made.object.is_valid()) made.object = frozen(frame);
+    made.complete = true;
+    if (frame.node->kind == Kind::kObject && frame.state.is_valid()) frame.object.attr("state") = frame.state;
+    const bool hashed = frame.node->kind == Kind::kDict || (frame.node->kind == Kind::kSet && frame.object.is_valid());
+    if (hashed) unfilled_.push_back(std::move(frame));
+    return made.object;
+  }
+
+  nb::object frozen(const Frame& frame) {
+    nb::list elements;
+    for (std::size_t i = 0; i < frame.parts.size(); ++i) {
+      check_key_(ValueGraph::node_of(frame.node->items[i]));
+      elements.append(frame.parts[i]);
+    }
+    return checked(PyFrozenSet_New(elements.ptr()));
+  }
+
+  // When everything else is complete: keys may be tuples that lead back to the dict.
+  void fill(const Frame& frame) {
+    const std::size_t step = frame.node->kind == Kind::kDict ? 2 : 1;
+    for (std::size_t i = 0; i < frame.parts.size(); i += step) {
+      check_key_(ValueGraph::node_of(frame.node->items[i]));
+      const nb::object& key = frame.parts[i];
+      if (step == 1) {
+        require(PySet_Add(frame.object.ptr(), key.ptr()));
+      } else if (PyDict_CheckExact(frame.object.ptr())) {
+        require(PyDict_SetItem(frame.object.ptr(), key.ptr(), frame.parts[i + 1].ptr()));
+      } else {
+        require(PyObject_SetItem(frame.object.ptr(), key.ptr(), frame.parts[i + 1].ptr()));
+      }
+    }
+    if (frame.state.is_valid()) set_metadata(frame.object, frame.state);
+  }
+
+  // The only attribute that dicts of tensors have: torch's versions of modules. Any other could hide a method.
+  static void set_metadata(const nb::object& dict, const nb::object& state) {
+    if (!PyDict_Check(state.ptr()) || !PyODict_Check(dict.ptr())) return;
+    PyObject* metadata = PyDict_GetItemString(state.ptr(), "_metadata");
+    if (metadata != nullptr) nb::setattr(dict, "_metadata", nb::handle(metadata));
+  }
+
+  const EntryLeaf& entry_;
+  MadeObjects made_;
+  KeyCheck check_key_;
+  std::vector<Frame> open_;
+  std::vector<Frame> unfilled_;
+};
+
+}  // namespace
+
+nb::object to_python(const Value& value, const EntryLeaf& entry) {
+  const Node* node = ValueGraph::node_of(value);
+  if (node == nullptr) return nb::none();
+  const bool loaded_tensor = node->kind == Kind::kTensor && std::holds_alternative<Node::TensorPtr>(node->scalar);
+  if (loaded_tensor) return leaf_of(*node);
+  return Converter(entry).run(value);
+}
+
+}  // namespace penstock::python

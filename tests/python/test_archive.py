@@ -1,0 +1,153 @@
+"""penstock.open: the index, entries and their slices."""
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import penstock
+
+
+@pytest.fixture(scope="module")
+def array():
+    return np.arange(5 * 6 * 7, dtype="i4").reshape(5, 6, 7)
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory, array):
+    """The same array in every format, uncompressed, compressed, in either order."""
+    torch = pytest.importorskip("torch")
+    safetensors = pytest.importorskip("safetensors.numpy")
+    folder = tmp_path_factory.mktemp("archive")
+    np.savez(folder / "x.npz", w=array)
+    np.savez_compressed(folder / "c.npz", w=array)
+    np.savez(folder / "f.npz", w=np.asfortranarray(array))
+    np.savez(folder / "b.npz", w=array.astype(">i4"))
+    torch.save({"w": torch.from_numpy(array)}, folder / "x.pt")
+    torch.save({"w": torch.from_numpy(array)}, folder / "old.pt", _use_new_zipfile_serialization=False)
+    torch.save({"w": torch.from_numpy(array.transpose(2, 1, 0).copy()).permute(2, 1, 0)}, folder / "view.pt")
+    safetensors.save_file({"w": array}, folder / "x.safetensors")
+    return sorted(folder.iterdir())
+
+
+def test_mapping_of_entries(paths):
+    for path in paths:
+        archive = penstock.open(path)
+        assert archive.keys() == ["w"] == list(archive)
+        assert len(archive) == 1
+        assert "w" in archive
+        assert "v" not in archive
+        assert 3 not in archive
+        assert archive.path == str(path)
+        assert archive.format in path.name or archive.format == "pt"
+        assert repr(str(path)) in repr(archive)
+
+
+def test_facts_of_an_entry(paths, array):
+    for path in paths:
+        entry = penstock.open(path)["w"]
+        assert entry.name == "w"
+        assert entry.dtype == "int32"
+        assert entry.shape == (5, 6, 7)
+        assert entry.ndim == 3
+        assert len(entry) == 5
+        assert entry.nbytes == array.nbytes
+        assert not entry.requires_grad
+        assert "w" in repr(entry)
+        assert "(5, 6, 7)" in repr(entry)
+        if path.name == "c.npz":
+            assert entry.offset is None
+        elif path.name in ("x.npz", "x.pt", "x.safetensors"):
+            assert path.read_bytes()[entry.offset :][: array.nbytes] == array.tobytes()
+            assert entry.strides == (42, 7, 1)
+            assert entry[2].offset == entry.offset + 2 * 42 * 4
+
+
+INDEX = st.one_of(st.integers(-5, 4), st.slices(6).filter(lambda s: s.step is None or s.step > 0), st.just(Ellipsis))
+
+
+@given(st.lists(INDEX, max_size=4).map(tuple))
+@settings(deadline=None, max_examples=60)
+def test_slices_as_numpy(paths, array, key):
+    for path in paths:
+        entry = penstock.open(path)["w"]
+        try:
+            expected = array[key]
+        except IndexError:
+            with pytest.raises(IndexError):
+                entry[key]
+            continue
+        found = entry[key]
+        assert found.shape == expected.shape
+        assert found.nbytes == expected.nbytes
+        loaded = found.load()
+        assert loaded.tolist() == expected.tolist()
+        assert np.asarray(found).tolist() == expected.tolist()
+
+
+def test_slices_of_slices(paths, array):
+    for path in paths:
+        entry = penstock.open(path)["w"]
+        assert entry[1:4][1, ::2][..., 3].load().tolist() == array[1:4][1, ::2][..., 3].tolist()
+
+
+def test_entries_outlive_their_archive(paths, array):
+    for path in paths:
+        with penstock.open(path) as archive:
+            entry = archive["w"]
+        assert entry.load().tolist() == array.tolist()
+        with pytest.raises(ValueError, match="closed"):
+            archive.keys()
+        archive.close()
+
+
+def test_load_everything(paths, array):
+    for path in paths:
+        assert penstock.open(path).load()["w"].tolist() == array.tolist()
+
+
+def test_structure(tmp_path):
+    torch = pytest.importorskip("torch")
+    t = torch.arange(3)
+    torch.save({"a": [t, {"b": t}], "n": 3}, tmp_path / "x.pt")
+    archive = penstock.open(tmp_path / "x.pt")
+    structure = archive.structure
+    assert structure["n"] == 3
+    assert isinstance(structure["a"][0], penstock.Entry)
+    assert structure["a"][0] is structure["a"][1]["b"]
+    assert structure["a"][0].load().tolist() == [0, 1, 2]
+    assert "version" in archive.metadata
+    assert archive.unknown_globals == []
+
+
+def test_bare_array(tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(4))
+    archive = penstock.open(tmp_path / "x.npy")
+    assert archive.format == "npy"
+    assert len(archive) == 1
+    assert isinstance(archive.structure, penstock.Entry)
+    assert archive[archive.keys()[0]][1:3].load().tolist() == [1, 2]
+
+
+def test_names_of_npz_members(paths):
+    archive = penstock.open(next(p for p in paths if p.name == "x.npz"))
+    assert archive["w.npy"].shape == archive["w"].shape
+
+
+def test_files_are_closed(paths):
+    before = len(os.listdir("/proc/self/fd"))
+    for path in paths:
+        archive = penstock.open(path)
+        entry = archive["w"]
+        archive.close()
+        del entry
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_mapped_slices(paths, array):
+    path = next(p for p in paths if p.name == "x.safetensors")
+    t = penstock.open(path)["w"][1:3].load(mmap=True)
+    assert t.read_only
+    assert t.tolist() == array[1:3].tolist()

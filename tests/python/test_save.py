@@ -1,0 +1,232 @@
+"""penstock.save: what PyTorch, NumPy and safetensors read back."""
+
+import collections
+import os
+import stat
+
+import numpy as np
+import pytest
+
+import penstock
+
+torch = pytest.importorskip("torch")
+safetensors_torch = pytest.importorskip("safetensors.torch")
+
+ARRAYS = [
+    np.arange(6, dtype="f4").reshape(2, 3),
+    np.array(5, "i2"),
+    np.zeros((0, 3)),
+    np.array(["text", "é"]),
+    np.array([b"a", b"bc"]),
+    np.array(["2020-01-01"], "M8[D]"),
+    np.array([(1, 2.5)], [("a", "<i4"), ("b", ">f8")]),
+    np.array([[1, 2]], ">i8"),
+    np.asfortranarray(np.arange(6).reshape(2, 3)),
+    np.arange(10)[::-2],
+    np.array([1 + 2j]),
+    np.array([True, False]),
+]
+
+
+@pytest.mark.parametrize("array", ARRAYS, ids=lambda a: f"{a.dtype}{a.shape}")
+def test_arrays_to_npy(tmp_path, array):
+    path = tmp_path / "x.npy"
+    penstock.save(array, path)
+    back = np.load(path)
+    assert back.shape == array.shape
+    assert back.dtype == array.dtype.newbyteorder("=") if array.dtype.names is None else array.dtype
+    assert back.tolist() == array.tolist()
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_dict_to_npz(tmp_path, compress):
+    path = tmp_path / "x.npz"
+    content = {f"k{i}": array for i, array in enumerate(ARRAYS)}
+    penstock.save(content, path, compress=compress)
+    back = np.load(path)
+    assert list(back) == list(content)
+    for key, array in content.items():
+        assert back[key].tolist() == array.tolist()
+
+
+def test_nested_to_pt(tmp_path):
+    path = tmp_path / "x.pt"
+    content = {
+        "t": torch.arange(6).reshape(2, 3),
+        "list": [1, 2.5, "text", None, True, 1 + 2j, b"bytes"],
+        "tuple": (torch.ones(2, dtype=torch.bfloat16), {"deep": []}),
+        5: {"set": {1, 2}},
+        "big": 2**200,
+        "long": -(7**700),
+        "size": torch.Size([2, 3]),
+        "dtype": torch.float16,
+        "ordered": collections.OrderedDict(b=1, a=2),
+    }
+    penstock.save(content, path)
+    back = torch.load(path, weights_only=True)
+    assert list(back) == list(content)
+    assert torch.equal(back["t"], content["t"])
+    assert torch.equal(back["tuple"][0], content["tuple"][0])
+    for key in ("list", 5, "big", "long", "size", "dtype", "ordered"):
+        assert back[key] == content[key]
+        assert type(back[key]) is type(content[key])
+
+
+def test_state_dict_round_trip(tmp_path):
+    module = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+    penstock.save(module.state_dict(), tmp_path / "x.pt")
+    back = torch.load(tmp_path / "x.pt", weights_only=True)
+    assert back._metadata == module.state_dict()._metadata
+    module.load_state_dict(back)
+    penstock.save(penstock.load(tmp_path / "x.pt"), tmp_path / "y.pt")
+    again = torch.load(tmp_path / "y.pt", weights_only=True)
+    assert list(again) == list(back)
+    assert all(torch.equal(again[k], back[k]) for k in back)
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float16", "complex64", "uint16", "bool", "float64"])
+def test_torch_tensors_of_each_dtype(tmp_path, name):
+    source = torch.arange(4).to(getattr(torch, name))
+    for suffix in ("pt", "safetensors"):
+        path = tmp_path / f"x.{suffix}"
+        penstock.save({"w": source}, path)
+        back = torch.load(path) if suffix == "pt" else safetensors_torch.load_file(path)
+        assert torch.equal(back["w"], source)
+
+
+def test_requires_grad(tmp_path):
+    penstock.save({"w": torch.nn.Parameter(torch.ones(2)), "v": torch.ones(2)}, tmp_path / "x.pt")
+    back = torch.load(tmp_path / "x.pt", weights_only=False)
+    assert back["w"].requires_grad
+    assert not back["v"].requires_grad
+
+
+def test_shared_memory_stays_shared_in_pt(tmp_path):
+    base = torch.arange(12)
+    array = np.arange(12)
+    part = [1]
+    content = {"base": base, "view": base[3:6], "same": base, "n": array, "nview": array[::3], "x": part, "y": part}
+    penstock.save(content, tmp_path / "x.pt")
+    back = torch.load(tmp_path / "x.pt", weights_only=True)
+    back["base"][4] = 99
+    assert back["view"].tolist() == [3, 99, 5]
+    assert back["same"] is back["base"]
+    back["n"][3] = 77
+    assert back["nview"].tolist() == [0, 77, 6, 9]
+    assert back["x"] is back["y"]
+
+
+def test_views_are_saved_alone(tmp_path):
+    penstock.save(torch.arange(1_000_000)[10:12], tmp_path / "x.pt")
+    assert (tmp_path / "x.pt").stat().st_size < 10_000
+    assert torch.load(tmp_path / "x.pt").tolist() == [10, 11]
+
+
+def test_cycles(tmp_path):
+    content = {"list": []}
+    content["list"].append(content)
+    penstock.save(content, tmp_path / "x.pt")
+    back = torch.load(tmp_path / "x.pt", weights_only=True)
+    assert back["list"][0] is back
+
+
+def test_depth(tmp_path):
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(penstock.Error, match=r"x\.pt"):
+        penstock.save(deep, tmp_path / "x.pt")
+
+
+def test_metadata(tmp_path):
+    path = tmp_path / "x.safetensors"
+    penstock.save({"w": torch.ones(2)}, path, metadata={"note": "hello"})
+    with pytest.importorskip("safetensors").safe_open(path, "pt") as f:
+        assert f.metadata() == {"note": "hello"}
+    with pytest.raises(penstock.DTypeMismatchError):
+        penstock.save({"w": torch.ones(2)}, path, metadata={"note": 3})
+    with pytest.raises(penstock.UnsupportedError):
+        penstock.save({"w": torch.ones(2)}, tmp_path / "x.pt", metadata={"note": "hello"})
+
+
+def test_format_by_name(tmp_path):
+    penstock.save({"w": [1, 2]}, tmp_path / "odd.ckpt", format="pt")
+    assert torch.load(tmp_path / "odd.ckpt") == {"w": [1, 2]}
+
+
+def test_what_a_format_cannot_hold(tmp_path):
+    with pytest.raises(penstock.UnsupportedError, match=r"x\.npy"):
+        penstock.save({"a": torch.ones(2)}, tmp_path / "x.npy")
+    with pytest.raises(penstock.UnsupportedError, match=r"x\.safetensors"):
+        penstock.save({"a": "text"}, tmp_path / "x.safetensors")
+    with pytest.raises(penstock.UnsupportedError):
+        penstock.save({"a": torch.ones(2)}, tmp_path / "x.pt", compress=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_appear_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "x.pt"
+    penstock.save({"old": 1}, path)
+    path.chmod(0o640)
+    with pytest.raises(TypeError):
+        penstock.save({"new": object()}, path)
+    assert penstock.load(path) == {"old": 1}
+    penstock.save({"new": 2}, path)
+    assert penstock.load(path) == {"new": 2}
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o640
+    assert os.listdir(tmp_path) == ["x.pt"]
+
+
+def test_numpy_scalars(tmp_path):
+    path = tmp_path / "x.pt"
+    penstock.save({"f": np.float64(2.5), "i": np.int32(7), "b": np.bool_(True)}, path)
+    back = penstock.load(path)
+    assert back["f"] == 2.5
+    assert back["i"].dtype == "int32"
+    assert back["i"].item() == 7
+    assert back["b"].item() is True
+
+
+def test_penstock_objects(tmp_path):
+    np.savez(tmp_path / "a.npz", w=np.arange(10))
+    entry = penstock.open(tmp_path / "a.npz")["w"]
+    penstock.save(
+        {"entry": entry[2:5], "tensor": penstock.tensor([1.5]), "dtype": penstock.DType("int8")}, tmp_path / "x.pt"
+    )
+    back = torch.load(tmp_path / "x.pt")
+    assert back["entry"].tolist() == [2, 3, 4]
+    assert back["tensor"].tolist() == [1.5]
+    assert back["dtype"] is torch.int8
+
+
+def test_objects_that_speak_only_array(tmp_path):
+    class Lazy:
+        def __array__(self, dtype=None, copy=None):
+            return np.arange(3)
+
+    penstock.save(Lazy(), tmp_path / "x.npy")
+    assert np.load(tmp_path / "x.npy").tolist() == [0, 1, 2]
+
+
+def test_mappings_and_buffers(tmp_path):
+    import array
+    import types
+
+    content = types.MappingProxyType({"a": array.array("d", [1, 2]), "b": memoryview(b"xy")})
+    penstock.save(content, tmp_path / "x.npz")
+    back = np.load(tmp_path / "x.npz")
+    assert back["a"].tolist() == [1, 2]
+    assert back["b"].tolist() == [120, 121]
+
+
+def test_read_only_arrays(tmp_path):
+    array = np.arange(4)
+    array.flags.writeable = False
+    penstock.save({"a": array, "b": array[1:]}, tmp_path / "x.pt")
+    assert torch.load(tmp_path / "x.pt")["b"].tolist() == [1, 2, 3]
+
+
+def test_integers_that_no_format_holds(tmp_path):
+    for value in (2**3000, 10**5000):
+        with pytest.raises(penstock.Error, match=r"x\.pt.*integer"):
+            penstock.save([value], tmp_path / "x.pt")
