@@ -1,0 +1,127 @@
+#include "data/batch_maker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <utility>
+
+#include "core/text.h"
+#include "data/batch_value.h"
+#include "data/collate/rule.h"
+#include "data/mover.h"
+
+namespace penstock::data {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct PlanState final : Scratch::State {
+  BatchPlan plan;
+};
+
+double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+/// The error with the sample that it belongs to in front; the file only where the error does not name it itself.
+Error named(const Error& error, const Dataset& dataset, std::int64_t index) {
+  if (error.code() == ErrorCode::kCancelled) return error;
+  const std::string what = dataset.impl().describe(index);
+  return error.prefixed(what == error.path() ? fmt::format("sample {}: ", index)
+                                             : fmt::format("sample {} ({}): ", index, what));
+}
+
+void check_indices(std::span<const std::int64_t> indices, const Dataset& dataset, std::int64_t number) {
+  const std::int64_t size = dataset.size();
+  for (const std::int64_t index : indices) {
+    if (index >= 0 && index < size) continue;
+    throw Error(
+        ErrorCode::kIndexOutOfRange,
+        fmt::format("batch {} asks for sample {}, but the dataset has {} samples, counted from 0; check the sampler",
+                    number, index, size));
+  }
+}
+
+/// Locates the samples; `located` views `samples`.
+Located locate(const Dataset& dataset, std::span<const std::int64_t> indices, Scratch& scratch) {
+  const std::span<Sample> samples = scratch.arena.array<Sample>(indices.size());
+  try {
+    dataset.impl().locate(indices, scratch, samples);
+  } catch (const SampleError& error) {
+    throw named(error.error(), dataset, indices[error.position()]);
+  }
+  const Layout* first = samples[0].layout;
+  const bool uniform = std::all_of(samples.begin(), samples.end(), [&](const Sample& s) { return s.layout == first; });
+  return {dataset.impl(), indices, samples, uniform};
+}
+
+void fill(const Located& located, const BatchPlan& plan, std::byte* block, const Dataset& dataset, Scratch& scratch) {
+  try {
+    fill_block(located, plan, block, scratch);
+  } catch (const SampleError& error) {
+    throw named(error.error(), dataset, located.indices[error.position()]);
+  }
+}
+
+}  // namespace
+
+BatchMaker::BatchMaker(Dataset dataset, Collate collate, Device device, std::size_t max_idle_bytes)
+    : dataset_(std::move(dataset)), collate_(std::move(collate)), pool_(device, max_idle_bytes) {}
+
+Batch BatchMaker::make(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch,
+                       const Grant& grant) const {
+  struct Reset {
+    Scratch& scratch;
+    ~Reset() { scratch.reset(); }
+  } const reset{scratch};
+  try {
+    return prepare(indices, number, scratch, grant);
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::kOutOfMemory,
+                fmt::format("there is no memory left to prepare batch {} ({} samples); use a smaller "
+                            "batch_size or fewer workers",
+                            number, indices.size()));
+  }
+}
+
+Batch BatchMaker::prepare(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch,
+                          const Grant& grant) const {
+  if (indices.empty()) throw Error(ErrorCode::kInvalidArgument, fmt::format("batch {} has no samples", number));
+  check_indices(indices, dataset_, number);
+  const auto begin = Clock::now();
+  const Located located = locate(dataset_, indices, scratch);
+  BatchPlan& plan = scratch.state<PlanState>(this).plan;
+  plan_batch(located, collate_.rule(), plan, scratch.arena);
+  scratch.stats.locate_seconds += seconds(Clock::now() - begin);
+  grant(plan.bytes);
+  const auto granted = Clock::now();
+  const Buffer block = allocate(plan, indices.size(), number);
+  fill(located, plan, block.data(), dataset_, scratch);
+  Batch batch{.value = batch_value(located, plan, block), .indices = {indices.begin(), indices.end()}};
+  scratch.stats.move_seconds += seconds(Clock::now() - granted);
+  scratch.stats.payload_bytes += plan.payload;
+  ++scratch.stats.batches;
+  scratch.stats.samples += indices.size();
+  return batch;
+}
+
+Buffer BatchMaker::allocate(const BatchPlan& plan, std::size_t samples, std::int64_t number) const {
+  try {
+    return pool_.take(static_cast<std::size_t>(plan.bytes));
+  } catch (const Error& error) {
+    throw error.prefixed(fmt::format("batch {} ({} samples, {}): ", number, samples, core::format_bytes(plan.bytes)));
+  }
+}
+
+Value read_sample(const Dataset& dataset, std::int64_t index) {
+  Scratch scratch;
+  const Located located = locate(dataset, {&index, 1}, scratch);
+  BatchPlan plan;
+  plan_single(located, plan);
+  const Buffer block = Buffer::allocate(static_cast<std::size_t>(plan.bytes));
+  fill(located, plan, block.data(), dataset, scratch);
+  return batch_value(located, plan, block);
+}
+
+}  // namespace penstock::data

@@ -1,0 +1,130 @@
+#include "data/collate/rule.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+namespace penstock::data {
+
+namespace {
+
+using Node = Structure::Node;
+
+struct Difference {
+  std::string path;
+  std::string a;
+  std::string b;
+};
+
+/// The first place where two structures differ.
+std::optional<Difference> difference(const Structure& a, const Node& node_a, const Structure& b, const Node& node_b,
+                                     const std::string& path) {
+  std::string text_a = kind_text(node_a, a);
+  std::string text_b = kind_text(node_b, b);
+  if (text_a != text_b) return Difference{path, std::move(text_a), std::move(text_b)};
+  for (std::size_t i = 0; i < node_a.children.size(); ++i) {
+    const std::string step = node_a.kind == Node::Kind::kDict && node_a.keys[i].is(Value::Kind::kString)
+                                 ? fmt::format("['{}']", node_a.keys[i].as_string())
+                                 : fmt::format("[{}]", i);
+    if (auto found = difference(a, node_a.children[i], b, node_b.children[i], path + step)) return found;
+  }
+  if (node_a.type_name != node_b.type_name) return Difference{path, node_a.type_name, node_b.type_name};
+  return std::nullopt;
+}
+
+void require_one_structure(const Located& located) {
+  if (located.uniform) return;
+  const StructurePtr& first = located.samples[0].layout->structure;
+  for (std::size_t i = 1; i < located.size(); ++i) {
+    const StructurePtr& other = located.samples[i].layout->structure;
+    if (other == first || *other == *first) continue;
+    const auto found = difference(*first, first->root, *other, other->root, {});
+    throw Error(
+        ErrorCode::kShapeMismatch,
+        fmt::format("each element in list of batch should be of equal size and structure, but {}{} is {} where {} "
+                    "has {}; select what all samples share with keys, or leave out the odd ones with subset",
+                    located.describe(i), found && !found->path.empty() ? " at " + found->path : "",
+                    found ? found->b : "different", located.describe(0), found ? found->a : "another structure"));
+  }
+}
+
+std::optional<DType> scalar_dtype(LeafKind kind) {
+  switch (kind) {
+    case LeafKind::kBool:
+      return DType::boolean;
+    case LeafKind::kInt:
+      return DType::int64;
+    case LeafKind::kFloat:
+      return DType::float64;
+    case LeafKind::kComplex:
+      return DType::complex128;
+    default:
+      return std::nullopt;
+  }
+}
+
+Result place_scalars(const Located& located, const Leaf& leaf, BatchPlan& plan) {
+  const std::optional<DType> dtype = scalar_dtype(leaf.kind);
+  if (!dtype) return {.kind = Result::Kind::kList, .first = leaf.number};
+  const std::uint32_t output = plan.add(*dtype, Shape{static_cast<std::int64_t>(located.size())});
+  plan.derived.push_back({.kind = Derived::Kind::kScalars, .output = output, .number = leaf.number});
+  return {.kind = Result::Kind::kTensor, .first = output};
+}
+
+}  // namespace
+
+void throw_shapes_differ(const Column& column, std::size_t position, std::string_view why, std::string_view advice) {
+  const Located& located = column.located();
+  throw Error(ErrorCode::kShapeMismatch,
+              fmt::format("{}, but {} has shape {}{} and {} has {}; {}", why, located.describe(position),
+                          column[position].shape.to_string(), column.where(), located.describe(0),
+                          column[0].shape.to_string(), advice));
+}
+
+void require_one_dtype(const Column& column) {
+  const DType& first = column[0].dtype;
+  if (first.code() == DType::Code::kOpaque) {
+    throw Error(
+        ErrorCode::kUnsupported,
+        fmt::format("the tensor{} of {} has the type {}, which cannot be part of a batch; leave it out with keys",
+                    column.where(), column.located().describe(0), first.name()));
+  }
+  for (std::size_t i = 1; i < column.size() && !column.uniform(); ++i) {
+    if (column[i].dtype == first) continue;
+    throw Error(
+        ErrorCode::kDTypeMismatch,
+        fmt::format("the tensors of a batch must have one dtype, but {} has {}{} and {} has {}; write the files with "
+                    "one dtype, or keep the tensors apart with ragged",
+                    column.located().describe(i), column[i].dtype.name(), column.where(), column.located().describe(0),
+                    first.name()));
+  }
+}
+
+void plan_batch(const Located& located, const detail::CollateRule& rule, BatchPlan& plan, Arena& arena) {
+  plan.clear();
+  require_one_structure(located);
+  const Structure& structure = *located.samples[0].layout->structure;
+  rule.check(structure);
+  for (const Leaf& leaf : structure.leaves) {
+    plan.results.push_back(leaf.kind == LeafKind::kTensor ? rule.place(Column(located, leaf), plan, arena)
+                                                          : place_scalars(located, leaf, plan));
+  }
+}
+
+void plan_single(const Located& located, BatchPlan& plan) {
+  plan.clear();
+  const Layout& layout = *located.samples[0].layout;
+  for (const Leaf& leaf : layout.structure->leaves) {
+    if (leaf.kind != LeafKind::kTensor) {
+      plan.results.push_back({.kind = Result::Kind::kScalar, .first = leaf.number});
+      continue;
+    }
+    const TensorLayout& tensor = layout.tensors[leaf.number];
+    const std::uint32_t output = plan.add(tensor.dtype, tensor.shape);
+    plan.placements.push_back({.tensor = leaf.number, .offset = plan.outputs[output].offset, .slots = {}});
+    plan.payload += tensor.nbytes;
+    plan.results.push_back({.kind = Result::Kind::kTensor, .first = output});
+  }
+}
+
+}  // namespace penstock::data

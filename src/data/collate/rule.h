@@ -1,0 +1,53 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "data/batch_plan.h"
+#include "penstock/collate.h"
+
+namespace penstock::detail {
+
+/// A way to make one of many. Immutable and thread-safe. Sees headers only; never payload.
+class CollateRule {
+ public:
+  virtual ~CollateRule() = default;
+  /// Looks at the structure that all samples of a batch share, before its columns.
+  virtual void check(const data::Structure&) const {}
+  /// Decides what one column becomes: adds outputs and one placement for the column to the plan. Throws Error for
+  /// samples that do not fit together.
+  virtual data::Result place(const data::Column& column, data::BatchPlan& plan, data::Arena& arena) const = 0;
+};
+
+}  // namespace penstock::detail
+
+namespace penstock::data {
+
+/// A row of the table of rules.
+struct CollateEntry {
+  std::string_view name;
+  /// The rule with its defaults (pad_to: to length 8).
+  Collate (*make)();
+};
+
+/// The table: one row for each file of this folder that defines a rule.
+std::span<const CollateEntry> collates() noexcept;
+
+/// Throws kShapeMismatch: the tensors at two positions of a column do not go together. `why`: "stack expects each
+/// tensor to be equal size"; `advice`: what to do.
+[[noreturn]] void throw_shapes_differ(const Column& column, std::size_t position, std::string_view why,
+                                      std::string_view advice);
+/// kDTypeMismatch unless all tensors of the column have one dtype, kUnsupported for a type known by name only.
+void require_one_dtype(const Column& column);
+
+/// The rule behind `stack`, for columns that another rule leaves to it.
+Result place_stacked(const Column& column, BatchPlan& plan);
+
+/// Decides a whole batch: checks that the samples share a structure (kShapeMismatch names the two that do not), lets
+/// `rule` place the tensors, and makes tensors or lists of the scalars.
+void plan_batch(const Located& located, const detail::CollateRule& rule, BatchPlan& plan, Arena& arena);
+/// Decides the memory of the only sample of `located`, which stays as it is.
+void plan_single(const Located& located, BatchPlan& plan);
+
+}  // namespace penstock::data

@@ -1,0 +1,28 @@
+#include "penstock/dataset.h"
+
+#include <fmt/format.h>
+
+#include "data/batch_maker.h"
+#include "data/dataset_impl.h"
+
+namespace penstock {
+
+namespace {
+
+std::int64_t from_start(std::int64_t index, std::int64_t size) {
+  if (index < -size || index >= size) {
+    throw Error(ErrorCode::kIndexOutOfRange,
+                fmt::format("sample {} is outside the dataset, which has {} samples", index, size));
+  }
+  return index < 0 ? index + size : index;
+}
+
+}  // namespace
+
+std::int64_t Dataset::size() const noexcept { return impl_->size(); }
+
+Value Dataset::get(std::int64_t index) const { return data::read_sample(*this, from_start(index, size())); }
+
+std::string Dataset::describe(std::int64_t index) const { return impl_->describe(from_start(index, size())); }
+
+}  // namespace penstock

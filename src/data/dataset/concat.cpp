@@ -1,0 +1,69 @@
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "core/checked.h"
+#include "data/dataset_impl.h"
+
+namespace penstock {
+
+namespace {
+
+class Concat final : public detail::DatasetImpl {
+ public:
+  explicit Concat(std::vector<Dataset> parts) : parts_(std::move(parts)) {
+    std::int64_t end = 0;
+    for (const Dataset& part : parts_) {
+      end = core::checked_add(end, part.size(), "the size of a concatenated dataset");
+      ends_.push_back(end);
+    }
+  }
+
+  std::int64_t size() const noexcept override { return ends_.empty() ? 0 : ends_.back(); }
+  std::string describe(std::int64_t index) const override {
+    const std::size_t part = part_of(index);
+    return parts_[part].impl().describe(index - begin(part));
+  }
+
+  void locate(std::span<const std::int64_t> indices, data::Scratch& scratch,
+              std::span<data::Sample> out) const override {
+    struct Wanted {
+      std::size_t part;
+      std::size_t position;
+    };
+    const auto wanted = scratch.arena.array<Wanted>(indices.size());
+    for (std::size_t i = 0; i < indices.size(); ++i) wanted[i] = {part_of(indices[i]), i};
+    std::sort(wanted.begin(), wanted.end(), [](const Wanted& a, const Wanted& b) {
+      return a.part != b.part ? a.part < b.part : a.position < b.position;
+    });
+    const auto inner = scratch.arena.array<std::int64_t>(indices.size());
+    const auto samples = scratch.arena.array<data::Sample>(indices.size());
+    for (std::size_t first = 0, last = 0; first < wanted.size(); first = last) {
+      const std::size_t part = wanted[first].part;
+      for (; last < wanted.size() && wanted[last].part == part; ++last) {
+        inner[last] = indices[wanted[last].position] - begin(part);
+      }
+      try {
+        parts_[part].impl().locate(inner.subspan(first, last - first), scratch, samples.subspan(first, last - first));
+      } catch (const data::SampleError& error) {
+        throw data::SampleError(wanted[first + error.position()].position, error.error());
+      }
+    }
+    for (std::size_t i = 0; i < wanted.size(); ++i) out[wanted[i].position] = samples[i];
+  }
+
+ private:
+  std::int64_t begin(std::size_t part) const noexcept { return part == 0 ? 0 : ends_[part - 1]; }
+  std::size_t part_of(std::int64_t index) const noexcept {
+    return static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin());
+  }
+
+  std::vector<Dataset> parts_;
+  std::vector<std::int64_t> ends_;
+};
+
+}  // namespace
+
+Dataset concat(const std::vector<Dataset>& datasets) { return Dataset(std::make_shared<Concat>(datasets)); }
+
+}  // namespace penstock

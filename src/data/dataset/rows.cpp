@@ -1,0 +1,108 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "core/text.h"
+#include "data/dataset_impl.h"
+#include "data/files/file_sample.h"
+#include "io/reader.h"
+
+namespace penstock {
+
+namespace {
+
+/// Rows of an array in memory or in a mapped file. Copied under guard either way: a tensor in memory may be a mapping
+/// of somebody else's.
+class Rows final : public detail::DatasetImpl {
+ public:
+  /// `path`: the file that `array` is mapped from or was read from, or what to call it.
+  Rows(Tensor array, std::string path) : array_(std::move(array)), path_(std::move(path)) {
+    if (array_.rank() == 0) {
+      throw Error(ErrorCode::kShapeMismatch,
+                  "the array has shape () and therefore no rows; name an array with one dimension or more",
+                  {.path = path_});
+    }
+    if (array_.device().type != DeviceType::kCpu) {
+      throw Error(ErrorCode::kDeviceMismatch,
+                  fmt::format("rows are taken from host memory, but the tensor lies on {}; copy "
+                              "it with to(\"cpu\")",
+                              array_.device().to_string()));
+    }
+    layout_ =
+        data::single_tensor_layout({array_.dtype(), array_.shape().drop_front(1), array_.strides().drop_front(1)});
+    step_ = static_cast<std::size_t>(array_.strides()[0]) * array_.dtype().itemsize();
+  }
+
+  std::int64_t size() const noexcept override { return array_.shape()[0]; }
+  std::string describe(std::int64_t index) const override { return fmt::format("{}[{}]", path_, index); }
+
+  void locate(std::span<const std::int64_t> indices, data::Scratch& scratch,
+              std::span<data::Sample> out) const override {
+    const std::span<data::Source> sources = scratch.arena.array<data::Source>(indices.size());
+    const std::byte* const first = array_.data();
+    const bool empty = layout_->tensors[0].nbytes == 0;
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      const std::byte* row = empty ? nullptr : first + static_cast<std::size_t>(indices[i]) * step_;
+      sources[i] = {.data = row, .mapped = &path_};
+      out[i] = {layout_.get(), &sources[i]};
+    }
+  }
+
+ private:
+  Tensor array_;
+  std::string path_;
+  data::LayoutPtr layout_;
+  std::size_t step_ = 0;
+};
+
+/// The tensor as a view of the mapped file, when it lies in it as it will in memory.
+std::optional<Tensor> mapped(const LazyTensor& lazy) {
+  if (!data::lies_plain(lazy.entry(), lazy.storage()) || lazy.entry().pickled) return std::nullopt;
+  const Buffer file = io::map_source(*lazy.source());
+  if (!file) return std::nullopt;
+  const std::uint64_t offset = lazy.storage().offset + lazy.entry().byte_offset;
+  return Tensor(file, lazy.dtype(), lazy.shape(), lazy.strides(), static_cast<std::size_t>(offset));
+}
+
+std::string tensor_names(const Archive& archive) {
+  constexpr std::size_t kShown = 5;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(archive.entries().size(), kShown); ++i) {
+    out += (i == 0 ? "" : ", ") + core::quoted(archive.entries()[i].name);
+  }
+  return archive.entries().size() > kShown ? out + ", ..." : out;
+}
+
+LazyTensor only_tensor(const Archive& archive) {
+  const std::size_t count = archive.entries().size();
+  if (count == 1) return archive.entry(0);
+  throw Error(ErrorCode::kInvalidArgument,
+              count == 0 ? "the file holds no tensor whose rows could be samples"
+                         : fmt::format("the file holds {} tensors ({}); name one of them with key", count,
+                                       tensor_names(archive)),
+              {.path = archive.path()});
+}
+
+}  // namespace
+
+Dataset rows(const Tensor& tensor) {
+  if (!tensor.defined()) throw Error(ErrorCode::kInvalidArgument, "the tensor to take rows of is undefined");
+  return Dataset(std::make_shared<Rows>(tensor, "<tensor>"));
+}
+
+Dataset rows(const LazyTensor& tensor) {
+  std::optional<Tensor> array = mapped(tensor);
+  if (!array) array = tensor.load();
+  return Dataset(std::make_shared<Rows>(std::move(*array), tensor.source()->name()));
+}
+
+Dataset rows(std::string_view path, std::string_view key) {
+  const Archive archive = open(path);
+  return rows(key.empty() ? only_tensor(archive) : archive[key]);
+}
+
+}  // namespace penstock

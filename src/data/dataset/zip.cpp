@@ -1,0 +1,102 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "data/dataset_impl.h"
+
+namespace penstock {
+
+namespace {
+
+using data::Layout;
+using data::LayoutPtr;
+using data::Sample;
+
+/// Tuples of layouts seen, so that samples of equal parts share one.
+class Composed final : public data::Scratch::State {
+ public:
+  /// The layout of the tuple of these parts; valid until the Scratch is reset.
+  const Layout* compose(std::span<const Layout* const> parts, data::Scratch& scratch) {
+    for (const Entry& entry : entries_) {
+      const auto same = [](const Layout* a, const LayoutPtr& b) { return a == b.get(); };
+      if (std::equal(parts.begin(), parts.end(), entry.parts.begin(), same)) return entry.layout.get();
+    }
+    if (entries_.size() == kRemembered) {
+      scratch.objects.push_back(entries_.front().layout);
+      entries_.erase(entries_.begin());
+    }
+    Entry entry;
+    for (const Layout* part : parts) entry.parts.push_back(part->shared_from_this());
+    entry.layout = data::tuple_layout(entry.parts, scratch.structures);
+    return entries_.emplace_back(std::move(entry)).layout.get();
+  }
+
+ private:
+  static constexpr std::size_t kRemembered = 64;
+  struct Entry {
+    std::vector<LayoutPtr> parts;
+    LayoutPtr layout;
+  };
+  std::vector<Entry> entries_;
+};
+
+class Zip final : public detail::DatasetImpl {
+ public:
+  explicit Zip(std::vector<Dataset> parts) : parts_(std::move(parts)) {}
+
+  std::int64_t size() const noexcept override { return parts_[0].size(); }
+  std::string describe(std::int64_t index) const override {
+    std::string out;
+    for (const Dataset& part : parts_) out += (out.empty() ? "" : ", ") + part.impl().describe(index);
+    return out;
+  }
+
+  void locate(std::span<const std::int64_t> indices, data::Scratch& scratch, std::span<Sample> out) const override {
+    const std::size_t count = indices.size();
+    const auto samples = scratch.arena.array<Sample>(count * parts_.size());  // part by part
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      parts_[p].impl().locate(indices, scratch, samples.subspan(p * count, count));
+    }
+    auto& composed = scratch.state<Composed>(this);
+    const auto layouts = scratch.arena.array<const Layout*>(parts_.size());
+    std::fill(layouts.begin(), layouts.end(), nullptr);
+    const Layout* tuple = nullptr;
+    for (std::size_t i = 0; i < count; ++i) {
+      bool as_before = true;
+      for (std::size_t p = 0; p < parts_.size(); ++p) {
+        const Layout* layout = samples[p * count + i].layout;
+        as_before &= layout == layouts[p];
+        layouts[p] = layout;
+      }
+      if (!as_before) tuple = composed.compose(layouts, scratch);
+      const auto sources = scratch.arena.array<data::Source>(tuple->tensors.size());
+      auto next = sources.begin();
+      for (std::size_t p = 0; p < parts_.size(); ++p) {
+        next = std::copy_n(samples[p * count + i].sources, layouts[p]->tensors.size(), next);
+      }
+      out[i] = {tuple, sources.data()};
+    }
+  }
+
+ private:
+  std::vector<Dataset> parts_;
+};
+
+}  // namespace
+
+Dataset zip(const std::vector<Dataset>& datasets) {
+  if (datasets.empty()) throw Error(ErrorCode::kInvalidArgument, "there is nothing to zip; give one dataset or more");
+  for (std::size_t i = 1; i < datasets.size(); ++i) {
+    if (datasets[i].size() == datasets[0].size()) continue;
+    throw Error(
+        ErrorCode::kShapeMismatch,
+        fmt::format("datasets of a zip must have equal sizes, but number {} has {} samples and number 0 has {}; take "
+                    "a subset of the longer one",
+                    i, datasets[i].size(), datasets[0].size()));
+  }
+  return Dataset(std::make_shared<Zip>(datasets));
+}
+
+}  // namespace penstock

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "data/layout.h"
+#include "data/scratch.h"
+#include "penstock/dataset.h"
+#include "penstock/error.h"
+
+namespace penstock::data {
+
+class LargeFile;
+
+/// Where the payload of one tensor of a sample lies. Plain data in a Scratch.
+struct Source {
+  /// Its first element in memory (a mapping of a file may be cut under us: copied under guard), or null.
+  const std::byte* data = nullptr;
+  /// The file `data` is mapped from, for errors, or null.
+  const std::string* mapped = nullptr;
+  /// Without `data`: the file to read, and which of its entries.
+  const LargeFile* file = nullptr;
+  std::uint32_t entry = 0;
+};
+
+/// One sample: a layout and a source for each of its tensors. Both are valid until the Scratch is reset, and while the
+/// dataset lives.
+struct Sample {
+  const Layout* layout = nullptr;
+  const Source* sources = nullptr;
+};
+
+/// An Error that belongs to one of the samples that were asked for; carries its position among them. Never leaves this
+/// layer.
+class SampleError {
+ public:
+  SampleError(std::size_t position, Error error) : position_(position), error_(std::move(error)) {}
+  std::size_t position() const noexcept { return position_; }
+  const Error& error() const noexcept { return error_; }
+
+ private:
+  std::size_t position_;
+  Error error_;
+};
+
+}  // namespace penstock::data
+
+namespace penstock::detail {
+
+/// What a Dataset is a handle on. Immutable; all members may be called from any thread, each with its own Scratch.
+class DatasetImpl {
+ public:
+  virtual ~DatasetImpl() = default;
+  virtual std::int64_t size() const noexcept = 0;
+  virtual std::string describe(std::int64_t index) const = 0;
+  /// Finds out what and where the samples are: reads headers, and whole files when they are small. `indices` are in
+  /// [0, size()); out.size() == indices.size(). Throws data::SampleError for a sample that cannot be read, the first
+  /// one in order of position.
+  virtual void locate(std::span<const std::int64_t> indices, data::Scratch& scratch,
+                      std::span<data::Sample> out) const = 0;
+};
+
+}  // namespace penstock::detail

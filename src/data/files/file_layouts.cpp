@@ -1,0 +1,166 @@
+#include "data/files/file_layouts.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "core/checked.h"
+#include "format/format.h"
+#include "io/crc32.h"
+#include "penstock/error.h"
+
+namespace penstock::data {
+
+namespace {
+
+// Ragged samples have as many layouts as lengths; beyond this all are forgotten and learnt anew.
+constexpr std::size_t kMaxKnown = 4096;
+constexpr std::size_t kMaxKnownBytes = std::size_t{8} << 20;
+
+bool begins_with(std::span<const std::byte> file, std::string_view magic) {
+  return file.size() >= magic.size() && std::memcmp(file.data(), magic.data(), magic.size()) == 0;
+}
+
+/// The file as a source. Nobody keeps it longer than the Scratch that owns the bytes.
+SourcePtr source_of(const FileLayouts::File& file) {
+  static const auto kNobody = std::make_shared<const int>(0);
+  auto* bytes = const_cast<std::byte*>(file.bytes.data());  // read-only memory is never written to
+  return memory_source(Buffer::wrap(bytes, file.bytes.size(), kNobody, true), file.path);
+}
+
+/// How many bytes at the start of a file decide its layout, together with its size; 0 when it is not so simple.
+std::size_t prefix_length(const Archive& archive, std::span<const std::byte> file) {
+  std::uint64_t length = 0;
+  if (archive.format() == "npy" && archive.storages().size() == 1) length = archive.storages()[0].offset;
+  if (archive.format() == "safetensors" && file.size() >= sizeof(length)) {
+    std::memcpy(&length, file.data(), sizeof(length));
+    length += sizeof(length);
+  }
+  return length <= file.size() ? static_cast<std::size_t>(length) : 0;
+}
+
+}  // namespace
+
+std::optional<Sample> FileLayouts::recognise(const File& file, Scratch& scratch) {
+  const bool pt = pt_expected_ && begins_with(file.bytes, "PK");
+  try {
+    const Known* known = pt ? find_pt(file, scratch) : find_prefix(file);
+    if (known != nullptr && known->layout) return place(*known, file, scratch);
+  } catch (const Error&) {
+    // Parsing says what is wrong, or reads it as another format.
+  }
+  return std::nullopt;
+}
+
+const FileLayouts::Known* FileLayouts::find_prefix(const File& file) const {
+  const auto [first, last] = by_size_.equal_range(file.bytes.size());
+  for (auto it = first; it != last; ++it) {
+    const std::vector<std::byte>& prefix = it->second->prefix;
+    if (std::memcmp(file.bytes.data(), prefix.data(), prefix.size()) == 0) return it->second.get();
+  }
+  return nullptr;
+}
+
+const FileLayouts::Known* FileLayouts::find_pt(const File& file, Scratch& scratch) {
+  const auto index = pt_.locate(file.bytes, file.path, {.verify_checksums = scratch.verify_checksums}, locations_);
+  const auto known = by_index_.find(index.get());
+  if (known != by_index_.end()) return known->second.get();
+  // Seen for the first time: the table of formats must agree on what it is.
+  const bool pt = format::detect(*source_of(file)).name == format::kPtFormat.name;
+  return pt ? learn_pt(index, file, scratch) : nullptr;
+}
+
+const FileLayouts::Known* FileLayouts::learn_pt(const std::shared_ptr<const format::Index>& index, const File& file,
+                                                Scratch& scratch) {
+  FileSample sample = file_sample(index->structure, index->entries, index->storages, file.keys, scratch.structures);
+  ++scratch.stats.files_parsed;
+  auto known = std::make_shared<Known>();
+  known->index = index;
+  known->layout = std::move(sample.layout);
+  known->storages = index->storages;
+  for (const std::uint32_t e : sample.entries) {
+    const TensorEntry& entry = index->entries[e];
+    if (!lies_plain(entry, known->storages[entry.storage])) known->layout = nullptr;
+    known->places.push_back({entry.storage, entry.byte_offset, entry.nbytes()});
+  }
+  make_room(sizeof(Known) + known->storages.size() * sizeof(StorageEntry), scratch);
+  return by_index_.emplace(index.get(), std::move(known)).first->second.get();
+}
+
+Sample FileLayouts::parse(const File& file, Scratch& scratch) {
+  const Archive archive = open(source_of(file), {.verify_checksums = scratch.verify_checksums});
+  ++scratch.stats.files_parsed;
+  pt_expected_ = archive.format() == format::kPtFormat.name;
+  const FileSample sample =
+      file_sample(archive.structure(), archive.entries(), archive.storages(), file.keys, scratch.structures);
+  scratch.objects.push_back(sample.layout);
+
+  auto known = std::make_shared<Known>();
+  known->layout = sample.layout;
+  known->storages.assign(archive.storages().begin(), archive.storages().end());
+  verified_.assign(known->storages.size(), false);
+  const std::span<Source> sources = scratch.arena.array<Source>(sample.entries.size());
+  bool plain = true;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const TensorEntry& entry = archive.entries()[sample.entries[i]];
+    const StorageEntry& storage = known->storages[entry.storage];
+    known->places.push_back({entry.storage, entry.byte_offset, entry.nbytes()});
+    sources[i] = {};
+    if (lies_plain(entry, storage) && storage.source == 0) {
+      sources[i].data = find(*known, known->places.back(), file, scratch.verify_checksums);
+      continue;
+    }
+    plain = false;
+    const LazyTensor lazy = archive.entry(sample.entries[i]);
+    scratch.tensors.push_back(lazy.load({.verify_checksums = scratch.verify_checksums, .threads = 1}).contiguous());
+    sources[i].data = scratch.tensors.back().data();
+  }
+  if (plain) learn_prefix(prefix_length(archive, file.bytes), std::move(known), file, scratch);
+  return {sample.layout.get(), sources.data()};
+}
+
+void FileLayouts::learn_prefix(std::size_t bytes, KnownPtr known, const File& file, Scratch& scratch) {
+  if (bytes == 0) return;
+  known->prefix.assign(file.bytes.begin(), file.bytes.begin() + static_cast<std::ptrdiff_t>(bytes));
+  make_room(sizeof(Known) + bytes + known->storages.size() * sizeof(StorageEntry), scratch);
+  by_size_.emplace(file.bytes.size(), std::move(known));
+}
+
+Sample FileLayouts::place(const Known& known, const File& file, Scratch& scratch) {
+  const std::span<Source> sources = scratch.arena.array<Source>(known.places.size());
+  verified_.assign(known.storages.size(), false);
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    sources[i] = {.data = find(known, known.places[i], file, scratch.verify_checksums)};
+  }
+  return {known.layout.get(), sources.data()};
+}
+
+const std::byte* FileLayouts::find(const Known& known, const Place& at, const File& file, bool verify) {
+  const StorageEntry& storage = known.storages[at.storage];
+  const std::uint64_t offset = known.index ? locations_[at.storage].offset : storage.offset;
+  const std::optional<std::uint32_t> recorded = known.index ? locations_[at.storage].crc32 : storage.crc32;
+  if (!core::range_fits(offset, storage.nbytes, file.bytes.size()) ||
+      !core::range_fits(at.offset, at.nbytes, storage.nbytes)) {
+    throw Error(ErrorCode::kTruncated, "the file ends before the bytes it declares; fetch or write it again",
+                {.path = file.path, .offset = offset, .tensor = storage.name});
+  }
+  if (recorded && verify && !verified_[at.storage]) {
+    require_crc(io::crc32(0, file.bytes.subspan(offset, storage.nbytes)), *recorded, storage, offset, file.path);
+    verified_[at.storage] = true;
+  }
+  return at.nbytes == 0 ? nullptr : file.bytes.data() + offset + at.offset;
+}
+
+void FileLayouts::make_room(std::size_t bytes, Scratch& scratch) {
+  known_bytes_ += bytes;
+  if (by_index_.size() + by_size_.size() < kMaxKnown && known_bytes_ <= kMaxKnownBytes) return;
+  // Samples of the batch at hand still point to what is forgotten.
+  for (auto& [index, known] : by_index_) scratch.objects.push_back(std::move(known));
+  for (auto& [size, known] : by_size_) scratch.objects.push_back(std::move(known));
+  by_index_.clear();
+  by_size_.clear();
+  known_bytes_ = bytes;
+}
+
+}  // namespace penstock::data

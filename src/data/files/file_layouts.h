@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "data/dataset_impl.h"
+#include "data/files/file_sample.h"
+#include "data/layout.h"
+#include "data/scratch.h"
+#include "format/pt.h"
+#include "penstock/load.h"
+
+namespace penstock::data {
+
+/// Finds the sample in a file whose bytes all lie in memory. Remembers the layouts of the files before, so that a file
+/// written by the same program is recognised and not parsed: a `.pt` by its record directory and `data.pkl`, a `.npy`
+/// or `.safetensors` by its header and size. One for each thread and dataset.
+class FileLayouts : public Scratch::State {
+ public:
+  /// A file at hand.
+  struct File {
+    std::span<const std::byte> bytes;
+    const std::string& path;
+    std::span<const std::string> keys;
+  };
+
+  /// The sample in `file` when its layout is known and all is well; nothing otherwise: then `parse` reads it or says
+  /// what is wrong. A file of which the end is missing is never recognised. Sources point into the file's bytes and
+  /// into what the Scratch keeps. Recorded CRCs are checked when scratch.verify_checksums.
+  std::optional<Sample> recognise(const File& file, Scratch& scratch);
+  /// The same for any file, which is remembered. Throws Error.
+  Sample parse(const File& file, Scratch& scratch);
+
+ private:
+  /// Where one tensor of a sample lies.
+  struct Place {
+    std::size_t storage = 0;
+    std::uint64_t offset = 0;  ///< in the storage
+    std::uint64_t nbytes = 0;
+  };
+  struct Known {
+    LayoutPtr layout;  ///< null: files of this layout have to be parsed
+    std::vector<Place> places;
+    std::vector<StorageEntry> storages;
+    std::shared_ptr<const format::Index> index;  ///< of a `.pt`: keeps its address from being used again
+    std::vector<std::byte> prefix;               ///< of the other formats: what decides the layout, with the size
+  };
+  using KnownPtr = std::shared_ptr<Known>;
+
+  const Known* find_prefix(const File& file) const;
+  const Known* find_pt(const File& file, Scratch& scratch);
+  const Known* learn_pt(const std::shared_ptr<const format::Index>& index, const File& file, Scratch& scratch);
+  void learn_prefix(std::size_t bytes, KnownPtr known, const File& file, Scratch& scratch);
+  Sample place(const Known& known, const File& file, Scratch& scratch);
+  /// The first element of a tensor that lies at `offset` of the file; null for one without elements.
+  const std::byte* find(const Known& known, const Place& at, const File& file, bool verify);
+  void make_room(std::size_t bytes, Scratch& scratch);
+
+  format::PtLayouts pt_;
+  bool pt_expected_ = false;
+  std::vector<format::StorageLocation> locations_;  ///< of the `.pt` at hand
+  std::vector<bool> verified_;                      ///< which storages of the file at hand
+  std::unordered_map<const format::Index*, KnownPtr> by_index_;
+  std::unordered_multimap<std::uint64_t, KnownPtr> by_size_;
+  std::size_t known_bytes_ = 0;
+};
+
+}  // namespace penstock::data

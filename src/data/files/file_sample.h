@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/layout.h"
+#include "penstock/load.h"
+#include "penstock/value.h"
+
+namespace penstock::data {
+
+/// Whether a tensor's elements lie in the file as they will in memory: neither compressed, nor in the other byte order,
+/// nor with a conj or neg bit to apply, nor held by the index.
+bool lies_plain(const TensorEntry& entry, const StorageEntry& storage) noexcept;
+
+/// Throws kChecksum when `computed` is not the recorded CRC of the bytes at `offset` of `path`.
+void require_crc(std::uint32_t computed, std::uint32_t recorded, const StorageEntry& storage, std::uint64_t offset,
+                 std::string_view path);
+
+/// What a file's sample is made of: its layout, and for tensor i of it the position of its entry in the file's index.
+struct FileSample {
+  LayoutPtr layout;
+  std::vector<std::uint32_t> entries;
+};
+/// The sample in a file's content. `keys`, when not empty, selects keys of the dict at its root. kKeyNotFound;
+/// kDTypeMismatch when keys are asked of something else; kUnsafe for an array of Python objects; kUnsupported names the
+/// first part that is neither a container, a scalar, a string nor a tensor; kLimit for extreme nesting.
+FileSample file_sample(const Value& content, std::span<const TensorEntry> entries,
+                       std::span<const StorageEntry> storages, std::span<const std::string> keys,
+                       StructureInterner& interner);
+
+}  // namespace penstock::data

@@ -1,0 +1,127 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data/dataset_impl.h"
+#include "data/files/file_layouts.h"
+#include "data/files/file_sample.h"
+#include "data/files/glob.h"
+#include "data/files/large_file.h"
+#include "data/files/path_table.h"
+
+namespace penstock {
+
+namespace {
+
+using data::Sample;
+using data::Scratch;
+using data::Source;
+
+/// Files up to this size are read whole, in one call: that costs less than finding out what to leave out.
+constexpr std::size_t kSmallFile = std::size_t{256} << 10;
+
+struct ThreadState final : data::FileLayouts {
+  std::string path;
+  bool last_was_large = false;
+};
+
+class Files final : public detail::DatasetImpl {
+ public:
+  Files(data::PathTable paths, std::vector<std::string> keys) : paths_(std::move(paths)), keys_(std::move(keys)) {}
+
+  std::int64_t size() const noexcept override { return paths_.size(); }
+  std::string describe(std::int64_t index) const override { return paths_.path(index); }
+
+  void locate(std::span<const std::int64_t> indices, Scratch& scratch, std::span<Sample> out) const override {
+    auto& state = scratch.state<ThreadState>(this);
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      scratch.check_cancelled();
+      try {
+        out[i] = locate_one(indices[i], state, scratch);
+      } catch (const Error& error) {
+        throw data::SampleError(i, error.within({.path = paths_.path(indices[i])}));
+      }
+    }
+  }
+
+ private:
+  Sample locate_one(std::int64_t index, ThreadState& state, Scratch& scratch) const {
+    paths_.path(index, state.path);
+    // A file that does not fit into what the Scratch may hold is read in two steps, as a large one is.
+    if (!state.last_was_large && scratch.arena.used() < scratch.whole_file_bytes) {
+      if (const auto sample = locate_whole(index, state, scratch)) return *sample;
+    }
+    return locate_large(state, scratch);
+  }
+
+  /// Reads the whole file; nothing when it is not small or cannot be read: then the slower way says why.
+  std::optional<Sample> locate_whole(std::int64_t index, ThreadState& state, Scratch& scratch) const {
+    const io::FileDescriptor fd = paths_.open(index);
+    if (!fd) return std::nullopt;
+    ++scratch.stats.files_opened;
+    // One byte more than a small file may have shows at once whether this is one.
+    const std::span<std::byte> memory(scratch.arena.allocate(kSmallFile + 1), kSmallFile + 1);
+    const std::size_t filled = read_some(fd.get(), memory);
+    const bool small = filled > 0 && filled <= kSmallFile;
+    scratch.arena.trim_last(small ? filled : 0);
+    scratch.stats.read_bytes += filled;
+    if (!small) return std::nullopt;
+    const data::FileLayouts::File file{memory.first(filled), state.path, keys_};
+    if (const auto sample = state.recognise(file, scratch)) return sample;
+    // One read gives all of a regular file, though no system promises it. What is recognised has its end; for the rest
+    // it is made sure.
+    std::byte more{};
+    if (read_some(fd.get(), {&more, 1}) != 0) return std::nullopt;
+    return state.parse(file, scratch);
+  }
+
+  /// What one read gives; 0 for an error too.
+  static std::size_t read_some(int fd, std::span<std::byte> into) {
+    while (true) {
+      const ssize_t got = ::read(fd, into.data(), into.size());
+      if (got >= 0) return static_cast<std::size_t>(got);
+      if (errno != EINTR) return 0;
+    }
+  }
+
+  Sample locate_large(ThreadState& state, Scratch& scratch) const {
+    auto file = std::make_shared<const data::LargeFile>(state.path, scratch.verify_checksums);
+    ++scratch.stats.files_opened;
+    ++scratch.stats.files_parsed;
+    state.last_was_large = file->size() > kSmallFile;
+    data::FileSample sample =
+        data::file_sample(file->structure(), file->entries(), file->storages(), keys_, scratch.structures);
+    const std::span<Source> sources = scratch.arena.array<Source>(sample.entries.size());
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      sources[i] = {.file = file.get(), .entry = sample.entries[i]};
+    }
+    // Both live until the batch is made.
+    scratch.objects.push_back(std::move(file));
+    scratch.objects.push_back(sample.layout);
+    return {sample.layout.get(), sources.data()};
+  }
+
+  data::PathTable paths_;
+  std::vector<std::string> keys_;
+};
+
+}  // namespace
+
+Dataset files(std::string_view pattern, const FilesOptions& options) {
+  return Dataset(std::make_shared<Files>(data::expand(pattern), options.keys));
+}
+
+Dataset files(const std::vector<std::string>& paths, const FilesOptions& options) {
+  data::PathTable table;
+  for (const std::string& path : paths) table.add(path);
+  table.seal();
+  return Dataset(std::make_shared<Files>(std::move(table), options.keys));
+}
+
+}  // namespace penstock

@@ -1,0 +1,222 @@
+#include "penstock/loader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+#include <utility>
+
+#include "data/batch_maker.h"
+#include "data/prefetcher.h"
+#include "device/backend.h"
+
+namespace penstock {
+
+namespace {
+
+using data::Prefetcher;
+
+constexpr std::size_t kMostWorkers = 4096;
+constexpr std::size_t kMostPrefetch = 1 << 20;
+
+[[noreturn]] void refuse(std::string message) { throw Error(ErrorCode::kInvalidArgument, std::move(message)); }
+
+void check(const LoaderOptions& options) {
+  if (options.batch_sampler && (options.batch_size != 1 || options.shuffle || options.sampler || options.drop_last)) {
+    refuse("batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last");
+  }
+  if (options.sampler && options.shuffle) refuse("sampler option is mutually exclusive with shuffle");
+  if (options.batch_size < 1) {
+    refuse(fmt::format("batch_size should be a positive integer value, but got batch_size={}", options.batch_size));
+  }
+  if (options.num_workers > kMostWorkers) {
+    refuse(fmt::format("num_workers is {}; it must be {} or less, and more than there are processors gain nothing",
+                       options.num_workers, kMostWorkers));
+  }
+  if (options.prefetch_factor < 1 || options.prefetch_factor > kMostPrefetch) {
+    refuse(fmt::format("prefetch_factor is {}; it must be from 1 to {}", options.prefetch_factor, kMostPrefetch));
+  }
+  if (!std::isfinite(options.timeout) || options.timeout < 0) {
+    refuse(fmt::format("timeout is {}; it must be 0 (for ever) or a number of seconds", options.timeout));
+  }
+  device::require_device(options.device);
+}
+
+BatchSamplerPtr make_batch_sampler(const Dataset& dataset, const LoaderOptions& options) {
+  if (options.batch_sampler) return options.batch_sampler;
+  SamplerPtr sampler = options.sampler;
+  if (!sampler) sampler = options.shuffle ? random(dataset.size()) : sequential(dataset.size());
+  return batches(std::move(sampler), options.batch_size, options.drop_last);
+}
+
+void check_order(const BatchSampler::Batches& order) {
+  std::int64_t begin = 0;
+  for (const std::int64_t end : order.ends) {
+    if (end < begin || end > static_cast<std::int64_t>(order.indices.size())) {
+      refuse(fmt::format("the batch sampler ends a batch at position {}, after one that ended at {}, of {} indices",
+                         end, begin, order.indices.size()));
+    }
+    begin = end;
+  }
+}
+
+data::PrefetchOptions prefetch_options(const LoaderOptions& options) {
+  return {.workers = options.num_workers,
+          .window = options.num_workers * options.prefetch_factor,
+          .memory_budget = options.memory_budget,
+          .verify_checksums = options.verify_checksums};
+}
+
+}  // namespace
+
+namespace detail {
+
+class LoaderState {
+ public:
+  LoaderState(Dataset dataset, LoaderOptions options)
+      : options_((check(options), std::move(options))),
+        batch_sampler_(make_batch_sampler(dataset, options_)),
+        seed_(options_.seed),
+        maker_(std::move(dataset), options_.collate, options_.device, options_.memory_budget),
+        prefetcher_(maker_, prefetch_options(options_)) {}
+
+  std::int64_t size() const { return batch_sampler_->size(); }
+  std::uint64_t epoch() const noexcept { return epoch_; }
+  double timeout() const noexcept { return options_.timeout; }
+
+  std::optional<Batch> next(std::optional<double> seconds, bool& timed_out) {
+    timed_out = false;
+    just_loaded_ = false;
+    start();
+    if (next_ >= static_cast<std::int64_t>(order_->ends.size())) {
+      go_to(epoch_ + 1, 0);
+      return std::nullopt;
+    }
+    std::optional<Prefetcher::Clock::time_point> deadline;
+    if (seconds) deadline = Prefetcher::Clock::now() + to_duration(*seconds);
+    return unpack(prefetcher_.take(deadline), timed_out);
+  }
+
+  void go_to(std::uint64_t epoch, std::int64_t batch) {
+    prefetcher_.cancel();
+    if (epoch != epoch_) order_ = nullptr;
+    epoch_ = epoch;
+    next_ = batch;
+  }
+
+  void set_epoch(std::uint64_t epoch) {
+    if (epoch == epoch_ && (next_ == 0 || just_loaded_)) return;
+    go_to(epoch, 0);
+  }
+
+  void restart() {
+    if (next_ != 0 && !just_loaded_) go_to(epoch_, 0);
+  }
+
+  LoaderPosition position() const {
+    return {.seed = seed_, .epoch = epoch_, .batch = next_, .samples = maker_.dataset().size()};
+  }
+
+  void seek(const LoaderPosition& position) {
+    const std::int64_t samples = maker_.dataset().size();
+    if (position.samples != samples) {
+      refuse(fmt::format(
+          "the position is one in a dataset of {} samples, but this one has {}; go on with the dataset it was "
+          "taken from",
+          position.samples, samples));
+    }
+    if (position.batch < 0 || position.batch > size()) {
+      refuse(
+          fmt::format("the position stands after batch {}, but an epoch has {}; go on with the same batch_size and "
+                      "drop_last",
+                      position.batch, size()));
+    }
+    order_ = nullptr;
+    seed_ = position.seed;
+    go_to(position.epoch, position.batch);
+    just_loaded_ = true;
+  }
+
+  LoaderStats stats() const { return prefetcher_.stats(); }
+  void stop() noexcept { prefetcher_.cancel(); }
+
+ private:
+  static Prefetcher::Clock::duration to_duration(double seconds) {
+    // Beyond a year a deadline is none, and its arithmetic would overflow before long.
+    constexpr double kLongest = 365.0 * 24 * 3600;
+    const std::chrono::duration<double> wanted(std::clamp(seconds, 0.0, kLongest));
+    return std::chrono::duration_cast<Prefetcher::Clock::duration>(wanted);
+  }
+
+  void start() {
+    if (prefetcher_.running()) return;
+    if (!order_) {
+      auto order = std::make_shared<const BatchSampler::Batches>(batch_sampler_->batches(seed_, epoch_));
+      check_order(*order);
+      order_ = std::move(order);
+    }
+    prefetcher_.start(order_, next_);
+  }
+
+  std::optional<Batch> unpack(Prefetcher::Outcome outcome, bool& timed_out) {
+    if (const auto* nothing = std::get_if<Prefetcher::Nothing>(&outcome)) {
+      if (*nothing == Prefetcher::Nothing::kCancelled) throw Error(ErrorCode::kCancelled, "the loader was stopped");
+      timed_out = true;
+      return std::nullopt;
+    }
+    ++next_;
+    if (const auto* error = std::get_if<Error>(&outcome)) throw *error;
+    if (const auto* other = std::get_if<std::exception_ptr>(&outcome)) std::rethrow_exception(*other);
+    return std::get<Batch>(std::move(outcome));
+  }
+
+  LoaderOptions options_;
+  BatchSamplerPtr batch_sampler_;
+  std::uint64_t seed_ = 0;
+  std::uint64_t epoch_ = 0;
+  std::int64_t next_ = 0;     ///< batch of the epoch
+  bool just_loaded_ = false;  ///< nothing was asked for since `seek`
+  Prefetcher::Order order_;   ///< of seed_ and epoch_, once known
+  data::BatchMaker maker_;
+  Prefetcher prefetcher_;
+};
+
+}  // namespace detail
+
+DataLoader::DataLoader(Dataset dataset, LoaderOptions options)
+    : state_(std::make_unique<detail::LoaderState>(std::move(dataset), std::move(options))) {}
+DataLoader::DataLoader(DataLoader&&) noexcept = default;
+DataLoader& DataLoader::operator=(DataLoader&&) noexcept = default;
+DataLoader::~DataLoader() = default;
+
+std::int64_t DataLoader::size() const { return state_->size(); }
+
+std::optional<Batch> DataLoader::next() {
+  const double timeout = state_->timeout();
+  bool timed_out = false;
+  std::optional<Batch> batch = state_->next(timeout > 0 ? std::optional(timeout) : std::nullopt, timed_out);
+  if (timed_out) {
+    throw Error(
+        ErrorCode::kTimeout,
+        fmt::format("DataLoader timed out after {} seconds waiting for batch {} of epoch {}; storage is slower than "
+                    "that, so raise timeout or use more workers",
+                    timeout, position().batch, epoch()));
+  }
+  return batch;
+}
+
+std::optional<Batch> DataLoader::next_for(double seconds, bool& timed_out) {
+  if (!(seconds >= 0)) refuse(fmt::format("the time to wait is {} seconds; it must be 0 or more", seconds));
+  return state_->next(seconds, timed_out);
+}
+
+void DataLoader::set_epoch(std::uint64_t epoch) { state_->set_epoch(epoch); }
+std::uint64_t DataLoader::epoch() const noexcept { return state_->epoch(); }
+void DataLoader::restart() { state_->restart(); }
+LoaderPosition DataLoader::position() const { return state_->position(); }
+void DataLoader::seek(const LoaderPosition& position) { state_->seek(position); }
+LoaderStats DataLoader::stats() const { return state_->stats(); }
+void DataLoader::stop() noexcept { state_->stop(); }
+
+}  // namespace penstock

@@ -1,0 +1,48 @@
+#include <fmt/format.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <type_traits>
+
+#include "penstock/error.h"
+#include "penstock/loader.h"
+
+namespace penstock {
+
+namespace {
+
+using Json = nlohmann::json;
+
+[[noreturn]] void refuse(std::string message) { throw Error(ErrorCode::kInvalidArgument, std::move(message)); }
+
+template <class T>
+void read_field(const Json& json, const char* name, T& out) {
+  const auto field = json.find(name);
+  if (field == json.end()) refuse(fmt::format("the loader's state lacks the field '{}'", name));
+  const bool fits = field->is_number_unsigned()
+                        ? field->get<std::uint64_t>() <= static_cast<std::uint64_t>(std::numeric_limits<T>::max())
+                        : field->is_number_integer() && std::is_signed_v<T>;
+  if (!fits) refuse(fmt::format("the field '{}' of the loader's state is {}, not a count", name, field->dump()));
+  out = field->get<T>();
+}
+
+}  // namespace
+
+std::string LoaderPosition::to_json() const {
+  return Json{{"seed", seed}, {"epoch", epoch}, {"batch", batch}, {"samples", samples}}.dump();
+}
+
+LoaderPosition LoaderPosition::from_json(std::string_view json) {
+  const Json parsed = Json::parse(json, nullptr, false);
+  if (!parsed.is_object()) refuse("the loader's state is not a JSON object with seed, epoch, batch and samples");
+  LoaderPosition out;
+  read_field(parsed, "seed", out.seed);
+  read_field(parsed, "epoch", out.epoch);
+  read_field(parsed, "batch", out.batch);
+  read_field(parsed, "samples", out.samples);
+  if (out.batch < 0) refuse(fmt::format("the field 'batch' of the loader's state is {}, not a count", out.batch));
+  if (out.samples < 0) refuse(fmt::format("the field 'samples' of the loader's state is {}, not a count", out.samples));
+  return out;
+}
+
+}  // namespace penstock

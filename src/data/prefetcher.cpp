@@ -1,0 +1,245 @@
+#include "data/prefetcher.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <span>
+#include <system_error>
+#include <utility>
+
+namespace penstock::data {
+
+namespace {
+
+/// What a thread may hold of whole small files beside the batches.
+std::size_t whole_file_bytes(const PrefetchOptions& options) {
+  constexpr std::uint64_t kLeast = std::uint64_t{1} << 20;
+  constexpr std::uint64_t kMost = std::uint64_t{64} << 20;
+  return static_cast<std::size_t>(
+      std::clamp(options.memory_budget / (2 * std::max<std::uint64_t>(options.workers, 1)), kLeast, kMost));
+}
+
+double seconds_since(Prefetcher::Clock::time_point start) {
+  return std::chrono::duration<double>(Prefetcher::Clock::now() - start).count();
+}
+
+void set_up(Scratch& scratch, const PrefetchOptions& options) {
+  scratch.verify_checksums = options.verify_checksums;
+  scratch.whole_file_bytes = whole_file_bytes(options);
+}
+
+}  // namespace
+
+Prefetcher::Prefetcher(const BatchMaker& maker, const PrefetchOptions& options) : maker_(maker), options_(options) {
+  set_up(inline_scratch_, options);
+}
+
+Prefetcher::~Prefetcher() {
+  cancel();
+  {
+    const std::scoped_lock lock(mutex_);
+    quit_ = true;
+  }
+  work_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void Prefetcher::start(Order order, std::int64_t first) {
+  cancel();
+  start_threads();
+  auto run = std::make_shared<Run>();
+  run->order = std::move(order);
+  run->next_start = run->next_take = first;
+  run->slots.resize(std::max<std::size_t>(options_.window, 1));
+  run->started = Clock::now();
+  {
+    const std::scoped_lock lock(mutex_);
+    run_ = std::move(run);
+  }
+  work_.notify_all();
+}
+
+void Prefetcher::start_threads() {
+  try {
+    while (threads_.size() < options_.workers) {
+      threads_.emplace_back([this] { work(); });
+      ::pthread_setname_np(threads_.back().native_handle(), "penstock-load");
+    }
+  } catch (const std::system_error& error) {
+    throw Error(ErrorCode::kOutOfMemory,
+                fmt::format("only {} of {} worker threads could be started ({}); use fewer workers", threads_.size(),
+                            options_.workers, error.code().message()));
+  }
+}
+
+bool Prefetcher::running() const {
+  const std::scoped_lock lock(mutex_);
+  return run_ != nullptr;
+}
+
+void Prefetcher::cancel() noexcept {
+  RunPtr dropped;  // outlives the lock: what was prepared is released after it
+  {
+    const std::scoped_lock lock(mutex_);
+    dropped = std::exchange(run_, nullptr);
+    if (dropped) dropped->cancelled = true;
+  }
+  work_.notify_all();
+  ready_.notify_all();
+}
+
+bool Prefetcher::has_work() const {
+  return run_ && run_->next_start < run_->total() &&
+         run_->next_start < run_->next_take + static_cast<std::int64_t>(run_->slots.size());
+}
+
+void Prefetcher::work() {
+  Scratch scratch;
+  set_up(scratch, options_);
+  std::unique_lock lock(mutex_);
+  while (true) {
+    work_.wait(lock, [this] { return quit_ || has_work(); });
+    if (quit_) return;
+    RunPtr run = run_;
+    const std::int64_t batch = run->next_start++;
+    run->slot(batch).state = Slot::State::kStarted;
+    lock.unlock();
+    Outcome outcome = prepare(*run, batch, scratch);
+    lock.lock();
+    merge(scratch);
+    if (!run->cancelled) {
+      Slot& slot = run->slot(batch);
+      slot.outcome = std::move(outcome);
+      slot.state = Slot::State::kReady;
+      if (batch == run->next_take) ready_.notify_all();
+    } else {
+      lock.unlock();
+      outcome = Nothing::kCancelled;
+      run.reset();
+      lock.lock();
+    }
+  }
+}
+
+Prefetcher::Outcome Prefetcher::prepare(Run& run, std::int64_t batch, Scratch& scratch) {
+  const auto b = static_cast<std::size_t>(batch);
+  const std::int64_t begin = b == 0 ? 0 : run.order->ends[b - 1];
+  const std::span<const std::int64_t> all = run.order->indices;
+  const auto indices =
+      all.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(run.order->ends[b] - begin));
+  scratch.cancelled = &run.cancelled;
+  try {
+    return maker_.make(indices, batch, scratch, [&](std::uint64_t bytes) { grant(run, batch, bytes); });
+  } catch (const Error& error) {
+    return error;
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+bool Prefetcher::may_allocate(Run& run, std::int64_t batch, std::uint64_t bytes) const {
+  if (batch == run.next_take) return true;
+  // Batches before this one that have not asked yet will be taken before it: their share is kept free.
+  std::uint64_t waiting = 0;
+  for (std::int64_t b = run.next_take; b < batch; ++b) {
+    if (run.slot(b).state == Slot::State::kStarted) ++waiting;
+  }
+  const std::uint64_t budget = options_.memory_budget;
+  if (run.bytes > budget || bytes > budget - run.bytes) return false;
+  const std::uint64_t free = budget - run.bytes - bytes;
+  return waiting == 0 || free / waiting >= std::max(bytes, run.largest);
+}
+
+void Prefetcher::grant(Run& run, std::int64_t batch, std::uint64_t bytes) {
+  if (options_.workers == 0) return;
+  {
+    std::unique_lock lock(mutex_);
+    work_.wait(lock, [&] { return run.cancelled || may_allocate(run, batch, bytes); });
+    if (!run.cancelled) {
+      Slot& slot = run.slot(batch);
+      slot.state = Slot::State::kGranted;
+      slot.bytes = bytes;
+      run.bytes += bytes;
+      run.largest = std::max(run.largest, bytes);
+    }
+  }
+  if (run.cancelled) throw Error(ErrorCode::kCancelled, "the loader was stopped");
+  // One that waits behind this one may go on now.
+  work_.notify_all();
+}
+
+Prefetcher::Outcome Prefetcher::take(std::optional<Clock::time_point> deadline) {
+  const auto begin = Clock::now();
+  std::unique_lock lock(mutex_);
+  const RunPtr run = run_;
+  if (!run) return Nothing::kCancelled;
+  if (options_.workers == 0) {
+    lock.unlock();
+    return take_inline(run);
+  }
+  const auto done = [&] { return run->cancelled || run->slot(run->next_take).state == Slot::State::kReady; };
+  bool in_time = true;
+  if (deadline) {
+    in_time = ready_.wait_until(lock, *deadline, done);
+  } else {
+    ready_.wait(lock, done);
+  }
+  stats_.wait_seconds += seconds_since(begin);
+  if (run->cancelled) return Nothing::kCancelled;
+  if (!in_time) return Nothing::kTimedOut;
+  Outcome outcome = take_ready(*run);
+  lock.unlock();
+  work_.notify_all();
+  return outcome;
+}
+
+Prefetcher::Outcome Prefetcher::take_ready(Run& run) {
+  Slot& slot = run.slot(run.next_take);
+  Outcome outcome = std::exchange(slot.outcome, Nothing::kCancelled);
+  run.bytes -= std::exchange(slot.bytes, 0);
+  slot.state = Slot::State::kEmpty;
+  ++run.next_take;
+  note_taken(run);
+  return outcome;
+}
+
+Prefetcher::Outcome Prefetcher::take_inline(const RunPtr& run) {
+  const auto begin = Clock::now();
+  Outcome outcome = prepare(*run, run->next_take, inline_scratch_);
+  const std::scoped_lock lock(mutex_);
+  merge(inline_scratch_);
+  stats_.wait_seconds += seconds_since(begin);
+  if (run->cancelled) return Nothing::kCancelled;
+  ++run->next_take;
+  note_taken(*run);
+  return outcome;
+}
+
+void Prefetcher::note_taken(Run& run) {
+  if (!std::exchange(run.first_taken, true)) stats_.first_batch_seconds = seconds_since(run.started);
+}
+
+void Prefetcher::merge(Scratch& scratch) {
+  const LoaderStats add = std::exchange(scratch.stats, {});
+  stats_.batches += add.batches;
+  stats_.samples += add.samples;
+  stats_.payload_bytes += add.payload_bytes;
+  stats_.read_bytes += add.read_bytes;
+  stats_.files_opened += add.files_opened;
+  stats_.files_parsed += add.files_parsed;
+  stats_.locate_seconds += add.locate_seconds;
+  stats_.move_seconds += add.move_seconds;
+}
+
+LoaderStats Prefetcher::stats() const {
+  LoaderStats out;
+  {
+    const std::scoped_lock lock(mutex_);
+    out = stats_;
+  }
+  out.buffers_allocated = maker_.pool().allocations();
+  return out;
+}
+
+}  // namespace penstock::data

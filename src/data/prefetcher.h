@@ -1,0 +1,106 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "data/batch_maker.h"
+#include "data/scratch.h"
+#include "penstock/loader.h"
+#include "penstock/sampler.h"
+
+namespace penstock::data {
+
+struct PrefetchOptions {
+  std::size_t workers = 0;
+  std::size_t window = 0;  ///< batches started and not taken, at most
+  std::uint64_t memory_budget = 0;
+  bool verify_checksums = true;
+};
+
+/// Prepares the batches of an order ahead of the one thread that takes them, in order. Without workers a batch is made
+/// when it is taken, by the thread that takes it. `cancel` and `stats` may be called from any thread; start and take by
+/// one at a time.
+class Prefetcher {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Order = std::shared_ptr<const BatchSampler::Batches>;
+  /// A batch; or what went wrong with it; or nothing.
+  enum class Nothing : std::uint8_t { kTimedOut, kCancelled };
+  using Outcome = std::variant<Batch, Error, std::exception_ptr, Nothing>;
+
+  Prefetcher(const BatchMaker& maker, const PrefetchOptions& options);
+  /// Cancels and waits for the file operation that each worker is in.
+  ~Prefetcher();
+  Prefetcher(const Prefetcher&) = delete;
+  Prefetcher& operator=(const Prefetcher&) = delete;
+
+  /// Begins to prepare the batches of `order` from batch `first` on, dropping what was prepared. kOutOfMemory when the
+  /// threads cannot be started.
+  void start(Order order, std::int64_t first);
+  /// True between `start` and `cancel`.
+  bool running() const;
+  /// The next batch, which must not be past the end; waits until `deadline` (for ever without one).
+  Outcome take(std::optional<Clock::time_point> deadline);
+  /// Drops everything. A waiting `take` gives kCancelled.
+  void cancel() noexcept;
+
+  LoaderStats stats() const;
+
+ private:
+  struct Slot {
+    enum class State : std::uint8_t { kEmpty, kStarted, kGranted, kReady };
+    State state = State::kEmpty;
+    std::uint64_t bytes = 0;
+    Outcome outcome = Nothing::kCancelled;
+  };
+  /// One `start`. Guarded by mutex_ but for `order` and `cancelled`.
+  struct Run {
+    Order order;
+    std::int64_t next_start = 0;
+    std::int64_t next_take = 0;
+    std::vector<Slot> slots;    ///< batch b in slots[b % size]
+    std::uint64_t bytes = 0;    ///< granted and not taken
+    std::uint64_t largest = 0;  ///< batch seen
+    Clock::time_point started;
+    bool first_taken = false;
+    std::atomic<bool> cancelled{false};
+
+    std::int64_t total() const noexcept { return static_cast<std::int64_t>(order->ends.size()); }
+    Slot& slot(std::int64_t batch) { return slots[static_cast<std::size_t>(batch) % slots.size()]; }
+  };
+  using RunPtr = std::shared_ptr<Run>;
+
+  void start_threads();
+  void work();
+  bool has_work() const;
+  bool may_allocate(Run& run, std::int64_t batch, std::uint64_t bytes) const;
+  void grant(Run& run, std::int64_t batch, std::uint64_t bytes);
+  Outcome prepare(Run& run, std::int64_t batch, Scratch& scratch);
+  Outcome take_ready(Run& run);
+  Outcome take_inline(const RunPtr& run);
+  void merge(Scratch& scratch);
+  void note_taken(Run& run);
+
+  const BatchMaker& maker_;
+  const PrefetchOptions options_;
+  Scratch inline_scratch_;
+  mutable std::mutex mutex_;
+  std::condition_variable work_;   ///< for workers: something to start, or to allocate
+  std::condition_variable ready_;  ///< for the taker
+  RunPtr run_;
+  bool quit_ = false;
+  LoaderStats stats_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace penstock::data

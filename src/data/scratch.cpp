@@ -1,0 +1,63 @@
+#include "data/scratch.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "penstock/error.h"
+
+namespace penstock::data {
+
+namespace {
+constexpr std::size_t kBlock = std::size_t{256} << 10;
+constexpr std::size_t kBlockAlign = 64;
+}  // namespace
+
+std::byte* Arena::allocate(std::size_t bytes, std::size_t align) {
+  const auto place = [&](Block& block) -> std::byte* {
+    const auto base = reinterpret_cast<std::uintptr_t>(block.memory.get());
+    const std::size_t start = ((base + used_ + align - 1) & ~(align - 1)) - base;
+    if (start > block.size || bytes > block.size - start) return nullptr;
+    last_ = start;
+    used_ = start + bytes;
+    return block.memory.get() + start;
+  };
+  if (!blocks_.empty()) {
+    if (std::byte* at = place(blocks_.back())) return at;
+  }
+  add_block(bytes + std::max(align, kBlockAlign));
+  return place(blocks_.back());
+}
+
+void Arena::add_block(std::size_t bytes) {
+  filled_ += used_;
+  used_ = last_ = 0;
+  const std::size_t size = std::max({bytes, kBlock, blocks_.empty() ? 0 : 2 * blocks_.back().size});
+  blocks_.push_back({std::make_unique_for_overwrite<std::byte[]>(size), size});
+}
+
+void Arena::reset() {
+  // One block as large as all of them, so that the same work again needs no more.
+  if (blocks_.size() > 1) {
+    std::size_t total = 0;
+    for (const Block& block : blocks_) total += block.size;
+    blocks_.clear();
+    filled_ = used_ = 0;
+    add_block(total);
+  }
+  used_ = last_ = filled_ = 0;
+}
+
+void Scratch::reset() {
+  arena.reset();
+  rows.clear();
+  tensors.clear();
+  objects.clear();
+}
+
+void Scratch::check_cancelled() const {
+  if (cancelled != nullptr && cancelled->load(std::memory_order_relaxed)) {
+    throw Error(ErrorCode::kCancelled, "the loader was stopped");
+  }
+}
+
+}  // namespace penstock::data

@@ -1,0 +1,340 @@
+#include "penstock/collate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <random>
+
+#include "data/collate/rule.h"
+#include "data/support.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using test::bits_of;
+using test::TemporaryFolder;
+
+/// A dataset of these values, one file each.
+Dataset file_per_value(const TemporaryFolder& folder, const std::vector<Value>& values) {
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    paths.push_back(test::numbered_path(folder, static_cast<std::int64_t>(i), ".pt"));
+    save(values[i], paths.back(), {.sync = false});
+  }
+  return files(paths);
+}
+
+Dataset file_per_tensor(const TemporaryFolder& folder, const std::vector<Tensor>& tensors) {
+  std::vector<Value> values;
+  for (const Tensor& tensor : tensors) values.push_back(Value::tensor(tensor));
+  return file_per_value(folder, values);
+}
+
+template <class T>
+std::vector<T> elements(const Tensor& tensor) {
+  const auto values = tensor.values<const T>();
+  return {values.begin(), values.end()};
+}
+
+/// All samples as one batch.
+Batch collate_all(const Dataset& dataset, const Collate& collate) {
+  DataLoader loader(dataset, {.batch_size = dataset.size(), .collate = collate});
+  return loader.next().value();
+}
+
+std::optional<Error> collate_error(const Dataset& dataset, const Collate& collate) {
+  return test::error_of([&] { collate_all(dataset, collate); });
+}
+
+TEST(Stack, AddsADimension) {
+  const Tensor array = test::numbered_rows(5, 3);
+  const Batch batch = collate_all(rows(array), stack());
+  EXPECT_EQ(bits_of(batch.value), bits_of(Value::tensor(array)));
+  EXPECT_EQ(batch.size(), 5);
+}
+
+TEST(Stack, ScalarsBecomeTensorsAndTextStaysAList) {
+  TemporaryFolder folder;
+  std::vector<Value> values;
+  for (std::int64_t i = 0; i < 3; ++i) {
+    values.push_back(Value::dict({{"x", Value::tensor(test::numbered_tensor(Shape{2}, DType::float16, 1))},
+                                  {"i", Value::integer(i - 1)},
+                                  {"f", Value::real(0.5 * static_cast<double>(i))},
+                                  {"b", Value::boolean(i == 1)},
+                                  {"c", Value::complex({1.0, static_cast<double>(i)})},
+                                  {"s", Value::string("text" + std::to_string(i))},
+                                  {"n", Value()},
+                                  {"t", Value::tuple({Value::integer(7), Value::list({Value::real(static_cast<double>(i))})})}}));
+  }
+  const Batch batch = collate_all(file_per_value(folder, values), stack());
+  EXPECT_EQ(batch["x"].shape(), (Shape{3, 2}));
+  EXPECT_EQ(bits_of(batch.value["i"]), bits_of(Value::tensor(Tensor::of<std::int64_t>({-1, 0, 1}))));
+  EXPECT_EQ(bits_of(batch.value["f"]), bits_of(Value::tensor(Tensor::of<double>({0, 0.5, 1}))));
+  EXPECT_EQ(bits_of(batch.value["b"]), bits_of(Value::tensor(Tensor::of<bool>({false, true, false}))));
+  EXPECT_EQ(batch["c"].dtype(), DType::complex128);
+  const Tensor complex = batch["c"];
+  EXPECT_EQ(reinterpret_cast<const double*>(complex.data())[5], 2.0);
+  EXPECT_EQ(bits_of(batch.value["s"]),
+            bits_of(Value::list({Value::string("text0"), Value::string("text1"), Value::string("text2")})));
+  EXPECT_EQ(bits_of(batch.value["n"]), bits_of(Value::list({Value(), Value(), Value()})));
+  EXPECT_TRUE(batch.value["t"].is(Value::Kind::kTuple));
+  EXPECT_EQ(bits_of(batch.value["t"][1][0]), bits_of(Value::tensor(Tensor::of<double>({0, 1, 2}))));
+}
+
+TEST(Stack, NamesTheSamplesThatDiffer) {
+  TemporaryFolder folder;
+  const Dataset shapes = file_per_tensor(folder, {Tensor::zeros(Shape{3, 4}), Tensor::zeros(Shape{3, 4}),
+                                                  Tensor::zeros(Shape{2, 4})});
+  const auto shape = collate_error(shapes, stack());
+  EXPECT_EQ(shape->code(), ErrorCode::kShapeMismatch);
+  EXPECT_THAT(shape->message(), AllOf(HasSubstr("stack expects each tensor to be equal size"), HasSubstr("sample 2 ("),
+                                      HasSubstr("0002.pt"), HasSubstr("(2, 4)"), HasSubstr("sample 0 ("),
+                                      HasSubstr("(3, 4)"), HasSubstr("pad")));
+  TemporaryFolder other;
+  const Dataset dtypes = file_per_tensor(other, {Tensor::zeros(Shape{3}), Tensor::zeros(Shape{3}, DType::float64)});
+  const auto dtype = collate_error(dtypes, stack());
+  EXPECT_EQ(dtype->code(), ErrorCode::kDTypeMismatch);
+  EXPECT_THAT(dtype->message(), AllOf(HasSubstr("sample 1 ("), HasSubstr("float64"), HasSubstr("float32")));
+}
+
+TEST(Stack, NamesTheStructuresThatDiffer) {
+  const Value x = Value::tensor(Tensor::zeros(Shape{3}));
+  const std::vector<std::pair<Value, Value>> unequal = {
+      {Value::dict({{"x", x}}), Value::dict({{"y", x}})},
+      {Value::list({x, x}), Value::list({x})},
+      {Value::list({x}), Value::tuple({x})},
+      {x, Value::list({x})},
+      {Value::dict({{"x", x}, {"y", Value::integer(1)}}), Value::dict({{"x", x}, {"y", Value::real(1)}})},
+      {Value::dict({{"x", x}, {"y", Value()}}), Value::dict({{"x", x}, {"y", x}})},
+  };
+  for (const auto& [a, b] : unequal) {
+    TemporaryFolder folder;
+    const Dataset dataset = file_per_value(folder, {a, a, b});
+    for (const Collate& rule : {stack(), pad(), ragged()}) {
+      const auto error = collate_error(dataset, rule);
+      EXPECT_EQ(error->code(), ErrorCode::kShapeMismatch);
+      EXPECT_THAT(error->message(), AllOf(HasSubstr("each element in list of batch should be of equal size"),
+                                          HasSubstr("sample 2 ("), HasSubstr("sample 0 (")));
+    }
+  }
+  TemporaryFolder folder;
+  EXPECT_THAT(collate_error(file_per_value(folder, {unequal[4].first, unequal[4].second}), stack())->message(),
+              HasSubstr("['y'] is a float where"));
+}
+
+TEST(Collates, RefuseWhatIsNoSample) {
+  TemporaryFolder folder;
+  for (const Value& odd : {Value::dtype(DType::float32), Value::set({Value::integer(1)}), Value::big_integer("1" + std::string(30, '0'))}) {
+    const auto error = collate_error(file_per_value(folder, {Value::dict({{"odd", odd}})}), stack());
+    EXPECT_EQ(error->code(), ErrorCode::kUnsupported);
+    EXPECT_THAT(error->message(), AllOf(HasSubstr("sample 0"), HasSubstr("['odd']"), HasSubstr("keys")));
+  }
+}
+
+TEST(Collates, TakeOneSample) {
+  for (const data::CollateEntry& entry : data::collates()) {
+    const Batch batch = collate_all(rows(test::numbered_rows(1, 8)), entry.make());
+    EXPECT_EQ(batch.size(), 1) << entry.name;
+  }
+}
+
+// Every rule of the table keeps every element of samples of equal shape.
+TEST(Collates, KeepWhatIsThere) {
+  const Tensor array = test::numbered_rows(6, 8);
+  for (const data::CollateEntry& entry : data::collates()) {
+    const Batch batch = collate_all(rows(array), entry.make());
+    for (std::int64_t i = 0; i < 6; ++i) {
+      const Tensor sample = batch.value.is(Value::Kind::kList) ? batch[static_cast<int>(i)] : batch.tensor()[i];
+      EXPECT_EQ(bits_of(Value::tensor(sample)), bits_of(Value::tensor(array[i]))) << entry.name;
+    }
+  }
+}
+
+TEST(Pad, GoesToTheLongest) {
+  TemporaryFolder folder;
+  const Dataset dataset = file_per_tensor(
+      folder, {Tensor::of<std::int32_t>({1, 2, 3}), Tensor::of<std::int32_t>({4}), Tensor::of<std::int32_t>({})});
+  const Batch batch = collate_all(dataset, pad({.value = -1, .lengths = true, .mask = true}));
+  EXPECT_EQ(batch["values"].shape(), (Shape{3, 3}));
+  EXPECT_THAT(elements<std::int32_t>(batch["values"]), ::testing::ElementsAre(1, 2, 3, 4, -1, -1, -1, -1, -1));
+  EXPECT_THAT(elements<std::int64_t>(batch["lengths"]), ::testing::ElementsAre(3, 1, 0));
+  EXPECT_THAT(elements<bool>(batch["mask"]),
+              ::testing::ElementsAre(true, true, true, true, false, false, false, false, false));
+  const Batch only = collate_all(dataset, pad({.lengths = true}));
+  EXPECT_EQ(only.value.size(), 2u);
+  EXPECT_FALSE(only.value.find("mask"));
+}
+
+TEST(Pad, ToALengthCutsAndPads) {
+  TemporaryFolder folder;
+  const Dataset dataset = file_per_tensor(folder, {Tensor::of<std::int32_t>({1, 2, 3, 4}), Tensor::of<std::int32_t>({5})});
+  const Batch batch = collate_all(dataset, pad_to(3, {.lengths = true}));
+  EXPECT_THAT(elements<std::int32_t>(batch["values"]), ::testing::ElementsAre(1, 2, 3, 5, 0, 0));
+  EXPECT_THAT(elements<std::int64_t>(batch["lengths"]), ::testing::ElementsAre(3, 1));
+  const Batch none = collate_all(dataset, pad_to(0, {.mask = true}));
+  EXPECT_EQ(none["values"].shape(), (Shape{2, 0}));
+  EXPECT_EQ(none["mask"].shape(), (Shape{2, 0}));
+}
+
+/// What padding means, element by element.
+Tensor padded(const std::vector<Tensor>& tensors, std::size_t dim, std::int64_t length, PadMode mode) {
+  Shape slot = tensors[0].shape();
+  slot[dim] = length;
+  Tensor out = Tensor::zeros(slot.prepend(static_cast<std::int64_t>(tensors.size())), tensors[0].dtype());
+  const std::size_t itemsize = out.dtype().itemsize();
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const std::int64_t own = std::min(tensors[i].shape()[dim], length);
+    for (std::int64_t at = 0; at < length; ++at) {
+      std::int64_t from = at;
+      if (at >= own && mode == PadMode::kConstant) continue;
+      if (at >= own && mode == PadMode::kReplicate) from = own - 1;
+      for (; from >= own || from < 0;) from = from >= own ? 2 * (own - 1) - from : -from;
+      const Tensor target = out[static_cast<std::int64_t>(i)].select(dim, at);
+      const Tensor source = tensors[i].select(dim, from).contiguous();
+      // Elements of the strided target, one by one.
+      std::vector<std::int64_t> index(target.rank(), 0);
+      for (std::int64_t n = 0; n < source.numel(); ++n) {
+        std::int64_t offset = 0;
+        std::int64_t rest = n;
+        for (std::size_t d = target.rank(); d-- > 0;) {
+          offset += rest % target.shape()[d] * target.strides()[d];
+          rest /= target.shape()[d];
+        }
+        std::memcpy(target.data() + static_cast<std::size_t>(offset) * itemsize,
+                    source.data() + static_cast<std::size_t>(n) * itemsize, itemsize);
+      }
+    }
+  }
+  return out;
+}
+
+TEST(Pad, AnyDimensionModeAndTypeFromMemoryAndFiles) {
+  std::mt19937 random(11);
+  TemporaryFolder folder;
+  for (int round = 0; round < 150; ++round) {
+    const DType dtype = std::vector{DType::uint8, DType::int16, DType::float32, DType::complex128}[random() % 4];
+    const auto mode = static_cast<PadMode>(random() % 3);
+    Shape shape = test::random_shape(random, 1, 3, 4);
+    const std::size_t dim = random() % shape.rank();
+    std::vector<Tensor> tensors;
+    std::int64_t longest = 0;
+    for (std::size_t i = 0; i < 1 + random() % 5; ++i) {
+      shape[dim] = 2 + static_cast<std::int64_t>(random() % 6);
+      longest = std::max(longest, shape[dim]);
+      tensors.push_back(test::numbered_tensor(shape, dtype, random()));
+    }
+    const bool to_length = random() % 2 == 0;
+    const std::int64_t length = to_length ? 2 + static_cast<std::int64_t>(random() % 8) : longest;
+    const auto signed_dim = static_cast<std::int64_t>(dim) - (random() % 2 == 0 ? static_cast<std::int64_t>(shape.rank()) : 0);
+    const PadOptions options{.dim = signed_dim, .mode = mode};
+    const Collate rule = to_length ? pad_to(length, options) : pad(options);
+    const std::string expected = bits_of(Value::tensor(padded(tensors, dim, length, mode)));
+    EXPECT_EQ(bits_of(collate_all(file_per_tensor(folder, tensors), rule).value), expected);
+    std::vector<Dataset> memory;
+    for (const Tensor& tensor : tensors) {
+      // One row of a Fortran-ordered array, so that elements lie apart.
+      Tensor row = tensor.reshape(tensor.shape().prepend(1));
+      if (round % 2 == 0 && row.rank() > 2) row = row.transpose(1, 2).clone().transpose(1, 2);
+      memory.push_back(rows(row));
+    }
+    EXPECT_EQ(bits_of(collate_all(concat(memory), rule).value), expected);
+  }
+}
+
+TEST(Pad, OnlyTheKeysItIsGiven) {
+  TemporaryFolder folder;
+  std::vector<Value> values;
+  for (std::int64_t i = 1; i < 4; ++i) {
+    values.push_back(Value::dict({{"a", Value::tensor(Tensor::zeros(Shape{i}))},
+                                  {"b", Value::tensor(Tensor::zeros(Shape{2, 2}))},
+                                  {"c", Value::tensor(Tensor::zeros(Shape{}))}}));
+  }
+  const Dataset dataset = file_per_value(folder, values);
+  const Batch some = collate_all(dataset, pad_to(5, {.lengths = true, .keys = {"a"}}));
+  EXPECT_EQ(some.value["a"]["values"].as_tensor().shape(), (Shape{3, 5}));
+  EXPECT_EQ(some["b"].shape(), (Shape{3, 2, 2}));
+  const Batch all = collate_all(dataset, pad_to(5));
+  EXPECT_EQ(all["a"].shape(), (Shape{3, 5}));
+  EXPECT_EQ(all["b"].shape(), (Shape{3, 5, 2}));
+  EXPECT_EQ(all["c"].shape(), (Shape{3})) << "what lacks the dimension is stacked";
+
+  const auto missing = collate_error(dataset, pad({.keys = {"aa"}}));
+  EXPECT_EQ(missing->code(), ErrorCode::kKeyNotFound);
+  EXPECT_THAT(missing->message(), AllOf(HasSubstr("'aa'"), HasSubstr("did you mean 'a'")));
+  EXPECT_EQ(collate_error(dataset, pad({.dim = 1, .keys = {"a"}}))->code(), ErrorCode::kShapeMismatch);
+}
+
+TEST(Pad, SaysWhatDoesNotFit) {
+  TemporaryFolder folder;
+  const Dataset other_dim = file_per_tensor(folder, {Tensor::zeros(Shape{2, 3}), Tensor::zeros(Shape{2, 4})});
+  const auto differ = collate_error(other_dim, pad());
+  EXPECT_EQ(differ->code(), ErrorCode::kShapeMismatch);
+  EXPECT_THAT(differ->message(), AllOf(HasSubstr("sample 1"), HasSubstr("dimension 0 alone")));
+  EXPECT_EQ(collate_all(other_dim, pad({.dim = 1})).tensor().shape(), (Shape{2, 2, 4}));
+
+  TemporaryFolder ranks;
+  EXPECT_EQ(collate_error(file_per_tensor(ranks, {Tensor::zeros(Shape{2}), Tensor::zeros(Shape{2, 4})}), pad())->code(),
+            ErrorCode::kShapeMismatch);
+
+  TemporaryFolder tiny;
+  const Dataset short_ones = file_per_tensor(tiny, {Tensor::zeros(Shape{3}), Tensor::zeros(Shape{1})});
+  EXPECT_THAT(collate_error(short_ones, pad({.mode = PadMode::kReflect}))->message(),
+              AllOf(HasSubstr("sample 1"), HasSubstr("needs 2 or more")));
+  EXPECT_NO_THROW(collate_all(short_ones, pad({.mode = PadMode::kReplicate})));
+  EXPECT_NO_THROW(collate_all(short_ones, pad_to(1, {.mode = PadMode::kReflect})));
+  TemporaryFolder none;
+  EXPECT_EQ(collate_error(file_per_tensor(none, {Tensor::zeros(Shape{0})}), pad_to(1, {.mode = PadMode::kReplicate}))->code(),
+            ErrorCode::kShapeMismatch);
+
+  EXPECT_EQ(collate_error(file_per_tensor(none, {Tensor::zeros(Shape{2}, DType::uint8)}), pad_to(3, {.value = 256}))->code(),
+            ErrorCode::kDTypeMismatch);
+  EXPECT_EQ(test::code_of([] { pad_to(-1); }), ErrorCode::kInvalidArgument);
+}
+
+TEST(Ragged, KeepsTensorsApartInOneBlock) {
+  TemporaryFolder folder;
+  const std::vector<Tensor> tensors = {test::numbered_tensor(Shape{3, 2}, DType::int16, 1),
+                                       test::numbered_tensor(Shape{0}, DType::float64, 2),
+                                       test::numbered_tensor(Shape{}, DType::uint8, 3),
+                                       test::numbered_tensor(Shape{5}, DType::complex64, 4)};
+  const Batch batch = collate_all(file_per_tensor(folder, tensors), ragged());
+  ASSERT_EQ(batch.value.kind(), Value::Kind::kList);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    EXPECT_EQ(bits_of(batch.value[i]), bits_of(Value::tensor(tensors[i])));
+    EXPECT_TRUE(batch[i].buffer().shares_memory_with(batch[0].buffer()));
+  }
+}
+
+TEST(Collates, OneBlockHoldsTheWholeBatch) {
+  TemporaryFolder folder;
+  std::vector<Value> values;
+  for (std::int64_t i = 0; i < 3; ++i) {
+    values.push_back(Value::dict({{"x", Value::tensor(Tensor::zeros(Shape{7}, DType::uint8))}, {"y", Value::integer(i)}}));
+  }
+  const Batch batch = collate_all(file_per_value(folder, values), stack());
+  EXPECT_TRUE(batch["x"].buffer().shares_memory_with(batch["y"].buffer()));
+  for (const char* key : {"x", "y"}) {
+    const Tensor tensor = batch[key];
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(tensor.data()) % 64, 0u);
+  }
+}
+
+TEST(Collates, ABatchLargerThanMemoryIsRefused) {
+  const Tensor one = Tensor::zeros(Shape{1, 1});
+  // A row of 2^40 elements, all of them the same one.
+  const Tensor huge(one.buffer(), DType::float32, Shape{64, std::int64_t{1} << 40}, Strides{0, 0});
+  const auto memory = collate_error(rows(huge), stack());
+  EXPECT_EQ(memory->code(), ErrorCode::kOutOfMemory);
+  EXPECT_THAT(memory->message(), AllOf(HasSubstr("batch 0 (64 samples"), HasSubstr("256 TiB")));
+  const Tensor endless(one.buffer(), DType::float32, Shape{2, std::int64_t{1} << 59}, Strides{0, 0});
+  EXPECT_EQ(collate_error(rows(endless), stack())->code(), ErrorCode::kOutOfMemory);
+  EXPECT_EQ(collate_error(rows(test::numbered_rows(2, 1)), pad_to(std::numeric_limits<std::int64_t>::max()))->code(),
+            ErrorCode::kOutOfMemory);
+}
+
+}  // namespace
+}  // namespace penstock

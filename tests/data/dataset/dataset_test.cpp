@@ -1,0 +1,180 @@
+#include "penstock/dataset.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "data/support.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::HasSubstr;
+using test::bits_of;
+using test::TemporaryFolder;
+
+TEST(Rows, OfATensorInMemory) {
+  const Tensor array = test::numbered_rows(5, 3);
+  const Dataset dataset = rows(array);
+  ASSERT_EQ(dataset.size(), 5);
+  for (std::int64_t i = 0; i < 5; ++i) EXPECT_EQ(bits_of(dataset.get(i)), bits_of(Value::tensor(array[i])));
+  EXPECT_EQ(bits_of(dataset.get(-1)), bits_of(Value::tensor(array[4])));
+  EXPECT_EQ(dataset.describe(2), "<tensor>[2]");
+  EXPECT_FALSE(dataset.get(0).as_tensor().buffer().shares_memory_with(array.buffer()));
+}
+
+TEST(Rows, OfEveryShapeAndOrder) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 100; ++round) {
+    const Shape shape = test::random_shape(random, 1, 4, 5);
+    Tensor array = test::numbered_tensor(shape, round % 2 == 0 ? DType::int16 : DType::complex128, random());
+    if (shape.rank() > 1 && round % 3 == 0) array = array.transpose(0, shape.rank() - 1);
+    const Dataset dataset = rows(array);
+    ASSERT_EQ(dataset.size(), array.shape()[0]);
+    for (std::int64_t i = 0; i < dataset.size(); ++i) {
+      ASSERT_EQ(bits_of(dataset.get(i)), bits_of(Value::tensor(array[i]))) << array.to_string();
+    }
+  }
+}
+
+TEST(Rows, OfAFileAreThoseOfTheArrayInIt) {
+  TemporaryFolder folder;
+  const Tensor array = test::numbered_rows(7, 4);
+  save(array, folder / "a.npy");
+  save(test::dict_of({{"x", array}, {"y", array.slice(0, 0, 3).clone()}}), folder / "b.safetensors");
+  EXPECT_EQ(bits_of(rows(folder / "a.npy").get(3)), bits_of(Value::tensor(array[3])));
+  EXPECT_EQ(rows(folder / "b.safetensors", "y").size(), 3);
+  EXPECT_EQ(bits_of(rows(open(folder / "b.safetensors")["x"]).get(6)), bits_of(Value::tensor(array[6])));
+  EXPECT_EQ(rows(open(folder / "b.safetensors")["x"].slice(0, 2, 5)).size(), 3);
+  EXPECT_EQ(rows(folder / "a.npy").describe(3), folder / "a.npy[3]");
+}
+
+TEST(Rows, OfCompressedAndSwappedArrays) {
+  TemporaryFolder folder;
+  const Tensor array = test::numbered_rows(7, 4);
+  save(test::dict_of({{"x", array}}), folder / "c.npz", {.compress = true});
+  EXPECT_EQ(bits_of(rows(folder / "c.npz").get(5)), bits_of(Value::tensor(array[5])));
+
+  std::string npy = "\x93NUMPY\x01\x00";
+  const std::string header = "{'descr': '>i2', 'fortran_order': False, 'shape': (3, 2), }\n";
+  npy = std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + std::string(1, '\0') + header;
+  for (char i = 0; i < 6; ++i) npy += std::string(1, '\0') + i;
+  test::write_file(folder / "big.npy", npy);
+  EXPECT_EQ(bits_of(rows(folder / "big.npy").get(1)), bits_of(Value::tensor(Tensor::of<std::int16_t>({2, 3}))));
+}
+
+TEST(Rows, OfFortranFiles) {
+  TemporaryFolder folder;
+  const std::string header = "{'descr': '|u1', 'fortran_order': True, 'shape': (3, 2), }\n";
+  std::string npy = std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + std::string(1, '\0') + header;
+  npy += std::string("\0\1\2\3\4\5", 6);
+  test::write_file(folder / "f.npy", npy);
+  EXPECT_EQ(bits_of(rows(folder / "f.npy").get(1)), bits_of(Value::tensor(Tensor::of<std::uint8_t>({1, 4}))));
+}
+
+TEST(Rows, SayWhatIsWrong) {
+  TemporaryFolder folder;
+  save(test::dict_of({{"x", test::numbered_rows(2, 2)}, {"y", test::numbered_rows(2, 2)}}), folder / "two.npz");
+  save(Tensor::zeros(Shape{}), folder / "scalar.npy");
+  EXPECT_THAT(test::error_of([&] { rows(folder / "two.npz"); })->what(), HasSubstr("'x', 'y'"));
+  EXPECT_EQ(test::code_of([&] { rows(folder / "two.npz", "z"); }), ErrorCode::kKeyNotFound);
+  EXPECT_EQ(test::code_of([&] { rows(folder / "scalar.npy"); }), ErrorCode::kShapeMismatch);
+  EXPECT_EQ(test::code_of([&] { rows(folder / "missing.npy"); }), ErrorCode::kNotFound);
+  EXPECT_EQ(test::code_of([&] { rows(Tensor()); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(test::code_of([] { rows(test::numbered_rows(3, 1)).get(3); }), ErrorCode::kIndexOutOfRange);
+  EXPECT_EQ(test::code_of([] { rows(test::numbered_rows(3, 1)).get(-4); }), ErrorCode::kIndexOutOfRange);
+  EXPECT_EQ(test::code_of([] { static_cast<void>(rows(test::numbered_rows(3, 1)).describe(3)); }),
+            ErrorCode::kIndexOutOfRange);
+}
+
+TEST(Rows, AFileThatIsCutIsAnErrorAndNoCrash) {
+  TemporaryFolder folder;
+  save(test::numbered_tensor(Shape{100, 4096}, DType::uint8), folder / "a.npy");
+  const Dataset dataset = rows(folder / "a.npy");
+  ASSERT_EQ(::truncate((folder / "a.npy").c_str(), 50 * 4096), 0);
+  EXPECT_NO_THROW(dataset.get(3));
+  const auto error = test::error_of([&] { dataset.get(90); });
+  EXPECT_EQ(error->code(), ErrorCode::kTruncated);
+  EXPECT_THAT(error->what(), HasSubstr("sample 90"));
+  EXPECT_THAT(error->what(), HasSubstr(folder / "a.npy"));
+}
+
+TEST(Zip, MakesTuples) {
+  const Dataset x = rows(test::numbered_rows(4, 3));
+  const Dataset y = rows(test::numbered_rows(4, 1));
+  const Dataset both = zip(x, y);
+  ASSERT_EQ(both.size(), 4);
+  const Value sample = both.get(2);
+  ASSERT_EQ(sample.kind(), Value::Kind::kTuple);
+  ASSERT_EQ(sample.size(), 2u);
+  EXPECT_EQ(bits_of(sample[0]), bits_of(x.get(2)));
+  EXPECT_EQ(bits_of(sample[1]), bits_of(y.get(2)));
+  const Value nested = zip(both, x).get(1);
+  EXPECT_EQ(bits_of(nested[0][1]), bits_of(y.get(1)));
+  EXPECT_EQ(bits_of(nested[1]), bits_of(x.get(1)));
+  EXPECT_EQ(both.describe(1), "<tensor>[1], <tensor>[1]");
+}
+
+TEST(Zip, RefusesUnequalSizes) {
+  const auto error = test::error_of([] { zip(rows(test::numbered_rows(4, 3)), rows(test::numbered_rows(5, 3))); });
+  EXPECT_EQ(error->code(), ErrorCode::kShapeMismatch);
+  EXPECT_THAT(error->message(), HasSubstr("5"));
+  EXPECT_EQ(test::code_of([] { zip(std::vector<Dataset>{}); }), ErrorCode::kInvalidArgument);
+}
+
+TEST(Concat, PutsOneBehindTheOther) {
+  const Dataset a = rows(test::numbered_rows(3, 2));
+  const Dataset none = rows(test::numbered_rows(0, 2));
+  const Dataset b = rows(test::numbered_rows(2, 2));
+  const Dataset all = concat({a, none, b, none});
+  ASSERT_EQ(all.size(), 5);
+  for (std::int64_t i = 0; i < 3; ++i) EXPECT_EQ(bits_of(all.get(i)), bits_of(a.get(i)));
+  for (std::int64_t i = 0; i < 2; ++i) EXPECT_EQ(bits_of(all.get(3 + i)), bits_of(b.get(i)));
+  EXPECT_EQ(all.describe(3), "<tensor>[0]");
+  EXPECT_EQ(concat({}).size(), 0);
+}
+
+TEST(Subset, PicksAndRepeats) {
+  const Dataset a = rows(test::numbered_rows(5, 2));
+  const Dataset some = subset(a, {4, 0, 4, -2});
+  ASSERT_EQ(some.size(), 4);
+  EXPECT_EQ(bits_of(some.get(2)), bits_of(a.get(4)));
+  EXPECT_EQ(bits_of(some.get(3)), bits_of(a.get(3)));
+  EXPECT_EQ(some.describe(1), "<tensor>[0]");
+  EXPECT_EQ(test::code_of([&] { subset(a, {5}); }), ErrorCode::kIndexOutOfRange);
+  EXPECT_EQ(test::code_of([&] { subset(a, {-6}); }), ErrorCode::kIndexOutOfRange);
+  EXPECT_EQ(subset(a, {}).size(), 0);
+}
+
+TEST(Combinators, AnErrorFindsItsSample) {
+  const Dataset inner = test::watched(rows(test::numbered_rows(10, 2)), [](std::int64_t index, const data::Scratch&) {
+    if (index == 7) throw Error(ErrorCode::kCorrupt, "seven is bad", {.path = "seven.pt"});
+  });
+  const Dataset good = rows(test::numbered_rows(10, 2));
+  // Sample 17 of the whole is sample 7 of the second part, which is where the odd one lies.
+  const Dataset whole = zip(concat({good, subset(inner, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9})}), concat({good, good}));
+  DataLoader loader(whole, {.batch_sampler = batches({{3, 12, 17, 0}})});
+  const auto error = test::error_of([&] { loader.next(); });
+  EXPECT_EQ(error->code(), ErrorCode::kCorrupt);
+  EXPECT_THAT(error->message(), HasSubstr("sample 17 (watched <tensor>[7], <tensor>[7]): seven is bad"));
+  EXPECT_EQ(error->path(), "seven.pt");
+}
+
+TEST(Combinators, MixSamplesOfDifferentPartsInOneBatch) {
+  TemporaryFolder folder;
+  const std::vector<Tensor> tensors = test::equal_tensors(6, Shape{4});
+  test::write_tensors(folder, tensors, ".npy");
+  const Dataset loose = files(folder.path().string());
+  const Dataset all = concat({loose, rows(test::numbered_rows(4, 4))});
+  DataLoader loader(zip(all, all), {.batch_sampler = batches({{8, 2, 5, 9, 0}})});
+  const auto batch = loader.next();
+  ASSERT_TRUE(batch);
+  for (std::size_t i = 0; i < batch->indices.size(); ++i) {
+    const std::string expected = bits_of(all.get(batch->indices[i]));
+    EXPECT_EQ(bits_of(Value::tensor((*batch)[0][static_cast<std::int64_t>(i)])), expected);
+    EXPECT_EQ(bits_of(Value::tensor((*batch)[1][static_cast<std::int64_t>(i)])), expected);
+  }
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,153 @@
+#include "data/files/glob.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "support/errors.h"
+#include "support/files.h"
+
+namespace penstock::data {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using test::TemporaryFolder;
+
+TEST(Matches, PatternsOfOneComponent) {
+  EXPECT_TRUE(matches("*", "abc"));
+  EXPECT_TRUE(matches("*.pt", "a.pt"));
+  EXPECT_TRUE(matches("*.pt", "a.pt.pt"));
+  EXPECT_FALSE(matches("*.pt", "a.pth"));
+  EXPECT_TRUE(matches("a*b*c", "aXbXbYc"));
+  EXPECT_FALSE(matches("a*b*c", "aXbXbY"));
+  EXPECT_TRUE(matches("?.pt", "x.pt"));
+  EXPECT_FALSE(matches("?.pt", ".pt"));
+  EXPECT_FALSE(matches("?.pt", "xy.pt"));
+  EXPECT_TRUE(matches("**", "x"));
+  EXPECT_TRUE(matches("", ""));
+  EXPECT_FALSE(matches("", "x"));
+  EXPECT_TRUE(matches("*", ""));
+}
+
+TEST(Matches, Sets) {
+  EXPECT_TRUE(matches("[a-c]1", "b1"));
+  EXPECT_FALSE(matches("[a-c]1", "d1"));
+  EXPECT_TRUE(matches("[!a-c]1", "d1"));
+  EXPECT_FALSE(matches("[!a-c]1", "a1"));
+  EXPECT_TRUE(matches("[^a]", "b"));
+  EXPECT_TRUE(matches("[]x]", "]"));
+  EXPECT_TRUE(matches("[a-]", "-"));
+  EXPECT_TRUE(matches("[abc]*[0-9]", "bxx7"));
+  EXPECT_TRUE(matches("a[b", "a[b")) << "a set that is not closed is plain text";
+  EXPECT_FALSE(matches("a[b", "ab"));
+  EXPECT_TRUE(matches("*[", "x["));
+  EXPECT_TRUE(matches("[\x80-\xff]", "\xe4"));
+}
+
+TEST(Matches, ALeadingDotIsWrittenOut) {
+  EXPECT_FALSE(matches("*", ".hidden"));
+  EXPECT_FALSE(matches("?hidden", ".hidden"));
+  EXPECT_FALSE(matches("[.]hidden", ".hidden"));
+  EXPECT_TRUE(matches(".*", ".hidden"));
+}
+
+TEST(Matches, TakesNoExponentialTime) {
+  const std::string name(5000, 'a');
+  EXPECT_FALSE(matches("*a*a*a*a*a*a*a*a*a*a*a*a*b", name));
+}
+
+class Expand : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* sub : {"a", "a/deep", "a/deep/er", "b", ".git", "a-b"}) std::filesystem::create_directories(folder_ / sub);
+    for (const char* name : {"z.pt", "10.pt", "9.npy", "notes.txt", ".hidden.pt", "m.safetensors",
+                             "m.safetensors.index.json", "a/1.pt", "a/2.pt", "a/deep/3.pt", "a/deep/er/4.pt", "b/1.pt",
+                             ".git/5.pt", "a-b/6.pt", "odd[1].pt"}) {
+      test::write_file(folder_ / name, "x");
+    }
+  }
+
+  std::vector<std::string> names(const std::string& pattern) {
+    const PathTable table = expand(folder_ / pattern);
+    std::vector<std::string> out;
+    for (std::int64_t i = 0; i < table.size(); ++i) out.push_back(table.path(i).substr((folder_ / "").size()));
+    return out;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Expand, AFolderGivesItsTensorFilesByName) {
+  EXPECT_THAT(names(""), ElementsAre("10.pt", "9.npy", "m.safetensors", "odd[1].pt", "z.pt"));
+  EXPECT_THAT(names("a"), ElementsAre("a/1.pt", "a/2.pt"));
+  EXPECT_THAT(names("a/"), ElementsAre("a/1.pt", "a/2.pt"));
+}
+
+TEST_F(Expand, AFileIsItself) {
+  EXPECT_THAT(names("notes.txt"), ElementsAre("notes.txt"));
+  EXPECT_THAT(names("odd[1].pt"), ElementsAre("odd[1].pt")) << "a file of that very name comes first";
+}
+
+TEST_F(Expand, Globs) {
+  EXPECT_THAT(names("*.pt"), ElementsAre("10.pt", "odd[1].pt", "z.pt"));
+  EXPECT_THAT(names("*/1.pt"), ElementsAre("a/1.pt", "b/1.pt"));
+  EXPECT_THAT(names("[ab]/*.pt"), ElementsAre("a/1.pt", "a/2.pt", "b/1.pt"));
+  EXPECT_THAT(names("*"), ElementsAre("10.pt", "9.npy", "m.safetensors", "m.safetensors.index.json", "notes.txt",
+                                      "odd[1].pt", "z.pt"))
+      << "files alone, whatever they are called";
+}
+
+TEST_F(Expand, TwoStarsAreAnyDepth) {
+  EXPECT_THAT(names("**/*.pt"), ElementsAre("10.pt", "a-b/6.pt", "a/1.pt", "a/2.pt", "a/deep/3.pt", "a/deep/er/4.pt",
+                                            "b/1.pt", "odd[1].pt", "z.pt"));
+  EXPECT_THAT(names("a/**"), ElementsAre("a/1.pt", "a/2.pt", "a/deep/3.pt", "a/deep/er/4.pt"));
+  EXPECT_THAT(names("**/**/deep/**/*.pt"), ElementsAre("a/deep/3.pt", "a/deep/er/4.pt"));
+}
+
+TEST_F(Expand, AFileFoundTwiceCountsOnce) {
+  std::filesystem::create_directories(folder_ / "x/x");
+  test::write_file(folder_ / "x/x/f.pt", "x");
+  EXPECT_THAT(names("**/x/**/f.pt"), ElementsAre("x/x/f.pt"));
+}
+
+TEST_F(Expand, LinksAreFollowedButNotForEver) {
+  ASSERT_EQ(::symlink("z.pt", (folder_ / "link.pt").c_str()), 0);
+  ASSERT_EQ(::symlink("nowhere", (folder_ / "broken.pt").c_str()), 0);
+  ASSERT_EQ(::symlink("..", (folder_ / "a/up").c_str()), 0);
+  EXPECT_THAT(names("[bl]*.pt"), ElementsAre("link.pt"));
+  EXPECT_THAT(names("a/up/z.pt"), ElementsAre("a/up/z.pt"));
+  EXPECT_THAT(names("a/*/z.pt"), ElementsAre("a/up/z.pt"));
+  EXPECT_THAT(names("**/z.pt"), ElementsAre("z.pt"));
+}
+
+TEST_F(Expand, OnlyRegularFilesCount) {
+  ASSERT_EQ(::mkfifo((folder_ / "pipe.pt").c_str(), 0600), 0);
+  std::filesystem::create_directory(folder_ / "folder.pt");
+  EXPECT_EQ(test::code_of([&] { expand(folder_ / "*[er].pt"); }), ErrorCode::kNotFound);
+}
+
+TEST_F(Expand, SaysWhatIsMissing) {
+  const auto missing = test::error_of([&] { expand(folder_ / "*.nope"); });
+  EXPECT_EQ(missing->code(), ErrorCode::kNotFound);
+  EXPECT_THAT(missing->what(), HasSubstr("*.nope"));
+  EXPECT_EQ(test::code_of([&] { expand(folder_ / "nowhere"); }), ErrorCode::kNotFound);
+  EXPECT_EQ(test::code_of([&] { expand(folder_ / "nowhere/*.pt"); }), ErrorCode::kNotFound);
+  EXPECT_EQ(test::code_of([&] { expand(folder_ / "notes.txt/*.pt"); }), ErrorCode::kNotFound);
+  std::filesystem::create_directory(folder_ / "empty");
+  EXPECT_THAT(test::error_of([&] { expand(folder_ / "empty"); })->message(), HasSubstr("no tensor files"));
+  EXPECT_EQ(test::code_of([&] { expand(""); }), ErrorCode::kNotFound);
+}
+
+TEST_F(Expand, AFolderThatCannotBeListedIsAnError) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may list any folder";
+  ASSERT_EQ(::chmod((folder_ / "b").c_str(), 0), 0);
+  EXPECT_EQ(test::code_of([&] { expand(folder_ / "b/*.pt"); }), ErrorCode::kPermission);
+  ::chmod((folder_ / "b").c_str(), 0700);
+}
+
+}  // namespace
+}  // namespace penstock::data

@@ -1,0 +1,53 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "penstock/loader.h"
+#include "support/errors.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(LoaderPosition, SurvivesItsText) {
+  const LoaderPosition position{.seed = std::numeric_limits<std::uint64_t>::max(),
+                                .epoch = 3,
+                                .batch = std::numeric_limits<std::int64_t>::max(),
+                                .samples = 1000};
+  const LoaderPosition back = LoaderPosition::from_json(position.to_json());
+  EXPECT_EQ(back.seed, position.seed);
+  EXPECT_EQ(back.epoch, position.epoch);
+  EXPECT_EQ(back.batch, position.batch);
+  EXPECT_EQ(back.samples, position.samples);
+  EXPECT_EQ(nlohmann::json::parse(position.to_json())["epoch"], 3);
+}
+
+TEST(LoaderPosition, NamesTheFieldThatIsWrong) {
+  for (const char* field : {"seed", "epoch", "batch", "samples"}) {
+    nlohmann::json json = {{"seed", 1}, {"epoch", 2}, {"batch", 3}, {"samples", 4}};
+    for (const auto& wrong : std::vector<nlohmann::json>{"5", -1, 1.5, nullptr, nlohmann::json::array()}) {
+      json[field] = wrong;
+      const auto error = test::error_of([&] { LoaderPosition::from_json(json.dump()); });
+      EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument);
+      EXPECT_THAT(error->message(), HasSubstr("'" + std::string(field) + "'")) << wrong;
+    }
+    json.erase(field);
+    EXPECT_THAT(test::error_of([&] { LoaderPosition::from_json(json.dump()); })->message(),
+                HasSubstr("'" + std::string(field) + "'"));
+  }
+  nlohmann::json json = {{"seed", 1}, {"epoch", 2}, {"batch", std::numeric_limits<std::uint64_t>::max()}, {"samples", 4}};
+  EXPECT_THAT(test::error_of([&] { LoaderPosition::from_json(json.dump()); })->message(), HasSubstr("'batch'"));
+}
+
+TEST(LoaderPosition, RefusesWhatIsNoObject) {
+  for (const char* text : {"", "{", "[]", "3", "null", "{\"seed\":1,}", "\xff"}) {
+    EXPECT_EQ(test::code_of([&] { LoaderPosition::from_json(text); }), ErrorCode::kInvalidArgument) << text;
+  }
+  EXPECT_EQ(test::code_of([] { LoaderPosition::from_json(std::string(100'000, '[')); }), ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace penstock
