@@ -1,0 +1,212 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench_floor.h"
+#include "command.h"
+#include "json.h"
+#include "penstock/load.h"
+#include "penstock/loader.h"
+#include "terminal.h"
+
+namespace penstock::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+  std::string path;
+  std::string key;
+  std::int64_t batch_size = 32;
+  std::size_t workers = 2;
+  std::int64_t epochs = 3;
+  std::string collate = "stack";
+  std::optional<std::int64_t> pad_to;
+  bool in_order = false;
+  bool as_rows = false;
+  bool json = false;
+};
+
+struct Result {
+  std::string samples;  ///< what a sample is
+  double samples_per_second = 0;
+  double bytes_per_second = 0;
+  double wall_seconds = 0;
+  LoaderStats stats;
+  Floor floor;
+};
+
+Collate collate_of(const Options& options) {
+  if (options.pad_to) return pad_to(*options.pad_to);
+  if (options.collate == "pad") return pad();
+  if (options.collate == "ragged") return ragged();
+  return stack();
+}
+
+/// A single array is measured by its rows; everything else by its files.
+bool measure_rows(const Options& options) {
+  if (options.as_rows || !options.key.empty()) return true;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(options.path, ignored)) return false;
+  const Archive archive = open(options.path);
+  return archive.entries().size() == 1 && archive.entry(0).shape().rank() > 0 && archive.entry(0).shape()[0] > 1;
+}
+
+void show_progress(std::int64_t done, std::int64_t all) {
+  if (is_terminal(stderr)) fmt::print(stderr, "\r{} / {} batches ", done, all);
+}
+
+void clear_progress() {
+  if (is_terminal(stderr)) fmt::print(stderr, "\r\x1B[K");
+}
+
+Result run_loader(const Dataset& dataset, const Options& options) {
+  DataLoader loader(dataset, {.batch_size = options.batch_size,
+                              .shuffle = !options.in_order,
+                              .num_workers = options.workers,
+                              .collate = collate_of(options)});
+  Result result;
+  std::vector<double> epochs;
+  const std::int64_t all = loader.size() * options.epochs;
+  std::int64_t done = 0;
+  for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {
+    const auto started = Clock::now();
+    while (loader.next()) {
+      if (++done % 64 == 0) show_progress(done, all);
+    }
+    epochs.push_back(std::chrono::duration<double>(Clock::now() - started).count());
+  }
+  clear_progress();
+  result.stats = loader.stats();
+  for (const double seconds : epochs) result.wall_seconds += seconds;
+  std::sort(epochs.begin(), epochs.end());
+  const double median = epochs[epochs.size() / 2];
+  const auto runs = static_cast<double>(options.epochs);
+  result.samples_per_second = static_cast<double>(result.stats.samples) / runs / median;
+  result.bytes_per_second = static_cast<double>(result.stats.payload_bytes) / runs / median;
+  return result;
+}
+
+std::vector<std::int64_t> visiting_order(const Dataset& dataset, const Options& options) {
+  return (options.in_order ? sequential(dataset.size()) : random(dataset.size()))->order(0, 0);
+}
+
+Result measure(const Options& options) {
+  const std::size_t threads = std::max<std::size_t>(options.workers, 1);
+  if (measure_rows(options)) {
+    const Dataset dataset = rows(options.path, options.key);
+    Result result = run_loader(dataset, options);
+    const Archive archive = open(options.path);
+    const LazyTensor lazy = options.key.empty() ? archive.entry(0) : archive[options.key];
+    result.floor = row_floor({lazy.load().contiguous()}, visiting_order(dataset, options), threads);
+    result.samples = "rows";
+    return result;
+  }
+  const Dataset dataset = files(options.path);
+  Result result = run_loader(dataset, options);
+  std::vector<std::string> paths;
+  for (const std::int64_t index : visiting_order(dataset, options)) paths.push_back(dataset.describe(index));
+  result.floor = file_floor(paths, threads);
+  result.samples = "files";
+  return result;
+}
+
+/// Where the time goes: of a worker's seconds, finding samples or moving bytes; or none of it, when the caller is the
+/// wall.
+std::string bottleneck(const Result& result, std::size_t workers) {
+  const double available = result.wall_seconds * static_cast<double>(std::max<std::size_t>(workers, 1));
+  const double busy = result.stats.locate_seconds + result.stats.move_seconds;
+  if (busy < 0.5 * available) return "hand-over between workers and the caller";
+  return result.stats.locate_seconds > result.stats.move_seconds ? "opening files and reading headers"
+                                                                 : "moving payload into the batch";
+}
+
+Json result_json(const Result& result, const Options& options) {
+  const LoaderStats& stats = result.stats;
+  return Json{{"path", options.path},
+              {"samples", result.samples},
+              {"batch_size", options.batch_size},
+              {"num_workers", options.workers},
+              {"samples_per_second", result.samples_per_second},
+              {"bytes_per_second", result.bytes_per_second},
+              {"first_batch_seconds", stats.first_batch_seconds},
+              {"floor",
+               {{"what", result.floor.what},
+                {"samples_per_second", result.floor.samples_per_second},
+                {"bytes_per_second", result.floor.bytes_per_second}}},
+              {"ratio_to_floor", result.samples_per_second / result.floor.samples_per_second},
+              {"locate_seconds", stats.locate_seconds},
+              {"move_seconds", stats.move_seconds},
+              {"wait_seconds", stats.wait_seconds},
+              {"wall_seconds", result.wall_seconds},
+              {"bottleneck", bottleneck(result, options.workers)}};
+}
+
+void print_human(const Result& result, const Options& options) {
+  const auto rate = [](double per_second) { return human_count(static_cast<std::uint64_t>(per_second)); };
+  fmt::print("loader       {} {}/s, {}/s (batches of {}, {} workers, median of {} epochs)\n",
+             rate(result.samples_per_second), result.samples, human_bytes(result.bytes_per_second), options.batch_size,
+             options.workers, options.epochs);
+  fmt::print("first batch  {:.2f} ms\n", result.stats.first_batch_seconds * 1e3);
+  fmt::print("floor        {} {}/s, {}/s ({})\n", rate(result.floor.samples_per_second), result.samples,
+             human_bytes(result.floor.bytes_per_second), result.floor.what);
+  fmt::print("ratio        {:.2f} of the floor\n", result.samples_per_second / result.floor.samples_per_second);
+  fmt::print("time goes to {} (locate {:.3f} s, move {:.3f} s over all workers; caller waits {:.3f} of {:.3f} s)\n",
+             bottleneck(result, options.workers), result.stats.locate_seconds, result.stats.move_seconds,
+             result.stats.wait_seconds, result.wall_seconds);
+}
+
+int run(const Options& options) {
+  const Result result = measure(options);
+  if (options.json) {
+    print_json(result_json(result, options));
+  } else {
+    print_human(result, options);
+  }
+  return 0;
+}
+
+std::function<int()> attach(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("path", options->path, "A folder, a pattern, or an array file")->required()->type_name("PATH");
+  app.add_option("--key", options->key, "Measure the rows of this tensor of the file")->type_name("NAME");
+  app.add_option("--batch-size", options->batch_size, "Samples in a batch")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->type_name("N");
+  app.add_option("--workers", options->workers, "Threads that prepare batches")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->type_name("N");
+  app.add_option("--epochs", options->epochs, "Passes over the data; the median is reported")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->type_name("N");
+  app.add_option("--collate", options->collate, "How samples become a batch: stack, pad or ragged")
+      ->check(CLI::IsMember({"stack", "pad", "ragged"}))
+      ->capture_default_str()
+      ->type_name("RULE");
+  app.add_option("--pad-to", options->pad_to, "Pad or cut dimension 0 to this length")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
+  app.add_flag("--rows", options->as_rows, "Measure rows also where the file would be one sample");
+  app.add_flag("--in-order", options->in_order, "Do not shuffle");
+  app.add_flag("--json", options->json, "Print JSON");
+  return [options] { return run(*options); };
+}
+
+}  // namespace
+
+const Command kBench{
+    "bench", "Measure a folder or file through the loader",
+    "Prints samples and bytes a second, the time to the first batch, what the machine does with the same "
+    "bytes and no library in between (the floor), and the stage where the time goes.",
+    attach};
+
+}  // namespace penstock::cli

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "penstock/dataset.h"
+#include "penstock/tensor.h"
+
+namespace penstock::cli {
+
+/// What the machine does with the same bytes and no library in between.
+struct Floor {
+  std::string what;  ///< "open+fstat+read+close, 2 threads"
+  double samples_per_second = 0;
+  double bytes_per_second = 0;
+};
+
+/// Opens, stats, reads whole and closes each file of `paths` once, in order, shared out over `threads`.
+Floor file_floor(const std::vector<std::string>& paths, std::size_t threads);
+/// Copies each of `order`'s rows (dimension 0) of every tensor in `columns` once, by memcpy over `threads`.
+Floor row_floor(const std::vector<Tensor>& columns, const std::vector<std::int64_t>& order, std::size_t threads);
+
+}  // namespace penstock::cli

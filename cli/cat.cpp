@@ -1,0 +1,79 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "command.h"
+#include "elements.h"
+#include "json.h"
+#include "penstock/error.h"
+#include "penstock/load.h"
+#include "slice_text.h"
+
+namespace penstock::cli {
+namespace {
+
+struct Options {
+  std::string path;
+  std::string name;
+  std::string slice;
+  bool json = false;
+};
+
+LazyTensor choose(const Archive& archive, const Options& options) {
+  if (!options.name.empty()) return archive[options.name];
+  if (archive.entries().size() == 1) return archive.entry(0);
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("holds {} tensors; name one of those that `penstock ls` shows", archive.entries().size()),
+              {.path = archive.path()});
+}
+
+/// An innermost row a line, an empty line between planes.
+void print_rows(const Tensor& tensor) {
+  const ElementPrinter printer(tensor);
+  const std::size_t rank = tensor.rank();
+  const auto columns = static_cast<std::size_t>(rank > 0 ? tensor.shape()[rank - 1] : 1);
+  const auto rows_in_plane = static_cast<std::size_t>(rank > 1 ? tensor.shape()[rank - 2] : 1);
+  const auto count = static_cast<std::size_t>(tensor.numel());
+  for (std::size_t index = 0; index < count; ++index) {
+    const std::size_t row = index / columns;
+    const bool row_begins = index % columns == 0;
+    if (row_begins && row > 0 && row % rows_in_plane == 0) fmt::print("\n");
+    fmt::print("{}{}", row_begins ? "" : " ", printer.text(index));
+    if ((index + 1) % columns == 0) fmt::print("\n");
+  }
+}
+
+int run(const Options& options) {
+  const Archive archive = open(options.path);
+  LazyTensor lazy = choose(archive, options);
+  if (!options.slice.empty()) lazy = apply_slice(lazy, options.slice);
+  const Tensor tensor = lazy.load();
+  if (options.json) {
+    print_json(Json{{"name", lazy.name()},
+                    {"dtype", tensor.dtype().name()},
+                    {"shape", std::vector(tensor.shape().begin(), tensor.shape().end())},
+                    {"values", to_json(tensor)}});
+  } else {
+    print_rows(tensor);
+  }
+  return 0;
+}
+
+std::function<int()> attach(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("file", options->path, "A tensor file")->required()->type_name("FILE");
+  app.add_option("name", options->name, "The tensor; may be left out when the file holds one")->type_name("NAME");
+  app.add_option("--slice", options->slice, "Part of it in Python's notation, such as 0:4,:,2")->type_name("SLICE");
+  app.add_flag("--json", options->json, "Print JSON");
+  return [options] { return run(*options); };
+}
+
+}  // namespace
+
+const Command kCat{"cat", "Print a tensor, or a slice of one",
+                   "Reads only the bytes of the slice. Prints one innermost row a line, an empty line between planes.",
+                   attach};
+
+}  // namespace penstock::cli

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <span>
+#include <string_view>
+
+namespace penstock::cli {
+
+/// One sub-command: a row of the table. `attach` adds its options to `app` and returns what runs it; the returned
+/// function gives the exit code (0 done, 1 a check failed) or throws penstock::Error, which main turns into 1.
+struct Command {
+  std::string_view name;
+  std::string_view summary;
+  std::string_view description;
+  std::function<int()> (*attach)(CLI::App& app);
+};
+
+/// The table, in the order of the help.
+std::span<const Command> commands() noexcept;
+
+// One declaration for each row; each is defined in its own file.
+extern const Command kLs;
+extern const Command kInfo;
+extern const Command kCat;
+extern const Command kBench;
+extern const Command kVersion;
+extern const Command kCompletion;
+extern const Command kMan;
+
+/// The whole command line: the same object parses arguments and describes itself for completion and the man page.
+struct CommandLine {
+  CLI::App app;
+  std::function<int()> run;  ///< set by parsing
+
+  CommandLine();
+};
+
+}  // namespace penstock::cli

@@ -1,0 +1,150 @@
+#include "elements.h"
+
+#include <fmt/core.h>
+
+#include <complex>
+#include <cstring>
+
+#include "terminal.h"
+
+namespace penstock::cli {
+namespace {
+
+/// Wide enough to hold every value exactly, narrow enough to print its shortest decimal.
+DType wide_type(const DType& dtype, ElementClass kind) {
+  switch (kind) {
+    case ElementClass::kInteger:
+      return DType::int64;
+    case ElementClass::kUnsigned:
+      return DType::uint64;
+    case ElementClass::kReal:
+      return dtype == DType::float64 ? DType::float64 : DType::float32;
+    case ElementClass::kComplex:
+      return dtype == DType::complex128 ? DType::complex128 : DType::complex64;
+    default:
+      return dtype;
+  }
+}
+
+void append_utf8(std::string& out, std::uint32_t point) {
+  if (point < 0x80) {
+    out += static_cast<char>(point);
+  } else if (point < 0x800) {
+    out += {static_cast<char>(0xC0 | (point >> 6)), static_cast<char>(0x80 | (point & 0x3F))};
+  } else if (point < 0x10000) {
+    out += {static_cast<char>(0xE0 | (point >> 12)), static_cast<char>(0x80 | ((point >> 6) & 0x3F)),
+            static_cast<char>(0x80 | (point & 0x3F))};
+  } else if (point < 0x110000) {
+    out += {static_cast<char>(0xF0 | (point >> 18)), static_cast<char>(0x80 | ((point >> 12) & 0x3F)),
+            static_cast<char>(0x80 | ((point >> 6) & 0x3F)), static_cast<char>(0x80 | (point & 0x3F))};
+  } else {
+    out += "\xEF\xBF\xBD";
+  }
+}
+
+template <class T>
+T read_at(const Tensor& tensor, std::size_t index) {
+  T value;
+  std::memcpy(&value, tensor.data() + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+std::string hexadecimal(const std::byte* bytes, std::size_t count) {
+  std::string out = "0x";
+  for (std::size_t i = 0; i < count; ++i) out += fmt::format("{:02x}", static_cast<unsigned>(bytes[i]));
+  return out;
+}
+
+}  // namespace
+
+ElementClass element_class(const DType& dtype) noexcept {
+  using Code = DType::Code;
+  switch (dtype.code()) {
+    case Code::kBool:
+      return ElementClass::kBool;
+    case Code::kBytes:
+    case Code::kText:
+      return ElementClass::kText;
+    case Code::kDateTime64:
+    case Code::kTimeDelta64:
+      return ElementClass::kInteger;
+    default:
+      break;
+  }
+  if (dtype.is_complex()) return ElementClass::kComplex;
+  if (dtype.is_floating()) return ElementClass::kReal;
+  if (dtype.is_integer()) return dtype.is_signed() ? ElementClass::kInteger : ElementClass::kUnsigned;
+  return ElementClass::kHex;
+}
+
+ElementPrinter::ElementPrinter(const Tensor& tensor)
+    : kind_(element_class(tensor.dtype())), raw_(tensor.contiguous()), wide_(raw_) {
+  if (raw_.dtype().is_numeric()) wide_ = raw_.to(wide_type(raw_.dtype(), kind_));
+}
+
+double ElementPrinter::real(std::size_t index) const {
+  switch (wide_.dtype().code()) {
+    case DType::Code::kFloat32:
+      return read_at<float>(wide_, index);
+    case DType::Code::kFloat64:
+      return read_at<double>(wide_, index);
+    case DType::Code::kComplex64:
+      return read_at<std::complex<float>>(wide_, index).real();
+    default:
+      return read_at<std::complex<double>>(wide_, index).real();
+  }
+}
+
+double ElementPrinter::imaginary(std::size_t index) const {
+  if (wide_.dtype() == DType::complex64) return read_at<std::complex<float>>(wide_, index).imag();
+  return read_at<std::complex<double>>(wide_, index).imag();
+}
+
+std::int64_t ElementPrinter::integer(std::size_t index) const { return read_at<std::int64_t>(wide_, index); }
+std::uint64_t ElementPrinter::unsigned_integer(std::size_t index) const { return read_at<std::uint64_t>(wide_, index); }
+
+std::string ElementPrinter::raw_text(std::size_t index) const {
+  const std::size_t size = raw_.dtype().itemsize();
+  const std::byte* bytes = raw_.data() + index * size;
+  std::string out;
+  if (raw_.dtype().code() == DType::Code::kText) {
+    for (std::size_t at = 0; at + 4 <= size; at += 4) {
+      std::uint32_t point = 0;
+      std::memcpy(&point, bytes + at, 4);
+      append_utf8(out, point);
+    }
+  } else {
+    out.assign(reinterpret_cast<const char*>(bytes), size);
+  }
+  // NumPy pads fixed-length text with zeros and drops them on reading.
+  out.erase(out.find_last_not_of('\0') + 1);
+  return printable(out);
+}
+
+std::string ElementPrinter::text(std::size_t index) const {
+  const bool single = wide_.dtype() == DType::float32 || wide_.dtype() == DType::complex64;
+  const auto decimal = [single](double value) {
+    return single ? fmt::format("{}", static_cast<float>(value)) : fmt::format("{}", value);
+  };
+  switch (kind_) {
+    case ElementClass::kBool:
+      return read_at<std::uint8_t>(raw_, index) != 0 ? "true" : "false";
+    case ElementClass::kInteger:
+      return fmt::format("{}", integer(index));
+    case ElementClass::kUnsigned:
+      return fmt::format("{}", unsigned_integer(index));
+    case ElementClass::kReal:
+      return decimal(real(index));
+    case ElementClass::kComplex: {
+      const std::string imaginary_part = decimal(imaginary(index));
+      return decimal(real(index)) + (imaginary_part.front() == '-' ? "" : "+") + imaginary_part + "j";
+    }
+    case ElementClass::kText:
+      return raw_text(index);
+    case ElementClass::kHex:
+      break;
+  }
+  return hexadecimal(raw_.data() + index * raw_.dtype().itemsize(), raw_.dtype().itemsize());
+}
+
+}  // namespace penstock::cli

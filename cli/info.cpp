@@ -1,0 +1,105 @@
+#include <fmt/core.h>
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "command.h"
+#include "json.h"
+#include "penstock/load.h"
+#include "terminal.h"
+
+namespace penstock::cli {
+namespace {
+
+struct Options {
+  std::string path;
+  bool json = false;
+};
+
+struct Totals {
+  std::uint64_t file_bytes = 0;
+  std::uint64_t tensor_bytes = 0;
+  std::uint64_t elements = 0;
+  std::size_t compressed = 0;
+  std::map<std::string, std::size_t> by_dtype;
+};
+
+Totals totals_of(const Archive& archive) {
+  Totals totals;
+  for (const SourcePtr& source : archive.sources()) totals.file_bytes += source->size();
+  for (const StorageEntry& storage : archive.storages()) {
+    totals.compressed += storage.compression == Compression::kNone ? 0 : 1;
+  }
+  for (const TensorEntry& entry : archive.entries()) {
+    totals.tensor_bytes += entry.nbytes();
+    totals.elements += static_cast<std::uint64_t>(entry.shape.numel());
+    ++totals.by_dtype[entry.dtype.name()];
+  }
+  return totals;
+}
+
+Json info_json(const Archive& archive, const Totals& totals) {
+  Json tensors = Json::array();
+  for (const TensorEntry& entry : archive.entries()) tensors.push_back(to_json(archive, entry));
+  return Json{{"path", archive.path()},
+              {"format", archive.format()},
+              {"file_bytes", totals.file_bytes},
+              {"tensor_count", archive.entries().size()},
+              {"storage_count", archive.storages().size()},
+              {"tensor_bytes", totals.tensor_bytes},
+              {"elements", totals.elements},
+              {"dtypes", totals.by_dtype},
+              {"metadata", archive.metadata()},
+              {"unknown_globals", std::vector(archive.unknown_globals().begin(), archive.unknown_globals().end())},
+              {"structure", to_json(archive, archive.structure())},
+              {"tensors", tensors}};
+}
+
+void line(std::string_view label, const std::string& text) {
+  fmt::print("{} {}\n", paint(stdout, "1", fmt::format("{:<12}", label)), text);
+}
+
+void print_human(const Archive& archive, const Totals& totals) {
+  line("path", printable(archive.path()));
+  line("format", std::string(archive.format()));
+  line("file size", human_bytes(static_cast<double>(totals.file_bytes)));
+  line("tensors", fmt::format("{} in {} storages, {} elements, {}", human_count(archive.entries().size()),
+                              human_count(archive.storages().size()), human_count(totals.elements),
+                              human_bytes(static_cast<double>(totals.tensor_bytes))));
+  for (const auto& [dtype, count] : totals.by_dtype) {
+    line("", fmt::format("{} x {}", human_count(count), printable(dtype)));
+  }
+  if (totals.compressed > 0) line("compressed", fmt::format("{} storages (deflate)", human_count(totals.compressed)));
+  for (const auto& [key, text] : archive.metadata()) {
+    line("metadata", fmt::format("{} = {}", printable(key), printable(text)));
+  }
+  for (const std::string& name : archive.unknown_globals()) line("unknown", printable(name) + " (kept inert, not run)");
+  line("structure", printable(archive.structure().to_string()));
+}
+
+int run(const Options& options) {
+  const Archive archive = open(options.path);
+  const Totals totals = totals_of(archive);
+  if (options.json) {
+    print_json(info_json(archive, totals));
+  } else {
+    print_human(archive, totals);
+  }
+  return 0;
+}
+
+std::function<int()> attach(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("file", options->path, "A tensor file")->required()->type_name("FILE");
+  app.add_flag("--json", options->json, "Print JSON");
+  return [options] { return run(*options); };
+}
+
+}  // namespace
+
+const Command kInfo{"info", "Describe a file: format, sizes, types, metadata, nested content",
+                    "Reads headers only. Names in a pickle that Penstock does not know are listed; they are never run.",
+                    attach};
+
+}  // namespace penstock::cli

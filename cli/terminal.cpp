@@ -1,0 +1,117 @@
+#include "terminal.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+namespace penstock::cli {
+namespace {
+
+/// Length of the valid UTF-8 sequence at the start of `text`, 0 when there is none.
+std::size_t utf8_length(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text[0]);
+  const std::size_t length = lead < 0x80   ? 1
+                             : lead < 0xC2 ? 0
+                             : lead < 0xE0 ? 2
+                             : lead < 0xF0 ? 3
+                             : lead < 0xF5 ? 4
+                                           : 0;
+  if (length == 0 || length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) return 0;
+  }
+  return length;
+}
+
+/// C1 controls (U+0080 to U+009F) and the directional overrides can rewrite what a terminal shows.
+bool is_hidden(std::string_view sequence) {
+  if (sequence.size() == 1) return static_cast<unsigned char>(sequence[0]) < 0x20 || sequence[0] == 0x7F;
+  if (sequence.size() == 2) return sequence[0] == '\xC2' && static_cast<unsigned char>(sequence[1]) < 0xA0;
+  const std::string_view lead = sequence.substr(0, 2);
+  const auto last = static_cast<unsigned char>(sequence[2]);
+  return lead == "\xE2\x80" && ((last >= 0x8B && last <= 0x8F) || (last >= 0xA8 && last <= 0xAE));
+}
+
+std::size_t display_width(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+std::string padded(const std::string& cell, std::size_t width, bool right) {
+  const std::string space(width - std::min(width, display_width(cell)), ' ');
+  return right ? space + cell : cell + space;
+}
+
+}  // namespace
+
+bool is_terminal(std::FILE* stream) noexcept { return isatty(fileno(stream)) == 1; }
+
+bool wants_colour(std::FILE* stream) noexcept {
+  const char* no_colour = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  const bool dumb = term == nullptr || std::string_view(term) == "dumb";
+  return is_terminal(stream) && !dumb && (no_colour == nullptr || *no_colour == '\0');
+}
+
+std::string paint(std::FILE* stream, std::string_view style, std::string_view text) {
+  return wants_colour(stream) ? fmt::format("\x1B[{}m{}\x1B[0m", style, text) : std::string(text);
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    const std::string_view sequence = text.substr(0, std::max<std::size_t>(length, 1));
+    if (length == 0 || is_hidden(sequence)) {
+      for (const char c : sequence) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    } else if (sequence == "\\") {
+      out += "\\\\";
+    } else {
+      out += sequence;
+    }
+    text.remove_prefix(sequence.size());
+  }
+  return out;
+}
+
+std::string human_bytes(double bytes) {
+  constexpr std::array kUnits{"B", "kB", "MB", "GB", "TB", "PB"};
+  std::size_t unit = 0;
+  while (bytes >= 1000 && unit + 1 < kUnits.size()) {
+    bytes /= 1000;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{:.0f} B", bytes)
+                   : fmt::format("{:.{}f} {}", bytes, bytes < 100 ? 1 : 0, kUnits[unit]);
+}
+
+std::string human_count(std::uint64_t count) {
+  std::string digits = std::to_string(count);
+  for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
+  return digits;
+}
+
+void print_table(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows,
+                 const std::vector<std::size_t>& right) {
+  std::vector<std::size_t> widths;
+  for (const std::string& cell : header) widths.push_back(display_width(cell));
+  for (const auto& row : rows) {
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], display_width(row[c]));
+  }
+  const auto line = [&](const std::vector<std::string>& cells) {
+    std::string text;
+    for (std::size_t c = 0; c < cells.size(); ++c) {
+      const bool to_right = std::find(right.begin(), right.end(), c) != right.end();
+      text += padded(cells[c], widths[c], to_right) + (c + 1 < cells.size() ? "  " : "");
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    return text;
+  };
+  fmt::print("{}\n", paint(stdout, "1", line(header)));
+  for (const auto& row : rows) fmt::print("{}\n", line(row));
+}
+
+}  // namespace penstock::cli

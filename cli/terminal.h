@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace penstock::cli {
+
+/// Whether colour and progress belong on `stream`: it is a terminal; for colour also NO_COLOR is unset and TERM not
+/// "dumb".
+bool is_terminal(std::FILE* stream) noexcept;
+bool wants_colour(std::FILE* stream) noexcept;
+
+/// `text` in an SGR style such as "1" (bold) or "31;1" where `stream` wants colour, else as it is.
+std::string paint(std::FILE* stream, std::string_view style, std::string_view text);
+
+/// Text from a file made safe to print: control characters, invalid UTF-8 and backslashes become escapes.
+std::string printable(std::string_view text);
+
+/// "1.5 GB"; decimal units, as disks and buses are measured.
+std::string human_bytes(double bytes);
+/// "12,345".
+std::string human_count(std::uint64_t count);
+
+/// Rows under a header, columns padded to their widest cell; `right` lists columns that align right. Printed to stdout.
+void print_table(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows,
+                 const std::vector<std::size_t>& right);
+
+}  // namespace penstock::cli

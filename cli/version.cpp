@@ -1,0 +1,28 @@
+#include <fmt/core.h>
+
+#include <memory>
+
+#include "command.h"
+#include "json.h"
+
+namespace penstock::cli {
+namespace {
+
+std::function<int()> attach(CLI::App& app) {
+  auto as_json = std::make_shared<bool>(false);
+  app.add_flag("--json", *as_json, "Print JSON");
+  return [as_json] {
+    if (*as_json) {
+      print_json(Json{{"name", "penstock"}, {"version", PENSTOCK_VERSION}});
+    } else {
+      fmt::print("penstock {}\n", PENSTOCK_VERSION);
+    }
+    return 0;
+  };
+}
+
+}  // namespace
+
+const Command kVersion{"version", "Print the version", "", attach};
+
+}  // namespace penstock::cli
