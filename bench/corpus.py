@@ -1,0 +1,78 @@
+"""The files that the benchmarks read, made once under a folder and kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+SMALL_FILES = 10_000
+SMALL_SHAPE = (64, 64)  # 16 KB of float32
+ROWS = 200_000
+ROW_SHAPE = (3, 16, 16)  # 3 KB of float32; 614 MB in all
+STATE_TENSORS = 132
+STATE_SHAPE = (2048, 2048)  # 16.8 MB of float32; 2.2 GB in all
+
+
+def _folder(root: Path, name: str, write_one) -> Path:
+    """A folder of SMALL_FILES files; a stamp beside it says that it is whole."""
+    folder, stamp = root / name, root / f"{name}.done"
+    if not stamp.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        generator = torch.Generator().manual_seed(1)
+        for i in range(SMALL_FILES):
+            write_one(folder, i, generator)
+        stamp.touch()
+    return folder
+
+
+def small_pt(root: Path) -> Path:
+    def write(folder, i, generator):
+        torch.save(torch.randn(SMALL_SHAPE, generator=generator), folder / f"{i:05d}.pt")
+
+    return _folder(root, "small_pt", write)
+
+
+def small_dict(root: Path) -> Path:
+    def write(folder, i, generator):
+        torch.save({"x": torch.randn(SMALL_SHAPE, generator=generator), "y": i % 10}, folder / f"{i:05d}.pt")
+
+    return _folder(root, "small_dict", write)
+
+
+def small_ragged(root: Path) -> Path:
+    def write(folder, i, generator):
+        length = int(torch.randint(100, 401, (), generator=generator))
+        torch.save(torch.randn((length, 16), generator=generator), folder / f"{i:05d}.pt")
+
+    return _folder(root, "small_ragged", write)
+
+
+def small_npy(root: Path) -> Path:
+    def write(folder, i, generator):
+        np.save(folder / f"{i:05d}.npy", torch.randn(SMALL_SHAPE, generator=generator).numpy())
+
+    return _folder(root, "small_npy", write)
+
+
+def rows(root: Path) -> tuple[Path, Path]:
+    images, labels = root / "rows_images.npy", root / "rows_labels.npy"
+    if not labels.exists():
+        root.mkdir(parents=True, exist_ok=True)
+        rng = np.random.default_rng(1)
+        np.save(images, rng.standard_normal((ROWS, *ROW_SHAPE), dtype=np.float32))
+        np.save(labels, rng.integers(0, 10, ROWS))
+    return images, labels
+
+
+def state(root: Path) -> tuple[Path, Path]:
+    pt, st = root / "state.pt", root / "state.safetensors"
+    if not st.exists():
+        from safetensors.torch import save_file
+
+        root.mkdir(parents=True, exist_ok=True)
+        tensors = {f"layer.{i}.weight": torch.randn(STATE_SHAPE) for i in range(STATE_TENSORS)}
+        torch.save(tensors, pt)
+        save_file(tensors, st)
+    return pt, st
