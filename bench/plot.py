@@ -37,9 +37,9 @@ def table(report: dict) -> str:
         rows.append("| " + " | ".join(cells) + " |\n")
     facts = report["machine"]
     where = (
-        f"\n{facts['date']}: {facts['cores']} cores ({facts['cpu']}), {facts['memory_gb']} GB, Linux {facts['kernel']}, "
-        f"Python {facts['python']}, torch {facts['torch']}, NumPy {facts['numpy']}, safetensors {facts['safetensors']}. "
-        "Medians of interleaved runs, warm page cache.\n"
+        f"\n{facts['date']}: {facts['cores']} cores ({facts['cpu']}), {facts['memory_gb']} GB, "
+        f"Linux {facts['kernel']}, Python {facts['python']}, torch {facts['torch']}, NumPy {facts['numpy']}, "
+        f"safetensors {facts['safetensors']}. Medians of interleaved runs, warm page cache.\n"
     )
     return head + "".join(rows) + where
 

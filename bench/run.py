@@ -16,10 +16,9 @@ from pathlib import Path
 
 import lines
 import numpy as np
+import penstock
 import safetensors
 import torch
-
-import penstock
 
 
 def floor_rate(program: str, line: lines.Line) -> float:
@@ -63,7 +62,8 @@ def measure(line: lines.Line, program: str, repeats: int, peer_repeats: int) -> 
 
 
 def machine() -> dict:
-    cpu = next((row.split(":")[1].strip() for row in open("/proc/cpuinfo") if row.startswith("model name")), "unknown")
+    facts = Path("/proc/cpuinfo").read_text().splitlines()
+    cpu = next((row.split(":")[1].strip() for row in facts if row.startswith("model name")), "unknown")
     return {
         "cpu": cpu,
         "cores": len(os.sched_getaffinity(0)),
