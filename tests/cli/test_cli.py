@@ -1,0 +1,257 @@
+"""The command as a person or a script uses it: output, exit codes, and what bad input gets."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("PENSTOCK_BUILD", ROOT / "build" / "release"))
+PROGRAM = str(BUILD / "bin" / "penstock")
+DIGITS = ROOT / "examples" / "data" / "digits"
+COMMANDS = ["ls", "info", "cat", "bench", "version", "completion", "man"]
+
+
+def run(*args: object, code: int = 0) -> subprocess.CompletedProcess:
+    done = subprocess.run([PROGRAM, *map(str, args)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+    return done
+
+
+def run_json(*args: object):
+    return json.loads(run(*args, "--json").stdout)
+
+
+@pytest.fixture
+def archive(tmp_path) -> Path:
+    path = tmp_path / "arrays.npz"
+    np.savez(path, a=np.arange(12, dtype=np.int16).reshape(3, 4), b=np.float32(2.5), empty=np.zeros((0, 3)))
+    return path
+
+
+def test_ls_lists_every_tensor(archive):
+    listed = run_json("ls", archive)
+    assert listed["format"] == "npz"
+    found = {entry["name"]: (entry["dtype"], entry["shape"], entry["nbytes"]) for entry in listed["tensors"]}
+    assert found == {"a": ("int16", [3, 4], 24), "b": ("float32", [], 4), "empty": ("float64", [0, 3], 0)}
+
+
+def test_ls_offsets_are_where_the_bytes_lie(archive):
+    entry = next(entry for entry in run_json("ls", archive)["tensors"] if entry["name"] == "a")
+    content = Path(entry["file"]).read_bytes()
+    payload = content[entry["offset"] : entry["offset"] + entry["nbytes"]]
+    assert payload == np.arange(12, dtype="<i2").tobytes()
+
+
+def test_ls_prints_a_table(archive):
+    lines = run("ls", archive).stdout.splitlines()
+    assert lines[0].split() == ["NAME", "DTYPE", "SHAPE", "BYTES", "OFFSET"]
+    assert lines[1].split()[:2] == ["a", "int16"]
+
+
+def test_ls_of_several_files_names_each(archive):
+    out = run("ls", archive, DIGITS / "labels.npy").stdout
+    assert f"{archive}:" in out
+    assert "labels.npy:" in out
+    assert len(run_json("ls", archive, DIGITS / "labels.npy")) == 2
+
+
+def test_info_adds_up(archive):
+    facts = run_json("info", archive)
+    assert facts["tensor_count"] == 3
+    assert facts["tensor_bytes"] == 28
+    assert facts["file_bytes"] == archive.stat().st_size
+    assert facts["dtypes"] == {"float32": 1, "float64": 1, "int16": 1}
+    assert "int16" in run("info", archive).stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "index"),
+    [
+        ("0:2,:,1", np.s_[0:2, :, 1]),
+        ("-1", np.s_[-1]),
+        ("...,0", np.s_[..., 0]),
+        ("::2", np.s_[::2]),
+        ("1:,...,-2:", np.s_[1:, ..., -2:]),
+        (":100", np.s_[:100]),
+        ("2:1", np.s_[2:1]),
+    ],
+)
+def test_cat_slices_as_python_does(tmp_path, text, index):
+    array = np.arange(60, dtype=np.float64).reshape(3, 4, 5) / 7
+    np.save(tmp_path / "x.npy", array)
+    shown = run_json("cat", tmp_path / "x.npy", f"--slice={text}")
+    expected = array[index]
+    assert shown["shape"] == list(expected.shape)
+    assert shown["values"] == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    "dtype", ["?", "i1", "u1", "<i2", ">i4", "<u8", "<f2", ">f4", "<f8", "<c8", ">c16", "S3", "<U4"]
+)
+def test_cat_prints_every_kind(tmp_path, dtype):
+    array = np.array([0, 1, 2]).astype(dtype)
+    np.save(tmp_path / "x.npy", array)
+    values = run_json("cat", tmp_path / "x.npy")["values"]
+    if array.dtype.kind == "c":
+        assert values == [[float(v.real), float(v.imag)] for v in array]
+    elif array.dtype.kind == "S":
+        assert values == [v.decode() for v in array]
+    else:
+        assert values == array.tolist()
+    assert len(run("cat", tmp_path / "x.npy").stdout.split()) == 3
+
+
+def test_cat_writes_what_json_lacks_as_text(tmp_path):
+    np.save(tmp_path / "x.npy", np.array([np.nan, np.inf, -np.inf, 1e300]))
+    assert run_json("cat", tmp_path / "x.npy")["values"] == ["nan", "inf", "-inf", 1e300]
+
+
+def test_cat_prints_rows_and_planes(tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(8).reshape(2, 2, 2))
+    assert run("cat", tmp_path / "x.npy").stdout == "0 1\n2 3\n\n4 5\n6 7\n"
+    np.save(tmp_path / "x.npy", np.float32(0.1))
+    assert run("cat", tmp_path / "x.npy").stdout == "0.1\n"
+
+
+def test_bench_measures_files_and_rows(tmp_path):
+    for i in range(8):
+        np.save(tmp_path / f"{i}.npy", np.full((4,), i, dtype=np.float32))
+    by_file = run_json("bench", tmp_path, "--batch-size", 4, "--epochs", 2)
+    assert by_file["samples"] == "files"
+    by_row = run_json("bench", DIGITS / "images.npy", "--workers", 1)
+    assert by_row["samples"] == "rows"
+    for result in (by_file, by_row):
+        ratio = result["samples_per_second"] / result["floor"]["samples_per_second"]
+        assert result["ratio_to_floor"] == pytest.approx(ratio)
+    assert "of the floor" in run("bench", tmp_path, "--batch-size", 4).stdout
+
+
+def test_version():
+    assert run("version").stdout.startswith("penstock ")
+    assert run_json("version")["name"] == "penstock"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [[], ["nothing"], ["ls"], ["cat", "x", "--slice"], ["bench", "x", "--batch-size", "0"], ["bench", "x", "--workers", "-1"],
+     ["bench", "x", "--collate", "magic"], ["ls", "--what"], ["completion", "fish"]],
+)  # fmt: skip
+def test_wrong_usage_is_2(args):
+    assert run(*args, code=2).stderr
+
+
+@pytest.mark.parametrize("args", [["--help"], *[[command, "--help"] for command in COMMANDS]])
+def test_help_is_0(args):
+    assert "Usage" in run(*args).stdout
+
+
+def test_bad_files_are_1_and_named(tmp_path, archive):
+    (tmp_path / "foreign.pt").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(64))
+    (tmp_path / "cut.npz").write_bytes(archive.read_bytes()[:100])
+    (tmp_path / "empty").mkdir()
+    for args in (
+        ["ls", tmp_path / "missing.pt"],
+        ["ls", tmp_path],
+        ["ls", tmp_path / "foreign.pt"],
+        ["info", tmp_path / "cut.npz"],
+        ["cat", archive, "nothing"],
+        ["cat", archive],
+        ["cat", archive, "a", "--slice=9"],
+        ["cat", archive, "a", "--slice=x"],
+        ["cat", archive, "a", "--slice=::0"],
+        ["cat", archive, "a", "--slice=0,0,0"],
+        ["bench", tmp_path / "empty"],
+    ):
+        done = run(*args, code=1)
+        assert done.stdout == ""
+        assert done.stderr.startswith("penstock: ")
+        assert done.stderr.count("\n") == 1
+        assert str(tmp_path) in done.stderr or "--slice" in str(args)
+
+
+def test_hostile_names_cannot_write_to_the_terminal(tmp_path):
+    header = json.dumps({"\x1b[2Jx\u202e\\": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}).encode()
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + b"\0")
+    for command in ("ls", "info"):
+        out = run(command, path).stdout
+        assert "\x1b" not in out
+        assert "\u202e" not in out
+    assert run_json("ls", path)["tensors"][0]["name"] == "\x1b[2Jx\u202e\\"
+    assert "\x1b" not in run("cat", path, "\x1b[2J", code=1).stderr
+
+
+def terminal_output(args: list[str], **extra: str) -> bytes:
+    """What the command writes when its output is a terminal."""
+    leader, follower = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", **extra}
+    done = subprocess.run([PROGRAM, *args], stdout=follower, stderr=follower, stdin=subprocess.DEVNULL, env=environment)
+    os.close(follower)
+    out = b""
+    while True:
+        try:
+            out += (piece := os.read(leader, 65536))
+        except OSError:
+            break
+        if not piece:
+            break
+    os.close(leader)
+    assert done.returncode == 0
+    return out
+
+
+def test_colour_only_on_a_terminal_that_wants_it(archive):
+    assert b"\x1b[1m" in terminal_output(["ls", str(archive)], NO_COLOR="")
+    assert b"\x1b" not in terminal_output(["ls", str(archive)], NO_COLOR="1")
+    assert b"\x1b" not in terminal_output(["ls", str(archive)], TERM="dumb")
+    assert "\x1b" not in run("ls", archive).stdout
+
+
+def test_full_disk_is_an_error(archive):
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full here")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([PROGRAM, "ls", str(archive)], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert "could not be written" in done.stderr
+
+
+def complete(words: list[str]) -> list[str]:
+    """What bash offers after these words."""
+    line = f'source <({PROGRAM} completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _penstock; printf \'%s\\n\' "${{COMPREPLY[@]}}"'
+    done = subprocess.run(["bash", "-c", line, "bash", *words], capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+def test_bash_completion_offers_what_the_help_names():
+    assert set(COMMANDS) <= set(complete(["penstock", ""]))
+    assert complete(["penstock", "in"]) == ["info"]
+    assert complete(["penstock", "cat", "--sl"]) == ["--slice"]
+    assert complete(["penstock", "completion", "z"]) == ["zsh"]
+
+
+def test_zsh_completion_is_a_script_for_every_command():
+    script = run("completion", "zsh").stdout
+    assert script.startswith("#compdef penstock")
+    assert all(f"'{command}:" in script for command in COMMANDS)
+    if shutil.which("zsh"):
+        subprocess.run(["zsh", "-n", "-c", script], check=True)
+
+
+def test_manual_page_names_every_command_and_option():
+    page = run("man").stdout
+    assert page.startswith(".TH PENSTOCK 1")
+    assert all(f".SS {command}\n" in page for command in COMMANDS)
+    assert ".B \\-\\-slice SLICE" in page
+    if shutil.which("man"):
+        shown = subprocess.run(["man", "--warnings=w", "-l", "-"], input=page, capture_output=True, text=True)
+        assert shown.returncode == 0
+        assert shown.stderr == ""
