@@ -141,9 +141,18 @@ def test_version():
 
 @pytest.mark.parametrize(
     "args",
-    [[], ["nothing"], ["ls"], ["cat", "x", "--slice"], ["bench", "x", "--batch-size", "0"], ["bench", "x", "--workers", "-1"],
-     ["bench", "x", "--collate", "magic"], ["ls", "--what"], ["completion", "fish"]],
-)  # fmt: skip
+    [
+        [],
+        ["nothing"],
+        ["ls"],
+        ["ls", "--what"],
+        ["cat", "x", "--slice"],
+        ["bench", "x", "--batch-size", "0"],
+        ["bench", "x", "--workers", "-1"],
+        ["bench", "x", "--collate", "magic"],
+        ["completion", "fish"],
+    ],
+)
 def test_wrong_usage_is_2(args):
     assert run(*args, code=2).stderr
 
