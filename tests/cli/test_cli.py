@@ -233,10 +233,17 @@ def test_full_disk_is_an_error(archive):
     assert "could not be written" in done.stderr
 
 
+COMPLETE = """
+source <("$0" completion bash)
+COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+_penstock
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
 def complete(words: list[str]) -> list[str]:
     """What bash offers after these words."""
-    line = f'source <({PROGRAM} completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _penstock; printf \'%s\\n\' "${{COMPREPLY[@]}}"'
-    done = subprocess.run(["bash", "-c", line, "bash", *words], capture_output=True, text=True, check=True)
+    done = subprocess.run(["bash", "-c", COMPLETE, PROGRAM, *words], capture_output=True, text=True, check=True)
     return done.stdout.split()
 
 
