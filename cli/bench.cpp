@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,7 +51,7 @@ Collate collate_of(const Options& options) {
 }
 
 /// A single array is measured by its rows; everything else by its files.
-bool measure_rows(const Options& options) {
+bool samples_are_rows(const Options& options) {
   if (options.as_rows || !options.key.empty()) return true;
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(options.path, ignored)) return false;
@@ -66,13 +67,20 @@ void clear_progress() {
   if (is_terminal(stderr)) fmt::print(stderr, "\r\x1B[K");
 }
 
-Result run_loader(const Dataset& dataset, const Options& options) {
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+/// Epochs of the loader and measurements of the floor take turns, so that a slow moment of the machine hits both.
+Result run_loader(const Dataset& dataset, const Options& options, const std::function<Floor()>& floor) {
   DataLoader loader(dataset, {.batch_size = options.batch_size,
                               .shuffle = !options.in_order,
                               .num_workers = options.workers,
                               .collate = collate_of(options)});
   Result result;
   std::vector<double> epochs;
+  std::vector<double> floors;
   const std::int64_t all = loader.size() * options.epochs;
   std::int64_t done = 0;
   for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {
@@ -81,15 +89,17 @@ Result run_loader(const Dataset& dataset, const Options& options) {
       if (++done % 64 == 0) show_progress(done, all);
     }
     epochs.push_back(std::chrono::duration<double>(Clock::now() - started).count());
+    result.wall_seconds += epochs.back();
+    result.floor = floor();
+    floors.push_back(result.floor.samples_per_second);
   }
   clear_progress();
   result.stats = loader.stats();
-  for (const double seconds : epochs) result.wall_seconds += seconds;
-  std::sort(epochs.begin(), epochs.end());
-  const double median = epochs[epochs.size() / 2];
   const auto runs = static_cast<double>(options.epochs);
-  result.samples_per_second = static_cast<double>(result.stats.samples) / runs / median;
-  result.bytes_per_second = static_cast<double>(result.stats.payload_bytes) / runs / median;
+  result.samples_per_second = static_cast<double>(result.stats.samples) / runs / median(epochs);
+  result.bytes_per_second = static_cast<double>(result.stats.payload_bytes) / runs / median(epochs);
+  result.floor.bytes_per_second *= median(floors) / result.floor.samples_per_second;
+  result.floor.samples_per_second = median(floors);
   return result;
 }
 
@@ -97,24 +107,29 @@ std::vector<std::int64_t> visiting_order(const Dataset& dataset, const Options& 
   return (options.in_order ? sequential(dataset.size()) : random(dataset.size()))->order(0, 0);
 }
 
-Result measure(const Options& options) {
-  const std::size_t threads = std::max<std::size_t>(options.workers, 1);
-  if (measure_rows(options)) {
-    const Dataset dataset = rows(options.path, options.key);
-    Result result = run_loader(dataset, options);
-    const Archive archive = open(options.path);
-    const LazyTensor lazy = options.key.empty() ? archive.entry(0) : archive[options.key];
-    result.floor = row_floor({lazy.load().contiguous()}, visiting_order(dataset, options), threads);
-    result.samples = "rows";
-    return result;
-  }
+Result measure_rows(const Options& options, std::size_t threads) {
+  const Dataset dataset = rows(options.path, options.key);
+  const Archive archive = open(options.path);
+  const LazyTensor lazy = options.key.empty() ? archive.entry(0) : archive[options.key];
+  const Tensor in_memory = lazy.load().contiguous();
+  const auto order = visiting_order(dataset, options);
+  Result result = run_loader(dataset, options, [&] { return row_floor({in_memory}, order, threads); });
+  result.samples = "rows";
+  return result;
+}
+
+Result measure_files(const Options& options, std::size_t threads) {
   const Dataset dataset = files(options.path);
-  Result result = run_loader(dataset, options);
   std::vector<std::string> paths;
   for (const std::int64_t index : visiting_order(dataset, options)) paths.push_back(dataset.describe(index));
-  result.floor = file_floor(paths, threads);
+  Result result = run_loader(dataset, options, [&] { return file_floor(paths, threads); });
   result.samples = "files";
   return result;
+}
+
+Result measure(const Options& options) {
+  const std::size_t threads = std::max<std::size_t>(options.workers, 1);
+  return samples_are_rows(options) ? measure_rows(options, threads) : measure_files(options, threads);
 }
 
 /// Where the time goes: of a worker's seconds, finding samples or moving bytes; or none of it, when the caller is the
