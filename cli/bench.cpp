@@ -12,6 +12,7 @@
 #include "bench_floor.h"
 #include "command.h"
 #include "json.h"
+#include "penstock/error.h"
 #include "penstock/load.h"
 #include "penstock/loader.h"
 #include "terminal.h"
@@ -72,6 +73,11 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+void require_samples(const Dataset& dataset, const Options& options) {
+  if (dataset.size() > 0) return;
+  throw Error(ErrorCode::kInvalidArgument, "holds no samples, so there is nothing to measure", {.path = options.path});
+}
+
 /// Epochs of the loader and measurements of the floor take turns, so that a slow moment of the machine hits both.
 Result run_loader(const Dataset& dataset, const Options& options, const std::function<Floor()>& floor) {
   DataLoader loader(dataset, {.batch_size = options.batch_size,
@@ -109,6 +115,7 @@ std::vector<std::int64_t> visiting_order(const Dataset& dataset, const Options& 
 
 Result measure_rows(const Options& options, std::size_t threads) {
   const Dataset dataset = rows(options.path, options.key);
+  require_samples(dataset, options);
   const Archive archive = open(options.path);
   const LazyTensor lazy = options.key.empty() ? archive.entry(0) : archive[options.key];
   const Tensor in_memory = lazy.load().contiguous();
@@ -120,6 +127,7 @@ Result measure_rows(const Options& options, std::size_t threads) {
 
 Result measure_files(const Options& options, std::size_t threads) {
   const Dataset dataset = files(options.path);
+  require_samples(dataset, options);
   std::vector<std::string> paths;
   for (const std::int64_t index : visiting_order(dataset, options)) paths.push_back(dataset.describe(index));
   Result result = run_loader(dataset, options, [&] { return file_floor(paths, threads); });

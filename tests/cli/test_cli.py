@@ -166,6 +166,7 @@ def test_bad_files_are_1_and_named(tmp_path, archive):
     (tmp_path / "foreign.pt").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(64))
     (tmp_path / "cut.npz").write_bytes(archive.read_bytes()[:100])
     (tmp_path / "empty").mkdir()
+    np.save(tmp_path / "norows.npy", np.zeros((0, 3)))
     for args in (
         ["ls", tmp_path / "missing.pt"],
         ["ls", tmp_path],
@@ -178,6 +179,7 @@ def test_bad_files_are_1_and_named(tmp_path, archive):
         ["cat", archive, "a", "--slice=::0"],
         ["cat", archive, "a", "--slice=0,0,0"],
         ["bench", tmp_path / "empty"],
+        ["bench", tmp_path / "norows.npy", "--rows"],
     ):
         done = run(*args, code=1)
         assert done.stdout == ""
