@@ -170,16 +170,24 @@ void PtWriter::tensor(PickleWriter& out, const Value& value) {
   if (!pickle::torch_dtype(dtype.name())) {
     out.unsupported(fmt::format("torch has no dtype {}: convert the tensor, or save as .npy", dtype.name()));
   }
+  const bool is_parameter = value.type_name() == pickle::kParameterName;
+  if (is_parameter) out.global("torch._utils", "_rebuild_parameter");
   const PlacedTensor& placed = plan_.tensors[positions_.at(value.node_id())];
   const bool untyped = plan_.storages[placed.storage].mixed || storage_class(dtype.code()).empty();
   out.global("torch._utils", untyped ? "_rebuild_tensor_v3" : "_rebuild_tensor_v2");
   out.mark();
   view(out, tensor, placed, untyped);
   // Others than these have no gradient in torch, which refuses the mark.
-  out.boolean(tensor.requires_grad() && (dtype.is_floating() || dtype.is_complex()));
+  const bool requires_grad = tensor.requires_grad() && (dtype.is_floating() || dtype.is_complex());
+  out.boolean(requires_grad && !is_parameter);
   out.empty_ordered_dict();
   if (untyped) out.global("torch", dtype.name());
   out.tuple(untyped ? 7 : 6);
+  out.reduce();
+  if (!is_parameter) return;
+  out.boolean(requires_grad);
+  out.empty_ordered_dict();
+  out.tuple(3);
   out.reduce();
 }
 

@@ -39,10 +39,12 @@ TensorEntry rebuild(const Call& call, const DType& dtype) {
 }
 
 /// The same tensor again under another mark, sharing the storage.
-Cell* with_mark(World& world, const Cell& data, bool requires_grad) {
+Cell* with_mark(World& world, const Cell& data, bool requires_grad, std::string_view type_name = {}) {
   TensorEntry tensor = world.tensor_of(data);
   tensor.requires_grad = requires_grad;
-  return world.make_tensor(std::move(tensor));
+  Cell* cell = world.make_tensor(std::move(tensor));
+  cell->type_name = type_name;
+  return cell;
 }
 
 }  // namespace
@@ -107,7 +109,7 @@ Cell* call_rebuild_parameter(const Call& call) {
   // A parameter may be sparse, quantized or of a subclass: then it is that value.
   if (data.is(Kind::kObject) && (data.role == Role::kPlain || data.role == Role::kSealed)) return call.arguments[0];
   require(call, 0, Kind::kTensor, "data");
-  Cell* parameter = with_mark(call.world, data, requires_grad);
+  Cell* parameter = with_mark(call.world, data, requires_grad, kParameterName);
   if (with_state) parameter->state = call.arguments[3];
   return parameter;
 }
@@ -118,7 +120,7 @@ Cell* call_parameter(const Call& call) {
   require_count(call, 1, 2);
   require(call, 0, Kind::kTensor, "data");
   const bool requires_grad = call.arguments.size() > 1 ? require_flag(call, 1, "requires_grad") : true;
-  return with_mark(call.world, *call.arguments[0], requires_grad);
+  return with_mark(call.world, *call.arguments[0], requires_grad, call.name());
 }
 
 /// (function, class, its arguments, state): a tensor with attributes, or of a subclass.
