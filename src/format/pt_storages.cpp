@@ -72,11 +72,11 @@ std::vector<Cluster> cluster(std::span<const Tensor> tensors) {
   return out;
 }
 
-void place(std::span<const Tensor> tensors, const Cluster& from, std::span<const std::size_t> members,
+void place(std::span<const Tensor> tensors, const std::byte* begin, std::span<const std::size_t> members,
            StoragePlan& plan) {
   const Tensor& first = tensors[members.front()];
-  const std::byte* const begin = from.begin;
-  const auto size = static_cast<std::int64_t>(from.end - from.begin);
+  std::ptrdiff_t size = 0;
+  for (const std::size_t member : members) size = std::max(size, span_of(tensors[member], member).end - begin);
   // The span may be wider than any one tensor's Buffer; its memory is alive as long as their common owner.
   Buffer memory = BufferAccess::make(first.buffer().owner(), const_cast<std::byte*>(begin),
                                      static_cast<std::size_t>(size), first.device(), true);
@@ -103,11 +103,8 @@ StoragePlan plan_storages(std::span<const Tensor> tensors) {
   for (Cluster& group : cluster(tensors)) {
     const auto apart = std::stable_partition(group.tensors.begin(), group.tensors.end(),
                                              [&](std::size_t i) { return is_aligned(tensors[i], group.begin); });
-    for (auto it = apart; it != group.tensors.end(); ++it) {
-      const Span span = span_of(tensors[*it], *it);
-      place(tensors, {span.owner, span.begin, span.end, span.buffer, {}}, {&*it, 1}, plan);
-    }
-    place(tensors, group, {group.tensors.begin(), apart}, plan);
+    place(tensors, group.begin, {group.tensors.begin(), apart}, plan);
+    for (auto it = apart; it != group.tensors.end(); ++it) place(tensors, tensors[*it].data(), {&*it, 1}, plan);
   }
   return plan;
 }

@@ -199,8 +199,10 @@ std::optional<DType> torch_dtype(std::string_view name) {
   if (std::find(kOpaqueDTypes.begin(), kOpaqueDTypes.end(), name) != kOpaqueDTypes.end()) {
     return DType::with_descr(kOpaque, 1, std::string(name));
   }
-  const auto found = DType::from_name(name);
-  return found && found->name() == name ? found : std::nullopt;
+  const auto found = DType::from_name(name);  // also takes aliases and NumPy's descrs
+  if (!found || found->name() != name) return std::nullopt;
+  const bool foreign = found->code() == kFloat6E2M3 || found->code() == kFloat6E3M2;
+  return foreign ? std::nullopt : found;
 }
 
 DType dtype_of(const Cell& cell) {
