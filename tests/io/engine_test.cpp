@@ -90,7 +90,7 @@ class Whole {
 
 TEST(Engine, ReadsAFileOnAnyNumberOfThreads) {
   for (const std::size_t threads : {0, 1, 2, 7, 100}) {
-    const Whole whole(5'000'011);
+    const Whole whole(2'000'011);
     Report report;
     execute(whole.move, {.threads = threads}, report);
     EXPECT_TRUE(whole.arrived()) << threads;
@@ -133,7 +133,7 @@ TEST(Engine, MatchesNaiveCopiesForAnyPlan) {
   const Bytes bytes[] = {test::numbered_bytes(200'000, 1), test::numbered_bytes(150'000, 2)};
   test::write_file(folder / "a", bytes[0]);
   const std::vector<SourcePtr> sources = {open_source(folder / "a"), memory_of(bytes[1])};
-  for (int round = 0; round < 150; ++round) {
+  for (int round = 0; round < 80; ++round) {
     SCOPED_TRACE(round);
     std::vector<Piece> pieces(random() % 60);
     std::vector<std::size_t> sizes(1 + random() % 4, 0);
@@ -317,7 +317,7 @@ TEST(Engine, IsCancelledBeforeItBegins) {
 
 TEST(Engine, IsCancelledInTheMiddle) {
   for (const std::size_t threads : {1, 3}) {
-    Whole whole(30'000'000, {.max_range = 20'000'000});
+    Whole whole(8'000'000, {.max_range = 6'000'000});
     std::stop_source stop;
     std::atomic<int> reads{0};
     whole.sources = {std::make_shared<HookedSource>(whole.bytes, [&](std::uint64_t) {
