@@ -3,10 +3,22 @@
 #include <libdeflate.h>
 #include <zlib.h>
 
+#include "io/crc32_wide.h"
+
 namespace penstock::io {
+namespace {
+
+std::uint32_t narrow_crc32(std::uint32_t crc, const std::byte* data, std::size_t bytes) {
+  return libdeflate_crc32(crc, data, bytes);
+}
+
+}  // namespace
 
 std::uint32_t crc32(std::uint32_t crc, std::span<const std::byte> bytes) noexcept {
-  return libdeflate_crc32(crc, bytes.data(), bytes.size());
+  // libdeflate takes a null pointer to ask for the initial value.
+  if (bytes.empty()) return crc;
+  static const Crc32Function best = wide_crc32() != nullptr ? wide_crc32() : narrow_crc32;
+  return best(crc, bytes.data(), bytes.size());
 }
 
 std::uint32_t crc32_combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_length) noexcept {
