@@ -14,5 +14,9 @@ void bind_tensor(nb::module_& module);
 void bind_dlpack(nb::module_& module);
 void bind_archive(nb::module_& module);
 void bind_files(nb::module_& module);
+void bind_datasets(nb::module_& module);
+void bind_collates(nb::module_& module);
+void bind_samplers(nb::module_& module);
+void bind_loader(nb::module_& module);
 
 }  // namespace penstock::python

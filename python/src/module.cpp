@@ -12,6 +12,10 @@ void bind_all(nb::module_& module) {
   bind_dlpack(module);
   bind_archive(module);
   bind_files(module);
+  bind_datasets(module);
+  bind_collates(module);
+  bind_samplers(module);
+  bind_loader(module);
 }
 
 }  // namespace

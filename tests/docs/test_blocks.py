@@ -67,7 +67,7 @@ def test_console(code, data):
 def test_cpp(code, data):
     source, program = data / "block.cpp", data / "block"
     source.write_text(code)
-    libraries = [str(BUILD / "lib" / "libpenstock.a"), "-lz", "-ldeflate", "-pthread"]
+    libraries = [str(BUILD / "src" / "libpenstock.a"), "-lz", "-ldeflate", "-pthread"]
     compiler = os.environ.get("CXX", "c++")
     run([compiler, "-std=c++20", f"-I{ROOT / 'include'}", str(source), "-o", str(program), *libraries], data)
     assert "encoder.weight float32(256, 64)" in run([str(program)], data)

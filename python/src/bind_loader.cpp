@@ -1,0 +1,274 @@
+#include <fmt/format.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include "bindings.h"
+#include "convert.h"
+#include "loader.h"
+#include "penstock/error.h"
+#include "value.h"
+
+namespace penstock::python {
+namespace {
+
+/// One iteration: what `iter(loader)` gives. Keeps the loader alive; when it
+/// goes, preparation stops.
+class LoaderIterator {
+ public:
+  explicit LoaderIterator(nb::object loader)
+      : loader_(std::move(loader)), iteration_(nb::cast<PyLoader&>(loader_).begin()) {}
+  LoaderIterator(LoaderIterator&& other) noexcept = default;
+  LoaderIterator& operator=(LoaderIterator&&) = delete;
+  ~LoaderIterator() { abandon(); }
+
+  nb::object next() {
+    if (!loader_.is_valid()) throw nb::stop_iteration();
+    std::optional<Batch> batch = nb::cast<PyLoader&>(loader_).next(iteration_);
+    if (batch) return to_python(batch->value);
+    loader_.reset();
+    throw nb::stop_iteration();
+  }
+
+  void abandon() noexcept {
+    if (loader_.is_valid()) nb::inst_ptr<PyLoader>(loader_)->abandon(iteration_);
+    loader_.reset();
+  }
+  nb::handle loader() const noexcept { return loader_; }
+
+ private:
+  nb::object loader_;
+  std::uint64_t iteration_;
+};
+
+struct Arguments {
+  std::int64_t batch_size;
+  bool shuffle;
+  nb::handle sampler;
+  std::int64_t num_workers;
+  nb::handle collate;
+  bool drop_last;
+  nb::handle batch_sampler;
+  std::int64_t prefetch_factor;
+  std::uint64_t seed;
+  std::optional<std::uint64_t> memory_budget;
+  double timeout;
+  nb::handle device;
+};
+
+std::size_t not_negative(std::int64_t value, const char* name) {
+  if (value >= 0) return static_cast<std::size_t>(value);
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("found {}={}, expected 0 or more", name, value));
+}
+
+LoaderOptions options_from(const Arguments& arguments, const std::shared_ptr<Raised>& raised) {
+  LoaderOptions options;
+  options.batch_size = arguments.batch_size;
+  options.shuffle = arguments.shuffle;
+  options.num_workers = not_negative(arguments.num_workers, "num_workers");
+  options.drop_last = arguments.drop_last;
+  options.prefetch_factor = not_negative(arguments.prefetch_factor, "prefetch_factor");
+  options.seed = arguments.seed;
+  options.timeout = arguments.timeout;
+  options.device = device_from(arguments.device);
+  if (arguments.memory_budget) options.memory_budget = *arguments.memory_budget;
+  if (nb::isinstance<Collate>(arguments.collate)) {
+    options.collate = nb::cast<Collate>(arguments.collate);
+  } else if (!arguments.collate.is_none()) {
+    throw Error(ErrorCode::kDTypeMismatch, fmt::format("found a collate of type {}, expected stack(), "
+                                                       "pad(), pad_to() or ragged()",
+                                                       object_type(arguments.collate)));
+  }
+  if (!arguments.sampler.is_none()) options.sampler = sampler_from(arguments.sampler, raised);
+  if (!arguments.batch_sampler.is_none()) {
+    options.batch_sampler = batch_sampler_from(arguments.batch_sampler, raised);
+  }
+  return options;
+}
+
+void construct(PyLoader* self, nb::handle dataset, const Arguments& arguments) {
+  if (!nb::isinstance<Dataset>(dataset)) {
+    throw Error(ErrorCode::kDTypeMismatch, fmt::format("found a dataset of type {}, expected a penstock "
+                                                       "Dataset; make one with rows() or files()",
+                                                       object_type(dataset)));
+  }
+  const auto raised = std::make_shared<Raised>();
+  // Both may be Python objects that the options borrow.
+  nb::object samplers = nb::make_tuple(arguments.sampler, arguments.batch_sampler);
+  try {
+    new (self) PyLoader(nb::cast<Dataset>(dataset), options_from(arguments, raised), std::move(samplers), raised);
+  } catch (const Error&) {
+    if (raised->exception) std::rethrow_exception(raised->exception);
+    throw;
+  }
+}
+
+// --- state and figures ---
+
+nb::dict state_dict(PyLoader& loader) {
+  const LoaderPosition position = loader.position();
+  nb::dict out;
+  out["seed"] = position.seed;
+  out["epoch"] = position.epoch;
+  out["batch"] = position.batch;
+  out["samples"] = position.samples;
+  return out;
+}
+
+template <class T>
+T field(const nb::dict& state, const char* name) {
+  T value{};
+  if (state.contains(name) && nb::try_cast<T>(nb::object(state[name]), value)) return value;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("found {} in the state, expected a whole number "
+                          "under '{}' as state_dict() writes it",
+                          state.contains(name) ? nb::repr(nb::object(state[name])).c_str() : "nothing", name));
+}
+
+void load_state_dict(PyLoader& loader, nb::handle state) {
+  if (!PyDict_Check(state.ptr())) {
+    throw Error(ErrorCode::kDTypeMismatch,
+                fmt::format("found a state of type {}, expected the dict of state_dict()", object_type(state)));
+  }
+  const nb::dict dict = nb::borrow<nb::dict>(state);
+  LoaderPosition position;
+  position.seed = field<std::uint64_t>(dict, "seed");
+  position.epoch = field<std::uint64_t>(dict, "epoch");
+  position.batch = field<std::int64_t>(dict, "batch");
+  position.samples = field<std::int64_t>(dict, "samples");
+  loader.seek(position);
+}
+
+nb::dict stats(PyLoader& loader) {
+  const LoaderStats figures = loader.stats();
+  nb::dict out;
+  out["batches"] = figures.batches;
+  out["samples"] = figures.samples;
+  out["payload_bytes"] = figures.payload_bytes;
+  out["read_bytes"] = figures.read_bytes;
+  out["files_opened"] = figures.files_opened;
+  out["files_parsed"] = figures.files_parsed;
+  out["locate_seconds"] = figures.locate_seconds;
+  out["move_seconds"] = figures.move_seconds;
+  out["wait_seconds"] = figures.wait_seconds;
+  out["first_batch_seconds"] = figures.first_batch_seconds;
+  out["buffers_allocated"] = figures.buffers_allocated;
+  return out;
+}
+
+// --- garbage collection: a Python sampler may refer to its loader ---
+
+int traverse_loader(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  Py_VISIT(nb::inst_ptr<PyLoader>(self)->sampler().ptr());
+  return 0;
+}
+
+int clear_loader(PyObject* self) {
+  if (nb::inst_ready(self)) nb::inst_ptr<PyLoader>(self)->clear();
+  return 0;
+}
+
+int traverse_iterator(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  Py_VISIT(nb::inst_ptr<LoaderIterator>(self)->loader().ptr());
+  return 0;
+}
+
+int clear_iterator(PyObject* self) {
+  if (nb::inst_ready(self)) nb::inst_ptr<LoaderIterator>(self)->abandon();
+  return 0;
+}
+
+constexpr const char* kLoader =
+    "Iterates over a dataset in batches that `num_workers` threads prepare "
+    "ahead. A batch has its samples' structure: a "
+    "Tensor, a dict, a tuple for zip(), lists for strings. Batches are the "
+    "same bit by bit for any number of workers, and "
+    "their order follows from seed and epoch alone; each pass over the loader "
+    "is the next epoch, a pass that was broken off "
+    "begins again. `collate` is stack() unless given. `sampler` may be any "
+    "iterable of indices, `batch_sampler` of lists of "
+    "them. `prefetch_factor` batches for each worker and `memory_budget` bytes "
+    "are prepared ahead at most. With `timeout` "
+    "seconds a batch that takes longer raises TimeoutError. An error belongs "
+    "to one batch: the loop can go on with "
+    "`next(iterator)`. After a fork make a new loader in the child.";
+
+void bind_iterator(nb::module_& module) {
+  static PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_iterator)},
+                                {Py_tp_clear, reinterpret_cast<void*>(clear_iterator)},
+                                {0, nullptr}};
+  nb::class_<LoaderIterator>(module, "_LoaderIterator", "One iteration over a DataLoader.", nb::type_slots(slots))
+      .def(
+          "__iter__", [](nb::handle self) { return nb::borrow(self); },
+          nb::sig("def __iter__(self) -> _LoaderIterator"))
+      .def("__next__", &LoaderIterator::next, nb::sig("def __next__(self) -> typing.Any"));
+}
+
+}  // namespace
+
+void bind_loader(nb::module_& module) {
+  static PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_loader)},
+                                {Py_tp_clear, reinterpret_cast<void*>(clear_loader)},
+                                {0, nullptr}};
+  bind_iterator(module);
+  nb::class_<PyLoader>(module, "DataLoader", nb::type_slots(slots), nb::is_weak_referenceable(), kLoader)
+      .def(
+          "__init__",
+          [](PyLoader* self, nb::handle dataset, std::int64_t batch_size, bool shuffle, nb::handle sampler,
+             std::int64_t num_workers, nb::handle collate, bool drop_last, nb::handle batch_sampler,
+             std::int64_t prefetch_factor, std::uint64_t seed, std::optional<std::uint64_t> memory_budget,
+             double timeout, nb::handle device) {
+            construct(self, dataset,
+                      {batch_size, shuffle, sampler, num_workers, collate, drop_last, batch_sampler, prefetch_factor,
+                       seed, memory_budget, timeout, device});
+          },
+          nb::arg("dataset").none(), nb::arg("batch_size") = 1, nb::arg("shuffle") = false,
+          nb::arg("sampler") = nb::none(), nb::arg("num_workers") = 0, nb::arg("collate") = nb::none(),
+          nb::arg("drop_last") = false, nb::kw_only(), nb::arg("batch_sampler") = nb::none(),
+          nb::arg("prefetch_factor") = 2, nb::arg("seed") = 0, nb::arg("memory_budget") = nb::none(),
+          nb::arg("timeout") = 0.0, nb::arg("device") = "cpu",
+          nb::sig("def __init__(self, dataset: Dataset, batch_size: int = 1, "
+                  "shuffle: bool = False, sampler: Sampler | "
+                  "typing.Iterable[int] | None = None, num_workers: int = 0, "
+                  "collate: Collate | None = None, drop_last: "
+                  "bool = False, *, batch_sampler: BatchSampler | "
+                  "typing.Iterable[typing.Iterable[int]] | None = None, "
+                  "prefetch_factor: int = 2, seed: int = 0, memory_budget: int "
+                  "| None = None, timeout: float = 0.0, "
+                  "device: object = 'cpu') -> None"))
+      .def("__len__", &PyLoader::size, "Batches in an epoch.")
+      .def(
+          "__iter__", [](nb::object self) { return LoaderIterator(std::move(self)); },
+          "Begins the current epoch, or goes on where load_state_dict left it. "
+          "Ends an iteration begun before.")
+      .def("set_epoch", &PyLoader::set_epoch, nb::arg("epoch"), "Begins that epoch from its first batch.")
+      .def_prop_ro("epoch", &PyLoader::epoch, "The epoch that the next batch belongs to.")
+      .def("state_dict", state_dict, nb::sig("def state_dict(self) -> dict[str, int]"),
+           "Where the iteration stands, after the last batch handed out: "
+           "enough to go on exactly, under any number of "
+           "workers.")
+      .def("load_state_dict", load_state_dict, nb::arg("state").none(),
+           nb::sig("def load_state_dict(self, state: dict[str, int]) -> None"),
+           "The next iteration goes on from there. ValueError for the state of "
+           "another dataset.")
+      .def("stats", stats, nb::sig("def stats(self) -> dict[str, int | float]"),
+           "Counts, bytes and seconds since the loader was made; seconds add "
+           "up over workers, but for waiting.")
+      .def("close", &PyLoader::close,
+           "Stops the workers and frees what they prepared; the loader is of "
+           "no more use.")
+      .def(
+          "__enter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __enter__(self) -> DataLoader"))
+      .def(
+          "__exit__", [](PyLoader& self, const nb::args&) { self.close(); },
+          nb::sig("def __exit__(self, *args: object) -> None"))
+      .def_prop_ro("dataset", [](const PyLoader& self) { return self.dataset(); })
+      .def_prop_ro("batch_size", [](const PyLoader& self) { return self.options().batch_size; })
+      .def_prop_ro("num_workers", [](const PyLoader& self) { return self.options().num_workers; })
+      .def_prop_ro("seed", [](const PyLoader& self) { return self.options().seed; });
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,133 @@
+#include <fmt/format.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <vector>
+
+#include "archive.h"
+#include "bindings.h"
+#include "convert.h"
+#include "foreign.h"
+#include "interrupt.h"
+#include "penstock/dataset.h"
+#include "penstock/error.h"
+#include "value.h"
+
+namespace penstock::python {
+namespace {
+
+bool is_path(nb::handle object) {
+  return PyUnicode_Check(object.ptr()) || PyBytes_Check(object.ptr()) || nb::hasattr(object, "__fspath__");
+}
+
+std::vector<std::string> keys_from(nb::handle keys) {
+  if (keys.is_none()) return {};
+  if (PyUnicode_Check(keys.ptr())) return {name_from(keys)};
+  std::vector<std::string> out;
+  for (const nb::handle key : nb::iter(keys)) out.push_back(name_from(key));
+  return out;
+}
+
+Dataset rows_of(nb::handle source, nb::handle key) {
+  const std::string name = key.is_none() ? "" : name_from(key);
+  if (is_path(source)) {
+    return interruptible(true, [path = path_from(source), name](std::stop_token) { return rows(path, name); });
+  }
+  if (!name.empty()) {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("found key={} beside an array, expected it beside "
+                                                         "a path; leave it out",
+                                                         nb::repr(key).c_str()));
+  }
+  if (nb::isinstance<Entry>(source)) {
+    return interruptible(true, [entry = nb::cast<Entry>(source).tensor](std::stop_token) { return rows(entry); });
+  }
+  if (const std::optional<Tensor> tensor = array_from(source)) return rows(*tensor);
+  throw Error(ErrorCode::kDTypeMismatch, fmt::format("rows() takes a path, a Tensor, an Entry or an "
+                                                     "array; found an object of type {}",
+                                                     object_type(source)));
+}
+
+Dataset files_of(nb::handle pattern, nb::handle keys) {
+  const FilesOptions options{keys_from(keys)};
+  if (is_path(pattern)) {
+    return interruptible(true, [text = path_from(pattern), options](std::stop_token) { return files(text, options); });
+  }
+  std::vector<std::string> paths;
+  for (const nb::handle path : nb::iter(pattern)) paths.push_back(path_from(path));
+  return interruptible(true, [paths, options](std::stop_token) { return files(paths, options); });
+}
+
+Dataset dataset_from(nb::handle object) {
+  if (nb::isinstance<Dataset>(object)) return nb::cast<Dataset>(object);
+  throw Error(ErrorCode::kDTypeMismatch, fmt::format("found an object of type {}, expected a penstock "
+                                                     "Dataset; make one with rows() or files()",
+                                                     object_type(object)));
+}
+
+std::vector<Dataset> datasets_from(const nb::args& objects) {
+  std::vector<Dataset> out;
+  for (const nb::handle object : objects) out.push_back(dataset_from(object));
+  return out;
+}
+
+nb::object sample(const Dataset& dataset, std::int64_t index) {
+  return to_python(interruptible(true, [dataset, index](std::stop_token) { return dataset.get(index); }));
+}
+
+/// Indices as list, array or tensor.
+std::vector<std::int64_t> indices_from(nb::handle indices) {
+  if (PyList_Check(indices.ptr()) || PyTuple_Check(indices.ptr())) return integers_from(indices);
+  if (const std::optional<Tensor> array = array_from(indices);
+      array && array->rank() == 1 && array->dtype().is_integer()) {
+    const Tensor values = array->to(DType::int64).contiguous();
+    const auto span = values.values<const std::int64_t>();
+    return {span.begin(), span.end()};
+  }
+  return integers_from(indices);
+}
+
+}  // namespace
+
+void bind_datasets(nb::module_& module) {
+  nb::class_<Dataset>(module, "Dataset", nb::is_weak_referenceable(),
+                      "A fixed sequence of samples: it knows where sample i "
+                      "lies and reads nothing until a loader or "
+                      "`dataset[i]` asks. Any number of threads may use it.")
+      .def("__len__", &Dataset::size)
+      .def("__getitem__", sample, nb::arg("index"), nb::sig("def __getitem__(self, index: int, /) -> typing.Any"),
+           "Sample `index` alone, read now; negative indices count from the "
+           "end.")
+      .def("describe", &Dataset::describe, nb::arg("index"), "What a sample is, for messages: \"clips/0007.pt\".")
+      .def("__repr__", [](const Dataset& d) { return fmt::format("penstock.Dataset({} samples)", d.size()); });
+  module.def("rows", rows_of, nb::arg("source").none(), nb::arg("key") = nb::none(),
+             nb::sig("def rows(source: object, key: str | None = None) -> Dataset"),
+             "Samples are the rows (dimension 0) of one large array: the only tensor "
+             "of a file or the one named `key`, an "
+             "Entry of an archive, a Tensor, or an array of any library. Uncompressed "
+             "files are mapped, not read.");
+  module.def("files", files_of, nb::arg("pattern").none(), nb::arg("keys") = nb::none(),
+             nb::sig("def files(pattern: str | os.PathLike[str] | "
+                     "typing.Iterable[str | os.PathLike[str]], keys: str | "
+                     "typing.Iterable[str] | None = None) -> Dataset"),
+             "Each file is a sample: one tensor, or the dict, list or tuple of "
+             "tensors and scalars in it. `pattern` is a "
+             "file, a folder, a glob (`**` for any depth) or a list of paths; "
+             "the order of a folder or glob is by name. "
+             "`keys` takes only these keys of each file's dict.");
+  module.def(
+      "zip", [](const nb::args& datasets) { return zip(datasets_from(datasets)); },
+      nb::sig("def zip(*datasets: Dataset) -> Dataset"),
+      "Sample i is the tuple of sample i of each; the sizes must agree.");
+  module.def(
+      "concat", [](const nb::args& datasets) { return concat(datasets_from(datasets)); },
+      nb::sig("def concat(*datasets: Dataset) -> Dataset"), "All samples of the first, then of the second, ...");
+  module.def(
+      "subset",
+      [](nb::handle dataset, nb::handle indices) { return subset(dataset_from(dataset), indices_from(indices)); },
+      nb::arg("dataset").none(), nb::arg("indices").none(),
+      nb::sig("def subset(dataset: Dataset, indices: typing.Iterable[int]) -> "
+              "Dataset"),
+      "The samples at `indices`, in that order; repeats are fine.");
+}
+
+}  // namespace penstock::python

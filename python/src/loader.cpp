@@ -1,0 +1,240 @@
+#include "loader.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <thread>
+#include <type_traits>
+#include <utility>
+
+#include "interrupt.h"
+#include "penstock/error.h"
+
+namespace penstock::python {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A batch that took longer than this in the caller's thread has the next one
+/// made in another.
+constexpr std::chrono::milliseconds kQuick{20};
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+}  // namespace
+
+PyLoader::PyLoader(Dataset dataset, LoaderOptions options, nb::object sampler, std::shared_ptr<Raised> raised)
+    : dataset_(std::move(dataset)),
+      options_(std::move(options)),
+      sampler_(std::move(sampler)),
+      raised_(std::move(raised)),
+      process_(getpid()) {
+  loader_ = std::make_shared<DataLoader>(dataset_, options_);
+}
+
+PyLoader::~PyLoader() { clear(); }
+
+void PyLoader::clear() noexcept {
+  if (loader_ != nullptr && getpid() != process_) {
+    // The threads stayed in the parent: waiting for them would take for ever.
+    static_cast<void>(new std::shared_ptr<DataLoader>(std::move(loader_)));
+  } else {
+    // Workers may wait for the GIL, to ask a Python sampler or to let go of a
+    // Python object.
+    std::shared_ptr<DataLoader> last = std::move(loader_);
+    const nb::gil_scoped_release released;
+    last.reset();
+  }
+  kept_.reset();
+  options_.sampler.reset();
+  options_.batch_sampler.reset();
+  sampler_.reset();
+}
+
+std::shared_ptr<DataLoader> PyLoader::usable() const {
+  if (loader_ == nullptr) {
+    throw Error(ErrorCode::kInvalidArgument, "the DataLoader is closed; make a new one");
+  }
+  if (getpid() != process_) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "the DataLoader was made before this process was forked, and "
+                "its threads "
+                "stayed in the parent; make a new one in the child");
+  }
+  return loader_;
+}
+
+void PyLoader::rethrow_raised() {
+  if (raised_->exception) std::rethrow_exception(std::exchange(raised_->exception, nullptr));
+}
+
+template <class Work>
+auto PyLoader::locked(Work work) {
+  std::shared_ptr<DataLoader> held = usable();
+  try {
+    const nb::gil_scoped_release released;
+    const std::shared_ptr<DataLoader> loader = std::move(held);
+    const std::scoped_lock lock(mutex_);
+    return work(*loader);
+  } catch (const Error&) {
+    rethrow_raised();
+    throw;
+  }
+}
+
+std::int64_t PyLoader::size() {
+  return locked([](DataLoader& loader) { return loader.size(); });
+}
+
+std::uint64_t PyLoader::epoch() {
+  return locked([](DataLoader& loader) { return loader.epoch(); });
+}
+
+void PyLoader::set_epoch(std::uint64_t epoch) {
+  kept_.reset();
+  locked([this, epoch](DataLoader& loader) {
+    ++iteration_;
+    loader.set_epoch(epoch);
+  });
+}
+
+LoaderPosition PyLoader::position() {
+  LoaderPosition position = locked([](DataLoader& loader) { return loader.position(); });
+  if (kept_) --position.batch;
+  return position;
+}
+
+void PyLoader::seek(const LoaderPosition& position) {
+  locked([&](DataLoader& loader) {
+    loader.seek(position);
+    ++iteration_;
+  });
+  kept_.reset();
+}
+
+LoaderStats PyLoader::stats() {
+  std::shared_ptr<DataLoader> held = usable();
+  const nb::gil_scoped_release released;
+  return std::shared_ptr<DataLoader>(std::move(held))->stats();
+}
+
+void PyLoader::stop() noexcept {
+  if (loader_ == nullptr || getpid() != process_) return;
+  std::shared_ptr<DataLoader> held = loader_;
+  const nb::gil_scoped_release released;
+  std::shared_ptr<DataLoader>(std::move(held))->stop();
+}
+
+void PyLoader::close() noexcept {
+  stop();
+  clear();
+}
+
+std::uint64_t PyLoader::begin() {
+  kept_.reset();
+  return locked([this](DataLoader& loader) {
+    loader.restart();
+    return ++iteration_;
+  });
+}
+
+void PyLoader::abandon(std::uint64_t iteration) noexcept {
+  if (iteration == iteration_) stop();
+}
+
+std::optional<Batch> PyLoader::next(std::uint64_t iteration) {
+  if (kept_ && iteration == iteration_) return std::exchange(kept_, std::nullopt);
+  if (options_.num_workers > 0) return next_prepared(iteration);
+  return is_quick_ || !signals_arrive_here() ? next_here(iteration) : next_on_thread(iteration);
+}
+
+template <class Take>
+std::optional<Batch> PyLoader::take(std::uint64_t iteration, Take take_next) {
+  if (iteration != iteration_) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "this iteration ended when another began, or its position or epoch was set; take a new iterator");
+  }
+  if (iteration == ended_) return std::nullopt;
+  bool waiting = false;
+  std::optional<Batch> batch = take_next(waiting);
+  if (!batch && !waiting) ended_ = iteration;
+  return batch;
+}
+
+std::optional<Batch> PyLoader::next_prepared(std::uint64_t iteration) {
+  using Seconds = std::chrono::duration<double>;
+  const double limit = options_.timeout > 0 ? options_.timeout : std::numeric_limits<double>::infinity();
+  const Clock::time_point start = Clock::now();
+  for (;;) {
+    const double patience = std::clamp(limit - seconds_since(start), 0.0, Seconds(kSignalPeriod).count());
+    bool timed_out = false;
+    std::optional<Batch> batch = locked([&](DataLoader& loader) {
+      return take(iteration, [&](bool& waiting) {
+        std::optional<Batch> next = loader.next_for(patience, timed_out);
+        waiting = timed_out;
+        return next;
+      });
+    });
+    if (!timed_out) return batch;
+    check_signals();
+    if (seconds_since(start) >= limit) {
+      throw Error(ErrorCode::kTimeout,
+                  fmt::format("DataLoader timed out after {} seconds waiting for a batch; raise timeout or use more "
+                              "workers",
+                              limit));
+    }
+  }
+}
+
+std::optional<Batch> PyLoader::next_here(std::uint64_t iteration) {
+  const Clock::time_point start = Clock::now();
+  std::optional<Batch> batch =
+      locked([&](DataLoader& loader) { return take(iteration, [&](bool&) { return loader.next(); }); });
+  is_quick_ = Clock::now() - start < kQuick;
+  return batch;
+}
+
+std::optional<Batch> PyLoader::next_on_thread(std::uint64_t iteration) {
+  const Clock::time_point start = Clock::now();
+  std::packaged_task<std::optional<Batch>()> task([this, iteration, loader = usable()] {
+    const std::scoped_lock lock(mutex_);
+    return take(iteration, [&](bool&) { return loader->next(); });
+  });
+  std::future<std::optional<Batch>> result = task.get_future();
+  std::thread worker(std::move(task));
+  const auto wait = [&] {
+    const nb::gil_scoped_release released;
+    return result.wait_for(kSignalPeriod) == std::future_status::ready;
+  };
+  std::exception_ptr signal;
+  while (!wait()) {
+    try {
+      check_signals();
+    } catch (...) {
+      signal = std::current_exception();
+      stop();
+      break;
+    }
+  }
+  {
+    const nb::gil_scoped_release released;
+    worker.join();
+  }
+  is_quick_ = Clock::now() - start < kQuick;
+  try {
+    std::optional<Batch> batch = result.get();
+    if (!signal) return batch;
+    kept_ = std::move(batch);
+  } catch (const Error&) {
+    if (!signal) {
+      rethrow_raised();
+      throw;
+    }
+  }
+  std::rethrow_exception(signal);
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "data.h"
+#include "penstock/loader.h"
+
+namespace nb = nanobind;
+
+namespace penstock::python {
+
+/// A DataLoader as Python has it: waits without the GIL and answers signals,
+/// may be closed, survives a fork by refusing to work in the child, and may be
+/// used from several threads, which then take batches in turn. Members need the
+/// GIL.
+class PyLoader {
+ public:
+  PyLoader(Dataset dataset, LoaderOptions options, nb::object sampler, std::shared_ptr<Raised> raised);
+  ~PyLoader();
+  PyLoader(const PyLoader&) = delete;
+  PyLoader& operator=(const PyLoader&) = delete;
+
+  const LoaderOptions& options() const noexcept { return options_; }
+  const Dataset& dataset() const noexcept { return dataset_; }
+  /// The Python sampler, or null: what the garbage collector has to know of.
+  nb::handle sampler() const noexcept { return sampler_; }
+
+  std::int64_t size();
+  std::uint64_t epoch();
+  void set_epoch(std::uint64_t epoch);
+  LoaderPosition position();
+  void seek(const LoaderPosition& position);
+  LoaderStats stats();
+  /// Ends preparation until the next batch is asked for.
+  void stop() noexcept;
+  /// Ends it for good.
+  void close() noexcept;
+
+  /// Begins an iteration, which ends the one before; its number.
+  std::uint64_t begin();
+  /// The next batch of that iteration; nothing at its end. kInvalidArgument
+  /// when another has begun.
+  std::optional<Batch> next(std::uint64_t iteration);
+  /// Stops preparation if that iteration is still the one that runs.
+  void abandon(std::uint64_t iteration) noexcept;
+  /// Stops and lets go of everything that Python could see a cycle through.
+  void clear() noexcept;
+
+ private:
+  /// kInvalidArgument when it is closed or this is a forked child. Let go of
+  /// the result without the GIL: the last one to do so waits for workers, which
+  /// may wait for the GIL.
+  std::shared_ptr<DataLoader> usable() const;
+  /// work(loader) without the GIL, one thread at a time; rethrows what a Python
+  /// sampler raised meanwhile.
+  template <class Work>
+  auto locked(Work work);
+  /// take_next(waiting) for an iteration that neither ended nor was followed by another. mutex_ must be held.
+  template <class Take>
+  std::optional<Batch> take(std::uint64_t iteration, Take take_next);
+  std::optional<Batch> next_prepared(std::uint64_t iteration);
+  std::optional<Batch> next_here(std::uint64_t iteration);
+  std::optional<Batch> next_on_thread(std::uint64_t iteration);
+  void rethrow_raised();
+
+  Dataset dataset_;
+  LoaderOptions options_;
+  nb::object sampler_;
+  std::shared_ptr<Raised> raised_;
+  /// Changed under the GIL only.
+  std::shared_ptr<DataLoader> loader_;
+  std::mutex mutex_;
+  pid_t process_;
+  /// Changed under mutex_ only.
+  std::atomic<std::uint64_t> iteration_ = 0;
+  std::uint64_t ended_ = 0;
+  /// A batch that was ready when a signal handler raised.
+  std::optional<Batch> kept_;
+  /// Whether a batch made in the caller's thread is expected to be there before
+  /// anybody misses Ctrl-C.
+  bool is_quick_ = false;
+};
+
+}  // namespace penstock::python

@@ -1,0 +1,307 @@
+#include <fmt/format.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "bindings.h"
+#include "convert.h"
+#include "data.h"
+#include "penstock/error.h"
+
+namespace penstock::python {
+namespace {
+
+[[noreturn]] void throw_size(std::int64_t found, std::int64_t expected) {
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("the sampler gave {} indices, expected {} as its length says", found, expected));
+}
+
+/// Goes through a Python iterable once for each epoch and remembers the last:
+/// an epoch that is begun again, as after a resume, has the same order.
+template <class Content, class Read>
+class IterableOrder {
+ public:
+  IterableOrder(nb::handle iterable, std::shared_ptr<Raised> raised, Read read)
+      : iterable_(iterable), raised_(std::move(raised)), read_(read) {}
+
+  /// From any thread, with or without the GIL.
+  Content at(std::uint64_t epoch) const {
+    const nb::gil_scoped_acquire gil;
+    if (epoch_ == epoch) return content_;
+    try {
+      const nb::object set_epoch = nb::getattr(iterable_, "set_epoch", nb::none());
+      if (!set_epoch.is_none()) set_epoch(epoch);
+      content_ = read_(iterable_);
+    } catch (const nb::python_error&) {
+      raised_->exception = std::current_exception();
+      throw Error(ErrorCode::kCancelled, "the sampler raised an exception");
+    }
+    epoch_ = epoch;
+    return content_;
+  }
+
+ private:
+  nb::handle iterable_;
+  std::shared_ptr<Raised> raised_;
+  Read read_;
+  mutable std::optional<std::uint64_t> epoch_;
+  mutable Content content_;
+};
+
+class IterableSampler final : public Sampler {
+ public:
+  IterableSampler(nb::handle iterable, std::shared_ptr<Raised> raised)
+      : order_(iterable, std::move(raised), integers_from), size_(measure(iterable)) {}
+
+  std::int64_t size() const noexcept override { return size_; }
+  std::vector<std::int64_t> order(std::uint64_t, std::uint64_t epoch) const override {
+    std::vector<std::int64_t> out = order_.at(epoch);
+    if (const auto count = static_cast<std::int64_t>(out.size()); count != size_) throw_size(count, size_);
+    return out;
+  }
+
+ private:
+  std::int64_t measure(nb::handle iterable) const {
+    if (nb::hasattr(iterable, "__len__")) return static_cast<std::int64_t>(nb::len(iterable));
+    return static_cast<std::int64_t>(order_.at(0).size());
+  }
+
+  IterableOrder<std::vector<std::int64_t>, std::vector<std::int64_t> (*)(nb::handle)> order_;
+  std::int64_t size_;
+};
+
+BatchSampler::Batches batches_in(nb::handle iterable) {
+  BatchSampler::Batches out;
+  for (const nb::handle batch : nb::iter(iterable)) {
+    const std::vector<std::int64_t> indices = integers_from(batch);
+    out.indices.insert(out.indices.end(), indices.begin(), indices.end());
+    out.ends.push_back(static_cast<std::int64_t>(out.indices.size()));
+  }
+  return out;
+}
+
+class IterableBatchSampler final : public BatchSampler {
+ public:
+  IterableBatchSampler(nb::handle iterable, std::shared_ptr<Raised> raised)
+      : order_(iterable, std::move(raised), batches_in), size_(measure(iterable)) {}
+
+  std::int64_t size() const noexcept override { return size_; }
+  Batches batches(std::uint64_t, std::uint64_t epoch) const override {
+    Batches out = order_.at(epoch);
+    if (const auto count = static_cast<std::int64_t>(out.ends.size()); count != size_) throw_size(count, size_);
+    return out;
+  }
+
+ private:
+  std::int64_t measure(nb::handle iterable) const {
+    if (nb::hasattr(iterable, "__len__")) return static_cast<std::int64_t>(nb::len(iterable));
+    return static_cast<std::int64_t>(order_.at(0).ends.size());
+  }
+
+  IterableOrder<Batches, Batches (*)(nb::handle)> order_;
+  std::int64_t size_;
+};
+
+std::vector<double> weights_from(nb::handle weights) {
+  std::vector<double> out;
+  for (const nb::handle weight : nb::iter(weights)) {
+    const double value = PyFloat_AsDouble(weight.ptr());
+    if (value == -1 && PyErr_Occurred()) nb::raise_python_error();
+    out.push_back(value);
+  }
+  return out;
+}
+
+SamplerPtr make_random(nb::handle dataset, bool replacement, std::optional<std::int64_t> num_samples) {
+  return random(size_from(dataset), {.replacement = replacement, .num_samples = num_samples});
+}
+
+SamplerPtr make_distributed(nb::handle dataset, std::int64_t num_replicas, std::int64_t rank, bool shuffle,
+                            bool drop_last) {
+  const DistributedOptions options{.rank = rank,
+                                   .num_replicas = num_replicas,
+                                   .shuffle = shuffle,
+                                   .remainder = drop_last ? Remainder::kDrop : Remainder::kPad};
+  if (nb::isinstance<PySampler>(dataset)) return distributed(nb::cast<const PySampler&>(dataset).sampler, options);
+  return distributed(size_from(dataset), options);
+}
+
+BatchSamplerPtr make_batches(nb::handle sampler, std::optional<std::int64_t> batch_size, bool drop_last) {
+  if (nb::isinstance<PySampler>(sampler)) {
+    if (!batch_size) throw Error(ErrorCode::kInvalidArgument, "found no batch_size, expected one beside a sampler");
+    return batches(nb::cast<const PySampler&>(sampler).sampler, *batch_size, drop_last);
+  }
+  if (batch_size) {
+    const SamplerPtr order = subset(integers_from(sampler));
+    return batches(order, *batch_size, drop_last);
+  }
+  std::vector<std::vector<std::int64_t>> given;
+  for (const nb::handle batch : nb::iter(sampler)) given.push_back(integers_from(batch));
+  return batches(std::move(given));
+}
+
+std::vector<std::int64_t> order_of(const PySampler& sampler, std::uint64_t seed, std::uint64_t epoch) {
+  const nb::gil_scoped_release released;
+  return sampler.sampler->order(seed, epoch);
+}
+
+nb::list list_of(std::span<const std::int64_t> indices) {
+  nb::list out;
+  for (const std::int64_t index : indices) out.append(index);
+  return out;
+}
+
+nb::list batches_of(const PyBatchSampler& sampler, std::uint64_t seed, std::uint64_t epoch) {
+  const BatchSampler::Batches all = sampler.sampler->batches(seed, epoch);
+  nb::list out;
+  std::size_t begin = 0;
+  for (const std::int64_t end : all.ends) {
+    out.append(list_of(std::span(all.indices).subspan(begin, static_cast<std::size_t>(end) - begin)));
+    begin = static_cast<std::size_t>(end);
+  }
+  return out;
+}
+
+// One type for each name, so that Python has one class for each.
+struct PySequential : PySampler {};
+struct PyRandom : PySampler {};
+struct PySubset : PySampler {};
+struct PyWeighted : PySampler {};
+struct PyDistributed : PySampler {};
+
+void bind_base(nb::module_& module) {
+  nb::class_<PySampler>(module, "Sampler",
+                        "The order of samples, decided by (seed, epoch) alone. "
+                        "DataLoader passes its own seed and epoch; "
+                        "iterating gives the order of seed 0 and epoch 0.")
+      .def("__len__", [](const PySampler& s) { return s.sampler->size(); })
+      .def(
+          "order",
+          [](const PySampler& s, std::uint64_t seed, std::uint64_t epoch) { return list_of(order_of(s, seed, epoch)); },
+          nb::arg("seed") = 0, nb::arg("epoch") = 0,
+          nb::sig("def order(self, seed: int = 0, epoch: int = 0) -> list[int]"), "The indices of one epoch.")
+      .def(
+          "__iter__", [](const PySampler& s) { return nb::iter(list_of(order_of(s, 0, 0))); },
+          nb::sig("def __iter__(self) -> typing.Iterator[int]"));
+}
+
+void bind_samplers_over_sizes(nb::module_& module) {
+  nb::class_<PySequential, PySampler>(module, "SequentialSampler", "0, 1, ... of a dataset or size.")
+      .def(
+          "__init__",
+          [](PySequential* self, nb::handle dataset) { new (self) PySequential{{sequential(size_from(dataset))}}; },
+          nb::arg("dataset").none(), nb::sig("def __init__(self, dataset: typing.Sized | int) -> None"));
+  nb::class_<PyRandom, PySampler>(module, "RandomSampler",
+                                  "A permutation for each epoch, PyTorch's for "
+                                  "seed + epoch; with `replacement`, "
+                                  "independent draws. `num_samples`: how many "
+                                  "an epoch, the size unless given.")
+      .def(
+          "__init__",
+          [](PyRandom* self, nb::handle dataset, bool replacement, std::optional<std::int64_t> num_samples) {
+            new (self) PyRandom{{make_random(dataset, replacement, num_samples)}};
+          },
+          nb::arg("dataset").none(), nb::arg("replacement") = false, nb::arg("num_samples") = nb::none(),
+          nb::sig("def __init__(self, dataset: typing.Sized | int, "
+                  "replacement: bool = False, num_samples: int | None = "
+                  "None) -> None"));
+  nb::class_<PyDistributed, PySampler>(module, "DistributedSampler",
+                                       "Rank `rank` of `num_replicas` takes every num_replicas-th sample of an "
+                                       "order all "
+                                       "ranks agree on, the same number on every rank: padded by repeating from "
+                                       "the "
+                                       "start, or cut with `drop_last`. Instead of a dataset or size it takes "
+                                       "another "
+                                       "Sampler, whose order it splits.")
+      .def(
+          "__init__",
+          [](PyDistributed* self, nb::handle dataset, std::int64_t num_replicas, std::int64_t rank, bool shuffle,
+             bool drop_last) {
+            new (self) PyDistributed{{make_distributed(dataset, num_replicas, rank, shuffle, drop_last)}};
+          },
+          nb::arg("dataset").none(), nb::arg("num_replicas"), nb::arg("rank"), nb::arg("shuffle") = true,
+          nb::arg("drop_last") = false,
+          nb::sig("def __init__(self, dataset: typing.Sized | int | Sampler, "
+                  "num_replicas: int, rank: int, shuffle: bool "
+                  "= True, drop_last: bool = False) -> None"));
+}
+
+void bind_samplers_over_lists(nb::module_& module) {
+  nb::class_<PySubset, PySampler>(module, "SubsetSampler",
+                                  "The given indices: in this order, or permuted anew each epoch.")
+      .def(
+          "__init__",
+          [](PySubset* self, nb::handle indices, bool shuffle) {
+            new (self) PySubset{{subset(integers_from(indices), shuffle)}};
+          },
+          nb::arg("indices").none(), nb::arg("shuffle") = false,
+          nb::sig("def __init__(self, indices: typing.Iterable[int], shuffle: "
+                  "bool = False) -> None"));
+  nb::class_<PyWeighted, PySampler>(module, "WeightedSampler",
+                                    "Index i with probability proportional to "
+                                    "weights[i]; any number of weights.")
+      .def(
+          "__init__",
+          [](PyWeighted* self, nb::handle weights, std::int64_t num_samples, bool replacement) {
+            new (self) PyWeighted{{weighted(weights_from(weights), num_samples, replacement)}};
+          },
+          nb::arg("weights").none(), nb::arg("num_samples"), nb::arg("replacement") = true,
+          nb::sig("def __init__(self, weights: typing.Iterable[float], "
+                  "num_samples: int, replacement: bool = True) -> "
+                  "None"));
+}
+
+void bind_batch_sampler(nb::module_& module) {
+  nb::class_<PyBatchSampler>(module, "BatchSampler",
+                             "An epoch as batches: `batch_size` indices of a "
+                             "sampler at a time, the last, smaller batch "
+                             "left out with `drop_last`; or, without "
+                             "batch_size, the given lists of indices.")
+      .def(
+          "__init__",
+          [](PyBatchSampler* self, nb::handle sampler, std::optional<std::int64_t> batch_size, bool drop_last) {
+            new (self) PyBatchSampler{make_batches(sampler, batch_size, drop_last)};
+          },
+          nb::arg("sampler").none(), nb::arg("batch_size") = nb::none(), nb::arg("drop_last") = false,
+          nb::sig("def __init__(self, sampler: Sampler | "
+                  "typing.Iterable[typing.Any], batch_size: int | None = None, "
+                  "drop_last: bool = False) -> None"))
+      .def("__len__", [](const PyBatchSampler& s) { return s.sampler->size(); })
+      .def("batches", batches_of, nb::arg("seed") = 0, nb::arg("epoch") = 0,
+           nb::sig("def batches(self, seed: int = 0, epoch: int = 0) -> "
+                   "list[list[int]]"),
+           "All batches of one epoch.")
+      .def(
+          "__iter__", [](const PyBatchSampler& s) { return nb::iter(batches_of(s, 0, 0)); },
+          nb::sig("def __iter__(self) -> typing.Iterator[list[int]]"));
+}
+
+}  // namespace
+
+std::int64_t size_from(nb::handle dataset) {
+  if (PyIndex_Check(dataset.ptr()) && !nb::hasattr(dataset, "__len__"))
+    return integers_from(nb::make_tuple(dataset))[0];
+  return static_cast<std::int64_t>(nb::len(dataset));
+}
+
+SamplerPtr sampler_from(nb::handle sampler, const std::shared_ptr<Raised>& raised) {
+  if (nb::isinstance<PySampler>(sampler)) return nb::cast<const PySampler&>(sampler).sampler;
+  return std::make_shared<IterableSampler>(sampler, raised);
+}
+
+BatchSamplerPtr batch_sampler_from(nb::handle sampler, const std::shared_ptr<Raised>& raised) {
+  if (nb::isinstance<PyBatchSampler>(sampler)) return nb::cast<const PyBatchSampler&>(sampler).sampler;
+  return std::make_shared<IterableBatchSampler>(sampler, raised);
+}
+
+void bind_samplers(nb::module_& module) {
+  bind_base(module);
+  bind_samplers_over_sizes(module);
+  bind_samplers_over_lists(module);
+  bind_batch_sampler(module);
+}
+
+}  // namespace penstock::python
