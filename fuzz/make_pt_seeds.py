@@ -1,6 +1,6 @@
-"""Writes the seeds of fuzz_pt, fuzz_pt_legacy and fuzz_pickle: small files by torch itself, one for each kind of content.
+"""Writes the seeds of fuzz_pt, fuzz_pt_legacy and fuzz_pickle: small files by torch, one for each kind of content.
 
-    python fuzz/make_pt_seeds.py        # into fuzz/corpus/{pt,pt_legacy,pickle}; needs torch and numpy
+python fuzz/make_pt_seeds.py        # into fuzz/corpus/{pt,pt_legacy,pickle}; needs torch and numpy
 """
 
 import io
@@ -30,13 +30,19 @@ def contents():
     yield "parameter", torch.nn.Parameter(x)
     yield "module", torch.nn.Linear(2, 2)
     yield "foreign", {"config": Foreign(), "x": x}
-    yield "numpy", {"a": np.arange(4).reshape(2, 2), "f": np.asfortranarray(np.eye(2)), "s": np.float32(3), "t": np.array(["ab"])}
+    yield (
+        "numpy",
+        {"a": np.arange(4).reshape(2, 2), "f": np.asfortranarray(np.eye(2)), "s": np.float32(3), "t": np.array(["ab"])},
+    )
     yield "sparse", [x.to_sparse(), torch.eye(3).to_sparse_csr(), torch.eye(3).to_sparse_csc()]
-    yield "quantized", [
-        torch.quantize_per_tensor(x, 0.5, 1, torch.qint8),
-        torch.quantize_per_channel(x, torch.tensor([0.1, 0.2]), torch.tensor([0, 1]), 0, torch.quint8),
-        torch.quantize_per_channel(x, torch.tensor([0.1, 0.2]), torch.tensor([0.0, 1.0]), 0, torch.quint4x2),
-    ]
+    yield (
+        "quantized",
+        [
+            torch.quantize_per_tensor(x, 0.5, 1, torch.qint8),
+            torch.quantize_per_channel(x, torch.tensor([0.1, 0.2]), torch.tensor([0, 1]), 0, torch.quint8),
+            torch.quantize_per_channel(x, torch.tensor([0.1, 0.2]), torch.tensor([0.0, 1.0]), 0, torch.quint4x2),
+        ],
+    )
     yield "nested_tensor", torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
     yield "conj", [torch.ones(2, dtype=torch.complex64).conj(), torch.ones(2, dtype=torch.complex64).conj().imag]
     yield "untyped", [torch.zeros(2, dtype=d) for d in (torch.float8_e4m3fn, torch.uint16, torch.complex32)]

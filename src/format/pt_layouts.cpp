@@ -137,8 +137,7 @@ std::shared_ptr<const Index> PtLayouts::locate(std::span<const std::byte> file, 
         const std::size_t record = layout->storage_records[i];
         locations[i] = {};
         if (record == kNoRecord) continue;
-        locations[i].offset = entries[record].data_offset;
-        if (verify) locations[i].crc32 = entries[record].crc32;
+        locations[i] = {entries[record].data_offset, recorded_crc(entries[record], verify)};
       }
       return layout->index;
     }

@@ -78,7 +78,7 @@ std::uint32_t ZipStorages::storage(std::string_view key, std::uint64_t nbytes, s
                         .stored_bytes = entry.compressed_size,
                         .nbytes = entry.size,
                         .compression = stored ? Compression::kNone : Compression::kDeflate,
-                        .crc32 = verify_ ? std::optional(entry.crc32) : std::nullopt,
+                        .crc32 = recorded_crc(entry, verify_),
                         .resident = {}});
     parsed_.storage_records.resize(storages.size(), kNoRecord);
     parsed_.storage_records.back() = record;
@@ -191,6 +191,10 @@ PtRecords find_pt_records(std::span<const ZipEntry> entries, std::string_view pa
   return out;
 }
 
+std::optional<std::uint32_t> recorded_crc(const ZipEntry& entry, bool verify) noexcept {
+  return verify && entry.crc32 != 0 ? std::optional(entry.crc32) : std::nullopt;
+}
+
 std::span<const std::byte> read_pt_record(const FileBytes& file, const ZipEntry& entry, bool verify,
                                           std::vector<std::byte>& store) {
   if (entry.size > kMaxRecordBytes) {
@@ -206,7 +210,8 @@ std::span<const std::byte> read_pt_record(const FileBytes& file, const ZipEntry&
     store = std::move(inflated);
     bytes = store;
   }
-  const std::uint32_t crc = verify ? io::crc32(0, bytes) : entry.crc32;
+  const auto expected = recorded_crc(entry, verify);
+  const std::uint32_t crc = expected ? io::crc32(0, bytes) : entry.crc32;
   if (crc != entry.crc32) {
     fail(ErrorCode::kChecksum,
          fmt::format("the record's CRC-32 is {:08x}, but {:08x} is recorded; the file is damaged", crc, entry.crc32),
