@@ -60,11 +60,19 @@ TEST(PtLayouts, OtherContentIsAnotherIndex) {
   EXPECT_EQ(located(layouts, build_zip(members_of(2, "12345678"))), second);
 }
 
-TEST(PtLayouts, OnlyTheLastOnesAreKept) {
+TEST(PtLayouts, ForgetsRatherThanGrowWithoutBound) {
   PtLayouts layouts;
   const auto first = located(layouts, build_zip(members_of(0, "abcdefgh")));
-  for (int label = 1; label < 40; ++label) located(layouts, build_zip(members_of(label, "abcdefgh")));
-  EXPECT_NE(located(layouts, build_zip(members_of(0, "abcdefgh"))), first);
+  for (int label = 1; label < 100; ++label) located(layouts, build_zip(members_of(label, "abcdefgh")));
+  EXPECT_EQ(located(layouts, build_zip(members_of(0, "12345678"))), first) << "a label each";
+  std::vector<ZipMember> members = members_of(0, "abcdefgh");
+  members.push_back(members.back());
+  members.back().name = "archive/extra";
+  for (std::size_t size = 0; size < 4100; ++size) {
+    members.back().data = std::string(size, 'x');
+    located(layouts, build_zip(members));
+  }
+  EXPECT_NE(located(layouts, build_zip(members_of(0, "12345678"))), first);
 }
 
 TEST(PtLayouts, EverythingThatMeansSomethingIsCompared) {
