@@ -159,7 +159,6 @@ def _state_lines(root: Path) -> list[Line]:
             name="state dict of 2.2 GB, .safetensors",
             penstock=lambda: penstock.load(st),
             peers={
-                "safetensors.load_file": lambda: load_file(st),
                 "load_file and cloned": lambda: {k: v.clone() for k, v in load_file(st).items()},
             },
             floor=["read", str(WORKERS), str(st)],
