@@ -9,9 +9,10 @@ from pathlib import Path
 
 import corpus
 import numpy as np
-import penstock
 import torch
 from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+import penstock
 
 WORKERS = 2
 torch.set_num_threads(WORKERS)

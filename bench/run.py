@@ -16,9 +16,10 @@ from pathlib import Path
 
 import lines
 import numpy as np
-import penstock
 import safetensors
 import torch
+
+import penstock
 
 
 def floor_rate(program: str, line: lines.Line) -> float:

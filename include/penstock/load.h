@@ -62,9 +62,9 @@ struct OpenOptions {
 struct LoadOptions {
   Device device = {};
   /// Map the file instead of reading it: tensors are views, and nothing is read until they are. Host only; kUnsupported
-  /// where the bytes are not the values (compressed, other byte order, torch's conj and neg bits). What the file does not
-  /// align is read all the same, and the report says so. Checksums are not looked at. Unset: read.
-  /// A mapped tensor is read-only, and reading it after the file was cut raises SIGBUS outside Penstock's own calls.
+  /// where the bytes are not the values (compressed, other byte order, torch's conj and neg bits). What the file does
+  /// not align is read all the same, and the report says so. Checksums are not looked at. Unset: read. A mapped tensor
+  /// is read-only, and reading it after the file was cut raises SIGBUS outside Penstock's own calls.
   std::optional<bool> map = {};
   bool verify_checksums = true;
   /// Threads that read; 0 chooses from the processors this process may use.

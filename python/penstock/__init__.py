@@ -27,7 +27,6 @@ from penstock._core import (
     SubsetSampler,
     Tensor,
     WeightedSampler,
-    __version__,
     concat,
     files,
     from_dlpack,
@@ -43,6 +42,7 @@ from penstock._core import (
     tensor,
     zip,
 )
+from penstock._core import _version as __version__
 from penstock._opaque import Opaque
 from penstock.errors import (
     CancelledError,

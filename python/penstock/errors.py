@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import errno
-from typing import Any
+
+# Only type checkers need `typing`, which takes a third of the module's import time.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = [
     "CancelledError",
@@ -63,9 +67,7 @@ class Error(Exception):
         self.offset = offset
         self.tensor = tensor
         if isinstance(self, OSError):
-            self.errno = _ERRNO.get(self.code)
-            self.strerror = self.message
-            self.filename = path
+            _describe(self, _ERRNO.get(self.code), self.message, path)
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -219,6 +221,14 @@ _ERRNO = {
     "permission": errno.EACCES,
     "timeout": errno.ETIMEDOUT,
 }
+
+
+def _describe(error: OSError, number: int | None, message: str, path: str | None) -> None:
+    error.errno = number
+    error.strerror = message
+    error.filename = path
+
+
 _CLASSES: dict[str, type[Error]] = {cls.code: cls for cls in Error.__subclasses__()}
 
 

@@ -5,7 +5,7 @@ namespace {
 
 void bind_all(nb::module_& module) {
   module.doc() = "The compiled part of penstock; use it through the package `penstock`.";
-  module.attr("__version__") = PENSTOCK_VERSION;
+  module.attr("_version") = PENSTOCK_VERSION;
   bind_errors(module);
   bind_dtype(module);
   bind_tensor(module);

@@ -144,7 +144,8 @@ std::string did_you_mean(const std::vector<std::string>& names) {
   return out + "?";
 }
 
-NearestNames::NearestNames(std::string_view key) : key_(key), limit_(std::clamp<std::size_t>((key.size() + 2) / 3, 1, 8)) {}
+NearestNames::NearestNames(std::string_view key)
+    : key_(key), limit_(std::clamp<std::size_t>((key.size() + 2) / 3, 1, 8)) {}
 
 void NearestNames::add(std::string_view name) {
   if (++looked_ > kMaxLooked || key_.empty() || key_.size() > kMaxKey || name.size() > 2 * kMaxKey) return;

@@ -158,6 +158,7 @@ void refuse_repeated(const std::vector<Shard>& shards, const std::string& path) 
 
 std::vector<SourcePtr> open_shards(const std::vector<Shard>& shards, const std::string& index_path) {
   std::vector<std::string> paths;
+  paths.reserve(shards.size());
   std::vector<std::string> missing;
   for (const Shard& shard : shards) {
     paths.push_back(shard_path(index_path, shard.name));

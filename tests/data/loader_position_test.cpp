@@ -38,7 +38,8 @@ TEST(LoaderPosition, NamesTheFieldThatIsWrong) {
     EXPECT_THAT(test::error_of([&] { LoaderPosition::from_json(json.dump()); })->message(),
                 HasSubstr("'" + std::string(field) + "'"));
   }
-  nlohmann::json json = {{"seed", 1}, {"epoch", 2}, {"batch", std::numeric_limits<std::uint64_t>::max()}, {"samples", 4}};
+  nlohmann::json json = {
+      {"seed", 1}, {"epoch", 2}, {"batch", std::numeric_limits<std::uint64_t>::max()}, {"samples", 4}};
   EXPECT_THAT(test::error_of([&] { LoaderPosition::from_json(json.dump()); })->message(), HasSubstr("'batch'"));
 }
 

@@ -16,12 +16,12 @@
 namespace penstock {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using test::bits_of;
 using test::rest_of_epoch;
 using test::TemporaryFolder;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 const std::vector<std::size_t> kWorkers = {0, 1, 2, 8};
 
@@ -38,8 +38,9 @@ std::vector<Case> cases(const TemporaryFolder& folder) {
   std::vector<std::string> equal;
   std::vector<std::string> ragged_paths;
   for (std::int64_t i = 0; i < 37; ++i) {
-    const Value dict = Value::dict({{"x", Value::tensor(test::numbered_tensor(Shape{6}, DType::float32, static_cast<std::uint64_t>(i)))},
-                                    {"y", Value::integer(i % 3)}});
+    const Value dict = Value::dict(
+        {{"x", Value::tensor(test::numbered_tensor(Shape{6}, DType::float32, static_cast<std::uint64_t>(i)))},
+         {"y", Value::integer(i % 3)}});
     equal.push_back(folder / ("equal/" + std::to_string(i) + ".pt"));
     save(dict, equal.back(), {.sync = false});
     ragged_paths.push_back(folder / ("ragged/" + std::to_string(i) + ".npy"));
@@ -48,14 +49,15 @@ std::vector<Case> cases(const TemporaryFolder& folder) {
   }
   const Dataset array = rows(test::numbered_rows(37, 5));
   const Dataset labels = rows(test::numbered_rows(37, 1));
-  return {{"rows", array, stack()},
-          {"zip", zip(array, labels), stack()},
-          {"files", files(equal), stack()},
-          {"padded", files(ragged_paths), pad({.value = 3, .lengths = true, .mask = true})},
-          {"cut", files(ragged_paths), pad_to(4, {.mode = PadMode::kReplicate})},
-          {"ragged", files(ragged_paths), ragged()},
-          {"mixed", zip(concat({subset(array, {3, 2, 1}), subset(array, std::vector<std::int64_t>(34, 5))}), files(equal)),
-           stack()}};
+  return {
+      {"rows", array, stack()},
+      {"zip", zip(array, labels), stack()},
+      {"files", files(equal), stack()},
+      {"padded", files(ragged_paths), pad({.value = 3, .lengths = true, .mask = true})},
+      {"cut", files(ragged_paths), pad_to(4, {.mode = PadMode::kReplicate})},
+      {"ragged", files(ragged_paths), ragged()},
+      {"mixed", zip(concat({subset(array, {3, 2, 1}), subset(array, std::vector<std::int64_t>(34, 5))}), files(equal)),
+       stack()}};
 }
 
 TEST(Loader, BatchesAreTheSameUnderAnyNumberOfWorkers) {
@@ -63,7 +65,8 @@ TEST(Loader, BatchesAreTheSameUnderAnyNumberOfWorkers) {
   for (const Case& c : cases(folder)) {
     std::vector<std::string> expected;
     for (const std::size_t workers : kWorkers) {
-      DataLoader loader(c.dataset, {.batch_size = 5, .shuffle = true, .num_workers = workers, .collate = c.collate, .seed = 3});
+      DataLoader loader(c.dataset,
+                        {.batch_size = 5, .shuffle = true, .num_workers = workers, .collate = c.collate, .seed = 3});
       std::vector<std::string> batches = rest_of_epoch(loader);
       const std::vector<std::string> second = rest_of_epoch(loader);
       batches.insert(batches.end(), second.begin(), second.end());
@@ -179,7 +182,8 @@ class OddBatches final : public BatchSampler {
 TEST(Loader, RefusesOrdersThatMakeNoSense) {
   const Dataset dataset = rows(test::numbered_rows(6, 1));
   const auto first_error = [&](BatchSampler::Batches order, std::size_t workers) {
-    DataLoader loader(dataset, {.batch_sampler = std::make_shared<OddBatches>(std::move(order)), .num_workers = workers});
+    DataLoader loader(dataset,
+                      {.batch_sampler = std::make_shared<OddBatches>(std::move(order)), .num_workers = workers});
     return test::error_of([&] { loader.next(); });
   };
   for (const std::size_t workers : kWorkers) {
@@ -242,20 +246,22 @@ TEST(Loader, AnErrorBelongsToItsBatchAndTheNextOneComes) {
       }
       EXPECT_FALSE(loader.next());
       EXPECT_THAT(good, ElementsAre(2, 3, 4, 5, 6, 7, 12, 13, 14, 15, 16, 17));
-      EXPECT_THAT(errors, ElementsAre("sample 0 (watched <tensor>[0]): it is bad", "sample 9 (watched <tensor>[9]): it is bad",
-                                      "sample 10 (watched <tensor>[10]): it is bad",
-                                      "sample 19 (watched <tensor>[19]): it is bad"));
+      EXPECT_THAT(
+          errors,
+          ElementsAre("sample 0 (watched <tensor>[0]): it is bad", "sample 9 (watched <tensor>[9]): it is bad",
+                      "sample 10 (watched <tensor>[10]): it is bad", "sample 19 (watched <tensor>[19]): it is bad"));
     }
   }
 }
 
 TEST(Loader, ForeignExceptionsComeThrough) {
   for (const std::size_t workers : kWorkers) {
-    const Dataset dataset = test::watched(rows(test::numbered_rows(4, 1)), [](std::int64_t index, const data::Scratch&) {
-      if (index == 0) throw std::runtime_error("not ours");
-      if (index == 1) throw std::bad_alloc();
-      if (index == 2) throw 7;
-    });
+    const Dataset dataset =
+        test::watched(rows(test::numbered_rows(4, 1)), [](std::int64_t index, const data::Scratch&) {
+          if (index == 0) throw std::runtime_error("not ours");
+          if (index == 1) throw std::bad_alloc();
+          if (index == 2) throw 7;
+        });
     DataLoader loader(dataset, {.num_workers = workers});
     EXPECT_THROW(loader.next(), std::runtime_error);
     EXPECT_EQ(test::code_of([&] { loader.next(); }), ErrorCode::kOutOfMemory);

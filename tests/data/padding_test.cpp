@@ -55,7 +55,8 @@ TEST(Padding, FillsEveryDimensionInEveryMode) {
     const std::int64_t length = own + static_cast<std::int64_t>(random() % 10);
     const std::size_t itemsize = std::size_t{1} << random() % 5;
     Padding padding{.dim = dim, .length = length, .mode = mode};
-    for (std::size_t b = 0; b < itemsize; ++b) padding.value[b] = static_cast<std::byte>(random() % 2 == 0 ? 0 : 200 + b);
+    for (std::size_t b = 0; b < itemsize; ++b)
+      padding.value[b] = static_cast<std::byte>(random() % 2 == 0 ? 0 : 200 + b);
 
     std::int64_t outer = 1;
     std::int64_t inner = 1;
@@ -116,10 +117,10 @@ TEST(Padding, ValuesBecomeElements) {
 
 TEST(Padding, RefusesValuesTheTypeDoesNotHave) {
   const DType text = DType::with_descr(DType::Code::kText, 20, "<U5");
-  for (const auto& [value, dtype] : {std::pair(0.5, DType::int32), std::pair(-1.0, DType::uint8),
-                                     std::pair(256.0, DType::uint8), std::pair(128.0, DType::int8),
-                                     std::pair(2.0, DType::boolean), std::pair(1.0, text),
-                                     std::pair(0x1p63, DType::int64)}) {
+  for (const auto& [value, dtype] :
+       {std::pair(0.5, DType::int32), std::pair(-1.0, DType::uint8), std::pair(256.0, DType::uint8),
+        std::pair(128.0, DType::int8), std::pair(2.0, DType::boolean), std::pair(1.0, text),
+        std::pair(0x1p63, DType::int64)}) {
     EXPECT_EQ(test::code_of([&] { element_bytes(value, dtype); }), ErrorCode::kDTypeMismatch) << value << dtype;
   }
 }

@@ -201,7 +201,8 @@ TEST(Prefetch, DestructionIsBoundedInEveryState) {
 TEST(Prefetch, StopsFromAnotherThreadAtAnyMoment) {
   for (int round = 0; round < 30; ++round) {
     Gate gate;
-    DataLoader loader(gated(gate, 2000), {.batch_size = 3, .shuffle = true, .num_workers = 1 + static_cast<std::size_t>(round % 4)});
+    DataLoader loader(gated(gate, 2000),
+                      {.batch_size = 3, .shuffle = true, .num_workers = 1 + static_cast<std::size_t>(round % 4)});
     std::atomic<bool> done{false};
     std::thread stopper([&] {
       while (!done) {
@@ -233,7 +234,8 @@ TEST(Prefetch, TheMemoryBudgetHolds) {
     for (const std::uint64_t batches : {1, 2, 5}) {
       Gate gate;
       const std::uint64_t budget = batches * 256;
-      DataLoader loader(gated(gate, 400), {.batch_size = 4, .num_workers = workers, .prefetch_factor = 8, .memory_budget = budget});
+      DataLoader loader(gated(gate, 400),
+                        {.batch_size = 4, .num_workers = workers, .prefetch_factor = 8, .memory_budget = budget});
       const std::uint64_t window = std::min<std::uint64_t>(batches, workers * 8);
       std::vector<Batch> held;
       for (std::uint64_t i = 0; i < 20; ++i) {
@@ -257,7 +259,8 @@ TEST(Prefetch, ABudgetSmallerThanABatchLetsOneThrough) {
 TEST(Prefetch, BatchesOfManySizesUnderATightBudget) {
   test::TemporaryFolder folder;
   std::vector<Tensor> tensors;
-  for (std::int64_t i = 0; i < 60; ++i) tensors.push_back(test::numbered_tensor(Shape{1 + (i * 37) % 900}, DType::int32, 1));
+  for (std::int64_t i = 0; i < 60; ++i)
+    tensors.push_back(test::numbered_tensor(Shape{1 + (i * 37) % 900}, DType::int32, 1));
   test::write_tensors(folder, tensors, ".npy");
   std::vector<std::string> expected;
   for (const std::size_t workers : {0, 1, 2, 8}) {

@@ -54,7 +54,8 @@ TEST(Runs, VisitEveryElementOnce) {
     for (std::size_t d = 0, rank = random() % 5; d < rank; ++d) {
       shape.push_back(static_cast<std::int64_t>(random() % 8 == 0 ? 0 : 1 + random() % 4));
     }
-    const Strides from = random() % 3 == 0 ? shape.contiguous_strides() : permuted_strides(shape, random, 1 + random() % 2);
+    const Strides from =
+        random() % 3 == 0 ? shape.contiguous_strides() : permuted_strides(shape, random, 1 + random() % 2);
     const Strides to = random() % 2 == 0 ? shape.contiguous_strides() : permuted_strides(shape, random, 1);
     const std::size_t itemsize = std::size_t{1} << random() % 4;
     const Runs runs(shape, from, to, itemsize);

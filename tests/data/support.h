@@ -46,7 +46,8 @@ inline std::string bits_of(const Value& value) {
       return tag(value.as_string());
     case Value::Kind::kDict: {
       std::string out = value.type_name() + "{";
-      for (std::size_t i = 0; i < value.size(); ++i) out += bits_of(value.item(i).first) + bits_of(value.item(i).second);
+      for (std::size_t i = 0; i < value.size(); ++i)
+        out += bits_of(value.item(i).first) + bits_of(value.item(i).second);
       return tag(out + "}");
     }
     default: {

@@ -232,7 +232,8 @@ TEST(PtZip, LookUpsAreExact) {
 
 TEST(PtZip, ChecksumsCanBeLeftOut) {
   std::vector<ZipMember> members = good();
-  for (ZipMember& member : members) member.crc = member.local_crc = 0;  // as torch writes after set_crc32_options(False)
+  for (ZipMember& member : members)
+    member.crc = member.local_crc = 0;  // as torch writes after set_crc32_options(False)
   expect_floats(opened(members)["w"].load(), {1, 2, 3, 4});
   for (ZipMember& member : members) member.crc = member.local_crc = 12345;
   EXPECT_EQ(code_of([&] { opened(members); }), ErrorCode::kChecksum);

@@ -548,9 +548,13 @@ def test_closing_from_another_thread(folder):
 
     loader = penstock.DataLoader(penstock.rows(folder / "labels.npy"), sampler=Slow(range(8)), num_workers=2)
     threading.Timer(0.1, loader.close).start()
-    with pytest.raises(penstock.Error):
+
+    def iterate_again_and_again():
         for _ in range(10):
             list(loader)
+
+    with pytest.raises(penstock.Error):
+        iterate_again_and_again()
 
 
 def test_several_threads_share_an_iteration(folder):
@@ -614,7 +618,8 @@ INTERRUPTED = """
 
     def stuck():
         # A batch that never comes: its worker waits for a sampler that sleeps.
-        loader = penstock.DataLoader(penstock.rows(sys.argv[1] + "/labels.npy"), sampler=Slow([1, 2]), num_workers={workers})
+        labels = penstock.rows(sys.argv[1] + "/labels.npy")
+        loader = penstock.DataLoader(labels, sampler=Slow([1, 2]), num_workers={workers})
         return next(iter(loader))
 
     def busy():

@@ -11,8 +11,9 @@ import zipfile
 from collections import Counter, OrderedDict, defaultdict
 
 import numpy as np
-import penstock
 import pytest
+
+import penstock
 
 torch = pytest.importorskip("torch")
 warnings.simplefilter("ignore")

@@ -73,7 +73,7 @@ def test_safetensors_reads_what_is_written(tmp_path, dtype):
 
 
 def test_files_are_the_same_byte_for_byte(tmp_path):
-    state = {"b": example("float32", (3, 4)), "a": example("float32", (2,)), "é\"\n": example("int64", (1,))}
+    state = {"b": example("float32", (3, 4)), "a": example("float32", (2,)), 'é"\n': example("int64", (1,))}
     state |= {d: example(d, (3,)) for d in ("bool", "bfloat16", "uint8", "float8_e4m3fn", "complex64", "float64")}
     for metadata in (None, {"key": 'va"lue\u2028'}):
         st.save_file(state, tmp_path / "theirs.safetensors", metadata=metadata)
@@ -134,7 +134,10 @@ def test_what_safetensors_refuses_is_refused(tmp_path, case):
 
 
 def test_white_space_and_unknown_fields_are_taken_as_by_safetensors(tmp_path):
-    for header in (b" \n" + json.dumps({"a": entry()}).encode() + b"\t ", json.dumps({"a": entry() | {"x": [1]}}).encode()):
+    for header in (
+        b" \n" + json.dumps({"a": entry()}).encode() + b"\t ",
+        json.dumps({"a": entry() | {"x": [1]}}).encode(),
+    ):
         write(tmp_path / "x.safetensors", header, b"abcd")
         assert len(safetensors.deserialize((tmp_path / "x.safetensors").read_bytes())) == 1
         assert penstock.load(tmp_path / "x.safetensors")["a"].tobytes() == b"abcd"
@@ -146,6 +149,7 @@ def test_random_damage_is_never_read_where_safetensors_does_not(tmp_path):
     state = {"a": example("float32", (2, 2)), "b": example("int8", (5,))}
     original = st.save(state, {"k": "v"})
     taken = 0
+    refusals = set()
     for _ in range(1500):
         damaged = bytearray(original)
         for _ in range(rng.integers(1, 4)):
@@ -158,12 +162,13 @@ def test_random_damage_is_never_read_where_safetensors_does_not(tmp_path):
         try:
             theirs = dict(safetensors.deserialize(bytes(damaged)))
         except safetensors.SafetensorError as error:
-            assert "unknown variant" in str(error)  # a type that it does not know: the others are read here
+            refusals.add("unknown variant" in str(error))  # a type that it does not know: the others are read here
             continue
         taken += 1
         assert ours.keys() == theirs.keys()
         assert all(ours[name].tobytes() == bytes(theirs[name]["data"]) for name in theirs)
     assert taken > 0
+    assert False not in refusals
 
 
 def test_sharded(tmp_path):

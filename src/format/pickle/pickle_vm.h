@@ -22,7 +22,7 @@ struct Limits {
   std::size_t memo = 20'000'000;
   std::size_t stack = 20'000'000;
   /// Made text (decoded, converted) beyond eight times the pickle's own bytes.
-  std::size_t text_slack = std::size_t{256} << 20;
+  std::size_t text_slack = std::size_t{64} << 20;
 };
 
 /// Says what a pickle's names stand for. Nothing is ever run: the answers are cells. Errors may leave path and offset

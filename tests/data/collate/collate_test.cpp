@@ -13,10 +13,10 @@
 namespace penstock {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 using test::bits_of;
 using test::TemporaryFolder;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 /// A dataset of these values, one file each.
 Dataset file_per_value(const TemporaryFolder& folder, const std::vector<Value>& values) {
@@ -61,14 +61,15 @@ TEST(Stack, ScalarsBecomeTensorsAndTextStaysAList) {
   TemporaryFolder folder;
   std::vector<Value> values;
   for (std::int64_t i = 0; i < 3; ++i) {
-    values.push_back(Value::dict({{"x", Value::tensor(test::numbered_tensor(Shape{2}, DType::float16, 1))},
-                                  {"i", Value::integer(i - 1)},
-                                  {"f", Value::real(0.5 * static_cast<double>(i))},
-                                  {"b", Value::boolean(i == 1)},
-                                  {"c", Value::complex({1.0, static_cast<double>(i)})},
-                                  {"s", Value::string("text" + std::to_string(i))},
-                                  {"n", Value()},
-                                  {"t", Value::tuple({Value::integer(7), Value::list({Value::real(static_cast<double>(i))})})}}));
+    values.push_back(
+        Value::dict({{"x", Value::tensor(test::numbered_tensor(Shape{2}, DType::float16, 1))},
+                     {"i", Value::integer(i - 1)},
+                     {"f", Value::real(0.5 * static_cast<double>(i))},
+                     {"b", Value::boolean(i == 1)},
+                     {"c", Value::complex({1.0, static_cast<double>(i)})},
+                     {"s", Value::string("text" + std::to_string(i))},
+                     {"n", Value()},
+                     {"t", Value::tuple({Value::integer(7), Value::list({Value::real(static_cast<double>(i))})})}}));
   }
   const Batch batch = collate_all(file_per_value(folder, values), stack());
   EXPECT_EQ(batch["x"].shape(), (Shape{3, 2}));
@@ -87,8 +88,8 @@ TEST(Stack, ScalarsBecomeTensorsAndTextStaysAList) {
 
 TEST(Stack, NamesTheSamplesThatDiffer) {
   TemporaryFolder folder;
-  const Dataset shapes = file_per_tensor(folder, {Tensor::zeros(Shape{3, 4}), Tensor::zeros(Shape{3, 4}),
-                                                  Tensor::zeros(Shape{2, 4})});
+  const Dataset shapes =
+      file_per_tensor(folder, {Tensor::zeros(Shape{3, 4}), Tensor::zeros(Shape{3, 4}), Tensor::zeros(Shape{2, 4})});
   const auto shape = collate_error(shapes, stack());
   EXPECT_EQ(shape->code(), ErrorCode::kShapeMismatch);
   EXPECT_THAT(shape->message(), AllOf(HasSubstr("stack expects each tensor to be equal size"), HasSubstr("sample 2 ("),
@@ -128,7 +129,8 @@ TEST(Stack, NamesTheStructuresThatDiffer) {
 
 TEST(Collates, RefuseWhatIsNoSample) {
   TemporaryFolder folder;
-  for (const Value& odd : {Value::dtype(DType::float32), Value::set({Value::integer(1)}), Value::big_integer("1" + std::string(30, '0'))}) {
+  for (const Value& odd : {Value::dtype(DType::float32), Value::set({Value::integer(1)}),
+                           Value::big_integer("1" + std::string(30, '0'))}) {
     const auto error = collate_error(file_per_value(folder, {Value::dict({{"odd", odd}})}), stack());
     EXPECT_EQ(error->code(), ErrorCode::kUnsupported);
     EXPECT_THAT(error->message(), AllOf(HasSubstr("sample 0"), HasSubstr("['odd']"), HasSubstr("keys")));
@@ -171,7 +173,8 @@ TEST(Pad, GoesToTheLongest) {
 
 TEST(Pad, ToALengthCutsAndPads) {
   TemporaryFolder folder;
-  const Dataset dataset = file_per_tensor(folder, {Tensor::of<std::int32_t>({1, 2, 3, 4}), Tensor::of<std::int32_t>({5})});
+  const Dataset dataset =
+      file_per_tensor(folder, {Tensor::of<std::int32_t>({1, 2, 3, 4}), Tensor::of<std::int32_t>({5})});
   const Batch batch = collate_all(dataset, pad_to(3, {.lengths = true}));
   EXPECT_THAT(elements<std::int32_t>(batch["values"]), ::testing::ElementsAre(1, 2, 3, 5, 0, 0));
   EXPECT_THAT(elements<std::int64_t>(batch["lengths"]), ::testing::ElementsAre(3, 1));
@@ -229,7 +232,8 @@ TEST(Pad, AnyDimensionModeAndTypeFromMemoryAndFiles) {
     }
     const bool to_length = random() % 2 == 0;
     const std::int64_t length = to_length ? 2 + static_cast<std::int64_t>(random() % 8) : longest;
-    const auto signed_dim = static_cast<std::int64_t>(dim) - (random() % 2 == 0 ? static_cast<std::int64_t>(shape.rank()) : 0);
+    const auto signed_dim =
+        static_cast<std::int64_t>(dim) - (random() % 2 == 0 ? static_cast<std::int64_t>(shape.rank()) : 0);
     const PadOptions options{.dim = signed_dim, .mode = mode};
     const Collate rule = to_length ? pad_to(length, options) : pad(options);
     const std::string expected = bits_of(Value::tensor(padded(tensors, dim, length, mode)));
@@ -287,20 +291,21 @@ TEST(Pad, SaysWhatDoesNotFit) {
   EXPECT_NO_THROW(collate_all(short_ones, pad({.mode = PadMode::kReplicate})));
   EXPECT_NO_THROW(collate_all(short_ones, pad_to(1, {.mode = PadMode::kReflect})));
   TemporaryFolder none;
-  EXPECT_EQ(collate_error(file_per_tensor(none, {Tensor::zeros(Shape{0})}), pad_to(1, {.mode = PadMode::kReplicate}))->code(),
-            ErrorCode::kShapeMismatch);
+  EXPECT_EQ(
+      collate_error(file_per_tensor(none, {Tensor::zeros(Shape{0})}), pad_to(1, {.mode = PadMode::kReplicate}))->code(),
+      ErrorCode::kShapeMismatch);
 
-  EXPECT_EQ(collate_error(file_per_tensor(none, {Tensor::zeros(Shape{2}, DType::uint8)}), pad_to(3, {.value = 256}))->code(),
-            ErrorCode::kDTypeMismatch);
+  EXPECT_EQ(
+      collate_error(file_per_tensor(none, {Tensor::zeros(Shape{2}, DType::uint8)}), pad_to(3, {.value = 256}))->code(),
+      ErrorCode::kDTypeMismatch);
   EXPECT_EQ(test::code_of([] { pad_to(-1); }), ErrorCode::kInvalidArgument);
 }
 
 TEST(Ragged, KeepsTensorsApartInOneBlock) {
   TemporaryFolder folder;
-  const std::vector<Tensor> tensors = {test::numbered_tensor(Shape{3, 2}, DType::int16, 1),
-                                       test::numbered_tensor(Shape{0}, DType::float64, 2),
-                                       test::numbered_tensor(Shape{}, DType::uint8, 3),
-                                       test::numbered_tensor(Shape{5}, DType::complex64, 4)};
+  const std::vector<Tensor> tensors = {
+      test::numbered_tensor(Shape{3, 2}, DType::int16, 1), test::numbered_tensor(Shape{0}, DType::float64, 2),
+      test::numbered_tensor(Shape{}, DType::uint8, 3), test::numbered_tensor(Shape{5}, DType::complex64, 4)};
   const Batch batch = collate_all(file_per_tensor(folder, tensors), ragged());
   ASSERT_EQ(batch.value.kind(), Value::Kind::kList);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -313,7 +318,8 @@ TEST(Collates, OneBlockHoldsTheWholeBatch) {
   TemporaryFolder folder;
   std::vector<Value> values;
   for (std::int64_t i = 0; i < 3; ++i) {
-    values.push_back(Value::dict({{"x", Value::tensor(Tensor::zeros(Shape{7}, DType::uint8))}, {"y", Value::integer(i)}}));
+    values.push_back(
+        Value::dict({{"x", Value::tensor(Tensor::zeros(Shape{7}, DType::uint8))}, {"y", Value::integer(i)}}));
   }
   const Batch batch = collate_all(file_per_value(folder, values), stack());
   EXPECT_TRUE(batch["x"].buffer().shares_memory_with(batch["y"].buffer()));

@@ -9,9 +9,9 @@
 namespace penstock {
 namespace {
 
-using ::testing::HasSubstr;
 using test::bits_of;
 using test::TemporaryFolder;
+using ::testing::HasSubstr;
 
 TEST(Rows, OfATensorInMemory) {
   const Tensor array = test::numbered_rows(5, 3);
@@ -66,7 +66,8 @@ TEST(Rows, OfCompressedAndSwappedArrays) {
 TEST(Rows, OfFortranFiles) {
   TemporaryFolder folder;
   const std::string header = "{'descr': '|u1', 'fortran_order': True, 'shape': (3, 2), }\n";
-  std::string npy = std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + std::string(1, '\0') + header;
+  std::string npy =
+      std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + std::string(1, '\0') + header;
   npy += std::string("\0\1\2\3\4\5", 6);
   test::write_file(folder / "f.npy", npy);
   EXPECT_EQ(bits_of(rows(folder / "f.npy").get(1)), bits_of(Value::tensor(Tensor::of<std::uint8_t>({1, 4}))));

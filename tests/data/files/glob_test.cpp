@@ -13,9 +13,9 @@
 namespace penstock::data {
 namespace {
 
+using test::TemporaryFolder;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using test::TemporaryFolder;
 
 TEST(Matches, PatternsOfOneComponent) {
   EXPECT_TRUE(matches("*", "abc"));
@@ -63,10 +63,11 @@ TEST(Matches, TakesNoExponentialTime) {
 class Expand : public ::testing::Test {
  protected:
   void SetUp() override {
-    for (const char* sub : {"a", "a/deep", "a/deep/er", "b", ".git", "a-b"}) std::filesystem::create_directories(folder_ / sub);
-    for (const char* name : {"z.pt", "10.pt", "9.npy", "notes.txt", ".hidden.pt", "m.safetensors",
-                             "m.safetensors.index.json", "a/1.pt", "a/2.pt", "a/deep/3.pt", "a/deep/er/4.pt", "b/1.pt",
-                             ".git/5.pt", "a-b/6.pt", "odd[1].pt"}) {
+    for (const char* sub : {"a", "a/deep", "a/deep/er", "b", ".git", "a-b"})
+      std::filesystem::create_directories(folder_ / sub);
+    for (const char* name :
+         {"z.pt", "10.pt", "9.npy", "notes.txt", ".hidden.pt", "m.safetensors", "m.safetensors.index.json", "a/1.pt",
+          "a/2.pt", "a/deep/3.pt", "a/deep/er/4.pt", "b/1.pt", ".git/5.pt", "a-b/6.pt", "odd[1].pt"}) {
       test::write_file(folder_ / name, "x");
     }
   }

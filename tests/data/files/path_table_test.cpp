@@ -20,7 +20,8 @@ std::vector<std::string> paths(const PathTable& table) {
 }
 
 TEST(PathTable, KeepsPathsAsTheyCame) {
-  const std::vector<std::string> given = {"b.pt", "dir/a.pt", "/abs/x.pt", "dir/sub/y.pt", "a.pt", "dir/a.pt", "/root.pt"};
+  const std::vector<std::string> given = {"b.pt", "dir/a.pt", "/abs/x.pt", "dir/sub/y.pt",
+                                          "a.pt", "dir/a.pt", "/root.pt"};
   PathTable table;
   for (const std::string& path : given) table.add(path);
   table.seal();

@@ -121,7 +121,8 @@ TEST(Structure, DeepNestingIsRefusedWithoutUsingTheStack) {
     EXPECT_EQ(code_of([&] { read_object(object); }), ErrorCode::kLimit);
   }
   EXPECT_TRUE(read_object(repeated("]", kMaxDepth) + repeated("a", kMaxDepth - 1)).is(Kind::kList));
-  EXPECT_EQ(code_of([&] { read_object(repeated("]", kMaxDepth + 2) + repeated("a", kMaxDepth + 1)); }), ErrorCode::kLimit);
+  EXPECT_EQ(code_of([&] { read_object(repeated("]", kMaxDepth + 2) + repeated("a", kMaxDepth + 1)); }),
+            ErrorCode::kLimit);
 }
 
 TEST(Structure, DepthCountsTheLongestWayHoweverNodesAreFound) {

@@ -322,8 +322,7 @@ std::vector<Lie> lies() {
        call(utils("_rebuild_meta_tensor_no_storage"), {dtype("float32"), integers({1}), tuple({}), kFalse})},
   };
 }
-INSTANTIATE_TEST_SUITE_P(Rebuild, EveryLie, testing::ValuesIn(lies()),
-                         [](const auto& one) { return one.param.name; });
+INSTANTIATE_TEST_SUITE_P(Rebuild, EveryLie, testing::ValuesIn(lies()), [](const auto& one) { return one.param.name; });
 
 TEST(Rebuild, EmptyTensorsMayBeAnywhere) {
   // As torch: of a tensor without elements neither offset nor strides matter.
