@@ -9,6 +9,9 @@ export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 CMAKE_BUILD_PARALLEL_LEVEL=$(nproc)
 export CMAKE_BUILD_PARALLEL_LEVEL
 
+# Ubuntu 22.04's own compiler is older than Penstock needs; its g++-12 is not.
+if [ -z "${CXX-}" ] && grep -qs '^VERSION_CODENAME=jammy' /etc/os-release; then export CXX=g++-12; fi
+
 say() { printf '== %s\n' "$*"; }
 
 die() {
@@ -28,7 +31,8 @@ configure() {
 
 # build PRESET TARGET...
 build() {
-  local preset=$1
+  local preset=$1 quiet=()
   shift
-  ninja -C "build/$preset" --quiet -j "$CMAKE_BUILD_PARALLEL_LEVEL" "$@"
+  if ninja --help 2>&1 | grep -q -- --quiet; then quiet=(--quiet); fi
+  ninja -C "build/$preset" "${quiet[@]}" -j "$CMAKE_BUILD_PARALLEL_LEVEL" "$@"
 }

@@ -141,7 +141,7 @@ std::optional<DType> DType::from_name(std::string_view name) noexcept {
   for (const Row& row : kTypes) {
     if (row.kind != Kind::kDescribed && row.name == name) return DType(row.code);
   }
-  if (const auto found = find_alias(kAliases, name)) return found;
+  if (auto found = find_alias(kAliases, name)) return found;
   return torch ? find_alias(kTorchAliases, name) : find_descr(name);
 }
 

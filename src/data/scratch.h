@@ -26,6 +26,7 @@ class Arena {
   /// `count` uninitialised objects, valid until reset.
   template <class T>
   requires std::is_trivially_destructible_v<T> std::span<T> array(std::size_t count) {
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): T may well be a pointer
     return {reinterpret_cast<T*>(allocate(count * sizeof(T), alignof(T))), count};
   }
   /// Gives back the end of the last allocation, of which `used` bytes stay.

@@ -33,7 +33,7 @@ Tensor load_run(const detail::ArchiveState& state, const TensorEntry& view, cons
     move.checksums.push_back({0, 0, length, *storage.crc32, storage.name, storage.source, storage.offset});
   }
   io::execute(move, {options.threads, options.stop}, report);
-  const Tensor read(buffers[0], view.dtype, view.shape, view.strides);
+  Tensor read(buffers[0], view.dtype, view.shape, view.strides);
   const Changes changes(view);
   if (!changes.any()) return read;
   // In place only where each element is there once.

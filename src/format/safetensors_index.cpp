@@ -174,6 +174,7 @@ std::vector<SourcePtr> open_shards(const std::vector<Shard>& shards, const std::
                 {index_path});
   }
   std::vector<SourcePtr> sources;
+  sources.reserve(paths.size());
   for (const std::string& path : paths) sources.push_back(open_source(path));
   return sources;
 }

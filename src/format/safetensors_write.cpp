@@ -110,7 +110,7 @@ std::string make_header(const std::vector<Planned>& tensors, const SaveOptions& 
   }
   std::uint64_t at = 0;
   for (const Planned& planned : tensors) {
-    const std::uint64_t end = core::checked_add<std::uint64_t>(at, planned.named.tensor.nbytes(), "data");
+    const auto end = core::checked_add<std::uint64_t>(at, planned.named.tensor.nbytes(), "data");
     fmt::format_to(std::back_inserter(json), R"({}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}},)",
                    json_string(planned.named.name, "name"), planned.dtype->name, shape_of_values(planned), at, end);
     at = end;

@@ -5,7 +5,9 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <ranges>
 #include <span>
+#include <utility>
 
 #include "core/stopwatch.h"
 #include "core/task_pool.h"
@@ -39,7 +41,7 @@ std::vector<std::size_t> by_stride(const StridedView& view) {
 
 }  // namespace
 
-StridedPlan::StridedPlan(const StridedView& view) : view_(view) {
+StridedPlan::StridedPlan(StridedView view) : view_(std::move(view)) {
   cut();
   for (const Cut& c : cuts_) count_ *= c.parts;
   Shape whole = view_.shape;
@@ -71,12 +73,12 @@ StridedPlan::Part StridedPlan::part(std::uint64_t index) const {
   out.shape = view_.shape;
   for (std::size_t d = 0; d < out.shape.rank(); ++d) out.first.push_back(0);
   std::uint64_t element = 0;
-  for (auto c = cuts_.rbegin(); c != cuts_.rend(); ++c) {
-    const auto start = static_cast<std::int64_t>(index % c->parts) * c->width;
-    index /= c->parts;
-    out.first[c->dim] = start;
-    out.shape[c->dim] = std::min(c->width, view_.shape[c->dim] - start);
-    element += static_cast<std::uint64_t>(start * view_.strides[c->dim]);
+  for (const Cut& cut : std::views::reverse(cuts_)) {
+    const auto start = static_cast<std::int64_t>(index % cut.parts) * cut.width;
+    index /= cut.parts;
+    out.first[cut.dim] = start;
+    out.shape[cut.dim] = std::min(cut.width, view_.shape[cut.dim] - start);
+    element += static_cast<std::uint64_t>(start * view_.strides[cut.dim]);
   }
   out.offset = view_.offset + element * view_.itemsize;
   out.bytes = extent_bytes(out.shape, view_.strides, view_.itemsize);

@@ -31,7 +31,7 @@ class StridedPlan {
   static constexpr std::uint64_t kScratchBytes = std::uint64_t{1} << 20;
 
   /// `view` has elements, all within 63 bits.
-  explicit StridedPlan(const StridedView& view);
+  explicit StridedPlan(StridedView view);
 
   /// A box of the view: `shape` elements from `first` (an index in each dimension).
   struct Part {

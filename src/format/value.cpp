@@ -87,9 +87,9 @@ Value Value::tuple(std::vector<Value> items, std::string type_name) {
 Value Value::dict(std::vector<Item> items, std::string type_name) {
   std::vector<Value> flat;
   flat.reserve(2 * items.size());
-  for (auto& [key, value] : items) {
-    flat.push_back(std::move(key));
-    flat.push_back(std::move(value));
+  for (Item& item : items) {
+    flat.push_back(std::move(item.first));
+    flat.push_back(std::move(item.second));
   }
   return Value(make_container(Kind::kDict, std::move(flat), std::move(type_name)));
 }
@@ -97,9 +97,9 @@ Value Value::dict(std::vector<Item> items, std::string type_name) {
 Value Value::dict(std::vector<std::pair<std::string, Value>> items, std::string type_name) {
   std::vector<Value> flat;
   flat.reserve(2 * items.size());
-  for (auto& [key, value] : items) {
-    flat.push_back(string(std::move(key)));
-    flat.push_back(std::move(value));
+  for (std::pair<std::string, Value>& item : items) {
+    flat.push_back(string(std::move(item.first)));
+    flat.push_back(std::move(item.second));
   }
   return Value(make_container(Kind::kDict, std::move(flat), std::move(type_name)));
 }

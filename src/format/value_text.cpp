@@ -73,7 +73,6 @@ class Writer {
       case Kind::kTuple:
         return write_named(node, "(", node.items.size() == 1 ? ",)" : ")");
       case Kind::kDict:
-        return write_named(node, "{", "}");
       case Kind::kSet:
         return write_named(node, "{", "}");
       case Kind::kObject:

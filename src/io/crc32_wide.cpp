@@ -7,6 +7,7 @@
 #include <libdeflate.h>
 
 #include <array>
+#include <bit>
 
 namespace penstock::io {
 namespace {
@@ -25,10 +26,10 @@ constexpr std::uint32_t power_of_x(std::size_t n) {
 // `bits` forward multiplies the halves by x^(64 + bits) and x^bits; the multiplication of reflected operands gives one
 // factor x of that by itself.
 constexpr long long low_factor(std::size_t bits) {
-  return static_cast<long long>(std::uint64_t{power_of_x(64 + bits - 1)} << 32);
+  return std::bit_cast<long long>(std::uint64_t{power_of_x(64 + bits - 1)} << 32);
 }
 constexpr long long high_factor(std::size_t bits) {
-  return static_cast<long long>(std::uint64_t{power_of_x(bits - 1)} << 32);
+  return std::bit_cast<long long>(std::uint64_t{power_of_x(bits - 1)} << 32);
 }
 
 #define PENSTOCK_WIDE __attribute__((target("avx512f,vpclmulqdq")))

@@ -118,7 +118,7 @@ struct Float8 {
       return std::bit_cast<float>(sign | kFloatInfinity | mantissa << kShift | quiet);
     }
     if (exponent == 0) {
-      const float unit = std::bit_cast<float>((128U - kBias - kMantissa) << 23);
+      const auto unit = std::bit_cast<float>((128U - kBias - kMantissa) << 23);
       return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(static_cast<float>(mantissa) * unit));
     }
     return std::bit_cast<float>(sign | (exponent + 127U - kBias) << 23 | mantissa << kShift);

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <charconv>
+#include <ranges>
 
 #include "core/text.h"
 #include "format/pickle/scalars.h"
@@ -234,9 +235,9 @@ void Machine::add_items(Cell* target, std::span<Cell* const> items) {
 
 Cell* Machine::collector(Cell* object, Role role) {
   // A class may have both, lists first, as pickle writes them.
-  for (auto it = object->items.rbegin(); it != object->items.rend(); ++it) {
-    if ((*it)->role == role) return *it;
-    if ((*it)->role != Role::kListItems && (*it)->role != Role::kDictItems) break;
+  for (Cell* item : std::views::reverse(object->items)) {
+    if (item->role == role) return item;
+    if (item->role != Role::kListItems && item->role != Role::kDictItems) break;
   }
   Cell* items = make(role == Role::kListItems ? Kind::kList : Kind::kDict);
   items->role = role;
@@ -250,8 +251,9 @@ void Machine::require_hashable(Cell* key) {
     return cell->is(Kind::kList) || cell->is(Kind::kDict) || (cell->is(Kind::kSet) && cell->type_name != "frozenset") ||
            (cell->is(Kind::kBytes) && cell->type_name == "bytearray");
   };
-  if (unhashable(key))
+  if (unhashable(key)) {
     corrupt(fmt::format("{} has {} as a key, which Python cannot hash", opcode_, kind_name(key->kind)));
+  }
   if (!key->is(Kind::kTuple)) return;
   // Each tuple is looked at once however often it is shared; a tuple that is being looked at cannot hold itself but
   // through a list.
@@ -261,9 +263,10 @@ void Machine::require_hashable(Cell* key) {
     open.pop_back();
     if (!hashable_.try_emplace(tuple, true).second) continue;
     for (const Cell* item : tuple->items) {
-      if (unhashable(item))
+      if (unhashable(item)) {
         corrupt(fmt::format("{} has a tuple with {} in it as a key, which Python cannot hash", opcode_,
                             kind_name(item->kind)));
+      }
       if (item->is(Kind::kTuple)) open.push_back(item);
     }
   }

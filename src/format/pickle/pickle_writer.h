@@ -27,9 +27,9 @@ class PickleWriter {
   PickleWriter(TensorHook tensor, ObjectHook object)
       : tensor_hook_(std::move(tensor)), object_hook_(std::move(object)) {}
 
-  /// The whole pickle of `value`. kUnsupported for what no reader could get back, with the place of the value in it;
+  /// The whole pickle of `root`. kUnsupported for what no reader could get back, with the place of the value in it;
   /// kLimit for nesting beyond kMaxDepth.
-  std::string write(const Value& value);
+  std::string write(const Value& root);
 
   // For the hooks; each pushes one object.
   void value(const Value& value);
