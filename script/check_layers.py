@@ -33,6 +33,8 @@ PUBLIC = {
     "device.h": "device",
     "buffer.h": "device",
     "tensor.h": "device",
+    "ops.h": "ops",
+    "random.h": "ops",
     "source.h": "io",
     "report.h": "io",
     "value.h": "format",
@@ -53,6 +55,7 @@ THIRD_PARTY = {
     "zlib.h": ["io", "format"],
     "CLI/": ["cli"],
     "nanobind/": ["python"],
+    "Eigen/": ["ops"],
     "Python.h": ["python"],
 }
 

@@ -10,6 +10,8 @@
 #include "penstock/error.h"
 #include "penstock/load.h"
 #include "penstock/loader.h"
+#include "penstock/ops.h"
+#include "penstock/random.h"
 #include "penstock/report.h"
 #include "penstock/sampler.h"
 #include "penstock/save.h"

@@ -9,6 +9,8 @@ void bind_all(nb::module_& module) {
   bind_errors(module);
   bind_dtype(module);
   bind_tensor(module);
+  bind_elementwise(module);
+  bind_creation(module);
   bind_dlpack(module);
   bind_archive(module);
   bind_files(module);

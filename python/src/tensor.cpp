@@ -258,7 +258,7 @@ void bind_tensor(nb::module_& module) {
                                 {0, nullptr}};
   Class tensor(
       module, "Tensor", nb::type_slots(slots), nb::is_weak_referenceable(),
-      "A typed, strided view of memory on one device. Tensors are compared by identity; `equal` compares values. "
+      "A typed, strided view of memory on one device. `==` compares element by element, `equal` whole tensors. "
       "Slices share memory, which lives as long as any tensor, array or capsule made from it.");
   bind_facts(tensor);
   bind_exports(tensor);
@@ -271,8 +271,13 @@ void bind_tensor(nb::module_& module) {
       .def("__next__", &RowIterator::take);
   bind_memory(module);
   module.def(
-      "tensor", tensor_from, nb::arg("data").none(), nb::arg("dtype") = nb::none(),
-      nb::sig("def tensor(data: object, dtype: object = None) -> Tensor"),
+      "tensor",
+      [](nb::handle data, nb::handle dtype, nb::handle device) {
+        const Tensor host = tensor_from(data, dtype);
+        return device.is_none() ? host : to(host, nb::cast(device_from(device)));
+      },
+      nb::arg("data").none(), nb::arg("dtype") = nb::none(), nb::kw_only(), nb::arg("device") = nb::none(),
+      nb::sig("def tensor(data: object, dtype: object = None, *, device: object = None) -> Tensor"),
       "A new tensor of nested lists of numbers, or a copy of an array or buffer. Python numbers become bool, int64, "
       "float64 or complex128 unless `dtype` says otherwise.");
 }

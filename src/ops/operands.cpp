@@ -1,6 +1,10 @@
 #include "ops/operands.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
 
 #include "penstock/error.h"
 
@@ -19,6 +23,25 @@ void require_writable(const Tensor& tensor, std::string_view operation) {
   throw Error(
       ErrorCode::kInvalidArgument,
       fmt::format("{} would write to memory that may only be read (a mapped file, perhaps); use clone()", operation));
+}
+
+void require_same_device(std::string_view operation, std::span<const Argument> arguments) {
+  const Device first = arguments.front().tensor.device();
+  const auto other = std::find_if(arguments.begin(), arguments.end(),
+                                  [first](const Argument& argument) { return argument.tensor.device() != first; });
+  if (other == arguments.end()) return;
+  std::vector<std::string_view> names;
+  for (const Argument& argument : arguments) names.push_back(argument.name);
+  throw Error(ErrorCode::kDeviceMismatch,
+              fmt::format("Expected all tensors to be on the same device, but found at least two devices, {} and {}! "
+                          "({}: {})",
+                          first.to_string(), other->tensor.device().to_string(), operation, fmt::join(names, ", ")));
+}
+
+std::size_t dimension_of(std::int64_t dim, std::size_t rank) {
+  const auto size = static_cast<std::int64_t>(std::max<std::size_t>(rank, 1));
+  if (dim >= -size && dim < size) return static_cast<std::size_t>(dim < 0 ? dim + size : dim);
+  throw Error(ErrorCode::kIndexOutOfRange, fmt::format("found dimension {}, expected {} to {}", dim, -size, size - 1));
 }
 
 void require_same_shape(const Tensor& from, const Tensor& to, std::string_view operation) {

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "penstock/tensor.h"
@@ -10,6 +13,16 @@ namespace penstock::ops {
 void require_host(const Tensor& tensor, std::string_view operation);
 /// And kInvalidArgument when its memory may only be read.
 void require_writable(const Tensor& tensor, std::string_view operation);
+/// An argument of an operation by its name in messages.
+struct Argument {
+  std::string_view name;
+  const Tensor& tensor;
+};
+/// kDeviceMismatch, naming two devices and the arguments, unless all are on one. "Expected all tensors to be on the
+/// same device, but found at least two devices, cuda:0 and cpu! (matmul: a, b)".
+void require_same_device(std::string_view operation, std::span<const Argument> arguments);
+/// `dim` counted from the front; kIndexOutOfRange outside [-rank, rank). A tensor without dimensions has one here.
+std::size_t dimension_of(std::int64_t dim, std::size_t rank);
 /// kShapeMismatch, naming both.
 void require_same_shape(const Tensor& from, const Tensor& to, std::string_view operation);
 

@@ -1,0 +1,158 @@
+#pragma once
+
+/// Operations on tensors. Names and rules are PyTorch's: broadcasting, type promotion, result types. Every result is a
+/// new contiguous tensor on the operands' device, or kDeviceMismatch naming two devices and the operands: nothing is
+/// moved silently. A number, or a tensor without dimensions in host memory, goes with every device. Types: bool,
+/// integers, floats and complex numbers, where an operation has a meaning for them (kUnsupported otherwise); halves
+/// and float8 are computed in float32 and rounded once. All may be called from any thread.
+
+#include <complex>
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "penstock/device.h"
+#include "penstock/dtype.h"
+#include "penstock/shape.h"
+#include "penstock/tensor.h"
+
+namespace penstock {
+
+/// A number of no particular width: in type promotion it counts only by its kind. A value.
+class Scalar {
+ public:
+  enum class Kind : std::uint8_t { kBool, kInteger, kReal, kComplex };
+
+  Scalar(bool value) noexcept : kind_(Kind::kBool), integer_(value ? 1 : 0) {}  // NOLINT(google-explicit-constructor)
+  /// Unsigned 64-bit values wrap.
+  template <std::integral T>
+  requires(!std::same_as<T, bool>) Scalar(T value)
+  noexcept  // NOLINT(google-explicit-constructor)
+      : kind_(Kind::kInteger), integer_(static_cast<std::int64_t>(value)) {}
+  Scalar(double value) noexcept : kind_(Kind::kReal), real_(value) {}  // NOLINT(google-explicit-constructor)
+  Scalar(std::complex<double> value) noexcept
+      : kind_(Kind::kComplex), real_(value) {}  // NOLINT(google-explicit-constructor)
+
+  Kind kind() const noexcept { return kind_; }
+  bool is_integral() const noexcept { return kind_ == Kind::kBool || kind_ == Kind::kInteger; }
+  std::int64_t integer() const noexcept { return integer_; }    ///< of kBool and kInteger
+  std::complex<double> real() const noexcept { return real_; }  ///< of kReal and kComplex
+  double to_double() const noexcept { return is_integral() ? static_cast<double>(integer_) : real_.real(); }
+  /// As a tensor without dimensions of bool, int64, float64 or complex128.
+  Tensor to_tensor() const;
+
+ private:
+  Kind kind_;
+  std::int64_t integer_ = 0;
+  std::complex<double> real_;
+};
+
+/// What an operator takes: a tensor or a number. Only for parameters: it refers to the tensor that it was given.
+class Operand {
+ public:
+  Operand(const Tensor& tensor) noexcept : tensor_(&tensor), number_(false) {}  // NOLINT(google-explicit-constructor)
+  Operand(const Scalar& number) noexcept : number_(number) {}                   // NOLINT(google-explicit-constructor)
+  template <class T>
+  requires(std::is_arithmetic_v<T>) Operand(T number)
+  noexcept : number_(number) {}                                       // NOLINT(google-explicit-constructor)
+  Operand(std::complex<double> number) noexcept : number_(number) {}  // NOLINT(google-explicit-constructor)
+
+  /// Null for a number.
+  const Tensor* tensor() const noexcept { return tensor_; }
+  const Scalar& number() const noexcept { return number_; }
+
+ private:
+  const Tensor* tensor_ = nullptr;
+  Scalar number_;
+};
+
+// --- types and shapes ---
+
+/// The type that holds the values of both, by PyTorch's table; kDTypeMismatch where it has none (unsigned integers
+/// wider than a byte, and float8, meet only themselves and, the former, floats).
+DType promote_types(const DType& a, const DType& b);
+/// The type two operands are computed in: tensors with dimensions count before those without, those before numbers.
+DType result_type(const Operand& a, const Operand& b);
+/// The shape that both are repeated to; kShapeMismatch.
+Shape broadcast_shapes(const Shape& a, const Shape& b);
+
+// --- elementwise ---
+
+// Integers wrap around. bool: + is or, * is and; - takes none. The quotient of integers is float32.
+Tensor operator+(const Operand& a, const Operand& b);
+Tensor operator-(const Operand& a, const Operand& b);
+Tensor operator*(const Operand& a, const Operand& b);
+Tensor operator/(const Operand& a, const Operand& b);
+// bool. Comparisons with NaN are false, but for !=. Complex numbers have == and != only.
+Tensor operator==(const Operand& a, const Operand& b);
+Tensor operator!=(const Operand& a, const Operand& b);
+Tensor operator<(const Operand& a, const Operand& b);
+Tensor operator<=(const Operand& a, const Operand& b);
+Tensor operator>(const Operand& a, const Operand& b);
+Tensor operator>=(const Operand& a, const Operand& b);
+
+Tensor operator-(const Tensor& tensor);
+inline Tensor neg(const Tensor& tensor) { return -tensor; }
+// Of integers and bool: float32. At most 3 units in the last place from the exact value for float32 and float64.
+Tensor exp(const Tensor& tensor);
+Tensor log(const Tensor& tensor);
+Tensor sqrt(const Tensor& tensor);
+Tensor tanh(const Tensor& tensor);
+/// max(x, 0); NaN stays.
+Tensor relu(const Tensor& tensor);
+/// Of complex numbers: the modulus, a real type.
+Tensor abs(const Tensor& tensor);
+
+// --- reductions ---
+
+/// Negative dims count from the end; kIndexOutOfRange outside, kInvalidArgument for one named twice. `keepdim` leaves
+/// reduced dims with size 1. Sums of integers and bool are int64, of halves accumulated in float32. The order of
+/// summation is fixed (docs/design/operations.md): the same bits on every device, whatever strides and threads.
+Tensor sum(const Tensor& tensor);
+Tensor sum(const Tensor& tensor, std::int64_t dim, bool keepdim = false);
+Tensor sum(const Tensor& tensor, std::span<const std::int64_t> dims, bool keepdim = false);
+/// The sum divided by the number of elements: NaN of none. kUnsupported for integers and bool.
+Tensor mean(const Tensor& tensor);
+Tensor mean(const Tensor& tensor, std::int64_t dim, bool keepdim = false);
+Tensor mean(const Tensor& tensor, std::span<const std::int64_t> dims, bool keepdim = false);
+
+struct Extremum {
+  Tensor values;
+  Tensor indices;  ///< int64; of equal values the first
+};
+/// NaN is both the greatest and the least. kInvalidArgument where there is no element to choose.
+Tensor max(const Tensor& tensor);
+Extremum max(const Tensor& tensor, std::int64_t dim, bool keepdim = false);
+Tensor min(const Tensor& tensor);
+Extremum min(const Tensor& tensor, std::int64_t dim, bool keepdim = false);
+/// Index of the greatest in C order, or along `dim`; int64, of equal values the first.
+Tensor argmax(const Tensor& tensor);
+Tensor argmax(const Tensor& tensor, std::int64_t dim, bool keepdim = false);
+
+// --- products, joining, choosing ---
+
+/// Products of vectors, matrices and batches of them, whose leading dimensions are broadcast. Both of one type
+/// (kDTypeMismatch); halves and float8 are accumulated in float32. The order of summation is the library's that does
+/// it.
+Tensor matmul(const Tensor& a, const Tensor& b);
+/// Behind each other along `dim`, in the promoted type. Vectors of size 0 are skipped.
+Tensor cat(std::span<const Tensor> tensors, std::int64_t dim = 0);
+/// Tensors of one shape along a new `dim`.
+Tensor stack(std::span<const Tensor> tensors, std::int64_t dim = 0);
+/// The entries of `dim` that `index` (int32 or int64, one dimension) names; kIndexOutOfRange. On a device this waits
+/// for `index`, which is checked before anything is read.
+Tensor index_select(const Tensor& tensor, std::int64_t dim, const Tensor& index);
+
+// --- creation; besides these Tensor::empty, Tensor::zeros and Tensor::of ---
+
+Tensor ones(const Shape& shape, DType dtype = DType::float32, Device device = {});
+/// Without `dtype`: bool, int64, float32 or complex64, by the kind of `value`. kInvalidArgument when an integer type
+/// does not hold it.
+Tensor full(const Shape& shape, const Scalar& value, std::optional<DType> dtype = {}, Device device = {});
+/// start, start + step, ... before stop. Without `dtype`: int64 when all are integers, float32 otherwise. Elements are
+/// start + i * step in int64 or double, rounded once. kInvalidArgument for a step of 0 or in the other direction.
+Tensor arange(const Scalar& start, const Scalar& stop, const Scalar& step = 1, std::optional<DType> dtype = {},
+              Device device = {});
+
+}  // namespace penstock

@@ -1,0 +1,204 @@
+#include <nanobind/stl/pair.h>
+
+#include <limits>
+#include <utility>
+
+#include "bindings.h"
+#include "convert.h"
+#include "operands.h"
+#include "penstock/ops.h"
+#include "penstock/random.h"
+
+namespace penstock::python {
+namespace {
+
+DType dtype_or(nb::handle dtype, const DType& otherwise) { return dtype.is_none() ? otherwise : dtype_from(dtype); }
+
+Device device_or_cpu(nb::handle device) { return device.is_none() ? Device{} : device_from(device); }
+
+std::optional<DType> optional_dtype(nb::handle dtype) {
+  return dtype.is_none() ? std::nullopt : std::optional(dtype_from(dtype));
+}
+
+/// Sizes as separate arguments or as one sequence.
+Shape shape_of(const nb::args& sizes) {
+  const bool nested = sizes.size() == 1 && !PyIndex_Check(sizes[0].ptr());
+  return nested ? shape_from(sizes[0]) : shape_from(sizes);
+}
+
+Scalar number_from(nb::handle object) {
+  if (const std::optional<Scalar> number = scalar_from(object)) return *number;
+  throw nb::type_error(("found a " + object_type(object) + " where a number was expected").c_str());
+}
+
+/// The generator given, or a new one that is seeded by the operating system.
+class Source {
+ public:
+  explicit Source(nb::handle generator)
+      : own_(Generator::from_entropy()), given_(generator.is_none() ? nullptr : nb::cast<Generator*>(generator)) {}
+  /// A generator for one call: what it takes of the given one is taken at once, under the GIL.
+  template <class Make>
+  Tensor draw(Make make) {
+    return make(given_ != nullptr ? *given_ : own_);
+  }
+
+ private:
+  Generator own_;
+  Generator* given_;
+};
+
+using Maker = Tensor (*)(const Shape&, DType, Device);
+
+/// Functions of sizes alone.
+void bind_filled(nb::module_& module, const char* name, Maker make, const char* signature, const char* doc) {
+  module.def(
+      name,
+      [make](const nb::args& size, nb::handle dtype, nb::handle device) {
+        const Shape shape = shape_of(size);
+        const DType type = dtype_or(dtype, DType::float32);
+        const Device where = device_or_cpu(device);
+        return computed(std::numeric_limits<std::size_t>::max(), [=] { return make(shape, type, where); });
+      },
+      nb::arg("size"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), nb::sig(signature),
+      doc);
+}
+
+using Drawer = Tensor (*)(const Shape&, Generator&, DType, Device);
+
+void bind_drawn(nb::module_& module, const char* name, Drawer draw, const char* signature, const char* doc) {
+  module.def(
+      name,
+      [draw](const nb::args& size, nb::handle generator, nb::handle dtype, nb::handle device) {
+        const Shape shape = shape_of(size);
+        return Source(generator).draw([&](Generator& source) {
+          return draw(shape, source, dtype_or(dtype, DType::float32), device_or_cpu(device));
+        });
+      },
+      nb::arg("size"), nb::kw_only(), nb::arg("generator") = nb::none(), nb::arg("dtype") = nb::none(),
+      nb::arg("device") = nb::none(), nb::sig(signature), doc);
+}
+
+std::int64_t integer_from(nb::handle object) {
+  const nb::object index = nb::steal(PyNumber_Index(object.ptr()));
+  if (!index.is_valid()) nb::raise_python_error();
+  const long long value = PyLong_AsLongLong(index.ptr());
+  if (value == -1 && PyErr_Occurred()) nb::raise_python_error();
+  return value;
+}
+
+/// randint(high, size) and randint(low, high, size).
+Tensor random_integers(const nb::args& args, nb::handle generator, nb::handle dtype, nb::handle device) {
+  if (args.size() < 2 || args.size() > 3) throw nb::type_error("randint() takes (high, size) or (low, high, size)");
+  const std::int64_t low = args.size() == 3 ? integer_from(args[0]) : 0;
+  const std::int64_t high = integer_from(args[args.size() - 2]);
+  const Shape shape = shape_from(args[args.size() - 1]);
+  return Source(generator).draw([&](Generator& source) {
+    return randint(low, high, shape, source, dtype_or(dtype, DType::int64), device_or_cpu(device));
+  });
+}
+
+/// arange(end), arange(start, end) and arange(start, end, step).
+Tensor range(const nb::args& args, nb::handle dtype, nb::handle device) {
+  if (args.size() < 1 || args.size() > 3)
+    throw nb::type_error("arange() takes (end), (start, end) or (start, end, step)");
+  const Scalar start = args.size() == 1 ? Scalar(0) : number_from(args[0]);
+  const Scalar stop = number_from(args[args.size() == 1 ? 0 : 1]);
+  const Scalar step = args.size() == 3 ? number_from(args[2]) : Scalar(1);
+  return arange(start, stop, step, optional_dtype(dtype), device_or_cpu(device));
+}
+
+/// The low 64 bits of an integer, so that -1 and 2**64 - 1 are one seed.
+std::uint64_t seed_from(nb::handle seed) {
+  const unsigned long long value = PyLong_AsUnsignedLongLongMask(seed.ptr());
+  if (PyErr_Occurred()) nb::raise_python_error();
+  return value;
+}
+
+Generator make_generator(nb::handle seed) {
+  return seed.is_none() ? Generator::from_entropy() : Generator(seed_from(seed));
+}
+
+void bind_generator(nb::module_& module) {
+  nb::class_<Generator>(
+      module, "Generator",
+      "A stream of random bits (Philox4x32-10). The same seed and calls give the same values on every "
+      "device. Without a `seed` the operating system chooses one.")
+      .def(
+          "__init__", [](Generator* self, nb::handle seed) { new (self) Generator(make_generator(seed)); },
+          nb::arg("seed") = nb::none(), nb::sig("def __init__(self, seed: int | None = None) -> None"))
+      .def(
+          "manual_seed",
+          [](nb::handle self, nb::handle seed) {
+            nb::cast<Generator&>(self).manual_seed(seed_from(seed));
+            return nb::borrow(self);
+          },
+          nb::arg("seed"), nb::sig("def manual_seed(self, seed: int) -> Generator"), "Starts anew; returns itself.")
+      .def("initial_seed", &Generator::seed, "The seed.")
+      .def(
+          "get_state", [](const Generator& g) { return nb::make_tuple(g.seed(), g.offset()); },
+          nb::sig("def get_state(self) -> tuple[int, int]"), "Seed and blocks taken: the whole state.")
+      .def(
+          "set_state",
+          [](nb::handle self, std::pair<std::uint64_t, std::uint64_t> state) {
+            auto& generator = nb::cast<Generator&>(self);
+            generator.manual_seed(state.first);
+            generator.set_offset(state.second);
+            return nb::borrow(self);
+          },
+          nb::arg("state"), nb::sig("def set_state(self, state: tuple[int, int]) -> Generator"),
+          "Goes on where `get_state` was called; returns itself.")
+      .def("__getstate__", [](const Generator& g) { return std::pair(g.seed(), g.offset()); })
+      .def("__setstate__", [](Generator& self, std::pair<std::uint64_t, std::uint64_t> state) {
+        new (&self) Generator(state.first);
+        self.set_offset(state.second);
+      });
+}
+
+}  // namespace
+
+void bind_creation(nb::module_& module) {
+  bind_generator(module);
+  bind_filled(
+      module, "empty", [](const Shape& s, DType t, Device d) { return Tensor::empty(s, t, d); },
+      "def empty(*size: typing.Any, dtype: object = None, device: object = None) -> Tensor",
+      "A tensor whose elements are whatever the memory held; float32 unless `dtype` says otherwise.");
+  bind_filled(
+      module, "zeros", [](const Shape& s, DType t, Device d) { return Tensor::zeros(s, t, d); },
+      "def zeros(*size: typing.Any, dtype: object = None, device: object = None) -> Tensor",
+      "A tensor of zeros; float32 unless `dtype` says otherwise.");
+  bind_filled(
+      module, "ones", [](const Shape& s, DType t, Device d) { return ones(s, t, d); },
+      "def ones(*size: typing.Any, dtype: object = None, device: object = None) -> Tensor",
+      "A tensor of ones; float32 unless `dtype` says otherwise.");
+  bind_drawn(module, "rand", rand,
+             "def rand(*size: typing.Any, generator: Generator | None = None, dtype: object = None, device: object = "
+             "None) -> Tensor",
+             "Uniform random numbers in [0, 1); other ones at each call unless a `generator` is given.");
+  bind_drawn(module, "randn", randn,
+             "def randn(*size: typing.Any, generator: Generator | None = None, dtype: object = None, device: object = "
+             "None) -> Tensor",
+             "Normal random numbers, mean 0 and variance 1; other ones at each call unless a `generator` is given.");
+  module.def("randint", random_integers, nb::arg("args"), nb::kw_only(), nb::arg("generator") = nb::none(),
+             nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+             nb::sig("def randint(*args: typing.Any, generator: Generator | None = None, dtype: object = None, "
+                     "device: object = None) -> Tensor"),
+             "randint(high, size) or randint(low, high, size): random integers in [low, high), int64 unless `dtype` "
+             "says otherwise.");
+  module.def("arange", range, nb::arg("args"), nb::kw_only(), nb::arg("dtype") = nb::none(),
+             nb::arg("device") = nb::none(),
+             nb::sig("def arange(*args: float, dtype: object = None, device: object = None) -> Tensor"),
+             "arange(end), arange(start, end) or arange(start, end, step): numbers from start to before end; int64 of "
+             "integers, else float32.");
+  module.def(
+      "full",
+      [](nb::handle size, nb::handle value, nb::handle dtype, nb::handle device) {
+        return full(shape_from(size), number_from(value), optional_dtype(dtype), device_or_cpu(device));
+      },
+      nb::arg("size"), nb::arg("fill_value"), nb::kw_only(), nb::arg("dtype") = nb::none(),
+      nb::arg("device") = nb::none(),
+      nb::sig("def full(size: typing.Any, fill_value: complex, *, dtype: object = None, device: object = None) -> "
+              "Tensor"),
+      "A tensor of one value; bool, int64, float32 or complex64 by the kind of it, unless `dtype` says otherwise.");
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,149 @@
+#include <array>
+#include <string>
+
+#include "bindings.h"
+#include "convert.h"
+#include "operands.h"
+#include "penstock/ops.h"
+
+namespace penstock::python {
+namespace {
+
+using Binary = Tensor (*)(const Operand&, const Operand&);
+using Unary = Tensor (*)(const Tensor&);
+
+struct BinaryRow {
+  Binary call;
+  const char* name;       ///< of the function
+  const char* method;     ///< of the operator
+  const char* reflected;  ///< of the operator with a number on its left; null for comparisons, which Python turns round
+  const char* function_signature;
+  const char* method_signature;
+  const char* reflected_signature;
+  const char* doc;
+};
+
+// Signatures are literals because nanobind keeps the pointer.
+#define PENSTOCK_FUNCTION(name) "def " name "(input: Tensor | complex, other: Tensor | complex) -> Tensor"
+#define PENSTOCK_METHOD(name) "def " name "(self, other: Tensor | complex, /) -> Tensor"
+#define PENSTOCK_COMPARISON(name) "def " name "(self, other: object, /) -> Tensor"
+
+constexpr std::array kBinary = {
+    BinaryRow{operator+, "add", "__add__", "__radd__", PENSTOCK_FUNCTION("add"), PENSTOCK_METHOD("__add__"),
+              PENSTOCK_METHOD("__radd__"), "The sum, element by element; of bool, or."},
+    BinaryRow{operator-, "sub", "__sub__", "__rsub__", PENSTOCK_FUNCTION("sub"), PENSTOCK_METHOD("__sub__"),
+              PENSTOCK_METHOD("__rsub__"), "The difference, element by element."},
+    BinaryRow{operator*, "mul", "__mul__", "__rmul__", PENSTOCK_FUNCTION("mul"), PENSTOCK_METHOD("__mul__"),
+              PENSTOCK_METHOD("__rmul__"), "The product, element by element; of bool, and."},
+    BinaryRow{operator/, "div", "__truediv__", "__rtruediv__", PENSTOCK_FUNCTION("div"), PENSTOCK_METHOD("__truediv__"),
+              PENSTOCK_METHOD("__rtruediv__"), "The quotient, element by element; of integers, in float32."},
+    BinaryRow{operator==, "eq", "__eq__", nullptr, PENSTOCK_FUNCTION("eq"), PENSTOCK_COMPARISON("__eq__"), nullptr,
+              "Where elements are equal, as bool."},
+    BinaryRow{operator!=, "ne", "__ne__", nullptr, PENSTOCK_FUNCTION("ne"), PENSTOCK_COMPARISON("__ne__"), nullptr,
+              "Where elements differ, as bool."},
+    BinaryRow{operator<, "lt", "__lt__", nullptr, PENSTOCK_FUNCTION("lt"), PENSTOCK_METHOD("__lt__"), nullptr,
+              "Where elements are less, as bool."},
+    BinaryRow{operator<=, "le", "__le__", nullptr, PENSTOCK_FUNCTION("le"), PENSTOCK_METHOD("__le__"), nullptr,
+              "Where elements are less or equal, as bool."},
+    BinaryRow{operator>, "gt", "__gt__", nullptr, PENSTOCK_FUNCTION("gt"), PENSTOCK_METHOD("__gt__"), nullptr,
+              "Where elements are greater, as bool."},
+    BinaryRow{operator>=, "ge", "__ge__", nullptr, PENSTOCK_FUNCTION("ge"), PENSTOCK_METHOD("__ge__"), nullptr,
+              "Where elements are greater or equal, as bool."},
+};
+
+struct UnaryRow {
+  Unary call;
+  const char* name;
+  const char* function_signature;
+  const char* method_signature;
+  const char* doc;
+};
+
+#define PENSTOCK_UNARY(name) "def " #name "(input: Tensor) -> Tensor", "def " #name "(self) -> Tensor"
+
+constexpr std::array kUnary = {
+    UnaryRow{neg, "neg", PENSTOCK_UNARY(neg), "The negative of each element."},
+    UnaryRow{exp, "exp", PENSTOCK_UNARY(exp), "e to the power of each element; of integers, in float32."},
+    UnaryRow{log, "log", PENSTOCK_UNARY(log), "The natural logarithm of each element; of integers, in float32."},
+    UnaryRow{sqrt, "sqrt", PENSTOCK_UNARY(sqrt), "The square root of each element; of integers, in float32."},
+    UnaryRow{tanh, "tanh", PENSTOCK_UNARY(tanh), "The hyperbolic tangent of each element; of integers, in float32."},
+    UnaryRow{relu, "relu", PENSTOCK_UNARY(relu), "Each element, 0 where it is negative."},
+    UnaryRow{abs, "abs", PENSTOCK_UNARY(abs), "The absolute value of each element."},
+};
+
+#undef PENSTOCK_FUNCTION
+#undef PENSTOCK_METHOD
+#undef PENSTOCK_COMPARISON
+#undef PENSTOCK_UNARY
+
+Tensor call(Binary function, const HeldOperand& a, const HeldOperand& b) {
+  return computed(a.nbytes() + b.nbytes(), [=] { return function(a.operand(), b.operand()); });
+}
+
+Tensor call(Unary function, const Tensor& tensor) {
+  return computed(tensor.nbytes(), [=] { return function(tensor); });
+}
+
+/// NotImplemented for objects that are no operand, so that Python asks the other side.
+nb::object call_operator(Binary function, const Tensor& self, nb::handle other, bool reflected) {
+  const std::optional<HeldOperand> operand = operand_from(other);
+  if (!operand) return nb::borrow(Py_NotImplemented);
+  const HeldOperand tensor(self);
+  return nb::cast(reflected ? call(function, *operand, tensor) : call(function, tensor, *operand));
+}
+
+HeldOperand required(nb::handle object) {
+  if (std::optional<HeldOperand> operand = operand_from(object)) return *std::move(operand);
+  throw nb::type_error(
+      ("found a " + object_type(object) + " where a penstock.Tensor or a number was expected").c_str());
+}
+
+void bind_binary(nb::module_& module, nb::class_<Tensor>& tensor, const BinaryRow& row) {
+  const Binary function = row.call;
+  module.def(
+      row.name, [function](nb::handle a, nb::handle b) { return call(function, required(a), required(b)); },
+      nb::arg("input").none(), nb::arg("other").none(), nb::sig(row.function_signature), row.doc);
+  tensor.def(
+      row.method,
+      [function](const Tensor& self, nb::handle other) { return call_operator(function, self, other, false); },
+      nb::arg("other").none(), nb::sig(row.method_signature));
+  if (row.reflected == nullptr) return;
+  tensor.def(
+      row.reflected,
+      [function](const Tensor& self, nb::handle other) { return call_operator(function, self, other, true); },
+      nb::arg("other").none(), nb::sig(row.reflected_signature));
+}
+
+void bind_unary(nb::module_& module, nb::class_<Tensor>& tensor, const UnaryRow& row) {
+  const Unary function = row.call;
+  module.def(
+      row.name, [function](const Tensor& input) { return call(function, input); }, nb::arg("input"),
+      nb::sig(row.function_signature), row.doc);
+  tensor.def(
+      row.name, [function](const Tensor& self) { return call(function, self); }, nb::sig(row.method_signature),
+      row.doc);
+}
+
+}  // namespace
+
+void bind_elementwise(nb::module_& module) {
+  auto tensor = nb::borrow<nb::class_<Tensor>>(module.attr("Tensor"));
+  for (const BinaryRow& row : kBinary) bind_binary(module, tensor, row);
+  for (const UnaryRow& row : kUnary) bind_unary(module, tensor, row);
+  tensor.def("__neg__", [](const Tensor& self) { return call(static_cast<Unary>(neg), self); });
+  tensor.def("__abs__", [](const Tensor& self) { return call(static_cast<Unary>(abs), self); });
+  // Equality is of elements, so that only the object itself can be a key.
+  tensor.def("__hash__", [](nb::handle self) { return static_cast<Py_ssize_t>(_Py_HashPointer(self.ptr())); });
+  module.def(
+      "promote_types", [](nb::handle a, nb::handle b) { return promote_types(dtype_from(a), dtype_from(b)); },
+      nb::arg("type1"), nb::arg("type2"), nb::sig("def promote_types(type1: object, type2: object) -> DType"),
+      "The dtype that holds the values of both, by PyTorch's table.");
+  module.def(
+      "result_type",
+      [](nb::handle a, nb::handle b) { return result_type(required(a).operand(), required(b).operand()); },
+      nb::arg("tensor1"), nb::arg("tensor2"),
+      nb::sig("def result_type(tensor1: Tensor | complex, tensor2: Tensor | complex) -> DType"),
+      "The dtype that two operands are computed in.");
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,143 @@
+#include "ops/elementwise.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "ops/blocks.h"
+#include "ops/operands.h"
+#include "ops/promotion.h"
+#include "penstock/error.h"
+
+namespace penstock::ops {
+namespace {
+
+[[noreturn]] void throw_no_meaning(std::string_view operation, const DType& dtype) {
+  throw Error(ErrorCode::kUnsupported,
+              fmt::format("{} has no meaning for {}; convert it with to()", operation, dtype.name()));
+}
+
+DType result_of(BinaryOp op, const DType& common) { return op >= BinaryOp::kEqual ? DType::boolean : common; }
+
+bool is_bool(const Operand& operand) {
+  if (operand.tensor() == nullptr) return operand.number().kind() == Scalar::Kind::kBool;
+  return operand.tensor()->dtype() == DType::boolean;
+}
+
+/// An operand as a tensor, and the type it passes through on its way to the one that is computed in.
+struct Side {
+  Tensor tensor;
+  DType::Code by_way_of;
+};
+
+Side side_of(const Operand& operand, const DType& common, const DType& compute, bool exact) {
+  if (operand.tensor() == nullptr) return {operand.number().to_tensor(), exact ? compute.code() : common.code()};
+  const bool single = exact && operand.tensor()->rank() == 0;
+  return {*operand.tensor(), single ? compute.code() : common.code()};
+}
+
+void require_same_device(std::string_view operation, const Operand& a, const Operand& b) {
+  if (a.tensor() == nullptr || b.tensor() == nullptr) return;
+  const auto goes_everywhere = [](const Tensor& tensor) {
+    return tensor.rank() == 0 && tensor.device().type == DeviceType::kCpu;
+  };
+  if (goes_everywhere(*a.tensor()) || goes_everywhere(*b.tensor())) return;
+  const std::array<Argument, 2> arguments = {{{"a", *a.tensor()}, {"b", *b.tensor()}}};
+  ops::require_same_device(operation, arguments);
+}
+
+}  // namespace
+
+Tensor binary(BinaryOp op, std::string_view name, const Operand& a, const Operand& b) {
+  require_same_device(name, a, b);
+  const DType common = op == BinaryOp::kDivide ? floating_type(result_type(a, b)) : result_type(a, b);
+  const DType compute = compute_type(common);
+  const BinaryLoop loop = binary_loop(op, compute.code());
+  if (op == BinaryOp::kSubtract && (is_bool(a) || is_bool(b))) throw_no_meaning(name, DType::boolean);
+  if (loop == nullptr) throw_no_meaning(name, common);
+  // As PyTorch: of a product or quotient of halves, a divisor or factor without dimensions is not rounded to a half.
+  const bool keeps_number = op == BinaryOp::kMultiply || op == BinaryOp::kDivide;
+  const bool left_number = op == BinaryOp::kMultiply && a.tensor() == nullptr;
+  const Side left = side_of(a, common, compute, left_number);
+  const Side right = side_of(b, common, compute, keeps_number);
+  require_host(left.tensor, name);
+  require_host(right.tensor, name);
+  const Shape shape = broadcast_shapes(left.tensor.shape(), right.tensor.shape());
+  const Tensor out = Tensor::empty(shape, result_of(op, common));
+  if (out.numel() == 0) return out;
+  const DType::Code computed = op >= BinaryOp::kEqual ? DType::Code::kUInt8 : compute.code();
+  for_each_range(out.numel(), [&](std::int64_t begin, std::int64_t end) {
+    BlockReader from_left(left.tensor, shape, left.by_way_of, compute.code());
+    BlockReader from_right(right.tensor, shape, right.by_way_of, compute.code());
+    BlockWriter to(out, computed);
+    for_each_block(begin, end, [&](std::int64_t first, std::size_t count) {
+      const std::byte* const x = from_left.read(first, count);
+      const std::byte* const y = from_right.read(first, count);
+      to.write(first, count, [&](std::byte* place) { loop(x, y, place, count); });
+    });
+  });
+  return out;
+}
+
+Tensor unary(UnaryOp op, std::string_view name, const Tensor& tensor) {
+  require_host(tensor, name);
+  require_numeric(tensor.dtype(), name.data());
+  const DType common = op >= UnaryOp::kExp ? floating_type(tensor.dtype()) : tensor.dtype();
+  const DType compute = compute_type(common);
+  const UnaryLoop loop = unary_loop(op, compute.code());
+  if (loop == nullptr || common == DType::boolean) throw_no_meaning(name, tensor.dtype());
+  const bool to_real = op == UnaryOp::kAbs;
+  const Tensor out = Tensor::empty(tensor.shape(), to_real ? real_type(common) : common);
+  if (out.numel() == 0) return out;
+  const DType::Code computed = to_real ? real_type(compute).code() : compute.code();
+  for_each_range(out.numel(), [&](std::int64_t begin, std::int64_t end) {
+    BlockReader from(tensor, tensor.shape(), common.code(), compute.code());
+    BlockWriter to(out, computed);
+    for_each_block(begin, end, [&](std::int64_t first, std::size_t count) {
+      const std::byte* const x = from.read(first, count);
+      to.write(first, count, [&](std::byte* place) { loop(x, place, count); });
+    });
+  });
+  return out;
+}
+
+}  // namespace penstock::ops
+
+namespace penstock {
+
+using ops::BinaryOp;
+using ops::UnaryOp;
+
+Tensor operator+(const Operand& a, const Operand& b) { return ops::binary(BinaryOp::kAdd, "add", a, b); }
+Tensor operator-(const Operand& a, const Operand& b) { return ops::binary(BinaryOp::kSubtract, "sub", a, b); }
+Tensor operator*(const Operand& a, const Operand& b) { return ops::binary(BinaryOp::kMultiply, "mul", a, b); }
+Tensor operator/(const Operand& a, const Operand& b) { return ops::binary(BinaryOp::kDivide, "div", a, b); }
+Tensor operator==(const Operand& a, const Operand& b) { return ops::binary(BinaryOp::kEqual, "eq", a, b); }
+Tensor operator!=(const Operand& a, const Operand& b) { return ops::binary(BinaryOp::kNotEqual, "ne", a, b); }
+Tensor operator<(const Operand& a, const Operand& b) { return ops::binary(BinaryOp::kLess, "lt", a, b); }
+Tensor operator<=(const Operand& a, const Operand& b) { return ops::binary(BinaryOp::kLessEqual, "le", a, b); }
+Tensor operator>(const Operand& a, const Operand& b) { return ops::binary(BinaryOp::kLess, "gt", b, a); }
+Tensor operator>=(const Operand& a, const Operand& b) { return ops::binary(BinaryOp::kLessEqual, "ge", b, a); }
+
+Tensor operator-(const Tensor& tensor) { return ops::unary(UnaryOp::kNegate, "neg", tensor); }
+Tensor exp(const Tensor& tensor) { return ops::unary(UnaryOp::kExp, "exp", tensor); }
+Tensor log(const Tensor& tensor) { return ops::unary(UnaryOp::kLog, "log", tensor); }
+Tensor sqrt(const Tensor& tensor) { return ops::unary(UnaryOp::kSqrt, "sqrt", tensor); }
+Tensor tanh(const Tensor& tensor) { return ops::unary(UnaryOp::kTanh, "tanh", tensor); }
+Tensor relu(const Tensor& tensor) { return ops::unary(UnaryOp::kRelu, "relu", tensor); }
+Tensor abs(const Tensor& tensor) { return ops::unary(UnaryOp::kAbs, "abs", tensor); }
+
+Tensor Scalar::to_tensor() const {
+  switch (kind_) {
+    case Kind::kBool:
+      return Tensor::of<bool>({integer_ != 0}).reshape({});
+    case Kind::kInteger:
+      return Tensor::of<std::int64_t>({integer_}).reshape({});
+    case Kind::kReal:
+      return Tensor::of<double>({real_.real()}).reshape({});
+    default:
+      return Tensor::of<std::complex<double>>({real_}).reshape({});
+  }
+}
+
+}  // namespace penstock

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "penstock/dtype.h"
+#include "penstock/ops.h"
+
+namespace penstock::ops {
+
+/// The type whose arithmetic stands for that of `dtype`: uint8 for bool, float32 for halves and float8, complex64 for
+/// complex32, else itself.
+DType compute_type(const DType& dtype) noexcept;
+/// The real type of a complex one's parts; real types stay.
+DType real_type(const DType& dtype) noexcept;
+/// Floats and complex stay, others become float32.
+DType floating_type(const DType& dtype) noexcept;
+/// The type a number takes when nothing else decides: bool, int64, float32, complex64.
+DType default_type(const Scalar& number) noexcept;
+/// kUnsupported unless the elements of `dtype` have a numeric meaning.
+void require_numeric(const DType& dtype, const char* operation);
+
+}  // namespace penstock::ops

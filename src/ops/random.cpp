@@ -1,0 +1,104 @@
+#include "penstock/random.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <random>
+
+#include "ops/blocks.h"
+#include "ops/philox.h"
+#include "ops/promotion.h"
+#include "ops/value_range.h"
+#include "penstock/error.h"
+
+namespace penstock {
+namespace {
+
+using ops::Draw;
+using ops::RandomWords;
+
+/// Fills `out` with what `values` makes of each block of the stream, in order.
+template <class Value, class Values>
+void draw(const Tensor& out, std::uint64_t seed, std::uint64_t first_block, Values values) {
+  constexpr std::size_t per_block = sizeof(RandomWords) / sizeof(Value);
+  constexpr std::int64_t step = per_block;
+  ops::for_each_range(out.numel(), [&](std::int64_t begin, std::int64_t end) {
+    ops::BlockWriter to(out, detail::dtype_of<Value>().code());
+    ops::for_each_block(begin, end, [&](std::int64_t first, std::size_t count) {
+      to.write(first, count, [&](std::byte* place) {
+        for (std::size_t i = 0; i < count; i += per_block) {
+          const std::int64_t block = (first + static_cast<std::int64_t>(i)) / step;
+          const auto drawn = values(ops::philox(seed, first_block + static_cast<std::uint64_t>(block)));
+          std::memcpy(place + i * sizeof(Value), drawn.data(), std::min(per_block, count - i) * sizeof(Value));
+        }
+      });
+    });
+  });
+}
+
+/// Blocks of the stream that `count` values of `width` bytes need.
+std::uint64_t blocks_for(std::int64_t count, std::size_t width) {
+  const std::uint64_t per_block = sizeof(RandomWords) / width;
+  return (static_cast<std::uint64_t>(count) + per_block - 1) / per_block;
+}
+
+/// High bits of a word that make a uniform number, so that every value is exact in the type.
+int uniform_bits(const DType& dtype) noexcept {
+  if (dtype == DType::bfloat16) return 8;
+  return dtype == DType::float16 ? 11 : 24;
+}
+
+Tensor real_numbers(Draw kind, const char* name, const Shape& shape, Generator& generator, const DType& dtype,
+                    Device device) {
+  if (!dtype.is_floating() || dtype.itemsize() < 2) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{} of {}: float16, bfloat16, float32 or float64 was expected", name, dtype.name()));
+  }
+  const Tensor out = Tensor::empty(shape, dtype);
+  const bool wide = dtype == DType::float64;
+  const std::uint64_t first = generator.take(blocks_for(out.numel(), wide ? 8 : 4));
+  if (wide) {
+    draw<double>(out, generator.seed(), first,
+                 [kind](const RandomWords& words) { return ops::draw_doubles(kind, words); });
+  } else {
+    const int bits = uniform_bits(dtype);
+    draw<float>(out, generator.seed(), first,
+                [kind, bits](const RandomWords& words) { return ops::draw_floats(kind, words, bits); });
+  }
+  return out.to(device);
+}
+
+}  // namespace
+
+Generator Generator::from_entropy() {
+  std::random_device entropy;
+  const std::uint64_t high = entropy();
+  return Generator(high << 32 | entropy());
+}
+
+Tensor rand(const Shape& shape, Generator& generator, DType dtype, Device device) {
+  return real_numbers(Draw::kUniform, "rand", shape, generator, dtype, device);
+}
+
+Tensor randn(const Shape& shape, Generator& generator, DType dtype, Device device) {
+  return real_numbers(Draw::kNormal, "randn", shape, generator, dtype, device);
+}
+
+Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, Generator& generator, DType dtype,
+               Device device) {
+  if (low >= high) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("randint from {} to {}: the first must be less than the second", low, high));
+  }
+  ops::require_numeric(dtype, "randint");
+  ops::require_in_range(low, dtype);
+  ops::require_in_range(high - 1, dtype);
+  const Tensor out = Tensor::empty(shape, dtype);
+  const std::uint64_t first = generator.take(blocks_for(out.numel(), sizeof(std::int64_t)));
+  const std::uint64_t range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
+  draw<std::int64_t>(out, generator.seed(), first,
+                     [low, range](const RandomWords& words) { return ops::draw_integers(words, low, range); });
+  return out.to(device);
+}
+
+}  // namespace penstock

@@ -1,0 +1,363 @@
+"""Operations against torch: every pair of dtypes, broadcasting, strides, empty tensors, NaN, errors."""
+
+import itertools
+import math
+import operator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import penstock
+
+torch = pytest.importorskip("torch")
+
+NAMES = (
+    "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex32 complex64 "
+    "complex128 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu"
+).split()
+FLOATS = ["float16", "bfloat16", "float32", "float64"]
+INTEGERS = ["uint8", "int8", "int16", "int32", "int64"]
+COMMON = ["bool", *INTEGERS, *FLOATS, "complex64", "complex128"]
+ARITHMETIC = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv}
+COMPARISONS = {name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
+BINARY = {**ARITHMETIC, **COMPARISONS}
+UNARY = ["neg", "exp", "log", "sqrt", "tanh", "relu", "abs"]
+
+
+def dtype_of(name):
+    return getattr(torch, name)
+
+
+def sample(name, shape, seed=0):
+    """Values of every sign and size that the dtype has."""
+    generator = torch.Generator().manual_seed(seed)
+    dtype = dtype_of(name)
+    if name == "bool":
+        return torch.rand(shape, generator=generator) < 0.5
+    if not dtype.is_floating_point and not dtype.is_complex:
+        info = torch.iinfo(dtype)
+        wide = torch.randint(-(2**63), 2**63 - 1, shape, generator=generator)
+        small = torch.randint(0 if info.min == 0 else -9, 9, shape, generator=generator)
+        return torch.where(torch.rand(shape, generator=generator) < 0.3, wide, small).to(dtype)
+    if dtype.is_complex:
+        part = {"complex32": torch.float16, "complex64": torch.float32, "complex128": torch.float64}[name]
+        return torch.complex(
+            *[torch.randn(shape, generator=generator).to(part if part != torch.float16 else torch.float32)] * 2
+        ).to(dtype)
+    return (torch.randn(shape, generator=generator, dtype=torch.float64) * 3).to(dtype)
+
+
+def ours(tensor):
+    return penstock.tensor(tensor)
+
+
+def assert_same(found, expected, *, rtol=0.0, atol=0.0):
+    """Same dtype and shape, and the same values: exactly unless a tolerance is given."""
+    back = torch.from_dlpack(found) if found.dtype.itemsize else found
+    assert back.dtype == expected.dtype
+    assert back.shape == expected.shape
+    torch.testing.assert_close(back, expected.contiguous(), rtol=rtol, atol=atol, equal_nan=True)
+
+
+def torch_or_error(call):
+    try:
+        return call()
+    except (RuntimeError, NotImplementedError, IndexError, ValueError) as error:
+        return error
+
+
+# --- promotion ---
+
+
+@pytest.mark.parametrize("a", NAMES)
+def test_promote_types_is_torchs_table(a):
+    for b in NAMES:
+        expected = torch_or_error(lambda b=b: torch.promote_types(dtype_of(a), dtype_of(b)))
+        if isinstance(expected, Exception):
+            with pytest.raises(penstock.DTypeMismatchError, match="no common type"):
+                penstock.promote_types(a, b)
+        else:
+            assert penstock.promote_types(a, b) == expected, (a, b)
+
+
+OPERANDS = [
+    *[(f"{name} vector", sample(name, (3,))) for name in NAMES if not name.startswith("float8")],
+    *[(f"{name} point", sample(name, ())) for name in NAMES if not name.startswith("float8")],
+    *[(repr(number), number) for number in (True, 3, 2.5, 1 + 2j)],
+]
+
+
+@pytest.mark.parametrize("a", [value for _, value in OPERANDS], ids=[name for name, _ in OPERANDS])
+def test_result_type_is_torchs(a):
+    def held(x):
+        return ours(x) if isinstance(x, torch.Tensor) else x
+
+    for _, b in OPERANDS:
+        expected = torch_or_error(lambda b=b: torch.result_type(a, b))
+        if isinstance(expected, Exception):
+            with pytest.raises(penstock.DTypeMismatchError):
+                penstock.result_type(held(a), held(b))
+        else:
+            assert penstock.result_type(held(a), held(b)) == expected, (a, b)
+
+
+# --- elementwise ---
+
+
+def tolerance(operation, dtype):
+    """Complex products and quotients are formed in another order by torch; everything else is exact."""
+    if dtype.is_complex and operation in ("mul", "div"):
+        return {torch.complex128: 1e-14, torch.complex64: 1e-5, torch.complex32: 2e-3}[dtype]
+    return 0.0
+
+
+@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("a", COMMON)
+def test_binary_of_every_pair(name, a):
+    for b in COMMON:
+        x, y = sample(a, (4, 37), 1), sample(b, (4, 37), 2)
+        expected = torch_or_error(lambda x=x, y=y: BINARY[name](x, y))
+        if isinstance(expected, Exception):
+            with pytest.raises((penstock.UnsupportedError, penstock.DTypeMismatchError)):
+                BINARY[name](ours(x), ours(y))
+        else:
+            rtol = tolerance(name, expected.dtype)
+            assert_same(BINARY[name](ours(x), ours(y)), expected, rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("number", [True, 3, -2, 300, 0.1, -1.5, float("inf"), float("nan"), 1 + 2j], ids=str)
+@pytest.mark.parametrize("a", COMMON)
+def test_binary_with_a_number(name, number, a):
+    if a.startswith("complex") and number in (math.inf,) and name in ("add", "sub"):
+        pytest.skip("torch multiplies the number by 1 first, which makes inf + nan j of it")
+    x = sample(a, (50,), 3)
+    expected = torch_or_error(lambda: BINARY[name](x, number))
+    if isinstance(expected, Exception) and "ComplexHalf" in str(expected):
+        pytest.skip("torch has no such operation for complex32")
+    if isinstance(expected, Exception):
+        with pytest.raises((penstock.UnsupportedError, penstock.DTypeMismatchError)):
+            BINARY[name](ours(x), number)
+        return
+    rtol = tolerance(name, expected.dtype)
+    assert_same(BINARY[name](ours(x), number), expected, rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("a", COMMON)
+def test_number_on_the_left(name, a):
+    if (name, a) == ("sub", "bool"):
+        pytest.skip("torch has no bool differences")
+    x = sample(a, (50,), 3)
+    # torch multiplies by the reciprocal; the quotient itself is asked of it by way of a tensor.
+    left = torch.tensor(3.0) if name == "div" else 3
+    expected = torch_or_error(lambda: BINARY[name](left, x))
+    if isinstance(expected, Exception):
+        with pytest.raises(penstock.UnsupportedError):
+            BINARY[name](3, ours(x))
+        return
+    rtol = tolerance(name, expected.dtype)
+    assert_same(BINARY[name](3, ours(x)) if name != "div" else 3.0 / ours(x), expected, rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("name", ARITHMETIC)
+@pytest.mark.parametrize("half", ["float16", "bfloat16"])
+@pytest.mark.parametrize("other", ["float64", "float32", "float16", "int64"])
+def test_halves_with_a_point(name, half, other):
+    x = sample(half, (400,), 5)
+    point = torch.tensor(3).to(dtype_of(other)) / 10 if other != "int64" else torch.tensor(1001)
+    assert_same(BINARY[name](ours(x), ours(point)), BINARY[name](x, point))
+    assert_same(BINARY[name](ours(point), ours(x)), BINARY[name](point, x))
+
+
+UNSIGNED = ["uint16", "uint32", "uint64"]
+
+
+@pytest.mark.parametrize("a", UNSIGNED)
+def test_wide_unsigned_as_numpy(a):
+    np = pytest.importorskip("numpy")
+    x = np.frombuffer(np.random.default_rng(1).bytes(800), a).copy()
+    y = np.frombuffer(np.random.default_rng(2).bytes(800), a).copy()
+    x[:20] = y[:20]
+    for name in ("add", "sub", "mul", *COMPARISONS):
+        found = BINARY[name](penstock.tensor(x), penstock.tensor(y)).numpy()
+        expected = BINARY[name](x, y)
+        assert found.dtype == expected.dtype
+        assert (found == expected).all()
+    assert ((-penstock.tensor(x)).numpy() == -x).all()
+    assert (abs(penstock.tensor(x)).numpy() == x).all()
+    assert_same(penstock.tensor(x) / penstock.tensor(y), torch.from_numpy(x) / torch.from_numpy(y))
+
+
+@st.composite
+def broadcast_pair(draw):
+    rank = draw(st.integers(0, 4))
+    sizes = [draw(st.sampled_from([0, 1, 2, 3, 7])) for _ in range(rank)]
+    pair = []
+    for _ in range(2):
+        kept = draw(st.integers(0, rank))
+        pair.append([1 if draw(st.booleans()) else size for size in sizes[kept:]])
+    return pair
+
+
+def strided(tensor, how):
+    """The same values with other strides."""
+    if how == "permuted":
+        order = list(range(tensor.ndim))[::-1]
+        return tensor.permute(order).contiguous().permute(order)
+    if how == "stepped" and tensor.ndim:
+        wide = torch.stack([tensor, tensor], -1).flatten(-2)
+        return wide[..., ::2]
+    if how == "offset":
+        flat = torch.cat([tensor.flatten()[:0].new_zeros(3), tensor.flatten()])[3:]
+        return flat.reshape(tensor.shape)
+    return tensor
+
+
+HOW = ["contiguous", "permuted", "stepped", "offset"]
+
+
+@given(broadcast_pair(), st.sampled_from(HOW), st.sampled_from(HOW), st.sampled_from(["float32", "int16", "float16"]))
+@settings(max_examples=300, deadline=None)
+def test_broadcast_and_strides(shapes, how_a, how_b, name):
+    x, y = strided(sample(name, shapes[0], 1), how_a), strided(sample("float32", shapes[1], 2), how_b)
+    expected = torch_or_error(lambda: x * y)
+    if isinstance(expected, Exception):
+        with pytest.raises(penstock.ShapeMismatchError, match="broadcast"):
+            ours(x) * ours(y)
+    else:
+        assert_same(ours(x) * ours(y), expected)
+        assert_same(ours(x) < ours(y), x < y)
+
+
+@pytest.mark.parametrize("size", [1, 511, 512, 513, 1025, 1_000_003])
+def test_sizes_around_blocks_and_threads(size):
+    x, y = sample("float32", (size,), 1), sample("int32", (size,), 2)
+    assert_same(ours(x) + ours(y), x + y)
+    assert_same(ours(x).relu(), x.relu())
+    assert_same(ours(x).reshape(-1, 1) * ours(x)[:1], x.reshape(-1, 1) * x[:1])
+
+
+def test_an_expanded_row_and_column():
+    x, row, column = sample("float32", (300, 70)), sample("float64", (70,)), sample("int8", (300, 1))
+    assert_same(ours(x) + ours(row), x + row)
+    assert_same(ours(column) - ours(x), column - x)
+    assert_same(ours(column) * ours(row), column * row)
+
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 1e-40, -1e-40, 5e-324, 3.4e38, 1e308, 88.7, -103.5, 0.5]
+
+
+@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_special_values_in_pairs(name, dtype):
+    pairs = torch.tensor(list(itertools.product(SPECIAL, SPECIAL)), dtype=torch.float64).to(dtype_of(dtype))
+    x, y = pairs[:, 0], pairs[:, 1]
+    found, expected = BINARY[name](ours(x), ours(y)), BINARY[name](x, y)
+    assert_same(found, expected)
+    if name in ARITHMETIC:
+        assert (torch.signbit(torch.from_dlpack(found)) == torch.signbit(expected))[~expected.isnan()].all()
+
+
+# Units in the last place that exp, log and tanh may be from torch's, which is not exact either.
+ULPS = {"float32": 4, "float64": 4, "float16": 1, "bfloat16": 1}
+
+
+@pytest.mark.parametrize("name", UNARY)
+@pytest.mark.parametrize("dtype", COMMON)
+def test_unary(name, dtype):
+    x = torch.cat([sample(dtype, (700,), 4), torch.tensor(SPECIAL).to(dtype_of(dtype))])
+    expected = torch_or_error(lambda: getattr(torch, name)(x))
+    if isinstance(expected, Exception):
+        with pytest.raises(penstock.UnsupportedError, match="no meaning"):
+            getattr(penstock, name)(ours(x))
+        return
+    if dtype.startswith("complex"):
+        x, expected = x[:700], expected[:700]
+        rtol = 1e-13 if dtype == "complex128" else 1e-5
+    elif name in ("exp", "log", "tanh"):
+        rtol = ULPS.get(dtype, 4) * torch.finfo(expected.dtype).eps
+    elif name == "sqrt":
+        rtol = torch.finfo(expected.dtype).eps  # torch's own is not rounded to nearest; numpy's below is
+    else:
+        rtol = 0.0
+    tiny = 0.0 if rtol == 0 else torch.finfo(expected.dtype).smallest_normal * rtol
+    assert_same(getattr(penstock, name)(ours(x)), expected, rtol=rtol, atol=tiny)
+    assert_same(getattr(ours(x), name)(), expected, rtol=rtol, atol=tiny)
+
+
+@given(st.lists(st.floats(width=32), min_size=1, max_size=40))
+@settings(deadline=None)
+def test_float32_functions_near_the_exact_ones(values):
+    x = torch.tensor(values, dtype=torch.float32)
+    exact = x.double()
+    for name in ("exp", "log", "tanh", "sqrt"):
+        expected = getattr(torch, name)(exact).float()
+        found = getattr(penstock, name)(ours(x))
+        assert_same(found, expected, rtol=3 * 2**-23, atol=3 * 2**-149)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_square_roots_are_rounded_to_nearest(dtype):
+    np = pytest.importorskip("numpy")
+    x = sample(dtype, (5000,), 7).numpy()
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(penstock.tensor(x).sqrt().numpy(), np.sqrt(x))
+
+
+def test_methods_and_operators_agree():
+    x = ours(sample("float32", (5,)))
+    assert penstock.neg(x).equal(-x)
+    assert penstock.abs(x).equal(abs(x))
+    assert penstock.add(x, 2).equal(x + 2)
+    assert penstock.add(2, x).equal(2 + x)
+    assert penstock.div(x, x).equal(x / x)
+    assert penstock.ge(x, 0).equal(x >= 0)
+    assert operator.le(0, x).equal(x >= 0)
+    x2 = x
+    x2 += 1
+    assert x2.equal(x + 1)
+    assert x2 is not x
+
+
+def test_results_are_new_and_carry_no_mark():
+    x = penstock.tensor(torch.ones(3, requires_grad=True).detach().requires_grad_())
+    assert not (x + 0).requires_grad
+    assert (x + 0).is_contiguous()
+
+
+def test_other_objects_are_no_operands():
+    x = penstock.ones(2)
+    assert (x == "text") is False
+    assert (x != None) is True  # noqa: E711
+    with pytest.raises(TypeError):
+        x + "text"
+    with pytest.raises(TypeError, match="str"):
+        penstock.add(x, "text")
+    with pytest.raises(OverflowError):
+        x + 2**64
+    assert {x: 1}[x] == 1
+
+
+def test_errors_say_what_was_found():
+    with pytest.raises(ValueError, match=r"\(2, 3\) and \(4,\) cannot be broadcast: dimension 1"):
+        penstock.ones(2, 3) + penstock.ones(4)
+    with pytest.raises(penstock.UnsupportedError, match="sub has no meaning for bool"):
+        penstock.full((2,), True) - penstock.full((2,), True)
+    with pytest.raises(penstock.UnsupportedError, match="lt has no meaning for complex64"):
+        operator.lt(penstock.full((2,), 1j), 2)
+    with pytest.raises(penstock.UnsupportedError, match="str"):
+        penstock.tensor(__import__("numpy").array(["a"])) + 1
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
+def test_float8_is_computed_in_float32(dtype):
+    x, y = sample(dtype, (64,), 1), sample(dtype, (64,), 2)
+    for name, call in ARITHMETIC.items():
+        expected = call(x.float(), y.float()).to(dtype_of(dtype))
+        a = penstock.tensor(x.float()).to(dtype)
+        b = penstock.tensor(y.float()).to(dtype)
+        result = BINARY[name](a, b)
+        assert result.dtype == dtype
+        assert_same(result.to("float32"), expected.float())
