@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "command.h"
@@ -26,7 +27,7 @@ std::string flags_of(const CLI::App& app) {
 }
 
 /// Text inside a single-quoted zsh word inside brackets.
-std::string zsh_text(std::string text) {
+std::string zsh_text(std::string_view text) {
   std::string out;
   for (const char c : text) {
     if (c == '\'') {

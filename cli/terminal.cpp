@@ -97,6 +97,7 @@ std::string human_count(std::uint64_t count) {
 void print_table(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows,
                  const std::vector<std::size_t>& right) {
   std::vector<std::size_t> widths;
+  widths.reserve(header.size());
   for (const std::string& cell : header) widths.push_back(display_width(cell));
   for (const auto& row : rows) {
     for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], display_width(row[c]));

@@ -129,7 +129,7 @@ void load_state_dict(PyLoader& loader, nb::handle state) {
     throw Error(ErrorCode::kDTypeMismatch,
                 fmt::format("found a state of type {}, expected the dict of state_dict()", object_type(state)));
   }
-  const nb::dict dict = nb::borrow<nb::dict>(state);
+  const auto dict = nb::borrow<nb::dict>(state);
   LoaderPosition position;
   position.seed = field<std::uint64_t>(dict, "seed");
   position.epoch = field<std::uint64_t>(dict, "epoch");

@@ -64,6 +64,7 @@ constexpr const char* kPadTo =
 }  // namespace
 
 void bind_collates(nb::module_& module) {
+  // NOLINTNEXTLINE(bugprone-unused-raii): its constructor registers the class
   nb::class_<Collate>(module, "Collate",
                       "How the samples of a batch become one: stack(), pad(), "
                       "pad_to() or ragged().");

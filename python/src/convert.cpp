@@ -11,7 +11,7 @@ namespace {
 std::string str_of(nb::handle object) { return nb::str(object).c_str(); }
 
 std::optional<DType> dtype_from_text(const std::string& text) {
-  if (const std::optional<DType> named = DType::from_name(text)) return named;
+  if (std::optional<DType> named = DType::from_name(text)) return named;
   try {
     const format::NpyType type = format::npy_type_from_string(text);
     if (!type.byte_swapped && !type.has_objects) return type.dtype;

@@ -123,7 +123,7 @@ template <class M>
 nb::object make_capsule(std::unique_ptr<Export<M>> content) {
   PyObject* capsule = PyCapsule_New(&content->managed, kName<M>, destroy_capsule<M>);
   if (capsule == nullptr) nb::raise_python_error();
-  content.release();
+  static_cast<void>(content.release());  // the capsule owns it now
   return nb::steal(capsule);
 }
 

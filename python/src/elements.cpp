@@ -149,7 +149,7 @@ class ListBuilder {
 bool has_elements(const DType& dtype) noexcept { return dtype.is_numeric() || reader_for(dtype.code()) != nullptr; }
 
 Tensor readable(const Tensor& tensor) {
-  const Tensor host = tensor.to(Device{});
+  Tensor host = tensor.to(Device{});
   if (reader_for(host.dtype().code()) != nullptr) return host;
   if (!host.dtype().is_numeric()) throw_no_elements(host.dtype());
   return host.to(host.dtype().is_complex() ? DType::complex64 : DType::float32);

@@ -31,7 +31,7 @@ void gather(const ForeignArray& array, std::size_t dim, const std::byte* from, s
 }
 
 Tensor gathered(const ForeignArray& array) {
-  const Tensor out = Tensor::empty(array.shape, array.dtype);
+  Tensor out = Tensor::empty(array.shape, array.dtype);
   std::byte* to = out.data();
   if (array.dtype.itemsize() > 0) gather(array, 0, array.data, to);
   return out;
@@ -66,7 +66,7 @@ struct InterfaceType {
 /// A structure's fields: a list longer than the one unnamed field that simple types have.
 bool is_structure(nb::handle descr) {
   if (!PyList_Check(descr.ptr())) return false;
-  const nb::list fields = nb::borrow<nb::list>(descr);
+  const auto fields = nb::borrow<nb::list>(descr);
   if (fields.size() != 1) return fields.size() > 1;
   const nb::object name = nb::borrow(fields[0])[0];
   return !PyUnicode_Check(name.ptr()) || PyUnicode_GetLength(name.ptr()) > 0;
@@ -94,7 +94,7 @@ InterfaceType interface_type(nb::handle object, const nb::dict& interface) {
 
 Tensor native(const Tensor& tensor, bool byte_swapped) {
   if (!byte_swapped || tensor.dtype().swap_width() <= 1) return tensor;
-  const Tensor copy = tensor.clone();
+  Tensor copy = tensor.clone();
   ops::swap_bytes(std::span(copy.data(), copy.nbytes()), copy.dtype().swap_width());
   return copy;
 }
@@ -188,7 +188,7 @@ bool is_array_scalar(nb::handle object, const nb::dict& interface) {
 std::optional<Tensor> foreign_array(nb::handle object) {
   const nb::object interface = nb::getattr(object, "__array_interface__", nb::none());
   if (PyDict_Check(interface.ptr())) {
-    const nb::dict described = nb::borrow<nb::dict>(interface);
+    const auto described = nb::borrow<nb::dict>(interface);
     if (!is_array_scalar(object, described)) return from_interface(object, described);
     const nb::object array = object.attr("__array__")();
     return from_interface(array, nb::borrow<nb::dict>(array.attr("__array_interface__")));

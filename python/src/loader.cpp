@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <new>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -40,7 +41,7 @@ PyLoader::~PyLoader() { clear(); }
 void PyLoader::clear() noexcept {
   if (loader_ != nullptr && getpid() != process_) {
     // The threads stayed in the parent: waiting for them would take for ever.
-    static_cast<void>(new std::shared_ptr<DataLoader>(std::move(loader_)));
+    static_cast<void>(new (std::nothrow) std::shared_ptr<DataLoader>(std::move(loader_)));
   } else {
     // Workers may wait for the GIL, to ask a Python sampler or to let go of a
     // Python object.

@@ -95,7 +95,7 @@ std::complex<double> complex_of(const nb::object& leaf) {
 
 template <class T, class Read>
 Tensor filled(const Shape& shape, const DType& dtype, const std::vector<nb::object>& leaves, Read read) {
-  const Tensor out = Tensor::empty(shape, dtype);
+  Tensor out = Tensor::empty(shape, dtype);
   std::byte* to = out.data();
   for (const nb::object& leaf : leaves) {
     const T value = static_cast<T>(read(leaf));
@@ -148,7 +148,7 @@ Tensor tensor_from(nb::handle data, nb::handle dtype) {
   const Shape shape = nested_shape(data);
   std::vector<nb::object> leaves;
   flatten(data, shape, 0, leaves);
-  const Tensor values = from_leaves(shape, leaves, wanted);
+  Tensor values = from_leaves(shape, leaves, wanted);
   if (!wanted) return values;
   require_in_range(leaves, *wanted);
   return values.to(*wanted);

@@ -209,7 +209,8 @@ class Collector {
     std::string out;
     for (; position != 0; position = visits_[position].parent) {
       const Visit& visit = visits_[position];
-      out = fmt::format("[{}]", visit.key.is_valid() ? nb::repr(visit.key).c_str() : std::to_string(visit.index)) + out;
+      const std::string key = visit.key.is_valid() ? nb::repr(visit.key).c_str() : std::to_string(visit.index);
+      out = fmt::format("[{}]{}", key, out);
     }
     return out.empty() ? out : "at " + out + ": ";
   }

@@ -98,7 +98,7 @@ io::FileDescriptor PathTable::open(std::int64_t index) const {
 
 std::size_t PathTable::memory() const noexcept {
   std::size_t folders = 0;
-  for (const std::string& folder : folders_) folders += sizeof(folder) + folder.capacity();
+  for (const std::string& folder : folders_) folders += sizeof(std::string) + folder.capacity();
   return entries_.capacity() * sizeof(Entry) + names_.capacity() + folders;
 }
 
