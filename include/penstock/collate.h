@@ -14,8 +14,8 @@ class CollateRule;
 
 /// How the samples of a batch become one: decided from headers, before any payload is read. A value handle on an
 /// immutable rule. Samples of one batch must have the same structure (keys, lengths of tuples, kinds of leaves):
-/// kShapeMismatch names the two samples otherwise. Under every rule integers become an int64 tensor, floats float64,
-/// booleans bool; strings and bytes stay a list.
+/// kShapeMismatch names the two samples otherwise. Under every rule but `samples` integers become an int64 tensor,
+/// floats float64, booleans bool; strings and bytes stay a list.
 class Collate {
  public:
   explicit Collate(std::shared_ptr<const detail::CollateRule> rule) : rule_(std::move(rule)) {}
@@ -53,5 +53,7 @@ Collate pad(const PadOptions& options = {});
 Collate pad_to(std::int64_t length, const PadOptions& options = {});
 /// Keeps tensors apart: each becomes a list of tensors, which lie in one block.
 Collate ragged();
+/// Keeps samples apart: the batch is a list of them as they are, scalars too; their tensors lie in one block.
+Collate samples();
 
 }  // namespace penstock

@@ -67,9 +67,10 @@ void bind_collates(nb::module_& module) {
   // NOLINTNEXTLINE(bugprone-unused-raii): its constructor registers the class
   nb::class_<Collate>(module, "Collate",
                       "How the samples of a batch become one: stack(), pad(), "
-                      "pad_to() or ragged().");
+                      "pad_to(), ragged() or samples().");
   module.def("stack", stack, "Tensors of equal dtype and shape become one with a new dimension 0.");
   module.def("ragged", ragged, "Tensors stay apart: each becomes a list of tensors.");
+  module.def("samples", samples, "Samples stay apart: the batch is a list of them as they are.");
   module.def("pad", pad_longest, nb::arg("dim") = 0, nb::arg("mode") = "zero", nb::arg("value") = 0.0,
              nb::arg("lengths") = false, nb::arg("mask") = false, nb::arg("keys") = nb::none(),
              nb::sig("def pad(dim: int = 0, mode: str = 'zero', value: float = 0.0, "

@@ -27,6 +27,7 @@ void BatchPlan::clear() {
   placements.clear();
   derived.clear();
   results.clear();
+  by_sample = false;
   bytes = payload = 0;
 }
 

@@ -103,6 +103,7 @@ struct BatchPlan {
   std::vector<Placement> placements;
   std::vector<Derived> derived;
   std::vector<Result> results;  ///< one for each leaf
+  bool by_sample = false;       ///< the batch is a list of samples; results are kTensors and kList
   std::uint64_t bytes = 0;      ///< of the block
   std::uint64_t payload = 0;    ///< of them, what is moved
 

@@ -15,11 +15,28 @@ class Builder {
   Builder(const Located& located, const BatchPlan& plan, const Buffer& block)
       : located_(located), plan_(plan), block_(block) {}
 
-  Value build(const Structure::Node& node) const {
-    if (node.kind == Structure::Node::Kind::kLeaf) return leaf(plan_.results[node.leaf], node.leaf);
+  Value batch() const {
+    return build(root(0), [this](std::uint32_t leaf) { return collated(plan_.results[leaf], leaf); });
+  }
+
+  Value samples() const {
+    std::vector<Value> items;
+    items.reserve(located_.size());
+    for (std::size_t i = 0; i < located_.size(); ++i) {
+      items.push_back(build(root(i), [this, i](std::uint32_t leaf) { return apart(plan_.results[leaf], leaf, i); }));
+    }
+    return Value::list(std::move(items));
+  }
+
+ private:
+  const Structure::Node& root(std::size_t position) const { return located_.samples[position].layout->structure->root; }
+
+  template <class Leaf>
+  Value build(const Structure::Node& node, const Leaf& leaf) const {
+    if (node.kind == Structure::Node::Kind::kLeaf) return leaf(node.leaf);
     std::vector<Value> children;
     children.reserve(node.children.size());
-    for (const Structure::Node& child : node.children) children.push_back(build(child));
+    for (const Structure::Node& child : node.children) children.push_back(build(child, leaf));
     switch (node.kind) {
       case Structure::Node::Kind::kList:
         return Value::list(std::move(children));
@@ -34,14 +51,20 @@ class Builder {
     }
   }
 
- private:
   Value tensor(std::uint32_t output) const {
     const Output& out = plan_.outputs[output];
     return Value::tensor(
         Tensor(block_, out.dtype, out.shape, out.shape.contiguous_strides(), static_cast<std::size_t>(out.offset)));
   }
 
-  Value leaf(const Result& result, std::uint32_t leaf) const {
+  /// What a leaf is in the sample at `position`.
+  Value apart(const Result& result, std::uint32_t leaf, std::size_t position) const {
+    if (result.kind != Result::Kind::kTensors) return scalar(leaf, position);
+    return tensor(result.first + static_cast<std::uint32_t>(position));
+  }
+
+  /// What a leaf is in the batch.
+  Value collated(const Result& result, std::uint32_t leaf) const {
     switch (result.kind) {
       case Result::Kind::kTensor:
         return tensor(result.first);
@@ -86,7 +109,8 @@ class Builder {
 }  // namespace
 
 Value batch_value(const Located& located, const BatchPlan& plan, const Buffer& block) {
-  return Builder(located, plan, block).build(located.samples[0].layout->structure->root);
+  const Builder builder(located, plan, block);
+  return plan.by_sample ? builder.samples() : builder.batch();
 }
 
 }  // namespace penstock::data

@@ -64,7 +64,7 @@ std::optional<DType> scalar_dtype(LeafKind kind) {
 }
 
 Result place_scalars(const Located& located, const Leaf& leaf, BatchPlan& plan) {
-  const std::optional<DType> dtype = scalar_dtype(leaf.kind);
+  const std::optional<DType> dtype = plan.by_sample ? std::nullopt : scalar_dtype(leaf.kind);
   if (!dtype) return {.kind = Result::Kind::kList, .first = leaf.number};
   const std::uint32_t output = plan.add(*dtype, Shape{static_cast<std::int64_t>(located.size())});
   plan.derived.push_back({.kind = Derived::Kind::kScalars, .output = output, .number = leaf.number});
@@ -100,11 +100,24 @@ void require_one_dtype(const Column& column) {
   }
 }
 
+Result place_apart(const Column& column, BatchPlan& plan, Arena& arena) {
+  const auto slots = arena.array<std::uint64_t>(column.size());
+  const auto first = static_cast<std::uint32_t>(plan.outputs.size());
+  for (std::size_t i = 0; i < column.size(); ++i) {
+    const std::uint32_t output = plan.add(column[i].dtype, column[i].shape);
+    slots[i] = plan.outputs[output].offset;
+    plan.payload += column[i].nbytes;
+  }
+  plan.placements.push_back({.tensor = column.leaf().number, .slots = slots});
+  return {.kind = Result::Kind::kTensors, .first = first, .count = static_cast<std::uint32_t>(column.size())};
+}
+
 void plan_batch(const Located& located, const detail::CollateRule& rule, BatchPlan& plan, Arena& arena) {
   plan.clear();
   require_one_structure(located);
   const Structure& structure = *located.samples[0].layout->structure;
   rule.check(structure);
+  plan.by_sample = rule.keeps_samples();
   for (const Leaf& leaf : structure.leaves) {
     plan.results.push_back(leaf.kind == LeafKind::kTensor ? rule.place(Column(located, leaf), plan, arena)
                                                           : place_scalars(located, leaf, plan));

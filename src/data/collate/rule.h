@@ -15,6 +15,9 @@ class CollateRule {
   virtual ~CollateRule() = default;
   /// Looks at the structure that all samples of a batch share, before its columns.
   virtual void check(const data::Structure&) const {}
+  /// Whether the batch is a list of samples with their own structure, instead of their structure with a batch in each
+  /// leaf. Such a rule places each tensor apart, and scalars stay scalars.
+  virtual bool keeps_samples() const noexcept { return false; }
   /// Decides what one column becomes: adds outputs and one placement for the column to the plan. Throws Error for
   /// samples that do not fit together.
   virtual data::Result place(const data::Column& column, data::BatchPlan& plan, data::Arena& arena) const = 0;
@@ -43,6 +46,8 @@ void require_one_dtype(const Column& column);
 
 /// The rule behind `stack`, for columns that another rule leaves to it.
 Result place_stacked(const Column& column, BatchPlan& plan);
+/// Each tensor of the column for itself, one behind the other.
+Result place_apart(const Column& column, BatchPlan& plan, Arena& arena);
 
 /// Decides a whole batch: checks that the samples share a structure (kShapeMismatch names the two that do not), lets
 /// `rule` place the tensors, and makes tensors or lists of the scalars.

@@ -6,10 +6,9 @@ namespace penstock::data {
 
 namespace {
 constexpr std::array kCollates = {
-    CollateEntry{"stack", [] { return stack(); }},
-    CollateEntry{"pad", [] { return pad(); }},
-    CollateEntry{"pad_to", [] { return pad_to(8); }},
-    CollateEntry{"ragged", [] { return ragged(); }},
+    CollateEntry{"stack", [] { return stack(); }},     CollateEntry{"pad", [] { return pad(); }},
+    CollateEntry{"pad_to", [] { return pad_to(8); }},  CollateEntry{"ragged", [] { return ragged(); }},
+    CollateEntry{"samples", [] { return samples(); }},
 };
 }  // namespace
 

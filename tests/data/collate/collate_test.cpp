@@ -115,7 +115,7 @@ TEST(Stack, NamesTheStructuresThatDiffer) {
   for (const auto& [a, b] : unequal) {
     TemporaryFolder folder;
     const Dataset dataset = file_per_value(folder, {a, a, b});
-    for (const Collate& rule : {stack(), pad(), ragged()}) {
+    for (const Collate& rule : {stack(), pad(), ragged(), samples()}) {
       const auto error = collate_error(dataset, rule);
       EXPECT_EQ(error->code(), ErrorCode::kShapeMismatch);
       EXPECT_THAT(error->message(), AllOf(HasSubstr("each element in list of batch should be of equal size"),
@@ -312,6 +312,23 @@ TEST(Ragged, KeepsTensorsApartInOneBlock) {
     EXPECT_EQ(bits_of(batch.value[i]), bits_of(Value::tensor(tensors[i])));
     EXPECT_TRUE(batch[i].buffer().shares_memory_with(batch[0].buffer()));
   }
+}
+
+TEST(Samples, KeepsSamplesAsTheyAre) {
+  TemporaryFolder folder;
+  std::vector<Value> values;
+  for (std::int64_t i = 0; i < 3; ++i) {
+    const Tensor x = test::numbered_tensor(Shape{i, 2}, DType::int16, i);
+    const Tensor y = test::numbered_tensor(Shape{2}, i == 1 ? DType::float64 : DType::uint8, i);
+    values.push_back(Value::dict(
+        {{"x", Value::tensor(x)}, {"of", Value::tuple({Value::tensor(y), Value::integer(i), Value::string("s")})}}));
+  }
+  const Batch batch = collate_all(file_per_value(folder, values), samples());
+  ASSERT_EQ(batch.value.kind(), Value::Kind::kList);
+  ASSERT_EQ(batch.value.size(), values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(bits_of(batch.value[i]), bits_of(values[i])) << i;
+  EXPECT_TRUE(
+      batch.value[2]["x"].as_tensor().buffer().shares_memory_with(batch.value[1]["of"][0].as_tensor().buffer()));
 }
 
 TEST(Collates, OneBlockHoldsTheWholeBatch) {
