@@ -33,6 +33,7 @@ configure() {
 build() {
   local preset=$1 quiet=()
   shift
-  if ninja --help 2>&1 | grep -q -- --quiet; then quiet=(--quiet); fi
+  # Ubuntu 22.04's ninja does not know it; --help exits with an error of its own.
+  case $(ninja --help 2>&1) in *--quiet*) quiet=(--quiet) ;; esac
   ninja -C "build/$preset" "${quiet[@]}" -j "$CMAKE_BUILD_PARALLEL_LEVEL" "$@"
 }

@@ -138,23 +138,6 @@ void load_state_dict(PyLoader& loader, nb::handle state) {
   loader.seek(position);
 }
 
-nb::dict stats(PyLoader& loader) {
-  const LoaderStats figures = loader.stats();
-  nb::dict out;
-  out["batches"] = figures.batches;
-  out["samples"] = figures.samples;
-  out["payload_bytes"] = figures.payload_bytes;
-  out["read_bytes"] = figures.read_bytes;
-  out["files_opened"] = figures.files_opened;
-  out["files_parsed"] = figures.files_parsed;
-  out["locate_seconds"] = figures.locate_seconds;
-  out["move_seconds"] = figures.move_seconds;
-  out["wait_seconds"] = figures.wait_seconds;
-  out["first_batch_seconds"] = figures.first_batch_seconds;
-  out["buffers_allocated"] = figures.buffers_allocated;
-  return out;
-}
-
 // --- garbage collection: a Python sampler may refer to its loader ---
 
 int traverse_loader(PyObject* self, visitproc visit, void* arg) {
@@ -209,6 +192,22 @@ void bind_iterator(nb::module_& module) {
 
 }  // namespace
 
+nb::dict figures_of(const LoaderStats& figures) {
+  nb::dict out;
+  out["batches"] = figures.batches;
+  out["samples"] = figures.samples;
+  out["payload_bytes"] = figures.payload_bytes;
+  out["read_bytes"] = figures.read_bytes;
+  out["files_opened"] = figures.files_opened;
+  out["files_parsed"] = figures.files_parsed;
+  out["locate_seconds"] = figures.locate_seconds;
+  out["move_seconds"] = figures.move_seconds;
+  out["wait_seconds"] = figures.wait_seconds;
+  out["first_batch_seconds"] = figures.first_batch_seconds;
+  out["buffers_allocated"] = figures.buffers_allocated;
+  return out;
+}
+
 void bind_loader(nb::module_& module) {
   static PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_loader)},
                                 {Py_tp_clear, reinterpret_cast<void*>(clear_loader)},
@@ -254,9 +253,11 @@ void bind_loader(nb::module_& module) {
            nb::sig("def load_state_dict(self, state: dict[str, int]) -> None"),
            "The next iteration goes on from there. ValueError for the state of "
            "another dataset.")
-      .def("stats", stats, nb::sig("def stats(self) -> dict[str, int | float]"),
-           "Counts, bytes and seconds since the loader was made; seconds add "
-           "up over workers, but for waiting.")
+      .def(
+          "stats", [](PyLoader& loader) { return figures_of(loader.stats()); },
+          nb::sig("def stats(self) -> dict[str, int | float]"),
+          "Counts, bytes and seconds since the loader was made; seconds add "
+          "up over workers, but for waiting.")
       .def("close", &PyLoader::close,
            "Stops the workers and frees what they prepared; the loader is of "
            "no more use.")

@@ -20,5 +20,6 @@ void bind_datasets(nb::module_& module);
 void bind_collates(nb::module_& module);
 void bind_samplers(nb::module_& module);
 void bind_loader(nb::module_& module);
+void bind_feed(nb::module_& module);
 
 }  // namespace penstock::python

@@ -16,6 +16,9 @@ namespace nb = nanobind;
 
 namespace penstock::python {
 
+/// What `stats()` gives.
+nb::dict figures_of(const LoaderStats& figures);
+
 /// A DataLoader as Python has it: waits without the GIL and answers signals,
 /// may be closed, survives a fork by refusing to work in the child, and may be
 /// used from several threads, which then take batches in turn. Members need the

@@ -18,6 +18,7 @@ void bind_all(nb::module_& module) {
   bind_collates(module);
   bind_samplers(module);
   bind_loader(module);
+  bind_feed(module);
 }
 
 }  // namespace

@@ -60,6 +60,26 @@ void Prefetcher::start(Order order, std::int64_t first) {
   work_.notify_all();
 }
 
+void Prefetcher::push(std::vector<std::int64_t> indices) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!run_ || run_->pushed - run_->next_take >= static_cast<std::int64_t>(run_->slots.size())) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("more than {} batches are asked for and not taken; take one first", options_.window));
+    }
+    run_->slot(run_->pushed++).pushed = std::move(indices);
+  }
+  work_.notify_one();
+}
+
+std::span<const std::int64_t> Prefetcher::Run::indices(std::int64_t batch) const noexcept {
+  if (!order) return slot(batch).pushed;
+  const auto b = static_cast<std::size_t>(batch);
+  const std::int64_t begin = b == 0 ? 0 : order->ends[b - 1];
+  const std::span<const std::int64_t> all = order->indices;
+  return all.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(order->ends[b] - begin));
+}
+
 void Prefetcher::start_threads() {
   try {
     while (threads_.size() < options_.workers) {
@@ -123,14 +143,9 @@ void Prefetcher::work() {
 }
 
 Prefetcher::Outcome Prefetcher::prepare(Run& run, std::int64_t batch, Scratch& scratch) {
-  const auto b = static_cast<std::size_t>(batch);
-  const std::int64_t begin = b == 0 ? 0 : run.order->ends[b - 1];
-  const std::span<const std::int64_t> all = run.order->indices;
-  const auto indices =
-      all.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(run.order->ends[b] - begin));
   scratch.cancelled = &run.cancelled;
   try {
-    return maker_.make(indices, batch, scratch, [&](std::uint64_t bytes) { grant(run, batch, bytes); });
+    return maker_.make(run.indices(batch), batch, scratch, [&](std::uint64_t bytes) { grant(run, batch, bytes); });
   } catch (const Error& error) {
     return error;
   } catch (...) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 #include <variant>
 #include <vector>
@@ -47,6 +48,10 @@ class Prefetcher {
   /// Begins to prepare the batches of `order` from batch `first` on, dropping what was prepared. kOutOfMemory when the
   /// threads cannot be started.
   void start(Order order, std::int64_t first);
+  /// Begins with no batches, which `push` adds one by one.
+  void start_empty() { start(nullptr, 0); }
+  /// Adds a batch behind the others of `start_empty`. At most `window` may be pushed and not taken: kInvalidArgument.
+  void push(std::vector<std::int64_t> indices);
   /// True between `start` and `cancel`.
   bool running() const;
   /// The next batch, which must not be past the end; waits until `deadline` (for ever without one).
@@ -60,12 +65,14 @@ class Prefetcher {
   struct Slot {
     enum class State : std::uint8_t { kEmpty, kStarted, kGranted, kReady };
     State state = State::kEmpty;
+    std::vector<std::int64_t> pushed;  ///< its samples, where there is no order
     std::uint64_t bytes = 0;
     Outcome outcome = Nothing::kCancelled;
   };
-  /// One `start`. Guarded by mutex_ but for `order` and `cancelled`.
+  /// One `start`. Guarded by mutex_ but for `order` and `cancelled`, and what a started slot has `pushed`.
   struct Run {
-    Order order;
+    Order order;  ///< null: batches are pushed
+    std::int64_t pushed = 0;
     std::int64_t next_start = 0;
     std::int64_t next_take = 0;
     std::vector<Slot> slots;    ///< batch b in slots[b % size]
@@ -75,8 +82,10 @@ class Prefetcher {
     bool first_taken = false;
     std::atomic<bool> cancelled{false};
 
-    std::int64_t total() const noexcept { return static_cast<std::int64_t>(order->ends.size()); }
+    std::int64_t total() const noexcept { return order ? static_cast<std::int64_t>(order->ends.size()) : pushed; }
+    std::span<const std::int64_t> indices(std::int64_t batch) const noexcept;
     Slot& slot(std::int64_t batch) { return slots[static_cast<std::size_t>(batch) % slots.size()]; }
+    const Slot& slot(std::int64_t batch) const { return slots[static_cast<std::size_t>(batch) % slots.size()]; }
   };
   using RunPtr = std::shared_ptr<Run>;
 

@@ -1,0 +1,24 @@
+"""Penstock for PyTorch: the names, arguments and results of torch's own, read by Penstock.
+
+import penstock.torch as pt
+
+for x, y in pt.DataLoader(pt.Rows("images.npy", "labels.npy"), batch_size=32, shuffle=True, num_workers=2): ...
+for batch in pt.DataLoader(pt.Files("clips/*.pt"), batch_size=32, collate_fn=pt.pad_to(1024)): ...
+"""
+
+from penstock import pad, pad_to, ragged, stack
+from penstock.torch.datasets import Dataset, Files, Mapped, Rows
+from penstock.torch.loader import DataLoader, LoaderTimeoutError
+
+__all__ = [
+    "DataLoader",
+    "Dataset",
+    "Files",
+    "LoaderTimeoutError",
+    "Mapped",
+    "Rows",
+    "pad",
+    "pad_to",
+    "ragged",
+    "stack",
+]

@@ -1,0 +1,47 @@
+"""Penstock's values as torch's, over the same memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils.dlpack import from_dlpack
+
+import penstock
+
+__all__ = ["batch_to_torch", "sample_to_torch", "to_torch"]
+
+
+def to_torch(tensor: penstock.Tensor) -> torch.Tensor:
+    """A torch tensor over the tensor's own memory, which lives as long as either.
+
+    BufferError for what torch has no type for (text, dates, structures). Read-only memory is copied: torch has no
+    tensors that refuse to be written.
+    """
+    if tensor.read_only:
+        tensor = tensor.clone()
+    return from_dlpack(tensor.__dlpack__())
+
+
+def sample_to_torch(value: Any) -> Any:
+    """A sample's structure with torch tensors in it; containers keep their types."""
+    if isinstance(value, penstock.Tensor):
+        return to_torch(value)
+    if isinstance(value, dict):
+        return {key: sample_to_torch(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return tuple(sample_to_torch(item) for item in value)
+    if isinstance(value, list):
+        return [sample_to_torch(item) for item in value]
+    return value
+
+
+def batch_to_torch(value: Any) -> Any:
+    """A batch's structure with torch tensors in it; tuples become lists, as `default_collate` makes them."""
+    if isinstance(value, penstock.Tensor):
+        return to_torch(value)
+    if isinstance(value, dict):
+        return {key: batch_to_torch(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [batch_to_torch(item) for item in value]
+    return value

@@ -1,0 +1,239 @@
+"""One pass of penstock.torch.DataLoader over a Penstock dataset."""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.utils.data as torch_data
+from torch.utils.data._utils.pin_memory import pin_memory
+
+import penstock
+from penstock._core import _Feed
+from penstock.torch._convert import batch_to_torch, sample_to_torch
+from penstock.torch._position import Position, draw_base_seed
+from penstock.torch._samples import named, to_device
+
+if TYPE_CHECKING:
+    from penstock.torch.loader import DataLoader
+
+__all__ = ["Iteration"]
+
+_STACKED = (torch_data.default_collate,)
+
+
+class Iteration:
+    """The iterator that `iter(loader)` gives.
+
+    Indices are drawn from the sampler when torch draws them: `prefetch_factor * num_workers` batches ahead, or when a
+    batch is asked for without workers. So endless samplers work, and a generator that is shared with other code has the
+    state that torch would leave it in.
+    """
+
+    def __init__(self, loader: DataLoader, resume: Position | None, *, draw_seed: bool) -> None:
+        assert loader.native is not None
+        self._loader = loader
+        self._dataset = loader.native
+        self._whole = loader.batch_size is None and loader.batch_sampler is None
+        self._collate = self._native_collate()
+        self._pin = _pins(loader)
+        self._feed = self._new_feed(loader.num_workers)
+        self._pool: ThreadPoolExecutor | None = None
+        self._pending: deque[list[int]] = deque()
+        self._working: deque[Future[Any]] = deque()
+        self._taken = 0
+        self._finished = False
+        if resume is None:
+            self._begin = Position.now(loader)
+            self._indices: Iterator[Any] = iter(loader._index_sampler)
+            if draw_seed:
+                draw_base_seed(loader.generator)
+        else:
+            self._begin, self._taken = resume, resume.batch
+            self._indices = self._resumed(resume)
+        if loader.num_workers > 0:
+            self._draw()
+
+    def __iter__(self) -> Iteration:
+        return self
+
+    def __next__(self) -> Any:
+        loader = self._loader
+        if loader._mapped is None:
+            value = self._finish(*self._next_read())
+        elif loader.num_workers == 0:
+            value = self._work(*self._next_read())
+        else:
+            value = self._next_mapped()
+        if self._pin:
+            value = pin_memory(value)  # type: ignore[no-untyped-call]
+        return value if loader.device is None else to_device(value, loader.device)
+
+    def position(self) -> Position:
+        """After the last batch that was given; at the beginning of the next epoch after the last of this one."""
+        if self._finished:
+            return Position.now(self._loader)
+        return self._begin.after(self._taken - len(self._working), self._loader.set_aside)
+
+    def stats(self) -> dict[str, int | float]:
+        return self._feed.stats()
+
+    # Reading.
+
+    def _new_feed(self, workers: int) -> _Feed:
+        loader = self._loader
+        factor = loader.prefetch_factor if workers > 0 and loader.prefetch_factor else 1
+        budget = loader.memory_budget
+        return _Feed(self._dataset, self._collate, workers, factor, budget, float(loader.timeout), "cpu")
+
+    def _native_collate(self) -> penstock.Collate:
+        """What the workers do: the whole collation where that is ours, else the samples as they are."""
+        collate = self._loader.collate_fn
+        per_sample = self._loader._mapped is not None and not self._loader._mapped.batched
+        self._native = not self._whole and not per_sample
+        if self._native and isinstance(collate, penstock.Collate):
+            return collate
+        self._native = self._native and collate in _STACKED
+        return penstock.stack() if self._native else penstock.samples()
+
+    def _resumed(self, resume: Position) -> Iterator[Any]:
+        for entry in resume.set_aside:
+            self._loader._set_aside.add(*entry)
+        indices, complete = resume.restore(self._loader)
+        return indices if complete else iter(())
+
+    def _draw(self) -> None:
+        """Asks for batches until as many are under way as torch would have."""
+        while len(self._pending) < self._feed.window:
+            try:
+                drawn = next(self._indices)
+            except StopIteration:
+                return
+            indices = self._chosen([int(drawn)] if self._whole else [int(index) for index in drawn])
+            self._pending.append(indices)
+            if indices:
+                self._feed.push(indices)
+
+    def _chosen(self, indices: list[int]) -> list[int]:
+        """Counted from the front, and without what is known not to be readable."""
+        if indices and min(indices) < 0:
+            indices = [index + len(self._dataset) if index < 0 else index for index in indices]
+        if self._loader._set_aside.any_of(indices):
+            return self._repaired(indices)
+        return indices
+
+    def _repaired(self, indices: list[int]) -> list[int]:
+        set_aside = self._loader._set_aside
+        if self._loader.on_error == "skip":
+            return set_aside.without(indices)
+        return set_aside.replaced(self._dataset, indices)
+
+    def _next_read(self) -> tuple[list[int], Any]:
+        while True:
+            if self._loader.num_workers == 0:
+                self._draw()
+            if not self._pending:
+                self._finish_epoch()
+                raise StopIteration
+            indices = self._pending.popleft()
+            self._taken += 1
+            try:
+                value = self._take(indices)
+            finally:
+                if self._loader.num_workers > 0:
+                    self._draw()
+            if value is not None:
+                return value
+
+    def _take(self, indices: list[int]) -> tuple[list[int], Any] | None:
+        """The batch that was asked for first; None when nothing of it is left."""
+        if not indices:
+            return None
+        try:
+            return indices, self._feed.next()
+        except penstock.TimedOutError as error:
+            self._pending.appendleft(indices)
+            self._taken -= 1
+            from penstock.torch.loader import LoaderTimeoutError
+
+            raise LoaderTimeoutError(f"DataLoader timed out after {self._loader.timeout} seconds") from error
+        except penstock.Error:
+            if self._loader.on_error == "raise" or not self._loader._set_aside.try_each(self._dataset, indices):
+                raise
+        return self._again(self._repaired(indices))
+
+    def _again(self, indices: list[int]) -> tuple[list[int], Any] | None:
+        if not indices:
+            return None
+        feed = self._new_feed(0)
+        feed.push(indices)
+        return indices, feed.next()
+
+    def _finish_epoch(self) -> None:
+        self._finished = True
+
+    # Making what the user gets.
+
+    def _finish(self, indices: list[int], value: Any) -> Any:
+        if self._native:
+            return batch_to_torch(value)
+        samples = sample_to_torch(value)
+        return self._loader.collate_fn(samples[0] if self._whole else samples)
+
+    def _work(self, indices: list[int], value: Any) -> Any:
+        mapped = self._loader._mapped
+        assert mapped is not None
+        if mapped.batched:
+            return self._call(indices, self._finish(indices, value))
+        samples = [self._call([index], sample_to_torch(sample)) for index, sample in zip(indices, value, strict=True)]
+        return self._loader.collate_fn(samples[0] if self._whole else samples)
+
+    def _call(self, indices: list[int], argument: Any) -> Any:
+        mapped = self._loader._mapped
+        assert mapped is not None
+        try:
+            return mapped.function(argument)
+        except Exception as error:
+            first = f"sample {indices[0]}: {self._dataset.describe(indices[0])}"
+            where = first if len(indices) == 1 else f"a batch of {len(indices)} samples that begins with {first}"
+            raise named(error, where) from error
+
+    def _next_mapped(self) -> Any:
+        """Keeps as many calls under way as there are workers; their results come in order."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._loader.num_workers, "penstock-map")
+        while not self._finished and len(self._working) <= self._loader.num_workers:
+            try:
+                read = self._next_read()
+            except StopIteration:
+                break
+            except penstock.Error as error:
+                failed: Future[Any] = Future()
+                failed.set_exception(error)
+                self._working.append(failed)
+                continue
+            self._working.append(self._pool.submit(self._work, *read))
+        if not self._working:
+            self._pool.shutdown(wait=False)
+            raise StopIteration
+        return self._working.popleft().result()
+
+    def __del__(self) -> None:
+        if getattr(self, "_pool", None) is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)  # type: ignore[union-attr]
+
+
+def _pins(loader: DataLoader) -> bool:
+    if not loader.pin_memory:
+        return False
+    if torch.accelerator.is_available():
+        return True
+    warnings.warn(
+        "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.",
+        stacklevel=4,
+    )
+    return False

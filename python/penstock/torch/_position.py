@@ -1,0 +1,110 @@
+"""Where an iteration of penstock.torch.DataLoader stands."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from penstock.torch.loader import DataLoader
+
+__all__ = ["Position", "draw_base_seed"]
+
+_KIND = "penstock.torch.DataLoader"
+
+
+def draw_base_seed(generator: torch.Generator | None) -> int:
+    """The number that each of torch's iterators draws before its sampler draws anything."""
+    return int(torch.empty((), dtype=torch.int64).random_(generator=generator).item())
+
+
+def _samples(loader: DataLoader) -> int:
+    assert loader.native is not None
+    return len(loader.native)
+
+
+class Position:
+    """The random state that the epoch began with, the sampler's epoch, and how many batches were taken since.
+
+    The order of an epoch follows from these for every sampler that draws from the loader's generator or from torch's
+    global one; one that has `state_dict` is asked for its own.
+    """
+
+    def __init__(
+        self,
+        random: torch.Tensor,
+        batch: int,
+        samples: int,
+        sampler_epoch: int | None = None,
+        sampler: dict[str, Any] | None = None,
+        set_aside: list[tuple[int, str, str]] | None = None,
+    ) -> None:
+        self.random = random
+        self.batch = batch
+        self.samples = samples
+        self.sampler_epoch = sampler_epoch
+        self.sampler = sampler
+        self.set_aside = set_aside or []
+
+    @staticmethod
+    def now(loader: DataLoader, batch: int = 0) -> Position:
+        """At the beginning of an epoch that begins now."""
+        generator = loader.generator
+        random = torch.get_rng_state() if generator is None else generator.get_state()
+        sampler = loader.sampler
+        own = sampler.state_dict() if hasattr(sampler, "state_dict") else None
+        return Position(random, batch, _samples(loader), getattr(sampler, "epoch", None), own, loader.set_aside)
+
+    def after(self, batch: int, set_aside: list[tuple[int, str, str]]) -> Position:
+        return Position(self.random, batch, self.samples, self.sampler_epoch, self.sampler, set_aside)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": _KIND, **vars(self)}
+
+    @staticmethod
+    def from_dict(state: dict[str, Any], loader: DataLoader) -> Position:
+        fields = dict(state) if isinstance(state, dict) else {}
+        if fields.pop("kind", None) != _KIND:
+            raise ValueError(f"found {type(state).__name__} without kind={_KIND!r}, expected what state_dict() gave")
+        try:
+            position = Position(**fields)
+        except TypeError as error:
+            raise ValueError(f"the state is not one of {_KIND}: {error}") from None
+        if position.samples != _samples(loader):
+            raise ValueError(
+                f"the state is one of a dataset of {position.samples} samples, but this one has {_samples(loader)}; "
+                "go on with the dataset it was taken from"
+            )
+        return position
+
+    def restore(self, loader: DataLoader) -> tuple[Iterator[Any], bool]:
+        """The index sampler's iterator after `batch` batches, and whether there were that many.
+
+        torch's global random state is left as it was, so that a resumed program draws what it would have drawn.
+        """
+        sampler = loader.sampler
+        if self.sampler is not None and hasattr(sampler, "load_state_dict"):
+            sampler.load_state_dict(self.sampler)
+        if self.sampler_epoch is not None and hasattr(sampler, "set_epoch"):
+            sampler.set_epoch(self.sampler_epoch)
+        if loader.generator is not None:
+            loader.generator.set_state(self.random)
+            return self._advance(loader)
+        before = torch.get_rng_state()
+        torch.set_rng_state(self.random)
+        try:
+            return self._advance(loader)
+        finally:
+            torch.set_rng_state(before)
+
+    def _advance(self, loader: DataLoader) -> tuple[Iterator[Any], bool]:
+        indices = iter(loader._index_sampler)
+        draw_base_seed(loader.generator)
+        for _ in range(self.batch):
+            if next(indices, None) is None:
+                return indices, False
+        # The first index is when samplers draw what the whole epoch follows from.
+        return itertools.chain(list(itertools.islice(indices, 1)), indices), True

@@ -1,0 +1,86 @@
+"""What is done with samples and batches on their way to the user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+
+import penstock
+
+__all__ = ["SetAside", "named", "to_device"]
+
+
+class SetAside:
+    """Samples that could not be read, and why. Each is tried once in the life of a loader."""
+
+    def __init__(self) -> None:
+        self._reasons: dict[int, tuple[str, str]] = {}
+
+    def __contains__(self, index: int) -> bool:
+        return index in self._reasons
+
+    def listed(self) -> list[tuple[int, str, str]]:
+        return [(index, *reason) for index, reason in sorted(self._reasons.items())]
+
+    def clear(self) -> None:
+        self._reasons.clear()
+
+    def add(self, index: int, what: str, why: str) -> None:
+        self._reasons[index] = (what, why)
+
+    def any_of(self, indices: Iterable[int]) -> bool:
+        return bool(self._reasons) and any(index in self._reasons for index in indices)
+
+    def try_each(self, dataset: penstock.Dataset, indices: Iterable[int]) -> bool:
+        """Reads each sample; whether one of them could not be read."""
+        found = False
+        for index in indices:
+            if index in self._reasons:
+                found = True
+                continue
+            try:
+                dataset[index]
+            except penstock.Error as error:
+                self._reasons[index] = (dataset.describe(index), str(error))
+                found = True
+        return found
+
+    def without(self, indices: list[int]) -> list[int]:
+        return [index for index in indices if index not in self._reasons]
+
+    def replaced(self, dataset: penstock.Dataset, indices: list[int]) -> list[int]:
+        """The next sample that can be read in the place of each that cannot; none when there is no such sample."""
+        out = []
+        for wanted in indices:
+            index = wanted
+            while self.try_each(dataset, (index,)):
+                index = (index + 1) % len(dataset)
+                if index == wanted:
+                    return []
+            out.append(index)
+        return out
+
+
+def to_device(value: Any, device: torch.device) -> Any:
+    """The nested value with its tensors on `device`; copies from pinned memory do not wait."""
+    if isinstance(value, torch.Tensor):
+        return value.to(device, non_blocking=value.is_pinned() if device.type == "cuda" else False)
+    if isinstance(value, Mapping):
+        return type(value)({key: to_device(item, device) for key, item in value.items()})  # type: ignore[call-arg]
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(to_device(item, device) for item in value))
+    if isinstance(value, (list, tuple)):
+        return type(value)(to_device(item, device) for item in value)
+    return value
+
+
+def named(error: Exception, where: str) -> Exception:
+    """The error of a user's function with its sample in its text; of its own type where that takes a text."""
+    text = f"{error} (at {where})"
+    try:
+        out = type(error)(text)
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {text}")
+    return out if str(out).endswith(text) or repr(text) in str(out) else RuntimeError(f"{type(error).__name__}: {text}")

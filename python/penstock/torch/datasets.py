@@ -1,0 +1,109 @@
+"""Datasets whose samples lie in tensor files, with torch tensors as samples."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch.utils.data as torch_data
+
+import penstock
+from penstock.torch._convert import sample_to_torch
+
+__all__ = ["Dataset", "Files", "Mapped", "Rows", "native_of"]
+
+
+class Dataset(torch_data.Dataset[Any]):
+    """A `penstock.Dataset` for torch: `dataset[i]` reads sample i and gives torch tensors.
+
+    `penstock.torch.DataLoader` reads its batches natively; any other loader may use it as the map-style dataset that
+    it is. `native` is the penstock.Dataset. Any number of threads and processes may use it; it pickles.
+    """
+
+    def __init__(self, native: penstock.Dataset) -> None:
+        if not isinstance(native, penstock.Dataset):
+            raise TypeError(f"found an object of type {type(native).__name__}, expected a penstock.Dataset")
+        self.native = native
+
+    def __len__(self) -> int:
+        return len(self.native)
+
+    def __getitem__(self, index: int) -> Any:
+        return sample_to_torch(self.native[index])
+
+    def map(self, function: Callable[[Any], Any], *, batched: bool = False, processes: bool = False) -> Mapped:
+        """Each sample (or each batch, if `batched`) as `function` makes it from the one that was read.
+
+        The loader calls `function` in `num_workers` threads. Threads share Python's interpreter lock: they speed up
+        functions that spend their time in torch, NumPy or waiting, but not pure Python. For that there is
+        `processes=True`: torch's own loader then runs `function` in `num_workers` processes. It must not depend on
+        the order of the calls.
+        """
+        return Mapped(self, function, batched=batched, processes=processes)
+
+    def __repr__(self) -> str:
+        return f"penstock.torch.{type(self).__name__}({self.native!r})"
+
+
+def Rows(*sources: Any) -> Dataset:  # noqa: N802 - named like the class it stands for
+    """Samples are the rows of large arrays: paths, tensors or arrays. Of several, a sample is the tuple of their rows.
+
+    Uncompressed files are mapped, not read.
+    """
+    if not sources:
+        raise TypeError("Rows() takes one array or more; found none")
+    parts = [penstock.rows(source) for source in sources]
+    return Dataset(parts[0] if len(parts) == 1 else penstock.zip(*parts))
+
+
+def Files(  # noqa: N802 - named like the class it stands for
+    pattern: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], keys: str | Iterable[str] | None = None
+) -> Dataset:
+    """Each file is a sample. `pattern`: a file, a folder, a glob or a list of paths; `keys`: only these of its dict."""
+    return Dataset(penstock.files(pattern, keys))
+
+
+class Mapped(torch_data.Dataset[Any]):
+    """What `Dataset.map` gives. Without a loader, `mapped[i]` calls the function on sample i."""
+
+    def __init__(self, dataset: Dataset, function: Callable[[Any], Any], *, batched: bool, processes: bool) -> None:
+        self.dataset = dataset
+        self.function = function
+        self.batched = batched
+        self.processes = processes
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, index: int) -> Any:
+        sample = self.dataset[index]
+        return sample if self.batched else self.function(sample)
+
+    def __repr__(self) -> str:
+        return f"{self.dataset!r}.map({self.function!r})"
+
+
+def native_of(dataset: Any) -> penstock.Dataset | None:
+    """The penstock.Dataset that holds the same samples, or None when there is none.
+
+    Looks through torch's Subset (random_split makes them), ConcatDataset and StackDataset.
+    """
+    if isinstance(dataset, penstock.Dataset):
+        return dataset
+    if isinstance(dataset, Dataset):
+        return dataset.native
+    if type(dataset) is torch_data.Subset:
+        whole = native_of(dataset.dataset)
+        return None if whole is None else penstock.subset(whole, _counted(dataset.indices, len(whole)))
+    if type(dataset) is torch_data.ConcatDataset:
+        parts = [native_of(part) for part in dataset.datasets]
+        return None if None in parts else penstock.concat(*(part for part in parts if part is not None))
+    if type(dataset) is torch_data.StackDataset and isinstance(dataset.datasets, tuple):
+        parts = [native_of(part) for part in dataset.datasets]
+        return None if None in parts else penstock.zip(*(part for part in parts if part is not None))
+    return None
+
+
+def _counted(indices: Sequence[int], size: int) -> list[int]:
+    return [index + size if index < 0 else index for index in map(int, indices)]

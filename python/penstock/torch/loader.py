@@ -1,0 +1,184 @@
+"""`torch.utils.data.DataLoader` with Penstock's way of reading beneath it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal
+
+import torch
+import torch.utils.data as torch_data
+
+import penstock
+from penstock.torch._iteration import Iteration
+from penstock.torch._position import Position
+from penstock.torch._samples import SetAside
+from penstock.torch.datasets import Dataset, Mapped, native_of
+
+__all__ = ["DataLoader", "LoaderTimeoutError"]
+
+
+class LoaderTimeoutError(penstock.TimedOutError, RuntimeError):
+    """A batch took longer than the loader's `timeout`; a RuntimeError too, as from torch's own loader."""
+
+
+class DataLoader(torch_data.DataLoader[Any]):
+    """torch's DataLoader, argument by argument, for any dataset.
+
+    Of a Penstock dataset (`Rows`, `Files`, `penstock.files`, ..., and what `random_split`, `Subset`, `ConcatDataset`
+    and `StackDataset` make of them) it reads the batches natively: `num_workers` threads of C++ read the samples
+    straight into the batch's memory, without processes and without the interpreter lock. The order of samples is
+    torch's for the same generator and samplers, bit by bit, for any number of workers. Every other dataset goes to
+    torch's own loader with the same arguments; so does one with a `worker_init_fn`, which only processes have a use
+    for.
+
+    collate_fn: None and `default_collate` are done natively, and so are `pad_to`, `pad`, `ragged` and `stack` of this
+    module; any other function is called in the caller's thread with the list of samples as torch tensors.
+
+    Beyond torch's arguments:
+
+    - device: where batches go, after `pin_memory` if that is set.
+    - on_error: what a sample that cannot be read does. "raise": the error names it and its file, and the iterator can
+      go on with the next batch. "skip": the batch is delivered without it. "replace": the next sample that can be read
+      takes its place. Which ones were left out, and why, is in `set_aside`.
+    - memory_budget: bytes of batches prepared ahead, at most (default 1 GiB).
+
+    `state_dict()` and `load_state_dict()` resume exactly in the middle of an epoch, with any number of workers, and
+    follow torchdata's StatefulDataLoader protocol. One thread iterates.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        batch_sampler: Any = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[list[Any]], Any] | penstock.Collate | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], None] | None = None,
+        multiprocessing_context: Any = None,
+        generator: torch.Generator | None = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+        device: str | torch.device | None = None,
+        on_error: Literal["raise", "skip", "replace"] = "raise",
+        memory_budget: int | None = None,
+    ) -> None:
+        if on_error not in {"raise", "skip", "replace"}:
+            raise ValueError(f"on_error is {on_error!r}; it must be 'raise', 'skip' or 'replace'")
+        if isinstance(dataset, penstock.Dataset):
+            dataset = Dataset(dataset)
+        mapped = dataset if isinstance(dataset, Mapped) and not dataset.processes else None
+        native = native_of(mapped.dataset if mapped is not None else dataset)
+        if worker_init_fn is not None or getattr(dataset, "processes", False):
+            native = None
+        _require_native(native, collate_fn, on_error)
+        super().__init__(
+            dataset,
+            batch_size,
+            shuffle,
+            sampler,
+            batch_sampler,
+            num_workers,
+            collate_fn,  # type: ignore[arg-type]
+            pin_memory,
+            drop_last,
+            timeout,
+            worker_init_fn,
+            multiprocessing_context,
+            generator,
+            prefetch_factor=prefetch_factor,
+            persistent_workers=persistent_workers,
+            pin_memory_device=pin_memory_device,
+            in_order=in_order,
+        )
+        self.device = None if device is None else torch.device(device)
+        self.on_error = on_error
+        self.memory_budget = memory_budget
+        self.native = native
+        self._mapped = mapped
+        self._set_aside = SetAside()
+        self._seeded = False
+        self._resume: Position | None = None
+        self._latest: Iteration | None = None
+        if native is None and isinstance(dataset, Mapped) and dataset.batched:
+            self.collate_fn = _Composed(self.collate_fn, dataset.function)
+
+    def check_worker_number_rationality(self) -> None:
+        """As torch's, for processes; threads that only read are cheap."""
+        if getattr(self, "native", None) is None and not isinstance(self.dataset, (Dataset, Mapped)):
+            super().check_worker_number_rationality()
+
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        if self.native is None:
+            iterator: Iterator[Any] = super().__iter__()
+            return iterator if self.device is None else _moved(iterator, self.device)
+        resume, self._resume = self._resume, None
+        draw_seed = not (self.persistent_workers and self._seeded)
+        self._seeded = True
+        self._latest = Iteration(self, resume, draw_seed=draw_seed)
+        return self._latest
+
+    @property
+    def set_aside(self) -> list[tuple[int, str, str]]:
+        """Samples that `on_error` left out so far: index, what it is (its file), and why."""
+        return self._set_aside.listed()
+
+    def stats(self) -> dict[str, int | float]:
+        """Counts, bytes and seconds of the newest iteration; nothing before the first, or on torch's own road."""
+        return {} if self._latest is None else self._latest.stats()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the newest iteration stands, after the last batch it gave. Plain data that torch.save takes."""
+        self._require_position()
+        if self._resume is not None:
+            return self._resume.to_dict()
+        position = Position.now(self) if self._latest is None else self._latest.position()
+        return position.to_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """The next iteration goes on from there. ValueError for what is no such state, or another dataset's."""
+        self._require_position()
+        self._resume = Position.from_dict(state_dict, self)
+
+    def _require_position(self) -> None:
+        if self.native is None:
+            raise NotImplementedError(
+                "only loaders of Penstock datasets know their position; for other datasets use torchdata's "
+                "StatefulDataLoader"
+            )
+
+
+def _require_native(native: penstock.Dataset | None, collate_fn: Any, on_error: str) -> None:
+    if native is not None:
+        return
+    if isinstance(collate_fn, penstock.Collate):
+        raise TypeError(
+            "pad, pad_to, ragged and stack work on Penstock datasets; give this one a collate function of its own"
+        )
+    if on_error != "raise":
+        raise ValueError(f"on_error={on_error!r} needs a Penstock dataset that is read natively; leave it out")
+
+
+class _Composed:
+    """`function(collate(samples))`; a class, so that it can be sent to other processes."""
+
+    def __init__(self, collate: Callable[[Any], Any], function: Callable[[Any], Any]) -> None:
+        self.collate = collate
+        self.function = function
+
+    def __call__(self, samples: Any) -> Any:
+        return self.function(self.collate(samples))
+
+
+def _moved(batches: Iterable[Any], device: torch.device) -> Iterator[Any]:
+    from penstock.torch._samples import to_device
+
+    for batch in batches:
+        yield to_device(batch, device)

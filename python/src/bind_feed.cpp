@@ -1,0 +1,109 @@
+#include <fmt/format.h>
+#include <nanobind/stl/optional.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "bindings.h"
+#include "convert.h"
+#include "data/batch_feed.h"
+#include "interrupt.h"
+#include "loader.h"
+#include "penstock/error.h"
+#include "value.h"
+
+namespace penstock::python {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using data::BatchFeed;
+
+/// A BatchFeed as Python has it: waits without the GIL, answers signals, and refuses to work in a forked child.
+class PyFeed {
+ public:
+  PyFeed(Dataset dataset, const LoaderOptions& options)
+      : feed_(std::make_shared<BatchFeed>(std::move(dataset), options)), timeout_(options.timeout) {}
+  ~PyFeed() { close(); }
+  PyFeed(const PyFeed&) = delete;
+  PyFeed& operator=(const PyFeed&) = delete;
+
+  std::size_t window() const { return usable()->window(); }
+  void push(nb::handle indices) { usable()->push(integers_from(indices)); }
+  LoaderStats stats() const { return usable()->stats(); }
+
+  nb::object next() {
+    const std::shared_ptr<BatchFeed> held = usable();
+    const Clock::time_point start = Clock::now();
+    for (;;) {
+      std::optional<Batch> batch;
+      {
+        const nb::gil_scoped_release released;
+        batch = held->next_for(std::chrono::duration<double>(kSignalPeriod).count());
+      }
+      if (batch) return to_python(batch->value);
+      check_signals();
+      if (timeout_ > 0 && std::chrono::duration<double>(Clock::now() - start).count() >= timeout_) throw_timeout();
+    }
+  }
+
+  void close() noexcept {
+    if (feed_ == nullptr) return;
+    if (getpid() != process_) {
+      // The threads stayed in the parent: waiting for them would take for ever.
+      static_cast<void>(new (std::nothrow) std::shared_ptr<BatchFeed>(std::move(feed_)));
+      return;
+    }
+    std::shared_ptr<BatchFeed> last = std::move(feed_);
+    const nb::gil_scoped_release released;
+    last->cancel();
+    last.reset();
+  }
+
+ private:
+  const std::shared_ptr<BatchFeed>& usable() const {
+    if (feed_ == nullptr) throw Error(ErrorCode::kInvalidArgument, "the loader is closed; make a new one");
+    if (getpid() == process_) return feed_;
+    throw Error(ErrorCode::kInvalidArgument,
+                "the loader was made before this process was forked, and its threads stayed in the parent; make a new "
+                "one in the child");
+  }
+
+  [[noreturn]] void throw_timeout() const {
+    throw Error(ErrorCode::kTimeout, fmt::format("DataLoader timed out after {} seconds", timeout_));
+  }
+
+  std::shared_ptr<BatchFeed> feed_;  ///< changed under the GIL only
+  double timeout_;
+  pid_t process_ = getpid();
+};
+
+void construct(PyFeed* self, const Dataset& dataset, const Collate& collate, std::size_t num_workers,
+               std::size_t prefetch_factor, std::optional<std::uint64_t> memory_budget, double timeout,
+               nb::handle device) {
+  LoaderOptions options{.num_workers = num_workers, .prefetch_factor = prefetch_factor, .timeout = timeout};
+  options.collate = collate;
+  options.device = device_from(device);
+  if (memory_budget) options.memory_budget = *memory_budget;
+  new (self) PyFeed(dataset, options);
+}
+
+}  // namespace
+
+void bind_feed(nb::module_& module) {
+  nb::class_<PyFeed>(module, "_Feed", "Prepares batches whose indices are pushed one by one; see penstock.torch.")
+      .def("__init__", construct, nb::arg("dataset"), nb::arg("collate"), nb::arg("num_workers"),
+           nb::arg("prefetch_factor"), nb::arg("memory_budget").none(), nb::arg("timeout"), nb::arg("device"),
+           nb::sig("def __init__(self, dataset: Dataset, collate: Collate, num_workers: int, prefetch_factor: int, "
+                   "memory_budget: int | None, timeout: float, device: object) -> None"))
+      .def_prop_ro("window", &PyFeed::window, "Batches that may be pushed and not taken.")
+      .def("push", &PyFeed::push, nb::arg("indices"), nb::sig("def push(self, indices: Iterable[int]) -> None"))
+      .def("next", &PyFeed::next, nb::sig("def next(self) -> typing.Any"),
+           "The batch of the oldest push. An error belongs to one batch.")
+      .def("stats", [](const PyFeed& feed) { return figures_of(feed.stats()); })
+      .def("close", &PyFeed::close, "Stops the workers and drops what they prepared.");
+}
+
+}  // namespace penstock::python

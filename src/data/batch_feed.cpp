@@ -1,0 +1,53 @@
+#include "data/batch_feed.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <variant>
+
+#include "penstock/error.h"
+
+namespace penstock::data {
+
+namespace {
+
+std::size_t threads_of(const LoaderOptions& options) { return std::max<std::size_t>(options.num_workers, 1); }
+
+std::size_t window_of(const LoaderOptions& options) {
+  return std::max<std::size_t>(options.num_workers * options.prefetch_factor, 1);
+}
+
+}  // namespace
+
+BatchFeed::BatchFeed(Dataset dataset, const LoaderOptions& options)
+    : window_(window_of(options)),
+      maker_(std::move(dataset), options.collate, options.device, options.memory_budget),
+      prefetcher_(maker_, {.workers = threads_of(options),
+                           .window = window_,
+                           .memory_budget = options.memory_budget,
+                           .verify_checksums = options.verify_checksums}) {}
+
+void BatchFeed::push(std::vector<std::int64_t> indices) {
+  if (!prefetcher_.running()) {
+    prefetcher_.start_empty();
+    waiting_ = 0;
+  }
+  prefetcher_.push(std::move(indices));
+  ++waiting_;
+}
+
+std::optional<Batch> BatchFeed::next_for(double seconds) {
+  if (waiting_ == 0) throw Error(ErrorCode::kInvalidArgument, "no batch is asked for; push one first");
+  const auto patience = std::chrono::duration_cast<Prefetcher::Clock::duration>(std::chrono::duration<double>(seconds));
+  Prefetcher::Outcome outcome = prefetcher_.take(Prefetcher::Clock::now() + patience);
+  if (const auto* nothing = std::get_if<Prefetcher::Nothing>(&outcome)) {
+    if (*nothing == Prefetcher::Nothing::kTimedOut) return std::nullopt;
+    throw Error(ErrorCode::kCancelled, "the loader was stopped");
+  }
+  --waiting_;
+  if (const auto* error = std::get_if<Error>(&outcome)) throw *error;
+  if (const auto* other = std::get_if<std::exception_ptr>(&outcome)) std::rethrow_exception(*other);
+  return std::get<Batch>(std::move(outcome));
+}
+
+}  // namespace penstock::data

@@ -1,0 +1,520 @@
+"""penstock.torch.DataLoader beside torch's own, over the same files: order, values, types, random state, errors."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections import namedtuple
+
+import numpy as np
+import pytest
+import torch
+import torch.utils.data as td
+
+import penstock
+import penstock.torch as pt
+
+COUNT = 53
+
+
+class Files(td.Dataset):
+    """The dataset that a user of torch writes."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __len__(self):
+        return COUNT
+
+    def __getitem__(self, index):
+        return torch.load(self.folder / f"{range(COUNT)[index]:03d}.pt")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("samples")
+    random = torch.Generator().manual_seed(1)
+    for i in range(COUNT):
+        x = torch.randn(3, 4, generator=random)
+        pair = (torch.tensor(i, dtype=torch.int16), [torch.full((2,), i * 0.5, dtype=torch.float64)])
+        sample = {"x": x, "y": i, "z": i / 4, "even": i % 2 == 0, "name": f"n{i}", "pair": pair}
+        torch.save(sample, folder / f"{i:03d}.pt")
+    return folder
+
+
+def same(a, b):
+    """Equal in structure, types, dtypes and every bit."""
+    assert type(a) is type(b)
+    if isinstance(a, torch.Tensor):
+        assert a.dtype == b.dtype
+        assert a.shape == b.shape
+        assert torch.equal(a, b)
+    elif isinstance(a, dict):
+        assert list(a) == list(b)
+        for key in a:
+            same(a[key], b[key])
+    elif isinstance(a, (list, tuple)):
+        assert len(a) == len(b)
+        for x, y in zip(a, b, strict=True):
+            same(x, y)
+    else:
+        assert a == b
+
+
+def both(folder, make, *, epochs=2, seed=7):
+    """The batches of each loader and torch's random state behind them; `make(loader class, dataset)`."""
+    out = []
+    for loader_class, dataset in ((td.DataLoader, Files(folder)), (pt.DataLoader, pt.Files(folder))):
+        torch.manual_seed(seed)
+        loader = make(loader_class, dataset)
+        batches = [batch for _ in range(epochs) for batch in loader]
+        out.append((batches, torch.get_rng_state(), loader))
+    return out
+
+
+def compare(folder, make, **options):
+    (theirs, their_state, their_loader), (ours, our_state, our_loader) = both(folder, make, **options)
+    assert our_loader.native is not None
+    assert len(ours) == len(theirs) > 0
+    same(ours, theirs)
+    assert torch.equal(their_state, our_state)
+    if hasattr(their_loader.sampler, "__len__"):
+        assert len(their_loader) == len(our_loader)
+
+
+def summed(samples):
+    return {
+        "n": len(samples),
+        "x": torch.stack([s["x"] for s in samples]).sum(0),
+        "names": [s["name"] for s in samples],
+    }
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"batch_size": 8},
+        {"batch_size": 8, "shuffle": True},
+        {"batch_size": 8, "shuffle": True, "drop_last": True},
+        {"batch_size": 100},
+        {"batch_size": None},
+        {"batch_size": None, "shuffle": True},
+        {"batch_size": 8, "shuffle": True, "collate_fn": td.default_collate},
+        {"batch_size": 8, "shuffle": True, "collate_fn": summed},
+        {"batch_size": None, "collate_fn": lambda sample: sample["y"]},
+    ],
+    ids=str,
+)
+def test_equals_torch(folder, options, workers):
+    # torch's own side runs in one process: its batches are the same for any number, and much slower to get.
+    def make(loader_class, dataset):
+        return loader_class(dataset, num_workers=workers if loader_class is pt.DataLoader else 0, **options)
+
+    compare(folder, make)
+
+
+SAMPLERS = {
+    "random": lambda data, g: td.RandomSampler(data, generator=g),
+    "replacement": lambda data, g: td.RandomSampler(data, replacement=True, num_samples=100, generator=g),
+    "more than all": lambda data, g: td.RandomSampler(data, num_samples=130, generator=g),
+    "subset": lambda data, g: td.SubsetRandomSampler([3, 1, 4, 1, 5, 9, 2, 6], generator=g),
+    "weighted": lambda data, g: td.WeightedRandomSampler(torch.arange(COUNT, dtype=torch.float64), 40, generator=g),
+    "distributed": lambda data, g: td.DistributedSampler(data, num_replicas=3, rank=1, seed=5),
+    "list": lambda data, g: [5, 5, -1, 0],
+    "tensor": lambda data, g: torch.randperm(COUNT, generator=torch.Generator().manual_seed(2)),
+}
+
+
+@pytest.mark.parametrize("with_generator", [False, True])
+@pytest.mark.parametrize("kind", SAMPLERS)
+def test_samplers(folder, kind, with_generator):
+    def make(loader_class, dataset):
+        generator = torch.Generator().manual_seed(11) if with_generator else None
+        return loader_class(dataset, batch_size=6, sampler=SAMPLERS[kind](dataset, generator), generator=generator)
+
+    compare(folder, make)
+
+
+def test_distributed_epochs(folder):
+    for epoch in (0, 1, 5):
+        orders = []
+        for loader_class, dataset in ((td.DataLoader, Files(folder)), (pt.DataLoader, pt.Files(folder))):
+            sampler = td.DistributedSampler(dataset, num_replicas=4, rank=2, drop_last=True)
+            sampler.set_epoch(epoch)
+            orders.append([y for b in loader_class(dataset, batch_size=5, sampler=sampler) for y in b["y"].tolist()])
+        assert orders[0] == orders[1]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_batch_samplers(folder, workers):
+    def make(loader_class, dataset):
+        batches = td.BatchSampler(td.RandomSampler(dataset), 9, False)
+        return loader_class(dataset, batch_sampler=batches, num_workers=workers if loader_class is pt.DataLoader else 0)
+
+    compare(folder, make)
+    compare(folder, lambda c, dataset: c(dataset, batch_sampler=[[1, 2], (3,), torch.tensor([4, -5])]))
+
+
+def test_a_large_order_is_torchs(tmp_path):
+    values = np.arange(300_000, dtype=np.int32)
+    orders = []
+    for loader_class, dataset in (
+        (td.DataLoader, td.TensorDataset(torch.from_numpy(values))),
+        (pt.DataLoader, pt.Rows(values)),
+    ):
+        loader = loader_class(dataset, batch_size=4096, shuffle=True, generator=torch.Generator().manual_seed(3))
+        batches = [b[0] if isinstance(b, list) else b for b in itertools.islice(loader, 5)]
+        orders.append(torch.cat(batches))
+    assert torch.equal(orders[0], orders[1])
+
+
+def test_generators_stand_where_torch_leaves_them(folder):
+    """Also after an epoch that was broken off, where the sampler has drawn only what was asked for."""
+    states = []
+    for loader_class, dataset in ((td.DataLoader, Files(folder)), (pt.DataLoader, pt.Files(folder))):
+        generator = torch.Generator().manual_seed(5)
+        sampler = td.RandomSampler(dataset, replacement=True, num_samples=64, generator=generator)
+        loader = loader_class(dataset, batch_size=4, sampler=sampler, generator=generator)
+        next(iter(loader))
+        states.append(generator.get_state())
+    assert torch.equal(states[0], states[1])
+
+
+def test_random_split_concat_and_stack(folder):
+    def split(loader_class, dataset):
+        first, _ = td.random_split(dataset, [0.3, 0.7], generator=torch.Generator().manual_seed(2))
+        return loader_class(td.ConcatDataset([first, td.Subset(dataset, [0, -1])]), batch_size=5, shuffle=True)
+
+    compare(folder, split)
+    compare(folder, lambda c, dataset: c(td.StackDataset(dataset, dataset), batch_size=5, shuffle=True))
+
+
+def test_several_arrays(tmp_path):
+    images = np.random.default_rng(1).random((20, 3, 2), dtype=np.float32)
+    labels = np.arange(20)
+    np.save(tmp_path / "images.npy", images)
+    np.save(tmp_path / "labels.npy", labels)
+    theirs = td.DataLoader(td.TensorDataset(torch.from_numpy(images), torch.from_numpy(labels)), batch_size=6)
+    ours = pt.DataLoader(pt.Rows(tmp_path / "images.npy", tmp_path / "labels.npy"), batch_size=6)
+    same(list(ours), list(theirs))
+    same(
+        list(pt.DataLoader(penstock.rows(labels), 6)),
+        [b for (b,) in td.DataLoader(td.TensorDataset(torch.from_numpy(labels)), 6)],
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"num_workers": -1},
+        {"timeout": -1},
+        {"prefetch_factor": 2},
+        {"num_workers": 1, "prefetch_factor": -1},
+        {"persistent_workers": True},
+        {"sampler": [1], "shuffle": True},
+        {"batch_sampler": [[1]], "batch_size": 2},
+        {"batch_sampler": [[1]], "drop_last": True},
+        {"batch_size": None, "drop_last": True},
+        {"batch_size": 0},
+        {"batch_size": -2},
+        {"no_such_argument": 1},
+    ],
+    ids=str,
+)
+def test_arguments_are_refused_as_torch_refuses_them(folder, options):
+    errors = []
+    for loader_class, dataset in ((td.DataLoader, Files(folder)), (pt.DataLoader, pt.Files(folder))):
+        with pytest.raises((ValueError, TypeError)) as caught:
+            loader_class(dataset, **options)
+        errors.append(caught.value)
+    assert type(errors[0]) is type(errors[1])
+    assert str(errors[0]) == str(errors[1])
+
+
+def test_attributes_stay_as_torch_has_them(folder):
+    loader = pt.DataLoader(pt.Files(folder), batch_size=4)
+    assert isinstance(loader, td.DataLoader)
+    for name in ("batch_size", "sampler", "dataset", "drop_last"):
+        with pytest.raises(ValueError, match="should not be set after"):
+            setattr(loader, name, None)
+
+
+def test_other_datasets_go_to_torch(folder):
+    pairs = namedtuple("Pair", "a b")
+
+    class Named(td.Dataset):
+        def __len__(self):
+            return 5
+
+        def __getitem__(self, index):
+            return pairs(torch.tensor(index), {"k": np.float32(index)})
+
+    theirs, ours = (list(c(Named(), batch_size=2)) for c in (td.DataLoader, pt.DataLoader))
+    assert [type(b).__name__ for b in ours] == ["Pair"] * 3
+    for a, b in zip(ours, theirs, strict=True):
+        same(tuple(a), tuple(b))
+
+    class Stream(td.IterableDataset):
+        def __iter__(self):
+            return iter(range(5))
+
+    same(list(pt.DataLoader(Stream(), batch_size=2)), list(td.DataLoader(Stream(), batch_size=2)))
+    with pytest.raises(TypeError, match="Penstock datasets"):
+        pt.DataLoader(Named(), collate_fn=pt.pad_to(4))
+    with pytest.raises(ValueError, match="on_error"):
+        pt.DataLoader(Named(), on_error="skip")
+    with pytest.raises(NotImplementedError, match="position"):
+        pt.DataLoader(Named()).state_dict()
+
+
+def worker_id(_):
+    info = td.get_worker_info()
+    return -1 if info is None else info.id
+
+
+def seeded(worker):
+    np.random.seed(worker)
+
+
+def test_processes(folder):
+    """A worker_init_fn and map(processes=True) mean torch's processes."""
+    loader = pt.DataLoader(pt.Files(folder), batch_size=30, num_workers=2, worker_init_fn=seeded, shuffle=True)
+    assert loader.native is None
+    assert sorted(y for b in loader for y in b["y"].tolist()) == list(range(COUNT))
+    mapped = pt.Files(folder).map(worker_id, processes=True)
+    assert {i for b in pt.DataLoader(mapped, 10, num_workers=2) for i in b.tolist()} == {0, 1}
+    lengths = pt.Files(folder, keys="y").map(len, batched=True, processes=True)
+    assert list(pt.DataLoader(lengths, 50, num_workers=1)) == [1, 1]
+    assert td.get_worker_info() is None
+
+
+@pytest.mark.parametrize("workers", [0, 3])
+def test_map(folder, workers):
+    def double(sample):
+        return {"x2": sample["x"] * 2, "y": sample["y"]}
+
+    threads = set()
+
+    def batch_sum(batch):
+        threads.add(threading.current_thread().name)
+        return batch["y"].sum().item()
+
+    plain = list(pt.DataLoader(pt.Files(folder), 8))
+    mapped = list(pt.DataLoader(pt.Files(folder).map(double), 8, num_workers=workers))
+    assert len(mapped) == len(plain)
+    for a, b in zip(mapped, plain, strict=True):
+        same(a, {"x2": b["x"] * 2, "y": b["y"]})
+    sums = list(pt.DataLoader(pt.Files(folder).map(batch_sum, batched=True), 8, num_workers=workers))
+    assert sums == [b["y"].sum().item() for b in plain]
+    assert ("MainThread" in threads) == (workers == 0)
+    same(pt.Files(folder).map(double)[3], double(pt.Files(folder)[3]))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_error_in_a_mapped_function_names_the_sample(folder, workers):
+    def fails(sample):
+        if sample["y"] == 9:
+            raise ValueError("odd value")
+        return sample["y"]
+
+    iterator = iter(pt.DataLoader(pt.Files(folder).map(fails), 4, num_workers=workers))
+    got = [next(iterator).tolist(), next(iterator).tolist()]
+    with pytest.raises(ValueError, match=r"odd value \(at sample 9: .*009\.pt\)"):
+        next(iterator)
+    got += [b.tolist() for b in iterator]
+    assert [y for b in got for y in b] == [y for y in range(COUNT) if y not in range(8, 12)]
+
+
+class TestBadSamples:
+    @pytest.fixture
+    def broken(self, folder, tmp_path):
+        for i in range(12):
+            data = (folder / f"{i:03d}.pt").read_bytes()
+            (tmp_path / f"{i:03d}.pt").write_bytes(data[: len(data) // 2] if i in {3, 4, 11} else data)
+        return tmp_path
+
+    @pytest.mark.parametrize("workers", [0, 2])
+    def test_raise_names_it_and_goes_on(self, broken, workers):
+        iterator = iter(pt.DataLoader(pt.Files(broken, keys="y"), 3, num_workers=workers))
+        assert next(iterator)["y"].tolist() == [0, 1, 2]
+        with pytest.raises(penstock.Error, match=r"003\.pt: sample 3: "):
+            next(iterator)
+        assert next(iterator)["y"].tolist() == [6, 7, 8]
+        with pytest.raises(penstock.Error, match=r"011\.pt: sample 11: "):
+            next(iterator)
+        assert next(iterator, None) is None
+
+    @pytest.mark.parametrize("workers", [0, 2])
+    def test_skip_and_replace(self, broken, workers):
+        for policy, expected in (
+            ("skip", [[0, 1, 2], [5], [6, 7, 8], [9, 10]]),
+            ("replace", [[0, 1, 2], [5, 5, 5], [6, 7, 8], [9, 10, 0]]),
+        ):
+            loader = pt.DataLoader(pt.Files(broken, keys="y"), 3, num_workers=workers, on_error=policy)
+            for _ in range(2):
+                assert [b["y"].tolist() for b in loader] == expected
+            assert [(i, what.endswith(f"{i:03d}.pt")) for i, what, _ in loader.set_aside] == [
+                (i, True) for i in (3, 4, 11)
+            ]
+            assert all("003.pt" in why or "ends" in why or "truncated" in why for _, _, why in loader.set_aside[:1])
+
+    def test_a_batch_of_nothing_but_bad_ones_is_left_out(self, broken):
+        loader = pt.DataLoader(pt.Files(broken, keys="y"), batch_sampler=[[3, 4], [1]], on_error="skip")
+        assert [b["y"].tolist() for b in loader] == [[1]]
+        only_bad = penstock.subset(penstock.files(broken), [3, 4])
+        assert list(pt.DataLoader(only_bad, 2, on_error="replace")) == []
+
+    def test_samples_that_do_not_fit_together_are_still_an_error(self, tmp_path):
+        for i in range(4):
+            torch.save(torch.zeros(i + 1), tmp_path / f"{i}.pt")
+        with pytest.raises(penstock.ShapeMismatchError, match="stack expects each tensor to be equal size"):
+            list(pt.DataLoader(pt.Files(tmp_path), 2, on_error="skip"))
+        with pytest.raises(ValueError, match="on_error"):
+            pt.DataLoader(pt.Files(tmp_path), on_error="ignore")
+
+
+class TestResume:
+    @pytest.mark.parametrize("workers", [0, 2])
+    @pytest.mark.parametrize("with_generator", [False, True])
+    @pytest.mark.parametrize("taken", [0, 1, 4, 7])
+    def test_goes_on_exactly(self, folder, taken, with_generator, workers):
+        def make(workers):
+            generator = torch.Generator().manual_seed(9) if with_generator else None
+            return pt.DataLoader(pt.Files(folder), 8, shuffle=True, num_workers=workers, generator=generator)
+
+        torch.manual_seed(4)
+        loader = make(workers)
+        iterator = iter(loader)
+        for _ in range(taken):
+            next(iterator)
+        state = loader.state_dict()
+        rest = [b["y"].tolist() for b in iterator]
+        following = [b["y"].tolist() for b in loader] if with_generator else None
+
+        torch.manual_seed(99)
+        again = make(2 - workers)
+        before = torch.get_rng_state()
+        again.load_state_dict(state)
+        assert again.state_dict()["batch"] == taken
+        assert [b["y"].tolist() for b in again] == rest
+        assert with_generator or torch.equal(before, torch.get_rng_state())
+        if with_generator:
+            assert [b["y"].tolist() for b in again] == following
+
+    def test_after_the_last_batch_the_next_epoch_begins(self, folder):
+        make = lambda: pt.DataLoader(  # noqa: E731
+            pt.Files(folder), 20, shuffle=True, generator=torch.Generator().manual_seed(9)
+        )
+        loader = make()
+        list(loader)
+        state = loader.state_dict()
+        expected = [b["y"].tolist() for b in loader]
+        again = make()
+        again.load_state_dict(state)
+        assert [b["y"].tolist() for b in again] == expected
+
+    def test_survives_torch_save(self, folder, tmp_path):
+        loader = pt.DataLoader(pt.Files(folder), 8, sampler=td.DistributedSampler(pt.Files(folder), 2, 0))
+        loader.sampler.set_epoch(3)
+        iterator = iter(loader)
+        next(iterator)
+        torch.save(loader.state_dict(), tmp_path / "state.pt")
+        rest = [b["y"].tolist() for b in iterator]
+        again = pt.DataLoader(pt.Files(folder), 8, sampler=td.DistributedSampler(pt.Files(folder), 2, 0))
+        again.load_state_dict(torch.load(tmp_path / "state.pt"))
+        assert [b["y"].tolist() for b in again] == rest
+
+    @pytest.mark.parametrize("state", [{}, None, {"kind": "other"}, {"kind": "penstock.torch.DataLoader", "x": 1}])
+    def test_refuses_what_is_no_state(self, folder, state):
+        with pytest.raises(ValueError, match="state"):
+            pt.DataLoader(pt.Files(folder)).load_state_dict(state)
+
+    def test_refuses_another_datasets(self, folder):
+        state = pt.DataLoader(pt.Rows(np.zeros(4))).state_dict()
+        with pytest.raises(ValueError, match="4 samples, but this one has 53"):
+            pt.DataLoader(pt.Files(folder)).load_state_dict(state)
+
+
+def test_endless_samplers(folder):
+    class Endless(td.Sampler):
+        def __iter__(self):
+            return itertools.cycle(range(3))
+
+    for workers in (0, 2):
+        loader = pt.DataLoader(pt.Files(folder, keys="y"), 2, sampler=Endless(), num_workers=workers)
+        got = [b["y"].tolist() for b in itertools.islice(loader, 5)]
+        assert got == [[0, 1], [2, 0], [1, 2], [0, 1], [2, 0]]
+
+
+def test_several_iterators_at_once(folder):
+    loader = pt.DataLoader(pt.Files(folder, keys="y"), 10, num_workers=2)
+    for a, b in zip(loader, loader, strict=True):
+        same(a, b)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_padding(tmp_path, workers):
+    clips = [torch.randn(n, 2) for n in (3, 5, 1, 4)]
+    for i, clip in enumerate(clips):
+        torch.save(clip, tmp_path / f"{i}.pt")
+    (batch,) = pt.DataLoader(pt.Files(tmp_path), 4, num_workers=workers, collate_fn=pt.pad_to(4))
+    expected = torch.nn.utils.rnn.pad_sequence([c[:4] for c in clips], batch_first=True)
+    same(batch, expected)
+    (batch,) = pt.DataLoader(pt.Files(tmp_path), 4, num_workers=workers, collate_fn=pt.pad(lengths=True, mask=True))
+    same(batch["values"], torch.nn.utils.rnn.pad_sequence(clips, batch_first=True))
+    assert batch["lengths"].tolist() == [3, 5, 1, 4]
+    assert batch["mask"].sum(1).tolist() == [3, 5, 1, 4]
+    (batch,) = pt.DataLoader(pt.Files(tmp_path), 4, num_workers=workers, collate_fn=pt.ragged())
+    same(batch, clips)
+
+
+def test_batches_are_the_users_to_write(folder):
+    kept = []
+    for batch in pt.DataLoader(pt.Files(folder, keys="x"), 8, num_workers=2):
+        batch["x"].add_(1)
+        kept.append(batch["x"])
+    plain = [b["x"] + 1 for b in pt.DataLoader(pt.Files(folder, keys="x"), 8)]
+    same(kept, plain)
+
+
+def test_device_and_pinning(folder):
+    loader = pt.DataLoader(pt.Files(folder), 8, device="cpu", pin_memory=True)
+    with pytest.warns(UserWarning, match="pin_memory") if not torch.accelerator.is_available() else pytest.warns(None):
+        batch = next(iter(loader))
+    assert batch["x"].device.type == "cpu"
+    meta = next(iter(pt.DataLoader(pt.Files(folder), 8, device="meta")))
+    assert meta["x"].device.type == meta["pair"][1][0].device.type == "meta"
+    assert next(iter(pt.DataLoader(Files(folder), 8, device="meta")))["x"].device.type == "meta"
+
+
+def test_timeout(tmp_path):
+    import os
+
+    os.mkfifo(tmp_path / "never.pt")
+    loader = pt.DataLoader(pt.Files([tmp_path / "never.pt"]), num_workers=1, timeout=0.2)
+    start = time.monotonic()
+    with pytest.raises((pt.LoaderTimeoutError, penstock.Error)):
+        next(iter(loader))
+    assert time.monotonic() - start < 30
+    assert issubclass(pt.LoaderTimeoutError, RuntimeError)
+    assert issubclass(pt.LoaderTimeoutError, TimeoutError)
+
+
+def test_persistent_workers_draw_one_base_seed(folder):
+    states = []
+    for loader_class, dataset in ((td.DataLoader, Files(folder)), (pt.DataLoader, pt.Files(folder))):
+        torch.manual_seed(3)
+        loader = loader_class(dataset, 30, shuffle=True, num_workers=1, persistent_workers=True)
+        orders = [[y for b in loader for y in b["y"].tolist()] for _ in range(2)]
+        states.append((orders, torch.get_rng_state().tolist()))
+    assert states[0] == states[1]
+
+
+def test_stats(folder):
+    loader = pt.DataLoader(pt.Files(folder), 8, num_workers=1)
+    assert loader.stats() == {}
+    list(loader)
+    assert loader.stats()["samples"] == COUNT
