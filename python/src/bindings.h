@@ -13,6 +13,8 @@ void bind_dtype(nb::module_& module);
 void bind_tensor(nb::module_& module);
 void bind_elementwise(nb::module_& module);
 void bind_creation(nb::module_& module);
+void bind_reductions(nb::module_& module);
+void bind_products(nb::module_& module);
 void bind_dlpack(nb::module_& module);
 void bind_archive(nb::module_& module);
 void bind_files(nb::module_& module);

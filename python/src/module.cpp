@@ -11,6 +11,8 @@ void bind_all(nb::module_& module) {
   bind_tensor(module);
   bind_elementwise(module);
   bind_creation(module);
+  bind_reductions(module);
+  bind_products(module);
   bind_dlpack(module);
   bind_archive(module);
   bind_files(module);

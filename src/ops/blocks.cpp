@@ -10,7 +10,7 @@ namespace penstock::ops {
 namespace {
 
 /// Below this a second thread costs more than it brings.
-constexpr std::int64_t kElementsPerThread = 256 * 1024;
+constexpr double kElementsPerThread = 256 * 1024;
 /// Ranges for each thread, so that a thread that is held up does not hold up the others.
 constexpr std::int64_t kRangesPerThread = 4;
 
@@ -100,16 +100,16 @@ const std::byte* BlockReader::read(std::int64_t first, std::size_t count) {
   return converted_.bytes.data();
 }
 
-void for_each_range(std::int64_t count, const std::function<void(std::int64_t, std::int64_t)>& work) {
-  const auto wanted = static_cast<std::size_t>(count / kElementsPerThread);
-  const std::size_t threads = wanted < 2 ? 1 : std::min(wanted, core::usable_cpus());
+void for_each_range(std::int64_t count, std::int64_t elements, std::int64_t step,
+                    const std::function<void(std::int64_t, std::int64_t)>& work) {
+  const double wanted = static_cast<double>(count) * static_cast<double>(elements) / kElementsPerThread;
+  const std::size_t threads = wanted < 2 ? 1 : std::min(static_cast<std::size_t>(wanted), core::usable_cpus());
   if (threads == 1) return work(0, count);
   const std::int64_t ranges = static_cast<std::int64_t>(threads) * kRangesPerThread;
-  const std::int64_t block = kBlock;
-  const std::int64_t step = ((count + ranges - 1) / ranges + block - 1) / block * block;
-  core::parallel_for(static_cast<std::size_t>((count + step - 1) / step), threads, [&](std::size_t i) {
-    const std::int64_t first = static_cast<std::int64_t>(i) * step;
-    work(first, std::min(first + step, count));
+  const std::int64_t size = ((count + ranges - 1) / ranges + step - 1) / step * step;
+  core::parallel_for(static_cast<std::size_t>((count + size - 1) / size), threads, [&](std::size_t i) {
+    const std::int64_t first = static_cast<std::int64_t>(i) * size;
+    work(first, std::min(first + size, count));
   });
 }
 

@@ -75,9 +75,14 @@ class BlockWriter {
   Block block_;
 };
 
-/// Calls work(first, last) for ranges that together are [0, count) and begin at whole blocks, on several threads where
-/// `count` elements gain from that.
-void for_each_range(std::int64_t count, const std::function<void(std::int64_t, std::int64_t)>& work);
+/// Calls work(first, last) for ranges that together are [0, count), on several threads where that gains. An item costs
+/// as much as `elements` elements; ranges begin at multiples of `step`.
+void for_each_range(std::int64_t count, std::int64_t elements, std::int64_t step,
+                    const std::function<void(std::int64_t, std::int64_t)>& work);
+/// The same for single elements, in ranges of whole blocks.
+inline void for_each_range(std::int64_t count, const std::function<void(std::int64_t, std::int64_t)>& work) {
+  for_each_range(count, 1, static_cast<std::int64_t>(kBlock), work);
+}
 
 /// Calls body(first, count) for the blocks of [first, last).
 template <class Body>

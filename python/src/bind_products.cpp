@@ -1,0 +1,66 @@
+#include "bindings.h"
+#include "convert.h"
+#include "operands.h"
+#include "penstock/ops.h"
+
+namespace penstock::python {
+namespace {
+
+std::size_t bytes_of(const std::vector<Tensor>& tensors) {
+  std::size_t bytes = 0;
+  for (const Tensor& tensor : tensors) bytes += tensor.nbytes();
+  return bytes;
+}
+
+Tensor multiply(const Tensor& a, const Tensor& b) {
+  // What a product costs is more than what it reads.
+  return computed((a.nbytes() + b.nbytes()) * 16, [=] { return matmul(a, b); });
+}
+
+nb::object multiply_operator(const Tensor& self, nb::handle other) {
+  if (!nb::isinstance<Tensor>(other)) return nb::borrow(Py_NotImplemented);
+  return nb::cast(multiply(self, nb::cast<Tensor>(other)));
+}
+
+using Join = Tensor (*)(std::span<const Tensor>, std::int64_t);
+
+void bind_join(nb::module_& module, const char* name, Join join, const char* signature, const char* doc) {
+  module.def(
+      name,
+      [join](nb::handle tensors, std::int64_t dim) {
+        std::vector<Tensor> list = tensors_from(tensors);
+        const std::size_t bytes = bytes_of(list);
+        return computed(bytes, [join, dim, list = std::move(list)] { return join(list, dim); });
+      },
+      nb::arg("tensors"), nb::arg("dim") = 0, nb::sig(signature), doc);
+}
+
+Tensor choose(const Tensor& tensor, std::int64_t dim, const Tensor& index) {
+  return computed(tensor.nbytes(), [=] { return index_select(tensor, dim, index); });
+}
+
+}  // namespace
+
+void bind_products(nb::module_& module) {
+  auto tensor = nb::borrow<nb::class_<Tensor>>(module.attr("Tensor"));
+  constexpr const char* product =
+      "The product of vectors, matrices or batches of them, whose leading dimensions are broadcast. Both have one "
+      "dtype; "
+      "halves are accumulated in float32.";
+  module.def("matmul", multiply, nb::arg("input"), nb::arg("other"),
+             nb::sig("def matmul(input: Tensor, other: Tensor) -> Tensor"), product);
+  tensor.def("matmul", multiply, nb::arg("other"), nb::sig("def matmul(self, other: Tensor) -> Tensor"), product);
+  tensor.def("__matmul__", multiply_operator, nb::arg("other").none(),
+             nb::sig("def __matmul__(self, other: Tensor, /) -> Tensor"));
+  bind_join(module, "cat", cat, "def cat(tensors: typing.Iterable[Tensor], dim: int = 0) -> Tensor",
+            "Tensors behind each other along a dimension, in their promoted dtype.");
+  bind_join(module, "stack", stack, "def stack(tensors: typing.Iterable[Tensor], dim: int = 0) -> Tensor",
+            "Tensors of one shape along a new dimension, in their promoted dtype.");
+  constexpr const char* chosen = "The entries of a dimension that `index` names, a vector of int32 or int64.";
+  module.def("index_select", choose, nb::arg("input"), nb::arg("dim"), nb::arg("index"),
+             nb::sig("def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor"), chosen);
+  tensor.def("index_select", choose, nb::arg("dim"), nb::arg("index"),
+             nb::sig("def index_select(self, dim: int, index: Tensor) -> Tensor"), chosen);
+}
+
+}  // namespace penstock::python

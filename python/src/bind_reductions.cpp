@@ -1,0 +1,123 @@
+#include <string>
+#include <vector>
+
+#include "bindings.h"
+#include "convert.h"
+#include "operands.h"
+#include "penstock/ops.h"
+
+namespace penstock::python {
+namespace {
+
+using All = Tensor (*)(const Tensor&);
+using Over = Tensor (*)(const Tensor&, std::span<const std::int64_t>, bool);
+using Along = Extremum (*)(const Tensor&, std::int64_t, bool);
+
+struct SumRow {
+  const char* name;
+  Over call;
+  const char* function_signature;
+  const char* method_signature;
+  const char* doc;
+};
+
+constexpr SumRow kSums[] = {
+    {"sum", sum,
+     "def sum(input: Tensor, dim: int | typing.Iterable[int] | None = None, keepdim: bool = False, *, dtype: object = "
+     "None) -> Tensor",
+     "def sum(self, dim: int | typing.Iterable[int] | None = None, keepdim: bool = False, *, dtype: object = None) -> "
+     "Tensor",
+     "The sum over dimensions, all of them by default; of integers and bool in int64. `dtype` converts first. The "
+     "order "
+     "of summation is fixed: the same bits on every device."},
+    {"mean", mean,
+     "def mean(input: Tensor, dim: int | typing.Iterable[int] | None = None, keepdim: bool = False, *, dtype: object = "
+     "None) -> Tensor",
+     "def mean(self, dim: int | typing.Iterable[int] | None = None, keepdim: bool = False, *, dtype: object = None) -> "
+     "Tensor",
+     "The mean over dimensions, all of them by default, of floats and complex numbers. `dtype` converts first."},
+};
+
+Tensor reduce(Over function, const Tensor& tensor, nb::handle dim, bool keepdim, nb::handle dtype) {
+  std::vector<std::int64_t> dims;
+  if (!dim.is_none())
+    dims = integers_from(PyIndex_Check(dim.ptr()) ? nb::object(nb::make_tuple(dim)) : nb::borrow(dim));
+  if (dims.empty() && keepdim) {
+    for (std::size_t d = 0; d < tensor.rank(); ++d) dims.push_back(static_cast<std::int64_t>(d));
+  }
+  const DType type = dtype.is_none() ? tensor.dtype() : dtype_from(dtype);
+  return computed(tensor.nbytes(), [=] { return function(tensor.to(type), dims, keepdim); });
+}
+
+struct ExtremeRow {
+  const char* name;
+  All all;
+  Along along;
+  const char* function_signature;
+  const char* method_signature;
+  const char* doc;
+};
+
+constexpr ExtremeRow kExtremes[] = {
+    {"max", max, max, "def max(input: Tensor, dim: int | None = None, keepdim: bool = False) -> typing.Any",
+     "def max(self, dim: int | None = None, keepdim: bool = False) -> typing.Any",
+     "The greatest element; along a dimension, the pair (values, indices). NaN counts as the greatest."},
+    {"min", min, min, "def min(input: Tensor, dim: int | None = None, keepdim: bool = False) -> typing.Any",
+     "def min(self, dim: int | None = None, keepdim: bool = False) -> typing.Any",
+     "The least element; along a dimension, the pair (values, indices). NaN counts as the least."},
+};
+
+nb::object find_extreme(const ExtremeRow& row, const Tensor& tensor, nb::handle dim, bool keepdim) {
+  if (dim.is_none()) {
+    return nb::cast(computed(tensor.nbytes(), [tensor, all = row.all] { return all(tensor); }));
+  }
+  const auto along = nb::cast<std::int64_t>(dim);
+  const Extremum found =
+      computed(tensor.nbytes(), [tensor, along, keepdim, call = row.along] { return call(tensor, along, keepdim); });
+  return nb::module_::import_("penstock._extremum").attr("Extremum")(found.values, found.indices);
+}
+
+Tensor find_argmax(const Tensor& tensor, nb::handle dim, bool keepdim) {
+  if (dim.is_none()) {
+    const Tensor index = computed(tensor.nbytes(), [tensor] { return argmax(tensor); });
+    return keepdim ? index.reshape(Shape(std::vector<std::int64_t>(tensor.rank(), 1))) : index;
+  }
+  const auto along = nb::cast<std::int64_t>(dim);
+  return computed(tensor.nbytes(), [=] { return argmax(tensor, along, keepdim); });
+}
+
+/// The same as a function of the module and as a method of Tensor.
+template <class Call, class... Extra>
+void bind_both(nb::module_& module, nb::class_<Tensor>& tensor, const char* name, Call call, const char* function,
+               const char* method, const char* doc, const Extra&... extra) {
+  module.def(name, call, nb::arg("input"), extra..., nb::sig(function), doc);
+  tensor.def(name, call, extra..., nb::sig(method), doc);
+}
+
+}  // namespace
+
+void bind_reductions(nb::module_& module) {
+  auto tensor = nb::borrow<nb::class_<Tensor>>(module.attr("Tensor"));
+  const auto dim = nb::arg("dim").none() = nb::none();
+  const auto keepdim = nb::arg("keepdim") = false;
+  for (const SumRow& row : kSums) {
+    const auto call = [function = row.call](const Tensor& input, nb::handle d, bool keep, nb::handle dtype) {
+      return reduce(function, input, d, keep, dtype);
+    };
+    bind_both(module, tensor, row.name, call, row.function_signature, row.method_signature, row.doc, dim, keepdim,
+              nb::kw_only(), nb::arg("dtype") = nb::none());
+  }
+  for (const ExtremeRow& row : kExtremes) {
+    const auto call = [&row](const Tensor& input, nb::handle d, bool keep) {
+      return find_extreme(row, input, d, keep);
+    };
+    bind_both(module, tensor, row.name, call, row.function_signature, row.method_signature, row.doc, dim, keepdim);
+  }
+  bind_both(module, tensor, "argmax", find_argmax,
+            "def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor",
+            "def argmax(self, dim: int | None = None, keepdim: bool = False) -> Tensor",
+            "The index of the greatest element in C order, or along a dimension: of equal ones the first.", dim,
+            keepdim);
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "penstock/tensor.h"
+
+namespace penstock::ops {
+
+/// The order of sums, which docs/design/operations.md defines: lanes within chunks, and chunks by the same rule.
+inline constexpr std::int64_t kLanes = 32;
+inline constexpr std::int64_t kChunk = 4096;
+
+/// A tensor whose dimensions are arranged for reducing some of them: its elements in C order are `outer` times `count`
+/// times `inner`, and those of one result are the `count` ones between.
+struct Reduction {
+  Tensor view;
+  std::int64_t outer = 1;
+  std::int64_t count = 1;
+  std::int64_t inner = 1;
+  Shape result;  ///< shape of what is left: outer * inner elements in C order
+
+  std::int64_t results() const noexcept { return outer * inner; }
+  std::int64_t chunks() const noexcept { return (count + kChunk - 1) / kChunk; }
+};
+
+/// Reduces `dims` (all, when empty), with sizes of 1 in their place if `keepdim`. kIndexOutOfRange,
+/// kInvalidArgument for a dimension named twice.
+Reduction make_reduction(const Tensor& tensor, std::span<const std::int64_t> dims, bool keepdim,
+                         std::string_view operation);
+
+enum class Extreme : std::uint8_t { kMax, kMin };
+
+/// Sums into a new tensor of `type`, in which they are formed: int64, float32, float64 or complex, and which every
+/// element is converted to.
+Tensor sum_as(const Reduction& reduction, const DType& type);
+/// Values of view's type and int64 indices, either of which may be undefined on entry: then it is not wanted. count
+/// >= 1.
+struct ExtremeResults {
+  Tensor values;
+  Tensor indices;
+};
+ExtremeResults find_extremes(const Reduction& reduction, Extreme extreme);
+
+}  // namespace penstock::ops
