@@ -4,75 +4,77 @@
 //   train_digits images.npy labels.npy     (rows of two arrays)
 //   train_digits 'digits/*.pt'             (one file a digit: a dict of x and y)
 //
-// The batches lie in Penstock's memory; Eigen computes on them in place.
+// Batches, weights and every step in between are tensors on one device.
 
 #include <penstock/penstock.h>
 
-#include <Eigen/Dense>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ps = penstock;
 
-using Pixels = Eigen::Matrix<std::uint8_t, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-
-constexpr int kClasses = 10;
-constexpr int kPixels = 64;
+constexpr std::int64_t kClasses = 10;
+constexpr std::int64_t kPixels = 64;
 constexpr int kEpochs = 30;
 constexpr float kBrightest = 16;
 constexpr float kLearningRate = 0.1F;
 
 struct Digits {
-  Matrix x;                         // (batch, 64) in [0, 1]
-  std::span<const std::int64_t> y;  // (batch,)
+  ps::Tensor x;  // (batch, 64), float32 in [0, 1]
+  ps::Tensor y;  // (batch,), int64
 };
 
 // A zip of arrays gives tuples, files of dicts give dicts; both hold the image first and the label second.
-Digits view(const ps::Tensor& images, const ps::Tensor& labels) {
-  const Eigen::Map<const Pixels> pixels(images.values<const std::uint8_t>().data(), images.shape()[0], kPixels);
-  return {pixels.cast<float>() / kBrightest, labels.values<const std::int64_t>()};
+Digits digits_of(const ps::Batch& batch, ps::Device device) {
+  const bool named = batch.value.is(ps::Value::Kind::kDict);
+  const ps::Tensor images = (named ? batch["x"] : batch[0]).to(device);
+  const ps::Tensor labels = (named ? batch["y"] : batch[1]).to(device);
+  return {images.reshape({-1, kPixels}).to(ps::DType::float32) / kBrightest, labels};
 }
 
-struct Classifier {
-  Matrix weight = Matrix::Zero(kPixels, kClasses);
-  Eigen::RowVectorXf bias = Eigen::RowVectorXf::Zero(kClasses);
+class Classifier {
+ public:
+  explicit Classifier(ps::Device device)
+      : classes_(ps::arange(0, kClasses, 1, ps::DType::int64, device)),
+        weight_(ps::Tensor::zeros({kPixels, kClasses}, ps::DType::float32, device)),
+        bias_(ps::Tensor::zeros({kClasses}, ps::DType::float32, device)) {}
 
-  Matrix probabilities(const Matrix& x) const {
-    Matrix logits = (x * weight).rowwise() + bias;
-    logits.colwise() -= logits.rowwise().maxCoeff().eval();
-    const Matrix odds = logits.array().exp();
-    return odds.array().colwise() / odds.rowwise().sum().array();
+  ps::Tensor probabilities(const ps::Tensor& x) const {
+    const ps::Tensor logits = ps::matmul(x, weight_) + bias_;
+    const ps::Tensor odds = ps::exp(logits - ps::max(logits, 1, true).values);
+    return odds / ps::sum(odds, 1, true);
   }
 
   void learn(const Digits& batch) {
-    Matrix error = probabilities(batch.x);
-    for (Eigen::Index i = 0; i < error.rows(); ++i) error(i, batch.y[i]) -= 1;
-    const float step = kLearningRate / static_cast<float>(error.rows());
-    weight -= step * batch.x.transpose() * error;
-    bias -= step * error.colwise().sum();
+    const std::int64_t size = batch.x.shape()[0];
+    const ps::Tensor target = batch.y.reshape({size, 1}) == classes_;
+    const ps::Tensor error = probabilities(batch.x) - target.to(ps::DType::float32);
+    const float step = kLearningRate / static_cast<float>(size);
+    weight_ = weight_ - step * ps::matmul(batch.x.transpose(0, 1), error);
+    bias_ = bias_ - step * ps::sum(error, 0);
   }
+
+  friend bool identical(const Classifier& a, const Classifier& b) {
+    return ps::Tensor::identical(a.weight_, b.weight_) && ps::Tensor::identical(a.bias_, b.bias_);
+  }
+
+ private:
+  ps::Tensor classes_;
+  ps::Tensor weight_;
+  ps::Tensor bias_;
 };
 
-Digits digits_of(const ps::Batch& batch) {
-  if (batch.value.is(ps::Value::Kind::kDict)) return view(batch["x"], batch["y"]);
-  return view(batch[0], batch[1]);
-}
-
-double accuracy(const Classifier& model, const ps::Dataset& held_out) {
+double accuracy(const Classifier& model, const ps::Dataset& held_out, ps::Device device) {
   std::int64_t right = 0;
   ps::DataLoader loader(held_out, {.batch_size = 256});
   for (const ps::Batch& batch : loader) {
-    const Digits digits = digits_of(batch);
-    const Matrix guess = model.probabilities(digits.x);
-    for (Eigen::Index i = 0; i < guess.rows(); ++i) {
-      Eigen::Index best = 0;
-      guess.row(i).maxCoeff(&best);
-      right += best == digits.y[i] ? 1 : 0;
-    }
+    const Digits digits = digits_of(batch, device);
+    right += ps::sum(ps::argmax(model.probabilities(digits.x), 1) == digits.y).item<std::int64_t>();
   }
   return static_cast<double>(right) / static_cast<double>(held_out.size());
 }
@@ -88,12 +90,12 @@ ps::Dataset part(const ps::Dataset& all, bool held_out) {
 
 // Trains from `from` to batch `stop_after` of the last epoch named by `epochs`; returns where it stands.
 ps::LoaderPosition train(Classifier& model, const ps::Dataset& data, const ps::LoaderPosition& from,
-                         std::uint64_t epochs, std::int64_t stop_after, std::size_t workers) {
+                         std::uint64_t epochs, std::int64_t stop_after, std::size_t workers, ps::Device device) {
   ps::DataLoader loader(data, {.batch_size = 32, .shuffle = true, .num_workers = workers, .seed = 7});
   loader.seek(from);
   while (loader.position().epoch < epochs || loader.position().batch < stop_after) {
     const std::optional<ps::Batch> batch = loader.next();
-    if (batch) model.learn(digits_of(*batch));
+    if (batch) model.learn(digits_of(*batch, device));
   }
   return loader.position();
 }
@@ -109,18 +111,19 @@ int main(int argc, char** argv) try {
   start.seed = 7;
   start.samples = data.size();
 
-  Classifier straight;
-  train(straight, data, start, kEpochs, 0, 2);
+  const ps::Device device;
+  Classifier straight(device);
+  train(straight, data, start, kEpochs, 0, 2, device);
 
   // The same run, broken off after 17 batches of epoch 11; its position survives as text, as in a checkpoint file.
-  Classifier resumed;
-  const std::string saved = train(resumed, data, start, 11, 17, 2).to_json();
+  Classifier resumed(device);
+  const std::string saved = train(resumed, data, start, 11, 17, 2, device).to_json();
   std::printf("stopped at     %s\n", saved.c_str());
-  train(resumed, data, ps::LoaderPosition::from_json(saved), kEpochs, 0, 1);
+  train(resumed, data, ps::LoaderPosition::from_json(saved), kEpochs, 0, 1, device);
 
-  const bool same = straight.weight == resumed.weight && straight.bias == resumed.bias;
+  const bool same = identical(straight, resumed);
   std::printf("resumed run    %s\n", same ? "equals the unbroken one, bit by bit" : "DIFFERS from the unbroken one");
-  std::printf("test accuracy  %.3f\n", accuracy(resumed, part(all, true)));
+  std::printf("test accuracy  %.3f\n", accuracy(resumed, part(all, true), device));
   return same ? 0 : 1;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "train_digits: %s\n", error.what());
