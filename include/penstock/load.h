@@ -30,6 +30,9 @@ struct StorageEntry {
   std::uint64_t nbytes = 0;  ///< bytes after decompression
   Compression compression = Compression::kNone;
   std::optional<std::uint32_t> crc32 = {};  ///< of the bytes after decompression, when the file records it
+  /// The device that a `.pt` says it was saved from, "cuda:0"; empty for the CPU and where nothing is said. Never
+  /// honoured by Penstock.
+  std::string location = {};
   /// Bytes that are already in memory (legacy or inline values); then source and offset tell only where they came from.
   Buffer resident = {};
 };
@@ -143,6 +146,11 @@ class Archive {
   /// Everything, nested as in the file; storages that tensors share are read once and stay shared. Large storages of
   /// one file lie in common blocks: a block is released with the last tensor in it.
   Value load(const LoadOptions& options = {}) const;
+  /// Each of `storages()` as a tensor of one dimension: what adapters to other libraries make views of, with their own
+  /// flags. Of the type of the tensors in it where they agree, else of uint8; bytes in this machine's order
+  /// (kUnsupported where tensors of one storage disagree about that), torch's conj and neg bits not applied. A storage
+  /// that no tensor has elements in is undefined.
+  std::vector<Tensor> load_storages(const LoadOptions& options = {}) const;
 
  private:
   friend Archive open(SourcePtr source, const OpenOptions& options);

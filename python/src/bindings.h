@@ -17,6 +17,7 @@ void bind_reductions(nb::module_& module);
 void bind_products(nb::module_& module);
 void bind_dlpack(nb::module_& module);
 void bind_archive(nb::module_& module);
+void bind_parts(nb::module_& module);
 void bind_files(nb::module_& module);
 void bind_datasets(nb::module_& module);
 void bind_collates(nb::module_& module);

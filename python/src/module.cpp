@@ -15,6 +15,7 @@ void bind_all(nb::module_& module) {
   bind_products(module);
   bind_dlpack(module);
   bind_archive(module);
+  bind_parts(module);
   bind_files(module);
   bind_datasets(module);
   bind_collates(module);

@@ -17,9 +17,14 @@ namespace penstock::python {
 /// What a tensor that is not loaded becomes: called with the entry's position.
 using EntryLeaf = std::function<nb::object(std::size_t)>;
 
+/// What a value of a named type becomes: called with the name, the arguments (a tuple; None for a bare name) and the
+/// state (None without one) of each kObject, kGlobal, kDType and torch.Size, and of each tensor that has a type name or
+/// state, whose only argument is what the entry became.
+using NamedLeaf = std::function<nb::object(const std::string&, const nb::object&, const nb::object&)>;
+
 /// dict, OrderedDict, list, tuple, set, numbers, strings, Tensor, DType; penstock.Opaque for what is none of these.
 /// kUnsupported for keys that Python cannot hash within bounds. `entry` may be null when every tensor is loaded.
-nb::object to_python(const Value& value, const EntryLeaf& entry = nullptr);
+nb::object to_python(const Value& value, const EntryLeaf& entry = nullptr, const NamedLeaf& named = nullptr);
 
 /// The reverse, for saving: also arrays of other libraries, by the protocols they speak. Overlapping arrays become
 /// views of one block. kDTypeMismatch names where an object lies that is none of these.

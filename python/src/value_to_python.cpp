@@ -162,7 +162,7 @@ class KeyCheck {
 
 class Converter {
  public:
-  explicit Converter(const EntryLeaf& entry) : entry_(entry), check_key_(made_) {}
+  Converter(const EntryLeaf& entry, const NamedLeaf& named) : entry_(entry), named_(named), check_key_(made_) {}
 
   nb::object run(const Value& root) {
     std::optional<nb::object> done = enter(ValueGraph::node_of(root));
@@ -183,17 +183,42 @@ class Converter {
   /// The object of a node, or nothing while its frame on top of `open_` has yet to be worked off.
   std::optional<nb::object> enter(const Node* node) {
     if (node == nullptr) return nb::none();
+    if (named_ && (node->kind == Kind::kGlobal || node->kind == Kind::kDType)) return named_leaf(*node);
     if (is_leaf(node->kind) && node->kind != Kind::kTensor) return leaf_of(*node);
     if (const auto found = made_.find(node); found != made_.end()) return within_itself(found->second);
-    if (node->kind == Kind::kTensor) return made_[node].object = tensor_of(*node);
-    open_.push_back(new_frame(*node));
+    const bool bare = node->kind == Kind::kTensor && (!named_ || !is_named(*node));
+    if (bare) return made_[node].object = tensor_of(*node);
+    open_.push_back(named_ && is_named(*node) ? named_frame(*node) : new_frame(*node));
     made_[node].object = open_.back().object;
     return std::nullopt;
   }
 
   static nb::object within_itself(const Made& made) {
     if (made.object.is_valid()) return made.object;
-    throw Error(ErrorCode::kUnsupported, "found a frozenset that contains itself");
+    throw Error(ErrorCode::kUnsupported, "found an object that contains itself");
+  }
+
+  /// Whether `named_` decides what becomes of it, once its parts are there.
+  static bool is_named(const Node& node) {
+    if (node.kind == Kind::kTensor) return !node.type_name.empty() || node.state;
+    return node.kind == Kind::kObject || (node.kind == Kind::kTuple && node.type_name == "torch.Size");
+  }
+
+  nb::object named_leaf(const Node& node) const {
+    if (node.kind == Kind::kGlobal) return named_(node.type_name, nb::none(), nb::none());
+    const nb::object name = string_of(std::get<DType>(node.scalar).name());
+    return named_("torch.dtype", nb::make_tuple(name), nb::none());
+  }
+
+  Frame named_frame(const Node& node) const {
+    if (node.kind == Kind::kTensor) return {&node, {}, nb::make_tuple(tensor_of(node)), {}, {}, 0};
+    return {&node, {}, checked(PyTuple_New(static_cast<Py_ssize_t>(node.items.size()))), {}, {}, 0};
+  }
+
+  nb::object named(const Frame& frame) const {
+    const std::string& name = frame.node->type_name;
+    const nb::object state = frame.state.is_valid() ? frame.state : nb::object(nb::none());
+    return named_(name, frame.slots, state);
   }
 
   nb::object tensor_of(const Node& node) const {
@@ -216,9 +241,11 @@ class Converter {
 
   nb::object leave(Frame frame) {
     Made& made = made_.at(frame.node);
-    if (!made.object.is_valid()) made.object = frozen(frame);
+    const bool is_set = frame.node->kind == Kind::kSet;
+    if (!made.object.is_valid()) made.object = is_set ? frozen(frame) : named(frame);
     made.complete = true;
-    if (frame.node->kind == Kind::kObject && frame.state.is_valid()) frame.object.attr("state") = frame.state;
+    if (frame.node->kind == Kind::kObject && frame.object.is_valid() && frame.state.is_valid())
+      frame.object.attr("state") = frame.state;
     const bool hashed = frame.node->kind == Kind::kDict || (frame.node->kind == Kind::kSet && frame.object.is_valid());
     if (hashed) unfilled_.push_back(std::move(frame));
     return made.object;
@@ -258,6 +285,7 @@ class Converter {
   }
 
   const EntryLeaf& entry_;
+  const NamedLeaf& named_;
   MadeObjects made_;
   KeyCheck check_key_;
   std::vector<Frame> open_;
@@ -266,12 +294,12 @@ class Converter {
 
 }  // namespace
 
-nb::object to_python(const Value& value, const EntryLeaf& entry) {
+nb::object to_python(const Value& value, const EntryLeaf& entry, const NamedLeaf& named) {
   const Node* node = ValueGraph::node_of(value);
   if (node == nullptr) return nb::none();
   const bool loaded_tensor = node->kind == Kind::kTensor && std::holds_alternative<Node::TensorPtr>(node->scalar);
   if (loaded_tensor) return leaf_of(*node);
-  return Converter(entry).run(value);
+  return Converter(entry, named).run(value);
 }
 
 }  // namespace penstock::python

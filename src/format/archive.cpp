@@ -13,6 +13,7 @@
 #include "format/load_tensors.h"
 #include "format/load_view.h"
 #include "format/value_graph.h"
+#include "format/whole_storages.h"
 #include "io/reader.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
@@ -115,6 +116,19 @@ Value Archive::load(const LoadOptions& options) const {
   report.total_seconds = watch.total();
   if (options.report != nullptr) *options.report = std::move(report);
   return value;
+}
+
+std::vector<Tensor> Archive::load_storages(const LoadOptions& options) const {
+  core::Stopwatch watch;
+  Report report;
+  report.open_seconds = state_->open_seconds;
+  const std::vector<TensorEntry> whole = format::whole_storages(state_->index);
+  std::vector<Tensor> loaded = format::load_tensors(*state_, whole, options, report);
+  std::vector<Tensor> out(state_->index.storages.size());
+  for (std::size_t i = 0; i < loaded.size(); ++i) out[whole[i].storage] = std::move(loaded[i]);
+  report.total_seconds = watch.total();
+  if (options.report != nullptr) *options.report = std::move(report);
+  return out;
 }
 
 LazyTensor::LazyTensor(std::shared_ptr<const detail::ArchiveState> state, TensorEntry entry)

@@ -9,6 +9,7 @@ for batch in pt.DataLoader(pt.Files("clips/*.pt"), batch_size=32, collate_fn=pt.
 from penstock import pad, pad_to, ragged, stack
 from penstock.torch.datasets import Dataset, Files, Mapped, Rows
 from penstock.torch.loader import DataLoader, LoaderTimeoutError
+from penstock.torch.serialization import UnknownGlobalsError, load
 
 __all__ = [
     "DataLoader",
@@ -17,6 +18,8 @@ __all__ = [
     "LoaderTimeoutError",
     "Mapped",
     "Rows",
+    "UnknownGlobalsError",
+    "load",
     "pad",
     "pad_to",
     "ragged",

@@ -70,7 +70,7 @@ class Iteration:
         else:
             value = self._next_mapped()
         if self._pin:
-            value = pin_memory(value)  # type: ignore[no-untyped-call]
+            value = pin_memory(value)
         return value if loader.device is None else to_device(value, loader.device)
 
     def position(self) -> Position:

@@ -200,7 +200,7 @@ void Builder::enter(Cell* cell, std::size_t name_length) {
     cell->kind = Kind::kTensor;
     cell->role = Role::kTensor;
     cell->ref = made->ref;
-    cell->type_name = {};
+    cell->type_name = kStorageName;
   }
   Node* const node = graph_.add(cell->kind);
   cell->node = node;

@@ -13,7 +13,8 @@ inline constexpr std::size_t kMaxDepth = 2000;
 
 /// Makes what `root` reaches the structure of the world's index: nodes with sharing and cycles kept, an entry for each
 /// tensor, named by the keys that lead to it ("model.0.weight"; a bare tensor is "tensor"), a second one for each
-/// further way to the same tensor, and the unknown names. Bare storages become one-dimensional tensors. kCorrupt for a
+/// further way to the same tensor, and the unknown names. Bare storages become one-dimensional tensors
+/// with the type name kStorageName. kCorrupt for a
 /// dict with a key twice, kLimit for nesting beyond kMaxDepth.
 void build_structure(Cell* root, World& world);
 

@@ -142,11 +142,16 @@ Cell* World::storage(std::span<Cell* const> id) {
                 fmt::format("the storage's class is {}, which is none of torch's", core::quoted(type.type_name)));
   }
   const auto key = as_text(*id[2]);
-  if (!key || !as_text(*id[3])) corrupt("key or location of a storage is no text");
+  const auto location = as_text(*id[3]);
+  if (!key || !location) corrupt("key or location of a storage is no text");
   const std::uint64_t itemsize = DType(type.dtype).itemsize();
   StorageView view{.dtype = type.dtype};
   view.nbytes = core::checked_mul(require_size(*id[4], "size"), itemsize, "the size of a storage");
   view.storage = outside_->storage(*key, view.nbytes, itemsize);
+  if (location != "cpu") {
+    arena_->charge_text(location->size());
+    index_->storages[view.storage].location = *location;
+  }
   if (id.size() == 6 && !id[5]->is(Kind::kNone)) {
     const Cell& part = *id[5];  // (key, offset, size) of a view on the storage, in elements
     if (!part.is(Kind::kTuple) || part.items.size() != 3) corrupt("the view of a storage is no tuple of three");

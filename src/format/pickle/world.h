@@ -116,6 +116,8 @@ struct StorageType {
 std::optional<StorageType> storage_type(std::string_view name) noexcept;
 /// torch's dtype of that name ("float32"), opaque ones included; names as in torch/__init__.py.
 std::optional<DType> torch_dtype(std::string_view name);
+/// The type_name of tensors that are all of a storage that is saved by itself.
+inline constexpr std::string_view kStorageName = "torch.storage.TypedStorage";
 /// The type_name of tensors that are parameters.
 inline constexpr std::string_view kParameterName = "torch.nn.parameter.Parameter";
 /// The dtype that a kDType cell holds.

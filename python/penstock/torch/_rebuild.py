@@ -1,0 +1,171 @@
+"""What values of named types in a `.pt` become; the table of everything that torch.load(weights_only=True) knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+import penstock
+from penstock.torch._storages import Packed
+
+__all__ = ["Rebuilder"]
+
+_CONSTANTS = (torch.dtype, torch.layout, torch.memory_format, torch.qscheme)
+
+
+class Rebuilder:
+    """Called with the name of a type or function, its arguments (None for a bare name) and the state given to it.
+
+    `unknown` collects the names that are none of torch's. Dicts are filled only when everything is there, so that
+    attributes are set by `finish`.
+    """
+
+    def __init__(self) -> None:
+        self.unknown: set[str] = set()
+        self._states: list[tuple[torch.Tensor, Any]] = []
+
+    def __call__(self, name: str, args: Any, state: Any) -> Any:
+        if args is None or name == "torch.dtype":
+            constant = _constant(name if args is None else f"torch.{args[0]}")
+            return self._keep(name, args, state) if constant is None else constant
+        build = _BUILDERS.get(name)
+        if build is None:
+            return self._keep(name, args, state)
+        built = build(args)
+        if state is not None and isinstance(built, torch.Tensor):
+            self._states.append((built, state))
+        return built
+
+    def finish(self) -> None:
+        """Sets the attributes of tensors that had some."""
+        for tensor, state in self._states:
+            _set_attributes(tensor, state)
+
+    def _keep(self, name: str, args: Any, state: Any) -> penstock.Opaque:
+        self.unknown.add(name)
+        return penstock.Opaque(name, args, state)
+
+
+def _constant(name: str) -> Any:
+    """torch.float32, torch.strided, torch.per_tensor_affine, ...; None for any other name."""
+    module, _, attribute = name.rpartition(".")
+    value = getattr(torch, attribute, None) if module == "torch" else None
+    return value if isinstance(value, _CONSTANTS) else None
+
+
+def _set_attributes(tensor: torch.Tensor, state: Any) -> None:
+    """Attributes that were set on a tensor. None of them may hide what tensors have by themselves."""
+    attributes = state[0] if isinstance(state, tuple) and len(state) == 2 else state
+    if isinstance(attributes, dict):
+        for name, value in attributes.items():
+            if isinstance(name, str) and not hasattr(type(tensor), name):
+                setattr(tensor, name, value)
+
+
+def _parameter(args: Any) -> torch.Tensor:
+    data = args[0]
+    return torch.nn.Parameter(data.detach(), requires_grad=data.requires_grad)
+
+
+def _buffer(args: Any) -> torch.Tensor:
+    return torch.nn.Buffer(args[0])
+
+
+def _typed_storage(args: Any) -> torch.storage.TypedStorage:
+    tensor = args[0]
+    return torch.storage.TypedStorage(wrap_storage=tensor.untyped_storage(), dtype=tensor.dtype, _internal=True)
+
+
+def _untyped_storage(args: Any) -> torch.UntypedStorage:
+    storage: torch.UntypedStorage = args[0].untyped_storage()
+    return storage
+
+
+def _size(args: Any) -> torch.Size:
+    return torch.Size(args)
+
+
+def _device(args: Any) -> torch.device:
+    return torch.device(*(part for part in args if part is not None))
+
+
+def _quantized(args: Any) -> torch.Tensor:
+    values, scheme, scales, zero_points, axis, size = args
+    if not isinstance(values, Packed):
+        raise penstock.CorruptError("a quantized tensor's values are of a type that is not quantized")
+    parameters: tuple[Any, ...] = (getattr(torch, scheme), scales, zero_points)
+    strides = values.strides
+    if axis is not None:
+        parameters = (*parameters, axis)
+    if len(values.shape) != len(size):  # packed: the file's strides are those of the contiguous whole
+        strides = torch.empty(tuple(size), device="meta").stride()
+    tensor: torch.Tensor = torch._utils._rebuild_qtensor(
+        values.storage, values.offset, tuple(size), strides, parameters, values.requires_grad, None
+    )
+    return tensor
+
+
+def _sparse_coo(args: Any) -> torch.Tensor:
+    indices, values, size, *coalesced = args
+    return torch.sparse_coo_tensor(
+        indices, values, size, check_invariants=True, is_coalesced=coalesced[0] if coalesced else None
+    )
+
+
+def _sparse_compressed(layout: torch.layout) -> Callable[[Any], torch.Tensor]:
+    def build(args: Any) -> torch.Tensor:
+        compressed, plain, values, size = args
+        return torch.sparse_compressed_tensor(compressed, plain, values, size, layout=layout, check_invariants=True)
+
+    return build
+
+
+def _nested(args: Any) -> torch.Tensor:
+    buffer, sizes, strides, offsets = args
+    _check_nested(buffer, sizes, strides, offsets)
+    tensor: torch.Tensor = torch._nested_view_from_buffer(buffer, sizes, strides, offsets)
+    return tensor
+
+
+def _check_nested(buffer: torch.Tensor, sizes: torch.Tensor, strides: torch.Tensor, offsets: torch.Tensor) -> None:
+    """Every part lies inside the buffer: torch does not look."""
+    if sizes.numel() == 0:
+        return
+    if bool((sizes < 0).any()) or bool((strides < 0).any()) or bool((offsets < 0).any()):
+        raise penstock.CorruptError("a nested tensor has a negative size, stride or offset")
+    for size, stride, offset in zip(sizes.tolist(), strides.tolist(), offsets.tolist(), strict=True):
+        last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
+        if 0 not in size and last >= buffer.numel():
+            raise penstock.CorruptError(
+                f"a part of a nested tensor ends at element {last} of a buffer of {buffer.numel()} elements"
+            )
+
+
+def _meta(args: Any) -> torch.Tensor:
+    dtype, size, strides, requires_grad = args
+    return torch.empty_strided(tuple(size), tuple(strides), dtype=dtype, device="meta", requires_grad=requires_grad)
+
+
+def _plain(args: Any) -> Any:
+    return args[0]
+
+
+_BUILDERS: dict[str, Callable[[Any], Any]] = {
+    "": _plain,
+    "torch.Size": _size,
+    "torch.device": _device,
+    "torch.meta_tensor": _meta,
+    "torch.nested_tensor": _nested,
+    "torch.nn.parameter.Buffer": _buffer,
+    "torch.nn.parameter.Parameter": _parameter,
+    "torch.quantized": _quantized,
+    "torch.sparse_bsc_tensor": _sparse_compressed(torch.sparse_bsc),
+    "torch.sparse_bsr_tensor": _sparse_compressed(torch.sparse_bsr),
+    "torch.sparse_coo_tensor": _sparse_coo,
+    "torch.sparse_csc_tensor": _sparse_compressed(torch.sparse_csc),
+    "torch.sparse_csr_tensor": _sparse_compressed(torch.sparse_csr),
+    "torch.storage.TypedStorage": _typed_storage,
+    "torch.storage.UntypedStorage": _untyped_storage,
+}

@@ -1,0 +1,172 @@
+"""The tensors of an archive as torch's: storages read by Penstock, views and flags by torch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.serialization import default_restore_location
+from torch.utils.dlpack import from_dlpack
+
+import penstock
+from penstock._core import _entry_parts, _load_parts, _storage_count, _storage_parts
+
+__all__ = ["MapLocation", "Packed", "read_tensors"]
+
+Restore = Callable[[torch.UntypedStorage, str], torch.UntypedStorage]
+MapLocation = str | torch.device | dict[str, str] | Callable[[torch.UntypedStorage, str], Any] | None
+
+
+class Packed:
+    """A tensor of a type that only exists together with other parts: its storage and how it lies there."""
+
+    __slots__ = ("offset", "requires_grad", "shape", "storage", "strides")
+
+    def __init__(
+        self,
+        storage: torch.storage.TypedStorage,
+        offset: int,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        requires_grad: bool,
+    ) -> None:
+        self.storage = storage
+        self.offset = offset
+        self.shape = shape
+        self.strides = strides
+        self.requires_grad = requires_grad
+
+
+def read_tensors(archive: penstock.Archive, map_location: MapLocation, *, mmap: bool) -> list[Any]:
+    """For each entry of the archive a torch tensor, or a Packed for quantized ones; shared storages are shared."""
+    count = len(archive)
+    if _is_meta(map_location):
+        return _Views(archive, _meta_storages(archive)).all(count)
+    if mmap:
+        return _Views(archive, _moved(archive, _mapped_storages(archive), map_location)).all(count)
+    tensors, storages = _load_parts(archive)
+    if _stays_on_cpu(archive, map_location):
+        views = _Views(archive, [None if whole is None else _storage_of(whole) for whole in storages])
+        return [views.one(i) if whole is None else _whole(whole, views, i) for i, whole in enumerate(tensors)]
+    for i, tensor in enumerate(tensors):
+        if tensor is not None:
+            storages[_entry_parts(archive, i)[0]] = tensor
+    loaded = [None if whole is None else _storage_of(whole) for whole in storages]
+    return _Views(archive, _moved(archive, loaded, map_location)).all(count)
+
+
+def _whole(tensor: penstock.Tensor, views: _Views, index: int) -> Any:
+    """A tensor that is all of its storage; the bulk of every file, so this takes as few steps as can be."""
+    try:
+        out = from_dlpack(tensor.__dlpack__())
+    except BufferError:  # a type that DLPack has no name for
+        entry = _entry_parts(views.archive, index)
+        views.storages[entry[0]] = _storage_of(tensor)
+        return views.one(index)
+    return out.requires_grad_() if tensor.requires_grad else out
+
+
+def _storage_of(whole: penstock.Tensor) -> torch.UntypedStorage:
+    return from_dlpack(whole.view_bytes().reshape(-1).__dlpack__()).untyped_storage()
+
+
+class _Views:
+    """Tensors over storages that are there, as the archive's entries say."""
+
+    def __init__(self, archive: penstock.Archive, storages: list[torch.UntypedStorage | None]) -> None:
+        self.archive = archive
+        self.storages = storages
+
+    def all(self, count: int) -> list[Any]:
+        return [self.one(index) for index in range(count)]
+
+    def one(self, index: int) -> Any:
+        number, name, shape, strides, byte_offset, requires_grad, conj, neg = _entry_parts(self.archive, index)
+        dtype = getattr(torch, name, None)
+        if not isinstance(dtype, torch.dtype):
+            raise penstock.UnsupportedError(f"torch has no type for {name}; load the file with penstock.load")
+        storage = self._storage(number, dtype)
+        offset = byte_offset // dtype.itemsize
+        if _is_quantized(dtype):
+            typed = torch.storage.TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
+            return Packed(typed, offset, shape, strides, requires_grad)
+        tensor = torch.empty((0,), dtype=dtype, device=storage.device)
+        tensor.set_(storage, offset, shape, strides)
+        if conj or neg:
+            flags = {name: True for name, value in (("conj", conj), ("neg", neg)) if value}
+            torch._utils.set_tensor_metadata(tensor, flags)
+        return tensor.requires_grad_() if requires_grad else tensor
+
+    def _storage(self, number: int, dtype: torch.dtype) -> torch.UntypedStorage:
+        """An empty tensor's storage need not be there, but tensors that share one still do."""
+        storage = self.storages[number]
+        if storage is None:
+            storage = self.storages[number] = torch.UntypedStorage(0)
+        return storage
+
+
+def _is_quantized(dtype: torch.dtype) -> bool:
+    return dtype in {torch.quint8, torch.qint8, torch.qint32, torch.quint4x2, torch.quint2x4}
+
+
+# Where storages go.
+
+
+def _is_meta(map_location: MapLocation) -> bool:
+    return isinstance(map_location, (str, torch.device)) and str(map_location) == "meta"
+
+
+def _stays_on_cpu(archive: penstock.Archive, map_location: MapLocation) -> bool:
+    if map_location is None:
+        return not any(_storage_parts(archive, i)[1] for i in range(_storage_count(archive)))
+    return isinstance(map_location, (str, torch.device)) and str(map_location) == "cpu"
+
+
+def _restore(map_location: MapLocation) -> Restore:
+    def restore(storage: torch.UntypedStorage, location: str) -> torch.UntypedStorage:
+        wanted = location
+        if isinstance(map_location, dict):
+            wanted = map_location.get(location, location)
+        elif isinstance(map_location, (str, torch.device)):
+            wanted = str(map_location)
+        elif map_location is not None:
+            placed = map_location(storage, location)
+            if placed is not None:
+                return placed if isinstance(placed, torch.UntypedStorage) else placed.untyped()
+        moved: torch.UntypedStorage = default_restore_location(storage, wanted)
+        return moved
+
+    return restore
+
+
+def _moved(
+    archive: penstock.Archive, storages: Sequence[torch.UntypedStorage | None], map_location: MapLocation
+) -> list[torch.UntypedStorage | None]:
+    restore = _restore(map_location)
+    return [
+        None if storage is None else restore(storage, _storage_parts(archive, i)[1] or "cpu")
+        for i, storage in enumerate(storages)
+    ]
+
+
+def _meta_storages(archive: penstock.Archive) -> list[torch.UntypedStorage | None]:
+    sizes = (_storage_parts(archive, i)[0] for i in range(_storage_count(archive)))
+    return [torch.UntypedStorage(size, device="meta") for size in sizes]
+
+
+def _mapped_storages(archive: penstock.Archive) -> list[torch.UntypedStorage | None]:
+    files: dict[str, torch.UntypedStorage] = {}
+    out: list[torch.UntypedStorage | None] = []
+    for i in range(_storage_count(archive)):
+        nbytes, _, path, offset = _storage_parts(archive, i)
+        if offset is None:
+            raise penstock.UnsupportedError(
+                f"{path}: mmap can only be used where tensors lie in the file as they are, and here they are "
+                "compressed or inside the pickle; leave mmap out"
+            )
+        if path not in files:
+            files[path] = torch.UntypedStorage.from_file(path, False, os.path.getsize(path))  # type: ignore[assignment]
+        out.append(files[path][offset : offset + nbytes])
+    return out

@@ -1,0 +1,110 @@
+"""`torch.load` without running anything from the file."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+from typing import IO, Any, Literal
+
+import penstock
+from penstock._core import _assemble, _open_memory
+from penstock.torch._rebuild import Rebuilder
+from penstock.torch._storages import MapLocation, read_tensors
+
+__all__ = ["UnknownGlobalsError", "load"]
+
+FileLike = str | os.PathLike[str] | IO[bytes]
+
+
+class UnknownGlobalsError(penstock.UnsafeError, pickle.UnpicklingError):
+    """The file names classes or functions that torch.load(weights_only=True) does not know either."""
+
+
+def load(
+    f: FileLike,
+    map_location: MapLocation = None,
+    pickle_module: None = None,
+    *,
+    weights_only: Literal[True] | None = None,
+    mmap: bool | None = None,
+    unknown: Literal["error", "keep"] = "error",
+    verify: bool = True,
+) -> Any:
+    """What `torch.load(f, weights_only=True)` gives: the same types, values, strides, sharing and flags.
+
+    Tensors are torch's own, over memory that Penstock read the file into. Nothing in the file is run, whatever it
+    holds. Every format that Penstock reads is taken: `.npy`, `.npz` and `.safetensors` too.
+
+    - f: a path, or an object with `read` and, for a file on disk, `fileno`; it is read from where it stands.
+    - map_location: None, a device, its name, a dict from recorded to wanted names, or a function of a storage and its
+      recorded name, as for torch.load. A device that the file records is torch's to find, with torch's errors.
+    - mmap: map the file, private to this process, instead of reading it; a path is needed. Checksums are not looked at.
+    - unknown: what names do that torch does not know. "error": UnknownGlobalsError lists them all. "keep": they become
+      `penstock.Opaque` objects, which hold the name, the arguments and the state.
+    - verify: look at recorded checksums.
+
+    `weights_only=False` and `pickle_module` would run code found in the file, and are refused.
+    """
+    _refuse_code(weights_only, pickle_module)
+    if unknown not in {"error", "keep"}:
+        raise ValueError(f"unknown is {unknown!r}; it must be 'error' or 'keep'")
+    if mmap and not _is_path(f):
+        raise ValueError("f must be a file path in order to use the mmap argument")
+    with _opened(f, verify) as archive:
+        rebuilder = Rebuilder()
+        leaves = read_tensors(archive, map_location, mmap=bool(mmap))
+        value = _assemble(archive, leaves, rebuilder)
+        rebuilder.finish()
+        if rebuilder.unknown and unknown == "error":
+            raise _unknown_globals(archive, rebuilder.unknown)
+    return value
+
+
+def _refuse_code(weights_only: object, pickle_module: object) -> None:
+    if weights_only is not None and not weights_only:
+        raise penstock.UnsafeError(
+            "weights_only=False would run code found in the file, which Penstock never does; leave it out, and "
+            "use unknown='keep' for objects of other classes"
+        )
+    if pickle_module is not None:
+        raise penstock.UnsafeError(
+            "pickle_module would run code found in the file, which Penstock never does; leave it out"
+        )
+
+
+def _unknown_globals(archive: penstock.Archive, names: set[str]) -> UnknownGlobalsError:
+    listed = ", ".join(sorted(names))
+    message = (
+        f"the file names {listed}, which are none of torch's own types; nothing of the file was run. Load it with "
+        "unknown='keep' to get them as inert penstock.Opaque objects"
+    )
+    return UnknownGlobalsError(f"{archive.path}: {message}", message, archive.path)
+
+
+def _is_path(f: object) -> bool:
+    return isinstance(f, (str, bytes, os.PathLike))
+
+
+def _opened(f: FileLike, verify: bool) -> penstock.Archive:
+    if isinstance(f, (str, bytes, os.PathLike)):
+        return penstock.open(f, verify=verify)
+    for method in ("read", "seek", "tell"):
+        if not hasattr(f, method):
+            raise AttributeError(
+                f"found an object of type {type(f).__name__} without .{method}(), expected a path or a file that can "
+                "be read; put its bytes into an io.BytesIO"
+            )
+    if f.tell() == 0 and (path := _path_of(f)) is not None:
+        return penstock.open(path, verify=verify)
+    data: Any = f.getbuffer()[f.tell() :] if isinstance(f, io.BytesIO) else f.read()
+    return _open_memory(data, str(getattr(f, "name", "<memory>")), verify)
+
+
+def _path_of(f: IO[bytes]) -> str | None:
+    """A path to the open file itself, whatever its name has become; None where there is no file on disk."""
+    try:
+        path = f"/proc/self/fd/{f.fileno()}"
+    except (AttributeError, OSError):
+        return None
+    return path if os.path.isfile(path) else None

@@ -1,0 +1,132 @@
+// What adapters to other tensor libraries build on: an archive's storages, entries and structure, taken apart.
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "archive.h"
+#include "bindings.h"
+#include "convert.h"
+#include "indexing.h"
+#include "interrupt.h"
+#include "penstock/error.h"
+#include "value.h"
+
+namespace penstock::python {
+namespace {
+
+/// Entries of each storage that have elements.
+std::vector<std::uint32_t> uses_of_storages(const Archive& archive) {
+  std::vector<std::uint32_t> uses(archive.storages().size());
+  for (const TensorEntry& entry : archive.entries()) {
+    if (entry.nbytes() != 0) ++uses[entry.storage];
+  }
+  return uses;
+}
+
+/// Whether a tensor is all there is in its storage, as it lies there.
+bool is_whole(const TensorEntry& entry, const StorageEntry& storage, std::uint32_t uses) {
+  return uses == 1 && entry.nbytes() == storage.nbytes && entry.nbytes() != 0 && !entry.conjugate && !entry.negative &&
+         entry.strides == entry.shape.contiguous_strides();
+}
+
+/// (tensors, storages): a Tensor for each entry that is a whole storage by itself, None for the others, whose storages
+/// are in the second list.
+nb::tuple load_parts(const PyArchive& source) {
+  const Archive& archive = source.get();
+  LoadOptions options;
+  options.verify_checksums = source.verify();
+  const std::vector<Tensor> loaded = interruptible(true, [archive, options](std::stop_token stop) mutable {
+    options.stop = std::move(stop);
+    return archive.load_storages(options);
+  });
+  const std::vector<std::uint32_t> uses = uses_of_storages(archive);
+  nb::list tensors;
+  nb::list storages;
+  for (std::size_t i = 0; i < loaded.size(); ++i) storages.append(nb::none());
+  for (const TensorEntry& entry : archive.entries()) {
+    const Tensor& whole = loaded[entry.storage];
+    if (whole.defined() && is_whole(entry, archive.storages()[entry.storage], uses[entry.storage])) {
+      const Tensor tensor(whole.buffer(), entry.dtype, entry.shape, entry.strides, whole.byte_offset());
+      tensors.append(nb::cast(tensor.with_requires_grad(entry.requires_grad)));
+      continue;
+    }
+    tensors.append(nb::none());
+    if (whole.defined()) storages[entry.storage] = nb::cast(whole);
+  }
+  return nb::make_tuple(tensors, storages);
+}
+
+/// (storage, dtype, shape, strides, byte_offset, requires_grad, conj, neg) of an entry.
+nb::tuple entry_parts(const PyArchive& archive, std::size_t index) {
+  const auto entries = archive.get().entries();
+  if (index >= entries.size()) throw Error(ErrorCode::kIndexOutOfRange, "there is no such entry");
+  const TensorEntry& entry = entries[index];
+  return nb::make_tuple(entry.storage, text_from(std::string(entry.dtype.name())), tuple_of(entry.shape),
+                        tuple_of(entry.strides), entry.byte_offset, entry.requires_grad, entry.conjugate,
+                        entry.negative);
+}
+
+/// (nbytes, location, source, offset) of a storage; offset is None when its bytes do not lie in a file as they are.
+nb::tuple storage_parts(const PyArchive& archive, std::size_t index) {
+  const auto storages = archive.get().storages();
+  if (index >= storages.size()) throw Error(ErrorCode::kIndexOutOfRange, "there is no such storage");
+  const StorageEntry& storage = storages[index];
+  const bool plain = storage.compression == Compression::kNone && !storage.resident;
+  const nb::object offset = plain ? nb::object(nb::int_(storage.offset)) : nb::object(nb::none());
+  const std::string& source = archive.get().sources()[storage.source]->name();
+  return nb::make_tuple(storage.nbytes, text_from(storage.location), path_text(source), offset);
+}
+
+/// The structure with leaves[i] for entry i, and what `named` makes of values of named types.
+nb::object assemble(const PyArchive& archive, const nb::list& leaves, const nb::object& named) {
+  const EntryLeaf leaf = [&leaves](std::size_t index) { return nb::borrow(leaves[index]); };
+  const NamedLeaf make = [&named](const std::string& name, const nb::object& arguments, const nb::object& state) {
+    return named(text_from(name), arguments, state);
+  };
+  return to_python(archive.get().structure(), leaf, make);
+}
+
+/// An archive in the memory of any object with a buffer, which it keeps.
+PyArchive open_memory(nb::handle data, const std::string& name, bool verify) {
+  auto view = std::make_unique<Py_buffer>();
+  if (PyObject_GetBuffer(data.ptr(), view.get(), PyBUF_SIMPLE) != 0) nb::raise_python_error();
+  auto* bytes = static_cast<std::byte*>(view->buf);
+  const auto size = static_cast<std::size_t>(view->len);
+  const std::shared_ptr<const void> owner(view.release(), [](const void* held) {
+    auto* buffer = static_cast<Py_buffer*>(const_cast<void*>(held));
+    if (Py_IsInitialized() != 0) {
+      const nb::gil_scoped_acquire gil;
+      PyBuffer_Release(buffer);
+    }
+    delete buffer;
+  });
+  const SourcePtr source = memory_source(Buffer::wrap(bytes, size, owner, true), name);
+  return {interruptible(true, [source, verify](std::stop_token) { return open(source, {.verify_checksums = verify}); }),
+          verify};
+}
+
+}  // namespace
+
+void bind_parts(nb::module_& module) {
+  module.def("_load_parts", load_parts, nb::arg("archive"),
+             nb::sig("def _load_parts(archive: Archive) -> tuple[list[Tensor | None], list[Tensor | None]]"));
+  module.def("_entry_parts", entry_parts, nb::arg("archive"), nb::arg("index"),
+             nb::sig("def _entry_parts(archive: Archive, index: int) -> tuple[int, str, tuple[int, ...], "
+                     "tuple[int, ...], int, bool, bool, bool]"));
+  module.def("_storage_parts", storage_parts, nb::arg("archive"), nb::arg("index"),
+             nb::sig("def _storage_parts(archive: Archive, index: int) -> tuple[int, str, str, int | None]"));
+  module.def("_storage_count", [](const PyArchive& archive) { return archive.get().storages().size(); });
+  module.def("_assemble", assemble, nb::arg("archive"), nb::arg("leaves"), nb::arg("named"),
+             nb::sig("def _assemble(archive: Archive, leaves: list[typing.Any], "
+                     "named: typing.Callable[[str, typing.Any, typing.Any], typing.Any]) -> typing.Any"));
+  module.def("_open_memory", open_memory, nb::arg("data"), nb::arg("name"), nb::arg("verify") = true,
+             nb::sig("def _open_memory(data: object, name: str, verify: bool = True) -> Archive"));
+}
+
+}  // namespace penstock::python
