@@ -47,6 +47,8 @@ Reduction make_reduction(const Tensor& tensor, std::span<const std::int64_t> dim
     (reduced[d] ? out.count : behind ? out.inner : out.outer) *= size;
     if (!reduced[d] || keepdim) out.result.push_back(reduced[d] ? 1 : size);
   }
+  out.outer_rank = front.size();
+  out.inner_rank = back.size();
   front.insert(front.end(), middle.begin(), middle.end());
   front.insert(front.end(), back.begin(), back.end());
   out.view = tensor.permute(front);

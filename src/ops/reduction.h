@@ -4,13 +4,10 @@
 #include <span>
 #include <string_view>
 
+#include "ops/reduction_order.h"
 #include "penstock/tensor.h"
 
 namespace penstock::ops {
-
-/// The order of sums, which docs/design/operations.md defines: lanes within chunks, and chunks by the same rule.
-inline constexpr std::int64_t kLanes = 32;
-inline constexpr std::int64_t kChunk = 4096;
 
 /// A tensor whose dimensions are arranged for reducing some of them: its elements in C order are `outer` times `count`
 /// times `inner`, and those of one result are the `count` ones between.
@@ -19,7 +16,9 @@ struct Reduction {
   std::int64_t outer = 1;
   std::int64_t count = 1;
   std::int64_t inner = 1;
-  Shape result;  ///< shape of what is left: outer * inner elements in C order
+  std::size_t outer_rank = 0;  ///< dimensions of `view` that are `outer`, the first
+  std::size_t inner_rank = 0;  ///< that are `inner`, the last
+  Shape result;                ///< shape of what is left: outer * inner elements in C order
 
   std::int64_t results() const noexcept { return outer * inner; }
   std::int64_t chunks() const noexcept { return (count + kChunk - 1) / kChunk; }

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "ops/kernels/parameters.h"
+#include "ops/launcher.h"
+#include "penstock/tensor.h"
+
+namespace penstock::ops {
+
+/// The elements of up to three tensors that are broadcast to one shape, in as few dimensions as their strides allow.
+struct KernelLayout {
+  KernelShape shape;
+  std::array<KernelSteps, 3> steps;
+};
+
+/// kUnsupported for more than kKernelDims dimensions that do not continue each other.
+KernelLayout make_kernel_layout(const Shape& shape, std::span<const Tensor> tensors);
+
+/// This tensor if its elements are aligned as kernels need them, else a copy that is.
+Tensor aligned_for_kernels(Launcher& launcher, const Tensor& tensor);
+
+}  // namespace penstock::ops

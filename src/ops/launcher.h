@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "penstock/tensor.h"
+
+namespace penstock::ops {
+
+/// Runs kernels on the device that the tensors are on; where they run in order, one behind the other.
+class Launcher {
+ public:
+  virtual ~Launcher() = default;
+  /// Runs the entry `kernel` for `count` >= 1 indices. `parameters` (src/ops/kernels/parameters.h) are read before this
+  /// returns; the memory of `reads` and `writes` is kept until the kernel is done.
+  virtual void launch(std::string_view kernel, const void* parameters, std::uint64_t count,
+                      std::span<const Tensor> reads, std::span<const Tensor> writes) = 0;
+};
+
+}  // namespace penstock::ops
