@@ -31,6 +31,7 @@ PUBLIC = {
     "dtype.h": "core",
     "shape.h": "core",
     "device.h": "device",
+    "stream.h": "device",
     "buffer.h": "device",
     "tensor.h": "device",
     "ops.h": "ops",

@@ -1,14 +1,21 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "penstock/device.h"
 
 namespace penstock {
 
+class Stream;
+namespace device {
+class UseLog;
+}
+
 /// Memory on one device, reference-counted: copies of a Buffer are the same memory, which is released with the last
-/// one. The handle is thread-safe like a shared_ptr; the bytes are the callers' to synchronise.
+/// one. The handle is thread-safe like a shared_ptr; the bytes are the callers' to synchronise. Device and pinned
+/// memory know the streams that work with them and are not reused before that work is done.
 class Buffer {
  public:
   /// No memory: data() is null, size() 0.
@@ -17,14 +24,21 @@ class Buffer {
   /// `bytes` uninitialised bytes on `device`, aligned to 64 (large blocks: to huge pages). Zero bytes are legal.
   /// kOutOfMemory says what was asked; kNoDevice when the device is not there.
   static Buffer allocate(std::size_t bytes, Device device = {});
+  /// Page-locked host memory, which devices copy from and to without the processor. kNoDevice without such a device.
+  static Buffer allocate_pinned(std::size_t bytes);
   /// Host memory of somebody else's that stays valid while `owner` lives. Read-only memory is never handed out for
   /// writing by Penstock.
   static Buffer wrap(void* data, std::size_t bytes, std::shared_ptr<const void> owner, bool read_only = false);
+  /// Device memory of somebody else's, under the same terms; `owner` is released when recorded uses are over.
+  static Buffer wrap(void* data, std::size_t bytes, Device device, std::shared_ptr<const void> owner,
+                     bool read_only = false);
 
   std::byte* data() const noexcept { return data_; }
   std::size_t size() const noexcept { return size_; }
   Device device() const noexcept { return device_; }
   bool read_only() const noexcept { return read_only_; }
+  /// Whether devices copy from and to it without staging. Never touches a device that was not used yet.
+  bool is_pinned() const noexcept;
   explicit operator bool() const noexcept { return owner_ != nullptr; }
 
   /// The bytes [offset, offset + bytes) of this buffer, keeping all of it alive. kIndexOutOfRange outside it.
@@ -34,10 +48,20 @@ class Buffer {
   /// What keeps the memory alive; for handing it to other libraries.
   const std::shared_ptr<const void>& owner() const noexcept { return owner_; }
 
+  enum class Access : std::uint8_t { kRead, kWrite };
+  /// Says that work just submitted to `stream` uses this memory: the memory is not reused before that work is done, and
+  /// after kWrite other streams that order_after_writes() wait for it. Of memory that needs no such care: nothing.
+  void record_use(const Stream& stream, Access access) const;
+  /// Work submitted to `stream` from now on runs after the last recorded write.
+  void order_after_writes(const Stream& stream) const;
+  /// Blocks until the last recorded write is done; before the host reads memory that a stream writes.
+  void wait_for_writes() const;
+
  private:
   std::shared_ptr<const void> owner_;
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
+  device::UseLog* uses_ = nullptr;  ///< lives as long as the owner; null: no stream can be using it
   Device device_;
   bool read_only_ = false;
 

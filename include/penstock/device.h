@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,5 +31,59 @@ struct Device {
 };
 
 std::ostream& operator<<(std::ostream& out, const Device& device);
+
+struct DeviceProperties {
+  std::string name;
+  std::uint64_t total_bytes = 0;
+  int numa_node = -1;           ///< -1: unknown or spread
+  bool unified_memory = false;  ///< the host may read and write it
+  std::size_t alignment = 64;   ///< of every allocation
+  int driver_version = 0;       ///< 12080 for 12.8; 0: none needed
+  int major = 0;                ///< compute capability, major and minor
+  int minor = 0;
+  int multiprocessors = 0;
+};
+
+/// What Penstock holds of a device's memory. Buffers in use and the cache together are what it took from the driver.
+struct MemoryStats {
+  std::uint64_t in_use_bytes = 0;    ///< in buffers that are alive, or whose last use is not over
+  std::uint64_t peak_bytes = 0;      ///< the most that was ever in use
+  std::uint64_t reserved_bytes = 0;  ///< in use and cached
+  std::uint64_t allocations = 0;     ///< buffers given out since the start
+  std::uint64_t free_bytes = 0;      ///< of the whole device, whoever uses it
+  std::uint64_t total_bytes = 0;
+  std::optional<std::uint64_t> cap_bytes;  ///< what set_memory_cap allows
+};
+
+// Counting devices makes no context on any of them and never throws: a machine without a driver has none.
+bool is_available(DeviceType type = DeviceType::kCuda) noexcept;
+int device_count(DeviceType type = DeviceType::kCuda) noexcept;
+/// kNoDevice when it is not there.
+DeviceProperties device_properties(Device device);
+
+/// The calling thread's device of this type, which "cuda" stands for; each thread starts at index 0.
+Device current_device(DeviceType type = DeviceType::kCuda) noexcept;
+/// kNoDevice when it is not there.
+void set_current_device(Device device);
+
+/// Makes `device` the thread's current one while it lives.
+class DeviceGuard {
+ public:
+  explicit DeviceGuard(Device device);
+  ~DeviceGuard();
+  DeviceGuard(const DeviceGuard&) = delete;
+  DeviceGuard& operator=(const DeviceGuard&) = delete;
+
+ private:
+  Device before_;
+};
+
+MemoryStats memory_stats(Device device);
+/// The most bytes that Penstock will hold of `device` at once; beyond it allocation is kOutOfMemory. Nothing: no cap.
+void set_memory_cap(Device device, std::optional<std::uint64_t> bytes);
+/// Returns cached memory to the driver; buffers in use stay.
+void empty_cache(Device device);
+/// Blocks until all work that was submitted to the device, by whatever stream, is done.
+void synchronize(Device device);
 
 }  // namespace penstock

@@ -34,6 +34,7 @@ enum class ErrorCode : std::uint8_t {
   kShapeMismatch,
   kDeviceMismatch,
   kNoDevice,
+  kDeviceFailed,  ///< its driver reported an error, or it was used after fork
   // Resources and control.
   kOutOfMemory,
   kTimeout,

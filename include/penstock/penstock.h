@@ -17,5 +17,6 @@
 #include "penstock/save.h"
 #include "penstock/shape.h"
 #include "penstock/source.h"
+#include "penstock/stream.h"
 #include "penstock/tensor.h"
 #include "penstock/value.h"

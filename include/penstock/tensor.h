@@ -48,6 +48,17 @@ DType dtype_of() noexcept {
 [[noreturn]] void throw_not_scalar(const Shape& shape);
 }  // namespace detail
 
+/// How Tensor::to moves elements.
+struct TransferOptions {
+  /// From pinned host memory: return as soon as the copy is submitted to the current stream of the device, and keep the
+  /// memory until it is done. Pageable memory is always read before to() returns, and copies to the host are always
+  /// complete then (Tensor::copy_to gives an Event instead).
+  bool non_blocking = false;
+  bool copy = false;  ///< a new tensor even where nothing changes
+};
+
+class Event;
+
 /// A typed, strided view of a Buffer: a value handle. Copying a Tensor shares its memory; `clone` copies the elements.
 /// Strides are in elements and never negative; 0 repeats. Const members may be called from any thread; writing through
 /// data() is the caller's to synchronise. Values that are indexed are host memory: data() of a device tensor must not
@@ -60,7 +71,7 @@ class Tensor {
   /// kInvalidArgument for a negative size or stride.
   Tensor(Buffer buffer, DType dtype, Shape shape, Strides strides, std::size_t byte_offset = 0);
   /// The same, contiguous in C order.
-  Tensor(Buffer buffer, DType dtype, Shape shape);
+  Tensor(Buffer buffer, DType dtype, const Shape& shape);
 
   /// Uninitialised memory, or kOutOfMemory.
   static Tensor empty(const Shape& shape, DType dtype = DType::float32, Device device = {});
@@ -78,6 +89,8 @@ class Tensor {
   const Shape& shape() const noexcept { return shape_; }
   const Strides& strides() const noexcept { return strides_; }
   Device device() const noexcept { return buffer_.device(); }
+  bool is_cuda() const noexcept { return device().type == DeviceType::kCuda; }
+  bool is_pinned() const noexcept { return buffer_.is_pinned(); }
   const Buffer& buffer() const noexcept { return buffer_; }
   std::size_t rank() const noexcept { return shape_.rank(); }
   std::int64_t numel() const noexcept { return numel_; }
@@ -121,8 +134,22 @@ class Tensor {
   /// truncation, to halves round-to-nearest-even, to float8 saturating as torch's cast). kUnsupported for types without
   /// numeric meaning.
   Tensor to(const DType& dtype) const;
-  /// This tensor if it is there already, else a copy on `device`.
-  Tensor to(Device device) const;
+  /// This tensor if it is there already, else a copy on `device`. The copy runs on the current stream of the device
+  /// that takes part.
+  Tensor to(Device device, TransferOptions options = {}) const;
+  /// The type and device of `other`.
+  Tensor to(const Tensor& other, TransferOptions options = {}) const;
+  Tensor cpu() const { return to(Device{}); }
+  /// The calling thread's current device.
+  Tensor cuda() const { return to(current_device(DeviceType::kCuda)); }
+  Tensor cuda(int index) const { return to(Device(DeviceType::kCuda, index)); }
+  /// This tensor if it is pinned already, else a copy in page-locked host memory; kDeviceMismatch for device memory,
+  /// kNoDevice where nothing could copy from it.
+  Tensor pin_memory() const;
+  /// Starts copying the elements into `target`, of the same dtype and shape, both contiguous and at least one of them
+  /// on a device, on that device's current stream; the target holds them when the event is done. Both memories are kept
+  /// until then. kInvalidArgument for read-only memory, kShapeMismatch, kDTypeMismatch.
+  Event copy_to(const Tensor& target) const;
 
   /// True when dtype, shape and every element's bytes agree, strides aside. NaNs with equal bits are equal.
   static bool identical(const Tensor& a, const Tensor& b);

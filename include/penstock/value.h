@@ -98,6 +98,10 @@ class Value {
   /// What BUILD gave an object or an OrderedDict (`_metadata`), if anything.
   std::optional<Value> state() const;
 
+  /// This value with every tensor on `device`, moved in one batch; memory that tensors share is moved once and stays
+  /// shared. This value itself when all are there already. kInvalidArgument for entries that are not loaded.
+  Value to(Device device, TransferOptions options = {}) const;
+
   /// True when both are the same node (Python's `is`).
   bool same_node(const Value& other) const noexcept { return node_ == other.node_; }
   const void* node_id() const noexcept { return node_.get(); }

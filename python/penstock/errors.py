@@ -15,6 +15,7 @@ __all__ = [
     "ChecksumError",
     "CorruptError",
     "DTypeMismatchError",
+    "DeviceFailedError",
     "DeviceMismatchError",
     "Error",
     "IndexOutOfRangeError",
@@ -194,6 +195,12 @@ class NoDeviceError(Error, RuntimeError):
     """The device is not there."""
 
     code = "no_device"
+
+
+class DeviceFailedError(Error, RuntimeError):
+    """The device's driver reported an error, or it was used in a forked process."""
+
+    code = "device_failed"
 
 
 class OutOfMemoryError(Error, MemoryError):

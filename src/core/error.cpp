@@ -33,6 +33,7 @@ constexpr std::array kCodes = std::to_array<ErrorCodeInfo>({
     {kShapeMismatch, "shape_mismatch", "ValueError"},
     {kDeviceMismatch, "device_mismatch", "RuntimeError"},
     {kNoDevice, "no_device", "RuntimeError"},
+    {kDeviceFailed, "device_failed", "RuntimeError"},
     {kOutOfMemory, "out_of_memory", "MemoryError"},
     {kTimeout, "timeout", "TimeoutError"},
     {kCancelled, "cancelled", "RuntimeError"},

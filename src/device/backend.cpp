@@ -4,9 +4,11 @@
 
 #include <array>
 #include <cstdlib>
+#include <string>
 
 #include "core/text.h"
 #include "device/cpu_backend.h"
+#include "device/cuda/cuda_backend.h"
 #include "penstock/error.h"
 
 namespace penstock::device {
@@ -22,15 +24,18 @@ const Backend* find(DeviceType type) noexcept {
 [[noreturn]] void throw_no_device(Device device, int visible) {
   const char* mask = std::getenv("CUDA_VISIBLE_DEVICES");
   const bool masked = device.type == DeviceType::kCuda && mask != nullptr;
+  const Backend* const backend = find(device.type);
+  std::string reason = backend != nullptr && visible == 0 ? backend->why_none() : "";
+  if (!reason.empty()) reason = " (" + reason + ")";
   throw Error(ErrorCode::kNoDevice,
-              fmt::format("{} requested, {} visible{}; use device \"cpu\" or one that is there", device.to_string(),
-                          visible, masked ? ", CUDA_VISIBLE_DEVICES=" + core::quoted(mask) : ""));
+              fmt::format("{} requested, {} visible{}{}; use device \"cpu\" or one that is there", device.to_string(),
+                          visible, masked ? ", CUDA_VISIBLE_DEVICES=" + core::quoted(mask) : "", reason));
 }
 
 }  // namespace
 
 std::span<const Backend* const> backends() noexcept {
-  static const std::array<const Backend*, 1> table = {&cpu_backend()};
+  static const std::array<const Backend*, 2> table = {&cpu_backend(), &cuda_backend()};
   return table;
 }
 
@@ -38,6 +43,13 @@ const Backend& backend_for(DeviceType type) {
   const Backend* backend = find(type);
   if (backend == nullptr) throw_no_device(Device(type, 0), 0);
   return *backend;
+}
+
+const Backend* pinning_backend() noexcept {
+  for (const Backend* backend : backends()) {
+    if (backend->type() != DeviceType::kCpu && backend->device_count() > 0) return backend;
+  }
+  return nullptr;
 }
 
 void require_device(Device device) {

@@ -3,22 +3,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "device/queue.h"
 #include "penstock/buffer.h"
 #include "penstock/device.h"
 
 namespace penstock::device {
-
-struct Properties {
-  std::string name;
-  std::uint64_t total_bytes = 0;
-  int numa_node = -1;           ///< -1: unknown or spread
-  bool unified_memory = false;  ///< the host may read and write it
-  std::size_t alignment = 64;   ///< of every allocation
-};
 
 struct MemoryInfo {
   std::uint64_t free_bytes = 0;
@@ -28,29 +22,6 @@ struct MemoryInfo {
 /// What memory is wanted for; a backend may choose pages and pools by it.
 enum class Purpose : std::uint8_t { kTensor, kStaging };
 
-struct CopyRange {
-  std::byte* to = nullptr;
-  const std::byte* from = nullptr;
-  std::size_t bytes = 0;
-};
-
-/// An ordered queue of work on one device. Work of one queue runs in order; `ticket`s order it against the host. Not
-/// thread-safe: one queue belongs to one thread at a time.
-class Queue {
- public:
-  using Ticket = std::uint64_t;
-
-  virtual ~Queue() = default;
-  /// Starts copies; either end may be host or device memory. Host memory must stay valid until the copy is done.
-  virtual void copy(std::span<const CopyRange> ranges) = 0;
-  virtual void fill(std::byte* to, std::byte value, std::size_t bytes) = 0;
-  /// Marks this point; done when all earlier work is.
-  virtual Ticket record() = 0;
-  virtual bool done(Ticket ticket) = 0;
-  virtual void wait(Ticket ticket) = 0;
-  virtual void synchronise() = 0;
-};
-
 /// One kind of device. Stateless towards its callers; all members may be called from any thread.
 class Backend {
  public:
@@ -59,21 +30,48 @@ class Backend {
   virtual std::string_view name() const noexcept = 0;
   /// DLPack's device type for its memory.
   virtual int dlpack_type() const noexcept = 0;
-  /// Devices this process can use now; 0 when there are none. No side effects.
+  /// Devices this process can use now; 0 when there are none. Makes no context.
   virtual int device_count() const noexcept = 0;
-  /// The calling thread's current device.
+  /// Why device_count() is 0, as the rest of a sentence; empty otherwise.
+  virtual std::string why_none() const = 0;
   virtual int current_device() const noexcept = 0;
-  virtual Properties properties(int index) const = 0;
+  virtual void set_current_device(int index) const noexcept = 0;
+  virtual DeviceProperties properties(int index) const = 0;
   virtual MemoryInfo memory(int index) const = 0;
-  /// Uninitialised memory, or kOutOfMemory with what was asked and what is free.
+  virtual MemoryStats stats(int index) const = 0;
+  virtual void set_memory_cap(int index, std::optional<std::uint64_t> bytes) const = 0;
+  virtual void empty_cache(int index) const = 0;
+  virtual void synchronize(int index) const = 0;
+
+  /// Uninitialised memory, or kOutOfMemory with what was asked and what is free. Device memory is ready for work on the
+  /// calling thread's current queue, and for that of others after it; its last use may be on any queue that was
+  /// recorded in its UseLog.
   virtual Buffer allocate(int index, std::size_t bytes, Purpose purpose) const = 0;
-  virtual std::unique_ptr<Queue> make_queue(int index) const = 0;
+  /// Of somebody else's; `owner` goes when recorded uses are over.
+  virtual Buffer wrap(int index, void* data, std::size_t bytes, std::shared_ptr<const void> owner,
+                      bool read_only) const = 0;
+  /// Page-locked host memory, recycled; kUnsupported for a backend whose memory is the host's.
+  virtual Buffer allocate_pinned(std::size_t bytes) const = 0;
+  /// Whether `address` is page-locked, whoever did it. Never begins to use a device.
+  virtual bool is_pinned(const void* address) const noexcept = 0;
+  /// Page-locks memory that exists, until the handle is destroyed.
+  virtual std::shared_ptr<const void> register_host(void* data, std::size_t bytes) const = 0;
+
+  virtual QueuePtr default_queue(int index) const = 0;
+  virtual QueuePtr make_queue(int index, int priority) const = 0;
+  virtual QueuePtr import_queue(int index, void* native) const = 0;
+  /// Whether its queues can launch `kernel`; loads it for `index` when they can.
+  virtual bool has_kernel(int index, std::string_view kernel) const = 0;
 };
 
 /// The table of backends, CPU first.
 std::span<const Backend* const> backends() noexcept;
 /// The backend for `type`, or kNoDevice when this build has none.
 const Backend& backend_for(DeviceType type);
+/// The backend whose devices read page-locked memory: the first besides the CPU that has a device, or null.
+const Backend* pinning_backend() noexcept;
+/// The queue that the calling thread's work on `device` goes to.
+QueuePtr current_queue(Device device);
 /// Checks that `device` is there, or throws kNoDevice saying how many are visible.
 void require_device(Device device);
 

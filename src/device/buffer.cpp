@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "core/checked.h"
 #include "device/backend.h"
 #include "device/buffer_access.h"
+#include "device/use_log.h"
 #include "penstock/error.h"
 
 namespace penstock {
@@ -19,6 +23,37 @@ Buffer Buffer::wrap(void* data, std::size_t bytes, std::shared_ptr<const void> o
   // A handle whose owner points nowhere would look undefined.
   if (!owner) owner = std::shared_ptr<const void>(owner, data != nullptr ? data : &kNothing);
   return BufferAccess::make(std::move(owner), static_cast<std::byte*>(data), bytes, Device{}, read_only);
+}
+
+Buffer Buffer::wrap(void* data, std::size_t bytes, Device device, std::shared_ptr<const void> owner, bool read_only) {
+  if (device.type == DeviceType::kCpu) return wrap(data, bytes, std::move(owner), read_only);
+  device::require_device(device);
+  return device::backend_for(device.type).wrap(device.index, data, bytes, std::move(owner), read_only);
+}
+
+Buffer Buffer::allocate_pinned(std::size_t bytes) {
+  const device::Backend* backend = device::pinning_backend();
+  if (backend == nullptr) device::require_device(Device(DeviceType::kCuda, 0));
+  return backend->allocate_pinned(bytes);
+}
+
+bool Buffer::is_pinned() const noexcept {
+  if (device_.type != DeviceType::kCpu || data_ == nullptr) return false;
+  const auto pins = [this](const device::Backend* backend) { return backend->is_pinned(data_); };
+  const auto table = device::backends();
+  return std::any_of(table.begin(), table.end(), pins);
+}
+
+void Buffer::record_use(const Stream& stream, Access access) const {
+  if (uses_ != nullptr) uses_->add(StreamAccess::queue(stream), access == Access::kWrite);
+}
+
+void Buffer::order_after_writes(const Stream& stream) const {
+  if (uses_ != nullptr) uses_->order_after_writes(*StreamAccess::queue(stream));
+}
+
+void Buffer::wait_for_writes() const {
+  if (uses_ != nullptr) uses_->wait_for_writes();
 }
 
 Buffer Buffer::part(std::size_t offset, std::size_t bytes) const {

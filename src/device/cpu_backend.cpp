@@ -6,7 +6,10 @@
 
 #include <cstring>
 #include <fstream>
+#include <functional>
+#include <memory>
 #include <new>
+#include <utility>
 
 #include "core/text.h"
 #include "device/buffer_access.h"
@@ -66,6 +69,10 @@ Buffer new_block(std::size_t bytes) {
   return BufferAccess::make(std::move(owner), data, bytes, Device{});
 }
 
+[[noreturn]] void throw_no_pinning() {
+  throw Error(ErrorCode::kUnsupported, "the cpu copies from all of its memory alike; pin memory for a device");
+}
+
 std::string processor_name() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
@@ -75,8 +82,18 @@ std::string processor_name() {
   return "CPU";
 }
 
+class CpuMark final : public Mark {
+ public:
+  bool done() const override { return true; }
+  void synchronize() const override {}
+};
+
+/// Nothing is ever pending: work is done when it is submitted.
 class CpuQueue final : public Queue {
  public:
+  Device device() const noexcept override { return {}; }
+  void* native() const noexcept override { return nullptr; }
+  bool is_foreign() const noexcept override { return false; }
   void copy(std::span<const CopyRange> ranges) override {
     for (const CopyRange& range : ranges) {
       if (range.bytes != 0) std::memcpy(range.to, range.from, range.bytes);
@@ -85,13 +102,18 @@ class CpuQueue final : public Queue {
   void fill(std::byte* to, std::byte value, std::size_t bytes) override {
     if (bytes != 0) std::memset(to, std::to_integer<int>(value), bytes);
   }
-  Ticket record() override { return ++last_; }
-  bool done(Ticket) override { return true; }
-  void wait(Ticket) override {}
-  void synchronise() override {}
+  void launch(const Launch& launch) override {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("kernel {} cannot be launched on the cpu, which has none", core::quoted(launch.kernel)));
+  }
+  void on_complete(std::function<void()> action) override { action(); }
+  MarkPtr record() override { return mark_; }
+  void wait(const Mark& mark) override { mark.synchronize(); }
+  bool done() override { return true; }
+  void synchronize() override {}
 
  private:
-  Ticket last_ = 0;
+  const MarkPtr mark_ = std::make_shared<const CpuMark>();
 };
 
 class CpuBackend final : public Backend {
@@ -100,13 +122,17 @@ class CpuBackend final : public Backend {
   std::string_view name() const noexcept override { return "cpu"; }
   int dlpack_type() const noexcept override { return 1; }
   int device_count() const noexcept override { return 1; }
+  std::string why_none() const override { return {}; }
   int current_device() const noexcept override { return 0; }
-  Properties properties(int index) const override {
+  void set_current_device(int) const noexcept override {}
+  DeviceProperties properties(int index) const override {
     require_device(Device(type(), index));
-    return {.name = processor_name(),
-            .total_bytes = host_memory().total_bytes,
-            .unified_memory = true,
-            .alignment = kAlignment};
+    DeviceProperties out;
+    out.name = processor_name();
+    out.total_bytes = host_memory().total_bytes;
+    out.unified_memory = true;
+    out.alignment = kAlignment;
+    return out;
   }
   MemoryInfo memory(int index) const override {
     require_device(Device(type(), index));
@@ -117,10 +143,40 @@ class CpuBackend final : public Backend {
     if (bytes > std::size_t{1} << 60) throw_out_of_memory(bytes);
     return bytes >= kHugePage ? map_block(bytes) : new_block(bytes);
   }
-  std::unique_ptr<Queue> make_queue(int index) const override {
-    require_device(Device(type(), index));
-    return std::make_unique<CpuQueue>();
+  /// Buffers of host memory come from several allocators, none of which is asked to count.
+  MemoryStats stats(int index) const override {
+    const MemoryInfo info = memory(index);
+    MemoryStats out;
+    out.free_bytes = info.free_bytes;
+    out.total_bytes = info.total_bytes;
+    return out;
   }
+  void set_memory_cap(int, std::optional<std::uint64_t>) const override {
+    throw Error(ErrorCode::kUnsupported, "memory of the cpu has no cap here; use a control group or ulimit");
+  }
+  void empty_cache(int) const override {}
+  void synchronize(int) const override {}
+  Buffer wrap(int, void* data, std::size_t bytes, std::shared_ptr<const void> owner, bool read_only) const override {
+    return Buffer::wrap(data, bytes, std::move(owner), read_only);
+  }
+  Buffer allocate_pinned(std::size_t) const override { throw_no_pinning(); }
+  bool is_pinned(const void*) const noexcept override { return false; }
+  std::shared_ptr<const void> register_host(void*, std::size_t) const override { throw_no_pinning(); }
+  QueuePtr default_queue(int index) const override {
+    require_device(Device(type(), index));
+    return queue_;
+  }
+  QueuePtr make_queue(int index, int) const override {
+    require_device(Device(type(), index));
+    return std::make_shared<CpuQueue>();
+  }
+  QueuePtr import_queue(int, void*) const override {
+    throw Error(ErrorCode::kUnsupported, "the cpu has no streams of other libraries; wrap one of a device that has");
+  }
+  bool has_kernel(int, std::string_view) const override { return false; }
+
+ private:
+  const QueuePtr queue_ = std::make_shared<CpuQueue>();
 };
 
 }  // namespace

@@ -33,11 +33,16 @@ int parse_index(std::string_view digits, std::string_view text) {
   return index;
 }
 
-int current_index(DeviceType type) {
+int current_index(DeviceType type) noexcept {
   for (const device::Backend* backend : device::backends()) {
     if (backend->type() == type) return backend->current_device();
   }
   return 0;
+}
+
+const device::Backend& there(Device device) {
+  device::require_device(device);
+  return device::backend_for(device.type);
 }
 
 }  // namespace
@@ -58,6 +63,35 @@ std::string Device::to_string() const {
   const std::string_view name = kTypes[static_cast<std::size_t>(type)].name;
   return type == DeviceType::kCpu ? std::string(name) : fmt::format("{}:{}", name, index);
 }
+
+bool is_available(DeviceType type) noexcept { return device_count(type) > 0; }
+
+int device_count(DeviceType type) noexcept {
+  for (const device::Backend* backend : device::backends()) {
+    if (backend->type() == type) return backend->device_count();
+  }
+  return 0;
+}
+
+DeviceProperties device_properties(Device device) { return there(device).properties(device.index); }
+
+Device current_device(DeviceType type) noexcept { return {type, current_index(type)}; }
+
+void set_current_device(Device device) { there(device).set_current_device(device.index); }
+
+DeviceGuard::DeviceGuard(Device device) : before_(current_device(device.type)) { set_current_device(device); }
+
+DeviceGuard::~DeviceGuard() { device::backend_for(before_.type).set_current_device(before_.index); }
+
+MemoryStats memory_stats(Device device) { return there(device).stats(device.index); }
+
+void set_memory_cap(Device device, std::optional<std::uint64_t> bytes) {
+  there(device).set_memory_cap(device.index, bytes);
+}
+
+void empty_cache(Device device) { there(device).empty_cache(device.index); }
+
+void synchronize(Device device) { there(device).synchronize(device.index); }
 
 std::ostream& operator<<(std::ostream& out, const Device& device) { return out << device.to_string(); }
 

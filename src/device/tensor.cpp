@@ -113,7 +113,7 @@ Tensor::Tensor(Buffer buffer, DType dtype, Shape shape, Strides strides, std::si
   }
 }
 
-Tensor::Tensor(Buffer buffer, DType dtype, Shape shape)
+Tensor::Tensor(Buffer buffer, DType dtype, const Shape& shape)
     : Tensor(std::move(buffer), std::move(dtype), shape, c_order_of(shape)) {}
 
 Tensor Tensor::empty(const Shape& shape, DType dtype, Device device) {

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <unordered_map>
+#include <utility>
 
 #include "penstock/error.h"
 
@@ -35,7 +37,7 @@ using Node = ValueGraph::Node;
 /// Copies nodes one by one from a list of work, because graphs have cycles and any depth.
 class Copier {
  public:
-  explicit Copier(std::span<const Tensor> tensors) : tensors_(tensors) {}
+  explicit Copier(std::function<Node::Scalar(const Node::Scalar&)> change) : change_(std::move(change)) {}
 
   Value copy(const Value& root) {
     const Node* const source = ValueGraph::node_of(root);
@@ -65,24 +67,14 @@ class Copier {
   }
 
   void fill(const Node& from, Node& to) {
-    to.scalar = loaded(from.scalar);
+    to.scalar = change_(from.scalar);
     to.type_name = from.type_name;
     to.items.reserve(from.items.size());
     for (const Value& item : from.items) to.items.push_back(child(item));
     if (from.state) to.state = std::make_unique<Value>(child(*from.state));
   }
 
-  Node::Scalar loaded(const Node::Scalar& scalar) const {
-    const auto* entry = std::get_if<Node::Entry>(&scalar);
-    if (entry == nullptr) return scalar;
-    if (entry->index >= tensors_.size()) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("the value refers to tensor {}, but {} were given", entry->index, tensors_.size()));
-    }
-    return std::make_shared<const Tensor>(tensors_[entry->index]);
-  }
-
-  std::span<const Tensor> tensors_;
+  std::function<Node::Scalar(const Node::Scalar&)> change_;
   ValueGraph graph_;
   std::unordered_map<const Node*, Node*> targets_;
   std::vector<std::pair<const Node*, Node*>> pending_;
@@ -104,6 +96,26 @@ const ValueGraph::Node* ValueGraph::node_of(const Value& value) noexcept { retur
 
 Value ValueGraph::seal(const Node* root) const { return Value(std::shared_ptr<const Node>(nodes_, root)); }
 
-Value with_tensors(const Value& value, std::span<const Tensor> tensors) { return Copier(tensors).copy(value); }
+Value with_tensors(const Value& value, std::span<const Tensor> tensors) {
+  return Copier([tensors](const Node::Scalar& scalar) -> Node::Scalar {
+           const auto* entry = std::get_if<Node::Entry>(&scalar);
+           if (entry == nullptr) return scalar;
+           if (entry->index >= tensors.size()) {
+             throw Error(ErrorCode::kInvalidArgument,
+                         fmt::format("the value refers to tensor {}, but {} were given", entry->index, tensors.size()));
+           }
+           return std::make_shared<const Tensor>(tensors[entry->index]);
+         })
+      .copy(value);
+}
+
+Value map_tensors(const Value& value, const std::function<Tensor(const Tensor&)>& change) {
+  return Copier([&change](const Node::Scalar& scalar) -> Node::Scalar {
+           const auto* tensor = std::get_if<Node::TensorPtr>(&scalar);
+           if (tensor == nullptr) return scalar;
+           return std::make_shared<const Tensor>(change(**tensor));
+         })
+      .copy(value);
+}
 
 }  // namespace penstock

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -67,5 +68,8 @@ class ValueGraph {
 /// A copy of `value` in which every unloaded tensor i is replaced by tensors[i]; sharing and cycles are kept.
 /// kInvalidArgument when there is no such tensor.
 Value with_tensors(const Value& value, std::span<const Tensor> tensors);
+
+/// A copy of `value` in which change(tensor) stands for every loaded tensor; sharing and cycles are kept.
+Value map_tensors(const Value& value, const std::function<Tensor(const Tensor&)>& change);
 
 }  // namespace penstock

@@ -6,8 +6,9 @@
 #include <utility>
 
 #include "core/checked.h"
-#include "device/backend.h"
+#include "device/queue.h"
 #include "ops/kernels.h"
+#include "ops/transfer.h"
 #include "penstock/error.h"
 #include "penstock/tensor.h"
 
@@ -68,15 +69,6 @@ std::optional<Strides> strides_for_view(const Tensor& tensor, const Shape& shape
   return out;
 }
 
-/// Copies between devices, or within one that is not the host: contiguous bytes through a queue.
-void transfer(const Tensor& from, const Tensor& to) {
-  const Device device = from.device().type == DeviceType::kCpu ? to.device() : from.device();
-  const auto queue = device::backend_for(device.type).make_queue(device.index);
-  const std::array<device::CopyRange, 1> range = {{{to.data(), from.data(), to.nbytes()}}};
-  queue->copy(range);
-  queue->synchronise();
-}
-
 bool keeps_gradients(const DType& dtype) { return dtype.is_floating() || dtype.is_complex(); }
 
 }  // namespace
@@ -89,9 +81,9 @@ Tensor Tensor::zeros(const Shape& shape, DType dtype, Device device) {
     ops::fill(bytes, std::array<std::byte, 1>{});
     return out;
   }
-  const auto queue = device::backend_for(device.type).make_queue(device.index);
-  queue->fill(out.data(), std::byte{0}, out.nbytes());
-  queue->synchronise();
+  const Stream stream = Stream::current(device);
+  StreamAccess::queue(stream)->fill(out.data(), std::byte{0}, out.nbytes());
+  out.buffer().record_use(stream, Buffer::Access::kWrite);
   return out;
 }
 
@@ -110,7 +102,7 @@ Tensor Tensor::clone() const {
   if (device().type == DeviceType::kCpu || !is_contiguous()) {
     ops::copy(*this, out);
   } else {
-    transfer(*this, out);
+    ops::submit(std::array{ops::Transfer{ops::span_of(*this), out.buffer()}});
   }
   return out.with_requires_grad(requires_grad_);
 }
@@ -120,13 +112,6 @@ Tensor Tensor::to(const DType& dtype) const {
   const Tensor out = empty(shape_, dtype, device());
   ops::cast(*this, out);
   return out.with_requires_grad(requires_grad_ && keeps_gradients(dtype));
-}
-
-Tensor Tensor::to(Device target) const {
-  if (target == device()) return *this;
-  const Tensor out = empty(shape_, dtype_, target);
-  transfer(contiguous(), out);
-  return out.with_requires_grad(requires_grad_);
 }
 
 bool Tensor::identical(const Tensor& a, const Tensor& b) {

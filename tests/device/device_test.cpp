@@ -71,7 +71,7 @@ TEST(CpuBackend, KnowsItsMemory) {
 }
 
 TEST(CpuBackend, ItsQueueRunsAtOnce) {
-  const auto queue = device::backend_for(DeviceType::kCpu).make_queue(0);
+  const auto queue = device::backend_for(DeviceType::kCpu).make_queue(0, 0);
   std::array<std::byte, 4> from{std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}};
   std::array<std::byte, 4> to{};
   const std::array<device::CopyRange, 3> ranges = {
@@ -80,10 +80,15 @@ TEST(CpuBackend, ItsQueueRunsAtOnce) {
   EXPECT_EQ(to, (std::array<std::byte, 4>{std::byte{3}, std::byte{4}, std::byte{1}, std::byte{0}}));
   queue->fill(to.data() + 1, std::byte{9}, 2);
   EXPECT_EQ(to, (std::array<std::byte, 4>{std::byte{3}, std::byte{9}, std::byte{9}, std::byte{0}}));
-  const auto first = queue->record();
-  EXPECT_TRUE(queue->done(first));
-  queue->wait(first);
-  EXPECT_GT(queue->record(), first);
+  const auto mark = queue->record();
+  EXPECT_TRUE(mark->done());
+  queue->wait(*mark);
+  mark->synchronize();
+  EXPECT_TRUE(queue->done());
+  bool called = false;
+  queue->on_complete([&called] { called = true; });
+  EXPECT_TRUE(called);
+  EXPECT_EQ(error_of([&] { queue->launch({.kernel = "add"}); }).code(), ErrorCode::kUnsupported);
 }
 
 }  // namespace

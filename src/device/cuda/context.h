@@ -1,0 +1,77 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/cuda/driver.h"
+#include "penstock/device.h"
+
+namespace penstock::device::cuda {
+
+/// A device's primary context, which all libraries of the process share: retained with the first use of the device and
+/// released with the last thing that holds it. Thread-safe.
+class Context {
+ public:
+  /// The one of device `index`, which must exist; retains it when it is not yet.
+  static std::shared_ptr<Context> of(int index);
+  /// Null when device `index` is not in use.
+  static std::shared_ptr<Context> find(int index) noexcept;
+
+  explicit Context(int index);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  int index() const noexcept { return index_; }
+  Device device() const noexcept { return {DeviceType::kCuda, index_}; }
+  CUdevice handle() const noexcept { return handle_; }
+  CUcontext context() const noexcept { return context_; }
+
+  /// An event without timing, recycled. Callers have the context current.
+  CUevent take_event();
+  void give_back(CUevent event) noexcept;
+
+  /// A kernel "module/entry" of kernel_modules(), its module loaded with the first; null when there is none of that
+  /// name. Callers have the context current.
+  CUfunction find_kernel(std::string_view name);
+
+ private:
+  CUmodule load_module(std::string_view name);
+
+  const int index_;
+  CUdevice handle_ = 0;
+  CUcontext context_ = nullptr;
+  std::mutex mutex_;
+  std::vector<CUevent> idle_events_;
+  std::map<std::string, CUmodule, std::less<>> modules_;
+  std::map<std::string, CUfunction, std::less<>> kernels_;
+};
+using ContextPtr = std::shared_ptr<Context>;
+
+/// Makes a context the calling thread's current one while it lives, and what was current before again afterwards.
+class Current {
+ public:
+  /// kDeviceFailed after fork.
+  explicit Current(const Context& context);
+  ~Current();
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+};
+
+/// Runs `action(driver)` in the context, in a destructor: nothing happens where the driver is gone, and failures have
+/// nobody to go to.
+template <class Action>
+void release_in(const Context& context, Action&& action) noexcept {
+  if (!usable()) return;
+  const Driver& d = *find_driver();
+  if (d.context_push(context.context()) != kSuccess) return;
+  action(d);
+  CUcontext popped = nullptr;
+  d.context_pop(&popped);
+}
+
+}  // namespace penstock::device::cuda

@@ -1,0 +1,205 @@
+#include "device/cuda/driver.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdlib>
+
+#include "core/text.h"
+#include "penstock/error.h"
+
+namespace penstock::device::cuda {
+namespace {
+
+// Set in the child by a fork handler, which may do no more than this.
+std::atomic<bool> started{false};
+std::atomic<bool> in_child{false};
+
+void after_fork() {
+  if (started.load()) in_child.store(true);
+}
+
+/// Looks entry points up and remembers the first that is missing.
+class Symbols {
+ public:
+  explicit Symbols(void* library) : library_(library) {}
+
+  template <class F>
+  void optional(const char* name, F*& function) {
+    function = reinterpret_cast<F*>(::dlsym(library_, name));
+  }
+  template <class F>
+  void required(const char* name, F*& function) {
+    optional(name, function);
+    if (function == nullptr && missing_ == nullptr) missing_ = name;
+  }
+  const char* missing() const noexcept { return missing_; }
+
+ private:
+  void* library_;
+  const char* missing_ = nullptr;
+};
+
+void find_devices(Symbols& symbols, Driver& d) {
+  symbols.required("cuInit", d.init);
+  symbols.required("cuDriverGetVersion", d.driver_version);
+  symbols.required("cuGetErrorName", d.error_name);
+  symbols.required("cuGetErrorString", d.error_string);
+  symbols.required("cuDeviceGet", d.device_get);
+  symbols.required("cuDeviceGetCount", d.device_count);
+  symbols.required("cuDeviceGetName", d.device_name);
+  symbols.required("cuDeviceGetAttribute", d.device_attribute);
+  symbols.required("cuDeviceTotalMem_v2", d.device_total_mem);
+  symbols.required("cuDevicePrimaryCtxRetain", d.context_retain);
+  symbols.required("cuDevicePrimaryCtxRelease_v2", d.context_release);
+  symbols.required("cuCtxPushCurrent_v2", d.context_push);
+  symbols.required("cuCtxPopCurrent_v2", d.context_pop);
+  symbols.required("cuCtxSynchronize", d.context_synchronize);
+}
+
+void find_memory(Symbols& symbols, Driver& d) {
+  symbols.required("cuMemGetInfo_v2", d.mem_info);
+  symbols.required("cuMemAlloc_v2", d.mem_alloc);
+  symbols.required("cuMemFree_v2", d.mem_free);
+  symbols.required("cuMemHostAlloc", d.host_alloc);
+  symbols.required("cuMemFreeHost", d.host_free);
+  symbols.required("cuMemHostRegister_v2", d.host_register);
+  symbols.required("cuMemHostUnregister", d.host_unregister);
+  symbols.required("cuPointerGetAttribute", d.pointer_attribute);
+  symbols.required("cuMemcpyAsync", d.copy);
+  symbols.required("cuMemcpyHtoDAsync_v2", d.copy_to_device);
+  symbols.required("cuMemcpyDtoHAsync_v2", d.copy_to_host);
+  symbols.required("cuMemsetD8Async", d.fill);
+  symbols.optional("cuMemPoolCreate", d.pool_create);
+  symbols.optional("cuMemPoolDestroy", d.pool_destroy);
+  symbols.optional("cuMemPoolSetAttribute", d.pool_set);
+  symbols.optional("cuMemPoolGetAttribute", d.pool_get);
+  symbols.optional("cuMemPoolTrimTo", d.pool_trim);
+  symbols.optional("cuMemAllocFromPoolAsync", d.pool_alloc);
+  symbols.optional("cuMemFreeAsync", d.pool_free);
+}
+
+void find_work(Symbols& symbols, Driver& d) {
+  symbols.required("cuStreamCreateWithPriority", d.stream_create);
+  symbols.required("cuStreamDestroy_v2", d.stream_destroy);
+  symbols.required("cuStreamSynchronize", d.stream_synchronize);
+  symbols.required("cuStreamQuery", d.stream_query);
+  symbols.required("cuStreamWaitEvent", d.stream_wait);
+  symbols.required("cuEventCreate", d.event_create);
+  symbols.required("cuEventDestroy_v2", d.event_destroy);
+  symbols.required("cuEventRecord", d.event_record);
+  symbols.required("cuEventQuery", d.event_query);
+  symbols.required("cuEventSynchronize", d.event_synchronize);
+  symbols.required("cuLaunchHostFunc", d.launch_host);
+  symbols.required("cuModuleLoadDataEx", d.module_load);
+  symbols.required("cuModuleGetFunction", d.module_function);
+  symbols.required("cuModuleUnload", d.module_unload);
+  symbols.required("cuLaunchKernel", d.launch);
+}
+
+struct Found {
+  Driver driver;
+  std::string why_not;
+};
+
+const char* library_name() {
+  const char* const chosen = std::getenv("PENSTOCK_LIBCUDA");
+  return chosen != nullptr && *chosen != '\0' ? chosen : "libcuda.so.1";
+}
+
+std::string describe(const Driver& d, CUresult result) {
+  const char* name = nullptr;
+  const char* text = nullptr;
+  if (d.error_name(result, &name) != kSuccess || name == nullptr) name = "an unknown error";
+  if (d.error_string(result, &text) != kSuccess || text == nullptr) text = "no description";
+  return fmt::format("{} ({}: {})", result, name, text);
+}
+
+/// Why the driver refuses to start, as the rest of a sentence; empty when it started.
+std::string start(Driver& d) {
+  const CUresult result = d.init(0);
+  if (result == kStubLibrary) {
+    return "the libcuda found is the toolkit's stub, not a driver: take its folder out of LD_LIBRARY_PATH";
+  }
+  if (result != kSuccess) return "the NVIDIA driver does not start: cuInit gives " + describe(d, result);
+  d.driver_version(&d.version);
+  started.store(true);
+  ::pthread_atfork(nullptr, nullptr, after_fork);
+  return {};
+}
+
+Found open_driver() {
+  Found found;
+  void* const library = ::dlopen(library_name(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* const reason = ::dlerror();
+    found.why_not = fmt::format("no NVIDIA driver: {}", reason != nullptr ? reason : "libcuda.so.1 cannot be opened");
+    return found;
+  }
+  Symbols symbols(library);
+  find_devices(symbols, found.driver);
+  find_memory(symbols, found.driver);
+  find_work(symbols, found.driver);
+  if (symbols.missing() != nullptr) {
+    found.why_not =
+        fmt::format("the NVIDIA driver is too old, it has no {}: version 450 or later was expected", symbols.missing());
+    return found;
+  }
+  found.why_not = start(found.driver);
+  return found;
+}
+
+const Found& found_driver() {
+  // Never destroyed: buffers may be released after all statics.
+  static const Found& found = *new Found(open_driver());
+  return found;
+}
+
+}  // namespace
+
+bool Driver::has_pools() const noexcept {
+  return pool_create != nullptr && pool_destroy != nullptr && pool_set != nullptr && pool_get != nullptr &&
+         pool_trim != nullptr && pool_alloc != nullptr && pool_free != nullptr;
+}
+
+const Driver* find_driver() noexcept {
+  const Found& found = found_driver();
+  return found.why_not.empty() ? &found.driver : nullptr;
+}
+
+std::string why_no_driver() { return found_driver().why_not; }
+
+const Driver& driver() {
+  const Found& found = found_driver();
+  if (!found.why_not.empty()) throw Error(ErrorCode::kNoDevice, found.why_not);
+  return found.driver;
+}
+
+bool initialised() noexcept { return started.load(std::memory_order_acquire); }
+
+bool forked() noexcept { return in_child.load(std::memory_order_relaxed); }
+
+bool usable() noexcept { return !forked() && find_driver() != nullptr; }
+
+void require_not_forked() {
+  if (!forked()) return;
+  throw Error(ErrorCode::kDeviceFailed,
+              "CUDA was used before this process was forked and cannot be used in it: start workers with \"spawn\" or "
+              "\"forkserver\", or keep the worker on the cpu");
+}
+
+void throw_result(CUresult result, std::string_view call) {
+  const ErrorCode code = result == kOutOfMemory                                ? ErrorCode::kOutOfMemory
+                         : result == kNoDevice || result == kDeviceUnavailable ? ErrorCode::kNoDevice
+                         : result == kInvalidDevice                            ? ErrorCode::kNoDevice
+                                                                               : ErrorCode::kDeviceFailed;
+  throw Error(code, fmt::format("the CUDA driver's {} gives {}", call, describe(driver(), result)));
+}
+
+void check(CUresult result, std::string_view call) {
+  if (result != kSuccess) throw_result(result, call);
+}
+
+}  // namespace penstock::device::cuda

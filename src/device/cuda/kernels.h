@@ -1,0 +1,18 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace penstock::device::cuda {
+
+/// PTX text with its kernels, loaded by the driver when the first of them is wanted. Kernels are launched as
+/// "name/entry".
+struct KernelModule {
+  std::string_view name;
+  const char* ptx;
+};
+
+/// The table of modules; each is a file in src/device/cuda/kernels/.
+std::span<const KernelModule> kernel_modules() noexcept;
+
+}  // namespace penstock::device::cuda

@@ -1,0 +1,245 @@
+#include "device/cuda/memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "core/text.h"
+#include "device/buffer_access.h"
+#include "device/use_log.h"
+#include "penstock/error.h"
+
+namespace penstock::device::cuda {
+namespace {
+
+constexpr std::byte kNothing{};
+constexpr std::size_t kGranule = 512;  ///< of blocks without a pool; the driver's own allocations are aligned to it
+
+CUmemoryPool make_pool(const Context& context) {
+  const Driver& d = driver();
+  int supported = 0;
+  if (!d.has_pools() || d.device_attribute(&supported, kAttributeMemoryPools, context.handle()) != kSuccess ||
+      supported == 0) {
+    return nullptr;
+  }
+  const Current current(context);
+  CUmemPoolProps properties;
+  properties.location.id = context.index();
+  CUmemoryPool pool = nullptr;
+  if (d.pool_create(&pool, &properties) != kSuccess) return nullptr;
+  // Memory stays in the pool until empty_cache(): giving it to the driver at each synchronisation makes steps slow.
+  std::uint64_t keep = UINT64_MAX;
+  check(d.pool_set(pool, kPoolReleaseThreshold, &keep), "cuMemPoolSetAttribute");
+  return pool;
+}
+
+std::size_t round_up(std::size_t bytes) noexcept {
+  const std::size_t granule = std::max(std::bit_floor(bytes) / 8, kGranule);
+  return bytes > SIZE_MAX - granule ? bytes : (bytes + granule - 1) / granule * granule;
+}
+
+}  // namespace
+
+/// A block in use; given back in queue order when its last handle goes.
+class Memory::Block {
+ public:
+  Block(std::shared_ptr<Memory> memory, std::shared_ptr<CudaQueue> queue, CUdeviceptr address, std::size_t bytes)
+      : memory_(std::move(memory)), queue_(std::move(queue)), address_(address), bytes_(bytes) {
+    // Other queues may use it after what made it.
+    uses_.add(queue_, true);
+  }
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+  ~Block() {
+    if (!usable()) return;
+    try {
+      memory_->give_back(address_, bytes_, *queue_, uses_.take(queue_.get()));
+    } catch (const Error&) {
+      // A device that failed keeps its memory until its context goes.
+      return;
+    }
+  }
+  UseLog& uses() noexcept { return uses_; }
+
+ private:
+  std::shared_ptr<Memory> memory_;
+  std::shared_ptr<CudaQueue> queue_;
+  CUdeviceptr address_;
+  std::size_t bytes_;
+  UseLog uses_;
+};
+
+namespace {
+
+/// Memory of somebody else's, released after its uses.
+struct Wrapped {
+  ~Wrapped() {
+    if (!usable()) return;
+    try {
+      for (const MarkPtr& mark : uses.take()) mark->synchronize();
+    } catch (const Error&) {
+      // Work on a device that failed is over.
+      return;
+    }
+  }
+  std::shared_ptr<const void> owner;
+  UseLog uses;
+};
+
+}  // namespace
+
+Memory::Memory(ContextPtr context) : context_(std::move(context)), pool_(make_pool(*context_)) {}
+
+Memory::~Memory() {
+  release_in(*context_, [this](const Driver& d) {
+    for (const Idle& block : idle_) d.mem_free(block.address);
+    if (pool_ != nullptr) d.pool_destroy(pool_);
+  });
+}
+
+Buffer Memory::allocate(std::size_t bytes, const QueuePtr& queue) {
+  auto cuda_queue = std::dynamic_pointer_cast<CudaQueue>(queue);
+  if (bytes == 0) {
+    return BufferAccess::make(std::shared_ptr<const void>(queue, &kNothing), nullptr, 0, context_->device());
+  }
+  std::optional<CUdeviceptr> address = reserve(bytes) ? try_take(bytes, *cuda_queue) : std::nullopt;
+  if (!address) throw_out_of_memory(bytes);
+  std::shared_ptr<Block> block;
+  try {
+    block = std::make_shared<Block>(shared_from_this(), cuda_queue, *address, bytes);
+  } catch (...) {
+    give_back(*address, bytes, *cuda_queue, {});
+    throw;
+  }
+  UseLog* const uses = &block->uses();
+  return BufferAccess::make(std::move(block), reinterpret_cast<std::byte*>(*address), bytes, context_->device(), false,
+                            uses);
+}
+
+Buffer Memory::wrap(void* data, std::size_t bytes, std::shared_ptr<const void> owner, bool read_only) {
+  auto wrapped = std::make_shared<Wrapped>();
+  wrapped->owner = std::move(owner);
+  UseLog* const uses = &wrapped->uses;
+  return BufferAccess::make(std::move(wrapped), static_cast<std::byte*>(data), bytes, context_->device(), read_only,
+                            uses);
+}
+
+bool Memory::reserve(std::size_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  if (cap_ && (bytes > *cap_ || in_use_ > *cap_ - bytes)) return false;
+  in_use_ += bytes;
+  peak_ = std::max(peak_, in_use_);
+  ++allocations_;
+  return true;
+}
+
+std::optional<CUdeviceptr> Memory::try_take(std::size_t bytes, CudaQueue& queue) {
+  const Current current(*context_);
+  const Driver& d = driver();
+  for (const bool last : {false, true}) {
+    if (const auto reused = try_reuse(bytes, queue)) return reused;
+    CUdeviceptr address = 0;
+    const auto stream = static_cast<CUstream>(queue.native());
+    const CUresult result =
+        pool_ != nullptr ? d.pool_alloc(&address, bytes, pool_, stream) : d.mem_alloc(&address, round_up(bytes));
+    if (result == kSuccess) return address;
+    if (result != kOutOfMemory || last) {
+      const std::scoped_lock lock(mutex_);
+      in_use_ -= bytes;
+      if (result != kOutOfMemory) throw_result(result, pool_ != nullptr ? "cuMemAllocFromPoolAsync" : "cuMemAlloc");
+      return std::nullopt;
+    }
+    empty_cache();
+  }
+  return std::nullopt;
+}
+
+std::optional<CUdeviceptr> Memory::try_reuse(std::size_t bytes, CudaQueue& queue) {
+  Idle block;
+  {
+    const std::scoped_lock lock(mutex_);
+    auto best = idle_.end();
+    for (auto it = idle_.begin(); it != idle_.end(); ++it) {
+      const bool fits = it->bytes >= bytes && it->bytes / 2 <= round_up(bytes);
+      if (fits && (best == idle_.end() || it->bytes <= best->bytes)) best = it;
+    }
+    if (best == idle_.end()) return std::nullopt;
+    block = std::move(*best);
+    idle_.erase(best);
+    idle_bytes_ -= block.bytes;
+  }
+  for (const MarkPtr& mark : block.uses) queue.wait(*mark);
+  return block.address;
+}
+
+void Memory::give_back(CUdeviceptr address, std::size_t bytes, CudaQueue& queue, std::vector<MarkPtr> uses) {
+  {
+    const std::scoped_lock lock(mutex_);
+    in_use_ -= bytes;
+  }
+  if (pool_ != nullptr) {
+    for (const MarkPtr& mark : uses) queue.wait(*mark);
+    const Current current(*context_);
+    check(driver().pool_free(address, static_cast<CUstream>(queue.native())), "cuMemFreeAsync");
+    return;
+  }
+  uses.push_back(queue.record());
+  const std::scoped_lock lock(mutex_);
+  idle_bytes_ += round_up(bytes);
+  idle_.push_back({address, round_up(bytes), std::move(uses)});
+}
+
+MemoryStats Memory::stats() const {
+  const Current current(*context_);
+  MemoryStats out;
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  check(driver().mem_info(&free_bytes, &total_bytes), "cuMemGetInfo");
+  out.free_bytes = free_bytes;
+  out.total_bytes = total_bytes;
+  std::uint64_t pooled = 0;
+  if (pool_ != nullptr) check(driver().pool_get(pool_, kPoolReservedNow, &pooled), "cuMemPoolGetAttribute");
+  const std::scoped_lock lock(mutex_);
+  out.in_use_bytes = in_use_;
+  out.peak_bytes = peak_;
+  out.allocations = allocations_;
+  out.reserved_bytes = pool_ != nullptr ? std::max(pooled, in_use_) : in_use_ + idle_bytes_;
+  out.cap_bytes = cap_;
+  return out;
+}
+
+void Memory::set_cap(std::optional<std::uint64_t> bytes) {
+  const std::scoped_lock lock(mutex_);
+  cap_ = bytes;
+}
+
+void Memory::empty_cache() {
+  const Current current(*context_);
+  // What was given back in queue order is free only when the queues have come so far.
+  check(driver().context_synchronize(), "cuCtxSynchronize");
+  if (pool_ != nullptr) {
+    check(driver().pool_trim(pool_, 0), "cuMemPoolTrimTo");
+    return;
+  }
+  std::vector<Idle> idle;
+  {
+    const std::scoped_lock lock(mutex_);
+    idle.swap(idle_);
+    idle_bytes_ = 0;
+  }
+  for (const Idle& block : idle) check(driver().mem_free(block.address), "cuMemFree");
+}
+
+void Memory::throw_out_of_memory(std::size_t bytes) const {
+  const MemoryStats now = stats();
+  const std::string cap = now.cap_bytes ? fmt::format(", capped at {}", core::format_bytes(*now.cap_bytes)) : "";
+  throw Error(ErrorCode::kOutOfMemory,
+              fmt::format("{} requested on {}, where {} of {} are free and this process holds {}{}: load less at a "
+                          "time, release tensors or use another device",
+                          core::format_bytes(bytes), context_->device().to_string(), core::format_bytes(now.free_bytes),
+                          core::format_bytes(now.total_bytes), core::format_bytes(now.in_use_bytes), cap));
+}
+
+}  // namespace penstock::device::cuda

@@ -1,0 +1,169 @@
+#include "device/cuda/pinned.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "core/text.h"
+#include "device/buffer_access.h"
+#include "device/use_log.h"
+#include "penstock/error.h"
+
+namespace penstock::device::cuda {
+namespace {
+
+constexpr std::byte kNothing{};
+constexpr std::size_t kGranule = 4096;
+
+std::size_t round_up(std::size_t bytes) noexcept {
+  const std::size_t granule = std::max(std::bit_floor(bytes) / 8, kGranule);
+  return bytes > SIZE_MAX - granule ? bytes : (bytes + granule - 1) / granule * granule;
+}
+
+bool passed(const std::vector<MarkPtr>& uses) {
+  return std::all_of(uses.begin(), uses.end(), [](const MarkPtr& mark) { return mark->done(); });
+}
+
+}  // namespace
+
+struct PinnedMemory::Idle {
+  void* data = nullptr;
+  std::size_t bytes = 0;
+  std::vector<MarkPtr> uses;
+};
+
+class PinnedMemory::Block {
+ public:
+  Block(std::shared_ptr<PinnedMemory> memory, void* data, std::size_t bytes)
+      : memory_(std::move(memory)), data_(data), bytes_(bytes) {}
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+  ~Block() {
+    if (!usable()) return;
+    try {
+      memory_->give_back({data_, bytes_, uses_.take()});
+    } catch (const Error&) {
+      // Nothing says when a device that failed is done with it.
+      return;
+    }
+  }
+  UseLog& uses() noexcept { return uses_; }
+
+ private:
+  std::shared_ptr<PinnedMemory> memory_;
+  void* data_;
+  std::size_t bytes_;
+  UseLog uses_;
+};
+
+PinnedMemory::PinnedMemory(ContextPtr context) : context_(std::move(context)) {}
+
+PinnedMemory::~PinnedMemory() {
+  release_in(*context_, [this](const Driver& d) {
+    for (const Idle& block : idle_) {
+      for (const MarkPtr& mark : block.uses) mark->synchronize();
+      d.host_free(block.data);
+    }
+  });
+}
+
+Buffer PinnedMemory::allocate(std::size_t bytes) {
+  const auto self = shared_from_this();
+  if (bytes == 0) return BufferAccess::make(std::shared_ptr<const void>(self, &kNothing), nullptr, 0, Device{});
+  const std::size_t rounded = round_up(bytes);
+  void* const data = take(rounded);
+  const auto block = std::make_shared<Block>(self, data, rounded);
+  return BufferAccess::make(block, static_cast<std::byte*>(data), bytes, Device{}, false, &block->uses());
+}
+
+void* PinnedMemory::take(std::size_t bytes) {
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto fits = [bytes](const Idle& block) { return block.bytes == bytes && passed(block.uses); };
+    const auto found = std::find_if(idle_.rbegin(), idle_.rend(), fits);
+    if (found != idle_.rend()) {
+      void* const data = found->data;
+      idle_bytes_ -= found->bytes;
+      idle_.erase(std::next(found).base());
+      return data;
+    }
+  }
+  const Current current(*context_);
+  void* data = nullptr;
+  CUresult result = driver().host_alloc(&data, bytes, kHostPortable);
+  if (result == kOutOfMemory) {
+    empty_cache();
+    result = driver().host_alloc(&data, bytes, kHostPortable);
+  }
+  if (result == kOutOfMemory) {
+    throw Error(ErrorCode::kOutOfMemory,
+                fmt::format("{} of page-locked host memory requested, more than the driver can lock: pin less",
+                            core::format_bytes(bytes)));
+  }
+  check(result, "cuMemHostAlloc");
+  return data;
+}
+
+void PinnedMemory::give_back(Idle block) noexcept {
+  const std::scoped_lock lock(mutex_);
+  idle_bytes_ += block.bytes;
+  idle_.push_back(std::move(block));
+  while (idle_bytes_ > kMaxIdle) {
+    const Idle& oldest = idle_.front();
+    release_in(*context_, [&oldest](const Driver& d) {
+      // A driver frees page-locked memory only when nothing uses it.
+      d.context_synchronize();
+      d.host_free(oldest.data);
+    });
+    idle_bytes_ -= oldest.bytes;
+    idle_.erase(idle_.begin());
+  }
+}
+
+void PinnedMemory::empty_cache() {
+  const std::scoped_lock lock(mutex_);
+  const Current current(*context_);
+  for (const Idle& block : idle_) {
+    for (const MarkPtr& mark : block.uses) mark->synchronize();
+    check(driver().host_free(block.data), "cuMemFreeHost");
+  }
+  idle_.clear();
+  idle_bytes_ = 0;
+}
+
+namespace {
+
+struct Registration {
+  ~Registration() {
+    release_in(*context, [this](const Driver& d) { d.host_unregister(data); });
+  }
+  ContextPtr context;
+  void* data = nullptr;
+};
+
+}  // namespace
+
+std::shared_ptr<const void> register_host(const ContextPtr& context, void* data, std::size_t bytes) {
+  const Current current(*context);
+  const CUresult result = driver().host_register(data, bytes, kHostPortable);
+  if (result == kHostRegistered) {
+    throw Error(ErrorCode::kInvalidArgument, "the memory is page-locked already, or a part of it is");
+  }
+  check(result, "cuMemHostRegister");
+  auto registration = std::make_shared<Registration>();
+  registration->context = context;
+  registration->data = data;
+  return registration;
+}
+
+bool is_pinned(const void* address) noexcept {
+  if (!initialised() || forked()) return false;
+  unsigned type = 0;
+  const CUresult result =
+      find_driver()->pointer_attribute(&type, kPointerMemoryType, reinterpret_cast<CUdeviceptr>(address));
+  return result == kSuccess && type == kMemoryTypeHost;
+}
+
+}  // namespace penstock::device::cuda

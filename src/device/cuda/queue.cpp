@@ -1,0 +1,120 @@
+#include "device/cuda/queue.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "core/text.h"
+#include "penstock/error.h"
+
+namespace penstock::device::cuda {
+namespace {
+
+CUdeviceptr address(const std::byte* pointer) noexcept { return reinterpret_cast<CUdeviceptr>(pointer); }
+
+/// False while work is going on; what failed is thrown.
+bool is_done(CUresult result, std::string_view call) {
+  if (result == kNotReady) return false;
+  check(result, call);
+  return true;
+}
+
+void run_action(void* action) noexcept {
+  const std::unique_ptr<std::function<void()>> owned(static_cast<std::function<void()>*>(action));
+  (*owned)();
+}
+
+}  // namespace
+
+CudaMark::CudaMark(ContextPtr context, CUstream stream) : context_(std::move(context)), event_(context_->take_event()) {
+  const CUresult result = driver().event_record(event_, stream);
+  if (result == kSuccess) return;
+  context_->give_back(event_);
+  throw_result(result, "cuEventRecord");
+}
+
+CudaMark::~CudaMark() { context_->give_back(event_); }
+
+bool CudaMark::done() const {
+  const Current current(*context_);
+  return is_done(driver().event_query(event_), "cuEventQuery");
+}
+
+void CudaMark::synchronize() const {
+  const Current current(*context_);
+  check(driver().event_synchronize(event_), "cuEventSynchronize");
+}
+
+CudaQueue::CudaQueue(ContextPtr context, CUstream stream, Kind kind) noexcept
+    : context_(std::move(context)), stream_(stream), kind_(kind) {}
+
+CudaQueue::~CudaQueue() {
+  if (kind_ == Kind::kOwned) release_in(*context_, [this](const Driver& d) { d.stream_destroy(stream_); });
+}
+
+QueuePtr CudaQueue::make(const ContextPtr& context, int priority) {
+  const Current current(*context);
+  CUstream stream = nullptr;
+  check(driver().stream_create(&stream, kStreamNonBlocking, priority), "cuStreamCreateWithPriority");
+  return std::make_shared<CudaQueue>(context, stream, Kind::kOwned);
+}
+
+void CudaQueue::copy(std::span<const CopyRange> ranges) {
+  const Current current(*context_);
+  for (const CopyRange& range : ranges) {
+    if (range.bytes == 0) continue;
+    check(driver().copy(address(range.to), address(range.from), range.bytes, stream_), "cuMemcpyAsync");
+  }
+}
+
+void CudaQueue::fill(std::byte* to, std::byte value, std::size_t bytes) {
+  if (bytes == 0) return;
+  const Current current(*context_);
+  check(driver().fill(address(to), std::to_integer<unsigned char>(value), bytes, stream_), "cuMemsetD8Async");
+}
+
+void CudaQueue::launch(const Launch& launch) {
+  const Current current(*context_);
+  const CUfunction function = context_->find_kernel(launch.kernel);
+  if (function == nullptr) {
+    throw Error(ErrorCode::kUnsupported, fmt::format("there is no kernel {} for {}: move the tensor to the cpu",
+                                                     core::quoted(launch.kernel), device().to_string()));
+  }
+  // The driver takes the arguments without const and copies them.
+  auto** const arguments = const_cast<void**>(launch.arguments.data());
+  check(driver().launch(function, launch.grid[0], launch.grid[1], launch.grid[2], launch.block[0], launch.block[1],
+                        launch.block[2], launch.shared_bytes, stream_, arguments, nullptr),
+        "cuLaunchKernel");
+}
+
+void CudaQueue::on_complete(std::function<void()> action) {
+  const Current current(*context_);
+  auto owned = std::make_unique<std::function<void()>>(std::move(action));
+  check(driver().launch_host(stream_, run_action, owned.get()), "cuLaunchHostFunc");
+  static_cast<void>(owned.release());
+}
+
+MarkPtr CudaQueue::record() {
+  const Current current(*context_);
+  return std::make_shared<const CudaMark>(context_, stream_);
+}
+
+void CudaQueue::wait(const Mark& mark) {
+  const auto* const event = dynamic_cast<const CudaMark*>(&mark);
+  if (event == nullptr) return mark.synchronize();
+  const Current current(*context_);
+  check(driver().stream_wait(stream_, event->event(), 0), "cuStreamWaitEvent");
+}
+
+bool CudaQueue::done() {
+  const Current current(*context_);
+  return is_done(driver().stream_query(stream_), "cuStreamQuery");
+}
+
+void CudaQueue::synchronize() {
+  const Current current(*context_);
+  check(driver().stream_synchronize(stream_), "cuStreamSynchronize");
+}
+
+}  // namespace penstock::device::cuda

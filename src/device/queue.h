@@ -1,0 +1,80 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "penstock/device.h"
+#include "penstock/stream.h"
+
+namespace penstock::device {
+
+struct CopyRange {
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+  std::size_t bytes = 0;
+};
+
+/// One run of a kernel that the backend knows by name.
+struct Launch {
+  std::string_view kernel;
+  std::array<unsigned, 3> grid = {1, 1, 1};
+  std::array<unsigned, 3> block = {1, 1, 1};
+  unsigned shared_bytes = 0;
+  std::span<const void* const> arguments = {};  ///< the address of each; read before launch() returns
+};
+
+/// A point in a queue: reached when all work before it is done. Thread-safe.
+class Mark {
+ public:
+  virtual ~Mark() = default;
+  virtual bool done() const = 0;
+  virtual void synchronize() const = 0;
+};
+using MarkPtr = std::shared_ptr<const Mark>;
+
+/// An ordered queue of work on one device. All members may be called from any thread, whatever its current device; the
+/// device's errors are kDeviceFailed, kOutOfMemory or kNoDevice with the driver's words.
+class Queue {
+ public:
+  virtual ~Queue() = default;
+  virtual Device device() const noexcept = 0;
+  /// The handle that other libraries know it by; null for the default queue.
+  virtual void* native() const noexcept = 0;
+  /// Somebody else's: it may be gone when its work is done, so that marks are recorded at once.
+  virtual bool is_foreign() const noexcept = 0;
+
+  /// Starts copies, in no particular order among themselves; either end may be host memory or memory of any device.
+  /// Pinned host memory must stay as it is until they are done; pageable memory is read before this returns, or written
+  /// when it does.
+  virtual void copy(std::span<const CopyRange> ranges) = 0;
+  virtual void fill(std::byte* to, std::byte value, std::size_t bytes) = 0;
+  /// kUnsupported for a kernel that the backend does not have.
+  virtual void launch(const Launch& launch) = 0;
+  /// Calls `action` in a thread of the backend's after all earlier work; it must not call the backend.
+  virtual void on_complete(std::function<void()> action) = 0;
+  virtual MarkPtr record() = 0;
+  /// Later work starts after `mark`, of whatever queue.
+  virtual void wait(const Mark& mark) = 0;
+  virtual bool done() = 0;
+  virtual void synchronize() = 0;
+};
+using QueuePtr = std::shared_ptr<Queue>;
+
+}  // namespace penstock::device
+
+namespace penstock {
+
+/// What a Stream and an Event are made of.
+class StreamAccess {
+ public:
+  static Stream make(device::QueuePtr queue) noexcept { return Stream(std::move(queue)); }
+  static const device::QueuePtr& queue(const Stream& stream) noexcept { return stream.queue_; }
+  static Event make(device::MarkPtr mark) noexcept { return Event(std::move(mark)); }
+  static const device::MarkPtr& mark(const Event& event) noexcept { return event.mark_; }
+};
+
+}  // namespace penstock

@@ -1,0 +1,78 @@
+#include "penstock/stream.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "device/backend.h"
+#include "device/queue.h"
+
+namespace penstock {
+namespace {
+
+/// Where this thread's work goes, for the devices where that is not the default queue.
+std::vector<device::QueuePtr>& guarded_queues() {
+  thread_local std::vector<device::QueuePtr> queues;
+  return queues;
+}
+
+void set_current_queue(const device::QueuePtr& queue) {
+  std::vector<device::QueuePtr>& queues = guarded_queues();
+  const Device device = queue->device();
+  std::erase_if(queues, [device](const device::QueuePtr& other) { return other->device() == device; });
+  if (queue != device::backend_for(device.type).default_queue(device.index)) queues.push_back(queue);
+}
+
+}  // namespace
+
+namespace device {
+
+QueuePtr current_queue(Device device) {
+  for (const QueuePtr& queue : guarded_queues()) {
+    if (queue->device() == device) return queue;
+  }
+  return backend_for(device.type).default_queue(device.index);
+}
+
+}  // namespace device
+
+bool Event::done() const { return !mark_ || mark_->done(); }
+
+void Event::synchronize() const {
+  if (mark_) mark_->synchronize();
+}
+
+Stream::Stream(Device device, int priority)
+    : queue_(device::backend_for(device.type).make_queue(device.index, priority)) {}
+
+Stream Stream::current(Device device) { return Stream(device::current_queue(device)); }
+
+Stream Stream::default_of(Device device) {
+  return Stream(device::backend_for(device.type).default_queue(device.index));
+}
+
+Stream Stream::wrap(Device device, void* native) {
+  return Stream(device::backend_for(device.type).import_queue(device.index, native));
+}
+
+Device Stream::device() const noexcept { return queue_->device(); }
+void* Stream::native() const noexcept { return queue_->native(); }
+Event Stream::record() const { return Event(queue_->record()); }
+
+void Stream::wait(const Event& event) const {
+  if (event.mark_) queue_->wait(*event.mark_);
+}
+
+bool Stream::done() const { return queue_->done(); }
+void Stream::synchronize() const { queue_->synchronize(); }
+
+bool operator==(const Stream& a, const Stream& b) noexcept {
+  return a.queue_ == b.queue_ || (a.device() == b.device() && a.native() == b.native());
+}
+
+StreamGuard::StreamGuard(const Stream& stream) : device_(stream.device()), before_(Stream::current(stream.device())) {
+  set_current_queue(stream.queue_);
+}
+
+StreamGuard::~StreamGuard() { set_current_queue(before_.queue_); }
+
+}  // namespace penstock

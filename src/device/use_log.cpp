@@ -1,0 +1,47 @@
+#include "device/use_log.h"
+
+#include <algorithm>
+
+namespace penstock::device {
+
+void UseLog::add(const QueuePtr& queue, bool writes) {
+  // A foreign queue may be destroyed when its work is done.
+  MarkPtr mark = queue->is_foreign() ? queue->record() : nullptr;
+  const std::scoped_lock lock(mutex_);
+  auto use = std::find_if(uses_.begin(), uses_.end(), [&](const Use& u) { return u.queue == queue; });
+  if (writes) {
+    for (Use& other : uses_) other.last_write = false;
+  }
+  if (use == uses_.end()) use = uses_.insert(uses_.end(), Use{queue, nullptr, false});
+  use->mark = std::move(mark);
+  use->last_write = use->last_write || writes;
+}
+
+MarkPtr UseLog::last_write(const Queue* except) {
+  const std::scoped_lock lock(mutex_);
+  for (const Use& use : uses_) {
+    if (!use.last_write || use.queue.get() == except) continue;
+    return use.mark ? use.mark : use.queue->record();
+  }
+  return nullptr;
+}
+
+void UseLog::order_after_writes(Queue& queue) {
+  if (const MarkPtr mark = last_write(&queue)) queue.wait(*mark);
+}
+
+void UseLog::wait_for_writes() {
+  if (const MarkPtr mark = last_write(nullptr)) mark->synchronize();
+}
+
+std::vector<MarkPtr> UseLog::take(const Queue* except) {
+  const std::scoped_lock lock(mutex_);
+  std::vector<MarkPtr> out;
+  for (Use& use : uses_) {
+    if (use.queue.get() != except) out.push_back(use.mark ? use.mark : use.queue->record());
+  }
+  uses_.clear();
+  return out;
+}
+
+}  // namespace penstock::device

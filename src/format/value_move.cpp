@@ -1,0 +1,143 @@
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "device/backend.h"
+#include "device/buffer_access.h"
+#include "format/value_graph.h"
+#include "ops/transfer.h"
+
+namespace penstock {
+namespace {
+
+/// Runs up to this size share blocks: a small allocation costs as much as a large one.
+constexpr std::size_t kSmallRun = std::size_t{1} << 20;
+constexpr std::size_t kBlock = std::size_t{16} << 20;
+constexpr std::size_t kAlignment = 256;
+
+std::size_t align_up(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+/// All tensors of a graph, each node once.
+std::vector<Tensor> tensors_of(const Value& root) {
+  std::vector<Tensor> out;
+  std::vector<Value> pending{root};
+  std::unordered_set<const void*> seen;
+  while (!pending.empty()) {
+    const Value value = std::move(pending.back());
+    pending.pop_back();
+    const auto* node = ValueGraph::node_of(value);
+    if (node == nullptr || !seen.insert(node).second) continue;
+    if (value.is(Value::Kind::kTensor)) out.push_back(value.as_tensor());
+    pending.insert(pending.end(), node->items.begin(), node->items.end());
+    if (node->state) pending.push_back(*node->state);
+  }
+  return out;
+}
+
+/// Bytes of one memory that some tensors span together, and where they go.
+struct Run {
+  Buffer from;
+  Buffer to;
+  std::size_t block = 0;
+  std::size_t offset = 0;
+};
+
+/// Everything that moves, laid out as runs in blocks and copied at once.
+class Batch {
+ public:
+  Batch(Device target, const TransferOptions& options) : target_(target), options_(options) {}
+
+  void add(const Tensor& tensor) {
+    if (stays(tensor)) return;
+    if (tensor.nbytes() != 0) spans_.push_back(ops::span_of(tensor));
+  }
+
+  void move() {
+    make_runs();
+    allocate();
+    // Copies of one submission go between the same kinds of memory.
+    std::map<std::pair<DeviceType, int>, std::vector<ops::Transfer>> by_source;
+    for (const Run& run : runs_) {
+      const Device from = run.from.device();
+      by_source[{from.type, from.index}].push_back({run.from, run.to});
+    }
+    for (const auto& [from, transfers] : by_source) ops::transfer(transfers, options_);
+  }
+
+  Tensor moved(const Tensor& tensor) const {
+    if (stays(tensor)) return tensor;
+    if (tensor.nbytes() == 0) {
+      return Tensor::empty(tensor.shape(), tensor.dtype(), target_).with_requires_grad(tensor.requires_grad());
+    }
+    const Buffer from = ops::span_of(tensor);
+    const Run& run = *std::prev(std::upper_bound(runs_.begin(), runs_.end(), from.data(),
+                                                 [](const std::byte* at, const Run& r) { return at < r.from.data(); }));
+    const auto offset = static_cast<std::size_t>(from.data() - run.from.data());
+    return Tensor(run.to, tensor.dtype(), tensor.shape(), tensor.strides(), offset)
+        .with_requires_grad(tensor.requires_grad());
+  }
+
+ private:
+  bool stays(const Tensor& tensor) const { return tensor.device() == target_ && !options_.copy; }
+
+  /// Spans that overlap are one run.
+  void make_runs() {
+    std::sort(spans_.begin(), spans_.end(), [](const Buffer& a, const Buffer& b) { return a.data() < b.data(); });
+    for (const Buffer& span : spans_) {
+      Buffer* const last = runs_.empty() ? nullptr : &runs_.back().from;
+      if (last == nullptr || span.data() >= last->data() + last->size()) {
+        runs_.push_back({span, {}});
+        continue;
+      }
+      const std::size_t end = static_cast<std::size_t>(span.data() - last->data()) + span.size();
+      *last = BufferAccess::make(last->owner(), last->data(), std::max(end, last->size()), last->device(),
+                                 last->read_only(), BufferAccess::uses(*last));
+    }
+  }
+
+  void allocate() {
+    std::vector<std::size_t> blocks;
+    std::optional<std::size_t> open;
+    for (Run& run : runs_) {
+      if (run.from.size() > kSmallRun) {
+        run.block = blocks.size();
+        blocks.push_back(run.from.size());
+        continue;
+      }
+      if (!open || blocks[*open] + run.from.size() > kBlock) {
+        open = blocks.size();
+        blocks.push_back(0);
+      }
+      run.block = *open;
+      run.offset = blocks[*open];
+      blocks[*open] = align_up(run.offset + run.from.size());
+    }
+    std::vector<Buffer> buffers;
+    for (const std::size_t bytes : blocks) buffers.push_back(Buffer::allocate(bytes, target_));
+    for (Run& run : runs_) run.to = buffers[run.block].part(run.offset, run.from.size());
+  }
+
+  Device target_;
+  TransferOptions options_;
+  std::vector<Buffer> spans_;
+  std::vector<Run> runs_;
+};
+
+}  // namespace
+
+Value Value::to(Device device, TransferOptions options) const {
+  device::require_device(device);
+  const std::vector<Tensor> tensors = tensors_of(*this);
+  const auto stays = [&](const Tensor& tensor) { return tensor.device() == device && !options.copy; };
+  if (std::all_of(tensors.begin(), tensors.end(), stays)) return *this;
+  Batch batch(device, options);
+  for (const Tensor& tensor : tensors) batch.add(tensor);
+  batch.move();
+  return map_tensors(*this, [&](const Tensor& tensor) { return batch.moved(tensor); });
+}
+
+}  // namespace penstock

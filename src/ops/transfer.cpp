@@ -1,0 +1,135 @@
+#include "ops/transfer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "core/view.h"
+#include "device/backend.h"
+#include "device/buffer_access.h"
+#include "ops/kernels.h"
+#include "penstock/error.h"
+
+namespace penstock {
+namespace ops {
+namespace {
+
+bool on_host(const Buffer& buffer) noexcept { return buffer.device().type == DeviceType::kCpu; }
+
+/// The queue reads it by itself, and it is kept until that is done.
+bool may_go_on(const Buffer& from) {
+  return !on_host(from) || (BufferAccess::uses(from) != nullptr && from.is_pinned());
+}
+
+}  // namespace
+
+Event submit(std::span<const Transfer> transfers) {
+  if (transfers.empty()) return {};
+  const Transfer& first = transfers.front();
+  const Stream stream = Stream::current(on_host(first.to) ? first.from.device() : first.to.device());
+  std::vector<device::CopyRange> ranges;
+  ranges.reserve(transfers.size());
+  for (const Transfer& t : transfers) {
+    t.from.order_after_writes(stream);
+    t.to.order_after_writes(stream);
+    if (t.from.size() != 0) ranges.push_back({t.to.data(), t.from.data(), t.from.size()});
+  }
+  StreamAccess::queue(stream)->copy(ranges);
+  for (const Transfer& t : transfers) {
+    t.from.record_use(stream, Buffer::Access::kRead);
+    t.to.record_use(stream, Buffer::Access::kWrite);
+  }
+  return stream.record();
+}
+
+void transfer(std::span<const Transfer> transfers, const TransferOptions& options) {
+  const Event copied = submit(transfers);
+  const auto goes_on = [](const Transfer& t) { return may_go_on(t.from) && !on_host(t.to); };
+  const bool between_devices = !transfers.empty() && !on_host(transfers.front().from) && !on_host(transfers.front().to);
+  const bool all_go_on = std::all_of(transfers.begin(), transfers.end(), goes_on);
+  if (!all_go_on || (!options.non_blocking && !between_devices)) copied.synchronize();
+}
+
+Buffer span_of(const Tensor& tensor) {
+  const auto elements = core::view_extent(tensor.shape(), tensor.strides());
+  const std::size_t bytes = static_cast<std::size_t>(elements.value_or(0)) * tensor.dtype().itemsize();
+  return tensor.buffer().part(tensor.byte_offset(), bytes);
+}
+
+}  // namespace ops
+
+namespace {
+
+/// The same layout over a copy of the bytes that it spans.
+Tensor copy_span(const Tensor& tensor, Device target, const TransferOptions& options) {
+  const Buffer from = ops::span_of(tensor);
+  const Buffer to = Buffer::allocate(from.size(), target);
+  ops::transfer(std::array{ops::Transfer{from, to}}, options);
+  return {to, tensor.dtype(), tensor.shape(), tensor.strides()};
+}
+
+void require_copyable(const Tensor& from, const Tensor& to) {
+  if (from.dtype() != to.dtype()) {
+    throw Error(ErrorCode::kDTypeMismatch, fmt::format("copying {} to {}: equal types were expected, convert with to()",
+                                                       from.dtype().name(), to.dtype().name()));
+  }
+  if (from.shape() != to.shape() || !from.is_contiguous() || !to.is_contiguous()) {
+    throw Error(ErrorCode::kShapeMismatch,
+                fmt::format("copying shape {} to {}: equal contiguous shapes were expected, use contiguous()",
+                            from.shape().to_string(), to.shape().to_string()));
+  }
+  if (to.read_only()) throw Error(ErrorCode::kInvalidArgument, "the target of the copy is read-only: clone it first");
+}
+
+}  // namespace
+
+Tensor Tensor::to(Device target, TransferOptions options) const {
+  if (target == device()) return options.copy ? clone() : *this;
+  device::require_device(target);
+  const bool to_host = target.type == DeviceType::kCpu;
+  // Elements are put together where that needs no kernel.
+  const Tensor copied =
+      to_host ? copy_span(*this, target, options).contiguous() : copy_span(contiguous(), target, options);
+  return copied.with_requires_grad(requires_grad_);
+}
+
+Tensor Tensor::to(const Tensor& other, TransferOptions options) const {
+  const Device target = other.device();
+  // Converted first when that makes less to move.
+  const bool narrows = other.dtype().itemsize() < dtype_.itemsize();
+  const Tensor moved = narrows ? to(other.dtype()).to(target, options) : to(target, options).to(other.dtype());
+  const bool same = moved.buffer_.shares_memory_with(buffer_);
+  return same && options.copy ? clone() : moved;
+}
+
+Tensor Tensor::pin_memory() const {
+  if (device().type != DeviceType::kCpu) {
+    throw Error(
+        ErrorCode::kDeviceMismatch,
+        fmt::format("memory of {} cannot be pinned, only the cpu's can: use cpu() first", device().to_string()));
+  }
+  if (is_pinned()) return *this;
+  const Tensor out(Buffer::allocate_pinned(nbytes()), dtype_, shape_);
+  ops::copy(*this, out);
+  return out.with_requires_grad(requires_grad_);
+}
+
+Event Tensor::copy_to(const Tensor& target) const {
+  require_copyable(*this, target);
+  if (device().type == DeviceType::kCpu && target.device().type == DeviceType::kCpu) {
+    ops::copy(*this, target);
+    return {};
+  }
+  const Event copied = ops::submit(std::array{ops::Transfer{ops::span_of(*this), ops::span_of(target)}});
+  const auto waits = [](const Tensor& t) {
+    return t.device().type == DeviceType::kCpu && BufferAccess::uses(t.buffer_) == nullptr;
+  };
+  // Nothing else would keep such memory until the copy is done.
+  if (waits(*this) || waits(target)) copied.synchronize();
+  return copied;
+}
+
+}  // namespace penstock
