@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
 #include "core/task_pool.h"
 #include "ops/convert.h"
+#include "ops/device_ops.h"
 #include "ops/kernels.h"
 #include "ops/layout.h"
 #include "ops/operands.h"
@@ -67,13 +69,15 @@ void cast_pair(const Pair& pair) {
 }  // namespace
 
 void cast(const Tensor& from, const Tensor& to) {
-  require_host(from, "converting");
-  require_writable(to, "converting");
+  const std::array<Argument, 2> arguments = {{{"from", from}, {"to", to}}};
+  require_same_device("converting", arguments);
+  require_not_read_only(to, "converting");
   require_same_shape(from, to, "converting");
   require_numeric(from.dtype());
   require_numeric(to.dtype());
   if (from.dtype() == to.dtype()) return copy(from, to);
   if (to.numel() == 0) return;
+  if (!on_host(to)) return cast_on_device(*launcher_for(to.device()), from, to);
   const auto wanted = static_cast<std::size_t>(to.numel() / kElementsPerThread);
   const std::size_t threads = wanted < 2 ? 1 : std::min(wanted, core::usable_cpus());
   // As one dimension, halves of contiguous tensors are contiguous.

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
+#include "ops/device_ops.h"
 #include "ops/kernels.h"
 #include "ops/layout.h"
 #include "ops/operands.h"
@@ -57,8 +59,9 @@ void copy_part(const Layout& part, Start start, const std::byte* from, std::byte
 }  // namespace
 
 void copy(const Tensor& from, const Tensor& to) {
-  require_host(from, "copying");
-  require_writable(to, "copying");
+  const std::array<Argument, 2> arguments = {{{"from", from}, {"to", to}}};
+  require_same_device("copying", arguments);
+  require_not_read_only(to, "copying");
   require_same_shape(from, to, "copying");
   if (from.dtype() != to.dtype()) {
     throw Error(ErrorCode::kDTypeMismatch,
@@ -66,6 +69,7 @@ void copy(const Tensor& from, const Tensor& to) {
                             to.dtype().name()));
   }
   if (from.nbytes() == 0) return;
+  if (!on_host(to)) return copy_on_device(*launcher_for(to.device()), from, to);
   const std::byte* const source = from.data();
   std::byte* const target = to.data();
   if (from.nbytes() <= kSmall && from.is_contiguous() && to.is_contiguous()) {

@@ -7,7 +7,9 @@
 
 #include "ops/blocks.h"
 #include "ops/convert.h"
+#include "ops/device_ops.h"
 #include "ops/kernels.h"
+#include "ops/operands.h"
 #include "ops/promotion.h"
 #include "ops/value_range.h"
 #include "penstock/error.h"
@@ -63,6 +65,7 @@ std::int64_t count_of(const Scalar& start, const Scalar& stop, const Scalar& ste
 
 template <class T>
 void fill_range(const Tensor& out, T start, T step) {
+  if (!on_host(out)) return range_on_device(*launcher_for(out.device()), out, start, step);
   for_each_range(out.numel(), [&](std::int64_t begin, std::int64_t end) {
     BlockWriter to(out, detail::dtype_of<T>().code());
     for_each_block(begin, end, [&](std::int64_t first, std::size_t count) {
@@ -99,9 +102,9 @@ Tensor full(const Shape& shape, const Scalar& value, std::optional<DType> dtype,
   const Tensor given = value.to_tensor();
   std::array<std::byte, 16> element{};
   ops::convert(given.dtype().code(), given.data(), type.code(), element.data(), 1);
-  const Tensor out = Tensor::empty(shape, type);
+  const Tensor out = Tensor::empty(shape, type, device);
   ops::fill(out, std::span(element).first(type.itemsize()));
-  return out.to(device);
+  return out;
 }
 
 Tensor arange(const Scalar& start, const Scalar& stop, const Scalar& step, std::optional<DType> dtype, Device device) {
@@ -109,7 +112,7 @@ Tensor arange(const Scalar& start, const Scalar& stop, const Scalar& step, std::
   const DType type = dtype.value_or(integers ? DType::int64 : DType::float32);
   ops::require_numeric(type, "arange");
   const std::int64_t count = ops::count_of(start, stop, step);
-  const Tensor out = Tensor::empty(Shape{count}, type);
+  const Tensor out = Tensor::empty(Shape{count}, type, device);
   if (count > 0 && integers) {
     ops::require_in_range(start, type);
     ops::require_in_range(start.integer() + (count - 1) * step.integer(), type);
@@ -117,7 +120,7 @@ Tensor arange(const Scalar& start, const Scalar& stop, const Scalar& step, std::
   } else if (count > 0) {
     ops::fill_range(out, start.to_double(), step.to_double());
   }
-  return out.to(device);
+  return out;
 }
 
 }  // namespace penstock

@@ -68,7 +68,7 @@ Tensor binary_on_device(Launcher& launcher, BinaryOp op, const std::array<Side, 
                                 compute.code(),
                                 result.code(),
                                 op};
-  launcher.launch("penstock_binary", &parameters, layout.shape.count, reads, std::span(&out, 1));
+  launcher.launch("arithmetic/penstock_binary", &parameters, layout.shape.count, reads, std::span(&out, 1));
   return out;
 }
 
@@ -81,7 +81,8 @@ Tensor unary_on_device(Launcher& launcher, UnaryOp op, const Side& given, const 
   const KernelLayout layout = make_kernel_layout(out.shape(), std::span(&side.tensor, 1));
   const UnaryKernel parameters{
       layout.shape, operand_of(side, layout.steps[0], compute, false), out.data(), compute.code(), result.code(), op};
-  launcher.launch("penstock_unary", &parameters, layout.shape.count, std::span(&side.tensor, 1), std::span(&out, 1));
+  launcher.launch("arithmetic/penstock_unary", &parameters, layout.shape.count, std::span(&side.tensor, 1),
+                  std::span(&out, 1));
   return out;
 }
 
@@ -109,7 +110,7 @@ void multiply_on_device(Launcher& launcher, const Tensor& a, const Tensor& b, co
   parameters.b_column_stride = operands[1].strides()[b.rank() - 1];
   parameters.count =
       layout.shape.count * static_cast<std::uint64_t>(tiles(parameters.rows) * tiles(parameters.columns));
-  launcher.launch("penstock_matmul", &parameters, parameters.count, operands, std::span(&out, 1));
+  launcher.launch("matmul/penstock_matmul", &parameters, parameters.count, operands, std::span(&out, 1));
 }
 
 }  // namespace penstock::ops

@@ -42,7 +42,7 @@ void convert_reals(Launcher& launcher, const Tensor& source, const Tensor& to) {
   const KernelLayout layout = make_kernel_layout(to.shape(), tensors);
   const MoveKernel parameters{layout.shape,    from.data(),         to.data(),         layout.steps[0],
                               layout.steps[1], from.dtype().code(), to.dtype().code(), 0};
-  launcher.launch("penstock_convert", &parameters, layout.shape.count, std::span(tensors).first(1),
+  launcher.launch("move/penstock_convert", &parameters, layout.shape.count, std::span(tensors).first(1),
                   std::span(tensors).last(1));
 }
 
@@ -66,7 +66,7 @@ void copy_on_device(Launcher& launcher, const Tensor& from, const Tensor& to) {
   const KernelLayout layout = make_kernel_layout(to.shape(), tensors);
   const MoveKernel parameters{layout.shape,    from.data(),         to.data(),         layout.steps[0],
                               layout.steps[1], from.dtype().code(), to.dtype().code(), static_cast<unsigned>(width)};
-  launcher.launch("penstock_copy", &parameters, layout.shape.count, std::span(tensors).first(1),
+  launcher.launch("move/penstock_copy", &parameters, layout.shape.count, std::span(tensors).first(1),
                   std::span(tensors).last(1));
 }
 
@@ -105,7 +105,7 @@ void fill_on_device(Launcher& launcher, const Tensor& to, std::span<const std::b
   }
   FillKernel parameters{static_cast<std::uint64_t>(to.numel()), to.data(), static_cast<unsigned>(value.size()), {}};
   std::memcpy(parameters.value, value.data(), value.size());
-  launcher.launch("penstock_fill", &parameters, parameters.count, {}, std::span(&to, 1));
+  launcher.launch("move/penstock_fill", &parameters, parameters.count, {}, std::span(&to, 1));
 }
 
 void select_on_device(Launcher& launcher, const Tensor& from, std::size_t dim, const Tensor& indices,
@@ -123,19 +123,19 @@ void select_on_device(Launcher& launcher, const Tensor& from, std::size_t dim, c
                                 indices.numel(),
                                 static_cast<std::int64_t>(run / width)};
   const std::array<Tensor, 2> reads = {from, indices};
-  launcher.launch("penstock_select", &parameters, parameters.count, reads, std::span(&out, 1));
+  launcher.launch("move/penstock_select", &parameters, parameters.count, reads, std::span(&out, 1));
 }
 
 void range_on_device(Launcher& launcher, const Tensor& out, std::int64_t start, std::int64_t step) {
   const auto count = static_cast<std::uint64_t>(out.numel());
   const RangeKernel parameters{count, out.data(), out.dtype().code(), true, start, step, 0, 0};
-  launcher.launch("penstock_range", &parameters, count, {}, std::span(&out, 1));
+  launcher.launch("move/penstock_range", &parameters, count, {}, std::span(&out, 1));
 }
 
 void range_on_device(Launcher& launcher, const Tensor& out, double start, double step) {
   const auto count = static_cast<std::uint64_t>(out.numel());
   const RangeKernel parameters{count, out.data(), out.dtype().code(), false, 0, 0, start, step};
-  launcher.launch("penstock_range", &parameters, count, {}, std::span(&out, 1));
+  launcher.launch("move/penstock_range", &parameters, count, {}, std::span(&out, 1));
 }
 
 namespace {
@@ -145,7 +145,8 @@ void draw(Launcher& launcher, const Tensor& out, RandomKernel parameters, std::u
   parameters.count = (parameters.elements + per_block - 1) / per_block;
   parameters.to = out.data();
   parameters.type = out.dtype().code();
-  if (parameters.count > 0) launcher.launch("penstock_random", &parameters, parameters.count, {}, std::span(&out, 1));
+  if (parameters.count > 0)
+    launcher.launch("move/penstock_random", &parameters, parameters.count, {}, std::span(&out, 1));
 }
 
 RandomKernel random_kernel(RandomKind kind, Drawing drawing) {

@@ -93,7 +93,7 @@ Tensor lanes_for(const Pass& pass, const DType& type) {
 Tensor sum_chunks(Launcher& launcher, const Pass& pass, const DType& type) {
   const Tensor lanes = lanes_for(pass, type);
   const ReduceKernel apart = lanes_kernel(pass, type, lanes);
-  launcher.launch("penstock_sum_lanes", &apart, apart.count, std::span(&pass.values, 1), std::span(&lanes, 1));
+  launcher.launch("reduce/penstock_sum_lanes", &apart, apart.count, std::span(&pass.values, 1), std::span(&lanes, 1));
   const Tensor sums = Tensor::empty({lanes.shape()[0]}, type, lanes.device());
   JoinKernel join{};
   join.count = static_cast<std::uint64_t>(sums.numel());
@@ -102,7 +102,7 @@ Tensor sum_chunks(Launcher& launcher, const Pass& pass, const DType& type) {
   join.values = lanes.data();
   join.to_values = sums.data();
   const std::array<Tensor, 2> writes = {lanes, sums};
-  launcher.launch("penstock_join_sums", &join, join.count, {}, writes);
+  launcher.launch("reduce/penstock_join_sums", &join, join.count, {}, writes);
   return sums;
 }
 
@@ -118,7 +118,7 @@ ExtremeResults search_chunks(Launcher& launcher, const Pass& pass, const DType& 
     reads.push_back(pass.indices);
   }
   const std::array<Tensor, 2> scratch = {lanes, places};
-  launcher.launch("penstock_extreme_lanes", &apart, apart.count, reads, scratch);
+  launcher.launch("reduce/penstock_extreme_lanes", &apart, apart.count, reads, scratch);
   const std::array<Tensor, 2> out = {Tensor::empty({lanes.shape()[0]}, type, lanes.device()),
                                      Tensor::empty({lanes.shape()[0]}, DType::int64, lanes.device())};
   JoinKernel join{};
@@ -130,7 +130,7 @@ ExtremeResults search_chunks(Launcher& launcher, const Pass& pass, const DType& 
   join.indices = apart.indices;
   join.to_values = out[0].data();
   join.to_indices = reinterpret_cast<std::int64_t*>(out[1].data());
-  launcher.launch("penstock_join_extremes", &join, join.count, scratch, out);
+  launcher.launch("reduce/penstock_join_extremes", &join, join.count, scratch, out);
   return {out[0], out[1]};
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "ops/blocks.h"
+#include "ops/device_ops.h"
 #include "ops/operands.h"
 #include "ops/promotion.h"
 #include "penstock/error.h"
@@ -24,12 +25,6 @@ bool is_bool(const Operand& operand) {
   return operand.tensor()->dtype() == DType::boolean;
 }
 
-/// An operand as a tensor, and the type it passes through on its way to the one that is computed in.
-struct Side {
-  Tensor tensor;
-  DType::Code by_way_of;
-};
-
 Side side_of(const Operand& operand, const DType& common, const DType& compute, bool exact) {
   if (operand.tensor() == nullptr) return {operand.number().to_tensor(), exact ? compute.code() : common.code()};
   const bool single = exact && operand.tensor()->rank() == 0;
@@ -46,6 +41,36 @@ void require_same_device(std::string_view operation, const Operand& a, const Ope
   ops::require_same_device(operation, arguments);
 }
 
+/// The device that one of them is on, if any.
+Device device_of(const Side& left, const Side& right) {
+  return on_host(left.tensor) ? right.tensor.device() : left.tensor.device();
+}
+
+void binary_on_host(BinaryLoop loop, DType::Code computed, const Side& left, const Side& right, DType::Code compute,
+                    const Tensor& out) {
+  for_each_range(out.numel(), [&](std::int64_t begin, std::int64_t end) {
+    BlockReader from_left(left.tensor, out.shape(), left.by_way_of, compute);
+    BlockReader from_right(right.tensor, out.shape(), right.by_way_of, compute);
+    BlockWriter to(out, computed);
+    for_each_block(begin, end, [&](std::int64_t first, std::size_t count) {
+      const std::byte* const x = from_left.read(first, count);
+      const std::byte* const y = from_right.read(first, count);
+      to.write(first, count, [&](std::byte* place) { loop(x, y, place, count); });
+    });
+  });
+}
+
+void unary_on_host(UnaryLoop loop, DType::Code computed, const Side& side, DType::Code compute, const Tensor& out) {
+  for_each_range(out.numel(), [&](std::int64_t begin, std::int64_t end) {
+    BlockReader from(side.tensor, out.shape(), side.by_way_of, compute);
+    BlockWriter to(out, computed);
+    for_each_block(begin, end, [&](std::int64_t first, std::size_t count) {
+      const std::byte* const x = from.read(first, count);
+      to.write(first, count, [&](std::byte* place) { loop(x, place, count); });
+    });
+  });
+}
+
 }  // namespace
 
 Tensor binary(BinaryOp op, std::string_view name, const Operand& a, const Operand& b) {
@@ -60,44 +85,31 @@ Tensor binary(BinaryOp op, std::string_view name, const Operand& a, const Operan
   const bool left_number = op == BinaryOp::kMultiply && a.tensor() == nullptr;
   const Side left = side_of(a, common, compute, left_number);
   const Side right = side_of(b, common, compute, keeps_number);
-  require_host(left.tensor, name);
-  require_host(right.tensor, name);
   const Shape shape = broadcast_shapes(left.tensor.shape(), right.tensor.shape());
-  const Tensor out = Tensor::empty(shape, result_of(op, common));
-  if (out.numel() == 0) return out;
+  const DType result = result_of(op, common);
+  const Device device = device_of(left, right);
+  if (device.type != DeviceType::kCpu) {
+    return binary_on_device(*launcher_for(device), op, {left, right}, shape, compute, result, device);
+  }
+  const Tensor out = Tensor::empty(shape, result);
   const DType::Code computed = op >= BinaryOp::kEqual ? DType::Code::kUInt8 : compute.code();
-  for_each_range(out.numel(), [&](std::int64_t begin, std::int64_t end) {
-    BlockReader from_left(left.tensor, shape, left.by_way_of, compute.code());
-    BlockReader from_right(right.tensor, shape, right.by_way_of, compute.code());
-    BlockWriter to(out, computed);
-    for_each_block(begin, end, [&](std::int64_t first, std::size_t count) {
-      const std::byte* const x = from_left.read(first, count);
-      const std::byte* const y = from_right.read(first, count);
-      to.write(first, count, [&](std::byte* place) { loop(x, y, place, count); });
-    });
-  });
+  if (out.numel() > 0) binary_on_host(loop, computed, left, right, compute.code(), out);
   return out;
 }
 
 Tensor unary(UnaryOp op, std::string_view name, const Tensor& tensor) {
-  require_host(tensor, name);
   require_numeric(tensor.dtype(), name.data());
   const DType common = op >= UnaryOp::kExp ? floating_type(tensor.dtype()) : tensor.dtype();
   const DType compute = compute_type(common);
   const UnaryLoop loop = unary_loop(op, compute.code());
   if (loop == nullptr || common == DType::boolean) throw_no_meaning(name, tensor.dtype());
   const bool to_real = op == UnaryOp::kAbs;
-  const Tensor out = Tensor::empty(tensor.shape(), to_real ? real_type(common) : common);
-  if (out.numel() == 0) return out;
+  const DType result = to_real ? real_type(common) : common;
+  const Side side{tensor, common.code()};
+  if (!on_host(tensor)) return unary_on_device(*launcher_for(tensor.device()), op, side, compute, result);
+  const Tensor out = Tensor::empty(tensor.shape(), result);
   const DType::Code computed = to_real ? real_type(compute).code() : compute.code();
-  for_each_range(out.numel(), [&](std::int64_t begin, std::int64_t end) {
-    BlockReader from(tensor, tensor.shape(), common.code(), compute.code());
-    BlockWriter to(out, computed);
-    for_each_block(begin, end, [&](std::int64_t first, std::size_t count) {
-      const std::byte* const x = from.read(first, count);
-      to.write(first, count, [&](std::byte* place) { loop(x, place, count); });
-    });
-  });
+  if (out.numel() > 0) unary_on_host(loop, computed, side, compute.code(), out);
   return out;
 }
 

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "ops/blocks.h"
+#include "ops/device_ops.h"
+#include "ops/operands.h"
 #include "ops/reduction.h"
 
 namespace penstock::ops {
@@ -116,6 +118,8 @@ ExtremeResults search(const Reduction& reduction, Extreme extreme) {
 
 ExtremeResults find_extremes(const Reduction& reduction, Extreme extreme) {
   const DType& dtype = reduction.view.dtype();
+  const Device device = reduction.view.device();
+  if (!on_host(reduction.view)) return extremes_on_device(*launcher_for(device), reduction, extreme);
   if (reduction.results() == 0) {
     return {Tensor::empty(reduction.result, dtype), Tensor::empty(reduction.result, DType::int64)};
   }

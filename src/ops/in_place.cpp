@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "ops/device_ops.h"
 #include "ops/kernels.h"
 #include "ops/layout.h"
 #include "ops/operands.h"
@@ -200,12 +201,13 @@ void conjugate(const Tensor& tensor) {
 }
 
 void fill(const Tensor& to, std::span<const std::byte> value) {
-  require_writable(to, "filling");
+  require_not_read_only(to, "filling");
   if (value.size() != to.dtype().itemsize()) {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("a value of {} bytes was given to fill {}, which has {}",
                                                          value.size(), to.dtype().name(), to.dtype().itemsize()));
   }
   if (to.nbytes() == 0) return;
+  if (!on_host(to)) return fill_on_device(*launcher_for(to.device()), to, value);
   std::byte* const data = to.data();
   for_each_part(make_layout(to), [&](const Layout& part, Start start) {
     if (part.rank == 0) return fill_row(data + start.to, 1, 0, value);

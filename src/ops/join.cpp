@@ -6,6 +6,7 @@
 
 #include "core/checked.h"
 #include "ops/blocks.h"
+#include "ops/device_ops.h"
 #include "ops/kernels.h"
 #include "ops/operands.h"
 #include "ops/promotion.h"
@@ -65,7 +66,8 @@ void place(std::span<const Tensor> tensors, std::size_t dim, const Tensor& out) 
   }
 }
 
-std::vector<std::int64_t> checked_indices(const Tensor& index, std::int64_t size) {
+/// `index` as int64 in host memory.
+Tensor checked_indices(const Tensor& index, std::int64_t size) {
   if (index.dtype() != DType::int64 && index.dtype() != DType::int32) {
     throw Error(ErrorCode::kDTypeMismatch,
                 fmt::format("index_select by {}: int32 or int64 was expected", index.dtype().name()));
@@ -75,19 +77,19 @@ std::vector<std::int64_t> checked_indices(const Tensor& index, std::int64_t size
         ErrorCode::kShapeMismatch,
         fmt::format("index_select by an index of shape {}: one dimension was expected", index.shape().to_string()));
   }
-  const Tensor host = index.to(Device{}).to(DType::int64).contiguous();
-  std::vector<std::int64_t> out(static_cast<std::size_t>(host.numel()));
-  if (!out.empty()) std::memcpy(out.data(), host.data(), host.nbytes());
-  const auto outside = std::find_if(out.begin(), out.end(), [size](std::int64_t i) { return i < 0 || i >= size; });
-  if (outside != out.end()) {
+  const Tensor host = index.to(Device{}).to(DType::int64).clone();  // aligned
+  const auto indices = host.values<const std::int64_t>();
+  const auto outside =
+      std::find_if(indices.begin(), indices.end(), [size](std::int64_t i) { return i < 0 || i >= size; });
+  if (outside != indices.end()) {
     throw Error(ErrorCode::kIndexOutOfRange, fmt::format("index_select of {} at position {}: expected 0 to {}",
-                                                         *outside, outside - out.begin(), size - 1));
+                                                         *outside, outside - indices.begin(), size - 1));
   }
-  return out;
+  return host;
 }
 
 /// Copies whole runs of the dimensions behind the chosen one.
-void select_runs(const Tensor& from, std::size_t dim, const std::vector<std::int64_t>& indices, const Tensor& out) {
+void select_runs(const Tensor& from, std::size_t dim, std::span<const std::int64_t> indices, const Tensor& out) {
   std::int64_t outer = 1;
   for (std::size_t d = 0; d < dim; ++d) outer *= from.shape()[d];
   const std::int64_t size = from.shape()[dim];
@@ -153,14 +155,18 @@ Tensor stack(std::span<const Tensor> tensors, std::int64_t dim) {
 Tensor index_select(const Tensor& tensor, std::int64_t dim, const Tensor& index) {
   const std::array<ops::Argument, 2> arguments = {{{"tensor", tensor}, {"index", index}}};
   ops::require_same_device("index_select", arguments);
-  ops::require_host(tensor, "index_select");
   const Tensor from = tensor.rank() == 0 ? tensor.reshape({1}) : tensor.contiguous();
   const std::size_t along = ops::dimension_of(dim, from.rank());
-  const std::vector<std::int64_t> indices = checked_indices(index, from.shape()[along]);
+  const Tensor indices = checked_indices(index, from.shape()[along]);
   Shape shape = from.shape();
-  shape[along] = static_cast<std::int64_t>(indices.size());
-  const Tensor out = Tensor::empty(shape, tensor.dtype());
-  if (out.nbytes() != 0) select_runs(from, along, indices, out);
+  shape[along] = indices.numel();
+  const Tensor out = Tensor::empty(shape, tensor.dtype(), tensor.device());
+  if (out.nbytes() == 0) return out;
+  if (ops::on_host(out)) {
+    select_runs(from, along, indices.values<const std::int64_t>(), out);
+  } else {
+    ops::select_on_device(*ops::launcher_for(out.device()), from, along, indices.to(out.device()), out);
+  }
   return out;
 }
 

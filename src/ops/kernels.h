@@ -8,10 +8,10 @@
 
 namespace penstock::ops {
 
-/// Copies every element of `from` into `to`: same dtype and shape, any strides, host memory, no overlap.
-/// kShapeMismatch, kDTypeMismatch. Contiguous runs are copied as wholes.
+/// Copies every element of `from` into `to`: same dtype, shape and device, any strides, no overlap.
+/// kShapeMismatch, kDTypeMismatch, kDeviceMismatch. Contiguous runs are copied as wholes.
 void copy(const Tensor& from, const Tensor& to);
-/// Converts every element of `from` into `to`: same shape, both numeric, host memory. Rules as in Tensor::to(DType).
+/// Converts every element of `from` into `to`: same shape and device, both numeric. Rules as in Tensor::to(DType).
 void cast(const Tensor& from, const Tensor& to);
 /// Reverses the bytes of each `width`-wide unit in place. bytes.size() must be a multiple of width.
 void swap_bytes(std::span<std::byte> bytes, std::size_t width);

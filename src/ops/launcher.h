@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -12,10 +13,13 @@ namespace penstock::ops {
 class Launcher {
  public:
   virtual ~Launcher() = default;
-  /// Runs the entry `kernel` for `count` >= 1 indices. `parameters` (src/ops/kernels/parameters.h) are read before this
-  /// returns; the memory of `reads` and `writes` is kept until the kernel is done.
+  /// Runs `kernel`, "module/entry", for `count` >= 1 indices. `parameters` (src/ops/kernels/parameters.h) are read
+  /// before this returns; the memory of `reads` and `writes` is kept until the kernel is done.
   virtual void launch(std::string_view kernel, const void* parameters, std::uint64_t count,
                       std::span<const Tensor> reads, std::span<const Tensor> writes) = 0;
 };
+
+/// Launches on the current stream of `device`, which is none of the host's. kUnsupported where it has no kernels.
+std::unique_ptr<Launcher> launcher_for(Device device);
 
 }  // namespace penstock::ops

@@ -5,6 +5,7 @@
 
 #include "core/checked.h"
 #include "ops/blocks.h"
+#include "ops/device_ops.h"
 #include "ops/gemm.h"
 #include "ops/operands.h"
 #include "ops/promotion.h"
@@ -53,6 +54,18 @@ Tensor suitable(const Tensor& tensor) {
   const std::size_t alignment = std::min<std::size_t>(tensor.dtype().itemsize(), 8);
   const bool aligned = reinterpret_cast<std::uintptr_t>(tensor.data()) % alignment == 0;
   return (by_row || by_column) && aligned ? tensor : tensor.clone();
+}
+
+/// The type that matrices of a's type are multiplied in.
+DType multiplied_type(const Tensor& a) {
+  const DType& dtype = a.dtype();
+  if (dtype.is_complex() && !ops::on_host(a)) {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("complex numbers are multiplied on the CPU, and the operands are on {}; use to(\"cpu\")",
+                            a.device().to_string()));
+  }
+  if (dtype == DType::complex32 || dtype.is_floating()) return ops::compute_type(dtype);
+  return ops::on_host(a) ? dtype : DType::int64;
 }
 
 /// One matrix of a batch. A single row or column has any stride.
@@ -109,8 +122,12 @@ Tensor matrix_at(const Tensor& tensor, const Shape& batch, std::int64_t index) {
   return out;
 }
 
-/// matmul in the type of the operands, in host memory, into `out` of shape (batch, rows, columns).
-void multiply(const Product& product, ops::Gemm gemm, const Tensor& out) {
+/// The product in the type of the operands, into `out` of shape (batch, rows, columns).
+void multiply(const Product& product, const Tensor& out) {
+  if (!ops::on_host(out)) {
+    return ops::multiply_on_device(*ops::launcher_for(out.device()), product.a, product.b, product.batch, out);
+  }
+  const ops::Gemm gemm = ops::gemm_for(out.dtype().code());
   const Tensor a = suitable(product.a);
   const Tensor b = suitable(product.b);
   const std::int64_t panels = (product.rows + kPanel - 1) / kPanel;
@@ -133,14 +150,12 @@ void multiply(const Product& product, ops::Gemm gemm, const Tensor& out) {
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
   require_operands(a, b);
-  ops::require_host(a, "matmul");
   // Halves are multiplied in float32, which is rounded once.
-  const DType type =
-      a.dtype() == DType::complex32 || a.dtype().is_floating() ? ops::compute_type(a.dtype()) : a.dtype();
+  const DType type = multiplied_type(a);
   const Product product = plan(a.to(type), b.to(type));
-  if (product.depth == 0) return Tensor::zeros(product.result, a.dtype());
-  const Tensor out = Tensor::empty(product.result, type);
-  if (out.numel() > 0) multiply(product, ops::gemm_for(type.code()), out);
+  if (product.depth == 0) return Tensor::zeros(product.result, a.dtype(), a.device());
+  const Tensor out = Tensor::empty(product.result, type, a.device());
+  if (out.numel() > 0) multiply(product, out);
   return out.to(a.dtype());
 }
 

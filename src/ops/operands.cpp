@@ -19,6 +19,10 @@ void require_host(const Tensor& tensor, std::string_view operation) {
 
 void require_writable(const Tensor& tensor, std::string_view operation) {
   require_host(tensor, operation);
+  require_not_read_only(tensor, operation);
+}
+
+void require_not_read_only(const Tensor& tensor, std::string_view operation) {
   if (!tensor.read_only()) return;
   throw Error(
       ErrorCode::kInvalidArgument,

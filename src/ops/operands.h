@@ -9,6 +9,10 @@
 
 namespace penstock::ops {
 
+/// Whether work on this tensor is the host's.
+inline bool on_host(const Tensor& tensor) noexcept { return tensor.device().type == DeviceType::kCpu; }
+/// kInvalidArgument when its memory may only be read.
+void require_not_read_only(const Tensor& tensor, std::string_view operation);
 /// kDeviceMismatch unless the tensor is in host memory.
 void require_host(const Tensor& tensor, std::string_view operation);
 /// And kInvalidArgument when its memory may only be read.

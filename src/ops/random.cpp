@@ -6,6 +6,8 @@
 #include <random>
 
 #include "ops/blocks.h"
+#include "ops/device_ops.h"
+#include "ops/operands.h"
 #include "ops/philox.h"
 #include "ops/promotion.h"
 #include "ops/value_range.h"
@@ -54,18 +56,26 @@ Tensor real_numbers(Draw kind, const char* name, const Shape& shape, Generator& 
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("{} of {}: float16, bfloat16, float32 or float64 was expected", name, dtype.name()));
   }
-  const Tensor out = Tensor::empty(shape, dtype);
+  const Tensor out = Tensor::empty(shape, dtype, device);
   const bool wide = dtype == DType::float64;
   const std::uint64_t first = generator.take(blocks_for(out.numel(), wide ? 8 : 4));
-  if (wide) {
+  const int bits = uniform_bits(dtype);
+  if (!ops::on_host(out)) {
+    const auto launcher = ops::launcher_for(device);
+    const ops::Drawing drawing{generator.seed(), first};
+    if (wide) {
+      ops::draw_doubles_on_device(*launcher, out, drawing, kind);
+    } else {
+      ops::draw_floats_on_device(*launcher, out, drawing, kind, bits);
+    }
+  } else if (wide) {
     draw<double>(out, generator.seed(), first,
                  [kind](const RandomWords& words) { return ops::draw_doubles(kind, words); });
   } else {
-    const int bits = uniform_bits(dtype);
     draw<float>(out, generator.seed(), first,
                 [kind, bits](const RandomWords& words) { return ops::draw_floats(kind, words, bits); });
   }
-  return out.to(device);
+  return out;
 }
 
 }  // namespace
@@ -93,12 +103,16 @@ Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, Generato
   ops::require_numeric(dtype, "randint");
   ops::require_in_range(low, dtype);
   ops::require_in_range(high - 1, dtype);
-  const Tensor out = Tensor::empty(shape, dtype);
+  const Tensor out = Tensor::empty(shape, dtype, device);
   const std::uint64_t first = generator.take(blocks_for(out.numel(), sizeof(std::int64_t)));
   const std::uint64_t range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
+  if (!ops::on_host(out)) {
+    ops::draw_integers_on_device(*ops::launcher_for(device), out, {generator.seed(), first}, low, range);
+    return out;
+  }
   draw<std::int64_t>(out, generator.seed(), first,
                      [low, range](const RandomWords& words) { return ops::draw_integers(words, low, range); });
-  return out.to(device);
+  return out;
 }
 
 }  // namespace penstock

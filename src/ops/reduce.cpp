@@ -23,7 +23,6 @@ DType sum_type(const DType& dtype) {
 
 Tensor sum_of(const Tensor& tensor, std::span<const std::int64_t> dims, bool keepdim) {
   ops::require_numeric(tensor.dtype(), "sum");
-  ops::require_host(tensor, "sum");
   const DType type = sum_type(tensor.dtype());
   const Tensor sums = ops::sum_as(ops::make_reduction(tensor, dims, keepdim, "sum"), type);
   return type == DType::int64 ? sums : sums.to(tensor.dtype());
@@ -36,7 +35,6 @@ Tensor mean_of(const Tensor& tensor, std::span<const std::int64_t> dims, bool ke
                             "to(\"float32\")",
                             tensor.dtype().name()));
   }
-  ops::require_host(tensor, "mean");
   const Reduction reduction = ops::make_reduction(tensor, dims, keepdim, "mean");
   const Tensor sums = ops::sum_as(reduction, sum_type(tensor.dtype()));
   return (sums / static_cast<double>(reduction.count)).to(tensor.dtype());
@@ -45,7 +43,6 @@ Tensor mean_of(const Tensor& tensor, std::span<const std::int64_t> dims, bool ke
 ops::ExtremeResults extremes_of(const Tensor& tensor, std::span<const std::int64_t> dims, bool keepdim, Extreme extreme,
                                 const char* name) {
   ops::require_numeric(tensor.dtype(), name);
-  ops::require_host(tensor, name);
   if (tensor.dtype().is_complex()) {
     throw Error(ErrorCode::kUnsupported,
                 fmt::format("{} of {}: complex numbers have no order", name, tensor.dtype().name()));

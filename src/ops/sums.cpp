@@ -6,7 +6,9 @@
 
 #include "ops/blocks.h"
 #include "ops/convert.h"
+#include "ops/device_ops.h"
 #include "ops/element_ops.h"
+#include "ops/operands.h"
 #include "ops/processor.h"
 #include "ops/reduction.h"
 
@@ -159,6 +161,8 @@ void sum_into(const Reduction& reduction, DType::Code type, std::byte* out) {
 }  // namespace
 
 Tensor sum_as(const Reduction& reduction, const DType& type) {
+  const Device device = reduction.view.device();
+  if (!on_host(reduction.view)) return sum_on_device(*launcher_for(device), reduction, type);
   const Tensor out = Tensor::zeros(reduction.result, type);
   if (reduction.view.numel() == 0) return out;
   switch (type.code()) {
