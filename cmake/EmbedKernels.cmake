@@ -1,16 +1,15 @@
-# cmake -DOUTPUT=FILE -DINPUTS=A.ptx,B.ptx -P EmbedKernels.cmake: the source of penstock::device::kernel_modules().
+# cmake -DOUTPUT=FILE -DINPUTS=A.ptx,B.ptx -P EmbedKernels.cmake: the source of penstock::device::cuda::kernel_modules().
 
 string(REPLACE "," ";" INPUTS "${INPUTS}")
 set(rows)
 foreach(input IN LISTS INPUTS)
   cmake_path(GET input STEM name)
   file(READ "${input}" text)
-  string(LENGTH "${text}" length)
-  string(APPEND rows "    {\"${name}\", {R\"PTX(${text})PTX\", ${length}}},\n")
+  string(APPEND rows "    {\"${name}\", R\"PTX(${text})PTX\"},\n")
 endforeach()
-file(WRITE "${OUTPUT}" "#include \"device/kernel_modules.h\"
+file(WRITE "${OUTPUT}" "#include \"device/cuda/kernels.h\"
 
-namespace penstock::device {
+namespace penstock::device::cuda {
 namespace {
 
 constexpr KernelModule kModules[] = {
@@ -20,5 +19,5 @@ ${rows}};
 
 std::span<const KernelModule> kernel_modules() noexcept { return kModules; }
 
-}  // namespace penstock::device
+}  // namespace penstock::device::cuda
 ")

@@ -4,7 +4,7 @@
 //   train_digits images.npy labels.npy     (rows of two arrays)
 //   train_digits 'digits/*.pt'             (one file a digit: a dict of x and y)
 //
-// Batches, weights and every step in between are tensors on one device.
+// Batches, weights and every step in between are tensors on one device: the GPU where there is one.
 
 #include <penstock/penstock.h>
 
@@ -111,7 +111,7 @@ int main(int argc, char** argv) try {
   start.seed = 7;
   start.samples = data.size();
 
-  const ps::Device device;
+  const ps::Device device = ps::is_available() ? ps::Device("cuda") : ps::Device("cpu");
   Classifier straight(device);
   train(straight, data, start, kEpochs, 0, 2, device);
 

@@ -19,7 +19,8 @@ class Launcher {
                       std::span<const Tensor> reads, std::span<const Tensor> writes) = 0;
 };
 
-/// Launches on the current stream of `device`, which is none of the host's. kUnsupported where it has no kernels.
+/// Launches on the current stream of `device`, which is none of the host's, after earlier writes to what is read or
+/// written. Launching is kUnsupported where the device has no kernels.
 std::unique_ptr<Launcher> launcher_for(Device device);
 
 }  // namespace penstock::ops

@@ -1,13 +1,43 @@
-#include <fmt/format.h>
+#include <algorithm>
+#include <array>
 
+#include "device/queue.h"
 #include "ops/launcher.h"
-#include "penstock/error.h"
+#include "penstock/stream.h"
 
 namespace penstock::ops {
+namespace {
+
+constexpr std::uint64_t kThreads = 256;
+/// Enough to fill the largest devices several times; threads take further indices one after the other.
+constexpr std::uint64_t kMaxBlocks = 4096;
+
+class QueueLauncher final : public Launcher {
+ public:
+  explicit QueueLauncher(const Stream& stream) : stream_(stream) {}
+
+  void launch(std::string_view kernel, const void* parameters, std::uint64_t count, std::span<const Tensor> reads,
+              std::span<const Tensor> writes) override {
+    for (const Tensor& tensor : reads) tensor.buffer().order_after_writes(stream_);
+    for (const Tensor& tensor : writes) tensor.buffer().order_after_writes(stream_);
+    const std::array<const void*, 1> arguments = {parameters};
+    device::Launch launch{.kernel = kernel};
+    launch.grid[0] = static_cast<unsigned>(std::min((count + kThreads - 1) / kThreads, kMaxBlocks));
+    launch.block[0] = kThreads;
+    launch.arguments = arguments;
+    StreamAccess::queue(stream_)->launch(launch);
+    for (const Tensor& tensor : reads) tensor.buffer().record_use(stream_, Buffer::Access::kRead);
+    for (const Tensor& tensor : writes) tensor.buffer().record_use(stream_, Buffer::Access::kWrite);
+  }
+
+ private:
+  Stream stream_;
+};
+
+}  // namespace
 
 std::unique_ptr<Launcher> launcher_for(Device device) {
-  throw Error(ErrorCode::kUnsupported,
-              fmt::format("{} has no kernels; use to(\"cpu\") to compute there", device.to_string()));
+  return std::make_unique<QueueLauncher>(Stream::current(device));
 }
 
 }  // namespace penstock::ops

@@ -12,7 +12,7 @@ struct KernelModule {
   const char* ptx;
 };
 
-/// The table of modules; each is a file in src/device/cuda/kernels/.
+/// The table of modules: src/ops/kernels/*.ptx, which the build embeds (cmake/EmbedKernels.cmake).
 std::span<const KernelModule> kernel_modules() noexcept;
 
 }  // namespace penstock::device::cuda

@@ -1,7 +1,0 @@
-#include "device/cuda/kernels.h"
-
-namespace penstock::device::cuda {
-
-std::span<const KernelModule> kernel_modules() noexcept { return {}; }
-
-}  // namespace penstock::device::cuda
