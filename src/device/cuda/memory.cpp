@@ -45,17 +45,19 @@ std::size_t round_up(std::size_t bytes) noexcept {
 /// A block in use; given back in queue order when its last handle goes.
 class Memory::Block {
  public:
-  Block(std::shared_ptr<Memory> memory, std::shared_ptr<CudaQueue> queue, CUdeviceptr address, std::size_t bytes)
-      : memory_(std::move(memory)), queue_(std::move(queue)), address_(address), bytes_(bytes) {
+  /// Given back to `home`, which may not be somebody else's: that could be gone by then.
+  Block(std::shared_ptr<Memory> memory, const QueuePtr& queue, std::shared_ptr<CudaQueue> home, CUdeviceptr address,
+        std::size_t bytes)
+      : memory_(std::move(memory)), home_(std::move(home)), address_(address), bytes_(bytes) {
     // Other queues may use it after what made it.
-    uses_.add(queue_, true);
+    uses_.add(queue, true);
   }
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
   ~Block() {
     if (!usable()) return;
     try {
-      memory_->give_back(address_, bytes_, *queue_, uses_.take(queue_.get()));
+      memory_->give_back(address_, bytes_, *home_, uses_.take(home_.get()));
     } catch (const Error&) {
       // A device that failed keeps its memory until its context goes.
       return;
@@ -65,7 +67,7 @@ class Memory::Block {
 
  private:
   std::shared_ptr<Memory> memory_;
-  std::shared_ptr<CudaQueue> queue_;
+  std::shared_ptr<CudaQueue> home_;
   CUdeviceptr address_;
   std::size_t bytes_;
   UseLog uses_;
@@ -90,7 +92,10 @@ struct Wrapped {
 
 }  // namespace
 
-Memory::Memory(ContextPtr context) : context_(std::move(context)), pool_(make_pool(*context_)) {}
+Memory::Memory(ContextPtr context)
+    : context_(std::move(context)),
+      default_queue_(std::make_shared<CudaQueue>(context_, nullptr, CudaQueue::Kind::kDefault)),
+      pool_(make_pool(*context_)) {}
 
 Memory::~Memory() {
   release_in(*context_, [this](const Driver& d) {
@@ -100,7 +105,8 @@ Memory::~Memory() {
 }
 
 Buffer Memory::allocate(std::size_t bytes, const QueuePtr& queue) {
-  auto cuda_queue = std::dynamic_pointer_cast<CudaQueue>(queue);
+  const auto cuda_queue = std::dynamic_pointer_cast<CudaQueue>(queue);
+  const auto home = queue->is_foreign() ? default_queue_ : cuda_queue;
   if (bytes == 0) {
     return BufferAccess::make(std::shared_ptr<const void>(queue, &kNothing), nullptr, 0, context_->device());
   }
@@ -108,7 +114,7 @@ Buffer Memory::allocate(std::size_t bytes, const QueuePtr& queue) {
   if (!address) throw_out_of_memory(bytes);
   std::shared_ptr<Block> block;
   try {
-    block = std::make_shared<Block>(shared_from_this(), cuda_queue, *address, bytes);
+    block = std::make_shared<Block>(shared_from_this(), queue, home, *address, bytes);
   } catch (...) {
     give_back(*address, bytes, *cuda_queue, {});
     throw;

@@ -43,6 +43,7 @@ class Memory : public std::enable_shared_from_this<Memory> {
   [[noreturn]] void throw_out_of_memory(std::size_t bytes) const;
 
   const ContextPtr context_;
+  const std::shared_ptr<CudaQueue> default_queue_;
   CUmemoryPool pool_ = nullptr;  ///< null where the driver or the device has none
 
   mutable std::mutex mutex_;
