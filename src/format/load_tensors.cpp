@@ -15,6 +15,7 @@
 #include "io/crc32.h"
 #include "io/engine.h"
 #include "ops/kernels.h"
+#include "ops/transfer.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -47,6 +48,7 @@ struct ByteOrder {
 struct Wanted {
   std::optional<ByteOrder> order;
   bool mixed = false;        ///< tensors want different byte orders: each that is swapped gets its own copy
+  bool decoded = false;      ///< some tensor's values are not its bytes: host memory first, whatever the device
   std::uint32_t buffer = 0;  ///< which of the load's buffers it goes to, and where in it
   std::uint64_t offset = 0;
   Buffer bytes;  ///< that place
@@ -73,7 +75,7 @@ class WholeLoad {
     std::vector<Tensor> out;
     out.reserve(entries_.size());
     for (const TensorEntry& entry : entries_) out.push_back(tensor_of(entry));
-    return out;
+    return on_device(std::move(out));
   }
 
  private:
@@ -92,6 +94,7 @@ class WholeLoad {
         used_.push_back(entry.storage);
       }
       wanted.mixed = wanted.mixed || *wanted.order != order;
+      wanted.decoded = wanted.decoded || Changes(entry).any();
     }
     std::sort(used_.begin(), used_.end());
   }
@@ -100,6 +103,7 @@ class WholeLoad {
   /// wait for a whole block.
   void allocate() {
     std::vector<std::size_t> grouped;
+    std::vector<std::size_t> direct;
     for (const std::size_t i : used_) {
       payload_ += storage(i).nbytes;
       if (storage(i).resident) {
@@ -108,23 +112,43 @@ class WholeLoad {
       }
       const bool deflated = storage(i).compression != Compression::kNone;
       (deflated ? deflated_ : stored_).push_back(i);
-      if (deflated || !storages_[i].swap()) {
+      if (!deflated && !storages_[i].decoded && options_.device.type != DeviceType::kCpu) {
+        direct.push_back(i);
+      } else if (deflated || !storages_[i].swap()) {
         grouped.push_back(i);
       } else {
         place(i, add_buffer(storage(i).nbytes), 0);
       }
     }
+    place_in_blocks(grouped, Device{});
+    place_in_blocks(direct, options_.device);
+  }
+
+  void place_in_blocks(std::span<const std::size_t> grouped, Device device) {
     const Layout layout = lay_out(state_.index.storages, grouped);
-    std::vector<std::uint32_t> blocks;
-    for (const std::uint64_t bytes : layout.blocks) blocks.push_back(add_buffer(bytes));
+    constexpr std::uint32_t kNone = UINT32_MAX;
+    std::vector<std::uint32_t> blocks(layout.blocks.size(), kNone);
     for (std::size_t i = 0; i < grouped.size(); ++i) {
-      place(grouped[i], blocks[layout.places[i].block], layout.places[i].offset);
+      std::uint32_t& block = blocks[layout.places[i].block];
+      if (block == kNone) block = add_block(layout.blocks[layout.places[i].block], device, grouped[i]);
+      place(grouped[i], block, layout.places[i].offset);
     }
   }
 
-  std::uint32_t add_buffer(std::uint64_t bytes) {
-    buffers_.push_back(Buffer::allocate(static_cast<std::size_t>(bytes)));
+  std::uint32_t add_buffer(std::uint64_t bytes, Device device = {}) {
+    buffers_.push_back(Buffer::allocate(static_cast<std::size_t>(bytes), device));
     return static_cast<std::uint32_t>(buffers_.size() - 1);
+  }
+
+  /// One that begins with storage `first`; where there is no memory for it, a tensor in that is what it was wanted for.
+  std::uint32_t add_block(std::uint64_t bytes, Device device, std::size_t first) {
+    try {
+      return add_buffer(bytes, device);
+    } catch (const Error& error) {
+      const auto in_first = [first](const TensorEntry& entry) { return entry.storage == first; };
+      const auto entry = std::find_if(entries_.begin(), entries_.end(), in_first);
+      throw error.within({state_.index.sources[storage(first).source]->name(), {}, entry->name});
+    }
   }
 
   void place(std::size_t i, std::uint32_t buffer, std::uint64_t offset) {
@@ -199,7 +223,7 @@ class WholeLoad {
 
   Tensor tensor_of(const TensorEntry& entry) const {
     if (entry.nbytes() == 0) {
-      return Tensor::empty(entry.shape, entry.dtype).with_requires_grad(entry.requires_grad);
+      return Tensor::empty(entry.shape, entry.dtype, options_.device).with_requires_grad(entry.requires_grad);
     }
     const Wanted& wanted = storages_[entry.storage];
     const Tensor view(wanted.bytes, entry.dtype, entry.shape, entry.strides,
@@ -207,8 +231,21 @@ class WholeLoad {
     Changes left(entry);
     if (wanted.swap() && !storage(entry.storage).resident) left.swap = false;
     const bool aligned = reinterpret_cast<std::uintptr_t>(view.data()) % natural_alignment(entry.dtype) == 0;
-    const Tensor out = left.any() || !aligned ? own_copy(view, left) : view;
+    const bool as_is = !left.any() && aligned;
+    const bool host = view.device().type == DeviceType::kCpu;
+    const Tensor out = as_is ? view : host ? own_copy(view, left) : ops::copy_span(view, view.device(), {});
     return out.with_requires_grad(entry.requires_grad);
+  }
+
+  /// What had to be decoded in host memory moves in one batch.
+  std::vector<Tensor> on_device(std::vector<Tensor> tensors) const {
+    const auto there = [this](const Tensor& tensor) { return tensor.device() == options_.device; };
+    if (std::all_of(tensors.begin(), tensors.end(), there)) return tensors;
+    std::vector<Value> values(tensors.size());
+    std::transform(tensors.begin(), tensors.end(), values.begin(), [](const Tensor& t) { return Value::tensor(t); });
+    const Value moved = Value::list(std::move(values)).to(options_.device);
+    for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i] = moved[i].as_tensor();
+    return tensors;
   }
 
   const detail::ArchiveState& state_;
@@ -268,11 +305,7 @@ std::vector<Tensor> load_tensors(const detail::ArchiveState& state, std::span<co
   for (const TensorEntry& entry : wanted) require_loadable(state, entry, options);
   if (options.map.value_or(false)) return map_tensors(state, wanted, options, report);
   try {
-    std::vector<Tensor> tensors = WholeLoad(state, wanted, options, report).run();
-    if (options.device.type != DeviceType::kCpu) {
-      for (Tensor& tensor : tensors) tensor = tensor.to(options.device);
-    }
-    return tensors;
+    return WholeLoad(state, wanted, options, report).run();
   } catch (const Error& error) {
     throw error.within({state.path()});
   }

@@ -25,7 +25,9 @@ Tensor load_run(const detail::ArchiveState& state, const TensorEntry& view, cons
                 Report& report) {
   const StorageEntry& storage = state.storage_of(view);
   const std::uint64_t length = extent_bytes(view);
-  const std::array buffers{Buffer::allocate(static_cast<std::size_t>(length))};
+  const Changes changes(view);
+  const Device device = changes.any() ? Device{} : options.device;
+  const std::array buffers{Buffer::allocate(static_cast<std::size_t>(length), device)};
   const io::Piece piece{storage.source, 0, storage.offset + view.byte_offset, length, 0};
   io::Move move{io::make_plan(std::span(&piece, 1)), state.index.sources, buffers, {}, {}};
   const bool whole = view.byte_offset == 0 && length == storage.nbytes;
@@ -34,7 +36,6 @@ Tensor load_run(const detail::ArchiveState& state, const TensorEntry& view, cons
   }
   io::execute(move, {options.threads, options.stop}, report);
   Tensor read(buffers[0], view.dtype, view.shape, view.strides);
-  const Changes changes(view);
   if (!changes.any()) return read;
   // In place only where each element is there once.
   if (!read.is_contiguous()) return own_copy(read, changes);
@@ -62,12 +63,15 @@ Tensor load_scattered(const detail::ArchiveState& state, const TensorEntry& view
   return {once.buffer(), view.dtype, view.shape, strides};
 }
 
-Tensor load_host(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options,
-                 Report& report) {
+/// On the device where the bytes are the values, on the host where they are not yet.
+Tensor load_nearest(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options,
+                    Report& report) {
   const StorageEntry& storage = state.storage_of(view);
   if (view.nbytes() == 0) return Tensor::empty(view.shape, view.dtype);
   if (storage.resident || storage.compression != Compression::kNone) {
-    const Tensor part = load_tensors(state, std::span(&view, 1), options, report).front();
+    LoadOptions to_host = options;
+    to_host.device = {};
+    const Tensor part = load_tensors(state, std::span(&view, 1), to_host, report).front();
     // A small part must not keep a large storage alive.
     const bool small = part.nbytes() < storage.nbytes / 2;
     return small && !storage.resident ? own_copy(part, Changes(TensorEntry{})) : part;
@@ -88,11 +92,11 @@ Tensor load_view(const detail::ArchiveState& state, const TensorEntry& view, con
       Tensor tensor = map_view(state, view);
       const bool mapped = tensor.defined();
       if (mapped) report.payload_bytes += tensor.nbytes();
-      if (!mapped) tensor = load_host(state, view, reading, report);
+      if (!mapped) tensor = load_nearest(state, view, reading, report);
       report_mapped(mapped ? 1 : 0, mapped ? 0 : 1, report);
       return tensor.with_requires_grad(view.requires_grad);
     }
-    return load_host(state, view, reading, report).to(options.device).with_requires_grad(view.requires_grad);
+    return load_nearest(state, view, reading, report).to(options.device).with_requires_grad(view.requires_grad);
   } catch (const Error& error) {
     throw error.within({state.source_of(view)->name(), {}, view.name});
   }

@@ -15,6 +15,7 @@
 #include "core/task_pool.h"
 #include "io/arrivals.h"
 #include "io/checksums.h"
+#include "io/device_writes.h"
 #include "io/reader.h"
 #include "penstock/error.h"
 
@@ -51,10 +52,6 @@ void check_target(const Target& target, std::span<const Buffer> buffers) {
                             target.buffer_offset + target.length, buffer.size()));
   }
   if (buffer.read_only()) throw Error(ErrorCode::kInvalidArgument, "the plan fills read-only memory");
-  if (buffer.device().type != DeviceType::kCpu) {
-    throw Error(ErrorCode::kDeviceMismatch,
-                "the engine fills host memory, and the plan names memory of " + buffer.device().to_string());
-  }
 }
 
 /// Everything that a reading thread relies on.
@@ -95,6 +92,7 @@ class Execution {
       : move_(move),
         options_(options),
         checksums_(move.checksums, move.sources),
+        device_(move.buffers),
         arrivals_(move.plan, move.steps, move.buffers.size()) {
     for (const SourcePtr& source : move.sources) {
       readers_.push_back(options.reader != nullptr ? options.reader : &reader_for(*source));
@@ -117,10 +115,12 @@ class Execution {
   }
 
   /// After all threads have returned.
-  void rethrow_failure() const {
+  void finish() const {
     if (failure_) std::rethrow_exception(failure_);
     checksums_.require_complete();
+    device_.finish(options_.wait);
   }
+  bool uses_ring() const noexcept { return !device_.empty(); }
   const Seconds& seconds() const noexcept { return seconds_; }
   std::string_view reader_name(std::uint32_t source) const noexcept { return readers_[source]->name; }
 
@@ -182,11 +182,14 @@ class Execution {
   }
 
   void read(const Range& range, Seconds& seconds);
-  void read_chunk(const Range& range, std::uint64_t offset, std::span<const Target> targets, Seconds& seconds);
+  void read_chunk(const Range& range, std::uint64_t offset, std::span<const Target> targets, Staging& staging,
+                  Seconds& seconds);
+  std::byte* place(const Target& target, Staging& staging) const;
 
   const Move& move_;
   const EngineOptions& options_;
   Checksums checksums_;
+  DeviceWrites device_;
   std::vector<const Reader*> readers_;
 
   std::mutex mutex_;
@@ -232,25 +235,33 @@ class ChunkCutter {
 void Execution::read(const Range& range, Seconds& seconds) {
   const auto targets = std::span(move_.plan.targets).subspan(range.first_target, range.target_count);
   ChunkCutter cutter(targets);
+  Staging staging(device_);
   std::vector<Target> chunk;
   std::uint64_t offset = range.offset;
   const std::uint64_t end = range.offset + range.length;
   while (offset < end && !failed_) {
     require_going_on();
     const std::uint64_t length = cutter.next(kChunkBytes, chunk);
-    read_chunk(range, offset, chunk, seconds);
+    read_chunk(range, offset, chunk, staging, seconds);
     offset += length;
   }
+  staging.submit();
 }
 
-void Execution::read_chunk(const Range& range, std::uint64_t offset, std::span<const Target> targets,
+std::byte* Execution::place(const Target& target, Staging& staging) const {
+  if (target.buffer == kDiscard) return nullptr;
+  if (device_.has(target)) return staging.place(target);
+  return move_.buffers[target.buffer].data() + target.buffer_offset;
+}
+
+void Execution::read_chunk(const Range& range, std::uint64_t offset, std::span<const Target> targets, Staging& staging,
                            Seconds& seconds) {
+  if (!device_.empty()) staging.make_room(kChunkBytes);
   Stopwatch watch;
   std::vector<Scatter> parts;
   parts.reserve(targets.size());
   for (const Target& target : targets) {
-    std::byte* to = target.buffer == kDiscard ? nullptr : move_.buffers[target.buffer].data() + target.buffer_offset;
-    parts.push_back({to, static_cast<std::size_t>(target.length)});
+    parts.push_back({place(target, staging), static_cast<std::size_t>(target.length)});
   }
   const ByteSource& source = *move_.sources[range.source];
   try {
@@ -284,9 +295,10 @@ void describe(const Move& move, const Execution& execution, std::size_t threads,
   report.decode_seconds += execution.seconds().decode;
   if (move.plan.ranges.empty()) return;
   const std::string_view reader = execution.reader_name(move.plan.ranges.front().source);
-  report.route = reader == "memory" ? "memory" : "read";
-  report.why = fmt::format("{} {} into host memory by {} {} with {}", move.plan.ranges.size(),
-                           move.plan.ranges.size() == 1 ? "range" : "ranges", threads,
+  report.route = execution.uses_ring() ? "ring" : reader == "memory" ? "memory" : "read";
+  report.why = fmt::format("{} {} into {} by {} {} with {}", move.plan.ranges.size(),
+                           move.plan.ranges.size() == 1 ? "range" : "ranges",
+                           execution.uses_ring() ? "device memory through the pinned ring" : "host memory", threads,
                            threads == 1 ? "thread" : "threads", reader);
 }
 
@@ -302,7 +314,7 @@ void execute(const Move& move, const EngineOptions& options, Report& report) {
     core::parallel_for(threads, threads, [&](std::size_t) { execution.work(); });
   }
   describe(move, execution, threads, report);
-  execution.rethrow_failure();
+  execution.finish();
 }
 
 }  // namespace penstock::io

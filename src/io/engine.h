@@ -47,9 +47,11 @@ struct EngineOptions {
   std::size_t threads = 0;         ///< 0: chosen from the bytes to read and the processors
   std::stop_token stop = {};       ///< kCancelled soon after it is set
   const Reader* reader = nullptr;  ///< one that is usable for every source; null: the best for each
+  bool wait = true;                ///< for copies to devices; otherwise only the current streams of the devices wait
 };
 
-/// Runs a move: ranges over threads, each into its final memory. On error everything in flight is finished or dropped
+/// Runs a move: ranges over threads, each into its final memory, or through the pinned ring when that lies on a device.
+/// Steps work on host memory. On error everything in flight is finished or dropped
 /// before the first error is rethrown, with the source's path. Adds bytes and seconds to `report`.
 void execute(const Move& move, const EngineOptions& options, Report& report);
 

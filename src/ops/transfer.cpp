@@ -59,17 +59,16 @@ Buffer span_of(const Tensor& tensor) {
   return tensor.buffer().part(tensor.byte_offset(), bytes);
 }
 
+Tensor copy_span(const Tensor& tensor, Device target, const TransferOptions& options) {
+  const Buffer from = span_of(tensor);
+  const Buffer to = Buffer::allocate(from.size(), target);
+  transfer(std::array{Transfer{from, to}}, options);
+  return {to, tensor.dtype(), tensor.shape(), tensor.strides()};
+}
+
 }  // namespace ops
 
 namespace {
-
-/// The same layout over a copy of the bytes that it spans.
-Tensor copy_span(const Tensor& tensor, Device target, const TransferOptions& options) {
-  const Buffer from = ops::span_of(tensor);
-  const Buffer to = Buffer::allocate(from.size(), target);
-  ops::transfer(std::array{ops::Transfer{from, to}}, options);
-  return {to, tensor.dtype(), tensor.shape(), tensor.strides()};
-}
 
 void require_copyable(const Tensor& from, const Tensor& to) {
   if (from.dtype() != to.dtype()) {
@@ -92,7 +91,7 @@ Tensor Tensor::to(Device target, TransferOptions options) const {
   const bool to_host = target.type == DeviceType::kCpu;
   // Elements are put together where that needs no kernel.
   const Tensor copied =
-      to_host ? copy_span(*this, target, options).contiguous() : copy_span(contiguous(), target, options);
+      to_host ? ops::copy_span(*this, target, options).contiguous() : ops::copy_span(contiguous(), target, options);
   return copied.with_requires_grad(requires_grad_);
 }
 

@@ -24,5 +24,7 @@ void transfer(std::span<const Transfer> transfers, const TransferOptions& option
 
 /// The bytes that the elements of `tensor` span.
 Buffer span_of(const Tensor& tensor);
+/// A tensor of the same layout over a copy of those bytes, not marked as requiring gradients.
+Tensor copy_span(const Tensor& tensor, Device target, const TransferOptions& options);
 
 }  // namespace penstock::ops

@@ -1,0 +1,100 @@
+#include "io/device_writes.h"
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+#include "device/backend.h"
+#include "penstock/error.h"
+#include "penstock/stream.h"
+
+namespace penstock::io {
+namespace {
+
+/// All work of a queue, where no mark could be recorded. What a device that failed still does is over.
+class QueueEnd final : public device::Mark {
+ public:
+  explicit QueueEnd(device::QueuePtr queue) : queue_(std::move(queue)) {}
+  bool done() const override { return queue_->done(); }
+  void synchronize() const override { queue_->synchronize(); }
+
+ private:
+  device::QueuePtr queue_;
+};
+
+}  // namespace
+
+DeviceWrites::DeviceWrites(std::span<const Buffer> buffers) : buffers_(buffers) {
+  for (const Buffer& buffer : buffers) {
+    if (buffer.device().type == DeviceType::kCpu || buffer.size() == 0) continue;
+    const auto same = [&](const device::QueuePtr& queue) { return queue->device() == buffer.device(); };
+    auto found = std::find_if(queues_.begin(), queues_.end(), same);
+    if (found == queues_.end()) {
+      queues_.push_back(PinnedRing::instance().copy_queue(buffer.device()));
+      found = std::prev(queues_.end());
+    }
+    const Stream stream = StreamAccess::make(*found);
+    buffer.order_after_writes(stream);
+    buffer.record_use(stream, Buffer::Access::kWrite);
+  }
+}
+
+bool DeviceWrites::has(const Target& target) const noexcept {
+  return target.buffer != kDiscard && buffer(target).device().type != DeviceType::kCpu;
+}
+
+std::size_t DeviceWrites::queue_index(Device device) const noexcept {
+  const auto same = [device](const device::QueuePtr& queue) { return queue->device() == device; };
+  return static_cast<std::size_t>(std::find_if(queues_.begin(), queues_.end(), same) - queues_.begin());
+}
+
+void DeviceWrites::finish(bool waits) const {
+  for (const device::QueuePtr& queue : queues_) {
+    const device::MarkPtr mark = queue->record();
+    device::current_queue(queue->device())->wait(*mark);
+    if (waits) mark->synchronize();
+  }
+}
+
+void Staging::make_room(std::size_t bytes) {
+  if (slot_ && PinnedRing::kSlotBytes - used_ < bytes) submit();
+  if (!slot_) slot_.emplace(PinnedRing::instance().take());
+}
+
+std::byte* Staging::place(const Target& target) {
+  const Buffer& buffer = writes_.buffer(target);
+  std::byte* const from = slot_->data() + used_;
+  std::byte* const to = buffer.data() + target.buffer_offset;
+  const auto bytes = static_cast<std::size_t>(target.length);
+  used_ += bytes;
+  auto& copies = copies_[writes_.queue_index(buffer.device())];
+  if (!copies.empty() && copies.back().to + copies.back().bytes == to &&
+      copies.back().from + copies.back().bytes == from) {
+    copies.back().bytes += bytes;
+  } else {
+    copies.push_back({to, from, bytes});
+  }
+  return from;
+}
+
+void Staging::submit() {
+  if (!slot_) return;
+  for (std::size_t i = 0; i < copies_.size(); ++i) {
+    if (copies_[i].empty()) continue;
+    const device::QueuePtr& queue = writes_.queues()[i];
+    try {
+      queue->copy(copies_[i]);
+      slot_->add_mark(queue->record());
+    } catch (const Error&) {
+      // Some copies may be under way, and the slot will be filled again.
+      slot_->add_mark(std::make_shared<const QueueEnd>(queue));
+      throw;
+    }
+    copies_[i].clear();
+  }
+  used_ = 0;
+  slot_.reset();
+}
+
+}  // namespace penstock::io

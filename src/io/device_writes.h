@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "device/queue.h"
+#include "io/pinned_ring.h"
+#include "io/plan.h"
+#include "penstock/buffer.h"
+
+namespace penstock::io {
+
+/// The buffers of a move that lie on devices, and the copy queues that fill them.
+class DeviceWrites {
+ public:
+  /// Copies are ordered after whatever made the buffers, and count as their uses from now on. `buffers` must outlive
+  /// this.
+  explicit DeviceWrites(std::span<const Buffer> buffers);
+
+  bool empty() const noexcept { return queues_.empty(); }
+  bool has(const Target& target) const noexcept;
+  const Buffer& buffer(const Target& target) const noexcept { return buffers_[target.buffer]; }
+  std::span<const device::QueuePtr> queues() const noexcept { return queues_; }
+  std::size_t queue_index(Device device) const noexcept;
+
+  /// After the last copy was submitted: the calling thread's current streams wait for all of them, and the host too
+  /// when it `waits`.
+  void finish(bool waits) const;
+
+ private:
+  std::span<const Buffer> buffers_;
+  std::vector<device::QueuePtr> queues_;  ///< one for each device
+};
+
+/// One thread's way through the ring: bytes are placed in a slot until it is full, and copied on from there.
+class Staging {
+ public:
+  explicit Staging(const DeviceWrites& writes) : writes_(writes), copies_(writes.queues().size()) {}
+
+  /// Has `bytes` bytes of a slot, no more than half of one, ready to be placed.
+  void make_room(std::size_t bytes);
+  /// Where the bytes of `target`, for which there is room, are to be read to.
+  std::byte* place(const Target& target);
+  /// Starts the copies of what was placed and read, and gives the slot back.
+  void submit();
+
+ private:
+  const DeviceWrites& writes_;
+  std::optional<PinnedRing::Slot> slot_;
+  std::size_t used_ = 0;
+  std::vector<std::vector<device::CopyRange>> copies_;  ///< of each queue
+};
+
+}  // namespace penstock::io

@@ -1,0 +1,148 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "penstock/load.h"
+#include "penstock/ops.h"
+#include "penstock/save.h"
+#include "support/devices.h"
+#include "support/errors.h"
+#include "support/files.h"
+
+namespace penstock {
+namespace {
+
+class LoadToDevice : public test::WithDevice {
+ protected:
+  /// Tensors of many sizes, some sharing memory, by name.
+  static Value state_dict() {
+    std::vector<std::pair<std::string, Value>> items;
+    for (std::int64_t i = 0; i < 40; ++i) {
+      items.emplace_back("small" + std::to_string(i), Value::tensor(test::pattern(i * 37 + 1, unsigned(i))));
+    }
+    items.emplace_back("large", Value::tensor(test::pattern(9'000'000, 99)));
+    items.emplace_back("empty", Value::tensor(Tensor::empty({0, 4})));
+    items.emplace_back("float", Value::tensor(arange(0, 1000, 1, DType::float32).reshape({10, 100})));
+    return Value::dict(std::move(items));
+  }
+
+  static void expect_same(const Value& device_value, const Value& host, Device device) {
+    ASSERT_EQ(device_value.size(), host.size());
+    for (std::size_t i = 0; i < host.size(); ++i) {
+      const auto [key, tensor] = host.item(i);
+      const Tensor there = device_value[key.as_string()].as_tensor();
+      EXPECT_EQ(there.device(), device) << key.to_string();
+      EXPECT_TRUE(Tensor::identical(there, tensor.as_tensor())) << key.to_string();
+    }
+  }
+
+  test::TemporaryFolder folder;
+};
+
+TEST_F(LoadToDevice, WholeStateDictsOfEveryFormat) {
+  const Value host = state_dict();
+  for (const char* name : {"x.pt", "x.safetensors", "x.npz"}) {
+    const std::string path = folder / name;
+    save(host, path);
+    Report report;
+    expect_same(load_value(path, {.device = device, .report = &report}), host, device);
+    EXPECT_EQ(report.route, "ring") << name;
+  }
+}
+
+TEST_F(LoadToDevice, TheDeviceThatWasAskedFor) {
+  const Device last(DeviceType::kCuda, device_count() - 1);
+  const std::string path = folder / "x.npy";
+  const Tensor host = test::pattern(100'000);
+  save(host, path);
+  const Tensor there = load(path, {.device = last.to_string()});
+  EXPECT_EQ(there.device(), last);
+  EXPECT_TRUE(Tensor::identical(there, host));
+}
+
+TEST_F(LoadToDevice, DecodedAndDeflatedBytesToo) {
+  const std::string npz = folder / "x.npz";
+  const Value host = state_dict();
+  save(host, npz, {.compress = true});
+  expect_same(load_value(npz, {.device = device}), host, device);
+
+  const std::string npy = folder / "swapped.npy";
+  std::string text = "\x93NUMPY\x01";
+  text += std::string("\0\x76\0", 3);
+  std::string header = "{'descr': '>i4', 'fortran_order': True, 'shape': (2, 3), }";
+  header.resize(0x75, ' ');
+  text += header + "\n";
+  for (char i = 0; i < 6; ++i) text += std::string({'\0', '\0', '\1', i});
+  test::write_file(npy, text);
+  const Tensor there = load(npy, {.device = device});
+  EXPECT_EQ(there.device(), device);
+  EXPECT_TRUE(Tensor::identical(there, load(npy)));
+  EXPECT_TRUE(Tensor::identical(there, Tensor::of<int>({256, 258, 260, 257, 259, 261}).reshape({2, 3})));
+}
+
+TEST_F(LoadToDevice, EntriesAndSlices) {
+  const std::string path = folder / "x.safetensors";
+  const Tensor host = arange(0, 60'000, 1, DType::float32).reshape({300, 200});
+  save(Value::dict({{"t", Value::tensor(host)}}), path);
+  const Archive archive = open(path);
+  EXPECT_TRUE(Tensor::identical(archive["t"].load(device), host));
+  for (const Tensor& there :
+       {archive["t"].slice(0, 10, 20).load(device), archive["t"].slice(1, 3, 9).load(device).slice(0, 10, 20),
+        archive["t"].slice(0, 10, 20).slice(1, 0, 200, 7).load(device)}) {
+    EXPECT_EQ(there.device(), device);
+  }
+  EXPECT_TRUE(Tensor::identical(archive["t"].slice(1, 3, 9).load(device), host.slice(1, 3, 9)));
+  EXPECT_TRUE(Tensor::identical(archive["t"].select(0, 7).load(device), host.select(0, 7)));
+}
+
+TEST_F(LoadToDevice, SharedStoragesStayShared) {
+  const Tensor base = test::pattern(1000);
+  const std::string path = folder / "x.pt";
+  save(Value::dict({{"a", Value::tensor(base)}, {"b", Value::tensor(base.slice(0, 100, 200))}}), path);
+  const Value there = load_value(path, {.device = device});
+  const Tensor a = there["a"].as_tensor();
+  const Tensor b = there["b"].as_tensor();
+  EXPECT_TRUE(a.buffer().shares_memory_with(b.buffer()));
+  EXPECT_EQ(b.data(), a.data() + 100);
+}
+
+TEST_F(LoadToDevice, OutOfMemoryInTheMiddleReleasesAllAndNamesTheTensor) {
+  std::vector<std::pair<std::string, Value>> items;
+  for (const char* name : {"first", "second", "third"})
+    items.emplace_back(name, Value::tensor(test::pattern(70 << 20)));
+  const std::string path = folder / "x.safetensors";
+  save(Value::dict(std::move(items)), path, {.sync = false});
+  empty_cache(device);
+  const std::uint64_t before = memory_stats(device).in_use_bytes;
+  set_memory_cap(device, before + (150ULL << 20));
+  const auto error = test::error_of([&] { load_value(path, {.device = device}); });
+  set_memory_cap(device, std::nullopt);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kOutOfMemory);
+  EXPECT_EQ(error->path(), path);
+  EXPECT_EQ(error->tensor(), "third");
+  EXPECT_EQ(memory_stats(device).in_use_bytes, before);
+}
+
+TEST_F(LoadToDevice, AbsentDevicesSayHowManyThereAre) {
+  const std::string path = folder / "x.npy";
+  save(test::pattern(10), path);
+  const auto error = test::error_of([&] { return load(path, {.device = "cuda:77"}); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kNoDevice);
+  EXPECT_THAT(error->message(),
+              testing::HasSubstr("cuda:77 requested, " + std::to_string(device_count()) + " visible"));
+}
+
+TEST_F(LoadToDevice, AValueGoesThereAndBack) {
+  const Value host = state_dict();
+  const Value there = host.to(device);
+  expect_same(there, host, device);
+  EXPECT_TRUE(there.to(device).same_node(there));
+  expect_same(there.to(Device{}), host, Device{});
+}
+
+}  // namespace
+}  // namespace penstock
