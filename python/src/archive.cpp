@@ -152,6 +152,9 @@ void bind_entry_class(nb::module_& module) {
           "nbytes", [](const Entry& e) { return e.tensor.nbytes(); }, "Bytes that `load` delivers.")
       .def_prop_ro("offset", offset_of, nb::sig("def offset(self) -> int | None"),
                    "Byte offset of the first element in the file; None when it is compressed.")
+      .def_prop_ro(
+          "byte_swapped", [](const Entry& e) { return e.tensor.entry().byte_swapped; },
+          "Whether the file holds it in the other byte order than this machine's; `load` gives native order.")
       .def_prop_ro("requires_grad", [](const Entry& e) { return e.tensor.entry().requires_grad; })
       .def("__len__",
            [](const Entry& e) {
