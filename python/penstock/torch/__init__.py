@@ -9,6 +9,7 @@ for batch in pt.DataLoader(pt.Files("clips/*.pt"), batch_size=32, collate_fn=pt.
 from penstock import pad, pad_to, ragged, stack
 from penstock.torch.datasets import Dataset, Files, Mapped, Rows
 from penstock.torch.loader import DataLoader, LoaderTimeoutError
+from penstock.torch.safetensors import SafetensorError, load_file, load_model, safe_open, save_file, save_model
 from penstock.torch.serialization import UnknownGlobalsError, load
 
 __all__ = [
@@ -18,10 +19,16 @@ __all__ = [
     "LoaderTimeoutError",
     "Mapped",
     "Rows",
+    "SafetensorError",
     "UnknownGlobalsError",
     "load",
+    "load_file",
+    "load_model",
     "pad",
     "pad_to",
     "ragged",
+    "safe_open",
+    "save_file",
+    "save_model",
     "stack",
 ]

@@ -1,0 +1,256 @@
+"""The API of the package safetensors, for any library of arrays: what penstock.torch and penstock.numpy share."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import penstock
+from penstock._core import _open_memory
+from penstock._shards import Shards, open_shards
+
+__all__ = [
+    "CODES",
+    "Framework",
+    "SafeSlice",
+    "SafetensorError",
+    "load_bytes",
+    "safe_open",
+    "save_bytes",
+    "save_to",
+    "translated",
+]
+
+
+def _peer_error() -> type[Exception]:
+    try:
+        error: type[Exception] = importlib.import_module("safetensors").SafetensorError
+    except ImportError:
+        return Exception
+    return error
+
+
+_PeerError: Any = _peer_error()
+
+
+class SafetensorError(penstock.Error, _PeerError):  # type: ignore[misc]
+    """What safetensors' own functions raise; where that package is installed, also its error of the same name.
+
+    The parts are those of the penstock.Error that is its `__cause__`, where there is one.
+    """
+
+
+CODES = {
+    "bool": "BOOL",
+    "uint8": "U8",
+    "int8": "I8",
+    "float8_e5m2": "F8_E5M2",
+    "float8_e4m3fn": "F8_E4M3",
+    "float8_e8m0fnu": "F8_E8M0",
+    "float8_e4m3fnuz": "F8_E4M3FNUZ",
+    "float8_e5m2fnuz": "F8_E5M2FNUZ",
+    "float4_e2m1fn_x2": "F4",
+    "float6_e2m3": "F6_E2M3",
+    "float6_e3m2": "F6_E3M2",
+    "int16": "I16",
+    "uint16": "U16",
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "int32": "I32",
+    "uint32": "U32",
+    "float32": "F32",
+    "complex64": "C64",
+    "float64": "F64",
+    "int64": "I64",
+    "uint64": "U64",
+}
+
+
+class Framework(ABC):
+    """How one library of arrays takes what Penstock read. `device` has been checked by the constructor."""
+
+    @abstractmethod
+    def whole(self, tensor: penstock.Tensor) -> Any:
+        """An array over the tensor's own memory, or on the wanted device."""
+
+    @abstractmethod
+    def part(self, entry: penstock.Entry, key: Any) -> Any:
+        """`entry[key]` by the library's rules of indexing, reading no more than that needs."""
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Penstock's errors about content become SafetensorError; those of the system stay what they are."""
+    try:
+        yield
+    except SafetensorError:
+        raise
+    except penstock.Error as error:
+        system = (OSError, MemoryError, TypeError, IndexError, penstock.CancelledError, penstock.NoDeviceError)
+        if isinstance(error, system):
+            raise
+        raise SafetensorError(str(error), error.message, error.path, error.offset, error.tensor) from error
+
+
+class SafeSlice:
+    """A tensor in a file, of which an index reads the part. It works after its file was closed."""
+
+    __slots__ = ("_entry", "_framework")
+
+    def __init__(self, entry: penstock.Entry, framework: Framework) -> None:
+        self._entry = entry
+        self._framework = framework
+
+    def get_shape(self) -> list[int]:
+        """The shape; of float4, whose elements lie two in a byte, that of the single elements."""
+        shape = list(self._entry.shape)
+        if self._entry.dtype.name == "float4_e2m1fn_x2":
+            shape[-1] *= 2
+        return shape
+
+    def get_dtype(self) -> str:
+        """safetensors' name for it, "F32"."""
+        return CODES.get(self._entry.dtype.name, self._entry.dtype.name)
+
+    def __getitem__(self, key: Any) -> Any:
+        with translated():
+            return self._framework.part(self._entry, key)
+
+
+class safe_open:  # noqa: N801 - named like the class it stands for
+    """A `.safetensors` file, or a `*.safetensors.index.json` over several, whose tensors load on request.
+
+    - framework: "pt", "torch" or "pytorch" for torch tensors, "np" or "numpy" for arrays.
+    - device: where tensors go: "cpu", "cuda:1", the number of a device. NumPy has the CPU alone.
+    - backend: "mmap" or "pread", as safetensors has them; tensors are read into memory of their own with both.
+
+    Any number of threads may use it. SafetensorError for what is no such file or has no such tensor, and after the
+    `with` block. FileNotFoundError and the other errors of the system as they are.
+    """
+
+    def __init__(
+        self,
+        filename: str | os.PathLike[str],
+        framework: str,
+        device: Any = "cpu",
+        *,
+        backend: str = "mmap",
+    ) -> None:
+        if backend not in {"mmap", "pread"}:
+            raise SafetensorError(f'backend "{backend}" is invalid (expected one of: "mmap", "pread")')
+        self._framework = _framework_of(framework, device)
+        self._open: Shards | None
+        with translated():
+            self._open = open_shards(_path_of(filename))
+
+    @property
+    def _shards(self) -> Shards:
+        if self._open is None:
+            raise SafetensorError("File is closed")
+        return self._open
+
+    def __enter__(self) -> safe_open:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self._open = None
+
+    def keys(self) -> list[str]:
+        """The tensors' names, sorted."""
+        return sorted(self._shards.entries)
+
+    def offset_keys(self) -> list[str]:
+        """The tensors' names in the order in which their bytes lie in the file: the order to read all of them in."""
+        return list(self._shards.entries)
+
+    def metadata(self) -> dict[str, str] | None:
+        """What the file says about itself; None when it says nothing."""
+        return dict(self._shards.metadata) or None
+
+    def get_tensor(self, name: str) -> Any:
+        """The whole tensor of that name."""
+        with translated():
+            return self._framework.whole(self._named(name).load())
+
+    def get_tensors(self) -> dict[str, Any]:
+        """All tensors by name."""
+        with translated():
+            return {name: self._framework.whole(tensor) for name, tensor in self._shards.load().items()}
+
+    def get_slice(self, name: str) -> SafeSlice:
+        """The tensor of that name, to be indexed before it is read."""
+        return SafeSlice(self._named(name), self._framework)
+
+    def _named(self, name: str) -> penstock.Entry:
+        if not isinstance(name, str):
+            raise TypeError(f"argument 'name': '{type(name).__name__}' is not an instance of 'str'")
+        entry = self._shards.entries.get(name)
+        if entry is None:
+            raise SafetensorError(f"File does not contain tensor {name}", tensor=name)
+        return entry
+
+
+def _path_of(filename: Any) -> str:
+    path = os.fspath(filename)
+    if not isinstance(path, str):
+        raise TypeError(f"argument 'filename': '{type(path).__name__}' object is not an instance of 'str'")
+    return path
+
+
+def _framework_of(name: str, device: Any) -> Framework:
+    """The module is imported here: it, and no other, needs the library."""
+    module = _MODULES.get(name)
+    if module is None:
+        raise SafetensorError(f"framework {name} is invalid; Penstock has pt (torch, pytorch) and np (numpy)")
+    known = isinstance(device, int) and device >= 0
+    if not known and device is not None and not re.fullmatch(_DEVICES, str(device)):
+        raise SafetensorError(f"device {device} is invalid")
+    make: Callable[[Any], Framework] = importlib.import_module(module).Arrays
+    return make("cpu" if device is None else device)
+
+
+_MODULES = dict.fromkeys(("pt", "torch", "pytorch"), "penstock.torch._arrays")
+_MODULES.update(dict.fromkeys(("np", "numpy"), "penstock.numpy._arrays"))
+_DEVICES = r"cpu|mps|(cuda|npu|xpu|xla|mlu|musa|hpu)(:\d+)?|\d+"
+
+
+def load_bytes(data: bytes) -> dict[str, penstock.Tensor]:
+    """The tensors of a `.safetensors` file that is in memory; each lies in memory of its own."""
+    if not isinstance(data, bytes):
+        raise TypeError(f"argument 'bytes': '{type(data).__name__}' object is not an instance of 'bytes'")
+    with translated(), _open_memory(data, "<bytes>") as archive:
+        return Shards([archive]).load()
+
+
+def save_to(tensors: dict[str, Any], filename: Any, metadata: dict[str, str] | None) -> None:
+    """Writes arrays that have passed their library's checks. TypeError for names and metadata that are no text."""
+    path = _path_of(filename)
+    for name in tensors:
+        if not isinstance(name, str):
+            raise TypeError(f"argument 'tensor_dict': '{type(name).__name__}' object is not an instance of 'str'")
+    if metadata is not None:
+        if not isinstance(metadata, dict):
+            raise TypeError(f"argument 'metadata': '{type(metadata).__name__}' object is not an instance of 'dict'")
+        for text in (*metadata, *metadata.values()):
+            if not isinstance(text, str):
+                raise TypeError(f"argument 'metadata': '{type(text).__name__}' object is not an instance of 'str'")
+    try:
+        with translated():
+            penstock.save(tensors, path, format="safetensors", metadata=metadata)
+    except (penstock.NotFoundError, penstock.IsDirectoryError, penstock.NotDirectoryError) as error:
+        raise SafetensorError(str(error), error.message, error.path) from error
+
+
+def save_bytes(tensors: dict[str, Any], metadata: dict[str, str] | None) -> bytes:
+    """The bytes of the file that `save_to` writes."""
+    with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
+        path = os.path.join(folder, "tensors.safetensors")
+        save_to(tensors, path, metadata)
+        with open(path, "rb") as file:
+            return file.read()

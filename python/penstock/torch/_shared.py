@@ -1,0 +1,64 @@
+"""Tensors that share memory, by the rules of safetensors."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import torch
+
+__all__ = ["duplicate_names", "shared_names"]
+
+
+def _begin(tensor: torch.Tensor) -> int:
+    return tensor.data_ptr()
+
+
+def _end(tensor: torch.Tensor) -> int:
+    """Behind the last element that the tensor reaches."""
+    if tensor.numel() == 0:
+        return tensor.data_ptr()
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return tensor.data_ptr() + (last + 1) * tensor.element_size()
+
+
+def shared_names(tensors: dict[str, torch.Tensor]) -> list[list[str]]:
+    """The names in groups: tensors of one group overlap in memory, each with one before it."""
+    storages: dict[tuple[str, int], list[str]] = {}
+    for name, tensor in tensors.items():
+        if tensor.is_meta or tensor.untyped_storage().nbytes() == 0:
+            continue
+        storages.setdefault((str(tensor.device), tensor.untyped_storage().data_ptr()), []).append(name)
+    groups: list[list[str]] = []
+    for names in storages.values():
+        reached = 0
+        for name in sorted(names, key=lambda name: (_begin(tensors[name]), _end(tensors[name]), name)):
+            if _begin(tensors[name]) >= reached:
+                groups.append([])
+            groups[-1].append(name)
+            reached = max(reached, _end(tensors[name]))
+    return groups
+
+
+def _is_complete(tensor: torch.Tensor) -> bool:
+    storage = tensor.untyped_storage()
+    return tensor.data_ptr() == storage.data_ptr() and tensor.numel() * tensor.element_size() == storage.nbytes()
+
+
+def duplicate_names(tensors: dict[str, torch.Tensor], preferred: Collection[str] = ()) -> dict[str, list[str]]:
+    """For each memory that several share, the name to keep and those to leave out.
+
+    Kept is the first by name of those that cover all of the memory, one of `preferred` if there is one. RuntimeError
+    when none does: keeping any would lose elements or write many that no tensor has.
+    """
+    out: dict[str, list[str]] = {}
+    for names in shared_names(tensors):
+        complete = sorted(name for name in names if _is_complete(tensors[name]))
+        if not complete:
+            raise RuntimeError(
+                f"Found tensors of which none covers all of the memory they lie in: {sorted(names)}. Save the tensor "
+                "that they are parts of, or clone() them"
+            )
+        if len(names) > 1:
+            kept = next((name for name in complete if name in preferred), complete[0])
+            out[kept] = sorted(name for name in names if name != kept)
+    return out

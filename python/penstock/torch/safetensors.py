@@ -1,0 +1,124 @@
+"""`safetensors.torch`, and `safe_open`, read and written by Penstock: the same names, arguments, results and errors.
+
+    from penstock.torch.safetensors import load_file, safe_open, save_file
+
+    with safe_open("model.safetensors", framework="pt", device="cuda") as f:
+        rows = f.get_slice("embedding")[:128]
+
+Tensors are torch's own over memory that Penstock read into. Every path may also be that of a sharded model's
+`*.safetensors.index.json`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+
+from penstock._safetensors import CODES, SafetensorError, load_bytes, safe_open, save_bytes, save_to
+from penstock.torch._arrays import Arrays
+from penstock.torch._shared import duplicate_names, shared_names
+
+__all__ = ["SafetensorError", "load", "load_file", "load_model", "safe_open", "save", "save_file", "save_model"]
+
+Path = str | os.PathLike[str]
+
+
+def load_file(filename: Path, device: str | int = "cpu", *, backend: str = "mmap") -> dict[str, torch.Tensor]:
+    """All tensors of a file by name, in the order of their bytes. SafetensorError for what is no such file."""
+    with safe_open(filename, "pt", device, backend=backend) as file:
+        return file.get_tensors()
+
+
+def load(data: bytes) -> dict[str, torch.Tensor]:
+    """The same of a file's bytes; the tensors do not share their memory."""
+    arrays = Arrays("cpu")
+    return {name: arrays.whole(tensor) for name, tensor in load_bytes(data).items()}
+
+
+def save_file(tensors: dict[str, torch.Tensor], filename: Path, metadata: dict[str, str] | None = None) -> None:
+    """Writes dense, contiguous tensors that share no memory; the file appears whole or not at all.
+
+    ValueError for other tensors, RuntimeError for shared memory (`save_model` leaves duplicates out), KeyError for
+    dtypes that the format has not, TypeError for metadata that is no text.
+    """
+    save_to(_checked(tensors), filename, metadata)
+
+
+def save(tensors: dict[str, torch.Tensor], metadata: dict[str, str] | None = None) -> bytes:
+    """The bytes that `save_file` writes."""
+    return save_bytes(_checked(tensors), metadata)
+
+
+def save_model(
+    model: torch.nn.Module, filename: Path, metadata: dict[str, str] | None = None, force_contiguous: bool = True
+) -> None:
+    """Writes a module's tensors, each memory once; the metadata says under which name those left out were kept."""
+    state: dict[str, torch.Tensor] = model.state_dict()
+    notes = dict(metadata or {})
+    for kept, dropped in duplicate_names(state).items():
+        for name in dropped:
+            notes.setdefault(name, kept)
+            del state[name]
+    if force_contiguous:
+        state = {name: tensor.contiguous() for name, tensor in state.items()}
+    save_file(state, filename, notes if notes or metadata is not None else None)
+
+
+def load_model(
+    model: torch.nn.Module, filename: Path, strict: bool = True, device: str | int = "cpu", *, backend: str = "mmap"
+) -> tuple[set[str], list[str]]:
+    """Loads what `save_model` wrote. Gives missing and unexpected names; RuntimeError lists them if `strict`."""
+    loaded = load_file(filename, device, backend=backend)
+    duplicates = duplicate_names(model.state_dict(), preferred=set(loaded))
+    result = model.load_state_dict(loaded, strict=False)
+    missing, unexpected = set(result.missing_keys), list(result.unexpected_keys)
+    for name in (name for dropped in duplicates.values() for name in dropped):
+        if name in missing:
+            missing.remove(name)
+        else:
+            unexpected.append(name)
+    if strict and (missing or unexpected):
+        lines = [f"Error(s) in loading state_dict for {type(model).__name__}:"]
+        for title, names in (("Missing", missing), ("Unexpected", unexpected)):
+            if names:
+                listed = ", ".join(f'"{name}"' for name in sorted(names))
+                lines.append(f"    {title} key(s) in state_dict: {listed}")
+        raise RuntimeError("\n".join(lines))
+    return missing, unexpected
+
+
+def _checked(tensors: Any) -> dict[str, torch.Tensor]:
+    if not isinstance(tensors, dict):
+        raise ValueError(f"Expected a dict of [str, torch.Tensor] but received {type(tensors)}")
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, torch.Tensor):
+            raise ValueError(f"Key `{name}` is invalid, expected torch.Tensor but received {type(tensor)}")
+    sparse = [name for name, tensor in tensors.items() if tensor.layout != torch.strided]
+    if sparse:
+        raise ValueError(
+            f"You are trying to save a sparse tensors: `{sparse}` which the format does not hold; `.to_dense()` makes "
+            "dense ones of them, which may take much more room"
+        )
+    shared = [sorted(names) for names in shared_names(tensors) if len(names) > 1]
+    if shared:
+        raise RuntimeError(
+            f"Some tensors share memory, so that each would be written on its own and come back apart: {shared}. "
+            "Use `save_model`, or clone() those that are to be separate"
+        )
+    return {name: _plain(name, tensor) for name, tensor in tensors.items()}
+
+
+def _plain(name: str, tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor's values in memory of the CPU, without gradient."""
+    if not tensor.is_contiguous():
+        raise ValueError(
+            f"You are trying to save a non contiguous tensor: `{name}` which is not allowed; call `.contiguous()` on "
+            "it, or save the full tensor that it is a part of and slice that when loading"
+        )
+    if tensor.is_meta:
+        raise NotImplementedError(f"Cannot copy out of meta tensor `{name}`; no data!")
+    if str(tensor.dtype).removeprefix("torch.") not in CODES:
+        raise KeyError(tensor.dtype)
+    return tensor.detach().cpu().resolve_conj().resolve_neg()
