@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "data/device_batch.h"
 #include "penstock/error.h"
 
 namespace penstock::data {
@@ -47,7 +48,7 @@ std::optional<Batch> BatchFeed::next_for(double seconds) {
   --waiting_;
   if (const auto* error = std::get_if<Error>(&outcome)) throw *error;
   if (const auto* other = std::get_if<std::exception_ptr>(&outcome)) std::rethrow_exception(*other);
-  return std::get<Batch>(std::move(outcome));
+  return deliver(std::get<Batch>(std::move(outcome)));
 }
 
 }  // namespace penstock::data

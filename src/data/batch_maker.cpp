@@ -32,6 +32,11 @@ Error named(const Error& error, const Dataset& dataset, std::int64_t index) {
                                              : fmt::format("sample {} ({}): ", index, what));
 }
 
+/// The error with the batch in front.
+Error named(const Error& error, std::uint64_t bytes, std::size_t samples, std::int64_t number) {
+  return error.prefixed(fmt::format("batch {} ({} samples, {}): ", number, samples, core::format_bytes(bytes)));
+}
+
 void check_indices(std::span<const std::int64_t> indices, const Dataset& dataset, std::int64_t number) {
   const std::int64_t size = dataset.size();
   for (const std::int64_t index : indices) {
@@ -67,7 +72,7 @@ void fill(const Located& located, const BatchPlan& plan, std::byte* block, const
 }  // namespace
 
 BatchMaker::BatchMaker(Dataset dataset, Collate collate, Device device, std::size_t max_idle_bytes)
-    : dataset_(std::move(dataset)), collate_(std::move(collate)), pool_(device, max_idle_bytes) {}
+    : dataset_(std::move(dataset)), collate_(std::move(collate)), pool_(Device{}, max_idle_bytes), device_(device) {}
 
 Batch BatchMaker::make(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch,
                        const Grant& grant) const {
@@ -96,8 +101,9 @@ Batch BatchMaker::prepare(std::span<const std::int64_t> indices, std::int64_t nu
   scratch.stats.locate_seconds += seconds(Clock::now() - begin);
   grant(plan.bytes);
   const auto granted = Clock::now();
-  const Buffer block = allocate(plan, indices.size(), number);
-  fill(located, plan, block.data(), dataset_, scratch);
+  const Buffer host = allocate(plan, indices.size(), number);
+  fill(located, plan, host.data(), dataset_, scratch);
+  const Buffer block = device_ ? send(host, indices.size(), number) : host;
   Batch batch{.value = batch_value(located, plan, block), .indices = {indices.begin(), indices.end()}};
   scratch.stats.move_seconds += seconds(Clock::now() - granted);
   scratch.stats.payload_bytes += plan.payload;
@@ -107,10 +113,19 @@ Batch BatchMaker::prepare(std::span<const std::int64_t> indices, std::int64_t nu
 }
 
 Buffer BatchMaker::allocate(const BatchPlan& plan, std::size_t samples, std::int64_t number) const {
+  const auto bytes = static_cast<std::size_t>(plan.bytes);
   try {
-    return pool_.take(static_cast<std::size_t>(plan.bytes));
+    return device_ ? DeviceBatches::host_block(bytes) : pool_.take(bytes);
   } catch (const Error& error) {
-    throw error.prefixed(fmt::format("batch {} ({} samples, {}): ", number, samples, core::format_bytes(plan.bytes)));
+    throw named(error, bytes, samples, number);
+  }
+}
+
+Buffer BatchMaker::send(const Buffer& host, std::size_t samples, std::int64_t number) const {
+  try {
+    return device_.send(host);
+  } catch (const Error& error) {
+    throw named(error, host.size(), samples, number);
   }
 }
 

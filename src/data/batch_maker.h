@@ -5,6 +5,7 @@
 #include <span>
 
 #include "data/batch_plan.h"
+#include "data/device_batch.h"
 #include "data/scratch.h"
 #include "device/buffer_pool.h"
 #include "penstock/collate.h"
@@ -33,10 +34,12 @@ class BatchMaker {
  private:
   Batch prepare(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch, const Grant& grant) const;
   Buffer allocate(const BatchPlan& plan, std::size_t samples, std::int64_t number) const;
+  Buffer send(const Buffer& host, std::size_t samples, std::int64_t number) const;
 
   Dataset dataset_;
   Collate collate_;
-  mutable device::BufferPool pool_;
+  mutable device::BufferPool pool_;  ///< of host memory
+  DeviceBatches device_;
 };
 
 /// One sample of a dataset, read now.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "data/batch_maker.h"
+#include "data/device_batch.h"
 #include "data/prefetcher.h"
 #include "device/backend.h"
 
@@ -168,7 +169,7 @@ class LoaderState {
     ++next_;
     if (const auto* error = std::get_if<Error>(&outcome)) throw *error;
     if (const auto* other = std::get_if<std::exception_ptr>(&outcome)) std::rethrow_exception(*other);
-    return std::get<Batch>(std::move(outcome));
+    return data::deliver(std::get<Batch>(std::move(outcome)));
   }
 
   LoaderOptions options_;
