@@ -35,7 +35,8 @@ Scalar number_from(nb::handle object) {
 class Source {
  public:
   explicit Source(nb::handle generator)
-      : own_(Generator::from_entropy()), given_(generator.is_none() ? nullptr : nb::cast<Generator*>(generator)) {}
+      : own_(generator.is_none() ? Generator::from_entropy() : Generator(0)),
+        given_(generator.is_none() ? nullptr : nb::cast<Generator*>(generator)) {}
   /// A generator for one call: what it takes of the given one is taken at once, under the GIL.
   template <class Make>
   Tensor draw(Make make) {

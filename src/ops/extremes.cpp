@@ -1,11 +1,13 @@
 #include <array>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "ops/blocks.h"
 #include "ops/device_ops.h"
 #include "ops/operands.h"
+#include "ops/processor.h"
 #include "ops/reduction.h"
 
 namespace penstock::ops {
@@ -34,13 +36,36 @@ struct Best {
   std::int64_t* indices;
 };
 
+/// Whether any of the values beats `best`. Counted in integers as wide as the values, so that the loop vectorises.
+template <Extreme kExtreme, class T>
+[[gnu::always_inline]] inline bool any_beats(const std::byte* values, std::int64_t count, T best) {
+  using Mask = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+  if (best != best) return false;
+  Mask any = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const T value = element<T>(values, i);
+    const bool stays = kExtreme == Extreme::kMax ? value <= best : value >= best;  // false for NaN
+    any |= stays ? Mask{0} : Mask{1};
+  }
+  return any != 0;
+}
+template <Extreme kExtreme, class T>
+PENSTOCK_TARGET_AVX2 bool any_beats_avx2(const std::byte* values, std::int64_t count, T best) {
+  return any_beats<kExtreme>(values, count, best);
+}
+
 template <Extreme kExtreme, class T>
 void search_sequence(BlockReader& reader, std::int64_t first, std::int64_t count, std::int64_t index, Best<T> to) {
   T best = element<T>(reader.read(first, 1), 0);
   std::int64_t where = index;
   for_each_block(first, first + count, [&](std::int64_t at, std::size_t some) {
     const std::byte* const values = reader.read(at, some);
-    for (std::int64_t i = 0; i < static_cast<std::int64_t>(some); ++i) {
+    // Most blocks change nothing, and that is seen faster than where.
+    const auto size = static_cast<std::int64_t>(some);
+    const bool any =
+        has_avx2() ? any_beats_avx2<kExtreme>(values, size, best) : any_beats<kExtreme>(values, size, best);
+    if (!any) return;
+    for (std::int64_t i = 0; i < size; ++i) {
       const T value = element<T>(values, i);
       if (!beats<kExtreme>(value, best)) continue;
       best = value;

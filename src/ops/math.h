@@ -125,7 +125,7 @@ struct Split {
 };
 
 template <class Real>
-constexpr Split<Real> split(Real x) noexcept {
+[[gnu::always_inline]] constexpr Split<Real> split(Real x) noexcept {
   using M = MathOf<Real>;
   constexpr Real log2e = static_cast<Real>(0x1.71547652b82fep0);
   const Real rounded = x * log2e + M::kRounder;
@@ -138,13 +138,13 @@ constexpr Split<Real> split(Real x) noexcept {
 
 /// 2^n where that is a normal number.
 template <class Real>
-constexpr Real power_of_two(typename MathOf<Real>::Int n) noexcept {
+[[gnu::always_inline]] constexpr Real power_of_two(typename MathOf<Real>::Int n) noexcept {
   using Bits = typename MathOf<Real>::Bits;
   return std::bit_cast<Real>(static_cast<Bits>(n + MathOf<Real>::kBias) << MathOf<Real>::kMantissa);
 }
 
 template <class Real>
-constexpr Real exp_of(Real x) noexcept {
+[[gnu::always_inline]] constexpr Real exp_of(Real x) noexcept {
   using M = MathOf<Real>;
   const Real low = x < M::kExpLow ? M::kExpLow : x;
   const Real inside = low > M::kExpHigh ? M::kExpHigh : low;
@@ -155,7 +155,7 @@ constexpr Real exp_of(Real x) noexcept {
 }
 
 template <class Real>
-constexpr Real tanh_of(Real x) noexcept {
+[[gnu::always_inline]] constexpr Real tanh_of(Real x) noexcept {
   using M = MathOf<Real>;
   using Bits = typename M::Bits;
   constexpr Bits sign_bit = Bits{1} << (sizeof(Bits) * 8 - 1);
@@ -169,7 +169,7 @@ constexpr Real tanh_of(Real x) noexcept {
 }
 
 template <class Real>
-constexpr Real log_of(Real x) noexcept {
+[[gnu::always_inline]] constexpr Real log_of(Real x) noexcept {
   using M = MathOf<Real>;
   using Bits = typename M::Bits;
   using Int = typename M::Int;
@@ -202,7 +202,7 @@ struct SineCosine {
 
 /// Of the angle 2 pi u, for u in [0, 1].
 template <class Real>
-constexpr SineCosine<Real> sine_cosine_of_turns(Real u) noexcept {
+[[gnu::always_inline]] constexpr SineCosine<Real> sine_cosine_of_turns(Real u) noexcept {
   using M = MathOf<Real>;
   const Real rounded = 4 * u + M::kRounder;
   const auto quarter = std::bit_cast<typename M::Bits>(rounded) & 3U;
@@ -218,7 +218,7 @@ constexpr SineCosine<Real> sine_cosine_of_turns(Real u) noexcept {
 
 /// Rounded to nearest.
 template <class Real>
-constexpr Real sqrt_of(Real x) noexcept {
+[[gnu::always_inline]] constexpr Real sqrt_of(Real x) noexcept {
   if constexpr (sizeof(Real) == sizeof(float)) {
     return __builtin_sqrtf(x);
   } else {

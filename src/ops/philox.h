@@ -19,7 +19,7 @@ struct RandomWords {
 
 /// Philox4x32-10 of the counter (block, 0): Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2,
 /// 3".
-constexpr RandomWords philox(std::uint64_t seed, std::uint64_t block) noexcept {
+[[gnu::always_inline]] constexpr RandomWords philox(std::uint64_t seed, std::uint64_t block) noexcept {
   RandomWords x{static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), 0, 0};
   auto key = static_cast<std::uint32_t>(seed);
   auto other_key = static_cast<std::uint32_t>(seed >> 32);
@@ -34,11 +34,11 @@ constexpr RandomWords philox(std::uint64_t seed, std::uint64_t block) noexcept {
   return x;
 }
 
-constexpr float uniform_of(std::uint32_t word, int bits) noexcept {
+[[gnu::always_inline]] constexpr float uniform_of(std::uint32_t word, int bits) noexcept {
   return static_cast<float>(static_cast<std::int32_t>(word >> (32 - bits))) *
          power_of_two<float>(-static_cast<std::int32_t>(bits));
 }
-constexpr double uniform_of(std::uint64_t word) noexcept {
+[[gnu::always_inline]] constexpr double uniform_of(std::uint64_t word) noexcept {
   return static_cast<double>(static_cast<std::int64_t>(word >> 11)) * 0x1p-53;
 }
 
@@ -50,24 +50,26 @@ struct NormalPair {
 
 /// Box and Muller. `radius_u` in (0, 1], `angle_u` in [0, 1).
 template <class Real>
-constexpr NormalPair<Real> normals_of(Real radius_u, Real angle_u) noexcept {
+[[gnu::always_inline]] constexpr NormalPair<Real> normals_of(Real radius_u, Real angle_u) noexcept {
   const Real radius = sqrt_of(Real{-2} * log_of(radius_u));
   const SineCosine<Real> angle = sine_cosine_of_turns(angle_u);
   return {radius * angle.cosine, radius * angle.sine};
 }
 
-constexpr NormalPair<float> normals_of_words(std::uint32_t radius, std::uint32_t angle) noexcept {
+[[gnu::always_inline]] constexpr NormalPair<float> normals_of_words(std::uint32_t radius,
+                                                                    std::uint32_t angle) noexcept {
   // Halves of 16 bits are exact, and their sum is rounded once.
   const float high = static_cast<float>(static_cast<std::int32_t>(radius >> 16)) * 0x1p-16F;
   const float low = static_cast<float>(static_cast<std::int32_t>(radius & 0xFFFFU)) * 0x1p-32F + 0x1p-33F;
   return normals_of<float>(high + low, uniform_of(angle, 24));
 }
-constexpr NormalPair<double> normals_of_words(std::uint64_t radius, std::uint64_t angle) noexcept {
+[[gnu::always_inline]] constexpr NormalPair<double> normals_of_words(std::uint64_t radius,
+                                                                     std::uint64_t angle) noexcept {
   return normals_of<double>(uniform_of(radius) + 0x1p-54, uniform_of(angle));
 }
 
 /// The high 64 bits of the product, by halves.
-constexpr std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) noexcept {
+[[gnu::always_inline]] constexpr std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) noexcept {
   const std::uint64_t a_low = a & 0xFFFFFFFFU;
   const std::uint64_t a_high = a >> 32;
   const std::uint64_t b_low = b & 0xFFFFFFFFU;
@@ -80,7 +82,7 @@ constexpr std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) noexcept
 /// What is drawn. Of one block: four float32 or two float64 or int64.
 enum class Draw : std::uint8_t { kUniform, kNormal };
 
-constexpr std::array<float, 4> draw_floats(Draw draw, RandomWords words, int bits) noexcept {
+[[gnu::always_inline]] constexpr std::array<float, 4> draw_floats(Draw draw, RandomWords words, int bits) noexcept {
   if (draw == Draw::kUniform) {
     return {uniform_of(words.a, bits), uniform_of(words.b, bits), uniform_of(words.c, bits), uniform_of(words.d, bits)};
   }
@@ -89,14 +91,15 @@ constexpr std::array<float, 4> draw_floats(Draw draw, RandomWords words, int bit
   return {one.first, one.second, two.first, two.second};
 }
 
-constexpr std::array<double, 2> draw_doubles(Draw draw, RandomWords words) noexcept {
+[[gnu::always_inline]] constexpr std::array<double, 2> draw_doubles(Draw draw, RandomWords words) noexcept {
   if (draw == Draw::kUniform) return {uniform_of(words.low()), uniform_of(words.high())};
   const NormalPair<double> pair = normals_of_words(words.low(), words.high());
   return {pair.first, pair.second};
 }
 
 /// low plus a number of [0, range). The bias is below range / 2^64.
-constexpr std::array<std::int64_t, 2> draw_integers(RandomWords words, std::int64_t low, std::uint64_t range) noexcept {
+[[gnu::always_inline]] constexpr std::array<std::int64_t, 2> draw_integers(RandomWords words, std::int64_t low,
+                                                                           std::uint64_t range) noexcept {
   const auto at = [&](std::uint64_t word) {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + multiply_high(word, range));
   };

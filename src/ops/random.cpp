@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstring>
 #include <random>
 
@@ -9,6 +10,7 @@
 #include "ops/device_ops.h"
 #include "ops/operands.h"
 #include "ops/philox.h"
+#include "ops/processor.h"
 #include "ops/promotion.h"
 #include "ops/value_range.h"
 #include "penstock/error.h"
@@ -19,21 +21,49 @@ namespace {
 using ops::Draw;
 using ops::RandomWords;
 
+/// What `values` makes of consecutive blocks of the stream, for as many as a Block of values takes. Words lie by their
+/// place, not by block, so that the loops vectorise.
+template <class Value, class Values>
+[[gnu::always_inline]] inline void draw_block(std::uint64_t seed, std::uint64_t first, Values values, Value* to) {
+  constexpr std::size_t per_block = sizeof(RandomWords) / sizeof(Value);
+  constexpr std::size_t blocks = ops::kBlock / per_block;
+  std::array<std::uint32_t, blocks> a;
+  std::array<std::uint32_t, blocks> b;
+  std::array<std::uint32_t, blocks> c;
+  std::array<std::uint32_t, blocks> d;
+  for (std::size_t i = 0; i < blocks; ++i) {
+    const RandomWords words = ops::philox(seed, first + i);
+    a[i] = words.a;
+    b[i] = words.b;
+    c[i] = words.c;
+    d[i] = words.d;
+  }
+  for (std::size_t i = 0; i < blocks; ++i) {
+    const auto drawn = values(RandomWords{a[i], b[i], c[i], d[i]});
+    for (std::size_t k = 0; k < per_block; ++k) to[i * per_block + k] = drawn[k];
+  }
+}
+
+template <class Value, class Values>
+PENSTOCK_TARGET_AVX2 void draw_block_avx2(std::uint64_t seed, std::uint64_t first, Values values, Value* to) {
+  draw_block(seed, first, values, to);
+}
+
 /// Fills `out` with what `values` makes of each block of the stream, in order.
 template <class Value, class Values>
 void draw(const Tensor& out, std::uint64_t seed, std::uint64_t first_block, Values values) {
-  constexpr std::size_t per_block = sizeof(RandomWords) / sizeof(Value);
-  constexpr std::int64_t step = per_block;
+  constexpr std::int64_t per_block = sizeof(RandomWords) / sizeof(Value);
   ops::for_each_range(out.numel(), [&](std::int64_t begin, std::int64_t end) {
     ops::BlockWriter to(out, detail::dtype_of<Value>().code());
+    std::array<Value, ops::kBlock> drawn;
     ops::for_each_block(begin, end, [&](std::int64_t first, std::size_t count) {
-      to.write(first, count, [&](std::byte* place) {
-        for (std::size_t i = 0; i < count; i += per_block) {
-          const std::int64_t block = (first + static_cast<std::int64_t>(i)) / step;
-          const auto drawn = values(ops::philox(seed, first_block + static_cast<std::uint64_t>(block)));
-          std::memcpy(place + i * sizeof(Value), drawn.data(), std::min(per_block, count - i) * sizeof(Value));
-        }
-      });
+      const std::uint64_t block = first_block + static_cast<std::uint64_t>(first / per_block);
+      if (ops::has_avx2()) {
+        draw_block_avx2(seed, block, values, drawn.data());
+      } else {
+        draw_block(seed, block, values, drawn.data());
+      }
+      to.write(first, count, [&](std::byte* place) { std::memcpy(place, drawn.data(), count * sizeof(Value)); });
     });
   });
 }
