@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
+from typing import Any, NoReturn
 
 import penstock
 
@@ -74,5 +74,5 @@ def _read_index(path: str) -> tuple[dict[str, str], dict[str, str]]:
     return files, {name: value if isinstance(value, str) else json.dumps(value) for name, value in items}
 
 
-def _refuse(path: str, message: str, tensor: str | None = None) -> Any:
+def _refuse(path: str, message: str, tensor: str | None = None) -> NoReturn:
     raise penstock.CorruptError(f"{path}: {message}", message, path, tensor=tensor)

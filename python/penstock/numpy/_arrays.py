@@ -1,0 +1,93 @@
+"""Penstock's entries as NumPy's arrays, dtype for dtype; NumPy's side of safetensors' API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import penstock
+from penstock._safetensors import Framework, SafetensorError
+
+__all__ = ["Array", "Arrays", "array_of", "dtype_of"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def dtype_of(entry: penstock.Entry) -> np.dtype[Any]:
+    """The dtype that the file gives the entry, in the file's byte order."""
+    text = entry.dtype.numpy_descr or entry.dtype.name  # long double has a name alone
+    if text.startswith("["):
+        import ast
+
+        dtype = np.lib.format.descr_to_dtype(ast.literal_eval(text))
+    else:
+        dtype = np.dtype(text)
+    return dtype.newbyteorder("S") if entry.byte_swapped else dtype
+
+
+def array_of(entry: penstock.Entry) -> Array:
+    """The entry's elements in memory of their own, in the file's byte order and memory order."""
+    dtype = dtype_of(entry)
+    tensor = entry.load()
+    if dtype == np.dtype([]):  # elements without bytes or fields
+        return np.empty(tensor.shape, dtype)
+    if not entry.dtype.numpy_descr:
+        return _of_bytes(tensor, dtype)
+    array: Array = tensor.numpy()
+    if entry.byte_swapped:
+        array = array.byteswap(inplace=True).view(dtype)
+    # What was inflated or swapped on the way comes in C order.
+    if tensor.strides != entry.strides:
+        array = np.asfortranarray(array)
+    return array
+
+
+def _of_bytes(tensor: penstock.Tensor, dtype: np.dtype[Any]) -> Array:
+    """Of a dtype that Penstock knows by name only: its bytes, which may lie in any order of dimensions."""
+    raw: Array = tensor.view_bytes().numpy()
+    strides = raw.strides[:-1]
+    memory: Any = raw.data if raw.flags.c_contiguous else raw.base
+    out: Array = np.ndarray(tensor.shape, dtype, memory, 0, strides)
+    return out
+
+
+class Arrays(Framework):
+    """Arrays on the CPU, the only device that NumPy has."""
+
+    def __init__(self, device: Any) -> None:
+        if str(device) != "cpu":
+            raise SafetensorError(f"Device {device} is not supported for framework numpy")
+
+    def whole(self, tensor: penstock.Tensor) -> Array:
+        try:
+            array: Array = tensor.numpy()
+        except penstock.DTypeMismatchError as error:
+            raise TypeError(f"data type '{tensor.dtype}' not understood: {error}") from error
+        return array
+
+    def part(self, entry: penstock.Entry, key: Any) -> Array:
+        parts = key if isinstance(key, tuple) else (key,)
+        if isinstance(key, list) and not key:  # the only list that safetensors takes: no rows
+            parts = (slice(0, 0),)
+        indices = tuple(_plain(part, position) for position, part in enumerate(parts))
+        try:
+            return self.whole(entry[indices].load())
+        except penstock.Error as error:
+            raise SafetensorError(str(error), error.message, error.path, error.offset, error.tensor) from error
+
+
+def _plain(part: Any, position: int) -> Any:
+    """A slice, an integer or an ellipsis; nothing else is taken for NumPy, as by safetensors."""
+    if part is Ellipsis:
+        return part
+    if isinstance(part, slice):
+        if part.step is not None and part.step <= 0:
+            raise SafetensorError(f"Slice step must be a positive integer, got {part.step}")
+        return part
+    try:
+        return part.__index__()
+    except (AttributeError, TypeError):
+        raise SafetensorError(
+            f"Unsupported slice index at position {position}: expected slice, int, or ellipsis"
+        ) from None

@@ -1,0 +1,154 @@
+"""`numpy.load` without pickles."""
+
+from __future__ import annotations
+
+import io
+import mmap
+import os
+import zipfile
+from typing import IO, Any
+
+import numpy as np
+
+import penstock
+from penstock._core import _open_memory
+from penstock.numpy._arrays import Array, array_of, dtype_of
+from penstock.numpy.npz import NpzFile
+
+__all__ = ["BadNpzError", "NoDataError", "load"]
+
+_MODES = {"r": "r", "readonly": "r", "r+": "r+", "c": "c"}
+
+
+class BadNpzError(penstock.CorruptError, zipfile.BadZipFile):
+    """What begins like a zip archive and is none; NumPy raises the second of its types."""
+
+
+class NoDataError(penstock.TruncatedError, EOFError):
+    """There is nothing in the file, or nothing behind the arrays read so far."""
+
+
+def load(
+    file: str | bytes | os.PathLike[str] | IO[bytes],
+    mmap_mode: str | None = None,
+    allow_pickle: bool = False,
+    fix_imports: bool = True,
+    encoding: str = "ASCII",
+    *,
+    max_header_size: int = 10000,
+) -> Any:
+    """What `numpy.load` gives: the array of a `.npy`, an NpzFile over a `.npz`, with the dtypes of the file.
+
+    - file: a path, or an object with `read`, `seek` and `tell`, which is read from where it stands; behind an array
+      it then stands at the array's end, so that further ones follow.
+    - mmap_mode: "r", "r+" or "c" map a `.npy` and give a numpy.memmap. For a `.npz`, for a file object and for "w+",
+      which would empty the file, it is refused.
+    - max_header_size: longer headers are refused.
+
+    Nothing in a file is run: `allow_pickle=True` is refused, and so are arrays of Python objects, which only pickling
+    holds. `fix_imports` and `encoding` are about pickles and change nothing.
+    """
+    if allow_pickle:
+        raise penstock.UnsafeError(
+            "allow_pickle=True would run code found in the file, which Penstock never does; leave it out"
+        )
+    if encoding not in {"ASCII", "latin1", "bytes"}:
+        raise ValueError("encoding must be 'ASCII', 'latin1', or 'bytes'")
+    if mmap_mode is not None and mmap_mode not in _MODES:
+        raise penstock.InvalidArgumentError(_unmappable(mmap_mode))
+    if hasattr(file, "read"):
+        return _load_stream(file, mmap_mode, max_header_size)
+    path = os.fspath(file)
+    archive = _opened(path, lambda: penstock.open(path))
+    if archive.format == "npz":
+        if mmap_mode is not None:
+            archive.close()
+            raise penstock.UnsupportedError(
+                f"{os.fsdecode(path)}: the members of a .npz cannot be mapped; leave mmap_mode out, or save .npy files"
+            )
+        return NpzFile(archive, path, os.fsdecode(path))
+    with archive:
+        entry = _only(archive, max_header_size)
+        return array_of(entry) if mmap_mode is None else _mapped(entry, file, _MODES[mmap_mode])
+
+
+def _unmappable(mode: str) -> str:
+    if mode in {"w+", "write"}:
+        return f"mmap_mode {mode!r} would empty the file before it is read; use 'r+' to change it"
+    return f"mmap_mode is {mode!r}; it must be one of 'r', 'r+', 'c'"
+
+
+def _opened(path: str | bytes, opener: Any) -> penstock.Archive:
+    """The archive, with NumPy's exceptions where they say more about the content."""
+    name = os.fsdecode(path)
+    try:
+        archive: penstock.Archive = opener()
+    except penstock.UnknownFormatError as error:
+        if "empty" in error.message:
+            raise NoDataError(f"{name}: No data left in file", "No data left in file", name) from error
+        raise
+    except (penstock.TruncatedError, penstock.CorruptError) as error:
+        if "zip" in error.message:
+            raise BadNpzError(str(error), error.message, name, error.offset) from error
+        raise
+    if archive.format not in {"npy", "npz"}:
+        message = f"found a {archive.format} file, expected .npy or .npz; load it with penstock.load"
+        raise penstock.UnsupportedError(f"{name}: {message}", message, name)
+    return archive
+
+
+def _only(archive: penstock.Archive, max_header_size: int) -> penstock.Entry:
+    entry = archive[next(iter(archive))]
+    if entry.offset is not None and entry.offset > max_header_size + len(np.lib.format.MAGIC_PREFIX) + 6:
+        raise penstock.LimitError(
+            f"{archive.path}: Header info length ({entry.offset}) is beyond max_header_size={max_header_size}; raise it"
+        )
+    return entry
+
+
+def _mapped(entry: penstock.Entry, path: Any, mode: Any) -> Array:
+    order = "C" if entry.strides == _c_strides(entry.shape) else "F"
+    if entry.dtype == "object":
+        entry.load()  # refuses
+    return np.memmap(path, dtype_of(entry), mode, entry.offset or 0, entry.shape, order)  # type: ignore[call-overload,no-any-return]
+
+
+def _c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides = [1]
+    for size in reversed(shape[1:]):
+        strides.append(strides[-1] * size)
+    return tuple(reversed(strides[: len(shape)]))
+
+
+def _load_stream(file: Any, mmap_mode: str | None, max_header_size: int) -> Any:
+    if mmap_mode is not None:
+        raise ValueError("Filename must be a string or a path-like object.  Memmap cannot use existing file handles.")
+    begin = file.tell()
+    data = _rest_of(file, begin)
+    name = str(getattr(file, "name", "<memory>"))
+    archive = _opened(name, lambda: _open_memory(data, name))
+    if archive.format == "npz":
+        return NpzFile(archive, data)
+    with archive:
+        entry = _only(archive, max_header_size)
+        array = array_of(entry)
+        file.seek(begin + (entry.offset or 0) + entry.nbytes)
+    return array
+
+
+def _rest_of(file: Any, begin: int) -> memoryview:
+    """The bytes behind `begin`; of a file on disk mapped, so that no more is read than the array."""
+    try:
+        number = file.fileno() if not isinstance(file, io.TextIOBase) and _is_raw(file) else None
+    except (AttributeError, OSError):
+        number = None
+    if number is not None and os.path.isfile(f"/proc/self/fd/{number}") and os.fstat(number).st_size > begin:
+        return memoryview(mmap.mmap(number, 0, access=mmap.ACCESS_READ))[begin:]
+    return memoryview(file.read())
+
+
+def _is_raw(file: Any) -> bool:
+    """Whether the file's position is that of the bytes on disk: gzip and its like have a fileno too."""
+    return isinstance(file, (io.FileIO, io.BufferedReader, io.BufferedRandom)) and isinstance(
+        getattr(file, "raw", file), io.FileIO
+    )

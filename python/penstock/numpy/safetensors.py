@@ -1,0 +1,53 @@
+"""`safetensors.numpy`, and `safe_open`, read and written by Penstock: the same names, arguments, results and errors.
+
+Every path may also be that of a sharded model's `*.safetensors.index.json`. Arrays lie in memory of their own.
+bfloat16 and float8 need the package ml_dtypes; TypeError without it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from penstock._safetensors import CODES, SafetensorError, load_bytes, safe_open, save_bytes, save_to
+from penstock.numpy._arrays import Array, Arrays
+
+__all__ = ["SafetensorError", "load", "load_file", "safe_open", "save", "save_file"]
+
+Path = str | os.PathLike[str]
+
+
+def load_file(filename: Path, *, backend: str = "mmap") -> dict[str, Array]:
+    """All arrays of a file by name, in the order of their bytes. SafetensorError for what is no such file."""
+    with safe_open(filename, "np", backend=backend) as file:
+        return file.get_tensors()
+
+
+def load(data: bytes) -> dict[str, Array]:
+    """The same of a file's bytes; the arrays do not share their memory."""
+    arrays = Arrays("cpu")
+    return {name: arrays.whole(tensor) for name, tensor in load_bytes(data).items()}
+
+
+def save_file(tensor_dict: dict[str, Array], filename: Path, metadata: dict[str, str] | None = None) -> None:
+    """Writes arrays, in native byte order and C order; the file appears whole or not at all.
+
+    SafetensorError for dtypes that the format has not, TypeError for metadata that is no text.
+    """
+    save_to(_checked(tensor_dict), filename, metadata)
+
+
+def save(tensor_dict: dict[str, Array], metadata: dict[str, str] | None = None) -> bytes:
+    """The bytes that `save_file` writes."""
+    return save_bytes(_checked(tensor_dict), metadata)
+
+
+def _checked(tensors: dict[str, Any]) -> dict[str, Array]:
+    out: dict[str, Array] = {}
+    for name, array in tensors.items():
+        if array.dtype.name not in CODES:
+            raise SafetensorError(f'Unknown dtype "{array.dtype.name}". Supported dtypes: {", ".join(CODES)}')
+        out[name] = np.require(array, requirements="C")
+    return out

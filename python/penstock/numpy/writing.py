@@ -1,0 +1,104 @@
+"""`numpy.save`, `savez` and `savez_compressed` without pickles."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+import penstock
+
+__all__ = ["save", "savez", "savez_compressed"]
+
+File = str | bytes | os.PathLike[str] | IO[bytes]
+
+
+def save(file: File, arr: ArrayLike, allow_pickle: bool = True, fix_imports: bool = True) -> None:
+    """Writes the bytes that `numpy.save` writes, `.npy` added to a path without it; a path's file appears whole.
+
+    Arrays of Python objects are refused whatever `allow_pickle` says: only pickling could hold them. A file object is
+    written to where it stands.
+    """
+    array = _checked(np.asanyarray(arr))
+    if hasattr(file, "write"):
+        stream: Any = file
+        np.lib.format.write_array(stream, array, allow_pickle=False)
+        return
+    path = _with_suffix(file, ".npy")
+    if _is_kept(array):
+        penstock.save(array, path, format="npy")
+    else:
+        _replace(path, lambda out: np.lib.format.write_array(out, array, allow_pickle=False))
+
+
+def savez(file: File, *args: ArrayLike, allow_pickle: bool = True, **kwds: ArrayLike) -> None:
+    """Writes several arrays to a `.npz`, uncompressed: `args` as arr_0, arr_1, ..., `kwds` by their names.
+
+    Otherwise as `save`.
+    """
+    _save_npz(file, _named(args, kwds), compress=False)
+
+
+def savez_compressed(file: File, *args: ArrayLike, allow_pickle: bool = True, **kwds: ArrayLike) -> None:
+    """The same, compressed."""
+    _save_npz(file, _named(args, kwds), compress=True)
+
+
+def _named(args: tuple[ArrayLike, ...], kwds: dict[str, ArrayLike]) -> dict[str, np.ndarray[Any, Any]]:
+    arrays = dict(kwds)
+    for number, value in enumerate(args):
+        name = f"arr_{number}"
+        if name in arrays:
+            raise ValueError(f"Cannot use un-named variables and keyword {name}")
+        arrays[name] = value
+    return {name: _checked(np.asanyarray(value), name) for name, value in arrays.items()}
+
+
+def _save_npz(file: File, arrays: dict[str, np.ndarray[Any, Any]], *, compress: bool) -> None:
+    write: Callable[..., None] = np.savez_compressed if compress else np.savez
+    if hasattr(file, "write"):
+        write(file, allow_pickle=False, **arrays)
+        return
+    path = _with_suffix(file, ".npz")
+    if all(_is_kept(array) for array in arrays.values()):
+        penstock.save(arrays, path, format="npz", compress=compress)
+    else:
+        _replace(path, lambda out: write(out, allow_pickle=False, **arrays))
+
+
+def _checked(array: np.ndarray[Any, Any], name: str | None = None) -> np.ndarray[Any, Any]:
+    if array.dtype.hasobject:
+        where = "" if name is None else f" ({name!r})"
+        raise penstock.UnsafeError(
+            f"Object arrays cannot be saved{where}: only pickling could hold Python objects, which Penstock never "
+            "does; give it a numeric or text dtype",
+            tensor=name,
+        )
+    return array
+
+
+def _is_kept(array: np.ndarray[Any, Any]) -> bool:
+    """Whether Penstock writes the array's dtype as it is: it makes other byte orders native outside structures."""
+    return array.dtype.itemsize > 0 and (array.dtype.names is not None or array.dtype.isnative)
+
+
+def _with_suffix(file: Any, suffix: str) -> str:
+    path = os.fsdecode(os.fspath(file))
+    return path if path.endswith(suffix) else path + suffix
+
+
+def _replace(path: str, write: Callable[[Any], None]) -> None:
+    """The file appears whole or not at all."""
+    temporary = f"{path}.{secrets.token_hex(6)}.tmp"
+    try:
+        with open(temporary, "xb") as out:
+            write(out)
+        os.replace(temporary, path)
+    except BaseException:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise

@@ -1,0 +1,292 @@
+"""penstock.numpy against NumPy: the same arrays, files, order of bytes and exceptions."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import io
+import os
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+np = pytest.importorskip("numpy")
+
+import penstock  # noqa: E402
+import penstock.numpy as pn  # noqa: E402
+
+DTYPES = [
+    *"? b B h H i I q Q e f d g F D G".split(),
+    *">i2 >u4 >i8 >f2 >f4 >f8 >c8 >c16".split(),
+    *"S5 S0 U3 >U3 U0 V7 V0 M8 M8[ns] >M8[25us] m8[D] >m8[s] m8".split(),
+    [("a", "<i4"), ("b", ">f8", (2, 3))],
+    [(("a title", "a"), "<i4"), ("b", [("x", ">i2"), ("y", "S3")])],
+    [("é", "i4"), ("M", "M8[ns]")],
+    [("padded", "i1"), ("", "V3"), ("b", "f4")],
+    np.dtype([("a", "i1"), ("b", "f8")], align=True),
+    np.dtype({"names": ["a", "b"], "formats": ["u1", "f4"], "offsets": [4, 8], "itemsize": 16}),
+    np.dtype(("f4", (2,))),
+    [],
+]
+SHAPES = [(), (0,), (1,), (7,), (3, 4), (2, 0, 3), (2, 3, 4)]
+each_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
+
+
+def filled(dtype, shape):
+    array = np.zeros(shape, dtype)
+    kind = array.dtype.base.kind
+    if kind in "SU":
+        array[...] = np.array(["ab", "c", "é" if kind == "U" else "d"])[np.arange(array.size).reshape(shape) % 3]
+    elif kind in "biufcmM":
+        array[...] = (np.arange(array.size).reshape(array.shape) % 100).astype(array.dtype)
+    elif array.nbytes:
+        raw = (np.arange(array.nbytes) % 120).astype(np.uint8)
+        array = np.frombuffer(raw.tobytes(), array.dtype).reshape(shape).copy()
+    return array
+
+
+def same(found, expected):
+    assert type(found) is type(expected)
+    assert found.dtype == expected.dtype
+    assert found.dtype.descr == expected.dtype.descr if found.dtype.names is None else True
+    assert found.dtype.fields == expected.dtype.fields
+    assert found.dtype.byteorder == expected.dtype.byteorder
+    assert found.shape == expected.shape
+    if expected.nbytes:
+        assert found.strides == expected.strides
+    assert found.flags.writeable == expected.flags.writeable
+    if found.dtype.names is None:
+        assert found.tobytes() == expected.tobytes()
+    elif found.dtype.names:  # copies do not keep what lies between the fields
+        assert (found == expected).all()
+
+
+def arrays_of(dtype):
+    for shape in SHAPES:
+        array = filled(dtype, shape)
+        yield array
+        yield np.asfortranarray(array)
+
+
+@each_dtype
+def test_what_numpy_saves_loads_as_numpy_loads_it(tmp_path, dtype):
+    path = tmp_path / "a.npy"
+    for array in arrays_of(dtype):
+        np.save(path, array, allow_pickle=False)
+        same(pn.load(path), np.load(path))
+        same(pn.load(io.BytesIO(path.read_bytes())), np.load(path))
+        with open(path, "rb") as file:
+            same(pn.load(file), np.load(path))
+
+
+@each_dtype
+@pytest.mark.parametrize("mode", ["r", "r+", "c"])
+def test_mapped_arrays_are_numpys(tmp_path, dtype, mode):
+    path = tmp_path / "a.npy"
+    for array in arrays_of(dtype):
+        np.save(path, array, allow_pickle=False)
+        try:
+            expected = np.load(path, mmap_mode=mode)
+        except Exception as error:
+            with pytest.raises(type(error)):
+                pn.load(path, mmap_mode=mode)
+            continue
+        found = pn.load(path, mmap_mode=mode)
+        same(found, expected)
+        assert (found.mode, found.offset, found.filename) == (expected.mode, expected.offset, expected.filename)
+
+
+@each_dtype
+def test_saved_files_have_numpys_bytes(tmp_path, dtype):
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    for array in arrays_of(dtype):
+        np.save(theirs, array, allow_pickle=False)
+        pn.save(ours, array)
+        assert (tmp_path / "ours.npy").read_bytes() == (tmp_path / "theirs.npy").read_bytes()
+        stream = io.BytesIO()
+        pn.save(stream, array)
+        assert stream.getvalue() == (tmp_path / "theirs.npy").read_bytes()
+    assert sorted(os.listdir(tmp_path)) == ["ours.npy", "theirs.npy"]
+
+
+@each_dtype
+@pytest.mark.parametrize("name", ["savez", "savez_compressed"])
+def test_archives_go_both_ways(tmp_path, dtype, name):
+    arrays = list(arrays_of(dtype))
+    ours, theirs = tmp_path / "ours.npz", tmp_path / "theirs.npz"
+    getattr(pn, name)(ours, *arrays, named=arrays[0])
+    getattr(np, name)(theirs, *arrays, named=arrays[0])
+    for path in (ours, theirs):
+        with pn.load(path) as found, np.load(path) as expected:
+            assert found.files == expected.files
+            for key in expected:
+                same(found[key], expected[key])
+        with pn.load(io.BytesIO(path.read_bytes())) as found, np.load(theirs) as expected:
+            assert sorted(found.files) == sorted(expected.files)
+            same(found["named"], expected["named"])
+
+
+def test_a_map_for_writing_changes_the_file_and_one_for_copying_does_not(tmp_path):
+    path = tmp_path / "a.npy"
+    np.save(path, np.arange(4.0))
+    pn.load(path, mmap_mode="c")[0] = 7
+    assert np.load(path)[0] == 0
+    mapped = pn.load(path, mmap_mode="r+")
+    mapped[0] = 7
+    mapped.flush()
+    assert np.load(path)[0] == 7
+
+
+def test_a_stream_holds_array_after_array(tmp_path):
+    path = tmp_path / "three"
+    with open(path, "wb") as file:
+        for array in (np.arange(3), np.ones((2, 2), ">f4"), np.zeros(0)):
+            pn.save(file, array)
+    with gzip.open(tmp_path / "three.gz", "wb") as file:
+        file.write(path.read_bytes())
+    zipped = functools.partial(gzip.open, tmp_path / "three.gz")
+    for opened in (path.open, lambda _: io.BytesIO(path.read_bytes()), zipped):
+        with opened("rb") as file:
+            assert pn.load(file).tolist() == [0, 1, 2]
+            assert pn.load(file).dtype == ">f4"
+            assert np.load(file).shape == (0,)
+            with pytest.raises(EOFError):
+                pn.load(file)
+
+
+@pytest.fixture
+def npz(tmp_path):
+    path = tmp_path / "z.npz"
+    np.savez(path, a=np.ones(3), b=np.zeros((2, 2), "u1"), c=np.arange(4, dtype="u1"))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("notes.txt", "hi")
+        archive.writestr("odd.npy", "ho")
+    return path
+
+
+def test_an_npz_is_the_mapping_that_numpys_is(npz):
+    with pn.load(npz) as found, np.load(npz) as expected:
+        assert found.files == expected.files
+        assert list(found) == list(expected)
+        assert list(found.keys()) == list(expected.keys())
+        assert len(found) == len(expected)
+        assert [key for key, _ in found.items()] == [key for key, _ in expected.items()]
+        assert repr(found) == repr(expected)
+        for key in ("a", "a.npy", "b", "c", "odd", "notes.txt"):
+            assert key in found
+            assert type(found[key]) is type(expected[key])
+            assert bytes(found[key]) == bytes(expected[key])
+        assert found.f.a.tolist() == expected.f.a.tolist()
+        assert dir(found.f) == dir(expected.f)
+        assert found.get("zz", 3) == expected.get("zz", 3)
+        assert "zz" not in found
+        assert 0 not in found
+        for key in ("zz", 0):
+            with pytest.raises(KeyError, match="is not a file in the archive"):
+                found[key]
+        with pytest.raises(AttributeError):
+            found.f.zz  # noqa: B018 - raises
+    assert found.files == expected.files
+    with pytest.raises(ValueError, match="closed"):
+        found["a"]
+    found.close()
+
+
+def damaged(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(6.0))
+    whole = (tmp_path / "a.npy").read_bytes()
+    np.savez(tmp_path / "z.npz", a=np.ones(3))
+    return {
+        "cut": whole[:-3],
+        "cut header": whole[:50],
+        "version": whole[:6] + b"\x09\x00" + whole[8:],
+        "key": whole.replace(b"descr", b"dexcr"),
+        "dtype": whole.replace(b"<f8", b"<q9"),
+        "code": whole.replace(b"'<f8'", b"exit()"),
+        "shape": whole.replace(b"(6,)", b"(-6)"),
+        "text": b"hello world",
+        "pickle": b"\x80\x04K\x03.",
+        "nothing": b"",
+        "cut zip": (tmp_path / "z.npz").read_bytes()[:-30],
+    }
+
+
+@pytest.mark.parametrize("kind", "cut|cut header|version|key|dtype|code|shape|text|pickle|nothing|cut zip".split("|"))
+def test_damaged_files_raise_what_numpy_raises(tmp_path, kind):
+    path = tmp_path / "bad"
+    path.write_bytes(damaged(tmp_path)[kind])
+    for source in (lambda: path, lambda: io.BytesIO(path.read_bytes())):
+        with pytest.raises((ValueError, EOFError, zipfile.BadZipFile)) as expected:
+            np.load(source())
+        with pytest.raises(expected.type) as found:
+            pn.load(source())
+        assert isinstance(found.value, penstock.Error)
+
+
+def objects():
+    return np.array([{}], object)
+
+
+ARGUMENTS = {
+    "missing": lambda m, p: m.load(p / "no"),
+    "folder": lambda m, p: m.load(p),
+    "number": lambda m, p: m.load(3),
+    "none": lambda m, p: m.load(None),
+    "list": lambda m, p: m.load([1]),
+    "mode": lambda m, p: m.load(p / "a.npy", mmap_mode="x"),
+    "encoding": lambda m, p: m.load(p / "a.npy", encoding="x"),
+    "header size": lambda m, p: m.load(p / "a.npy", max_header_size=10),
+    "objects": lambda m, p: m.load(p / "o.npy"),
+    "mapped objects": lambda m, p: m.load(p / "o.npy", mmap_mode="r"),
+    "objects in npz": lambda m, p: m.load(p / "o.npz")["o"],
+    "save objects": lambda m, p: m.save(p / "x", objects(), allow_pickle=False),
+    "save ragged": lambda m, p: m.save(p / "x", [[1], [1, 2]]),
+    "savez objects": lambda m, p: m.savez(p / "x", a=objects(), allow_pickle=False),
+    "clash": lambda m, p: m.savez(p / "x", 1, arr_0=3),
+    "no folder": lambda m, p: m.save(p / "no" / "x", 1),
+    "no folder, swapped": lambda m, p: m.save(p / "no" / "x", np.ones(2, ">f4")),
+    "no folder for npz": lambda m, p: m.savez(p / "no" / "x", 1),
+}
+
+
+@pytest.mark.parametrize("case", ARGUMENTS)
+def test_refusals_are_those_of_numpy(tmp_path, case):
+    np.save(tmp_path / "a.npy", np.ones(2))
+    np.save(tmp_path / "o.npy", objects(), allow_pickle=True)
+    np.savez(tmp_path / "o.npz", o=objects(), a=np.ones(2))
+    with pytest.raises(Exception) as expected:  # noqa: PT011 - whatever NumPy raises
+        ARGUMENTS[case](np, tmp_path)
+    with pytest.raises(expected.type):
+        ARGUMENTS[case](pn, tmp_path)
+    assert pn.load(tmp_path / "o.npz")["a"].tolist() == [1, 1]
+
+
+def test_what_cannot_be_honoured_is_refused_with_the_reason(tmp_path):
+    path = tmp_path / "a.npy"
+    np.save(path, np.ones(2))
+    np.savez(tmp_path / "z.npz", np.ones(2))
+    before = path.read_bytes()
+    with path.open("rb") as file, pytest.raises(ValueError, match="path-like"):
+        pn.load(file, mmap_mode="r")
+    with pytest.raises(penstock.UnsafeError, match="never"):
+        pn.load(path, allow_pickle=True)
+    with pytest.raises(ValueError, match=r"empty the file.*r\+"):
+        pn.load(path, mmap_mode="w+")
+    with pytest.raises(ValueError, match="cannot be mapped"):
+        pn.load(tmp_path / "z.npz", mmap_mode="r")
+    with pytest.raises(penstock.UnsafeError, match="pickling"):
+        pn.save(path, objects())
+    with pytest.raises(penstock.UnsafeError, match="'a'"):
+        pn.savez(tmp_path / "z.npz", a=objects())
+    assert path.read_bytes() == before
+    penstock.save({"a": np.ones(2)}, tmp_path / "x.safetensors")
+    with pytest.raises(penstock.UnsupportedError, match=r"penstock\.load"):
+        pn.load(tmp_path / "x.safetensors")
+
+
+def test_numpy_is_imported_by_this_package_alone():
+    code = "import penstock, sys; print('numpy' in sys.modules); import penstock.numpy; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\nFalse\n"
