@@ -26,7 +26,7 @@ struct BinaryRow {
 // Signatures are literals because nanobind keeps the pointer.
 #define PENSTOCK_FUNCTION(name) "def " name "(input: Tensor | complex, other: Tensor | complex) -> Tensor"
 #define PENSTOCK_METHOD(name) "def " name "(self, other: Tensor | complex, /) -> Tensor"
-#define PENSTOCK_COMPARISON(name) "def " name "(self, other: object, /) -> Tensor"
+#define PENSTOCK_COMPARISON(name) "def " name "(self, other: object, /) -> typing.Any"
 
 constexpr std::array kBinary = {
     BinaryRow{operator+, "add", "__add__", "__radd__", PENSTOCK_FUNCTION("add"), PENSTOCK_METHOD("__add__"),

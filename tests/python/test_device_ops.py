@@ -1,0 +1,42 @@
+"""Operations on a device against the CPU; skipped without one. PENSTOCK_LIBCUDA names a driver."""
+
+import pytest
+
+import penstock
+
+
+@pytest.fixture(scope="module")
+def device() -> str:
+    try:
+        penstock.empty(1, device="cuda")
+    except penstock.NoDeviceError as error:
+        pytest.skip(str(error))
+    return "cuda"
+
+
+def test_a_training_step_gives_the_bits_of_the_cpu(device):
+    def step(where):
+        generator = penstock.Generator(3)
+        x = penstock.rand(32, 64, generator=generator, device=where)
+        w = penstock.randn(64, 10, generator=generator, device=where) * 0.1
+        odds = penstock.exp(x[:, :10] * w[:1] - x[:, :10].max(1, keepdim=True).values)
+        return odds / odds.sum(1, keepdim=True)
+
+    found = step(device)
+    assert found.device == "cuda:0"
+    assert found.to("cpu").equal(step("cpu"))
+
+
+def test_creation(device):
+    for make in (penstock.zeros, penstock.ones):
+        assert make(2, 3, device=device).to("cpu").equal(make(2, 3))
+    assert penstock.tensor([1, 2], device=device).tolist() == [1, 2]
+    assert penstock.arange(3, device=device).tolist() == [0, 1, 2]
+    assert penstock.full((2,), 1.5, device=device).tolist() == [1.5, 1.5]
+
+
+def test_devices_are_not_mixed(device):
+    x = penstock.ones(2, 2)
+    with pytest.raises(penstock.DeviceMismatchError, match=r"two devices, cuda:0 and cpu! \(matmul: a, b\)"):
+        x.to(device) @ x
+    assert (x.to(device) * penstock.tensor(2)).tolist() == [[2, 2], [2, 2]]
