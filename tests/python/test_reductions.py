@@ -1,6 +1,7 @@
 """Reductions, products and joining against torch, and the order of sums against its definition."""
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -403,3 +404,13 @@ def test_casts_of_every_half(source):
             finite = x.isfinite() & (x.float().abs() < 2**31)
             expected, found = expected[finite], found[finite]
         assert torch.equal(expected.view(torch.uint8), found.view(torch.uint8)), name
+
+
+def test_an_extremum_is_a_pair_with_names():
+    found = penstock.tensor([[1, 5], [7, 2]]).max(1)
+    values, indices = found
+    assert (found.values, found.indices) == (values, indices)
+    assert repr(found).startswith("Extremum(values=penstock.Tensor([5, 7]")
+    back = pickle.loads(pickle.dumps(found))
+    assert isinstance(back, penstock.Extremum)
+    assert back.indices.tolist() == [1, 0]
