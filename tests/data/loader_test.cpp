@@ -218,7 +218,7 @@ TEST(Loader, RefusesOptionsThatExcludeEachOther) {
     EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument);
     EXPECT_THAT(error->message(), HasSubstr(word));
   }
-  EXPECT_EQ(test::code_of([&] { DataLoader(dataset, {.device = "cuda"}); }), ErrorCode::kNoDevice);
+  EXPECT_EQ(test::code_of([&] { DataLoader(dataset, {.device = "cuda:99"}); }), ErrorCode::kNoDevice);
 }
 
 /// Rows of which some are bad.
