@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "device/backend.h"
+#include "penstock/error.h"
 
 namespace penstock::io {
 
@@ -20,7 +21,15 @@ PinnedRing::PinnedRing() : memory_(Buffer::allocate(kSlotBytes * kSlots)) {
   for (std::size_t i = 0; i < kSlots; ++i) idle_.push_back({memory_.data() + i * kSlotBytes, {}});
 }
 
-PinnedRing::~PinnedRing() = default;
+PinnedRing::~PinnedRing() {
+  for (const device::QueuePtr& queue : queues_) {
+    try {
+      queue->synchronize();
+    } catch (const Error&) {
+      continue;  // a device that failed copies nothing more
+    }
+  }
+}
 
 PinnedRing::Slot::Slot(Slot&& other) noexcept
     : ring_(std::exchange(other.ring_, nullptr)), data_(other.data_), marks_(std::move(other.marks_)) {}
