@@ -11,6 +11,7 @@
 #include "dlpack_abi.h"
 #include "foreign.h"
 #include "penstock/error.h"
+#include "penstock/stream.h"
 
 namespace penstock::python {
 namespace {
@@ -141,13 +142,35 @@ void require_device(const Tensor& tensor, nb::handle wanted) {
   }
 }
 
-void require_no_stream(const Tensor& tensor, nb::handle stream) {
-  if (stream.is_none() || tensor.device().type != DeviceType::kCpu) return;
-  const int value = nb::cast<int>(stream);
-  if (value != -1) refuse(fmt::format("a tensor on the CPU has no stream {}; pass None", value));
+/// Lets the consumer's stream see what was written: None and 1 are the default stream, 2 the thread's own, -1 none.
+void hand_over(const Tensor& tensor, nb::handle stream) {
+  const std::int64_t value = stream.is_none() ? 1 : nb::cast<std::int64_t>(stream);
+  if (tensor.device().type == DeviceType::kCpu) {
+    if (!stream.is_none() && value != -1) {
+      refuse(fmt::format("a tensor on the CPU has no stream {}; pass None", value));
+    }
+    return;
+  }
+  if (value == 0) refuse("stream 0 could mean two streams; pass 1 for the default stream or 2 for the thread's own");
+  if (value < -1) refuse(fmt::format("{} is no stream; pass -1 to wait for nothing", value));
+  // Work that the consumer submits later to the default stream is over before the memory is used again.
+  tensor.buffer().record_use(Stream::default_of(tensor.device()), Buffer::Access::kRead);
+  if (value == -1) return;
+  const Stream consumer = Stream::wrap(tensor.device(), reinterpret_cast<void*>(static_cast<std::uintptr_t>(value)));
+  tensor.buffer().order_after_writes(consumer);
+  tensor.buffer().record_use(consumer, Buffer::Access::kRead);
 }
 
 // --- in ---
+
+Device device_of_memory(const dlpack::DLDevice& device) {
+  if (device.type == dlpack::kCpu || device.type == dlpack::kCudaHost) return {};
+  if (device.type == dlpack::kCuda) return {DeviceType::kCuda, device.id};
+  throw Error(ErrorCode::kNoDevice,
+              fmt::format("found memory on DLPack device {}:{}, expected the CPU's or CUDA's; copy it there first "
+                          "(.cpu())",
+                          device.type, device.id));
+}
 
 template <class M>
 ForeignArray describe(M* managed, bool read_only) {
@@ -156,13 +179,8 @@ ForeignArray describe(M* managed, bool read_only) {
     if (held->deleter != nullptr && interpreter_is_usable()) held->deleter(held);
   });
   const DLTensor& from = managed->tensor;
-  if (from.device.type != dlpack::kCpu && from.device.type != dlpack::kCudaHost) {
-    throw Error(ErrorCode::kNoDevice,
-                fmt::format("found memory on DLPack device {}:{}, expected the CPU's; copy it there "
-                            "first (.cpu())",
-                            from.device.type, from.device.id));
-  }
   ForeignArray out;
+  out.device = device_of_memory(from.device);
   out.owner = owner;
   out.read_only = read_only;
   out.dtype = type_of(from.dtype);
@@ -199,14 +217,27 @@ Tensor from_capsule(nb::handle capsule) {
   throw Error(ErrorCode::kInvalidArgument, "found no DLPack capsule, or one that was taken already");
 }
 
+/// The stream that our work on the producer's memory goes to, as DLPack writes it; None for memory of the CPU.
+nb::object our_stream(nb::handle object) {
+  const nb::object where = nb::getattr(object, "__dlpack_device__", nb::none());
+  if (where.is_none()) return nb::none();
+  const nb::object device = where();
+  if (nb::cast<int>(nb::object(nb::int_(nb::object(device[0])))) != dlpack::kCuda) return nb::none();
+  const int index = nb::cast<int>(nb::object(nb::int_(nb::object(device[1]))));
+  const void* const native = Stream::current(Device(DeviceType::kCuda, index)).native();
+  return nb::int_(native == nullptr ? std::uintptr_t{1} : reinterpret_cast<std::uintptr_t>(native));
+}
+
 /// The producer's capsule in the newest form it knows.
 nb::object ask(nb::handle object) {
+  const nb::object stream = our_stream(object);
   try {
-    return object.attr("__dlpack__")(nb::arg("max_version") = nb::make_tuple(dlpack::kMajor, dlpack::kMinor));
+    return object.attr("__dlpack__")(nb::arg("stream") = stream,
+                                     nb::arg("max_version") = nb::make_tuple(dlpack::kMajor, dlpack::kMinor));
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_TypeError)) throw;
   }
-  return object.attr("__dlpack__")();
+  return stream.is_none() ? object.attr("__dlpack__")() : object.attr("__dlpack__")(nb::arg("stream") = stream);
 }
 
 }  // namespace
@@ -218,7 +249,6 @@ nb::tuple dlpack_device(const Tensor& tensor) {
 
 nb::object to_dlpack(const Tensor& tensor, nb::handle stream, nb::handle max_version, nb::handle dl_device,
                      nb::handle copy) {
-  require_no_stream(tensor, stream);
   require_device(tensor, dl_device);
   const bool copied = copy.is(Py_True);
   const bool versioned = speaks_versioned(max_version);
@@ -226,6 +256,7 @@ nb::object to_dlpack(const Tensor& tensor, nb::handle stream, nb::handle max_ver
     refuse("the tensor is read-only, which this consumer's DLPack cannot express; pass copy=True or export .clone()");
   }
   const Tensor exported = copied ? tensor.clone() : tensor;
+  hand_over(exported, stream);
   if (!versioned) return make_capsule(make_export<Managed>(exported));
   auto content = make_export<ManagedVersioned>(exported);
   content->managed.major = dlpack::kMajor;

@@ -209,10 +209,14 @@ std::optional<Tensor> foreign_array(nb::handle object) {
 }  // namespace
 
 Tensor tensor_over(const ForeignArray& array) {
-  if (array.shape.numel() == 0) return Tensor::empty(array.shape, array.dtype);
+  if (array.shape.numel() == 0) return Tensor::empty(array.shape, array.dtype, array.device);
   const std::optional<Strides> strides = element_strides(array);
+  if (!strides && array.device.type != DeviceType::kCpu) {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("found negative strides on {}; make it contiguous first", array.device.to_string()));
+  }
   if (!strides) return gathered(array);
-  const Buffer buffer = Buffer::wrap(array.data, extent(array), array.owner, array.read_only);
+  const Buffer buffer = Buffer::wrap(array.data, extent(array), array.device, array.owner, array.read_only);
   return Tensor(buffer, array.dtype, array.shape, *strides);
 }
 

@@ -15,13 +15,14 @@ namespace nb = nanobind;
 
 namespace penstock::python {
 
-/// Host memory of somebody else's as it lies there, before Penstock's rules for strides.
+/// Memory of somebody else's as it lies there, before Penstock's rules for strides.
 struct ForeignArray {
   std::byte* data = nullptr;  ///< first element
   DType dtype;
   Shape shape;
   std::vector<std::int64_t> byte_strides;  ///< may be negative
   bool read_only = false;
+  Device device = {};
   std::shared_ptr<const void> owner;
 };
 

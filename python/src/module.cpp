@@ -8,6 +8,7 @@ void bind_all(nb::module_& module) {
   module.attr("_version") = PENSTOCK_VERSION;
   bind_errors(module);
   bind_dtype(module);
+  bind_devices(module);
   bind_tensor(module);
   bind_elementwise(module);
   bind_creation(module);

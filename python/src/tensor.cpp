@@ -1,6 +1,7 @@
 #include "penstock/tensor.h"
 
 #include <fmt/format.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include <cstring>
@@ -27,13 +28,20 @@ Tensor copied(const Tensor& tensor, Work work) {
   return interruptible(tensor.nbytes() >= kLongCopy, [tensor, work](std::stop_token) { return work(tensor); });
 }
 
-Tensor to(const Tensor& tensor, nb::handle target) {
+Tensor to(const Tensor& tensor, nb::handle target, bool non_blocking, bool copy) {
+  const TransferOptions options{.non_blocking = non_blocking, .copy = copy};
+  if (nb::isinstance<Tensor>(target)) {
+    return copied(tensor,
+                  [like = nb::cast<Tensor>(target), options](const Tensor& from) { return from.to(like, options); });
+  }
   if (const std::optional<DType> dtype = try_dtype_from(target)) {
-    return copied(tensor, [dtype = *dtype](const Tensor& from) { return from.to(dtype); });
+    return copied(tensor, [dtype = *dtype, copy](const Tensor& from) {
+      return copy && from.dtype() == dtype ? from.clone() : from.to(dtype);
+    });
   }
   try {
     const Device device = device_from(target);
-    return copied(tensor, [device](const Tensor& from) { return from.to(device); });
+    return copied(tensor, [device, options](const Tensor& from) { return from.to(device, options); });
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kInvalidArgument) throw;
     throw Error(ErrorCode::kInvalidArgument,
@@ -163,6 +171,8 @@ void bind_facts(Class& tensor) {
       "Steps from element to element, in elements.");
   tensor.def_prop_ro("dtype", &Tensor::dtype, nb::rv_policy::copy, "The element type.");
   tensor.def_prop_ro("device", &Tensor::device, "Where the memory lies.");
+  tensor.def_prop_ro("is_cuda", &Tensor::is_cuda, "Whether the memory is that of a CUDA device.");
+  tensor.def("is_pinned", &Tensor::is_pinned, "Whether devices copy from the memory without staging.");
   tensor.def_prop_ro("nbytes", &Tensor::nbytes, "Bytes of all elements.");
   tensor.def_prop_ro("ndim", &Tensor::rank, "Number of dimensions.");
   tensor.def_prop_ro("requires_grad", &Tensor::requires_grad,
@@ -223,9 +233,21 @@ void bind_views(Class& tensor) {
 
 void bind_copies(Class& tensor) {
   tensor.def(
-      "to", to, nb::arg("target").none(), nb::sig("def to(self, target: object) -> Tensor"),
-      "This tensor if nothing changes, else a new one of another dtype or on another device. Values are converted "
-      "as PyTorch converts them.");
+      "to", to, nb::arg("target").none(), nb::kw_only(), nb::arg("non_blocking") = false, nb::arg("copy") = false,
+      nb::sig("def to(self, target: object, *, non_blocking: bool = False, copy: bool = False) -> Tensor"),
+      "This tensor if nothing changes and `copy` is not set, else a new one: of another dtype, on another device, or "
+      "of both as another tensor has them. Values are converted as PyTorch converts them. With `non_blocking` a copy "
+      "from pinned memory to a device is not waited for; copies to the CPU always are.");
+  tensor.def(
+      "cuda",
+      [](const Tensor& t, std::optional<int> index) {
+        const Device device = index ? Device(DeviceType::kCuda, *index) : current_device();
+        return copied(t, [device](const Tensor& from) { return from.to(device); });
+      },
+      nb::arg("index") = nb::none(), "The tensor on that device, by default the current one.");
+  tensor.def(
+      "pin_memory", [](const Tensor& t) { return copied(t, [](const Tensor& from) { return from.pin_memory(); }); },
+      "This tensor if its memory is page-locked, else a copy in memory that is, from which devices copy faster.");
   tensor.def(
       "cpu", [](const Tensor& t) { return copied(t, [](const Tensor& from) { return from.to(Device{}); }); },
       "The tensor in memory of the CPU.");
@@ -274,7 +296,7 @@ void bind_tensor(nb::module_& module) {
       "tensor",
       [](nb::handle data, nb::handle dtype, nb::handle device) {
         const Tensor host = tensor_from(data, dtype);
-        return device.is_none() ? host : to(host, nb::cast(device_from(device)));
+        return device.is_none() ? host : host.to(device_from(device));
       },
       nb::arg("data").none(), nb::arg("dtype") = nb::none(), nb::kw_only(), nb::arg("device") = nb::none(),
       nb::sig("def tensor(data: object, dtype: object = None, *, device: object = None) -> Tensor"),

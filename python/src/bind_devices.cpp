@@ -1,0 +1,156 @@
+#include <nanobind/stl/optional.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "bindings.h"
+#include "convert.h"
+#include "penstock/device.h"
+#include "penstock/error.h"
+#include "penstock/stream.h"
+
+namespace penstock::python {
+namespace {
+
+using Released = nb::call_guard<nb::gil_scoped_release>;
+
+/// None stands for the current device.
+Device device_or_current(nb::handle device) { return device.is_none() ? current_device() : device_from(device); }
+
+nb::dict stats_of(nb::handle device) {
+  const MemoryStats stats = memory_stats(device_or_current(device));
+  nb::dict out;
+  out["in_use_bytes"] = stats.in_use_bytes;
+  out["peak_bytes"] = stats.peak_bytes;
+  out["reserved_bytes"] = stats.reserved_bytes;
+  out["allocations"] = stats.allocations;
+  out["free_bytes"] = stats.free_bytes;
+  out["total_bytes"] = stats.total_bytes;
+  out["cap_bytes"] = stats.cap_bytes ? nb::object(nb::int_(*stats.cap_bytes)) : nb::none();
+  return out;
+}
+
+nb::dict properties_of(nb::handle device) {
+  const DeviceProperties properties = device_properties(device_or_current(device));
+  nb::dict out;
+  out["name"] = properties.name;
+  out["total_bytes"] = properties.total_bytes;
+  out["numa_node"] = properties.numa_node;
+  out["unified_memory"] = properties.unified_memory;
+  out["driver_version"] = properties.driver_version;
+  out["capability"] = nb::make_tuple(properties.major, properties.minor);
+  out["multiprocessors"] = properties.multiprocessors;
+  return out;
+}
+
+void bind_functions(nb::module_& module) {
+  module.def(
+      "is_available", [] { return is_available(); },
+      "Whether this process can use a device besides the CPU. Makes no context on any.");
+  module.def(
+      "device_count", [] { return device_count(); }, "Devices besides the CPU that this process can use.");
+  module.def(
+      "current_device", [] { return current_device(); }, "What \"cuda\" stands for in this thread.");
+  module.def(
+      "set_current_device", [](nb::handle device) { set_current_device(device_from(device)); }, nb::arg("device"),
+      nb::sig("def set_current_device(device: object) -> None"), "Changes it, for this thread.");
+  module.def("device_properties", properties_of, nb::arg("device") = nb::none(),
+             nb::sig("def device_properties(device: object = None) -> dict[str, typing.Any]"),
+             "What the driver says of a device.");
+  module.def("memory_stats", stats_of, nb::arg("device") = nb::none(),
+             nb::sig("def memory_stats(device: object = None) -> dict[str, typing.Any]"),
+             "What Penstock holds of a device's memory, in bytes.");
+  module.def(
+      "set_memory_cap",
+      [](nb::handle device, std::optional<std::uint64_t> bytes) { set_memory_cap(device_or_current(device), bytes); },
+      nb::arg("device").none(), nb::arg("bytes").none(),
+      nb::sig("def set_memory_cap(device: object, bytes: int | None) -> None"),
+      "The most that Penstock may hold of a device at once; None: no cap.");
+  module.def(
+      "empty_cache", [](nb::handle device) { empty_cache(device_or_current(device)); }, nb::arg("device") = nb::none(),
+      nb::sig("def empty_cache(device: object = None) -> None"), "Returns cached memory to the driver.");
+  module.def(
+      "synchronize",
+      [](nb::handle device) {
+        const Device which = device_or_current(device);
+        const nb::gil_scoped_release released;
+        synchronize(which);
+      },
+      nb::arg("device") = nb::none(), nb::sig("def synchronize(device: object = None) -> None"),
+      "Waits for all work of a device.");
+}
+
+/// A Stream, and the guards of its `with` blocks.
+struct PyStream {
+  Stream stream;
+  std::vector<std::shared_ptr<StreamGuard>> guards = {};
+};
+
+PyStream wrapped(nb::handle device, std::uintptr_t pointer) {
+  return {Stream::wrap(device_or_current(device), reinterpret_cast<void*>(pointer))};
+}
+
+void bind_stream(nb::module_& module) {
+  nb::class_<Event>(module, "Event", "A point in the work of a stream.")
+      .def("done", &Event::done, "Whether all work before it is done.")
+      .def("synchronize", &Event::synchronize, Released(), "Waits until it is.");
+  nb::class_<PyStream>(module, "Stream",
+                       "An ordered queue of work on a device. In a `with` block it is the thread's current one.")
+      .def(
+          "__init__",
+          [](PyStream* self, nb::handle device, int priority) {
+            new (self) PyStream{Stream(device_or_current(device), priority)};
+          },
+          nb::arg("device") = nb::none(), nb::arg("priority") = 0,
+          nb::sig("def __init__(self, device: object = None, priority: int = 0) -> None"))
+      .def_static(
+          "current", [](nb::handle device) { return PyStream{Stream::current(device_or_current(device))}; },
+          nb::arg("device") = nb::none(), nb::sig("def current(device: object = None) -> Stream"),
+          "Where this thread's work goes.")
+      .def_static("wrap", wrapped, nb::arg("device").none(), nb::arg("pointer"),
+                  nb::sig("def wrap(device: object, pointer: int) -> Stream"),
+                  "A stream of another library, such as `torch.cuda.Stream.cuda_stream`; it is never destroyed here.")
+      .def_prop_ro("device", [](const PyStream& s) { return s.stream.device(); })
+      .def_prop_ro("pointer", [](const PyStream& s) { return reinterpret_cast<std::uintptr_t>(s.stream.native()); })
+      .def("record", [](const PyStream& s) { return s.stream.record(); })
+      .def(
+          "wait", [](const PyStream& s, const Event& event) { s.stream.wait(event); }, nb::arg("event"),
+          "Later work starts after `event`.")
+      .def(
+          "wait", [](const PyStream& s, const PyStream& other) { s.stream.wait(other.stream); }, nb::arg("stream"),
+          "Later work starts after what `stream` has to do now.")
+      .def("done", [](const PyStream& s) { return s.stream.done(); })
+      .def(
+          "synchronize", [](const PyStream& s) { s.stream.synchronize(); }, Released(), "Waits for its work.")
+      .def(
+          "__enter__",
+          [](PyStream& s) -> PyStream& {
+            s.guards.push_back(std::make_shared<StreamGuard>(s.stream));
+            return s;
+          },
+          nb::rv_policy::reference, nb::sig("def __enter__(self) -> Stream"))
+      .def(
+          "__exit__", [](PyStream& s, const nb::args&) { s.guards.pop_back(); },
+          nb::sig("def __exit__(self, *exception: object) -> None"))
+      .def(
+          "__eq__",
+          [](const PyStream& a, nb::handle b) {
+            return nb::isinstance<PyStream>(b) && a.stream == nb::cast<const PyStream&>(b).stream;
+          },
+          nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def("__hash__", [](const PyStream& s) {
+        return std::hash<void*>()(s.stream.native()) ^ static_cast<std::size_t>(s.stream.device().index);
+      });
+}
+
+}  // namespace
+
+void bind_devices(nb::module_& module) {
+  bind_functions(module);
+  bind_stream(module);
+}
+
+}  // namespace penstock::python
