@@ -46,6 +46,12 @@ std::shared_ptr<Context> Context::find(int index) noexcept {
   return found(contexts, index);
 }
 
+std::shared_ptr<Context> Context::any() noexcept {
+  Table& contexts = table();
+  const std::scoped_lock lock(contexts.mutex);
+  return contexts.contexts.empty() ? nullptr : contexts.contexts.front();
+}
+
 Context::Context(int index) : index_(index) {
   const Driver& d = driver();
   check(d.device_get(&handle_, index), "cuDeviceGet");
@@ -53,7 +59,7 @@ Context::Context(int index) : index_(index) {
 }
 
 Context::~Context() {
-  release_in(*this, [this](const Driver& d) {
+  quietly_in(*this, [this](const Driver& d) {
     for (CUevent event : idle_events_) d.event_destroy(event);
     for (const auto& [name, module] : modules_) d.module_unload(module);
   });

@@ -21,6 +21,9 @@ class Context {
   /// Null when device `index` is not in use.
   static std::shared_ptr<Context> find(int index) noexcept;
 
+  /// One that is in use, or null.
+  static std::shared_ptr<Context> any() noexcept;
+
   explicit Context(int index);
   ~Context();
   Context(const Context&) = delete;
@@ -62,10 +65,10 @@ class Current {
   Current& operator=(const Current&) = delete;
 };
 
-/// Runs `action(driver)` in the context, in a destructor: nothing happens where the driver is gone, and failures have
-/// nobody to go to.
+/// Runs `action(driver)` in the context where failures have nobody to go to, as in destructors: nothing happens where
+/// the driver is gone.
 template <class Action>
-void release_in(const Context& context, Action&& action) noexcept {
+void quietly_in(const Context& context, Action&& action) noexcept {
   if (!usable()) return;
   const Driver& d = *find_driver();
   if (d.context_push(context.context()) != kSuccess) return;

@@ -98,7 +98,9 @@ Memory::Memory(ContextPtr context)
       pool_(make_pool(*context_)) {}
 
 Memory::~Memory() {
-  release_in(*context_, [this](const Driver& d) {
+  quietly_in(*context_, [this](const Driver& d) {
+    // Blocks that were given back in queue order are in use until the queues have come so far.
+    d.context_synchronize();
     for (const Idle& block : idle_) d.mem_free(block.address);
     if (pool_ != nullptr) d.pool_destroy(pool_);
   });

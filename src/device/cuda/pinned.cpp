@@ -70,7 +70,7 @@ class PinnedMemory::Block {
 PinnedMemory::PinnedMemory(ContextPtr context) : context_(std::move(context)) {}
 
 PinnedMemory::~PinnedMemory() {
-  release_in(*context_, [this](const Driver& d) {
+  quietly_in(*context_, [this](const Driver& d) {
     // A driver frees page-locked memory only when nothing uses it; blocks may have been used on other devices too.
     for (const Idle& block : idle_) {
       for (const MarkPtr& mark : block.uses) wait_quietly(*mark);
@@ -122,7 +122,7 @@ void PinnedMemory::give_back(Idle block) noexcept {
   idle_.push_back(std::move(block));
   while (idle_bytes_ > kMaxIdle) {
     const Idle& oldest = idle_.front();
-    release_in(*context_, [&oldest](const Driver& d) {
+    quietly_in(*context_, [&oldest](const Driver& d) {
       for (const MarkPtr& mark : oldest.uses) wait_quietly(*mark);
       d.host_free(oldest.data);
     });
@@ -146,7 +146,7 @@ namespace {
 
 struct Registration {
   ~Registration() {
-    release_in(*context, [this](const Driver& d) { d.host_unregister(data); });
+    quietly_in(*context, [this](const Driver& d) { d.host_unregister(data); });
   }
   ContextPtr context;
   void* data = nullptr;
@@ -169,10 +169,19 @@ std::shared_ptr<const void> register_host(const ContextPtr& context, void* data,
 
 bool is_pinned(const void* address) noexcept {
   if (!initialised() || forked()) return false;
-  unsigned type = 0;
-  const CUresult result =
-      find_driver()->pointer_attribute(&type, kPointerMemoryType, reinterpret_cast<CUdeviceptr>(address));
-  return result == kSuccess && type == kMemoryTypeHost;
+  // The driver answers in any context; without one of ours, another library's may be current.
+  bool pinned = false;
+  const auto ask = [&pinned, address](const Driver& d) {
+    unsigned type = 0;
+    const CUresult result = d.pointer_attribute(&type, kPointerMemoryType, reinterpret_cast<CUdeviceptr>(address));
+    pinned = result == kSuccess && type == kMemoryTypeHost;
+  };
+  if (const ContextPtr context = Context::any()) {
+    quietly_in(*context, ask);
+  } else {
+    ask(*find_driver());
+  }
+  return pinned;
 }
 
 }  // namespace penstock::device::cuda

@@ -50,7 +50,7 @@ CudaQueue::CudaQueue(ContextPtr context, CUstream stream, Kind kind) noexcept
     : context_(std::move(context)), stream_(stream), kind_(kind) {}
 
 CudaQueue::~CudaQueue() {
-  if (kind_ == Kind::kOwned) release_in(*context_, [this](const Driver& d) { d.stream_destroy(stream_); });
+  if (kind_ == Kind::kOwned) quietly_in(*context_, [this](const Driver& d) { d.stream_destroy(stream_); });
 }
 
 QueuePtr CudaQueue::make(const ContextPtr& context, int priority) {
