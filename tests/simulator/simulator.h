@@ -6,7 +6,7 @@
 // What libpenstock_simulated_cuda.so offers besides the driver's interface: tests find these functions by dlsym in the
 // library that PENSTOCK_LIBCUDA names. Any thread may call them at any time.
 //
-// Environment, read when the library is loaded:
+// Environment, read by the first call:
 //   PENSTOCK_SIM_MODE            eager (default), lazy, delay or reorder
 //   PENSTOCK_SIM_SEED            of delays and order
 //   PENSTOCK_SIM_DEVICES         0 to 8, 1 by default; CUDA_VISIBLE_DEVICES narrows them at cuInit
