@@ -78,6 +78,12 @@ struct LoadOptions {
   std::stop_token stop = {};
 };
 
+/// A tensor of an archive and the memory it is to be read into.
+struct Placement {
+  std::size_t entry = 0;  ///< position in Archive::entries()
+  Tensor to;
+};
+
 namespace detail {
 struct ArchiveState;
 }
@@ -146,6 +152,11 @@ class Archive {
   /// Everything, nested as in the file; storages that tensors share are read once and stay shared. Large storages of
   /// one file lie in common blocks: a block is released with the last tensor in it.
   Value load(const LoadOptions& options = {}) const;
+  /// Reads tensors into memory that is there already, converting where the dtypes differ: straight from file to place
+  /// where bytes and order agree. Everything is checked before the first byte is read: kIndexOutOfRange,
+  /// kShapeMismatch, kDTypeMismatch, kInvalidArgument for undefined and read-only tensors, kUnsupported for memory of a
+  /// device. When reading fails, the tensors hold what was read so far. Places must not overlap.
+  void load_into(std::span<const Placement> placements, const LoadOptions& options = {}) const;
   /// Each of `storages()` as a tensor of one dimension: what adapters to other libraries make views of, with their own
   /// flags. Of the type of the tensors in it where they agree, else of uint8; bytes in this machine's order
   /// (kUnsupported where tensors of one storage disagree about that), torch's conj and neg bits not applied. A storage

@@ -12,6 +12,7 @@
 #include "archive.h"
 #include "bindings.h"
 #include "convert.h"
+#include "foreign.h"
 #include "indexing.h"
 #include "interrupt.h"
 #include "penstock/error.h"
@@ -83,6 +84,20 @@ nb::tuple storage_parts(const PyArchive& archive, std::size_t index) {
   return nb::make_tuple(storage.nbytes, text_from(storage.location), path_text(source), offset);
 }
 
+/// Reads entries into tensors, which may be of any library.
+void load_into(const PyArchive& source, const nb::list& entries, const nb::list& tensors) {
+  std::vector<Placement> placements;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const std::optional<Tensor> to = array_from(tensors[i]);
+    if (!to) throw Error(ErrorCode::kDTypeMismatch, "found no tensor to read into");
+    placements.push_back({nb::cast<std::size_t>(entries[i]), *to});
+  }
+  interruptible(true, [archive = source.get(), placements, verify = source.verify()](std::stop_token stop) {
+    archive.load_into(placements, {.verify_checksums = verify, .stop = std::move(stop)});
+    return true;
+  });
+}
+
 /// The structure with leaves[i] for entry i, and what `named` makes of values of named types.
 nb::object assemble(const PyArchive& archive, const nb::list& leaves, const nb::object& named) {
   const EntryLeaf leaf = [&leaves](std::size_t index) { return nb::borrow(leaves[index]); };
@@ -122,6 +137,8 @@ void bind_parts(nb::module_& module) {
   module.def("_storage_parts", storage_parts, nb::arg("archive"), nb::arg("index"),
              nb::sig("def _storage_parts(archive: Archive, index: int) -> tuple[int, str, str, int | None]"));
   module.def("_storage_count", [](const PyArchive& archive) { return archive.get().storages().size(); });
+  module.def("_load_into", load_into, nb::arg("archive"), nb::arg("entries"), nb::arg("tensors"),
+             nb::sig("def _load_into(archive: Archive, entries: list[int], tensors: list[typing.Any]) -> None"));
   module.def("_assemble", assemble, nb::arg("archive"), nb::arg("leaves"), nb::arg("named"),
              nb::sig("def _assemble(archive: Archive, leaves: list[typing.Any], "
                      "named: typing.Callable[[str, typing.Any, typing.Any], typing.Any]) -> typing.Any"));

@@ -41,15 +41,10 @@ std::map<std::string, std::string> metadata_from(nb::handle metadata) {
   return out;
 }
 
-void save(nb::handle object, nb::handle path, nb::handle format, bool compress, nb::handle metadata) {
-  SaveOptions options;
-  if (!format.is_none()) options.format = name_from(format);
-  options.compress = compress;
-  options.metadata = metadata_from(metadata);
-  const std::string target = path_from(path);
+void write(nb::handle object, const std::string& target, const SaveOptions& options, nb::handle describe = {}) {
   const Value value = [&] {
     try {
-      return from_python(object);
+      return from_python(object, describe);
     } catch (const Error& error) {
       throw error.within({.path = target});
     }
@@ -58,6 +53,14 @@ void save(nb::handle object, nb::handle path, nb::handle format, bool compress, 
     options.stop = std::move(stop);
     penstock::save(value, target, options);
   });
+}
+
+void save(nb::handle object, nb::handle path, nb::handle format, bool compress, nb::handle metadata) {
+  SaveOptions options;
+  if (!format.is_none()) options.format = name_from(format);
+  options.compress = compress;
+  options.metadata = metadata_from(metadata);
+  write(object, path_from(path), options);
 }
 
 }  // namespace
@@ -72,6 +75,14 @@ void bind_files(nb::module_& module) {
       "what was saved. Nothing in the file is run: objects of unknown classes become penstock.Opaque. `mmap=True` "
       "maps the file instead of reading it and gives read-only tensors. `verify=False` does not look at recorded "
       "checksums.");
+  module.def(
+      "_save_with",
+      [](nb::handle object, nb::handle path, nb::handle describe) {
+        write(object, path_from(path), {.format = "pt"}, describe);
+      },
+      nb::arg("obj").none(), nb::arg("path"), nb::arg("describe"),
+      nb::sig("def _save_with(obj: object, path: str | bytes | os.PathLike[str], "
+              "describe: typing.Callable[[typing.Any], typing.Any]) -> None"));
   module.def("save", save, nb::arg("obj").none(), nb::arg("path").none(), nb::kw_only(), nb::arg("format") = nb::none(),
              nb::arg("compress") = false, nb::arg("metadata") = nb::none(),
              nb::sig("def save(obj: object, path: str | bytes | os.PathLike[str], *, format: str | None = None, "

@@ -27,7 +27,9 @@ using NamedLeaf = std::function<nb::object(const std::string&, const nb::object&
 nb::object to_python(const Value& value, const EntryLeaf& entry = nullptr, const NamedLeaf& named = nullptr);
 
 /// The reverse, for saving: also arrays of other libraries, by the protocols they speak. Overlapping arrays become
-/// views of one block. kDTypeMismatch names where an object lies that is none of these.
-Value from_python(nb::handle object);
+/// views of one block. kDTypeMismatch names where an object lies that is none of these. `describe`, unless null, is
+/// asked first about each object that is no container, number or text: it answers None, a penstock.Opaque, or a tuple
+/// of a tensor, its type name and requires_grad.
+Value from_python(nb::handle object, nb::handle describe = {});
 
 }  // namespace penstock::python

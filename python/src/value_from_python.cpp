@@ -104,6 +104,8 @@ bool is_mapping(nb::handle object) {
 
 class Collector {
  public:
+  explicit Collector(nb::handle describe) : describe_(describe) {}
+
   Value run(nb::handle root) {
     Node* node = add(root, 0, {}, 0);
     for (std::size_t next = 0; next < visits_.size(); ++next) take(next);
@@ -137,6 +139,8 @@ class Collector {
       take_mapping(node, object, position);
     } else if (object_type(object) == "penstock.Opaque") {
       take_opaque(node, object, position);
+    } else if (take_described(node, object, position)) {
+      return;
     } else if (!take_dtype(node, object)) {
       take_tensor(node, object, position);
     }
@@ -179,6 +183,23 @@ class Collector {
     }
   }
 
+  /// What `describe_` says of it: None, a penstock.Opaque, or (tensor, type name, requires_grad).
+  bool take_described(Node& node, nb::handle object, std::size_t position) {
+    if (!describe_.is_valid()) return false;
+    nb::object described = describe_(object);
+    if (described.is_none()) return false;
+    described_.push_back(described);
+    if (!PyTuple_Check(described.ptr())) {
+      take_opaque(node, described, position);
+      return true;
+    }
+    take_tensor(node, nb::object(described[0]), position);
+    node.type_name = utf8_of(nb::object(described[1]));
+    Tensor& tensor = tensors_.back().second;
+    tensor = tensor.with_requires_grad(nb::cast<bool>(described[2]));
+    return true;
+  }
+
   static bool take_dtype(Node& node, nb::handle object) {
     if (!nb::isinstance<DType>(object) && object_type(object) != "torch.dtype") return false;
     node.kind = Kind::kDType;
@@ -215,6 +236,8 @@ class Collector {
     return out.empty() ? out : "at " + out + ": ";
   }
 
+  nb::handle describe_;                ///< or null
+  std::vector<nb::object> described_;  ///< known_ goes by addresses
   ValueGraph graph_;
   std::vector<Visit> visits_;
   std::unordered_map<PyObject*, Node*> known_;  // visits_ keeps the objects, so that no other takes their address
@@ -223,6 +246,6 @@ class Collector {
 
 }  // namespace
 
-Value from_python(nb::handle object) { return Collector().run(object); }
+Value from_python(nb::handle object, nb::handle describe) { return Collector(describe).run(object); }
 
 }  // namespace penstock::python

@@ -10,6 +10,7 @@
 #include "core/view.h"
 #include "format/archive_state.h"
 #include "format/check_index.h"
+#include "format/load_into.h"
 #include "format/load_tensors.h"
 #include "format/load_view.h"
 #include "format/value_graph.h"
@@ -116,6 +117,15 @@ Value Archive::load(const LoadOptions& options) const {
   report.total_seconds = watch.total();
   if (options.report != nullptr) *options.report = std::move(report);
   return value;
+}
+
+void Archive::load_into(std::span<const Placement> placements, const LoadOptions& options) const {
+  core::Stopwatch watch;
+  Report report;
+  report.open_seconds = state_->open_seconds;
+  format::load_into(*state_, placements, options, report);
+  report.total_seconds = watch.total();
+  if (options.report != nullptr) *options.report = std::move(report);
 }
 
 std::vector<Tensor> Archive::load_storages(const LoadOptions& options) const {

@@ -9,7 +9,9 @@ for batch in pt.DataLoader(pt.Files("clips/*.pt"), batch_size=32, collate_fn=pt.
 from penstock import pad, pad_to, ragged, stack
 from penstock.torch.datasets import Dataset, Files, Mapped, Rows
 from penstock.torch.loader import DataLoader, LoaderTimeoutError
+from penstock.torch.loading import load_into
 from penstock.torch.safetensors import SafetensorError, load_file, load_model, safe_open, save_file, save_model
+from penstock.torch.saving import save
 from penstock.torch.serialization import UnknownGlobalsError, load
 
 __all__ = [
@@ -23,11 +25,13 @@ __all__ = [
     "UnknownGlobalsError",
     "load",
     "load_file",
+    "load_into",
     "load_model",
     "pad",
     "pad_to",
     "ragged",
     "safe_open",
+    "save",
     "save_file",
     "save_model",
     "stack",

@@ -12,7 +12,7 @@ from penstock._core import _assemble, _open_memory
 from penstock.torch._rebuild import Rebuilder
 from penstock.torch._storages import MapLocation, read_tensors
 
-__all__ = ["UnknownGlobalsError", "load"]
+__all__ = ["FileLike", "UnknownGlobalsError", "load", "opened"]
 
 FileLike = str | os.PathLike[str] | IO[bytes]
 
@@ -51,7 +51,7 @@ def load(
         raise ValueError(f"unknown is {unknown!r}; it must be 'error' or 'keep'")
     if mmap and not _is_path(f):
         raise ValueError("f must be a file path in order to use the mmap argument")
-    with _opened(f, verify) as archive:
+    with opened(f, verify) as archive:
         rebuilder = Rebuilder()
         leaves = read_tensors(archive, map_location, mmap=bool(mmap))
         value = _assemble(archive, leaves, rebuilder)
@@ -86,7 +86,8 @@ def _is_path(f: object) -> bool:
     return isinstance(f, (str, bytes, os.PathLike))
 
 
-def _opened(f: FileLike, verify: bool) -> penstock.Archive:
+def opened(f: FileLike, verify: bool) -> penstock.Archive:
+    """The archive in a file, or in what can be read of an object from where it stands."""
     if isinstance(f, (str, bytes, os.PathLike)):
         return penstock.open(f, verify=verify)
     for method in ("read", "seek", "tell"):

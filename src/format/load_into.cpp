@@ -1,0 +1,127 @@
+#include "format/load_into.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "core/text.h"
+#include "format/load_tensors.h"
+#include "format/load_view.h"
+#include "format/materialise.h"
+#include "io/engine.h"
+#include "ops/kernels.h"
+#include "penstock/error.h"
+
+namespace penstock::format {
+namespace {
+
+const TensorEntry& entry_of(const detail::ArchiveState& state, const Placement& placement) {
+  if (placement.entry < state.index.entries.size()) return state.index.entries[placement.entry];
+  throw Error(ErrorCode::kIndexOutOfRange,
+              fmt::format("tensor {} was asked of a file that has {}", placement.entry, state.index.entries.size()));
+}
+
+void check(const TensorEntry& entry, const Tensor& to) {
+  const auto refuse = [&entry](ErrorCode code, const std::string& message) {
+    throw Error(code, message, {.tensor = entry.name});
+  };
+  if (!to.defined()) refuse(ErrorCode::kInvalidArgument, "there is no tensor to read it into");
+  if (to.read_only()) refuse(ErrorCode::kInvalidArgument, "the memory to read it into may not be written");
+  if (to.device().type != DeviceType::kCpu) {
+    refuse(ErrorCode::kUnsupported, fmt::format("found memory of {} to read it into, expected the cpu's: load it "
+                                                "there and copy",
+                                                to.device().to_string()));
+  }
+  if (to.shape() != entry.shape) {
+    refuse(ErrorCode::kShapeMismatch, fmt::format("the file has shape {} where the memory to read it into has {}",
+                                                  entry.shape.to_string(), to.shape().to_string()));
+  }
+  const bool converts = to.dtype() == entry.dtype || (to.dtype().is_numeric() && entry.dtype.is_numeric());
+  if (!converts) {
+    refuse(ErrorCode::kDTypeMismatch, fmt::format("the file has {}, which is not converted to the {} of the memory to "
+                                                  "read it into",
+                                                  entry.dtype.name(), to.dtype().name()));
+  }
+}
+
+/// Whether the bytes in the file are those that the memory is to hold, without a gap.
+bool is_direct(const TensorEntry& entry, const StorageEntry& storage, const Tensor& to) {
+  return entry.nbytes() != 0 && entry.dtype == to.dtype() && to.is_contiguous() && !Changes(entry).any() &&
+         entry.strides == entry.shape.contiguous_strides() && storage.compression == Compression::kNone &&
+         !storage.resident;
+}
+
+/// One move for everything that goes from file to place.
+class DirectMove {
+ public:
+  DirectMove(const detail::ArchiveState& state, const LoadOptions& options)
+      : state_(state), verify_(options.verify_checksums && state.verify_checksums) {}
+
+  void add(const TensorEntry& entry, const Tensor& to) {
+    const StorageEntry& storage = state_.storage_of(entry);
+    const auto buffer = static_cast<std::uint32_t>(buffers_.size());
+    buffers_.push_back(to.buffer());
+    const std::uint64_t offset = storage.offset + entry.byte_offset;
+    pieces_.push_back({storage.source, buffer, offset, entry.nbytes(), to.byte_offset()});
+    const bool whole = entry.byte_offset == 0 && entry.nbytes() == storage.nbytes;
+    if (whole && storage.crc32 && verify_) {
+      checksums_.push_back(
+          {buffer, to.byte_offset(), storage.nbytes, *storage.crc32, storage.name, storage.source, storage.offset});
+    }
+  }
+
+  void run(const LoadOptions& options, Report& report) {
+    if (pieces_.empty()) return;
+    const io::Move move{io::make_plan(pieces_), state_.index.sources, buffers_, std::move(checksums_), {}};
+    io::execute(move, {options.threads, options.stop}, report);
+  }
+
+ private:
+  const detail::ArchiveState& state_;
+  bool verify_;
+  std::vector<io::Piece> pieces_;
+  std::vector<Buffer> buffers_;
+  std::vector<io::Checksum> checksums_;
+};
+
+void load_and_copy(const detail::ArchiveState& state, const TensorEntry& entry, const Tensor& to,
+                   const LoadOptions& options, Report& report) {
+  const Tensor loaded = load_view(state, entry, options, report);
+  if (loaded.dtype() == to.dtype()) {
+    ops::copy(loaded, to);
+  } else {
+    ops::cast(loaded, to);
+  }
+}
+
+}  // namespace
+
+void load_into(const detail::ArchiveState& state, std::span<const Placement> placements, const LoadOptions& options,
+               Report& report) {
+  try {
+    DirectMove direct(state, options);
+    std::vector<const Placement*> others;
+    for (const Placement& placement : placements) {
+      const TensorEntry& entry = entry_of(state, placement);
+      require_loadable(state, entry, {});
+      check(entry, placement.to);
+      if (is_direct(entry, state.storage_of(entry), placement.to)) {
+        direct.add(entry, placement.to);
+      } else {
+        others.push_back(&placement);
+      }
+    }
+    direct.run(options, report);
+    LoadOptions reading = options;
+    reading.map = false;
+    reading.device = {};
+    for (const Placement* placement : others) {
+      const TensorEntry& entry = entry_of(state, *placement);
+      if (entry.nbytes() != 0) load_and_copy(state, entry, placement->to, reading, report);
+    }
+  } catch (const Error& error) {
+    throw error.within({state.path()});
+  }
+}
+
+}  // namespace penstock::format

@@ -1,0 +1,320 @@
+"""penstock.torch.load_into beside module.load_state_dict(torch.load(path)), and penstock.torch.save read by torch."""
+
+from __future__ import annotations
+
+import collections
+import copy
+import io
+
+import pytest
+import torch
+from test_torch_load import VALUES, same
+
+import penstock
+import penstock.torch as pt
+
+
+class Net(torch.nn.Module):
+    def __init__(self, width=4, bias=True):
+        super().__init__()
+        self.first = torch.nn.Linear(3, width, bias=bias)
+        self.norm = torch.nn.BatchNorm1d(width)
+        self.rest = torch.nn.Sequential(torch.nn.Linear(width, 2), torch.nn.Linear(2, 1))
+
+
+def both(make, path, **options):
+    """The outcome of torch's way and of ours on equal modules: result or error, and the state behind it."""
+    out = []
+    torch.manual_seed(3)
+    module = make()
+    for way in ("torch", "ours"):
+        target = copy.deepcopy(module)
+        pointers = [p.data_ptr() for p in target.state_dict().values()]
+        try:
+            if way == "torch":
+                result = tuple(target.load_state_dict(torch.load(path), **options))
+            else:
+                result = tuple(pt.load_into(target, path, **options))
+        except RuntimeError as error:
+            result = str(error)
+        assert options.get("assign") or pointers == [p.data_ptr() for p in target.state_dict().values()]
+        out.append((result, target.state_dict()))
+    return out
+
+
+def agree(make, path, **options):
+    theirs, ours = both(make, path, **options)
+    assert ours[0] == theirs[0]
+    same(ours[1], theirs[1])
+    return ours
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "x.pt"
+
+
+@pytest.mark.parametrize("assign", [False, True])
+@pytest.mark.parametrize("strict", [False, True])
+def test_the_whole(path, strict, assign):
+    torch.save(Net().state_dict(), path)
+    result, _ = agree(Net, path, strict=strict, assign=assign)
+    assert result == ([], [])
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda s: s.pop("first.bias"),
+        lambda s: s.update({"extra": torch.ones(1)}),
+        lambda s: s.update({"first.extra": torch.ones(1), "rest.7.weight": torch.ones(1)}),
+        lambda s: s.update({"first.weight": torch.ones(5, 3)}),
+        lambda s: (s.pop("norm.running_mean"), s.update({"a.b": torch.ones(1), "rest.0.bias": torch.ones(7)})),
+    ],
+)
+def test_keys_that_do_not_fit(path, change, strict):
+    state = Net().state_dict()
+    change(state)
+    torch.save(state, path)
+    theirs, ours = both(Net, path, strict=strict)
+    assert type(ours[0]) is type(theirs[0])
+    if isinstance(ours[0], str):
+        # torch goes through the module for unexpected keys, and copies what fits before it complains.
+        assert sorted(ours[0].splitlines()) == sorted(theirs[0].splitlines())
+        torch.manual_seed(3)
+        same(ours[1], Net().state_dict())
+    else:
+        assert [sorted(keys) for keys in ours[0]] == [sorted(keys) for keys in theirs[0]]
+        same(ours[1], theirs[1])
+
+
+@pytest.mark.parametrize("stored", [torch.float64, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("kept", [torch.float32, torch.float16, torch.bfloat16])
+def test_types_are_converted_on_the_way(path, stored, kept):
+    torch.save(Net().to(stored).state_dict(), path)
+    agree(lambda: Net().to(kept), path)
+
+
+def test_layouts(path):
+    state = Net().state_dict()
+    state["first.weight"] = torch.randn(3, 4).t()
+    state["rest.0.weight"] = torch.randn(4, 8)[::2, ::2].t()[:2]
+    torch.save(state, path)
+    agree(Net, path)
+
+    def transposed():
+        net = Net()
+        net.first.weight = torch.nn.Parameter(torch.randn(3, 4).t())
+        return net
+
+    agree(transposed, path)
+
+
+def test_old_formats_and_safetensors(path):
+    torch.save(Net().state_dict(), path, _use_new_zipfile_serialization=False)
+    agree(Net, path)
+    torch.manual_seed(1)
+    net = Net()
+    penstock.save(dict(net.state_dict()), path.with_name("x.safetensors"))
+    other = Net()
+    pt.load_into(other, path.with_name("x.safetensors"))
+    same(other.state_dict(), net.state_dict())
+
+
+def test_scalars_stored_with_one_element(path):
+    state = Net().state_dict()
+    state["norm.num_batches_tracked"] = torch.tensor([5])
+    torch.save(state, path)
+    agree(Net, path)
+
+
+def test_tied_parameters(path):
+    def tied():
+        net = Net()
+        net.rest[1] = torch.nn.Linear(4, 2)
+        net.rest[1].weight = net.rest[0].weight
+        return net
+
+    state = tied().state_dict()
+    state["rest.0.weight"] = torch.zeros(2, 4)
+    torch.save(state, path)
+    agree(tied, path)
+
+
+class Special(torch.nn.Linear):
+    def _load_from_state_dict(self, state_dict, prefix, *args):
+        state_dict[prefix + "weight"] = state_dict[prefix + "weight"] * 2
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+def hooked():
+    net = Net()
+    net._register_load_state_dict_pre_hook(lambda state, *_: state.update({"first.bias": torch.zeros(4)}))
+    return net
+
+
+class WithState(Net):
+    def get_extra_state(self):
+        return {"n": 1}
+
+    def set_extra_state(self, state):
+        self.state = state
+
+
+@pytest.mark.parametrize("make", [lambda: Special(3, 4), hooked, WithState])
+def test_modules_that_load_in_their_own_way(path, make):
+    torch.save(make().state_dict(), path)
+    theirs, ours = both(make, path)
+    assert ours[0] == theirs[0]
+    for key, value in theirs[1].items():
+        assert torch.equal(ours[1][key], value) if isinstance(value, torch.Tensor) else ours[1][key] == value
+
+
+def test_state_dicts_as_targets(path):
+    torch.save({"a": torch.arange(3.0), "b": torch.ones(2, dtype=torch.int64)}, path)
+    target = {"a": torch.zeros(3), "b": torch.zeros(2)}
+    before = {key: value.data_ptr() for key, value in target.items()}
+    assert pt.load_into(target, path) == ([], [])
+    assert {key: value.data_ptr() for key, value in target.items()} == before
+    assert target["a"].tolist() == [0, 1, 2]
+    assert target["b"].tolist() == [1, 1]
+    with pytest.raises(RuntimeError, match=r"size mismatch for a: .*torch.Size\(\[3\]\) from checkpoint"):
+        pt.load_into({"a": torch.zeros(4), "b": torch.zeros(2)}, path)
+    assert pt.load_into({}, path, strict=False).unexpected_keys == ["a", "b"]
+
+
+def test_assign_with_type_and_device(path):
+    torch.save(Net().state_dict(), path)
+    net = Net()
+    pt.load_into(net, path, assign=True, dtype=torch.bfloat16, device="cpu")
+    assert net.first.weight.dtype == torch.bfloat16
+    assert net.norm.num_batches_tracked.dtype == torch.int64
+    with torch.device("meta"):
+        skeleton = Net()
+    pt.load_into(skeleton, path, assign=True)
+    same(skeleton.state_dict()["first.weight"], torch.load(path)["first.weight"])
+    for option in ({"dtype": torch.float16}, {"device": "cpu"}):
+        with pytest.raises(ValueError, match="assign=True"):
+            pt.load_into(net, path, **option)
+
+
+def test_requires_grad_and_gradients_stay(path):
+    torch.save(Net().state_dict(), path)
+    net = Net()
+    net.first.weight.requires_grad_(False)
+    net.first.bias.grad = torch.ones(4)
+    pt.load_into(net, path)
+    assert not net.first.weight.requires_grad
+    assert net.first.bias.requires_grad
+    assert net.first.bias.grad.sum() == 4
+
+
+def test_what_is_no_state_dict(path):
+    torch.save([torch.ones(1)], path)
+    with pytest.raises(penstock.InvalidArgumentError, match="state dict was expected"):
+        pt.load_into(Net(), path)
+    with pytest.raises(FileNotFoundError):
+        pt.load_into(Net(), path.with_name("none.pt"))
+
+
+def test_a_damaged_file_is_an_error(path):
+    torch.save({"a": torch.arange(1000.0)}, path)
+    data = bytearray(path.read_bytes())
+    at = data.index(torch.arange(1000.0).numpy().tobytes()[:64])
+    data[at] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(penstock.ChecksumError):
+        pt.load_into({"a": torch.zeros(1000)}, path)
+
+
+# Saving.
+
+
+def equal_values(a, b):
+    """As `same`, but for the storages' sizes: ours holds no more than its tensors need."""
+    if isinstance(a, torch.Tensor):
+        assert type(a) is type(b)
+        assert (a.dtype, a.layout, a.requires_grad) == (b.dtype, b.layout, b.requires_grad)
+        assert a.shape == b.shape
+        if a.device.type == "meta":
+            assert b.device.type == "meta"
+            assert a.stride() == b.stride()
+        else:
+            assert torch.equal(a.resolve_conj().resolve_neg().to_dense(), b.resolve_conj().resolve_neg().to_dense())
+    elif isinstance(a, dict):
+        assert type(a) is type(b)
+        for (k, x), (m, y) in zip(a.items(), b.items(), strict=True):
+            assert k == m
+            equal_values(x, y)
+    elif isinstance(a, (list, tuple)):
+        assert type(a) is type(b)
+        for x, y in zip(a, b, strict=True):
+            equal_values(x, y)
+    elif not (isinstance(a, float) and a != a):
+        assert type(a) is type(b)
+        assert a == b
+
+
+NOT_SAVED = {
+    "quantized",
+    "quantized view",
+    "quantized 32",
+    "quantized per channel",
+    "quantized float parameters",
+    "nested",
+}
+ATTRIBUTES = {"attributes", "parameter with attributes", "storage", "list in itself"}
+
+
+@pytest.mark.parametrize("name", [n for n in VALUES if n not in NOT_SAVED | ATTRIBUTES])
+@pytest.mark.filterwarnings("ignore")
+def test_saved_files_are_torchs(path, name):
+    torch.manual_seed(1)
+    value = VALUES[name]()
+    pt.save(value, path)
+    equal_values(torch.load(path), value)
+    equal_values(pt.load(path), value)
+
+
+@pytest.mark.parametrize("name", sorted(NOT_SAVED))
+@pytest.mark.filterwarnings("ignore")
+def test_what_only_torch_writes_is_refused(path, name):
+    with pytest.raises(penstock.UnsupportedError, match=r"torch\.save"):
+        pt.save(VALUES[name](), path)
+    assert not path.exists()
+
+
+def test_sharing_is_kept(path):
+    x = torch.randn(3, 4)
+    pt.save({"x": x, "again": x, "row": x[1], "flat": x.view(-1)}, path)
+    loaded = torch.load(path)
+    loaded["row"].fill_(7)
+    assert loaded["x"][1].tolist() == [7] * 4
+    assert loaded["flat"][4:8].tolist() == [7] * 4
+    assert loaded["again"] is loaded["x"]
+
+
+def test_metadata_of_state_dicts(path):
+    net = Net()
+    pt.save(net.state_dict(), path)
+    loaded = torch.load(path)
+    assert type(loaded) is collections.OrderedDict
+    assert loaded._metadata == net.state_dict()._metadata
+    Net().load_state_dict(loaded)
+
+
+def test_into_files(path):
+    buffer = io.BytesIO()
+    pt.save({"x": torch.ones(2)}, buffer)
+    buffer.seek(0)
+    assert torch.load(buffer)["x"].tolist() == [1, 1]
+    pt.save(torch.ones(2), str(path.with_name("no_extension")))
+    assert torch.load(path.with_name("no_extension")).tolist() == [1, 1]
+
+
+def test_objects_of_ones_own_are_refused_and_nothing_is_written(path):
+    path.write_bytes(b"before")
+    with pytest.raises(penstock.Error, match="Net"):
+        pt.save({"net": Net()}, path)
+    assert path.read_bytes() == b"before"
