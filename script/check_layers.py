@@ -46,7 +46,11 @@ PUBLIC = {
     "dataset.h": "data",
     "loader.h": "data",
     "penstock.h": "data",
+    "torch.h": "data",
 }
+
+# Adapters to another library, which whoever includes them has anyway; penstock.h leaves them out.
+ADAPTERS = {"torch.h": "torch/"}
 
 # Third-party headers, by the layers that may include them; a name ending in '/' is a folder.
 THIRD_PARTY = {
@@ -105,6 +109,8 @@ def check_system(name: str, layer: str, path: Path, public: bool) -> str | None:
         allowed = layer == "device" or path.as_posix().endswith("src/io/gds.cpp")
         return None if allowed and not public else "only src/device may include CUDA's headers"
     if name in STANDARD:
+        return None
+    if public and path.name in ADAPTERS and name.startswith(ADAPTERS[path.name]):
         return None
     if public:
         return "a public header may include only the standard library and penstock/"

@@ -37,11 +37,13 @@ std::uint64_t payload(const Archive& archive) {
 }
 
 Entry entry_named(const PyArchive& archive, nb::handle name) {
-  return {archive.get()[name_from(name)], archive.verify()};
+  return {archive.get()[name_from(name)], archive.verify(), nb::tuple()};
 }
 
 EntryLeaf entries_of(const PyArchive& archive) {
-  return [&archive](std::size_t index) { return nb::cast(Entry{archive.get().entry(index), archive.verify()}); };
+  return [&archive](std::size_t index) {
+    return nb::cast(Entry{archive.get().entry(index), archive.verify(), nb::tuple()});
+  };
 }
 
 nb::list names(const PyArchive& archive) {
@@ -77,6 +79,31 @@ LoadOptions options_for(nb::handle device, std::optional<bool> mmap, bool verify
 
 nb::object load_all(const PyArchive& archive, nb::handle device, std::optional<bool> mmap) {
   return to_python(load_archive(archive.get(), options_for(device, mmap, archive.verify())));
+}
+
+/// How an entry is found again where it is unpickled.
+Entry restore_entry(nb::handle path, nb::handle entry_name, const nb::tuple& keys, bool verify) {
+  const PyArchive archive = open_archive(path_from(path), verify);
+  const std::string name = name_from(entry_name);
+  Entry entry{archive.get()[name], verify, keys};
+  for (const nb::handle key : keys) entry.tensor = index(entry.tensor, key);
+  return entry;
+}
+
+/// A path that another process can open too.
+nb::object reducible_path(const std::string& path) {
+  if (std::filesystem::exists(path)) return path_text(std::filesystem::absolute(path).string());
+  throw Error(ErrorCode::kUnsupported, "what lies in memory alone cannot be pickled; pickle its bytes instead", {path});
+}
+
+nb::tuple reduce(const Archive& archive, nb::handle self, bool verify) {
+  return nb::make_tuple(self.type().attr("_restore"), nb::make_tuple(reducible_path(archive.path()), verify));
+}
+
+nb::tuple reduce(const Entry& entry, nb::handle self) {
+  const nb::object path = reducible_path(entry.tensor.source()->name());
+  return nb::make_tuple(self.type().attr("_restore"),
+                        nb::make_tuple(path, text_from(entry.tensor.name()), entry.keys, entry.verify));
 }
 
 void bind_archive_class(nb::module_& module) {
@@ -118,6 +145,14 @@ void bind_archive_class(nb::module_& module) {
       .def(
           "__exit__", [](PyArchive& a, const nb::args&) { a.close(); },
           nb::sig("def __exit__(self, *args: object) -> None"))
+      .def(
+          "__reduce__",
+          [](nb::handle self) {
+            const auto& archive = nb::cast<const PyArchive&>(self);
+            return reduce(archive.get(), self, archive.verify());
+          },
+          nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
+      .def_static("_restore", [](nb::handle path, bool verify) { return open_archive(path_from(path), verify); })
       .def("__repr__", [](const PyArchive& a) { return describe(a.get()); });
 }
 
@@ -164,7 +199,7 @@ void bind_entry_class(nb::module_& module) {
       .def(
           "__getitem__",
           [](const Entry& e, nb::handle key) {
-            return Entry{index(e.tensor, key), e.verify};
+            return Entry{index(e.tensor, key), e.verify, nb::tuple(e.keys + nb::make_tuple(key))};
           },
           nb::arg("key").none(), nb::sig("def __getitem__(self, key: object, /) -> Entry"),
           "A slice: integers, slices with positive steps and Ellipsis. Reads nothing.")
@@ -182,6 +217,10 @@ void bind_entry_class(nb::module_& module) {
                 .attr("__array__")(*args, **kwargs);
           },
           nb::sig("def __array__(self, *args: typing.Any, **kwargs: typing.Any) -> typing.Any"))
+      .def(
+          "__reduce__", [](nb::handle self) { return reduce(nb::cast<const Entry&>(self), self); },
+          nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
+      .def_static("_restore", restore_entry)
       .def("__repr__", [](const Entry& e) { return describe(e); });
 }
 

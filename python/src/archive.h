@@ -35,6 +35,7 @@ class PyArchive {
 struct Entry {
   LazyTensor tensor;
   bool verify;
+  nb::tuple keys;  ///< the indices that led from the tensor to the slice
 };
 
 /// penstock.open: reads the index; answers signals while it does.

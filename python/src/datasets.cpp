@@ -2,6 +2,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdint>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "archive.h"
@@ -25,6 +28,16 @@ std::vector<std::string> keys_from(nb::handle keys) {
   if (PyUnicode_Check(keys.ptr())) return {name_from(keys)};
   std::vector<std::string> out;
   for (const nb::handle key : nb::iter(keys)) out.push_back(name_from(key));
+  return out;
+}
+
+/// Under which name a dataset keeps what it is unpickled by.
+constexpr const char* kRecipe = "_recipe";
+
+/// The dataset with what it was made by: a function of the package and its arguments.
+nb::object made(const char* function, const nb::object& arguments, Dataset dataset) {
+  nb::object out = nb::cast(std::move(dataset));
+  nb::setattr(out, kRecipe, nb::make_tuple(nb::module_::import_("penstock").attr(function), arguments));
   return out;
 }
 
@@ -89,41 +102,63 @@ std::vector<std::int64_t> indices_from(nb::handle indices) {
 }  // namespace
 
 void bind_datasets(nb::module_& module) {
-  nb::class_<Dataset>(module, "Dataset", nb::is_weak_referenceable(),
-                      "A fixed sequence of samples: it knows where sample i "
-                      "lies and reads nothing until a loader or "
-                      "`dataset[i]` asks. Any number of threads may use it.")
+  nb::class_<Dataset>(module, "Dataset", nb::is_weak_referenceable(), nb::dynamic_attr(),
+                      "A fixed sequence of samples: it knows where sample i lies and reads nothing until a loader or "
+                      "`dataset[i]` asks. Any number of threads may use it. It pickles as what it was made of (paths, "
+                      "not their bytes), which is looked up again where it is unpickled.")
       .def("__len__", &Dataset::size)
       .def("__getitem__", sample, nb::arg("index"), nb::sig("def __getitem__(self, index: int, /) -> typing.Any"),
-           "Sample `index` alone, read now; negative indices count from the "
-           "end.")
+           "Sample `index` alone, read now; negative indices count from the end.")
       .def("describe", &Dataset::describe, nb::arg("index"), "What a sample is, for messages: \"clips/0007.pt\".")
+      .def(
+          "__reduce__", [](nb::handle self) { return nb::object(self.attr(kRecipe)); },
+          nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
+      .def(
+          "__copy__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __copy__(self) -> Dataset"))
+      .def(
+          "__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); }, nb::arg("memo"),
+          nb::sig("def __deepcopy__(self, memo: object) -> Dataset"))
       .def("__repr__", [](const Dataset& d) { return fmt::format("penstock.Dataset({} samples)", d.size()); });
-  module.def("rows", rows_of, nb::arg("source").none(), nb::arg("key") = nb::none(),
-             nb::sig("def rows(source: object, key: str | None = None) -> Dataset"),
-             "Samples are the rows (dimension 0) of one large array: the only tensor "
-             "of a file or the one named `key`, an "
-             "Entry of an archive, a Tensor, or an array of any library. Uncompressed "
-             "files are mapped, not read.");
-  module.def("files", files_of, nb::arg("pattern").none(), nb::arg("keys") = nb::none(),
-             nb::sig("def files(pattern: str | os.PathLike[str] | "
-                     "typing.Iterable[str | os.PathLike[str]], keys: str | "
-                     "typing.Iterable[str] | None = None) -> Dataset"),
-             "Each file is a sample: one tensor, or the dict, list or tuple of "
-             "tensors and scalars in it. `pattern` is a "
-             "file, a folder, a glob (`**` for any depth) or a list of paths; "
-             "the order of a folder or glob is by name. "
-             "`keys` takes only these keys of each file's dict.");
   module.def(
-      "zip", [](const nb::args& datasets) { return zip(datasets_from(datasets)); },
+      "rows",
+      [](nb::handle source, nb::handle key) { return made("rows", nb::make_tuple(source, key), rows_of(source, key)); },
+      nb::arg("source").none(), nb::arg("key") = nb::none(),
+      nb::sig("def rows(source: object, key: str | None = None) -> Dataset"),
+      "Samples are the rows (dimension 0) of one large array: the only tensor "
+      "of a file or the one named `key`, an "
+      "Entry of an archive, a Tensor, or an array of any library. Uncompressed "
+      "files are mapped, not read.");
+  module.def(
+      "files",
+      [](nb::handle pattern, nb::handle keys) {
+        const nb::object paths = is_path(pattern) ? nb::borrow(pattern) : nb::object(nb::list(nb::borrow(pattern)));
+        const nb::object names =
+            keys.is_none() || PyUnicode_Check(keys.ptr()) ? nb::borrow(keys) : nb::object(nb::list(nb::borrow(keys)));
+        return made("files", nb::make_tuple(paths, names), files_of(paths, names));
+      },
+      nb::arg("pattern").none(), nb::arg("keys") = nb::none(),
+      nb::sig("def files(pattern: str | os.PathLike[str] | "
+              "typing.Iterable[str | os.PathLike[str]], keys: str | "
+              "typing.Iterable[str] | None = None) -> Dataset"),
+      "Each file is a sample: one tensor, or the dict, list or tuple of "
+      "tensors and scalars in it. `pattern` is a "
+      "file, a folder, a glob (`**` for any depth) or a list of paths; "
+      "the order of a folder or glob is by name. "
+      "`keys` takes only these keys of each file's dict.");
+  module.def(
+      "zip", [](const nb::args& datasets) { return made("zip", datasets, zip(datasets_from(datasets))); },
       nb::sig("def zip(*datasets: Dataset) -> Dataset"),
       "Sample i is the tuple of sample i of each; the sizes must agree.");
   module.def(
-      "concat", [](const nb::args& datasets) { return concat(datasets_from(datasets)); },
+      "concat", [](const nb::args& datasets) { return made("concat", datasets, concat(datasets_from(datasets))); },
       nb::sig("def concat(*datasets: Dataset) -> Dataset"), "All samples of the first, then of the second, ...");
   module.def(
       "subset",
-      [](nb::handle dataset, nb::handle indices) { return subset(dataset_from(dataset), indices_from(indices)); },
+      [](nb::handle dataset, nb::handle indices) {
+        const std::vector<std::int64_t> chosen = indices_from(indices);
+        const nb::object kept = nb::cast(Tensor::of(std::span<const std::int64_t>(chosen)));
+        return made("subset", nb::make_tuple(dataset, kept), subset(dataset_from(dataset), chosen));
+      },
       nb::arg("dataset").none(), nb::arg("indices").none(),
       nb::sig("def subset(dataset: Dataset, indices: typing.Iterable[int]) -> "
               "Dataset"),

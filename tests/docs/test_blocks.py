@@ -19,7 +19,7 @@ FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 def blocks(language: str) -> list:
     found = []
-    for page in (ROOT / "README.md", ROOT / "docs" / "guide.md"):
+    for page in (ROOT / "README.md", ROOT / "docs" / "guide.md", ROOT / "docs" / "coming-from-pytorch.md"):
         for number, match in enumerate(FENCE.finditer(page.read_text())):
             if match[1] == language:
                 found.append(pytest.param(match[2], id=f"{page.stem}-{number}"))
