@@ -96,13 +96,15 @@ nb::object reducible_path(const std::string& path) {
   throw Error(ErrorCode::kUnsupported, "what lies in memory alone cannot be pickled; pickle its bytes instead", {path});
 }
 
-nb::tuple reduce(const Archive& archive, nb::handle self, bool verify) {
-  return nb::make_tuple(self.type().attr("_restore"), nb::make_tuple(reducible_path(archive.path()), verify));
+nb::object pickling(const char* function) { return nb::module_::import_("penstock._pickling").attr(function); }
+
+nb::tuple reduce(const Archive& archive, bool verify) {
+  return nb::make_tuple(pickling("archive"), nb::make_tuple(reducible_path(archive.path()), verify));
 }
 
-nb::tuple reduce(const Entry& entry, nb::handle self) {
+nb::tuple reduce(const Entry& entry) {
   const nb::object path = reducible_path(entry.tensor.source()->name());
-  return nb::make_tuple(self.type().attr("_restore"),
+  return nb::make_tuple(pickling("entry"),
                         nb::make_tuple(path, text_from(entry.tensor.name()), entry.keys, entry.verify));
 }
 
@@ -146,11 +148,7 @@ void bind_archive_class(nb::module_& module) {
           "__exit__", [](PyArchive& a, const nb::args&) { a.close(); },
           nb::sig("def __exit__(self, *args: object) -> None"))
       .def(
-          "__reduce__",
-          [](nb::handle self) {
-            const auto& archive = nb::cast<const PyArchive&>(self);
-            return reduce(archive.get(), self, archive.verify());
-          },
+          "__reduce__", [](const PyArchive& archive) { return reduce(archive.get(), archive.verify()); },
           nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
       .def_static("_restore", [](nb::handle path, bool verify) { return open_archive(path_from(path), verify); })
       .def("__repr__", [](const PyArchive& a) { return describe(a.get()); });
@@ -218,7 +216,7 @@ void bind_entry_class(nb::module_& module) {
           },
           nb::sig("def __array__(self, *args: typing.Any, **kwargs: typing.Any) -> typing.Any"))
       .def(
-          "__reduce__", [](nb::handle self) { return reduce(nb::cast<const Entry&>(self), self); },
+          "__reduce__", [](const Entry& entry) { return reduce(entry); },
           nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
       .def_static("_restore", restore_entry)
       .def("__repr__", [](const Entry& e) { return describe(e); });

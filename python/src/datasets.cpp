@@ -37,7 +37,9 @@ constexpr const char* kRecipe = "_recipe";
 /// The dataset with what it was made by: a function of the package and its arguments.
 nb::object made(const char* function, const nb::object& arguments, Dataset dataset) {
   nb::object out = nb::cast(std::move(dataset));
-  nb::setattr(out, kRecipe, nb::make_tuple(nb::module_::import_("penstock").attr(function), arguments));
+  nb::setattr(
+      out, kRecipe,
+      nb::make_tuple(nb::module_::import_("penstock._pickling").attr("dataset"), nb::make_tuple(function) + arguments));
   return out;
 }
 

@@ -49,7 +49,7 @@ void write(nb::handle object, const std::string& target, const SaveOptions& opti
       throw error.within({.path = target});
     }
   }();
-  interruptible(true, [value, target, options](std::stop_token stop) mutable {
+  interruptible(true, [value, target, options = SaveOptions(options)](std::stop_token stop) mutable {
     options.stop = std::move(stop);
     penstock::save(value, target, options);
   });

@@ -19,10 +19,11 @@ def save(obj: Any, f: str | os.PathLike[str] | IO[bytes]) -> None:
     """Writes a `.pt` that `torch.load` reads and finds equal, with shared storages shared.
 
     Takes tensors, parameters, state dicts and nested dicts, lists, tuples and sets of them with numbers, strings,
-    sizes, dtypes, devices and layouts. A file at a path appears whole or not at all. Tensors on other devices are
+    sizes, dtypes and devices. A file at a path appears whole or not at all. Tensors on other devices are
     written as they are in host memory; attributes that were set on tensors are not written. UnsupportedError or
     DTypeMismatchError names what torch.load(weights_only=True) would not read back, such as an object of a class of
-    one's own, and what only torch.save writes: quantized and nested tensors.
+    one's own, and what only torch.save writes: quantized, nested and
+    meta tensors, and layouts.
     """
     if isinstance(f, (str, os.PathLike)):
         _write(obj, os.fspath(f))
@@ -47,15 +48,10 @@ def _described(obj: Any) -> Any:
     if isinstance(obj, torch.device):
         index = () if obj.index is None else (obj.index,)
         return penstock.Opaque("torch.device", (obj.type, *index))
-    if isinstance(obj, (torch.layout, torch.memory_format, torch.qscheme)):
-        return penstock.Opaque(str(obj))
     return None
 
 
 def _tensor(tensor: torch.Tensor) -> Any:
-    if tensor.device.type == "meta":
-        parts = (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad)
-        return penstock.Opaque("torch.meta_tensor", parts)
     if tensor.layout == torch.sparse_coo:
         parts = (tensor._indices(), tensor._values(), torch.Size(tensor.shape), tensor.is_coalesced())
         return penstock.Opaque("torch.sparse_coo_tensor", parts)
@@ -65,8 +61,8 @@ def _tensor(tensor: torch.Tensor) -> Any:
     if tensor.layout in {torch.sparse_csc, torch.sparse_bsc}:
         parts = (tensor.ccol_indices(), tensor.row_indices(), tensor.values(), torch.Size(tensor.shape))
         return penstock.Opaque(f"{tensor.layout}_tensor", parts)
-    if tensor.is_nested or tensor.is_quantized:
-        kind = "nested" if tensor.is_nested else "quantized"
+    if tensor.is_nested or tensor.is_quantized or tensor.is_meta:
+        kind = "nested" if tensor.is_nested else "quantized" if tensor.is_quantized else "meta"
         raise penstock.UnsupportedError(
             f"found a {kind} tensor, which only torch.save writes; use that for this object"
         )

