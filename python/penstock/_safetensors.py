@@ -13,7 +13,7 @@ from typing import Any
 
 import penstock
 from penstock._core import _open_memory
-from penstock._shards import Shards, open_shards
+from penstock._shards import Shards
 
 __all__ = [
     "CODES",
@@ -147,7 +147,7 @@ class safe_open:  # noqa: N801 - named like the class it stands for
         self._framework = _framework_of(framework, device)
         self._open: Shards | None
         with translated():
-            self._open = open_shards(_path_of(filename))
+            self._open = Shards(penstock.open(_path_of(filename)))
 
     @property
     def _shards(self) -> Shards:
@@ -225,7 +225,7 @@ def load_bytes(data: bytes) -> dict[str, penstock.Tensor]:
     if not isinstance(data, bytes):
         raise TypeError(f"argument 'bytes': '{type(data).__name__}' object is not an instance of 'bytes'")
     with translated(), _open_memory(data, "<bytes>") as archive:
-        return Shards([archive]).load()
+        return Shards(archive).load()
 
 
 def save_to(tensors: dict[str, Any], filename: Any, metadata: dict[str, str] | None) -> None:
