@@ -8,6 +8,7 @@
 #include <string>
 
 #include "simulator/driver_fixture.h"
+#include "simulator/engine_lock.h"
 
 namespace penstock::simulator {
 namespace {
@@ -144,6 +145,28 @@ TEST_F(ProcessTest, FaultsWhenTheHostReadsADeviceAddress) {
   };
   EXPECT_DEATH(std::exit(read()), "");
 }
+
+#if defined(PENSTOCK_SIM_TSAN)
+TEST_F(ProcessTest, LetsThreadSanitizerSeeASourceChangedTooEarly) {
+  const auto race = [] {
+    set("PENSTOCK_SIM_MODE", "delay");
+    CUcontext context = nullptr;
+    CUstream stream = nullptr;
+    CUdeviceptr device = 0;
+    void* source = nullptr;
+    start();
+    call<CUcontext*, CUdevice>("cuDevicePrimaryCtxRetain", &context, 0);
+    call<CUcontext>("cuCtxSetCurrent", context);
+    call<CUstream*, unsigned, int>("cuStreamCreateWithPriority", &stream, kStreamNonBlocking, 0);
+    call<CUdeviceptr*, std::size_t>("cuMemAlloc_v2", &device, 64);
+    call<void**, std::size_t, unsigned>("cuMemHostAlloc", &source, 64, 0);
+    call<CUdeviceptr, const void*, std::size_t, CUstream>("cuMemcpyHtoDAsync_v2", device, source, 64, stream);
+    *static_cast<int*>(source) = 0;
+    return call<CUstream>("cuStreamSynchronize", stream);
+  };
+  EXPECT_DEATH(std::exit(race()), "data race");
+}
+#endif
 
 TEST_F(ProcessTest, OldLibraryHasNoPools) {
   void* const old = ::dlopen(PENSTOCK_SIMULATED_OLD_CUDA, RTLD_NOW | RTLD_LOCAL);
