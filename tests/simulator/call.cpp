@@ -6,6 +6,10 @@
 #include <cstdlib>
 #include <utility>
 
+#include "simulator/engine.h"
+
+#include "simulator/engine.h"
+
 namespace penstock::simulator {
 namespace {
 
@@ -36,6 +40,7 @@ __attribute__((destructor)) void audit_at_exit() {
   if (!s.settings.audit) return;
   bool wrong = used_after_fork.load();
   if (!s.forked.load()) {
+    wait_for_closed();
     const Lock lock;
     wrong = audit() > 0;
   }

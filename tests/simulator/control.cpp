@@ -104,6 +104,7 @@ PENSTOCK_SIM_API const char* penstockSimViolation(std::size_t index) {
 }
 
 PENSTOCK_SIM_API int penstockSimAudit() {
+  wait_for_closed();
   const Lock lock;
   return audit();
 }

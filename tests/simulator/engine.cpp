@@ -104,7 +104,10 @@ OperationPtr next_operation(const StreamPtr& stream) {
     } else if (!lock.wait_for(kUntilHostFunctions, changed)) {
       demand({stream, stream->submitted});
     }
-    if (stream->closed && stream->queue.empty()) return nullptr;
+    if (stream->closed && stream->queue.empty()) {
+      state().closing.erase(std::remove(state().closing.begin(), state().closing.end(), stream), state().closing.end());
+      return nullptr;
+    }
     if (!may_run(*stream)) continue;
     stream->running = true;
     return stream->queue.front();
@@ -190,6 +193,9 @@ CUresult wait_for_all(const Context& context) {
     for (const auto& [handle, stream] : state().streams) {
       if (stream->context.get() == &context) places.push_back({stream, stream->submitted});
     }
+    for (const StreamPtr& stream : state().closing) {
+      if (stream->context.get() == &context) places.push_back({stream, stream->submitted});
+    }
   }
   for (const Place& place : places) wait_for(place);
   const Lock lock;
@@ -199,7 +205,13 @@ CUresult wait_for_all(const Context& context) {
 void close(const StreamPtr& stream) {
   demand({stream, stream->submitted});
   stream->closed = true;
+  if (!stream->queue.empty()) state().closing.push_back(stream);
   state().changed.notify_all();
+}
+
+void wait_for_closed() {
+  Lock lock;
+  lock.wait([] { return state().closing.empty(); });
 }
 
 StreamPtr find_stream(CUstream handle) {

@@ -15,10 +15,12 @@ bool is_done(const Place& place);
 CUresult wait_for(const Place& place);
 /// kSuccess, kNotReady or the sticky error; what is not done is let run, so that those who poll see the end.
 CUresult query(const Place& place);
-/// Waits for all streams of the context.
+/// Waits for all streams of the context, those that were destroyed with work pending among them.
 CUresult wait_for_all(const Context& context);
 /// Ends the stream once its operations are done, which nobody needs to wait for. Needs the lock.
 void close(const StreamPtr& stream);
+/// Waits for the work of destroyed streams. Call without the lock.
+void wait_for_closed();
 
 /// The stream of a handle; that of the current context for null and the two numbers. Null for any other. Needs the
 /// lock.

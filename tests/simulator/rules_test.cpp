@@ -72,6 +72,15 @@ TEST_P(ModesTest, GetToHostFunctionsThatNobodyWaitsFor) {
   while (!called.load()) std::this_thread::yield();
 }
 
+TEST_P(ModesTest, FinishTheWorkOfDestroyedStreams) {
+  CUstream stream = nullptr;
+  ASSERT_EQ((call<CUstream*, unsigned, int>("cuStreamCreateWithPriority", &stream, kStreamNonBlocking, 0)), kSuccess);
+  CUdeviceptr device = 0;
+  ASSERT_EQ((call<CUdeviceptr*, std::size_t, CUstream>("cuMemAllocAsync", &device, kBytes, stream)), kSuccess);
+  ASSERT_EQ((call<CUdeviceptr, CUstream>("cuMemFreeAsync", device, stream)), kSuccess);
+  EXPECT_EQ(call<CUstream>("cuStreamDestroy_v2", stream), kSuccess);
+}
+
 TEST_P(ModesTest, EndPollsOfEvents) {
   const CUstream stream = make_stream();
   const CUevent event = make_event();

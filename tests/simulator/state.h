@@ -154,6 +154,7 @@ struct State {
   std::map<CUdeviceptr, AllocationPtr> memory;
   std::map<std::uintptr_t, PinnedPtr> pinned;
   std::unordered_map<CUstream, StreamPtr> streams;
+  std::vector<StreamPtr> closing;  ///< destroyed with work pending
   std::array<StreamPtr, kMaxDevices> legacy_streams;
   std::unordered_map<CUevent, EventPtr> events;
   std::unordered_map<CUmodule, ModulePtr> modules;
