@@ -9,6 +9,7 @@ import torch
 
 import penstock
 from penstock._core import _assemble, _entry_parts, _load_into
+from penstock.torch._convert import to_torch
 from penstock.torch._storages import MapLocation
 from penstock.torch.serialization import FileLike, load, opened
 
@@ -50,7 +51,7 @@ def load_into(
         entries = _flat_entries(archive)
         if entries is None or (module is not None and _has_own_ways(module)):
             return _assign(target, load(path), strict, copy=True)
-        wanted = dict(_tensors_of(module)) if module is not None else _tensors_in(target)
+        wanted = dict(_tensors_of(target)) if isinstance(target, torch.nn.Module) else _tensors_in(target)
         shapes = {key: _entry_parts(archive, entry)[2] for key, entry in entries.items()}
         keys = _check(target, wanted, shapes, strict)
         _fill(archive, entries, {key: tensor for key, tensor in wanted.items() if key in entries})
@@ -167,7 +168,7 @@ def _fill(archive: penstock.Archive, entries: dict[str, int], places: dict[str, 
 
 def _one(archive: penstock.Archive, number: int) -> torch.Tensor:
     name = archive.keys()[number]
-    return torch.from_dlpack(archive[name].load())
+    return to_torch(archive[name].load())
 
 
 def _assign(target: Any, state: Any, strict: bool, *, copy: bool = False) -> IncompatibleKeys:

@@ -53,14 +53,20 @@ def _described(obj: Any) -> Any:
 
 def _tensor(tensor: torch.Tensor) -> Any:
     if tensor.layout == torch.sparse_coo:
-        parts = (tensor._indices(), tensor._values(), torch.Size(tensor.shape), tensor.is_coalesced())
-        return penstock.Opaque("torch.sparse_coo_tensor", parts)
+        return penstock.Opaque(
+            "torch.sparse_coo_tensor",
+            (tensor._indices(), tensor._values(), torch.Size(tensor.shape), tensor.is_coalesced()),
+        )
     if tensor.layout in {torch.sparse_csr, torch.sparse_bsr}:
-        parts = (tensor.crow_indices(), tensor.col_indices(), tensor.values(), torch.Size(tensor.shape))
-        return penstock.Opaque(f"{tensor.layout}_tensor", parts)
+        return penstock.Opaque(
+            f"{tensor.layout}_tensor",
+            (tensor.crow_indices(), tensor.col_indices(), tensor.values(), torch.Size(tensor.shape)),
+        )
     if tensor.layout in {torch.sparse_csc, torch.sparse_bsc}:
-        parts = (tensor.ccol_indices(), tensor.row_indices(), tensor.values(), torch.Size(tensor.shape))
-        return penstock.Opaque(f"{tensor.layout}_tensor", parts)
+        return penstock.Opaque(
+            f"{tensor.layout}_tensor",
+            (tensor.ccol_indices(), tensor.row_indices(), tensor.values(), torch.Size(tensor.shape)),
+        )
     if tensor.is_nested or tensor.is_quantized or tensor.is_meta:
         kind = "nested" if tensor.is_nested else "quantized" if tensor.is_quantized else "meta"
         raise penstock.UnsupportedError(
