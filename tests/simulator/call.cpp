@@ -8,8 +8,6 @@
 
 #include "simulator/engine.h"
 
-#include "simulator/engine.h"
-
 namespace penstock::simulator {
 namespace {
 
@@ -110,8 +108,15 @@ int audit() {
 }
 
 std::vector<ContextPtr>& context_stack() {
-  static thread_local std::vector<ContextPtr> stack;
-  return stack;
+  // Static objects call the driver when the first thread's own objects are gone.
+  static thread_local bool gone = false;
+  struct Owner {
+    std::vector<ContextPtr> stack;
+    ~Owner() { gone = true; }
+  };
+  static thread_local Owner owner;
+  static auto* const late = new std::vector<ContextPtr>();
+  return gone ? *late : owner.stack;
 }
 
 ContextPtr current_context() { return context_stack().empty() ? nullptr : context_stack().back(); }
