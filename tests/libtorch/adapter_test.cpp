@@ -53,7 +53,7 @@ TEST(ToTorch, CopiesWhatMayNotBeWrittenAndRefusesWhatTorchHasNot) {
   const Buffer fixed = Buffer::wrap(const_cast<float*>(kValues), sizeof(kValues), std::make_shared<int>(0), true);
   const Tensor tensor(fixed, DType::float32, Shape{2});
   EXPECT_NE(to_torch(tensor).data_ptr(), tensor.data());
-  EXPECT_EQ(code_of([] { to_torch(*DType::from_name("<U3")); }), ErrorCode::kUnsupported);
+  EXPECT_EQ(code_of([] { to_torch(DType::with_descr(DType::Code::kText, 12, "<U3")); }), ErrorCode::kUnsupported);
 }
 
 TEST(FromTorch, SharesViewsAndOutlivesTheProducer) {
@@ -64,7 +64,8 @@ TEST(FromTorch, SharesViewsAndOutlivesTheProducer) {
     whole[0][1] = 100;
   }
   EXPECT_EQ(view.shape(), (Shape{2, 3}));
-  EXPECT_EQ(view.contiguous().values<std::int32_t>()[0], 100);
+  const Tensor compact = view.contiguous();
+  EXPECT_EQ(compact.values<std::int32_t>()[0], 100);
   EXPECT_TRUE(from_torch(torch::ones({2}, torch::requires_grad())).requires_grad());
 }
 
@@ -98,7 +99,7 @@ TEST(LoadStateDict, ChecksBeforeItTouchesAnything) {
   EXPECT_EQ(code_of([&] { load_state_dict(*module, path); }), ErrorCode::kKeyNotFound);
   save(Value::dict({{"bias", bias}, {"weight", Value::tensor(Tensor::zeros(Shape{3, 2}))}}), path);
   EXPECT_EQ(code_of([&] { load_state_dict(*module, path); }), ErrorCode::kShapeMismatch);
-  save(Value::dict({{"bias", bias}, {"weight", Value::tensor(Tensor::zeros(Shape{2, 3}))}, {"x", bias}}), path);
+  save(Value::dict({{"bias", bias}, {"weight", Value::tensor(Tensor::zeros(Shape{2, 3}))}, {"x", Value::tensor(Tensor::zeros(Shape{2}))}}), path);
   EXPECT_EQ(code_of([&] { load_state_dict(*module, path); }), ErrorCode::kInvalidArgument);
   EXPECT_TRUE(torch::equal(module->bias, before));
   EXPECT_EQ(load_state_dict(*module, path, {.strict = false}).unexpected, std::vector<std::string>{"x"});

@@ -105,7 +105,8 @@ OperationPtr next_operation(const StreamPtr& stream) {
       demand({stream, stream->submitted});
     }
     if (stream->closed && stream->queue.empty()) {
-      state().closing.erase(std::remove(state().closing.begin(), state().closing.end(), stream), state().closing.end());
+      std::erase(state().closing, stream);
+      state().changed.notify_all();
       return nullptr;
     }
     if (!may_run(*stream)) continue;
