@@ -7,7 +7,10 @@ foreach(input IN LISTS INPUTS)
   file(READ "${input}" text)
   string(APPEND rows "    {\"${name}\", R\"PTX(${text})PTX\"},\n")
 endforeach()
+# Compilers need not take literals of this length, but all do.
 file(WRITE "${OUTPUT}" "#include \"device/cuda/kernels.h\"
+
+#pragma GCC diagnostic ignored \"-Woverlength-strings\"
 
 namespace penstock::device::cuda {
 namespace {

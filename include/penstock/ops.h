@@ -24,15 +24,15 @@ class Scalar {
  public:
   enum class Kind : std::uint8_t { kBool, kInteger, kReal, kComplex };
 
-  Scalar(bool value) noexcept : kind_(Kind::kBool), integer_(value ? 1 : 0) {}  // NOLINT(google-explicit-constructor)
+  // NOLINTBEGIN(google-explicit-constructor): a number is a scalar
+  Scalar(bool value) noexcept : kind_(Kind::kBool), integer_(value ? 1 : 0) {}
   /// Unsigned 64-bit values wrap.
   template <std::integral T>
   requires(!std::same_as<T, bool>) Scalar(T value)
-  noexcept  // NOLINT(google-explicit-constructor)
-      : kind_(Kind::kInteger), integer_(static_cast<std::int64_t>(value)) {}
-  Scalar(double value) noexcept : kind_(Kind::kReal), real_(value) {}  // NOLINT(google-explicit-constructor)
-  Scalar(std::complex<double> value) noexcept
-      : kind_(Kind::kComplex), real_(value) {}  // NOLINT(google-explicit-constructor)
+  noexcept : kind_(Kind::kInteger), integer_(static_cast<std::int64_t>(value)) {}
+  Scalar(double value) noexcept : kind_(Kind::kReal), real_(value) {}
+  Scalar(std::complex<double> value) noexcept : kind_(Kind::kComplex), real_(value) {}
+  // NOLINTEND(google-explicit-constructor)
 
   Kind kind() const noexcept { return kind_; }
   bool is_integral() const noexcept { return kind_ == Kind::kBool || kind_ == Kind::kInteger; }
@@ -51,12 +51,14 @@ class Scalar {
 /// What an operator takes: a tensor or a number. Only for parameters: it refers to the tensor that it was given.
 class Operand {
  public:
-  Operand(const Tensor& tensor) noexcept : tensor_(&tensor), number_(false) {}  // NOLINT(google-explicit-constructor)
-  Operand(const Scalar& number) noexcept : number_(number) {}                   // NOLINT(google-explicit-constructor)
+  // NOLINTBEGIN(google-explicit-constructor): both are operands
+  Operand(const Tensor& tensor) noexcept : tensor_(&tensor), number_(false) {}
+  Operand(const Scalar& number) noexcept : number_(number) {}
   template <class T>
   requires(std::is_arithmetic_v<T>) Operand(T number)
-  noexcept : number_(number) {}                                       // NOLINT(google-explicit-constructor)
-  Operand(std::complex<double> number) noexcept : number_(number) {}  // NOLINT(google-explicit-constructor)
+  noexcept : number_(number) {}
+  Operand(std::complex<double> number) noexcept : number_(number) {}
+  // NOLINTEND(google-explicit-constructor)
 
   /// Null for a number.
   const Tensor* tensor() const noexcept { return tensor_; }

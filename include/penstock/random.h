@@ -39,11 +39,11 @@ class Generator {
 
 /// Uniform in [0, 1), every multiple of 2^-24 (float64: 2^-53, float16: 2^-11, bfloat16: 2^-8) equally likely.
 /// kInvalidArgument unless the type is one of these four.
-Tensor rand(const Shape& shape, Generator& generator, DType dtype = DType::float32, Device device = {});
+Tensor rand(const Shape& shape, Generator& generator, const DType& dtype = DType::float32, Device device = {});
 /// Normal, mean 0 and variance 1, by Box and Muller; the same types.
-Tensor randn(const Shape& shape, Generator& generator, DType dtype = DType::float32, Device device = {});
+Tensor randn(const Shape& shape, Generator& generator, const DType& dtype = DType::float32, Device device = {});
 /// Integers of [low, high), converted to `dtype`. kInvalidArgument unless low < high and both ends fit it.
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, Generator& generator,
-               DType dtype = DType::int64, Device device = {});
+               const DType& dtype = DType::int64, Device device = {});
 
 }  // namespace penstock

@@ -134,9 +134,9 @@ class Tensor {
   /// truncation, to halves round-to-nearest-even, to float8 saturating as torch's cast). kUnsupported for types without
   /// numeric meaning.
   Tensor to(const DType& dtype) const;
-  /// This tensor if it is there already, else a copy on `device`. The copy runs on the current stream of the device
+  /// This tensor if it is there already, else a copy on `target`. The copy runs on the current stream of the device
   /// that takes part.
-  Tensor to(Device device, TransferOptions options = {}) const;
+  Tensor to(Device target, TransferOptions options = {}) const;
   /// The type and device of `other`.
   Tensor to(const Tensor& other, TransferOptions options = {}) const;
   Tensor cpu() const { return to(Device{}); }

@@ -64,7 +64,7 @@ void bind_filled(nb::module_& module, const char* name, Maker make, const char* 
       doc);
 }
 
-using Drawer = Tensor (*)(const Shape&, Generator&, DType, Device);
+using Drawer = Tensor (*)(const Shape&, Generator&, const DType&, Device);
 
 void bind_drawn(nb::module_& module, const char* name, Drawer draw, const char* signature, const char* doc) {
   module.def(

@@ -117,7 +117,8 @@ Tensor::Tensor(Buffer buffer, DType dtype, const Shape& shape)
     : Tensor(std::move(buffer), std::move(dtype), shape, c_order_of(shape)) {}
 
 Tensor Tensor::empty(const Shape& shape, DType dtype, Device device) {
-  return {Buffer::allocate(bytes_to_allocate(shape, dtype), device), dtype, shape};
+  Buffer buffer = Buffer::allocate(bytes_to_allocate(shape, dtype), device);
+  return {std::move(buffer), std::move(dtype), shape};
 }
 
 bool Tensor::is_contiguous() const noexcept { return core::is_c_order(shape_, strides_); }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include "ops/blocks.h"
 #include "ops/convert.h"
@@ -96,23 +97,23 @@ namespace penstock {
 Tensor ones(const Shape& shape, DType dtype, Device device) { return full(shape, 1, std::move(dtype), device); }
 
 Tensor full(const Shape& shape, const Scalar& value, std::optional<DType> dtype, Device device) {
-  const DType type = dtype.value_or(ops::default_type(value));
+  const DType type = std::move(dtype).value_or(ops::default_type(value));
   ops::require_numeric(type, "full");
   ops::require_in_range(value, type);
   const Tensor given = value.to_tensor();
   std::array<std::byte, 16> element{};
   ops::convert(given.dtype().code(), given.data(), type.code(), element.data(), 1);
-  const Tensor out = Tensor::empty(shape, type, device);
+  Tensor out = Tensor::empty(shape, type, device);
   ops::fill(out, std::span(element).first(type.itemsize()));
   return out;
 }
 
 Tensor arange(const Scalar& start, const Scalar& stop, const Scalar& step, std::optional<DType> dtype, Device device) {
   const bool integers = start.is_integral() && stop.is_integral() && step.is_integral();
-  const DType type = dtype.value_or(integers ? DType::int64 : DType::float32);
+  const DType type = std::move(dtype).value_or(integers ? DType::int64 : DType::float32);
   ops::require_numeric(type, "arange");
   const std::int64_t count = ops::count_of(start, stop, step);
-  const Tensor out = Tensor::empty(Shape{count}, type, device);
+  Tensor out = Tensor::empty(Shape{count}, type, device);
   if (count > 0 && integers) {
     ops::require_in_range(start, type);
     ops::require_in_range(start.integer() + (count - 1) * step.integer(), type);

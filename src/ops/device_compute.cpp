@@ -48,7 +48,7 @@ bool is_number(const Tensor& tensor, Device device) { return tensor.rank() == 0 
 Tensor binary_on_device(Launcher& launcher, BinaryOp op, const std::array<Side, 2>& given, const Shape& shape,
                         const DType& compute, const DType& result, Device device) {
   require_real(compute, device);
-  const Tensor out = Tensor::empty(shape, result, device);
+  Tensor out = Tensor::empty(shape, result, device);
   if (out.numel() == 0) return out;
   std::array<Side, 2> sides = given;
   std::array<Tensor, 2> tensors;
@@ -75,7 +75,7 @@ Tensor binary_on_device(Launcher& launcher, BinaryOp op, const std::array<Side, 
 Tensor unary_on_device(Launcher& launcher, UnaryOp op, const Side& given, const DType& compute, const DType& result) {
   const Device device = given.tensor.device();
   require_real(compute, device);
-  const Tensor out = Tensor::empty(given.tensor.shape(), result, device);
+  Tensor out = Tensor::empty(given.tensor.shape(), result, device);
   if (out.numel() == 0) return out;
   const Side side{aligned_for_kernels(launcher, given.tensor), given.by_way_of};
   const KernelLayout layout = make_kernel_layout(out.shape(), std::span(&side.tensor, 1));

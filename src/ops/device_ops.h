@@ -25,9 +25,9 @@ struct Side {
 
 /// What BinaryOp gives for each pair, of type `result` and shape `shape`, which both sides broadcast to. kUnsupported
 /// for complex numbers.
-Tensor binary_on_device(Launcher& launcher, BinaryOp op, const std::array<Side, 2>& sides, const Shape& shape,
+Tensor binary_on_device(Launcher& launcher, BinaryOp op, const std::array<Side, 2>& given, const Shape& shape,
                         const DType& compute, const DType& result, Device device);
-Tensor unary_on_device(Launcher& launcher, UnaryOp op, const Side& side, const DType& compute, const DType& result);
+Tensor unary_on_device(Launcher& launcher, UnaryOp op, const Side& given, const DType& compute, const DType& result);
 
 /// Same dtype and shape, any strides and alignment.
 void copy_on_device(Launcher& launcher, const Tensor& from, const Tensor& to);
@@ -55,8 +55,8 @@ struct Drawing {
   std::uint64_t seed;
   std::uint64_t first_block;
 };
-void draw_floats_on_device(Launcher& launcher, const Tensor& out, Drawing drawing, Draw draw, int bits);
-void draw_doubles_on_device(Launcher& launcher, const Tensor& out, Drawing drawing, Draw draw);
+void draw_floats_on_device(Launcher& launcher, const Tensor& out, Drawing drawing, Draw kind, int bits);
+void draw_doubles_on_device(Launcher& launcher, const Tensor& out, Drawing drawing, Draw kind);
 void draw_integers_on_device(Launcher& launcher, const Tensor& out, Drawing drawing, std::int64_t low,
                              std::uint64_t range);
 

@@ -94,7 +94,7 @@ Tensor sum_chunks(Launcher& launcher, const Pass& pass, const DType& type) {
   const Tensor lanes = lanes_for(pass, type);
   const ReduceKernel apart = lanes_kernel(pass, type, lanes);
   launcher.launch("reduce/penstock_sum_lanes", &apart, apart.count, std::span(&pass.values, 1), std::span(&lanes, 1));
-  const Tensor sums = Tensor::empty({lanes.shape()[0]}, type, lanes.device());
+  Tensor sums = Tensor::empty({lanes.shape()[0]}, type, lanes.device());
   JoinKernel join{};
   join.count = static_cast<std::uint64_t>(sums.numel());
   join.type = type.code();

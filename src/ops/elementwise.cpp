@@ -91,7 +91,7 @@ Tensor binary(BinaryOp op, std::string_view name, const Operand& a, const Operan
   if (device.type != DeviceType::kCpu) {
     return binary_on_device(*launcher_for(device), op, {left, right}, shape, compute, result, device);
   }
-  const Tensor out = Tensor::empty(shape, result);
+  Tensor out = Tensor::empty(shape, result);
   const DType::Code computed = op >= BinaryOp::kEqual ? DType::Code::kUInt8 : compute.code();
   if (out.numel() > 0) binary_on_host(loop, computed, left, right, compute.code(), out);
   return out;
@@ -107,7 +107,7 @@ Tensor unary(UnaryOp op, std::string_view name, const Tensor& tensor) {
   const DType result = to_real ? real_type(common) : common;
   const Side side{tensor, common.code()};
   if (!on_host(tensor)) return unary_on_device(*launcher_for(tensor.device()), op, side, compute, result);
-  const Tensor out = Tensor::empty(tensor.shape(), result);
+  Tensor out = Tensor::empty(tensor.shape(), result);
   const DType::Code computed = to_real ? real_type(compute).code() : compute.code();
   if (out.numel() > 0) unary_on_host(loop, computed, side, compute.code(), out);
   return out;

@@ -77,7 +77,7 @@ Tensor checked_indices(const Tensor& index, std::int64_t size) {
         ErrorCode::kShapeMismatch,
         fmt::format("index_select by an index of shape {}: one dimension was expected", index.shape().to_string()));
   }
-  const Tensor host = index.to(Device{}).to(DType::int64).clone();  // aligned
+  Tensor host = index.to(Device{}).to(DType::int64).clone();  // aligned
   const auto indices = host.values<const std::int64_t>();
   const auto outside =
       std::find_if(indices.begin(), indices.end(), [size](std::int64_t i) { return i < 0 || i >= size; });
@@ -123,7 +123,7 @@ Tensor cat(std::span<const Tensor> tensors, std::int64_t dim) {
     require_fits(tensors[i], first.shape(), along, i);
     shape[along] = core::checked_add(shape[along], tensors[i].shape()[along], "the size of what cat makes");
   }
-  const Tensor out = Tensor::empty(shape, common_type(tensors), first.device());
+  Tensor out = Tensor::empty(shape, common_type(tensors), first.device());
   place(tensors, along, out);
   return out;
 }
@@ -147,7 +147,7 @@ Tensor stack(std::span<const Tensor> tensors, std::int64_t dim) {
   }
   Shape shape = one;
   shape[along] = static_cast<std::int64_t>(tensors.size());
-  const Tensor out = Tensor::empty(shape, common_type(tensors), tensors.front().device());
+  Tensor out = Tensor::empty(shape, common_type(tensors), tensors.front().device());
   place(rows, along, out);
   return out;
 }
@@ -160,7 +160,7 @@ Tensor index_select(const Tensor& tensor, std::int64_t dim, const Tensor& index)
   const Tensor indices = checked_indices(index, from.shape()[along]);
   Shape shape = from.shape();
   shape[along] = indices.numel();
-  const Tensor out = Tensor::empty(shape, tensor.dtype(), tensor.device());
+  Tensor out = Tensor::empty(shape, tensor.dtype(), tensor.device());
   if (out.nbytes() == 0) return out;
   if (ops::on_host(out)) {
     select_runs(from, along, indices.values<const std::int64_t>(), out);

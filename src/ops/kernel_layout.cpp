@@ -46,7 +46,7 @@ KernelLayout make_kernel_layout(const Shape& shape, std::span<const Tensor> tens
 Tensor aligned_for_kernels(Launcher& launcher, const Tensor& tensor) {
   const auto address = reinterpret_cast<std::uintptr_t>(tensor.data());
   if (address % tensor.dtype().itemsize() == 0) return tensor;
-  const Tensor out = Tensor::empty(tensor.shape(), tensor.dtype(), tensor.device());
+  Tensor out = Tensor::empty(tensor.shape(), tensor.dtype(), tensor.device());
   copy_on_device(launcher, tensor, out);
   return out;
 }

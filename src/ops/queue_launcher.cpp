@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "device/queue.h"
 #include "ops/launcher.h"
@@ -14,7 +15,7 @@ constexpr std::uint64_t kMaxBlocks = 4096;
 
 class QueueLauncher final : public Launcher {
  public:
-  explicit QueueLauncher(const Stream& stream) : stream_(stream) {}
+  explicit QueueLauncher(Stream stream) : stream_(std::move(stream)) {}
 
   void launch(std::string_view kernel, const void* parameters, std::uint64_t count, std::span<const Tensor> reads,
               std::span<const Tensor> writes) override {

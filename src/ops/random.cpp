@@ -86,7 +86,7 @@ Tensor real_numbers(Draw kind, const char* name, const Shape& shape, Generator& 
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("{} of {}: float16, bfloat16, float32 or float64 was expected", name, dtype.name()));
   }
-  const Tensor out = Tensor::empty(shape, dtype, device);
+  Tensor out = Tensor::empty(shape, dtype, device);
   const bool wide = dtype == DType::float64;
   const std::uint64_t first = generator.take(blocks_for(out.numel(), wide ? 8 : 4));
   const int bits = uniform_bits(dtype);
@@ -116,15 +116,15 @@ Generator Generator::from_entropy() {
   return Generator(high << 32 | entropy());
 }
 
-Tensor rand(const Shape& shape, Generator& generator, DType dtype, Device device) {
+Tensor rand(const Shape& shape, Generator& generator, const DType& dtype, Device device) {
   return real_numbers(Draw::kUniform, "rand", shape, generator, dtype, device);
 }
 
-Tensor randn(const Shape& shape, Generator& generator, DType dtype, Device device) {
+Tensor randn(const Shape& shape, Generator& generator, const DType& dtype, Device device) {
   return real_numbers(Draw::kNormal, "randn", shape, generator, dtype, device);
 }
 
-Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, Generator& generator, DType dtype,
+Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, Generator& generator, const DType& dtype,
                Device device) {
   if (low >= high) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -133,7 +133,7 @@ Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, Generato
   ops::require_numeric(dtype, "randint");
   ops::require_in_range(low, dtype);
   ops::require_in_range(high - 1, dtype);
-  const Tensor out = Tensor::empty(shape, dtype, device);
+  Tensor out = Tensor::empty(shape, dtype, device);
   const std::uint64_t first = generator.take(blocks_for(out.numel(), sizeof(std::int64_t)));
   const std::uint64_t range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
   if (!ops::on_host(out)) {

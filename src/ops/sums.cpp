@@ -163,7 +163,7 @@ void sum_into(const Reduction& reduction, DType::Code type, std::byte* out) {
 Tensor sum_as(const Reduction& reduction, const DType& type) {
   const Device device = reduction.view.device();
   if (!on_host(reduction.view)) return sum_on_device(*launcher_for(device), reduction, type);
-  const Tensor out = Tensor::zeros(reduction.result, type);
+  Tensor out = Tensor::zeros(reduction.result, type);
   if (reduction.view.numel() == 0) return out;
   switch (type.code()) {
     case DType::Code::kFloat32:

@@ -122,7 +122,7 @@ Event Tensor::copy_to(const Tensor& target) const {
     ops::copy(*this, target);
     return {};
   }
-  const Event copied = ops::submit(std::array{ops::Transfer{ops::span_of(*this), ops::span_of(target)}});
+  Event copied = ops::submit(std::array{ops::Transfer{ops::span_of(*this), ops::span_of(target)}});
   const auto waits = [](const Tensor& t) {
     return t.device().type == DeviceType::kCpu && BufferAccess::uses(t.buffer_) == nullptr;
   };

@@ -99,7 +99,10 @@ TEST(LoadStateDict, ChecksBeforeItTouchesAnything) {
   EXPECT_EQ(code_of([&] { load_state_dict(*module, path); }), ErrorCode::kKeyNotFound);
   save(Value::dict({{"bias", bias}, {"weight", Value::tensor(Tensor::zeros(Shape{3, 2}))}}), path);
   EXPECT_EQ(code_of([&] { load_state_dict(*module, path); }), ErrorCode::kShapeMismatch);
-  save(Value::dict({{"bias", bias}, {"weight", Value::tensor(Tensor::zeros(Shape{2, 3}))}, {"x", Value::tensor(Tensor::zeros(Shape{2}))}}), path);
+  save(Value::dict({{"bias", bias},
+                    {"weight", Value::tensor(Tensor::zeros(Shape{2, 3}))},
+                    {"x", Value::tensor(Tensor::zeros(Shape{2}))}}),
+       path);
   EXPECT_EQ(code_of([&] { load_state_dict(*module, path); }), ErrorCode::kInvalidArgument);
   EXPECT_TRUE(torch::equal(module->bias, before));
   EXPECT_EQ(load_state_dict(*module, path, {.strict = false}).unexpected, std::vector<std::string>{"x"});

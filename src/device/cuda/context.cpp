@@ -94,6 +94,7 @@ CUmodule Context::load_module(std::string_view name) {
 
   std::array<char, 4096> log{};
   std::array<int, 2> options = {kJitErrorLogBuffer, kJitErrorLogBytes};
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver takes numbers in the place of pointers
   std::array<void*, 2> values = {log.data(), reinterpret_cast<void*>(std::uintptr_t{log.size()})};
   CUmodule module = nullptr;
   const CUresult result = driver().module_load(&module, row->ptx, 2, options.data(), values.data());

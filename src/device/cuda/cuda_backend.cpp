@@ -18,8 +18,8 @@ namespace {
 
 /// What is kept of each device that was used.
 struct Used {
-  explicit Used(const ContextPtr& device_context)
-      : context(device_context),
+  explicit Used(ContextPtr device_context)
+      : context(std::move(device_context)),
         memory(std::make_shared<Memory>(context)),
         pinned(std::make_shared<PinnedMemory>(context)),
         queue(std::make_shared<CudaQueue>(context, nullptr, CudaQueue::Kind::kDefault)) {}
@@ -103,6 +103,7 @@ class CudaBackend final : public Backend {
   }
 
  private:
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): CU_STREAM_LEGACY is a number
   static void* legacy_stream() noexcept { return reinterpret_cast<void*>(std::uintptr_t{1}); }
 
   const Used& used(int index) const {

@@ -122,6 +122,7 @@ Buffer Memory::allocate(std::size_t bytes, const QueuePtr& queue) {
     throw;
   }
   UseLog* const uses = &block->uses();
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver's addresses are numbers
   return BufferAccess::make(std::move(block), reinterpret_cast<std::byte*>(*address), bytes, context_->device(), false,
                             uses);
 }

@@ -4,7 +4,6 @@
 
 #include <bit>
 #include <charconv>
-#include <ranges>
 
 #include "core/text.h"
 #include "format/pickle/scalars.h"
@@ -235,7 +234,9 @@ void Machine::add_items(Cell* target, std::span<Cell* const> items) {
 
 Cell* Machine::collector(Cell* object, Role role) {
   // A class may have both, lists first, as pickle writes them.
-  for (Cell* item : std::views::reverse(object->items)) {
+  const auto& items_of = object->items;
+  for (auto at = items_of.rbegin(); at != items_of.rend(); ++at) {
+    Cell* const item = *at;
     if (item->role == role) return item;
     if (item->role != Role::kListItems && item->role != Role::kDictItems) break;
   }
