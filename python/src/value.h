@@ -28,8 +28,10 @@ nb::object to_python(const Value& value, const EntryLeaf& entry = nullptr, const
 
 /// The reverse, for saving: also arrays of other libraries, by the protocols they speak. Overlapping arrays become
 /// views of one block. kDTypeMismatch names where an object lies that is none of these. `describe`, unless null, is
-/// asked first about each object that is no container, number or text: it answers None, a penstock.Opaque, or a tuple
-/// of a tensor, its type name and requires_grad.
+/// asked first about each object that is no container, number or text, and answers one of: None; a penstock.Opaque; a
+/// text, why it cannot be written (kUnsupported); or a tuple of a tensor, its type name, requires_grad, its layout and
+/// its state (None or a dict). A layout is None, or the dtype to take the elements for, of the same size (None for
+/// their own), and the strides.
 Value from_python(nb::handle object, nb::handle describe = {});
 
 }  // namespace penstock::python

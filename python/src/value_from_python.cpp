@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <string>
@@ -163,12 +164,13 @@ class Collector {
       add_item(node, key, position, key);
       add_item(node, nb::object(pair[1]), position, key);
     }
-    const nb::object metadata = nb::getattr(object, "_metadata", nb::none());
-    if (PyODict_Check(object.ptr()) && PyDict_Check(metadata.ptr())) {
-      nb::dict state;
-      state["_metadata"] = metadata;
-      node.state = std::make_unique<Value>(ValueGraph::child(add(state, position, nb::str("_metadata"), 0)));
-    }
+    if (PyODict_Check(object.ptr())) set_state(node, nb::getattr(object, "__dict__", nb::none()), position);
+  }
+
+  /// Attributes, if there are any.
+  void set_state(Node& node, nb::handle state, std::size_t position) {
+    if (state.is_none() || (PyDict_Check(state.ptr()) && PyDict_Size(state.ptr()) == 0)) return;
+    node.state = std::make_unique<Value>(ValueGraph::child(add(state, position, nb::str("state"), 0)));
   }
 
   void take_opaque(Node& node, nb::handle object, std::size_t position) {
@@ -177,18 +179,16 @@ class Collector {
     node.kind = args.is_none() ? Kind::kGlobal : Kind::kObject;
     if (args.is_none()) return;
     for (const nb::handle item : nb::tuple(args)) add_item(node, item, position);
-    const nb::object state = object.attr("state");
-    if (!state.is_none()) {
-      node.state = std::make_unique<Value>(ValueGraph::child(add(state, position, nb::str("state"), 0)));
-    }
+    set_state(node, nb::object(object.attr("state")), position);
   }
 
-  /// What `describe_` says of it: None, a penstock.Opaque, or (tensor, type name, requires_grad).
+  /// What `describe_` says of it.
   bool take_described(Node& node, nb::handle object, std::size_t position) {
     if (!describe_.is_valid()) return false;
     nb::object described = describe_(object);
     if (described.is_none()) return false;
     described_.push_back(described);
+    if (PyUnicode_Check(described.ptr())) throw Error(ErrorCode::kUnsupported, place_of(position) + utf8_of(described));
     if (!PyTuple_Check(described.ptr())) {
       take_opaque(node, described, position);
       return true;
@@ -196,8 +196,18 @@ class Collector {
     take_tensor(node, nb::object(described[0]), position);
     node.type_name = utf8_of(nb::object(described[1]));
     Tensor& tensor = tensors_.back().second;
+    if (const nb::object layout = described[3]; !layout.is_none()) tensor = laid_out(tensor, layout);
     tensor = tensor.with_requires_grad(nb::cast<bool>(described[2]));
+    set_state(node, nb::object(described[4]), position);
     return true;
+  }
+
+  /// The tensor as (dtype, strides): what DLPack has no name for, or does not keep.
+  static Tensor laid_out(const Tensor& tensor, nb::handle layout) {
+    const nb::object dtype = layout[0];
+    const auto strides = nb::cast<std::vector<std::int64_t>>(layout[1]);
+    return {tensor.buffer(), dtype.is_none() ? tensor.dtype() : dtype_from(dtype), tensor.shape(), Strides(strides),
+            tensor.byte_offset()};
   }
 
   static bool take_dtype(Node& node, nb::handle object) {

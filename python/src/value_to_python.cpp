@@ -274,14 +274,15 @@ class Converter {
         require(PyObject_SetItem(frame.object.ptr(), key.ptr(), frame.parts[i + 1].ptr()));
       }
     }
-    if (frame.state.is_valid()) set_metadata(frame.object, frame.state);
+    if (frame.state.is_valid()) set_attributes(frame.object, frame.state);
   }
 
-  // The only attribute that dicts of tensors have: torch's versions of modules. Any other could hide a method.
-  static void set_metadata(const nb::object& dict, const nb::object& state) {
-    if (!PyDict_Check(state.ptr()) || !PyODict_Check(dict.ptr())) return;
-    PyObject* metadata = PyDict_GetItemString(state.ptr(), "_metadata");
-    if (metadata != nullptr) nb::setattr(dict, "_metadata", nb::handle(metadata));
+  // `_metadata`, torch's versions of modules, and others that hide none of the dict's own.
+  static void set_attributes(const nb::object& dict, const nb::object& state) {
+    if (!PyDict_Check(state.ptr()) || PyDict_CheckExact(dict.ptr())) return;
+    for (const auto& [name, value] : nb::borrow<nb::dict>(state)) {
+      if (PyUnicode_Check(name.ptr()) && !nb::hasattr(dict.type(), name)) nb::setattr(dict, name, value);
+    }
   }
 
   const EntryLeaf& entry_;

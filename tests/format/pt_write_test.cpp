@@ -293,6 +293,28 @@ TEST(PtWrite, CompositeTensorsComeBack) {
   EXPECT_EQ(loaded[1][2].as_float(), 0.5);
 }
 
+TEST(PtWrite, AttributesAndFlagsComeBack) {
+  const Value tag = Value::dict({{"tag", Value::tensor(numbered_tensor({2}, DType::int16))}});
+  const Value complex = Value::tensor(Tensor::of<std::complex<float>>({{1, 2}, {3, 4}}));
+  const Value meta = Value::object("torch.meta_tensor",
+                                   {Value::dtype(DType::float32), Value::tuple({Value::integer(2)}),
+                                    Value::tuple({Value::integer(1)}), Value::boolean(false)},
+                                   tag);
+  const Value loaded = again(Value::list(
+      {meta, Value::object("torch.marked_tensor", {complex, Value::boolean(true), Value::boolean(false)}, tag),
+       Value::object("torch.nn.parameter.Parameter", {meta, Value::boolean(true)}, tag), complex}));
+  EXPECT_EQ(loaded[0].type_name(), "torch.meta_tensor");
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(loaded[i].state());
+    EXPECT_TRUE(Tensor::identical((*loaded[i].state())["tag"].as_tensor(), tag["tag"].as_tensor()));
+  }
+  EXPECT_TRUE(Tensor::identical(loaded[1].as_tensor(), Tensor::of<std::complex<float>>({{1, -2}, {3, -4}})));
+  EXPECT_EQ(loaded[2].type_name(), "torch.nn.parameter.Parameter");
+  EXPECT_TRUE(loaded[2][0].same_node(loaded[0]));
+  EXPECT_TRUE(loaded[2][1].as_bool());
+  EXPECT_TRUE(Tensor::identical(loaded[3].as_tensor(), complex.as_tensor()));
+}
+
 TEST(PtStorages, SpansThatTouchInOneBufferShareOneStorage) {
   const Tensor base = Tensor::zeros({100}, DType::int16);
   const std::vector<Tensor> tensors = {base.slice(0, 50, 60), base.slice(0, 0, 50), base.slice(0, 55, 100),

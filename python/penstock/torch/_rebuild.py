@@ -65,8 +65,8 @@ def _set_attributes(tensor: torch.Tensor, state: Any) -> None:
 
 
 def _parameter(args: Any) -> torch.Tensor:
-    data = args[0]
-    return torch.nn.Parameter(data.detach(), requires_grad=data.requires_grad)
+    data, *flag = args  # a flag where the data is no strided tensor
+    return torch.nn.Parameter(data.detach(), requires_grad=flag[0] if flag else data.requires_grad)
 
 
 def _buffer(args: Any) -> torch.Tensor:

@@ -49,6 +49,8 @@ class PickleWriter {
   void tuple(std::size_t count);
   void reduce();
   void persistent_id() { op('Q'); }
+  /// After persistent_id(), which leaves it out: what is pushed can be had again.
+  void memoize() { put(); }
 
   [[noreturn]] void unsupported(std::string message) const;
 

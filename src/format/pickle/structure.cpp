@@ -238,6 +238,7 @@ void Builder::append_name(const Frame& frame, std::size_t child) {
     return append_part(std::to_string(child / 2));
   }
   if (item.role == Role::kListItems || item.role == Role::kDictItems) return;
+  if (cell.type_name == kParameterName) return;  // what it is made of has its name
   const auto names = part_names(cell.type_name);
   if (child < names.size()) return append_part(names[child]);
   append_part(std::to_string(child));

@@ -106,8 +106,13 @@ Cell* call_rebuild_parameter(const Call& call) {
   const Cell& data = *call.arguments[0];
   const bool requires_grad = require_flag(call, 1, "requires_grad");
   require_hooks(call, 2);
-  // A parameter may be sparse, quantized or of a subclass: then it is that value.
-  if (data.is(Kind::kObject) && (data.role == Role::kPlain || data.role == Role::kSealed)) return call.arguments[0];
+  // A parameter may be sparse, quantized or of a subclass.
+  if (data.is(Kind::kObject) && (data.role == Role::kPlain || data.role == Role::kSealed)) {
+    Cell* parameter = call.world.make_object(kParameterName, call.arguments.first(2));
+    parameter->role = Role::kSealed;
+    if (with_state) parameter->state = call.arguments[3];
+    return parameter;
+  }
   require(call, 0, Kind::kTensor, "data");
   Cell* parameter = with_mark(call.world, data, requires_grad, kParameterName);
   if (with_state) parameter->state = call.arguments[3];

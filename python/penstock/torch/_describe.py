@@ -1,0 +1,167 @@
+"""What only torch has, as a `.pt` calls it: the inverse of `_rebuild`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+import penstock
+
+__all__ = ["described"]
+
+_QUANTIZED = {
+    torch.quint8: torch.uint8,
+    torch.qint8: torch.int8,
+    torch.qint32: torch.int32,
+    torch.quint4x2: torch.uint8,
+    torch.quint2x4: torch.uint8,
+}
+_PER_BYTE = {torch.quint4x2: 2, torch.quint2x4: 4}
+
+# Type name, requires_grad, (dtype, strides) where they are others than DLPack gives, attributes.
+_Dense = tuple[torch.Tensor, str, bool, tuple[str | None, tuple[int, ...]] | None, dict[str, Any] | None]
+_Described = _Dense | penstock.Opaque | str
+
+
+class _Integers:
+    """The elements of a quantized tensor, part of what stands for it."""
+
+    __slots__ = ("described",)
+
+    def __init__(self, elements: torch.Tensor, dtype: torch.dtype) -> None:
+        self.described: _Dense = (elements, "", False, (_name(dtype), elements.stride()), None)
+
+
+def described(obj: Any) -> _Described | None:
+    """The dense tensor that an object is, or an object of the name it has; or why it cannot be saved; or None."""
+    if isinstance(obj, torch.Tensor):
+        if type(obj) is torch.nn.Parameter:
+            return _parameter(obj)
+        if type(obj) is torch.Tensor:
+            return _tensor(obj)
+        kind = f"{type(obj).__module__}.{type(obj).__qualname__}"
+        return (
+            f"found a tensor of class {kind}, which torch.load(weights_only=True) does not read; save "
+            "tensor.as_subclass(torch.Tensor)"
+        )
+    if isinstance(obj, _Integers):
+        return obj.described
+    if isinstance(obj, torch.device):
+        return penstock.Opaque("torch.device", (obj.type,) if obj.index is None else (obj.type, obj.index))
+    if isinstance(obj, (torch.storage.TypedStorage, torch.UntypedStorage)):
+        return _storage(obj)
+    if isinstance(obj, (torch.layout, torch.qscheme)):
+        return penstock.Opaque(str(obj), None)
+    return None
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _attributes(tensor: torch.Tensor) -> dict[str, Any] | None:
+    return vars(tensor) or None
+
+
+def _parameter(parameter: torch.nn.Parameter) -> _Described:
+    name = "torch.nn.parameter.Parameter"
+    data = _tensor(parameter.data)
+    if isinstance(data, str):
+        return data
+    if isinstance(data, penstock.Opaque):
+        return penstock.Opaque(name, (parameter.data, parameter.requires_grad), _attributes(parameter))
+    return (data[0], name, parameter.requires_grad, data[3], _attributes(parameter))
+
+
+def _tensor(tensor: torch.Tensor) -> _Described:
+    if tensor.is_nested:
+        return _composite("torch.nested_tensor", tensor, *_nested_parts(tensor))
+    if tensor.is_meta:
+        parts = (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad)
+        return _composite("torch.meta_tensor", tensor, *parts)
+    if tensor.is_quantized:
+        return _quantized(tensor)
+    if tensor.layout != torch.strided:
+        return _sparse(tensor)
+    if tensor.is_conj() or tensor.is_neg():
+        return _marked(tensor)
+    out = tensor.detach().cpu()
+    # DLPack makes the strides of dimensions of one element, and of empty tensors, what it likes.
+    layout = (None, out.stride()) if 1 in out.shape or 0 in out.shape else None
+    return (out, "", tensor.requires_grad, layout, _attributes(tensor))
+
+
+def _composite(name: str, tensor: torch.Tensor, *parts: Any) -> penstock.Opaque:
+    return penstock.Opaque(name, parts, _attributes(tensor))
+
+
+def _sparse(tensor: torch.Tensor) -> _Described:
+    whole = tensor.detach()
+    size = torch.Size(tensor.shape)
+    parts: tuple[Any, ...]
+    if tensor.layout == torch.sparse_coo:
+        parts = (whole._indices(), whole._values(), size, tensor.is_coalesced())
+    elif tensor.layout in {torch.sparse_csr, torch.sparse_bsr}:
+        parts = (whole.crow_indices(), whole.col_indices(), whole.values(), size)
+    elif tensor.layout in {torch.sparse_csc, torch.sparse_bsc}:
+        parts = (whole.ccol_indices(), whole.row_indices(), whole.values(), size)
+    else:
+        return f"found a tensor of layout {tensor.layout}, which torch does not save either; make it strided"
+    return _composite(f"{tensor.layout}_tensor", tensor, *parts)
+
+
+def _nested_parts(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    whole = tensor.detach()
+    return (
+        whole.values(),
+        whole._nested_tensor_size(),
+        whole._nested_tensor_strides(),
+        whole._nested_tensor_storage_offsets(),
+    )
+
+
+def _quantized(tensor: torch.Tensor) -> _Described:
+    scheme = str(tensor.qscheme()).removeprefix("torch.")
+    parameters: tuple[Any, ...]
+    if scheme == "per_tensor_affine":
+        parameters = (tensor.q_scale(), tensor.q_zero_point(), None)
+    elif scheme in {"per_channel_affine", "per_channel_affine_float_qparams"}:
+        scales, zero_points = tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points()
+        parameters = (scales, zero_points, tensor.q_per_channel_axis())
+    else:
+        return f"found a tensor quantized {scheme}, which torch does not save either; dequantize it"
+    return _composite("torch.quantized", tensor, _integers(tensor), scheme, *parameters, torch.Size(tensor.shape))
+
+
+def _integers(tensor: torch.Tensor) -> _Integers:
+    per_byte = _PER_BYTE.get(tensor.dtype)
+    if per_byte is None:
+        return _Integers(_over(tensor, tensor.storage_offset(), tuple(tensor.shape), tensor.stride()), tensor.dtype)
+    rows = tensor.shape[-1] // per_byte + (tensor.shape[-1] % per_byte != 0)
+    return _Integers(_over(tensor, 0, (tensor.shape[:-1].numel() * rows,), (1,)), tensor.dtype)
+
+
+def _over(tensor: torch.Tensor, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> torch.Tensor:
+    """The memory of a quantized tensor as integers."""
+    elements = torch.empty(0, dtype=_QUANTIZED[tensor.dtype], device=tensor.device)
+    return elements.set_(tensor.untyped_storage(), offset, shape, strides).cpu()
+
+
+def _marked(tensor: torch.Tensor) -> penstock.Opaque:
+    """Conjugate or negative by a flag: the memory as it is, and the flags."""
+    conj, neg = tensor.is_conj(), tensor.is_neg()
+    plain = tensor.detach()
+    if conj:
+        plain = torch._conj(plain)
+    if neg:
+        plain = torch._neg_view(plain)
+    plain.requires_grad_(tensor.requires_grad)
+    return _composite("torch.marked_tensor", tensor, plain, conj, neg)
+
+
+def _storage(storage: torch.storage.TypedStorage | torch.UntypedStorage) -> _Dense:
+    name = "torch.storage.TypedStorage"
+    dtype = torch.uint8 if isinstance(storage, torch.UntypedStorage) else storage.dtype
+    whole = torch.empty(0, dtype=dtype, device=storage.device).set_(storage).cpu()
+    return (whole, name, False, None, None)

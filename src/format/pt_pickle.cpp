@@ -1,0 +1,375 @@
+#include "format/pt_pickle.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "format/pickle/pickle_writer.h"
+#include "format/pickle/world.h"
+#include "format/pt_storages.h"
+#include "penstock/error.h"
+
+namespace penstock::format {
+
+namespace {
+
+using Kind = Value::Kind;
+using pickle::PickleWriter;
+using enum DType::Code;
+
+/// torch's class for a storage of that type, or empty where it has none: such tensors lie in untyped storages.
+std::string_view storage_class(DType::Code code) {
+  switch (code) {
+    case kFloat32:
+      return "FloatStorage";
+    case kFloat64:
+      return "DoubleStorage";
+    case kFloat16:
+      return "HalfStorage";
+    case kBFloat16:
+      return "BFloat16Storage";
+    case kInt64:
+      return "LongStorage";
+    case kInt32:
+      return "IntStorage";
+    case kInt16:
+      return "ShortStorage";
+    case kInt8:
+      return "CharStorage";
+    case kUInt8:
+      return "ByteStorage";
+    case kBool:
+      return "BoolStorage";
+    case kComplex64:
+      return "ComplexFloatStorage";
+    case kComplex128:
+      return "ComplexDoubleStorage";
+    case kQInt8:
+      return "QInt8Storage";
+    case kQUInt8:
+      return "QUInt8Storage";
+    case kQInt32:
+      return "QInt32Storage";
+    case kQUInt4x2:
+      return "QUInt4x2Storage";
+    case kQUInt2x4:
+      return "QUInt2x4Storage";
+    default:
+      return {};
+  }
+}
+
+bool is_quantized(DType::Code code) { return code >= kQInt8 && code <= kQUInt2x4; }
+
+/// Several values a byte; in memory a row of bytes.
+bool is_packed(DType::Code code) { return code == kQUInt4x2 || code == kQUInt2x4; }
+
+bool is_scheme(std::string_view name) { return name.starts_with("torch.per_"); }
+
+/// The composite tensors of torch_composites.cpp: their function, and how many of the items it takes.
+struct Composite {
+  std::string_view type_name;
+  std::string_view layout;  ///< sparse: its name; empty: nested
+};
+constexpr Composite kComposites[] = {
+    {"torch.sparse_coo_tensor", "torch.sparse_coo"}, {"torch.sparse_csr_tensor", "torch.sparse_csr"},
+    {"torch.sparse_csc_tensor", "torch.sparse_csc"}, {"torch.sparse_bsr_tensor", "torch.sparse_bsr"},
+    {"torch.sparse_bsc_tensor", "torch.sparse_bsc"}, {"torch.nested_tensor", {}},
+};
+
+/// The function that makes a tensor, which its attributes are set on afterwards.
+struct Function {
+  std::string_view module;
+  std::string_view name;
+};
+
+class Pickler {
+ public:
+  PtPickle run(const Value& root);
+
+ private:
+  void collect(const Value& root);
+  void tensor(PickleWriter& out, const Value& value);
+  bool object(PickleWriter& out, const Value& value);
+  bool name(PickleWriter& out, const Value& value);
+  void dense(PickleWriter& out, const Value& tensor, const Value& owner, const Value& marks);
+  void marked(PickleWriter& out, const Value& value);
+  void parameter(PickleWriter& out, const Value& value);
+  void composite(PickleWriter& out, const Value& value, const Composite& kind);
+  void quantized(PickleWriter& out, const Value& value);
+  void meta(PickleWriter& out, const Value& value);
+  void device(PickleWriter& out, const Value& value);
+  void open_call(PickleWriter& out, const Value& owner, Function function);
+  void close_call(PickleWriter& out, const Value& owner);
+  void storage_id(PickleWriter& out, std::size_t storage, bool untyped);
+  const PlacedTensor& place_of(const Value& tensor) const { return plan_.tensors[positions_.at(tensor.node_id())]; }
+
+  std::vector<Tensor> tensors_;
+  std::unordered_map<const void*, std::size_t> positions_;  ///< of tensors, by node
+  StoragePlan plan_;
+  std::vector<std::int64_t> keys_;     ///< of each storage, in order of first use; -1: not used yet
+  std::vector<std::size_t> in_order_;  ///< storages by key
+  std::vector<Value> marks_;           ///< kept: the writer knows values by their address
+};
+
+PtPickle Pickler::run(const Value& root) {
+  collect(root);
+  plan_ = plan_storages(tensors_);
+  keys_.assign(plan_.storages.size(), -1);
+  PickleWriter writer([this](PickleWriter& out, const Value& leaf) { tensor(out, leaf); },
+                      [this](PickleWriter& out, const Value& leaf) { return object(out, leaf); });
+  PtPickle pickle{writer.write(root), {}};
+  for (const std::size_t storage : in_order_) pickle.storages.push_back(plan_.storages[storage].bytes);
+  return pickle;
+}
+
+/// Finds the tensors, each node once. Iterative: a value may be deep.
+void Pickler::collect(const Value& root) {
+  std::unordered_set<const void*> seen;
+  std::vector<Value> open{root};
+  while (!open.empty()) {
+    const Value value = std::move(open.back());
+    open.pop_back();
+    if (value.node_id() == nullptr || !seen.insert(value.node_id()).second) continue;
+    if (auto state = value.state()) open.push_back(std::move(*state));
+    if (value.is(Kind::kTensor)) {
+      positions_.emplace(value.node_id(), tensors_.size());
+      tensors_.push_back(value.as_tensor());
+    } else if (value.is(Kind::kDict)) {
+      for (std::size_t i = 0; i < value.size(); ++i) {
+        Value::Item item = value.item(i);
+        open.push_back(std::move(item.first));
+        open.push_back(std::move(item.second));
+      }
+    } else {
+      for (std::size_t i = 0; i < value.size(); ++i) open.push_back(value[i]);
+    }
+  }
+}
+
+void Pickler::storage_id(PickleWriter& out, std::size_t storage, bool untyped) {
+  const PlannedStorage& planned = plan_.storages[storage];
+  if (keys_[storage] < 0) {
+    keys_[storage] = static_cast<std::int64_t>(in_order_.size());
+    in_order_.push_back(storage);
+  }
+  out.mark();
+  out.text("storage");
+  if (untyped) {
+    out.global("torch.storage", "UntypedStorage");
+  } else {
+    out.global("torch", storage_class(planned.dtype.code()));
+  }
+  out.text(std::to_string(keys_[storage]));
+  out.text("cpu");
+  const std::size_t itemsize = untyped ? 1 : planned.dtype.itemsize();
+  out.integer(static_cast<std::int64_t>(planned.bytes.nbytes() / itemsize));
+  out.tuple(5);
+  out.persistent_id();
+}
+
+/// `function` is called with the tuple that is written next; then comes close_call.
+void Pickler::open_call(PickleWriter& out, const Value& owner, Function function) {
+  const bool has_attributes = owner.state().has_value();
+  if (has_attributes) {
+    out.global("torch._tensor", "_rebuild_from_type_v2");
+    out.mark();
+  }
+  out.global(function.module, function.name);
+  if (has_attributes) out.global("torch", "Tensor");
+}
+
+void Pickler::close_call(PickleWriter& out, const Value& owner) {
+  if (const auto state = owner.state()) {
+    out.value(*state);
+    out.tuple(4);
+  }
+  out.reduce();
+}
+
+void Pickler::tensor(PickleWriter& out, const Value& value) {
+  const std::string_view type = value.type_name();
+  if (type == pickle::kStorageName) {
+    const std::size_t storage = place_of(value).storage;
+    storage_id(out, storage, plan_.storages[storage].mixed || storage_class(value.as_tensor().dtype().code()).empty());
+    out.memoize();
+  } else if (type == pickle::kParameterName) {
+    parameter(out, value);
+  } else {
+    dense(out, value, value, Value());
+  }
+}
+
+/// `marks`: None, or the flags of operations yet to be done.
+void Pickler::dense(PickleWriter& out, const Value& value, const Value& owner, const Value& marks) {
+  const Tensor& tensor = value.as_tensor();
+  const DType& dtype = tensor.dtype();
+  if (is_quantized(dtype.code())) {
+    out.unsupported(
+        fmt::format("a tensor {} without its scale cannot be saved as .pt; save its integers", dtype.name()));
+  }
+  if (!pickle::torch_dtype(dtype.name())) {
+    out.unsupported(fmt::format("torch has no dtype {}: convert the tensor, or save as .npy", dtype.name()));
+  }
+  const PlacedTensor& placed = place_of(value);
+  const bool untyped = plan_.storages[placed.storage].mixed || storage_class(dtype.code()).empty();
+  open_call(out, owner, {"torch._utils", untyped ? "_rebuild_tensor_v3" : "_rebuild_tensor_v2"});
+  out.mark();
+  storage_id(out, placed.storage, untyped);
+  out.integer(placed.offset);
+  out.integers(tensor.shape().dims());
+  out.integers(tensor.strides().dims());
+  // Others than these have no gradient in torch, which refuses the mark; a parameter has its own.
+  const bool may_require = dtype.is_floating() || dtype.is_complex();
+  out.boolean(tensor.requires_grad() && may_require && value.type_name() != pickle::kParameterName);
+  out.empty_ordered_dict();
+  if (untyped) out.global("torch", dtype.name());
+  if (!marks.is(Kind::kNone)) out.value(marks);
+  out.tuple(6U + (untyped ? 1U : 0U) + (marks.is(Kind::kNone) ? 0U : 1U));
+  close_call(out, owner);
+}
+
+void Pickler::marked(PickleWriter& out, const Value& value) {
+  if (value.size() != 3 || !value[0].is(Kind::kTensor)) out.unsupported("the marked tensor is not (tensor, conj, neg)");
+  std::vector<std::pair<std::string, Value>> marks;
+  if (value[1].as_bool()) marks.emplace_back("conj", Value::boolean(true));
+  if (value[2].as_bool()) marks.emplace_back("neg", Value::boolean(true));
+  marks_.push_back(Value::dict(std::move(marks)));
+  dense(out, value[0], value, marks_.back());
+}
+
+/// A tensor with that type name, or an object (data, requires_grad).
+void Pickler::parameter(PickleWriter& out, const Value& value) {
+  const auto state = value.state();
+  out.global("torch._utils", state ? "_rebuild_parameter_with_state" : "_rebuild_parameter");
+  if (state) out.mark();
+  bool requires_grad = false;
+  if (value.is(Kind::kTensor)) {
+    const DType& dtype = value.as_tensor().dtype();
+    dense(out, value, Value(), Value());
+    requires_grad = value.as_tensor().requires_grad() && (dtype.is_floating() || dtype.is_complex());
+  } else if (value.size() == 2) {
+    out.value(value[0]);
+    requires_grad = value[1].as_bool();
+  } else {
+    out.unsupported("the parameter is not (data, requires_grad)");
+  }
+  out.boolean(requires_grad);
+  out.empty_ordered_dict();
+  if (state) out.value(*state);
+  out.tuple(state ? 4 : 3);
+  out.reduce();
+}
+
+bool Pickler::object(PickleWriter& out, const Value& value) {
+  if (value.is(Kind::kGlobal)) return name(out, value);
+  struct Row {
+    std::string_view type_name;
+    void (Pickler::*write)(PickleWriter&, const Value&);
+  };
+  static constexpr Row kRows[] = {
+      {"torch.device", &Pickler::device},       {"torch.marked_tensor", &Pickler::marked},
+      {"torch.meta_tensor", &Pickler::meta},    {pickle::kParameterName, &Pickler::parameter},
+      {"torch.quantized", &Pickler::quantized},
+  };
+  const std::string& type = value.type_name();
+  const auto is_of_type = [&type](const auto& row) { return row.type_name == type; };
+  if (const auto* row = std::find_if(std::begin(kRows), std::end(kRows), is_of_type); row != std::end(kRows)) {
+    (this->*row->write)(out, value);
+    return true;
+  }
+  const auto* kind = std::find_if(std::begin(kComposites), std::end(kComposites), is_of_type);
+  if (kind == std::end(kComposites)) return false;
+  composite(out, value, *kind);
+  return true;
+}
+
+bool Pickler::name(PickleWriter& out, const Value& value) {
+  constexpr std::string_view kTorch = "torch.";
+  const std::string_view name = value.type_name();
+  if (is_scheme(name)) {
+    out.global("torch", name.substr(kTorch.size()));
+    return true;
+  }
+  if (name != "torch.strided" && name != "torch.jagged" && !name.starts_with("torch.sparse_")) return false;
+  out.global("torch.serialization", "_get_layout");
+  out.text(name);
+  out.tuple(1);
+  out.reduce();
+  return true;
+}
+
+void Pickler::device(PickleWriter& out, const Value& value) {
+  out.global("torch", "device");
+  for (std::size_t i = 0; i < value.size(); ++i) out.value(value[i]);
+  out.tuple(value.size());
+  out.reduce();
+}
+
+/// Items: dtype, size, strides, requires_grad.
+void Pickler::meta(PickleWriter& out, const Value& value) {
+  open_call(out, value, {"torch._utils", "_rebuild_meta_tensor_no_storage"});
+  out.mark();
+  for (std::size_t i = 0; i < value.size(); ++i) out.value(value[i]);
+  out.tuple(4);
+  close_call(out, value);
+}
+
+void Pickler::composite(PickleWriter& out, const Value& value, const Composite& kind) {
+  const bool sparse = !kind.layout.empty();
+  open_call(out, value, {"torch._utils", sparse ? "_rebuild_sparse_tensor" : "_rebuild_nested_tensor"});
+  if (sparse) out.value(Value::global(std::string(kind.layout)));
+  if (value.size() > 3) out.mark();
+  for (std::size_t i = 0; i < value.size(); ++i) out.value(value[i]);
+  out.tuple(value.size());
+  if (sparse) out.tuple(2);
+  close_call(out, value);
+}
+
+/// Items: values, scheme, scales, zero points, axis or None, size.
+void Pickler::quantized(PickleWriter& out, const Value& value) {
+  const bool complete = value.size() == 6 && value[0].is(Kind::kTensor) && value[1].is(Kind::kString);
+  if (!complete || !is_quantized(value[0].as_tensor().dtype().code())) {
+    out.unsupported("the quantized tensor is not (values, scheme, scales, zero points, axis, size)");
+  }
+  const Tensor& tensor = value[0].as_tensor();
+  const PlacedTensor& placed = place_of(value[0]);
+  if (plan_.storages[placed.storage].mixed) {
+    out.unsupported(fmt::format("a quantized tensor {} that shares its memory with tensors of other dtypes; clone it",
+                                tensor.dtype().name()));
+  }
+  open_call(out, value, {"torch._utils", "_rebuild_qtensor"});
+  out.mark();
+  storage_id(out, placed.storage, false);
+  out.integer(placed.offset);
+  Shape size = tensor.shape();
+  if (is_packed(tensor.dtype().code())) {
+    std::vector<std::int64_t> dims;
+    for (std::size_t i = 0; i < value[5].size(); ++i) dims.push_back(value[5][i].as_int());
+    size = Shape(dims);
+  }
+  out.integers(size.dims());
+  out.integers(size == tensor.shape() ? tensor.strides().dims() : size.contiguous_strides().dims());
+  const bool per_channel = !value[4].is(Kind::kNone);
+  if (per_channel) out.mark();
+  out.global("torch", per_channel ? "per_channel_affine" : "per_tensor_affine");  // as torch tags them
+  out.value(value[2]);
+  out.value(value[3]);
+  if (per_channel) out.value(value[4]);
+  out.tuple(per_channel ? 4 : 3);
+  out.boolean(tensor.requires_grad());
+  out.empty_ordered_dict();
+  out.tuple(7);
+  close_call(out, value);
+}
+
+}  // namespace
+
+PtPickle pickle_for_torch(const Value& value) { return Pickler().run(value); }
+
+}  // namespace penstock::format

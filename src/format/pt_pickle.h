@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "penstock/tensor.h"
+#include "penstock/value.h"
+
+namespace penstock::format {
+
+/// The pickle of a `.pt`, and the storages that its persistent ids name.
+struct PtPickle {
+  std::string text;
+  std::vector<Tensor> storages;  ///< uint8, each a span of bytes; storage i has the key i
+};
+
+/// Pickles a value as torch.save does. Besides tensors it takes what the reader makes of torch's other types, by type
+/// name: tensors that are parameters or whole storages, `torch.device`, the composites of torch_composites.cpp,
+/// `torch.nn.parameter.Parameter` (data, requires_grad) around one of those, `torch.marked_tensor` (tensor, conj, neg),
+/// and as bare names torch's layouts and quantization schemes. The state of a tensor of any kind is its attributes.
+/// kUnsupported names the place of the first value or dtype that torch.load(weights_only=True) would not load so.
+PtPickle pickle_for_torch(const Value& value);
+
+}  // namespace penstock::format

@@ -1,0 +1,167 @@
+"""penstock.torch.save: what torch.load reads from its files is what it reads from torch.save's."""
+
+from __future__ import annotations
+
+import collections
+import io
+import pickle
+import zipfile
+
+import pytest
+import torch
+from test_torch_load import VALUES, with_attribute
+from test_torch_load import same as same_in_all
+
+import penstock
+import penstock.torch as pt
+
+
+def same(a, b):
+    same_in_all(a, b, whole=False)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "x.pt"
+
+
+@pytest.mark.parametrize("name", [name for name in VALUES if name != "list in itself"])
+@pytest.mark.filterwarnings("ignore")
+def test_files_are_torchs(path, name):
+    torch.manual_seed(1)
+    value = VALUES[name]()
+    theirs = path.with_name("torch.pt")
+    torch.save(value, theirs)
+    pt.save(value, path)
+    same(torch.load(path), torch.load(theirs))
+    same(pt.load(path), torch.load(theirs))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "state dict",
+        "optimizer",
+        "parameter",
+        "attributes",
+        "parameter with attributes",
+        "meta",
+        "quantized",
+        "quantized per channel",
+        "nested",
+        "conj that requires grad",
+        "attributes of all kinds",
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_pickles_are_torchs_byte_for_byte(path, name):
+    torch.manual_seed(1)
+    value = VALUES[name]()
+    pickles = []
+    for save in (torch.save, pt.save):
+        save(value, path)
+        with zipfile.ZipFile(path) as archive:
+            pickles.append(archive.read("x/data.pkl"))
+    assert pickles[0] == pickles[1]
+
+
+def test_a_list_in_itself(path):
+    value = [1]
+    value.append(value)
+    pt.save(value, path)
+    loaded = torch.load(path)
+    assert loaded[0] == 1
+    assert loaded[1] is loaded
+
+
+def test_sharing_is_kept(path):
+    x = torch.randn(3, 4)
+    pt.save({"x": x, "again": x, "row": x[1], "flat": x.view(-1)}, path)
+    loaded = torch.load(path)
+    loaded["row"].fill_(7)
+    assert loaded["x"][1].tolist() == [7] * 4
+    assert loaded["flat"][4:8].tolist() == [7] * 4
+    assert loaded["again"] is loaded["x"]
+
+
+def test_views_of_one_memory_as_different_types(path):
+    """torch.save refuses these; as untyped storages torch.load reads them, shared."""
+    z = torch.randn(3, dtype=torch.complex64)
+    pt.save([z, z.conj(), z.real, z.conj().imag], path)
+    loaded = torch.load(path)
+    same(loaded, [z, z.conj(), z.real, z.conj().imag])
+    assert loaded[1].is_conj()
+    assert loaded[3].is_neg()
+    loaded[2].zero_()
+    assert loaded[1].real.tolist() == [0] * 3
+
+
+@pytest.mark.parametrize("scheme", ["tensor", "channel"])
+def test_quantized_tensors_share(path, scheme):
+    x = torch.randn(4, 6)
+    if scheme == "tensor":
+        whole = torch.quantize_per_tensor(x, 0.1, 3, torch.qint8)
+    else:
+        whole = torch.quantize_per_channel(x, torch.rand(4) + 0.1, torch.arange(4), 0, torch.qint8)
+    value = [whole, whole.t() if scheme == "tensor" else whole, whole[1:] if scheme == "tensor" else whole]
+    pt.save(value, path)
+    loaded = torch.load(path)
+    same(loaded, value)
+    assert len({tensor.untyped_storage().data_ptr() for tensor in loaded}) == 1
+
+
+def test_metadata_of_state_dicts(path):
+    net = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2))
+    pt.save(net.state_dict(), path)
+    loaded = torch.load(path)
+    assert type(loaded) is collections.OrderedDict
+    assert loaded._metadata == net.state_dict()._metadata
+    net.load_state_dict(loaded)
+
+
+def test_into_files(path):
+    buffer = io.BytesIO()
+    pt.save({"x": torch.ones(2)}, buffer)
+    buffer.seek(0)
+    assert torch.load(buffer)["x"].tolist() == [1, 1]
+    pt.save(torch.ones(2), str(path.with_name("no_extension")))
+    assert torch.load(path.with_name("no_extension")).tolist() == [1, 1]
+
+
+def test_arguments_are_torchs(path):
+    pt.save(1, path, pickle, 2, True)
+    assert torch.load(path) == 1
+    for options in ({"pickle_protocol": 4}, {"_use_new_zipfile_serialization": False}, {"pickle_module": io}):
+        with pytest.raises(penstock.UnsupportedError, match=r"torch\.save"):
+            pt.save(1, path, **options)
+    with pytest.raises(TypeError):
+        pt.save(1, path, no_such_argument=1)
+
+
+class Own(torch.Tensor):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        (torch.nn.Linear(2, 2), "Linear"),
+        (torch.ones(2).as_subclass(Own), "Own"),
+        (object, "type"),
+        (with_attribute(torch.nn.UninitializedParameter()), "UninitializedParameter"),
+        (frozenset([1]), "frozenset"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_torch_would_not_read_is_refused_and_nothing_is_written(path, value, named):
+    path.write_bytes(b"before")
+    with pytest.raises(penstock.Error, match=named):
+        pt.save({"deep": [value]}, path)
+    assert path.read_bytes() == b"before"
+
+
+def test_errors_name_the_place(path):
+    with pytest.raises(penstock.Error, match=r"\['a'\]\[1\]"):
+        pt.save({"a": [1, torch.nn.Linear(1, 1)]}, path)
+    with pytest.raises(penstock.Error, match=r"\['a'\]\[1\]"):
+        pt.save({"a": [1, torch.ones(2).as_subclass(Own)]}, path)
