@@ -137,7 +137,9 @@ def _quantized(tensor: torch.Tensor) -> _Described:
 def _integers(tensor: torch.Tensor) -> _Integers:
     per_byte = _PER_BYTE.get(tensor.dtype)
     if per_byte is None:
-        return _Integers(_over(tensor, tensor.storage_offset(), tuple(tensor.shape), tensor.stride()), tensor.dtype)
+        return _Integers(
+            _over(tensor, int(tensor.storage_offset()), tuple(tensor.shape), tensor.stride()), tensor.dtype
+        )
     rows = tensor.shape[-1] // per_byte + (tensor.shape[-1] % per_byte != 0)
     return _Integers(_over(tensor, 0, (tensor.shape[:-1].numel() * rows,), (1,)), tensor.dtype)
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import collections
 import copy
-import io
 
 import pytest
 import torch
-from test_torch_load import VALUES, same
+from test_torch_load import same
 
 import penstock
 import penstock.torch as pt
