@@ -44,11 +44,18 @@ Dataset rows(std::string_view path, std::string_view key = {});
 struct FilesOptions {
   /// Take only these keys of each file's dict (in this order, giving a dict); empty: everything.
   std::vector<std::string> keys = {};
+  /// Keeps the list of what a pattern or folder gave, and next time looks only into folders that changed since. The
+  /// file is written as a whole, may be deleted at any time, and is made anew when it is damaged or another pattern's.
+  /// What it does not see: a link whose target became another kind of file.
+  bool index = false;
+  /// Where that is kept; empty: $XDG_CACHE_HOME/penstock or ~/.cache/penstock, and nowhere if that cannot be written.
+  std::string index_path = {};
 };
 
 /// Each file is a sample: one tensor, or the dict, list or tuple of tensors and scalars in it. `pattern` is a file, a
 /// folder (its tensor files, by extension, not those of sub-folders) or a glob (`*`, `?`, `[a-z]`, and `**` for any
-/// depth); the order is by name, bytewise. kNotFound when nothing matches. Files are looked at when they are needed.
+/// depth); the order is by name, bytewise. kNotFound when nothing matches. Files are looked at when they are needed. A
+/// list of paths takes no index (kInvalidArgument).
 Dataset files(std::string_view pattern, const FilesOptions& options = {});
 Dataset files(const std::vector<std::string>& paths, const FilesOptions& options = {});
 

@@ -62,8 +62,15 @@ Dataset rows_of(nb::handle source, nb::handle key) {
                                                      object_type(source)));
 }
 
-Dataset files_of(nb::handle pattern, nb::handle keys) {
-  const FilesOptions options{keys_from(keys)};
+FilesOptions files_options(nb::handle keys, nb::handle index) {
+  FilesOptions out;
+  out.keys = keys_from(keys);
+  out.index = PyBool_Check(index.ptr()) ? nb::cast<bool>(index) : true;
+  if (!PyBool_Check(index.ptr())) out.index_path = path_from(index);
+  return out;
+}
+
+Dataset files_of(nb::handle pattern, const FilesOptions& options) {
   if (is_path(pattern)) {
     return interruptible(true, [text = path_from(pattern), options](std::stop_token) { return files(text, options); });
   }
@@ -132,21 +139,23 @@ void bind_datasets(nb::module_& module) {
       "files are mapped, not read.");
   module.def(
       "files",
-      [](nb::handle pattern, nb::handle keys) {
+      [](nb::handle pattern, nb::handle keys, nb::handle index) {
         const nb::object paths = is_path(pattern) ? nb::borrow(pattern) : nb::object(nb::list(nb::borrow(pattern)));
         const nb::object names =
             keys.is_none() || PyUnicode_Check(keys.ptr()) ? nb::borrow(keys) : nb::object(nb::list(nb::borrow(keys)));
-        return made("files", nb::make_tuple(paths, names), files_of(paths, names));
+        const nb::tuple arguments = nb::make_tuple(paths, names, index);
+        return made("files", arguments, files_of(paths, files_options(names, index)));
       },
-      nb::arg("pattern").none(), nb::arg("keys") = nb::none(),
+      nb::arg("pattern").none(), nb::arg("keys") = nb::none(), nb::arg("index") = false,
       nb::sig("def files(pattern: str | os.PathLike[str] | "
               "typing.Iterable[str | os.PathLike[str]], keys: str | "
-              "typing.Iterable[str] | None = None) -> Dataset"),
+              "typing.Iterable[str] | None = None, index: bool | str | os.PathLike[str] = False) -> Dataset"),
       "Each file is a sample: one tensor, or the dict, list or tuple of "
       "tensors and scalars in it. `pattern` is a "
       "file, a folder, a glob (`**` for any depth) or a list of paths; "
       "the order of a folder or glob is by name. "
-      "`keys` takes only these keys of each file's dict.");
+      "`keys` takes only these keys of each file's dict. `index` keeps the list of files, in the user's cache folder "
+      "(True) or in a file of your own, and next time lists only folders that changed; it may be deleted at any time.");
   module.def(
       "zip", [](const nb::args& datasets) { return made("zip", datasets, zip(datasets_from(datasets))); },
       nb::sig("def zip(*datasets: Dataset) -> Dataset"),

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -82,6 +83,23 @@ def test_rows_of_an_array_share_its_memory():
     del dataset
     gc.collect()
     assert ref() is None
+
+
+def test_an_index_of_files_is_kept(folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    pattern = str(folder / "*" / "*")
+    expected = [penstock.files(pattern).describe(i) for i in range(len(penstock.files(pattern)))]
+    kept = tmp_path / "own.index"
+    for index in (False, True, True, kept, str(kept)):
+        dataset = penstock.files(pattern, index=index)
+        assert [dataset.describe(i) for i in range(len(dataset))] == expected
+    assert kept.is_file()
+    assert [path.parent.name for path in (tmp_path / "cache").rglob("files-*.index")] == ["penstock"]
+    assert len(pickle.loads(pickle.dumps(dataset))) == len(expected)
+    with pytest.raises(penstock.InvalidArgumentError, match="index"):
+        penstock.files(expected, index=True)
+    with pytest.raises(TypeError):
+        penstock.files(pattern, index=3)
 
 
 def test_files(folder):

@@ -58,10 +58,15 @@ def Rows(*sources: Any) -> Dataset:  # noqa: N802 - named like the class it stan
 
 
 def Files(  # noqa: N802 - named like the class it stands for
-    pattern: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], keys: str | Iterable[str] | None = None
+    pattern: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    keys: str | Iterable[str] | None = None,
+    index: bool | str | os.PathLike[str] = False,
 ) -> Dataset:
-    """Each file is a sample. `pattern`: a file, a folder, a glob or a list of paths; `keys`: only these of its dict."""
-    return Dataset(penstock.files(pattern, keys))
+    """Each file is a sample. `pattern`: a file, a folder, a glob or a list of paths; `keys`: only these of its dict.
+
+    `index` keeps the list of files between runs, as in `penstock.files`.
+    """
+    return Dataset(penstock.files(pattern, keys, index))
 
 
 class Mapped(torch_data.Dataset[Any]):

@@ -114,10 +114,16 @@ class Files final : public detail::DatasetImpl {
 }  // namespace
 
 Dataset files(std::string_view pattern, const FilesOptions& options) {
-  return Dataset(std::make_shared<Files>(data::expand(pattern), options.keys));
+  return Dataset(std::make_shared<Files>(data::expand(pattern, options), options.keys));
 }
 
 Dataset files(const std::vector<std::string>& paths, const FilesOptions& options) {
+  if (options.index) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        "found an index for a list of paths, expected a pattern or folder, which an index saves listing; leave the "
+        "index out");
+  }
   data::PathTable table;
   for (const std::string& path : paths) table.add(path);
   table.seal();

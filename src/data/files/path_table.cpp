@@ -29,6 +29,13 @@ void PathTable::add(std::uint32_t folder, std::string_view name) {
   names_.push_back('\0');
 }
 
+void PathTable::add_names(std::uint32_t folder, std::string_view names) {
+  for (std::size_t at = 0; at < names.size(); at = names.find('\0', at) + 1) {
+    entries_.push_back(Entry{folder} << kNameBits | (names_.size() + at));
+  }
+  names_.insert(names_.end(), names.begin(), names.end());
+}
+
 void PathTable::add(std::string_view path) {
   if (path.find('\0') != std::string_view::npos) {
     throw Error(ErrorCode::kInvalidArgument, "the path has a NUL character in it; no file can have that name",

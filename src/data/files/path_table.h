@@ -22,6 +22,8 @@ class PathTable {
   std::uint32_t folder(std::string_view folder);
   /// A file of a folder; `name` has no '/'.
   void add(std::uint32_t folder, std::string_view name);
+  /// Files of a folder, NUL behind each name.
+  void add_names(std::uint32_t folder, std::string_view names);
   /// Any path.
   void add(std::string_view path);
   /// Orders by path, bytewise, and drops repeats.

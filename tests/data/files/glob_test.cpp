@@ -17,49 +17,6 @@ using test::TemporaryFolder;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST(Matches, PatternsOfOneComponent) {
-  EXPECT_TRUE(matches("*", "abc"));
-  EXPECT_TRUE(matches("*.pt", "a.pt"));
-  EXPECT_TRUE(matches("*.pt", "a.pt.pt"));
-  EXPECT_FALSE(matches("*.pt", "a.pth"));
-  EXPECT_TRUE(matches("a*b*c", "aXbXbYc"));
-  EXPECT_FALSE(matches("a*b*c", "aXbXbY"));
-  EXPECT_TRUE(matches("?.pt", "x.pt"));
-  EXPECT_FALSE(matches("?.pt", ".pt"));
-  EXPECT_FALSE(matches("?.pt", "xy.pt"));
-  EXPECT_TRUE(matches("**", "x"));
-  EXPECT_TRUE(matches("", ""));
-  EXPECT_FALSE(matches("", "x"));
-  EXPECT_TRUE(matches("*", ""));
-}
-
-TEST(Matches, Sets) {
-  EXPECT_TRUE(matches("[a-c]1", "b1"));
-  EXPECT_FALSE(matches("[a-c]1", "d1"));
-  EXPECT_TRUE(matches("[!a-c]1", "d1"));
-  EXPECT_FALSE(matches("[!a-c]1", "a1"));
-  EXPECT_TRUE(matches("[^a]", "b"));
-  EXPECT_TRUE(matches("[]x]", "]"));
-  EXPECT_TRUE(matches("[a-]", "-"));
-  EXPECT_TRUE(matches("[abc]*[0-9]", "bxx7"));
-  EXPECT_TRUE(matches("a[b", "a[b")) << "a set that is not closed is plain text";
-  EXPECT_FALSE(matches("a[b", "ab"));
-  EXPECT_TRUE(matches("*[", "x["));
-  EXPECT_TRUE(matches("[\x80-\xff]", "\xe4"));
-}
-
-TEST(Matches, ALeadingDotIsWrittenOut) {
-  EXPECT_FALSE(matches("*", ".hidden"));
-  EXPECT_FALSE(matches("?hidden", ".hidden"));
-  EXPECT_FALSE(matches("[.]hidden", ".hidden"));
-  EXPECT_TRUE(matches(".*", ".hidden"));
-}
-
-TEST(Matches, TakesNoExponentialTime) {
-  const std::string name(5000, 'a');
-  EXPECT_FALSE(matches("*a*a*a*a*a*a*a*a*a*a*a*a*b", name));
-}
-
 class Expand : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -131,6 +88,14 @@ TEST_F(Expand, OnlyRegularFilesCount) {
   EXPECT_EQ(test::code_of([&] { expand(folder_ / "*[er].pt"); }), ErrorCode::kNotFound);
 }
 
+TEST_F(Expand, FoldersAndFilesInterleaveByWholePath) {
+  for (const char* name : {"t/a.pt", "t/a/x.pt", "t/b.pt", "t/a-/y.pt", "t/a0/z.pt"}) {
+    std::filesystem::create_directories(std::filesystem::path(folder_ / name).parent_path());
+    test::write_file(folder_ / name, "x");
+  }
+  EXPECT_THAT(names("t/**/*.pt"), ElementsAre("t/a-/y.pt", "t/a.pt", "t/a/x.pt", "t/a0/z.pt", "t/b.pt"));
+}
+
 TEST_F(Expand, SaysWhatIsMissing) {
   const auto missing = test::error_of([&] { expand(folder_ / "*.nope"); });
   EXPECT_EQ(missing->code(), ErrorCode::kNotFound);
@@ -139,7 +104,8 @@ TEST_F(Expand, SaysWhatIsMissing) {
   EXPECT_EQ(test::code_of([&] { expand(folder_ / "nowhere/*.pt"); }), ErrorCode::kNotFound);
   EXPECT_EQ(test::code_of([&] { expand(folder_ / "notes.txt/*.pt"); }), ErrorCode::kNotFound);
   std::filesystem::create_directory(folder_ / "empty");
-  EXPECT_THAT(test::error_of([&] { expand(folder_ / "empty"); })->message(), HasSubstr("no tensor files"));
+  EXPECT_THAT(test::error_of([&] { expand(folder_ / "empty"); })->message(),
+              HasSubstr("no tensor files (.npy .pt .pth .npz .safetensors)"));
   EXPECT_EQ(test::code_of([&] { expand(""); }), ErrorCode::kNotFound);
 }
 

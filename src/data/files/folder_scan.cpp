@@ -1,0 +1,148 @@
+#include "data/files/folder_scan.h"
+
+#include <algorithm>
+#include <atomic>
+#include <iterator>
+#include <unordered_map>
+#include <utility>
+
+#include "core/task_pool.h"
+#include "data/files/name_match.h"
+#include "data/files/name_sort.h"
+#include "data/files/sample_extensions.h"
+
+namespace penstock::data {
+
+namespace {
+
+/// Enough to keep remote file systems busy; on local ones the processors are the limit.
+constexpr std::size_t kMaxThreads = 16;
+
+class Scanner {
+ public:
+  Scanner(std::span<const PatternPart> parts, std::vector<Listing> known) : parts_(parts) {
+    for (Listing& listing : known) {
+      std::string folder = listing.visit.folder;
+      known_.try_emplace(std::move(folder), std::move(listing));
+    }
+  }
+
+  Scan scan(const std::string& folder) {
+    Scan out;
+    std::vector<Visit> visits;
+    settle(folder, 0, visits);
+    while (!visits.empty()) {
+      std::vector<Listing> found(visits.size());
+      std::atomic<std::size_t> fresh = 0;
+      const std::size_t threads = std::min(kMaxThreads, core::usable_cpus());
+      core::parallel_for(visits.size(), threads,
+                         [&](std::size_t i) { fresh += look_into(visits[i], found[i]) ? 1 : 0; });
+      out.fresh += fresh;
+      visits.clear();
+      for (Listing& listing : found) {
+        visits.insert(visits.end(), listing.next.begin(), listing.next.end());
+        out.listings.push_back(std::move(listing));
+      }
+    }
+    return out;
+  }
+
+ private:
+  bool is_last(std::size_t part) const noexcept { return part + 1 == parts_.size(); }
+
+  /// What has to be looked into for `part` to match what lies in `folder`.
+  void settle(const std::string& folder, std::uint32_t part, std::vector<Visit>& visits) const {
+    const PatternPart& own = parts_[part];
+    if (own.kind == PatternPart::Kind::kLiteral && !is_last(part)) {
+      return settle(join(folder, own.text), part + 1, visits);
+    }
+    const auto same = [&](const Visit& visit) { return visit.folder == folder; };
+    auto visit = std::find_if(visits.rbegin(), visits.rend(), same);
+    if (visit == visits.rend()) {
+      visits.push_back({folder, {}});
+      visit = visits.rbegin();
+    }
+    if (std::find(visit->parts.begin(), visit->parts.end(), part) == visit->parts.end()) visit->parts.push_back(part);
+    if (own.kind == PatternPart::Kind::kAnyDepth && !is_last(part)) settle(folder, part + 1, visits);
+  }
+
+  /// True when the folder was looked into, not known.
+  bool look_into(const Visit& visit, Listing& out) const {
+    const auto known = known_.find(visit.folder);
+    if (known != known_.end() && known->second.visit == visit && known->second.identity != FolderIdentity{} &&
+        known->second.identity == identity_of(visit.folder)) {
+      out = known->second;
+      return false;
+    }
+    out.visit = visit;
+    // Taken first: a change during the listing then shows the next time.
+    out.identity = lasting_identity_of(visit.folder);
+    std::string names;
+    const auto add = [&](std::string_view name) { names.append(name).push_back('\0'); };
+    bool listed = false;
+    for (const std::uint32_t part : visit.parts) {
+      if (parts_[part].kind != PatternPart::Kind::kLiteral) {
+        listed = true;
+      } else if (kind_of(join(visit.folder, parts_[part].text)) == FileKind::kFile) {
+        add(parts_[part].text);
+      }
+    }
+    if (listed) {
+      list_folder(visit.folder, [&](std::string_view name, FileKind kind) {
+        if (kind == FileKind::kFile && takes_file(visit.parts, name)) add(name);
+        if (kind == FileKind::kFolder || kind == FileKind::kLinkToFolder) enter(visit, name, kind, out.next);
+      });
+    }
+    out.names = sorted_names(names);
+    return true;
+  }
+
+  bool takes_file(std::span<const std::uint32_t> parts, std::string_view name) const {
+    return std::any_of(parts.begin(), parts.end(), [&](std::uint32_t part) {
+      const PatternPart& own = parts_[part];
+      if (!is_last(part)) return false;
+      if (own.kind == PatternPart::Kind::kTensorFile) return is_sample_name(name);
+      if (own.kind == PatternPart::Kind::kAnyDepth) return name[0] != '.';
+      return own.kind == PatternPart::Kind::kGlob && matches(own.text, name);
+    });
+  }
+
+  void enter(const Visit& visit, std::string_view name, FileKind kind, std::vector<Visit>& next) const {
+    std::vector<Visit> found;
+    for (const std::uint32_t part : visit.parts) {
+      const PatternPart& own = parts_[part];
+      if (own.kind == PatternPart::Kind::kAnyDepth) {
+        // Links may lead back up.
+        if (kind == FileKind::kFolder && name[0] != '.') settle(join(visit.folder, name), part, found);
+      } else if (own.kind == PatternPart::Kind::kGlob && !is_last(part) && matches(own.text, name)) {
+        settle(join(visit.folder, name), part + 1, found);
+      }
+    }
+    std::move(found.begin(), found.end(), std::back_inserter(next));
+  }
+
+  std::span<const PatternPart> parts_;
+  std::unordered_map<std::string, Listing> known_;
+};
+
+}  // namespace
+
+std::vector<PatternPart> split_pattern(std::string_view pattern) {
+  using Kind = PatternPart::Kind;
+  std::vector<PatternPart> out;
+  while (!pattern.empty()) {
+    const std::size_t slash = std::min(pattern.find('/'), pattern.size());
+    const std::string_view text = pattern.substr(0, slash);
+    pattern.remove_prefix(std::min(slash + 1, pattern.size()));
+    const Kind kind = text == "**" ? Kind::kAnyDepth : is_magic(text) ? Kind::kGlob : Kind::kLiteral;
+    const bool repeated = kind == Kind::kAnyDepth && !out.empty() && out.back().kind == Kind::kAnyDepth;
+    if (!text.empty() && !repeated) out.push_back({kind, std::string(text)});
+  }
+  return out;
+}
+
+Scan scan_folders(const std::string& folder, std::span<const PatternPart> parts, std::vector<Listing> known) {
+  return Scanner(parts, std::move(known)).scan(folder);
+}
+
+}  // namespace penstock::data

@@ -1,0 +1,153 @@
+#include "data/files/scan_index.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "data/files/glob.h"
+#include "penstock/dataset.h"
+#include "support/errors.h"
+#include "support/files.h"
+
+namespace penstock::data {
+namespace {
+
+using test::TemporaryFolder;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class IndexedFiles : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* name : {"d/a/1.pt", "d/a/2.pt", "d/b/3.pt", "d/b/deep/4.pt", "d/0.pt"}) add(name);
+  }
+
+  void add(const std::string& name) {
+    std::filesystem::create_directories(std::filesystem::path(folder_ / name).parent_path());
+    test::write_file(folder_ / name, "x");
+  }
+
+  /// As if all folders had been made long ago. The time of the last change of an inode cannot be set, so it is waited
+  /// for: what changed within the last two seconds is not remembered.
+  void age() const {
+    timespec past[2] = {{1'600'000'000, 0}, {1'600'000'000, 0}};
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ / "d")) {
+      if (entry.is_directory()) ::utimensat(AT_FDCWD, entry.path().c_str(), past, 0);
+    }
+    ::utimensat(AT_FDCWD, (folder_ / "d").c_str(), past, 0);
+    ::usleep(2'100'000);
+  }
+
+  std::vector<std::string> names(const std::string& pattern = "d/**/*.pt") const {
+    const PathTable table = expand(folder_ / pattern, {.index = true, .index_path = index_});
+    std::vector<std::string> out;
+    for (std::int64_t i = 0; i < table.size(); ++i) out.push_back(table.path(i).substr((folder_ / "").size()));
+    return out;
+  }
+
+  std::size_t fresh(const std::string& pattern = "d/**/*.pt") const {
+    const auto parts = split_pattern(folder_ / pattern);
+    return scan_folders("/", parts, ScanIndex(index_, folder_ / pattern).read(parts.size())).fresh;
+  }
+
+  TemporaryFolder folder_;
+  std::string index_ = folder_ / "files.index";
+};
+
+TEST_F(IndexedFiles, LooksOnlyIntoFoldersThatChanged) {
+  age();
+  const auto all = ElementsAre("d/0.pt", "d/a/1.pt", "d/a/2.pt", "d/b/3.pt", "d/b/deep/4.pt");
+  EXPECT_EQ(fresh(), 4U);
+  EXPECT_THAT(names(), all);
+  EXPECT_EQ(fresh(), 0U);
+  EXPECT_THAT(names(), all);
+
+  add("d/b/5.pt");
+  std::filesystem::remove(folder_ / "d/a/1.pt");
+  EXPECT_EQ(fresh(), 2U);
+  EXPECT_THAT(names(), ElementsAre("d/0.pt", "d/a/2.pt", "d/b/3.pt", "d/b/5.pt", "d/b/deep/4.pt"));
+  EXPECT_EQ(fresh(), 2U) << "changed so shortly before that a further change could have the same time";
+  std::filesystem::rename(folder_ / "d/b/deep", folder_ / "d/moved");
+  EXPECT_THAT(names(), ElementsAre("d/0.pt", "d/a/2.pt", "d/b/3.pt", "d/b/5.pt", "d/moved/4.pt"));
+  std::filesystem::remove_all(folder_ / "d/a");
+  EXPECT_THAT(names(), ElementsAre("d/0.pt", "d/b/3.pt", "d/b/5.pt", "d/moved/4.pt"));
+}
+
+TEST_F(IndexedFiles, IsOfOnePattern) {
+  age();
+  names();
+  EXPECT_THAT(names("d/a/*.pt"), ElementsAre("d/a/1.pt", "d/a/2.pt"));
+  EXPECT_EQ(fresh("d/a/*.pt"), 0U);
+  EXPECT_EQ(fresh(), 4U) << "the index is now the other's";
+  EXPECT_THAT(names("d/b"), ElementsAre("d/b/3.pt"));
+  EXPECT_THAT(names("d/b"), ElementsAre("d/b/3.pt"));
+}
+
+TEST_F(IndexedFiles, DamagedIndexesAreMadeAnew) {
+  const auto expected = names();
+  const std::string good = test::read_file(index_);
+  for (std::size_t cut = 0; cut < good.size(); cut += 7) {
+    test::write_file(index_, good.substr(0, cut));
+    ASSERT_EQ(names(), expected) << cut;
+    ASSERT_EQ(test::read_file(index_), good);
+  }
+  for (std::size_t at = 0; at < good.size(); at += 5) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 0x40);
+    test::write_file(index_, bad);
+    ASSERT_EQ(names(), expected) << at;
+  }
+}
+
+TEST_F(IndexedFiles, LiesWithARightChecksumAreNotBelieved) {
+  const std::string pattern = folder_ / "d/**/*.pt";
+  const std::size_t parts = split_pattern(pattern).size();
+  const ScanIndex index(index_, pattern);
+  const FolderIdentity identity{1, 2, 3, 4};
+  const auto unread = [&](const Listing& listing) {
+    index.write({listing});
+    return index.read(parts).empty();
+  };
+  const auto part = static_cast<std::uint32_t>(parts - 1);
+  EXPECT_FALSE(unread({{"d", {part}}, identity, std::string("a\0", 2), {}}));
+  EXPECT_TRUE(unread({{"d", {part}}, identity, "a", {}})) << "no end";
+  EXPECT_TRUE(unread({{"d", {part}}, identity, std::string("../../a\0", 8), {}})) << "not in the folder";
+  EXPECT_TRUE(unread({{"d", {part + 1}}, identity, {}, {}})) << "a part that the pattern has not";
+  EXPECT_TRUE(unread({{std::string("d\0e", 3), {part}}, identity, {}, {}}));
+}
+
+TEST_F(IndexedFiles, OnePathThatCannotBeWrittenIsAnErrorTheCacheIsNot) {
+  age();
+  index_ = folder_ / "nowhere/files.index";
+  EXPECT_EQ(test::code_of([&] { names(); }), ErrorCode::kNotFound);
+
+  const char* const before = std::getenv("XDG_CACHE_HOME");
+  const std::optional<std::string> kept = before ? std::optional<std::string>(before) : std::nullopt;
+  index_.clear();
+  ::setenv("XDG_CACHE_HOME", (folder_ / "d/0.pt/cache").c_str(), 1);
+  EXPECT_EQ(names().size(), 5U);
+  ::setenv("XDG_CACHE_HOME", (folder_ / "cache").c_str(), 1);
+  EXPECT_EQ(names().size(), 5U);
+  EXPECT_THAT(ScanIndex("", folder_ / "d/**/*.pt").path(), HasSubstr("/cache/penstock/files-"));
+  EXPECT_EQ(fresh(), 0U);
+  if (kept) {
+    ::setenv("XDG_CACHE_HOME", kept->c_str(), 1);
+  } else {
+    ::unsetenv("XDG_CACHE_HOME");
+  }
+}
+
+TEST_F(IndexedFiles, AListOfPathsHasNone) {
+  EXPECT_EQ(test::code_of([&] { files(std::vector<std::string>{folder_ / "d/0.pt"}, {.index = true}); }),
+            ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace penstock::data
