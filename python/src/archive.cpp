@@ -28,14 +28,6 @@ bool is_large(const std::string& path) {
   return !error && size >= kLongIndex;
 }
 
-std::uint64_t payload(const Archive& archive) {
-  std::uint64_t bytes = 0;
-  for (const StorageEntry& storage : archive.storages()) {
-    if (__builtin_add_overflow(bytes, storage.nbytes, &bytes)) return ~std::uint64_t{0};
-  }
-  return bytes;
-}
-
 Entry entry_named(const PyArchive& archive, nb::handle name) {
   return {archive.get()[name_from(name)], archive.verify(), nb::tuple()};
 }
@@ -234,8 +226,16 @@ PyArchive open_archive(const std::string& path, bool verify) {
           verify};
 }
 
+bool takes_long(const Archive& archive) noexcept {
+  std::uint64_t bytes = 0;
+  for (const StorageEntry& storage : archive.storages()) {
+    if (storage.nbytes >= kLongLoad || (bytes += storage.nbytes) >= kLongLoad) return true;
+  }
+  return false;
+}
+
 Value load_archive(const Archive& archive, LoadOptions options) {
-  return interruptible(payload(archive) >= kLongLoad, [archive, options](std::stop_token stop) mutable {
+  return interruptible(takes_long(archive), [archive, options](std::stop_token stop) mutable {
     options.stop = std::move(stop);
     return archive.load(options);
   });

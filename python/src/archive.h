@@ -15,6 +15,8 @@ namespace penstock::python {
 
 /// Payload from which a load takes long enough to look for signals meanwhile.
 inline constexpr std::uint64_t kLongLoad = std::uint64_t{4} << 20;
+/// Whether loading all of it does.
+bool takes_long(const Archive& archive) noexcept;
 
 /// An Archive that can be closed, as Python has it.
 class PyArchive {

@@ -42,10 +42,11 @@ nb::tuple load_parts(const PyArchive& source) {
   const Archive& archive = source.get();
   LoadOptions options;
   options.verify_checksums = source.verify();
-  const std::vector<Tensor> loaded = interruptible(true, [archive, options](std::stop_token stop) mutable {
-    options.stop = std::move(stop);
-    return archive.load_storages(options);
-  });
+  const std::vector<Tensor> loaded =
+      interruptible(takes_long(archive), [archive, options](std::stop_token stop) mutable {
+        options.stop = std::move(stop);
+        return archive.load_storages(options);
+      });
   const std::vector<std::uint32_t> uses = uses_of_storages(archive);
   nb::list tensors;
   nb::list storages;
@@ -84,6 +85,13 @@ nb::tuple storage_parts(const PyArchive& archive, std::size_t index) {
   return nb::make_tuple(storage.nbytes, text_from(storage.location), path_text(source), offset);
 }
 
+/// Whether the file records no device but the host for any storage.
+bool is_hosted(const PyArchive& archive) {
+  const auto storages = archive.get().storages();
+  return std::all_of(storages.begin(), storages.end(),
+                     [](const StorageEntry& storage) { return storage.location.empty(); });
+}
+
 /// Reads entries into tensors, which may be of any library.
 void load_into(const PyArchive& source, const nb::list& entries, const nb::list& tensors) {
   std::vector<Placement> placements;
@@ -92,10 +100,11 @@ void load_into(const PyArchive& source, const nb::list& entries, const nb::list&
     if (!to) throw Error(ErrorCode::kDTypeMismatch, "found no tensor to read into");
     placements.push_back({nb::cast<std::size_t>(entries[i]), *to});
   }
-  interruptible(true, [archive = source.get(), placements, verify = source.verify()](std::stop_token stop) {
-    archive.load_into(placements, {.verify_checksums = verify, .stop = std::move(stop)});
-    return true;
-  });
+  interruptible(takes_long(source.get()),
+                [archive = source.get(), placements, verify = source.verify()](std::stop_token stop) {
+                  archive.load_into(placements, {.verify_checksums = verify, .stop = std::move(stop)});
+                  return true;
+                });
 }
 
 /// The structure with leaves[i] for entry i, and what `named` makes of values of named types.
@@ -122,7 +131,8 @@ PyArchive open_memory(nb::handle data, const std::string& name, bool verify) {
     delete buffer;
   });
   const SourcePtr source = memory_source(Buffer::wrap(bytes, size, owner, true), name);
-  return {interruptible(true, [source, verify](std::stop_token) { return open(source, {.verify_checksums = verify}); }),
+  return {interruptible(size >= kLongLoad,
+                        [source, verify](std::stop_token) { return open(source, {.verify_checksums = verify}); }),
           verify};
 }
 
@@ -136,6 +146,7 @@ void bind_parts(nb::module_& module) {
                      "tuple[int, ...], int, bool, bool, bool]"));
   module.def("_storage_parts", storage_parts, nb::arg("archive"), nb::arg("index"),
              nb::sig("def _storage_parts(archive: Archive, index: int) -> tuple[int, str, str, int | None]"));
+  module.def("_is_hosted", is_hosted, nb::arg("archive"), nb::sig("def _is_hosted(archive: Archive) -> bool"));
   module.def("_storage_count", [](const PyArchive& archive) { return archive.get().storages().size(); });
   module.def("_load_into", load_into, nb::arg("archive"), nb::arg("entries"), nb::arg("tensors"),
              nb::sig("def _load_into(archive: Archive, entries: list[int], tensors: list[typing.Any]) -> None"));

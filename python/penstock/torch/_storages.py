@@ -11,7 +11,7 @@ from torch.serialization import default_restore_location
 from torch.utils.dlpack import from_dlpack
 
 import penstock
-from penstock._core import _entry_parts, _load_parts, _storage_count, _storage_parts
+from penstock._core import _entry_parts, _is_hosted, _load_parts, _storage_count, _storage_parts
 
 __all__ = ["MapLocation", "Packed", "read_tensors"]
 
@@ -120,7 +120,7 @@ def _is_meta(map_location: MapLocation) -> bool:
 
 def _stays_on_cpu(archive: penstock.Archive, map_location: MapLocation) -> bool:
     if map_location is None:
-        return not any(_storage_parts(archive, i)[1] for i in range(_storage_count(archive)))
+        return _is_hosted(archive)
     return isinstance(map_location, (str, torch.device)) and str(map_location) == "cpu"
 
 
