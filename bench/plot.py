@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 from pathlib import Path
 
 import matplotlib as mpl
+import page
 
 mpl.use("svg")
 mpl.rcParams["svg.hashsalt"] = "penstock"
 from matplotlib import pyplot as plt  # noqa: E402
-
-BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
 
 def number(value: float, unit: str) -> str:
@@ -21,27 +19,22 @@ def number(value: float, unit: str) -> str:
 
 
 def table(report: dict) -> str:
-    head = "| work | Penstock | best peer | floor | to peer | to floor |\n|---|---|---|---|---|---|\n"
     rows = []
     for line in report["lines"]:
         unit, peer = line["unit"], line["best_peer"]
         ours, rival, bare = line["penstock"]["median"], line["peers"][peer]["median"], line["floor"]["median"]
-        cells = [
-            line["name"],
-            f"{number(ours, unit)} {unit}",
-            f"{number(rival, unit)} ({peer})",
-            number(bare, unit),
-            f"{line['ratio_to_peer']:.1f}x",
-            f"{line['ratio_to_floor']:.2f}",
-        ]
-        rows.append("| " + " | ".join(cells) + " |\n")
-    facts = report["machine"]
-    where = (
-        f"\n{facts['date']}: {facts['cores']} cores ({facts['cpu']}), {facts['memory_gb']} GB, "
-        f"Linux {facts['kernel']}, Python {facts['python']}, torch {facts['torch']}, NumPy {facts['numpy']}, "
-        f"safetensors {facts['safetensors']}. Medians of interleaved runs, warm page cache.\n"
-    )
-    return head + "".join(rows) + where
+        rows.append(
+            [
+                line["name"],
+                f"{number(ours, unit)} {unit}",
+                f"{number(rival, unit)} ({peer})",
+                number(bare, unit),
+                f"{line['ratio_to_peer']:.1f}x",
+                f"{line['ratio_to_floor']:.2f}",
+            ]
+        )
+    head = ["work", "Penstock", "best peer", "floor", "to peer", "to floor"]
+    return page.table_of(head, rows) + page.place_of(report["machine"])
 
 
 def draw(report: dict, path: Path) -> None:
@@ -67,13 +60,10 @@ def draw(report: dict, path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("results", type=Path)
-    parser.add_argument("--page", type=Path, default=Path("docs/performance.md"))
     options = parser.parse_args()
     report = json.loads(options.results.read_text())
-    draw(report, options.page.with_suffix(".svg"))
-    text = options.page.read_text()
-    block = f"{BEGIN}\n{table(report)}{END}"
-    options.page.write_text(re.sub(f"{BEGIN}.*?{END}", lambda _: block, text, flags=re.DOTALL))
+    draw(report, page.PAGE.with_suffix(".svg"))
+    page.fill("figures", table(report))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import statistics
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import corpus
 import lines
+import page
 import run
 import torch
 from torch.utils.data import DataLoader
@@ -26,6 +26,7 @@ from torch.utils.data import DataLoader
 import penstock.torch as pt
 
 WORKERS = 2
+IMPORT_GOAL_MS = 20
 
 
 @dataclass
@@ -58,26 +59,14 @@ def small_file(root: Path) -> Path:
     return path
 
 
-def import_seconds(statement: str) -> float:
-    """Of a process that runs one statement, above one that runs none."""
-
-    def run_python(code: str) -> float:
-        started = time.perf_counter()
-        subprocess.run([sys.executable, "-c", code], check=True)
-        return time.perf_counter() - started
-
-    return statistics.median(run_python(statement) - run_python("pass") for _ in range(15))
+def filled(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {key: torch.empty_like(value).zero_() for key, value in state.items()}
 
 
-def loader_memory(code: str, folder: Path) -> float:
-    """MB that an epoch adds to the peak of a process that has imported torch."""
-    report = (
-        "import resource, sys, torch\n"
-        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024\n"
-        f"before = peak()\n{code}\nprint(peak() - before)"
-    )
-    done = subprocess.run([sys.executable, "-c", report, str(folder)], check=True, capture_output=True, text=True)
-    return float(done.stdout)
+def copied(target: dict[str, torch.Tensor], path: Path) -> None:
+    """What load_state_dict does with each parameter."""
+    for key, value in torch.load(path).items():
+        target[key].copy_(value)
 
 
 def pairs(root: Path) -> list[Pair]:
@@ -86,20 +75,27 @@ def pairs(root: Path) -> list[Pair]:
     small = corpus.small_pt(root)
     files = lines.TorchFiles(sorted(small.iterdir()), lambda path: torch.load(path, weights_only=True))
     options = {"batch_size": 32, "shuffle": True}
+    target = filled(torch.load(state, mmap=True))
+    content = torch.load(many)
+    out = root / "written.pt"
     return [
-        Pair("load 2.2 GB", lambda: torch.load(state), lambda: pt.load(state), 5),
+        Pair("load 2.2 GB", lambda: torch.load(state), lambda: pt.load(state), 7),
         Pair("load 2.2 GB, mapped", lambda: torch.load(state, mmap=True), lambda: pt.load(state, mmap=True), 15),
+        Pair(
+            "2.2 GB into tensors that are there", lambda: copied(target, state), lambda: pt.load_into(target, state), 7
+        ),
         Pair("load 10,000 tensors of 1 KB", lambda: torch.load(many), lambda: pt.load(many), 7, 3),
+        Pair("save 10,000 tensors of 1 KB", lambda: torch.save(content, out), lambda: pt.save(content, out), 7),
         Pair("load one file of 1 KB", lambda: torch.load(one), lambda: pt.load(one), 500, 3),
         *(
             Pair(
                 f"10,000 .pt of 16 KB, torch with {workers} workers",
                 lambda workers=workers: drain(DataLoader(files, num_workers=workers, **options)),
                 lambda: drain(pt.DataLoader(pt.Files(small), num_workers=WORKERS, **options)),
-                3,
+                5,
                 10,
             )
-            for workers in (0, 2)
+            for workers in (0, WORKERS)
         ),
     ]
 
@@ -112,40 +108,72 @@ def seconds_of(call: Callable[[], object]) -> float:
     return seconds
 
 
-def measure(pair: Pair) -> dict[str, object]:
+def measure(pair: Pair) -> dict:
     pair.ours()  # warms the page cache
     measured = [(seconds_of(pair.theirs), seconds_of(pair.ours)) for _ in range(pair.repeats)]
     theirs, ours = (statistics.median(side) for side in zip(*measured, strict=True))
     return {"name": pair.name, "torch_s": theirs, "penstock_s": ours, "ratio": theirs / ours, "goal": pair.goal}
 
 
+def import_seconds(statement: str) -> float:
+    """Of a process that runs one statement, above one that runs none."""
+
+    def run_python(code: str) -> float:
+        started = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code], check=True)
+        return time.perf_counter() - started
+
+    return statistics.median(run_python(statement) - run_python("pass") for _ in range(15))
+
+
+def epoch_memory(whose: str, folder: Path) -> float:
+    """MB that an epoch adds to a process of its own."""
+    command = [sys.executable, str(Path(__file__).with_name("epoch.py")), whose, str(folder)]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def table(report: dict) -> str:
+    rows = [
+        [
+            row["name"],
+            f"{row['penstock_s'] * 1e3:,.2f} ms",
+            f"{row['torch_s'] * 1e3:,.2f} ms",
+            f"{row['ratio']:.1f}x",
+            f"{row['goal']:g}x" if row["goal"] else "",
+        ]
+        for row in report["pairs"]
+    ]
+    memory = report["epoch_memory_mb"]
+    mine, theirs = (f"{memory[whose]:.1f} MB" for whose in ("penstock", "torch"))
+    rows.append(["memory that an epoch of the 10,000 `.pt` adds", mine, f"{theirs} (0 workers)", "", ""])
+    rows.append(["`import penstock`", f"{report['import_s'] * 1e3:.1f} ms", "", "", f"{IMPORT_GOAL_MS} ms"])
+    head = ["work", "Penstock", "torch", "ratio", "goal"]
+    return page.table_of(head, rows) + page.place_of(report["machine"])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("build/bench-data"), help="where the files are made and kept")
-    parser.add_argument("--out", type=Path, help="JSON to write")
+    parser.add_argument("--record", type=Path, help="JSON to write; the table of docs/performance.md is drawn from it")
     options = parser.parse_args()
     options.data.mkdir(parents=True, exist_ok=True)
+    root = options.data.resolve()
     torch.set_num_threads(WORKERS)
     results = []
-    for pair in pairs(options.data.resolve()):
+    for pair in pairs(root):
         results.append(measure(pair))
         row = results[-1]
         goal = f" (goal {pair.goal:g}x)" if pair.goal else ""
         print(f"{pair.name}: torch {row['torch_s'] * 1e3:.2f} ms, penstock {row['penstock_s'] * 1e3:.2f} ms: ", end="")
         print(f"{row['ratio']:.1f}x{goal}", flush=True)
     imports = import_seconds("import penstock")
-    print(f"import penstock: {imports * 1e3:.1f} ms above bare Python (goal 20)")
-    memory = loader_memory(
-        "import penstock.torch as pt\n"
-        "for _ in pt.DataLoader(pt.Files(sys.argv[1]), batch_size=32, shuffle=True, num_workers=2): pass",
-        corpus.small_pt(options.data.resolve()),
-    )
-    print(f"memory over an epoch of 10,000 files: {memory:.1f} MB above a process with torch in it")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
-    print(f"peak of this process: {peak:.1f} GB")
-    if options.out:
-        content = {"machine": run.machine(), "pairs": results, "import_s": imports, "loader_memory_mb": memory}
-        options.out.write_text(json.dumps(content, indent=2) + "\n")
+    print(f"import penstock: {imports * 1e3:.1f} ms above bare Python (goal {IMPORT_GOAL_MS})")
+    memory = {whose: epoch_memory(whose, corpus.small_pt(root)) for whose in ("penstock", "torch")}
+    print(f"an epoch of 10,000 files adds {memory['penstock']:.1f} MB, torch's (0 workers) {memory['torch']:.1f} MB")
+    if options.record:
+        report = {"machine": run.machine(), "pairs": results, "import_s": imports, "epoch_memory_mb": memory}
+        options.record.write_text(json.dumps(report, indent=2) + "\n")
+        page.fill("python", table(report))
 
 
 if __name__ == "__main__":
