@@ -5,9 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 
 #include "device/backend.h"
@@ -16,6 +14,7 @@
 #include "penstock/stream.h"
 #include "support/devices.h"
 #include "support/errors.h"
+#include "support/process.h"
 
 namespace penstock {
 namespace {
@@ -24,15 +23,9 @@ using testing::HasSubstr;
 
 /// What asking for cuda:0 says in a process with `environment`.
 std::string refusal_with(const std::string& environment) {
-  std::array<char, 4096> self{};
-  EXPECT_GT(::readlink("/proc/self/exe", self.data(), self.size() - 1), 0);
-  const std::string command = "env " + environment + " " + self.data() +
-                              " --gtest_also_run_disabled_tests --gtest_filter=CudaAbsent.DISABLED_Ask 2>&1";
-  std::FILE* const pipe = ::popen(command.c_str(), "r");
-  std::string out;
-  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) out += static_cast<char>(c);
-  EXPECT_EQ(::pclose(pipe), 0) << out;
-  return out;
+  const test::Ended ended = test::run_again(environment, "CudaAbsent.DISABLED_Ask");
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  return ended.output;
 }
 
 /// Runs in processes of its own only.
