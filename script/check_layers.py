@@ -34,6 +34,7 @@ PUBLIC = {
     "stream.h": "device",
     "buffer.h": "device",
     "tensor.h": "device",
+    "transfer.h": "device",
     "ops.h": "ops",
     "random.h": "ops",
     "source.h": "io",

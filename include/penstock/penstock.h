@@ -19,4 +19,5 @@
 #include "penstock/source.h"
 #include "penstock/stream.h"
 #include "penstock/tensor.h"
+#include "penstock/transfer.h"
 #include "penstock/value.h"

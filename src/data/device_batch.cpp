@@ -36,7 +36,7 @@ Buffer DeviceBatches::send(const Buffer& host) const {
   const StreamGuard guard(*copies_);
   const Buffer block = Buffer::allocate(host.size(), copies_->device());
   const std::array range{device::CopyRange{block.data(), host.data(), host.size()}};
-  StreamAccess::queue(*copies_)->copy(range);
+  StreamAccess::queue(*copies_)->copy(range, device::Direction::kHostToDevice);
   host.record_use(*copies_, Buffer::Access::kRead);
   return block;
 }

@@ -94,7 +94,7 @@ class CpuQueue final : public Queue {
   Device device() const noexcept override { return {}; }
   void* native() const noexcept override { return nullptr; }
   bool is_foreign() const noexcept override { return false; }
-  void copy(std::span<const CopyRange> ranges) override {
+  void copy(std::span<const CopyRange> ranges, Direction /*direction*/) override {
     for (const CopyRange& range : ranges) {
       if (range.bytes != 0) std::memcpy(range.to, range.from, range.bytes);
     }

@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "device/transfer_counts.h"
 #include "penstock/device.h"
 #include "penstock/stream.h"
 
@@ -47,10 +48,11 @@ class Queue {
   /// Somebody else's: it may be gone when its work is done, so that marks are recorded at once.
   virtual bool is_foreign() const noexcept = 0;
 
-  /// Starts copies, in no particular order among themselves; either end may be host memory or memory of any device.
+  /// Starts copies, in no particular order among themselves; either end may be host memory or memory of any device, as
+  /// `direction` says for all of them. Counted in transfer_stats().
   /// Pinned host memory must stay as it is until they are done; pageable memory is read before this returns, or written
   /// when it does.
-  virtual void copy(std::span<const CopyRange> ranges) = 0;
+  virtual void copy(std::span<const CopyRange> ranges, Direction direction) = 0;
   virtual void fill(std::byte* to, std::byte value, std::size_t bytes) = 0;
   /// kUnsupported for a kernel that the backend does not have.
   virtual void launch(const Launch& launch) = 0;

@@ -53,7 +53,9 @@ void DeviceWrites::finish(bool waits) const {
   for (const device::QueuePtr& queue : queues_) {
     const device::MarkPtr mark = queue->record();
     device::current_queue(queue->device())->wait(*mark);
-    if (waits) mark->synchronize();
+    if (!waits) continue;
+    const device::CountedWait counted(device::Direction::kHostToDevice);
+    mark->synchronize();
   }
 }
 
@@ -84,7 +86,7 @@ void Staging::submit() {
     if (copies_[i].empty()) continue;
     const device::QueuePtr& queue = writes_.queues()[i];
     try {
-      queue->copy(copies_[i]);
+      queue->copy(copies_[i], device::Direction::kHostToDevice);
       slot_->add_mark(queue->record());
     } catch (const Error&) {
       // Some copies may be under way, and the slot will be filled again.

@@ -51,7 +51,11 @@ PinnedRing::Slot PinnedRing::take() {
   lock.unlock();
   Slot slot(*this, next.data);
   slot.marks_ = std::move(next.marks);
-  for (const device::MarkPtr& mark : slot.marks_) mark->synchronize();
+  for (const device::MarkPtr& mark : slot.marks_) {
+    if (mark->done()) continue;
+    const device::CountedWait counted(device::Direction::kHostToDevice);
+    mark->synchronize();
+  }
   slot.marks_.clear();
   return slot;
 }

@@ -24,6 +24,15 @@ bool may_go_on(const Buffer& from) {
   return !on_host(from) || (BufferAccess::uses(from) != nullptr && from.is_pinned());
 }
 
+device::Direction direction_of(const Transfer& transfer) noexcept {
+  return device::direction_of(transfer.from.device(), transfer.to.device());
+}
+
+void wait_for(const Event& copied, const Transfer& transfer) {
+  const device::CountedWait counted(direction_of(transfer));
+  copied.synchronize();
+}
+
 }  // namespace
 
 Event submit(std::span<const Transfer> transfers) {
@@ -37,7 +46,7 @@ Event submit(std::span<const Transfer> transfers) {
     t.to.order_after_writes(stream);
     if (t.from.size() != 0) ranges.push_back({t.to.data(), t.from.data(), t.from.size()});
   }
-  StreamAccess::queue(stream)->copy(ranges);
+  StreamAccess::queue(stream)->copy(ranges, direction_of(first));
   for (const Transfer& t : transfers) {
     t.from.record_use(stream, Buffer::Access::kRead);
     t.to.record_use(stream, Buffer::Access::kWrite);
@@ -46,11 +55,12 @@ Event submit(std::span<const Transfer> transfers) {
 }
 
 void transfer(std::span<const Transfer> transfers, const TransferOptions& options) {
+  if (transfers.empty()) return;
   const Event copied = submit(transfers);
   const auto goes_on = [](const Transfer& t) { return may_go_on(t.from) && !on_host(t.to); };
-  const bool between_devices = !transfers.empty() && !on_host(transfers.front().from) && !on_host(transfers.front().to);
+  const bool between_devices = !on_host(transfers.front().from) && !on_host(transfers.front().to);
   const bool all_go_on = std::all_of(transfers.begin(), transfers.end(), goes_on);
-  if (!all_go_on || (!options.non_blocking && !between_devices)) copied.synchronize();
+  if (!all_go_on || (!options.non_blocking && !between_devices)) wait_for(copied, transfers.front());
 }
 
 Buffer span_of(const Tensor& tensor) {
@@ -122,12 +132,13 @@ Event Tensor::copy_to(const Tensor& target) const {
     ops::copy(*this, target);
     return {};
   }
-  Event copied = ops::submit(std::array{ops::Transfer{ops::span_of(*this), ops::span_of(target)}});
+  const ops::Transfer transfer{ops::span_of(*this), ops::span_of(target)};
+  Event copied = ops::submit(std::array{transfer});
   const auto waits = [](const Tensor& t) {
     return t.device().type == DeviceType::kCpu && BufferAccess::uses(t.buffer_) == nullptr;
   };
   // Nothing else would keep such memory until the copy is done.
-  if (waits(*this) || waits(target)) copied.synchronize();
+  if (waits(*this) || waits(target)) ops::wait_for(copied, transfer);
   return copied;
 }
 

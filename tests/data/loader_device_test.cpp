@@ -9,6 +9,7 @@
 #include "device/queue.h"
 #include "penstock/loader.h"
 #include "penstock/stream.h"
+#include "penstock/transfer.h"
 #include "support/devices.h"
 
 namespace penstock {
@@ -43,6 +44,18 @@ TEST_F(LoaderToDevice, BatchesAreThoseOfTheHost) {
   }
 }
 
+TEST_F(LoaderToDevice, CopiesAreCountedAndNotWaitedFor) {
+  const Tensor all = test::numbered_rows(64, 300);
+  const TransferScope scope;
+  DataLoader loader(rows(all), options(device, 2));
+  std::uint64_t bytes = 0;
+  std::uint64_t batches = 0;
+  for (; const std::optional<Batch> batch = loader.next(); ++batches) bytes += batch->tensor().nbytes();
+  EXPECT_EQ(scope.stats().host_to_device.copies, batches);
+  EXPECT_GE(scope.stats().host_to_device.bytes, bytes);
+  EXPECT_EQ(scope.stats().total().waits, 0U);
+}
+
 TEST_F(LoaderToDevice, TheConsumersStreamWaitsAndKeepsTheMemory) {
   const Tensor all = test::numbered_rows(400, 1000);
   DataLoader loader(rows(all), options(device, 2));
@@ -54,7 +67,7 @@ TEST_F(LoaderToDevice, TheConsumersStreamWaitsAndKeepsTheMemory) {
   while (const std::optional<Batch> batch = loader.next()) {
     copies.push_back(Buffer::allocate(bytes, device));
     const std::array range{device::CopyRange{copies.back().data(), batch->tensor().data(), bytes}};
-    StreamAccess::queue(compute)->copy(range);
+    StreamAccess::queue(compute)->copy(range, device::Direction::kDeviceToDevice);
     copies.back().record_use(compute, Buffer::Access::kWrite);
   }
   ASSERT_EQ(copies.size(), 80U);

@@ -76,7 +76,7 @@ TEST(CpuBackend, ItsQueueRunsAtOnce) {
   std::array<std::byte, 4> to{};
   const std::array<device::CopyRange, 3> ranges = {
       {{to.data(), from.data() + 2, 2}, {to.data() + 2, from.data(), 1}, {nullptr, nullptr, 0}}};
-  queue->copy(ranges);
+  queue->copy(ranges, device::Direction::kHostToHost);
   EXPECT_EQ(to, (std::array<std::byte, 4>{std::byte{3}, std::byte{4}, std::byte{1}, std::byte{0}}));
   queue->fill(to.data() + 1, std::byte{9}, 2);
   EXPECT_EQ(to, (std::array<std::byte, 4>{std::byte{3}, std::byte{9}, std::byte{9}, std::byte{0}}));

@@ -7,6 +7,7 @@
 #include "penstock/load.h"
 #include "penstock/ops.h"
 #include "penstock/save.h"
+#include "penstock/transfer.h"
 #include "support/devices.h"
 #include "support/errors.h"
 #include "support/files.h"
@@ -50,6 +51,19 @@ TEST_F(LoadToDevice, WholeStateDictsOfEveryFormat) {
     expect_same(load_value(path, {.device = device, .report = &report}), host, device);
     EXPECT_EQ(report.route, "ring") << name;
   }
+}
+
+TEST_F(LoadToDevice, StateDictsMoveInOneBatchOfCountedCopies) {
+  const Value host = state_dict();
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < host.size(); ++i) bytes += host.item(i).second.as_tensor().nbytes();
+  const TransferScope scope;
+  const Value there = host.to(device);
+  EXPECT_EQ(scope.stats().host_to_device.bytes, bytes);
+  EXPECT_EQ(scope.stats().host_to_device.waits, 1U);
+  static_cast<void>(there.to(Device{}));
+  EXPECT_EQ(scope.stats().device_to_host.bytes, bytes);
+  EXPECT_EQ(scope.stats().device_to_host.waits, 1U);
 }
 
 TEST_F(LoadToDevice, TheDeviceThatWasAskedFor) {

@@ -12,6 +12,7 @@
 #include "io/source.h"
 #include "penstock/stream.h"
 #include "penstock/tensor.h"
+#include "penstock/transfer.h"
 #include "support/devices.h"
 #include "support/errors.h"
 #include "support/files.h"
@@ -28,7 +29,7 @@ Bytes bytes_of(const Buffer& buffer) {
   const auto stream = Stream::current(buffer.device());
   buffer.order_after_writes(stream);
   const std::array range{device::CopyRange{out.data(), buffer.data(), out.size()}};
-  StreamAccess::queue(stream)->copy(range);
+  StreamAccess::queue(stream)->copy(range, device::Direction::kDeviceToHost);
   stream.synchronize();
   return out;
 }
@@ -77,6 +78,19 @@ TEST_F(Ring, CarriesMoreThanItHolds) {
   Report report;
   execute(whole(size, device), {.threads = 4}, report);
   EXPECT_TRUE(bytes_of(buffers[0]) == bytes);
+}
+
+TEST_F(Ring, CountsEveryByteOnce) {
+  const std::size_t size = PinnedRing::kSlotBytes * 3 + 11;
+  const Move move = whole(size, device);
+  const TransferScope all;
+  const TransferScope own(TransferScope::Threads::kCurrent);
+  Report report;
+  execute(move, {.threads = 3}, report);
+  EXPECT_EQ(all.stats().host_to_device.bytes, size);
+  EXPECT_GE(all.stats().host_to_device.copies, 4U);
+  EXPECT_GE(own.stats().host_to_device.waits, 1U);
+  EXPECT_EQ(all.stats().device_to_host.copies, 0U);
 }
 
 TEST_F(Ring, WithoutWaitingTheCurrentStreamDoes) {

@@ -2,7 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "penstock/error.h"
+#include "penstock/ops.h"
+#include "penstock/stream.h"
+#include "penstock/transfer.h"
+#include "support/devices.h"
 #include "support/errors.h"
 
 namespace penstock {
@@ -52,6 +58,59 @@ TEST(TensorCuda, AnAbsentDeviceIsNoDevice) {
   if (!is_available()) {
     EXPECT_EQ(test::code_of([&] { return tensor.pin_memory(); }), ErrorCode::kNoDevice);
   }
+}
+
+class CountedTransfer : public test::WithDevice {};
+
+TEST_F(CountedTransfer, ThereAndBack) {
+  const Tensor host = test::pattern(1000);
+  const TransferScope scope;
+  const Tensor there = host.to(device);
+  EXPECT_EQ(scope.stats().host_to_device.copies, 1U);
+  EXPECT_EQ(scope.stats().host_to_device.bytes, 1000U);
+  EXPECT_EQ(scope.stats().host_to_device.waits, 1U);
+  EXPECT_EQ(scope.stats().device_to_host.copies, 0U);
+  EXPECT_TRUE(Tensor::identical(there.cpu(), host));
+  EXPECT_EQ(scope.stats().device_to_host.copies, 1U);
+  EXPECT_EQ(scope.stats().device_to_host.bytes, 1000U);
+  EXPECT_EQ(scope.stats().device_to_host.waits, 1U);
+  EXPECT_EQ(scope.stats().total().copies, 2U);
+}
+
+TEST_F(CountedTransfer, ItemsAndNothing) {
+  const Tensor value = Tensor::of<float>({2.5F}).to(device);
+  const TransferScope scope(TransferScope::Threads::kCurrent);
+  EXPECT_EQ(value.item<float>(), 2.5F);
+  EXPECT_EQ(scope.stats().device_to_host.bytes, 4U);
+  static_cast<void>(Tensor::empty({0, 3}).to(device));
+  static_cast<void>(value.to(device));
+  EXPECT_EQ(scope.stats().host_to_device.copies, 0U);
+}
+
+TEST_F(CountedTransfer, WhatIsNotWaitedForIsNoWait) {
+  const Tensor pinned = test::pattern(4096).pin_memory();
+  const TransferScope scope;
+  const Tensor there = pinned.to(device, {.non_blocking = true});
+  EXPECT_EQ(scope.stats().host_to_device.copies, 1U);
+  EXPECT_EQ(scope.stats().host_to_device.waits, 0U);
+  const Tensor back(Buffer::allocate_pinned(4096), DType::uint8, {4096});
+  const Event copied = there.copy_to(back);
+  EXPECT_EQ(scope.stats().device_to_host.copies, 1U);
+  EXPECT_EQ(scope.stats().device_to_host.waits, 0U);
+  copied.synchronize();
+  static_cast<void>(there.copy_to(Tensor::empty({4096}, DType::uint8)));
+  EXPECT_EQ(scope.stats().device_to_host.waits, 1U);
+}
+
+TEST_F(CountedTransfer, BetweenDevices) {
+  if (device_count() < 2) GTEST_SKIP() << "one device";
+  const Tensor there = test::pattern(100).to(device);
+  const TransferScope scope;
+  const Tensor other = there.to(Device(DeviceType::kCuda, 1));
+  EXPECT_EQ(scope.stats().peer_to_peer.copies, 1U);
+  EXPECT_EQ(scope.stats().peer_to_peer.bytes, 100U);
+  EXPECT_EQ(scope.stats().total().waits, 0U);
+  synchronize(other.device());
 }
 
 }  // namespace

@@ -60,12 +60,18 @@ QueuePtr CudaQueue::make(const ContextPtr& context, int priority) {
   return std::make_shared<CudaQueue>(context, stream, Kind::kOwned);
 }
 
-void CudaQueue::copy(std::span<const CopyRange> ranges) {
+void CudaQueue::copy(std::span<const CopyRange> ranges, Direction direction) {
   const Current current(*context_);
+  const auto begin = CountClock::now();
+  std::size_t copies = 0;
+  std::size_t bytes = 0;
   for (const CopyRange& range : ranges) {
     if (range.bytes == 0) continue;
     check(driver().copy(address(range.to), address(range.from), range.bytes, stream_), "cuMemcpyAsync");
+    ++copies;
+    bytes += range.bytes;
   }
+  count_copies(direction, copies, bytes, begin);
 }
 
 void CudaQueue::fill(std::byte* to, std::byte value, std::size_t bytes) {

@@ -39,7 +39,7 @@ class CudaQueue final : public Queue {
   Device device() const noexcept override { return context_->device(); }
   void* native() const noexcept override { return stream_; }
   bool is_foreign() const noexcept override { return kind_ == Kind::kForeign; }
-  void copy(std::span<const CopyRange> ranges) override;
+  void copy(std::span<const CopyRange> ranges, Direction direction) override;
   void fill(std::byte* to, std::byte value, std::size_t bytes) override;
   void launch(const Launch& launch) override;
   void on_complete(std::function<void()> action) override;

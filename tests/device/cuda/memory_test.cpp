@@ -106,14 +106,16 @@ TEST_F(CudaMemory, PinnedBlocksAreNotReusedUnderACopy) {
     const Buffer pinned = Buffer::allocate_pinned(1 << 20);
     std::memcpy(pinned.data(), wanted.data(), wanted.nbytes());
     target.order_after_writes(stream);
-    queue->copy(std::vector{device::CopyRange{target.data(), pinned.data(), pinned.size()}});
+    queue->copy(std::vector{device::CopyRange{target.data(), pinned.data(), pinned.size()}},
+                device::Direction::kHostToDevice);
     pinned.record_use(stream, Buffer::Access::kRead);
     target.record_use(stream, Buffer::Access::kWrite);
   }
   const Buffer other = Buffer::allocate_pinned(1 << 20);
   std::memset(other.data(), 0xEE, other.size());
   const Tensor back = Tensor::empty({1 << 20}, DType::uint8);
-  queue->copy(std::vector{device::CopyRange{back.data(), target.data(), target.size()}});
+  queue->copy(std::vector{device::CopyRange{back.data(), target.data(), target.size()}},
+              device::Direction::kDeviceToHost);
   queue->synchronize();
   EXPECT_EQ(std::memcmp(back.data(), wanted.data(), wanted.nbytes()), 0);
 }

@@ -46,7 +46,7 @@ TEST_F(CudaStream, WorkOfOneWaitsForWorkOfAnother) {
 
   const Buffer host = Buffer::allocate(4096);
   const std::array range{device::CopyRange{host.data(), bytes.data(), 4096}};
-  StreamAccess::queue(second)->copy(range);
+  StreamAccess::queue(second)->copy(range, device::Direction::kDeviceToHost);
   second.synchronize();
   EXPECT_EQ(host.data()[0], std::byte{2});
   EXPECT_EQ(host.data()[4095], std::byte{1});
