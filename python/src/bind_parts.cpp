@@ -6,13 +6,16 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <unordered_set>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "archive.h"
 #include "bindings.h"
 #include "convert.h"
 #include "foreign.h"
+#include "format/value_graph.h"
 #include "indexing.h"
 #include "interrupt.h"
 #include "penstock/error.h"
@@ -20,6 +23,8 @@
 
 namespace penstock::python {
 namespace {
+
+using Node = ValueGraph::Node;
 
 /// Entries of each storage that have elements.
 std::vector<std::uint32_t> uses_of_storages(const Archive& archive) {
@@ -92,6 +97,29 @@ bool is_hosted(const PyArchive& archive) {
                      [](const StorageEntry& storage) { return storage.location.empty(); });
 }
 
+/// The entries that are NumPy's arrays, whose bytes are in memory since the pickle was read.
+nb::list array_entries(const PyArchive& source) {
+  const Archive& archive = source.get();
+  nb::list out;
+  const auto storages = archive.storages();
+  const auto is_resident = [](const StorageEntry& storage) { return static_cast<bool>(storage.resident); };
+  if (std::none_of(storages.begin(), storages.end(), is_resident)) return out;
+  std::unordered_set<const Node*> seen;
+  std::vector<const Node*> open{ValueGraph::node_of(archive.structure())};
+  while (!open.empty()) {
+    const Node* node = open.back();
+    open.pop_back();
+    if (node == nullptr || !seen.insert(node).second) continue;
+    const auto* entry = std::get_if<Node::Entry>(&node->scalar);
+    if (entry != nullptr && !node->type_name.empty() && !node->type_name.starts_with("torch.")) {
+      out.append(nb::int_(entry->index));
+    }
+    for (const Value& item : node->items) open.push_back(ValueGraph::node_of(item));
+    if (node->state) open.push_back(ValueGraph::node_of(*node->state));
+  }
+  return out;
+}
+
 /// Reads entries into tensors, which may be of any library.
 void load_into(const PyArchive& source, const nb::list& entries, const nb::list& tensors) {
   std::vector<Placement> placements;
@@ -147,6 +175,8 @@ void bind_parts(nb::module_& module) {
   module.def("_storage_parts", storage_parts, nb::arg("archive"), nb::arg("index"),
              nb::sig("def _storage_parts(archive: Archive, index: int) -> tuple[int, str, str, int | None]"));
   module.def("_is_hosted", is_hosted, nb::arg("archive"), nb::sig("def _is_hosted(archive: Archive) -> bool"));
+  module.def("_array_entries", array_entries, nb::arg("archive"),
+             nb::sig("def _array_entries(archive: Archive) -> list[int]"));
   module.def("_storage_count", [](const PyArchive& archive) { return archive.get().storages().size(); });
   module.def("_load_into", load_into, nb::arg("archive"), nb::arg("entries"), nb::arg("tensors"),
              nb::sig("def _load_into(archive: Archive, entries: list[int], tensors: list[typing.Any]) -> None"));

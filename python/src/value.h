@@ -18,8 +18,8 @@ namespace penstock::python {
 using EntryLeaf = std::function<nb::object(std::size_t)>;
 
 /// What a value of a named type becomes: called with the name, the arguments (a tuple; None for a bare name) and the
-/// state (None without one) of each kObject, kGlobal, kDType and torch.Size, and of each tensor that has a type name or
-/// state, whose only argument is what the entry became.
+/// state (None without one) of each kObject, kGlobal, kDType and torch.Size, of each tensor that has a type name or
+/// state, whose only argument is what the entry became, and of each scalar of NumPy's with its value.
 using NamedLeaf = std::function<nb::object(const std::string&, const nb::object&, const nb::object&)>;
 
 /// dict, OrderedDict, list, tuple, set, numbers, strings, Tensor, DType; penstock.Opaque for what is none of these.

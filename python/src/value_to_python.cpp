@@ -184,7 +184,7 @@ class Converter {
   std::optional<nb::object> enter(const Node* node) {
     if (node == nullptr) return nb::none();
     if (named_ && (node->kind == Kind::kGlobal || node->kind == Kind::kDType)) return named_leaf(*node);
-    if (is_leaf(node->kind) && node->kind != Kind::kTensor) return leaf_of(*node);
+    if (is_leaf(node->kind) && node->kind != Kind::kTensor) return scalar_of(*node);
     if (const auto found = made_.find(node); found != made_.end()) return within_itself(found->second);
     const bool bare = node->kind == Kind::kTensor && (!named_ || !is_named(*node));
     if (bare) return made_[node].object = tensor_of(*node);
@@ -202,6 +202,12 @@ class Converter {
   static bool is_named(const Node& node) {
     if (node.kind == Kind::kTensor) return !node.type_name.empty() || node.state;
     return node.kind == Kind::kObject || (node.kind == Kind::kTuple && node.type_name == "torch.Size");
+  }
+
+  /// NumPy's scalars have a name.
+  nb::object scalar_of(const Node& node) const {
+    if (!named_ || !node.type_name.starts_with("numpy.")) return leaf_of(node);
+    return named_(node.type_name, nb::make_tuple(leaf_of(node)), nb::none());
   }
 
   nb::object named_leaf(const Node& node) const {
@@ -247,7 +253,12 @@ class Converter {
     if (frame.node->kind == Kind::kObject && frame.object.is_valid() && frame.state.is_valid())
       frame.object.attr("state") = frame.state;
     const bool hashed = frame.node->kind == Kind::kDict || (frame.node->kind == Kind::kSet && frame.object.is_valid());
-    if (hashed) unfilled_.push_back(std::move(frame));
+    if (!hashed) return made.object;
+    if (has_plain_keys(*frame.node)) {
+      fill(frame);
+    } else {
+      unfilled_.push_back(std::move(frame));
+    }
     return made.object;
   }
 
@@ -260,7 +271,16 @@ class Converter {
     return checked(PyFrozenSet_New(elements.ptr()));
   }
 
-  // When everything else is complete: keys may be tuples that lead back to the dict.
+  static bool has_plain_keys(const Node& node) {
+    const std::size_t step = node.kind == Kind::kDict ? 2 : 1;
+    for (std::size_t i = 0; i < node.items.size(); i += step) {
+      const Node* key = ValueGraph::node_of(node.items[i]);
+      if (key != nullptr && !is_leaf(key->kind)) return false;
+    }
+    return true;
+  }
+
+  // Other than plain keys, when everything else is complete: they may be tuples that lead back to the dict.
   void fill(const Frame& frame) {
     const std::size_t step = frame.node->kind == Kind::kDict ? 2 : 1;
     for (std::size_t i = 0; i < frame.parts.size(); i += step) {

@@ -18,12 +18,13 @@ _CONSTANTS = (torch.dtype, torch.layout, torch.memory_format, torch.qscheme)
 class Rebuilder:
     """Called with the name of a type or function, its arguments (None for a bare name) and the state given to it.
 
-    `unknown` collects the names that are none of torch's. Dicts are filled only when everything is there, so that
-    attributes are set by `finish`.
+    `unknown` collects the names that are none of torch's, `unfit` what could not be made of its parts. Dicts with keys
+    that have parts are filled only when everything is there, so that attributes are set by `finish`.
     """
 
     def __init__(self) -> None:
         self.unknown: set[str] = set()
+        self.unfit: list[str] = []
         self._states: list[tuple[torch.Tensor, Any]] = []
 
     def __call__(self, name: str, args: Any, state: Any) -> Any:
@@ -32,7 +33,7 @@ class Rebuilder:
             return self._keep(name, args, state) if constant is None else constant
         build = _BUILDERS.get(name)
         if build is None:
-            return self._keep(name, args, state)
+            return self._foreign(name, args, state)
         built = build(args)
         if state is not None and isinstance(built, torch.Tensor):
             self._states.append((built, state))
@@ -42,6 +43,19 @@ class Rebuilder:
         """Sets the attributes of tensors that had some."""
         for tensor, state in self._states:
             _set_attributes(tensor, state)
+
+    def _foreign(self, name: str, args: Any, state: Any) -> Any:
+        if name.startswith("numpy."):
+            from penstock.torch import _numpy
+
+            try:
+                built = _numpy.rebuilt(name, args, state)
+            except _numpy.Unfit as error:
+                self.unfit.append(str(error))
+                return penstock.Opaque(name, args, state)
+            if built is not None:
+                return built
+        return self._keep(name, args, state)
 
     def _keep(self, name: str, args: Any, state: Any) -> penstock.Opaque:
         self.unknown.add(name)

@@ -11,7 +11,7 @@ from torch.serialization import default_restore_location
 from torch.utils.dlpack import from_dlpack
 
 import penstock
-from penstock._core import _entry_parts, _is_hosted, _load_parts, _storage_count, _storage_parts
+from penstock._core import _array_entries, _entry_parts, _is_hosted, _load_parts, _storage_count, _storage_parts
 
 __all__ = ["MapLocation", "Packed", "read_tensors"]
 
@@ -40,21 +40,41 @@ class Packed:
 
 
 def read_tensors(archive: penstock.Archive, map_location: MapLocation, *, mmap: bool) -> list[Any]:
-    """For each entry of the archive a torch tensor, or a Packed for quantized ones; shared storages are shared."""
-    count = len(archive)
+    """For each entry of the archive a torch tensor, or a Packed for quantized ones; shared storages are shared.
+
+    Entries that are NumPy's arrays become those.
+    """
+    arrays = _arrays_of(archive)
     if _is_meta(map_location):
-        return _Views(archive, _meta_storages(archive)).all(count)
+        return _Views(archive, _meta_storages(archive), arrays).all()
     if mmap:
-        return _Views(archive, _moved(archive, _mapped_storages(archive), map_location)).all(count)
-    tensors, storages = _load_parts(archive)
+        storages = _mapped_storages(archive, _storages_of(archive, arrays))
+        return _Views(archive, _moved(archive, storages, map_location), arrays).all()
+    tensors, wholes = _load_parts(archive)
+    for index, storage in zip(arrays, _storages_of(archive, arrays), strict=True):
+        tensors[index] = wholes[storage] = None
     if _stays_on_cpu(archive, map_location):
-        views = _Views(archive, [None if whole is None else _storage_of(whole) for whole in storages])
+        views = _Views(archive, [None if whole is None else _storage_of(whole) for whole in wholes], arrays)
         return [views.one(i) if whole is None else _whole(whole, views, i) for i, whole in enumerate(tensors)]
     for i, tensor in enumerate(tensors):
         if tensor is not None:
-            storages[_entry_parts(archive, i)[0]] = tensor
-    loaded = [None if whole is None else _storage_of(whole) for whole in storages]
-    return _Views(archive, _moved(archive, loaded, map_location)).all(count)
+            wholes[_entry_parts(archive, i)[0]] = tensor
+    loaded = [None if whole is None else _storage_of(whole) for whole in wholes]
+    return _Views(archive, _moved(archive, loaded, map_location), arrays).all()
+
+
+def _arrays_of(archive: penstock.Archive) -> dict[int, Any]:
+    indices = _array_entries(archive)
+    if not indices:
+        return {}
+    from penstock.numpy._arrays import array_of
+
+    names = archive.keys()
+    return {index: array_of(archive[names[index]]) for index in indices}
+
+
+def _storages_of(archive: penstock.Archive, arrays: dict[int, Any]) -> list[int]:
+    return [_entry_parts(archive, index)[0] for index in arrays]
 
 
 def _whole(tensor: penstock.Tensor, views: _Views, index: int) -> Any:
@@ -75,14 +95,19 @@ def _storage_of(whole: penstock.Tensor) -> torch.UntypedStorage:
 class _Views:
     """Tensors over storages that are there, as the archive's entries say."""
 
-    def __init__(self, archive: penstock.Archive, storages: list[torch.UntypedStorage | None]) -> None:
+    def __init__(
+        self, archive: penstock.Archive, storages: list[torch.UntypedStorage | None], arrays: dict[int, Any]
+    ) -> None:
         self.archive = archive
         self.storages = storages
+        self.arrays = arrays
 
-    def all(self, count: int) -> list[Any]:
-        return [self.one(index) for index in range(count)]
+    def all(self) -> list[Any]:
+        return [self.one(index) for index in range(len(self.archive))]
 
     def one(self, index: int) -> Any:
+        if index in self.arrays:
+            return self.arrays[index]
         number, name, shape, strides, byte_offset, requires_grad, conj, neg = _entry_parts(self.archive, index)
         dtype = getattr(torch, name, None)
         if not isinstance(dtype, torch.dtype):
@@ -156,10 +181,14 @@ def _meta_storages(archive: penstock.Archive) -> list[torch.UntypedStorage | Non
     return [torch.UntypedStorage(size, device="meta") for size in sizes]
 
 
-def _mapped_storages(archive: penstock.Archive) -> list[torch.UntypedStorage | None]:
+def _mapped_storages(archive: penstock.Archive, resident: Sequence[int]) -> list[torch.UntypedStorage | None]:
+    """All but those that are `resident`."""
     files: dict[str, torch.UntypedStorage] = {}
     out: list[torch.UntypedStorage | None] = []
     for i in range(_storage_count(archive)):
+        if i in resident:
+            out.append(None)
+            continue
         nbytes, _, path, offset = _storage_parts(archive, i)
         if offset is None:
             raise penstock.UnsupportedError(

@@ -34,7 +34,8 @@ def load(
     """What `torch.load(f, weights_only=True)` gives: the same types, values, strides, sharing and flags.
 
     Tensors are torch's own, over memory that Penstock read the file into. Nothing in the file is run, whatever it
-    holds. Every format that Penstock reads is taken: `.npy`, `.npz` and `.safetensors` too.
+    holds. Every format that Penstock reads is taken: `.npy`, `.npz` and `.safetensors` too. NumPy's arrays, scalars and
+    dtypes, for which torch wants its add_safe_globals, come without it: none of NumPy's own code rebuilds them.
 
     - f: a path, or an object with `read` and, for a file on disk, `fileno`; it is read from where it stands.
     - map_location: None, a device, its name, a dict from recorded to wanted names, or a function of a storage and its
@@ -58,6 +59,8 @@ def load(
         rebuilder.finish()
         if rebuilder.unknown and unknown == "error":
             raise _unknown_globals(archive, rebuilder.unknown)
+        if rebuilder.unfit and unknown == "error":
+            raise _unfit(archive, rebuilder.unfit)
     return value
 
 
@@ -80,6 +83,14 @@ def _unknown_globals(archive: penstock.Archive, names: set[str]) -> UnknownGloba
         "unknown='keep' to get them as inert penstock.Opaque objects"
     )
     return UnknownGlobalsError(f"{archive.path}: {message}", message, archive.path)
+
+
+def _unfit(archive: penstock.Archive, unfit: list[str]) -> penstock.UnsupportedError:
+    message = (
+        f"the file holds NumPy's objects of parts that do not make one: {', '.join(unfit)}. Load it with "
+        "unknown='keep' to get the parts as penstock.Opaque objects"
+    )
+    return penstock.UnsupportedError(f"{archive.path}: {message}", message, archive.path)
 
 
 def _is_path(f: object) -> bool:

@@ -176,7 +176,7 @@ Cell* make_unsigned(World& world, std::uint64_t value) {
 }
 
 /// The plain value of one element, or null for kinds that have none.
-Cell* make_scalar(World& world, const FileDType& type, std::string_view bytes) {
+Cell* make_value(World& world, const FileDType& type, std::string_view bytes) {
   const bool swapped = type.swapped;
   switch (type.dtype.code()) {
     case kBool: {
@@ -221,6 +221,15 @@ Cell* make_scalar(World& world, const FileDType& type, std::string_view bytes) {
   }
 }
 
+/// The same with the name of NumPy's type.
+Cell* make_scalar(World& world, const FileDType& type, std::string_view bytes) {
+  Cell* cell = make_value(world, type, bytes);
+  if (cell == nullptr) return nullptr;
+  const bool is_text = type.dtype.code() == kBytes;
+  cell->type_name = world.arena().keep(is_text ? "numpy.bytes_" : fmt::format("numpy.{}", type.dtype.name()));
+  return cell;
+}
+
 }  // namespace
 
 /// (text, align, copy); BUILD brings (version, byte order, subtype, names, fields, size, alignment, flags[, metadata]).
@@ -261,7 +270,9 @@ Cell* call_numpy_frombuffer(const Call& call) {
   const std::string_view order = require(call, 3, Kind::kString, "order").text;
   const bool plain = call.arguments.size() == 4 || call.arguments[4]->is(Kind::kNone);
   if (!type || !plain || (order != "C" && order != "F")) return call.world.make_object(call.name(), call.arguments);
-  return make_array(call.world, *call.arguments[0], *type, require_shape(call, 2, "shape"), order == "F");
+  Cell* array = make_array(call.world, *call.arguments[0], *type, require_shape(call, 2, "shape"), order == "F");
+  array->type_name = kArrayInFileOrderName;
+  return array;
 }
 
 /// (version, shape, dtype, Fortran order, bytes); version is missing in the oldest.
@@ -288,7 +299,6 @@ void build_numpy_array(World& world, Cell* array, Cell* state) {
   array->kind = Kind::kTensor;
   array->role = Role::kTensor;
   array->ref = made->ref;
-  array->type_name = {};
 }
 
 }  // namespace penstock::format::pickle

@@ -118,6 +118,9 @@ std::optional<StorageType> storage_type(std::string_view name) noexcept;
 std::optional<DType> torch_dtype(std::string_view name);
 /// The type_name of tensors that are all of a storage that is saved by itself.
 inline constexpr std::string_view kStorageName = "torch.storage.TypedStorage";
+/// The type_name of tensors that are NumPy's arrays and have the file's byte order in NumPy. Others, which NumPy makes
+/// native, have that of their class ("numpy.ndarray").
+inline constexpr std::string_view kArrayInFileOrderName = "numpy.core.numeric._frombuffer";
 /// The type_name of tensors that are parameters.
 inline constexpr std::string_view kParameterName = "torch.nn.parameter.Parameter";
 /// The dtype that a kDType cell holds.

@@ -123,6 +123,7 @@ std::string raw(T value, bool swapped = false) {
 TEST(NumpyCalls, ScalarsBecomePlainValues) {
   EXPECT_EQ(read_object(scalar(numpy_dtype("b1", "|"), "\x01")).as_bool(), true);
   EXPECT_EQ(read_object(scalar(numpy_dtype("i1", "|"), "\xff")).as_int(), -1);
+  EXPECT_EQ(read_object(scalar(numpy_dtype("i1", "|"), "\xff")).type_name(), "numpy.int8");
   EXPECT_EQ(read_object(scalar(numpy_dtype("u1", "|"), "\xff")).as_int(), 255);
   for (const bool swapped : {false, true}) {
     const auto type = [swapped](const char* kind) { return numpy_dtype(kind, swapped ? ">" : "<"); };
@@ -184,6 +185,7 @@ TEST(NumpyCalls, ArraysOfEveryProtocol) {
     EXPECT_EQ(index.entries.at(0).strides, order == "C"s ? (Strides{3, 1}) : (Strides{1, 2}));
   }
   EXPECT_EQ(index_of(array(numpy_dtype("u1", "|"), {2}, bytes("xy"), false, "memmap")).entries.size(), 1U);
+  EXPECT_EQ(index_of(array(numpy_dtype("u1", "|"), {2}, bytes("xy"))).structure.type_name(), "numpy.ndarray");
 }
 
 TEST(NumpyCalls, ArraysHaveTheirOwnByteOrder) {

@@ -1,0 +1,139 @@
+"""NumPy's dtypes, scalars and arrays of a `.pt`, from their parts; none of NumPy's own unpickling is trusted."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Unfit", "rebuilt"]
+
+_PLAIN = re.compile(r"[?bBhHiIlLqQefdgFDG]|O8?|[biufcSUVMm]\d{1,9}")
+_SCALARS = frozenset(
+    "numpy.bool numpy.int8 numpy.int16 numpy.int32 numpy.int64 numpy.uint8 numpy.uint16 numpy.uint32 numpy.uint64 "
+    "numpy.float16 numpy.float32 numpy.float64 numpy.complex64 numpy.complex128 numpy.bytes_".split()
+)
+_Dtype = np.dtype[Any]
+
+
+class Unfit(Exception):  # noqa: N818 - never leaves this package
+    """Which object, and what of it does not fit."""
+
+
+def rebuilt(name: str, args: Any, state: Any) -> Any:
+    """The object of that name, or None for one that is not known; Unfit when its parts do not make one."""
+    try:
+        if name in _SCALARS:
+            return getattr(np, "bool_" if name == "numpy.bool" else name.removeprefix("numpy."))(args[0])
+        if name == "numpy.dtype":
+            return _dtype(args, state)
+        if name == "numpy.core.multiarray.scalar":
+            return _scalar(*args)
+        if name == "numpy.core.numeric._frombuffer":
+            return _from_buffer(*args)
+        if name in {"numpy.ndarray", "numpy.matrix", "numpy.recarray", "numpy.memmap"} and args is not None:
+            return _array(name, args, state)
+    except (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError, MemoryError) as error:
+        raise Unfit(f"{name} ({error})") from error
+    return None
+
+
+def _text(value: str | bytes) -> str:
+    return value if isinstance(value, str) else value.decode("ascii")
+
+
+def _dtype(args: Any, state: Any) -> _Dtype:
+    """numpy.dtype(text, align, copy), and its state (version, order, subdtype, names, fields, size, ...)."""
+    text = _text(args[0])
+    if _PLAIN.fullmatch(text) is None:
+        raise ValueError(f"there is no dtype {text!r}")
+    if state is None:
+        return np.dtype(text)
+    _, order, base, names, fields, size = state[:6]
+    dtype: _Dtype
+    if base is not None:
+        dtype = np.dtype((_known(base[0]), base[1]))
+    elif names is not None:
+        parts = [fields[name] for name in names]
+        dtype = np.dtype(
+            {
+                "names": [_text(name) for name in names],
+                "formats": [_known(part[0]) for part in parts],
+                "offsets": [part[1] for part in parts],
+                "titles": [part[2] if len(part) > 2 else None for part in parts],
+                "itemsize": size,
+            }
+        )
+    elif text[0] in "Mm":
+        unit, count = state[8][1][:2]
+        dtype = np.dtype(text if _text(unit) == "generic" else f"{text}[{int(count)}{_text(unit)}]")
+    else:
+        dtype = np.dtype(text)
+    return dtype.newbyteorder(">") if _text(order) == ">" else dtype
+
+
+def _known(dtype: Any) -> _Dtype:
+    if not isinstance(dtype, np.dtype):
+        raise TypeError("a field of a dtype is no dtype")
+    return dtype
+
+
+def _scalar(dtype: Any, data: Any = b"") -> Any:
+    """One element of its bytes. Objects are elements as they are."""
+    if _known(dtype).hasobject:
+        if dtype != np.dtype(object):
+            raise TypeError("a structure with objects")
+        return data
+    return _of_bytes(data, dtype, ())[()]
+
+
+def _of_bytes(data: Any, dtype: _Dtype, shape: tuple[int, ...]) -> np.ndarray[Any, _Dtype]:
+    raw = data.encode("latin-1") if isinstance(data, str) else bytes(data)
+    if dtype.itemsize == 0:
+        return np.zeros(shape, dtype)
+    return np.frombuffer(bytearray(raw), dtype).reshape(shape)
+
+
+def _array(name: str, args: Any, state: Any) -> np.ndarray[Any, _Dtype]:
+    """An array that was read, or one of the state (version, shape, dtype, Fortran order, bytes or list of objects)."""
+    array: np.ndarray[Any, _Dtype]
+    if args and isinstance(args[0], np.ndarray):
+        array = args[0].astype(args[0].dtype.newbyteorder("="), copy=False)  # as NumPy gives it
+    else:
+        shape, dtype, fortran, data = state[-4:]
+        order: Any = "F" if fortran else "C"
+        if isinstance(data, list):
+            array = _of_objects(data, _known(dtype), shape, order)
+        elif _known(dtype).hasobject:
+            raise TypeError("an array of objects without objects")
+        else:
+            flat = _of_bytes(data, dtype, (-1,) if dtype.itemsize else shape)
+            array = flat.reshape(shape, order=order)
+    kinds = {"numpy.matrix": np.matrix, "numpy.recarray": np.recarray}
+    return array.view(kinds[name]) if name in kinds else array
+
+
+def _from_buffer(data: Any, dtype: Any = None, shape: Any = (), order: Any = "C", axes: Any = None) -> Any:
+    """An array that was read, or one of bytes: as it lies in a file of protocol 5."""
+    if dtype is None:
+        return data
+    if _known(dtype).hasobject:
+        raise TypeError("an array of objects without objects")
+    flat = _of_bytes(data, dtype, (-1,) if dtype.itemsize else shape)
+    if order == "K" and axes is not None:
+        return flat.reshape(shape).transpose(axes)
+    return flat.reshape(shape, order=order)
+
+
+def _of_objects(data: list[Any], dtype: _Dtype, shape: tuple[int, ...], order: Any) -> np.ndarray[Any, _Dtype]:
+    if dtype != np.dtype(object):
+        raise TypeError("objects in an array of another type")
+    if math.prod(shape) != len(data) or min(shape, default=0) < 0:
+        raise ValueError("as many objects as the shape has elements")
+    array: np.ndarray[Any, _Dtype] = np.empty(shape, object, order)
+    flat = array.flat  # in C order, as the list is
+    for i, item in enumerate(data):
+        flat[i] = item
+    return array
