@@ -72,8 +72,8 @@ StridedPlan::Part StridedPlan::part(std::uint64_t index) const {
   out.shape = view_.shape;
   for (std::size_t d = 0; d < out.shape.rank(); ++d) out.first.push_back(0);
   std::uint64_t element = 0;
-  for (auto at = cuts_.rbegin(); at != cuts_.rend(); ++at) {
-    const Cut& cut = *at;
+  for (std::size_t i = cuts_.size(); i-- > 0;) {
+    const Cut& cut = cuts_[i];
     const auto start = static_cast<std::int64_t>(index % cut.parts) * cut.width;
     index /= cut.parts;
     out.first[cut.dim] = start;

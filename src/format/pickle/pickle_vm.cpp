@@ -234,9 +234,8 @@ void Machine::add_items(Cell* target, std::span<Cell* const> items) {
 
 Cell* Machine::collector(Cell* object, Role role) {
   // A class may have both, lists first, as pickle writes them.
-  const auto& items_of = object->items;
-  for (auto at = items_of.rbegin(); at != items_of.rend(); ++at) {
-    Cell* const item = *at;
+  for (std::size_t i = object->items.size(); i-- > 0;) {
+    Cell* const item = object->items[i];
     if (item->role == role) return item;
     if (item->role != Role::kListItems && item->role != Role::kDictItems) break;
   }
