@@ -26,7 +26,7 @@ struct Options {
   std::string path;
   std::string key;
   std::int64_t batch_size = 32;
-  std::size_t workers = 2;
+  std::size_t workers = LoaderOptions::kAutoWorkers;
   std::int64_t epochs = 3;
   std::string collate = "stack";
   std::optional<std::int64_t> pad_to;
@@ -78,8 +78,10 @@ void require_samples(const Dataset& dataset, const Options& options) {
   throw Error(ErrorCode::kInvalidArgument, "holds no samples, so there is nothing to measure", {.path = options.path});
 }
 
-/// Epochs of the loader and measurements of the floor take turns, so that a slow moment of the machine hits both.
-Result run_loader(const Dataset& dataset, const Options& options, const std::function<Floor()>& floor) {
+/// Epochs of the loader and measurements of the floor, with as many threads, take turns, so that a slow moment of the
+/// machine hits both.
+Result run_loader(const Dataset& dataset, const Options& options,
+                  const std::function<Floor(std::size_t threads)>& floor) {
   DataLoader loader(dataset, {.batch_size = options.batch_size,
                               .shuffle = !options.in_order,
                               .num_workers = options.workers,
@@ -96,7 +98,7 @@ Result run_loader(const Dataset& dataset, const Options& options, const std::fun
     }
     epochs.push_back(std::chrono::duration<double>(Clock::now() - started).count());
     result.wall_seconds += epochs.back();
-    result.floor = floor();
+    result.floor = floor(std::max<std::size_t>(loader.stats().workers, 1));
     floors.push_back(result.floor.samples_per_second);
   }
   clear_progress();
@@ -113,37 +115,38 @@ std::vector<std::int64_t> visiting_order(const Dataset& dataset, const Options& 
   return (options.in_order ? sequential(dataset.size()) : random(dataset.size()))->order(0, 0);
 }
 
-Result measure_rows(const Options& options, std::size_t threads) {
+Result measure_rows(const Options& options) {
   const Dataset dataset = rows(options.path, options.key);
   require_samples(dataset, options);
   const Archive archive = open(options.path);
   const LazyTensor lazy = options.key.empty() ? archive.entry(0) : archive[options.key];
   const Tensor in_memory = lazy.load().contiguous();
   const auto order = visiting_order(dataset, options);
-  Result result = run_loader(dataset, options, [&] { return row_floor({in_memory}, order, threads); });
+  Result result =
+      run_loader(dataset, options, [&](std::size_t threads) { return row_floor({in_memory}, order, threads); });
   result.samples = "rows";
   return result;
 }
 
-Result measure_files(const Options& options, std::size_t threads) {
+Result measure_files(const Options& options) {
   const Dataset dataset = files(options.path);
   require_samples(dataset, options);
   std::vector<std::string> paths;
   for (const std::int64_t index : visiting_order(dataset, options)) paths.push_back(dataset.describe(index));
-  Result result = run_loader(dataset, options, [&] { return file_floor(paths, threads); });
+  Result result = run_loader(dataset, options, [&](std::size_t threads) { return file_floor(paths, threads); });
   result.samples = "files";
   return result;
 }
 
 Result measure(const Options& options) {
-  const std::size_t threads = std::max<std::size_t>(options.workers, 1);
-  return samples_are_rows(options) ? measure_rows(options, threads) : measure_files(options, threads);
+  return samples_are_rows(options) ? measure_rows(options) : measure_files(options);
 }
 
 /// Where the time goes: of a worker's seconds, finding samples or moving bytes; or none of it, when the caller is the
 /// wall.
-std::string bottleneck(const Result& result, std::size_t workers) {
-  const double available = result.wall_seconds * static_cast<double>(std::max<std::size_t>(workers, 1));
+std::string bottleneck(const Result& result) {
+  const double workers = static_cast<double>(std::max<std::uint64_t>(result.stats.workers, 1));
+  const double available = result.wall_seconds * workers;
   const double busy = result.stats.locate_seconds + result.stats.move_seconds;
   if (busy < 0.5 * available) return "hand-over between workers and the caller";
   return result.stats.locate_seconds > result.stats.move_seconds ? "opening files and reading headers"
@@ -155,7 +158,7 @@ Json result_json(const Result& result, const Options& options) {
   return Json{{"path", options.path},
               {"samples", result.samples},
               {"batch_size", options.batch_size},
-              {"num_workers", options.workers},
+              {"num_workers", stats.workers},
               {"samples_per_second", result.samples_per_second},
               {"bytes_per_second", result.bytes_per_second},
               {"first_batch_seconds", stats.first_batch_seconds},
@@ -168,21 +171,21 @@ Json result_json(const Result& result, const Options& options) {
               {"move_seconds", stats.move_seconds},
               {"wait_seconds", stats.wait_seconds},
               {"wall_seconds", result.wall_seconds},
-              {"bottleneck", bottleneck(result, options.workers)}};
+              {"bottleneck", bottleneck(result)}};
 }
 
 void print_human(const Result& result, const Options& options) {
   const auto rate = [](double per_second) { return human_count(static_cast<std::uint64_t>(per_second)); };
   fmt::print("loader       {} {}/s, {}/s (batches of {}, {} workers, median of {} epochs)\n",
              rate(result.samples_per_second), result.samples, human_bytes(result.bytes_per_second), options.batch_size,
-             options.workers, options.epochs);
+             result.stats.workers, options.epochs);
   fmt::print("first batch  {:.2f} ms\n", result.stats.first_batch_seconds * 1e3);
   fmt::print("floor        {} {}/s, {}/s ({})\n", rate(result.floor.samples_per_second), result.samples,
              human_bytes(result.floor.bytes_per_second), result.floor.what);
   fmt::print("ratio        {:.2f} of the floor\n", result.samples_per_second / result.floor.samples_per_second);
   fmt::print("time goes to {} (locate {:.3f} s, move {:.3f} s over all workers; caller waits {:.3f} of {:.3f} s)\n",
-             bottleneck(result, options.workers), result.stats.locate_seconds, result.stats.move_seconds,
-             result.stats.wait_seconds, result.wall_seconds);
+             bottleneck(result), result.stats.locate_seconds, result.stats.move_seconds, result.stats.wait_seconds,
+             result.wall_seconds);
 }
 
 int run(const Options& options) {
@@ -195,6 +198,14 @@ int run(const Options& options) {
   return 0;
 }
 
+/// A number, or "auto".
+std::string workers_from(const std::string& text) {
+  if (text == "auto") return std::to_string(LoaderOptions::kAutoWorkers);
+  const bool digits = !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos;
+  if (!digits) throw CLI::ValidationError("found '" + text + "', expected a number of threads or 'auto'");
+  return text;
+}
+
 std::function<int()> attach(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("path", options->path, "A folder, a pattern, or an array file")->required()->type_name("PATH");
@@ -204,9 +215,9 @@ std::function<int()> attach(CLI::App& app) {
       ->capture_default_str()
       ->type_name("N");
   app.add_option("--workers", options->workers, "Threads that prepare batches")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str()
-      ->type_name("N");
+      ->transform(workers_from)
+      ->default_str("auto")
+      ->type_name("N|auto");
   app.add_option("--epochs", options->epochs, "Passes over the data; the median is reported")
       ->check(CLI::PositiveNumber)
       ->capture_default_str()

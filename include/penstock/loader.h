@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,8 +46,11 @@ struct LoaderOptions {
   SamplerPtr sampler = {};
   /// Excludes batch_size, shuffle, sampler and drop_last.
   BatchSamplerPtr batch_sampler = {};
-  /// Threads that prepare batches ahead; 0: the caller's thread, when it asks.
-  std::size_t num_workers = 0;
+  /// Threads that prepare batches ahead; 0: the caller's thread, when it asks. kAutoWorkers: one for each processor
+  /// that this process may use, up to 16, and up to 64 while they wait for storage and more of them bring more, which
+  /// is measured as batches are taken; LoaderStats::workers tells the number.
+  std::size_t num_workers = kAutoWorkers;
+  static constexpr std::size_t kAutoWorkers = std::numeric_limits<std::size_t>::max();
   Collate collate = stack();
   bool drop_last = false;
   /// Batches ahead for each worker, >= 1.
@@ -85,6 +89,7 @@ struct LoaderStats {
   double wait_seconds = 0;         ///< the caller waiting in `next`
   double first_batch_seconds = 0;  ///< from the start of the iteration to its first batch
   std::uint64_t buffers_allocated = 0;
+  std::uint64_t workers = 0;  ///< threads that prepare batches, as of now
 };
 
 /// Iterates over a dataset in batches, prepared ahead by `num_workers` threads. Batches come in order and are the same

@@ -90,7 +90,7 @@ std::int64_t integer_from(nb::handle object) {
 /// randint(high, size) and randint(low, high, size).
 Tensor random_integers(const nb::args& args, nb::handle generator, nb::handle dtype, nb::handle device) {
   if (args.size() < 2 || args.size() > 3) throw nb::type_error("randint() takes (high, size) or (low, high, size)");
-  const std::int64_t low = args.size() == 3 ? integer_from(args[0]) : 0;
+  const std::int64_t low = given == 3 ? integer_from(args[0]) : 0;
   const std::int64_t high = integer_from(args[args.size() - 2]);
   const Shape shape = shape_from(args[args.size() - 1]);
   return Source(generator).draw([&](Generator& source) {
@@ -100,11 +100,11 @@ Tensor random_integers(const nb::args& args, nb::handle generator, nb::handle dt
 
 /// arange(end), arange(start, end) and arange(start, end, step).
 Tensor range(const nb::args& args, nb::handle dtype, nb::handle device) {
-  if (args.size() < 1 || args.size() > 3)
-    throw nb::type_error("arange() takes (end), (start, end) or (start, end, step)");
-  const Scalar start = args.size() == 1 ? Scalar(0) : number_from(args[0]);
-  const Scalar stop = number_from(args[args.size() == 1 ? 0 : 1]);
-  const Scalar step = args.size() == 3 ? number_from(args[2]) : Scalar(1);
+  const std::size_t given = args.size();
+  if (given < 1 || given > 3) throw nb::type_error("arange() takes (end), (start, end) or (start, end, step)");
+  const Scalar start = given == 1 ? Scalar(0) : number_from(args[0]);
+  const Scalar stop = number_from(args[given == 1 ? 0 : 1]);
+  const Scalar step = given == 3 ? number_from(args[2]) : Scalar(1);
   return arange(start, stop, step, optional_dtype(dtype), device_or_cpu(device));
 }
 
@@ -160,15 +160,15 @@ void bind_generator(nb::module_& module) {
 void bind_creation(nb::module_& module) {
   bind_generator(module);
   bind_filled(
-      module, "empty", [](const Shape& s, DType t, Device d) { return Tensor::empty(s, t, d); },
+      module, "empty", [](const Shape& s, DType t, Device d) { return Tensor::empty(s, std::move(t), d); },
       "def empty(*size: typing.Any, dtype: object = None, device: object = None) -> Tensor",
       "A tensor whose elements are whatever the memory held; float32 unless `dtype` says otherwise.");
   bind_filled(
-      module, "zeros", [](const Shape& s, DType t, Device d) { return Tensor::zeros(s, t, d); },
+      module, "zeros", [](const Shape& s, DType t, Device d) { return Tensor::zeros(s, std::move(t), d); },
       "def zeros(*size: typing.Any, dtype: object = None, device: object = None) -> Tensor",
       "A tensor of zeros; float32 unless `dtype` says otherwise.");
   bind_filled(
-      module, "ones", [](const Shape& s, DType t, Device d) { return ones(s, t, d); },
+      module, "ones", [](const Shape& s, DType t, Device d) { return ones(s, std::move(t), d); },
       "def ones(*size: typing.Any, dtype: object = None, device: object = None) -> Tensor",
       "A tensor of ones; float32 unless `dtype` says otherwise.");
   bind_drawn(module, "rand", rand,

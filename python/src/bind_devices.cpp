@@ -90,6 +90,7 @@ struct PyStream {
 };
 
 PyStream wrapped(nb::handle device, std::uintptr_t pointer) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): Python knows streams as numbers
   return {Stream::wrap(device_or_current(device), reinterpret_cast<void*>(pointer))};
 }
 

@@ -44,7 +44,7 @@ struct Arguments {
   std::int64_t batch_size;
   bool shuffle;
   nb::handle sampler;
-  std::int64_t num_workers;
+  nb::handle num_workers;
   nb::handle collate;
   bool drop_last;
   nb::handle batch_sampler;
@@ -60,11 +60,19 @@ std::size_t not_negative(std::int64_t value, const char* name) {
   throw Error(ErrorCode::kInvalidArgument, fmt::format("found {}={}, expected 0 or more", name, value));
 }
 
+std::size_t workers_from(nb::handle given) {
+  if (PyUnicode_Check(given.ptr()) && nb::cast<std::string>(given) == "auto") return LoaderOptions::kAutoWorkers;
+  std::int64_t number = 0;
+  if (PyLong_Check(given.ptr()) && nb::try_cast(given, number)) return not_negative(number, "num_workers");
+  throw Error(ErrorCode::kDTypeMismatch,
+              fmt::format("found num_workers={}, expected a number of threads or \"auto\"", nb::repr(given).c_str()));
+}
+
 LoaderOptions options_from(const Arguments& arguments, const std::shared_ptr<Raised>& raised) {
   LoaderOptions options;
   options.batch_size = arguments.batch_size;
   options.shuffle = arguments.shuffle;
-  options.num_workers = not_negative(arguments.num_workers, "num_workers");
+  options.num_workers = workers_from(arguments.num_workers);
   options.drop_last = arguments.drop_last;
   options.prefetch_factor = not_negative(arguments.prefetch_factor, "prefetch_factor");
   options.seed = arguments.seed;
@@ -166,7 +174,8 @@ int clear_iterator(PyObject* self) {
 
 constexpr const char* kLoader =
     "Iterates over a dataset in batches that `num_workers` threads prepare "
-    "ahead. A batch has its samples' structure: a "
+    "ahead: \"auto\" takes one for each processor, and more while they wait for storage and more of them bring "
+    "more; 0 works in the loop itself. A batch has its samples' structure: a "
     "Tensor, a dict, a tuple for zip(), lists for strings. Batches are the "
     "same bit by bit for any number of workers, and "
     "their order follows from seed and epoch alone; each pass over the loader "
@@ -205,6 +214,7 @@ nb::dict figures_of(const LoaderStats& figures) {
   out["wait_seconds"] = figures.wait_seconds;
   out["first_batch_seconds"] = figures.first_batch_seconds;
   out["buffers_allocated"] = figures.buffers_allocated;
+  out["workers"] = figures.workers;
   return out;
 }
 
@@ -217,7 +227,7 @@ void bind_loader(nb::module_& module) {
       .def(
           "__init__",
           [](PyLoader* self, nb::handle dataset, std::int64_t batch_size, bool shuffle, nb::handle sampler,
-             std::int64_t num_workers, nb::handle collate, bool drop_last, nb::handle batch_sampler,
+             nb::handle num_workers, nb::handle collate, bool drop_last, nb::handle batch_sampler,
              std::int64_t prefetch_factor, std::uint64_t seed, std::optional<std::uint64_t> memory_budget,
              double timeout, nb::handle device) {
             construct(self, dataset,
@@ -225,13 +235,13 @@ void bind_loader(nb::module_& module) {
                        seed, memory_budget, timeout, device});
           },
           nb::arg("dataset").none(), nb::arg("batch_size") = 1, nb::arg("shuffle") = false,
-          nb::arg("sampler") = nb::none(), nb::arg("num_workers") = 0, nb::arg("collate") = nb::none(),
+          nb::arg("sampler") = nb::none(), nb::arg("num_workers").none() = "auto", nb::arg("collate") = nb::none(),
           nb::arg("drop_last") = false, nb::kw_only(), nb::arg("batch_sampler") = nb::none(),
           nb::arg("prefetch_factor") = 2, nb::arg("seed") = 0, nb::arg("memory_budget") = nb::none(),
           nb::arg("timeout") = 0.0, nb::arg("device") = "cpu",
           nb::sig("def __init__(self, dataset: Dataset, batch_size: int = 1, "
                   "shuffle: bool = False, sampler: Sampler | "
-                  "typing.Iterable[int] | None = None, num_workers: int = 0, "
+                  "typing.Iterable[int] | None = None, num_workers: int | str = 'auto', "
                   "collate: Collate | None = None, drop_last: "
                   "bool = False, *, batch_sampler: BatchSampler | "
                   "typing.Iterable[typing.Iterable[int]] | None = None, "
@@ -268,7 +278,13 @@ void bind_loader(nb::module_& module) {
           nb::sig("def __exit__(self, *args: object) -> None"))
       .def_prop_ro("dataset", [](const PyLoader& self) { return self.dataset(); })
       .def_prop_ro("batch_size", [](const PyLoader& self) { return self.options().batch_size; })
-      .def_prop_ro("num_workers", [](const PyLoader& self) { return self.options().num_workers; })
+      .def_prop_ro(
+          "num_workers",
+          [](const PyLoader& self) -> nb::object {
+            const std::size_t workers = self.options().num_workers;
+            return workers == LoaderOptions::kAutoWorkers ? nb::object(nb::str("auto")) : nb::int_(workers);
+          },
+          nb::sig("def num_workers(self) -> int | str"), "As given; stats()[\"workers\"] is the number at work.")
       .def_prop_ro("seed", [](const PyLoader& self) { return self.options().seed; });
 }
 

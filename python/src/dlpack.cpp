@@ -156,6 +156,7 @@ void hand_over(const Tensor& tensor, nb::handle stream) {
   // Work that the consumer submits later to the default stream is over before the memory is used again.
   tensor.buffer().record_use(Stream::default_of(tensor.device()), Buffer::Access::kRead);
   if (value == -1) return;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the protocol has streams as numbers
   const Stream consumer = Stream::wrap(tensor.device(), reinterpret_cast<void*>(static_cast<std::uintptr_t>(value)));
   tensor.buffer().order_after_writes(consumer);
   tensor.buffer().record_use(consumer, Buffer::Access::kRead);

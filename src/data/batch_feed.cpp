@@ -12,21 +12,20 @@ namespace penstock::data {
 
 namespace {
 
-std::size_t threads_of(const LoaderOptions& options) { return std::max<std::size_t>(options.num_workers, 1); }
-
-std::size_t window_of(const LoaderOptions& options) {
-  return std::max<std::size_t>(options.num_workers * options.prefetch_factor, 1);
+/// A thread works even where the options ask for none: the caller may look at its watch.
+PrefetchOptions with_a_thread(const LoaderOptions& options) {
+  PrefetchOptions out = PrefetchOptions::of(options);
+  if (out.workers > 0) return out;
+  out.workers = out.most_workers = out.ahead = 1;
+  return out;
 }
 
 }  // namespace
 
 BatchFeed::BatchFeed(Dataset dataset, const LoaderOptions& options)
-    : window_(window_of(options)),
-      maker_(std::move(dataset), options.collate, options.device, options.memory_budget),
-      prefetcher_(maker_, {.workers = threads_of(options),
-                           .window = window_,
-                           .memory_budget = options.memory_budget,
-                           .verify_checksums = options.verify_checksums}) {}
+    : maker_(std::move(dataset), options.collate, options.device, options.memory_budget),
+      prefetcher_(maker_, with_a_thread(options)),
+      window_(static_cast<std::size_t>(prefetcher_.window())) {}
 
 void BatchFeed::push(std::vector<std::int64_t> indices) {
   if (!prefetcher_.running()) {

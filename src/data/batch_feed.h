@@ -32,10 +32,10 @@ class BatchFeed {
   LoaderStats stats() const { return prefetcher_.stats(); }
 
  private:
-  std::size_t window_;
   std::atomic<std::int64_t> waiting_ = 0;  ///< pushed and not taken
   BatchMaker maker_;
   Prefetcher prefetcher_;
+  std::size_t window_;
 };
 
 }  // namespace penstock::data

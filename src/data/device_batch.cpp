@@ -34,7 +34,7 @@ DeviceBatches::DeviceBatches(Device device) {
 Buffer DeviceBatches::send(const Buffer& host) const {
   // Memory that the copies' own stream takes and gives back needs no waiting for others.
   const StreamGuard guard(*copies_);
-  const Buffer block = Buffer::allocate(host.size(), copies_->device());
+  Buffer block = Buffer::allocate(host.size(), copies_->device());
   const std::array range{device::CopyRange{block.data(), host.data(), host.size()}};
   StreamAccess::queue(*copies_)->copy(range, device::Direction::kHostToDevice);
   host.record_use(*copies_, Buffer::Access::kRead);

@@ -31,7 +31,7 @@ void check(const LoaderOptions& options) {
   if (options.batch_size < 1) {
     refuse(fmt::format("batch_size should be a positive integer value, but got batch_size={}", options.batch_size));
   }
-  if (options.num_workers > kMostWorkers) {
+  if (options.num_workers > kMostWorkers && options.num_workers != LoaderOptions::kAutoWorkers) {
     refuse(fmt::format("num_workers is {}; it must be {} or less, and more than there are processors gain nothing",
                        options.num_workers, kMostWorkers));
   }
@@ -62,13 +62,6 @@ void check_order(const BatchSampler::Batches& order) {
   }
 }
 
-data::PrefetchOptions prefetch_options(const LoaderOptions& options) {
-  return {.workers = options.num_workers,
-          .window = options.num_workers * options.prefetch_factor,
-          .memory_budget = options.memory_budget,
-          .verify_checksums = options.verify_checksums};
-}
-
 }  // namespace
 
 namespace detail {
@@ -80,7 +73,7 @@ class LoaderState {
         batch_sampler_(make_batch_sampler(dataset, options_)),
         seed_(options_.seed),
         maker_(std::move(dataset), options_.collate, options_.device, options_.memory_budget),
-        prefetcher_(maker_, prefetch_options(options_)) {}
+        prefetcher_(maker_, data::PrefetchOptions::of(options_)) {}
 
   std::int64_t size() const { return batch_sampler_->size(); }
   std::uint64_t epoch() const noexcept { return epoch_; }

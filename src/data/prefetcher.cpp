@@ -2,37 +2,59 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
+#include <time.h>
 
 #include <algorithm>
 #include <span>
 #include <system_error>
 #include <utility>
 
+#include "core/task_pool.h"
+
 namespace penstock::data {
 
 namespace {
 
 /// What a thread may hold of whole small files beside the batches.
-std::size_t whole_file_bytes(const PrefetchOptions& options) {
+std::size_t whole_file_bytes(std::uint64_t memory_budget, std::size_t workers) {
   constexpr std::uint64_t kLeast = std::uint64_t{1} << 20;
   constexpr std::uint64_t kMost = std::uint64_t{64} << 20;
-  return static_cast<std::size_t>(
-      std::clamp(options.memory_budget / (2 * std::max<std::uint64_t>(options.workers, 1)), kLeast, kMost));
+  return static_cast<std::size_t>(std::clamp(memory_budget / (2 * std::max<std::uint64_t>(workers, 1)), kLeast, kMost));
 }
 
 double seconds_since(Prefetcher::Clock::time_point start) {
   return std::chrono::duration<double>(Prefetcher::Clock::now() - start).count();
 }
 
-void set_up(Scratch& scratch, const PrefetchOptions& options) {
-  scratch.verify_checksums = options.verify_checksums;
-  scratch.whole_file_bytes = whole_file_bytes(options);
+/// Of this thread.
+double processor_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 }  // namespace
 
-Prefetcher::Prefetcher(const BatchMaker& maker, const PrefetchOptions& options) : maker_(maker), options_(options) {
-  set_up(inline_scratch_, options);
+PrefetchOptions PrefetchOptions::of(const LoaderOptions& options) {
+  constexpr std::size_t kMostProcessors = 16;
+  constexpr std::size_t kMostWaiting = 64;
+  const bool automatic = options.num_workers == LoaderOptions::kAutoWorkers;
+  const std::size_t workers = automatic ? std::min(core::usable_cpus(), kMostProcessors) : options.num_workers;
+  return {.workers = workers,
+          .most_workers = automatic ? kMostWaiting : workers,
+          .ahead = options.prefetch_factor,
+          .memory_budget = options.memory_budget,
+          .verify_checksums = options.verify_checksums};
+}
+
+Prefetcher::Prefetcher(const BatchMaker& maker, const PrefetchOptions& options)
+    : maker_(maker), options_(options), tuner_(options.workers, std::max(options.workers, options.most_workers)) {
+  set_up(inline_scratch_);
+}
+
+void Prefetcher::set_up(Scratch& scratch) const {
+  scratch.verify_checksums = options_.verify_checksums;
+  scratch.whole_file_bytes = whole_file_bytes(options_.memory_budget, tuner_.workers());
 }
 
 Prefetcher::~Prefetcher() {
@@ -51,7 +73,7 @@ void Prefetcher::start(Order order, std::int64_t first) {
   auto run = std::make_shared<Run>();
   run->order = std::move(order);
   run->next_start = run->next_take = first;
-  run->slots.resize(std::max<std::size_t>(options_.window, 1));
+  run->slots.resize(std::max<std::size_t>(std::max(options_.workers, options_.most_workers) * options_.ahead, 1));
   run->started = Clock::now();
   {
     const std::scoped_lock lock(mutex_);
@@ -63,13 +85,13 @@ void Prefetcher::start(Order order, std::int64_t first) {
 void Prefetcher::push(std::vector<std::int64_t> indices) {
   {
     const std::scoped_lock lock(mutex_);
-    if (!run_ || run_->pushed - run_->next_take >= static_cast<std::int64_t>(run_->slots.size())) {
+    if (!run_ || run_->pushed - run_->next_take >= window()) {
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("more than {} batches are asked for and not taken; take one first", options_.window));
+                  fmt::format("more than {} batches are asked for and not taken; take one first", window()));
     }
     run_->slot(run_->pushed++).pushed = std::move(indices);
   }
-  work_.notify_one();
+  work_.notify_all();
 }
 
 std::span<const std::int64_t> Prefetcher::Run::indices(std::int64_t batch) const noexcept {
@@ -82,14 +104,14 @@ std::span<const std::int64_t> Prefetcher::Run::indices(std::int64_t batch) const
 
 void Prefetcher::start_threads() {
   try {
-    while (threads_.size() < options_.workers) {
-      threads_.emplace_back([this] { work(); });
+    while (threads_.size() < tuner_.workers()) {
+      threads_.emplace_back([this, number = threads_.size()] { work(number); });
       ::pthread_setname_np(threads_.back().native_handle(), "penstock-load");
     }
   } catch (const std::system_error& error) {
     throw Error(ErrorCode::kOutOfMemory,
                 fmt::format("only {} of {} worker threads could be started ({}); use fewer workers", threads_.size(),
-                            options_.workers, error.code().message()));
+                            tuner_.workers(), error.code().message()));
   }
 }
 
@@ -103,31 +125,40 @@ void Prefetcher::cancel() noexcept {
   {
     const std::scoped_lock lock(mutex_);
     dropped = std::exchange(run_, nullptr);
-    if (dropped) dropped->cancelled = true;
+    if (dropped) {
+      dropped->cancelled = true;
+      iterated_seconds_ += seconds_since(dropped->started);
+    }
   }
   work_.notify_all();
   ready_.notify_all();
 }
 
-bool Prefetcher::has_work() const {
-  return run_ && run_->next_start < run_->total() &&
-         run_->next_start < run_->next_take + static_cast<std::int64_t>(run_->slots.size());
+std::int64_t Prefetcher::window() const {
+  return static_cast<std::int64_t>(std::max<std::size_t>(tuner_.workers() * options_.ahead, 1));
 }
 
-void Prefetcher::work() {
+bool Prefetcher::has_work() const {
+  return run_ && run_->next_start < run_->total() && run_->next_start < run_->next_take + window();
+}
+
+void Prefetcher::work(std::size_t number) {
   Scratch scratch;
-  set_up(scratch, options_);
   std::unique_lock lock(mutex_);
   while (true) {
-    work_.wait(lock, [this] { return quit_ || has_work(); });
+    work_.wait(lock, [&] { return quit_ || (number < tuner_.workers() && has_work()); });
     if (quit_) return;
+    set_up(scratch);
     RunPtr run = run_;
     const std::int64_t batch = run->next_start++;
     run->slot(batch).state = Slot::State::kStarted;
     lock.unlock();
-    Outcome outcome = prepare(*run, batch, scratch);
+    Effort effort;
+    Outcome outcome = prepare(*run, batch, scratch, effort);
     lock.lock();
     merge(scratch);
+    worked_seconds_ += effort.worked;
+    computed_seconds_ += effort.computed;
     if (!run->cancelled) {
       Slot& slot = run->slot(batch);
       slot.outcome = std::move(outcome);
@@ -142,10 +173,16 @@ void Prefetcher::work() {
   }
 }
 
-Prefetcher::Outcome Prefetcher::prepare(Run& run, std::int64_t batch, Scratch& scratch) {
+Prefetcher::Outcome Prefetcher::prepare(Run& run, std::int64_t batch, Scratch& scratch, Effort& effort) {
   scratch.cancelled = &run.cancelled;
+  const auto begin = Clock::now();
+  const double computed = processor_seconds();
+  double waited = 0;
+  const auto ask = [&](std::uint64_t bytes) { waited += grant(run, batch, bytes); };
   try {
-    return maker_.make(run.indices(batch), batch, scratch, [&](std::uint64_t bytes) { grant(run, batch, bytes); });
+    Outcome out = maker_.make(run.indices(batch), batch, scratch, ask);
+    effort = {seconds_since(begin) - waited, processor_seconds() - computed};
+    return out;
   } catch (const Error& error) {
     return error;
   } catch (...) {
@@ -166,11 +203,17 @@ bool Prefetcher::may_allocate(Run& run, std::int64_t batch, std::uint64_t bytes)
   return waiting == 0 || free / waiting >= std::max(bytes, run.largest);
 }
 
-void Prefetcher::grant(Run& run, std::int64_t batch, std::uint64_t bytes) {
-  if (options_.workers == 0) return;
+double Prefetcher::grant(Run& run, std::int64_t batch, std::uint64_t bytes) {
+  if (options_.workers == 0) return 0;
+  double waited = 0;
   {
     std::unique_lock lock(mutex_);
-    work_.wait(lock, [&] { return run.cancelled || may_allocate(run, batch, bytes); });
+    const auto may_go_on = [&] { return run.cancelled || may_allocate(run, batch, bytes); };
+    if (!may_go_on()) {
+      const auto begin = Clock::now();
+      work_.wait(lock, may_go_on);
+      waited = seconds_since(begin);
+    }
     if (!run.cancelled) {
       Slot& slot = run.slot(batch);
       slot.state = Slot::State::kGranted;
@@ -182,6 +225,7 @@ void Prefetcher::grant(Run& run, std::int64_t batch, std::uint64_t bytes) {
   if (run.cancelled) throw Error(ErrorCode::kCancelled, "the loader was stopped");
   // One that waits behind this one may go on now.
   work_.notify_all();
+  return waited;
 }
 
 Prefetcher::Outcome Prefetcher::take(std::optional<Clock::time_point> deadline) {
@@ -204,6 +248,7 @@ Prefetcher::Outcome Prefetcher::take(std::optional<Clock::time_point> deadline) 
   if (run->cancelled) return Nothing::kCancelled;
   if (!in_time) return Nothing::kTimedOut;
   Outcome outcome = take_ready(*run);
+  tune(*run);
   lock.unlock();
   work_.notify_all();
   return outcome;
@@ -221,7 +266,8 @@ Prefetcher::Outcome Prefetcher::take_ready(Run& run) {
 
 Prefetcher::Outcome Prefetcher::take_inline(const RunPtr& run) {
   const auto begin = Clock::now();
-  Outcome outcome = prepare(*run, run->next_take, inline_scratch_);
+  Effort effort;
+  Outcome outcome = prepare(*run, run->next_take, inline_scratch_, effort);
   const std::scoped_lock lock(mutex_);
   merge(inline_scratch_);
   stats_.wait_seconds += seconds_since(begin);
@@ -233,6 +279,19 @@ Prefetcher::Outcome Prefetcher::take_inline(const RunPtr& run) {
 
 void Prefetcher::note_taken(Run& run) {
   if (!std::exchange(run.first_taken, true)) stats_.first_batch_seconds = seconds_since(run.started);
+}
+
+void Prefetcher::tune(Run& run) {
+  if (options_.most_workers <= options_.workers) return;
+  const double seconds = iterated_seconds_ + seconds_since(run.started);
+  const std::size_t workers =
+      tuner_.update({seconds, stats_.wait_seconds, worked_seconds_, computed_seconds_, stats_.batches});
+  if (workers <= threads_.size()) return;
+  try {
+    start_threads();
+  } catch (const Error&) {
+    // As many as the system gives are enough.
+  }
 }
 
 void Prefetcher::merge(Scratch& scratch) {
@@ -252,6 +311,7 @@ LoaderStats Prefetcher::stats() const {
   {
     const std::scoped_lock lock(mutex_);
     out = stats_;
+    out.workers = tuner_.workers();
   }
   out.buffers_allocated = maker_.pool().allocations();
   return out;

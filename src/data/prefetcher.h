@@ -16,6 +16,7 @@
 
 #include "data/batch_maker.h"
 #include "data/scratch.h"
+#include "data/worker_tuner.h"
 #include "penstock/loader.h"
 #include "penstock/sampler.h"
 
@@ -23,7 +24,10 @@ namespace penstock::data {
 
 struct PrefetchOptions {
   std::size_t workers = 0;
-  std::size_t window = 0;  ///< batches started and not taken, at most
+  std::size_t most_workers = 0;  ///< more than `workers`: their number follows what is measured
+  std::size_t ahead = 1;         ///< batches started and not taken, at most, for each worker
+
+  static PrefetchOptions of(const LoaderOptions& options);
   std::uint64_t memory_budget = 0;
   bool verify_checksums = true;
 };
@@ -50,8 +54,10 @@ class Prefetcher {
   void start(Order order, std::int64_t first);
   /// Begins with no batches, which `push` adds one by one.
   void start_empty() { start(nullptr, 0); }
-  /// Adds a batch behind the others of `start_empty`. At most `window` may be pushed and not taken: kInvalidArgument.
+  /// Adds a batch behind the others of `start_empty`. At most `window()` may be pushed and not taken: kInvalidArgument.
   void push(std::vector<std::int64_t> indices);
+  /// Batches that may be started and not taken, as of now. For the thread that takes.
+  std::int64_t window() const;
   /// True between `start` and `cancel`.
   bool running() const;
   /// The next batch, which must not be past the end; waits until `deadline` (for ever without one).
@@ -90,15 +96,23 @@ class Prefetcher {
   using RunPtr = std::shared_ptr<Run>;
 
   void start_threads();
-  void work();
+  void work(std::size_t number);
+  void set_up(Scratch& scratch) const;
   bool has_work() const;
   bool may_allocate(Run& run, std::int64_t batch, std::uint64_t bytes) const;
-  void grant(Run& run, std::int64_t batch, std::uint64_t bytes);
-  Outcome prepare(Run& run, std::int64_t batch, Scratch& scratch);
+  /// The seconds that it waited.
+  double grant(Run& run, std::int64_t batch, std::uint64_t bytes);
+  /// How long workers were at it.
+  struct Effort {
+    double worked = 0;
+    double computed = 0;
+  };
+  Outcome prepare(Run& run, std::int64_t batch, Scratch& scratch, Effort& effort);
   Outcome take_ready(Run& run);
   Outcome take_inline(const RunPtr& run);
   void merge(Scratch& scratch);
   void note_taken(Run& run);
+  void tune(Run& run);
 
   const BatchMaker& maker_;
   const PrefetchOptions options_;
@@ -109,6 +123,10 @@ class Prefetcher {
   RunPtr run_;
   bool quit_ = false;
   LoaderStats stats_;
+  double worked_seconds_ = 0;    ///< of workers in batches, their waits for memory left out
+  double computed_seconds_ = 0;  ///< processor seconds of that
+  double iterated_seconds_ = 0;  ///< of runs before this one
+  WorkerTuner tuner_;
   std::vector<std::thread> threads_;
 };
 

@@ -117,6 +117,7 @@ class Batch {
       blocks[*open] = align_up(run.offset + run.from.size());
     }
     std::vector<Buffer> buffers;
+    buffers.reserve(blocks.size());
     for (const std::size_t bytes : blocks) buffers.push_back(Buffer::allocate(bytes, target_));
     for (Run& run : runs_) run.to = buffers[run.block].part(run.offset, run.from.size());
   }

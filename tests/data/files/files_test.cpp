@@ -35,7 +35,7 @@ TEST(Files, AreTheirContent) {
     test::write_tensors(folder, tensors, extension);
     const Dataset dataset = files(folder.path().string());
     ASSERT_EQ(dataset.size(), 5);
-    DataLoader loader(dataset, {.batch_size = 5});
+    DataLoader loader(dataset, {.batch_size = 5, .num_workers = 0});
     const Batch batch = loader.next().value();
     const Tensor all = extension == ".safetensors" ? batch["tensor"] : batch.tensor();
     for (std::int64_t i = 0; i < 5; ++i) {
@@ -51,7 +51,7 @@ TEST(Files, KnownLayoutsAreNotParsed) {
   for (const std::string& extension : kExtensions) {
     TemporaryFolder folder;
     test::write_tensors(folder, test::equal_tensors(40, Shape{10}), extension);
-    DataLoader loader(files(folder.path().string()), {.batch_size = 4});
+    DataLoader loader(files(folder.path().string()), {.batch_size = 4, .num_workers = 0});
     while (loader.next()) {
     }
     EXPECT_EQ(loader.stats().files_opened, 40u) << extension;
@@ -66,7 +66,7 @@ TEST(Files, RaggedLayoutsAreRememberedToo) {
     for (std::int64_t i = 0; i < 60; ++i)
       tensors.push_back(test::numbered_tensor(Shape{1 + i % 30}, DType::float32, 1));
     test::write_tensors(folder, tensors, extension);
-    DataLoader loader(files(folder.path().string()), {.batch_size = 30, .collate = ragged()});
+    DataLoader loader(files(folder.path().string()), {.batch_size = 30, .num_workers = 0, .collate = ragged()});
     loader.next();
     const std::uint64_t before = loader.stats().files_parsed;
     loader.next();

@@ -1,0 +1,58 @@
+#include "data/worker_tuner.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::data {
+
+namespace {
+
+constexpr double kLeastSeconds = 0.05;        // of a round; shorter ones are chance
+constexpr std::uint64_t kLeastBatches = 8;    // and of each worker two
+constexpr double kWaitingCaller = 0.05;       // of the time, before the loader counts as the wall
+constexpr double kComputingWorkers = 0.6;     // of their time; then more of them would only share the processors
+constexpr double kGain = 1.15;                // what twice the workers must bring
+constexpr std::uint64_t kRestingRounds = 32;  // after a trial that brought nothing
+
+}  // namespace
+
+bool WorkerTuner::round_ended(const Figures& figures) const noexcept {
+  return figures.batches - begin_.batches >= std::max<std::uint64_t>(kLeastBatches, 2 * workers_) &&
+         figures.seconds - begin_.seconds >= kLeastSeconds;
+}
+
+std::size_t WorkerTuner::update(const Figures& figures) noexcept {
+  if (!round_ended(figures)) return workers_;
+  if (warming_) {
+    warming_ = false;
+  } else {
+    end_round(figures);
+  }
+  begin_round(figures);
+  return workers_;
+}
+
+void WorkerTuner::end_round(const Figures& figures) noexcept {
+  const double seconds = figures.seconds - begin_.seconds;
+  const double rate = static_cast<double>(figures.batches - begin_.batches) / seconds;
+  const std::optional<Trial> trial = std::exchange(trial_, std::nullopt);
+  if (trial && rate < kGain * trial->rate) {
+    workers_ = trial->before;
+    warming_ = true;
+    rest_ = kRestingRounds;
+    return;
+  }
+  if (rest_ > 0) {
+    --rest_;
+    return;
+  }
+  const double computing = figures.computed - begin_.computed;
+  const bool caller_waits = figures.caller_waits - begin_.caller_waits > kWaitingCaller * seconds;
+  const bool workers_wait = computing < kComputingWorkers * (figures.worked - begin_.worked);
+  if (!caller_waits || !workers_wait || workers_ >= most_) return;
+  trial_ = Trial{workers_, rate};
+  workers_ = std::min(2 * workers_, most_);
+  warming_ = true;
+}
+
+}  // namespace penstock::data

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace penstock::data {
+
+/// How many workers a loader should have. Each processor can keep one busy; more of them gain only where they wait for
+/// storage. So while the caller has to wait and the workers mostly wait too, twice as many are tried, and kept if the
+/// batches come faster by more than chance. Pure: time and figures are the caller's. Not thread-safe.
+class WorkerTuner {
+ public:
+  /// From `start` to `most`; never changes when they are the same.
+  WorkerTuner(std::size_t start, std::size_t most) noexcept : workers_(start), most_(most) {}
+
+  std::size_t workers() const noexcept { return workers_; }
+
+  /// What happened since the loader was made; all only grow.
+  struct Figures {
+    double seconds = 0;       ///< while the loader iterated
+    double caller_waits = 0;  ///< seconds of the caller in `take`
+    double worked = 0;        ///< seconds of the workers in batches, over all of them
+    double computed = 0;      ///< processor seconds in that
+    std::uint64_t batches = 0;
+  };
+  /// Call after each batch; gives the number of workers from now on.
+  std::size_t update(const Figures& figures) noexcept;
+
+ private:
+  struct Trial {
+    std::size_t before;
+    double rate;
+  };
+
+  bool round_ended(const Figures& figures) const noexcept;
+  void begin_round(const Figures& figures) noexcept { begin_ = figures; }
+  void end_round(const Figures& figures) noexcept;
+
+  std::size_t workers_;
+  std::size_t most_;
+  Figures begin_;
+  bool warming_ = true;  ///< batches of this round were begun before it
+  std::optional<Trial> trial_;
+  std::uint64_t rest_ = 0;  ///< rounds to leave things as they are
+};
+
+}  // namespace penstock::data
