@@ -90,7 +90,7 @@ std::int64_t integer_from(nb::handle object) {
 /// randint(high, size) and randint(low, high, size).
 Tensor random_integers(const nb::args& args, nb::handle generator, nb::handle dtype, nb::handle device) {
   if (args.size() < 2 || args.size() > 3) throw nb::type_error("randint() takes (high, size) or (low, high, size)");
-  const std::int64_t low = given == 3 ? integer_from(args[0]) : 0;
+  const std::int64_t low = args.size() == 3 ? integer_from(args[0]) : 0;
   const std::int64_t high = integer_from(args[args.size() - 2]);
   const Shape shape = shape_from(args[args.size() - 1]);
   return Source(generator).draw([&](Generator& source) {
