@@ -7,6 +7,15 @@
 #include "penstock/error.h"
 
 namespace penstock::io {
+namespace {
+
+void wait_for(const device::Mark& copied) {
+  if (copied.done()) return;
+  const device::CountedWait counted(device::Direction::kHostToDevice);
+  copied.synchronize();
+}
+
+}  // namespace
 
 PinnedRing& PinnedRing::instance() {
   device::pinning_backend();  // made first, so that the ring goes before it
@@ -51,11 +60,7 @@ PinnedRing::Slot PinnedRing::take() {
   lock.unlock();
   Slot slot(*this, next.data);
   slot.marks_ = std::move(next.marks);
-  for (const device::MarkPtr& mark : slot.marks_) {
-    if (mark->done()) continue;
-    const device::CountedWait counted(device::Direction::kHostToDevice);
-    mark->synchronize();
-  }
+  for (const device::MarkPtr& mark : slot.marks_) wait_for(*mark);
   slot.marks_.clear();
   return slot;
 }
