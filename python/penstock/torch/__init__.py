@@ -6,7 +6,7 @@ for x, y in pt.DataLoader(pt.Rows("images.npy", "labels.npy"), batch_size=32, sh
 for batch in pt.DataLoader(pt.Files("clips/*.pt"), batch_size=32, collate_fn=pt.pad_to(1024)): ...
 """
 
-from penstock import pad, pad_to, ragged, stack
+from penstock.torch.collate import pad, pad_to, ragged, stack
 from penstock.torch.datasets import Dataset, Files, Mapped, Rows
 from penstock.torch.loader import DataLoader, LoaderTimeoutError
 from penstock.torch.loading import load_into

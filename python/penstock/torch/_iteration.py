@@ -17,6 +17,7 @@ from penstock._core import _Feed
 from penstock.torch._convert import batch_to_torch, sample_to_torch
 from penstock.torch._position import Position, draw_base_seed
 from penstock.torch._samples import named, to_device
+from penstock.torch.collate import Rule
 
 if TYPE_CHECKING:
     from penstock.torch.loader import DataLoader
@@ -95,8 +96,8 @@ class Iteration:
         collate = self._loader.collate_fn
         per_sample = self._loader._mapped is not None and not self._loader._mapped.batched
         self._native = not self._whole and not per_sample
-        if self._native and isinstance(collate, penstock.Collate):
-            return collate
+        if self._native and isinstance(collate, (Rule, penstock.Collate)):
+            return collate.native if isinstance(collate, Rule) else collate
         self._native = self._native and collate in _STACKED
         return penstock.stack() if self._native else penstock.samples()
 

@@ -32,7 +32,8 @@ class DataLoader(torch_data.DataLoader[Any]):
     for.
 
     collate_fn: None and `default_collate` are done natively, and so are `pad_to`, `pad`, `ragged` and `stack` of this
-    module; any other function is called in the caller's thread with the list of samples as torch tensors.
+    module; any other function is called in the caller's thread with the list of samples as torch tensors. Those of this
+    module are functions of a list of samples too, for other datasets and other loaders.
 
     Beyond torch's arguments:
 
@@ -160,7 +161,8 @@ def _require_native(native: penstock.Dataset | None, collate_fn: Any, on_error: 
         return
     if isinstance(collate_fn, penstock.Collate):
         raise TypeError(
-            "pad, pad_to, ragged and stack work on Penstock datasets; give this one a collate function of its own"
+            "pad, pad_to, ragged and stack of penstock work on Penstock datasets alone; for this one take those of "
+            "penstock.torch"
         )
     if on_error != "raise":
         raise ValueError(f"on_error={on_error!r} needs a Penstock dataset that is read natively; leave it out")

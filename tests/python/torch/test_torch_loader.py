@@ -262,8 +262,6 @@ def test_other_datasets_go_to_torch(folder):
             return iter(range(5))
 
     same(list(pt.DataLoader(Stream(), batch_size=2)), list(td.DataLoader(Stream(), batch_size=2)))
-    with pytest.raises(TypeError, match="Penstock datasets"):
-        pt.DataLoader(Named(), collate_fn=pt.pad_to(4))
     with pytest.raises(ValueError, match="on_error"):
         pt.DataLoader(Named(), on_error="skip")
     with pytest.raises(NotImplementedError, match="position"):

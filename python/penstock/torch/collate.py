@@ -1,0 +1,235 @@
+"""The ways to make a batch of samples: done natively for Penstock's datasets, on torch tensors for all others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.utils.data import default_collate
+
+import penstock
+
+__all__ = ["Pad", "Ragged", "Rule", "Stack", "pad", "pad_to", "ragged", "stack"]
+
+_Leaf = Callable[[list[torch.Tensor], str | None], Any]
+
+
+class Rule:
+    """A `collate_fn` for any loader: called with the samples it gives the batch, in torch tensors.
+
+    `native` is the same as a penstock.Collate. It pickles and compares by value.
+    """
+
+    native: penstock.Collate
+
+    def __call__(self, samples: list[Any]) -> Any:
+        return _collated(samples, self._tensors, None)
+
+    def _tensors(self, tensors: list[torch.Tensor], key: str | None) -> Any:
+        """The batch of what one place of the samples holds; `key` is that of the dict around it."""
+        raise NotImplementedError
+
+
+def _collated(samples: list[Any], tensors: _Leaf, key: str | None) -> Any:
+    first = samples[0]
+    if _is_array(first):
+        return tensors([torch.as_tensor(sample) for sample in samples], key)
+    if isinstance(first, Mapping):
+        parts = {
+            name: _collated([sample[name] for sample in samples], tensors, name if isinstance(name, str) else key)
+            for name in first
+        }
+        return parts
+    if isinstance(first, (list, tuple)):
+        if any(len(sample) != len(first) for sample in samples):
+            raise penstock.ShapeMismatchError("each element in list of batch should be of equal size")
+        items = [_collated(list(part), tensors, key) for part in zip(*samples, strict=True)]
+        return type(first)(*items) if hasattr(first, "_fields") else items
+    return default_collate(samples)
+
+
+def _is_array(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return True
+    kind = getattr(getattr(value, "dtype", None), "kind", "")  # without NumPy's import
+    return type(value).__name__ == "ndarray" and kind in {"b", "i", "u", "f", "c"}
+
+
+@dataclass(frozen=True)
+class Stack(Rule):
+    """What `stack` gives."""
+
+    native: penstock.Collate = field(default_factory=penstock.stack, init=False, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (stack, ())
+
+    def _tensors(self, tensors: list[torch.Tensor], key: str | None) -> Any:
+        return default_collate(tensors)
+
+
+@dataclass(frozen=True)
+class Ragged(Rule):
+    """What `ragged` gives."""
+
+    native: penstock.Collate = field(default_factory=penstock.ragged, init=False, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (ragged, ())
+
+    def _tensors(self, tensors: list[torch.Tensor], key: str | None) -> Any:
+        return tensors
+
+
+@dataclass(frozen=True)
+class Pad(Rule):
+    """What `pad` and `pad_to` give."""
+
+    length: int | None
+    dim: int
+    mode: str
+    value: float
+    lengths: bool
+    mask: bool
+    keys: tuple[str, ...]
+    native: penstock.Collate = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        keys = self.keys or None
+        native = (
+            penstock.pad(self.dim, self.mode, self.value, self.lengths, self.mask, keys)
+            if self.length is None
+            else penstock.pad_to(self.length, self.dim, self.mode, self.value, self.lengths, self.mask, keys)
+        )
+        object.__setattr__(self, "native", native)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Pad, (self.length, self.dim, self.mode, self.value, self.lengths, self.mask, self.keys))
+
+    def __call__(self, samples: list[Any]) -> Any:
+        met: set[str | None] = set()
+
+        def tensors(parts: list[torch.Tensor], key: str | None) -> Any:
+            met.add(key)
+            return self._tensors(parts, key)
+
+        batch = _collated(samples, tensors, None)
+        for key in self.keys:
+            if key not in met:
+                raise penstock.KeyNotFoundError(f"the samples have no key {key!r} to pad")
+        return batch
+
+    def _tensors(self, tensors: list[torch.Tensor], key: str | None) -> Any:
+        rank = tensors[0].dim()
+        dim = self.dim + rank if self.dim < 0 else self.dim
+        if (self.keys and key not in self.keys) or (not self.keys and not 0 <= dim < rank):
+            return default_collate(tensors)
+        if not 0 <= dim < rank:
+            raise penstock.ShapeMismatchError(
+                f"dimension {self.dim} cannot be padded, because the sample has shape {tuple(tensors[0].shape)}"
+            )
+        _require_alike(tensors, dim)
+        sizes = [tensor.shape[dim] for tensor in tensors]
+        length = max(sizes) if self.length is None else self.length
+        values = torch.stack([self._padded(tensor, dim, length) for tensor in tensors])
+        if not self.lengths and not self.mask:
+            return values
+        own = torch.tensor([min(size, length) for size in sizes])
+        batch = {"values": values}
+        if self.lengths:
+            batch["lengths"] = own
+        if self.mask:
+            batch["mask"] = torch.arange(length) < own[:, None]
+        return batch
+
+    def _padded(self, tensor: torch.Tensor, dim: int, length: int) -> torch.Tensor:
+        size = tensor.shape[dim]
+        if size >= length:
+            return tensor.narrow(dim, 0, length)
+        if self.mode in {"zero", "constant"}:
+            shape = list(tensor.shape)
+            shape[dim] = length
+            out = tensor.new_full(shape, self.value)
+            out.narrow(dim, 0, size).copy_(tensor)
+            return out
+        return tensor.index_select(dim, self._sources(size, length).to(tensor.device))
+
+    def _sources(self, size: int, length: int) -> torch.Tensor:
+        """The element that each place takes, mirrored or the last one again."""
+        needed = 2 if self.mode == "reflect" else 1
+        if size < needed:
+            raise penstock.ShapeMismatchError(
+                f"a sample has {size} elements along dimension {self.dim}; mode {self.mode!r} needs {needed} or more, "
+                "padding with a constant none"
+            )
+        places = torch.arange(length)
+        if self.mode == "replicate":
+            return places.clamp(max=size - 1)
+        places %= 2 * (size - 1)
+        return torch.where(places < size, places, 2 * (size - 1) - places)
+
+
+def _require_alike(tensors: list[torch.Tensor], dim: int) -> None:
+    first = tensors[0]
+    rest = [size for d, size in enumerate(first.shape) if d != dim]
+    for i, tensor in enumerate(tensors):
+        if tensor.dtype != first.dtype:
+            raise penstock.DTypeMismatchError(
+                f"the tensors of a batch must have one dtype, but sample {i} of it has {tensor.dtype} and the first "
+                f"has {first.dtype}"
+            )
+        if tensor.dim() != first.dim() or [size for d, size in enumerate(tensor.shape) if d != dim] != rest:
+            raise penstock.ShapeMismatchError(
+                f"padding changes dimension {dim} alone, but sample {i} of the batch has shape {tuple(tensor.shape)} "
+                f"and the first has {tuple(first.shape)}; make the other dimensions equal, or keep the tensors apart "
+                "with ragged"
+            )
+
+
+def _names(keys: str | Iterable[str] | None) -> tuple[str, ...]:
+    return (keys,) if isinstance(keys, str) else tuple(keys or ())
+
+
+def pad(
+    dim: int = 0,
+    mode: str = "zero",
+    value: float = 0.0,
+    lengths: bool = False,
+    mask: bool = False,
+    keys: str | Iterable[str] | None = None,
+) -> Pad:
+    """Pads dimension `dim` of each sample at its end to the longest of the batch, then stacks.
+
+    `mode` is "zero", "constant" (`value`), "reflect" or "replicate". With `lengths` or `mask` each padded tensor
+    becomes a dict of `values`, `lengths` (int64) and `mask` (bool). `keys`: only these keys of a dict are padded, the
+    others stacked.
+    """
+    return Pad(None, dim, mode, value, lengths, mask, _names(keys))
+
+
+def pad_to(
+    length: int,
+    dim: int = 0,
+    mode: str = "zero",
+    value: float = 0.0,
+    lengths: bool = False,
+    mask: bool = False,
+    keys: str | Iterable[str] | None = None,
+) -> Pad:
+    """Pads or cuts dimension `dim` of each sample at its end to `length`, then stacks; otherwise as `pad`.
+
+    Of Penstock's datasets, what lies beyond the cut is not read.
+    """
+    return Pad(length, dim, mode, value, lengths, mask, _names(keys))
+
+
+def ragged() -> Ragged:
+    """Tensors stay apart: each becomes a list of tensors."""
+    return Ragged()
+
+
+def stack() -> Stack:
+    """Tensors of equal dtype and shape become one with a new dimension 0, as torch's default_collate does it."""
+    return Stack()
