@@ -101,7 +101,7 @@ TEST_F(Ring, WithoutWaitingTheCurrentStreamDoes) {
   // As other libraries would read it, which know the stream alone.
   Bytes arrived(bytes.size());
   const std::array range{device::CopyRange{arrived.data(), buffers[0].data(), arrived.size()}};
-  StreamAccess::queue(mine)->copy(range);
+  StreamAccess::queue(mine)->copy(range, device::Direction::kDeviceToHost);
   mine.synchronize();
   EXPECT_TRUE(arrived == bytes);
 }
