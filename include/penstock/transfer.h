@@ -2,7 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <thread>
+
+#include "penstock/device.h"
+#include "penstock/dtype.h"
+#include "penstock/shape.h"
 
 namespace penstock {
 
@@ -54,5 +60,27 @@ class TransferScope {
   std::thread::id thread_;
   TransferStats before_;
 };
+
+/// A tensor that goes to and fro: the data of one storage was copied from host to device and back, or the other way,
+/// kRoundTrips times. Copies by Tensor::to, Tensor::copy_to and Value::to are followed; whoever computes a new tensor
+/// on either side starts anew.
+struct TransferWarning {
+  static constexpr int kRoundTrips = 4;
+
+  std::string name;  ///< where in the nested value it lies, "layer.weight"; empty when moved by itself
+  Shape shape;
+  DType dtype;
+  Device device;  ///< the end that is not the host
+  int round_trips = kRoundTrips;
+  std::string message;  ///< one sentence of all that, and what to do
+};
+
+/// Called in the thread that copies, after the copy was submitted and once for each storage; what it throws goes to
+/// whoever copied. May be called by several threads at once.
+using TransferWarningHandler = std::function<void(const TransferWarning&)>;
+
+/// Replaces the process's handler and returns the one before. An empty one prints to stderr, as at the start.
+/// Thread-safe.
+TransferWarningHandler set_transfer_warning_handler(TransferWarningHandler handler);
 
 }  // namespace penstock

@@ -2,12 +2,14 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <string>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "device/backend.h"
 #include "device/buffer_access.h"
+#include "device/ping_pong.h"
 #include "format/value_graph.h"
 #include "ops/transfer.h"
 
@@ -66,6 +68,11 @@ class Batch {
       by_source[{from.type, from.index}].push_back({run.from, run.to});
     }
     for (const auto& [from, transfers] : by_source) ops::transfer(transfers, options_);
+  }
+
+  /// Whether `tensor`, whose copy is `copy`, goes to and fro and nobody was told.
+  bool is_ping_pong(const Tensor& tensor, const Tensor& copy) const {
+    return !stays(tensor) && device::note_crossing(ops::span_of(tensor), ops::span_of(copy));
   }
 
   Tensor moved(const Tensor& tensor) const {
@@ -128,6 +135,32 @@ class Batch {
   std::vector<Run> runs_;
 };
 
+/// Where the first tensor over that memory lies: "layers.0.weight".
+std::string name_of(const Value& root, const Tensor& tensor) {
+  std::vector<std::pair<Value, std::string>> pending{{root, {}}};
+  std::unordered_set<const void*> seen;
+  while (!pending.empty()) {
+    const auto [value, name] = std::move(pending.back());
+    pending.pop_back();
+    const auto add = [&, &path = name](const Value& child, const std::string& key) {
+      pending.emplace_back(child, path.empty() ? key : path + "." + key);
+    };
+    if (!seen.insert(value.node_id()).second) continue;
+    if (value.is(Value::Kind::kTensor)) {
+      const Tensor& found = value.as_tensor();
+      if (found.defined() && found.data() == tensor.data() && found.shape() == tensor.shape()) return name;
+    } else if (value.is(Value::Kind::kDict)) {
+      for (std::size_t i = 0; i < value.size(); ++i) {
+        const auto [key, child] = value.item(i);
+        add(child, key.is(Value::Kind::kString) ? key.as_string() : key.to_string());
+      }
+    } else if (value.is(Value::Kind::kList) || value.is(Value::Kind::kTuple)) {
+      for (std::size_t i = 0; i < value.size(); ++i) add(value[i], std::to_string(i));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Value Value::to(Device device, TransferOptions options) const {
@@ -138,7 +171,11 @@ Value Value::to(Device device, TransferOptions options) const {
   Batch batch(device, options);
   for (const Tensor& tensor : tensors) batch.add(tensor);
   batch.move();
-  return map_tensors(*this, [&](const Tensor& tensor) { return batch.moved(tensor); });
+  return map_tensors(*this, [&](const Tensor& tensor) {
+    Tensor moved = batch.moved(tensor);
+    if (batch.is_ping_pong(tensor, moved)) device::warn_of_ping_pong(tensor, device, name_of(*this, tensor));
+    return moved;
+  });
 }
 
 }  // namespace penstock

@@ -10,6 +10,7 @@
 #include "core/view.h"
 #include "device/backend.h"
 #include "device/buffer_access.h"
+#include "device/ping_pong.h"
 #include "ops/kernels.h"
 #include "penstock/error.h"
 
@@ -73,6 +74,7 @@ Tensor copy_span(const Tensor& tensor, Device target, const TransferOptions& opt
   const Buffer from = span_of(tensor);
   const Buffer to = Buffer::allocate(from.size(), target);
   transfer(std::array{Transfer{from, to}}, options);
+  if (device::note_crossing(from, to)) device::warn_of_ping_pong(tensor, target, {});
   return {to, tensor.dtype(), tensor.shape(), tensor.strides()};
 }
 
@@ -139,6 +141,7 @@ Event Tensor::copy_to(const Tensor& target) const {
   };
   // Nothing else would keep such memory until the copy is done.
   if (waits(*this) || waits(target)) ops::wait_for(copied, transfer);
+  if (device::note_crossing(transfer.from, transfer.to)) device::warn_of_ping_pong(*this, target.device(), {});
   return copied;
 }
 

@@ -24,7 +24,8 @@ void transfer(std::span<const Transfer> transfers, const TransferOptions& option
 
 /// The bytes that the elements of `tensor` span.
 Buffer span_of(const Tensor& tensor);
-/// A tensor of the same layout over a copy of those bytes, not marked as requiring gradients.
+/// A tensor of the same layout over a copy of those bytes, not marked as requiring gradients. Warns of a tensor that
+/// goes to and fro.
 Tensor copy_span(const Tensor& tensor, Device target, const TransferOptions& options);
 
 }  // namespace penstock::ops

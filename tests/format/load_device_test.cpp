@@ -66,6 +66,16 @@ TEST_F(LoadToDevice, StateDictsMoveInOneBatchOfCountedCopies) {
   EXPECT_EQ(scope.stats().device_to_host.waits, 1U);
 }
 
+TEST_F(LoadToDevice, AStateDictThatGoesToAndFroIsNamed) {
+  std::vector<std::string> names;
+  set_transfer_warning_handler([&](const TransferWarning& warning) { names.push_back(warning.name); });
+  Value value = Value::dict({{"layer", Value::list({Value::integer(1), Value::tensor(test::pattern(50))})},
+                             {"bias", Value::tensor(test::pattern(5))}});
+  for (int trip = 0; trip < 10; ++trip) value = value.to(device).to(Device{});
+  set_transfer_warning_handler({});
+  EXPECT_THAT(names, testing::UnorderedElementsAre("layer.1", "bias"));
+}
+
 TEST_F(LoadToDevice, TheDeviceThatWasAskedFor) {
   const Device last(DeviceType::kCuda, device_count() - 1);
   const std::string path = folder / "x.npy";

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <vector>
 
 #include "penstock/error.h"
 #include "penstock/ops.h"
@@ -111,6 +112,50 @@ TEST_F(CountedTransfer, BetweenDevices) {
   EXPECT_EQ(scope.stats().peer_to_peer.bytes, 100U);
   EXPECT_EQ(scope.stats().total().waits, 0U);
   synchronize(other.device());
+}
+
+class PingPongOfTensors : public test::WithDevice {
+ protected:
+  void SetUp() override {
+    WithDevice::SetUp();
+    set_transfer_warning_handler([this](const TransferWarning& warning) { warnings.push_back(warning); });
+  }
+  void TearDown() override { set_transfer_warning_handler({}); }
+
+  std::vector<TransferWarning> warnings;
+};
+
+TEST_F(PingPongOfTensors, ToWarnsOnce) {
+  Tensor tensor = Tensor::zeros({7, 3}, DType::int16);
+  for (int trip = 0; trip < 10; ++trip) {
+    EXPECT_EQ(warnings.size(), trip < TransferWarning::kRoundTrips ? 0U : 1U);
+    tensor = tensor.to(device).cpu();
+  }
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_EQ(warnings[0].shape, (Shape{7, 3}));
+  EXPECT_EQ(warnings[0].dtype, DType::int16);
+  EXPECT_EQ(warnings[0].device, device);
+}
+
+TEST_F(PingPongOfTensors, CopyToWarnsOnce) {
+  const Tensor host = Tensor::zeros({100});
+  const Tensor there = Tensor::empty({100}, DType::float32, device);
+  for (int trip = 0; trip < 10; ++trip) {
+    host.copy_to(there).synchronize();
+    there.copy_to(host).synchronize();
+  }
+  EXPECT_EQ(warnings.size(), 1U);
+}
+
+TEST_F(PingPongOfTensors, ATrainingLoopHasNone) {
+  Tensor weight = Tensor::zeros({4}).to(device);
+  for (int step = 0; step < 50; ++step) {
+    const Tensor batch = Tensor::zeros({4}).to(device);
+    weight = weight + batch;
+    EXPECT_EQ(sum(weight).item<float>(), 0.0F);
+    static_cast<void>(weight.cpu());
+  }
+  EXPECT_TRUE(warnings.empty());
 }
 
 }  // namespace
