@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 import penstock
+from penstock.torch._allowed import Allowed, RefusedError
 from penstock.torch._storages import Packed
 
 __all__ = ["Rebuilder"]
@@ -18,23 +19,28 @@ _CONSTANTS = (torch.dtype, torch.layout, torch.memory_format, torch.qscheme)
 class Rebuilder:
     """Called with the name of a type or function, its arguments (None for a bare name) and the state given to it.
 
-    `unknown` collects the names that are none of torch's, `unfit` what could not be made of its parts. Dicts with keys
-    that have parts are filled only when everything is there, so that attributes are set by `finish`.
+    `unknown` collects the names that are none of torch's, `unfit` what could not be made of its parts, `refused`
+    what the program allows and would have to be run. Dicts with keys that have parts are filled only when everything is
+    there, so that attributes are set by `finish`.
     """
 
     def __init__(self) -> None:
         self.unknown: set[str] = set()
         self.unfit: list[str] = []
+        self.refused: list[str] = []
+        self._allowed: Allowed | None = None
         self._states: list[tuple[torch.Tensor, Any]] = []
 
     def __call__(self, name: str, args: Any, state: Any) -> Any:
         if args is None or name == "torch.dtype":
             constant = _constant(name if args is None else f"torch.{args[0]}")
-            return self._keep(name, args, state) if constant is None else constant
+            return self._foreign(name, args, state) if constant is None else constant
         build = _BUILDERS.get(name)
         if build is None:
             return self._foreign(name, args, state)
-        built = build(args)
+        return self._noted(build(args), state)
+
+    def _noted(self, built: Any, state: Any) -> Any:
         if state is not None and isinstance(built, torch.Tensor):
             self._states.append((built, state))
         return built
@@ -55,6 +61,14 @@ class Rebuilder:
                 return penstock.Opaque(name, args, state)
             if built is not None:
                 return built
+        if self._allowed is None:
+            self._allowed = Allowed()
+        if name in self._allowed:
+            try:
+                return self._noted(self._allowed.made(name, args, state), state)
+            except RefusedError as error:
+                self.refused.append(str(error))
+                return penstock.Opaque(name, args, state)
         return self._keep(name, args, state)
 
     def _keep(self, name: str, args: Any, state: Any) -> penstock.Opaque:
@@ -74,7 +88,8 @@ def _set_attributes(tensor: torch.Tensor, state: Any) -> None:
     attributes = state[0] if isinstance(state, tuple) and len(state) == 2 else state
     if isinstance(attributes, dict):
         for name, value in attributes.items():
-            if isinstance(name, str) and not hasattr(type(tensor), name):
+            of_torch = tensor.is_nested and isinstance(name, str) and name.startswith("_")
+            if isinstance(name, str) and not of_torch and not hasattr(type(tensor), name):
                 setattr(tensor, name, value)
 
 
@@ -157,6 +172,24 @@ def _check_nested(buffer: torch.Tensor, sizes: torch.Tensor, strides: torch.Tens
             )
 
 
+def _jagged(args: Any) -> torch.Tensor:
+    parts = args[0]
+    values, offsets, lengths, dim = (parts[name] for name in ("values", "offsets", "lengths", "_ragged_idx"))
+    _check_jagged(values, offsets, lengths, dim)
+    tensor: torch.Tensor = torch.nested.nested_tensor_from_jagged(values.detach(), offsets, lengths, jagged_dim=dim)
+    return tensor.requires_grad_(bool(parts["requires_grad"]))
+
+
+def _check_jagged(values: torch.Tensor, offsets: torch.Tensor, lengths: torch.Tensor | None, dim: int) -> None:
+    """Every row lies inside the values: torch does not look."""
+    if not 1 <= dim <= values.dim() or offsets.dim() != 1 or len(offsets) == 0:
+        raise penstock.CorruptError(f"a jagged tensor has no dimension {dim}, or no offsets")
+    sizes = offsets.diff() if lengths is None else lengths
+    ends = offsets[:-1] + sizes if sizes.shape == offsets[:-1].shape else None
+    if ends is None or int(offsets.min()) < 0 or bool((sizes < 0).any()) or bool((ends > values.shape[dim - 1]).any()):
+        raise penstock.CorruptError(f"the rows of a jagged tensor do not lie in its values of shape {values.shape}")
+
+
 def _meta(args: Any) -> torch.Tensor:
     dtype, size, strides, requires_grad = args
     return torch.empty_strided(tuple(size), tuple(strides), dtype=dtype, device="meta", requires_grad=requires_grad)
@@ -170,6 +203,7 @@ _BUILDERS: dict[str, Callable[[Any], Any]] = {
     "": _plain,
     "torch.Size": _size,
     "torch.device": _device,
+    "torch.nested._internal.nested_tensor._rebuild_njt": _jagged,
     "torch.meta_tensor": _meta,
     "torch.nested_tensor": _nested,
     "torch.nn.parameter.Buffer": _buffer,

@@ -43,6 +43,9 @@ def load(
     - mmap: map the file, private to this process, instead of reading it; a path is needed. Checksums are not looked at.
     - unknown: what names do that torch does not know. "error": UnknownGlobalsError lists them all. "keep": they become
       `penstock.Opaque` objects, which hold the name, the arguments and the state.
+      Classes that torch.serialization.add_safe_globals allows come to life where their parts are only set down:
+      objects that are their attributes, members of enumerations, named tuples, tensors of a subclass. Functions and
+      classes with a way of their own are not called; UnknownGlobalsError says which.
     - verify: look at recorded checksums.
 
     `weights_only=False` and `pickle_module` would run code found in the file, and are refused.
@@ -61,6 +64,8 @@ def load(
             raise _unknown_globals(archive, rebuilder.unknown)
         if rebuilder.unfit and unknown == "error":
             raise _unfit(archive, rebuilder.unfit)
+        if rebuilder.refused and unknown == "error":
+            raise _refused(archive, rebuilder.refused)
     return value
 
 
@@ -91,6 +96,15 @@ def _unfit(archive: penstock.Archive, unfit: list[str]) -> penstock.UnsupportedE
         "unknown='keep' to get the parts as penstock.Opaque objects"
     )
     return penstock.UnsupportedError(f"{archive.path}: {message}", message, archive.path)
+
+
+def _refused(archive: penstock.Archive, refused: list[str]) -> UnknownGlobalsError:
+    reasons = "; ".join(sorted(set(refused)))
+    message = (
+        f"the file names what add_safe_globals allows, but loading it would run code: {reasons}. "
+        "Load it with unknown='keep' to get the parts as penstock.Opaque objects"
+    )
+    return UnknownGlobalsError(f"{archive.path}: {message}", message, archive.path)
 
 
 def _is_path(f: object) -> bool:

@@ -26,6 +26,8 @@ INTEGERS = ["bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint3
 def same_tensor(a, b, whole=True):
     """`whole`: over equal storages; what Penstock saves leaves out the parts of storages that no tensor reaches."""
     assert type(a) is type(b)
+    if a.layout == torch.jagged:
+        return same_jagged(a, b)
     assert (a.dtype, a.layout, a.device) == (b.dtype, b.layout, b.device)
     assert a.is_nested or a.shape == b.shape
     assert (a.requires_grad, a.is_leaf) == (b.requires_grad, b.is_leaf)
@@ -64,6 +66,13 @@ def same_tensor(a, b, whole=True):
             assert a.storage_offset() == b.storage_offset()
             assert a.untyped_storage().nbytes() == b.untyped_storage().nbytes()
         assert bytes_of(a) == bytes_of(b)
+
+
+def same_jagged(a, b):
+    assert (a.requires_grad, a.is_leaf, a._ragged_idx) == (b.requires_grad, b.is_leaf, b._ragged_idx)
+    assert getattr(a, "tag", None) == getattr(b, "tag", None)
+    for x, y in zip((a.values(), a.offsets(), *a.unbind()), (b.values(), b.offsets(), *b.unbind()), strict=True):
+        assert torch.equal(x, y)
 
 
 def same_attributes(a, b, whole):
@@ -174,6 +183,12 @@ VALUES = {
         torch.randn(3, 4), torch.tensor([0.1, 0.2, 0.3]), torch.tensor([0.5, 1, 2]), 0, torch.quint8
     ),
     "nested": lambda: torch.nested.nested_tensor([torch.randn(2, 3), torch.randn(4, 3)]),
+    "jagged": lambda: torch.nested.nested_tensor([torch.randn(2, 3), torch.randn(4, 3)], layout=torch.jagged),
+    "jagged with lengths": lambda: with_attribute(
+        torch.nested.nested_tensor_from_jagged(
+            torch.randn(6, 2), torch.tensor([0, 2, 6]), torch.tensor([1, 3])
+        ).requires_grad_()
+    ),
     "storage": lambda: torch.randn(5).storage(),
     "untyped storage": lambda: torch.randn(5).untyped_storage(),
     "storage of a tensor": lambda: (lambda x: [x.storage(), x, x.storage(), x[1:]])(torch.randn(3)),
@@ -463,6 +478,17 @@ def rewritten(path, change):
     return out
 
 
+def rewritten_storage(path, old, new):
+    """The archive with one tensor's elements changed."""
+    with zipfile.ZipFile(path) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    changed = [name for name, data in contents.items() if data == old.numpy().tobytes()]
+    contents[changed[0]] = new.numpy().tobytes()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in contents.items():
+            archive.writestr(name, data)
+
+
 class TestHostileComposites:
     """Parts that do not fit together: torch would read outside its memory."""
 
@@ -472,17 +498,18 @@ class TestHostileComposites:
         with pytest.raises(RuntimeError, match="size is inconsistent"):
             pt.load(path)
 
+    @pytest.mark.parametrize("offsets", [[0, 60], [-1, 6], [4, 2]])
+    def test_jagged_offsets(self, path, offsets):
+        values = torch.randn(6, 2)
+        torch.save(torch.nested.nested_tensor_from_jagged(values, torch.tensor([0, 6])), path)
+        rewritten_storage(path, torch.tensor([0, 6]), torch.tensor(offsets))
+        with pytest.raises(penstock.CorruptError, match="jagged"):
+            pt.load(path, verify=False)
+
     def test_nested_offsets(self, path):
         nested = torch.nested.nested_tensor([torch.randn(2, 3), torch.randn(4, 3)])
         torch.save(nested, path)
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-            contents = {name: archive.read(name) for name in names}
-        offsets = [name for name in names if contents[name] == torch.tensor([0, 6]).numpy().tobytes()]
-        contents[offsets[0]] = torch.tensor([0, 60]).numpy().tobytes()
-        with zipfile.ZipFile(path, "w") as archive:
-            for name in names:
-                archive.writestr(name, contents[name])
+        rewritten_storage(path, torch.tensor([0, 6]), torch.tensor([0, 60]))
         with pytest.raises(penstock.CorruptError, match="nested"):
             pt.load(path)
 

@@ -1,0 +1,106 @@
+"""What torch.serialization.add_safe_globals allows, as far as it takes no call of anything.
+
+An allowed class comes to life where that only means setting down its parts: objects whose state is their attributes,
+members of enumerations, named tuples, tensors of a subclass. Functions and classes with a way of their own are refused.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterator
+from types import MemberDescriptorType
+from typing import Any
+
+import torch
+
+__all__ = ["Allowed", "RefusedError"]
+
+
+class RefusedError(Exception):
+    """Why an allowed name cannot be honoured without running it."""
+
+
+class Allowed:
+    """The names that the program allows, as they are when this is made."""
+
+    def __init__(self) -> None:
+        self._named = dict(_named_globals())
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._named
+
+    def made(self, name: str, args: Any, state: Any) -> Any:
+        """The object of an allowed name: of a bare one (`args` is None) what it names, else what its parts make."""
+        named = self._named[name]
+        if args is None:
+            return named
+        if not isinstance(named, type):
+            raise RefusedError(f"{name} is a function, and Penstock calls none")
+        if issubclass(named, torch.Tensor):
+            return _tensor(named, name, args, state)
+        if issubclass(named, enum.Enum):
+            return _member(named, name, args)
+        if issubclass(named, tuple) and hasattr(named, "_fields"):
+            return _named_tuple(named, name, args, state)
+        return _plain(named, name, args, state)
+
+
+def _named_globals() -> Iterator[tuple[str, Any]]:
+    for allowed in torch.serialization.get_safe_globals():
+        if isinstance(allowed, tuple):
+            yield allowed[1], allowed[0]
+        else:
+            yield f"{allowed.__module__}.{allowed.__qualname__}", allowed
+
+
+def _member(kind: type[enum.Enum], name: str, args: Any) -> Any:
+    if len(args) == 1:
+        for member in kind:
+            if type(member.value) is type(args[0]) and member.value == args[0]:
+                return member
+    raise RefusedError(f"{name} has no member {args!r}, and Penstock calls nothing that could make one")
+
+
+def _named_tuple(kind: type[Any], name: str, args: Any, state: Any) -> Any:
+    own = kind.__mro__[: kind.__mro__.index(tuple)]
+    made_by_namedtuple = sum("__new__" in vars(base) for base in own) == 1
+    if not made_by_namedtuple or len(args) != len(kind._fields) or state is not None:
+        raise RefusedError(f"{name} has a way of its own to be made, and Penstock calls none")
+    return tuple.__new__(kind, args)
+
+
+def _tensor(kind: type[torch.Tensor], name: str, args: Any, state: Any) -> torch.Tensor:
+    plain = len(args) == 1 and type(args[0]) is torch.Tensor and args[0].layout == torch.strided
+    if not plain or kind.__setstate__ is not torch.Tensor.__setstate__:
+        raise RefusedError(f"{name} has a way of its own to be made, and Penstock calls none")
+    made: torch.Tensor = args[0].as_subclass(kind)
+    return made
+
+
+def _is_slotted_dataclass(kind: type[Any]) -> bool:
+    """Whose state is the list of its fields' values, by functions that dataclasses itself put there."""
+    setter = getattr(dataclasses, "_dataclass_setstate", None)
+    return dataclasses.is_dataclass(kind) and setter is not None and getattr(kind, "__setstate__", None) is setter
+
+
+def _plain(kind: type[Any], name: str, args: Any, state: Any) -> Any:
+    """An object that is its attributes and nothing else."""
+    usual = all(getattr(kind, way) is getattr(object, way) for way in ("__new__", "__reduce__", "__reduce_ex__"))
+    known_state = state is not None or kind.__init__ is object.__init__
+    own_state = hasattr(kind, "__setstate__") and not _is_slotted_dataclass(kind)
+    if not usual or args or own_state or not known_state:
+        raise RefusedError(f"{name} has a way of its own to be made, and Penstock calls none")
+    made = object.__new__(kind)
+    if _is_slotted_dataclass(kind) and isinstance(state, list):
+        names = [field.name for field in dataclasses.fields(kind)]
+        state = (None, dict(zip(names, state, strict=False)))
+    attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
+    if attributes:
+        vars(made).update(attributes)
+    for slot, value in (slots or {}).items():
+        place = getattr(kind, slot, None)
+        if not isinstance(place, MemberDescriptorType):
+            raise RefusedError(f"{name} has no slot {slot!r}")
+        place.__set__(made, value)
+    return made

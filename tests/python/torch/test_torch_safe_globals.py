@@ -1,0 +1,178 @@
+"""torch.serialization.add_safe_globals: honoured beside torch.load, as far as that runs nothing."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import enum
+import typing
+
+import pytest
+import torch
+from test_torch_load import same
+
+import penstock
+import penstock.torch as pt
+
+
+@dataclasses.dataclass
+class Config:
+    width: int = 3
+    names: list[str] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    value: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Slotted:
+    a: int
+    b: list[int]
+
+
+class Plain:
+    def __init__(self, tensor):
+        self.tensor = tensor
+        self.parts = [tensor, {"a": Frozen(1.0)}]
+
+
+class Slots:
+    __slots__ = ("a", "b")
+
+    def __init__(self):
+        self.a, self.b = 1, [2]
+
+
+class Color(enum.Enum):
+    RED = 1
+    BLUE = "blue"
+
+
+Point = collections.namedtuple("Point", "x y")
+
+
+class Typed(typing.NamedTuple):
+    x: int
+    y: str = ""
+
+
+class Subclass(torch.Tensor):
+    pass
+
+
+class Refused:
+    ran = False
+
+    def __init__(self):
+        self.value = 1
+
+    def __setstate__(self, state):
+        Refused.ran = True
+        self.__dict__.update(state)
+
+
+class Reduced:
+    def __reduce__(self):
+        return (Reduced, (), {"a": 1})
+
+
+def function(value):
+    Refused.ran = True
+    return value
+
+
+class Calls:
+    def __reduce__(self):
+        return (function, (3,))
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "x.pt"
+
+
+def subclassed():
+    tensor = torch.randn(3).as_subclass(Subclass)
+    tensor.tag = [1]
+    return tensor
+
+
+HONOURED = {
+    "dataclass": (lambda: Config(4, ["a"]), [Config]),
+    "frozen dataclass": (lambda: Frozen(0.5), [Frozen]),
+    "slotted dataclass": (lambda: Slotted(1, [2]), [Slotted]),
+    "slots": (lambda: Slots(), [Slots]),
+    "enum": (lambda: [Color.RED, Color.BLUE, Color.RED], [Color]),
+    "named tuple": (lambda: [Point(1, torch.ones(2)), Typed(2, "t")], [Point, Typed]),
+    "tensor of a subclass": (subclassed, [Subclass]),
+    "a class itself": (lambda: [Config, Color], [Config, Color]),
+    "under another name": (lambda: Config(5), [(Config, f"{Config.__module__}.Config")]),
+}
+
+
+def content(value):
+    if isinstance(value, Slots):
+        return (value.a, value.b)
+    if isinstance(value, (list, tuple)):
+        return [type(value), *map(content, value)]
+    if isinstance(value, torch.Tensor):
+        return (type(value), value.tolist(), vars(value))
+    return value
+
+
+@pytest.mark.parametrize("name", HONOURED)
+def test_honoured(path, name):
+    make, allowed = HONOURED[name]
+    torch.save({"v": make()}, path)
+    with pytest.raises(pt.UnknownGlobalsError, match="none of torch's own types"):
+        pt.load(path)
+    with torch.serialization.safe_globals(allowed):
+        theirs, ours = torch.load(path)["v"], pt.load(path)["v"]
+    assert type(ours) is type(theirs)
+    assert content(ours) == content(theirs)
+
+
+def test_objects_with_tensors_and_objects_inside(path):
+    torch.save(Plain(torch.arange(3)), path)
+    with torch.serialization.safe_globals([Plain, Frozen]):
+        loaded = pt.load(path)
+    same(loaded.tensor, torch.arange(3))
+    assert loaded.parts[0] is loaded.tensor
+    assert loaded.parts[1] == {"a": Frozen(1.0)}
+
+
+def test_objects_inside_themselves_are_refused(path):
+    value = Plain(torch.arange(3))
+    value.parts.append(value)
+    torch.save(value, path)
+    with (
+        torch.serialization.safe_globals([Plain, Frozen]),
+        pytest.raises(penstock.UnsupportedError, match="contains itself"),
+    ):
+        pt.load(path)
+
+
+@pytest.mark.parametrize(("make", "allowed"), [(Refused, Refused), (Reduced, Reduced), (Calls, function)])
+def test_what_would_run_is_refused_with_the_reason(path, make, allowed):
+    torch.save([make()], path)
+    Refused.ran = False
+    with (
+        torch.serialization.safe_globals([allowed]),
+        pytest.raises(pt.UnknownGlobalsError, match=rf"add_safe_globals allows.*{allowed.__name__}.*Penstock calls"),
+    ):
+        pt.load(path)
+    with torch.serialization.safe_globals([allowed]):
+        assert isinstance(pt.load(path, unknown="keep")[0], penstock.Opaque)
+    assert not Refused.ran
+
+
+def test_enumerations_make_no_members(path):
+    torch.save([Color.RED], path)
+    data = path.read_bytes()
+    with torch.serialization.safe_globals([Color]):
+        assert pt.load(path) == [Color.RED]
+        path.write_bytes(data.replace(b"K\x01\x85", b"K\x07\x85"))
+        with pytest.raises(penstock.Error, match="no member"):
+            pt.load(path, verify=False)
