@@ -11,6 +11,8 @@ namespace {
 // Callers may wait for a host function by their own means, so a device gets to it sooner or later.
 constexpr std::chrono::milliseconds kUntilHostFunctions{5};
 constexpr std::uint64_t kLongestDelay = 2000;  // microseconds
+// Most work is done at once, so that what comes late comes late among much else and programs still end soon.
+constexpr std::uint64_t kDelayedOneIn = 8;
 
 bool is_eager() { return state().settings.mode == kPenstockSimEager; }
 
@@ -54,8 +56,8 @@ void pause(const Operation& operation) {
   {
     const Lock lock;
     Settings& settings = state().settings;
-    if (settings.mode == kPenstockSimDelay && operation.name != nullptr)
-      microseconds = settings.random() % kLongestDelay;
+    const bool late = settings.mode == kPenstockSimDelay && operation.name != nullptr;
+    if (late && settings.random() % kDelayedOneIn == 0) microseconds = settings.random() % kLongestDelay;
   }
   if (microseconds > 0) std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
 }
