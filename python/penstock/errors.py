@@ -31,11 +31,16 @@ __all__ = [
     "PermissionDeniedError",
     "ShapeMismatchError",
     "TimedOutError",
+    "TransferWarning",
     "TruncatedError",
     "UnknownFormatError",
     "UnsafeError",
     "UnsupportedError",
 ]
+
+
+class TransferWarning(UserWarning):
+    """A tensor goes back and forth between host and device; once for each storage, at the line that copies it."""
 
 
 class Error(Exception):

@@ -9,6 +9,7 @@ void bind_all(nb::module_& module) {
   bind_errors(module);
   bind_dtype(module);
   bind_devices(module);
+  bind_transfers(module);
   bind_tensor(module);
   bind_elementwise(module);
   bind_creation(module);

@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "arrays.h"
 #include "bindings.h"
@@ -16,6 +17,7 @@
 #include "indexing.h"
 #include "interrupt.h"
 #include "penstock/error.h"
+#include "transfer_warnings.h"
 
 namespace penstock::python {
 namespace {
@@ -25,7 +27,13 @@ constexpr std::size_t kLongCopy = std::size_t{64} << 20;
 
 template <class Work>
 Tensor copied(const Tensor& tensor, Work work) {
-  return interruptible(tensor.nbytes() >= kLongCopy, [tensor, work](std::stop_token) { return work(tensor); });
+  auto [out, warnings] = interruptible(tensor.nbytes() >= kLongCopy, [tensor, work](std::stop_token) {
+    CollectedWarnings collected;
+    Tensor made = work(tensor);
+    return std::pair(std::move(made), collected.take());
+  });
+  issue_transfer_warnings(warnings);
+  return out;
 }
 
 Tensor to(const Tensor& tensor, nb::handle target, bool non_blocking, bool copy) {
