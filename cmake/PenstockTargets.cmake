@@ -18,8 +18,12 @@ endif()
 add_library(penstock_options INTERFACE)
 target_compile_definitions(penstock_options INTERFACE $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
 if(PENSTOCK_WARNINGS)
-  target_compile_options(penstock_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
-                                                   -Werror)
+  target_compile_options(penstock_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
+  # Errors only by the compilers that every change is built with: a newer one's new warnings must not keep anybody from
+  # building what is there.
+  target_compile_options(penstock_options INTERFACE
+    $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Werror>
+    $<$<AND:$<CXX_COMPILER_ID:Clang>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,15>>:-Werror>)
   # GCC 12 warns at -O3 of what the standard library itself does: overlap in std::string's operator+ (GCC bug 105651),
   # and vectors of constant content as if they were not on the heap.
   target_compile_options(penstock_options INTERFACE

@@ -337,7 +337,7 @@ void Pickler::quantized(PickleWriter& out, const Value& value) {
   if (!complete || !is_quantized(value[0].as_tensor().dtype().code())) {
     out.unsupported("the quantized tensor is not (values, scheme, scales, zero points, axis, size)");
   }
-  const Tensor& tensor = value[0].as_tensor();
+  const Tensor tensor = value[0].as_tensor();
   const PlacedTensor& placed = place_of(value[0]);
   if (plan_.storages[placed.storage].mixed) {
     out.unsupported(fmt::format("a quantized tensor {} that shares its memory with tensors of other dtypes; clone it",
