@@ -4,11 +4,12 @@ python batches.py images.npy labels.npy 'digits/*.pt' 'clips/*.pt'
 """
 
 import sys
+from typing import Any
 
 import penstock
 
 images, labels, digits, clips = sys.argv[1:]
-options = {"batch_size": 32, "shuffle": True, "num_workers": 2}
+options: dict[str, Any] = {"batch_size": 32, "shuffle": True, "num_workers": 2}
 
 for x, y in penstock.DataLoader(penstock.zip(penstock.rows(images), penstock.rows(labels)), **options):
     print("rows  ", x.shape, x.dtype, y.shape, y.dtype)

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 import typing
+import zlib
+from pathlib import Path
 
 import penstock
 
@@ -28,9 +30,29 @@ def test_tensors_work_without_numpy():
     assert run(code) == "[3, 4] (2, 2) [[1, 2], [3, 4]] penstock.Tensor(1, dtype=int64)\n"
 
 
-def test_import_time_is_shown():
-    code = "import time; s = time.perf_counter(); import penstock; print(time.perf_counter() - s)"
-    print(f"import penstock: {1000 * float(run(code)):.1f} ms")
+def test_import_loads_nothing_but_the_module_itself():
+    """What imports in milliseconds: our own few modules, no others from outside the standard library, one object."""
+    code = (
+        "import sys; before = set(sys.modules); import penstock; print(*(set(sys.modules) - before))\n"
+        "print(*{row.split()[-1] for row in open('/proc/self/maps') if '.so' in row})"
+    )
+    modules, objects = (line.split() for line in run(code).splitlines())
+    ours = {name for name in modules if name.partition(".")[0] == "penstock"}
+    others = {name.partition(".")[0] for name in modules} - sys.stdlib_module_names - {"penstock"}
+    assert not others
+    assert not {name for name in ours if name.startswith(("penstock.torch", "penstock.numpy"))}
+    assert not {"asyncio", "multiprocessing", "email", "inspect", "subprocess"} & set(modules)
+    assert len(modules) < 40
+    names = {path.rpartition("/")[2].partition(".")[0] for path in objects if "lib-dynload" not in path}
+    everywhere = {"libz", "libstdc++", "libm", "libgcc_s", "libc", "ld-linux-x86-64", "libpthread", "libdl", "libutil"}
+    assert {name for name in names if not name.startswith(("libpython", "locale"))} - everywhere == {"_core"}
+
+
+def test_the_package_is_small():
+    """A wheel deflates what is installed; script/wheel examines the wheel itself."""
+    package = Path(penstock.__file__).parent
+    files = [path for path in package.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    assert sum(len(zlib.compress(path.read_bytes(), 6)) for path in files) < 5_000_000
 
 
 def test_public_names_are_there_and_documented():
