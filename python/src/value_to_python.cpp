@@ -34,6 +34,7 @@ nb::object string_of(const std::string& utf8) {
 nb::object bytes_of(const Node& node) {
   const auto& raw = std::get<std::string>(node.scalar);
   const auto size = static_cast<Py_ssize_t>(raw.size());
+  if (node.type_name == "str") return string_of(raw);
   if (node.type_name == "bytearray") return checked(PyByteArray_FromStringAndSize(raw.data(), size));
   return checked(PyBytes_FromStringAndSize(raw.data(), size));
 }
