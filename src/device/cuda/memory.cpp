@@ -59,8 +59,7 @@ class Memory::Block {
     try {
       memory_->give_back(address_, bytes_, *home_, uses_.take(home_.get()));
     } catch (const Error&) {
-      // A device that failed keeps its memory until its context goes.
-      return;
+      memory_->free_now(address_);
     }
   }
   UseLog& uses() noexcept { return uses_; }
@@ -112,7 +111,8 @@ Buffer Memory::allocate(std::size_t bytes, const QueuePtr& queue) {
   if (bytes == 0) {
     return BufferAccess::make(std::shared_ptr<const void>(queue, &kNothing), nullptr, 0, context_->device());
   }
-  std::optional<CUdeviceptr> address = reserve(bytes) ? try_take(bytes, *cuda_queue) : std::nullopt;
+  if (!reserve(bytes)) throw_out_of_memory(bytes);
+  const std::optional<CUdeviceptr> address = take_reserved(bytes, *cuda_queue);
   if (!address) throw_out_of_memory(bytes);
   std::shared_ptr<Block> block;
   try {
@@ -144,6 +144,21 @@ bool Memory::reserve(std::size_t bytes) {
   return true;
 }
 
+std::optional<CUdeviceptr> Memory::take_reserved(std::size_t bytes, CudaQueue& queue) {
+  const auto give_up = [this, bytes] {
+    const std::scoped_lock lock(mutex_);
+    in_use_ -= bytes;
+  };
+  try {
+    const std::optional<CUdeviceptr> address = try_take(bytes, queue);
+    if (!address) give_up();
+    return address;
+  } catch (...) {
+    give_up();
+    throw;
+  }
+}
+
 std::optional<CUdeviceptr> Memory::try_take(std::size_t bytes, CudaQueue& queue) {
   const Current current(*context_);
   const Driver& d = driver();
@@ -154,13 +169,8 @@ std::optional<CUdeviceptr> Memory::try_take(std::size_t bytes, CudaQueue& queue)
     const CUresult result =
         pool_ != nullptr ? d.pool_alloc(&address, bytes, pool_, stream) : d.mem_alloc(&address, round_up(bytes));
     if (result == kSuccess) return address;
-    if (result != kOutOfMemory || last) {
-      const std::scoped_lock lock(mutex_);
-      in_use_ -= bytes;
-      if (result != kOutOfMemory) throw_result(result, pool_ != nullptr ? "cuMemAllocFromPoolAsync" : "cuMemAlloc");
-      return std::nullopt;
-    }
-    empty_cache();
+    if (result != kOutOfMemory) throw_result(result, pool_ != nullptr ? "cuMemAllocFromPoolAsync" : "cuMemAlloc");
+    if (!last) empty_cache();
   }
   return std::nullopt;
 }
@@ -179,7 +189,12 @@ std::optional<CUdeviceptr> Memory::try_reuse(std::size_t bytes, CudaQueue& queue
     idle_.erase(best);
     idle_bytes_ -= block.bytes;
   }
-  for (const MarkPtr& mark : block.uses) queue.wait(*mark);
+  try {
+    for (const MarkPtr& mark : block.uses) queue.wait(*mark);
+  } catch (const Error&) {
+    free_now(block.address);
+    throw;
+  }
   return block.address;
 }
 
@@ -198,6 +213,14 @@ void Memory::give_back(CUdeviceptr address, std::size_t bytes, CudaQueue& queue,
   const std::scoped_lock lock(mutex_);
   idle_bytes_ += round_up(bytes);
   idle_.push_back({address, round_up(bytes), std::move(uses)});
+}
+
+void Memory::free_now(CUdeviceptr address) noexcept {
+  quietly_in(*context_, [address](const Driver& d) {
+    // A device that failed does nothing more; one that goes on is waited for.
+    d.context_synchronize();
+    d.mem_free(address);
+  });
 }
 
 MemoryStats Memory::stats() const {

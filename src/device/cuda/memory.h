@@ -36,9 +36,13 @@ class Memory : public std::enable_shared_from_this<Memory> {
     std::vector<MarkPtr> uses;
   };
 
+  /// What reserve() granted; when the driver has none, or fails, it is no longer reserved.
+  std::optional<CUdeviceptr> take_reserved(std::size_t bytes, CudaQueue& queue);
   std::optional<CUdeviceptr> try_take(std::size_t bytes, CudaQueue& queue);
   std::optional<CUdeviceptr> try_reuse(std::size_t bytes, CudaQueue& queue);
   void give_back(CUdeviceptr address, std::size_t bytes, CudaQueue& queue, std::vector<MarkPtr> uses);
+  /// Of a block that could not be given back in queue order.
+  void free_now(CUdeviceptr address) noexcept;
   bool reserve(std::size_t bytes);
   [[noreturn]] void throw_out_of_memory(std::size_t bytes) const;
 

@@ -1,0 +1,165 @@
+// Devices that fail, fill up or are too slow for a user's patience while a file is loaded to them. A failed device
+// stays so until its process ends: those cases run in processes of their own, which the simulated driver audits.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "penstock/load.h"
+#include "penstock/ops.h"
+#include "penstock/save.h"
+#include "support/devices.h"
+#include "support/errors.h"
+#include "support/files.h"
+#include "support/process.h"
+#include "support/simulator.h"
+
+namespace penstock {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::int64_t kMega = std::int64_t{1} << 20;
+
+class DeviceFaults : public test::WithSimulator {
+ protected:
+  void TearDown() override {
+    if (!IsSkipped()) set_speed(0);
+  }
+
+  static void set_speed(std::uint64_t bytes_per_second) {
+    test::simulator_function<PenstockSimSetSpeed>("penstockSimSetSpeed")(bytes_per_second);
+  }
+  static void set_memory(std::uint64_t bytes) {
+    test::simulator_function<PenstockSimSetMemory>("penstockSimSetMemory")(bytes);
+  }
+  static void lose_device() { test::simulator_function<PenstockSimLose>("penstockSimLose")(0, 46); }
+  static void fail(const char* entry_point, std::uint64_t nth, int code) {
+    test::simulator_function<PenstockSimFail>("penstockSimFail")(entry_point, nth, code);
+  }
+
+  /// A state dict of three tensors of `megabytes` each.
+  std::string dict_file(std::int64_t megabytes) const {
+    std::vector<std::pair<std::string, Value>> items;
+    for (const char* name : {"first", "second", "third"})
+      items.emplace_back(name, Value::tensor(test::pattern(megabytes * kMega)));
+    const std::string path = folder / "x.safetensors";
+    save(Value::dict(std::move(items)), path, {.sync = false});
+    return path;
+  }
+
+  /// Calls `action` when the driver has been given `copies` more copies.
+  template <class Action>
+  static std::jthread after_copies(std::uint64_t copies, Action action) {
+    const std::uint64_t wanted = statistics().copies_to_device + copies;
+    return std::jthread([wanted, action](const std::stop_token& stop) {
+      while (statistics().copies_to_device < wanted && !stop.stop_requested())
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      action();
+    });
+  }
+
+  static void expect_in_a_process(const char* name) {
+    const test::Ended ended = test::run_again("PENSTOCK_SIM_AUDIT=1", std::string("DeviceFaults.DISABLED_") + name);
+    EXPECT_EQ(ended.status, 0) << ended.output;
+    EXPECT_THAT(ended.output, HasSubstr("[  PASSED  ] 1 test."));
+  }
+
+  test::TemporaryFolder folder;
+};
+
+TEST_F(DeviceFaults, MemoryThatRunsOutInAStateDictIsReleased) {
+  const std::string path = dict_file(70);
+  empty_cache(device);
+  const MemoryStats before = memory_stats(device);
+  const std::uint64_t held = statistics().device_bytes;
+  set_memory(held + 150 * kMega);
+  const auto error = test::error_of([&] { load_value(path, {.device = device}); });
+  const MemoryStats after = memory_stats(device);
+  empty_cache(device);
+  const std::uint64_t held_after = statistics().device_bytes;
+  set_memory(std::uint64_t{16} << 30);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kOutOfMemory);
+  EXPECT_EQ(error->path(), path);
+  EXPECT_EQ(error->tensor(), "third");
+  EXPECT_THAT(error->message(), HasSubstr("70 MiB requested on cuda:0"));
+  EXPECT_EQ(after.in_use_bytes, before.in_use_bytes);
+  EXPECT_EQ(held_after, held);
+  EXPECT_EQ(load_value(path, {.device = device}).size(), 3U);
+}
+
+TEST_F(DeviceFaults, ALoadIsStoppedDuringItsCopies) {
+  const std::string path = dict_file(30);
+  const std::uint64_t before = memory_stats(device).in_use_bytes;
+  set_speed(100 * kMega);
+  std::stop_source stop;
+  const std::jthread stopper = after_copies(2, [&stop] { stop.request_stop(); });
+  const auto error =
+      test::error_of([&] { load_value(path, {.device = device, .threads = 2, .stop = stop.get_token()}); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kCancelled);
+  EXPECT_EQ(memory_stats(device).in_use_bytes, before);
+  set_speed(0);
+  EXPECT_TRUE(Tensor::identical(load_value(path, {.device = device})["third"].as_tensor(), test::pattern(30 * kMega)));
+}
+
+TEST_F(DeviceFaults, DISABLED_Lost) {
+  const std::string path = dict_file(30);
+  const Tensor held = ones({4}).to(device);
+  set_speed(200 * kMega);
+  {
+    const std::jthread loser = after_copies(2, lose_device);
+    const auto error = test::error_of([&] { load_value(path, {.device = device, .threads = 2}); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), ErrorCode::kNoDevice);
+    EXPECT_EQ(error->path(), path);
+    EXPECT_THAT(error->message(), HasSubstr("CUDA_ERROR_DEVICE_UNAVAILABLE"));
+  }
+  set_speed(0);
+  for (const ErrorCode code : {*test::code_of([&] { return held.cpu(); }), *test::code_of([&] { return held + held; }),
+                               *test::code_of([&] { return load_value(path, {.device = device}); }),
+                               *test::code_of([&] { return Tensor::empty({1}, DType::uint8, device); })}) {
+    EXPECT_EQ(code, ErrorCode::kNoDevice);
+  }
+  EXPECT_EQ(load_value(path).size(), 3U);
+}
+
+TEST_F(DeviceFaults, ADeviceThatIsLostDuringALoadIsSaidToBe) { expect_in_a_process("Lost"); }
+
+TEST_F(DeviceFaults, DISABLED_Broken) {
+  const std::string path = dict_file(30);
+  fail("execution of cuMemcpyAsync", 3, 700);
+  const auto error = test::error_of([&] { load_value(path, {.device = device, .threads = 2}); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kDeviceFailed);
+  EXPECT_EQ(error->path(), path);
+  EXPECT_THAT(error->message(), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
+  EXPECT_EQ(test::code_of([&] { return load_value(path, {.device = device}); }), ErrorCode::kDeviceFailed);
+}
+
+TEST_F(DeviceFaults, ACopyThatFailsEndsTheLoad) { expect_in_a_process("Broken"); }
+
+TEST_F(DeviceFaults, DISABLED_Refused) {
+  const std::string path = dict_file(30);
+  const std::uint64_t before = memory_stats(device).in_use_bytes;
+  for (const char* entry_point : {"cuMemcpyAsync", "cuEventRecord", "cuEventCreate", "cuStreamWaitEvent"}) {
+    fail(entry_point, 2, 999);
+    const auto error = test::error_of([&] { load_value(path, {.device = device, .threads = 2}); });
+    ASSERT_TRUE(error) << entry_point;
+    EXPECT_EQ(error->code(), ErrorCode::kDeviceFailed) << entry_point;
+    EXPECT_EQ(error->path(), path) << entry_point;
+    EXPECT_THAT(error->message(), HasSubstr("CUDA_ERROR_UNKNOWN")) << entry_point;
+    EXPECT_EQ(memory_stats(device).in_use_bytes, before) << entry_point;
+  }
+  EXPECT_TRUE(Tensor::identical(load_value(path, {.device = device})["third"].as_tensor(), test::pattern(30 * kMega)));
+}
+
+TEST_F(DeviceFaults, CallsThatTheDriverRefusesEndTheLoadAndHarmNothing) { expect_in_a_process("Refused"); }
+
+}  // namespace
+}  // namespace penstock
