@@ -18,9 +18,27 @@ def to_torch(tensor: penstock.Tensor) -> torch.Tensor:
     BufferError for what torch has no type for (text, dates, structures). Read-only memory is copied: torch has no
     tensors that refuse to be written.
     """
+    if tensor.is_cuda:
+        return _on_device(tensor)
     if tensor.read_only:
         tensor = tensor.clone()
     return from_dlpack(tensor.__dlpack__())
+
+
+def _on_device(tensor: penstock.Tensor) -> torch.Tensor:
+    """Ordered behind what writes it, on torch's current stream.
+
+    Penstock uses the memory again when the work of that moment and that of the default stream is over. Work that comes
+    later on another stream would be missed, so that there torch gets a copy of its own.
+    """
+    device = torch.device(str(tensor.device))
+    current, default = torch.cuda.current_stream(device), torch.cuda.default_stream(device)
+    out = from_dlpack(tensor.__dlpack__(stream=current.cuda_stream or 1))
+    if current == default:
+        return out
+    copy = out.clone()
+    default.wait_stream(current)
+    return copy
 
 
 def sample_to_torch(value: Any) -> Any:

@@ -41,7 +41,8 @@ class Iteration:
         self._dataset = loader.native
         self._whole = loader.batch_size is None and loader.batch_sampler is None
         self._collate = self._native_collate()
-        self._pin = _pins(loader)
+        self._on_device = self._native and loader._mapped is None and arrives_on_device(loader.device)
+        self._pin = not self._on_device and _pins(loader)
         self._feed = self._new_feed(loader.num_workers)
         self._pool: ThreadPoolExecutor | None = None
         self._pending: deque[list[int]] = deque()
@@ -72,7 +73,7 @@ class Iteration:
             value = self._next_mapped()
         if self._pin:
             value = pin_memory(value)
-        return value if loader.device is None else to_device(value, loader.device)
+        return value if loader.device is None or self._on_device else to_device(value, loader.device)
 
     def position(self) -> Position:
         """After the last batch that was given; at the beginning of the next epoch after the last of this one."""
@@ -88,8 +89,9 @@ class Iteration:
     def _new_feed(self, workers: int) -> _Feed:
         loader = self._loader
         factor = loader.prefetch_factor if workers > 0 and loader.prefetch_factor else 1
+        device = _full_name(loader.device) if self._on_device else "cpu"
         budget = loader.memory_budget
-        return _Feed(self._dataset, self._collate, workers, factor, budget, float(loader.timeout), "cpu")
+        return _Feed(self._dataset, self._collate, workers, factor, budget, float(loader.timeout), device)
 
     def _native_collate(self) -> penstock.Collate:
         """What the workers do: the whole collation where that is ours, else the samples as they are."""
@@ -226,6 +228,17 @@ class Iteration:
     def __del__(self) -> None:
         if getattr(self, "_pool", None) is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)  # type: ignore[union-attr]
+
+
+def arrives_on_device(device: torch.device | None) -> bool:
+    """Whether batches are copied there while the next are read, rather than by torch when they are taken."""
+    return device is not None and device.type == "cuda" and torch.cuda.is_available() and penstock.is_available()
+
+
+def _full_name(device: torch.device | None) -> str:
+    """With its number: "cuda" alone is torch's current device."""
+    assert device is not None
+    return f"cuda:{torch.cuda.current_device()}" if device.index is None else str(device)
 
 
 def _pins(loader: DataLoader) -> bool:

@@ -37,7 +37,9 @@ class DataLoader(torch_data.DataLoader[Any]):
 
     Beyond torch's arguments:
 
-    - device: where batches go, after `pin_memory` if that is set.
+    - device: where batches go. Batches that are collated natively are copied to a CUDA device through Penstock's pinned
+      ring while the next are read, and are ordered behind the copies on torch's current stream; `pin_memory` has
+      nothing to do then. Others are moved by torch when they are taken, after `pin_memory` if that is set.
     - on_error: what a sample that cannot be read does. "raise": the error names it and its file, and the iterator can
       go on with the next batch. "skip": the batch is delivered without it. "replace": the next sample that can be read
       takes its place. Which ones were left out, and why, is in `set_aside`.

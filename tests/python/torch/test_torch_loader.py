@@ -488,6 +488,33 @@ def test_device_and_pinning(folder):
     assert next(iter(pt.DataLoader(Files(folder), 8, device="meta")))["x"].device.type == "meta"
 
 
+@pytest.mark.skipif(not penstock.is_available(), reason="no device")
+@pytest.mark.parametrize("workers", [0, 2])
+def test_batches_are_made_on_the_device(folder, monkeypatch, workers):
+    """As far as it goes without torch's own CUDA: what torch would be handed is there already."""
+    from penstock.torch import _iteration
+
+    monkeypatch.setattr(_iteration, "arrives_on_device", lambda device: device is not None)
+    monkeypatch.setattr(_iteration, "batch_to_torch", lambda value: value)
+    loader = pt.DataLoader(pt.Files(folder), 8, num_workers=workers, device="cuda:0", shuffle=True, pin_memory=True)
+    torch.manual_seed(3)
+    batches = list(loader)
+    torch.manual_seed(3)
+    expected = list(pt.DataLoader(pt.Files(folder), 8, shuffle=True))
+    assert len(batches) == len(expected)
+    for batch, other in zip(batches, expected, strict=True):
+        assert batch["x"].device == "cuda:0"
+        assert batch["x"].cpu().tolist() == other["x"].tolist()
+        assert batch["y"].cpu().tolist() == other["y"].tolist()
+
+
+def test_a_device_that_torch_has_not_is_torchs_error(folder):
+    if torch.cuda.is_available():
+        pytest.skip("torch has one")
+    with pytest.raises((AssertionError, RuntimeError), match="CUDA"):
+        next(iter(pt.DataLoader(pt.Files(folder), 8, device="cuda")))
+
+
 def test_timeout(tmp_path):
     import os
 
