@@ -8,10 +8,11 @@ namespace penstock::data {
 namespace {
 
 constexpr double kLeastSeconds = 0.05;        // of a round; shorter ones are chance
-constexpr std::uint64_t kLeastBatches = 8;    // and of each worker two
+constexpr std::uint64_t kLeastBatches = 4;    // and of each worker two
 constexpr double kWaitingCaller = 0.05;       // of the time, before the loader counts as the wall
 constexpr double kComputingWorkers = 0.6;     // of their time; then more of them would only share the processors
-constexpr double kGain = 1.15;                // what twice the workers must bring
+constexpr double kMostAtOnce = 8;             // times the workers
+constexpr double kGain = 1.15;                // what more workers must bring
 constexpr std::uint64_t kRestingRounds = 32;  // after a trial that brought nothing
 
 }  // namespace
@@ -46,12 +47,15 @@ void WorkerTuner::end_round(const Figures& figures) noexcept {
     --rest_;
     return;
   }
+  const double working = figures.worked - begin_.worked;
   const double computing = figures.computed - begin_.computed;
   const bool caller_waits = figures.caller_waits - begin_.caller_waits > kWaitingCaller * seconds;
-  const bool workers_wait = computing < kComputingWorkers * (figures.worked - begin_.worked);
+  const bool workers_wait = computing < kComputingWorkers * working;
   if (!caller_waits || !workers_wait || workers_ >= most_) return;
   trial_ = Trial{workers_, rate};
-  workers_ = std::min(2 * workers_, most_);
+  // As many as would keep the processors busy.
+  const double times = std::clamp(working / std::max(computing, 1e-9), 2.0, kMostAtOnce);
+  workers_ = std::min(static_cast<std::size_t>(times * static_cast<double>(workers_)), most_);
   warming_ = true;
 }
 

@@ -7,8 +7,8 @@
 namespace penstock::data {
 
 /// How many workers a loader should have. Each processor can keep one busy; more of them gain only where they wait for
-/// storage. So while the caller has to wait and the workers mostly wait too, twice as many are tried, and kept if the
-/// batches come faster by more than chance. Pure: time and figures are the caller's. Not thread-safe.
+/// storage. So while the caller has to wait and the workers mostly wait too, more are tried, and kept if the batches
+/// come faster by more than chance. Pure: time and figures are the caller's. Not thread-safe.
 class WorkerTuner {
  public:
   /// From `start` to `most`; never changes when they are the same.
