@@ -7,7 +7,7 @@
 namespace penstock::cli {
 
 std::span<const Command> commands() noexcept {
-  static const std::array kCommands{kLs, kInfo, kCat, kBench, kVersion, kCompletion, kMan};
+  static const std::array kCommands{kLs, kInfo, kCat, kBench, kDoctor, kVersion, kCompletion, kMan};
   return kCommands;
 }
 

@@ -24,6 +24,7 @@ extern const Command kLs;
 extern const Command kInfo;
 extern const Command kCat;
 extern const Command kBench;
+extern const Command kDoctor;
 extern const Command kVersion;
 extern const Command kCompletion;
 extern const Command kMan;

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PENSTOCK_BUILD", ROOT / "build" / "release"))
 PROGRAM = str(BUILD / "bin" / "penstock")
 DIGITS = ROOT / "examples" / "data" / "digits"
-COMMANDS = ["ls", "info", "cat", "bench", "version", "completion", "man"]
+COMMANDS = ["ls", "info", "cat", "bench", "doctor", "version", "completion", "man"]
 
 
 def run(*args: object, code: int = 0) -> subprocess.CompletedProcess:

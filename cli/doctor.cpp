@@ -1,0 +1,127 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "command.h"
+#include "io/diagnosis.h"
+#include "json.h"
+#include "terminal.h"
+
+namespace penstock::cli {
+namespace {
+
+using io::Fact;
+using io::Section;
+
+struct Options {
+  std::string path;
+  bool json = false;
+};
+
+template <class... Cases>
+struct Overloaded : Cases... {
+  using Cases::operator()...;
+};
+template <class... Cases>
+Overloaded(Cases...) -> Overloaded<Cases...>;
+
+Json to_json(const Fact::Value& value) {
+  return std::visit(Overloaded{[](std::monostate) { return Json(); }, [](const auto& known) { return Json(known); }},
+                    value);
+}
+
+std::string_view name_of(Fact::Weight weight) { return weight == Fact::Weight::kProblem ? "problem" : "note"; }
+
+/// {"limits": {"open_files": 1024, ...}, ..., "advice": [{"about": "limits.open_files", "weight": "note", "text":
+/// ...}]}
+Json to_json(const std::vector<Section>& sections) {
+  Json out = Json::object();
+  Json advice = Json::array();
+  for (const Section& section : sections) {
+    Json facts = Json::object();
+    for (const Fact& fact : section.facts) {
+      facts[fact.name] = to_json(fact.value);
+      if (fact.weight == Fact::Weight::kFine) continue;
+      advice.push_back(
+          {{"about", section.name + "." + fact.name}, {"weight", name_of(fact.weight)}, {"text", fact.advice}});
+    }
+    out[section.name] = std::move(facts);
+  }
+  out["advice"] = std::move(advice);
+  return out;
+}
+
+std::string number(double value, Fact::Unit unit) {
+  if (unit == Fact::Unit::kNone) return fmt::format("{:.4g}", value);
+  return human_bytes(value) + (unit == Fact::Unit::kBytesPerSecond ? "/s" : "");
+}
+
+std::string shown(const Fact& fact) {
+  return std::visit(Overloaded{[](std::monostate) { return std::string("-"); },
+                               [](bool yes) { return std::string(yes ? "yes" : "no"); },
+                               [&](std::uint64_t value) {
+                                 return fact.unit == Fact::Unit::kNone ? human_count(value)
+                                                                       : number(static_cast<double>(value), fact.unit);
+                               },
+                               [&](double value) { return number(value, fact.unit); },
+                               [](const std::string& text) { return printable(text); }},
+                    fact.value);
+}
+
+std::string spaced(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
+void print_section(const Section& section) {
+  fmt::print("{}\n", paint(stdout, "1", section.name));
+  for (const Fact& fact : section.facts) fmt::print("  {:<22} {}\n", spaced(fact.name), shown(fact));
+}
+
+void print_advice(const std::vector<Section>& sections, Fact::Weight weight, std::string_view title,
+                  std::string_view style) {
+  bool first = true;
+  for (const Section& section : sections) {
+    for (const Fact& fact : section.facts) {
+      if (fact.weight != weight) continue;
+      if (first) fmt::print("{}\n", paint(stdout, style, title));
+      first = false;
+      fmt::print("  {}, {}: {}\n", section.name, spaced(fact.name), printable(fact.advice));
+    }
+  }
+}
+
+int run(const Options& options) {
+  const std::vector<Section> sections = io::diagnose({.path = options.path});
+  if (options.json) {
+    print_json(to_json(sections));
+    return 0;
+  }
+  for (const Section& section : sections) print_section(section);
+  print_advice(sections, Fact::Weight::kNote, "notes", "1");
+  print_advice(sections, Fact::Weight::kProblem, "problems", "31;1");
+  return 0;
+}
+
+std::function<int()> attach(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("path", options->path,
+                 "A file to read, or a folder to make one in for a moment (default: the folder for temporary files)")
+      ->type_name("PATH");
+  app.add_flag("--json", options->json, "Print JSON");
+  return [options] { return run(*options); };
+}
+
+}  // namespace
+
+const Command kDoctor{"doctor", "Measure this machine and say what slows loading down",
+                      "Devices and copy speeds to them, reading of a file, memory, limits of the process and what the "
+                      "kernel offers; notes and problems say what each means and how to change it. Takes a few seconds "
+                      "and 128 MiB of disk, which it gives back.",
+                      attach};
+
+}  // namespace penstock::cli

@@ -1,0 +1,108 @@
+"""`penstock doctor`: what it says of machines with and without devices."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("PENSTOCK_BUILD", ROOT / "build" / "release"))
+PROGRAM = str(BUILD / "bin" / "penstock")
+SIMULATOR = BUILD / "tests" / "simulator" / "libpenstock_simulated_cuda.so"
+SPEEDS = ["pinned_to_device", "device_to_pinned", "pageable_to_device"]
+
+needs_simulator = pytest.mark.skipif(not SIMULATOR.exists(), reason=f"{SIMULATOR} is not built")
+
+
+def run(*args: object, code: int = 0, before=None, **environment: str) -> subprocess.CompletedProcess:
+    environment = {**os.environ, "PENSTOCK_LIBCUDA": "/nowhere/libcuda.so.1", **environment}
+    command = [PROGRAM, "doctor", *map(str, args)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, preexec_fn=before)
+    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+    return done
+
+
+@pytest.fixture
+def file(tmp_path) -> Path:
+    np.save(tmp_path / "x.npy", np.arange(100_000))
+    return tmp_path / "x.npy"
+
+
+def diagnosis(file: Path, **environment: str) -> dict:
+    return json.loads(run(file, "--json", **environment).stdout)
+
+
+def advice_on(found: dict, about: str) -> str:
+    return " ".join(entry["text"] for entry in found["advice"] if entry["about"] == about)
+
+
+def test_without_a_driver_it_says_why(file):
+    found = diagnosis(file)
+    assert found["driver"] == {"devices": 0}
+    assert "/nowhere/libcuda.so.1" in advice_on(found, "driver.devices")
+
+
+def test_measures_the_file_that_is_named(file):
+    found = diagnosis(file)
+    assert found["file"]["path"] == str(file)
+    assert found["file"]["bytes_read"] == file.stat().st_size
+    assert found["file"]["read_cached"] > 0
+    assert found["memory"]["copy_by_one_thread"] > 0
+
+
+def test_limits_are_those_of_the_process(file):
+    def lower():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (200, 300))
+
+    found = json.loads(run(file, "--json", before=lower).stdout)
+    assert found["limits"]["open_files"] == 200
+    assert found["limits"]["open_files_at_most"] == 300
+    assert "ulimit -n" in advice_on(found, "limits.open_files")
+    assert found["limits"]["processors"] == len(os.sched_getaffinity(0))
+
+
+def test_a_folder_is_left_as_it_was(tmp_path):
+    assert "read cached" in run(tmp_path).stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_path_that_is_not_there_is_an_error():
+    assert "/nowhere/x.npy" in run("/nowhere/x.npy", code=1).stderr
+
+
+@needs_simulator
+def test_every_device_is_measured(file):
+    found = diagnosis(file, PENSTOCK_LIBCUDA=str(SIMULATOR), PENSTOCK_SIM_DEVICES="2", PENSTOCK_SIM_AUDIT="1")
+    assert found["driver"] == {"devices": 2, "version": "13.0"}
+    for device in ("cuda:0", "cuda:1"):
+        assert found[device]["name"] == "Simulated CUDA device"
+        assert found[device]["memory"] >= found[device]["memory_free"] > 0
+        assert all(found[device][speed] > 0 for speed in SPEEDS)
+
+
+@needs_simulator
+def test_a_device_that_fails_is_a_problem_of_its_own(file):
+    found = diagnosis(file, PENSTOCK_LIBCUDA=str(SIMULATOR), PENSTOCK_SIM_FAULTS="cuMemcpyAsync:*:999")
+    assert found["cuda:0"]["usable"] is False
+    assert "cuMemcpyAsync" in advice_on(found, "cuda:0.usable")
+    assert found["memory"]["copy_by_one_thread"] > 0
+
+
+@needs_simulator
+def test_a_device_without_memory_is_a_problem(file):
+    found = diagnosis(file, PENSTOCK_LIBCUDA=str(SIMULATOR), PENSTOCK_SIM_MEMORY=str(8 << 20))
+    assert found["cuda:0"]["usable"] is False
+    assert advice_on(found, "cuda:0.usable")
+
+
+@needs_simulator
+def test_people_get_a_table(file):
+    out = run(file, PENSTOCK_LIBCUDA=str(SIMULATOR)).stdout
+    assert "pinned to device" in out
+    assert "GB/s" in out or "MB/s" in out
