@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <vector>
@@ -8,9 +9,11 @@
 #include "data/support.h"
 #include "device/queue.h"
 #include "penstock/loader.h"
+#include "penstock/ops.h"
 #include "penstock/stream.h"
 #include "penstock/transfer.h"
 #include "support/devices.h"
+#include "support/simulator.h"
 
 namespace penstock {
 namespace {
@@ -103,6 +106,34 @@ TEST_F(LoaderToDevice, EachLoaderHasItsOwnDevice) {
     EXPECT_EQ(b->tensor().device().index, 1);
     EXPECT_TRUE(Tensor::identical(a->tensor(), b->tensor()));
   }
+}
+
+class LoaderToSimulator : public test::WithSimulator {};
+
+TEST_F(LoaderToSimulator, TakesNothingOfTheDriverInSteadyState) {
+  LoaderOptions options;
+  options.batch_size = 5;
+  options.num_workers = 2;
+  options.device = device;
+  DataLoader loader(rows(test::numbered_rows(3000, 1000)), options);
+  const auto taken = [] {
+    return calls_of("cuMemAlloc_v2") + calls_of("cuMemHostAlloc") + calls_of("cuMemHostRegister_v2") +
+           calls_of("cuStreamCreateWithPriority");
+  };
+  const std::uint64_t before = taken();
+  const std::uint64_t reserved = memory_stats(device).reserved_bytes;
+  std::uint64_t most_reserved = reserved;
+  std::size_t batches = 0;
+  while (const std::optional<Batch> batch = loader.next()) {
+    const Tensor doubled = batch->tensor() + batch->tensor();
+    synchronize(device);
+    most_reserved = std::max(most_reserved, memory_stats(device).reserved_bytes);
+    ++batches;
+  }
+  ASSERT_EQ(batches, 600U);
+  // What is in flight at most, however many batches follow.
+  EXPECT_LE(taken() - before, 32U);
+  EXPECT_LE(most_reserved, reserved + 32 * 5 * 1000 * sizeof(float));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "support/devices.h"
 #include "support/errors.h"
 #include "support/process.h"
+#include "support/simulator.h"
 
 namespace penstock {
 namespace {
@@ -51,6 +52,55 @@ TEST(CudaAbsent, ADriverWithoutWhatIsNeededIsTooOld) {
 
 TEST(CudaAbsent, TheMaskIsNamed) {
   EXPECT_THAT(refusal_with("PENSTOCK_LIBCUDA=/nowhere CUDA_VISIBLE_DEVICES="), HasSubstr("CUDA_VISIBLE_DEVICES=''"));
+}
+
+/// Drivers that are there and refuse, or show nothing.
+class SimulatedAbsence : public test::WithSimulator {};
+
+TEST_F(SimulatedAbsence, AStubIsSaidToBeOne) {
+  EXPECT_THAT(refusal_with("PENSTOCK_SIM_STUB=1"), HasSubstr("the toolkit's stub, not a driver"));
+}
+
+TEST_F(SimulatedAbsence, AMaskThatHidesAllDevicesIsNamed) {
+  const std::string said = refusal_with("CUDA_VISIBLE_DEVICES=");
+  EXPECT_THAT(said, HasSubstr("cuda:0 requested, 0 visible, CUDA_VISIBLE_DEVICES=''"));
+}
+
+TEST_F(SimulatedAbsence, ADriverThatDoesNotStartGivesItsReason) {
+  EXPECT_THAT(refusal_with("PENSTOCK_SIM_FAULTS=cuInit:*:999"), HasSubstr("cuInit gives 999 (CUDA_ERROR_UNKNOWN"));
+  EXPECT_THAT(refusal_with("PENSTOCK_SIM_DEVICES=0"), HasSubstr("CUDA_ERROR_NO_DEVICE"));
+}
+
+TEST(CudaAbsent, DISABLED_AskForTheEighth) {
+  EXPECT_EQ(device_count(), 2);
+  const auto error = test::error_of([] { Buffer::allocate(1, "cuda:7"); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kNoDevice);
+  EXPECT_THAT(error->message(), HasSubstr("cuda:7 requested, 2 visible"));
+}
+
+TEST_F(SimulatedAbsence, SevenOfTwoIsNotThere) {
+  const test::Ended ended =
+      test::run_again("PENSTOCK_SIM_DEVICES=2 PENSTOCK_SIM_AUDIT=1", "CudaAbsent.DISABLED_AskForTheEighth");
+  EXPECT_EQ(ended.status, 0) << ended.output;
+}
+
+/// Kernels in a text that is newer than the driver: data moves, computing says why not.
+TEST(CudaAbsent, DISABLED_UseWithoutKernels) {
+  const Buffer there = Buffer::allocate(16, "cuda:0");
+  const Stream stream = Stream::current(there.device());
+  StreamAccess::queue(stream)->fill(there.data(), std::byte{1}, 16);
+  stream.synchronize();
+  const auto error = test::error_of([&] { device::backend_for(DeviceType::kCuda).has_kernel(0, "arithmetic/any"); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kUnsupported);
+  EXPECT_THAT(error->message(), HasSubstr("use a newer driver, or the cpu"));
+}
+
+TEST_F(SimulatedAbsence, AnOldDriverMovesDataAndRefusesKernels) {
+  const test::Ended ended =
+      test::run_again("PENSTOCK_SIM_JIT=0 PENSTOCK_SIM_AUDIT=1", "CudaAbsent.DISABLED_UseWithoutKernels");
+  EXPECT_EQ(ended.status, 0) << ended.output;
 }
 
 class CudaFork : public test::WithDevice {};
