@@ -15,6 +15,7 @@
 #include "bindings.h"
 #include "convert.h"
 #include "foreign.h"
+#include "format/pt_legacy.h"
 #include "format/value_graph.h"
 #include "indexing.h"
 #include "interrupt.h"
@@ -144,8 +145,8 @@ nb::object assemble(const PyArchive& archive, const nb::list& leaves, const nb::
   return to_python(archive.get().structure(), leaf, make);
 }
 
-/// An archive in the memory of any object with a buffer, which it keeps.
-PyArchive open_memory(nb::handle data, const std::string& name, bool verify) {
+/// The memory of any object with a buffer, which it keeps.
+Buffer memory_of(nb::handle data) {
   auto view = std::make_unique<Py_buffer>();
   if (PyObject_GetBuffer(data.ptr(), view.get(), PyBUF_SIMPLE) != 0) nb::raise_python_error();
   auto* bytes = static_cast<std::byte*>(view->buf);
@@ -158,7 +159,25 @@ PyArchive open_memory(nb::handle data, const std::string& name, bool verify) {
     }
     delete buffer;
   });
-  const SourcePtr source = memory_source(Buffer::wrap(bytes, size, owner, true), name);
+  return Buffer::wrap(bytes, size, owner, true);
+}
+
+/// Whether the first bytes of a file are those of a `.pt` of before torch 1.6.
+bool is_legacy(nb::handle head) {
+  const Buffer memory = memory_of(head);
+  return format::is_pt_legacy({memory.data(), memory.size()});
+}
+
+/// Where the first of several such files in an object with a buffer ends.
+std::uint64_t legacy_end(nb::handle data, const std::string& name) {
+  const Buffer memory = memory_of(data);
+  return format::pt_legacy_end(format::FileBytes(std::span<const std::byte>(memory.data(), memory.size()), name));
+}
+
+PyArchive open_memory(nb::handle data, const std::string& name, bool verify) {
+  Buffer memory = memory_of(data);
+  const std::size_t size = memory.size();
+  const SourcePtr source = memory_source(std::move(memory), name);
   return {interruptible(size >= kLongLoad,
                         [source, verify](std::stop_token) { return open(source, {.verify_checksums = verify}); }),
           verify};
@@ -183,6 +202,9 @@ void bind_parts(nb::module_& module) {
   module.def("_assemble", assemble, nb::arg("archive"), nb::arg("leaves"), nb::arg("named"),
              nb::sig("def _assemble(archive: Archive, leaves: list[typing.Any], "
                      "named: typing.Callable[[str, typing.Any, typing.Any], typing.Any]) -> typing.Any"));
+  module.def("_legacy_end", legacy_end, nb::arg("data"), nb::arg("name"),
+             nb::sig("def _legacy_end(data: object, name: str) -> int"));
+  module.def("_is_legacy", is_legacy, nb::arg("head"), nb::sig("def _is_legacy(head: object) -> bool"));
   module.def("_open_memory", open_memory, nb::arg("data"), nb::arg("name"), nb::arg("verify") = true,
              nb::sig("def _open_memory(data: object, name: str, verify: bool = True) -> Archive"));
 }

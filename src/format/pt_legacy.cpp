@@ -115,8 +115,8 @@ std::unique_ptr<Header> read_header(std::span<const std::byte> bytes) {
   return header;
 }
 
-/// Behind the pickles, for each key: the number of elements, then the bytes.
-void locate_storages(const FileBytes& file, Header& header) {
+/// Behind the pickles, for each key: the number of elements, then the bytes. Where they end.
+std::uint64_t locate_storages(const FileBytes& file, Header& header) {
   std::uint64_t at = header.end;
   std::vector<std::byte> store;
   for (std::size_t i = 0; i < header.keys.size(); ++i) {
@@ -150,7 +150,7 @@ void locate_storages(const FileBytes& file, Header& header) {
     corrupt(fmt::format("the pickle uses {} storages, but {} are listed", header.storages.size(), header.keys.size()),
             header.end);
   }
-  if (at != file.size()) corrupt(fmt::format("{} bytes follow the last storage", file.size() - at), at);
+  return at;
 }
 
 }  // namespace
@@ -162,10 +162,19 @@ bool is_pt_legacy(std::span<const std::byte> head) noexcept {
   return text.starts_with(kMagicBytes) || text.starts_with(kMagicText);
 }
 
+std::uint64_t pt_legacy_end(const FileBytes& file) {
+  try {
+    return locate_storages(file, *with_window(file, 0, file.size(), kFirstWindow, read_header));
+  } catch (const Error& error) {
+    throw error.within({.path = file.path()});
+  }
+}
+
 Index read_pt_legacy(const FileBytes& file) {
   try {
     const auto header = with_window(file, 0, file.size(), kFirstWindow, read_header);
-    locate_storages(file, *header);
+    const std::uint64_t end = locate_storages(file, *header);
+    if (end != file.size()) corrupt(fmt::format("{} bytes follow the last storage", file.size() - end), end);
     header->index.metadata.emplace("version", "legacy");
     return std::move(header->index);
   } catch (const Error& error) {

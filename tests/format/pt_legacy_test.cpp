@@ -77,6 +77,19 @@ std::vector<std::int16_t> values_of(const Tensor& tensor) {
   return {values.begin(), values.end()};
 }
 
+TEST(PtLegacy, TheEndOfTheFirstOfSeveral) {
+  const std::string one = good().file();
+  for (const std::string& behind : {std::string(), one, "other bytes"s}) {
+    const std::string all = one + behind;
+    EXPECT_EQ(pt_legacy_end(FileBytes(bytes_of(all), "m.pt")), one.size());
+  }
+  const std::string cut = one.substr(0, one.size() - 1);
+  const auto error = error_of([&] { pt_legacy_end(FileBytes(bytes_of(cut), "m.pt")); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kTruncated);
+  EXPECT_EQ(error->path(), "m.pt");
+}
+
 TEST(PtLegacy, ReadsTensors) {
   const Archive archive = opened(good());
   EXPECT_EQ(archive.format(), "pt");

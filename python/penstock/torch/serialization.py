@@ -8,7 +8,7 @@ import pickle
 from typing import IO, Any, Literal
 
 import penstock
-from penstock._core import _assemble, _open_memory
+from penstock._core import _assemble, _is_legacy, _legacy_end, _open_memory
 from penstock.torch._rebuild import Rebuilder
 from penstock.torch._storages import MapLocation, read_tensors
 
@@ -112,7 +112,10 @@ def _is_path(f: object) -> bool:
 
 
 def opened(f: FileLike, verify: bool) -> penstock.Archive:
-    """The archive in a file, or in what can be read of an object from where it stands."""
+    """The archive in a file, or in what can be read of an object from where it stands.
+
+    Behind a file of before torch 1.6 the object stands where that ended, as torch leaves it.
+    """
     if isinstance(f, (str, bytes, os.PathLike)):
         return penstock.open(f, verify=verify)
     for method in ("read", "seek", "tell"):
@@ -121,10 +124,17 @@ def opened(f: FileLike, verify: bool) -> penstock.Archive:
                 f"found an object of type {type(f).__name__} without .{method}(), expected a path or a file that can "
                 "be read; put its bytes into an io.BytesIO"
             )
-    if f.tell() == 0 and (path := _path_of(f)) is not None:
+    start, path = f.tell(), _path_of(f)
+    legacy = path is None or _is_legacy(os.pread(f.fileno(), 64, start))
+    if start == 0 and path is not None and not legacy:
         return penstock.open(path, verify=verify)
-    data: Any = f.getbuffer()[f.tell() :] if isinstance(f, io.BytesIO) else f.read()
-    return _open_memory(data, str(getattr(f, "name", "<memory>")), verify)
+    name = str(getattr(f, "name", "<memory>"))
+    data: Any = f.getbuffer()[start:] if isinstance(f, io.BytesIO) else f.read()
+    if _is_legacy(data[:64]):  # others may follow, and the next call goes on there
+        end = _legacy_end(data, name)
+        f.seek(start + end)
+        data = memoryview(data)[:end]
+    return _open_memory(data, name, verify)
 
 
 def _path_of(f: IO[bytes]) -> str | None:

@@ -391,6 +391,27 @@ class TestFiles:
         shifted.seek(5)
         same(pt.load(shifted), value)
 
+    @pytest.mark.parametrize("in_memory", [True, False])
+    def test_legacy_files_one_behind_the_other(self, path, in_memory):
+        values = [{"x": torch.randn(3)}, [1, "a"], torch.arange(5)[1:]]
+        with path.open("wb") as file:
+            file.write(b"ahead")
+            for value in values:
+                torch.save(value, file, _use_new_zipfile_serialization=False)
+            file.write(b"behind")
+        places = []
+        for load in (torch.load, pt.load):
+            with io.BytesIO(path.read_bytes()) if in_memory else path.open("rb") as file:
+                file.seek(5)
+                places.append([])
+                for value in values:
+                    same(load(file), value)
+                    places[-1].append(file.tell())
+                assert file.read() == b"behind"
+        assert places[0] == places[1]
+        with pytest.raises(penstock.Error):
+            pt.load(path)
+
     def test_a_file_that_has_lost_its_name(self, path):
         torch.save(torch.ones(3), path)
         with path.open("rb") as file:
