@@ -113,6 +113,10 @@ class DataLoader(torch_data.DataLoader[Any]):
         if native is None and isinstance(dataset, Mapped) and dataset.batched:
             self.collate_fn = _Composed(self.collate_fn, dataset.function)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy is of the loader, not of an iteration of it with its threads.
+        return {**vars(self), "_latest": None}
+
     def check_worker_number_rationality(self) -> None:
         """As torch's, for processes; threads that only read are cheap."""
         if getattr(self, "native", None) is None and not isinstance(self.dataset, (Dataset, Mapped)):
