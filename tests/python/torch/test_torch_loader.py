@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import os
 import threading
 import time
 from collections import namedtuple
@@ -374,6 +376,63 @@ class TestBadSamples:
             pt.DataLoader(pt.Files(tmp_path), on_error="ignore")
 
 
+class TestChangedUnderTheLoader:
+    """Files that change while an epoch runs: an error that names them, or the new content; never a crash."""
+
+    @pytest.fixture
+    def files(self, tmp_path):
+        for i in range(8):
+            torch.save(torch.full((1000,), i), tmp_path / f"{i}.pt")
+        return tmp_path
+
+    @pytest.mark.parametrize("workers", [0, 1])
+    @pytest.mark.parametrize("change", ["removed", "cut", "emptied", "other shape", "no file"])
+    def test_files(self, files, change, workers):
+        iterator = iter(pt.DataLoader(pt.Files(files), 2, num_workers=workers, prefetch_factor=1 if workers else None))
+        assert next(iterator)[:, 0].tolist() == [0, 1]
+        last = files / "7.pt"
+        data = last.read_bytes()
+        last.unlink()
+        if change == "no file":
+            last.mkdir()
+        elif change == "other shape":
+            torch.save(torch.zeros(3), last)
+        elif change != "removed":
+            last.write_bytes(data[: len(data) // 2] if change == "cut" else b"")
+        assert [next(iterator)[:, 0].tolist() for _ in range(2)] == [[2, 3], [4, 5]]
+        with pytest.raises((penstock.Error, OSError), match=r"7\.pt"):
+            next(iterator)
+        assert next(iterator, None) is None
+
+    def test_rewritten_with_the_same_shape(self, files):
+        iterator = iter(pt.DataLoader(pt.Files(files), 2))
+        next(iterator)
+        torch.save(torch.full((1000,), 70), files / "7.pt")
+        assert [batch[:, 0].tolist() for batch in iterator][-1] == [6, 70]
+
+    @pytest.mark.parametrize("workers", [0, 2])
+    def test_mapped_rows_of_a_file_that_was_cut(self, tmp_path, workers):
+        np.save(tmp_path / "x.npy", np.ones((4096, 256), np.float32))
+        iterator = iter(pt.DataLoader(pt.Rows(tmp_path / "x.npy"), 8, num_workers=workers))
+        assert next(iterator).sum() == 8 * 256
+        os.truncate(tmp_path / "x.npy", 8192)
+        with pytest.raises(penstock.Error, match=r"x\.npy"):
+            list(iterator)
+
+
+def test_worker_info_is_that_of_no_process(folder):
+    mapped = pt.Files(folder).map(worker_id)
+    assert {i for batch in pt.DataLoader(mapped, 10, num_workers=2) for i in batch.tolist()} == {-1}
+
+
+def test_memory_outlives_loader_and_tensors(folder):
+    arrays = [batch["x"].numpy() for batch in pt.DataLoader(pt.Files(folder), 8, num_workers=2)]
+    gc.collect()
+    expected = [batch["x"].numpy().copy() for batch in pt.DataLoader(pt.Files(folder), 8)]
+    for array, other in zip(arrays, expected, strict=True):
+        np.testing.assert_array_equal(array, other)
+
+
 class TestResume:
     @pytest.mark.parametrize("workers", [0, 2])
     @pytest.mark.parametrize("with_generator", [False, True])
@@ -516,8 +575,6 @@ def test_a_device_that_torch_has_not_is_torchs_error(folder):
 
 
 def test_timeout(tmp_path):
-    import os
-
     os.mkfifo(tmp_path / "never.pt")
     loader = pt.DataLoader(pt.Files([tmp_path / "never.pt"]), num_workers=1, timeout=0.2)
     start = time.monotonic()
