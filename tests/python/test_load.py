@@ -220,9 +220,9 @@ def test_unhashable_keys_are_refused(tmp_path):
 
 
 def test_lone_surrogates(tmp_path):
-    """Strings that are no Unicode come as the bytes that lie in the file."""
+    """Strings that are no Unicode come as Python and torch read them."""
     loaded = penstock.load(pickled(tmp_path, pickle.dumps({"k\ud800": "\udcff"}, 2)))
-    assert loaded == {b"k\xed\xa0\x80": b"\xed\xb3\xbf"}
+    assert loaded == {"k\ud800": "\udcff"}
 
 
 def test_integers_of_many_digits(tmp_path):
