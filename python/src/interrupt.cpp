@@ -2,12 +2,63 @@
 
 #include <unistd.h>
 
+#include <condition_variable>
+#include <cstddef>
+#include <mutex>
+
 namespace penstock::python {
+namespace {
+
+struct Counter {
+  std::mutex mutex;
+  std::condition_variable none;
+  std::size_t running = 0;
+  const pid_t process = getpid();
+};
+
+Counter& counter() {
+  // Never destroyed: work that nobody could wait for may end later still.
+  static Counter& kept = *new Counter;
+  return kept;
+}
+
+void wait_for_running() {
+  Counter& c = counter();
+  // Threads do not follow into a forked child, and what they held locked stays so.
+  if (getpid() != c.process) return;
+  const nb::gil_scoped_release released;
+  std::unique_lock lock(c.mutex);
+  c.none.wait_for(lock, kExitPatience, [&c] { return c.running == 0; });
+}
+
+}  // namespace
 
 bool signals_arrive_here() noexcept { return getpid() == gettid(); }
 
 void check_signals() {
   if (PyErr_CheckSignals() != 0) nb::raise_python_error();
+}
+
+Running::Running() {
+  Counter& c = counter();
+  if (getpid() != c.process) {
+    counts_ = false;
+    return;
+  }
+  const std::scoped_lock lock(c.mutex);
+  ++c.running;
+}
+
+Running::~Running() {
+  if (!counts_) return;
+  Counter& c = counter();
+  const std::scoped_lock lock(c.mutex);
+  if (--c.running == 0) c.none.notify_all();
+}
+
+void wait_for_running_at_exit() {
+  counter();
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function(wait_for_running));
 }
 
 }  // namespace penstock::python

@@ -21,11 +21,27 @@ namespace penstock::python {
 inline constexpr std::chrono::milliseconds kSignalPeriod{50};
 /// How long an interrupted call waits for its work to notice the stop before it leaves it behind.
 inline constexpr std::chrono::milliseconds kStopPatience{100};
+/// How long the interpreter's end waits for what was left behind.
+inline constexpr std::chrono::seconds kExitPatience{5};
 
 /// Only the process's first thread gets Python's signals.
 bool signals_arrive_here() noexcept;
 /// Runs the handlers of signals that arrived; throws what they raise.
 void check_signals();
+
+/// Work on a thread of its own, which may be left behind: its last sign of life.
+class Running {
+ public:
+  Running();
+  Running(Running&& other) noexcept : counts_(std::exchange(other.counts_, false)) {}
+  Running& operator=(Running&&) = delete;
+  ~Running();
+
+ private:
+  bool counts_ = true;
+};
+/// Has the interpreter wait, for kExitPatience at most, until no such work is left: it uses what goes with the process.
+void wait_for_running_at_exit();
 
 template <class Work>
 struct Release {
@@ -49,7 +65,8 @@ auto interruptible(bool long_enough, Work work) -> std::invoke_result_t<Work&, s
     return (*held)(token);
   });
   std::future<Result> result = task.get_future();
-  std::thread(std::move(task)).detach();
+  // The task, and what it holds, is gone before it stops counting as running.
+  std::thread([running = Running(), work_on = std::move(task)]() mutable { work_on(); }).detach();
   const auto done = [&](std::chrono::milliseconds patience) {
     const nb::gil_scoped_release released;
     return result.wait_for(patience) == std::future_status::ready;

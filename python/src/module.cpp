@@ -1,4 +1,5 @@
 #include "bindings.h"
+#include "interrupt.h"
 
 namespace penstock::python {
 namespace {
@@ -33,4 +34,5 @@ NB_MODULE(_core, module) {
   // Objects that other libraries still hold at exit are theirs to release.
   nb::set_leak_warnings(false);
   penstock::python::bind_all(module);
+  penstock::python::wait_for_running_at_exit();
 }

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import textwrap
+
 import pytest
 
 import penstock
 
 needs_device = pytest.mark.skipif(not penstock.is_available(), reason="no device")
+needs_simulator = pytest.mark.skipif("PENSTOCK_SIM_MODE" not in os.environ, reason="not the simulated driver")
 
 
 def test_the_cpu_needs_no_driver():
@@ -91,3 +97,71 @@ def test_load_takes_a_device(tmp_path):
     d = penstock.load(tmp_path / "x.safetensors", device="cuda")["t"]
     assert d.is_cuda
     assert d.cpu().equal(t)
+
+
+INTERRUPTED = """
+    import os, signal, sys, threading, time, penstock
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    before = penstock.memory_stats("cuda")["in_use_bytes"]
+    sent = []
+    def send():
+        time.sleep(0.5)
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+    threading.Thread(target=send).start()
+    try:
+        penstock.load(sys.argv[1], device="cuda")
+    except KeyboardInterrupt:
+        print(time.monotonic() - sent[0])
+    {then}
+"""
+
+
+# The work itself may end a little later than the call.
+RELEASED = """
+while penstock.memory_stats("cuda")["in_use_bytes"] > before:
+    time.sleep(0.01)
+"""
+
+
+@needs_simulator
+@pytest.mark.parametrize("then", ["pass", RELEASED.strip()], ids=["and_ends", "and_goes_on"])
+def test_a_load_to_a_slow_device_answers_ctrl_c(tmp_path, then):
+    path = tmp_path / "x.npy"
+    penstock.save(penstock.zeros((100 << 20,), dtype="uint8"), path)
+    environment = os.environ | {"PENSTOCK_SIM_BYTES_PER_SECOND": str(20 << 20)}
+    command = [sys.executable, "-c", textwrap.dedent(INTERRUPTED).replace("{then}", then), str(path)]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+    assert float(ended.stdout) < 5
+
+
+FORKED = """
+    import os, sys, penstock
+    there = penstock.ones(4).cuda()
+    child = os.fork()
+    if child == 0:
+        for call in (lambda: there.cpu(), lambda: there + there, lambda: penstock.load(sys.argv[1], device="cuda")):
+            try:
+                call()
+            except penstock.DeviceFailedError as error:
+                print(error, flush=True)
+        print(penstock.load(sys.argv[1]).tolist(), flush=True)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    print(os.waitstatus_to_exitcode(status), there.cpu().tolist())
+"""
+
+
+@needs_device
+def test_a_forked_worker_is_refused_and_may_use_the_cpu(tmp_path):
+    path = tmp_path / "x.npy"
+    penstock.save(penstock.arange(3), path)
+    command = [sys.executable, "-c", textwrap.dedent(FORKED), str(path)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+    *refusals, loaded, last = ended.stdout.splitlines()
+    assert len(refusals) == 3
+    assert all("forked" in refusal for refusal in refusals)
+    assert loaded == "[0, 1, 2]"
+    assert last == "0 [1.0, 1.0, 1.0, 1.0]"
