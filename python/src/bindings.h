@@ -12,6 +12,7 @@ void bind_errors(nb::module_& module);
 void bind_dtype(nb::module_& module);
 void bind_devices(nb::module_& module);
 void bind_transfers(nb::module_& module);
+void bind_doctor(nb::module_& module);
 void bind_tensor(nb::module_& module);
 void bind_elementwise(nb::module_& module);
 void bind_creation(nb::module_& module);

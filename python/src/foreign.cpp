@@ -6,10 +6,12 @@
 #include <span>
 
 #include "convert.h"
+#include "device/backend.h"
 #include "format/npy_dtype.h"
 #include "ops/kernels.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
+#include "penstock/stream.h"
 
 namespace penstock::python {
 namespace {
@@ -123,6 +125,50 @@ Tensor from_interface(nb::handle object, const nb::dict& interface) {
   return native(tensor_over(array), type.byte_swapped);
 }
 
+// --- __cuda_array_interface__ (Numba, CuPy) ---
+
+Device device_of_pointer(const std::byte* data) {
+  const std::optional<int> index = device::backend_for(DeviceType::kCuda).device_of(data);
+  return index ? Device(DeviceType::kCuda, *index) : current_device(DeviceType::kCuda);
+}
+
+/// Later work of ours waits for what the producer has submitted to its stream; without one there is nothing to wait
+/// for.
+void order_after(nb::handle stream, const Tensor& tensor) {
+  if (stream.is_none()) return;
+  const auto value = nb::cast<std::uintptr_t>(nb::int_(nb::borrow(stream)));
+  if (value == 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "found stream 0 in a __cuda_array_interface__, which could mean two streams; 1 or 2 was expected");
+  }
+  const Stream producer = Stream::wrap(tensor.device(), reinterpret_cast<void*>(value));
+  tensor.buffer().record_use(producer, Buffer::Access::kWrite);
+}
+
+Tensor from_cuda_interface(nb::handle object, const nb::dict& interface) {
+  if (interface.contains("mask") && !nb::object(interface["mask"]).is_none()) {
+    throw Error(ErrorCode::kUnsupported, "found a masked array, expected a plain one");
+  }
+  const InterfaceType type = interface_type(object, interface);
+  if (type.byte_swapped) {
+    throw Error(ErrorCode::kUnsupported, "found device memory in the other byte order, expected this machine's");
+  }
+  const nb::object data = nb::object(interface["data"]);
+  ForeignArray array;
+  array.dtype = type.dtype;
+  array.shape = shape_from(nb::object(interface["shape"]));
+  const nb::object strides = interface.contains("strides") ? nb::object(interface["strides"]) : nb::none();
+  array.byte_strides =
+      strides.is_none() ? contiguous_byte_strides(array.shape, array.dtype.itemsize()) : integers_from(strides);
+  array.data = static_cast<std::byte*>(PyLong_AsVoidPtr(nb::object(data[0]).ptr()));
+  array.read_only = nb::cast<bool>(nb::bool_(nb::object(data[1])));
+  array.device = device_of_pointer(array.data);
+  array.owner = keep_alive(nb::make_tuple(object, interface));
+  const Tensor tensor = tensor_over(array);
+  if (interface.contains("stream") && tensor.numel() != 0) order_after(nb::object(interface["stream"]), tensor);
+  return tensor;
+}
+
 // --- the buffer protocol ---
 
 DType buffer_type(const Py_buffer& view) {
@@ -197,6 +243,8 @@ std::optional<Tensor> foreign_array(nb::handle object) {
     const bool gradient = wants_gradient(object);
     return tensor_from_dlpack(gradient ? object.attr("detach")() : nb::borrow(object)).with_requires_grad(gradient);
   }
+  const nb::object on_device = nb::getattr(object, "__cuda_array_interface__", nb::none());
+  if (PyDict_Check(on_device.ptr())) return from_cuda_interface(object, nb::borrow<nb::dict>(on_device));
   if (PyObject_CheckBuffer(object.ptr()) != 0) return from_buffer(object);
   if (nb::hasattr(object, "__array__")) {
     const nb::object array = object.attr("__array__")();

@@ -29,8 +29,8 @@ struct ForeignArray {
 /// A tensor over that memory; a copy where strides are negative or no multiple of the item size.
 Tensor tensor_over(const ForeignArray& array);
 
-/// The array an object is: a Tensor or LazyTensor of ours, or what speaks __array_interface__, __dlpack__, the buffer
-/// protocol or __array__; nothing for other objects. Shares memory where it can. A `requires_grad` of the object is
+/// The array an object is: a Tensor or LazyTensor of ours, or what speaks __array_interface__, __dlpack__,
+/// __cuda_array_interface__, the buffer protocol or __array__; nothing for other objects. Shares memory where it can. A `requires_grad` of the object is
 /// kept. kUnsafe for Python objects in it, kUnsupported for types Penstock has no name for, kNoDevice for other
 /// devices.
 std::optional<Tensor> array_from(nb::handle object);

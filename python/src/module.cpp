@@ -11,6 +11,7 @@ void bind_all(nb::module_& module) {
   bind_dtype(module);
   bind_devices(module);
   bind_transfers(module);
+  bind_doctor(module);
   bind_tensor(module);
   bind_elementwise(module);
   bind_creation(module);

@@ -11,6 +11,7 @@
 #include "arrays.h"
 #include "bindings.h"
 #include "convert.h"
+#include "cuda_array.h"
 #include "dlpack.h"
 #include "elements.h"
 #include "foreign.h"
@@ -199,6 +200,11 @@ void bind_exports(Class& tensor) {
   tensor.def("__array__", array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
              nb::sig("def __array__(self, dtype: object = None, copy: bool | None = None) -> typing.Any"));
   tensor.def_prop_ro("__array_interface__", array_interface);
+  tensor.def_prop_ro(
+      "__cuda_array_interface__", cuda_array_interface,
+      nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"),
+      "Memory of a CUDA device as Numba and CuPy describe it (version 3). Its stream is the current one, "
+      "which waits for what was written.");
   tensor.def(
       "__dlpack__", to_dlpack, nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
       nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none(),
@@ -300,6 +306,19 @@ void bind_tensor(nb::module_& module) {
           "__iter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __iter__(self) -> _RowIterator"))
       .def("__next__", &RowIterator::take);
   bind_memory(module);
+  module.def(
+      "asarray",
+      [](nb::handle data, nb::handle dtype, nb::handle device) {
+        const std::optional<Tensor> array = array_from(data);
+        const Tensor found = array ? *array : tensor_from(data, dtype);
+        const Tensor typed = dtype.is_none() ? found : found.to(dtype_from(dtype));
+        return device.is_none() ? typed : typed.to(device_from(device));
+      },
+      nb::arg("data").none(), nb::arg("dtype") = nb::none(), nb::kw_only(), nb::arg("device") = nb::none(),
+      nb::sig("def asarray(data: object, dtype: object = None, *, device: object = None) -> Tensor"),
+      "A tensor over the memory of an array, which speaks __array_interface__, DLPack, __cuda_array_interface__ or the "
+      "buffer protocol; a copy only where `dtype` or `device` change something, and of nested lists. A Tensor is "
+      "itself.");
   module.def(
       "tensor",
       [](nb::handle data, nb::handle dtype, nb::handle device) {

@@ -54,6 +54,9 @@ class Backend {
   virtual Buffer allocate_pinned(std::size_t bytes) const = 0;
   /// Whether `address` is page-locked, whoever did it. Never begins to use a device.
   virtual bool is_pinned(const void* address) const noexcept = 0;
+  /// The index of the device whose memory `address` is, whoever took it; nothing where that is not known. Never begins
+  /// to use a device.
+  virtual std::optional<int> device_of(const void* address) const noexcept = 0;
   /// Page-locks memory that exists, until the handle is destroyed.
   virtual std::shared_ptr<const void> register_host(void* data, std::size_t bytes) const = 0;
 

@@ -161,6 +161,7 @@ class CpuBackend final : public Backend {
   }
   Buffer allocate_pinned(std::size_t) const override { throw_no_pinning(); }
   bool is_pinned(const void*) const noexcept override { return false; }
+  std::optional<int> device_of(const void*) const noexcept override { return 0; }
   std::shared_ptr<const void> register_host(void*, std::size_t) const override { throw_no_pinning(); }
   QueuePtr default_queue(int index) const override {
     require_device(Device(type(), index));

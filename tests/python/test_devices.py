@@ -34,6 +34,17 @@ def test_absent_devices_are_refused():
             t.pin_memory()
 
 
+def test_doctor_knows_file_memory_and_devices(tmp_path):
+    penstock.save(penstock.zeros(1000), tmp_path / "x.npy")
+    found = penstock.doctor(tmp_path / "x.npy")
+    assert found["file"]["bytes_read"] == (tmp_path / "x.npy").stat().st_size
+    assert found["memory"]["copy_by_one_thread"] > 0
+    assert found["driver"]["devices"] == penstock.device_count() == sum(name.startswith("cuda:") for name in found)
+    assert all(entry["weight"] in ("note", "problem") and entry["text"] for entry in found["advice"])
+    with pytest.raises(penstock.NotFoundError):
+        penstock.doctor(tmp_path / "absent")
+
+
 def test_nothing_is_pinned_by_itself():
     assert not penstock.tensor([1.0]).is_pinned()
 

@@ -84,6 +84,7 @@ class CudaBackend final : public Backend {
   }
   Buffer allocate_pinned(std::size_t bytes) const override { return any_used().pinned->allocate(bytes); }
   bool is_pinned(const void* address) const noexcept override { return cuda::is_pinned(address); }
+  std::optional<int> device_of(const void* address) const noexcept override { return cuda::device_of(address); }
   std::shared_ptr<const void> register_host(void* data, std::size_t bytes) const override {
     return cuda::register_host(any_used().context, data, bytes);
   }

@@ -53,7 +53,9 @@ inline constexpr unsigned kHostPortable = 1;
 
 // CUpointer_attribute
 inline constexpr int kPointerMemoryType = 2;
+inline constexpr int kPointerDeviceOrdinal = 9;
 inline constexpr unsigned kMemoryTypeHost = 1;
+inline constexpr unsigned kMemoryTypeDevice = 2;
 
 // CUjit_option
 inline constexpr int kJitErrorLogBuffer = 5;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <utility>
 
 #include "core/text.h"
@@ -167,21 +168,35 @@ std::shared_ptr<const void> register_host(const ContextPtr& context, void* data,
   return registration;
 }
 
-bool is_pinned(const void* address) noexcept {
-  if (!initialised() || forked()) return false;
-  // The driver answers in any context; without one of ours, another library's may be current.
-  bool pinned = false;
-  const auto ask = [&pinned, address](const Driver& d) {
-    unsigned type = 0;
-    const CUresult result = d.pointer_attribute(&type, kPointerMemoryType, reinterpret_cast<CUdeviceptr>(address));
-    pinned = result == kSuccess && type == kMemoryTypeHost;
+namespace {
+
+/// An attribute of an address that the driver knows of.
+template <class T>
+std::optional<T> attribute_of(const void* address, int attribute) noexcept {
+  if (!initialised() || forked()) return std::nullopt;
+  T value{};
+  bool known = false;
+  const auto ask = [&](const Driver& d) {
+    known = d.pointer_attribute(&value, attribute, reinterpret_cast<CUdeviceptr>(address)) == kSuccess;
   };
+  // The driver answers in any context; without one of ours, another library's may be current.
   if (const ContextPtr context = Context::any()) {
     quietly_in(*context, ask);
   } else {
     ask(*find_driver());
   }
-  return pinned;
+  return known ? std::optional<T>(value) : std::nullopt;
+}
+
+}  // namespace
+
+bool is_pinned(const void* address) noexcept {
+  return attribute_of<unsigned>(address, kPointerMemoryType) == kMemoryTypeHost;
+}
+
+std::optional<int> device_of(const void* address) noexcept {
+  if (attribute_of<unsigned>(address, kPointerMemoryType) != kMemoryTypeDevice) return std::nullopt;
+  return attribute_of<int>(address, kPointerDeviceOrdinal);
 }
 
 }  // namespace penstock::device::cuda

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "device/cuda/context.h"
@@ -41,5 +42,7 @@ class PinnedMemory : public std::enable_shared_from_this<PinnedMemory> {
 std::shared_ptr<const void> register_host(const ContextPtr& context, void* data, std::size_t bytes);
 /// Whether the driver, if it runs already, knows the address as page-locked host memory.
 bool is_pinned(const void* address) noexcept;
+/// The device whose memory `address` is, whoever took it; nothing for other addresses, and before the driver is used.
+std::optional<int> device_of(const void* address) noexcept;
 
 }  // namespace penstock::device::cuda

@@ -97,6 +97,18 @@ TEST_F(CudaMemory, PinnedBlocksAreRecycled) {
   EXPECT_FALSE(Buffer::allocate(100'000).is_pinned());
 }
 
+TEST_F(CudaMemory, AnAddressTellsItsDevice) {
+  const device::Backend& backend = device::backend_for(DeviceType::kCuda);
+  for (int index = 0; index < device_count(); ++index) {
+    const Buffer there = Buffer::allocate(1000, Device(DeviceType::kCuda, index));
+    EXPECT_EQ(backend.device_of(there.data()), index);
+    EXPECT_EQ(backend.device_of(there.data() + 999), index);
+  }
+  const Buffer pinned = Buffer::allocate_pinned(1000);
+  EXPECT_EQ(backend.device_of(pinned.data()), std::nullopt);
+  EXPECT_EQ(backend.device_of(&backend), std::nullopt);
+}
+
 TEST_F(CudaMemory, PinnedBlocksAreNotReusedUnderACopy) {
   const Tensor wanted = test::pattern(1 << 20);
   const Buffer target = Buffer::allocate(1 << 20, device);

@@ -1,0 +1,61 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "bindings.h"
+#include "convert.h"
+#include "interrupt.h"
+#include "io/diagnosis.h"
+
+namespace penstock::python {
+namespace {
+
+nb::object to_python(const io::Fact::Value& value) {
+  if (const auto* yes = std::get_if<bool>(&value)) return nb::bool_(*yes);
+  if (const auto* count = std::get_if<std::uint64_t>(&value)) return nb::int_(*count);
+  if (const auto* number = std::get_if<double>(&value)) return nb::float_(*number);
+  if (const auto* text = std::get_if<std::string>(&value)) return text_from(*text);
+  return nb::none();
+}
+
+nb::dict advice_of(const io::Section& section, const io::Fact& fact) {
+  nb::dict out;
+  out["about"] = text_from(section.name + "." + fact.name);
+  out["weight"] = fact.weight == io::Fact::Weight::kProblem ? "problem" : "note";
+  out["text"] = text_from(fact.advice);
+  return out;
+}
+
+nb::dict doctor(nb::handle path) {
+  const std::string where = path.is_none() ? std::string() : path_from(path);
+  const std::vector<io::Section> sections =
+      interruptible(true, [where](std::stop_token) { return io::diagnose({.path = where}); });
+  nb::dict out;
+  nb::list advice;
+  for (const io::Section& section : sections) {
+    nb::dict facts;
+    for (const io::Fact& fact : section.facts) {
+      facts[text_from(fact.name)] = to_python(fact.value);
+      if (fact.weight != io::Fact::Weight::kFine) advice.append(advice_of(section, fact));
+    }
+    out[text_from(section.name)] = facts;
+  }
+  out["advice"] = advice;
+  return out;
+}
+
+}  // namespace
+
+void bind_doctor(nb::module_& module) {
+  module.def(
+      "doctor", doctor, nb::arg("path") = nb::none(),
+      nb::sig("def doctor(path: object = None) -> dict[str, typing.Any]"),
+      "What `penstock doctor --json` prints: devices with measured copy speeds, reading of the file `path` (or of "
+      "one made for a moment in that folder), memory, limits and what the kernel offers; under \"advice\" what "
+      "slows loading down and how to change it. Bytes, and bytes a second. Takes a few seconds.");
+}
+
+}  // namespace penstock::python
