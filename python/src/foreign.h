@@ -30,9 +30,9 @@ struct ForeignArray {
 Tensor tensor_over(const ForeignArray& array);
 
 /// The array an object is: a Tensor or LazyTensor of ours, or what speaks __array_interface__, __dlpack__,
-/// __cuda_array_interface__, the buffer protocol or __array__; nothing for other objects. Shares memory where it can. A `requires_grad` of the object is
-/// kept. kUnsafe for Python objects in it, kUnsupported for types Penstock has no name for, kNoDevice for other
-/// devices.
+/// __cuda_array_interface__, the buffer protocol or __array__; nothing for other objects. Shares memory where it can. A
+/// `requires_grad` of the object is kept. kUnsafe for Python objects in it, kUnsupported for types Penstock has no name
+/// for, kNoDevice for other devices.
 std::optional<Tensor> array_from(nb::handle object);
 /// The same for objects that speak DLPack, and nothing else.
 Tensor tensor_from_dlpack(nb::handle object);
