@@ -239,8 +239,9 @@ void Pickler::marked(PickleWriter& out, const Value& value) {
   std::vector<std::pair<std::string, Value>> marks;
   if (value[1].as_bool()) marks.emplace_back("conj", Value::boolean(true));
   if (value[2].as_bool()) marks.emplace_back("neg", Value::boolean(true));
-  marks_.push_back(Value::dict(std::move(marks)));
-  dense(out, value[0], value, marks_.back());
+  const Value flags = Value::dict(std::move(marks));
+  marks_.push_back(flags);
+  dense(out, value[0], value, flags);
 }
 
 /// A tensor with that type name, or an object (data, requires_grad).
