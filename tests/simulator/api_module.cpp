@@ -165,7 +165,8 @@ PENSTOCK_SIM_API CUresult cuLaunchKernel(CUfunction handle, unsigned grid_x, uns
   auto operation = std::make_shared<Operation>();
   operation->name = "cuLaunchKernel";
   auto copied = std::make_shared<const Arguments>(function->parameters, arguments, *operation);
-  operation->run = [name = function->name, launch, copied, memory = operation->memory] {
+  // The operation alone owns them: ThreadSanitizer sees no order between its end and this call's.
+  operation->run = [name = function->name, launch, copied = std::move(copied), memory = operation->memory] {
     return run_launch(name, launch, *copied, memory);
   };
   submit(stream, operation);
