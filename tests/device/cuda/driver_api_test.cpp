@@ -32,7 +32,8 @@ static_assert(kStreamNonBlocking == CU_STREAM_NON_BLOCKING && kEventBlockingSync
 static_assert(kEventDisableTiming == CU_EVENT_DISABLE_TIMING && kHostPortable == CU_MEMHOSTALLOC_PORTABLE);
 static_assert(kHostPortable == CU_MEMHOSTREGISTER_PORTABLE);
 static_assert(kPointerMemoryType == CU_POINTER_ATTRIBUTE_MEMORY_TYPE && kMemoryTypeHost == CU_MEMORYTYPE_HOST);
-static_assert(kPointerDeviceOrdinal == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL && kMemoryTypeDevice == CU_MEMORYTYPE_DEVICE);
+static_assert(kPointerDeviceOrdinal == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL &&
+              kMemoryTypeDevice == CU_MEMORYTYPE_DEVICE);
 static_assert(kJitErrorLogBuffer == CU_JIT_ERROR_LOG_BUFFER && kJitErrorLogBytes == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
 
 static_assert(sizeof(CUdeviceptr) == sizeof(::CUdeviceptr) && sizeof(CUdevice) == sizeof(::CUdevice));
