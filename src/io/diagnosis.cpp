@@ -105,17 +105,19 @@ void Section::advise(Fact::Weight weight, std::string advice) {
 }
 
 void diagnose_devices(std::size_t copy_bytes, std::vector<Section>& out) {
-  const device::Backend& cuda = device::backend_for(DeviceType::kCuda);
-  const int count = cuda.device_count();
-  Section driver{"driver", {}};
-  driver.add("devices", static_cast<std::uint64_t>(count));
-  if (count == 0) {
-    driver.advise(Weight::kNote, "no device can be used: " + cuda.why_none());
-  } else {
-    driver.add("version", version_text(cuda.properties(0).driver_version));
+  // The first is the CPU.
+  for (const device::Backend* const backend : device::backends().subspan(1)) {
+    const int count = backend->device_count();
+    Section driver{"driver", {}};
+    driver.add("devices", static_cast<std::uint64_t>(count));
+    if (count == 0) {
+      driver.advise(Weight::kNote, "no device can be used: " + backend->why_none());
+    } else {
+      driver.add("version", version_text(backend->properties(0).driver_version));
+    }
+    out.push_back(std::move(driver));
+    for (int i = 0; i < count; ++i) out.push_back(diagnose_device(Device(backend->type(), i), copy_bytes));
   }
-  out.push_back(std::move(driver));
-  for (int i = 0; i < count; ++i) out.push_back(diagnose_device(Device(DeviceType::kCuda, i), copy_bytes));
 }
 
 Section diagnose_memory(std::size_t copy_bytes) {
