@@ -22,6 +22,9 @@ void pread_read(const ByteSource& source, std::uint64_t offset, std::span<const 
 /// compare with.
 void mmap_read(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts);
 
+/// DirectFile::read: past the page cache, as far as the file system lets it.
+void direct_read(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts);
+
 bool any_usable(const ByteSource& source) noexcept;
 /// ByteSource::read for each part.
 void source_read(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts);

@@ -6,9 +6,10 @@
 namespace penstock::io {
 
 std::span<const Reader> readers() noexcept {
-  static constexpr std::array<Reader, 4> kReaders = {{
+  static constexpr std::array<Reader, 5> kReaders = {{
       {"memory", memory_usable, memory_read},
       {"pread", file_usable, pread_read},
+      {"direct", file_usable, direct_read},
       {"mmap", file_usable, mmap_read},
       {"source", any_usable, source_read},
   }};

@@ -1,0 +1,210 @@
+// Reads past the page cache beside pread of the same bytes, which is the reference.
+
+#include "io/direct_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "io/reader_rows.h"
+#include "io/source.h"
+#include "support/errors.h"
+#include "support/files.h"
+
+namespace penstock::io {
+namespace {
+
+using testing::HasSubstr;
+using Bytes = std::vector<std::byte>;
+
+constexpr std::size_t kFileBytes = 9'000'003;
+
+/// What the error says and where, or that there was none.
+std::string outcome_of(const std::function<void()>& call) {
+  try {
+    call();
+    return "read";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+class DirectFileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    test::write_file(folder_ / "source", bytes_);
+    source_ = open_source(folder_ / "source");
+    std::string why_not;
+    file_ = DirectFile::open(*source_, why_not);
+    if (!file_) GTEST_SKIP() << "no direct reads in " << (folder_ / "source") << ": " << why_not;
+  }
+
+  /// Reads into memory that begins `shift` bytes after a page boundary.
+  void expect_same(std::uint64_t offset, std::vector<std::size_t> lengths, std::size_t shift, unsigned kept) {
+    std::size_t total = 0;
+    for (const std::size_t length : lengths) total += length;
+    const Buffer into = Buffer::allocate(total + shift + 2 * 4096);
+    const Buffer wanted = Buffer::allocate(into.size());
+    std::fill_n(into.data(), into.size(), std::byte{0x5A});
+    std::fill_n(wanted.data(), wanted.size(), std::byte{0x5A});
+    const std::size_t lead = 4096 - reinterpret_cast<std::uintptr_t>(into.data()) % 4096 + shift;
+    const auto parts_at = [&](const Buffer& buffer) {
+      std::vector<Scatter> parts;
+      std::byte* at = buffer.data() + lead;
+      for (std::size_t i = 0; i < lengths.size(); ++i) {
+        parts.push_back({(kept >> i % 32 & 1) != 0 ? at : nullptr, lengths[i]});
+        at += lengths[i];
+      }
+      return parts;
+    };
+    file_->read(offset, parts_at(into), scratch_);
+    pread_read(*source_, offset, parts_at(wanted));
+    ASSERT_TRUE(std::equal(into.data(), into.data() + into.size(), wanted.data()))
+        << total << " bytes at " << offset << ", shift " << shift << ", " << lengths.size() << " parts";
+  }
+
+  test::TemporaryFolder folder_;
+  Bytes bytes_ = test::numbered_bytes(kFileBytes);
+  SourcePtr source_;
+  std::unique_ptr<DirectFile> file_;
+  DirectScratch scratch_;
+};
+
+TEST_F(DirectFileTest, EveryAlignmentOfFileAndMemory) {
+  for (const std::uint64_t offset : {0U, 1U, 64U, 511U, 512U, 513U, 4095U, 4096U, 4160U, 1'048'576U, 8'000'001U}) {
+    for (const std::size_t length : {1U, 511U, 512U, 4096U, 65'535U, 65'536U, 70'000U, 200'000U, 1'000'002U}) {
+      if (offset + length > kFileBytes) continue;
+      // In place, in place but for the ends, and nowhere in place.
+      for (const std::size_t shift :
+           {std::size_t{0}, static_cast<std::size_t>(offset % 4096), std::size_t{64}, std::size_t{1}}) {
+        expect_same(offset, {length}, shift, ~0U);
+      }
+    }
+  }
+}
+
+TEST_F(DirectFileTest, TheEndOfTheFile) {
+  for (const std::size_t length : {1U, 3U, 4U, 512U, 515U, 4096U, 100'000U, 5'000'000U}) {
+    expect_same(kFileBytes - length, {length}, 0, ~0U);
+    expect_same(kFileBytes - length, {length}, (kFileBytes - length) % 4096, ~0U);
+  }
+  expect_same(0, {kFileBytes}, 0, ~0U);
+  expect_same(kFileBytes, {}, 0, ~0U);
+  EXPECT_EQ(file_->refusal(), "");
+}
+
+TEST_F(DirectFileTest, AnyParts) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 150; ++round) {
+    const std::size_t longest = std::vector<std::size_t>{40, 5'000, 150'000, 1'200'000}[round % 4];
+    std::vector<std::size_t> lengths(1 + random() % (longest < 5'000 ? 3'000 : 12));
+    std::size_t total = 0;
+    for (std::size_t& length : lengths) {
+      // Whole blocks half of the time, so that parts meet at their ends.
+      length = random() % longest;
+      if (random() % 2 != 0) length = length / 512 * 512;
+      length = std::min(length, kFileBytes - total);
+      total += length;
+    }
+    const std::uint64_t offset = random() % (kFileBytes - total + 1);
+    const std::size_t shift = random() % 2 != 0 ? offset % 4096 : random() % 4096;
+    expect_same(random() % 4 == 0 ? offset / 512 * 512 : offset, lengths, shift, static_cast<unsigned>(random()));
+  }
+}
+
+TEST_F(DirectFileTest, LargeRunsAreReadInPlace) {
+  const Buffer into = Buffer::allocate(std::size_t{4} << 20);
+  const std::size_t block = file_->alignment().block;
+  const Scatter part{into.data(), (std::size_t{3} << 20) + 5};
+  file_->read(block, std::span(&part, 1), scratch_);
+  EXPECT_LE(scratch_.capacity(), 4 * block + file_->alignment().memory);
+  EXPECT_TRUE(std::equal(into.data(), into.data() + part.bytes, bytes_.data() + block));
+}
+
+TEST_F(DirectFileTest, ManyThreadsAtOnce) {
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (unsigned t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937 random(t);
+      DirectScratch scratch;
+      Bytes out(300'000);
+      for (int i = 0; i < 30; ++i) {
+        const std::size_t offset = random() % (kFileBytes - out.size());
+        const Scatter part{out.data(), out.size()};
+        file_->read(offset, std::span(&part, 1), scratch);
+        if (!std::equal(out.begin(), out.end(), bytes_.begin() + static_cast<std::ptrdiff_t>(offset))) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(DirectFileTest, AFileThatWasCutSaysWhatPreadSays) {
+  Bytes out(400'000);
+  const Scatter part{out.data(), out.size()};
+  for (const std::uintmax_t left :
+       {8'000'000U, 4'100'000U, 4'099'999U, 4'096'000U, 4'000'500U, 4'000'000U, 512U, 3U, 0U}) {
+    std::filesystem::resize_file(folder_ / "source", left);
+    for (const std::uint64_t offset : {std::uint64_t{4'000'000}, std::uint64_t{3'999'744}, std::uint64_t{0}}) {
+      const auto direct = outcome_of([&] { file_->read(offset, std::span(&part, 1), scratch_); });
+      const auto plain = outcome_of([&] { pread_read(*source_, offset, std::span(&part, 1)); });
+      EXPECT_EQ(direct, plain) << left << " left, read at " << offset;
+    }
+  }
+}
+
+TEST_F(DirectFileTest, AFileThatGrewGivesWhatItHad) {
+  std::filesystem::resize_file(folder_ / "source", kFileBytes + 10'000);
+  expect_same(kFileBytes - 700'000, {700'000}, 0, ~0U);
+  std::byte to{};
+  const Scatter part{&to, 1};
+  EXPECT_EQ(test::code_of([&] { file_->read(kFileBytes, std::span(&part, 1), scratch_); }), ErrorCode::kTruncated);
+}
+
+TEST_F(DirectFileTest, TheFileThatIsOpenAndNotTheOneOfThatNameNow) {
+  std::filesystem::rename(folder_ / "source", folder_ / "gone");
+  test::write_file(folder_ / "source", Bytes(kFileBytes, std::byte{1}));
+  std::string why_not;
+  file_ = DirectFile::open(*source_, why_not);
+  ASSERT_TRUE(file_) << why_not;
+  expect_same(12'345, {500'000}, 0, ~0U);
+  std::filesystem::remove(folder_ / "gone");
+  file_ = DirectFile::open(*source_, why_not);
+  ASSERT_TRUE(file_) << why_not;
+  expect_same(12'345, {500'000}, 0, ~0U);
+}
+
+TEST_F(DirectFileTest, WithoutADescriptorToSpareItSaysSo) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = 3;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::string why_not;
+  const auto none = DirectFile::open(*source_, why_not);
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_FALSE(none);
+  EXPECT_THAT(why_not, HasSubstr("Too many open files"));
+}
+
+TEST(DirectFile, MemoryIsNoFile) {
+  const SourcePtr source = memory_source(Buffer::allocate(10));
+  std::string why_not;
+  EXPECT_FALSE(DirectFile::open(*source, why_not));
+  EXPECT_EQ(why_not, "it is no file");
+}
+
+}  // namespace
+}  // namespace penstock::io
