@@ -142,15 +142,12 @@ Result measure(const Options& options) {
   return samples_are_rows(options) ? measure_rows(options) : measure_files(options);
 }
 
-/// Where the time goes: of a worker's seconds, finding samples or moving bytes; or none of it, when the caller is the
-/// wall.
-std::string bottleneck(const Result& result) {
-  const double workers = static_cast<double>(std::max<std::uint64_t>(result.stats.workers, 1));
-  const double available = result.wall_seconds * workers;
-  const double busy = result.stats.locate_seconds + result.stats.move_seconds;
-  if (busy < 0.5 * available) return "hand-over between workers and the caller";
-  return result.stats.locate_seconds > result.stats.move_seconds ? "opening files and reading headers"
-                                                                 : "moving payload into the batch";
+double ratio_to_floor(const Result& result) { return result.samples_per_second / result.floor.samples_per_second; }
+
+/// The measured floor, and what the loader says of itself.
+std::string limit(const Result& result) {
+  return fmt::format("{:.0f} % of what {} can do here; {}", 100 * ratio_to_floor(result), result.floor.what,
+                     result.stats.limit());
 }
 
 Json result_json(const Result& result, const Options& options) {
@@ -166,12 +163,20 @@ Json result_json(const Result& result, const Options& options) {
                {{"what", result.floor.what},
                 {"samples_per_second", result.floor.samples_per_second},
                 {"bytes_per_second", result.floor.bytes_per_second}}},
-              {"ratio_to_floor", result.samples_per_second / result.floor.samples_per_second},
-              {"locate_seconds", stats.locate_seconds},
-              {"move_seconds", stats.move_seconds},
+              {"ratio_to_floor", ratio_to_floor(result)},
+              {"open_seconds", stats.open_seconds},
+              {"read_seconds", stats.read_seconds},
+              {"decode_seconds", stats.decode_seconds},
+              {"collate_seconds", stats.collate_seconds},
+              {"copy_seconds", stats.copy_seconds},
+              {"compute_seconds", stats.compute_seconds},
+              {"stall_seconds", stats.stall_seconds},
+              {"worker_capacity", stats.worker_capacity},
               {"wait_seconds", stats.wait_seconds},
               {"wall_seconds", result.wall_seconds},
-              {"bottleneck", bottleneck(result)}};
+              {"bottleneck", stats.bottleneck()},
+              {"workers_because", stats.workers_because()},
+              {"limit", limit(result)}};
 }
 
 void print_human(const Result& result, const Options& options) {
@@ -182,10 +187,9 @@ void print_human(const Result& result, const Options& options) {
   fmt::print("first batch  {:.2f} ms\n", result.stats.first_batch_seconds * 1e3);
   fmt::print("floor        {} {}/s, {}/s ({})\n", rate(result.floor.samples_per_second), result.samples,
              human_bytes(result.floor.bytes_per_second), result.floor.what);
-  fmt::print("ratio        {:.2f} of the floor\n", result.samples_per_second / result.floor.samples_per_second);
-  fmt::print("time goes to {} (locate {:.3f} s, move {:.3f} s over all workers; caller waits {:.3f} of {:.3f} s)\n",
-             bottleneck(result), result.stats.locate_seconds, result.stats.move_seconds, result.stats.wait_seconds,
-             result.wall_seconds);
+  fmt::print("ratio        {:.2f} of the floor\n", ratio_to_floor(result));
+  const std::string told = result.stats.to_string();
+  fmt::print("{}limit: {}\n", told.substr(0, told.rfind('\n') + 1), limit(result));
 }
 
 int run(const Options& options) {

@@ -66,8 +66,8 @@ Floor file_floor(const std::vector<std::string>& paths, std::size_t threads) {
     for (std::size_t i = first; i < last; ++i) sum += read_whole(paths[i], scratch[t]);
     bytes += sum;
   });
-  return rates(fmt::format("open+fstat+read+close, {} thread{}", threads, threads == 1 ? "" : "s"), paths.size(), bytes,
-               seconds);
+  return rates(fmt::format("open+fstat+read+close by {} thread{}", threads, threads == 1 ? "" : "s"), paths.size(),
+               bytes, seconds);
 }
 
 Floor row_floor(const std::vector<Tensor>& columns, const std::vector<std::int64_t>& order, std::size_t threads) {
@@ -85,7 +85,7 @@ Floor row_floor(const std::vector<Tensor>& columns, const std::vector<std::int64
       }
     }
   });
-  return rates(fmt::format("memcpy of the rows, {} thread{}", threads, threads == 1 ? "" : "s"), order.size(),
+  return rates(fmt::format("memcpy of the rows by {} thread{}", threads, threads == 1 ? "" : "s"), order.size(),
                row_bytes * order.size(), seconds);
 }
 

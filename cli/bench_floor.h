@@ -12,7 +12,7 @@ namespace penstock::cli {
 
 /// What the machine does with the same bytes and no library in between.
 struct Floor {
-  std::string what;  ///< "open+fstat+read+close, 2 threads"
+  std::string what;  ///< "open+fstat+read+close by 2 threads"
   double samples_per_second = 0;
   double bytes_per_second = 0;
 };

@@ -76,7 +76,8 @@ struct LoaderPosition {
   static LoaderPosition from_json(std::string_view json);
 };
 
-/// What the loader did since it was made. Seconds add up over workers, but for `wait`.
+/// What the loader did since it was made, and what that says. Seconds of workers add up over all of them, those of
+/// stages without the batch that is being made; without workers the caller is one.
 struct LoaderStats {
   std::uint64_t batches = 0;
   std::uint64_t samples = 0;
@@ -84,12 +85,54 @@ struct LoaderStats {
   std::uint64_t read_bytes = 0;     ///< bytes asked of files
   std::uint64_t files_opened = 0;
   std::uint64_t files_parsed = 0;  ///< opened files whose layout was not that of the one before
-  double locate_seconds = 0;       ///< opening files, reading and parsing headers
-  double move_seconds = 0;         ///< payload into the batch
-  double wait_seconds = 0;         ///< the caller waiting in `next`
-  double first_batch_seconds = 0;  ///< from the start of the iteration to its first batch
+
+  double open_seconds = 0;     ///< opening files; of large ones also reading and parsing their headers
+  double read_seconds = 0;     ///< bytes of files
+  double decode_seconds = 0;   ///< recognising or parsing headers, checksums, unpacking
+  double collate_seconds = 0;  ///< deciding what the batch is, and taking its memory
+  double copy_seconds = 0;     ///< payload into the batch; pages of mapped files come in by it
+  double send_seconds = 0;     ///< starting copies to the device
+  double compute_seconds = 0;  ///< processor time of workers in all these stages
+  double stall_seconds = 0;    ///< workers ready to run while no processor was free; 0 where the kernel does not tell
+  double budget_seconds = 0;   ///< workers waiting for memory_budget
+
+  double wait_seconds = 0;          ///< the caller waiting in `next`
+  double caller_seconds = 0;        ///< the caller between one batch and asking for the next
+  double caller_stall_seconds = 0;  ///< of both: the caller ready to run while no processor was free
+  double worker_capacity = 0;       ///< seconds that the workers had while the caller iterated
+  double process_seconds = 0;       ///< processor time of the whole process meanwhile
+  double first_batch_seconds = 0;   ///< from the start of the iteration to its first batch
   std::uint64_t buffers_allocated = 0;
-  std::uint64_t workers = 0;  ///< threads that prepare batches, as of now
+
+  /// Threads that prepare batches, as of now, and how that number came about.
+  std::uint64_t workers = 0;
+  std::uint64_t processors = 0;  ///< that this process may use
+  enum class Choice : std::uint8_t {
+    kAsked,      ///< a number was asked for
+    kUndecided,  ///< one for each processor; too few batches to judge by
+    kCaller,     ///< the caller does not wait, so more would bring nothing
+    kComputing,  ///< they compute more than they wait for storage, so more would share the same processors
+    kNoGain,     ///< `workers_tried` were tried and were no faster
+    kGain,       ///< more of them wait for storage at once, which brought more
+    kMost,       ///< as many as there may be
+  };
+  Choice choice = Choice::kAsked;
+  std::uint64_t workers_tried = 0;  ///< in the last trial, or 0
+  double trial_gain = 0;            ///< speed in it over the speed before
+
+  /// Seconds of the workers in stages.
+  double worked_seconds() const noexcept {
+    return open_seconds + read_seconds + decode_seconds + collate_seconds + copy_seconds + send_seconds;
+  }
+  /// What the iteration cannot be faster than: "caller", a stage ("open", "read", "decode", "collate", "copy", "send"),
+  /// "processors", "memory budget", "hand-over", or "nothing" before the first batch.
+  std::string_view bottleneck() const noexcept;
+  /// The same as one sentence with figures.
+  std::string limit() const;
+  /// The number of workers and why, as one sentence.
+  std::string workers_because() const;
+  /// All of it, for people: some lines, the last of them limit(), without newline.
+  std::string to_string() const;
 };
 
 /// Iterates over a dataset in batches, prepared ahead by `num_workers` threads. Batches come in order and are the same

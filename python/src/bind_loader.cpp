@@ -201,7 +201,7 @@ void bind_iterator(nb::module_& module) {
 
 }  // namespace
 
-nb::dict figures_of(const LoaderStats& figures) {
+nb::object figures_of(const LoaderStats& figures) {
   nb::dict out;
   out["batches"] = figures.batches;
   out["samples"] = figures.samples;
@@ -209,13 +209,28 @@ nb::dict figures_of(const LoaderStats& figures) {
   out["read_bytes"] = figures.read_bytes;
   out["files_opened"] = figures.files_opened;
   out["files_parsed"] = figures.files_parsed;
-  out["locate_seconds"] = figures.locate_seconds;
-  out["move_seconds"] = figures.move_seconds;
+  out["open_seconds"] = figures.open_seconds;
+  out["read_seconds"] = figures.read_seconds;
+  out["decode_seconds"] = figures.decode_seconds;
+  out["collate_seconds"] = figures.collate_seconds;
+  out["copy_seconds"] = figures.copy_seconds;
+  out["send_seconds"] = figures.send_seconds;
+  out["compute_seconds"] = figures.compute_seconds;
+  out["stall_seconds"] = figures.stall_seconds;
+  out["budget_seconds"] = figures.budget_seconds;
   out["wait_seconds"] = figures.wait_seconds;
+  out["caller_seconds"] = figures.caller_seconds;
+  out["caller_stall_seconds"] = figures.caller_stall_seconds;
+  out["worker_capacity"] = figures.worker_capacity;
+  out["process_seconds"] = figures.process_seconds;
   out["first_batch_seconds"] = figures.first_batch_seconds;
   out["buffers_allocated"] = figures.buffers_allocated;
   out["workers"] = figures.workers;
-  return out;
+  out["processors"] = figures.processors;
+  out["workers_because"] = figures.workers_because();
+  out["bottleneck"] = std::string(figures.bottleneck());
+  out["limit"] = figures.limit();
+  return nb::module_::import_("penstock._stats").attr("LoaderStats")(out, figures.to_string());
 }
 
 void bind_loader(nb::module_& module) {
@@ -265,9 +280,10 @@ void bind_loader(nb::module_& module) {
            "another dataset.")
       .def(
           "stats", [](PyLoader& loader) { return figures_of(loader.stats()); },
-          nb::sig("def stats(self) -> dict[str, int | float]"),
-          "Counts, bytes and seconds since the loader was made; seconds add "
-          "up over workers, but for waiting.")
+          nb::sig("def stats(self) -> dict[str, typing.Any]"),
+          "Counts, bytes and seconds since the loader was made; those of workers add up over all of them. "
+          "\"limit\" says in a sentence what the iteration cannot be faster than, \"bottleneck\" in a word, "
+          "\"workers_because\" why there are so many workers. A dict, which prints as a few lines for people.")
       .def("close", &PyLoader::close,
            "Stops the workers and frees what they prepared; the loader is of "
            "no more use.")

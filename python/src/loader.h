@@ -17,7 +17,7 @@ namespace nb = nanobind;
 namespace penstock::python {
 
 /// What `stats()` gives.
-nb::dict figures_of(const LoaderStats& figures);
+nb::object figures_of(const LoaderStats& figures);
 
 /// A DataLoader as Python has it: waits without the GIL and answers signals,
 /// may be closed, survives a fork by refusing to work in the child, and may be

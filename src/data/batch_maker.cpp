@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <new>
 #include <utility>
 
@@ -16,13 +15,9 @@ namespace penstock::data {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 struct PlanState final : Scratch::State {
   BatchPlan plan;
 };
-
-double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 /// The error with the sample that it belongs to in front; the file only where the error does not name it itself.
 Error named(const Error& error, const Dataset& dataset, std::int64_t index) {
@@ -78,7 +73,10 @@ Batch BatchMaker::make(std::span<const std::int64_t> indices, std::int64_t numbe
                        const Grant& grant) const {
   struct Reset {
     Scratch& scratch;
-    ~Reset() { scratch.reset(); }
+    ~Reset() {
+      scratch.clock.move_to(scratch.stats);
+      scratch.reset();
+    }
   } const reset{scratch};
   try {
     return prepare(indices, number, scratch, grant);
@@ -94,18 +92,22 @@ Batch BatchMaker::prepare(std::span<const std::int64_t> indices, std::int64_t nu
                           const Grant& grant) const {
   if (indices.empty()) throw Error(ErrorCode::kInvalidArgument, fmt::format("batch {} has no samples", number));
   check_indices(indices, dataset_, number);
-  const auto begin = Clock::now();
+  scratch.clock.start();
   const Located located = locate(dataset_, indices, scratch);
+  scratch.clock.lap(Stage::kDecode);
   BatchPlan& plan = scratch.state<PlanState>(this).plan;
   plan_batch(located, collate_.rule(), plan, scratch.arena);
-  scratch.stats.locate_seconds += seconds(Clock::now() - begin);
+  scratch.clock.lap(Stage::kCollate);
   grant(plan.bytes);
-  const auto granted = Clock::now();
+  scratch.clock.start();
   const Buffer host = allocate(plan, indices.size(), number);
+  scratch.clock.lap(Stage::kCollate);
   fill(located, plan, host.data(), dataset_, scratch);
+  scratch.clock.lap(Stage::kCopy);
   const Buffer block = device_ ? send(host, indices.size(), number) : host;
+  scratch.clock.lap(Stage::kSend);
   Batch batch{.value = batch_value(located, plan, block), .indices = {indices.begin(), indices.end()}};
-  scratch.stats.move_seconds += seconds(Clock::now() - granted);
+  scratch.clock.lap(Stage::kCollate);
   scratch.stats.payload_bytes += plan.payload;
   ++scratch.stats.batches;
   scratch.stats.samples += indices.size();

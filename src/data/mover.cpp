@@ -74,6 +74,7 @@ class Mover {
     bool files = false;
     for (const Placement& placement : plan_.placements) files |= move_from_memory(placement);
     gatherer_.flush();
+    scratch_.clock.lap(Stage::kCopy);
     for (std::size_t i = 0; files && i < located_.size(); ++i) move_from_files(i);
     for (const Placement& placement : plan_.placements) pad(placement);
   }

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
-#include <time.h>
 
 #include <algorithm>
 #include <span>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "core/task_pool.h"
+#include "core/thread_time.h"
 
 namespace penstock::data {
 
@@ -22,16 +22,11 @@ std::size_t whole_file_bytes(std::uint64_t memory_budget, std::size_t workers) {
   return static_cast<std::size_t>(std::clamp(memory_budget / (2 * std::max<std::uint64_t>(workers, 1)), kLeast, kMost));
 }
 
-double seconds_since(Prefetcher::Clock::time_point start) {
-  return std::chrono::duration<double>(Prefetcher::Clock::now() - start).count();
+double seconds_between(Prefetcher::Clock::time_point start, Prefetcher::Clock::time_point end) {
+  return std::chrono::duration<double>(end - start).count();
 }
 
-/// Of this thread.
-double processor_seconds() {
-  timespec time{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
+double seconds_since(Prefetcher::Clock::time_point start) { return seconds_between(start, Prefetcher::Clock::now()); }
 
 }  // namespace
 
@@ -50,6 +45,7 @@ PrefetchOptions PrefetchOptions::of(const LoaderOptions& options) {
 Prefetcher::Prefetcher(const BatchMaker& maker, const PrefetchOptions& options)
     : maker_(maker), options_(options), tuner_(options.workers, std::max(options.workers, options.most_workers)) {
   set_up(inline_scratch_);
+  stats_.processors = core::usable_cpus();
 }
 
 void Prefetcher::set_up(Scratch& scratch) const {
@@ -74,7 +70,9 @@ void Prefetcher::start(Order order, std::int64_t first) {
   run->order = std::move(order);
   run->next_start = run->next_take = first;
   run->slots.resize(std::max<std::size_t>(std::max(options_.workers, options_.most_workers) * options_.ahead, 1));
-  run->started = Clock::now();
+  run->started = run->counted = Clock::now();
+  caller_watch_.stalled(run->started);
+  process_seconds_ = core::process_seconds();
   {
     const std::scoped_lock lock(mutex_);
     run_ = std::move(run);
@@ -144,6 +142,8 @@ bool Prefetcher::has_work() const {
 
 void Prefetcher::work(std::size_t number) {
   Scratch scratch;
+  StallWatch watch;
+  watch.stalled(Clock::now());
   std::unique_lock lock(mutex_);
   while (true) {
     work_.wait(lock, [&] { return quit_ || (number < tuner_.workers() && has_work()); });
@@ -155,10 +155,10 @@ void Prefetcher::work(std::size_t number) {
     lock.unlock();
     Effort effort;
     Outcome outcome = prepare(*run, batch, scratch, effort);
+    if (const auto now = Clock::now(); watch.due(now)) effort.stalled = watch.stalled(now);
     lock.lock();
     merge(scratch);
-    worked_seconds_ += effort.worked;
-    computed_seconds_ += effort.computed;
+    note_effort(effort);
     if (!run->cancelled) {
       Slot& slot = run->slot(batch);
       slot.outcome = std::move(outcome);
@@ -176,18 +176,26 @@ void Prefetcher::work(std::size_t number) {
 Prefetcher::Outcome Prefetcher::prepare(Run& run, std::int64_t batch, Scratch& scratch, Effort& effort) {
   scratch.cancelled = &run.cancelled;
   const auto begin = Clock::now();
-  const double computed = processor_seconds();
-  double waited = 0;
-  const auto ask = [&](std::uint64_t bytes) { waited += grant(run, batch, bytes); };
+  const double computed = core::thread_seconds();
+  const auto ask = [&](std::uint64_t bytes) { effort.waited += grant(run, batch, bytes); };
+  Outcome out = Nothing::kCancelled;
   try {
-    Outcome out = maker_.make(run.indices(batch), batch, scratch, ask);
-    effort = {seconds_since(begin) - waited, processor_seconds() - computed};
-    return out;
+    out = maker_.make(run.indices(batch), batch, scratch, ask);
   } catch (const Error& error) {
-    return error;
+    out = error;
   } catch (...) {
-    return std::current_exception();
+    out = std::current_exception();
   }
+  effort.worked = seconds_since(begin) - effort.waited;
+  effort.computed = core::thread_seconds() - computed;
+  return out;
+}
+
+void Prefetcher::note_effort(const Effort& effort) {
+  worked_seconds_ += effort.worked;
+  stats_.compute_seconds += effort.computed;
+  stats_.budget_seconds += effort.waited;
+  stats_.stall_seconds += effort.stalled;
 }
 
 bool Prefetcher::may_allocate(Run& run, std::int64_t batch, std::uint64_t bytes) const {
@@ -229,13 +237,18 @@ double Prefetcher::grant(Run& run, std::int64_t batch, std::uint64_t bytes) {
 }
 
 Prefetcher::Outcome Prefetcher::take(std::optional<Clock::time_point> deadline) {
-  const auto begin = Clock::now();
+  auto begin = Clock::now();
   std::unique_lock lock(mutex_);
   const RunPtr run = run_;
   if (!run) return Nothing::kCancelled;
+  if (run->given) {
+    stats_.caller_seconds += seconds_between(*run->given, begin);
+  } else if (run->order) {
+    begin = run->started;  // threads may take the processor as soon as they have work
+  }
   if (options_.workers == 0) {
     lock.unlock();
-    return take_inline(run);
+    return take_inline(run, begin);
   }
   const auto done = [&] { return run->cancelled || run->slot(run->next_take).state == Slot::State::kReady; };
   bool in_time = true;
@@ -244,10 +257,13 @@ Prefetcher::Outcome Prefetcher::take(std::optional<Clock::time_point> deadline) 
   } else {
     ready_.wait(lock, done);
   }
-  stats_.wait_seconds += seconds_since(begin);
+  const auto end = Clock::now();
+  stats_.wait_seconds += seconds_between(begin, end);
   if (run->cancelled) return Nothing::kCancelled;
+  run->given = end;
   if (!in_time) return Nothing::kTimedOut;
   Outcome outcome = take_ready(*run);
+  note_taken(*run, end);
   tune(*run);
   lock.unlock();
   work_.notify_all();
@@ -260,32 +276,42 @@ Prefetcher::Outcome Prefetcher::take_ready(Run& run) {
   run.bytes -= std::exchange(slot.bytes, 0);
   slot.state = Slot::State::kEmpty;
   ++run.next_take;
-  note_taken(run);
   return outcome;
 }
 
-Prefetcher::Outcome Prefetcher::take_inline(const RunPtr& run) {
-  const auto begin = Clock::now();
+Prefetcher::Outcome Prefetcher::take_inline(const RunPtr& run, Clock::time_point begin) {
   Effort effort;
   Outcome outcome = prepare(*run, run->next_take, inline_scratch_, effort);
   const std::scoped_lock lock(mutex_);
   merge(inline_scratch_);
-  stats_.wait_seconds += seconds_since(begin);
+  note_effort(effort);
+  const auto end = Clock::now();
+  stats_.wait_seconds += seconds_between(begin, end);
   if (run->cancelled) return Nothing::kCancelled;
+  run->given = end;
   ++run->next_take;
-  note_taken(*run);
+  note_taken(*run, end);
   return outcome;
 }
 
-void Prefetcher::note_taken(Run& run) {
-  if (!std::exchange(run.first_taken, true)) stats_.first_batch_seconds = seconds_since(run.started);
+void Prefetcher::note_taken(Run& run, Clock::time_point now) {
+  if (!std::exchange(run.first_taken, true)) stats_.first_batch_seconds = seconds_between(run.started, now);
+  stats_.worker_capacity += seconds_between(run.counted, now) * static_cast<double>(tuner_.workers());
+  run.counted = now;
+  if (caller_watch_.due(now)) look_at_caller(now);
+}
+
+void Prefetcher::look_at_caller(Clock::time_point now) {
+  stats_.caller_stall_seconds += caller_watch_.stalled(now);
+  const double process = core::process_seconds();
+  stats_.process_seconds += process - std::exchange(process_seconds_, process);
 }
 
 void Prefetcher::tune(Run& run) {
   if (options_.most_workers <= options_.workers) return;
   const double seconds = iterated_seconds_ + seconds_since(run.started);
-  const std::size_t workers =
-      tuner_.update({seconds, stats_.wait_seconds, worked_seconds_, computed_seconds_, stats_.batches});
+  const std::size_t workers = tuner_.update(
+      {seconds, stats_.wait_seconds, worked_seconds_, stats_.compute_seconds + stats_.stall_seconds, stats_.batches});
   if (workers <= threads_.size()) return;
   try {
     start_threads();
@@ -302,8 +328,12 @@ void Prefetcher::merge(Scratch& scratch) {
   stats_.read_bytes += add.read_bytes;
   stats_.files_opened += add.files_opened;
   stats_.files_parsed += add.files_parsed;
-  stats_.locate_seconds += add.locate_seconds;
-  stats_.move_seconds += add.move_seconds;
+  stats_.open_seconds += add.open_seconds;
+  stats_.read_seconds += add.read_seconds;
+  stats_.decode_seconds += add.decode_seconds;
+  stats_.collate_seconds += add.collate_seconds;
+  stats_.copy_seconds += add.copy_seconds;
+  stats_.send_seconds += add.send_seconds;
 }
 
 LoaderStats Prefetcher::stats() const {
@@ -312,6 +342,9 @@ LoaderStats Prefetcher::stats() const {
     const std::scoped_lock lock(mutex_);
     out = stats_;
     out.workers = tuner_.workers();
+    out.choice = tuner_.choice();
+    out.workers_tried = tuner_.tried();
+    out.trial_gain = tuner_.gain();
   }
   out.buffers_allocated = maker_.pool().allocations();
   return out;

@@ -16,6 +16,7 @@
 
 #include "data/batch_maker.h"
 #include "data/scratch.h"
+#include "data/stall_watch.h"
 #include "data/worker_tuner.h"
 #include "penstock/loader.h"
 #include "penstock/sampler.h"
@@ -86,6 +87,8 @@ class Prefetcher {
     std::uint64_t largest = 0;  ///< batch seen
     Clock::time_point started;
     bool first_taken = false;
+    std::optional<Clock::time_point> given;  ///< when the caller got the last batch
+    Clock::time_point counted;               ///< up to where worker_capacity is
     std::atomic<bool> cancelled{false};
 
     std::int64_t total() const noexcept { return order ? static_cast<std::int64_t>(order->ends.size()) : pushed; }
@@ -102,16 +105,20 @@ class Prefetcher {
   bool may_allocate(Run& run, std::int64_t batch, std::uint64_t bytes) const;
   /// The seconds that it waited.
   double grant(Run& run, std::int64_t batch, std::uint64_t bytes);
-  /// How long workers were at it.
+  /// How long a worker was at it.
   struct Effort {
     double worked = 0;
     double computed = 0;
+    double waited = 0;   ///< for memory
+    double stalled = 0;  ///< since the last look
   };
   Outcome prepare(Run& run, std::int64_t batch, Scratch& scratch, Effort& effort);
+  void note_effort(const Effort& effort);
+  void look_at_caller(Clock::time_point now);
   Outcome take_ready(Run& run);
-  Outcome take_inline(const RunPtr& run);
+  Outcome take_inline(const RunPtr& run, Clock::time_point begin);
   void merge(Scratch& scratch);
-  void note_taken(Run& run);
+  void note_taken(Run& run, Clock::time_point now);
   void tune(Run& run);
 
   const BatchMaker& maker_;
@@ -124,8 +131,9 @@ class Prefetcher {
   bool quit_ = false;
   LoaderStats stats_;
   double worked_seconds_ = 0;    ///< of workers in batches, their waits for memory left out
-  double computed_seconds_ = 0;  ///< processor seconds of that
   double iterated_seconds_ = 0;  ///< of runs before this one
+  StallWatch caller_watch_;
+  double process_seconds_ = 0;  ///< of this process at the last look
   WorkerTuner tuner_;
   std::vector<std::thread> threads_;
 };

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "data/layout.h"
+#include "data/stage_clock.h"
 #include "io/reader.h"
 #include "penstock/loader.h"
 #include "penstock/tensor.h"
@@ -64,6 +65,7 @@ class Scratch {
   std::vector<Tensor> tensors;
   std::vector<std::shared_ptr<const void>> objects;
   LoaderStats stats;
+  StageClock clock;
   bool verify_checksums = true;
   /// Whole small files are held up to this in all; further files of a batch are read in two steps.
   std::size_t whole_file_bytes = std::size_t{64} << 20;

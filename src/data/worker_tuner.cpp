@@ -37,7 +37,12 @@ void WorkerTuner::end_round(const Figures& figures) noexcept {
   const double seconds = figures.seconds - begin_.seconds;
   const double rate = static_cast<double>(figures.batches - begin_.batches) / seconds;
   const std::optional<Trial> trial = std::exchange(trial_, std::nullopt);
-  if (trial && rate < kGain * trial->rate) {
+  if (trial) {
+    tried_ = workers_;
+    gain_ = rate / trial->rate;
+    choice_ = gain_ < kGain ? Choice::kNoGain : Choice::kGain;
+  }
+  if (trial && gain_ < kGain) {
     workers_ = trial->before;
     warming_ = true;
     rest_ = kRestingRounds;
@@ -51,7 +56,15 @@ void WorkerTuner::end_round(const Figures& figures) noexcept {
   const double computing = figures.computed - begin_.computed;
   const bool caller_waits = figures.caller_waits - begin_.caller_waits > kWaitingCaller * seconds;
   const bool workers_wait = computing < kComputingWorkers * working;
-  if (!caller_waits || !workers_wait || workers_ >= most_) return;
+  if (!caller_waits || !workers_wait || workers_ >= most_) {
+    if (choice_ == Choice::kAsked) return;
+    if (workers_ >= most_) {
+      choice_ = Choice::kMost;
+    } else if (tried_ != workers_) {
+      choice_ = caller_waits ? Choice::kComputing : Choice::kCaller;
+    }
+    return;
+  }
   trial_ = Trial{workers_, rate};
   // As many as would keep the processors busy.
   const double times = std::clamp(working / std::max(computing, 1e-9), 2.0, kMostAtOnce);

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "penstock/loader.h"
+
 namespace penstock::data {
 
 /// How many workers a loader should have. Each processor can keep one busy; more of them gain only where they wait for
@@ -12,16 +14,24 @@ namespace penstock::data {
 class WorkerTuner {
  public:
   /// From `start` to `most`; never changes when they are the same.
-  WorkerTuner(std::size_t start, std::size_t most) noexcept : workers_(start), most_(most) {}
+  WorkerTuner(std::size_t start, std::size_t most) noexcept
+      : workers_(start), most_(most), choice_(start < most ? Choice::kUndecided : Choice::kAsked) {}
+
+  using Choice = LoaderStats::Choice;
 
   std::size_t workers() const noexcept { return workers_; }
+  /// Why it is that number, as far as the last round tells.
+  Choice choice() const noexcept { return choice_; }
+  /// How many the last trial that has ended had, and its speed over the speed before; 0 before one.
+  std::size_t tried() const noexcept { return tried_; }
+  double gain() const noexcept { return gain_; }
 
   /// What happened since the loader was made; all only grow.
   struct Figures {
     double seconds = 0;       ///< while the loader iterated
     double caller_waits = 0;  ///< seconds of the caller in `take`
     double worked = 0;        ///< seconds of the workers in batches, over all of them
-    double computed = 0;      ///< processor seconds in that
+    double computed = 0;      ///< of that on a processor, or ready for one and none was free
     std::uint64_t batches = 0;
   };
   /// Call after each batch; gives the number of workers from now on.
@@ -39,6 +49,9 @@ class WorkerTuner {
 
   std::size_t workers_;
   std::size_t most_;
+  Choice choice_;
+  std::size_t tried_ = 0;
+  double gain_ = 0;
   Figures begin_;
   bool warming_ = true;  ///< batches of this round were begun before it
   std::optional<Trial> trial_;

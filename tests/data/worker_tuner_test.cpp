@@ -51,6 +51,28 @@ TEST(WorkerTuner, StopsWhereMoreBringNothing) {
   EXPECT_EQ(settled(2, 64, {[](std::size_t) { return 300.0; }}), 2U);
 }
 
+TEST(WorkerTuner, SaysWhyItChose) {
+  using Choice = WorkerTuner::Choice;
+  const auto choice = [](std::size_t start, std::size_t most, const Model& model, int seconds = 3) {
+    WorkerTuner tuner(start, most);
+    WorkerTuner::Figures figures;
+    settled(tuner, model, seconds, figures);
+    return tuner.choice();
+  };
+  EXPECT_EQ(choice(4, 4, {as_many}), Choice::kAsked);
+  EXPECT_EQ(choice(2, 64, {as_many}, 0), Choice::kUndecided);
+  EXPECT_EQ(choice(2, 64, {as_many}, 20), Choice::kMost);
+  EXPECT_EQ(choice(2, 64, {as_many, 0.95}), Choice::kComputing);
+  EXPECT_EQ(choice(2, 64, {as_many, 0.1, 0.01}), Choice::kCaller);
+  EXPECT_EQ(choice(2, 64, {[](std::size_t) { return 300.0; }}), Choice::kNoGain);
+
+  WorkerTuner tuner(2, 64);
+  WorkerTuner::Figures figures;
+  settled(tuner, {[](std::size_t) { return 300.0; }}, 3, figures);
+  EXPECT_EQ(tuner.tried(), 16U);
+  EXPECT_NEAR(tuner.gain(), 1, 0.1);
+}
+
 TEST(WorkerTuner, LeavesComputingWorkersAlone) {
   EXPECT_EQ(settled(2, 64, {as_many, 0.95}), 2U) << "more would only share the processors";
 }

@@ -1,6 +1,7 @@
 """Datasets, samplers, collates and DataLoader: what batches hold, in which order, and how iterations end."""
 
 import gc
+import json
 import os
 import pickle
 import subprocess
@@ -600,7 +601,20 @@ def test_stats(folder):
     assert stats["batches"] == len(loader)
     assert stats["files_opened"] == N
     assert stats["payload_bytes"] > 0
-    assert all(value >= 0 for value in stats.values())
+    assert all(value >= 0 for value in stats.values() if not isinstance(value, str))
+    assert stats["workers_because"] == "2 workers, as asked"
+    assert str(stats).endswith(stats["limit"])
+    assert json.loads(json.dumps(stats)) == pickle.loads(pickle.dumps(stats)) == stats
+
+
+def test_stats_name_the_caller_that_works_longer_than_the_loader(folder):
+    loader = penstock.DataLoader(penstock.files(folder / "dicts"), batch_size=5, num_workers=1)
+    assert loader.stats()["bottleneck"] == "nothing"
+    for _ in loader:
+        time.sleep(0.1)
+    stats = loader.stats()
+    assert stats["bottleneck"] == "caller", stats
+    assert stats["limit"].startswith("the caller is the limit: it takes "), stats
 
 
 def test_attributes(folder):

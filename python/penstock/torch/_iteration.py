@@ -81,7 +81,7 @@ class Iteration:
             return Position.now(self._loader)
         return self._begin.after(self._taken - len(self._working), self._loader.set_aside)
 
-    def stats(self) -> dict[str, int | float]:
+    def stats(self) -> dict[str, Any]:
         return self._feed.stats()
 
     # Reading.

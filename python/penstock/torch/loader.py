@@ -137,7 +137,7 @@ class DataLoader(torch_data.DataLoader[Any]):
         """Samples that `on_error` left out so far: index, what it is (its file), and why."""
         return self._set_aside.listed()
 
-    def stats(self) -> dict[str, int | float]:
+    def stats(self) -> dict[str, Any]:
         """Counts, bytes and seconds of the newest iteration; nothing before the first, or on torch's own road."""
         return {} if self._latest is None else self._latest.stats()
 

@@ -44,6 +44,7 @@ class Files final : public detail::DatasetImpl {
       scratch.check_cancelled();
       try {
         out[i] = locate_one(indices[i], state, scratch);
+        scratch.clock.lap(data::Stage::kOpen);  // closing it
       } catch (const Error& error) {
         throw data::SampleError(i, error.within({.path = paths_.path(indices[i])}));
       }
@@ -63,22 +64,29 @@ class Files final : public detail::DatasetImpl {
   /// Reads the whole file; nothing when it is not small or cannot be read: then the slower way says why.
   std::optional<Sample> locate_whole(std::int64_t index, ThreadState& state, Scratch& scratch) const {
     const io::FileDescriptor fd = paths_.open(index);
+    scratch.clock.lap(data::Stage::kOpen);
     if (!fd) return std::nullopt;
     ++scratch.stats.files_opened;
     // One byte more than a small file may have shows at once whether this is one.
     const std::span<std::byte> memory(scratch.arena.allocate(kSmallFile + 1), kSmallFile + 1);
     const std::size_t filled = read_some(fd.get(), memory);
+    scratch.clock.lap(data::Stage::kRead);
     const bool small = filled > 0 && filled <= kSmallFile;
     scratch.arena.trim_last(small ? filled : 0);
     scratch.stats.read_bytes += filled;
     if (!small) return std::nullopt;
     const data::FileLayouts::File file{memory.first(filled), state.path, keys_};
-    if (const auto sample = state.recognise(file, scratch)) return sample;
+    if (const auto sample = state.recognise(file, scratch)) {
+      scratch.clock.lap(data::Stage::kDecode);
+      return sample;
+    }
     // One read gives all of a regular file, though no system promises it. What is recognised has its end; for the rest
     // it is made sure.
     std::byte more{};
     if (read_some(fd.get(), {&more, 1}) != 0) return std::nullopt;
-    return state.parse(file, scratch);
+    const Sample sample = state.parse(file, scratch);
+    scratch.clock.lap(data::Stage::kDecode);
+    return sample;
   }
 
   /// What one read gives; 0 for an error too.
@@ -92,6 +100,7 @@ class Files final : public detail::DatasetImpl {
 
   Sample locate_large(ThreadState& state, Scratch& scratch) const {
     auto file = std::make_shared<const data::LargeFile>(state.path, scratch.verify_checksums);
+    scratch.clock.lap(data::Stage::kOpen);
     ++scratch.stats.files_opened;
     ++scratch.stats.files_parsed;
     state.last_was_large = file->size() > kSmallFile;
@@ -104,6 +113,7 @@ class Files final : public detail::DatasetImpl {
     // Both live until the batch is made.
     scratch.objects.push_back(std::move(file));
     scratch.objects.push_back(sample.layout);
+    scratch.clock.lap(data::Stage::kDecode);
     return {sample.layout.get(), sources.data()};
   }
 

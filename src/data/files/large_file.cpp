@@ -51,6 +51,7 @@ LargeFile::Identity LargeFile::identify(const ByteSource& source) {
 
 SourcePtr LargeFile::reopen_source(std::uint32_t source, Scratch& scratch) const {
   SourcePtr opened = open_source(source_names_[source]);
+  scratch.clock.lap(Stage::kOpen);
   ++scratch.stats.files_opened;
   if (identify(*opened) != identities_[source]) {
     throw Error(ErrorCode::kChanged,
@@ -82,11 +83,13 @@ void LargeFile::read(std::span<const Wanted> wanted, Scratch& scratch) const {
     }
     if (!archive) archive = reopen(scratch);
     const Tensor tensor = archive->entry(one.entry).load({.verify_checksums = verify_checksums_, .threads = 1});
+    scratch.clock.lap(Stage::kRead);
     scratch.stats.read_bytes += storage.stored_bytes;
     const Runs runs(one.shape, tensor.strides(), one.strides, entry.dtype.itemsize());
     runs.for_each([&](std::uint64_t from, std::uint64_t to) {
       std::memcpy(one.to + to, tensor.data() + from, runs.run_bytes());
     });
+    scratch.clock.lap(Stage::kCopy);
   }
 }
 
@@ -109,8 +112,10 @@ void LargeFile::read_plain(const Wanted& wanted, const ByteSource& source, Scrat
     }
     reader.read(source, range.offset, parts);
   }
+  scratch.clock.lap(Stage::kRead);
   scratch.stats.read_bytes += plan.read_bytes;
   check_crc(wanted);
+  scratch.clock.lap(Stage::kDecode);
 }
 
 void LargeFile::check_crc(const Wanted& wanted) const {

@@ -1,0 +1,173 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/text.h"
+#include "penstock/loader.h"
+
+namespace penstock {
+namespace {
+
+constexpr double kWaitingCaller = 0.1;  // of the time; one that waits less is the wall itself
+constexpr double kStalled = 0.2;        // of the workers' time
+constexpr double kOverBudget = 0.3;
+constexpr double kIdle = 0.5;
+constexpr double kOwnProcessors = 0.8;  // of all: then nobody else has taken them
+
+struct Part {
+  std::string_view name;
+  std::string_view sentence;
+  double seconds = 0;
+};
+
+std::array<Part, 6> stages(const LoaderStats& stats) {
+  return {{{"open", "opening files", stats.open_seconds},
+           {"read", "reading files", stats.read_seconds},
+           {"decode", "decoding headers and checking sums", stats.decode_seconds},
+           {"collate", "deciding batches and taking their memory", stats.collate_seconds},
+           {"copy", "copying payload into the batch", stats.copy_seconds},
+           {"send", "starting copies to the device", stats.send_seconds}}};
+}
+
+Part largest_stage(const LoaderStats& stats) {
+  const auto all = stages(stats);
+  return *std::max_element(all.begin(), all.end(), [](const Part& a, const Part& b) { return a.seconds < b.seconds; });
+}
+
+double share(double part, double whole) { return whole > 0 ? std::clamp(part / whole, 0.0, 1.0) : 0; }
+std::string percent(double part, double whole) { return fmt::format("{:.0f} %", 100 * share(part, whole)); }
+
+double iterated(const LoaderStats& stats) { return stats.wait_seconds + stats.caller_seconds; }
+
+/// Batches a second of the loader alone, its workers never idle.
+double loader_speed(const LoaderStats& stats) {
+  const double busy = stats.worked_seconds();
+  return busy > 0 ? static_cast<double>(stats.batches * std::max<std::uint64_t>(stats.workers, 1)) / busy : 0;
+}
+
+/// Batches a second of the caller alone, with every batch ready; 0 where it takes no time.
+double caller_speed(const LoaderStats& stats) {
+  return stats.caller_seconds > 0 ? static_cast<double>(stats.batches) / stats.caller_seconds : 0;
+}
+
+std::string rate(double per_second) {
+  return per_second < 10 ? fmt::format("{:.2g}", per_second) : fmt::format("{:.0f}", per_second);
+}
+
+std::string caller_waits(const LoaderStats& stats) {
+  const double speed = caller_speed(stats);
+  std::string text = fmt::format("the caller waits {} of the time", percent(stats.wait_seconds, iterated(stats)));
+  if (speed > 0) text += fmt::format(" and could take {} batches/s", rate(speed));
+  return text;
+}
+
+std::string limit_of_caller(const LoaderStats& stats) {
+  return fmt::format(
+      "the caller is the limit: it takes {} batches/s and waits {} of the time, while the loader alone could bring "
+      "about {} batches/s",
+      rate(caller_speed(stats)), percent(stats.wait_seconds, iterated(stats)), rate(loader_speed(stats)));
+}
+
+std::string limit_of_processors(const LoaderStats& stats) {
+  const double all = iterated(stats) * static_cast<double>(std::max<std::uint64_t>(stats.processors, 1));
+  return fmt::format(
+      "the processors are the limit: workers were ready to run and had none for {} of their time, and {}; {}",
+      percent(stats.stall_seconds, stats.worker_capacity),
+      stats.process_seconds > kOwnProcessors * all
+          ? fmt::format("this process itself uses {} of {}", percent(stats.process_seconds, all), stats.processors)
+          : fmt::format("this process got {} of {}, so other programs or a control group have the rest",
+                        percent(stats.process_seconds, all), stats.processors),
+      caller_waits(stats));
+}
+
+std::string limit_of_stage(const LoaderStats& stats) {
+  const double worked = stats.worked_seconds();
+  const Part stage = largest_stage(stats);
+  const double storage = worked - stats.compute_seconds - stats.stall_seconds;
+  std::string text = "the loader is the limit";
+  if (stats.files_opened > 0) {
+    text += fmt::format(", at {} of what open+read+close of these files can do here",
+                        percent(stats.open_seconds + stats.read_seconds, worked));
+  }
+  text += fmt::format(": {} takes {} of the time of {}", stage.sentence, percent(stage.seconds, worked),
+                      stats.workers == 0   ? std::string("the caller, who works itself")
+                      : stats.workers == 1 ? std::string("1 worker")
+                                           : fmt::format("{} workers", stats.workers));
+  if (storage > 0.1 * worked) text += fmt::format(", who wait for storage for {}", percent(storage, worked));
+  return text + "; " + caller_waits(stats);
+}
+
+}  // namespace
+
+std::string_view LoaderStats::bottleneck() const noexcept {
+  const double whole = iterated(*this);
+  if (batches == 0 || whole <= 0) return "nothing";
+  if (wait_seconds < kWaitingCaller * whole) return "caller";
+  const std::string_view stage = largest_stage(*this).name;
+  if (workers == 0 || worker_capacity <= 0) return stage;
+  if (stall_seconds > kStalled * worker_capacity || caller_stall_seconds > kStalled * whole) return "processors";
+  if (budget_seconds > kOverBudget * worker_capacity) return "memory budget";
+  const double idle = worker_capacity - worked_seconds() - budget_seconds;
+  return idle > kIdle * worker_capacity ? "hand-over" : stage;
+}
+
+std::string LoaderStats::limit() const {
+  const std::string_view wall = bottleneck();
+  if (wall == "nothing") return "no batch was taken yet, so there is nothing to judge by";
+  if (wall == "caller") return limit_of_caller(*this);
+  if (wall == "processors") return limit_of_processors(*this);
+  if (wall == "memory budget") {
+    return fmt::format("the memory budget is the limit: workers wait for it {} of their time; {}",
+                       percent(budget_seconds, worker_capacity), caller_waits(*this));
+  }
+  if (wall == "hand-over") {
+    return fmt::format(
+        "the hand-over between workers and the caller is the limit: the workers are idle {} of their time; {}; larger "
+        "batches need fewer of them",
+        percent(worker_capacity - worked_seconds() - budget_seconds, worker_capacity), caller_waits(*this));
+  }
+  return limit_of_stage(*this);
+}
+
+std::string LoaderStats::workers_because() const {
+  const std::string start = fmt::format("{} worker{}", workers, workers == 1 ? "" : "s");
+  switch (choice) {
+    case Choice::kAsked:
+      return start + ", as asked";
+    case Choice::kUndecided:
+      return fmt::format("{} for {} processors; too few batches to judge by", start, processors);
+    case Choice::kCaller:
+      return start + "; the caller hardly waits, so more would bring nothing";
+    case Choice::kComputing:
+      return start + ": they compute more than they wait for storage, so more would share the same processors";
+    case Choice::kNoGain:
+      return fmt::format("{}: {} were tried and brought {:.2f} times the speed", start, workers_tried, trial_gain);
+    case Choice::kGain:
+      return fmt::format("{}: they wait for storage, and {} brought {:.2f} times the speed", start, workers_tried,
+                         trial_gain);
+    case Choice::kMost:
+      return start + ": as many as there may be, and the caller still waits";
+  }
+  return start;
+}
+
+std::string LoaderStats::to_string() const {
+  std::string text = fmt::format("{} batches, {} samples, {} of payload, {} read from {} files\n", batches, samples,
+                                 core::format_bytes(payload_bytes), core::format_bytes(read_bytes), files_opened);
+  const double whole = iterated(*this);
+  text += fmt::format("caller: {:.3f} s, {} of them waiting; first batch after {:.1f} ms\n", whole,
+                      percent(wait_seconds, whole), 1e3 * first_batch_seconds);
+  text += "workers:";
+  for (const Part& part : stages(*this)) {
+    if (part.seconds > 0) text += fmt::format(" {} {:.3f} s,", part.name, part.seconds);
+  }
+  text += fmt::format(" of {:.3f} s\n", workers == 0 ? whole : worker_capacity);
+  text += fmt::format("{}\n{}", workers_because(), limit());
+  return text;
+}
+
+}  // namespace penstock
