@@ -141,6 +141,7 @@ void order_after(nb::handle stream, const Tensor& tensor) {
     throw Error(ErrorCode::kInvalidArgument,
                 "found stream 0 in a __cuda_array_interface__, which could mean two streams; 1 or 2 was expected");
   }
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the protocol gives the stream as a number
   const Stream producer = Stream::wrap(tensor.device(), reinterpret_cast<void*>(value));
   tensor.buffer().record_use(producer, Buffer::Access::kWrite);
 }
@@ -164,7 +165,7 @@ Tensor from_cuda_interface(nb::handle object, const nb::dict& interface) {
   array.read_only = nb::cast<bool>(nb::bool_(nb::object(data[1])));
   array.device = device_of_pointer(array.data);
   array.owner = keep_alive(nb::make_tuple(object, interface));
-  const Tensor tensor = tensor_over(array);
+  Tensor tensor = tensor_over(array);
   if (interface.contains("stream") && tensor.numel() != 0) order_after(nb::object(interface["stream"]), tensor);
   return tensor;
 }

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <ctime>
 #include <span>
 #include <system_error>
 #include <utility>

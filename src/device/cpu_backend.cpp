@@ -1,8 +1,6 @@
 #include "device/cpu_backend.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <fstream>
@@ -13,6 +11,7 @@
 
 #include "core/text.h"
 #include "device/buffer_access.h"
+#include "device/host_blocks.h"
 #include "device/host_memory.h"
 #include "penstock/error.h"
 
@@ -30,34 +29,6 @@ constexpr std::size_t kLargeRequest = std::size_t{256} << 20;
                   "less at a time or use a machine with more memory",
                   core::format_bytes(bytes), core::format_bytes(largest_host_request()),
                   core::format_bytes(host_memory().free_bytes)));
-}
-
-/// Cuts [from, to) off a mapping; an empty range is none.
-void unmap(std::byte* from, const std::byte* to) noexcept {
-  if (from != to) ::munmap(from, static_cast<std::size_t>(to - from));
-}
-
-std::byte* align_up(std::byte* address, std::size_t alignment) noexcept {
-  const auto value = reinterpret_cast<std::uintptr_t>(address);
-  return address + (alignment - value % alignment) % alignment;
-}
-
-Buffer map_block(std::size_t bytes) {
-  // The kernel would promise more than it has and kill the process when the pages are touched.
-  if (bytes >= kLargeRequest && bytes > largest_host_request()) throw_out_of_memory(bytes);
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  const std::size_t length = (bytes + page - 1) / page * page;
-  void* const mapped = ::mmap(nullptr, length + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) throw_out_of_memory(bytes);
-  auto* const begin = static_cast<std::byte*>(mapped);
-  std::byte* const data = align_up(begin, kHugePage);
-  unmap(begin, data);
-  unmap(data + length, begin + length + kHugePage);
-  // Advice only: a kernel without huge pages uses small ones.
-  ::madvise(data, length, MADV_HUGEPAGE);
-  std::shared_ptr<const void> owner(data,
-                                    [length](const std::byte* p) { ::munmap(const_cast<std::byte*>(p), length); });
-  return BufferAccess::make(std::move(owner), data, bytes, Device{});
 }
 
 Buffer new_block(std::size_t bytes) {
@@ -141,12 +112,13 @@ class CpuBackend final : public Backend {
   Buffer allocate(int index, std::size_t bytes, Purpose) const override {
     require_device(Device(type(), index));
     if (bytes > std::size_t{1} << 60) throw_out_of_memory(bytes);
-    return bytes >= kHugePage ? map_block(bytes) : new_block(bytes);
+    return bytes >= kHugePage ? large_block(bytes) : new_block(bytes);
   }
-  /// Buffers of host memory come from several allocators, none of which is asked to count.
+  /// Buffers of host memory come from several allocators, none of which is asked to count: only what is kept is known.
   MemoryStats stats(int index) const override {
     const MemoryInfo info = memory(index);
     MemoryStats out;
+    out.reserved_bytes = blocks_.idle_bytes();
     out.free_bytes = info.free_bytes;
     out.total_bytes = info.total_bytes;
     return out;
@@ -154,7 +126,7 @@ class CpuBackend final : public Backend {
   void set_memory_cap(int, std::optional<std::uint64_t>) const override {
     throw Error(ErrorCode::kUnsupported, "memory of the cpu has no cap here; use a control group or ulimit");
   }
-  void empty_cache(int) const override {}
+  void empty_cache(int) const override { blocks_.release_idle(); }
   void synchronize(int) const override {}
   Buffer wrap(int, void* data, std::size_t bytes, std::shared_ptr<const void> owner, bool read_only) const override {
     return Buffer::wrap(data, bytes, std::move(owner), read_only);
@@ -177,7 +149,16 @@ class CpuBackend final : public Backend {
   bool has_kernel(int, std::string_view) const override { return false; }
 
  private:
+  Buffer large_block(std::size_t bytes) const {
+    // The kernel would promise more than it has and kill the process when the pages are touched.
+    if (bytes >= kLargeRequest && bytes > largest_host_request()) throw_out_of_memory(bytes);
+    Buffer block = blocks_.take(bytes);
+    if (!block) throw_out_of_memory(bytes);
+    return block;
+  }
+
   const QueuePtr queue_ = std::make_shared<CpuQueue>();
+  const HostBlocks blocks_;
 };
 
 }  // namespace

@@ -97,7 +97,7 @@ class Pickler {
   void tensor(PickleWriter& out, const Value& value);
   bool object(PickleWriter& out, const Value& value);
   bool name(PickleWriter& out, const Value& value);
-  void dense(PickleWriter& out, const Value& tensor, const Value& owner, const Value& marks);
+  void dense(PickleWriter& out, const Value& value, const Value& owner, const Value& marks);
   void marked(PickleWriter& out, const Value& value);
   void parameter(PickleWriter& out, const Value& value);
   void composite(PickleWriter& out, const Value& value, const Composite& kind);

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -143,7 +145,7 @@ std::string name_of(const Value& root, const Tensor& tensor) {
     const auto [value, name] = std::move(pending.back());
     pending.pop_back();
     const auto add = [&, &path = name](const Value& child, const std::string& key) {
-      pending.emplace_back(child, path.empty() ? key : path + "." + key);
+      pending.emplace_back(child, path.empty() ? key : fmt::format("{}.{}", path, key));
     };
     if (!seen.insert(value.node_id()).second) continue;
     if (value.is(Value::Kind::kTensor)) {

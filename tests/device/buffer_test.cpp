@@ -8,7 +8,7 @@
 #include <limits>
 #include <memory>
 
-#include "device/cpu_backend.h"
+#include "device/host_blocks.h"
 #include "device/host_memory.h"
 #include "penstock/error.h"
 

@@ -20,7 +20,7 @@ constexpr std::size_t kMaxThreads = 16;
 
 class Scanner {
  public:
-  Scanner(std::span<const PatternPart> parts, std::vector<Listing> known) : parts_(parts) {
+  Scanner(std::span<const PatternPart> parts, std::vector<Listing>&& known) : parts_(parts) {
     for (Listing& listing : known) {
       std::string folder = listing.visit.folder;
       known_.try_emplace(std::move(folder), std::move(listing));

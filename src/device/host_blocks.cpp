@@ -1,0 +1,179 @@
+#include "device/host_blocks.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "device/buffer_access.h"
+#include "device/host_memory.h"
+
+namespace penstock::device {
+namespace {
+
+/// Whole pages that begin at a multiple of kHugePage.
+struct Range {
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;
+};
+
+void unmap(std::byte* from, std::size_t bytes) noexcept {
+  if (bytes != 0) ::munmap(from, bytes);
+}
+
+void unmap_all(std::span<const Range> ranges) noexcept {
+  for (const Range& range : ranges) unmap(range.data, range.bytes);
+}
+
+std::size_t round_up(std::size_t bytes, std::size_t multiple) noexcept {
+  return (bytes + multiple - 1) / multiple * multiple;
+}
+
+/// Nothing when the kernel has no room.
+Range map_pages(std::size_t bytes) noexcept {
+  void* const mapped = ::mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return {};
+  auto* const begin = static_cast<std::byte*>(mapped);
+  const std::size_t before =
+      round_up(reinterpret_cast<std::uintptr_t>(begin), kHugePage) - reinterpret_cast<std::uintptr_t>(begin);
+  std::byte* const data = begin + before;
+  unmap(begin, before);
+  unmap(data + bytes, kHugePage - before);
+  // Advice only: a kernel without huge pages uses small ones.
+  ::madvise(data, bytes, MADV_HUGEPAGE);
+  return {data, bytes};
+}
+
+}  // namespace
+
+/// The lock is only ever tried: a child of fork() may have inherited it from a thread that it does not have, and
+/// whoever does not get it maps and unmaps as if nothing were kept.
+struct HostBlocks::State {
+  explicit State(std::optional<std::size_t> max_bytes) : max_idle_bytes(max_bytes) {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() { unmap_all(idle); }
+
+  Range reuse(std::size_t bytes);
+  void give_back(Range range) noexcept;
+  bool keep(Range range, std::vector<Range>& dropped) noexcept;
+  std::vector<Range> take_idle();
+
+  std::mutex mutex;
+  std::optional<std::size_t> max_idle_bytes;  ///< found out when it is first needed
+  std::vector<Range> idle;                    ///< longest unused first
+  std::size_t idle_bytes = 0;
+  std::size_t returned = 0;      ///< to the kernel, and not asked for again
+  std::size_t wanted_again = 0;  ///< asked for after as much had been returned
+};
+
+/// The smallest that holds `bytes`; what is left of it stays.
+Range HostBlocks::State::reuse(std::size_t bytes) {
+  const std::unique_lock lock(mutex, std::try_to_lock);
+  if (!lock) return {};
+  auto best = idle.end();
+  for (auto it = idle.begin(); it != idle.end(); ++it) {
+    if (it->bytes >= bytes && (best == idle.end() || it->bytes <= best->bytes)) best = it;
+  }
+  if (best == idle.end()) {
+    const std::size_t again = std::min(bytes, returned);
+    returned -= again;
+    wanted_again += again;
+    return {};
+  }
+  const std::size_t used = std::min(round_up(bytes, kHugePage), best->bytes);
+  const Range out = {best->data, used};
+  idle_bytes -= used;
+  *best = {best->data + used, best->bytes - used};
+  if (best->bytes == 0) idle.erase(best);
+  return out;
+}
+
+/// Nothing is kept when there is no memory to write down what is kept.
+bool HostBlocks::State::keep(Range range, std::vector<Range>& dropped) noexcept try {
+  if (!max_idle_bytes) max_idle_bytes = host_memory().total_bytes / 4;
+  const std::size_t most = std::min(*max_idle_bytes, wanted_again);
+  if (range.bytes > most || ::madvise(range.data, range.bytes, MADV_FREE) != 0) return false;
+  idle.reserve(idle.size() + 1);
+  dropped.reserve(idle.size());
+  while (idle_bytes + range.bytes > most) {
+    dropped.push_back(idle.front());
+    idle_bytes -= idle.front().bytes;
+    idle.erase(idle.begin());
+  }
+  idle.push_back(range);
+  idle_bytes += range.bytes;
+  return true;
+} catch (const std::exception&) {
+  return false;
+}
+
+void HostBlocks::State::give_back(Range range) noexcept {
+  std::vector<Range> dropped;
+  bool kept = false;
+  {
+    const std::unique_lock lock(mutex, std::try_to_lock);
+    kept = lock && keep(range, dropped);
+    if (lock && !kept) returned += range.bytes;
+  }
+  // After the lock: to unmap a large block takes long.
+  unmap_all(dropped);
+  if (!kept) unmap(range.data, range.bytes);
+}
+
+std::vector<Range> HostBlocks::State::take_idle() {
+  const std::unique_lock lock(mutex, std::try_to_lock);
+  if (!lock) return {};
+  idle_bytes = returned = wanted_again = 0;
+  return std::exchange(idle, {});
+}
+
+/// A block on loan: destroyed with the last handle on the Buffer.
+class HostBlocks::Lease {
+ public:
+  Lease(std::weak_ptr<State> blocks, Range range) : blocks_(std::move(blocks)), range_(range) {}
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+  ~Lease() {
+    if (const auto blocks = blocks_.lock()) {
+      blocks->give_back(range_);
+    } else {
+      unmap(range_.data, range_.bytes);
+    }
+  }
+
+ private:
+  std::weak_ptr<State> blocks_;
+  Range range_;
+};
+
+HostBlocks::HostBlocks(std::optional<std::size_t> max_idle_bytes) : state_(std::make_shared<State>(max_idle_bytes)) {}
+
+HostBlocks::~HostBlocks() = default;
+
+Buffer HostBlocks::take(std::size_t bytes) const {
+  const std::size_t length = round_up(bytes, static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
+  Range range = state_->reuse(length);
+  if (range.data == nullptr) range = map_pages(length);
+  if (range.data == nullptr) {
+    release_idle();
+    range = map_pages(length);
+  }
+  if (range.data == nullptr) return {};
+  return BufferAccess::make(std::make_shared<Lease>(state_, range), range.data, bytes, Device{});
+}
+
+void HostBlocks::release_idle() const { unmap_all(state_->take_idle()); }
+
+std::size_t HostBlocks::idle_bytes() const {
+  const std::scoped_lock lock(state_->mutex);
+  return state_->idle_bytes;
+}
+
+}  // namespace penstock::device
