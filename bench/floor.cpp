@@ -3,30 +3,28 @@
 //   bench_floor files LIST THREADS            open+fstat+read+close of every path in LIST, one a line
 //   bench_floor rows THREADS FILE...          memcpy of shuffled rows of the arrays, mapped
 //   bench_floor read THREADS FILE             pread of the whole file into fresh huge pages
+//   bench_floor cold FILE                     the same from an empty page cache: the best of several ways
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "../cli/bench_floor.h"
 #include "penstock/load.h"
 #include "penstock/sampler.h"
+#include "support/bare_read.h"
 
 namespace {
 
 using penstock::cli::Floor;
+namespace bench = penstock::bench;
 
 Floor files(const std::string& list, std::size_t threads) {
   std::ifstream lines(list);
@@ -41,46 +39,33 @@ Floor rows(const std::vector<std::string>& arrays, std::size_t threads) {
   return penstock::cli::row_floor(columns, penstock::random(columns[0].shape()[0])->order(1, 0), threads);
 }
 
-void pread_all(int fd, std::byte* to, std::size_t first, std::size_t last) {
-  constexpr std::size_t kPiece = std::size_t{8} << 20;
-  while (first < last) {
-    const ssize_t got = ::pread(fd, to + first, std::min(kPiece, last - first), static_cast<off_t>(first));
-    if (got <= 0) throw std::runtime_error("the file cannot be read");
-    first += static_cast<std::size_t>(got);
-  }
+Floor whole_read(const std::string& path, const bench::BareRead& how) {
+  const double seconds = bench::bare_read(path, how);
+  const auto size = static_cast<double>(std::filesystem::file_size(path));
+  return {bench::name_of(how), 1 / seconds, size / seconds};
 }
 
-Floor whole_read(const std::string& path, std::size_t threads) {
-  constexpr std::size_t kHugePage = std::size_t{2} << 20;
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat facts {};
-  if (fd < 0 || ::fstat(fd, &facts) != 0) throw std::runtime_error("cannot open " + path);
-  const auto size = static_cast<std::size_t>(facts.st_size);
-  const auto started = std::chrono::steady_clock::now();
-  void* const block = ::mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (block == MAP_FAILED) throw std::runtime_error("no memory for " + path);
-  const auto address = reinterpret_cast<std::uintptr_t>(block);
-  auto* const to = reinterpret_cast<std::byte*>((address + kHugePage - 1) / kHugePage * kHugePage);
-  ::madvise(to, size, MADV_HUGEPAGE);
-  {
-    std::vector<std::jthread> workers;
-    for (std::size_t t = 0; t < threads; ++t) {
-      workers.emplace_back(
-          [=] { pread_all(fd, to, size / threads * t, t + 1 == threads ? size : size / threads * (t + 1)); });
-    }
+/// The best of what a disk may like best, each from an empty cache.
+Floor cold_read(const std::string& path) {
+  constexpr std::size_t kMega = std::size_t{1} << 20;
+  Floor best;
+  for (const bench::BareRead& how :
+       {bench::BareRead{true, 4, kMega}, bench::BareRead{true, 8, kMega}, bench::BareRead{true, 16, kMega / 2},
+        bench::BareRead{false, 2, 8 * kMega}, bench::BareRead{false, 8, kMega}}) {
+    bench::drop_from_cache(path);
+    const Floor floor = whole_read(path, how);
+    if (floor.bytes_per_second > best.bytes_per_second) best = floor;
   }
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-  ::munmap(block, size + kHugePage);
-  ::close(fd);
-  return {fmt::format("pread into fresh huge pages, {} threads", threads), 1 / seconds,
-          static_cast<double>(size) / seconds};
+  return best;
 }
 
 Floor measure(const std::vector<std::string>& args) {
   if (args.size() == 3 && args[0] == "files") return files(args[1], std::stoul(args[2]));
   if (args.size() >= 3 && args[0] == "rows") return rows({args.begin() + 2, args.end()}, std::stoul(args[1]));
-  if (args.size() == 3 && args[0] == "read") return whole_read(args[2], std::stoul(args[1]));
-  throw std::runtime_error("usage: bench_floor files LIST THREADS | rows THREADS FILE... | read THREADS FILE");
+  if (args.size() == 3 && args[0] == "read") return whole_read(args[2], {.threads = std::stoul(args[1])});
+  if (args.size() == 2 && args[0] == "cold") return cold_read(args[1]);
+  throw std::runtime_error(
+      "usage: bench_floor files LIST THREADS | rows THREADS FILE... | read THREADS FILE | cold FILE");
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace penstock {
 
 /// How a load was done, and why. Seconds are wall time except where several threads add up (read, decode).
 struct Report {
-  std::string route = {};  ///< "map", "read", "memory", "ring" (to a device, through pinned memory)
+  std::string route = {};  ///< "map", "read", "direct" (past the page cache), "memory", "ring" (to a device, pinned)
   std::string why = {};
   std::uint64_t payload_bytes = 0;  ///< bytes that tensors were made of
   std::uint64_t read_bytes = 0;     ///< bytes that came from files, gaps included

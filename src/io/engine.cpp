@@ -17,6 +17,7 @@
 #include "io/checksums.h"
 #include "io/device_writes.h"
 #include "io/reader.h"
+#include "io/routes.h"
 #include "penstock/error.h"
 
 namespace penstock::io {
@@ -24,6 +25,10 @@ namespace {
 
 // Checksums are computed on pieces that are still in the second-level cache when the read returns.
 constexpr std::uint64_t kChunkBytes = 256 * 1024;
+// What comes from the disk is asked for in larger ones, by more threads than there are processors: they wait, and a
+// disk is at its best with several requests of this size.
+constexpr std::uint64_t kColdChunkBytes = 1024 * 1024;
+constexpr std::size_t kColdThreads = 8;
 // Less than this for each thread is not worth starting one; inflating is some five times slower than reading.
 constexpr std::uint64_t kBytesPerThread = 2 * 1024 * 1024;
 constexpr std::uint64_t kDecodedBytesPerThread = 256 * 1024;
@@ -85,6 +90,12 @@ struct Seconds {
   double decode = 0;
 };
 
+/// What each thread has of its own.
+struct Worker {
+  Seconds seconds;
+  DirectScratch scratch;
+};
+
 /// One execution: what its threads share.
 class Execution {
  public:
@@ -94,6 +105,7 @@ class Execution {
         checksums_(move.checksums, move.sources),
         device_(move.buffers),
         arrivals_(move.plan, move.steps, move.buffers.size()) {
+    if (options.reader == nullptr) routes_.emplace(move.plan, move.sources, options.direct);
     for (const SourcePtr& source : move.sources) {
       readers_.push_back(options.reader != nullptr ? options.reader : &reader_for(*source));
     }
@@ -102,16 +114,16 @@ class Execution {
 
   /// Takes items until there are none; any number of threads at once.
   void work() noexcept {
-    Seconds seconds;
+    Worker worker;
     std::unique_lock lock(mutex_);
     while (const std::optional<Item> item = next_item(lock)) {
       lock.unlock();
-      const std::exception_ptr failure = run(*item, seconds);
+      const std::exception_ptr failure = run(*item, worker);
       lock.lock();
       finished(*item, failure);
     }
-    seconds_.read += seconds.read;
-    seconds_.decode += seconds.decode;
+    seconds_.read += worker.seconds.read;
+    seconds_.decode += worker.seconds.decode;
   }
 
   /// After all threads have returned.
@@ -121,6 +133,7 @@ class Execution {
     device_.finish(options_.wait);
   }
   bool uses_ring() const noexcept { return !device_.empty(); }
+  const Routes* routes() const noexcept { return routes_ ? &*routes_ : nullptr; }
   const Seconds& seconds() const noexcept { return seconds_; }
   std::string_view reader_name(std::uint32_t source) const noexcept { return readers_[source]->name; }
 
@@ -160,15 +173,15 @@ class Execution {
     if (!move_.steps.empty()) wake_.notify_all();
   }
 
-  std::exception_ptr run(const Item& item, Seconds& seconds) noexcept {
+  std::exception_ptr run(const Item& item, Worker& worker) noexcept {
     try {
       require_going_on();
       if (item.is_step) {
         Stopwatch watch;
         move_.steps[item.index].run();
-        seconds.decode += watch.lap();
+        worker.seconds.decode += watch.lap();
       } else {
-        read(move_.plan.ranges[item.index], seconds);
+        read(item.index, worker);
       }
     } catch (...) {
       return std::current_exception();
@@ -181,9 +194,10 @@ class Execution {
       throw Error(ErrorCode::kCancelled, "the read was cancelled before it was complete");
   }
 
-  void read(const Range& range, Seconds& seconds);
-  void read_chunk(const Range& range, std::uint64_t offset, std::span<const Target> targets, Staging& staging,
-                  Seconds& seconds);
+  void read(std::size_t range, Worker& worker);
+  void read_chunk(std::size_t range, std::uint64_t offset, std::span<const Target> targets, Staging& staging,
+                  Worker& worker);
+  std::uint64_t chunk_bytes(std::size_t range, std::uint64_t offset) const;
   std::byte* place(const Target& target, Staging& staging) const;
 
   const Move& move_;
@@ -191,6 +205,7 @@ class Execution {
   Checksums checksums_;
   DeviceWrites device_;
   std::vector<const Reader*> readers_;
+  std::optional<Routes> routes_;
 
   std::mutex mutex_;
   std::condition_variable wake_;
@@ -232,17 +247,24 @@ class ChunkCutter {
   std::uint64_t done_ = 0;
 };
 
-void Execution::read(const Range& range, Seconds& seconds) {
-  const auto targets = std::span(move_.plan.targets).subspan(range.first_target, range.target_count);
-  ChunkCutter cutter(targets);
+/// Chunks that come from the disk end at whole blocks of it, so that none is read twice.
+std::uint64_t Execution::chunk_bytes(std::size_t range, std::uint64_t offset) const {
+  if (!routes_ || (!routes_->cold(range) && routes_->direct(range) == nullptr)) return kChunkBytes;
+  const std::uint64_t bytes = device_.empty() ? kColdChunkBytes : kChunkBytes;
+  return bytes - offset % (kChunkBytes / 2);
+}
+
+void Execution::read(std::size_t index, Worker& worker) {
+  const Range& range = move_.plan.ranges[index];
+  ChunkCutter cutter(std::span(move_.plan.targets).subspan(range.first_target, range.target_count));
   Staging staging(device_);
   std::vector<Target> chunk;
   std::uint64_t offset = range.offset;
   const std::uint64_t end = range.offset + range.length;
   while (offset < end && !failed_) {
     require_going_on();
-    const std::uint64_t length = cutter.next(kChunkBytes, chunk);
-    read_chunk(range, offset, chunk, staging, seconds);
+    const std::uint64_t length = cutter.next(chunk_bytes(index, offset), chunk);
+    read_chunk(index, offset, chunk, staging, worker);
     offset += length;
   }
   staging.submit();
@@ -254,8 +276,8 @@ std::byte* Execution::place(const Target& target, Staging& staging) const {
   return move_.buffers[target.buffer].data() + target.buffer_offset;
 }
 
-void Execution::read_chunk(const Range& range, std::uint64_t offset, std::span<const Target> targets, Staging& staging,
-                           Seconds& seconds) {
+void Execution::read_chunk(std::size_t index, std::uint64_t offset, std::span<const Target> targets, Staging& staging,
+                           Worker& worker) {
   if (!device_.empty()) staging.make_room(kChunkBytes);
   Stopwatch watch;
   std::vector<Scatter> parts;
@@ -263,23 +285,30 @@ void Execution::read_chunk(const Range& range, std::uint64_t offset, std::span<c
   for (const Target& target : targets) {
     parts.push_back({place(target, staging), static_cast<std::size_t>(target.length)});
   }
-  const ByteSource& source = *move_.sources[range.source];
+  const std::uint32_t from = move_.plan.ranges[index].source;
+  const ByteSource& source = *move_.sources[from];
+  DirectFile* const direct = routes_ ? routes_->direct(index) : nullptr;
   try {
-    readers_[range.source]->read(source, offset, parts);
+    if (direct != nullptr) {
+      direct->read(offset, parts, worker.scratch);
+    } else {
+      readers_[from]->read(source, offset, parts);
+    }
   } catch (const Error& error) {
     throw error.within({.path = source.name(), .offset = offset});
   }
-  seconds.read += watch.lap();
+  worker.seconds.read += watch.lap();
   if (checksums_.empty()) return;
   for (std::size_t i = 0; i < targets.size(); ++i) {
     if (parts[i].to) checksums_.arrived(targets[i].buffer, targets[i].buffer_offset, {parts[i].to, parts[i].bytes});
   }
-  seconds.decode += watch.lap();
+  worker.seconds.decode += watch.lap();
 }
 
-std::size_t threads_for(const Move& move, const EngineOptions& options) {
+std::size_t threads_for(const Move& move, const EngineOptions& options, const Routes* routes) {
   const std::size_t items = std::max<std::size_t>(move.plan.ranges.size(), move.steps.size());
   if (options.threads != 0) return std::min(options.threads, items);
+  if (routes != nullptr && routes->waits_for_disk()) return std::min(kColdThreads, items);
   const std::uint64_t share = move.steps.empty() ? kBytesPerThread : kDecodedBytesPerThread;
   const std::size_t worthwhile =
       static_cast<std::size_t>(std::min<std::uint64_t>(move.plan.read_bytes / share, kMaxThreads));
@@ -295,11 +324,14 @@ void describe(const Move& move, const Execution& execution, std::size_t threads,
   report.decode_seconds += execution.seconds().decode;
   if (move.plan.ranges.empty()) return;
   const std::string_view reader = execution.reader_name(move.plan.ranges.front().source);
-  report.route = execution.uses_ring() ? "ring" : reader == "memory" ? "memory" : "read";
+  const Routes* const routes = execution.routes();
+  const bool direct = routes != nullptr && routes->direct_bytes() * 2 > move.plan.read_bytes;
+  report.route = execution.uses_ring() ? "ring" : direct ? "direct" : reader == "memory" ? "memory" : "read";
   report.why = fmt::format("{} {} into {} by {} {} with {}", move.plan.ranges.size(),
                            move.plan.ranges.size() == 1 ? "range" : "ranges",
                            execution.uses_ring() ? "device memory through the pinned ring" : "host memory", threads,
-                           threads == 1 ? "thread" : "threads", reader);
+                           threads == 1 ? "thread" : "threads", direct ? "direct reads" : reader);
+  if (routes != nullptr) report.why += routes->why();
 }
 
 }  // namespace
@@ -307,7 +339,7 @@ void describe(const Move& move, const Execution& execution, std::size_t threads,
 void execute(const Move& move, const EngineOptions& options, Report& report) {
   check(move);
   Execution execution(move, options);
-  const std::size_t threads = threads_for(move, options);
+  const std::size_t threads = threads_for(move, options, execution.routes());
   if (threads <= 1) {
     execution.work();
   } else {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -47,7 +48,9 @@ struct EngineOptions {
   std::size_t threads = 0;         ///< 0: chosen from the bytes to read and the processors
   std::stop_token stop = {};       ///< kCancelled soon after it is set
   const Reader* reader = nullptr;  ///< one that is usable for every source; null: the best for each
-  bool wait = true;                ///< for copies to devices; otherwise only the current streams of the devices wait
+  /// Read past the page cache or through it; unset: by what is in it. Only without `reader`.
+  std::optional<bool> direct = {};
+  bool wait = true;  ///< for copies to devices; otherwise only the current streams of the devices wait
 };
 
 /// Runs a move: ranges over threads, each into its final memory, or through the pinned ring when that lies on a device.
