@@ -111,9 +111,9 @@ struct LoaderStats {
     kAsked,      ///< a number was asked for
     kUndecided,  ///< one for each processor; too few batches to judge by
     kCaller,     ///< the caller does not wait, so more would bring nothing
-    kComputing,  ///< they compute more than they wait for storage, so more would share the same processors
+    kComputing,  ///< they compute more than they wait, so more would share the same processors
     kNoGain,     ///< `workers_tried` were tried and were no faster
-    kGain,       ///< more of them wait for storage at once, which brought more
+    kGain,       ///< each mostly waits, and more of them brought more
     kMost,       ///< as many as there may be
   };
   Choice choice = Choice::kAsked;

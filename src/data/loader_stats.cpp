@@ -143,11 +143,11 @@ std::string LoaderStats::workers_because() const {
     case Choice::kCaller:
       return start + "; the caller hardly waits, so more would bring nothing";
     case Choice::kComputing:
-      return start + ": they compute more than they wait for storage, so more would share the same processors";
+      return start + ": they compute more than they wait, so more would share the same processors";
     case Choice::kNoGain:
       return fmt::format("{}: {} were tried and brought {:.2f} times the speed", start, workers_tried, trial_gain);
     case Choice::kGain:
-      return fmt::format("{}: they wait for storage, and {} brought {:.2f} times the speed", start, workers_tried,
+      return fmt::format("{}: that brought {:.2f} times the speed of fewer, since each mostly waits", start,
                          trial_gain);
     case Choice::kMost:
       return start + ": as many as there may be, and the caller still waits";

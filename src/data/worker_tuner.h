@@ -31,7 +31,7 @@ class WorkerTuner {
     double seconds = 0;       ///< while the loader iterated
     double caller_waits = 0;  ///< seconds of the caller in `take`
     double worked = 0;        ///< seconds of the workers in batches, over all of them
-    double computed = 0;      ///< of that on a processor, or ready for one and none was free
+    double computed = 0;      ///< processor seconds in that
     std::uint64_t batches = 0;
   };
   /// Call after each batch; gives the number of workers from now on.
