@@ -30,6 +30,7 @@ struct Options {
   std::int64_t epochs = 3;
   std::string collate = "stack";
   std::optional<std::int64_t> pad_to;
+  std::string trace;
   bool in_order = false;
   bool as_rows = false;
   bool json = false;
@@ -85,7 +86,8 @@ Result run_loader(const Dataset& dataset, const Options& options,
   DataLoader loader(dataset, {.batch_size = options.batch_size,
                               .shuffle = !options.in_order,
                               .num_workers = options.workers,
-                              .collate = collate_of(options)});
+                              .collate = collate_of(options),
+                              .trace = options.trace});
   Result result;
   std::vector<double> epochs;
   std::vector<double> floors;
@@ -102,6 +104,7 @@ Result run_loader(const Dataset& dataset, const Options& options,
     floors.push_back(result.floor.samples_per_second);
   }
   clear_progress();
+  if (!options.trace.empty()) loader.write_trace();
   result.stats = loader.stats();
   const auto runs = static_cast<double>(options.epochs);
   result.samples_per_second = static_cast<double>(result.stats.samples) / runs / median(epochs);
@@ -233,6 +236,8 @@ std::function<int()> attach(CLI::App& app) {
   app.add_option("--pad-to", options->pad_to, "Pad or cut dimension 0 to this length")
       ->check(CLI::NonNegativeNumber)
       ->type_name("N");
+  app.add_option("--trace", options->trace, "Write what each thread did and when, as a Chrome trace (ui.perfetto.dev)")
+      ->type_name("FILE");
   app.add_flag("--rows", options->as_rows, "Measure rows also where the file would be one sample");
   app.add_flag("--in-order", options->in_order, "Do not shuffle");
   app.add_flag("--json", options->json, "Print JSON");

@@ -53,6 +53,7 @@ struct Arguments {
   std::optional<std::uint64_t> memory_budget;
   double timeout;
   nb::handle device;
+  nb::handle trace;
 };
 
 std::size_t not_negative(std::int64_t value, const char* name) {
@@ -78,6 +79,10 @@ LoaderOptions options_from(const Arguments& arguments, const std::shared_ptr<Rai
   options.seed = arguments.seed;
   options.timeout = arguments.timeout;
   options.device = device_from(arguments.device);
+  if (!arguments.trace.is_none()) {
+    options.trace = path_from(arguments.trace);
+    if (options.trace.empty()) throw Error(ErrorCode::kInvalidArgument, "found an empty trace, expected a file's path");
+  }
   if (arguments.memory_budget) options.memory_budget = *arguments.memory_budget;
   if (nb::isinstance<Collate>(arguments.collate)) {
     options.collate = nb::cast<Collate>(arguments.collate);
@@ -186,7 +191,9 @@ constexpr const char* kLoader =
     "are prepared ahead at most. With `timeout` "
     "seconds a batch that takes longer raises TimeoutError. An error belongs "
     "to one batch: the loop can go on with "
-    "`next(iterator)`. After a fork make a new loader in the child.";
+    "`next(iterator)`. `trace` names a file for what each thread did and when, a Chrome trace that ui.perfetto.dev "
+    "opens; "
+    "close() and write_trace() write it. After a fork make a new loader in the child.";
 
 void bind_iterator(nb::module_& module) {
   static PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_iterator)},
@@ -244,16 +251,16 @@ void bind_loader(nb::module_& module) {
           [](PyLoader* self, nb::handle dataset, std::int64_t batch_size, bool shuffle, nb::handle sampler,
              nb::handle num_workers, nb::handle collate, bool drop_last, nb::handle batch_sampler,
              std::int64_t prefetch_factor, std::uint64_t seed, std::optional<std::uint64_t> memory_budget,
-             double timeout, nb::handle device) {
+             double timeout, nb::handle device, nb::handle trace) {
             construct(self, dataset,
                       {batch_size, shuffle, sampler, num_workers, collate, drop_last, batch_sampler, prefetch_factor,
-                       seed, memory_budget, timeout, device});
+                       seed, memory_budget, timeout, device, trace});
           },
           nb::arg("dataset").none(), nb::arg("batch_size") = 1, nb::arg("shuffle") = false,
           nb::arg("sampler") = nb::none(), nb::arg("num_workers").none() = "auto", nb::arg("collate") = nb::none(),
           nb::arg("drop_last") = false, nb::kw_only(), nb::arg("batch_sampler") = nb::none(),
           nb::arg("prefetch_factor") = 2, nb::arg("seed") = 0, nb::arg("memory_budget") = nb::none(),
-          nb::arg("timeout") = 0.0, nb::arg("device") = "cpu",
+          nb::arg("timeout") = 0.0, nb::arg("device") = "cpu", nb::arg("trace") = nb::none(),
           nb::sig("def __init__(self, dataset: Dataset, batch_size: int = 1, "
                   "shuffle: bool = False, sampler: Sampler | "
                   "typing.Iterable[int] | None = None, num_workers: int | str = 'auto', "
@@ -262,7 +269,7 @@ void bind_loader(nb::module_& module) {
                   "typing.Iterable[typing.Iterable[int]] | None = None, "
                   "prefetch_factor: int = 2, seed: int = 0, memory_budget: int "
                   "| None = None, timeout: float = 0.0, "
-                  "device: object = 'cpu') -> None"))
+                  "device: object = 'cpu', trace: str | os.PathLike[str] | None = None) -> None"))
       .def("__len__", &PyLoader::size, "Batches in an epoch.")
       .def(
           "__iter__", [](nb::object self) { return LoaderIterator(std::move(self)); },
@@ -284,9 +291,13 @@ void bind_loader(nb::module_& module) {
           "Counts, bytes and seconds since the loader was made; those of workers add up over all of them. "
           "\"limit\" says in a sentence what the iteration cannot be faster than, \"bottleneck\" in a word, "
           "\"workers_because\" why there are so many workers. A dict, which prints as a few lines for people.")
-      .def("close", &PyLoader::close,
-           "Stops the workers and frees what they prepared; the loader is of "
-           "no more use.")
+      .def(
+          "write_trace", &PyLoader::write_trace,
+          "Writes the trace so far to the file that `trace` named, in place of what was there. ValueError without one.")
+      .def(
+          "close", &PyLoader::close,
+          "Stops the workers, writes the trace where one was asked for, and frees what they prepared; the loader is of "
+          "no more use.")
       .def(
           "__enter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __enter__(self) -> DataLoader"))
       .def(

@@ -129,8 +129,23 @@ void PyLoader::stop() noexcept {
   std::shared_ptr<DataLoader>(std::move(held))->stop();
 }
 
-void PyLoader::close() noexcept {
+void PyLoader::write_trace() {
+  std::shared_ptr<DataLoader> held = usable();
+  const nb::gil_scoped_release released;
+  const std::shared_ptr<DataLoader> loader = std::move(held);
+  const std::scoped_lock lock(mutex_);
+  loader->write_trace();
+}
+
+void PyLoader::close() {
   stop();
+  const bool traced = loader_ != nullptr && getpid() == process_ && !options_.trace.empty();
+  try {
+    if (traced) write_trace();
+  } catch (...) {
+    clear();
+    throw;
+  }
   clear();
 }
 

@@ -43,8 +43,9 @@ class PyLoader {
   LoaderStats stats();
   /// Ends preparation until the next batch is asked for.
   void stop() noexcept;
-  /// Ends it for good.
-  void close() noexcept;
+  /// Ends it for good, after the trace is written where there is one. Idempotent.
+  void close();
+  void write_trace();
 
   /// Begins an iteration, which ends the one before; its number.
   std::uint64_t begin();

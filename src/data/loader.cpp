@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <type_traits>
 #include <utility>
 
 #include "data/batch_maker.h"
 #include "data/device_batch.h"
 #include "data/prefetcher.h"
+#include "data/trace.h"
 #include "device/backend.h"
 
 namespace penstock {
@@ -73,7 +75,8 @@ class LoaderState {
         batch_sampler_(make_batch_sampler(dataset, options_)),
         seed_(options_.seed),
         maker_(std::move(dataset), options_.collate, options_.device, options_.memory_budget),
-        prefetcher_(maker_, data::PrefetchOptions::of(options_)) {}
+        trace_(options_.trace.empty() ? nullptr : std::make_unique<data::Trace>(options_.trace)),
+        prefetcher_(maker_, data::PrefetchOptions::of(options_, trace_.get())) {}
 
   std::int64_t size() const { return batch_sampler_->size(); }
   std::uint64_t epoch() const noexcept { return epoch_; }
@@ -133,6 +136,10 @@ class LoaderState {
   }
 
   LoaderStats stats() const { return prefetcher_.stats(); }
+  void write_trace() const {
+    if (!trace_) refuse("no trace was asked for; give the loader a path as its trace option");
+    trace_->write();
+  }
   void stop() noexcept { prefetcher_.cancel(); }
 
  private:
@@ -173,6 +180,7 @@ class LoaderState {
   bool just_loaded_ = false;  ///< nothing was asked for since `seek`
   Prefetcher::Order order_;   ///< of seed_ and epoch_, once known
   data::BatchMaker maker_;
+  std::unique_ptr<data::Trace> trace_;  ///< written when the threads have ended
   Prefetcher prefetcher_;
 };
 
@@ -211,6 +219,7 @@ void DataLoader::restart() { state_->restart(); }
 LoaderPosition DataLoader::position() const { return state_->position(); }
 void DataLoader::seek(const LoaderPosition& position) { state_->seek(position); }
 LoaderStats DataLoader::stats() const { return state_->stats(); }
+void DataLoader::write_trace() const { state_->write_trace(); }
 void DataLoader::stop() noexcept { state_->stop(); }
 
 }  // namespace penstock

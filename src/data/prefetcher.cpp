@@ -31,7 +31,7 @@ double seconds_since(Prefetcher::Clock::time_point start) { return seconds_betwe
 
 }  // namespace
 
-PrefetchOptions PrefetchOptions::of(const LoaderOptions& options) {
+PrefetchOptions PrefetchOptions::of(const LoaderOptions& options, Trace* trace) {
   constexpr std::size_t kMostProcessors = 16;
   constexpr std::size_t kMostWaiting = 64;
   const bool automatic = options.num_workers == LoaderOptions::kAutoWorkers;
@@ -40,12 +40,17 @@ PrefetchOptions PrefetchOptions::of(const LoaderOptions& options) {
           .most_workers = automatic ? kMostWaiting : workers,
           .ahead = options.prefetch_factor,
           .memory_budget = options.memory_budget,
-          .verify_checksums = options.verify_checksums};
+          .verify_checksums = options.verify_checksums,
+          .trace = trace};
 }
 
 Prefetcher::Prefetcher(const BatchMaker& maker, const PrefetchOptions& options)
-    : maker_(maker), options_(options), tuner_(options.workers, std::max(options.workers, options.most_workers)) {
+    : maker_(maker),
+      options_(options),
+      caller_lane_(lane("caller")),
+      tuner_(options.workers, std::max(options.workers, options.most_workers)) {
   set_up(inline_scratch_);
+  inline_scratch_.clock.trace_to(caller_lane_);
   stats_.processors = core::usable_cpus();
 }
 
@@ -143,11 +148,14 @@ bool Prefetcher::has_work() const {
 
 void Prefetcher::work(std::size_t number) {
   Scratch scratch;
+  scratch.clock.trace_to(lane(fmt::format("worker {}", number)));
   StallWatch watch;
   watch.stalled(Clock::now());
   std::unique_lock lock(mutex_);
   while (true) {
+    const auto idle = Clock::now();
     work_.wait(lock, [&] { return quit_ || (number < tuner_.workers() && has_work()); });
+    if (Trace::Lane* const lane = scratch.clock.lane()) lane->add(Trace::What::kIdle, idle, Clock::now());
     if (quit_) return;
     set_up(scratch);
     RunPtr run = run_;
@@ -178,7 +186,13 @@ Prefetcher::Outcome Prefetcher::prepare(Run& run, std::int64_t batch, Scratch& s
   scratch.cancelled = &run.cancelled;
   const auto begin = Clock::now();
   const double computed = core::thread_seconds();
-  const auto ask = [&](std::uint64_t bytes) { effort.waited += grant(run, batch, bytes); };
+  Trace::Lane* const lane = scratch.clock.lane();
+  const auto ask = [&](std::uint64_t bytes) {
+    const auto asked = Clock::now();
+    const double waited = grant(run, batch, bytes);
+    if (lane != nullptr && waited > 0) lane->add(Trace::What::kMemory, asked, Clock::now(), batch);
+    effort.waited += waited;
+  };
   Outcome out = Nothing::kCancelled;
   try {
     out = maker_.make(run.indices(batch), batch, scratch, ask);
@@ -187,7 +201,9 @@ Prefetcher::Outcome Prefetcher::prepare(Run& run, std::int64_t batch, Scratch& s
   } catch (...) {
     out = std::current_exception();
   }
-  effort.worked = seconds_since(begin) - effort.waited;
+  const auto end = Clock::now();
+  if (lane != nullptr) lane->add(Trace::What::kBatch, begin, end, batch);
+  effort.worked = seconds_between(begin, end) - effort.waited;
   effort.computed = core::thread_seconds() - computed;
   return out;
 }
@@ -244,6 +260,7 @@ Prefetcher::Outcome Prefetcher::take(std::optional<Clock::time_point> deadline) 
   if (!run) return Nothing::kCancelled;
   if (run->given) {
     stats_.caller_seconds += seconds_between(*run->given, begin);
+    if (caller_lane_ != nullptr) caller_lane_->add(Trace::What::kCaller, *run->given, begin, run->next_take - 1);
   } else if (run->order) {
     begin = run->started;  // threads may take the processor as soon as they have work
   }
@@ -260,6 +277,7 @@ Prefetcher::Outcome Prefetcher::take(std::optional<Clock::time_point> deadline) 
   }
   const auto end = Clock::now();
   stats_.wait_seconds += seconds_between(begin, end);
+  if (caller_lane_ != nullptr) caller_lane_->add(Trace::What::kWait, begin, end, run->next_take);
   if (run->cancelled) return Nothing::kCancelled;
   run->given = end;
   if (!in_time) return Nothing::kTimedOut;
@@ -288,6 +306,7 @@ Prefetcher::Outcome Prefetcher::take_inline(const RunPtr& run, Clock::time_point
   note_effort(effort);
   const auto end = Clock::now();
   stats_.wait_seconds += seconds_between(begin, end);
+  if (caller_lane_ != nullptr) caller_lane_->add(Trace::What::kWait, begin, end, run->next_take);
   if (run->cancelled) return Nothing::kCancelled;
   run->given = end;
   ++run->next_take;

@@ -10,13 +10,16 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <thread>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "data/batch_maker.h"
 #include "data/scratch.h"
 #include "data/stall_watch.h"
+#include "data/trace.h"
 #include "data/worker_tuner.h"
 #include "penstock/loader.h"
 #include "penstock/sampler.h"
@@ -28,9 +31,10 @@ struct PrefetchOptions {
   std::size_t most_workers = 0;  ///< more than `workers`: their number follows what is measured
   std::size_t ahead = 1;         ///< batches started and not taken, at most, for each worker
 
-  static PrefetchOptions of(const LoaderOptions& options);
+  static PrefetchOptions of(const LoaderOptions& options, Trace* trace = nullptr);
   std::uint64_t memory_budget = 0;
   bool verify_checksums = true;
+  Trace* trace = nullptr;  ///< outlives the Prefetcher; or none
 };
 
 /// Prepares the batches of an order ahead of the one thread that takes them, in order. Without workers a batch is made
@@ -101,6 +105,9 @@ class Prefetcher {
   void start_threads();
   void work(std::size_t number);
   void set_up(Scratch& scratch) const;
+  Trace::Lane* lane(std::string name) const {
+    return options_.trace ? &options_.trace->lane(std::move(name)) : nullptr;
+  }
   bool has_work() const;
   bool may_allocate(Run& run, std::int64_t batch, std::uint64_t bytes) const;
   /// The seconds that it waited.
@@ -123,6 +130,7 @@ class Prefetcher {
 
   const BatchMaker& maker_;
   const PrefetchOptions options_;
+  Trace::Lane* const caller_lane_;
   Scratch inline_scratch_;
   mutable std::mutex mutex_;
   std::condition_variable work_;   ///< for workers: something to start, or to allocate

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "data/trace.h"
+
 namespace penstock {
 struct LoaderStats;
 }
@@ -21,10 +23,15 @@ class StageClock {
   using Clock = std::chrono::steady_clock;
   static constexpr std::size_t kStages = 6;
 
+  /// Laps also go to this lane of a trace, unless it is null.
+  void trace_to(Trace::Lane* lane) noexcept { lane_ = lane; }
+  Trace::Lane* lane() const noexcept { return lane_; }
   /// Time before this belongs to no stage.
   void start() noexcept { lap_ = Clock::now(); }
-  void lap(Stage stage) noexcept {
+  /// `sample`: its number in the dataset where the lap is of one alone.
+  void lap(Stage stage, std::int64_t sample = -1) noexcept {
     const auto now = Clock::now();
+    if (lane_ != nullptr) lane_->add(static_cast<Trace::What>(stage), lap_, now, sample);
     spent_[static_cast<std::size_t>(stage)] += now - lap_;
     lap_ = now;
   }
@@ -34,6 +41,7 @@ class StageClock {
  private:
   Clock::time_point lap_;
   std::array<Clock::duration, kStages> spent_{};
+  Trace::Lane* lane_ = nullptr;
 };
 
 }  // namespace penstock::data

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PENSTOCK_BUILD", ROOT / "build" / "release"))
 PROGRAM = str(BUILD / "bin" / "penstock")
+STAGES = ("open", "read", "decode", "collate", "copy", "send")
 DIGITS = ROOT / "examples" / "data" / "digits"
 COMMANDS = ["ls", "info", "cat", "bench", "doctor", "version", "completion", "man"]
 
@@ -132,6 +134,21 @@ def test_bench_measures_files_and_rows(tmp_path):
         ratio = result["samples_per_second"] / result["floor"]["samples_per_second"]
         assert result["ratio_to_floor"] == pytest.approx(ratio)
     assert "of the floor" in run("bench", tmp_path, "--batch-size", 4).stdout
+
+
+def test_bench_names_the_limit_and_writes_a_trace(tmp_path):
+    for i in range(40):
+        np.save(tmp_path / f"{i}.npy", np.full((400,), i, dtype=np.float32))
+    trace = tmp_path / "out" / "trace.json"
+    assert "out/trace.json" in run("bench", tmp_path, "--trace", trace, code=1).stderr
+    trace.parent.mkdir()
+    result = run_json("bench", f"{tmp_path}/*.npy", "--batch-size", 4, "--trace", trace)
+    assert re.match(r"\d+ % of what open\+fstat\+read\+close by \d+ threads? can do here; ", result["limit"])
+    assert result["bottleneck"] in result["limit"] or result["bottleneck"] in STAGES
+    reads = [e for e in json.loads(trace.read_text())["traceEvents"] if e["name"] == "read"]
+    assert len(reads) == 3 * 40
+    printed = run("bench", f"{tmp_path}/*.npy", "--batch-size", 4).stdout
+    assert re.search(r"^limit: \d+ % of what ", printed, re.MULTILINE)
 
 
 def test_version():

@@ -44,7 +44,7 @@ class Files final : public detail::DatasetImpl {
       scratch.check_cancelled();
       try {
         out[i] = locate_one(indices[i], state, scratch);
-        scratch.clock.lap(data::Stage::kOpen);  // closing it
+        scratch.clock.lap(data::Stage::kOpen, indices[i]);  // closing it
       } catch (const Error& error) {
         throw data::SampleError(i, error.within({.path = paths_.path(indices[i])}));
       }
@@ -58,26 +58,26 @@ class Files final : public detail::DatasetImpl {
     if (!state.last_was_large && scratch.arena.used() < scratch.whole_file_bytes) {
       if (const auto sample = locate_whole(index, state, scratch)) return *sample;
     }
-    return locate_large(state, scratch);
+    return locate_large(index, state, scratch);
   }
 
   /// Reads the whole file; nothing when it is not small or cannot be read: then the slower way says why.
   std::optional<Sample> locate_whole(std::int64_t index, ThreadState& state, Scratch& scratch) const {
     const io::FileDescriptor fd = paths_.open(index);
-    scratch.clock.lap(data::Stage::kOpen);
+    scratch.clock.lap(data::Stage::kOpen, index);
     if (!fd) return std::nullopt;
     ++scratch.stats.files_opened;
     // One byte more than a small file may have shows at once whether this is one.
     const std::span<std::byte> memory(scratch.arena.allocate(kSmallFile + 1), kSmallFile + 1);
     const std::size_t filled = read_some(fd.get(), memory);
-    scratch.clock.lap(data::Stage::kRead);
+    scratch.clock.lap(data::Stage::kRead, index);
     const bool small = filled > 0 && filled <= kSmallFile;
     scratch.arena.trim_last(small ? filled : 0);
     scratch.stats.read_bytes += filled;
     if (!small) return std::nullopt;
     const data::FileLayouts::File file{memory.first(filled), state.path, keys_};
     if (const auto sample = state.recognise(file, scratch)) {
-      scratch.clock.lap(data::Stage::kDecode);
+      scratch.clock.lap(data::Stage::kDecode, index);
       return sample;
     }
     // One read gives all of a regular file, though no system promises it. What is recognised has its end; for the rest
@@ -85,7 +85,7 @@ class Files final : public detail::DatasetImpl {
     std::byte more{};
     if (read_some(fd.get(), {&more, 1}) != 0) return std::nullopt;
     const Sample sample = state.parse(file, scratch);
-    scratch.clock.lap(data::Stage::kDecode);
+    scratch.clock.lap(data::Stage::kDecode, index);
     return sample;
   }
 
@@ -98,9 +98,9 @@ class Files final : public detail::DatasetImpl {
     }
   }
 
-  Sample locate_large(ThreadState& state, Scratch& scratch) const {
+  Sample locate_large(std::int64_t index, ThreadState& state, Scratch& scratch) const {
     auto file = std::make_shared<const data::LargeFile>(state.path, scratch.verify_checksums);
-    scratch.clock.lap(data::Stage::kOpen);
+    scratch.clock.lap(data::Stage::kOpen, index);
     ++scratch.stats.files_opened;
     ++scratch.stats.files_parsed;
     state.last_was_large = file->size() > kSmallFile;
@@ -113,7 +113,7 @@ class Files final : public detail::DatasetImpl {
     // Both live until the batch is made.
     scratch.objects.push_back(std::move(file));
     scratch.objects.push_back(sample.layout);
-    scratch.clock.lap(data::Stage::kDecode);
+    scratch.clock.lap(data::Stage::kDecode, index);
     return {sample.layout.get(), sources.data()};
   }
 
