@@ -1,11 +1,9 @@
-"""The files that the benchmarks read, made once under a folder and kept."""
+"""The files that the benchmarks read, made once under a folder and kept. Where they are there, nothing is imported."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-
-import numpy as np
-import torch
 
 SMALL_FILES = 10_000
 SMALL_SHAPE = (64, 64)  # 16 KB of float32
@@ -15,50 +13,53 @@ STATE_TENSORS = 132
 STATE_SHAPE = (2048, 2048)  # 16.8 MB of float32; 2.2 GB in all
 
 
-def _folder(root: Path, name: str, write_one) -> Path:
-    """A folder of SMALL_FILES files; a stamp beside it says that it is whole."""
+def _folder(root: Path, name: str, sample_of: Callable) -> Path:
+    """A folder of SMALL_FILES files, .npy where a sample is an array; a stamp beside it says that it is whole."""
     folder, stamp = root / name, root / f"{name}.done"
     if not stamp.exists():
+        import numpy as np
+        import torch
+
         folder.mkdir(parents=True, exist_ok=True)
         generator = torch.Generator().manual_seed(1)
         for i in range(SMALL_FILES):
-            write_one(folder, i, generator)
+            sample = sample_of(torch, generator, i)
+            if isinstance(sample, np.ndarray):
+                np.save(folder / f"{i:05d}.npy", sample)
+            else:
+                torch.save(sample, folder / f"{i:05d}.pt")
         stamp.touch()
     return folder
 
 
 def small_pt(root: Path) -> Path:
-    def write(folder, i, generator):
-        torch.save(torch.randn(SMALL_SHAPE, generator=generator), folder / f"{i:05d}.pt")
-
-    return _folder(root, "small_pt", write)
+    return _folder(root, "small_pt", lambda torch, generator, i: torch.randn(SMALL_SHAPE, generator=generator))
 
 
 def small_dict(root: Path) -> Path:
-    def write(folder, i, generator):
-        torch.save({"x": torch.randn(SMALL_SHAPE, generator=generator), "y": i % 10}, folder / f"{i:05d}.pt")
+    def sample(torch, generator, i):
+        return {"x": torch.randn(SMALL_SHAPE, generator=generator), "y": i % 10}
 
-    return _folder(root, "small_dict", write)
+    return _folder(root, "small_dict", sample)
 
 
 def small_ragged(root: Path) -> Path:
-    def write(folder, i, generator):
+    def sample(torch, generator, i):
         length = int(torch.randint(100, 401, (), generator=generator))
-        torch.save(torch.randn((length, 16), generator=generator), folder / f"{i:05d}.pt")
+        return torch.randn((length, 16), generator=generator)
 
-    return _folder(root, "small_ragged", write)
+    return _folder(root, "small_ragged", sample)
 
 
 def small_npy(root: Path) -> Path:
-    def write(folder, i, generator):
-        np.save(folder / f"{i:05d}.npy", torch.randn(SMALL_SHAPE, generator=generator).numpy())
-
-    return _folder(root, "small_npy", write)
+    return _folder(root, "small_npy", lambda torch, generator, i: torch.randn(SMALL_SHAPE, generator=generator).numpy())
 
 
 def rows(root: Path) -> tuple[Path, Path]:
     images, labels = root / "rows_images.npy", root / "rows_labels.npy"
     if not labels.exists():
+        import numpy as np
+
         root.mkdir(parents=True, exist_ok=True)
         rng = np.random.default_rng(1)
         np.save(images, rng.standard_normal((ROWS, *ROW_SHAPE), dtype=np.float32))
@@ -69,6 +70,7 @@ def rows(root: Path) -> tuple[Path, Path]:
 def state(root: Path) -> tuple[Path, Path]:
     pt, st = root / "state.pt", root / "state.safetensors"
     if not st.exists():
+        import torch
         from safetensors.torch import save_file
 
         root.mkdir(parents=True, exist_ok=True)

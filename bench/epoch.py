@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import torch
-from lines import TorchFiles
+from small import TorchFiles
 from torch.utils.data import DataLoader
 
 import penstock.torch as pt

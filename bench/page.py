@@ -24,8 +24,9 @@ def table_of(head: list[str], rows: list[list[str]]) -> str:
 
 def place_of(facts: dict) -> str:
     """Where and with what it was measured."""
+    peers = "".join(f", {name} {version}" for name, version in facts.get("peers", {}).items())
     return (
         f"\n{facts['date']}: {facts['cores']} cores ({facts['cpu']}), {facts['memory_gb']} GB, "
         f"Linux {facts['kernel']}, Python {facts['python']}, torch {facts['torch']}, NumPy {facts['numpy']}, "
-        f"safetensors {facts['safetensors']}. Medians of interleaved runs, warm page cache.\n"
+        f"safetensors {facts['safetensors']}{peers}. Medians of interleaved runs, warm page cache.\n"
     )

@@ -8,53 +8,116 @@ from pathlib import Path
 
 import matplotlib as mpl
 import page
+from show import memory, number
 
 mpl.use("svg")
 mpl.rcParams["svg.hashsalt"] = "penstock"
 from matplotlib import pyplot as plt  # noqa: E402
 
+OURS, PEER, FLOOR, GREY = "#1565c0", "#b0bec5", "#c62828", "#546e7a"
 
-def number(value: float, unit: str) -> str:
-    return f"{value:.2f}" if unit == "GB/s" else f"{value:,.0f}"
+
+def ratio(line: dict, which: str, form: str) -> str:
+    """A ratio beside its goal, bold where the goal is not reached."""
+    if f"ratio_to_{which}" not in line:
+        return ""
+    value, goal = line[f"ratio_to_{which}"], line["goals"][which]
+    text = form.format(value)
+    if goal is None:
+        return text
+    wanted = form.format(goal).replace(".0x", "x")
+    return f"{text} / {wanted}" if value >= goal else f"**{text}** / {wanted}"
+
+
+def ours(line: dict) -> str:
+    unit, value, goal = line["unit"], line["penstock"]["median"], line["goals"]["value"]
+    text = f"{number(value)} {unit}"
+    if goal is None:
+        return text
+    return f"{text} / {goal:g}" if value <= goal else f"**{text}** / {goal:g}"
+
+
+def peer_of(line: dict) -> str:
+    if "best_peer" not in line:
+        return ""
+    return f"{number(line['peers'][line['best_peer']]['median'])} ({line['best_peer']})"
+
+
+def memory_of(line: dict) -> str:
+    if line["kind"] == "memory":
+        return ""
+    names = ("Penstock", line.get("best_peer"))
+    return "; ".join(memory(line["memory"][name]) for name in names if name in line["memory"])
 
 
 def table(report: dict) -> str:
-    rows = []
-    for line in report["lines"]:
-        unit, peer = line["unit"], line["best_peer"]
-        ours, rival, bare = line["penstock"]["median"], line["peers"][peer]["median"], line["floor"]["median"]
-        rows.append(
-            [
-                line["name"],
-                f"{number(ours, unit)} {unit}",
-                f"{number(rival, unit)} ({peer})",
-                number(bare, unit),
-                f"{line['ratio_to_peer']:.1f}x",
-                f"{line['ratio_to_floor']:.2f}",
-            ]
-        )
-    head = ["work", "Penstock", "best peer", "floor", "to peer", "to floor"]
-    return page.table_of(head, rows) + page.place_of(report["machine"])
+    rows = [
+        [
+            line["name"],
+            ours(line),
+            peer_of(line),
+            number(line["floor"]["median"]) if "floor" in line else "",
+            ratio(line, "peer", "{:.1f}x"),
+            ratio(line, "floor", "{:.2f}"),
+            memory_of(line),
+        ]
+        for line in report["lines"]
+    ]
+    head = ["work", "Penstock / goal", "best peer", "floor", "to peer / goal", "to floor / goal", "peak memory"]
+    return page.table_of(head, rows) + absent(report) + page.place_of(report["machine"])
+
+
+def absent(report: dict) -> str:
+    """Peers that could not run, each once."""
+    reasons = {name: reason for line in report["lines"] for name, reason in line["unavailable"].items()}
+    return "".join(f"\nNot measured: {name}: {reason}\n" for name, reason in reasons.items())
+
+
+def bars(axes, lines: list[dict], series: list[tuple[str, str, list[float], list[str]]]) -> None:
+    """Horizontal bars in groups, one group a line; each of `series` is (label, colour, lengths, texts)."""
+    height = 0.76 / len(series)
+    for s, (label, colour, lengths, texts) in enumerate(series):
+        at = [i + (s - (len(series) - 1) / 2) * height for i in range(len(lines))]
+        axes.barh(at, lengths, height=height * 0.95, color=colour, label=label)
+        for y, length, text in zip(at, lengths, texts, strict=True):
+            axes.annotate(text, (length, y), (3, 0), textcoords="offset points", va="center", fontsize=8, color=GREY)
+    axes.axvline(1, color=FLOOR, linewidth=1)
+    axes.set_yticks(range(len(lines)), [line["name"] for line in lines])
+    axes.invert_yaxis()
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def draw_floor(axes, lines: list[dict]) -> None:
+    mine = [line["ratio_to_floor"] for line in lines]
+    # A peer's share of the floor is ours over how many times as good we are.
+    peers = [line["ratio_to_floor"] / line["ratio_to_peer"] for line in lines]
+    series = [
+        ("Penstock", OURS, mine, [f"{value:.2f}" for value in mine]),
+        ("best peer", PEER, peers, [f"{v:.2f}  {line['best_peer']}" for v, line in zip(peers, lines, strict=True)]),
+    ]
+    bars(axes, lines, series)
+    axes.set_xlabel("fraction of the floor (a bare C loop on the same files, red line)")
+    axes.legend(loc="lower right", frameon=False)
+
+
+def draw_peers(axes, lines: list[dict]) -> None:
+    ratios = [line["ratio_to_peer"] for line in lines]
+    texts = [f"{r:.1f}x  {line['best_peer']}" for r, line in zip(ratios, lines, strict=True)]
+    bars(axes, lines, [("", OURS, ratios, texts)])
+    axes.set_xscale("log")
+    axes.set_xlabel("times as good as the best peer (logarithmic)")
 
 
 def draw(report: dict, path: Path) -> None:
-    measured = report["lines"]
-    figure, axes = plt.subplots(figsize=(9, 0.75 * len(measured) + 1.2))
-    for i, line in enumerate(measured):
-        bare = line["floor"]["median"]
-        peer = line["peers"][line["best_peer"]]["median"] / bare
-        axes.barh(i - 0.19, line["ratio_to_floor"], height=0.36, color="#1565c0", label="Penstock" if i == 0 else None)
-        axes.barh(i + 0.19, peer, height=0.36, color="#b0bec5", label="best peer" if i == 0 else None)
-        axes.text(line["ratio_to_floor"] + 0.01, i - 0.19, f"{line['ratio_to_floor']:.2f}", va="center", fontsize=8)
-        axes.text(peer + 0.01, i + 0.19, f"{peer:.2f}  {line['best_peer']}", va="center", fontsize=8, color="#546e7a")
-    axes.axvline(1, color="#c62828", linewidth=1)
-    axes.set_yticks(range(len(measured)), [line["name"] for line in measured])
-    axes.invert_yaxis()
-    axes.set_xlabel("fraction of the floor (a bare C loop on the same files, red line)")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="lower right", frameon=False)
+    beside_peers = [line for line in report["lines"] if "best_peer" in line]
+    above_floor = [line for line in beside_peers if "floor" in line]
+    heights = [0.6 * len(above_floor) + 1, 0.32 * len(beside_peers) + 1]
+    figure, (floors, peers) = plt.subplots(2, figsize=(10, sum(heights)), height_ratios=heights)
+    draw_floor(floors, above_floor)
+    draw_peers(peers, beside_peers)
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
 
 
 def main() -> None:

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import corpus
-import lines
 import page
 import run
+import small
 import torch
 from torch.utils.data import DataLoader
 
@@ -72,8 +72,8 @@ def copied(target: dict[str, torch.Tensor], path: Path) -> None:
 def pairs(root: Path) -> list[Pair]:
     state, _ = corpus.state(root)
     many, one = many_tensors(root), small_file(root)
-    small = corpus.small_pt(root)
-    files = lines.TorchFiles(sorted(small.iterdir()), lambda path: torch.load(path, weights_only=True))
+    folder = corpus.small_pt(root)
+    files = small.TorchFiles(sorted(folder.iterdir()), lambda path: torch.load(path, weights_only=True))
     options = {"batch_size": 32, "shuffle": True}
     target = filled(torch.load(state, mmap=True))
     content = torch.load(many)
@@ -91,7 +91,7 @@ def pairs(root: Path) -> list[Pair]:
             Pair(
                 f"10,000 .pt of 16 KB, torch with {workers} workers",
                 lambda workers=workers: drain(DataLoader(files, num_workers=workers, **options)),
-                lambda: drain(pt.DataLoader(pt.Files(small), num_workers=WORKERS, **options)),
+                lambda: drain(pt.DataLoader(pt.Files(folder), num_workers=WORKERS, **options)),
                 5,
                 10,
             )

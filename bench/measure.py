@@ -1,0 +1,118 @@
+"""Measures a line: its programs and its floor in turn, so that a slow moment of the machine hits all of them."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import line
+import process
+
+
+@dataclass
+class Options:
+    data: Path
+    floor: str
+    repeats: int
+    peer_repeats: int
+
+
+class Programs:
+    """The programs of a line: one process each, or a new one for every measurement where the line is `fresh`."""
+
+    def __init__(self, module: str, one: line.Line, data: Path):
+        self.module, self.line, self.data = module, one, data
+        self.unavailable: dict[str, str] = {}
+        self.values: dict[str, list[float]] = {name: [] for name in one.programs}
+        self.memory: dict[str, dict[str, float]] = {}
+        self._running: dict[str, process.Process] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Programs:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def run(self, name: str, warming: bool) -> None:
+        """The run that warms up gives the memory, the others the figure."""
+        if name in self.unavailable:
+            return
+        if self.line.prepare:
+            self.line.prepare()
+        try:
+            measured = self._measure(name, watch=warming or self.line.kind == "memory")
+        except process.UnavailableError as error:
+            self.unavailable[name] = str(error)
+            return
+        self.memory.setdefault(name, {"peak_mb": measured.peak_mb, "mapped_mb": measured.mapped_mb})
+        if not warming:
+            self.values[name].append(self.line.value(measured.seconds, measured.peak_mb))
+
+    def _measure(self, name: str, watch: bool) -> process.Measured:
+        if self.line.fresh:
+            with process.start(self.module, self.line, name, self.data) as once:
+                return once.measure(watch)
+        if name not in self._running:
+            started = process.start(self.module, self.line, name, self.data)
+            self._running[name] = self._stack.enter_context(started)
+        return self._running[name].measure(watch)
+
+
+def floor_value(program: str, one: line.Line) -> float:
+    assert one.floor is not None
+    answer = subprocess.run([program, *one.floor.arguments], check=True, capture_output=True, text=True)
+    rate = json.loads(answer.stdout)[one.floor.key] / one.floor.scale
+    return one.value(one.work / rate, 0)
+
+
+def spread(values: list[float]) -> dict[str, float]:
+    return {"median": statistics.median(values), "min": min(values), "max": max(values), "runs": len(values)}
+
+
+def measure(module: str, one: line.Line, options: Options) -> dict:
+    """Slow peers run fewer times."""
+    floor: list[float] = []
+    with Programs(module, one, options.data) as programs:
+        for repeat in range(options.repeats + 1):
+            warming = repeat == 0
+            programs.run(line.OURS, warming)
+            if one.floor:
+                floor += [floor_value(options.floor, one)][warming:]
+            if repeat <= options.peer_repeats:
+                for name in one.peers:
+                    programs.run(name, warming)
+        return report(one, programs, floor)
+
+
+def report(one: line.Line, programs: Programs, floor: list[float]) -> dict:
+    if line.OURS in programs.unavailable:
+        raise RuntimeError(f"{one.name}: {programs.unavailable[line.OURS]}")
+    ours = spread(programs.values[line.OURS])
+    peers = {name: spread(values) for name, values in programs.values.items() if name in one.peers and values}
+    result = {
+        "name": one.name,
+        "unit": one.unit,
+        "kind": one.kind,
+        "fresh_processes": one.fresh,
+        "penstock": ours,
+        "peers": peers,
+        "memory": programs.memory,
+        "unavailable": programs.unavailable,
+        "goals": {"peer": one.goal_peer, "floor": one.goal_floor, "value": one.goal},
+        "notes": one.notes,
+    }
+    if peers:
+        pick = min if one.less_is_better else max
+        best = pick(peers, key=lambda name: peers[name]["median"])
+        result["best_peer"] = best
+        result["ratio_to_peer"] = one.ratio(ours["median"], peers[best]["median"])
+    if floor:
+        result["floor"] = spread(floor)
+        result["floor_command"] = one.floor.name if one.floor else ""
+        result["ratio_to_floor"] = one.ratio(ours["median"], result["floor"]["median"])
+    return result
