@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <new>
 #include <optional>
 #include <span>
 #include <system_error>
@@ -20,9 +22,10 @@ namespace penstock::data {
 
 namespace {
 
-// Magic, CRC-32 of all that follows; then the key, and the listings one after the other. Numbers are little-endian as
-// in memory, texts have their length before them. A change of this layout changes the magic.
-constexpr std::string_view kMagic = "PSTKIDX1";
+// Magic, how many bytes follow the CRC, their CRC-32; then the key, and the listings one after the other. Numbers are
+// little-endian as in memory, texts have their length before them. A change of this layout changes the magic.
+constexpr std::string_view kMagic = "PSTKIDX2";
+constexpr std::size_t kHead = kMagic.size() + sizeof(std::uint64_t) + sizeof(std::uint32_t);
 
 class Writer {
  public:
@@ -73,7 +76,12 @@ class Reader {
     require(out.names.empty() || out.names.back() == '\0');
     require(out.names.find('/') == std::string::npos);
     const std::uint64_t next = count();
-    for (std::uint64_t i = 0; i < next; ++i) out.next.push_back(visit());
+    for (std::uint64_t i = 0; i < next; ++i) {
+      out.next.push_back(visit());
+      // Further down, or the listing would come back here for ever.
+      const std::string& folder = out.next.back().folder;
+      require(folder.size() > out.visit.folder.size() && folder.starts_with(out.visit.folder));
+    }
     return out;
   }
 
@@ -122,6 +130,20 @@ std::uint64_t hash_of(std::string_view text) {
   return out;
 }
 
+/// What follows the head, or nothing where the file is no whole, undamaged index. Nothing of its size is read or
+/// allocated before the head agrees with it.
+std::vector<std::byte> read_body(const ByteSource& source) {
+  std::array<std::byte, kHead> bytes{};
+  source.read(0, bytes);
+  core::Cursor head(bytes);
+  if (head.take_text(kMagic.size()) != kMagic) return {};
+  if (head.u64() != source.size() - kHead) return {};
+  std::vector<std::byte> body(static_cast<std::size_t>(source.size() - kHead));
+  source.read(kHead, body);
+  if (io::crc32(0, body) != head.u32()) return {};
+  return body;
+}
+
 }  // namespace
 
 ScanIndex::ScanIndex(std::string path, std::string_view pattern) : path_(std::move(path)), cache_(path_.empty()) {
@@ -136,18 +158,15 @@ std::vector<Listing> ScanIndex::read(std::size_t parts) const {
   std::vector<Listing> out;
   if (path_.empty()) return out;
   try {
-    const SourcePtr source = open_source(path_);
-    std::vector<std::byte> bytes(source->size());
-    source->read(0, bytes);
-    core::Cursor head(bytes);
-    const bool known = head.take_text(kMagic.size()) == kMagic;
-    const std::uint32_t crc = head.u32();
-    const auto body = std::span<const std::byte>(bytes).subspan(head.position());
-    if (!known || io::crc32(0, body) != crc) return out;
+    const std::vector<std::byte> body = read_body(*open_source(path_));
+    if (body.empty()) return out;
     Reader reader(body, parts);
     if (reader.text() != key_) return out;
     while (!reader.at_end()) out.push_back(reader.listing());
   } catch (const Error&) {
+    out.clear();
+  } catch (const std::bad_alloc&) {
+    // More than fits into memory is not what was written here.
     out.clear();
   }
   return out;
@@ -159,6 +178,7 @@ void ScanIndex::write(const std::vector<Listing>& listings) const {
   writer.text(key_);
   for (const Listing& listing : listings) writer.listing(listing);
   Writer head;
+  head.number<std::uint64_t>(writer.bytes().size());
   head.number(io::crc32(0, writer.bytes()));
   try {
     std::error_code ignored;

@@ -11,10 +11,12 @@
 #include <fstream>
 #include <optional>
 
+#include "data/files/folder_list.h"
 #include "data/files/glob.h"
 #include "penstock/dataset.h"
 #include "support/errors.h"
 #include "support/files.h"
+#include "support/unprivileged.h"
 
 namespace penstock::data {
 namespace {
@@ -121,6 +123,68 @@ TEST_F(IndexedFiles, LiesWithARightChecksumAreNotBelieved) {
   EXPECT_TRUE(unread({{"d", {part}}, identity, std::string("../../a\0", 8), {}})) << "not in the folder";
   EXPECT_TRUE(unread({{"d", {part + 1}}, identity, {}, {}})) << "a part that the pattern has not";
   EXPECT_TRUE(unread({{std::string("d\0e", 3), {part}}, identity, {}, {}}));
+}
+
+TEST_F(IndexedFiles, FoldersThatLeadBackAreNotBelieved) {
+  const std::string pattern = folder_ / "d/**/*.pt";
+  const ScanIndex index(index_, pattern);
+  const auto part = static_cast<std::uint32_t>(split_pattern(pattern).size() - 1);
+  const std::string top = folder_ / "d";
+  const FolderIdentity identity = identity_of(top);
+  for (const std::string& next : {top, folder_.path().string(), std::string("/"), std::string(), top.substr(1)}) {
+    index.write({{{top, {part - 1, part}}, identity, std::string("0.pt\0", 5), {{next, {part - 1, part}}}}});
+    EXPECT_TRUE(index.read(part + 1).empty()) << next;
+    EXPECT_EQ(names().size(), 5U) << next;
+  }
+}
+
+TEST_F(IndexedFiles, NamesOfFilesThatAreGoneAreErrorsOfTheirSamples) {
+  age();
+  const std::string pattern = folder_ / "d/a/*.pt";
+  const std::string folder = folder_ / "d/a";
+  std::filesystem::create_directory(folder_ / "d/elsewhere");
+  const auto part = static_cast<std::uint32_t>(split_pattern(pattern).size() - 1);
+  const std::string lie("1.pt\0gone.pt\0x\0", 15);
+  ScanIndex(index_, pattern).write({{{folder, {part}}, identity_of(folder), lie, {}}});
+  const Dataset dataset = files(pattern, {.index = true, .index_path = index_});
+  ASSERT_EQ(dataset.size(), 3) << "an index that looks right is believed";
+  EXPECT_EQ(test::code_of([&] { dataset.get(0); }), ErrorCode::kUnknownFormat);
+  EXPECT_EQ(test::code_of([&] { dataset.get(1); }), ErrorCode::kNotFound);
+  EXPECT_EQ(test::code_of([&] { dataset.get(2); }), ErrorCode::kNotFound);
+}
+
+TEST_F(IndexedFiles, WhatIsNoFileInTheIndexesPlaceIsToldAndNeverWaitedFor) {
+  std::filesystem::create_directory(index_);
+  EXPECT_EQ(test::code_of([&] { names(); }), ErrorCode::kIsDirectory);
+  std::filesystem::remove(index_);
+  ASSERT_EQ(::mkfifo(index_.c_str(), 0600), 0);
+  EXPECT_EQ(test::code_of([&] { names(); }), ErrorCode::kUnsupported);
+  std::filesystem::remove(index_);
+  std::filesystem::create_symlink(index_, index_);
+  EXPECT_TRUE(test::code_of([&] { names(); })) << "a link to itself";
+  std::filesystem::remove(index_);
+  index_ = "/dev/full";
+  EXPECT_EQ(test::code_of([&] { names(); }), ErrorCode::kUnsupported);
+}
+
+TEST_F(IndexedFiles, AnIndexThatCannotBeReadIsMadeAnew) {
+  const auto expected = names();
+  ASSERT_EQ(::chmod(index_.c_str(), 0200), 0);
+  test::Unprivileged::give(index_);
+  test::Unprivileged::give(folder_.path().string());
+  const test::Unprivileged unprivileged;
+  EXPECT_EQ(names(), expected);
+}
+
+TEST_F(IndexedFiles, AnIndexOfAnyLengthIsRefusedByItsHead) {
+  const auto expected = names();
+  const std::string good = test::read_file(index_);
+  for (const std::string& head : {std::string("PSTKIDX1"), good.substr(0, 8), good}) {
+    test::write_file(index_, head);
+    std::filesystem::resize_file(index_, std::uintmax_t{1} << 40);
+    EXPECT_EQ(names(), expected);
+    EXPECT_EQ(test::read_file(index_), good);
+  }
 }
 
 TEST_F(IndexedFiles, OnePathThatCannotBeWrittenIsAnErrorTheCacheIsNot) {
