@@ -63,7 +63,7 @@ def main() -> None:
         lines = importlib.import_module(module).lines(Path(data))
         chosen = next(one for one in lines if one.name == name)
         serve(chosen.programs[program], answer)
-    except ImportError as error:
+    except Exception as error:  # whatever keeps a peer from running here is said in the report
         print(json.dumps({"unavailable": f"{type(error).__name__}: {error}"}), file=answer, flush=True)
 
 

@@ -78,3 +78,22 @@ def state(root: Path) -> tuple[Path, Path]:
         torch.save(tensors, pt)
         save_file(tensors, st)
     return pt, st
+
+
+def single(root: Path, times: int) -> tuple[Path, Path]:
+    """An array of 1 KB in both formats; a list beside each (`listing_of`) names it that many times."""
+    npy, pt = root / "single.npy", root / "single.pt"
+    if not listing_of(pt).exists():
+        import numpy as np
+        import torch
+
+        array = np.arange(256, dtype=np.float32)
+        np.save(npy, array)
+        torch.save(torch.from_numpy(array), pt)
+        for path in (npy, pt):
+            listing_of(path).write_text(f"{path}\n" * times)
+    return npy, pt
+
+
+def listing_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.txt")

@@ -3,6 +3,7 @@
 //   bench_floor files LIST THREADS            open+fstat+read+close of every path in LIST, one a line
 //   bench_floor rows THREADS FILE...          memcpy of shuffled rows of the arrays, mapped
 //   bench_floor read THREADS FILE             pread of the whole file into fresh huge pages
+//   bench_floor tree THREADS FOLDER           getdents64 of every folder below; a sample is a file
 //   bench_floor cold FILE                     the same from an empty page cache: the best of several ways
 
 #include <fmt/core.h>
@@ -20,6 +21,7 @@
 #include "penstock/load.h"
 #include "penstock/sampler.h"
 #include "support/bare_read.h"
+#include "support/tree.h"
 
 namespace {
 
@@ -57,6 +59,13 @@ Floor cold_read(const std::string& path) {
     if (floor.bytes_per_second > best.bytes_per_second) best = floor;
   }
   return best;
+}
+
+Floor tree(const std::string& folder, std::size_t threads) {
+  const auto started = std::chrono::steady_clock::now();
+  const std::size_t files = penstock::bench::count_files(folder, threads);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  return {fmt::format("getdents64, {} threads", threads), static_cast<double>(files) / seconds, 0};
 }
 
 Floor measure(const std::vector<std::string>& args) {

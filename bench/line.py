@@ -21,6 +21,10 @@ PEER_PYTHON = Path("build/peers/bin/python")
 Call = Callable[[], object]
 
 
+class Absent(Exception):  # noqa: N818 - a state of the machine
+    """What lines() raises where its lines cannot be measured; the message says why and what to do."""
+
+
 @dataclass(frozen=True)
 class Program:
     """`make` prepares and returns what is timed. `imports` come before, and their memory does not count."""

@@ -14,11 +14,12 @@ from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
 
+import line
 import measure
 import show
 
 #: What gives lines, in the order of the page; see line.py.
-MODULES = ("small", "rows", "state")
+MODULES = ("small", "rows", "state", "listing", "single", "million")
 PACKAGES = ("penstock", "torch", "numpy", "safetensors")
 
 
@@ -49,19 +50,28 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--peer-repeats", type=int, default=2)
     parser.add_argument("--only", default="", help="lines whose name contains this")
+    parser.add_argument("--million", action="store_true", help="make the folder of 1,000,000 files where it is missing")
     parser.add_argument("--out", type=Path, help="JSON to write")
     options = parser.parse_args()
     options.data.mkdir(parents=True, exist_ok=True)
     how = measure.Options(options.data.resolve(), options.floor, options.repeats, options.peer_repeats)
-    results = []
+    if options.million and not (how.data / "million").exists():
+        importlib.import_module("million").make(how.data)
+    results, absent = [], {}
     for module in MODULES:
-        for one in importlib.import_module(module).lines(how.data):
+        try:
+            lines = importlib.import_module(module).lines(how.data)
+        except line.Absent as reason:
+            absent[module] = str(reason)
+            print(f"{module}: not measured: {reason}\n")
+            continue
+        for one in lines:
             if options.only in one.name:
                 results.append(measure.measure(module, one, how))
                 show.show(results[-1])
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps({"machine": machine(), "lines": results}, indent=2) + "\n")
+        options.out.write_text(json.dumps({"machine": machine(), "lines": results, "absent": absent}, indent=2) + "\n")
 
 
 if __name__ == "__main__":
