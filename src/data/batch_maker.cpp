@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "data/batch_value.h"
 #include "data/collate/rule.h"
+#include "data/forecast.h"
 #include "data/mover.h"
 
 namespace penstock::data {
@@ -17,6 +18,7 @@ namespace {
 
 struct PlanState final : Scratch::State {
   BatchPlan plan;
+  Forecast forecast;
 };
 
 /// The error with the sample that it belongs to in front; the file only where the error does not name it itself.
@@ -92,16 +94,27 @@ Batch BatchMaker::prepare(std::span<const std::int64_t> indices, std::int64_t nu
                           const Grant& grant) const {
   if (indices.empty()) throw Error(ErrorCode::kInvalidArgument, fmt::format("batch {} has no samples", number));
   check_indices(indices, dataset_, number);
+  auto& [plan, forecast] = scratch.state<PlanState>(this);
+  const auto take = [&](std::uint64_t bytes) {
+    grant(bytes);
+    scratch.clock.start();
+    Buffer block = allocate(bytes, indices.size(), number);
+    scratch.clock.lap(Stage::kCollate);
+    return block;
+  };
+  Buffer host;
+  if (const std::uint64_t bytes = forecast.bytes(indices.size())) {
+    host = take(bytes);
+    scratch.landing = forecast.landing(&dataset_.impl(), host.data());
+  }
   scratch.clock.start();
   const Located located = locate(dataset_, indices, scratch);
   scratch.clock.lap(Stage::kDecode);
-  BatchPlan& plan = scratch.state<PlanState>(this).plan;
   plan_batch(located, collate_.rule(), plan, scratch.arena);
+  forecast.note(located, plan);
   scratch.clock.lap(Stage::kCollate);
-  grant(plan.bytes);
-  scratch.clock.start();
-  const Buffer host = allocate(plan, indices.size(), number);
-  scratch.clock.lap(Stage::kCollate);
+  const Buffer foreseen = host;  // samples may lie in it
+  if (!host || !fits(located, plan, {host.data(), host.size()})) host = take(plan.bytes);
   fill(located, plan, host.data(), dataset_, scratch);
   scratch.clock.lap(Stage::kCopy);
   const Buffer block = device_ ? send(host, indices.size(), number) : host;
@@ -114,8 +127,7 @@ Batch BatchMaker::prepare(std::span<const std::int64_t> indices, std::int64_t nu
   return batch;
 }
 
-Buffer BatchMaker::allocate(const BatchPlan& plan, std::size_t samples, std::int64_t number) const {
-  const auto bytes = static_cast<std::size_t>(plan.bytes);
+Buffer BatchMaker::allocate(std::uint64_t bytes, std::size_t samples, std::int64_t number) const {
   try {
     return device_ ? DeviceBatches::host_block(bytes) : pool_.take(bytes);
   } catch (const Error& error) {

@@ -19,7 +19,8 @@ namespace penstock::data {
 /// into it. Immutable; any number of threads may use it at once, each with its own Scratch.
 class BatchMaker {
  public:
-  /// Called with the bytes of the batch before they are allocated; may wait.
+  /// Called with bytes for the batch before they are allocated; may wait. Twice for a batch that turns out not to fit
+  /// into what was allocated first.
   using Grant = std::function<void(std::uint64_t bytes)>;
 
   BatchMaker(Dataset dataset, Collate collate, Device device, std::size_t max_idle_bytes);
@@ -33,7 +34,7 @@ class BatchMaker {
 
  private:
   Batch prepare(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch, const Grant& grant) const;
-  Buffer allocate(const BatchPlan& plan, std::size_t samples, std::int64_t number) const;
+  Buffer allocate(std::uint64_t bytes, std::size_t samples, std::int64_t number) const;
   Buffer send(const Buffer& host, std::size_t samples, std::int64_t number) const;
 
   Dataset dataset_;

@@ -242,7 +242,7 @@ double Prefetcher::grant(Run& run, std::int64_t batch, std::uint64_t bytes) {
     if (!run.cancelled) {
       Slot& slot = run.slot(batch);
       slot.state = Slot::State::kGranted;
-      slot.bytes = bytes;
+      slot.bytes += bytes;
       run.bytes += bytes;
       run.largest = std::max(run.largest, bytes);
     }

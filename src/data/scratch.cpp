@@ -52,6 +52,7 @@ void Scratch::reset() {
   rows.clear();
   tensors.clear();
   objects.clear();
+  landing = {};
 }
 
 void Scratch::check_cancelled() const {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/landing.h"
 #include "data/layout.h"
 #include "data/stage_clock.h"
 #include "io/reader.h"
@@ -64,6 +65,7 @@ class Scratch {
   /// Keep what samples point to until reset.
   std::vector<Tensor> tensors;
   std::vector<std::shared_ptr<const void>> objects;
+  Landing landing;
   LoaderStats stats;
   StageClock clock;
   bool verify_checksums = true;

@@ -41,6 +41,10 @@ class PtLayouts {
   /// storages are the caller's to check.
   std::shared_ptr<const Index> locate(std::span<const std::byte> file, std::string_view path,
                                       const OpenOptions& options, std::vector<StorageLocation>& locations);
+  /// The same for a layout that is known, null for another one: no record but those that decide the layout is looked
+  /// at, so that the bytes of storages need not be there.
+  std::shared_ptr<const Index> find(std::span<const std::byte> file, std::string_view path, bool verify,
+                                    std::vector<StorageLocation>& locations);
 
  private:
   struct State;

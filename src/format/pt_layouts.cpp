@@ -125,23 +125,26 @@ PtLayouts::~PtLayouts() = default;
 PtLayouts::PtLayouts(PtLayouts&&) noexcept = default;
 PtLayouts& PtLayouts::operator=(PtLayouts&&) noexcept = default;
 
+std::shared_ptr<const Index> PtLayouts::find(std::span<const std::byte> file, std::string_view path, bool verify,
+                                             std::vector<StorageLocation>& locations) {
+  if (!looks_like_zip(file)) return nullptr;
+  auto& entries = state_->entries;
+  read_zip_directory(file, path, entries);
+  const Layout* const layout = state_->find(file, verify);
+  if (layout == nullptr) return nullptr;
+  locations.assign(layout->storage_records.size(), {});
+  for (std::size_t i = 0; i < locations.size(); ++i) {
+    const std::size_t record = layout->storage_records[i];
+    if (record == kNoRecord) continue;
+    locations[i] = {entries[record].data_offset, recorded_crc(entries[record], verify)};
+  }
+  return layout->index;
+}
+
 std::shared_ptr<const Index> PtLayouts::locate(std::span<const std::byte> file, std::string_view path,
                                                const OpenOptions& options, std::vector<StorageLocation>& locations) {
   const bool verify = options.verify_checksums;
-  auto& entries = state_->entries;
-  if (looks_like_zip(file)) {
-    read_zip_directory(file, path, entries);
-    if (const Layout* layout = state_->find(file, verify)) {
-      locations.resize(layout->storage_records.size());
-      for (std::size_t i = 0; i < locations.size(); ++i) {
-        const std::size_t record = layout->storage_records[i];
-        locations[i] = {};
-        if (record == kNoRecord) continue;
-        locations[i] = {entries[record].data_offset, recorded_crc(entries[record], verify)};
-      }
-      return layout->index;
-    }
-  }
+  if (auto known = find(file, path, verify, locations)) return known;
   const auto locate_all = [&locations](const Index& index) {
     locations.clear();
     for (const StorageEntry& storage : index.storages) locations.push_back({storage.offset, storage.crc32});
@@ -151,6 +154,7 @@ std::shared_ptr<const Index> PtLayouts::locate(std::span<const std::byte> file, 
     locate_all(*index);
     return index;
   }
+  auto& entries = state_->entries;
   PtParsed parsed = read_pt_zip(FileBytes(file, path), entries, options);
   locate_all(parsed.index);
   const bool reusable =

@@ -40,13 +40,25 @@ std::size_t prefix_length(const Archive& archive, std::span<const std::byte> fil
   return length <= file.size() ? static_cast<std::size_t>(length) : 0;
 }
 
+/// The bytes of a storage. A part that is only zeros here overlaps no other storage: formats see to that.
+std::span<const std::byte> stored_bytes(const FileLayouts::File& file, std::uint64_t offset, std::uint64_t bytes,
+                                        Arena& arena) {
+  if (file.part == nullptr) return file.bytes.subspan(offset, bytes);
+  if (offset == file.split.begin && bytes == file.split.bytes) return {file.part, bytes};
+  const std::span<std::byte> copy(arena.allocate(bytes), bytes);
+  std::copy_n(file.bytes.data() + offset, bytes, copy.data());
+  return copy;
+}
+
 }  // namespace
 
 std::optional<Sample> FileLayouts::recognise(const File& file, Scratch& scratch) {
   const bool pt = pt_expected_ && begins_with(file.bytes, "PK");
   try {
     const Known* known = pt ? find_pt(file, scratch) : find_prefix(file);
-    if (known != nullptr && known->layout) return place(*known, file, scratch);
+    if (known == nullptr || !known->layout) return std::nullopt;
+    const bool has_part = file.part == nullptr || has_storage(*known, file.split.begin, file.split.bytes);
+    if (has_part) return place(*known, file, scratch);
   } catch (const Error&) {
     // Parsing says what is wrong, or reads it as another format.
   }
@@ -63,9 +75,12 @@ const FileLayouts::Known* FileLayouts::find_prefix(const File& file) const {
 }
 
 const FileLayouts::Known* FileLayouts::find_pt(const File& file, Scratch& scratch) {
-  const auto index = pt_.locate(file.bytes, file.path, {.verify_checksums = scratch.verify_checksums}, locations_);
+  const bool verify = scratch.verify_checksums;
+  const auto index = file.part != nullptr ? pt_.find(file.bytes, file.path, verify, locations_)
+                                          : pt_.locate(file.bytes, file.path, {.verify_checksums = verify}, locations_);
   const auto known = by_index_.find(index.get());
   if (known != by_index_.end()) return known->second.get();
+  if (file.part != nullptr) return nullptr;
   // Seen for the first time: the table of formats must agree on what it is.
   const bool pt = format::detect(*source_of(file)).name == format::kPtFormat.name;
   return pt ? learn_pt(index, file, scratch) : nullptr;
@@ -89,6 +104,16 @@ const FileLayouts::Known* FileLayouts::learn_pt(const std::shared_ptr<const form
 }
 
 Sample FileLayouts::parse(const File& file, Scratch& scratch) {
+  // Learning a `.pt`'s layout gives its sample too, so that the first one is not parsed for itself.
+  const bool first_zip = begins_with(file.bytes, "PK") && !std::exchange(zip_seen_, true);
+  if (first_zip && format::detect(*source_of(file)).name == format::kPtFormat.name) {
+    pt_expected_ = true;
+    if (const auto sample = recognise(file, scratch)) return *sample;
+  }
+  return parse_any(file, scratch);
+}
+
+Sample FileLayouts::parse_any(const File& file, Scratch& scratch) {
   const Archive archive = open(source_of(file), {.verify_checksums = scratch.verify_checksums});
   ++scratch.stats.files_parsed;
   pt_expected_ = archive.format() == format::kPtFormat.name;
@@ -108,7 +133,7 @@ Sample FileLayouts::parse(const File& file, Scratch& scratch) {
     known->places.push_back({entry.storage, entry.byte_offset, entry.nbytes()});
     sources[i] = {};
     if (lies_plain(entry, storage) && storage.source == 0) {
-      sources[i].data = find(*known, known->places.back(), file, scratch.verify_checksums);
+      sources[i].data = find(*known, known->places.back(), file, scratch);
       continue;
     }
     plain = false;
@@ -116,6 +141,7 @@ Sample FileLayouts::parse(const File& file, Scratch& scratch) {
     scratch.tensors.push_back(lazy.load({.verify_checksums = scratch.verify_checksums, .threads = 1}).contiguous());
     sources[i].data = scratch.tensors.back().data();
   }
+  if (plain) note_split(*known, file, scratch);
   if (plain) learn_prefix(prefix_length(archive, file.bytes), std::move(known), file, scratch);
   return {sample.layout.get(), sources.data()};
 }
@@ -131,25 +157,47 @@ Sample FileLayouts::place(const Known& known, const File& file, Scratch& scratch
   const std::span<Source> sources = scratch.arena.array<Source>(known.places.size());
   verified_.assign(known.storages.size(), false);
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    sources[i] = {.data = find(known, known.places[i], file, scratch.verify_checksums)};
+    sources[i] = {.data = find(known, known.places[i], file, scratch)};
   }
+  note_split(known, file, scratch);
   return {known.layout.get(), sources.data()};
 }
 
-const std::byte* FileLayouts::find(const Known& known, const Place& at, const File& file, bool verify) {
+void FileLayouts::note_split(const Known& known, const File& file, const Scratch& scratch) {
+  if (file.part != nullptr) return;
+  split_ = {};
+  if (scratch.landing.first == nullptr || scratch.landing.tensor >= known.places.size()) return;
+  const Place& place = known.places[scratch.landing.tensor];
+  const bool whole = place.offset == 0 && place.nbytes == known.storages[place.storage].nbytes;
+  if (whole) split_ = {file.bytes.size(), offset_of(known, place.storage), place.nbytes};
+}
+
+bool FileLayouts::has_storage(const Known& known, std::size_t begin, std::size_t bytes) const {
+  for (std::size_t s = 0; s < known.storages.size(); ++s) {
+    if (offset_of(known, s) == begin && known.storages[s].nbytes == bytes) return true;
+  }
+  return false;
+}
+
+std::uint64_t FileLayouts::offset_of(const Known& known, std::size_t storage) const {
+  return known.index ? locations_[storage].offset : known.storages[storage].offset;
+}
+
+const std::byte* FileLayouts::find(const Known& known, const Place& at, const File& file, Scratch& scratch) {
   const StorageEntry& storage = known.storages[at.storage];
-  const std::uint64_t offset = known.index ? locations_[at.storage].offset : storage.offset;
+  const std::uint64_t offset = offset_of(known, at.storage);
   const std::optional<std::uint32_t> recorded = known.index ? locations_[at.storage].crc32 : storage.crc32;
   if (!core::range_fits(offset, storage.nbytes, file.bytes.size()) ||
       !core::range_fits(at.offset, at.nbytes, storage.nbytes)) {
     throw Error(ErrorCode::kTruncated, "the file ends before the bytes it declares; fetch or write it again",
                 {.path = file.path, .offset = offset, .tensor = storage.name});
   }
-  if (recorded && verify && !verified_[at.storage]) {
-    require_crc(io::crc32(0, file.bytes.subspan(offset, storage.nbytes)), *recorded, storage, offset, file.path);
+  const std::span<const std::byte> bytes = stored_bytes(file, offset, storage.nbytes, scratch.arena);
+  if (recorded && scratch.verify_checksums && !verified_[at.storage]) {
+    require_crc(io::crc32(0, bytes), *recorded, storage, offset, file.path);
     verified_[at.storage] = true;
   }
-  return at.nbytes == 0 ? nullptr : file.bytes.data() + offset + at.offset;
+  return at.nbytes == 0 ? nullptr : bytes.data() + at.offset;
 }
 
 void FileLayouts::make_room(std::size_t bytes, Scratch& scratch) {

@@ -11,6 +11,7 @@
 
 #include "data/dataset_impl.h"
 #include "data/files/file_sample.h"
+#include "data/files/split_reader.h"
 #include "data/layout.h"
 #include "data/scratch.h"
 #include "format/pt.h"
@@ -28,14 +29,20 @@ class FileLayouts : public Scratch::State {
     std::span<const std::byte> bytes;
     const std::string& path;
     std::span<const std::string> keys;
+    /// Where the bytes of `split` lie, which are zeros in `bytes`; null when `bytes` has all.
+    const std::byte* part = nullptr;
+    SplitReader::Split split = {};
   };
 
   /// The sample in `file` when its layout is known and all is well; nothing otherwise: then `parse` reads it or says
   /// what is wrong. A file of which the end is missing is never recognised. Sources point into the file's bytes and
-  /// into what the Scratch keeps. Recorded CRCs are checked when scratch.verify_checksums.
+  /// into what the Scratch keeps. Recorded CRCs are checked when scratch.verify_checksums. A file in two parts is
+  /// recognised when its other part is just the bytes of one storage; what else it has is copied.
   std::optional<Sample> recognise(const File& file, Scratch& scratch);
-  /// The same for any file, which is remembered. Throws Error.
+  /// The same for any file that is not in two parts, which is remembered. Throws Error.
   Sample parse(const File& file, Scratch& scratch);
+  /// Where the bytes that scratch.landing awaits lay in the last file, when they are all of a storage; else empty.
+  const SplitReader::Split& split() const noexcept { return split_; }
 
  private:
   /// Where one tensor of a sample lies.
@@ -55,15 +62,22 @@ class FileLayouts : public Scratch::State {
 
   const Known* find_prefix(const File& file) const;
   const Known* find_pt(const File& file, Scratch& scratch);
+  Sample parse_any(const File& file, Scratch& scratch);
   const Known* learn_pt(const std::shared_ptr<const format::Index>& index, const File& file, Scratch& scratch);
   void learn_prefix(std::size_t bytes, KnownPtr known, const File& file, Scratch& scratch);
   Sample place(const Known& known, const File& file, Scratch& scratch);
-  /// The first element of a tensor that lies at `offset` of the file; null for one without elements.
-  const std::byte* find(const Known& known, const Place& at, const File& file, bool verify);
+  std::uint64_t offset_of(const Known& known, std::size_t storage) const;
+  bool has_storage(const Known& known, std::size_t begin, std::size_t bytes) const;
+  /// Finds where the tensor that scratch.landing awaits lies in files like this one.
+  void note_split(const Known& known, const File& file, const Scratch& scratch);
+  /// The first element of a tensor; null for one without elements.
+  const std::byte* find(const Known& known, const Place& at, const File& file, Scratch& scratch);
   void make_room(std::size_t bytes, Scratch& scratch);
 
   format::PtLayouts pt_;
   bool pt_expected_ = false;
+  bool zip_seen_ = false;
+  SplitReader::Split split_;
   std::vector<format::StorageLocation> locations_;  ///< of the `.pt` at hand
   std::vector<bool> verified_;                      ///< which storages of the file at hand
   std::unordered_map<const format::Index*, KnownPtr> by_index_;

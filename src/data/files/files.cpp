@@ -29,6 +29,7 @@ constexpr std::size_t kSmallFile = std::size_t{256} << 10;
 struct ThreadState final : data::FileLayouts {
   std::string path;
   bool last_was_large = false;
+  data::SplitReader reader{kSmallFile};
 };
 
 class Files final : public detail::DatasetImpl {
@@ -43,7 +44,7 @@ class Files final : public detail::DatasetImpl {
     for (std::size_t i = 0; i < indices.size(); ++i) {
       scratch.check_cancelled();
       try {
-        out[i] = locate_one(indices[i], state, scratch);
+        out[i] = locate_one(indices[i], i, state, scratch);
         scratch.clock.lap(data::Stage::kOpen, indices[i]);  // closing it
       } catch (const Error& error) {
         throw data::SampleError(i, error.within({.path = paths_.path(indices[i])}));
@@ -52,41 +53,68 @@ class Files final : public detail::DatasetImpl {
   }
 
  private:
-  Sample locate_one(std::int64_t index, ThreadState& state, Scratch& scratch) const {
+  Sample locate_one(std::int64_t index, std::size_t position, ThreadState& state, Scratch& scratch) const {
     paths_.path(index, state.path);
     // A file that does not fit into what the Scratch may hold is read in two steps, as a large one is.
     if (!state.last_was_large && scratch.arena.used() < scratch.whole_file_bytes) {
-      if (const auto sample = locate_whole(index, state, scratch)) return *sample;
+      if (const auto sample = locate_whole(index, position, state, scratch)) return *sample;
     }
     return locate_large(index, state, scratch);
   }
 
   /// Reads the whole file; nothing when it is not small or cannot be read: then the slower way says why.
-  std::optional<Sample> locate_whole(std::int64_t index, ThreadState& state, Scratch& scratch) const {
+  std::optional<Sample> locate_whole(std::int64_t index, std::size_t position, ThreadState& state,
+                                     Scratch& scratch) const {
     const io::FileDescriptor fd = paths_.open(index);
     scratch.clock.lap(data::Stage::kOpen, index);
     if (!fd) return std::nullopt;
     ++scratch.stats.files_opened;
-    // One byte more than a small file may have shows at once whether this is one.
-    const std::span<std::byte> memory(scratch.arena.allocate(kSmallFile + 1), kSmallFile + 1);
-    const std::size_t filled = read_some(fd.get(), memory);
-    scratch.clock.lap(data::Stage::kRead, index);
-    const bool small = filled > 0 && filled <= kSmallFile;
-    scratch.arena.trim_last(small ? filled : 0);
-    scratch.stats.read_bytes += filled;
-    if (!small) return std::nullopt;
-    const data::FileLayouts::File file{memory.first(filled), state.path, keys_};
-    if (const auto sample = state.recognise(file, scratch)) {
-      scratch.clock.lap(data::Stage::kDecode, index);
-      return sample;
+    data::FileLayouts::File file{{}, state.path, keys_};
+    if (is_awaited(state, scratch)) {
+      std::byte* const slot = scratch.landing.slot(position);
+      scratch.stats.read_bytes += state.reader.read(fd.get(), state.split(), slot);
+      scratch.clock.lap(data::Stage::kRead, index);
+      if (const auto sample = recognise_parts(file, slot, state, scratch)) return decoded(*sample, index, scratch);
+      file.bytes = state.reader.whole(scratch.arena);
+    } else {
+      file.bytes = read_whole(fd.get(), scratch);
+      scratch.clock.lap(data::Stage::kRead, index);
     }
+    if (file.bytes.empty() || file.bytes.size() > kSmallFile) return std::nullopt;
+    if (const auto sample = state.recognise(file, scratch)) return decoded(*sample, index, scratch);
     // One read gives all of a regular file, though no system promises it. What is recognised has its end; for the rest
     // it is made sure.
     std::byte more{};
     if (read_some(fd.get(), {&more, 1}) != 0) return std::nullopt;
-    const Sample sample = state.parse(file, scratch);
+    return decoded(state.parse(file, scratch), index, scratch);
+  }
+
+  static Sample decoded(const Sample& sample, std::int64_t index, Scratch& scratch) {
     scratch.clock.lap(data::Stage::kDecode, index);
     return sample;
+  }
+
+  /// Whether files like the last one have just what the batch awaits.
+  bool is_awaited(const ThreadState& state, const Scratch& scratch) const {
+    return scratch.landing.dataset == this && state.split().bytes == scratch.landing.bytes;
+  }
+
+  static std::optional<Sample> recognise_parts(data::FileLayouts::File file, const std::byte* part, ThreadState& state,
+                                               Scratch& scratch) {
+    if (!state.reader.expected()) return std::nullopt;
+    file.bytes = state.reader.image();
+    file.part = part;
+    file.split = state.split();
+    return state.recognise(file, scratch);
+  }
+
+  /// Into the arena; more than a small file has for one that is not small, nothing for one that cannot be read.
+  static std::span<const std::byte> read_whole(int fd, Scratch& scratch) {
+    const std::span<std::byte> memory(scratch.arena.allocate(kSmallFile + 1), kSmallFile + 1);
+    const std::size_t filled = read_some(fd, memory);
+    scratch.arena.trim_last(filled > kSmallFile ? 0 : filled);
+    scratch.stats.read_bytes += filled;
+    return memory.first(filled);
   }
 
   /// What one read gives; 0 for an error too.
