@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <complex>
 #include <cstring>
+#include <vector>
 
 #include "data/files/large_file.h"
 #include "data/runs.h"
 #include "io/reader.h"
+#include "ops/convert.h"
 
 namespace penstock::data {
 
@@ -195,8 +197,14 @@ void store(std::byte* to, const Located& located, std::uint32_t number, Get get)
   }
 }
 
-void fill_scalars(const Located& located, const Derived& derived, const DType& dtype, std::byte* to) {
-  const std::uint32_t number = derived.number;
+/// The type that a Value holds such numbers in.
+DType widest(const DType& dtype) noexcept {
+  if (dtype == DType::boolean) return dtype;
+  if (dtype.is_complex()) return DType::complex128;
+  return dtype.is_floating() ? DType::float64 : DType::int64;
+}
+
+void store_widest(const Located& located, std::uint32_t number, const DType& dtype, std::byte* to) {
   switch (dtype.code()) {
     case DType::Code::kBool:
       return store<bool>(to, located, number, [](const Value& v) { return v.as_bool(); });
@@ -207,6 +215,14 @@ void fill_scalars(const Located& located, const Derived& derived, const DType& d
     default:
       return store<std::complex<double>>(to, located, number, [](const Value& v) { return v.as_complex(); });
   }
+}
+
+void fill_scalars(const Located& located, const Derived& derived, const DType& dtype, std::byte* to) {
+  const DType wide = widest(dtype);
+  if (wide == dtype) return store_widest(located, derived.number, dtype, to);
+  std::vector<std::byte> values(located.size() * wide.itemsize());
+  store_widest(located, derived.number, wide, values.data());
+  ops::convert(wide.code(), values.data(), dtype.code(), to, located.size());
 }
 
 void fill_derived(const Located& located, const Derived& derived, const DType& dtype, std::byte* to) {

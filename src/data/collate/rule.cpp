@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <string_view>
 
 namespace penstock::data {
 
@@ -48,6 +49,7 @@ void require_one_structure(const Located& located) {
   }
 }
 
+/// As torch makes tensors of Python's numbers, but for floats, which are float64 as in default_collate.
 std::optional<DType> scalar_dtype(LeafKind kind) {
   switch (kind) {
     case LeafKind::kBool:
@@ -63,8 +65,28 @@ std::optional<DType> scalar_dtype(LeafKind kind) {
   }
 }
 
+/// NumPy's scalars keep their type where all samples have the same one.
+std::optional<DType> numpy_dtype(const Located& located, std::uint32_t number) {
+  constexpr std::string_view kModule = "numpy.";
+  const auto type_name = [&](std::size_t i) -> std::string_view {
+    return located.samples[i].layout->scalars[number].type_name();
+  };
+  const std::string_view name = type_name(0);
+  if (!name.starts_with(kModule)) return std::nullopt;
+  for (std::size_t i = 1; i < located.size(); ++i) {
+    if (type_name(i) != name) return std::nullopt;
+  }
+  const std::optional<DType> dtype = DType::from_name(name.substr(kModule.size()));
+  return dtype && dtype->is_numeric() ? dtype : std::nullopt;
+}
+
+std::optional<DType> dtype_of_scalars(const Located& located, const Leaf& leaf) {
+  const std::optional<DType> plain = scalar_dtype(leaf.kind);
+  return plain ? numpy_dtype(located, leaf.number).value_or(*plain) : plain;
+}
+
 Result place_scalars(const Located& located, const Leaf& leaf, BatchPlan& plan) {
-  const std::optional<DType> dtype = plan.by_sample ? std::nullopt : scalar_dtype(leaf.kind);
+  const std::optional<DType> dtype = plan.by_sample ? std::nullopt : dtype_of_scalars(located, leaf);
   if (!dtype) return {.kind = Result::Kind::kList, .first = leaf.number};
   const std::uint32_t output = plan.add(*dtype, Shape{static_cast<std::int64_t>(located.size())});
   plan.derived.push_back({.kind = Derived::Kind::kScalars, .output = output, .number = leaf.number});

@@ -118,6 +118,27 @@ def test_equals_torch(folder, options, workers):
     compare(folder, make)
 
 
+NUMPY_SCALARS = "float16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 bool complex64 complex128".split()
+
+
+@pytest.mark.parametrize("name", NUMPY_SCALARS)
+def test_numpy_scalars_keep_their_type(tmp_path, name):
+    samples = [{"y": np.dtype(name).type(value)} for value in (0, 1.5, 100, 3)]
+    for i, sample in enumerate(samples):
+        torch.save(sample, tmp_path / f"{i}.pt")
+    (batch,) = pt.DataLoader(pt.Files(str(tmp_path)), batch_size=4)
+    same(batch, td.default_collate(samples))
+
+
+def test_numpy_scalars_of_several_types_become_what_holds_all(tmp_path):
+    samples = [{"y": np.float32(0.5)}, {"y": np.float64(0.1)}, {"y": 0.2}]
+    for i, sample in enumerate(samples):
+        torch.save(sample, tmp_path / f"{i}.pt")
+    (batch,) = pt.DataLoader(pt.Files(str(tmp_path)), batch_size=3)
+    assert batch["y"].tolist() == [0.5, 0.1, 0.2]
+    assert batch["y"].dtype == torch.float64
+
+
 SAMPLERS = {
     "random": lambda data, g: td.RandomSampler(data, generator=g),
     "replacement": lambda data, g: td.RandomSampler(data, replacement=True, num_samples=100, generator=g),
