@@ -73,8 +73,10 @@ Floor measure(const std::vector<std::string>& args) {
   if (args.size() >= 3 && args[0] == "rows") return rows({args.begin() + 2, args.end()}, std::stoul(args[1]));
   if (args.size() == 3 && args[0] == "read") return whole_read(args[2], {.threads = std::stoul(args[1])});
   if (args.size() == 2 && args[0] == "cold") return cold_read(args[1]);
+  if (args.size() == 3 && args[0] == "tree") return tree(args[2], std::stoul(args[1]));
   throw std::runtime_error(
-      "usage: bench_floor files LIST THREADS | rows THREADS FILE... | read THREADS FILE | cold FILE");
+      "usage: bench_floor files LIST THREADS | rows THREADS FILE... | read THREADS FILE | cold FILE | "
+      "tree THREADS FOLDER");
 }
 
 }  // namespace
