@@ -97,7 +97,8 @@ def draw_floor(axes, lines: list[dict]) -> None:
     ]
     bars(axes, lines, series)
     axes.set_xlabel("fraction of the floor (a bare C loop on the same files, red line)")
-    axes.legend(loc="lower right", frameon=False)
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False)
+    axes.set_xlim(0, 1.6 * max([1, *mine, *peers]))
 
 
 def draw_peers(axes, lines: list[dict]) -> None:
@@ -105,6 +106,8 @@ def draw_peers(axes, lines: list[dict]) -> None:
     texts = [f"{r:.1f}x  {line['best_peer']}" for r, line in zip(ratios, lines, strict=True)]
     bars(axes, lines, [("", OURS, ratios, texts)])
     axes.set_xscale("log")
+    axes.set_xlim(0.5, 100 * max(ratios))
+    axes.xaxis.set_major_formatter("{x:g}x")
     axes.set_xlabel("times as good as the best peer (logarithmic)")
 
 
