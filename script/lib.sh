@@ -9,8 +9,10 @@ export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 CMAKE_BUILD_PARALLEL_LEVEL=$(nproc)
 export CMAKE_BUILD_PARALLEL_LEVEL
 
-# Ubuntu 22.04's own compiler is older than Penstock needs; its g++-12 is not.
-if [ -z "${CXX-}" ] && grep -qs '^VERSION_CODENAME=jammy' /etc/os-release; then export CXX=g++-12; fi
+# Ubuntu 22.04's own compiler is older than Penstock needs; its g++-12 is not. Named in any case, because the compiler
+# cache tells objects of "c++", which CMake would take, from those of "g++", which pip's build takes.
+if grep -qs '^VERSION_CODENAME=jammy' /etc/os-release; then export CXX=${CXX:-g++-12}; fi
+export CXX=${CXX:-g++}
 
 say() { printf '== %s\n' "$*"; }
 
