@@ -31,10 +31,12 @@ class Scanner {
     Scan out;
     std::vector<Visit> visits;
     settle(folder, 0, visits);
+    std::size_t threads = 1;
     while (!visits.empty()) {
+      // Asking reads several files, so that it is done once, and not for a single folder.
+      if (threads == 1 && visits.size() > 1) threads = std::min(kMaxThreads, core::usable_cpus());
       std::vector<Listing> found(visits.size());
       std::atomic<std::size_t> fresh = 0;
-      const std::size_t threads = std::min(kMaxThreads, core::usable_cpus());
       core::parallel_for(visits.size(), threads,
                          [&](std::size_t i) { fresh += look_into(visits[i], found[i]) ? 1 : 0; });
       out.fresh += fresh;
