@@ -80,6 +80,35 @@ def state(root: Path) -> tuple[Path, Path]:
     return pt, st
 
 
+def sized_path(root: Path, gb: int, suffix: str) -> Path:
+    return root / f"sized_{gb}.{suffix}"
+
+
+def sized(root: Path, gb: int, suffix: str) -> None:
+    """A file with so many GB (10^9 bytes) of float32: one array in `.npy`, tensors of 50 MB in the others. Of the
+    largest only one is kept, since disks are small."""
+    path = sized_path(root, gb, suffix)
+    if path.exists():
+        return
+    import numpy as np
+    import torch
+    from safetensors.torch import save_file
+
+    for other in root.glob("sized_16.*"):
+        other.unlink()
+    piece = 12_500_000
+    count = gb * 10**9 // (4 * piece)
+    part = path.with_suffix(".part")
+    if suffix == "npy":
+        array = np.lib.format.open_memmap(part, mode="w+", dtype=np.float32, shape=(count, piece))
+        array[:] = np.arange(piece, dtype=np.float32)
+        array.flush()
+    else:
+        tensors = {f"layer.{i}": torch.full((piece,), float(i)) for i in range(count)}
+        torch.save(tensors, part) if suffix == "pt" else save_file(tensors, part)
+    part.rename(path)
+
+
 def single(root: Path, times: int) -> tuple[Path, Path]:
     """An array of 1 KB in both formats; a list beside each (`listing_of`) names it that many times."""
     npy, pt = root / "single.npy", root / "single.pt"

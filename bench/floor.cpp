@@ -5,6 +5,7 @@
 //   bench_floor read THREADS FILE             pread of the whole file into fresh huge pages
 //   bench_floor tree THREADS FOLDER           getdents64 of every folder below; a sample is a file
 //   bench_floor cold FILE                     the same from an empty page cache: the best of several ways
+//   bench_floor device BYTES                  pinned memory to the first device by its driver
 
 #include <fmt/core.h>
 
@@ -21,6 +22,7 @@
 #include "penstock/load.h"
 #include "penstock/sampler.h"
 #include "support/bare_read.h"
+#include "support/device_copy.h"
 #include "support/tree.h"
 
 namespace {
@@ -61,6 +63,11 @@ Floor cold_read(const std::string& path) {
   return best;
 }
 
+Floor device(std::size_t bytes) {
+  const double seconds = bench::device_copy({penstock::DeviceType::kCuda, 0}, bytes);
+  return {"copies of pinned memory to the device", 1 / seconds, static_cast<double>(bytes) / seconds};
+}
+
 Floor tree(const std::string& folder, std::size_t threads) {
   const auto started = std::chrono::steady_clock::now();
   const std::size_t files = penstock::bench::count_files(folder, threads);
@@ -73,10 +80,11 @@ Floor measure(const std::vector<std::string>& args) {
   if (args.size() >= 3 && args[0] == "rows") return rows({args.begin() + 2, args.end()}, std::stoul(args[1]));
   if (args.size() == 3 && args[0] == "read") return whole_read(args[2], {.threads = std::stoul(args[1])});
   if (args.size() == 2 && args[0] == "cold") return cold_read(args[1]);
+  if (args.size() == 2 && args[0] == "device") return device(std::stoul(args[1]));
   if (args.size() == 3 && args[0] == "tree") return tree(args[2], std::stoul(args[1]));
   throw std::runtime_error(
       "usage: bench_floor files LIST THREADS | rows THREADS FILE... | read THREADS FILE | cold FILE | "
-      "tree THREADS FOLDER");
+      "device BYTES | tree THREADS FOLDER");
 }
 
 }  // namespace

@@ -49,6 +49,7 @@ def main() -> None:
     parser.add_argument("--floor", default="build/release/bin/bench_floor", help="the floor program")
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--peer-repeats", type=int, default=2)
+    parser.add_argument("--modules", default=",".join(MODULES), help="whose lines, separated by commas")
     parser.add_argument("--only", default="", help="lines whose name contains this")
     parser.add_argument("--million", action="store_true", help="make the folder of 1,000,000 files where it is missing")
     parser.add_argument("--out", type=Path, help="JSON to write")
@@ -58,7 +59,7 @@ def main() -> None:
     if options.million and not (how.data / "million").exists():
         importlib.import_module("million").make(how.data)
     results, absent = [], {}
-    for module in MODULES:
+    for module in options.modules.split(","):
         try:
             lines = importlib.import_module(module).lines(how.data)
         except line.Absent as reason:

@@ -121,6 +121,33 @@ TEST_F(ProcessTest, AuditsWhatIsLeftAtExit) {
   });
 }
 
+/// A byte that went to the device from pinned memory and came back.
+int byte_there_and_back() {
+  CUcontext context = nullptr;
+  CUdeviceptr device = 0;
+  void* pinned = nullptr;
+  start();
+  call<CUcontext*, CUdevice>("cuDevicePrimaryCtxRetain", &context, 0);
+  call<CUcontext>("cuCtxSetCurrent", context);
+  call<CUdeviceptr*, std::size_t>("cuMemAlloc_v2", &device, 64);
+  call<void**, std::size_t, unsigned>("cuMemHostAlloc", &pinned, 64, 0);
+  auto* const byte = static_cast<unsigned char*>(pinned);
+  *byte = 7;
+  call<CUdeviceptr, const void*, std::size_t>("cuMemcpyHtoD_v2", device, pinned, 64);
+  *byte = 9;
+  call<void*, CUdeviceptr, std::size_t>("cuMemcpyDtoH_v2", pinned, device, 64);
+  return *byte;
+}
+
+TEST_F(ProcessTest, LeavesCopiesToTheDeviceOutWhenAsked) {
+  expect(7, byte_there_and_back);
+  constexpr int kFresh = 0xA5;  // what the simulator fills new memory with
+  expect(kFresh, [] {
+    set("PENSTOCK_SIM_COPIES", "0");
+    return byte_there_and_back();
+  });
+}
+
 TEST_F(ProcessTest, RefusesForkedProcesses) {
   expect(kAuditFailed, [] {
     set("PENSTOCK_SIM_AUDIT", "1");

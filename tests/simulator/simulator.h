@@ -16,6 +16,9 @@
 //   PENSTOCK_SIM_STUB            1: cuInit gives 34, as the toolkit's stub does
 //   PENSTOCK_SIM_JIT             0: modules are refused
 //   PENSTOCK_SIM_BYTES_PER_SECOND   how fast copies are, unlimited by default
+//   PENSTOCK_SIM_COPIES          0: copies from pinned memory to a device are counted and not made, so that what is
+//   left is
+//                                the host's work beside a device that copies by itself; for measurements
 //   PENSTOCK_SIM_AUDIT           1: what is left or was done wrong at exit makes the exit status 97
 
 extern "C" {

@@ -139,6 +139,7 @@ struct Settings {
   bool jit = true;
   bool audit = false;
   std::uint64_t speed = 0;
+  bool copies = true;
 };
 
 /// All that the driver knows. Read and written under a Lock, the atomics aside.

@@ -1,0 +1,130 @@
+"""Files in the page cache to the memory of a CUDA device, and products of matrices there. Needs a device."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import corpus
+from line import PEER_PYTHON, Absent, Call, Floor, Line, Program
+
+GB = (1, 4, 16)
+FORMATS = ("pt", "safetensors", "npy")
+MATRICES = (1024, 4096, 8192)
+TORCH = ("torch",)
+
+
+def _ours(path: Path) -> Call:
+    import penstock
+
+    return lambda: penstock.load(path, device="cuda:0")
+
+
+def _finished(work: Call) -> Call:
+    """With the wait for all that the device has been given."""
+    import torch
+
+    def run() -> object:
+        result = work()
+        torch.cuda.synchronize()
+        return result
+
+    torch.zeros(1, device="cuda")  # a context of its own counts for nobody
+    return run
+
+
+def _torch(path: Path) -> Call:
+    import torch
+
+    return _finished(lambda: torch.load(path, weights_only=True, map_location="cuda"))
+
+
+def _numpy(path: Path) -> Call:
+    import numpy as np
+    import torch
+
+    return _finished(lambda: torch.from_numpy(np.load(path)).to("cuda"))
+
+
+def _safetensors(path: Path) -> Call:
+    from safetensors.torch import load_file
+
+    return _finished(lambda: load_file(path, device="cuda"))
+
+
+def _fastsafetensors(path: Path) -> Call:
+    from fastsafetensors import SafeTensorsFileLoader, SingleGroup
+
+    def run() -> object:
+        loader = SafeTensorsFileLoader(SingleGroup(), device="cuda:0", nogds=True)
+        loader.add_filenames({0: [str(path)]})
+        buffer = loader.copy_files_to_device()
+        return {name: buffer.get_tensor(name) for name in buffer.key_to_rank_lidx}, buffer, loader
+
+    return _finished(run)
+
+
+def _peers(path: Path) -> dict[str, Program]:
+    if path.suffix == ".pt":
+        return {"torch.load to cuda": Program(partial(_torch, path), TORCH)}
+    if path.suffix == ".npy":
+        return {"np.load, then torch's to": Program(partial(_numpy, path), TORCH)}
+    return {
+        "load_file to cuda": Program(partial(_safetensors, path), ("torch", "safetensors.torch")),
+        "fastsafetensors": Program(partial(_fastsafetensors, path), TORCH, PEER_PYTHON),
+    }
+
+
+def _load_line(root: Path, gb: int, suffix: str) -> Line:
+    path = corpus.sized_path(root, gb, suffix)
+    return Line(
+        name=f".{suffix} of {gb} GB to a device",
+        unit="GB/s",
+        work=gb,
+        ours=Program(partial(_ours, path), ("penstock",)),
+        peers=_peers(path),
+        floor=Floor(["device", str(gb * 10**9)], "bytes_per_second", 1e9),
+        goal_peer=5,
+        goal_floor=0.95,
+        prepare=partial(corpus.sized, root, gb, suffix),
+    )
+
+
+def _our_product(size: int) -> Call:
+    import penstock
+
+    a, b = (penstock.randn(size, size, device="cuda:0") for _ in range(2))
+
+    def run() -> object:
+        product = a @ b
+        penstock.synchronize("cuda:0")
+        return product
+
+    return run
+
+
+def _torch_product(size: int) -> Call:
+    import torch
+
+    a, b = (torch.randn(size, size, device="cuda") for _ in range(2))
+    return _finished(lambda: a @ b)
+
+
+def _product_line(size: int) -> Line:
+    return Line(
+        name=f"product of two {size} x {size} float32 matrices",
+        unit="GFLOP/s",
+        work=2 * size**3 / 1e9,
+        ours=Program(partial(_our_product, size), ("penstock",)),
+        peers={"torch (cuBLAS)": Program(partial(_torch_product, size), TORCH)},
+        goal_peer=0.9,
+    )
+
+
+def lines(root: Path) -> list[Line]:
+    import penstock
+
+    if not penstock.is_available():
+        raise Absent("no CUDA device here; run it on a machine with one")
+    loads = [_load_line(root, gb, suffix) for gb in GB for suffix in FORMATS]
+    return loads + [_product_line(size) for size in MATRICES]
