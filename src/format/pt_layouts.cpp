@@ -60,7 +60,9 @@ bool Layout::matches(std::span<const ZipEntry> entries, std::span<const std::byt
     }
     if (!record.is_fixed) continue;
     if (verify && entry.crc32 != record.crc32) return false;
-    if (!std::equal(record.content.begin(), record.content.end(), file.data() + entry.data_offset)) return false;
+    const std::vector<std::byte>& content = record.content;
+    const std::byte* const own = file.data() + entry.data_offset;
+    if (!content.empty() && std::memcmp(content.data(), own, content.size()) != 0) return false;
   }
   return true;
 }

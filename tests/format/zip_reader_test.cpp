@@ -477,6 +477,31 @@ TEST(ZipNames, AreChecked) {
   EXPECT_EQ(test::code_of([] { check_zip_name(".."); }), ErrorCode::kUnsafe);
 }
 
+TEST(ZipNames, AreCheckedWhereverTheFaultLies) {
+  using namespace std::string_view_literals;
+  const std::pair<std::string_view, ErrorCode> faults[] = {{"\0"sv, ErrorCode::kUnsafe},
+                                                           {"\\"sv, ErrorCode::kUnsafe},
+                                                           {"/../"sv, ErrorCode::kUnsafe},
+                                                           {"\xFF"sv, ErrorCode::kUnsupported}};
+  for (std::size_t length = 0; length <= 30; ++length) {
+    const std::string name = std::string("abc.d/ef-g.hi/./jkl...mn.op.qrs").substr(0, length);
+    if (length > 0) {
+      EXPECT_NO_THROW(check_zip_name(name)) << name;
+    }
+    for (std::size_t at = 0; at <= length; ++at) {
+      for (const auto& [fault, code] : faults) {
+        const std::string faulty = std::string(name).insert(at, fault);
+        EXPECT_EQ(test::code_of([&] { check_zip_name(faulty); }), code) << faulty;
+      }
+      const std::string accent = std::string(name).insert(at, "\xC3\xA9");
+      EXPECT_NO_THROW(check_zip_name(accent)) << accent;
+    }
+    EXPECT_EQ(test::code_of([&] { check_zip_name("/" + name); }), ErrorCode::kUnsafe);
+    EXPECT_EQ(test::code_of([&] { check_zip_name(name + "/.."); }), ErrorCode::kUnsafe);
+    EXPECT_EQ(test::code_of([&] { check_zip_name("../" + name); }), ErrorCode::kUnsafe);
+  }
+}
+
 TEST(ZipCorpus, EveryArchiveIsRead) {
   const auto folder = test::corpus();
   if (!folder) GTEST_SKIP() << "no corpus: set PENSTOCK_CORPUS, or put it at ../shared/corpus";
