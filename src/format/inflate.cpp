@@ -28,17 +28,6 @@ struct FreeDecompressor {
   void operator()(libdeflate_decompressor* decompressor) const noexcept { libdeflate_free_decompressor(decompressor); }
 };
 
-struct Inflater {
-  Inflater() {
-    if (inflateInit2(&stream, kRawDeflate) != Z_OK) throw std::bad_alloc();
-  }
-  ~Inflater() { inflateEnd(&stream); }
-  Inflater(const Inflater&) = delete;
-  Inflater& operator=(const Inflater&) = delete;
-
-  z_stream stream{};
-};
-
 struct Deflater {
   Deflater() {
     constexpr int kMemoryLevel = 8;
@@ -99,36 +88,84 @@ void inflate(std::span<const std::byte> stored, std::span<std::byte> out, std::s
   throw Error(ErrorCode::kCorrupt, std::move(message), {std::string(path), std::nullopt, std::string(record)});
 }
 
+struct InflateStream::State {
+  State(const ByteSource& from, std::uint64_t at, std::uint64_t bytes, std::string_view name)
+      : source(from), offset(at), stored_bytes(bytes), record(name) {
+    if (inflateInit2(&stream, kRawDeflate) != Z_OK) throw std::bad_alloc();
+  }
+  ~State() { inflateEnd(&stream); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  Error error(std::string message, std::optional<std::uint64_t> at = {}) const {
+    return {ErrorCode::kCorrupt, std::move(message), {source.name(), at, record}};
+  }
+  Error damaged() const { return error("the member's compressed bytes are damaged", offset + used()); }
+  /// Of the stored bytes.
+  std::uint64_t used() const { return fetched - stream.avail_in; }
+
+  void fetch() {
+    const std::size_t count = std::min<std::uint64_t>(piece.size(), stored_bytes - fetched);
+    if (count == 0) return;  // zlib may have some more to give; else it finds that it lacks input
+    source.read(offset + fetched, std::span(piece).first(count));
+    stream.next_in = bytes_of(piece.data());
+    stream.avail_in = limited(count);
+    fetched += count;
+  }
+
+  const ByteSource& source;
+  std::uint64_t offset;
+  std::uint64_t stored_bytes;
+  std::string record;
+  z_stream stream{};
+  std::array<std::byte, kPieceBytes> piece;
+  std::uint64_t fetched = 0;
+  std::uint64_t made = 0;
+  bool ended = false;
+};
+
+InflateStream::InflateStream(const ByteSource& source, std::uint64_t offset, std::uint64_t stored_bytes,
+                             std::string_view record)
+    : state_(std::make_unique<State>(source, offset, stored_bytes, record)) {}
+
+InflateStream::~InflateStream() = default;
+
+std::size_t InflateStream::read(std::span<std::byte> out) {
+  State& s = *state_;
+  std::size_t filled = 0;
+  while (filled < out.size() && !s.ended) {
+    if (s.stream.avail_in == 0) s.fetch();
+    s.stream.next_out = bytes_of(out.data() + filled);
+    s.stream.avail_out = limited(out.size() - filled);
+    const uInt room = s.stream.avail_out;
+    const int status = ::inflate(&s.stream, Z_NO_FLUSH);
+    filled += room - s.stream.avail_out;
+    s.ended = status == Z_STREAM_END;
+    if (status == Z_MEM_ERROR) throw std::bad_alloc();
+    if (status != Z_OK && !s.ended) throw s.damaged();
+  }
+  s.made += filled;
+  return filled;
+}
+
+void InflateStream::fill(std::span<std::byte> out, std::uint64_t listed) {
+  if (read(out) == out.size()) return;
+  throw state_->error(fmt::format("the member inflates to {} bytes but is listed with {}", state_->made, listed));
+}
+
+void InflateStream::require_end(std::uint64_t listed) {
+  std::byte more{};
+  if (read({&more, 1}) != 0) {
+    throw state_->error(fmt::format("the member inflates to more than the {} bytes it is listed with", listed));
+  }
+  if (const std::uint64_t left = state_->stored_bytes - state_->used(); left != 0) {
+    throw state_->error(fmt::format("{} bytes follow the member's compressed stream", left));
+  }
+}
+
 std::size_t inflate_prefix(const ByteSource& source, std::uint64_t offset, std::uint64_t stored_bytes,
                            std::span<std::byte> out, std::string_view record) {
-  const auto damaged = [&](std::uint64_t at) {
-    return Error(ErrorCode::kCorrupt, "the member's compressed bytes are damaged",
-                 {source.name(), at, std::string(record)});
-  };
-  Inflater inflater;
-  z_stream& stream = inflater.stream;
-  std::array<std::byte, kPieceBytes> piece;
-  std::uint64_t read = 0;
-  std::size_t made = 0;
-  while (made < out.size()) {
-    if (stream.avail_in == 0) {
-      const std::size_t count = std::min<std::uint64_t>(piece.size(), stored_bytes - read);
-      if (count == 0) throw damaged(offset + read);
-      source.read(offset + read, std::span(piece).first(count));
-      stream.next_in = bytes_of(piece.data());
-      stream.avail_in = limited(count);
-      read += count;
-    }
-    stream.next_out = bytes_of(out.data() + made);
-    stream.avail_out = limited(out.size() - made);
-    const uInt room = stream.avail_out;
-    const int status = ::inflate(&stream, Z_NO_FLUSH);
-    made += room - stream.avail_out;
-    if (status == Z_STREAM_END) break;
-    if (status == Z_MEM_ERROR) throw std::bad_alloc();
-    if (status != Z_OK) throw damaged(offset + read - stream.avail_in);
-  }
-  return made;
+  return InflateStream(source, offset, stored_bytes, record).read(out);
 }
 
 void deflate(std::span<const std::span<const std::byte>> parts,

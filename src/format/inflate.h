@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -16,6 +17,29 @@ namespace penstock::format {
 /// and `record` are for the error. Thread-safe.
 void inflate(std::span<const std::byte> stored, std::span<std::byte> out, std::string_view path,
              std::string_view record);
+
+/// A deflate stream that lies at [offset, offset + stored_bytes) of `source`, inflated from front to back in little
+/// memory; reads no more of it than what is asked for takes, rounded up to a small piece. `source` must outlive it; one
+/// thread at a time.
+class InflateStream {
+ public:
+  InflateStream(const ByteSource& source, std::uint64_t offset, std::uint64_t stored_bytes, std::string_view record);
+  InflateStream(const InflateStream&) = delete;
+  InflateStream& operator=(const InflateStream&) = delete;
+  ~InflateStream();
+
+  /// The next bytes; fewer than out.size() only at the end of the stream. kCorrupt, kTruncated.
+  std::size_t read(std::span<std::byte> out);
+  /// As read, of a stream that is listed with `listed` bytes; kCorrupt when it ends before `out` is full.
+  void fill(std::span<std::byte> out, std::uint64_t listed);
+  /// kCorrupt, in the words of inflate(), when the stream goes on after `listed` bytes, or ends before its stored
+  /// bytes.
+  void require_end(std::uint64_t listed);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 /// Inflates the first out.size() bytes of the stream that lies at [offset, offset + stored_bytes) of `source`, reading
 /// no more of it than that takes (rounded up to a small piece). Returns how many bytes there are, fewer than out.size()

@@ -12,6 +12,7 @@
 #include "format/load_view.h"
 #include "format/map_view.h"
 #include "format/materialise.h"
+#include "format/ring_decode.h"
 #include "io/crc32.h"
 #include "io/engine.h"
 #include "ops/kernels.h"
@@ -48,7 +49,7 @@ struct ByteOrder {
 struct Wanted {
   std::optional<ByteOrder> order;
   bool mixed = false;        ///< tensors want different byte orders: each that is swapped gets its own copy
-  bool decoded = false;      ///< some tensor's values are not its bytes: host memory first, whatever the device
+  bool marked = false;       ///< some tensor has torch's conj or neg bit, to be applied in host memory
   std::uint32_t buffer = 0;  ///< which of the load's buffers it goes to, and where in it
   std::uint64_t offset = 0;
   Buffer bytes;  ///< that place
@@ -69,6 +70,7 @@ class WholeLoad {
     do {
       next = read_some(next);
     } while (next < deflated_.size());
+    decode_on_the_way();
     // What the engine counted of deflated storages is what they take in the file.
     report_.payload_bytes = payload_;
     if (report_.route.empty()) report_.route = "memory";
@@ -94,7 +96,7 @@ class WholeLoad {
         used_.push_back(entry.storage);
       }
       wanted.mixed = wanted.mixed || *wanted.order != order;
-      wanted.decoded = wanted.decoded || Changes(entry).any();
+      wanted.marked = wanted.marked || entry.conjugate || entry.negative;
     }
     std::sort(used_.begin(), used_.end());
   }
@@ -111,8 +113,10 @@ class WholeLoad {
         continue;
       }
       const bool deflated = storage(i).compression != Compression::kNone;
-      (deflated ? deflated_ : stored_).push_back(i);
-      if (!deflated && !storages_[i].decoded && options_.device.type != DeviceType::kCpu) {
+      const bool to_device = options_.device.type != DeviceType::kCpu && !storages_[i].mixed && !storages_[i].marked;
+      const bool in_ring = to_device && (deflated || storages_[i].swap());
+      (in_ring ? decoded_ : deflated ? deflated_ : stored_).push_back(i);
+      if (to_device) {
         direct.push_back(i);
       } else if (deflated || !storages_[i].swap()) {
         grouped.push_back(i);
@@ -203,20 +207,30 @@ class WholeLoad {
     move.steps.push_back({{buffer}, [this, i, buffer] { inflate_storage(i, buffers_[buffer]); }});
   }
 
+  /// What goes to a device and is not in the file as it will be there.
+  void decode_on_the_way() {
+    std::vector<RingJob> jobs;
+    for (const std::size_t i : decoded_) {
+      const Wanted& to = storages_[i];
+      RingJob job{&storage(i), state_.index.sources[storage(i).source].get(), to.buffer, to.offset};
+      if (to.swap()) {
+        job.swap_width = to.order->width;
+        job.swap_phase = to.order->phase;
+      }
+      job.verify = verified(storage(i));
+      jobs.push_back(job);
+    }
+    decode_in_ring(jobs, buffers_, options_, report_);
+  }
+
   void inflate_storage(std::size_t i, const Buffer& stored) const {
     const StorageEntry& entry = storage(i);
     const Buffer& out = storages_[i].bytes;
     const std::string& path = state_.index.sources[entry.source]->name();
     inflate({stored.data(), stored.size()}, {out.data(), out.size()}, path, entry.name);
     if (verified(entry)) {
-      const std::uint32_t crc = io::crc32(0, {out.data(), out.size()});
-      if (crc != *entry.crc32) {
-        throw Error(ErrorCode::kChecksum,
-                    fmt::format("the bytes have CRC-32 {:08x}, where {:08x} is recorded: the file is damaged, fetch it "
-                                "again",
-                                crc, *entry.crc32),
-                    {path, entry.offset, entry.name});
-      }
+      io::require_crc(io::crc32(0, {out.data(), out.size()}), *entry.crc32, entry.nbytes,
+                      {path, entry.offset, entry.name});
     }
     if (storages_[i].swap()) storages_[i].order->apply(out);
   }
@@ -257,6 +271,7 @@ class WholeLoad {
   std::vector<std::size_t> used_;
   std::vector<std::size_t> stored_;
   std::vector<std::size_t> deflated_;
+  std::vector<std::size_t> decoded_;  ///< in the ring, stored or deflated
   std::uint64_t payload_ = 0;
 };
 

@@ -63,11 +63,21 @@ Tensor load_scattered(const detail::ArchiveState& state, const TensorEntry& view
   return {once.buffer(), view.dtype, view.shape, strides};
 }
 
-/// On the device where the bytes are the values, on the host where they are not yet.
+/// Whether a device gets it by the ring although its bytes are not its values yet: then nothing else of the storage, or
+/// not much, comes along.
+bool is_decoded_in_ring(const StorageEntry& storage, const TensorEntry& view, const LoadOptions& options) {
+  if (options.device.type == DeviceType::kCpu || storage.resident || view.conjugate || view.negative) return false;
+  if (storage.compression != Compression::kNone) return view.nbytes() >= storage.nbytes / 2;
+  return Changes(view).swap && view.byte_offset == 0 && extent_bytes(view) == storage.nbytes;
+}
+
+/// On the device where that can be at once, on the host where elements have to be changed or picked.
 Tensor load_nearest(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options,
                     Report& report) {
   const StorageEntry& storage = state.storage_of(view);
   if (view.nbytes() == 0) return Tensor::empty(view.shape, view.dtype);
+  if (is_decoded_in_ring(storage, view, options))
+    return load_tensors(state, std::span(&view, 1), options, report).front();
   if (storage.resident || storage.compression != Compression::kNone) {
     LoadOptions to_host = options;
     to_host.device = {};

@@ -65,15 +65,10 @@ void Checksums::add(State& state, const Part& part) {
 }
 
 void Checksums::compare(const Checksum& checksum, std::uint32_t computed) const {
-  if (computed == checksum.crc32) return;
-  throw Error(
-      ErrorCode::kChecksum,
-      fmt::format("the {} have CRC-32 {:08x}, but {:08x} is recorded for them; the file is damaged, so fetch or "
-                  "write it again",
-                  core::format_bytes(checksum.length), computed, checksum.crc32),
-      {.path = checksum.source < sources_.size() ? sources_[checksum.source]->name() : std::string(),
-       .offset = checksum.offset,
-       .tensor = checksum.record});
+  require_crc(computed, checksum.crc32, checksum.length,
+              {.path = checksum.source < sources_.size() ? sources_[checksum.source]->name() : std::string(),
+               .offset = checksum.offset,
+               .tensor = checksum.record});
 }
 
 void Checksums::require_complete() const {

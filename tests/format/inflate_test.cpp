@@ -69,6 +69,45 @@ TEST(Inflate, RefusesWhatIsNotExact) {
   for (std::size_t length = 0; length < stored.size(); ++length) message(stored.substr(0, length), 19);
 }
 
+/// As inflated(), by a stream in pieces of `step` bytes.
+std::string streamed(const std::string& stored, std::size_t size, std::size_t step) {
+  const SourcePtr source = test::source_of("front" + stored, "x.npz");
+  InflateStream stream(*source, 5, stored.size(), "a.npy");
+  std::string out(size, '?');
+  const auto bytes = std::as_writable_bytes(std::span(out));
+  for (std::size_t at = 0; at < size; at += step) stream.fill(bytes.subspan(at, std::min(step, size - at)), size);
+  stream.require_end(size);
+  return out;
+}
+
+TEST(InflateStream, GivesWhatInflatingAtOnceGives) {
+  for (const std::size_t size : {0u, 1u, 100u, 70'000u, 1'000'000u}) {
+    const std::string text = text_of(size);
+    const std::string stored = deflated({text});
+    for (const std::size_t step : {std::size_t{1} << 20, std::size_t{16 * 1024}, std::size_t{997}}) {
+      EXPECT_EQ(streamed(stored, size, step), text) << size << " in steps of " << step;
+    }
+  }
+}
+
+TEST(InflateStream, RefusesInTheSameWords) {
+  const std::string good = deflated({"hello, hello, hello"});
+  const auto expect_same = [](const std::string& stored, std::size_t size) {
+    const auto once = test::error_of([&] { inflated(stored, size); });
+    const auto stream = test::error_of([&] { streamed(stored, size, 7); });
+    ASSERT_TRUE(once && stream) << stored.size() << ' ' << size;
+    EXPECT_EQ(stream->code(), once->code());
+    EXPECT_EQ(stream->message(), once->message());
+    EXPECT_EQ(stream->path(), once->path());
+    EXPECT_EQ(stream->tensor(), once->tensor());
+  };
+  for (const std::size_t size : {17u, 18u, 20u, 21u}) expect_same(good, size);
+  expect_same(good + "xy", 19);
+  expect_same("\xFF\xFF\xFF", 19);
+  expect_same("", 0);
+  for (std::size_t length = 0; length < good.size(); ++length) expect_same(good.substr(0, length), 19);
+}
+
 TEST(InflatePrefix, ReadsNoMoreThanItNeeds) {
   const std::string text = text_of(4'000'000);
   const std::string stored = deflated({text});

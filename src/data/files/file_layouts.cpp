@@ -194,7 +194,8 @@ const std::byte* FileLayouts::find(const Known& known, const Place& at, const Fi
   }
   const std::span<const std::byte> bytes = stored_bytes(file, offset, storage.nbytes, scratch.arena);
   if (recorded && scratch.verify_checksums && !verified_[at.storage]) {
-    require_crc(io::crc32(0, bytes), *recorded, storage, offset, file.path);
+    io::require_crc(io::crc32(0, bytes), *recorded, storage.nbytes,
+                    {.path = file.path, .offset = offset, .tensor = storage.name});
     verified_[at.storage] = true;
   }
   return at.nbytes == 0 ? nullptr : bytes.data() + at.offset;

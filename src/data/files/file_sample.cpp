@@ -168,17 +168,6 @@ bool lies_plain(const TensorEntry& entry, const StorageEntry& storage) noexcept 
          !entry.negative;
 }
 
-void require_crc(std::uint32_t computed, std::uint32_t recorded, const StorageEntry& storage, std::uint64_t offset,
-                 std::string_view path) {
-  if (computed == recorded) return;
-  throw Error(
-      ErrorCode::kChecksum,
-      fmt::format("the {} have CRC-32 {:08x}, but {:08x} is recorded for them; the file is damaged, so fetch or "
-                  "write it again",
-                  core::format_bytes(storage.nbytes), computed, recorded),
-      {.path = std::string(path), .offset = offset, .tensor = storage.name});
-}
-
 FileSample file_sample(const Value& content, std::span<const TensorEntry> entries,
                        std::span<const StorageEntry> storages, std::span<const std::string> keys,
                        StructureInterner& interner) {

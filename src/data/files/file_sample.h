@@ -16,10 +16,6 @@ namespace penstock::data {
 /// nor with a conj or neg bit to apply, nor held by the index.
 bool lies_plain(const TensorEntry& entry, const StorageEntry& storage) noexcept;
 
-/// Throws kChecksum when `computed` is not the recorded CRC of the bytes at `offset` of `path`.
-void require_crc(std::uint32_t computed, std::uint32_t recorded, const StorageEntry& storage, std::uint64_t offset,
-                 std::string_view path);
-
 /// What a file's sample is made of: its layout, and for tensor i of it the position of its entry in the file's index.
 struct FileSample {
   LayoutPtr layout;

@@ -128,7 +128,8 @@ void LargeFile::check_crc(const Wanted& wanted) const {
   runs.for_each([&](std::uint64_t from, std::uint64_t) {
     crc = io::crc32(crc, {wanted.to + from, static_cast<std::size_t>(runs.run_bytes())});
   });
-  require_crc(crc, *storage.crc32, storage, storage.offset, source_names_[storage.source]);
+  io::require_crc(crc, *storage.crc32, storage.nbytes,
+                  {.path = source_names_[storage.source], .offset = storage.offset, .tensor = storage.name});
 }
 
 }  // namespace penstock::data
