@@ -82,6 +82,8 @@ constexpr Composite kComposites[] = {
     {"torch.sparse_bsc_tensor", "torch.sparse_bsc"}, {"torch.nested_tensor", {}},
 };
 
+constexpr std::string_view kJagged = "torch.nested._internal.nested_tensor._rebuild_njt";
+
 /// The function that makes a tensor, which its attributes are set on afterwards.
 struct Function {
   std::string_view module;
@@ -104,6 +106,7 @@ class Pickler {
   void quantized(PickleWriter& out, const Value& value);
   void meta(PickleWriter& out, const Value& value);
   void device(PickleWriter& out, const Value& value);
+  void jagged(PickleWriter& out, const Value& value);
   void open_call(PickleWriter& out, const Value& owner, Function function);
   void close_call(PickleWriter& out, const Value& owner);
   void storage_id(PickleWriter& out, std::size_t storage, bool untyped);
@@ -114,7 +117,7 @@ class Pickler {
   StoragePlan plan_;
   std::vector<std::int64_t> keys_;     ///< of each storage, in order of first use; -1: not used yet
   std::vector<std::size_t> in_order_;  ///< storages by key
-  std::vector<Value> marks_;           ///< kept: the writer knows values by their address
+  std::vector<Value> marks_;           ///< made on the way and kept: the writer knows values by their address
 };
 
 PtPickle Pickler::run(const Value& root) {
@@ -276,7 +279,7 @@ bool Pickler::object(PickleWriter& out, const Value& value) {
   static constexpr Row kRows[] = {
       {"torch.device", &Pickler::device},       {"torch.marked_tensor", &Pickler::marked},
       {"torch.meta_tensor", &Pickler::meta},    {pickle::kParameterName, &Pickler::parameter},
-      {"torch.quantized", &Pickler::quantized},
+      {"torch.quantized", &Pickler::quantized}, {kJagged, &Pickler::jagged},
   };
   const std::string& type = value.type_name();
   const auto is_of_type = [&type](const auto& row) { return row.type_name == type; };
@@ -319,6 +322,23 @@ void Pickler::meta(PickleWriter& out, const Value& value) {
   for (std::size_t i = 0; i < value.size(); ++i) out.value(value[i]);
   out.tuple(4);
   close_call(out, value);
+}
+
+/// Items: what its constructor takes, by name. torch wants the class named, and attributes even if there are none.
+void Pickler::jagged(PickleWriter& out, const Value& value) {
+  constexpr std::string_view kModule = "torch.nested._internal.nested_tensor";
+  if (value.size() != 1) out.unsupported("the jagged tensor is not its parts by name");
+  marks_.push_back(value.state().value_or(Value::dict(std::vector<std::pair<std::string, Value>>{})));
+  const Value attributes = marks_.back();
+  out.global("torch._tensor", "_rebuild_from_type_v2");
+  out.mark();
+  out.global(kModule, "_rebuild_njt");
+  out.global(kModule, "NestedTensor");
+  out.value(value[0]);
+  out.tuple(1);
+  out.value(attributes);
+  out.tuple(4);
+  out.reduce();
 }
 
 void Pickler::composite(PickleWriter& out, const Value& value, const Composite& kind) {

@@ -41,6 +41,8 @@ def described(obj: Any) -> _Described | None:
         if type(obj) is torch.Tensor:
             return _tensor(obj)
         kind = f"{type(obj).__module__}.{type(obj).__qualname__}"
+        if kind == "torch.nested._internal.nested_tensor.NestedTensor":
+            return _jagged(obj)
         return (
             f"found a tensor of class {kind}, which torch.load(weights_only=True) does not read; save "
             "tensor.as_subclass(torch.Tensor)"
@@ -119,6 +121,23 @@ def _nested_parts(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
         whole._nested_tensor_strides(),
         whole._nested_tensor_storage_offsets(),
     )
+
+
+def _jagged(tensor: Any) -> penstock.Opaque:
+    """What the constructor takes; lengths that it computes when they are asked for are left to it."""
+    own = ("_ragged_idx", "_size", "_strides", "_values", "_offsets", "_lengths", "_metadata_cache")
+    parts = {
+        "values": tensor._values.detach(),
+        "offsets": tensor._offsets.detach(),
+        "lengths": tensor._lengths,
+        "_ragged_idx": tensor._ragged_idx,
+        "_metadata_cache": {},
+        "requires_grad": tensor.requires_grad,
+    }
+    attributes = {
+        name: value for name, value in vars(tensor).items() if name not in own and not name.startswith("_dynamo_")
+    }
+    return penstock.Opaque("torch.nested._internal.nested_tensor._rebuild_njt", (parts,), attributes)
 
 
 def _quantized(tensor: torch.Tensor) -> _Described:
