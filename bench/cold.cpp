@@ -9,6 +9,7 @@
 #include "penstock/source.h"
 #include "support/bare_read.h"
 #include "support/compare.h"
+#include "support/drop.h"
 
 namespace penstock {
 namespace {

@@ -3,8 +3,9 @@
 //   bench_floor files LIST THREADS            open+fstat+read+close of every path in LIST, one a line
 //   bench_floor rows THREADS FILE...          memcpy of shuffled rows of the arrays, mapped
 //   bench_floor read THREADS FILE             pread of the whole file into fresh huge pages
+//   bench_floor cold direct THREADS FILE      the same from an empty page cache, past it (O_DIRECT)
+//   bench_floor cold cached THREADS FILE      the same from an empty page cache, through it
 //   bench_floor tree THREADS FOLDER           getdents64 of every folder below; a sample is a file
-//   bench_floor cold FILE                     the same from an empty page cache: the best of several ways
 //   bench_floor device BYTES                  pinned memory to the first device by its driver
 
 #include <fmt/core.h>
@@ -23,6 +24,7 @@
 #include "penstock/sampler.h"
 #include "support/bare_read.h"
 #include "support/device_copy.h"
+#include "support/drop.h"
 #include "support/tree.h"
 
 namespace {
@@ -49,18 +51,12 @@ Floor whole_read(const std::string& path, const bench::BareRead& how) {
   return {bench::name_of(how), 1 / seconds, size / seconds};
 }
 
-/// The best of what a disk may like best, each from an empty cache.
-Floor cold_read(const std::string& path) {
+Floor cold_read(const std::string& path, const std::string& how, std::size_t threads) {
   constexpr std::size_t kMega = std::size_t{1} << 20;
-  Floor best;
-  for (const bench::BareRead& how :
-       {bench::BareRead{true, 4, kMega}, bench::BareRead{true, 8, kMega}, bench::BareRead{true, 16, kMega / 2},
-        bench::BareRead{false, 2, 8 * kMega}, bench::BareRead{false, 8, kMega}}) {
-    bench::drop_from_cache(path);
-    const Floor floor = whole_read(path, how);
-    if (floor.bytes_per_second > best.bytes_per_second) best = floor;
-  }
-  return best;
+  if (how != "direct" && how != "cached") throw std::runtime_error("found " + how + ", expected direct or cached");
+  const bool direct = how == "direct";
+  bench::drop_from_cache(path);
+  return whole_read(path, {.direct = direct, .threads = threads, .piece = (direct ? 1 : 8) * kMega});
 }
 
 Floor device(std::size_t bytes) {
@@ -79,12 +75,12 @@ Floor measure(const std::vector<std::string>& args) {
   if (args.size() == 3 && args[0] == "files") return files(args[1], std::stoul(args[2]));
   if (args.size() >= 3 && args[0] == "rows") return rows({args.begin() + 2, args.end()}, std::stoul(args[1]));
   if (args.size() == 3 && args[0] == "read") return whole_read(args[2], {.threads = std::stoul(args[1])});
-  if (args.size() == 2 && args[0] == "cold") return cold_read(args[1]);
+  if (args.size() == 4 && args[0] == "cold") return cold_read(args[3], args[1], std::stoul(args[2]));
   if (args.size() == 2 && args[0] == "device") return device(std::stoul(args[1]));
   if (args.size() == 3 && args[0] == "tree") return tree(args[2], std::stoul(args[1]));
   throw std::runtime_error(
-      "usage: bench_floor files LIST THREADS | rows THREADS FILE... | read THREADS FILE | cold FILE | "
-      "device BYTES | tree THREADS FOLDER");
+      "usage: bench_floor files LIST THREADS | rows THREADS FILE... | read THREADS FILE | "
+      "cold direct|cached THREADS FILE | device BYTES | tree THREADS FOLDER");
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ Call = Callable[[], object]
 
 
 class Absent(Exception):  # noqa: N818 - a state of the machine
-    """What lines() raises where its lines cannot be measured; the message says why and what to do."""
+    """What lines() or a line's prepare() raises where it cannot be measured; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,8 @@ class Floor:
 
     @property
     def name(self) -> str:
-        return self.arguments[0]
+        """The arguments but for paths."""
+        return " ".join(argument for argument in self.arguments if "/" not in argument)
 
 
 @dataclass(frozen=True)
@@ -56,12 +57,15 @@ class Line:
     unit: str
     ours: Program
     peers: dict[str, Program]
-    floor: Floor | None = None
+    #: Several are ways to do the same; the one with the best median counts.
+    floor: Floor | tuple[Floor, ...] | None = None
     work: float = 1.0
     kind: Literal["rate", "time", "memory"] = "rate"
     #: Every measurement in a process of its own; otherwise one process of each program repeats the work, and the first
     #: time, which warms it up, does not count.
     fresh: bool = False
+    #: No more than these; each is a turn of everything.
+    repeats: int | None = None
     #: How many times as good as the best peer, as the floor, and in the line's own unit.
     goal_peer: float | None = None
     goal_floor: float | None = None
@@ -78,10 +82,21 @@ class Line:
     def less_is_better(self) -> bool:
         return self.kind != "rate"
 
+    @property
+    def floors(self) -> tuple[Floor, ...]:
+        if self.floor is None:
+            return ()
+        return self.floor if isinstance(self.floor, tuple) else (self.floor,)
+
     def value(self, seconds: float, peak_mb: float) -> float:
         if self.kind == "memory":
             return peak_mb
         return seconds * 1e3 if self.kind == "time" else self.work / seconds
+
+    def best(self, medians: dict[str, float]) -> str:
+        """Whose is the best."""
+        pick = min if self.less_is_better else max
+        return pick(medians, key=lambda name: medians[name])
 
     def ratio(self, mine: float, other: float) -> float:
         """How many times as good."""

@@ -63,10 +63,9 @@ class Programs:
         return self._running[name].measure(watch)
 
 
-def floor_value(program: str, one: line.Line) -> float:
-    assert one.floor is not None
-    answer = subprocess.run([program, *one.floor.arguments], check=True, capture_output=True, text=True)
-    rate = json.loads(answer.stdout)[one.floor.key] / one.floor.scale
+def floor_value(program: str, one: line.Line, floor: line.Floor) -> float:
+    answer = subprocess.run([program, *floor.arguments], check=True, capture_output=True, text=True)
+    rate = json.loads(answer.stdout)[floor.key] / floor.scale
     return one.value(one.work / rate, 0)
 
 
@@ -76,20 +75,20 @@ def spread(values: list[float]) -> dict[str, float]:
 
 def measure(module: str, one: line.Line, options: Options) -> dict:
     """Slow peers run fewer times."""
-    floor: list[float] = []
+    floors: dict[str, list[float]] = {floor.name: [] for floor in one.floors}
     with Programs(module, one, options.data) as programs:
-        for repeat in range(options.repeats + 1):
+        for repeat in range(min(options.repeats, one.repeats or options.repeats) + 1):
             warming = repeat == 0
             programs.run(line.OURS, warming)
-            if one.floor:
-                floor += [floor_value(options.floor, one)][warming:]
+            for floor in one.floors:
+                floors[floor.name] += [floor_value(options.floor, one, floor)][warming:]
             if repeat <= options.peer_repeats:
                 for name in one.peers:
                     programs.run(name, warming)
-        return report(one, programs, floor)
+        return report(one, programs, floors)
 
 
-def report(one: line.Line, programs: Programs, floor: list[float]) -> dict:
+def report(one: line.Line, programs: Programs, floors: dict[str, list[float]]) -> dict:
     if line.OURS in programs.unavailable:
         raise RuntimeError(f"{one.name}: {programs.unavailable[line.OURS]}")
     ours = spread(programs.values[line.OURS])
@@ -107,12 +106,13 @@ def report(one: line.Line, programs: Programs, floor: list[float]) -> dict:
         "notes": one.notes,
     }
     if peers:
-        pick = min if one.less_is_better else max
-        best = pick(peers, key=lambda name: peers[name]["median"])
+        best = one.best({name: figures["median"] for name, figures in peers.items()})
         result["best_peer"] = best
         result["ratio_to_peer"] = one.ratio(ours["median"], peers[best]["median"])
-    if floor:
-        result["floor"] = spread(floor)
-        result["floor_command"] = one.floor.name if one.floor else ""
+    if floors:
+        spreads = {name: spread(values) for name, values in floors.items()}
+        result["floors"] = spreads
+        result["floor_command"] = one.best({name: figures["median"] for name, figures in spreads.items()})
+        result["floor"] = spreads[result["floor_command"]]
         result["ratio_to_floor"] = one.ratio(ours["median"], result["floor"]["median"])
     return result

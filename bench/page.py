@@ -28,5 +28,6 @@ def place_of(facts: dict) -> str:
     return (
         f"\n{facts['date']}: {facts['cores']} cores ({facts['cpu']}), {facts['memory_gb']} GB, "
         f"Linux {facts['kernel']}, Python {facts['python']}, torch {facts['torch']}, NumPy {facts['numpy']}, "
-        f"safetensors {facts['safetensors']}{peers}. Medians of interleaved runs, warm page cache.\n"
+        f"safetensors {facts['safetensors']}{peers}. Medians of interleaved runs; warm page cache, but where "
+        "a line says cold.\n"
     )

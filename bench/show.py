@@ -39,7 +39,10 @@ def show(result: dict) -> None:
     for name, reason in result["unavailable"].items():
         print(f"    {name}: not measured: {reason}")
     if "floor" in result:
-        row("floor", result["floor"], f": {result['ratio_to_floor']:.2f}{goal_of(result, 'floor', '{:g}')}")
+        for name, figures in result["floors"].items():
+            best = name == result["floor_command"]
+            rest = f": {result['ratio_to_floor']:.2f}{goal_of(result, 'floor', '{:g}')}" if best else ""
+            row(f"floor ({name})", figures, rest)
     for note in result["notes"]:
         print(f"    {note}")
     print(flush=True)

@@ -31,14 +31,6 @@ inline std::string name_of(const BareRead& how) {
                      how.piece / 1024, how.threads);
 }
 
-/// Takes a file out of the page cache.
-inline void drop_from_cache(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool dropped = fd >= 0 && ::fdatasync(fd) == 0 && ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0;
-  ::close(fd);
-  if (!dropped) throw std::runtime_error("cannot drop from the page cache: " + path);
-}
-
 /// Huge pages that nobody has touched.
 class FreshMemory {
  public:
