@@ -4,9 +4,12 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/utsname.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <system_error>
 
@@ -47,6 +50,11 @@ DirectFile::Alignment alignment_of(int fd) {
   return {std::max(direct.memory_align, direct.offset_align), direct.memory_align};
 }
 
+bool system_reads_in_place() {
+  utsname names{};
+  return ::uname(&names) == 0 && direct_reads_in_place(names.release);
+}
+
 std::string text_of(int error) { return std::generic_category().message(error); }
 
 std::uint64_t round_down(std::uint64_t value, std::uint64_t block) { return value / block * block; }
@@ -55,12 +63,29 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t block) { return (value
 }  // namespace
 
 std::byte* DirectScratch::of(std::size_t bytes, std::size_t alignment) {
-  if (memory_.size() < bytes + alignment) memory_ = Buffer::allocate(bytes + alignment);
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t unit = std::max(alignment, page);
+  const std::size_t whole = round_up(bytes, page) + unit;
+  if (memory_.size() < whole) {
+    memory_ = Buffer::allocate(whole);
+    std::fill_n(memory_.data(), whole, std::byte{});
+  }
   const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
-  return memory_.data() + (round_up(address, alignment) - address);
+  return memory_.data() + (round_up(address, unit) - address);
 }
 
-std::unique_ptr<DirectFile> DirectFile::open(const ByteSource& source, std::string& why_not) {
+bool direct_reads_in_place(std::string_view release) noexcept {
+  unsigned major = 0;
+  unsigned minor = 0;
+  const char* const end = release.data() + release.size();
+  const auto [dot, error] = std::from_chars(release.data(), end, major);
+  if (error != std::errc() || dot == end || *dot != '.') return false;
+  if (std::from_chars(dot + 1, end, minor).ec != std::errc()) return false;
+  return major > 6 || (major == 6 && minor >= 5);
+}
+
+std::unique_ptr<DirectFile> DirectFile::open(const ByteSource& source, std::string& why_not,
+                                             std::optional<bool> in_place) {
   if (source.descriptor() < 0) {
     why_not = "it is no file";
     return nullptr;
@@ -78,7 +103,8 @@ std::unique_ptr<DirectFile> DirectFile::open(const ByteSource& source, std::stri
     why_not = fmt::format("it cannot be opened for direct reads ({})", text_of(errno));
     return nullptr;
   }
-  return std::unique_ptr<DirectFile>(new DirectFile(source, std::move(fd), alignment));
+  static const bool usual = system_reads_in_place();
+  return std::unique_ptr<DirectFile>(new DirectFile(source, std::move(fd), alignment, in_place.value_or(usual)));
 }
 
 std::string DirectFile::refusal() const {
@@ -129,10 +155,10 @@ namespace {
 class Blocks {
  public:
   Blocks(std::uint64_t offset, std::uint64_t bytes, std::span<const Scatter> parts,
-         const DirectFile::Alignment& alignment)
+         const DirectFile::Alignment& alignment, bool in_place)
       : parts_(parts),
         offset_(offset),
-        memory_(alignment.memory),
+        memory_(in_place ? alignment.memory : 0),
         begin_(round_down(offset, alignment.block)),
         end_(round_up(offset + bytes, alignment.block)) {
     std::uint64_t at = offset;
@@ -186,7 +212,7 @@ class Blocks {
   };
 
   bool fits(const Scatter& part, std::uint64_t at, std::uint64_t first, std::uint64_t last) const {
-    if (part.to == nullptr || last < first + kMinInPlace) return false;
+    if (memory_ == 0 || part.to == nullptr || last < first + kMinInPlace) return false;
     return reinterpret_cast<std::uintptr_t>(part.to + (first - at)) % memory_ == 0;
   }
   void add_copied(std::uint64_t from, std::uint64_t to) {
@@ -198,7 +224,7 @@ class Blocks {
 
   std::span<const Scatter> parts_;
   std::uint64_t offset_;
-  std::size_t memory_;
+  std::size_t memory_;  ///< 0: nothing in place
   std::uint64_t begin_;
   std::uint64_t end_;
   std::size_t copied_ = 0;
@@ -217,7 +243,7 @@ void direct_read(const ByteSource& source, std::uint64_t offset, std::span<const
 
 /// Whether all arrived. One call, as it is not interrupted half-way: less than was asked means that the file ended.
 bool DirectFile::read_blocks(const Window& window, DirectScratch& scratch) {
-  Blocks blocks(window.offset, window.bytes, window.parts, alignment_);
+  Blocks blocks(window.offset, window.bytes, window.parts, alignment_, in_place_);
   if (blocks.copied() > 0) blocks.place_copied(scratch.of(blocks.copied(), alignment_.block));
   const std::vector<iovec>& vectors = blocks.vectors();
   const ssize_t got =

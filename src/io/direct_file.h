@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,7 +18,13 @@
 
 namespace penstock::io {
 
-/// Memory for the blocks of direct reads that cannot go straight to their place. One for each thread.
+/// Whether the Linux of that release ("6.1.0-13-amd64") lets direct reads go to any memory (6.5). Before, one that is
+/// under way while the process forks may arrive in the child's copy of a page alone, when a thread here writes to the
+/// same page meanwhile; and before 5.18 it may get lost in a page that was marked by MADV_FREE.
+bool direct_reads_in_place(std::string_view release) noexcept;
+
+/// Memory for the blocks of direct reads that cannot go straight to their place. One for each thread. It shares no page
+/// with other memory, and all of it has been written.
 class DirectScratch {
  public:
   /// `bytes` bytes aligned to `alignment`, a power of two; valid until the next call. kOutOfMemory.
@@ -33,8 +41,10 @@ class DirectScratch {
 class DirectFile {
  public:
   /// Null, and the reason as part of a sentence in `why_not`, where the source has no file or its file system offers no
-  /// direct reads. `source` must outlive the result.
-  static std::unique_ptr<DirectFile> open(const ByteSource& source, std::string& why_not);
+  /// direct reads. `source` must outlive the result. Not `in_place`: everything goes through the scratch; by default
+  /// where the running system wants that.
+  static std::unique_ptr<DirectFile> open(const ByteSource& source, std::string& why_not,
+                                          std::optional<bool> in_place = {});
 
   /// As pread_read. Whatever does not go as expected (an error, a file that ends early) is read again by pread_read,
   /// whose word counts, so that errors are the same on both ways.
@@ -52,8 +62,8 @@ class DirectFile {
   std::string refusal() const;
 
  private:
-  DirectFile(const ByteSource& source, FileDescriptor fd, Alignment alignment)
-      : source_(source), fd_(std::move(fd)), alignment_(alignment) {}
+  DirectFile(const ByteSource& source, FileDescriptor fd, Alignment alignment, bool in_place)
+      : source_(source), fd_(std::move(fd)), alignment_(alignment), in_place_(in_place) {}
 
   struct Window;
   void read_window(const Window& window, DirectScratch& scratch);
@@ -62,6 +72,7 @@ class DirectFile {
   const ByteSource& source_;
   FileDescriptor fd_;
   Alignment alignment_;
+  bool in_place_;
   std::atomic<int> refused_{0};  ///< the system's error number
 };
 

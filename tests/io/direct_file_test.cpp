@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -29,6 +32,11 @@ using Bytes = std::vector<std::byte>;
 
 constexpr std::size_t kFileBytes = 9'000'003;
 
+bool runs_in_place() {
+  utsname names{};
+  return ::uname(&names) == 0 && direct_reads_in_place(names.release);
+}
+
 /// What the error says and where, or that there was none.
 std::string outcome_of(const std::function<void()>& call) {
   try {
@@ -39,13 +47,14 @@ std::string outcome_of(const std::function<void()>& call) {
   }
 }
 
-class DirectFileTest : public testing::Test {
+/// Straight to their place where they can, and all through the scratch.
+class DirectFileTest : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     test::write_file(folder_ / "source", bytes_);
     source_ = open_source(folder_ / "source");
     std::string why_not;
-    file_ = DirectFile::open(*source_, why_not);
+    file_ = DirectFile::open(*source_, why_not, GetParam());
     if (!file_) GTEST_SKIP() << "no direct reads in " << (folder_ / "source") << ": " << why_not;
   }
 
@@ -80,7 +89,7 @@ class DirectFileTest : public testing::Test {
   DirectScratch scratch_;
 };
 
-TEST_F(DirectFileTest, EveryAlignmentOfFileAndMemory) {
+TEST_P(DirectFileTest, EveryAlignmentOfFileAndMemory) {
   for (const std::uint64_t offset : {0U, 1U, 64U, 511U, 512U, 513U, 4095U, 4096U, 4160U, 1'048'576U, 8'000'001U}) {
     for (const std::size_t length : {1U, 511U, 512U, 4096U, 65'535U, 65'536U, 70'000U, 200'000U, 1'000'002U}) {
       if (offset + length > kFileBytes) continue;
@@ -93,7 +102,7 @@ TEST_F(DirectFileTest, EveryAlignmentOfFileAndMemory) {
   }
 }
 
-TEST_F(DirectFileTest, TheEndOfTheFile) {
+TEST_P(DirectFileTest, TheEndOfTheFile) {
   for (const std::size_t length : {1U, 3U, 4U, 512U, 515U, 4096U, 100'000U, 5'000'000U}) {
     expect_same(kFileBytes - length, {length}, 0, ~0U);
     expect_same(kFileBytes - length, {length}, (kFileBytes - length) % 4096, ~0U);
@@ -103,7 +112,7 @@ TEST_F(DirectFileTest, TheEndOfTheFile) {
   EXPECT_EQ(file_->refusal(), "");
 }
 
-TEST_F(DirectFileTest, AnyParts) {
+TEST_P(DirectFileTest, AnyParts) {
   std::mt19937 random(5);
   for (int round = 0; round < 150; ++round) {
     const std::size_t longest = std::vector<std::size_t>{40, 5'000, 150'000, 1'200'000}[round % 4];
@@ -122,16 +131,20 @@ TEST_F(DirectFileTest, AnyParts) {
   }
 }
 
-TEST_F(DirectFileTest, LargeRunsAreReadInPlace) {
+TEST_P(DirectFileTest, LargeRunsAreReadInPlace) {
   const Buffer into = Buffer::allocate(std::size_t{4} << 20);
   const std::size_t block = file_->alignment().block;
   const Scatter part{into.data(), (std::size_t{3} << 20) + 5};
   file_->read(block, std::span(&part, 1), scratch_);
-  EXPECT_LE(scratch_.capacity(), 4 * block + file_->alignment().memory);
+  if (GetParam()) {
+    EXPECT_LE(scratch_.capacity(), 4 * block + 2 * 4096);
+  } else {
+    EXPECT_GE(scratch_.capacity(), part.bytes);
+  }
   EXPECT_TRUE(std::equal(into.data(), into.data() + part.bytes, bytes_.data() + block));
 }
 
-TEST_F(DirectFileTest, ManyThreadsAtOnce) {
+TEST_P(DirectFileTest, ManyThreadsAtOnce) {
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
   for (unsigned t = 0; t < 8; ++t) {
@@ -151,7 +164,7 @@ TEST_F(DirectFileTest, ManyThreadsAtOnce) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST_F(DirectFileTest, AFileThatWasCutSaysWhatPreadSays) {
+TEST_P(DirectFileTest, AFileThatWasCutSaysWhatPreadSays) {
   Bytes out(400'000);
   const Scatter part{out.data(), out.size()};
   for (const std::uintmax_t left :
@@ -165,7 +178,7 @@ TEST_F(DirectFileTest, AFileThatWasCutSaysWhatPreadSays) {
   }
 }
 
-TEST_F(DirectFileTest, AFileThatGrewGivesWhatItHad) {
+TEST_P(DirectFileTest, AFileThatGrewGivesWhatItHad) {
   std::filesystem::resize_file(folder_ / "source", kFileBytes + 10'000);
   expect_same(kFileBytes - 700'000, {700'000}, 0, ~0U);
   std::byte to{};
@@ -173,11 +186,11 @@ TEST_F(DirectFileTest, AFileThatGrewGivesWhatItHad) {
   EXPECT_EQ(test::code_of([&] { file_->read(kFileBytes, std::span(&part, 1), scratch_); }), ErrorCode::kTruncated);
 }
 
-TEST_F(DirectFileTest, TheFileThatIsOpenAndNotTheOneOfThatNameNow) {
+TEST_P(DirectFileTest, TheFileThatIsOpenAndNotTheOneOfThatNameNow) {
   std::filesystem::rename(folder_ / "source", folder_ / "gone");
   test::write_file(folder_ / "source", Bytes(kFileBytes, std::byte{1}));
   std::string why_not;
-  file_ = DirectFile::open(*source_, why_not);
+  file_ = DirectFile::open(*source_, why_not, GetParam());
   ASSERT_TRUE(file_) << why_not;
   expect_same(12'345, {500'000}, 0, ~0U);
   std::filesystem::remove(folder_ / "gone");
@@ -186,7 +199,7 @@ TEST_F(DirectFileTest, TheFileThatIsOpenAndNotTheOneOfThatNameNow) {
   expect_same(12'345, {500'000}, 0, ~0U);
 }
 
-TEST_F(DirectFileTest, WithoutADescriptorToSpareItSaysSo) {
+TEST_P(DirectFileTest, WithoutADescriptorToSpareItSaysSo) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   rlimit few = before;
@@ -197,6 +210,64 @@ TEST_F(DirectFileTest, WithoutADescriptorToSpareItSaysSo) {
   ::setrlimit(RLIMIT_NOFILE, &before);
   EXPECT_FALSE(none);
   EXPECT_THAT(why_not, HasSubstr("Too many open files"));
+}
+
+/// Whatever is read while the process forks arrives in the process.
+TEST_P(DirectFileTest, ForksMeanwhile) {
+  if (GetParam() && !runs_in_place()) GTEST_SKIP() << "this system wants all reads through the scratch";
+  constexpr std::size_t kParts = 8;
+  constexpr std::size_t kPart = 1'000'000;
+  const Buffer into = Buffer::allocate(kParts * kPart + 4096);
+  std::atomic<bool> done{false};
+  std::jthread forker([&] {
+    while (!done) {
+      const pid_t child = ::fork();
+      if (child == 0) {
+        ::usleep(2000);
+        ::_exit(0);
+      }
+      if (child > 0) ::waitpid(child, nullptr, 0);
+    }
+  });
+  int wrong = 0;
+  for (int round = 0; round < 10; ++round) {
+    std::fill_n(into.data(), into.size(), std::byte{0});
+    std::vector<std::jthread> readers;
+    for (std::size_t i = 0; i < kParts; ++i) {
+      readers.emplace_back([&, i] {
+        DirectScratch scratch;
+        const Scatter part{into.data() + 512 + i * kPart, kPart};
+        file_->read(512 + i * kPart, std::span(&part, 1), scratch);
+      });
+    }
+    readers.clear();
+    if (!std::equal(into.data() + 512, into.data() + 512 + kParts * kPart, bytes_.begin() + 512)) ++wrong;
+  }
+  done = true;
+  EXPECT_EQ(wrong, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(InPlace, DirectFileTest, testing::Bool(), [](const auto& way) {
+  return way.param ? std::string("WhereItCanBe") : std::string("Nowhere");
+});
+
+TEST(DirectFile, OldSystemsWantNothingInPlace) {
+  for (const char* release : {"6.5.0", "6.5", "6.18.44-fc-v595", "7.0.1", "10.2"}) {
+    EXPECT_TRUE(direct_reads_in_place(release)) << release;
+  }
+  for (const char* release :
+       {"6.4.99", "6.1.0-13-amd64", "5.18.0", "4.18.0-553.el8", "6", "6.", "6.x", "x", "", "-6.9"}) {
+    EXPECT_FALSE(direct_reads_in_place(release)) << release;
+  }
+}
+
+TEST(DirectFile, ScratchIsPagesOfItsOwn) {
+  DirectScratch scratch;
+  for (const std::size_t bytes : {512U, 4096U, 5000U, 1'000'000U}) {
+    const std::byte* const at = scratch.of(bytes, 512);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(at) % 4096, 0U);
+    EXPECT_GE(scratch.capacity(), bytes);
+  }
 }
 
 TEST(DirectFile, MemoryIsNoFile) {
