@@ -70,7 +70,11 @@ struct LoadOptions {
   /// is read-only, and reading it after the file was cut raises SIGBUS outside Penstock's own calls.
   std::optional<bool> map = {};
   bool verify_checksums = true;
-  /// Threads that read; 0 chooses from the processors this process may use.
+  /// Read past the page cache (true) or through it (false); unset: past it what is not in it. Where the file system
+  /// cannot, the read goes through the cache all the same, and so does a slice whose elements do not lie together; the
+  /// report says so. Without meaning for what is mapped.
+  std::optional<bool> direct = {};
+  /// Threads that read; 0 chooses from the processors this process may use, and more where they wait for the disk.
   std::size_t threads = 0;
   /// Filled in when set.
   Report* report = nullptr;

@@ -61,16 +61,38 @@ std::string describe(const Archive& archive) {
                      archive.format(), archive.entries().size(), archive.entries().size() == 1 ? "" : "s");
 }
 
-LoadOptions options_for(nb::handle device, std::optional<bool> mmap, bool verify) {
-  LoadOptions options;
-  options.device = device_from(device);
-  options.map = mmap;
-  options.verify_checksums = verify;
-  return options;
+nb::object load_all(const PyArchive& archive, nb::handle device, std::optional<bool> mmap, std::optional<bool> direct,
+                    const ReportDict& report) {
+  const LoadOptions options = {
+      .device = device_from(device), .map = mmap, .verify_checksums = archive.verify(), .direct = direct};
+  return to_python(load_archive(archive.get(), options, report));
 }
 
-nb::object load_all(const PyArchive& archive, nb::handle device, std::optional<bool> mmap) {
-  return to_python(load_archive(archive.get(), options_for(device, mmap, archive.verify())));
+void fill(nb::dict dict, const Report& report) {
+  dict.clear();
+  dict["route"] = text_from(report.route);
+  dict["why"] = text_from(report.why);
+  dict["payload_bytes"] = report.payload_bytes;
+  dict["read_bytes"] = report.read_bytes;
+  dict["open_seconds"] = report.open_seconds;
+  dict["read_seconds"] = report.read_seconds;
+  dict["decode_seconds"] = report.decode_seconds;
+  dict["total_seconds"] = report.total_seconds;
+}
+
+/// load(options), answering signals if it takes long. The report is the work's own until that has ended: an interrupted
+/// load goes on for a while.
+template <class Load>
+auto reporting(bool takes_long, const LoadOptions& options, const ReportDict& report, Load load) {
+  auto [result, told] = interruptible(takes_long, [load, options = LoadOptions(options)](std::stop_token stop) mutable {
+    Report own;
+    options.stop = std::move(stop);
+    options.report = &own;
+    auto loaded = load(options);
+    return std::pair(std::move(loaded), std::move(own));
+  });
+  if (report) fill(*report, told);
+  return std::move(result);
 }
 
 /// How an entry is found again where it is unpickled.
@@ -130,9 +152,11 @@ void bind_archive_class(nb::module_& module) {
           nb::sig("def __iter__(self) -> typing.Iterator[str]"))
       .def("__getitem__", entry_named, nb::arg("name").none(), nb::sig("def __getitem__(self, name: str, /) -> Entry"),
            "The entry of that name; KeyError names similar ones.")
-      .def("load", load_all, nb::arg("device") = "cpu", nb::arg("mmap") = nb::none(),
-           nb::sig("def load(self, device: object = 'cpu', mmap: bool | None = None) -> typing.Any"),
-           "Everything, nested as in the file.")
+      .def("load", load_all, nb::arg("device") = "cpu", nb::arg("mmap") = nb::none(), nb::kw_only(),
+           nb::arg("direct") = nb::none(), nb::arg("report") = nb::none(),
+           nb::sig("def load(self, device: object = 'cpu', mmap: bool | None = None, *, direct: bool | None = None, "
+                   "report: dict[str, typing.Any] | None = None) -> typing.Any"),
+           "Everything, nested as in the file. `mmap`, `direct` and `report` as in penstock.load.")
       .def("close", &PyArchive::close, "Lets go of the file; entries taken before still work.")
       .def(
           "__enter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __enter__(self) -> Archive"))
@@ -195,16 +219,21 @@ void bind_entry_class(nb::module_& module) {
           "A slice: integers, slices with positive steps and Ellipsis. Reads nothing.")
       .def(
           "load",
-          [](const Entry& e, nb::handle device, std::optional<bool> mmap) {
-            return load_entry(e, options_for(device, mmap, e.verify));
+          [](const Entry& e, nb::handle device, std::optional<bool> mmap, std::optional<bool> direct,
+             const ReportDict& report) {
+            const LoadOptions options = {
+                .device = device_from(device), .map = mmap, .verify_checksums = e.verify, .direct = direct};
+            return load_entry(e, options, report);
           },
-          nb::arg("device") = "cpu", nb::arg("mmap") = nb::none(),
-          nb::sig("def load(self, device: object = 'cpu', mmap: bool | None = None) -> Tensor"))
+          nb::arg("device") = "cpu", nb::arg("mmap") = nb::none(), nb::kw_only(), nb::arg("direct") = nb::none(),
+          nb::arg("report") = nb::none(),
+          nb::sig("def load(self, device: object = 'cpu', mmap: bool | None = None, *, direct: bool | None = None, "
+                  "report: dict[str, typing.Any] | None = None) -> Tensor"),
+          "`mmap`, `direct` and `report` as in penstock.load.")
       .def(
           "__array__",
           [](const Entry& e, const nb::args& args, const nb::kwargs& kwargs) {
-            return nb::cast(load_entry(e, options_for(nb::str("cpu"), {}, e.verify)))
-                .attr("__array__")(*args, **kwargs);
+            return nb::cast(load_entry(e, {.verify_checksums = e.verify}, {})).attr("__array__")(*args, **kwargs);
           },
           nb::sig("def __array__(self, *args: typing.Any, **kwargs: typing.Any) -> typing.Any"))
       .def(
@@ -234,20 +263,15 @@ bool takes_long(const Archive& archive) noexcept {
   return false;
 }
 
-Value load_archive(const Archive& archive, LoadOptions options) {
-  return interruptible(takes_long(archive), [archive, options](std::stop_token stop) mutable {
-    options.stop = std::move(stop);
-    return archive.load(options);
-  });
+Value load_archive(const Archive& archive, const LoadOptions& options, const ReportDict& report) {
+  return reporting(takes_long(archive), options, report, [archive](const LoadOptions& o) { return archive.load(o); });
 }
 
-Tensor load_entry(const Entry& entry, LoadOptions options) {
+Tensor load_entry(const Entry& entry, const LoadOptions& options, const ReportDict& report) {
   // A slice of compressed bytes takes as long as all of them.
   const std::uint64_t bytes = std::max(entry.tensor.nbytes(), entry.tensor.storage().nbytes / 16);
-  return interruptible(bytes >= kLongLoad, [tensor = entry.tensor, options](std::stop_token stop) mutable {
-    options.stop = std::move(stop);
-    return tensor.load(options);
-  });
+  return reporting(bytes >= kLongLoad, options, report,
+                   [tensor = entry.tensor](const LoadOptions& o) { return tensor.load(o); });
 }
 
 void bind_archive(nb::module_& module) {

@@ -42,8 +42,10 @@ struct Entry {
 
 /// penstock.open: reads the index; answers signals while it does.
 PyArchive open_archive(const std::string& path, bool verify);
+/// The dict that a caller wants filled with how a load was done.
+using ReportDict = std::optional<nb::dict>;
 /// Everything in it; answers signals while it loads.
-Value load_archive(const Archive& archive, LoadOptions options);
-Tensor load_entry(const Entry& entry, LoadOptions options);
+Value load_archive(const Archive& archive, const LoadOptions& options, const ReportDict& report);
+Tensor load_entry(const Entry& entry, const LoadOptions& options, const ReportDict& report);
 
 }  // namespace penstock::python

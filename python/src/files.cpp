@@ -19,13 +19,12 @@
 namespace penstock::python {
 namespace {
 
-nb::object load(nb::handle path, nb::handle device, std::optional<bool> mmap, bool verify) {
-  LoadOptions options;
-  options.device = device_from(device);
-  options.map = mmap;
-  options.verify_checksums = verify;
+nb::object load(nb::handle path, nb::handle device, std::optional<bool> mmap, bool verify, std::optional<bool> direct,
+                const ReportDict& report) {
+  const LoadOptions options = {
+      .device = device_from(device), .map = mmap, .verify_checksums = verify, .direct = direct};
   const PyArchive archive = open_archive(path_from(path), verify);
-  return to_python(load_archive(archive.get(), options));
+  return to_python(load_archive(archive.get(), options, report));
 }
 
 std::map<std::string, std::string> metadata_from(nb::handle metadata) {
@@ -68,13 +67,16 @@ void save(nb::handle object, nb::handle path, nb::handle format, bool compress, 
 void bind_files(nb::module_& module) {
   module.def(
       "load", load, nb::arg("path").none(), nb::arg("device") = "cpu", nb::arg("mmap") = nb::none(), nb::kw_only(),
-      nb::arg("verify") = true,
+      nb::arg("verify") = true, nb::arg("direct") = nb::none(), nb::arg("report") = nb::none(),
       nb::sig("def load(path: str | bytes | os.PathLike[str], device: object = 'cpu', mmap: bool | None = None, *, "
-              "verify: bool = True) -> typing.Any"),
+              "verify: bool = True, direct: bool | None = None, report: dict[str, typing.Any] | None = None) "
+              "-> typing.Any"),
       "Everything in a tensor file: a Tensor for one bare array, a dict for `.npz` and `.safetensors`, for `.pt` "
       "what was saved. Nothing in the file is run: objects of unknown classes become penstock.Opaque. `mmap=True` "
       "maps the file instead of reading it and gives read-only tensors. `verify=False` does not look at recorded "
-      "checksums.");
+      "checksums. What the page cache does not hold is read past it; `direct=True` reads all so where the file system "
+      "can, `direct=False` nothing. A dict given as `report` is filled with how the file was read: \"route\", \"why\" "
+      "in a sentence, bytes and seconds.");
   module.def(
       "_save_with",
       [](nb::handle object, nb::handle path, nb::handle describe) {

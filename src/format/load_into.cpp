@@ -8,7 +8,6 @@
 #include "format/load_tensors.h"
 #include "format/load_view.h"
 #include "format/materialise.h"
-#include "io/engine.h"
 #include "ops/kernels.h"
 #include "penstock/error.h"
 
@@ -73,7 +72,7 @@ class DirectMove {
   void run(const LoadOptions& options, Report& report) {
     if (pieces_.empty()) return;
     const io::Move move{io::make_plan(pieces_), state_.index.sources, buffers_, std::move(checksums_), {}};
-    io::execute(move, {options.threads, options.stop}, report);
+    io::execute(move, engine_options(options), report);
   }
 
  private:

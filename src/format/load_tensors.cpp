@@ -14,7 +14,6 @@
 #include "format/materialise.h"
 #include "format/ring_decode.h"
 #include "io/crc32.h"
-#include "io/engine.h"
 #include "ops/kernels.h"
 #include "ops/transfer.h"
 #include "penstock/error.h"
@@ -180,7 +179,7 @@ class WholeLoad {
     move.plan = io::make_plan(pieces);
     move.sources = state_.index.sources;
     move.buffers = buffers_;
-    io::execute(move, {options_.threads, options_.stop}, report_);
+    io::execute(move, engine_options(options_), report_);
     buffers_.resize(kept);
     return next;
   }

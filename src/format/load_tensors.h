@@ -4,12 +4,18 @@
 #include <vector>
 
 #include "format/archive_state.h"
+#include "io/engine.h"
 #include "penstock/load.h"
 
 namespace penstock::format {
 
 /// Refuses what no load can do: kUnsafe for an array of objects, kNoDevice, kUnsupported for a map on a device.
 void require_loadable(const detail::ArchiveState& state, const TensorEntry& entry, const LoadOptions& options);
+
+/// What of the options is the engine's.
+inline io::EngineOptions engine_options(const LoadOptions& options) {
+  return {.threads = options.threads, .stop = options.stop, .direct = options.direct};
+}
 
 /// Loads `wanted` (entries of the archive, or slices): each storage they lie in is read once and whole, into common
 /// blocks in the order of the files, and tensors that share it still do. A tensor whose bytes must be changed in a way

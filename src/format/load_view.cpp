@@ -10,7 +10,6 @@
 #include "format/map_view.h"
 #include "format/materialise.h"
 #include "format/strided_read.h"
-#include "io/engine.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -34,7 +33,7 @@ Tensor load_run(const detail::ArchiveState& state, const TensorEntry& view, cons
   if (whole && storage.crc32 && options.verify_checksums && state.verify_checksums) {
     move.checksums.push_back({0, 0, length, *storage.crc32, storage.name, storage.source, storage.offset});
   }
-  io::execute(move, {options.threads, options.stop}, report);
+  io::execute(move, engine_options(options), report);
   Tensor read(buffers[0], view.dtype, view.shape, view.strides);
   if (!changes.any()) return read;
   // In place only where each element is there once.

@@ -88,14 +88,14 @@ void drop_from_cache(const std::string& path, std::size_t bytes) {
   if (file) ::posix_fadvise(file.get(), 0, static_cast<off_t>(bytes), POSIX_FADV_DONTNEED);
 }
 
-/// Bytes per second of a load of the first bytes of a file, as Penstock does it.
-double read_speed(const SourcePtr& source, const Buffer& into) {
+/// Bytes per second of a load of the first bytes of a file, as Penstock does it; how it did is in `report`.
+double read_speed(const SourcePtr& source, const Buffer& into, Report& report) {
   const Piece piece{.length = into.size()};
   Move move;
   move.plan = make_plan({&piece, 1});
   move.sources = {&source, 1};
   move.buffers = {&into, 1};
-  Report report;
+  report = {};
   const auto begin = std::chrono::steady_clock::now();
   execute(move, {}, report);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -107,16 +107,20 @@ void add_speeds(const SourcePtr& source, const std::string& path, std::size_t by
   std::fill_n(into.data(), bytes, std::byte{});  // the first touch of memory is not the file's
   drop_from_cache(path, bytes);
   const std::optional<double> share = cached_share(path, bytes);
-  const double first = read_speed(source, into);
+  Report report;
+  const double first = read_speed(source, into, report);
   if (share && *share <= kCachedShare) {
     out.add("read_uncached", first, Unit::kBytesPerSecond);
+    out.add("route_uncached", report.route + ": " + report.why);
   } else {
     out.add("read_uncached", {}, Unit::kBytesPerSecond);
     out.advise(Weight::kNote,
                "the file stays in memory (a tmpfs, or another process uses it), so the disk could not be "
                "measured: name a file or folder on the disk in question");
   }
-  out.add("read_cached", std::max(read_speed(source, into), read_speed(source, into)), Unit::kBytesPerSecond);
+  const double second = read_speed(source, into, report);
+  out.add("read_cached", std::max(second, read_speed(source, into, report)), Unit::kBytesPerSecond);
+  out.add("route_cached", report.route + ": " + report.why);
 }
 
 bool is_folder(const std::string& path) {

@@ -53,6 +53,7 @@ def test_measures_the_file_that_is_named(file):
     assert found["file"]["path"] == str(file)
     assert found["file"]["bytes_read"] == file.stat().st_size
     assert found["file"]["read_cached"] > 0
+    assert found["file"]["route_cached"].startswith("read: ")
     assert found["memory"]["copy_by_one_thread"] > 0
 
 

@@ -112,6 +112,38 @@ TEST_F(ArchiveTest, LoadsEverything) {
   EXPECT_FALSE(report.why.empty());
 }
 
+/// Where the file system offers no direct reads, the report gives the reason.
+void expect_route(const Report& report, bool direct) {
+  EXPECT_EQ(report.route, direct && report.why.find("because") == std::string::npos ? "direct" : "read") << report.why;
+}
+
+TEST_F(ArchiveTest, PastThePageCacheOrThroughItAsAsked) {
+  for (const bool direct : {true, false}) {
+    Report report;
+    const LoadOptions options = {.direct = direct, .report = &report};
+    const Value loaded = open(path).load(options);
+    EXPECT_TRUE(Tensor::identical(loaded["encoder.weight"].as_tensor(), a));
+    expect_route(report, direct);
+    EXPECT_TRUE(Tensor::identical(open(path)["encoder.weight"].load(options), a));
+    expect_route(report, direct);
+    EXPECT_TRUE(Tensor::identical(open(path)["encoder.weight"].slice(0, 3, 60).load(options), a.slice(0, 3, 60)));
+    expect_route(report, direct);
+    const Tensor into = Tensor::zeros(a.shape(), a.dtype());
+    const Placement placement{1, into};  // by name, so that the bias comes first
+    open(path).load_into({&placement, 1}, options);
+    EXPECT_TRUE(Tensor::identical(into, a));
+    expect_route(report, direct);
+  }
+}
+
+TEST_F(ArchiveTest, ASliceInPartsGoesThroughThePageCacheAndSaysSo) {
+  Report report;
+  const Tensor column = open(path)["encoder.weight"].slice(1, 3, 4).load({.direct = true, .report = &report});
+  EXPECT_TRUE(Tensor::identical(column, a.slice(1, 3, 4).contiguous()));
+  EXPECT_EQ(report.route, "read");
+  EXPECT_THAT(report.why, HasSubstr("in parts"));
+}
+
 TEST_F(ArchiveTest, OutlivesEveryHandle) {
   Tensor tensor;
   {

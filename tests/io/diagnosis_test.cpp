@@ -29,7 +29,8 @@ const Fact* find(const Section& section, std::string_view name) {
 }
 
 bool is_speed(const Fact* fact) {
-  return fact != nullptr && fact->unit == Fact::Unit::kBytesPerSecond && std::get<double>(fact->value) > 0;
+  const auto* const speed = fact == nullptr ? nullptr : std::get_if<double>(&fact->value);
+  return speed != nullptr && fact->unit == Fact::Unit::kBytesPerSecond && *speed > 0;
 }
 
 TEST(Diagnosis, TellsTheChosenWord) {
@@ -61,6 +62,14 @@ TEST(Diagnosis, ReadsNoMoreOfAFileThanItMay) {
   const Section empty = diagnose_file(small(folder / "empty"));
   EXPECT_EQ(find(empty, "read_cached"), nullptr);
   EXPECT_EQ(find(empty, "bytes_read")->weight, Fact::Weight::kNote);
+}
+
+TEST(Diagnosis, TellsTheRouteOfEachRead) {
+  const test::TemporaryFolder folder;
+  test::write_file(folder / "file", test::numbered_bytes(100'000));
+  const Section section = diagnose_file(small(folder / "file"));
+  EXPECT_THAT(std::get<std::string>(find(section, "route_cached")->value), HasSubstr("read: 1 range into host memory"));
+  EXPECT_EQ(find(section, "route_uncached") != nullptr, is_speed(find(section, "read_uncached")));
 }
 
 TEST(Diagnosis, LeavesNothingInAFolder) {

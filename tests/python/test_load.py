@@ -51,6 +51,55 @@ def test_mapping_what_is_compressed_is_refused(tmp_path):
         penstock.load(path, mmap=True)
 
 
+@pytest.fixture
+def large(tmp_path):
+    path = tmp_path / "large.npy"
+    np.save(path, np.arange(2_000_000, dtype="f8").reshape(1000, 2000))
+    return path
+
+
+def loads_of(path):
+    """Every way to load all of it."""
+    archive = penstock.open(path)
+    return [lambda **options: penstock.load(path, **options), archive.load, archive[archive.keys()[0]].load]
+
+
+def test_report_says_how(large):
+    for load in loads_of(large):
+        report = {"from": "before"}
+        t = load(report=report)
+        assert set(report) == {
+            *("route", "why", "payload_bytes", "read_bytes"),
+            *("open_seconds", "read_seconds", "decode_seconds", "total_seconds"),
+        }
+        assert report["route"] in ("read", "direct")
+        assert "not cached" in report["why"]
+        assert report["payload_bytes"] == report["read_bytes"] == t.nbytes
+        assert report["total_seconds"] > 0
+        load(mmap=True, report=report)
+        assert report["route"] == "map"
+
+
+def test_past_the_page_cache_or_through_it_as_asked(large):
+    for load in loads_of(large):
+        for direct in (True, False):
+            report = {}
+            assert load(direct=direct, report=report).numpy()[-1, -1] == 1_999_999
+            offered = "because" not in report["why"]
+            assert report["route"] == ("direct" if direct and offered else "read")
+            if offered:
+                assert ("past" if direct else "through") + " the page cache, as asked" in report["why"]
+
+
+def test_report_of_a_load_that_fails_stays_as_it_was(tmp_path):
+    report = {"from": "before"}
+    with pytest.raises(FileNotFoundError):
+        penstock.load(tmp_path / "missing.npy", report=report)
+    assert report == {"from": "before"}
+    with pytest.raises(TypeError):
+        penstock.load(tmp_path / "missing.npy", report=[])
+
+
 torch = pytest.importorskip("torch")
 
 
