@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -31,16 +30,9 @@ class CannotRunError(Exception):
     """A tool that is missing, or that this place does not let run."""
 
 
-def run(command: list[str], folder: str | None = None, environment: dict | None = None, processor: int | None = None):
+def run(command: list[str], folder: str | None = None, environment: dict | None = None) -> str:
     """What the program prints. Nothing of this process's environment reaches it."""
-
-    def settle() -> None:
-        if processor is not None:
-            os.sched_setaffinity(0, {processor})
-
-    done = subprocess.run(
-        command, cwd=folder, env=environment or {"LC_ALL": "C"}, capture_output=True, text=True, preexec_fn=settle
-    )
+    done = subprocess.run(command, cwd=folder, env=environment or {"LC_ALL": "C"}, capture_output=True, text=True)
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"]
         raise CannotRunError(f"{Path(command[0]).name}: {lines[-1]}")
@@ -94,13 +86,13 @@ class Tools:
         text = {name: run([tool, "--version"]) for name, tool in found.items() if tool}
         return {name: f"{name} {re.search(r'[0-9][0-9.]*', version)[0]}" for name, version in text.items()}
 
-    def count(self, program: Path, workload: str, folder: str, processor: int) -> dict:
+    def count(self, workload: str, folder: str) -> dict:
         arguments = ["run", workload, "data"]
-        out: dict = {"items": int(run([str(program), *arguments], folder, processor=processor))}
+        out: dict = {"items": int(run([str(self.program), *arguments], folder))}
         if self._valgrind:
-            out["instructions"] = self._instructions(self._valgrind, arguments, folder, processor)
+            out["instructions"] = self._instructions(self._valgrind, arguments, folder)
         if self._strace:
-            out["calls"] = self._calls(self._strace, arguments, folder, processor)
+            out["calls"] = self._calls(self._strace, arguments, folder)
         return out
 
     def _find(self, name: str, attempt) -> str | None:
@@ -115,19 +107,19 @@ class Tools:
             return None
         return tool
 
-    def _instructions(self, tool: str, arguments: list[str], folder: str | None, processor: int | None = None) -> int:
+    def _instructions(self, tool: str, arguments: list[str], folder: str | None) -> int:
         with tempfile.TemporaryDirectory() as own:
             out = Path(own) / "callgrind.out"
             command = [tool, "-q", "--tool=callgrind", f"--toggle-collect={FUNCTION}", f"--callgrind-out-file={out}"]
             environment = {"LC_ALL": "C", "GLIBC_TUNABLES": TUNABLES}
-            run([*command, str(self.program), *arguments], folder, environment, processor)
+            run([*command, str(self.program), *arguments], folder, environment)
             if self.keep and len(arguments) > 1:
                 self.keep.mkdir(parents=True, exist_ok=True)
                 shutil.copy(out, self.keep / f"{re.sub('[^a-z0-9]+', '_', arguments[1].lower())}.callgrind")
             return instructions_in(out.read_text())
 
-    def _calls(self, tool: str, arguments: list[str], folder: str | None, processor: int | None = None) -> dict:
+    def _calls(self, tool: str, arguments: list[str], folder: str | None) -> dict:
         with tempfile.TemporaryDirectory() as own:
             out = Path(own) / "trace"
-            run([tool, "-f", "-o", str(out), str(self.program), *arguments], folder, processor=processor)
+            run([tool, "-f", "-o", str(out), str(self.program), *arguments], folder)
             return count_calls(out.read_text().splitlines())

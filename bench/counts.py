@@ -10,7 +10,6 @@ import argparse
 import concurrent.futures
 import json
 import os
-import queue
 import sys
 import tempfile
 from pathlib import Path
@@ -26,22 +25,15 @@ SKIPPED = 77
 
 def measure(program: Path, names: list[str], tools: count_tools.Tools) -> dict:
     """The counts of every workload, several at a time, each on a processor of its own."""
-    processors: queue.Queue[int] = queue.Queue()
-    for processor in os.sched_getaffinity(0):
-        processors.put(processor)
-
+    processors = sorted(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory(prefix="penstock-counts-") as folder:
         count_tools.run([str(program), "files", "data"], folder)
-
-        def count(name: str) -> dict:
-            processor = processors.get()
-            try:
-                return tools.count(program, name, folder, processor)
-            finally:
-                processors.put(processor)
-
-        with concurrent.futures.ThreadPoolExecutor(processors.qsize()) as pool:
-            return dict(zip(names, pool.map(count, names), strict=True))
+        # Of a thread alone, and what it starts.
+        settled = concurrent.futures.ThreadPoolExecutor(
+            len(processors), initializer=lambda: os.sched_setaffinity(0, {processors.pop()})
+        )
+        with settled as pool:
+            return dict(zip(names, pool.map(lambda name: tools.count(name, folder), names), strict=True))
 
 
 def show(name: str, now: dict, recorded: dict | None) -> None:
