@@ -1,11 +1,12 @@
-// A file that is not in the page cache into fresh memory: the engine against bare preads of the same bytes.
-// bench_cold FILE [ROUNDS [THREADS]]
+// A file that is not in the page cache into fresh memory: the engine, and a load of the tensors in it, against bare
+// preads of the same bytes. bench_cold FILE [ROUNDS [THREADS]]
 
 #include <cstdlib>
 #include <exception>
 #include <optional>
 
 #include "io/engine.h"
+#include "penstock/load.h"
 #include "penstock/source.h"
 #include "support/bare_read.h"
 #include "support/compare.h"
@@ -24,6 +25,12 @@ double engine_seconds(const std::string& path, std::optional<bool> direct, std::
     Report report;
     io::execute(move, {.threads = threads, .direct = direct}, report);
   });
+}
+
+/// Places in memory follow from where tensors lie in the file, and what that leaves unaligned goes through a scratch.
+double load_seconds(const std::string& path, std::optional<bool> direct, std::size_t threads) {
+  bench::drop_from_cache(path);
+  return bench::seconds_of([&] { load_value(path, {.direct = direct, .threads = threads}); });
 }
 
 bench::Way bare(const std::string& path, const bench::BareRead& how) {
@@ -50,6 +57,8 @@ int main(int argc, char** argv) try {
       bare(path, {.direct = false, .threads = 8, .piece = kMega}),
       {"engine", [&] { return engine_seconds(path, {}, threads); }},
       {"engine, through the cache", [&] { return engine_seconds(path, false, threads); }},
+      {"load", [&] { return load_seconds(path, {}, threads); }},
+      {"load, through the cache", [&] { return load_seconds(path, false, threads); }},
   };
   const auto size = static_cast<double>(open_source(path)->size());
   bench::compare(fmt::format("cold read of {}", path), size / 1e9, "GB/s", ways, rounds);

@@ -2,10 +2,28 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 #include <tuple>
 
 namespace penstock::format {
+namespace {
+
+constexpr std::uint64_t kMinPhased = std::uint64_t{1} << 20;
+
+/// The first place at `end` or behind that suits the storage.
+std::uint64_t place_behind(std::uint64_t end, const StorageEntry& storage) {
+  const bool stored = storage.compression == Compression::kNone;
+  const std::optional<std::uint64_t> phase = stored ? phase_of(storage.offset, storage.nbytes) : std::nullopt;
+  const std::uint64_t unit = phase ? kPage : kStorageAlignment;
+  const std::uint64_t shift = phase.value_or(0);
+  return end <= shift ? shift : (end - shift + unit - 1) / unit * unit + shift;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> phase_of(std::uint64_t offset, std::uint64_t bytes) noexcept {
+  if (bytes < kMinPhased || offset % kStorageAlignment != 0) return std::nullopt;
+  return offset % kPage;
+}
 
 Layout lay_out(std::span<const StorageEntry> storages, std::span<const std::size_t> wanted) {
   std::vector<std::size_t> order(wanted.size());
@@ -20,15 +38,16 @@ Layout lay_out(std::span<const StorageEntry> storages, std::span<const std::size
   layout.places.resize(wanted.size());
   std::optional<std::uint32_t> shared;
   for (const std::size_t i : order) {
-    const std::uint64_t bytes = storages[wanted[i]].nbytes;
+    const StorageEntry& storage = storages[wanted[i]];
+    const std::uint64_t bytes = storage.nbytes;
     const bool alone = bytes > kMaxGrouped;
     std::uint64_t begin = 0;
     if (!alone && shared) {
-      begin = (layout.blocks[*shared] + kStorageAlignment - 1) / kStorageAlignment * kStorageAlignment;
+      begin = place_behind(layout.blocks[*shared], storage);
       if (begin + bytes > kMaxBlock) shared.reset();
     }
     if (alone || !shared) {
-      begin = 0;
+      begin = place_behind(0, storage);
       layout.blocks.push_back(0);
       if (!alone) shared = static_cast<std::uint32_t>(layout.blocks.size() - 1);
     }

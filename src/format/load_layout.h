@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -24,6 +25,11 @@ inline constexpr std::uint64_t kStorageAlignment = 64;
 /// kMaxBlock.
 inline constexpr std::uint64_t kMaxGrouped = std::uint64_t{64} << 20;
 inline constexpr std::uint64_t kMaxBlock = std::uint64_t{256} << 20;
+
+inline constexpr std::uint64_t kPage = 4096;
+/// How far behind a multiple of kPage bytes of a file that begin at `offset` should begin in memory: as far as in the
+/// file, where they are many and that keeps them aligned. Reads past the page cache then go straight to their place.
+std::optional<std::uint64_t> phase_of(std::uint64_t offset, std::uint64_t bytes) noexcept;
 
 /// Lays out the storages `wanted` (positions in `storages`) in memory in the order of their bytes in the files, each
 /// aligned to kStorageAlignment: a contiguous read then fills contiguous memory but for padding. Pure.

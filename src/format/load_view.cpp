@@ -6,6 +6,7 @@
 
 #include "core/view.h"
 #include "device/backend.h"
+#include "format/load_layout.h"
 #include "format/load_tensors.h"
 #include "format/map_view.h"
 #include "format/materialise.h"
@@ -26,8 +27,11 @@ Tensor load_run(const detail::ArchiveState& state, const TensorEntry& view, cons
   const std::uint64_t length = extent_bytes(view);
   const Changes changes(view);
   const Device device = changes.any() ? Device{} : options.device;
-  const std::array buffers{Buffer::allocate(static_cast<std::size_t>(length), device)};
-  const io::Piece piece{storage.source, 0, storage.offset + view.byte_offset, length, 0};
+  const std::uint64_t offset = storage.offset + view.byte_offset;
+  const std::size_t lead = device.type == DeviceType::kCpu ? phase_of(offset, length).value_or(0) : 0;
+  const Buffer block = Buffer::allocate(static_cast<std::size_t>(length) + lead, device);
+  const std::array buffers{block.part(lead, static_cast<std::size_t>(length))};
+  const io::Piece piece{storage.source, 0, offset, length, 0};
   io::Move move{io::make_plan(std::span(&piece, 1)), state.index.sources, buffers, {}, {}};
   const bool whole = view.byte_offset == 0 && length == storage.nbytes;
   if (whole && storage.crc32 && options.verify_checksums && state.verify_checksums) {

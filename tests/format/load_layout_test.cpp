@@ -54,6 +54,25 @@ TEST(LoadLayout, LargeStoragesStandAlone) {
   EXPECT_EQ(layout.places[0].block, layout.places[3].block);
 }
 
+TEST(LoadLayout, LargeStoragesLieAsInTheirFile) {
+  const std::uint64_t large = std::uint64_t{1} << 20;
+  std::vector<StorageEntry> storages = {
+      storage(0, 128, large),        storage(0, 128 + large, 10),       storage(0, 8'000'064, large + 1),
+      storage(0, 16'000'008, large), storage(0, 24'000'064, large - 1), storage(0, 32'000'064, kMaxGrouped + 1),
+      storage(0, 200'000'064, large)};
+  storages.back().compression = Compression::kDeflate;
+  const Layout layout = lay_out(storages, all_of(storages));
+  for (const std::size_t i : {0, 2, 5}) EXPECT_EQ(layout.places[i].offset % kPage, storages[i].offset % kPage) << i;
+  EXPECT_EQ(layout.places[0].offset, 128U);
+  EXPECT_EQ(layout.blocks[layout.places[5].block], layout.places[5].offset + kMaxGrouped + 1);
+  // Behind one another where the file does not align them, where they are small and where they are deflated.
+  for (const std::size_t i : {1, 3, 4, 6}) {
+    const std::size_t before = i == 6 ? 4 : i - 1;
+    const std::uint64_t end = layout.places[before].offset + storages[before].nbytes;
+    EXPECT_EQ(layout.places[i].offset, (end + 63) / 64 * 64) << i;
+  }
+}
+
 TEST(LoadLayout, NothingOverlapsAndBlocksAreBounded) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 50; ++round) {
