@@ -102,7 +102,9 @@ void bind_feed(nb::module_& module) {
       .def("push", &PyFeed::push, nb::arg("indices"), nb::sig("def push(self, indices: Iterable[int]) -> None"))
       .def("next", &PyFeed::next, nb::sig("def next(self) -> typing.Any"),
            "The batch of the oldest push. An error belongs to one batch.")
-      .def("stats", [](const PyFeed& feed) { return figures_of(feed.stats()); })
+      .def(
+          "stats", [](const PyFeed& feed) { return figures_of(feed.stats()); },
+          nb::sig("def stats(self) -> dict[str, typing.Any]"))
       .def("close", &PyFeed::close, "Stops the workers and drops what they prepared.");
 }
 
