@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <utility>
 #include <vector>
 
 #include "core/text.h"
@@ -53,8 +54,7 @@ bool is_direct(const TensorEntry& entry, const StorageEntry& storage, const Tens
 /// One move for everything that goes from file to place.
 class DirectMove {
  public:
-  DirectMove(const detail::ArchiveState& state, const LoadOptions& options)
-      : state_(state), verify_(options.verify_checksums && state.verify_checksums) {}
+  DirectMove(const detail::ArchiveState& state, const LoadOptions& options) : state_(state), options_(options) {}
 
   void add(const TensorEntry& entry, const Tensor& to) {
     const StorageEntry& storage = state_.storage_of(entry);
@@ -62,22 +62,22 @@ class DirectMove {
     buffers_.push_back(to.buffer());
     const std::uint64_t offset = storage.offset + entry.byte_offset;
     pieces_.push_back({storage.source, buffer, offset, entry.nbytes(), to.byte_offset()});
-    const bool whole = entry.byte_offset == 0 && entry.nbytes() == storage.nbytes;
-    if (whole && storage.crc32 && verify_) {
-      checksums_.push_back(
-          {buffer, to.byte_offset(), storage.nbytes, *storage.crc32, storage.name, storage.source, storage.offset});
+    if (auto checksum = checksum_of_run(state_, entry, entry.nbytes(), options_)) {
+      checksum->buffer = buffer;
+      checksum->buffer_offset = to.byte_offset();
+      checksums_.push_back(std::move(*checksum));
     }
   }
 
-  void run(const LoadOptions& options, Report& report) {
+  void run(Report& report) {
     if (pieces_.empty()) return;
     const io::Move move{io::make_plan(pieces_), state_.index.sources, buffers_, std::move(checksums_), {}};
-    io::execute(move, engine_options(options), report);
+    io::execute(move, engine_options(options_), report);
   }
 
  private:
   const detail::ArchiveState& state_;
-  bool verify_;
+  const LoadOptions& options_;
   std::vector<io::Piece> pieces_;
   std::vector<Buffer> buffers_;
   std::vector<io::Checksum> checksums_;
@@ -110,7 +110,7 @@ void load_into(const detail::ArchiveState& state, std::span<const Placement> pla
         others.push_back(&placement);
       }
     }
-    direct.run(options, report);
+    direct.run(report);
     LoadOptions reading = options;
     reading.map = false;
     reading.device = {};

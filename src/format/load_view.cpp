@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <utility>
+#include <vector>
 
 #include "core/view.h"
 #include "device/backend.h"
@@ -11,6 +13,7 @@
 #include "format/map_view.h"
 #include "format/materialise.h"
 #include "format/strided_read.h"
+#include "io/crc32.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -33,10 +36,7 @@ Tensor load_run(const detail::ArchiveState& state, const TensorEntry& view, cons
   const std::array buffers{block.part(lead, static_cast<std::size_t>(length))};
   const io::Piece piece{storage.source, 0, offset, length, 0};
   io::Move move{io::make_plan(std::span(&piece, 1)), state.index.sources, buffers, {}, {}};
-  const bool whole = view.byte_offset == 0 && length == storage.nbytes;
-  if (whole && storage.crc32 && options.verify_checksums && state.verify_checksums) {
-    move.checksums.push_back({0, 0, length, *storage.crc32, storage.name, storage.source, storage.offset});
-  }
+  if (auto checksum = checksum_of_run(state, view, length, options)) move.checksums.push_back(std::move(*checksum));
   io::execute(move, engine_options(options), report);
   Tensor read(buffers[0], view.dtype, view.shape, view.strides);
   if (!changes.any()) return read;
@@ -94,6 +94,22 @@ Tensor load_nearest(const detail::ArchiveState& state, const TensorEntry& view, 
 }
 
 }  // namespace
+
+std::optional<io::Checksum> checksum_of_run(const detail::ArchiveState& state, const TensorEntry& view,
+                                            std::uint64_t length, const LoadOptions& options) {
+  const StorageEntry& storage = state.storage_of(view);
+  const bool verify = storage.crc32 && options.verify_checksums && state.verify_checksums;
+  if (!verify || view.byte_offset > StridedPlan::kMaxGap || view.byte_offset + length != storage.nbytes)
+    return std::nullopt;
+  std::vector<std::byte> header(static_cast<std::size_t>(view.byte_offset));
+  if (!header.empty()) state.source_of(view)->read(storage.offset, header);
+  return io::Checksum{.length = length,
+                      .crc32 = *storage.crc32,
+                      .record = storage.name,
+                      .source = storage.source,
+                      .offset = storage.offset,
+                      .before = io::crc32(0, header)};
+}
 
 Tensor load_view(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options,
                  Report& report) {

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "format/archive_state.h"
+#include "io/engine.h"
 #include "penstock/load.h"
 
 namespace penstock::format {
@@ -11,5 +15,10 @@ namespace penstock::format {
 /// options ask for it. Fills in the report but for its total.
 Tensor load_view(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options,
                  Report& report);
+
+/// How the recorded CRC of a storage is checked by reading [byte_offset, + length) of it to a place in a buffer;
+/// nothing where there is none to check, or the read leaves out more than a header in front. That header is read here.
+std::optional<io::Checksum> checksum_of_run(const detail::ArchiveState& state, const TensorEntry& view,
+                                            std::uint64_t length, const LoadOptions& options);
 
 }  // namespace penstock::format

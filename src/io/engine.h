@@ -27,6 +27,7 @@ struct Checksum {
   std::string record;        ///< for the error
   std::uint32_t source = 0;  ///< for the error
   std::uint64_t offset = 0;  ///< for the error
+  std::uint32_t before = 0;  ///< of bytes in front of the run that the recorded one covers too
 };
 
 /// Work to do on host memory after its bytes arrived (inflate, byte swap): runs once `ranges` of the plan that touch

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "format/format.h"
 #include "format/npy_header.h"
 #include "format/npy_support.h"
+#include "penstock/load.h"
 #include "support/errors.h"
 #include "support/zip_builder.h"
 
@@ -165,6 +167,44 @@ TEST(Npz, RefusesDamagedStreams) {
   const std::string npy = npy_of(numbered(DType::int32, Shape{100}));
   const std::string file = build_zip({{.name = "a.npy", .data = npy, .method = 8, .stored = std::string(300, '\xFF')}});
   EXPECT_EQ(test::code_of([&] { index_of(file); }), ErrorCode::kCorrupt);
+}
+
+TEST(Npz, ArraysReadAloneAreCheckedAsTheyAreTogether) {
+  const Tensor plain = numbered(DType::int32, Shape{40, 50});
+  for (const Tensor& tensor : {plain, plain.transpose(0, 1), numbered(DType::uint8, Shape{3})}) {
+    const std::string good = written(kNpzFormat, Value::dict({{"x", Value::tensor(tensor)}}));
+    const auto outcome = [&](const std::string& file, const std::function<void(const Archive&)>& read) {
+      try {
+        read(open(source_of(file, "x.npz")));
+        return std::string("read");
+      } catch (const Error& error) {
+        return std::string(error.what());
+      }
+    };
+    const auto all = [](const Archive& archive) { archive.load(); };
+    const auto alone = [](const Archive& archive) { archive["x"].load(); };
+    const auto into = [&](const Archive& archive) {
+      const Placement place{0, Tensor::empty(tensor.shape(), tensor.dtype())};
+      archive.load_into({&place, 1});
+    };
+    EXPECT_EQ(outcome(good, all), "read");
+    EXPECT_EQ(outcome(good, alone), "read");
+    EXPECT_EQ(outcome(good, into), "read");
+    const Index index = index_of(good);
+    const std::size_t array = index.storages[0].offset + index.entries[0].byte_offset;
+    // A bit of the first and last element, and a blank that fills up the header: it has its part in the CRC.
+    for (const std::size_t at : {array, array + tensor.nbytes() - 1, array - 2}) {
+      std::string bad = good;
+      bad[at] = static_cast<char>(at == array - 2 ? '\t' : bad[at] ^ 1);
+      const std::string expected = outcome(bad, all);
+      EXPECT_THAT(expected, HasSubstr("CRC-32"));
+      const auto numbers_of = [](const std::string& text) { return text.substr(text.find("CRC-32")); };
+      EXPECT_EQ(numbers_of(outcome(bad, alone)), numbers_of(expected)) << at;
+      EXPECT_EQ(numbers_of(outcome(bad, into)), numbers_of(expected)) << at;
+      EXPECT_EQ(outcome(bad, [](const Archive& archive) { archive["x"].slice(0, 1, 2).load(); }), "read");
+      EXPECT_EQ(outcome(bad, [](const Archive& archive) { archive["x"].load({.verify_checksums = false}); }), "read");
+    }
+  }
 }
 
 TEST(Npz, RefusesEveryTruncation) {

@@ -203,6 +203,23 @@ TEST(Engine, SaysWhichRecordIsDamaged) {
   }
 }
 
+TEST(Engine, ARecordMayBeginBeforeWhatIsRead) {
+  for (const std::uint32_t wrong : {0U, 1U}) {
+    Whole whole(3'000'000);
+    Checksum checksum = whole.checksum(0, 3'000'000);
+    const Bytes header = test::numbered_bytes(77, 5);
+    checksum.before = crc32(0, header) ^ wrong;
+    checksum.crc32 = crc32_combine(crc32(0, header), checksum.crc32, checksum.length);
+    whole.move.checksums = {checksum};
+    Report report;
+    if (wrong == 0) {
+      execute(whole.move, {}, report);
+    } else {
+      EXPECT_EQ(code_of([&] { execute(whole.move, {}, report); }), ErrorCode::kChecksum);
+    }
+  }
+}
+
 TEST(Engine, AnEmptyRecordHasAChecksumToo) {
   Whole whole(1000);
   whole.move.checksums = {{.length = 0, .crc32 = 1, .record = "empty"}};
