@@ -3,6 +3,7 @@
 // Files for tests: folders that go away again, files with known content.
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstddef>
@@ -18,11 +19,17 @@
 
 namespace penstock::test {
 
+/// For files that are written over and over again: memory where the system offers a folder of it, as disks take long.
+inline std::filesystem::path quick_folder() {
+  const std::filesystem::path memory = "/dev/shm";
+  return ::access(memory.c_str(), W_OK | X_OK) == 0 ? memory : std::filesystem::temp_directory_path();
+}
+
 /// A new, empty folder, removed with all that is in it.
 class TemporaryFolder {
  public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "penstock-test-XXXXXX").string();
+  explicit TemporaryFolder(const std::filesystem::path& in = std::filesystem::temp_directory_path()) {
+    std::string pattern = (in / "penstock-test-XXXXXX").string();
     if (mkdtemp(pattern.data()) == nullptr) throw std::system_error(errno, std::generic_category(), pattern);
     path_ = pattern;
   }

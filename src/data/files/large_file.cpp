@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "core/system_error.h"
 #include "data/files/file_sample.h"
@@ -91,6 +95,7 @@ void LargeFile::read(std::span<const Wanted> wanted, Scratch& scratch) const {
     });
     scratch.clock.lap(Stage::kCopy);
   }
+  if (verify_checksums_) check_shared(wanted, scratch);
 }
 
 void LargeFile::read_plain(const Wanted& wanted, const ByteSource& source, Scratch& scratch) const {
@@ -118,11 +123,15 @@ void LargeFile::read_plain(const Wanted& wanted, const ByteSource& source, Scrat
   scratch.clock.lap(Stage::kDecode);
 }
 
+bool LargeFile::is_record(const Wanted& wanted) const {
+  const TensorEntry& entry = entries_[wanted.entry];
+  return wanted.shape == entry.shape && entry.byte_offset == 0 && entry.nbytes() == storages_[entry.storage].nbytes;
+}
+
 void LargeFile::check_crc(const Wanted& wanted) const {
   const TensorEntry& entry = entries_[wanted.entry];
   const StorageEntry& storage = storages_[entry.storage];
-  const bool all = wanted.shape == entry.shape && entry.byte_offset == 0 && entry.nbytes() == storage.nbytes;
-  if (!verify_checksums_ || !storage.crc32 || !all) return;
+  if (!verify_checksums_ || !storage.crc32 || !is_record(wanted)) return;
   const Runs runs(wanted.shape, wanted.strides, wanted.strides, entry.dtype.itemsize());
   std::uint32_t crc = 0;
   runs.for_each([&](std::uint64_t from, std::uint64_t) {
@@ -130,6 +139,99 @@ void LargeFile::check_crc(const Wanted& wanted) const {
   });
   io::require_crc(crc, *storage.crc32, storage.nbytes,
                   {.path = source_names_[storage.source], .offset = storage.offset, .tensor = storage.name});
+}
+
+namespace {
+
+// A second read of more would cost more than the first saved.
+constexpr std::uint64_t kMostUnwanted = 16 * 1024;
+
+/// The bytes of a record that were wanted, wherever they are now.
+class RecordPieces {
+ public:
+  struct Piece {
+    std::uint64_t begin;
+    std::uint64_t end;
+    const std::byte* at;
+  };
+
+  void add(std::uint64_t begin, std::uint64_t bytes, const std::byte* at) {
+    pieces_.push_back({begin, begin + bytes, at});
+  }
+  /// Another check has seen all of it.
+  void set_seen() { seen_ = true; }
+
+  /// The CRC-32 of a record of `bytes` bytes, for which `read(begin, end)` gives what nobody wanted; nothing where that
+  /// is much, or it was seen.
+  template <class Read>
+  std::optional<std::uint32_t> crc(std::uint64_t bytes, const Read& read) {
+    if (seen_) return std::nullopt;
+    pieces_.push_back({bytes, bytes, nullptr});
+    std::sort(pieces_.begin(), pieces_.end(), [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
+    if (unwanted() > kMostUnwanted) return std::nullopt;
+    std::uint32_t crc = 0;
+    std::uint64_t at = 0;
+    for (const Piece& piece : pieces_) {
+      if (piece.begin > at) crc = io::crc32(crc, read(at, piece.begin));
+      at = std::max(at, piece.begin);
+      if (piece.end <= at) continue;
+      crc = io::crc32(crc, {piece.at + (at - piece.begin), static_cast<std::size_t>(piece.end - at)});
+      at = piece.end;
+    }
+    return crc;
+  }
+
+ private:
+  std::uint64_t unwanted() const {
+    std::uint64_t at = 0;
+    std::uint64_t out = 0;
+    for (const Piece& piece : pieces_) {
+      out += piece.begin - std::min(piece.begin, at);
+      at = std::max(at, piece.end);
+    }
+    return out;
+  }
+
+  std::vector<Piece> pieces_;
+  bool seen_ = false;
+};
+
+}  // namespace
+
+void LargeFile::check_shared(std::span<const Wanted> wanted, Scratch& scratch) const {
+  std::map<std::size_t, RecordPieces> records;
+  for (const Wanted& one : wanted) {
+    const TensorEntry& entry = entries_[one.entry];
+    const StorageEntry& storage = storages_[entry.storage];
+    const TensorLayout layout(entry.dtype, entry.shape, entry.strides);
+    if (!storage.crc32 || !lies_plain(entry, storage) || !layout.contiguous || layout.nbytes == 0) continue;
+    RecordPieces& pieces = records[entry.storage];
+    if (is_record(one)) {
+      pieces.set_seen();
+      continue;
+    }
+    const Runs runs(one.shape, entry.strides, one.strides, entry.dtype.itemsize());
+    runs.for_each([&](std::uint64_t from, std::uint64_t to) {
+      pieces.add(entry.byte_offset + from, runs.run_bytes(), one.to + to);
+    });
+  }
+  for (auto& [number, pieces] : records) {
+    const StorageEntry& storage = storages_[number];
+    SourcePtr source;
+    std::vector<std::byte> unwanted;
+    const auto read = [&, &file = storage](std::uint64_t begin, std::uint64_t end) {
+      if (!source) source = reopen_source(file.source, scratch);
+      unwanted.resize(static_cast<std::size_t>(end - begin));
+      source->read(file.offset + begin, unwanted);
+      scratch.stats.read_bytes += unwanted.size();
+      return std::span<const std::byte>(unwanted);
+    };
+    if (const auto crc = pieces.crc(storage.nbytes, read)) {
+      io::require_crc(*crc, *storage.crc32, storage.nbytes,
+                      {source_names_[storage.source], storage.offset, storage.name});
+    }
+  }
+  scratch.clock.lap(Stage::kDecode);
 }
 
 }  // namespace penstock::data

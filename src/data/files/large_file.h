@@ -35,7 +35,8 @@ class LargeFile {
     std::byte* to = nullptr;
   };
   /// Reads what is wanted into place, asking the file for nothing else where it lies plain. A recorded CRC is checked
-  /// when all of its record is wanted. kChanged when it is no longer the file whose index was read.
+  /// when all of its record is wanted but for a few bytes (a header), by one tensor or by several. kChanged when it is
+  /// no longer the file whose index was read.
   void read(std::span<const Wanted> wanted, Scratch& scratch) const;
 
  private:
@@ -52,7 +53,11 @@ class LargeFile {
   Archive reopen(Scratch& scratch) const;
   SourcePtr reopen_source(std::uint32_t source, Scratch& scratch) const;
   void read_plain(const Wanted& wanted, const ByteSource& source, Scratch& scratch) const;
+  /// Whether its CRC can be checked as soon as it is read: it is all of its record.
+  bool is_record(const Wanted& wanted) const;
   void check_crc(const Wanted& wanted) const;
+  /// The CRCs of records that only several tensors make up, or one and a header.
+  void check_shared(std::span<const Wanted> wanted, Scratch& scratch) const;
 
   std::string path_;
   bool verify_checksums_;

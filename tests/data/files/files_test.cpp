@@ -188,7 +188,7 @@ TEST(Files, SayWhatIsWrong) {
 TEST(Files, TheQuickWayIsTheSlowWay) {
   std::mt19937 random(23);
   for (const std::string& extension : kExtensions) {
-    TemporaryFolder folder;
+    const TemporaryFolder folder(test::quick_folder());
     test::write_tensors(folder, test::equal_tensors(3, Shape{5, 3}), extension);
     const std::string good = test::read_file(test::numbered_path(folder, 2, extension));
     const std::string path = folder / ("mutant" + extension);
