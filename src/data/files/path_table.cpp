@@ -1,14 +1,45 @@
 #include "data/files/path_table.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
 #include "penstock/error.h"
 
 namespace penstock::data {
+
+namespace {
+
+/// Folders that all tables hold open.
+std::atomic<std::size_t> open_folders = 0;
+
+/// As many of `wanted` as may be opened, which are counted as open.
+std::size_t grant_folders(std::size_t wanted) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  const auto most = static_cast<std::size_t>(limit.rlim_cur / 4);
+  const std::size_t before = open_folders.fetch_add(wanted);
+  const std::size_t granted = std::min(wanted, most - std::min(before, most));
+  open_folders -= wanted - granted;
+  return granted;
+}
+
+}  // namespace
+
+/// Descriptors, -1 where a folder could not be opened.
+struct PathTable::OpenFolders {
+  explicit OpenFolders(std::size_t wanted) : count(grant_folders(wanted)) {}
+  ~OpenFolders() { open_folders -= count; }
+  OpenFolders(const OpenFolders&) = delete;
+  OpenFolders& operator=(const OpenFolders&) = delete;
+
+  std::size_t count;
+  std::vector<io::FileDescriptor> descriptors;
+};
 
 std::uint32_t PathTable::folder(std::string_view folder) {
   std::string prefix(folder);
@@ -73,10 +104,12 @@ void PathTable::seal() {
   entries_.shrink_to_fit();
   names_.shrink_to_fit();
   numbers_ = {};
-  for (std::size_t i = 0; i < std::min(folders_.size(), kMaxOpenFolders); ++i) {
+  const auto opened = std::make_shared<OpenFolders>(std::min(folders_.size(), kMaxOpenFolders));
+  for (std::size_t i = 0; i < opened->count; ++i) {
     const char* folder = folders_[i].empty() ? "." : folders_[i].c_str();
-    open_folders_.emplace_back(::open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC));
+    opened->descriptors.emplace_back(::open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC));
   }
+  open_folders_ = opened;
 }
 
 std::string PathTable::path(std::int64_t index) const {
@@ -95,8 +128,8 @@ io::FileDescriptor PathTable::open(std::int64_t index) const {
   constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
   const Entry entry = entries_[static_cast<std::size_t>(index)];
   const std::size_t folder = folder_of(entry);
-  if (folder < open_folders_.size() && open_folders_[folder]) {
-    io::FileDescriptor fd(::openat(open_folders_[folder].get(), name_of(entry), kFlags));
+  if (open_folders_ && folder < open_folders_->count && open_folders_->descriptors[folder]) {
+    io::FileDescriptor fd(::openat(open_folders_->descriptors[folder].get(), name_of(entry), kFlags));
     // A folder that was removed and made again is another one under the same name.
     if (fd || errno != ENOENT) return fd;
   }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -12,8 +13,9 @@
 namespace penstock::data {
 
 /// The paths of very many files in little memory: each folder once, and for each file eight bytes and its bare name.
-/// Folders are held open (the first kMaxOpenFolders of them), which makes opening their files cheaper. Built by one
-/// thread; after `seal` immutable, and open for any thread.
+/// Folders are held open, which makes opening their files cheaper: the first kMaxOpenFolders of them, and of all tables
+/// no more than a quarter of the descriptors that the process may have. Built by one thread; after `seal` immutable,
+/// and open for any thread.
 class PathTable {
  public:
   static constexpr std::size_t kMaxOpenFolders = 32;
@@ -45,6 +47,8 @@ class PathTable {
   using Entry = std::uint64_t;
   static constexpr unsigned kNameBits = 40;
 
+  struct OpenFolders;
+
   std::size_t folder_of(Entry entry) const noexcept { return static_cast<std::size_t>(entry >> kNameBits); }
   const char* name_of(Entry entry) const noexcept {
     return names_.data() + static_cast<std::size_t>(entry & ((Entry{1} << kNameBits) - 1));
@@ -55,7 +59,7 @@ class PathTable {
   std::vector<char> names_;           ///< each ends in NUL
   std::vector<std::string> folders_;  ///< "" or with '/' at the end
   std::unordered_map<std::string, std::uint32_t> numbers_;
-  std::vector<io::FileDescriptor> open_folders_;
+  std::shared_ptr<const OpenFolders> open_folders_;
 };
 
 }  // namespace penstock::data
