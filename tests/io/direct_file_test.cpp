@@ -5,13 +5,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <random>
@@ -23,6 +26,8 @@
 #include "io/source.h"
 #include "support/errors.h"
 #include "support/files.h"
+#include "support/process.h"
+#include "support/seccomp.h"
 
 namespace penstock::io {
 namespace {
@@ -178,6 +183,69 @@ TEST_P(DirectFileTest, AFileThatWasCutSaysWhatPreadSays) {
   }
 }
 
+TEST_P(DirectFileTest, AFileThatIsCutWhileItIsReadIsTruncatedOrWhole) {
+  std::atomic<bool> done = false;
+  std::thread cutter([&] {
+    std::mt19937 random(9);
+    std::fstream file(folder_ / "source", std::ios::in | std::ios::out | std::ios::binary);
+    while (!done) {
+      const auto left = static_cast<std::streamoff>(7'000'000 + random() % 2'000'000);
+      std::filesystem::resize_file(folder_ / "source", static_cast<std::uintmax_t>(left));
+      file.seekp(left);
+      file.write(reinterpret_cast<const char*>(bytes_.data()) + left, static_cast<std::streamsize>(kFileBytes) - left);
+      file.flush();
+    }
+  });
+  std::mt19937 random(10);
+  Bytes out(600'000);
+  std::size_t whole = 0;
+  for (int round = 0; round < 200; ++round) {
+    const std::size_t offset = 6'500'000 + random() % (kFileBytes - 6'500'000 - out.size());
+    const Scatter part{out.data(), out.size()};
+    try {
+      file_->read(offset, std::span(&part, 1), scratch_);
+      ++whole;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kTruncated);
+      continue;
+    }
+    // What is being written again may read as zeros for a moment, whichever way it is read.
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      if (out[i] != bytes_[offset + i] && out[i] != std::byte{}) {
+        ADD_FAILURE() << "byte " << offset + i << " in round " << round;
+        break;
+      }
+    }
+  }
+  done = true;
+  cutter.join();
+  EXPECT_GT(whole, 0U);
+}
+
+TEST_P(DirectFileTest, AFileSystemThatTurnsReadsDownIsReadThroughTheCache) {
+  const std::string way = GetParam() ? "WhereItCanBe" : "Nowhere";
+  const test::Ended ended = test::run_again("A=1", "InPlace/DirectFileTest.DISABLED_TurnedDown/" + way);
+  EXPECT_EQ(ended.status, 0) << ended.output;
+}
+
+TEST_P(DirectFileTest, DISABLED_TurnedDown) {
+  // The next descriptor is the one that it will be opened on.
+  const int next = ::dup(source_->descriptor());
+  ::close(next);
+  std::string why_not;
+  file_ = DirectFile::open(*source_, why_not, GetParam());
+  const auto fd = static_cast<std::uint32_t>(std::max(next, 0));
+  expect_same(4096, {200'000}, 0, ~0U);
+  if (!test::refuse({{SYS_preadv, EINVAL, 0, {}, fd}})) GTEST_SKIP() << "no seccomp filters here";
+  std::mt19937 random(6);
+  for (int round = 0; round < 20; ++round) {
+    const std::size_t length = 1 + random() % 1'000'000;
+    expect_same(random() % (kFileBytes - length), {length / 3, length - length / 3}, random() % 4096,
+                static_cast<unsigned>(random() | 2U));
+  }
+  EXPECT_THAT(file_->refusal(), HasSubstr("Invalid argument"));
+}
+
 TEST_P(DirectFileTest, AFileThatGrewGivesWhatItHad) {
   std::filesystem::resize_file(folder_ / "source", kFileBytes + 10'000);
   expect_same(kFileBytes - 700'000, {700'000}, 0, ~0U);
@@ -267,6 +335,32 @@ TEST(DirectFile, ScratchIsPagesOfItsOwn) {
     const std::byte* const at = scratch.of(bytes, 512);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(at) % 4096, 0U);
     EXPECT_GE(scratch.capacity(), bytes);
+  }
+}
+
+TEST(DirectFile, FilesOfMemoryAreReadOrTurnedDownByName) {
+  const std::filesystem::path shared = "/dev/shm";
+  if (!std::filesystem::is_directory(shared)) GTEST_SKIP() << "no " << shared;
+  const test::TemporaryFolder folder(shared);
+  const Bytes bytes = test::numbered_bytes(1'000'003);
+  test::write_file(folder / "source", bytes);
+  const SourcePtr source = open_source(folder / "source");
+  std::string why_not;
+  const auto file = DirectFile::open(*source, why_not);
+  EXPECT_NE(file == nullptr, why_not.empty()) << why_not;
+  std::mt19937 random(8);
+  DirectScratch scratch;
+  Bytes out(bytes.size());
+  for (int round = 0; round < 200; ++round) {
+    const std::size_t length = random() % (random() % 2 == 0 ? 5'000 : 700'000);
+    const std::size_t offset = random() % 4 == 0 ? bytes.size() - length : random() % (bytes.size() - length);
+    const Scatter part{out.data() + random() % 5000, length};
+    direct_read(*source, offset, std::span(&part, 1));
+    ASSERT_TRUE(std::equal(part.to, part.to + length, bytes.data() + offset)) << length << " at " << offset;
+    if (!file) continue;
+    std::fill_n(part.to, length, std::byte{});
+    file->read(offset, std::span(&part, 1), scratch);
+    ASSERT_TRUE(std::equal(part.to, part.to + length, bytes.data() + offset)) << length << " at " << offset;
   }
 }
 

@@ -6,10 +6,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <random>
+#include <thread>
+#include <vector>
 
 #include "data/files/folder_list.h"
 #include "data/files/glob.h"
@@ -59,7 +63,7 @@ class IndexedFiles : public ::testing::Test {
     return scan_folders("/", parts, ScanIndex(index_, folder_ / pattern).read(parts.size())).fresh;
   }
 
-  TemporaryFolder folder_;
+  TemporaryFolder folder_{test::quick_folder()};
   std::string index_ = folder_ / "files.index";
 };
 
@@ -93,19 +97,95 @@ TEST_F(IndexedFiles, IsOfOnePattern) {
 }
 
 TEST_F(IndexedFiles, DamagedIndexesAreMadeAnew) {
+  age();
   const auto expected = names();
   const std::string good = test::read_file(index_);
-  for (std::size_t cut = 0; cut < good.size(); cut += 7) {
+  ASSERT_EQ(fresh(), 0U) << "a whole one is believed";
+  for (std::size_t cut = 0; cut < good.size(); ++cut) {
     test::write_file(index_, good.substr(0, cut));
+    ASSERT_EQ(fresh(), 4U) << cut;
     ASSERT_EQ(names(), expected) << cut;
     ASSERT_EQ(test::read_file(index_), good);
   }
-  for (std::size_t at = 0; at < good.size(); at += 5) {
+  std::mt19937 random(7);
+  for (std::size_t at = 0; at < good.size(); ++at) {
     std::string bad = good;
-    bad[at] = static_cast<char>(bad[at] ^ 0x40);
+    bad[at] = static_cast<char>(bad[at] ^ (at % 2 == 0 ? 1 << random() % 8 : 1 + random() % 255));
     test::write_file(index_, bad);
+    ASSERT_EQ(fresh(), 4U) << at;
     ASSERT_EQ(names(), expected) << at;
   }
+  for (const std::string& longer : {good + '\0', good + good, "x" + good}) {
+    test::write_file(index_, longer);
+    ASSERT_EQ(fresh(), 4U);
+    ASSERT_EQ(names(), expected);
+  }
+}
+
+TEST_F(IndexedFiles, AnotherFoldersIsNotBelieved) {
+  std::filesystem::copy(folder_ / "d", folder_ / "e", std::filesystem::copy_options::recursive);
+  std::filesystem::remove(folder_ / "e/a/2.pt");
+  age();
+  names();
+  EXPECT_THAT(names("e/**/*.pt"), ElementsAre("e/0.pt", "e/a/1.pt", "e/b/3.pt", "e/b/deep/4.pt"));
+
+  // The same relative pattern, begun in another folder.
+  const auto listed = [&](const std::string& from) {
+    const std::filesystem::path before = std::filesystem::current_path();
+    std::filesystem::current_path(folder_ / from);
+    const auto count = expand("**/*.pt", {.index = true, .index_path = index_}).size();
+    std::filesystem::current_path(before);
+    return count;
+  };
+  EXPECT_EQ(listed("d"), 5);
+  EXPECT_EQ(listed("e"), 4);
+  EXPECT_EQ(listed("d"), 5);
+}
+
+TEST_F(IndexedFiles, AnIndexOfAnotherDayIsStaleInBothDirections) {
+  age();
+  names();
+  const std::string old = test::read_file(index_);
+  add("d/b/deep/6.pt");
+  add("d/new/7.pt");
+  std::filesystem::remove(folder_ / "d/a/1.pt");
+  std::filesystem::rename(folder_ / "d/a/2.pt", folder_ / "d/a/2.npy");
+  const auto now = ElementsAre("d/0.pt", "d/b/3.pt", "d/b/deep/4.pt", "d/b/deep/6.pt", "d/new/7.pt");
+  EXPECT_THAT(names(), now);
+  test::write_file(index_, old);
+  EXPECT_THAT(names(), now) << "a backup of the index";
+  // A file that becomes a folder of its name, and the other way round.
+  std::filesystem::remove(folder_ / "d/b/3.pt");
+  std::filesystem::create_directory(folder_ / "d/b/3.pt");
+  std::filesystem::remove_all(folder_ / "d/new");
+  add("d/new");
+  EXPECT_THAT(names(), ElementsAre("d/0.pt", "d/b/deep/4.pt", "d/b/deep/6.pt"));
+  EXPECT_THAT(names(), ElementsAre("d/0.pt", "d/b/deep/4.pt", "d/b/deep/6.pt"));
+}
+
+TEST_F(IndexedFiles, OthersMayWriteItMeanwhile) {
+  age();
+  const auto expected = names();
+  const std::string good = test::read_file(index_);
+  std::atomic<bool> done = false;
+  std::vector<std::thread> others;
+  others.emplace_back([&] {
+    // One that knows nothing of atomic files, and one that lists another pattern.
+    for (std::size_t i = 0; !done; ++i) {
+      std::ofstream(index_, std::ios::binary) << good.substr(0, i * 13 % good.size());
+      std::ofstream(index_, std::ios::binary | std::ios::in) << good;
+    }
+  });
+  others.emplace_back([&] {
+    while (!done) EXPECT_EQ(names("d/a/*.pt").size(), 2U);
+  });
+  others.emplace_back([&] {
+    while (!done) EXPECT_EQ(names(), expected);
+  });
+  for (int i = 0; i < 300; ++i) EXPECT_EQ(names(), expected) << i;
+  done = true;
+  for (std::thread& other : others) other.join();
+  EXPECT_EQ(names(), expected);
 }
 
 TEST_F(IndexedFiles, LiesWithARightChecksumAreNotBelieved) {
