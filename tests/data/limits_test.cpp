@@ -116,7 +116,7 @@ TEST(Limits, DISABLED_FewDescriptorsAndManyArchives) {
   EXPECT_GT(archives.size(), 50U);
   // Those that are open still load, and a loader without a descriptor says so of each sample.
   for (const Archive& archive : archives) EXPECT_NO_THROW(archive.load());
-  DataLoader loader(files({path(0), path(2)}), {.num_workers = 2});
+  DataLoader loader(files({path(0), path(2)}), {.num_workers = 1});
   for (int i = 0; i < 2; ++i) {
     const auto starved = test::error_of([&] { loader.next(); });
     EXPECT_THAT(starved->what(), AllOf(HasSubstr("ulimit -n"), HasSubstr("sample " + std::to_string(i))));
