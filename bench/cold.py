@@ -15,7 +15,7 @@ import loads
 from line import Floor, Line, Program
 
 #: What disks like best: past the page cache or through it, and requests at a time.
-WAYS = [("direct", 2), ("direct", 4), ("direct", 8), ("cached", 2)]
+WAYS = [("direct", 2), ("direct", 4), ("direct", 8), ("direct", 16), ("cached", 2)]
 #: Disks are slow, and each repeat reads the file once for every program and way.
 REPEATS = 5
 
