@@ -282,6 +282,9 @@ TEST_P(DirectFileTest, WithoutADescriptorToSpareItSaysSo) {
 
 /// Whatever is read while the process forks arrives in the process.
 TEST_P(DirectFileTest, ForksMeanwhile) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer does not follow forks of processes with threads";
+#endif
   if (GetParam() && !runs_in_place()) GTEST_SKIP() << "this system wants all reads through the scratch";
   constexpr std::size_t kParts = 8;
   constexpr std::size_t kPart = 1'000'000;
