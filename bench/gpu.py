@@ -6,12 +6,12 @@ from functools import partial
 from pathlib import Path
 
 import corpus
+import loads
 from line import PEER_PYTHON, Absent, Call, Floor, Line, Program
 
 GB = (1, 4, 16)
 FORMATS = ("pt", "safetensors", "npy")
 MATRICES = (1024, 4096, 8192)
-TORCH = ("torch",)
 
 
 def _ours(path: Path) -> Call:
@@ -53,25 +53,17 @@ def _safetensors(path: Path) -> Call:
 
 
 def _fastsafetensors(path: Path) -> Call:
-    from fastsafetensors import SafeTensorsFileLoader, SingleGroup
-
-    def run() -> object:
-        loader = SafeTensorsFileLoader(SingleGroup(), device="cuda:0", nogds=True)
-        loader.add_filenames({0: [str(path)]})
-        buffer = loader.copy_files_to_device()
-        return {name: buffer.get_tensor(name) for name in buffer.key_to_rank_lidx}, buffer, loader
-
-    return _finished(run)
+    return _finished(loads.fastsafetensors(path, "cuda:0"))
 
 
 def _peers(path: Path) -> dict[str, Program]:
     if path.suffix == ".pt":
-        return {"torch.load to cuda": Program(partial(_torch, path), TORCH)}
+        return {"torch.load to cuda": Program(partial(_torch, path), loads.TORCH)}
     if path.suffix == ".npy":
-        return {"np.load, then torch's to": Program(partial(_numpy, path), TORCH)}
+        return {"np.load, then torch's to": Program(partial(_numpy, path), loads.TORCH)}
     return {
         "load_file to cuda": Program(partial(_safetensors, path), ("torch", "safetensors.torch")),
-        "fastsafetensors": Program(partial(_fastsafetensors, path), TORCH, PEER_PYTHON),
+        "fastsafetensors": Program(partial(_fastsafetensors, path), loads.TORCH, PEER_PYTHON),
     }
 
 
@@ -116,7 +108,7 @@ def _product_line(size: int) -> Line:
         unit="GFLOP/s",
         work=2 * size**3 / 1e9,
         ours=Program(partial(_our_product, size), ("penstock",)),
-        peers={"torch (cuBLAS)": Program(partial(_torch_product, size), TORCH)},
+        peers={"torch (cuBLAS)": Program(partial(_torch_product, size), loads.TORCH)},
         goal_peer=0.9,
     )
 

@@ -37,7 +37,7 @@ def peers_of_pt(path: Path) -> dict[str, Program]:
 def peers_of_safetensors(path: Path) -> dict[str, Program]:
     return {
         "load_file and cloned": Program(partial(_safetensors, path, clone=True), TORCH),
-        "fastsafetensors": Program(partial(_fastsafetensors, path), TORCH, PEER_PYTHON),
+        "fastsafetensors": Program(partial(fastsafetensors, path, "cpu"), TORCH, PEER_PYTHON),
         "runai-model-streamer": Program(partial(_runai, path), TORCH, PEER_PYTHON),
     }
 
@@ -72,11 +72,11 @@ def _safetensors(path: Path, clone: bool) -> Call:
     return (lambda: _cloned(load_file(path))) if clone else (lambda: load_file(path))
 
 
-def _fastsafetensors(path: Path) -> Call:
+def fastsafetensors(path: Path, device: str) -> Call:
     from fastsafetensors import SafeTensorsFileLoader, SingleGroup
 
     def run() -> object:
-        loader = SafeTensorsFileLoader(SingleGroup(), device="cpu", nogds=True)
+        loader = SafeTensorsFileLoader(SingleGroup(), device=device, nogds=True)
         loader.add_filenames({0: [str(path)]})
         buffer = loader.copy_files_to_device()
         return {name: buffer.get_tensor(name) for name in buffer.key_to_rank_lidx}, buffer, loader
