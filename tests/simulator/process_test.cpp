@@ -42,6 +42,14 @@ CUresult retain() {
   return call<CUcontext*, CUdevice>("cuDevicePrimaryCtxRetain", &context, 0);
 }
 
+/// The driver's start, with the first device's context as the current one.
+void enter() {
+  CUcontext context = nullptr;
+  start();
+  call<CUcontext*, CUdevice>("cuDevicePrimaryCtxRetain", &context, 0);
+  call<CUcontext>("cuCtxSetCurrent", context);
+}
+
 TEST_F(ProcessTest, RefusesCallsBeforeTheStart) {
   expect(kNotInitialized, [] {
     int found = 0;
@@ -97,11 +105,8 @@ TEST_F(ProcessTest, FailsCallsNamedByTheEnvironment) {
 TEST_F(ProcessTest, RefusesKernelsWhenWanted) {
   expect(kJitDisabled, [] {
     set("PENSTOCK_SIM_JIT", "0");
-    CUcontext context = nullptr;
     CUmodule module = nullptr;
-    start();
-    call<CUcontext*, CUdevice>("cuDevicePrimaryCtxRetain", &context, 0);
-    call<CUcontext>("cuCtxSetCurrent", context);
+    enter();
     return call<CUmodule*, const void*>("cuModuleLoadData", &module, ".version 6.4\n.target sm_52\n");
   });
 }
@@ -123,12 +128,9 @@ TEST_F(ProcessTest, AuditsWhatIsLeftAtExit) {
 
 /// A byte that went to the device from pinned memory and came back.
 int byte_there_and_back() {
-  CUcontext context = nullptr;
   CUdeviceptr device = 0;
   void* pinned = nullptr;
-  start();
-  call<CUcontext*, CUdevice>("cuDevicePrimaryCtxRetain", &context, 0);
-  call<CUcontext>("cuCtxSetCurrent", context);
+  enter();
   call<CUdeviceptr*, std::size_t>("cuMemAlloc_v2", &device, 64);
   call<void**, std::size_t, unsigned>("cuMemHostAlloc", &pinned, 64, 0);
   auto* const byte = static_cast<unsigned char*>(pinned);
@@ -162,11 +164,8 @@ TEST_F(ProcessTest, RefusesForkedProcesses) {
 
 TEST_F(ProcessTest, FaultsWhenTheHostReadsADeviceAddress) {
   const auto read = [] {
-    CUcontext context = nullptr;
     CUdeviceptr device = 0;
-    start();
-    call<CUcontext*, CUdevice>("cuDevicePrimaryCtxRetain", &context, 0);
-    call<CUcontext>("cuCtxSetCurrent", context);
+    enter();
     call<CUdeviceptr*, std::size_t>("cuMemAlloc_v2", &device, 64);
     return static_cast<int>(*reinterpret_cast<volatile unsigned char*>(device));
   };
@@ -177,13 +176,10 @@ TEST_F(ProcessTest, FaultsWhenTheHostReadsADeviceAddress) {
 TEST_F(ProcessTest, LetsThreadSanitizerSeeASourceChangedTooEarly) {
   const auto race = [] {
     set("PENSTOCK_SIM_MODE", "delay");
-    CUcontext context = nullptr;
     CUstream stream = nullptr;
     CUdeviceptr device = 0;
     void* source = nullptr;
-    start();
-    call<CUcontext*, CUdevice>("cuDevicePrimaryCtxRetain", &context, 0);
-    call<CUcontext>("cuCtxSetCurrent", context);
+    enter();
     call<CUstream*, unsigned, int>("cuStreamCreateWithPriority", &stream, kStreamNonBlocking, 0);
     call<CUdeviceptr*, std::size_t>("cuMemAlloc_v2", &device, 64);
     call<void**, std::size_t, unsigned>("cuMemHostAlloc", &source, 64, 0);
