@@ -5,6 +5,7 @@
 #include <exception>
 #include <optional>
 
+#include "core/format.h"
 #include "io/engine.h"
 #include "penstock/load.h"
 #include "penstock/source.h"
@@ -61,9 +62,9 @@ int main(int argc, char** argv) try {
       {"load, through the cache", [&] { return load_seconds(path, false, threads); }},
   };
   const auto size = static_cast<double>(open_source(path)->size());
-  bench::compare(fmt::format("cold read of {}", path), size / 1e9, "GB/s", ways, rounds);
+  bench::compare(core::format("cold read of {}", path), size / 1e9, "GB/s", ways, rounds);
   return 0;
 } catch (const std::exception& error) {
-  fmt::print(stderr, "bench_cold: {}\n", error.what());
+  penstock::core::print(stderr, "bench_cold: {}\n", error.what());
   return 2;
 }

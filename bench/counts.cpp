@@ -19,6 +19,7 @@
 #include <string_view>
 #include <thread>
 
+#include "core/format.h"
 #include "penstock/load.h"
 #include "penstock/loader.h"
 #include "support/count_files.h"
@@ -121,10 +122,10 @@ int run(std::string_view name, const std::string& folder) {
     mark("counts: begin");
     const std::size_t items = penstock_counted_work(work);
     mark("counts: end");
-    fmt::print("{}\n", items);
+    core::print("{}\n", items);
     return 0;
   }
-  throw std::runtime_error(fmt::format("there is no workload '{}'", name));
+  throw std::runtime_error(core::format("there is no workload '{}'", name));
 }
 
 int make(const std::string& folder) {
@@ -145,13 +146,14 @@ int about() {
 #else
   const bool avx2 = false;
 #endif
-  fmt::print("{{\"compiler\": \"{}\", \"flags\": \"{}\", \"libc\": \"glibc {}\", \"machine\": \"{}\", \"avx2\": {}}}\n",
-             kCompiler, PENSTOCK_COUNTS_FLAGS, ::gnu_get_libc_version(), PENSTOCK_COUNTS_MACHINE, avx2);
+  core::print(
+      "{{\"compiler\": \"{}\", \"flags\": \"{}\", \"libc\": \"glibc {}\", \"machine\": \"{}\", \"avx2\": {}}}\n",
+      kCompiler, PENSTOCK_COUNTS_FLAGS, ::gnu_get_libc_version(), PENSTOCK_COUNTS_MACHINE, avx2);
   return 0;
 }
 
 int list() {
-  for (const Workload& workload : kWorkloads) fmt::print("{}\n", workload.name);
+  for (const Workload& workload : kWorkloads) core::print("{}\n", workload.name);
   return 0;
 }
 
@@ -166,6 +168,6 @@ int dispatch(const std::vector<std::string>& args) {
 }  // namespace
 
 int main(int argc, char** argv) try { return dispatch({argv + 1, argv + argc}); } catch (const std::exception& error) {
-  fmt::print(stderr, "bench_counts: {}\n", error.what());
+  core::print(stderr, "bench_counts: {}\n", error.what());
   return 2;
 }

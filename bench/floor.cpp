@@ -8,8 +8,6 @@
 //   bench_floor tree THREADS FOLDER           getdents64 of every folder below; a sample is a file
 //   bench_floor device BYTES                  pinned memory to the first device by its driver
 
-#include <fmt/core.h>
-
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -20,6 +18,7 @@
 #include <vector>
 
 #include "../cli/bench_floor.h"
+#include "core/format.h"
 #include "penstock/load.h"
 #include "penstock/sampler.h"
 #include "support/bare_read.h"
@@ -68,7 +67,7 @@ Floor tree(const std::string& folder, std::size_t threads) {
   const auto started = std::chrono::steady_clock::now();
   const std::size_t files = penstock::bench::count_files(folder, threads);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-  return {fmt::format("getdents64, {} threads", threads), static_cast<double>(files) / seconds, 0};
+  return {penstock::core::format("getdents64, {} threads", threads), static_cast<double>(files) / seconds, 0};
 }
 
 Floor measure(const std::vector<std::string>& args) {
@@ -87,10 +86,10 @@ Floor measure(const std::vector<std::string>& args) {
 
 int main(int argc, char** argv) try {
   const Floor floor = measure({argv + 1, argv + argc});
-  fmt::print("{{\"what\": \"{}\", \"samples_per_second\": {:.1f}, \"bytes_per_second\": {:.1f}}}\n", floor.what,
-             floor.samples_per_second, floor.bytes_per_second);
+  penstock::core::print("{{\"what\": \"{}\", \"samples_per_second\": {:.1f}, \"bytes_per_second\": {:.1f}}}\n",
+                        floor.what, floor.samples_per_second, floor.bytes_per_second);
   return 0;
 } catch (const std::exception& error) {
-  fmt::print(stderr, "bench_floor: {}\n", error.what());
+  penstock::core::print(stderr, "bench_floor: {}\n", error.what());
   return 2;
 }

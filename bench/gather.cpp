@@ -12,6 +12,7 @@
 #include <random>
 #include <thread>
 
+#include "core/format.h"
 #include "io/reader.h"
 #include "penstock/source.h"
 #include "support/compare.h"
@@ -83,12 +84,12 @@ int main(int argc, char** argv) {
 
   const auto amount = static_cast<double>(order.size() / kBatch * kBatch) / 1e6;
   const auto fresh = [&](CopyRows copy) { return epoch_seconds(io::map_source(*source), row_bytes, order, copy); };
-  bench::compare(fmt::format("rows of {} bytes, mapping just made", row_bytes), amount, "M rows/s",
+  bench::compare(core::format("rows of {} bytes, mapping just made", row_bytes), amount, "M rows/s",
                  {{"memcpy", [&] { return fresh(plain_copy); }}, {"guarded_gather", [&] { return fresh(guarded); }}},
                  rounds);
   const Buffer file = io::map_source(*source);
   const auto warm = [&](CopyRows copy) { return epoch_seconds(file, row_bytes, order, copy); };
-  bench::compare(fmt::format("rows of {} bytes, mapping in use", row_bytes), amount, "M rows/s",
+  bench::compare(core::format("rows of {} bytes, mapping in use", row_bytes), amount, "M rows/s",
                  {{"memcpy", [&] { return warm(plain_copy); }}, {"guarded_gather", [&] { return warm(guarded); }}},
                  rounds);
 }

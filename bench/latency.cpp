@@ -8,6 +8,7 @@
 #include <memory>
 #include <thread>
 
+#include "core/format.h"
 #include "data/dataset_impl.h"
 #include "penstock/loader.h"
 #include "support/compare.h"
@@ -63,14 +64,15 @@ Figures measure(Seconds latency, std::size_t workers, double seconds) {
 int main(int argc, char** argv) {
   using namespace penstock;
   const double seconds = argc > 1 ? std::atof(argv[1]) : 16;
-  fmt::print("{:>10} {:>8} {:>12} {:>12} {:>6}\n", "latency", "workers", "requests/s", "at best", "ratio");
+  core::print("{:>10} {:>8} {:>12} {:>12} {:>6}\n", "latency", "workers", "requests/s", "at best", "ratio");
   for (const double latency : {0.0005, 0.005, 0.05}) {
     for (const std::size_t workers : {std::size_t{8}, std::size_t{64}, LoaderOptions::kAutoWorkers}) {
       const Figures figures = measure(Seconds(latency), workers, seconds);
       const double best = static_cast<double>(figures.workers) / latency;
       const std::string name = workers == LoaderOptions::kAutoWorkers ? "auto: " : "";
-      fmt::print("{:>7} ms {:>8} {:>12.0f} {:>12.0f} {:>6.2f}\n", latency * 1e3, name + std::to_string(figures.workers),
-                 figures.requests_per_second, best, figures.requests_per_second / best);
+      core::print("{:>7} ms {:>8} {:>12.0f} {:>12.0f} {:>6.2f}\n", latency * 1e3,
+                  name + std::to_string(figures.workers), figures.requests_per_second, best,
+                  figures.requests_per_second / best);
     }
   }
 }

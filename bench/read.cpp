@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "core/format.h"
 #include "io/crc32.h"
 #include "io/engine.h"
 #include "penstock/source.h"
@@ -91,6 +92,6 @@ int main(int argc, char** argv) {
   for (const io::Reader& reader : io::readers()) {
     if (reader.name == "mmap") ways.push_back({"engine, mmap", [&] { return engine_seconds(source, {}, &reader); }});
   }
-  bench::compare(fmt::format("read {} of {} bytes", source->name(), source->size()),
+  bench::compare(core::format("read {} of {} bytes", source->name(), source->size()),
                  static_cast<double>(source->size()) / 1e9, "GB/s", ways, rounds);
 }

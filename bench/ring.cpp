@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <exception>
 
+#include "core/format.h"
 #include "penstock/load.h"
 #include "support/bare_read.h"
 #include "support/compare.h"
@@ -26,7 +27,7 @@ void run(const std::string& path, std::size_t rounds, std::size_t threads) {
       {"load to the device", [&] { return load_seconds(path, device, threads); }},
   };
   for (const bench::Way& way : ways) way.seconds();  // the cache, the ring and its locked pages
-  bench::compare(fmt::format("{}, {} threads", path, threads), static_cast<double>(open_source(path)->size()) / 1e9,
+  bench::compare(core::format("{}, {} threads", path, threads), static_cast<double>(open_source(path)->size()) / 1e9,
                  "GB/s", ways, rounds);
 }
 
@@ -38,6 +39,6 @@ int main(int argc, char** argv) try {
   penstock::run(argv[1], argc > 2 ? std::stoul(argv[2]) : 7, argc > 3 ? std::stoul(argv[3]) : 2);
   return 0;
 } catch (const std::exception& error) {
-  fmt::print(stderr, "bench_ring: {}\n", error.what());
+  penstock::core::print(stderr, "bench_ring: {}\n", error.what());
   return 2;
 }

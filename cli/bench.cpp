@@ -1,4 +1,3 @@
-#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,6 +10,7 @@
 
 #include "bench_floor.h"
 #include "command.h"
+#include "core/format.h"
 #include "json.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
@@ -62,11 +62,11 @@ bool samples_are_rows(const Options& options) {
 }
 
 void show_progress(std::int64_t done, std::int64_t all) {
-  if (is_terminal(stderr)) fmt::print(stderr, "\r{} / {} batches ", done, all);
+  if (is_terminal(stderr)) core::print(stderr, "\r{} / {} batches ", done, all);
 }
 
 void clear_progress() {
-  if (is_terminal(stderr)) fmt::print(stderr, "\r\x1B[K");
+  if (is_terminal(stderr)) core::print(stderr, "\r\x1B[K");
 }
 
 double median(std::vector<double> values) {
@@ -149,8 +149,8 @@ double ratio_to_floor(const Result& result) { return result.samples_per_second /
 
 /// The measured floor, and what the loader says of itself.
 std::string limit(const Result& result) {
-  return fmt::format("{:.0f} % of what {} can do here; {}", 100 * ratio_to_floor(result), result.floor.what,
-                     result.stats.limit());
+  return core::format("{:.0f} % of what {} can do here; {}", 100 * ratio_to_floor(result), result.floor.what,
+                      result.stats.limit());
 }
 
 Json result_json(const Result& result, const Options& options) {
@@ -184,15 +184,15 @@ Json result_json(const Result& result, const Options& options) {
 
 void print_human(const Result& result, const Options& options) {
   const auto rate = [](double per_second) { return human_count(static_cast<std::uint64_t>(per_second)); };
-  fmt::print("loader       {} {}/s, {}/s (batches of {}, {} workers, median of {} epochs)\n",
-             rate(result.samples_per_second), result.samples, human_bytes(result.bytes_per_second), options.batch_size,
-             result.stats.workers, options.epochs);
-  fmt::print("first batch  {:.2f} ms\n", result.stats.first_batch_seconds * 1e3);
-  fmt::print("floor        {} {}/s, {}/s ({})\n", rate(result.floor.samples_per_second), result.samples,
-             human_bytes(result.floor.bytes_per_second), result.floor.what);
-  fmt::print("ratio        {:.2f} of the floor\n", ratio_to_floor(result));
+  core::print("loader       {} {}/s, {}/s (batches of {}, {} workers, median of {} epochs)\n",
+              rate(result.samples_per_second), result.samples, human_bytes(result.bytes_per_second), options.batch_size,
+              result.stats.workers, options.epochs);
+  core::print("first batch  {:.2f} ms\n", result.stats.first_batch_seconds * 1e3);
+  core::print("floor        {} {}/s, {}/s ({})\n", rate(result.floor.samples_per_second), result.samples,
+              human_bytes(result.floor.bytes_per_second), result.floor.what);
+  core::print("ratio        {:.2f} of the floor\n", ratio_to_floor(result));
   const std::string told = result.stats.to_string();
-  fmt::print("{}limit: {}\n", told.substr(0, told.rfind('\n') + 1), limit(result));
+  core::print("{}limit: {}\n", told.substr(0, told.rfind('\n') + 1), limit(result));
 }
 
 int run(const Options& options) {

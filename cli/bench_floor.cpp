@@ -1,7 +1,6 @@
 #include "bench_floor.h"
 
 #include <fcntl.h>
-#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <functional>
 #include <thread>
 
+#include "core/format.h"
 #include "penstock/error.h"
 
 namespace penstock::cli {
@@ -66,7 +66,7 @@ Floor file_floor(const std::vector<std::string>& paths, std::size_t threads) {
     for (std::size_t i = first; i < last; ++i) sum += read_whole(paths[i], scratch[t]);
     bytes += sum;
   });
-  return rates(fmt::format("open+fstat+read+close by {} thread{}", threads, threads == 1 ? "" : "s"), paths.size(),
+  return rates(core::format("open+fstat+read+close by {} thread{}", threads, threads == 1 ? "" : "s"), paths.size(),
                bytes, seconds);
 }
 
@@ -85,7 +85,7 @@ Floor row_floor(const std::vector<Tensor>& columns, const std::vector<std::int64
       }
     }
   });
-  return rates(fmt::format("memcpy of the rows by {} thread{}", threads, threads == 1 ? "" : "s"), order.size(),
+  return rates(core::format("memcpy of the rows by {} thread{}", threads, threads == 1 ? "" : "s"), order.size(),
                row_bytes * order.size(), seconds);
 }
 

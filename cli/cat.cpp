@@ -1,10 +1,10 @@
-#include <fmt/core.h>
 
 #include <algorithm>
 #include <memory>
 #include <string>
 
 #include "command.h"
+#include "core/format.h"
 #include "elements.h"
 #include "json.h"
 #include "penstock/error.h"
@@ -25,7 +25,7 @@ LazyTensor choose(const Archive& archive, const Options& options) {
   if (!options.name.empty()) return archive[options.name];
   if (archive.entries().size() == 1) return archive.entry(0);
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("holds {} tensors; name one of those that `penstock ls` shows", archive.entries().size()),
+              core::format("holds {} tensors; name one of those that `penstock ls` shows", archive.entries().size()),
               {.path = archive.path()});
 }
 
@@ -39,9 +39,9 @@ void print_rows(const Tensor& tensor) {
   for (std::size_t index = 0; index < count; ++index) {
     const std::size_t row = index / columns;
     const bool row_begins = index % columns == 0;
-    if (row_begins && row > 0 && row % rows_in_plane == 0) fmt::print("\n");
-    fmt::print("{}{}", row_begins ? "" : " ", printer.text(index));
-    if ((index + 1) % columns == 0) fmt::print("\n");
+    if (row_begins && row > 0 && row % rows_in_plane == 0) core::print("\n");
+    core::print("{}{}", row_begins ? "" : " ", printer.text(index));
+    if ((index + 1) % columns == 0) core::print("\n");
   }
 }
 

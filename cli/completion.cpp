@@ -1,4 +1,3 @@
-#include <fmt/core.h>
 
 #include <algorithm>
 #include <memory>
@@ -7,6 +6,7 @@
 #include <vector>
 
 #include "command.h"
+#include "core/format.h"
 
 namespace penstock::cli {
 namespace {
@@ -47,9 +47,9 @@ void print_bash(const CommandLine& line) {
   for (const CLI::App* sub : subcommands(line)) {
     names += (names.empty() ? "" : " ") + sub->get_name();
     const std::string words = flags_of(*sub) + (sub->get_name() == "completion" ? " bash zsh" : "");
-    cases += fmt::format("    {}) words=\"{}\" ;;\n", sub->get_name(), words);
+    cases += core::format("    {}) words=\"{}\" ;;\n", sub->get_name(), words);
   }
-  fmt::print(R"(# bash completion for penstock: source it, or install it as share/bash-completion/completions/penstock
+  core::print(R"(# bash completion for penstock: source it, or install it as share/bash-completion/completions/penstock
 _penstock() {{
   local current="${{COMP_WORDS[COMP_CWORD]}}" words="" command="" i
   for ((i = 1; i < COMP_CWORD; i++)); do
@@ -66,15 +66,15 @@ _penstock() {{
 }}
 complete -o filenames -F _penstock penstock
 )",
-             names, cases);
+              names, cases);
 }
 
 std::string zsh_arguments(const CLI::App& sub) {
   std::string out;
   for (const CLI::Option* option : sub.get_options()) {
     for (const std::string& name : option->get_lnames()) {
-      const std::string value = is_flag(*option) ? "" : fmt::format(":{}:", zsh_text(option->get_type_name()));
-      out += fmt::format(" \\\n        '--{}[{}]{}'", name, zsh_text(option->get_description()), value);
+      const std::string value = is_flag(*option) ? "" : core::format(":{}:", zsh_text(option->get_type_name()));
+      out += core::format(" \\\n        '--{}[{}]{}'", name, zsh_text(option->get_description()), value);
     }
   }
   return out + (sub.get_name() == "completion" ? " '1:shell:(bash zsh)'" : " '*:file:_files'");
@@ -84,10 +84,10 @@ void print_zsh(const CommandLine& line) {
   std::string commands;
   std::string cases;
   for (const CLI::App* sub : subcommands(line)) {
-    commands += fmt::format("    '{}:{}'\n", sub->get_name(), zsh_text(sub->get_description()));
-    cases += fmt::format("    {})\n      _arguments{} ;;\n", sub->get_name(), zsh_arguments(*sub));
+    commands += core::format("    '{}:{}'\n", sub->get_name(), zsh_text(sub->get_description()));
+    cases += core::format("    {})\n      _arguments{} ;;\n", sub->get_name(), zsh_arguments(*sub));
   }
-  fmt::print(R"(#compdef penstock
+  core::print(R"(#compdef penstock
 _penstock() {{
   local -a commands=(
 {}  )
@@ -102,7 +102,7 @@ _penstock() {{
 }}
 compdef _penstock penstock
 )",
-             commands, cases);
+              commands, cases);
 }
 
 std::function<int()> attach(CLI::App& app) {

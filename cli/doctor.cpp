@@ -1,4 +1,3 @@
-#include <fmt/core.h>
 
 #include <algorithm>
 #include <memory>
@@ -7,6 +6,7 @@
 #include <vector>
 
 #include "command.h"
+#include "core/format.h"
 #include "io/diagnosis.h"
 #include "json.h"
 #include "terminal.h"
@@ -56,7 +56,7 @@ Json to_json(const std::vector<Section>& sections) {
 }
 
 std::string number(double value, Fact::Unit unit) {
-  if (unit == Fact::Unit::kNone) return fmt::format("{:.4g}", value);
+  if (unit == Fact::Unit::kNone) return core::format("{:.4g}", value);
   return human_bytes(value) + (unit == Fact::Unit::kBytesPerSecond ? "/s" : "");
 }
 
@@ -78,8 +78,8 @@ std::string spaced(std::string name) {
 }
 
 void print_section(const Section& section) {
-  fmt::print("{}\n", paint(stdout, "1", section.name));
-  for (const Fact& fact : section.facts) fmt::print("  {:<22} {}\n", spaced(fact.name), shown(fact));
+  core::print("{}\n", paint(stdout, "1", section.name));
+  for (const Fact& fact : section.facts) core::print("  {:<22} {}\n", spaced(fact.name), shown(fact));
 }
 
 void print_advice(const std::vector<Section>& sections, Fact::Weight weight, std::string_view title,
@@ -88,9 +88,9 @@ void print_advice(const std::vector<Section>& sections, Fact::Weight weight, std
   for (const Section& section : sections) {
     for (const Fact& fact : section.facts) {
       if (fact.weight != weight) continue;
-      if (first) fmt::print("{}\n", paint(stdout, style, title));
+      if (first) core::print("{}\n", paint(stdout, style, title));
       first = false;
-      fmt::print("  {}, {}: {}\n", section.name, spaced(fact.name), printable(fact.advice));
+      core::print("  {}, {}: {}\n", section.name, spaced(fact.name), printable(fact.advice));
     }
   }
 }

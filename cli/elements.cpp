@@ -1,10 +1,9 @@
 #include "elements.h"
 
-#include <fmt/core.h>
-
 #include <complex>
 #include <cstring>
 
+#include "core/format.h"
 #include "terminal.h"
 
 namespace penstock::cli {
@@ -51,7 +50,7 @@ T read_at(const Tensor& tensor, std::size_t index) {
 
 std::string hexadecimal(const std::byte* bytes, std::size_t count) {
   std::string out = "0x";
-  for (std::size_t i = 0; i < count; ++i) out += fmt::format("{:02x}", static_cast<unsigned>(bytes[i]));
+  for (std::size_t i = 0; i < count; ++i) out += core::format("{:02x}", static_cast<unsigned>(bytes[i]));
   return out;
 }
 
@@ -124,15 +123,15 @@ std::string ElementPrinter::raw_text(std::size_t index) const {
 std::string ElementPrinter::text(std::size_t index) const {
   const bool single = wide_.dtype() == DType::float32 || wide_.dtype() == DType::complex64;
   const auto decimal = [single](double value) {
-    return single ? fmt::format("{}", static_cast<float>(value)) : fmt::format("{}", value);
+    return single ? core::format("{}", static_cast<float>(value)) : core::format("{}", value);
   };
   switch (kind_) {
     case ElementClass::kBool:
       return read_at<std::uint8_t>(raw_, index) != 0 ? "true" : "false";
     case ElementClass::kInteger:
-      return fmt::format("{}", integer(index));
+      return core::format("{}", integer(index));
     case ElementClass::kUnsigned:
-      return fmt::format("{}", unsigned_integer(index));
+      return core::format("{}", unsigned_integer(index));
     case ElementClass::kReal:
       return decimal(real(index));
     case ElementClass::kComplex: {

@@ -1,10 +1,10 @@
-#include <fmt/core.h>
 
 #include <map>
 #include <memory>
 #include <string>
 
 #include "command.h"
+#include "core/format.h"
 #include "json.h"
 #include "penstock/load.h"
 #include "terminal.h"
@@ -57,22 +57,22 @@ Json info_json(const Archive& archive, const Totals& totals) {
 }
 
 void line(std::string_view label, const std::string& text) {
-  fmt::print("{} {}\n", paint(stdout, "1", fmt::format("{:<12}", label)), text);
+  core::print("{} {}\n", paint(stdout, "1", core::format("{:<12}", label)), text);
 }
 
 void print_human(const Archive& archive, const Totals& totals) {
   line("path", printable(archive.path()));
   line("format", std::string(archive.format()));
   line("file size", human_bytes(static_cast<double>(totals.file_bytes)));
-  line("tensors", fmt::format("{} in {} storages, {} elements, {}", human_count(archive.entries().size()),
-                              human_count(archive.storages().size()), human_count(totals.elements),
-                              human_bytes(static_cast<double>(totals.tensor_bytes))));
+  line("tensors", core::format("{} in {} storages, {} elements, {}", human_count(archive.entries().size()),
+                               human_count(archive.storages().size()), human_count(totals.elements),
+                               human_bytes(static_cast<double>(totals.tensor_bytes))));
   for (const auto& [dtype, count] : totals.by_dtype) {
-    line("", fmt::format("{} x {}", human_count(count), printable(dtype)));
+    line("", core::format("{} x {}", human_count(count), printable(dtype)));
   }
-  if (totals.compressed > 0) line("compressed", fmt::format("{} storages (deflate)", human_count(totals.compressed)));
+  if (totals.compressed > 0) line("compressed", core::format("{} storages (deflate)", human_count(totals.compressed)));
   for (const auto& [key, text] : archive.metadata()) {
-    line("metadata", fmt::format("{} = {}", printable(key), printable(text)));
+    line("metadata", core::format("{} = {}", printable(key), printable(text)));
   }
   for (const std::string& name : archive.unknown_globals()) line("unknown", printable(name) + " (kept inert, not run)");
   line("structure", printable(archive.structure().to_string()));

@@ -1,9 +1,8 @@
 #include "json.h"
 
-#include <fmt/core.h>
-
 #include <cmath>
 
+#include "core/format.h"
 #include "elements.h"
 
 namespace penstock::cli {
@@ -22,8 +21,8 @@ Json element(const ElementPrinter& printer, std::size_t index) {
     case ElementClass::kReal:
       return number(printer.real(index), printer.text(index));
     case ElementClass::kComplex:
-      return Json::array({number(printer.real(index), fmt::format("{}", printer.real(index))),
-                          number(printer.imaginary(index), fmt::format("{}", printer.imaginary(index)))});
+      return Json::array({number(printer.real(index), core::format("{}", printer.real(index))),
+                          number(printer.imaginary(index), core::format("{}", printer.imaginary(index)))});
     default:
       return printer.text(index);
   }
@@ -89,7 +88,7 @@ Json to_json(const Archive& archive, const Value& value, int depth) {
     case Kind::kInt:
       return value.as_int();
     case Kind::kFloat:
-      return number(value.as_float(), fmt::format("{}", value.as_float()));
+      return number(value.as_float(), core::format("{}", value.as_float()));
     case Kind::kString:
       return value.as_string();
     case Kind::kTensor:
@@ -116,6 +115,6 @@ Json to_json(const Tensor& tensor) {
   return nest(printer, tensor.shape(), 0, next);
 }
 
-void print_json(const Json& json) { fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace)); }
+void print_json(const Json& json) { core::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace)); }
 
 }  // namespace penstock::cli

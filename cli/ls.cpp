@@ -1,10 +1,10 @@
-#include <fmt/core.h>
 
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "command.h"
+#include "core/format.h"
 #include "json.h"
 #include "penstock/load.h"
 #include "terminal.h"
@@ -26,7 +26,7 @@ std::vector<std::string> row_of(const Archive& archive, const TensorEntry& entry
 void print_human(const Archive& archive, bool with_title) {
   std::vector<std::vector<std::string>> rows;
   for (const TensorEntry& entry : archive.entries()) rows.push_back(row_of(archive, entry));
-  if (with_title) fmt::print("{}:\n", printable(archive.path()));
+  if (with_title) core::print("{}:\n", printable(archive.path()));
   print_table({"NAME", "DTYPE", "SHAPE", "BYTES", "OFFSET"}, rows, {3, 4});
 }
 
@@ -43,7 +43,7 @@ int run(const Options& options) {
     if (options.json) {
       all.push_back(entries_json(archive));
     } else {
-      if (&path != &options.paths.front()) fmt::print("\n");
+      if (&path != &options.paths.front()) core::print("\n");
       print_human(archive, options.paths.size() > 1);
     }
   }

@@ -1,9 +1,9 @@
-#include <fmt/core.h>
 
 #include <cstdio>
 #include <exception>
 
 #include "command.h"
+#include "core/format.h"
 #include "penstock/error.h"
 #include "terminal.h"
 
@@ -13,7 +13,7 @@ constexpr int kFailed = 1;
 constexpr int kUsage = 2;
 
 int fail(const char* what) {
-  fmt::print(stderr, "{} {}\n", penstock::cli::paint(stderr, "31;1", "penstock:"), what);
+  penstock::core::print(stderr, "{} {}\n", penstock::cli::paint(stderr, "31;1", "penstock:"), what);
   return kFailed;
 }
 

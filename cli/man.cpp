@@ -1,8 +1,8 @@
-#include <fmt/core.h>
 
 #include <string>
 
 #include "command.h"
+#include "core/format.h"
 
 namespace penstock::cli {
 namespace {
@@ -31,27 +31,27 @@ void print_option(const CLI::Option& option) {
   if (names.empty()) names = roff(option.get_type_name());
   const std::string fallback =
       option.get_default_str().empty() ? "" : " (default " + roff(option.get_default_str()) + ")";
-  fmt::print(".TP\n.B {}{}\n{}{}\n", names, option.get_positional() ? "" : value, roff(option.get_description()),
-             fallback);
+  core::print(".TP\n.B {}{}\n{}{}\n", names, option.get_positional() ? "" : value, roff(option.get_description()),
+              fallback);
 }
 
 void print_command(const CLI::App& sub) {
-  fmt::print(".SS {}\n{}.\n", roff(sub.get_name()), roff(sub.get_description()));
-  if (!sub.get_footer().empty()) fmt::print("{}\n", roff(sub.get_footer()));
+  core::print(".SS {}\n{}.\n", roff(sub.get_name()), roff(sub.get_description()));
+  if (!sub.get_footer().empty()) core::print("{}\n", roff(sub.get_footer()));
   for (const CLI::Option* option : sub.get_options()) print_option(*option);
 }
 
 int print_man() {
   const CommandLine line;
-  fmt::print(".TH PENSTOCK 1 \"\" \"penstock {}\" \"User Commands\"\n", PENSTOCK_VERSION);
-  fmt::print(".SH NAME\npenstock \\- tensors from files straight to memory\n");
-  fmt::print(".SH SYNOPSIS\n.B penstock\n.I COMMAND\n[\\fIOPTIONS\\fR] [\\fIFILE\\fR ...]\n");
-  fmt::print(".SH DESCRIPTION\n{}\n.SH COMMANDS\n", roff(line.app.get_description()));
+  core::print(".TH PENSTOCK 1 \"\" \"penstock {}\" \"User Commands\"\n", PENSTOCK_VERSION);
+  core::print(".SH NAME\npenstock \\- tensors from files straight to memory\n");
+  core::print(".SH SYNOPSIS\n.B penstock\n.I COMMAND\n[\\fIOPTIONS\\fR] [\\fIFILE\\fR ...]\n");
+  core::print(".SH DESCRIPTION\n{}\n.SH COMMANDS\n", roff(line.app.get_description()));
   for (const CLI::App* sub : line.app.get_subcommands([](const CLI::App*) { return true; })) print_command(*sub);
-  fmt::print(
+  core::print(
       ".SH EXIT STATUS\n.TP\n0\nDone.\n.TP\n1\nA file could not be read, or a check failed.\n"
       ".TP\n2\nWrong usage.\n");
-  fmt::print(
+  core::print(
       ".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nWhen set and not empty, no colour is used. "
       "Colour and progress appear only on a terminal.\n");
   return 0;

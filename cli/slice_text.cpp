@@ -1,7 +1,5 @@
 #include "slice_text.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <charconv>
 #include <limits>
@@ -9,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/format.h"
 #include "penstock/error.h"
 
 namespace penstock::cli {
@@ -31,8 +30,8 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 
 [[noreturn]] void refuse(std::string_view part, std::string_view why) {
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("the slice part '{}' {}; write integers and start:stop:step as in Python, such as 0:4,:,2",
-                          part, why));
+              core::format("the slice part '{}' {}; write integers and start:stop:step as in Python, such as 0:4,:,2",
+                           part, why));
 }
 
 std::optional<std::int64_t> parse_integer(std::string_view text, std::string_view part) {
@@ -62,8 +61,8 @@ LazyTensor apply_slice(LazyTensor tensor, std::string_view text) {
   const std::size_t rank = tensor.shape().rank();
   if (ellipses > 1) refuse(kEllipsis, "may stand only once");
   if (parts.size() - ellipses > rank) {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("the slice '{}' has {} parts for a tensor of shape {}", text,
-                                                         parts.size() - ellipses, tensor.shape().to_string()));
+    throw Error(ErrorCode::kInvalidArgument, core::format("the slice '{}' has {} parts for a tensor of shape {}", text,
+                                                          parts.size() - ellipses, tensor.shape().to_string()));
   }
   std::size_t dim = 0;
   for (const std::string_view part : parts) {

@@ -1,11 +1,12 @@
 #include "terminal.h"
 
-#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+
+#include "core/format.h"
 
 namespace penstock::cli {
 namespace {
@@ -57,7 +58,7 @@ bool wants_colour(std::FILE* stream) noexcept {
 }
 
 std::string paint(std::FILE* stream, std::string_view style, std::string_view text) {
-  return wants_colour(stream) ? fmt::format("\x1B[{}m{}\x1B[0m", style, text) : std::string(text);
+  return wants_colour(stream) ? core::format("\x1B[{}m{}\x1B[0m", style, text) : std::string(text);
 }
 
 std::string printable(std::string_view text) {
@@ -66,7 +67,7 @@ std::string printable(std::string_view text) {
     const std::size_t length = utf8_length(text);
     const std::string_view sequence = text.substr(0, std::max<std::size_t>(length, 1));
     if (length == 0 || is_hidden(sequence)) {
-      for (const char c : sequence) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+      for (const char c : sequence) out += core::format("\\x{:02x}", static_cast<unsigned char>(c));
     } else if (sequence == "\\") {
       out += "\\\\";
     } else {
@@ -84,8 +85,8 @@ std::string human_bytes(double bytes) {
     bytes /= 1000;
     ++unit;
   }
-  return unit == 0 ? fmt::format("{:.0f} B", bytes)
-                   : fmt::format("{:.{}f} {}", bytes, bytes < 100 ? 1 : 0, kUnits[unit]);
+  return unit == 0 ? core::format("{:.0f} B", bytes)
+                   : core::format("{:.{}f} {}", bytes, bytes < 100 ? 1 : 0, kUnits[unit]);
 }
 
 std::string human_count(std::uint64_t count) {
@@ -111,8 +112,8 @@ void print_table(const std::vector<std::string>& header, const std::vector<std::
     text.erase(text.find_last_not_of(' ') + 1);
     return text;
   };
-  fmt::print("{}\n", paint(stdout, "1", line(header)));
-  for (const auto& row : rows) fmt::print("{}\n", line(row));
+  core::print("{}\n", paint(stdout, "1", line(header)));
+  for (const auto& row : rows) core::print("{}\n", line(row));
 }
 
 }  // namespace penstock::cli

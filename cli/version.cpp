@@ -1,8 +1,8 @@
-#include <fmt/core.h>
 
 #include <memory>
 
 #include "command.h"
+#include "core/format.h"
 #include "json.h"
 
 namespace penstock::cli {
@@ -15,7 +15,7 @@ std::function<int()> attach(CLI::App& app) {
     if (*as_json) {
       print_json(Json{{"name", "penstock"}, {"version", PENSTOCK_VERSION}});
     } else {
-      fmt::print("penstock {}\n", PENSTOCK_VERSION);
+      core::print("penstock {}\n", PENSTOCK_VERSION);
     }
     return 0;
   };

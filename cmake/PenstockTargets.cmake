@@ -30,7 +30,8 @@ if(PENSTOCK_WARNINGS)
                          $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-free-nonheap-object>)
 endif()
 if(PENSTOCK_SANITIZE)
-  target_compile_options(penstock_options INTERFACE -fsanitize=${PENSTOCK_SANITIZE} -fno-omit-frame-pointer -O1 -g1
+  string(APPEND CMAKE_CXX_FLAGS_DEBUG " -O1 -g1")
+  target_compile_options(penstock_options INTERFACE -fsanitize=${PENSTOCK_SANITIZE} -fno-omit-frame-pointer
                                                     -fno-sanitize-recover=all)
   target_link_options(penstock_options INTERFACE -fsanitize=${PENSTOCK_SANITIZE})
 endif()

@@ -55,7 +55,7 @@ ADAPTERS = {"torch.h": "torch/"}
 
 # Third-party headers, by the layers that may include them; a name ending in '/' is a folder.
 THIRD_PARTY = {
-    "fmt/": list(BELOW),
+    "fmt/": ["core"],
     "nlohmann/": ["io", "format", "data", "cli", "python"],
     "libdeflate.h": ["io", "format"],
     "zlib.h": ["io", "format"],

@@ -3,7 +3,6 @@
 // A whole file into fresh huge pages by bare system calls: what reads of large files are compared with.
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,6 +17,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/format.h"
+
 namespace penstock::bench {
 
 struct BareRead {
@@ -27,8 +28,8 @@ struct BareRead {
 };
 
 inline std::string name_of(const BareRead& how) {
-  return fmt::format("pread{} of {} KiB into fresh huge pages, {} threads", how.direct ? " past the cache" : "",
-                     how.piece / 1024, how.threads);
+  return core::format("pread{} of {} KiB into fresh huge pages, {} threads", how.direct ? " past the cache" : "",
+                      how.piece / 1024, how.threads);
 }
 
 /// Huge pages that nobody has touched.

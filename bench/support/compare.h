@@ -2,14 +2,14 @@
 
 // Comparisons in one run: the ways take turns, so that what disturbs the machine disturbs all of them.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
+
+#include "core/format.h"
 
 namespace penstock::bench {
 
@@ -39,12 +39,12 @@ inline void compare(const std::string& title, double amount, const std::string& 
   for (std::size_t round = 0; round < rounds; ++round) {
     for (std::size_t w = 0; w < ways.size(); ++w) rates[w].push_back(amount / ways[w].seconds());
   }
-  fmt::print("{} ({} rounds)\n", title, rounds);
+  core::print("{} ({} rounds)\n", title, rounds);
   for (std::size_t w = 0; w < ways.size(); ++w) {
     std::vector<double> ratios;
     for (std::size_t round = 0; round < rounds; ++round) ratios.push_back(rates[w][round] / rates[0][round]);
-    fmt::print("  {:<44} median {:>7.2f}  best {:>7.2f} {:<10} ratio {:.2f}\n", ways[w].name, median(rates[w]),
-               *std::max_element(rates[w].begin(), rates[w].end()), unit, median(ratios));
+    core::print("  {:<44} median {:>7.2f}  best {:>7.2f} {:<10} ratio {:.2f}\n", ways[w].name, median(rates[w]),
+                *std::max_element(rates[w].begin(), rates[w].end()), unit, median(ratios));
   }
 }
 

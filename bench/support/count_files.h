@@ -2,8 +2,6 @@
 
 // The files that bench_counts reads: always the same bytes, under the same names.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -15,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/format.h"
 #include "penstock/random.h"
 #include "penstock/save.h"
 #include "penstock/value.h"
@@ -31,7 +30,7 @@ constexpr std::size_t kTreeFiles = 100;  ///< in each folder
 inline Value state_of(std::int64_t tensors, const Shape& shape, Generator& generator) {
   std::vector<std::pair<std::string, Value>> items;
   for (std::int64_t i = 0; i < tensors; ++i) {
-    items.emplace_back(fmt::format("layer{}.weight", i), Value::tensor(randn(shape, generator)));
+    items.emplace_back(core::format("layer{}.weight", i), Value::tensor(randn(shape, generator)));
   }
   return Value::dict(std::move(items));
 }
@@ -51,10 +50,10 @@ inline void make_tree(const std::filesystem::path& root) {
   std::vector<std::size_t> order(kTreeFiles);
   std::iota(order.begin(), order.end(), std::size_t{0});
   for (std::size_t folder = 0; folder < kTreeFolders; ++folder) {
-    const std::filesystem::path path = root / fmt::format("{:02}", folder);
+    const std::filesystem::path path = root / core::format("{:02}", folder);
     std::filesystem::create_directories(path);
     std::shuffle(order.begin(), order.end(), random);
-    for (const std::size_t file : order) std::ofstream(path / fmt::format("{:05}.npy", file));
+    for (const std::size_t file : order) std::ofstream(path / core::format("{:05}.npy", file));
   }
 }
 
@@ -64,7 +63,7 @@ inline void make_count_files(const std::filesystem::path& root) {
   for (const char* folder : {"pt", "npy", "ragged"}) std::filesystem::create_directories(root / folder);
   for (std::size_t i = 0; i < kCountedFiles; ++i) {
     const auto path = [&](const char* folder, const char* extension) {
-      return (root / folder / fmt::format("{:05}.{}", i, extension)).string();
+      return (root / folder / core::format("{:05}.{}", i, extension)).string();
     };
     const Tensor tensor = randn({64, 64}, generator);
     save(tensor, path("pt", "pt"), options);

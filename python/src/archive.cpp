@@ -1,6 +1,5 @@
 #include "archive.h"
 
-#include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -10,6 +9,7 @@
 
 #include "bindings.h"
 #include "convert.h"
+#include "core/format.h"
 #include "elements.h"
 #include "indexing.h"
 #include "interrupt.h"
@@ -57,8 +57,8 @@ nb::list unknown_globals(const PyArchive& archive) {
 }
 
 std::string describe(const Archive& archive) {
-  return fmt::format("penstock.Archive({}, format='{}', {} tensor{})", nb::repr(path_text(archive.path())).c_str(),
-                     archive.format(), archive.entries().size(), archive.entries().size() == 1 ? "" : "s");
+  return core::format("penstock.Archive({}, format='{}', {} tensor{})", nb::repr(path_text(archive.path())).c_str(),
+                      archive.format(), archive.entries().size(), archive.entries().size() == 1 ? "" : "s");
 }
 
 nb::object load_all(const PyArchive& archive, nb::handle device, std::optional<bool> mmap, std::optional<bool> direct,
@@ -178,8 +178,8 @@ nb::object offset_of(const Entry& entry) {
 }
 
 std::string describe(const Entry& entry) {
-  return fmt::format("penstock.Entry({}, shape={}, dtype={})", nb::repr(text_from(entry.tensor.name())).c_str(),
-                     entry.tensor.shape().to_string(), entry.tensor.dtype().name());
+  return core::format("penstock.Entry({}, shape={}, dtype={})", nb::repr(text_from(entry.tensor.name())).c_str(),
+                      entry.tensor.shape().to_string(), entry.tensor.dtype().name());
 }
 
 void bind_entry_class(nb::module_& module) {

@@ -1,11 +1,10 @@
 #include "arrays.h"
 
-#include <fmt/format.h>
-
 #include <memory>
 #include <vector>
 
 #include "convert.h"
+#include "core/format.h"
 #include "penstock/error.h"
 
 namespace penstock::python {
@@ -34,8 +33,8 @@ int get_memory(PyObject* self, Py_buffer* view, int flags) noexcept {
 void require_host(const Tensor& tensor, const char* what) {
   if (tensor.device().type == DeviceType::kCpu) return;
   throw Error(ErrorCode::kDeviceMismatch,
-              fmt::format("{} needs memory of the CPU, found a tensor on {}; copy it with .to(\"cpu\")", what,
-                          tensor.device().to_string()));
+              core::format("{} needs memory of the CPU, found a tensor on {}; copy it with .to(\"cpu\")", what,
+                           tensor.device().to_string()));
 }
 
 nb::tuple byte_strides(const Tensor& tensor) {
@@ -62,8 +61,8 @@ nb::object extension_dtype(const DType& dtype) {
   const std::string hint = dtype.is_floating()  ? "install ml_dtypes, convert with .to(\"float32\")"
                            : dtype.is_complex() ? "convert with .to(\"complex64\")"
                                                 : "take .view_bytes().numpy()";
-  throw Error(ErrorCode::kDTypeMismatch, fmt::format("NumPy has no type for {}; {}{}", dtype.name(), hint,
-                                                     dtype.is_floating() ? " or take .view_bytes().numpy()" : ""));
+  throw Error(ErrorCode::kDTypeMismatch, core::format("NumPy has no type for {}; {}{}", dtype.name(), hint,
+                                                      dtype.is_floating() ? " or take .view_bytes().numpy()" : ""));
 }
 
 nb::object numpy_dtype(const DType& dtype) {
@@ -186,7 +185,7 @@ nb::dict array_interface(const Tensor& tensor) {
   out["version"] = 3;
   out["shape"] = tuple_of(tensor.shape());
   out["strides"] = byte_strides(tensor);
-  out["typestr"] = text_from(structured ? fmt::format("|V{}", tensor.dtype().itemsize()) : descr);
+  out["typestr"] = text_from(structured ? core::format("|V{}", tensor.dtype().itemsize()) : descr);
   if (structured) out["descr"] = descr_object(tensor.dtype());
   out["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(tensor.data()), tensor.read_only());
   return out;

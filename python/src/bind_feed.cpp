@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 
 #include "bindings.h"
 #include "convert.h"
+#include "core/format.h"
 #include "data/batch_feed.h"
 #include "interrupt.h"
 #include "loader.h"
@@ -72,7 +72,7 @@ class PyFeed {
   }
 
   [[noreturn]] void throw_timeout() const {
-    throw Error(ErrorCode::kTimeout, fmt::format("DataLoader timed out after {} seconds", timeout_));
+    throw Error(ErrorCode::kTimeout, core::format("DataLoader timed out after {} seconds", timeout_));
   }
 
   std::shared_ptr<BatchFeed> feed_;  ///< changed under the GIL only

@@ -1,9 +1,9 @@
-#include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include "bindings.h"
 #include "convert.h"
+#include "core/format.h"
 #include "loader.h"
 #include "penstock/error.h"
 #include "value.h"
@@ -58,7 +58,7 @@ struct Arguments {
 
 std::size_t not_negative(std::int64_t value, const char* name) {
   if (value >= 0) return static_cast<std::size_t>(value);
-  throw Error(ErrorCode::kInvalidArgument, fmt::format("found {}={}, expected 0 or more", name, value));
+  throw Error(ErrorCode::kInvalidArgument, core::format("found {}={}, expected 0 or more", name, value));
 }
 
 std::size_t workers_from(nb::handle given) {
@@ -66,7 +66,7 @@ std::size_t workers_from(nb::handle given) {
   std::int64_t number = 0;
   if (PyLong_Check(given.ptr()) && nb::try_cast(given, number)) return not_negative(number, "num_workers");
   throw Error(ErrorCode::kDTypeMismatch,
-              fmt::format("found num_workers={}, expected a number of threads or \"auto\"", nb::repr(given).c_str()));
+              core::format("found num_workers={}, expected a number of threads or \"auto\"", nb::repr(given).c_str()));
 }
 
 LoaderOptions options_from(const Arguments& arguments, const std::shared_ptr<Raised>& raised) {
@@ -87,9 +87,9 @@ LoaderOptions options_from(const Arguments& arguments, const std::shared_ptr<Rai
   if (nb::isinstance<Collate>(arguments.collate)) {
     options.collate = nb::cast<Collate>(arguments.collate);
   } else if (!arguments.collate.is_none()) {
-    throw Error(ErrorCode::kDTypeMismatch, fmt::format("found a collate of type {}, expected stack(), "
-                                                       "pad(), pad_to() or ragged()",
-                                                       object_type(arguments.collate)));
+    throw Error(ErrorCode::kDTypeMismatch, core::format("found a collate of type {}, expected stack(), "
+                                                        "pad(), pad_to() or ragged()",
+                                                        object_type(arguments.collate)));
   }
   if (!arguments.sampler.is_none()) options.sampler = sampler_from(arguments.sampler, raised);
   if (!arguments.batch_sampler.is_none()) {
@@ -100,9 +100,9 @@ LoaderOptions options_from(const Arguments& arguments, const std::shared_ptr<Rai
 
 void construct(PyLoader* self, nb::handle dataset, const Arguments& arguments) {
   if (!nb::isinstance<Dataset>(dataset)) {
-    throw Error(ErrorCode::kDTypeMismatch, fmt::format("found a dataset of type {}, expected a penstock "
-                                                       "Dataset; make one with rows() or files()",
-                                                       object_type(dataset)));
+    throw Error(ErrorCode::kDTypeMismatch, core::format("found a dataset of type {}, expected a penstock "
+                                                        "Dataset; make one with rows() or files()",
+                                                        object_type(dataset)));
   }
   const auto raised = std::make_shared<Raised>();
   // Both may be Python objects that the options borrow.
@@ -132,15 +132,15 @@ T field(const nb::dict& state, const char* name) {
   T value{};
   if (state.contains(name) && nb::try_cast<T>(nb::object(state[name]), value)) return value;
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("found {} in the state, expected a whole number "
-                          "under '{}' as state_dict() writes it",
-                          state.contains(name) ? nb::repr(nb::object(state[name])).c_str() : "nothing", name));
+              core::format("found {} in the state, expected a whole number "
+                           "under '{}' as state_dict() writes it",
+                           state.contains(name) ? nb::repr(nb::object(state[name])).c_str() : "nothing", name));
 }
 
 void load_state_dict(PyLoader& loader, nb::handle state) {
   if (!PyDict_Check(state.ptr())) {
     throw Error(ErrorCode::kDTypeMismatch,
-                fmt::format("found a state of type {}, expected the dict of state_dict()", object_type(state)));
+                core::format("found a state of type {}, expected the dict of state_dict()", object_type(state)));
   }
   const auto dict = nb::borrow<nb::dict>(state);
   LoaderPosition position;

@@ -1,8 +1,8 @@
-#include <fmt/format.h>
 #include <nanobind/stl/string.h>
 
 #include "bindings.h"
 #include "convert.h"
+#include "core/format.h"
 #include "penstock/collate.h"
 #include "penstock/error.h"
 
@@ -13,9 +13,9 @@ PadMode mode_from(const std::string& mode) {
   if (mode == "zero" || mode == "constant") return PadMode::kConstant;
   if (mode == "reflect") return PadMode::kReflect;
   if (mode == "replicate") return PadMode::kReplicate;
-  throw Error(ErrorCode::kInvalidArgument, fmt::format("found mode {}, expected \"zero\", \"constant\", "
-                                                       "\"reflect\" or \"replicate\"",
-                                                       nb::repr(text_from(mode)).c_str()));
+  throw Error(ErrorCode::kInvalidArgument, core::format("found mode {}, expected \"zero\", \"constant\", "
+                                                        "\"reflect\" or \"replicate\"",
+                                                        nb::repr(text_from(mode)).c_str()));
 }
 
 PadOptions options_from(std::int64_t dim, const std::string& mode, double value, bool lengths, bool mask,
@@ -24,9 +24,9 @@ PadOptions options_from(std::int64_t dim, const std::string& mode, double value,
   options.dim = dim;
   options.mode = mode_from(mode);
   if (mode != "constant" && value != 0) {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("found value={} with mode \"{}\", expected it with "
-                                                         "mode \"constant\"",
-                                                         value, mode));
+    throw Error(ErrorCode::kInvalidArgument, core::format("found value={} with mode \"{}\", expected it with "
+                                                          "mode \"constant\"",
+                                                          value, mode));
   }
   options.value = value;
   options.lengths = lengths;

@@ -1,7 +1,6 @@
 #include "convert.h"
 
-#include <fmt/format.h>
-
+#include "core/format.h"
 #include "format/npy_dtype.h"
 #include "penstock/error.h"
 
@@ -42,8 +41,8 @@ Device device_from(nb::handle device) {
   if (nb::isinstance<Device>(device)) return nb::cast<Device>(device);
   if (PyUnicode_Check(device.ptr()) || comes_from(device, "torch")) return {str_of(device)};
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("a device is written \"cpu\", \"cuda\" or \"cuda:1\"; found an object of type {}",
-                          object_type(device)));
+              core::format("a device is written \"cpu\", \"cuda\" or \"cuda:1\"; found an object of type {}",
+                           object_type(device)));
 }
 
 std::optional<DType> try_dtype_from(nb::handle dtype) {
@@ -58,8 +57,8 @@ std::optional<DType> try_dtype_from(nb::handle dtype) {
 DType dtype_from(nb::handle dtype) {
   if (const std::optional<DType> found = try_dtype_from(dtype)) return *found;
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("{} names no dtype; write one such as \"float32\", \"bfloat16\" or \"int64\"",
-                          nb::repr(dtype).c_str()));
+              core::format("{} names no dtype; write one such as \"float32\", \"bfloat16\" or \"int64\"",
+                           nb::repr(dtype).c_str()));
 }
 
 std::vector<std::int64_t> integers_from(nb::handle sequence) {

@@ -1,8 +1,7 @@
 #include "cuda_array.h"
 
-#include <fmt/format.h>
-
 #include "convert.h"
+#include "core/format.h"
 #include "penstock/stream.h"
 
 namespace penstock::python {
@@ -21,8 +20,8 @@ bool has_name(const DType& dtype) {
         "__cuda_array_interface__ describes memory of a CUDA device, and this tensor is on the cpu");
   }
   throw nb::attribute_error(
-      fmt::format("__cuda_array_interface__ has no type for {}; use DLPack, or take .view_bytes()",
-                  tensor.dtype().name())
+      core::format("__cuda_array_interface__ has no type for {}; use DLPack, or take .view_bytes()",
+                   tensor.dtype().name())
           .c_str());
 }
 

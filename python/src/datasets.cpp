@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -10,6 +9,7 @@
 #include "archive.h"
 #include "bindings.h"
 #include "convert.h"
+#include "core/format.h"
 #include "foreign.h"
 #include "interrupt.h"
 #include "penstock/dataset.h"
@@ -49,17 +49,17 @@ Dataset rows_of(nb::handle source, nb::handle key) {
     return interruptible(true, [path = path_from(source), name](std::stop_token) { return rows(path, name); });
   }
   if (!name.empty()) {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("found key={} beside an array, expected it beside "
-                                                         "a path; leave it out",
-                                                         nb::repr(key).c_str()));
+    throw Error(ErrorCode::kInvalidArgument, core::format("found key={} beside an array, expected it beside "
+                                                          "a path; leave it out",
+                                                          nb::repr(key).c_str()));
   }
   if (nb::isinstance<Entry>(source)) {
     return interruptible(true, [entry = nb::cast<Entry>(source).tensor](std::stop_token) { return rows(entry); });
   }
   if (const std::optional<Tensor> tensor = array_from(source)) return rows(*tensor);
-  throw Error(ErrorCode::kDTypeMismatch, fmt::format("rows() takes a path, a Tensor, an Entry or an "
-                                                     "array; found an object of type {}",
-                                                     object_type(source)));
+  throw Error(ErrorCode::kDTypeMismatch, core::format("rows() takes a path, a Tensor, an Entry or an "
+                                                      "array; found an object of type {}",
+                                                      object_type(source)));
 }
 
 FilesOptions files_options(nb::handle keys, nb::handle index) {
@@ -81,9 +81,9 @@ Dataset files_of(nb::handle pattern, const FilesOptions& options) {
 
 Dataset dataset_from(nb::handle object) {
   if (nb::isinstance<Dataset>(object)) return nb::cast<Dataset>(object);
-  throw Error(ErrorCode::kDTypeMismatch, fmt::format("found an object of type {}, expected a penstock "
-                                                     "Dataset; make one with rows() or files()",
-                                                     object_type(object)));
+  throw Error(ErrorCode::kDTypeMismatch, core::format("found an object of type {}, expected a penstock "
+                                                      "Dataset; make one with rows() or files()",
+                                                      object_type(object)));
 }
 
 std::vector<Dataset> datasets_from(const nb::args& objects) {
@@ -127,7 +127,7 @@ void bind_datasets(nb::module_& module) {
       .def(
           "__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); }, nb::arg("memo"),
           nb::sig("def __deepcopy__(self, memo: object) -> Dataset"))
-      .def("__repr__", [](const Dataset& d) { return fmt::format("penstock.Dataset({} samples)", d.size()); });
+      .def("__repr__", [](const Dataset& d) { return core::format("penstock.Dataset({} samples)", d.size()); });
   module.def(
       "rows",
       [](nb::handle source, nb::handle key) { return made("rows", nb::make_tuple(source, key), rows_of(source, key)); },

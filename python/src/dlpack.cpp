@@ -1,12 +1,11 @@
 #include "dlpack.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
 #include <vector>
 
 #include "bindings.h"
 #include "convert.h"
+#include "core/format.h"
 #include "device/backend.h"
 #include "dlpack_abi.h"
 #include "foreign.h"
@@ -57,7 +56,7 @@ DataType dlpack_type(const DType& dtype) {
   for (const TypeRow& row : kTypes) {
     if (row.code == dtype.code()) return row.type;
   }
-  refuse(fmt::format("DLPack has no type for {}; export .view_bytes() or take .numpy()", dtype.name()));
+  refuse(core::format("DLPack has no type for {}; export .view_bytes() or take .numpy()", dtype.name()));
 }
 
 DType type_of(const DataType& type) {
@@ -65,8 +64,8 @@ DType type_of(const DataType& type) {
     if (row.type.code == type.code && row.type.bits == type.bits && row.type.lanes == type.lanes) return row.code;
   }
   throw Error(ErrorCode::kUnsupported,
-              fmt::format("found DLPack type code {} of {} bits in {} lanes, which Penstock has no dtype for",
-                          type.code, type.bits, type.lanes));
+              core::format("found DLPack type code {} of {} bits in {} lanes, which Penstock has no dtype for",
+                           type.code, type.bits, type.lanes));
 }
 
 // --- out ---
@@ -137,8 +136,8 @@ void require_device(const Tensor& tensor, nb::handle wanted) {
   const nb::object have = dlpack_device(tensor);
   const nb::object asked = nb::make_tuple(nb::int_(nb::object(wanted[0])), nb::int_(nb::object(wanted[1])));
   if (!have.equal(asked)) {
-    refuse(fmt::format("the consumer asked for DLPack device {}, the tensor is on {}; move it with .to() first",
-                       nb::str(asked).c_str(), tensor.device().to_string()));
+    refuse(core::format("the consumer asked for DLPack device {}, the tensor is on {}; move it with .to() first",
+                        nb::str(asked).c_str(), tensor.device().to_string()));
   }
 }
 
@@ -147,12 +146,12 @@ void hand_over(const Tensor& tensor, nb::handle stream) {
   const std::int64_t value = stream.is_none() ? 1 : nb::cast<std::int64_t>(stream);
   if (tensor.device().type == DeviceType::kCpu) {
     if (!stream.is_none() && value != -1) {
-      refuse(fmt::format("a tensor on the CPU has no stream {}; pass None", value));
+      refuse(core::format("a tensor on the CPU has no stream {}; pass None", value));
     }
     return;
   }
   if (value == 0) refuse("stream 0 could mean two streams; pass 1 for the default stream or 2 for the thread's own");
-  if (value < -1) refuse(fmt::format("{} is no stream; pass -1 to wait for nothing", value));
+  if (value < -1) refuse(core::format("{} is no stream; pass -1 to wait for nothing", value));
   // Work that the consumer submits later to the default stream is over before the memory is used again.
   tensor.buffer().record_use(Stream::default_of(tensor.device()), Buffer::Access::kRead);
   if (value == -1) return;
@@ -168,9 +167,9 @@ Device device_of_memory(const dlpack::DLDevice& device) {
   if (device.type == dlpack::kCpu || device.type == dlpack::kCudaHost) return {};
   if (device.type == dlpack::kCuda) return {DeviceType::kCuda, device.id};
   throw Error(ErrorCode::kNoDevice,
-              fmt::format("found memory on DLPack device {}:{}, expected the CPU's or CUDA's; copy it there first "
-                          "(.cpu())",
-                          device.type, device.id));
+              core::format("found memory on DLPack device {}:{}, expected the CPU's or CUDA's; copy it there first "
+                           "(.cpu())",
+                           device.type, device.id));
 }
 
 template <class M>
@@ -208,7 +207,7 @@ Tensor from_capsule(nb::handle capsule) {
     if (managed->major != dlpack::kMajor) {
       const std::uint32_t major = managed->major;
       managed->deleter(managed);
-      throw Error(ErrorCode::kUnsupported, fmt::format("found a DLPack capsule of version {}, expected 1", major));
+      throw Error(ErrorCode::kUnsupported, core::format("found a DLPack capsule of version {}, expected 1", major));
     }
     return tensor_over(describe(managed, (managed->flags & dlpack::kReadOnly) != 0));
   }
@@ -270,7 +269,7 @@ Tensor tensor_from_dlpack(nb::handle object) {
   if (PyCapsule_CheckExact(object.ptr())) return from_capsule(object);
   if (!nb::hasattr(object, "__dlpack__")) {
     throw nb::type_error(
-        fmt::format("from_dlpack() takes an object with __dlpack__; found {}", object_type(object)).c_str());
+        core::format("from_dlpack() takes an object with __dlpack__; found {}", object_type(object)).c_str());
   }
   return from_capsule(ask(object));
 }

@@ -1,6 +1,5 @@
 #include "penstock/dtype.h"
 
-#include <fmt/format.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
@@ -9,6 +8,7 @@
 
 #include "bindings.h"
 #include "convert.h"
+#include "core/format.h"
 #include "format/npy_dtype.h"
 #include "penstock/device.h"
 #include "penstock/error.h"
@@ -69,7 +69,7 @@ void bind_dtype_class(nb::module_& module) {
       .def("__str__", &DType::name)
       .def("__repr__",
            [](const DType& dtype) {
-             return fmt::format("penstock.DType({})", nb::repr(text_from(dtype.name())).c_str());
+             return core::format("penstock.DType({})", nb::repr(text_from(dtype.name())).c_str());
            })
       .def("__getstate__", get_state)
       .def("__setstate__", [](DType& self, const State& state) { new (&self) DType(from_state(state)); });
@@ -97,7 +97,7 @@ void bind_device_class(nb::module_& module) {
       .def("__eq__", device_equal, nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const Device& device) { return nb::hash(text_from(device.to_string())); })
       .def("__str__", &Device::to_string)
-      .def("__repr__", [](const Device& device) { return fmt::format("penstock.Device(\"{}\")", device.to_string()); })
+      .def("__repr__", [](const Device& device) { return core::format("penstock.Device(\"{}\")", device.to_string()); })
       .def("__getstate__", &Device::to_string)
       .def("__setstate__", [](Device& self, const std::string& text) { new (&self) Device(text); });
 }

@@ -1,11 +1,10 @@
 #include "elements.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
+#include "core/format.h"
 #include "penstock/error.h"
 
 namespace penstock::python {
@@ -62,7 +61,7 @@ nb::object text_at(const std::byte* address, std::size_t size) {
   while (!letters.empty() && letters.back() == 0) letters.pop_back();
   for (const Py_UCS4 letter : letters) {
     if (letter > 0x10FFFF) {
-      throw Error(ErrorCode::kCorrupt, fmt::format("found {:#x} in a text, which is no Unicode code point", letter));
+      throw Error(ErrorCode::kCorrupt, core::format("found {:#x} in a text, which is no Unicode code point", letter));
     }
   }
   return checked(
@@ -118,7 +117,7 @@ ElementReader reader_for(DType::Code code) noexcept {
 
 [[noreturn]] void throw_no_elements(const DType& dtype) {
   throw Error(ErrorCode::kUnsupported,
-              fmt::format("elements of type {} have no Python form; take .numpy() or .view_bytes()", dtype.name()));
+              core::format("elements of type {} have no Python form; take .numpy() or .view_bytes()", dtype.name()));
 }
 
 class ListBuilder {
@@ -168,7 +167,7 @@ nb::object to_item(const Tensor& tensor) {
   if (tensor.numel() != 1) {
     throw Error(
         ErrorCode::kShapeMismatch,
-        fmt::format("found a tensor of shape {}, expected one element; use .tolist()", tensor.shape().to_string()));
+        core::format("found a tensor of shape {}, expected one element; use .tolist()", tensor.shape().to_string()));
   }
   const Tensor host = readable(tensor);
   return element_at(host.data(), host.dtype());

@@ -1,6 +1,5 @@
 // penstock.load and penstock.save.
 
-#include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
@@ -10,6 +9,7 @@
 #include "archive.h"
 #include "bindings.h"
 #include "convert.h"
+#include "core/format.h"
 #include "interrupt.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
@@ -32,8 +32,8 @@ std::map<std::string, std::string> metadata_from(nb::handle metadata) {
   if (metadata.is_none()) return out;
   for (const auto& [key, value] : nb::cast<nb::dict>(metadata)) {
     if (!PyUnicode_Check(key.ptr()) || !PyUnicode_Check(value.ptr())) {
-      throw Error(ErrorCode::kDTypeMismatch, fmt::format("found metadata {}: {}, expected strings for both",
-                                                         nb::repr(key).c_str(), nb::repr(value).c_str()));
+      throw Error(ErrorCode::kDTypeMismatch, core::format("found metadata {}: {}, expected strings for both",
+                                                          nb::repr(key).c_str(), nb::repr(value).c_str()));
     }
     out.emplace(name_from(key), name_from(value));
   }

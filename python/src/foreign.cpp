@@ -1,11 +1,10 @@
 #include "foreign.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
 #include <span>
 
 #include "convert.h"
+#include "core/format.h"
 #include "device/backend.h"
 #include "format/npy_dtype.h"
 #include "ops/kernels.h"
@@ -114,9 +113,9 @@ Tensor from_interface(nb::handle object, const nb::dict& interface) {
       strides.is_none() ? contiguous_byte_strides(array.shape, array.dtype.itemsize()) : integers_from(strides);
   const nb::object data = interface.contains("data") ? nb::object(interface["data"]) : nb::none();
   if (!PyTuple_Check(data.ptr())) {
-    throw Error(ErrorCode::kUnsupported, fmt::format("found an __array_interface__ without an address in an object of "
-                                                     "type {}; pass numpy.asarray of it",
-                                                     object_type(object)));
+    throw Error(ErrorCode::kUnsupported, core::format("found an __array_interface__ without an address in an object of "
+                                                      "type {}; pass numpy.asarray of it",
+                                                      object_type(object)));
   }
   array.data = static_cast<std::byte*>(PyLong_AsVoidPtr(nb::object(data[0]).ptr()));
   array.read_only = nb::cast<bool>(nb::bool_(nb::object(data[1])));
@@ -177,7 +176,7 @@ DType buffer_type(const Py_buffer& view) {
   const std::string_view letters = std::string_view(format).substr(format.find_first_not_of("@=<|") == 1 ? 1 : 0);
   const auto size = static_cast<std::size_t>(view.itemsize);
   const auto sized = [&](char kind) {
-    return DType::from_name(fmt::format("{}{}", kind == 'i' ? "int" : "uint", 8 * size));
+    return DType::from_name(core::format("{}{}", kind == 'i' ? "int" : "uint", 8 * size));
   };
   std::optional<DType> out;
   if (letters == "?") out = DType::boolean;
@@ -191,7 +190,7 @@ DType buffer_type(const Py_buffer& view) {
   if (letters.size() == 1 && std::string_view("BHILQN").find(letters) != std::string_view::npos) out = sized('u');
   if (out && out->itemsize() == size) return *out;
   throw Error(ErrorCode::kUnsupported,
-              fmt::format("found a buffer of format '{}', expected numbers in this machine's byte order", format));
+              core::format("found a buffer of format '{}', expected numbers in this machine's byte order", format));
 }
 
 struct BufferView {
@@ -262,7 +261,7 @@ Tensor tensor_over(const ForeignArray& array) {
   const std::optional<Strides> strides = element_strides(array);
   if (!strides && array.device.type != DeviceType::kCpu) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("found negative strides on {}; make it contiguous first", array.device.to_string()));
+                core::format("found negative strides on {}; make it contiguous first", array.device.to_string()));
   }
   if (!strides) return gathered(array);
   const Buffer buffer = Buffer::wrap(array.data, extent(array), array.device, array.owner, array.read_only);

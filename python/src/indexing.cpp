@@ -1,12 +1,11 @@
 #include "indexing.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <type_traits>
 
 #include "convert.h"
+#include "core/format.h"
 #include "penstock/error.h"
 
 namespace penstock::python {
@@ -14,9 +13,9 @@ namespace {
 
 [[noreturn]] void throw_bad_index(nb::handle item) {
   throw Error(ErrorCode::kIndexOutOfRange,
-              fmt::format("found an object of type {} among the indices, expected integers, slices, Ellipsis or None; "
-                          "index .numpy() to choose elements by a list or a mask",
-                          object_type(item)));
+              core::format("found an object of type {} among the indices, expected integers, slices, Ellipsis or None; "
+                           "index .numpy() to choose elements by a list or a mask",
+                           object_type(item)));
 }
 
 /// An integer, also a NumPy one or a tensor of one; nothing for a bool (a mask elsewhere) and other objects.
@@ -30,7 +29,7 @@ std::optional<std::int64_t> integer_from(nb::handle item) {
   int overflow = 0;
   const long long value = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
   if (overflow != 0) {
-    throw Error(ErrorCode::kIndexOutOfRange, fmt::format("index {} is out of range", nb::str(index).c_str()));
+    throw Error(ErrorCode::kIndexOutOfRange, core::format("index {} is out of range", nb::str(index).c_str()));
   }
   return value;
 }
@@ -42,7 +41,7 @@ IndexStep slice_step(nb::handle slice, std::size_t dim, std::int64_t size) {
   if (PySlice_Unpack(slice.ptr(), &start, &stop, &step) != 0) nb::raise_python_error();
   if (step < 1) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("found a slice with step {}, expected 1 or more; reverse with .numpy()[::-1]", step));
+                core::format("found a slice with step {}, expected 1 or more; reverse with .numpy()[::-1]", step));
   }
   PySlice_AdjustIndices(size, &start, &stop, step);
   return {IndexStep::Kind::kSlice, dim, start, std::max(start, stop), step};
@@ -109,8 +108,8 @@ std::vector<IndexStep> index_steps(nb::handle key, const Shape& shape) {
   const std::size_t taken = consumed(items);
   if (taken > shape.rank()) {
     throw Error(ErrorCode::kIndexOutOfRange,
-                fmt::format("found {} indices for a tensor of shape {}, expected {} at most", taken, shape.to_string(),
-                            shape.rank()));
+                core::format("found {} indices for a tensor of shape {}, expected {} at most", taken, shape.to_string(),
+                             shape.rank()));
   }
   std::vector<IndexStep> steps;
   std::size_t from = 0;  // dimension of the tensor

@@ -1,6 +1,5 @@
 #include "loader.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/format.h"
 #include "interrupt.h"
 #include "penstock/error.h"
 
@@ -198,9 +198,9 @@ std::optional<Batch> PyLoader::next_prepared(std::uint64_t iteration) {
     check_signals();
     if (seconds_since(start) >= limit) {
       throw Error(ErrorCode::kTimeout,
-                  fmt::format("DataLoader timed out after {} seconds waiting for a batch; raise timeout or use more "
-                              "workers",
-                              limit));
+                  core::format("DataLoader timed out after {} seconds waiting for a batch; raise timeout or use more "
+                               "workers",
+                               limit));
     }
   }
 }

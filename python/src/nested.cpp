@@ -1,11 +1,10 @@
 // Tensors from nested Python lists.
 
-#include <fmt/format.h>
-
 #include <complex>
 #include <cstring>
 
 #include "convert.h"
+#include "core/format.h"
 #include "elements.h"
 #include "foreign.h"
 #include "penstock/error.h"
@@ -33,9 +32,9 @@ void flatten(nb::handle data, const Shape& shape, std::size_t dim, std::vector<n
   const bool leaf = dim == shape.rank();
   if (leaf == is_sequence(data) || (!leaf && static_cast<std::int64_t>(nb::len(data)) != shape[dim])) {
     throw Error(ErrorCode::kShapeMismatch,
-                fmt::format("found {} at depth {}, expected {} as in the first element: the lists must nest evenly",
-                            is_sequence(data) ? fmt::format("a list of {}", nb::len(data)) : "a single value", dim,
-                            leaf ? "a single value" : fmt::format("a list of {}", shape[dim])));
+                core::format("found {} at depth {}, expected {} as in the first element: the lists must nest evenly",
+                             is_sequence(data) ? core::format("a list of {}", nb::len(data)) : "a single value", dim,
+                             leaf ? "a single value" : core::format("a list of {}", shape[dim])));
   }
   if (leaf) {
     out.push_back(nb::borrow(data));
@@ -55,7 +54,7 @@ Kind kind_of(nb::handle leaf) {
   if (PyIndex_Check(leaf.ptr())) return Kind::kInteger;
   if (nb::hasattr(leaf, "__float__")) return Kind::kReal;
   throw Error(ErrorCode::kDTypeMismatch,
-              fmt::format("found an object of type {} among the values, expected numbers", object_type(leaf)));
+              core::format("found an object of type {} among the values, expected numbers", object_type(leaf)));
 }
 
 /// The widest kind; of no values, real as NumPy has it.
@@ -130,7 +129,7 @@ void require_in_range(const std::vector<nb::object>& leaves, const DType& dtype)
     if (kind_of(leaf) != Kind::kInteger) continue;
     const std::int64_t value = integer_of(leaf);
     if (value < least || value > most) {
-      throw Error(ErrorCode::kInvalidArgument, fmt::format("{} is outside the range of {}", value, dtype.name()));
+      throw Error(ErrorCode::kInvalidArgument, core::format("{} is outside the range of {}", value, dtype.name()));
     }
   }
 }

@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -6,6 +5,7 @@
 #include <vector>
 
 #include "convert.h"
+#include "core/format.h"
 #include "elements.h"
 
 namespace penstock::python {
@@ -47,10 +47,10 @@ class FloatNotation {
   }
 
   std::string operator()(double value) const {
-    if (!std::isfinite(value)) return fmt::format("{}", value);
-    if (scientific_) return fmt::format("{:.{}e}", value, kDigits);
-    if (whole_) return fmt::format("{:.0f}.", value);
-    return fmt::format("{:.{}f}", value, kDigits);
+    if (!std::isfinite(value)) return core::format("{}", value);
+    if (scientific_) return core::format("{:.{}e}", value, kDigits);
+    if (whole_) return core::format("{:.0f}.", value);
+    return core::format("{:.{}f}", value, kDigits);
   }
 
  private:
@@ -67,7 +67,7 @@ class Elements {
     for (const std::string& text : texts_) width_ = std::max(width_, text.size());
   }
 
-  std::string take() { return fmt::format("{:>{}}", texts_[next_++], tensor_.rank() == 0 ? 0 : width_); }
+  std::string take() { return core::format("{:>{}}", texts_[next_++], tensor_.rank() == 0 ? 0 : width_); }
   std::size_t width() const noexcept { return width_; }
 
  private:
@@ -100,7 +100,8 @@ class Elements {
     }
     for (std::size_t i = 0; i < numbers_.size(); i += 2) {
       const std::string imaginary = notation(numbers_[i + 1]);
-      texts_.push_back(fmt::format("{}{}{}j", notation(numbers_[i]), imaginary.starts_with('-') ? "" : "+", imaginary));
+      texts_.push_back(
+          core::format("{}{}{}j", notation(numbers_[i]), imaginary.starts_with('-') ? "" : "+", imaginary));
     }
   }
 
@@ -180,9 +181,9 @@ std::string to_repr(const Tensor& tensor) {
   std::string out(kName);
   const bool values = is_showable(tensor);
   if (values) out += values_text(tensor, kName.size()) + ", ";
-  if (!values) out += fmt::format("{}shape={}, ", tensor.numel() == 0 ? "[], " : "", tensor.shape().to_string());
+  if (!values) out += core::format("{}shape={}, ", tensor.numel() == 0 ? "[], " : "", tensor.shape().to_string());
   out += "dtype=" + tensor.dtype().name();
-  if (tensor.device() != Device{}) out += fmt::format(", device='{}'", tensor.device().to_string());
+  if (tensor.device() != Device{}) out += core::format(", device='{}'", tensor.device().to_string());
   if (tensor.requires_grad()) out += ", requires_grad=True";
   return out + ")";
 }

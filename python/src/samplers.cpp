@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
@@ -8,6 +7,7 @@
 
 #include "bindings.h"
 #include "convert.h"
+#include "core/format.h"
 #include "data.h"
 #include "penstock/error.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 [[noreturn]] void throw_size(std::int64_t found, std::int64_t expected) {
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("the sampler gave {} indices, expected {} as its length says", found, expected));
+              core::format("the sampler gave {} indices, expected {} as its length says", found, expected));
 }
 
 /// Goes through a Python iterable once for each epoch and remembers the last:

@@ -1,6 +1,5 @@
 #include "penstock/tensor.h"
 
-#include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
@@ -11,6 +10,7 @@
 #include "arrays.h"
 #include "bindings.h"
 #include "convert.h"
+#include "core/format.h"
 #include "cuda_array.h"
 #include "dlpack.h"
 #include "elements.h"
@@ -54,8 +54,8 @@ Tensor to(const Tensor& tensor, nb::handle target, bool non_blocking, bool copy)
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kInvalidArgument) throw;
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("found {}, expected a dtype such as \"float16\" or a device such as \"cpu\"",
-                            nb::repr(target).c_str()));
+                core::format("found {}, expected a dtype such as \"float16\" or a device such as \"cpu\"",
+                             nb::repr(target).c_str()));
   }
 }
 
@@ -68,8 +68,8 @@ std::size_t dim_from(const Tensor& tensor, std::int64_t dim) {
   const auto rank = static_cast<std::int64_t>(tensor.rank());
   if (dim < -rank || dim >= rank) {
     throw Error(ErrorCode::kIndexOutOfRange,
-                fmt::format("found dimension {} for a tensor of shape {}, expected {} to {}", dim,
-                            tensor.shape().to_string(), -rank, rank - 1));
+                core::format("found dimension {} for a tensor of shape {}, expected {} to {}", dim,
+                             tensor.shape().to_string(), -rank, rank - 1));
   }
   return static_cast<std::size_t>(dim < 0 ? dim + rank : dim);
 }
@@ -92,7 +92,7 @@ nb::bytes to_bytes(const Tensor& tensor) {
 Tensor tensor_from_bytes(const DType& dtype, nb::handle shape, const nb::bytes& bytes, bool requires_grad) {
   const Tensor out = Tensor::empty(shape_from(shape), dtype);
   if (out.nbytes() != bytes.size()) {
-    throw Error(ErrorCode::kCorrupt, fmt::format("found {} bytes for a tensor of {}", bytes.size(), out.nbytes()));
+    throw Error(ErrorCode::kCorrupt, core::format("found {} bytes for a tensor of {}", bytes.size(), out.nbytes()));
   }
   std::memcpy(out.data(), bytes.c_str(), bytes.size());
   return out.with_requires_grad(requires_grad);

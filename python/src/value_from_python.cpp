@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -7,6 +6,7 @@
 #include <vector>
 
 #include "convert.h"
+#include "core/format.h"
 #include "foreign.h"
 #include "format/value_graph.h"
 #include "penstock/error.h"
@@ -47,8 +47,8 @@ std::string decimal_of(nb::handle integer) {
   const nb::object text = nb::steal(PyNumber_ToBase(integer.ptr(), 10));
   if (text.is_valid()) return nb::str(text).c_str();
   PyErr_Clear();
-  throw Error(ErrorCode::kLimit, fmt::format("found an integer of {} bits, expected fewer",
-                                             nb::str(integer.attr("bit_length")()).c_str()));
+  throw Error(ErrorCode::kLimit, core::format("found an integer of {} bits, expected fewer",
+                                              nb::str(integer.attr("bit_length")()).c_str()));
 }
 
 void set_integer(Node& node, nb::handle object) {
@@ -227,9 +227,9 @@ class Collector {
     if (!tensor) {
       throw Error(
           ErrorCode::kDTypeMismatch,
-          fmt::format("{}found an object of type {}, expected tensors, arrays, numbers, strings, or dicts, lists, "
-                      "tuples and sets of them",
-                      place_of(position), object_type(object)));
+          core::format("{}found an object of type {}, expected tensors, arrays, numbers, strings, or dicts, lists, "
+                       "tuples and sets of them",
+                       place_of(position), object_type(object)));
     }
     node.kind = Kind::kTensor;
     tensors_.emplace_back(&node, *tensor);
@@ -241,7 +241,7 @@ class Collector {
     for (; position != 0; position = visits_[position].parent) {
       const Visit& visit = visits_[position];
       const std::string key = visit.key.is_valid() ? nb::repr(visit.key).c_str() : std::to_string(visit.index);
-      out = fmt::format("[{}]{}", key, out);
+      out = core::format("[{}]{}", key, out);
     }
     return out.empty() ? out : "at " + out + ": ";
   }

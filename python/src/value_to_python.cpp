@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <complex>
 #include <optional>
@@ -7,6 +6,7 @@
 #include <vector>
 
 #include "convert.h"
+#include "core/format.h"
 #include "format/value_graph.h"
 #include "penstock/error.h"
 #include "value.h"
@@ -150,9 +150,9 @@ class KeyCheck {
       throw Error(ErrorCode::kUnsupported, "found a key of a dict or an element of a set that Python cannot hash");
     }
     if (depth == kDeepest || ++parts_ > kMostParts) {
-      throw Error(ErrorCode::kLimit, fmt::format("found a key of a dict that nests deeper than {} or has more than {} "
-                                                 "parts, expected a plain one",
-                                                 kDeepest, kMostParts));
+      throw Error(ErrorCode::kLimit, core::format("found a key of a dict that nests deeper than {} or has more than {} "
+                                                  "parts, expected a plain one",
+                                                  kDeepest, kMostParts));
     }
     for (const Value& item : key->items) visit(ValueGraph::node_of(item), depth + 1);
   }

@@ -1,16 +1,16 @@
 #include "core/cursor.h"
 
-#include <fmt/format.h>
-
+#include "core/format.h"
 #include "penstock/error.h"
 
 namespace penstock::core {
 
 void Cursor::seek(std::size_t position) {
   if (position > bytes_.size()) {
-    throw Error(ErrorCode::kTruncated,
-                fmt::format("position {} lies beyond the end of the data, which has {} bytes", position, bytes_.size()),
-                {.offset = base_ + bytes_.size()});
+    throw Error(
+        ErrorCode::kTruncated,
+        core::format("position {} lies beyond the end of the data, which has {} bytes", position, bytes_.size()),
+        {.offset = base_ + bytes_.size()});
   }
   position_ = position;
 }
@@ -27,7 +27,7 @@ std::string_view Cursor::take_line() {
 }
 
 void Cursor::throw_truncated(std::size_t wanted) const {
-  throw Error(ErrorCode::kTruncated, fmt::format("the data ends early: {} bytes wanted, {} left", wanted, remaining()),
+  throw Error(ErrorCode::kTruncated, core::format("the data ends early: {} bytes wanted, {} left", wanted, remaining()),
               {.offset = offset()});
 }
 

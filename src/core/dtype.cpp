@@ -1,13 +1,12 @@
 #include "penstock/dtype.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <limits>
 #include <ostream>
 #include <span>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "penstock/error.h"
 
@@ -122,11 +121,11 @@ std::optional<DType> find_descr(std::string_view text) noexcept {
 DType DType::with_descr(Code code, std::size_t itemsize, std::string descr) {
   if (row_of(code).kind != Kind::kDescribed) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{} has a fixed layout and takes no descr", row_of(code).name));
+                core::format("{} has a fixed layout and takes no descr", row_of(code).name));
   }
   if (itemsize > std::numeric_limits<std::uint32_t>::max()) {
-    throw Error(ErrorCode::kLimit, fmt::format("elements of type {} are {} wide; less than 4 GiB is supported",
-                                               core::quoted(descr), core::format_bytes(itemsize)));
+    throw Error(ErrorCode::kLimit, core::format("elements of type {} are {} wide; less than 4 GiB is supported",
+                                                core::quoted(descr), core::format_bytes(itemsize)));
   }
   DType out(code);
   out.itemsize_ = static_cast<std::uint32_t>(itemsize);
@@ -156,7 +155,7 @@ std::string DType::name() const {
     case kBytes:
     case kText:
     case kVoid:
-      return itemsize_ == 0 ? std::string(row.name) : fmt::format("{}{}", row.name, bits());
+      return itemsize_ == 0 ? std::string(row.name) : core::format("{}{}", row.name, bits());
     case kDateTime64:
     case kTimeDelta64: {
       const std::size_t unit = descr_ ? descr_->find('[') : std::string::npos;

@@ -1,9 +1,8 @@
 #include "penstock/error.h"
 
-#include <fmt/format.h>
-
 #include <array>
 
+#include "core/format.h"
 #include "core/text.h"
 
 namespace penstock {
@@ -53,8 +52,8 @@ std::string describe(const std::string& message, const ErrorContext& context) {
   out += message;
   std::string where;
   if (!context.tensor.empty()) where = "tensor " + core::quoted(context.tensor);
-  if (context.offset) where += fmt::format("{}byte {}", where.empty() ? "" : ", ", *context.offset);
-  return where.empty() ? out : fmt::format("{} ({})", out, where);
+  if (context.offset) where += core::format("{}byte {}", where.empty() ? "" : ", ", *context.offset);
+  return where.empty() ? out : core::format("{} ({})", out, where);
 }
 
 }  // namespace

@@ -1,24 +1,23 @@
 #include "penstock/shape.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <ostream>
 #include <utility>
 
 #include "core/checked.h"
+#include "core/format.h"
 #include "penstock/error.h"
 
 namespace penstock {
 namespace {
 
 [[noreturn]] void throw_rank(std::size_t rank) {
-  throw Error(ErrorCode::kLimit, fmt::format("{} dimensions; at most {} are supported", rank, Shape::kMaxRank));
+  throw Error(ErrorCode::kLimit, core::format("{} dimensions; at most {} are supported", rank, Shape::kMaxRank));
 }
 
 [[noreturn]] void throw_too_large(const Shape& shape) {
   throw Error(ErrorCode::kLimit,
-              fmt::format("the elements of shape {} cannot be counted in 63 bits", shape.to_string()));
+              core::format("the elements of shape {} cannot be counted in 63 bits", shape.to_string()));
 }
 
 void multiply(std::int64_t& product, std::int64_t dim, const Shape& shape) {
@@ -30,7 +29,7 @@ void multiply(std::int64_t& product, std::int64_t dim, const Shape& shape) {
 void require_not_negative(const Shape& shape) {
   for (const std::int64_t dim : shape) {
     if (dim < 0) {
-      throw Error(ErrorCode::kCorrupt, fmt::format("shape {} has a negative dimension", shape.to_string()));
+      throw Error(ErrorCode::kCorrupt, core::format("shape {} has a negative dimension", shape.to_string()));
     }
   }
 }
@@ -118,7 +117,7 @@ Shape Shape::fortran_strides() const {
 }
 
 std::string Shape::to_string() const {
-  return fmt::format("({}{})", fmt::join(begin(), end(), ", "), rank() == 1 ? "," : "");
+  return core::format("({}{})", fmt::join(begin(), end(), ", "), rank() == 1 ? "," : "");
 }
 
 bool operator==(const Shape& a, const Shape& b) noexcept { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }

@@ -1,12 +1,12 @@
 #include "core/system_error.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <string>
 #include <system_error>
+
+#include "core/format.h"
 
 namespace penstock::core {
 namespace {
@@ -51,9 +51,9 @@ ErrorCode code_of_errno(int err) noexcept {
 }
 
 void throw_errno(int err, std::string_view what, ErrorContext context) {
-  std::string message = fmt::format("{}: {}", what, std::generic_category().message(err));
+  std::string message = core::format("{}: {}", what, std::generic_category().message(err));
   const Row* row = find_row(err);
-  if (row != nullptr && !row->advice.empty()) message += fmt::format("; {}", row->advice);
+  if (row != nullptr && !row->advice.empty()) message += core::format("; {}", row->advice);
   throw Error(code_of_errno(err), std::move(message), std::move(context));
 }
 

@@ -1,6 +1,5 @@
 #include "core/task_pool.h"
 
-#include <fmt/format.h>
 #include <pthread.h>
 #include <sched.h>
 
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "core/cgroup.h"
+#include "core/format.h"
 #include "penstock/error.h"
 
 namespace penstock::core {
@@ -65,8 +65,8 @@ TaskPool::TaskPool(std::size_t threads, const std::string& name) {
     }
   } catch (const std::system_error& error) {
     stop();
-    throw Error(ErrorCode::kLimit, fmt::format("cannot start thread {} of {}: {}; use fewer threads",
-                                               threads_.size() + 1, threads, error.code().message()));
+    throw Error(ErrorCode::kLimit, core::format("cannot start thread {} of {}: {}; use fewer threads",
+                                                threads_.size() + 1, threads, error.code().message()));
   }
 }
 

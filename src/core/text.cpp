@@ -1,12 +1,11 @@
 #include "core/text.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <numeric>
 #include <optional>
+
+#include "core/format.h"
 
 namespace penstock::core {
 namespace {
@@ -61,9 +60,9 @@ void append_escaped(std::string& out, CodePoint point) {
       break;
   }
   if (point.value < 0x100) {
-    fmt::format_to(std::back_inserter(out), "\\x{:02x}", point.value);
+    core::append(out, "\\x{:02x}", point.value);
   } else {
-    fmt::format_to(std::back_inserter(out), "\\u{{{:04x}}}", point.value);
+    core::append(out, "\\u{{{:04x}}}", point.value);
   }
 }
 
@@ -112,26 +111,26 @@ std::string escaped(std::string_view text) {
 }
 
 std::string quoted(std::string_view text) {
-  if (text.size() <= kMaxQuoted) return fmt::format("'{}'", escaped(text));
+  if (text.size() <= kMaxQuoted) return core::format("'{}'", escaped(text));
   std::size_t head = kQuotedHead;
   while (head > kQuotedHead - 3 && is_continuation(text[head])) --head;
   std::size_t tail = text.size() - kQuotedTail;
   while (tail < text.size() - kQuotedTail + 3 && is_continuation(text[tail])) ++tail;
-  return fmt::format("'{}...{}'", escaped(text.substr(0, head)), escaped(text.substr(tail)));
+  return core::format("'{}...{}'", escaped(text.substr(0, head)), escaped(text.substr(tail)));
 }
 
 std::string format_bytes(std::uint64_t bytes) {
   constexpr std::array<std::string_view, 6> kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  if (bytes < 1024) return fmt::format("{} {}", bytes, bytes == 1 ? "byte" : "bytes");
+  if (bytes < 1024) return core::format("{} {}", bytes, bytes == 1 ? "byte" : "bytes");
   double value = static_cast<double>(bytes) / 1024;
   std::size_t unit = 0;
   while (value >= 1023.95 && unit + 1 < kUnits.size()) {
     value /= 1024;
     ++unit;
   }
-  std::string number = fmt::format("{:.1f}", value);
+  std::string number = core::format("{:.1f}", value);
   if (number.ends_with(".0")) number.resize(number.size() - 2);
-  return fmt::format("{} {}", number, kUnits[unit]);
+  return core::format("{} {}", number, kUnits[unit]);
 }
 
 std::string did_you_mean(const std::vector<std::string>& names) {

@@ -1,10 +1,9 @@
 #include "core/view.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "core/checked.h"
+#include "core/format.h"
 #include "penstock/error.h"
 
 namespace penstock::core {
@@ -23,7 +22,7 @@ std::int64_t clip(std::int64_t bound, std::int64_t size) {
 void require_dim(std::size_t dim, const Shape& shape) {
   if (dim >= shape.rank()) {
     throw Error(ErrorCode::kIndexOutOfRange,
-                fmt::format("dimension {} of a tensor of shape {} does not exist", dim, shape.to_string()));
+                core::format("dimension {} of a tensor of shape {} does not exist", dim, shape.to_string()));
   }
 }
 
@@ -32,7 +31,7 @@ std::int64_t select_view(Shape& shape, Strides& strides, std::size_t dim, std::i
   const std::int64_t size = shape[dim];
   if (index < -size || index >= size) {
     throw Error(ErrorCode::kIndexOutOfRange,
-                fmt::format("index {} is outside dimension {} of shape {}", index, dim, shape.to_string()));
+                core::format("index {} is outside dimension {} of shape {}", index, dim, shape.to_string()));
   }
   if (index < 0) index += size;
   // An empty view keeps its offset: there is no element to move to.
@@ -53,7 +52,8 @@ std::int64_t slice_view(Shape& shape, Strides& strides, std::size_t dim, std::in
                         std::int64_t step) {
   require_dim(dim, shape);
   if (step < 1) {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("slice step {} was given where 1 or more was expected", step));
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("slice step {} was given where 1 or more was expected", step));
   }
   const std::int64_t size = shape[dim];
   start = clip(start, size);

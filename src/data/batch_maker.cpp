@@ -1,11 +1,10 @@
 #include "data/batch_maker.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <new>
 #include <utility>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "data/batch_value.h"
 #include "data/collate/rule.h"
@@ -25,13 +24,13 @@ struct PlanState final : Scratch::State {
 Error named(const Error& error, const Dataset& dataset, std::int64_t index) {
   if (error.code() == ErrorCode::kCancelled) return error;
   const std::string what = dataset.impl().describe(index);
-  return error.prefixed(what == error.path() ? fmt::format("sample {}: ", index)
-                                             : fmt::format("sample {} ({}): ", index, what));
+  return error.prefixed(what == error.path() ? core::format("sample {}: ", index)
+                                             : core::format("sample {} ({}): ", index, what));
 }
 
 /// The error with the batch in front.
 Error named(const Error& error, std::uint64_t bytes, std::size_t samples, std::int64_t number) {
-  return error.prefixed(fmt::format("batch {} ({} samples, {}): ", number, samples, core::format_bytes(bytes)));
+  return error.prefixed(core::format("batch {} ({} samples, {}): ", number, samples, core::format_bytes(bytes)));
 }
 
 void check_indices(std::span<const std::int64_t> indices, const Dataset& dataset, std::int64_t number) {
@@ -40,8 +39,8 @@ void check_indices(std::span<const std::int64_t> indices, const Dataset& dataset
     if (index >= 0 && index < size) continue;
     throw Error(
         ErrorCode::kIndexOutOfRange,
-        fmt::format("batch {} asks for sample {}, but the dataset has {} samples, counted from 0; check the sampler",
-                    number, index, size));
+        core::format("batch {} asks for sample {}, but the dataset has {} samples, counted from 0; check the sampler",
+                     number, index, size));
   }
 }
 
@@ -84,15 +83,15 @@ Batch BatchMaker::make(std::span<const std::int64_t> indices, std::int64_t numbe
     return prepare(indices, number, scratch, grant);
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::kOutOfMemory,
-                fmt::format("there is no memory left to prepare batch {} ({} samples); use a smaller "
-                            "batch_size or fewer workers",
-                            number, indices.size()));
+                core::format("there is no memory left to prepare batch {} ({} samples); use a smaller "
+                             "batch_size or fewer workers",
+                             number, indices.size()));
   }
 }
 
 Batch BatchMaker::prepare(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch,
                           const Grant& grant) const {
-  if (indices.empty()) throw Error(ErrorCode::kInvalidArgument, fmt::format("batch {} has no samples", number));
+  if (indices.empty()) throw Error(ErrorCode::kInvalidArgument, core::format("batch {} has no samples", number));
   check_indices(indices, dataset_, number);
   auto& [plan, forecast] = scratch.state<PlanState>(this);
   const auto take = [&](std::uint64_t bytes) {

@@ -1,23 +1,22 @@
 #include "data/batch_plan.h"
 
-#include <fmt/format.h>
-
 #include <limits>
 
 #include "core/checked.h"
+#include "core/format.h"
 
 namespace penstock::data {
 
 namespace {
 [[noreturn]] void throw_too_large(const Shape& shape, const DType& dtype) {
   throw Error(ErrorCode::kOutOfMemory,
-              fmt::format("a batch with {} of {} does not fit in memory; use a smaller batch_size", shape.to_string(),
-                          dtype.name()));
+              core::format("a batch with {} of {} does not fit in memory; use a smaller batch_size", shape.to_string(),
+                           dtype.name()));
 }
 }  // namespace
 
 std::string Located::describe(std::size_t position) const {
-  return fmt::format("sample {} ({})", indices[position], dataset.describe(indices[position]));
+  return core::format("sample {} ({})", indices[position], dataset.describe(indices[position]));
 }
 
 std::string Column::where() const { return leaf_.path.empty() ? std::string() : " at " + leaf_.path; }

@@ -1,7 +1,6 @@
 #include "penstock/dataset.h"
 
-#include <fmt/format.h>
-
+#include "core/format.h"
 #include "data/batch_maker.h"
 #include "data/dataset_impl.h"
 
@@ -12,7 +11,7 @@ namespace {
 std::int64_t from_start(std::int64_t index, std::int64_t size) {
   if (index < -size || index >= size) {
     throw Error(ErrorCode::kIndexOutOfRange,
-                fmt::format("sample {} is outside the dataset, which has {} samples", index, size));
+                core::format("sample {} is outside the dataset, which has {} samples", index, size));
   }
   return index < 0 ? index + size : index;
 }

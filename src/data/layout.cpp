@@ -1,11 +1,10 @@
 #include "data/layout.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "core/checked.h"
+#include "core/format.h"
 
 namespace penstock::data {
 
@@ -85,7 +84,7 @@ LayoutPtr tuple_layout(std::span<const LayoutPtr> parts, StructureInterner& inte
     for (Leaf leaf : part.leaves) {
       const std::size_t before = leaf.kind == LeafKind::kTensor ? layout->tensors.size() : layout->scalars.size();
       leaf.number += static_cast<std::uint32_t>(before);
-      leaf.path = fmt::format("[{}]{}", i, leaf.path);
+      leaf.path = core::format("[{}]{}", i, leaf.path);
       structure.leaves.push_back(std::move(leaf));
     }
     layout->tensors.insert(layout->tensors.end(), parts[i]->tensors.begin(), parts[i]->tensors.end());
@@ -121,16 +120,16 @@ std::string kind_text(const Node& node, const Structure& structure) {
     case Node::Kind::kLeaf:
       return std::string(kind_text(structure.leaves[node.leaf].kind));
     case Node::Kind::kList:
-      return fmt::format("a list of {}", node.children.size());
+      return core::format("a list of {}", node.children.size());
     case Node::Kind::kTuple:
-      return fmt::format("a tuple of {}", node.children.size());
+      return core::format("a tuple of {}", node.children.size());
     default: {
       std::string keys;
       for (const Value& key : node.keys) {
         keys += keys.empty() ? "" : ", ";
-        keys += key.is(Value::Kind::kString) ? fmt::format("'{}'", key.as_string()) : key.to_string();
+        keys += key.is(Value::Kind::kString) ? core::format("'{}'", key.as_string()) : key.to_string();
       }
-      return fmt::format("a dict with the keys {}", keys.empty() ? "(none)" : keys);
+      return core::format("a dict with the keys {}", keys.empty() ? "(none)" : keys);
     }
   }
 }

@@ -1,13 +1,12 @@
 #include "penstock/loader.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <memory>
 #include <type_traits>
 #include <utility>
 
+#include "core/format.h"
 #include "data/batch_maker.h"
 #include "data/device_batch.h"
 #include "data/prefetcher.h"
@@ -31,17 +30,17 @@ void check(const LoaderOptions& options) {
   }
   if (options.sampler && options.shuffle) refuse("sampler option is mutually exclusive with shuffle");
   if (options.batch_size < 1) {
-    refuse(fmt::format("batch_size should be a positive integer value, but got batch_size={}", options.batch_size));
+    refuse(core::format("batch_size should be a positive integer value, but got batch_size={}", options.batch_size));
   }
   if (options.num_workers > kMostWorkers && options.num_workers != LoaderOptions::kAutoWorkers) {
-    refuse(fmt::format("num_workers is {}; it must be {} or less, and more than there are processors gain nothing",
-                       options.num_workers, kMostWorkers));
+    refuse(core::format("num_workers is {}; it must be {} or less, and more than there are processors gain nothing",
+                        options.num_workers, kMostWorkers));
   }
   if (options.prefetch_factor < 1 || options.prefetch_factor > kMostPrefetch) {
-    refuse(fmt::format("prefetch_factor is {}; it must be from 1 to {}", options.prefetch_factor, kMostPrefetch));
+    refuse(core::format("prefetch_factor is {}; it must be from 1 to {}", options.prefetch_factor, kMostPrefetch));
   }
   if (!std::isfinite(options.timeout) || options.timeout < 0) {
-    refuse(fmt::format("timeout is {}; it must be 0 (for ever) or a number of seconds", options.timeout));
+    refuse(core::format("timeout is {}; it must be 0 (for ever) or a number of seconds", options.timeout));
   }
   device::require_device(options.device);
 }
@@ -57,8 +56,8 @@ void check_order(const BatchSampler::Batches& order) {
   std::int64_t begin = 0;
   for (const std::int64_t end : order.ends) {
     if (end < begin || end > static_cast<std::int64_t>(order.indices.size())) {
-      refuse(fmt::format("the batch sampler ends a batch at position {}, after one that ended at {}, of {} indices",
-                         end, begin, order.indices.size()));
+      refuse(core::format("the batch sampler ends a batch at position {}, after one that ended at {}, of {} indices",
+                          end, begin, order.indices.size()));
     }
     begin = end;
   }
@@ -118,16 +117,16 @@ class LoaderState {
   void seek(const LoaderPosition& position) {
     const std::int64_t samples = maker_.dataset().size();
     if (position.samples != samples) {
-      refuse(fmt::format(
+      refuse(core::format(
           "the position is one in a dataset of {} samples, but this one has {}; go on with the dataset it was "
           "taken from",
           position.samples, samples));
     }
     if (position.batch < 0 || position.batch > size()) {
       refuse(
-          fmt::format("the position stands after batch {}, but an epoch has {}; go on with the same batch_size and "
-                      "drop_last",
-                      position.batch, size()));
+          core::format("the position stands after batch {}, but an epoch has {}; go on with the same batch_size and "
+                       "drop_last",
+                       position.batch, size()));
     }
     order_ = nullptr;
     seed_ = position.seed;
@@ -201,15 +200,15 @@ std::optional<Batch> DataLoader::next() {
   if (timed_out) {
     throw Error(
         ErrorCode::kTimeout,
-        fmt::format("DataLoader timed out after {} seconds waiting for batch {} of epoch {}; storage is slower than "
-                    "that, so raise timeout or use more workers",
-                    timeout, position().batch, epoch()));
+        core::format("DataLoader timed out after {} seconds waiting for batch {} of epoch {}; storage is slower than "
+                     "that, so raise timeout or use more workers",
+                     timeout, position().batch, epoch()));
   }
   return batch;
 }
 
 std::optional<Batch> DataLoader::next_for(double seconds, bool& timed_out) {
-  if (!(seconds >= 0)) refuse(fmt::format("the time to wait is {} seconds; it must be 0 or more", seconds));
+  if (!(seconds >= 0)) refuse(core::format("the time to wait is {} seconds; it must be 0 or more", seconds));
   return state_->next(seconds, timed_out);
 }
 

@@ -1,9 +1,9 @@
-#include <fmt/format.h>
 
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
+#include "core/format.h"
 #include "penstock/error.h"
 #include "penstock/loader.h"
 
@@ -18,11 +18,11 @@ using Json = nlohmann::json;
 template <class T>
 void read_field(const Json& json, const char* name, T& out) {
   const auto field = json.find(name);
-  if (field == json.end()) refuse(fmt::format("the loader's state lacks the field '{}'", name));
+  if (field == json.end()) refuse(core::format("the loader's state lacks the field '{}'", name));
   const bool fits = field->is_number_unsigned()
                         ? field->get<std::uint64_t>() <= static_cast<std::uint64_t>(std::numeric_limits<T>::max())
                         : field->is_number_integer() && std::is_signed_v<T>;
-  if (!fits) refuse(fmt::format("the field '{}' of the loader's state is {}, not a count", name, field->dump()));
+  if (!fits) refuse(core::format("the field '{}' of the loader's state is {}, not a count", name, field->dump()));
   out = field->get<T>();
 }
 
@@ -40,8 +40,9 @@ LoaderPosition LoaderPosition::from_json(std::string_view json) {
   read_field(parsed, "epoch", out.epoch);
   read_field(parsed, "batch", out.batch);
   read_field(parsed, "samples", out.samples);
-  if (out.batch < 0) refuse(fmt::format("the field 'batch' of the loader's state is {}, not a count", out.batch));
-  if (out.samples < 0) refuse(fmt::format("the field 'samples' of the loader's state is {}, not a count", out.samples));
+  if (out.batch < 0) refuse(core::format("the field 'batch' of the loader's state is {}, not a count", out.batch));
+  if (out.samples < 0)
+    refuse(core::format("the field 'samples' of the loader's state is {}, not a count", out.samples));
   return out;
 }
 

@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -6,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "penstock/loader.h"
 
@@ -39,7 +39,7 @@ Part largest_stage(const LoaderStats& stats) {
 }
 
 double share(double part, double whole) { return whole > 0 ? std::clamp(part / whole, 0.0, 1.0) : 0; }
-std::string percent(double part, double whole) { return fmt::format("{:.0f} %", 100 * share(part, whole)); }
+std::string percent(double part, double whole) { return core::format("{:.0f} %", 100 * share(part, whole)); }
 
 double iterated(const LoaderStats& stats) { return stats.wait_seconds + stats.caller_seconds; }
 
@@ -55,18 +55,18 @@ double caller_speed(const LoaderStats& stats) {
 }
 
 std::string rate(double per_second) {
-  return per_second < 10 ? fmt::format("{:.2g}", per_second) : fmt::format("{:.0f}", per_second);
+  return per_second < 10 ? core::format("{:.2g}", per_second) : core::format("{:.0f}", per_second);
 }
 
 std::string caller_waits(const LoaderStats& stats) {
   const double speed = caller_speed(stats);
-  std::string text = fmt::format("the caller waits {} of the time", percent(stats.wait_seconds, iterated(stats)));
-  if (speed > 0) text += fmt::format(" and could take {} batches/s", rate(speed));
+  std::string text = core::format("the caller waits {} of the time", percent(stats.wait_seconds, iterated(stats)));
+  if (speed > 0) text += core::format(" and could take {} batches/s", rate(speed));
   return text;
 }
 
 std::string limit_of_caller(const LoaderStats& stats) {
-  return fmt::format(
+  return core::format(
       "the caller is the limit: it takes {} batches/s and waits {} of the time, while the loader alone could bring "
       "about {} batches/s",
       rate(caller_speed(stats)), percent(stats.wait_seconds, iterated(stats)), rate(loader_speed(stats)));
@@ -74,13 +74,13 @@ std::string limit_of_caller(const LoaderStats& stats) {
 
 std::string limit_of_processors(const LoaderStats& stats) {
   const double all = iterated(stats) * static_cast<double>(std::max<std::uint64_t>(stats.processors, 1));
-  return fmt::format(
+  return core::format(
       "the processors are the limit: workers were ready to run and had none for {} of their time, and {}; {}",
       percent(stats.stall_seconds, stats.worker_capacity),
       stats.process_seconds > kOwnProcessors * all
-          ? fmt::format("this process itself uses {} of {}", percent(stats.process_seconds, all), stats.processors)
-          : fmt::format("this process got {} of {}, so other programs or a control group have the rest",
-                        percent(stats.process_seconds, all), stats.processors),
+          ? core::format("this process itself uses {} of {}", percent(stats.process_seconds, all), stats.processors)
+          : core::format("this process got {} of {}, so other programs or a control group have the rest",
+                         percent(stats.process_seconds, all), stats.processors),
       caller_waits(stats));
 }
 
@@ -90,14 +90,14 @@ std::string limit_of_stage(const LoaderStats& stats) {
   const double storage = worked - stats.compute_seconds - stats.stall_seconds;
   std::string text = "the loader is the limit";
   if (stats.files_opened > 0) {
-    text += fmt::format(", at {} of what open+read+close of these files can do here",
-                        percent(stats.open_seconds + stats.read_seconds, worked));
+    text += core::format(", at {} of what open+read+close of these files can do here",
+                         percent(stats.open_seconds + stats.read_seconds, worked));
   }
-  text += fmt::format(": {} takes {} of the time of {}", stage.sentence, percent(stage.seconds, worked),
-                      stats.workers == 0   ? std::string("the caller, who works itself")
-                      : stats.workers == 1 ? std::string("1 worker")
-                                           : fmt::format("{} workers", stats.workers));
-  if (storage > 0.1 * worked) text += fmt::format(", who wait for storage for {}", percent(storage, worked));
+  text += core::format(": {} takes {} of the time of {}", stage.sentence, percent(stage.seconds, worked),
+                       stats.workers == 0   ? std::string("the caller, who works itself")
+                       : stats.workers == 1 ? std::string("1 worker")
+                                            : core::format("{} workers", stats.workers));
+  if (storage > 0.1 * worked) text += core::format(", who wait for storage for {}", percent(storage, worked));
   return text + "; " + caller_waits(stats);
 }
 
@@ -121,11 +121,11 @@ std::string LoaderStats::limit() const {
   if (wall == "caller") return limit_of_caller(*this);
   if (wall == "processors") return limit_of_processors(*this);
   if (wall == "memory budget") {
-    return fmt::format("the memory budget is the limit: workers wait for it {} of their time; {}",
-                       percent(budget_seconds, worker_capacity), caller_waits(*this));
+    return core::format("the memory budget is the limit: workers wait for it {} of their time; {}",
+                        percent(budget_seconds, worker_capacity), caller_waits(*this));
   }
   if (wall == "hand-over") {
-    return fmt::format(
+    return core::format(
         "the hand-over between workers and the caller is the limit: the workers are idle {} of their time; {}; larger "
         "batches need fewer of them",
         percent(worker_capacity - worked_seconds() - budget_seconds, worker_capacity), caller_waits(*this));
@@ -134,21 +134,21 @@ std::string LoaderStats::limit() const {
 }
 
 std::string LoaderStats::workers_because() const {
-  const std::string start = fmt::format("{} worker{}", workers, workers == 1 ? "" : "s");
+  const std::string start = core::format("{} worker{}", workers, workers == 1 ? "" : "s");
   switch (choice) {
     case Choice::kAsked:
       return start + ", as asked";
     case Choice::kUndecided:
-      return fmt::format("{} for {} processors; too few batches to judge by", start, processors);
+      return core::format("{} for {} processors; too few batches to judge by", start, processors);
     case Choice::kCaller:
       return start + "; the caller hardly waits, so more would bring nothing";
     case Choice::kComputing:
       return start + ": they compute more than they wait, so more would share the same processors";
     case Choice::kNoGain:
-      return fmt::format("{}: {} were tried and brought {:.2f} times the speed", start, workers_tried, trial_gain);
+      return core::format("{}: {} were tried and brought {:.2f} times the speed", start, workers_tried, trial_gain);
     case Choice::kGain:
-      return fmt::format("{}: that brought {:.2f} times the speed of fewer, since each mostly waits", start,
-                         trial_gain);
+      return core::format("{}: that brought {:.2f} times the speed of fewer, since each mostly waits", start,
+                          trial_gain);
     case Choice::kMost:
       return start + ": as many as there may be, and the caller still waits";
   }
@@ -156,17 +156,17 @@ std::string LoaderStats::workers_because() const {
 }
 
 std::string LoaderStats::to_string() const {
-  std::string text = fmt::format("{} batches, {} samples, {} of payload, {} read from {} files\n", batches, samples,
-                                 core::format_bytes(payload_bytes), core::format_bytes(read_bytes), files_opened);
+  std::string text = core::format("{} batches, {} samples, {} of payload, {} read from {} files\n", batches, samples,
+                                  core::format_bytes(payload_bytes), core::format_bytes(read_bytes), files_opened);
   const double whole = iterated(*this);
-  text += fmt::format("caller: {:.3f} s, {} of them waiting; first batch after {:.1f} ms\n", whole,
-                      percent(wait_seconds, whole), 1e3 * first_batch_seconds);
+  text += core::format("caller: {:.3f} s, {} of them waiting; first batch after {:.1f} ms\n", whole,
+                       percent(wait_seconds, whole), 1e3 * first_batch_seconds);
   text += "workers:";
   for (const Part& part : stages(*this)) {
-    if (part.seconds > 0) text += fmt::format(" {} {:.3f} s,", part.name, part.seconds);
+    if (part.seconds > 0) text += core::format(" {} {:.3f} s,", part.name, part.seconds);
   }
-  text += fmt::format(" of {:.3f} s\n", workers == 0 ? whole : worker_capacity);
-  text += fmt::format("{}\n{}", workers_because(), limit());
+  text += core::format(" of {:.3f} s\n", workers == 0 ? whole : worker_capacity);
+  text += core::format("{}\n{}", workers_because(), limit());
   return text;
 }
 

@@ -1,12 +1,11 @@
 #include "data/padding.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <span>
 
+#include "core/format.h"
 #include "penstock/error.h"
 #include "penstock/tensor.h"
 
@@ -60,7 +59,7 @@ std::array<std::byte, 16> element_bytes(double value, const DType& dtype) {
   std::array<std::byte, 16> out{};
   if (!holds(value, dtype)) {
     throw Error(ErrorCode::kDTypeMismatch,
-                fmt::format("the padding value {} is not a value of {}; choose one that is", value, dtype.name()));
+                core::format("the padding value {} is not a value of {}; choose one that is", value, dtype.name()));
   }
   if (value == 0 && !std::signbit(value)) return out;
   if (!dtype.is_numeric()) return out;

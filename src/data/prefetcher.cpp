@@ -1,6 +1,5 @@
 #include "data/prefetcher.h"
 
-#include <fmt/format.h>
 #include <pthread.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/format.h"
 #include "core/task_pool.h"
 #include "core/thread_time.h"
 
@@ -91,7 +91,7 @@ void Prefetcher::push(std::vector<std::int64_t> indices) {
     const std::scoped_lock lock(mutex_);
     if (!run_ || run_->pushed - run_->next_take >= window()) {
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("more than {} batches are asked for and not taken; take one first", window()));
+                  core::format("more than {} batches are asked for and not taken; take one first", window()));
     }
     run_->slot(run_->pushed++).pushed = std::move(indices);
   }
@@ -114,8 +114,8 @@ void Prefetcher::start_threads() {
     }
   } catch (const std::system_error& error) {
     throw Error(ErrorCode::kOutOfMemory,
-                fmt::format("only {} of {} worker threads could be started ({}); use fewer workers", threads_.size(),
-                            tuner_.workers(), error.code().message()));
+                core::format("only {} of {} worker threads could be started ({}); use fewer workers", threads_.size(),
+                             tuner_.workers(), error.code().message()));
   }
 }
 
@@ -148,7 +148,7 @@ bool Prefetcher::has_work() const {
 
 void Prefetcher::work(std::size_t number) {
   Scratch scratch;
-  scratch.clock.trace_to(lane(fmt::format("worker {}", number)));
+  scratch.clock.trace_to(lane(core::format("worker {}", number)));
   StallWatch watch;
   watch.stalled(Clock::now());
   std::unique_lock lock(mutex_);

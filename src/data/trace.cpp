@@ -1,6 +1,5 @@
 #include "data/trace.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -10,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/format.h"
 #include "io/atomic_file.h"
 #include "penstock/error.h"
 
@@ -125,10 +125,10 @@ class Trace::Writer {
 
   template <class... Args>
   void put(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+    core::append(text_, format, std::forward<Args>(args)...);
   }
   void flush() {
-    file_.write_text({text_.data(), text_.size()});
+    file_.write_text(text_);
     text_.clear();
   }
   static double microseconds(Clock::duration time) { return std::chrono::duration<double, std::micro>(time).count(); }
@@ -136,7 +136,7 @@ class Trace::Writer {
   io::AtomicFile& file_;
   const Clock::time_point start_;
   const int process_ = ::getpid();
-  fmt::memory_buffer text_;
+  std::string text_;
 };
 
 void Trace::write() {

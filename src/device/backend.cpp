@@ -1,11 +1,10 @@
 #include "device/backend.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <cstdlib>
 #include <string>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "device/cpu_backend.h"
 #include "device/cuda/cuda_backend.h"
@@ -28,8 +27,8 @@ const Backend* find(DeviceType type) noexcept {
   std::string reason = backend != nullptr && visible == 0 ? backend->why_none() : "";
   if (!reason.empty()) reason = " (" + reason + ")";
   throw Error(ErrorCode::kNoDevice,
-              fmt::format("{} requested, {} visible{}{}; use device \"cpu\" or one that is there", device.to_string(),
-                          visible, masked ? ", CUDA_VISIBLE_DEVICES=" + core::quoted(mask) : "", reason));
+              core::format("{} requested, {} visible{}{}; use device \"cpu\" or one that is there", device.to_string(),
+                           visible, masked ? ", CUDA_VISIBLE_DEVICES=" + core::quoted(mask) : "", reason));
 }
 
 }  // namespace

@@ -1,11 +1,10 @@
 #include "penstock/buffer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "core/checked.h"
+#include "core/format.h"
 #include "device/backend.h"
 #include "device/buffer_access.h"
 #include "device/use_log.h"
@@ -59,7 +58,7 @@ void Buffer::wait_for_writes() const {
 Buffer Buffer::part(std::size_t offset, std::size_t bytes) const {
   if (!core::range_fits(offset, bytes, size_)) {
     throw Error(ErrorCode::kIndexOutOfRange,
-                fmt::format("{} bytes from byte {} lie outside a buffer of {} bytes", bytes, offset, size_));
+                core::format("{} bytes from byte {} lie outside a buffer of {} bytes", bytes, offset, size_));
   }
   Buffer out = *this;
   // Of a buffer without memory only the empty part exists, and null has no arithmetic.

@@ -1,7 +1,5 @@
 #include "device/cpu_backend.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -9,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "device/buffer_access.h"
 #include "device/host_blocks.h"
@@ -25,10 +24,10 @@ constexpr std::size_t kLargeRequest = std::size_t{256} << 20;
 [[noreturn]] void throw_out_of_memory(std::size_t bytes) {
   throw Error(
       ErrorCode::kOutOfMemory,
-      fmt::format("{} of host memory requested, but this process may have at most {}, of which {} are free; load "
-                  "less at a time or use a machine with more memory",
-                  core::format_bytes(bytes), core::format_bytes(largest_host_request()),
-                  core::format_bytes(host_memory().free_bytes)));
+      core::format("{} of host memory requested, but this process may have at most {}, of which {} are free; load "
+                   "less at a time or use a machine with more memory",
+                   core::format_bytes(bytes), core::format_bytes(largest_host_request()),
+                   core::format_bytes(host_memory().free_bytes)));
 }
 
 Buffer new_block(std::size_t bytes) {
@@ -75,7 +74,7 @@ class CpuQueue final : public Queue {
   }
   void launch(const Launch& launch) override {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("kernel {} cannot be launched on the cpu, which has none", core::quoted(launch.kernel)));
+                core::format("kernel {} cannot be launched on the cpu, which has none", core::quoted(launch.kernel)));
   }
   void on_complete(std::function<void()> action) override { action(); }
   MarkPtr record() override { return mark_; }

@@ -1,11 +1,10 @@
 #include "penstock/device.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <charconv>
 #include <ostream>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "device/backend.h"
 #include "penstock/error.h"
@@ -21,8 +20,9 @@ struct Row {
 constexpr std::array kTypes = std::to_array<Row>({{DeviceType::kCpu, "cpu"}, {DeviceType::kCuda, "cuda"}});
 
 [[noreturn]] void throw_malformed(std::string_view text) {
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("device {} is not one of \"cpu\", \"cuda\" or \"cuda:N\" with N from 0", core::quoted(text)));
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      core::format("device {} is not one of \"cpu\", \"cuda\" or \"cuda:N\" with N from 0", core::quoted(text)));
 }
 
 int parse_index(std::string_view digits, std::string_view text) {
@@ -61,7 +61,7 @@ Device::Device(std::string_view text) {
 
 std::string Device::to_string() const {
   const std::string_view name = kTypes[static_cast<std::size_t>(type)].name;
-  return type == DeviceType::kCpu ? std::string(name) : fmt::format("{}:{}", name, index);
+  return type == DeviceType::kCpu ? std::string(name) : core::format("{}:{}", name, index);
 }
 
 bool is_available(DeviceType type) noexcept { return device_count(type) > 0; }

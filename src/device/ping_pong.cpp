@@ -1,7 +1,5 @@
 #include "device/ping_pong.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -10,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "device/transfer_counts.h"
 #include "penstock/transfer.h"
@@ -100,7 +99,7 @@ TransferWarningHandler current_handler() {
 std::string describe(const TransferWarning& warning, std::size_t bytes) {
   const std::string device = warning.device.to_string();
   const std::string name = warning.name.empty() ? "" : core::quoted(warning.name) + " ";
-  return fmt::format(
+  return core::format(
       "the tensor {}of shape {} and type {} ({}) has gone between cpu and {} and back {} times: keep it on {} and "
       "compute there, or on the cpu if nothing on {} needs it",
       name, warning.shape.to_string(), warning.dtype.name(), core::format_bytes(bytes), device, warning.round_trips,
@@ -123,7 +122,7 @@ void warn_of_ping_pong(const Tensor& tensor, Device target, std::string name) {
                           .message = {}};
   warning.message = describe(warning, tensor.nbytes());
   if (const TransferWarningHandler handler = current_handler()) return handler(warning);
-  fmt::print(stderr, "penstock: warning: {}\n", warning.message);
+  core::print(stderr, "penstock: warning: {}\n", warning.message);
 }
 
 }  // namespace device

@@ -1,13 +1,12 @@
 #include "penstock/tensor.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "core/checked.h"
+#include "core/format.h"
 #include "core/view.h"
 #include "penstock/error.h"
 
@@ -25,16 +24,16 @@ void require_layout(const Shape& shape, const Strides& strides) {
       std::any_of(strides.begin(), strides.end(), negative)) {
     throw Error(
         ErrorCode::kInvalidArgument,
-        fmt::format("shape {} with strides {} is no layout: as many strides as sizes and none below 0 were expected",
-                    shape.to_string(), strides.to_string()));
+        core::format("shape {} with strides {} is no layout: as many strides as sizes and none below 0 were expected",
+                     shape.to_string(), strides.to_string()));
   }
 }
 
 [[noreturn]] void throw_outside(const Shape& shape, const Strides& strides, const DType& dtype, std::size_t offset,
                                 std::size_t size) {
   throw Error(ErrorCode::kShapeMismatch,
-              fmt::format("{} of shape {} with strides {} from byte {} does not lie inside a buffer of {} bytes",
-                          dtype.name(), shape.to_string(), strides.to_string(), offset, size));
+              core::format("{} of shape {} with strides {} from byte {} does not lie inside a buffer of {} bytes",
+                           dtype.name(), shape.to_string(), strides.to_string(), offset, size));
 }
 
 /// One past the last byte of the last element, from the first element; nothing when that does not fit in 63 bits.
@@ -58,8 +57,8 @@ std::size_t bytes_to_allocate(const Shape& shape, const DType& dtype) {
   }
   const auto bytes = numel ? bytes_of(*numel, dtype) : std::nullopt;
   if (bytes) return static_cast<std::size_t>(*bytes);
-  throw Error(ErrorCode::kOutOfMemory, fmt::format("a {} tensor of shape {} takes more bytes than any machine has",
-                                                   dtype.name(), shape.to_string()));
+  throw Error(ErrorCode::kOutOfMemory, core::format("a {} tensor of shape {} takes more bytes than any machine has",
+                                                    dtype.name(), shape.to_string()));
 }
 
 }  // namespace
@@ -68,29 +67,29 @@ namespace detail {
 
 void throw_dtype_mismatch(const DType& have, const DType& wanted) {
   throw Error(ErrorCode::kDTypeMismatch,
-              fmt::format("the tensor is {}, not {}; convert it with to()", have.name(), wanted.name()));
+              core::format("the tensor is {}, not {}; convert it with to()", have.name(), wanted.name()));
 }
 
 void throw_not_contiguous(const Shape& shape, const Strides& strides) {
   throw Error(ErrorCode::kShapeMismatch,
-              fmt::format("the elements of shape {} with strides {} do not lie one behind the other; use contiguous()",
-                          shape.to_string(), strides.to_string()));
+              core::format("the elements of shape {} with strides {} do not lie one behind the other; use contiguous()",
+                           shape.to_string(), strides.to_string()));
 }
 
 void throw_not_aligned(const DType& dtype) {
   throw Error(ErrorCode::kShapeMismatch,
-              fmt::format("the tensor's address is not aligned for {}; use clone()", dtype.name()));
+              core::format("the tensor's address is not aligned for {}; use clone()", dtype.name()));
 }
 
 void throw_not_host(Device device) {
   throw Error(
       ErrorCode::kDeviceMismatch,
-      fmt::format("the tensor is on {}; its elements can be touched on the cpu: use to(\"cpu\")", device.to_string()));
+      core::format("the tensor is on {}; its elements can be touched on the cpu: use to(\"cpu\")", device.to_string()));
 }
 
 void throw_not_scalar(const Shape& shape) {
   throw Error(ErrorCode::kShapeMismatch,
-              fmt::format("a tensor of one element was expected, not one of shape {}", shape.to_string()));
+              core::format("a tensor of one element was expected, not one of shape {}", shape.to_string()));
 }
 
 }  // namespace detail
@@ -108,8 +107,8 @@ Tensor::Tensor(Buffer buffer, DType dtype, Shape shape, Strides strides, std::si
     throw_outside(shape_, strides_, dtype_, byte_offset_, buffer_.size());
   }
   if (!bytes_of(numel_, dtype_)) {
-    throw Error(ErrorCode::kLimit, fmt::format("the bytes of a {} tensor of shape {} cannot be counted in 63 bits",
-                                               dtype_.name(), shape_.to_string()));
+    throw Error(ErrorCode::kLimit, core::format("the bytes of a {} tensor of shape {} cannot be counted in 63 bits",
+                                                dtype_.name(), shape_.to_string()));
   }
 }
 
@@ -153,8 +152,8 @@ Tensor Tensor::permute(std::span<const std::size_t> order) const {
     if (valid) seen[order[i]] = true;
   }
   if (!valid) {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("({}) does not name each dimension of shape {} once",
-                                                         fmt::join(order, ", "), shape_.to_string()));
+    throw Error(ErrorCode::kInvalidArgument, core::format("({}) does not name each dimension of shape {} once",
+                                                          fmt::join(order, ", "), shape_.to_string()));
   }
   Tensor out = *this;
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -175,7 +174,7 @@ Tensor Tensor::transpose(std::size_t a, std::size_t b) const {
 
 std::string Tensor::to_string() const {
   if (!defined()) return "Tensor(undefined)";
-  return fmt::format("Tensor({}, {}, {})", dtype_.name(), shape_.to_string(), device().to_string());
+  return core::format("Tensor({}, {}, {})", dtype_.name(), shape_.to_string(), device().to_string());
 }
 
 }  // namespace penstock

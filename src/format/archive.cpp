@@ -1,10 +1,10 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
 #include "core/checked.h"
+#include "core/format.h"
 #include "core/stopwatch.h"
 #include "core/text.h"
 #include "core/view.h"
@@ -70,8 +70,8 @@ namespace {
   const std::string meant = core::did_you_mean(nearest.take());
   const std::size_t count = state.index.entries.size();
   throw Error(ErrorCode::kKeyNotFound,
-              fmt::format("the file has no tensor {} among its {}{}{}", core::quoted(name), count,
-                          meant.empty() ? "" : "; ", meant),
+              core::format("the file has no tensor {} among its {}{}{}", core::quoted(name), count,
+                           meant.empty() ? "" : "; ", meant),
               {state.path()});
 }
 
@@ -93,7 +93,7 @@ LazyTensor Archive::operator[](std::string_view name) const {
   if (found.count == 0) throw_no_such_tensor(*state_, name);
   if (found.count > 1) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{} tensors are called {}: take one by its position", found.count, core::quoted(name)),
+                core::format("{} tensors are called {}: take one by its position", found.count, core::quoted(name)),
                 {state_->path()});
   }
   return {state_, state_->index.entries[found.first]};
@@ -102,7 +102,7 @@ LazyTensor Archive::operator[](std::string_view name) const {
 LazyTensor Archive::entry(std::size_t index) const {
   if (index >= state_->index.entries.size()) {
     throw Error(ErrorCode::kIndexOutOfRange,
-                fmt::format("tensor {} was asked of a file that has {}", index, state_->index.entries.size()),
+                core::format("tensor {} was asked of a file that has {}", index, state_->index.entries.size()),
                 {state_->path()});
   }
   return {state_, state_->index.entries[index]};

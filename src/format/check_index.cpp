@@ -1,8 +1,7 @@
 #include "format/check_index.h"
 
-#include <fmt/format.h>
-
 #include "core/checked.h"
+#include "core/format.h"
 #include "core/view.h"
 #include "penstock/error.h"
 
@@ -18,18 +17,18 @@ void check_storage(const StorageEntry& storage, const Index& index) {
   if (storage.resident) {
     if (storage.resident.size() == storage.nbytes) return;
     throw Error(ErrorCode::kCorrupt,
-                fmt::format("it has {} bytes where {} were expected", storage.resident.size(), storage.nbytes),
+                core::format("it has {} bytes where {} were expected", storage.resident.size(), storage.nbytes),
                 context);
   }
   if (storage.compression == Compression::kNone && storage.stored_bytes != storage.nbytes) {
     throw Error(ErrorCode::kCorrupt,
-                fmt::format("{} bytes are stored of {}, without compression", storage.stored_bytes, storage.nbytes),
+                core::format("{} bytes are stored of {}, without compression", storage.stored_bytes, storage.nbytes),
                 context);
   }
   if (!core::range_fits(storage.offset, storage.stored_bytes, source.size())) {
     throw Error(ErrorCode::kTruncated,
-                fmt::format("its {} bytes end behind the file, which has {}: fetch it again", storage.stored_bytes,
-                            source.size()),
+                core::format("its {} bytes end behind the file, which has {}: fetch it again", storage.stored_bytes,
+                             source.size()),
                 context);
   }
 }
@@ -50,9 +49,9 @@ void check_entry(const TensorEntry& entry, const Index& index) {
                          : std::nullopt;
   if (!bytes || !core::range_fits(entry.byte_offset, *bytes, storage.nbytes)) {
     throw Error(ErrorCode::kCorrupt,
-                fmt::format("{} of shape {} with strides {} from byte {} does not lie inside its storage of {} bytes",
-                            entry.dtype.name(), entry.shape.to_string(), entry.strides.to_string(), entry.byte_offset,
-                            storage.nbytes),
+                core::format("{} of shape {} with strides {} from byte {} does not lie inside its storage of {} bytes",
+                             entry.dtype.name(), entry.shape.to_string(), entry.strides.to_string(), entry.byte_offset,
+                             storage.nbytes),
                 context);
   }
 }

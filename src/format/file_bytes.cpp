@@ -1,8 +1,7 @@
 #include "format/file_bytes.h"
 
-#include <fmt/format.h>
-
 #include "core/checked.h"
+#include "core/format.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -19,7 +18,7 @@ std::span<const std::byte> FileBytes::at(std::uint64_t offset, std::uint64_t len
                                          std::vector<std::byte>& store) const {
   if (!core::range_fits(offset, length, size_)) {
     throw Error(ErrorCode::kTruncated,
-                fmt::format("{} bytes are wanted here, but the file ends at byte {}", length, size_),
+                core::format("{} bytes are wanted here, but the file ends at byte {}", length, size_),
                 {.path = path_, .offset = offset});
   }
   if (source_ == nullptr) return memory_.subspan(offset, length);

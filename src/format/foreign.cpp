@@ -1,11 +1,10 @@
 #include "format/foreign.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <string_view>
 
+#include "core/format.h"
 #include "core/text.h"
 
 namespace penstock::format {
@@ -87,10 +86,10 @@ std::string describe_foreign(std::span<const std::byte> head) {
   if (std::all_of(start.begin(), start.end(), [](char c) { return c == '\0'; })) {
     return "zero bytes: the file may be a hole that was never written";
   }
-  if (is_text(text)) return fmt::format("text that begins {}", core::quoted(text.substr(0, 24)));
+  if (is_text(text)) return core::format("text that begins {}", core::quoted(text.substr(0, 24)));
   std::string hex;
-  for (const char c : start) hex += fmt::format("{}{:02x}", hex.empty() ? "" : " ", static_cast<unsigned char>(c));
-  return fmt::format("unknown bytes ({})", hex);
+  for (const char c : start) hex += core::format("{}{:02x}", hex.empty() ? "" : " ", static_cast<unsigned char>(c));
+  return core::format("unknown bytes ({})", hex);
 }
 
 }  // namespace penstock::format

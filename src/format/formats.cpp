@@ -1,9 +1,9 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <string>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "format/foreign.h"
 #include "format/format.h"
@@ -19,7 +19,7 @@ std::string known_formats() {
   std::string out;
   for (const Format& format : formats()) {
     for (const std::string_view extension : format.extensions) {
-      if (out.find(fmt::format("{},", extension)) == out.npos) out += fmt::format("{}, ", extension);
+      if (out.find(core::format("{},", extension)) == out.npos) out += core::format("{}, ", extension);
     }
   }
   out.resize(out.size() - 2);
@@ -34,8 +34,8 @@ std::string known_formats() {
   std::vector<std::byte> head(std::min<std::uint64_t>(source.size(), kForeignBytes));
   source.read(0, head);
   throw Error(ErrorCode::kUnknownFormat,
-              fmt::format("the content is of no known format: it looks like {}; Penstock reads {}",
-                          describe_foreign(head), known_formats()),
+              core::format("the content is of no known format: it looks like {}; Penstock reads {}",
+                           describe_foreign(head), known_formats()),
               {source.name(), 0});
 }
 

@@ -1,6 +1,5 @@
 #include "format/inflate.h"
 
-#include <fmt/format.h>
 #include <libdeflate.h>
 #include <zlib.h>
 
@@ -13,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "core/format.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -79,11 +79,11 @@ void inflate(std::span<const std::byte> stored, std::span<std::byte> out, std::s
   if (result == LIBDEFLATE_BAD_DATA) {
     message = "the member's compressed bytes are damaged";
   } else if (result == LIBDEFLATE_INSUFFICIENT_SPACE) {
-    message = fmt::format("the member inflates to more than the {} bytes it is listed with", out.size());
+    message = core::format("the member inflates to more than the {} bytes it is listed with", out.size());
   } else if (made != out.size()) {
-    message = fmt::format("the member inflates to {} bytes but is listed with {}", made, out.size());
+    message = core::format("the member inflates to {} bytes but is listed with {}", made, out.size());
   } else {
-    message = fmt::format("{} bytes follow the member's compressed stream", stored.size() - used);
+    message = core::format("{} bytes follow the member's compressed stream", stored.size() - used);
   }
   throw Error(ErrorCode::kCorrupt, std::move(message), {std::string(path), std::nullopt, std::string(record)});
 }
@@ -150,16 +150,16 @@ std::size_t InflateStream::read(std::span<std::byte> out) {
 
 void InflateStream::fill(std::span<std::byte> out, std::uint64_t listed) {
   if (read(out) == out.size()) return;
-  throw state_->error(fmt::format("the member inflates to {} bytes but is listed with {}", state_->made, listed));
+  throw state_->error(core::format("the member inflates to {} bytes but is listed with {}", state_->made, listed));
 }
 
 void InflateStream::require_end(std::uint64_t listed) {
   std::byte more{};
   if (read({&more, 1}) != 0) {
-    throw state_->error(fmt::format("the member inflates to more than the {} bytes it is listed with", listed));
+    throw state_->error(core::format("the member inflates to more than the {} bytes it is listed with", listed));
   }
   if (const std::uint64_t left = state_->stored_bytes - state_->used(); left != 0) {
-    throw state_->error(fmt::format("{} bytes follow the member's compressed stream", left));
+    throw state_->error(core::format("{} bytes follow the member's compressed stream", left));
   }
 }
 

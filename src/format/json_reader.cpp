@@ -1,11 +1,10 @@
 #include "format/json_reader.h"
 
-#include <fmt/format.h>
-
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/format.h"
 #include "core/text.h"
 
 namespace penstock::format {
@@ -92,7 +91,7 @@ class JsonReader::Events final : public nlohmann::json_sax<Json> {
   }
   bool binary(Json::binary_t&) override { return other("binary data"); }
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& error) override {
-    reader_.fail(fmt::format("the JSON is broken: {}", reason(error.what())));
+    reader_.fail(core::format("the JSON is broken: {}", reason(error.what())));
   }
 
  private:
@@ -143,14 +142,14 @@ bool JsonReader::skip_close() noexcept {
 bool JsonReader::skip_key(const std::string& name) {
   if (skipped_.empty()) return false;
   if (!skipped_.back()->insert(name).second) {
-    fail(fmt::format("the JSON object names {} twice; each name may occur once", core::quoted(name)));
+    fail(core::format("the JSON object names {} twice; each name may occur once", core::quoted(name)));
   }
   return true;
 }
 
 void JsonReader::enter() {
   if (++depth_ > kMaxDepth) {
-    fail(fmt::format("the JSON is nested deeper than {} levels", kMaxDepth), {}, ErrorCode::kLimit);
+    fail(core::format("the JSON is nested deeper than {} levels", kMaxDepth), {}, ErrorCode::kLimit);
   }
 }
 

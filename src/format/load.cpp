@@ -1,9 +1,8 @@
 #include "penstock/load.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
+#include "core/format.h"
 #include "core/stopwatch.h"
 #include "core/text.h"
 #include "format/archive_state.h"
@@ -31,12 +30,12 @@ std::optional<std::size_t> only_entry(const Value& value) {
 std::string what_is_there(const Archive& archive) {
   const auto entries = archive.entries();
   if (entries.empty()) return "no tensor";
-  if (entries.size() == 1) return fmt::format("the tensor {} and other values", core::quoted(entries[0].name));
+  if (entries.size() == 1) return core::format("the tensor {} and other values", core::quoted(entries[0].name));
   std::string names;
   for (std::size_t i = 0; i < std::min(entries.size(), kNamed); ++i) {
-    names += fmt::format("{}{}", i == 0 ? "" : ", ", core::quoted(entries[i].name));
+    names += core::format("{}{}", i == 0 ? "" : ", ", core::quoted(entries[i].name));
   }
-  return fmt::format("{} tensors ({}{})", entries.size(), names, entries.size() > kNamed ? ", ..." : "");
+  return core::format("{} tensors ({}{})", entries.size(), names, entries.size() > kNamed ? ", ..." : "");
 }
 
 void add_open_time(const core::Stopwatch& watch, const LoadOptions& options) {
@@ -51,9 +50,9 @@ Tensor load(std::string_view path, const LoadOptions& options) {
   const auto only = only_entry(archive.structure());
   if (!only) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the file holds {}, where one tensor alone was expected: open it and take one by name, or "
-                            "load the whole value",
-                            what_is_there(archive)),
+                core::format("the file holds {}, where one tensor alone was expected: open it and take one by name, or "
+                             "load the whole value",
+                             what_is_there(archive)),
                 {archive.path()});
   }
   Tensor tensor = archive.entry(*only).load(options);

@@ -1,10 +1,9 @@
 #include "format/load_into.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 #include <vector>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "format/load_tensors.h"
 #include "format/load_view.h"
@@ -18,7 +17,7 @@ namespace {
 const TensorEntry& entry_of(const detail::ArchiveState& state, const Placement& placement) {
   if (placement.entry < state.index.entries.size()) return state.index.entries[placement.entry];
   throw Error(ErrorCode::kIndexOutOfRange,
-              fmt::format("tensor {} was asked of a file that has {}", placement.entry, state.index.entries.size()));
+              core::format("tensor {} was asked of a file that has {}", placement.entry, state.index.entries.size()));
 }
 
 void check(const TensorEntry& entry, const Tensor& to) {
@@ -28,19 +27,19 @@ void check(const TensorEntry& entry, const Tensor& to) {
   if (!to.defined()) refuse(ErrorCode::kInvalidArgument, "there is no tensor to read it into");
   if (to.read_only()) refuse(ErrorCode::kInvalidArgument, "the memory to read it into may not be written");
   if (to.device().type != DeviceType::kCpu) {
-    refuse(ErrorCode::kUnsupported, fmt::format("found memory of {} to read it into, expected the cpu's: load it "
-                                                "there and copy",
-                                                to.device().to_string()));
+    refuse(ErrorCode::kUnsupported, core::format("found memory of {} to read it into, expected the cpu's: load it "
+                                                 "there and copy",
+                                                 to.device().to_string()));
   }
   if (to.shape() != entry.shape) {
-    refuse(ErrorCode::kShapeMismatch, fmt::format("the file has shape {} where the memory to read it into has {}",
-                                                  entry.shape.to_string(), to.shape().to_string()));
+    refuse(ErrorCode::kShapeMismatch, core::format("the file has shape {} where the memory to read it into has {}",
+                                                   entry.shape.to_string(), to.shape().to_string()));
   }
   const bool converts = to.dtype() == entry.dtype || (to.dtype().is_numeric() && entry.dtype.is_numeric());
   if (!converts) {
-    refuse(ErrorCode::kDTypeMismatch, fmt::format("the file has {}, which is not converted to the {} of the memory to "
-                                                  "read it into",
-                                                  entry.dtype.name(), to.dtype().name()));
+    refuse(ErrorCode::kDTypeMismatch, core::format("the file has {}, which is not converted to the {} of the memory to "
+                                                   "read it into",
+                                                   entry.dtype.name(), to.dtype().name()));
   }
 }
 

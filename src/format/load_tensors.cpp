@@ -1,11 +1,10 @@
 #include "format/load_tensors.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
 
+#include "core/format.h"
 #include "device/backend.h"
 #include "format/inflate.h"
 #include "format/load_layout.h"
@@ -308,8 +307,8 @@ void require_loadable(const detail::ArchiveState& state, const TensorEntry& entr
   device::require_device(options.device);
   if (options.map.value_or(false) && options.device.type != DeviceType::kCpu) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("a mapped file is memory of the cpu and not of {}: leave out one of map and device",
-                            options.device.to_string()),
+                core::format("a mapped file is memory of the cpu and not of {}: leave out one of map and device",
+                             options.device.to_string()),
                 {state.path()});
   }
 }

@@ -1,11 +1,10 @@
 #include "format/load_view.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <utility>
 #include <vector>
 
+#include "core/format.h"
 #include "core/view.h"
 #include "device/backend.h"
 #include "format/load_layout.h"

@@ -1,7 +1,6 @@
 #include "format/map_view.h"
 
-#include <fmt/format.h>
-
+#include "core/format.h"
 #include "format/materialise.h"
 #include "io/reader.h"
 #include "penstock/error.h"
@@ -12,7 +11,7 @@ namespace {
 [[noreturn]] void refuse(const detail::ArchiveState& state, const TensorEntry& view, std::string_view reason) {
   const StorageEntry& storage = state.storage_of(view);
   throw Error(ErrorCode::kUnsupported,
-              fmt::format("the tensor cannot be mapped: {}; load it without asking for a map", reason),
+              core::format("the tensor cannot be mapped: {}; load it without asking for a map", reason),
               {state.index.sources[storage.source]->name(), storage.offset, view.name});
 }
 
@@ -39,9 +38,9 @@ Tensor map_view(const detail::ArchiveState& state, const TensorEntry& view) {
 
 void report_mapped(std::size_t mapped, std::size_t copied, Report& report) {
   report.route = "map";
-  report.why = fmt::format("asked for: {} {} of the mapped file", mapped,
-                           mapped == 1 ? "tensor is a view" : "tensors are views");
-  if (copied != 0) report.why += fmt::format(", {} read because the file does not align them", copied);
+  report.why = core::format("asked for: {} {} of the mapped file", mapped,
+                            mapped == 1 ? "tensor is a view" : "tensors are views");
+  if (copied != 0) report.why += core::format(", {} read because the file does not align them", copied);
 }
 
 }  // namespace penstock::format

@@ -1,9 +1,8 @@
 #include "format/materialise.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "ops/kernels.h"
 #include "penstock/error.h"
@@ -18,8 +17,8 @@ constexpr std::size_t kMaxGrowth = 64;
 void require_modest(const Tensor& compact) {
   if (compact.nbytes() <= kAlwaysAllowed || compact.nbytes() / kMaxGrowth <= compact.buffer().size()) return;
   throw Error(ErrorCode::kLimit,
-              fmt::format("a view of overlapping elements would grow from {} to {} when it is copied",
-                          core::format_bytes(compact.buffer().size()), core::format_bytes(compact.nbytes())));
+              core::format("a view of overlapping elements would grow from {} to {} when it is copied",
+                           core::format_bytes(compact.buffer().size()), core::format_bytes(compact.nbytes())));
 }
 
 /// The same elements as rows of bytes: copying these asks for no alignment.

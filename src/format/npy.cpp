@@ -1,13 +1,12 @@
 #include "format/npy.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "core/format.h"
 #include "core/view.h"
 #include "format/format.h"
 #include "penstock/error.h"
@@ -76,8 +75,8 @@ NpyHeader read_npy_header(std::span<const std::byte> start, const NpyHead& head,
   NpyHeader header = parse_npy_header(start, path, record, base);
   if (header.payload > bytes - header.size) {
     throw Error(ErrorCode::kTruncated,
-                fmt::format("the array of shape {} takes {} bytes, but {} follow its header: the file was cut short",
-                            header.shape.to_string(), header.payload, bytes - header.size),
+                core::format("the array of shape {} takes {} bytes, but {} follow its header: the file was cut short",
+                             header.shape.to_string(), header.payload, bytes - header.size),
                 {std::string(path), base + header.size, std::string(record)});
   }
   return header;

@@ -1,7 +1,5 @@
 #include "format/npy_dtype.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -10,6 +8,7 @@
 #include <optional>
 #include <system_error>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "format/python_literal.h"
 #include "penstock/error.h"
@@ -56,7 +55,7 @@ constexpr auto kTimeUnits =
 [[noreturn]] void throw_unknown(std::string_view descr) {
   throw Error(
       ErrorCode::kUnsupported,
-      fmt::format("the array's type {} is none that NumPy writes; convert it before saving", core::quoted(descr)));
+      core::format("the array's type {} is none that NumPy writes; convert it before saving", core::quoted(descr)));
 }
 
 /// The width behind a kind; 0 when there is none.
@@ -66,7 +65,7 @@ std::size_t parse_width(std::string_view digits, std::string_view descr) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), width);
   if (end != digits.data() + digits.size()) throw_unknown(descr);
   if (error != std::errc() || width > std::numeric_limits<std::int32_t>::max()) {
-    throw Error(ErrorCode::kLimit, fmt::format("elements of type {} are wider than 2 GiB", core::quoted(descr)));
+    throw Error(ErrorCode::kLimit, core::format("elements of type {} are wider than 2 GiB", core::quoted(descr)));
   }
   return width;
 }
@@ -99,12 +98,12 @@ std::optional<NpyType> find_fixed(char kind, std::string_view digits, bool swapp
 NpyType parse_time(char kind, std::string_view rest, bool swapped, std::string_view descr) {
   if (rest.empty() || rest.front() != '8' || !is_unit(rest.substr(1))) throw_unknown(descr);
   const DType::Code code = kind == 'M' ? kDateTime64 : kTimeDelta64;
-  return {.dtype = DType::with_descr(code, 8, fmt::format("<{}{}", kind, rest)), .byte_swapped = swapped};
+  return {.dtype = DType::with_descr(code, 8, core::format("<{}{}", kind, rest)), .byte_swapped = swapped};
 }
 
 /// The widest float of the machine that wrote the file: its bits mean something else on another one.
 NpyType parse_long_double(char order, char kind, std::string_view width) {
-  const std::string name = fmt::format("{}{}{}", order == '>' ? '>' : '<', kind, width);
+  const std::string name = core::format("{}{}{}", order == '>' ? '>' : '<', kind, width);
   return {.dtype = DType::with_descr(kOpaque, parse_width(width, name), name)};
 }
 
@@ -146,9 +145,9 @@ NpyType npy_type_from_string(std::string_view descr) {
   }
   if (kind != 'S' && kind != 'U' && kind != 'V') throw_unknown(descr);
   const std::size_t count = parse_width(width, descr);
-  if (kind == 'S') return {.dtype = DType::with_descr(kBytes, count, fmt::format("|S{}", count))};
-  if (kind == 'V') return {.dtype = DType::with_descr(kVoid, count, fmt::format("|V{}", count))};
-  return {.dtype = DType::with_descr(kText, count * 4, fmt::format("<U{}", count)),
+  if (kind == 'S') return {.dtype = DType::with_descr(kBytes, count, core::format("|S{}", count))};
+  if (kind == 'V') return {.dtype = DType::with_descr(kVoid, count, core::format("|V{}", count))};
+  return {.dtype = DType::with_descr(kText, count * 4, core::format("<U{}", count)),
           .byte_swapped = swapped && count > 0};
 }
 
@@ -180,8 +179,8 @@ std::string npy_descr_literal(const DType& dtype) {
   const std::string descr = long_double ? name : dtype.numpy_descr();
   if (descr.empty()) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("NumPy has no type for {}: convert the tensor first, or save as .pt or .safetensors",
-                            core::quoted(name)));
+                core::format("NumPy has no type for {}: convert the tensor first, or save as .pt or .safetensors",
+                             core::quoted(name)));
   }
   return python_repr(descr);
 }

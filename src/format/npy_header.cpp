@@ -1,7 +1,5 @@
 #include "format/npy_header.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -10,6 +8,7 @@
 #include <utility>
 
 #include "core/checked.h"
+#include "core/format.h"
 #include "core/text.h"
 #include "format/python_literal.h"
 #include "format/utf8.h"
@@ -50,7 +49,7 @@ class Structure {
   void add(const std::string& name, const std::string& label, const NpyType& field, const LiteralScanner& scan) {
     const bool padding = name.empty() && field.dtype.code() == DType::Code::kVoid && field.inner.rank() == 0;
     if (!padding && !names_.insert(name).second) {
-      scan.fail(fmt::format("two fields of the array's type are called {}", core::quoted(name)));
+      scan.fail(core::format("two fields of the array's type are called {}", core::quoted(name)));
     }
     has_objects_ |= field.has_objects;
     const auto bytes = core::checked_mul<std::uint64_t>(
@@ -59,7 +58,7 @@ class Structure {
     if (text_.size() > 1) text_ += ", ";
     const bool nested = field.dtype.code() == DType::Code::kStructured;
     const std::string descr = nested ? field.dtype.numpy_descr() : python_repr(npy_descr_in_file_order(field));
-    text_ += fmt::format("({}, {}", label, descr);
+    text_ += core::format("({}, {}", label, descr);
     if (field.inner.rank() != 0) text_ += ", " + field.inner.to_string();
     text_ += ')';
   }
@@ -68,7 +67,7 @@ class Structure {
     if (has_objects_) return {.dtype = DType::with_descr(DType::Code::kOpaque, 0, "object"), .has_objects = true};
     if (bytes_ > std::numeric_limits<std::int32_t>::max()) {
       throw Error(ErrorCode::kLimit,
-                  fmt::format("the array's elements are {} wide; NumPy's limit is 2 GiB", core::format_bytes(bytes_)));
+                  core::format("the array's elements are {} wide; NumPy's limit is 2 GiB", core::format_bytes(bytes_)));
     }
     return {.dtype = DType::with_descr(DType::Code::kStructured, bytes_, text_ + ']')};
   }
@@ -94,8 +93,8 @@ void HeaderParser::parse(NpyHeader& header) {
   while (!scan_.accept('}')) {
     const std::string_view key = scan_.string();
     const unsigned which = key == "descr" ? kDescr : key == "fortran_order" ? kOrder : key == "shape" ? kShape : 0u;
-    if (which == 0) scan_.fail(fmt::format("the header has the unknown key {}", core::quoted(key)));
-    if ((seen & which) != 0) scan_.fail(fmt::format("the header has {} twice", core::quoted(key)));
+    if (which == 0) scan_.fail(core::format("the header has the unknown key {}", core::quoted(key)));
+    if ((seen & which) != 0) scan_.fail(core::format("the header has {} twice", core::quoted(key)));
     seen |= which;
     scan_.expect(':');
     if (which == kDescr) {
@@ -144,7 +143,7 @@ Shape HeaderParser::parse_field_shape() { return scan_.peek() == '(' ? parse_sha
 
 NpyType HeaderParser::parse_type(std::size_t depth) {
   if (depth > kMaxNesting) {
-    throw Error(ErrorCode::kLimit, fmt::format("the array's type is nested deeper than {} levels", kMaxNesting),
+    throw Error(ErrorCode::kLimit, core::format("the array's type is nested deeper than {} levels", kMaxNesting),
                 {{}, scan_.offset()});
   }
   if (scan_.accept('[')) return parse_structure(depth);
@@ -175,7 +174,7 @@ NpyType HeaderParser::parse_structure(std::size_t depth) {
       name = scan_.string();
       scan_.accept(',');
       scan_.expect(')');
-      label = fmt::format("({}, {})", python_repr(title), python_repr(name));
+      label = core::format("({}, {})", python_repr(title), python_repr(name));
     } else {
       name = scan_.string();
       label = python_repr(name);
@@ -223,16 +222,17 @@ std::size_t check_size(std::span<const std::byte> head, std::uint64_t base) {
   const auto minor = static_cast<unsigned>(head[7]);
   if (major < 1 || major > 3 || minor != 0) {
     fail_at(base + 6, ErrorCode::kUnsupported,
-            fmt::format("the .npy version is {}.{}; 1.0, 2.0 and 3.0 are read", major, minor));
+            core::format("the .npy version is {}.{}; 1.0, 2.0 and 3.0 are read", major, minor));
   }
   const std::uint32_t length = length_of(head, prefix);
   if (length > kMaxNpyHeader) {
     fail_at(base + 8, ErrorCode::kLimit,
-            fmt::format("the header claims {} bytes; at most {} are read", length, kMaxNpyHeader));
+            core::format("the header claims {} bytes; at most {} are read", length, kMaxNpyHeader));
   }
   if (head.size() < prefix + length) {
-    fail_at(base + head.size(), ErrorCode::kTruncated,
-            fmt::format("the array's header has {} bytes of {}: the file was cut short", head.size(), prefix + length));
+    fail_at(
+        base + head.size(), ErrorCode::kTruncated,
+        core::format("the array's header has {} bytes of {}: the file was cut short", head.size(), prefix + length));
   }
   return prefix + length;
 }
@@ -302,8 +302,8 @@ NpyHeader parse_npy_header(std::span<const std::byte> head, std::string_view pat
 }
 
 std::string make_npy_header(const DType& dtype, const Shape& shape, bool fortran_order) {
-  std::string text = fmt::format("{{'descr': {}, 'fortran_order': {}, 'shape': {}, }}", npy_descr_literal(dtype),
-                                 fortran_order ? "True" : "False", shape.to_string());
+  std::string text = core::format("{{'descr': {}, 'fortran_order': {}, 'shape': {}, }}", npy_descr_literal(dtype),
+                                  fortran_order ? "True" : "False", shape.to_string());
   if (shape.rank() > 0) {
     const std::string growing = std::to_string(shape[fortran_order ? shape.rank() - 1 : 0]);
     text.append(kGrowthDigits - growing.size(), ' ');

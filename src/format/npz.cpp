@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -7,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "format/flat_tensors.h"
 #include "format/format.h"
@@ -111,8 +111,8 @@ void refuse_nested(const Value& value) {
     const auto [key, item] = value.item(i);
     if (!item.is(Value::Kind::kDict)) continue;
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("{} is a dict; .npz holds one flat dict of tensors: flatten it, or save as .pt",
-                            key.is(Value::Kind::kString) ? core::quoted(key.as_string()) : "an item"));
+                core::format("{} is a dict; .npz holds one flat dict of tensors: flatten it, or save as .pt",
+                             key.is(Value::Kind::kString) ? core::quoted(key.as_string()) : "an item"));
   }
 }
 

@@ -1,7 +1,5 @@
 #include "format/pt_legacy.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -10,6 +8,7 @@
 #include <string_view>
 
 #include "core/checked.h"
+#include "core/format.h"
 #include "core/text.h"
 #include "format/pickle/read_pickle.h"
 #include "format/pickle_window.h"
@@ -48,8 +47,8 @@ class DeclaredStorages final : public pickle::Outside {
     if (known != by_key_.end()) {
       const StorageEntry& storage = index_.storages[known->second.position];
       if (storage.nbytes != nbytes || known->second.itemsize != itemsize) {
-        throw Error(ErrorCode::kCorrupt, fmt::format("the storage {} is declared twice, with {} and with {} bytes",
-                                                     core::quoted(key), storage.nbytes, nbytes));
+        throw Error(ErrorCode::kCorrupt, core::format("the storage {} is declared twice, with {} and with {} bytes",
+                                                      core::quoted(key), storage.nbytes, nbytes));
       }
       return known->second.position;
     }
@@ -102,7 +101,7 @@ std::unique_ptr<Header> read_header(std::span<const std::byte> bytes) {
   const Value version = read_plain(bytes, at);
   if (!version.is(Value::Kind::kInt) || version.as_int() != kProtocolVersion) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("the file's layout is version {}, where 1001 was expected", version.to_string()),
+                core::format("the file's layout is version {}, where 1001 was expected", version.to_string()),
                 {.offset = second});
   }
   const std::size_t third = at;
@@ -124,8 +123,8 @@ std::uint64_t locate_storages(const FileBytes& file, Header& header) {
     const bool text = key.is(Value::Kind::kString) || key.is(Value::Kind::kBytes);
     auto* declared = text ? header.storages.find(key.as_string()) : nullptr;
     if (declared == nullptr || declared->located) {
-      corrupt(fmt::format("the list of storages has {}, which {}", key.to_string(),
-                          declared == nullptr ? "no tensor uses" : "it has already"),
+      corrupt(core::format("the list of storages has {}, which {}", key.to_string(),
+                           declared == nullptr ? "no tensor uses" : "it has already"),
               at);
     }
     StorageEntry& storage = header.index.storages[declared->position];
@@ -133,13 +132,13 @@ std::uint64_t locate_storages(const FileBytes& file, Header& header) {
     std::memcpy(&count, file.at(at, kCountBytes, store).data(), kCountBytes);
     at += kCountBytes;
     if (count < 0 || static_cast<std::uint64_t>(count) != storage.nbytes / declared->itemsize) {
-      corrupt(fmt::format("the storage {} has {} elements, but the pickle declares {}", core::quoted(storage.name),
-                          count, storage.nbytes / declared->itemsize),
+      corrupt(core::format("the storage {} has {} elements, but the pickle declares {}", core::quoted(storage.name),
+                           count, storage.nbytes / declared->itemsize),
               at - kCountBytes);
     }
     if (!core::range_fits(at, storage.nbytes, file.size())) {
       throw Error(ErrorCode::kTruncated,
-                  fmt::format("the storage has {} bytes, but the file ends at byte {}", storage.nbytes, file.size()),
+                  core::format("the storage has {} bytes, but the file ends at byte {}", storage.nbytes, file.size()),
                   {.offset = at, .tensor = core::escaped(storage.name)});
     }
     storage.offset = at;
@@ -147,7 +146,7 @@ std::uint64_t locate_storages(const FileBytes& file, Header& header) {
     declared->located = true;
   }
   if (header.keys.size() != header.storages.size()) {
-    corrupt(fmt::format("the pickle uses {} storages, but {} are listed", header.storages.size(), header.keys.size()),
+    corrupt(core::format("the pickle uses {} storages, but {} are listed", header.storages.size(), header.keys.size()),
             header.end);
   }
   return at;
@@ -174,7 +173,7 @@ Index read_pt_legacy(const FileBytes& file) {
   try {
     const auto header = with_window(file, 0, file.size(), kFirstWindow, read_header);
     const std::uint64_t end = locate_storages(file, *header);
-    if (end != file.size()) corrupt(fmt::format("{} bytes follow the last storage", file.size() - end), end);
+    if (end != file.size()) corrupt(core::format("{} bytes follow the last storage", file.size() - end), end);
     header->index.metadata.emplace("version", "legacy");
     return std::move(header->index);
   } catch (const Error& error) {

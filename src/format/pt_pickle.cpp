@@ -1,7 +1,5 @@
 #include "format/pt_pickle.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <iterator>
 #include <string_view>
@@ -9,6 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "core/format.h"
 #include "format/pickle/pickle_writer.h"
 #include "format/pickle/world.h"
 #include "format/pt_storages.h"
@@ -214,10 +213,10 @@ void Pickler::dense(PickleWriter& out, const Value& value, const Value& owner, c
   const DType& dtype = tensor.dtype();
   if (is_quantized(dtype.code())) {
     out.unsupported(
-        fmt::format("a tensor {} without its scale cannot be saved as .pt; save its integers", dtype.name()));
+        core::format("a tensor {} without its scale cannot be saved as .pt; save its integers", dtype.name()));
   }
   if (!pickle::torch_dtype(dtype.name())) {
-    out.unsupported(fmt::format("torch has no dtype {}: convert the tensor, or save as .npy", dtype.name()));
+    out.unsupported(core::format("torch has no dtype {}: convert the tensor, or save as .npy", dtype.name()));
   }
   const PlacedTensor& placed = place_of(value);
   const bool untyped = plan_.storages[placed.storage].mixed || storage_class(dtype.code()).empty();
@@ -361,8 +360,8 @@ void Pickler::quantized(PickleWriter& out, const Value& value) {
   const Tensor tensor = value[0].as_tensor();
   const PlacedTensor& placed = place_of(value[0]);
   if (plan_.storages[placed.storage].mixed) {
-    out.unsupported(fmt::format("a quantized tensor {} that shares its memory with tensors of other dtypes; clone it",
-                                tensor.dtype().name()));
+    out.unsupported(core::format("a quantized tensor {} that shares its memory with tensors of other dtypes; clone it",
+                                 tensor.dtype().name()));
   }
   open_call(out, value, {"torch._utils", "_rebuild_qtensor"});
   out.mark();

@@ -1,8 +1,6 @@
 // The tar archives of torch 0.1: members `sys_info`, `pickle`, `tensors`, `storages`, each pickles and plain integers
 // back to back (torch/serialization.py, legacy_load).
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -12,6 +10,7 @@
 #include <utility>
 
 #include "core/checked.h"
+#include "core/format.h"
 #include "core/text.h"
 #include "format/pickle/calls.h"
 #include "format/pickle/structure.h"
@@ -87,7 +86,7 @@ void check_extended(std::string_view text, std::uint64_t at) {
     const std::string_view key = text.substr(space + 1, equals - space - 1);
     if (!key.ends_with("time") && key != "uid" && key != "gid" && key != "uname" && key != "gname") {
       throw Error(ErrorCode::kUnsupported,
-                  fmt::format("the tar archive sets {} by an extended header", core::quoted(key)), {.offset = at});
+                  core::format("the tar archive sets {} by an extended header", core::quoted(key)), {.offset = at});
     }
     text.remove_prefix(end + 1);
   }
@@ -106,7 +105,7 @@ Members list_members(const FileBytes& file) {
     const Member member{at + kBlock, *size};
     if (!core::range_fits(member.offset, member.size, file.size())) {
       throw Error(ErrorCode::kTruncated,
-                  fmt::format("a tar member has {} bytes, but the file ends at byte {}", *size, file.size()),
+                  core::format("a tar member has {} bytes, but the file ends at byte {}", *size, file.size()),
                   {.offset = at});
     }
     const char type = static_cast<char>(block[156]);
@@ -119,15 +118,15 @@ Members list_members(const FileBytes& file) {
     } else if (type != '0' && type != '\0') {
       throw Error(ErrorCode::kUnsupported, "the tar archive has a member that is no plain file", {.offset = at});
     } else if (std::find(std::begin(kMembers), std::end(kMembers), name) == std::end(kMembers)) {
-      corrupt(fmt::format("the tar archive has a member {}, which is none of torch's", core::quoted(name)), at);
+      corrupt(core::format("the tar archive has a member {}, which is none of torch's", core::quoted(name)), at);
     } else if (!members.emplace(name, member).second) {
-      corrupt(fmt::format("the tar archive has two members {}", core::quoted(name)), at);
+      corrupt(core::format("the tar archive has two members {}", core::quoted(name)), at);
     }
     at = core::checked_add(member.offset, padded, "the size of a tar archive");
   }
   for (const std::string_view name : {"storages", "tensors", "pickle"}) {
     if (members.find(name) == members.end()) {
-      corrupt(fmt::format("the tar archive has no member {}; it is no file of torch.save", core::quoted(name)), 0);
+      corrupt(core::format("the tar archive has no member {}; it is no file of torch.save", core::quoted(name)), 0);
     }
   }
   return members;
@@ -175,7 +174,7 @@ void TarReader::read() {
   const Member& member = members.find("pickle")->second;
   std::uint64_t at = member.offset;
   Cell* root = next(at, member.end());
-  if (at != member.end()) corrupt(fmt::format("{} bytes follow the end of the pickle", member.end() - at), at);
+  if (at != member.end()) corrupt(core::format("{} bytes follow the end of the pickle", member.end() - at), at);
   pickle::build_structure(root, world_);
 }
 
@@ -297,7 +296,7 @@ void TarReader::read_tensor(std::uint64_t& at, std::uint64_t end) {
   // The number of dimensions has four bytes and four that torch skips.
   const std::int64_t rank = next_int(at, end) & 0xFFFFFFFF;
   if (static_cast<std::uint64_t>(rank) > Shape::kMaxRank)
-    corrupt(fmt::format("a tensor of {} dimensions", rank), start);
+    corrupt(core::format("a tensor of {} dimensions", rank), start);
   Shape shape;
   Strides strides;
   for (std::int64_t dim = 0; dim < rank; ++dim) shape.push_back(next_int(at, end));

@@ -1,10 +1,9 @@
 #include "format/pt_write.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <string>
 
+#include "core/format.h"
 #include "format/pt_pickle.h"
 #include "format/zip_writer.h"
 #include "io/crc32.h"
@@ -26,7 +25,7 @@ std::string prefix_of(std::string_view path) {
 /// 40 digits that torch makes of names and CRCs, and that no reader checks.
 std::string serialization_id(std::string_view pickle) {
   const std::uint32_t crc = io::crc32(0, std::as_bytes(std::span(pickle)));
-  return fmt::format("{:020}{:020}", std::uint64_t{crc} * 0x9E3779B97F4A7C15U, crc);
+  return core::format("{:020}{:020}", std::uint64_t{crc} * 0x9E3779B97F4A7C15U, crc);
 }
 
 }  // namespace
@@ -41,7 +40,7 @@ void write_pt(const Value& value, io::ByteSink& sink, const SaveOptions& /*optio
   zip.add_text(prefix + "byteorder", "little");
   for (std::size_t key = 0; key < pickle.storages.size(); ++key) {
     const Tensor bytes = pickle.storages[key].to(Device{});
-    zip.add(fmt::format("{}data/{}", prefix, key), std::span<const std::byte>(bytes.data(), bytes.nbytes()));
+    zip.add(core::format("{}data/{}", prefix, key), std::span<const std::byte>(bytes.data(), bytes.nbytes()));
   }
   zip.add_text(prefix + "version", "3\n");
   zip.add_text(prefix + ".data/serialization_id", serialization_id(pickle.text));

@@ -1,13 +1,12 @@
 #include "format/pt_zip.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <numeric>
 #include <string>
 #include <utility>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "format/inflate.h"
 #include "format/pickle/read_pickle.h"
@@ -65,7 +64,7 @@ std::uint32_t ZipStorages::storage(std::string_view key, std::uint64_t nbytes, s
   const ZipEntry& entry = entries_[record];
   if (entry.size != nbytes) {
     fail(ErrorCode::kCorrupt,
-         fmt::format("the pickle declares a storage of {} bytes, but its record has {}", nbytes, entry.size), path_,
+         core::format("the pickle declares a storage of {} bytes, but its record has {}", nbytes, entry.size), path_,
          entry.data_offset, name);
   }
   if (storages_.empty()) storages_.assign(entries_.size(), -1);
@@ -111,12 +110,12 @@ std::string read_version(const FileBytes& file, const ZipEntry& entry, bool veri
   while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
   const auto version = pickle::parse_int64(text);
   if (!version) {
-    fail(ErrorCode::kCorrupt, fmt::format("the version of the archive is {}, which is no number", core::quoted(text)),
+    fail(ErrorCode::kCorrupt, core::format("the version of the archive is {}, which is no number", core::quoted(text)),
          file.path(), entry.data_offset, entry.name);
   }
   if (*version < kOldestVersion || *version > kNewestVersion) {
     fail(ErrorCode::kUnsupported,
-         fmt::format("the archive has version {}; Penstock reads {} to {}", *version, kOldestVersion, kNewestVersion),
+         core::format("the archive has version {}; Penstock reads {} to {}", *version, kOldestVersion, kNewestVersion),
          file.path(), entry.data_offset, entry.name);
   }
   return std::string(text);
@@ -136,7 +135,7 @@ bool read_byteorder(const FileBytes& file, std::span<const ZipEntry> entries, co
   if (order != "little" && order != "big") {
     const ZipEntry& entry = entries[*records.byteorder];
     fail(ErrorCode::kCorrupt,
-         fmt::format("the byte order is {}, where 'little' or 'big' was expected", core::quoted(order)), file.path(),
+         core::format("the byte order is {}, where 'little' or 'big' was expected", core::quoted(order)), file.path(),
          entry.data_offset, entry.name);
   }
   index.metadata.emplace("byteorder", order);
@@ -163,7 +162,7 @@ PtRecords find_pt_records(std::span<const ZipEntry> entries, std::string_view pa
     std::string_view name = entries[i].name;
     if (!name.starts_with(out.prefix)) {
       fail(ErrorCode::kCorrupt,
-           fmt::format("the record is not in the folder {} of the first one", core::quoted(out.prefix)), path,
+           core::format("the record is not in the folder {} of the first one", core::quoted(out.prefix)), path,
            entries[i].header_offset, name);
     }
     name.remove_prefix(out.prefix.size());
@@ -199,8 +198,8 @@ std::span<const std::byte> read_pt_record(const FileBytes& file, const ZipEntry&
                                           std::vector<std::byte>& store) {
   if (entry.size > kMaxRecordBytes) {
     fail(ErrorCode::kLimit,
-         fmt::format("the record has {}, and Penstock reads up to {}", core::format_bytes(entry.size),
-                     core::format_bytes(kMaxRecordBytes)),
+         core::format("the record has {}, and Penstock reads up to {}", core::format_bytes(entry.size),
+                      core::format_bytes(kMaxRecordBytes)),
          file.path(), entry.data_offset, entry.name);
   }
   std::span<const std::byte> bytes = file.at(entry.data_offset, entry.compressed_size, store);
@@ -214,7 +213,7 @@ std::span<const std::byte> read_pt_record(const FileBytes& file, const ZipEntry&
   const std::uint32_t crc = expected ? io::crc32(0, bytes) : entry.crc32;
   if (crc != entry.crc32) {
     fail(ErrorCode::kChecksum,
-         fmt::format("the record's CRC-32 is {:08x}, but {:08x} is recorded; the file is damaged", crc, entry.crc32),
+         core::format("the record's CRC-32 is {:08x}, but {:08x} is recorded; the file is damaged", crc, entry.crc32),
          file.path(), entry.data_offset, entry.name);
   }
   return bytes;

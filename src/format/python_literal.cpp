@@ -1,11 +1,10 @@
 #include "format/python_literal.h"
 
-#include <fmt/format.h>
-
 #include <charconv>
 #include <system_error>
 #include <utility>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "format/utf8.h"
 #include "penstock/error.h"
@@ -47,12 +46,12 @@ bool LiteralScanner::accept(char c) noexcept {
 void LiteralScanner::expect(char c) {
   if (accept(c)) return;
   const std::string found = at_end() ? "its end" : core::quoted(text_.substr(at_, 1));
-  fail(fmt::format("the header has {} where '{}' must be", found, c));
+  fail(core::format("the header has {} where '{}' must be", found, c));
 }
 
 void LiteralScanner::expect_end() {
   peek();
-  if (!at_end()) fail(fmt::format("the header goes on with {} after the dict", core::quoted(text_.substr(at_, 20))));
+  if (!at_end()) fail(core::format("the header goes on with {} after the dict", core::quoted(text_.substr(at_, 20))));
 }
 
 bool LiteralScanner::more_items(char close) {
@@ -185,7 +184,7 @@ std::string python_repr(std::string_view text) {
     } else if (c == '\t') {
       out += "\\t";
     } else if (is_ascii(c) && (c < ' ' || c == 0x7F)) {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
+      out += core::format("\\x{:02x}", static_cast<unsigned>(c));
     } else {
       out += c;
     }

@@ -1,12 +1,11 @@
 #include "format/ring_decode.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <optional>
 #include <vector>
 
+#include "core/format.h"
 #include "core/task_pool.h"
 #include "format/inflate.h"
 #include "io/crc32.h"
@@ -145,9 +144,9 @@ void decode_in_ring(std::span<const RingJob> jobs, std::span<const Buffer> buffe
   });
   writes.finish(true);
   report.route = "ring";
-  report.why += fmt::format("{}{} decoded in the pinned ring by {} {}", report.why.empty() ? "" : "; ",
-                            jobs.size() == 1 ? "one storage" : fmt::format("{} storages", jobs.size()), threads,
-                            threads == 1 ? "thread" : "threads");
+  report.why += core::format("{}{} decoded in the pinned ring by {} {}", report.why.empty() ? "" : "; ",
+                             jobs.size() == 1 ? "one storage" : core::format("{} storages", jobs.size()), threads,
+                             threads == 1 ? "thread" : "threads");
   report.decode_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
 }
 

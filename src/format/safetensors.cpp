@@ -1,7 +1,5 @@
 #include "format/safetensors.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -9,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/format.h"
 #include "format/flat_tensors.h"
 #include "penstock/error.h"
 
@@ -92,7 +91,7 @@ SafetensorsFile read_safetensors_file(const ByteSource& source) {
   if (source.size() < kLengthBytes) {
     throw Error(
         ErrorCode::kTruncated,
-        fmt::format("the file has {} bytes; safetensors begins with the 8-byte length of its header", source.size()),
+        core::format("the file has {} bytes; safetensors begins with the 8-byte length of its header", source.size()),
         {path, 0});
   }
   std::array<std::byte, kLengthBytes> head;
@@ -100,13 +99,13 @@ SafetensorsFile read_safetensors_file(const ByteSource& source) {
   const std::uint64_t length = read_length(head);
   if (length > kMaxSafetensorsHeader) {
     throw Error(ErrorCode::kLimit,
-                fmt::format("the header claims {} bytes; safetensors allows {}", length, kMaxSafetensorsHeader),
+                core::format("the header claims {} bytes; safetensors allows {}", length, kMaxSafetensorsHeader),
                 {path, 0});
   }
   if (length > source.size() - kLengthBytes) {
     throw Error(ErrorCode::kTruncated,
-                fmt::format("the header claims {} bytes, but the file ends after {}: fetch it again", length,
-                            source.size() - kLengthBytes),
+                core::format("the header claims {} bytes, but the file ends after {}: fetch it again", length,
+                             source.size() - kLengthBytes),
                 {path, 0});
   }
   std::string json(static_cast<std::size_t>(length), '\0');

@@ -1,7 +1,5 @@
 #include "format/safetensors_header.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -9,6 +7,7 @@
 #include <utility>
 
 #include "core/checked.h"
+#include "core/format.h"
 #include "core/text.h"
 #include "format/json_reader.h"
 #include "penstock/error.h"
@@ -91,7 +90,7 @@ void HeaderReader::on_key(std::string& name) {
 void HeaderReader::begin_field(const std::string& name) {
   field_ = name == "dtype" ? kDType : name == "shape" ? kShapeField : name == "data_offsets" ? kDataOffsets : kNoField;
   const bool repeated = field_ == kNoField ? !unknown_fields_.insert(name).second : (fields_ & field_) != 0;
-  if (repeated) fail_tensor(fmt::format("the tensor's header names {} twice", core::quoted(name)));
+  if (repeated) fail_tensor(core::format("the tensor's header names {} twice", core::quoted(name)));
   fields_ |= field_;
   if (field_ == kNoField) skip_value();
 }
@@ -104,8 +103,8 @@ void HeaderReader::on_array() {
 
 void HeaderReader::on_array_end() {
   if (state_ == State::kOffsets && offsets_ != 2) {
-    fail_tensor(
-        fmt::format("data_offsets has {} {}; it must be [begin, end]", offsets_, offsets_ == 1 ? "number" : "numbers"));
+    fail_tensor(core::format("data_offsets has {} {}; it must be [begin, end]", offsets_,
+                             offsets_ == 1 ? "number" : "numbers"));
   }
   state_ = State::kTensor;
 }
@@ -113,7 +112,7 @@ void HeaderReader::on_array_end() {
 void HeaderReader::on_string(std::string& value) {
   if (state_ == State::kMetadata) {
     const auto [at, added] = header.metadata.try_emplace(std::move(metadata_key_), std::move(value));
-    if (!added) fail(fmt::format("'__metadata__' names {} twice", core::quoted(at->first)));
+    if (!added) fail(core::format("'__metadata__' names {} twice", core::quoted(at->first)));
   } else if (state_ == State::kTensor && field_ == kDType) {
     tensor().dtype = find_safetensors_dtype(value);
     if (tensor().dtype == nullptr) tensor().foreign_dtype = std::move(value);
@@ -125,10 +124,10 @@ void HeaderReader::on_string(std::string& value) {
 void HeaderReader::on_unsigned(std::uint64_t value) {
   if (state_ == State::kShape) {
     if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-      fail_tensor(fmt::format("a dimension of {} does not fit in 63 bits", value));
+      fail_tensor(core::format("a dimension of {} does not fit in 63 bits", value));
     }
     if (tensor().shape.rank() == Shape::kMaxRank) {
-      fail_tensor(fmt::format("the shape has more than {} dimensions", Shape::kMaxRank), ErrorCode::kLimit);
+      fail_tensor(core::format("the shape has more than {} dimensions", Shape::kMaxRank), ErrorCode::kLimit);
     }
     tensor().shape.push_back(static_cast<std::int64_t>(value));
   } else if (state_ == State::kOffsets && offsets_ < 2) {
@@ -149,23 +148,23 @@ void HeaderReader::on_other(std::string_view kind) {
 void HeaderReader::unexpected(std::string_view kind) {
   switch (state_) {
     case State::kMetadata:
-      fail(
-          fmt::format("'__metadata__' holds {} under {}; it may hold only strings", kind, core::quoted(metadata_key_)));
+      fail(core::format("'__metadata__' holds {} under {}; it may hold only strings", kind,
+                        core::quoted(metadata_key_)));
     case State::kShape:
-      fail_tensor(fmt::format("the shape holds {}; it may hold only whole numbers from 0", kind));
+      fail_tensor(core::format("the shape holds {}; it may hold only whole numbers from 0", kind));
     case State::kOffsets:
-      fail_tensor(fmt::format("data_offsets holds {}; it must be two whole numbers from 0", kind));
+      fail_tensor(core::format("data_offsets holds {}; it must be two whole numbers from 0", kind));
     case State::kTensor:
-      fail_tensor(fmt::format("{} is {}; it must be {}",
-                              field_ == kDType        ? "dtype"
-                              : field_ == kShapeField ? "shape"
-                                                      : "data_offsets",
-                              kind, field_ == kDType ? "a string" : "a list of whole numbers"));
+      fail_tensor(core::format("{} is {}; it must be {}",
+                               field_ == kDType        ? "dtype"
+                               : field_ == kShapeField ? "shape"
+                                                       : "data_offsets",
+                               kind, field_ == kDType ? "a string" : "a list of whole numbers"));
     default:
       break;
   }
-  if (metadata_next_) fail(fmt::format("'__metadata__' is {}; it must be an object of strings", kind));
-  fail_tensor(fmt::format("the tensor's entry is {}; it must be an object of dtype, shape and data_offsets", kind));
+  if (metadata_next_) fail(core::format("'__metadata__' is {}; it must be an object of strings", kind));
+  fail_tensor(core::format("the tensor's entry is {}; it must be an object of dtype, shape and data_offsets", kind));
 }
 
 /// Bytes that the shape and type ask for.
@@ -179,8 +178,8 @@ std::uint64_t declared_bytes(const SafetensorsTensor& tensor, const ErrorContext
     const auto product = core::try_mul(bits, static_cast<std::uint64_t>(std::max<std::int64_t>(dim, 1)));
     if (!product || *product > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
       throw Error(ErrorCode::kCorrupt,
-                  fmt::format("the size of shape {} of {} does not fit in 63 bits", tensor.shape.to_string(),
-                              core::escaped(type)),
+                  core::format("the size of shape {} of {} does not fit in 63 bits", tensor.shape.to_string(),
+                               core::escaped(type)),
                   context);
     }
     bits = *product;
@@ -189,7 +188,7 @@ std::uint64_t declared_bytes(const SafetensorsTensor& tensor, const ErrorContext
   if (bits % 8 != 0) {
     throw Error(
         ErrorCode::kCorrupt,
-        fmt::format("{} of {} ends within a byte; a tensor must be whole bytes", tensor.shape.to_string(), type),
+        core::format("{} of {} ends within a byte; a tensor must be whole bytes", tensor.shape.to_string(), type),
         context);
   }
   return bits / 8;
@@ -197,16 +196,16 @@ std::uint64_t declared_bytes(const SafetensorsTensor& tensor, const ErrorContext
 
 void HeaderReader::end_tensor() {
   if (fields_ != kAllFields) {
-    fail_tensor(fmt::format("the tensor's entry has no {}", (fields_ & kDType) == 0        ? "dtype"
-                                                            : (fields_ & kShapeField) == 0 ? "shape"
-                                                                                           : "data_offsets"));
+    fail_tensor(core::format("the tensor's entry has no {}", (fields_ & kDType) == 0        ? "dtype"
+                                                             : (fields_ & kShapeField) == 0 ? "shape"
+                                                                                            : "data_offsets"));
   }
   const SafetensorsTensor& t = tensor();
-  if (t.end < t.begin) fail_tensor(fmt::format("data_offsets [{}, {}] end before they begin", t.begin, t.end));
+  if (t.end < t.begin) fail_tensor(core::format("data_offsets [{}, {}] end before they begin", t.begin, t.end));
   const std::uint64_t bytes = declared_bytes(t, {path(), t.where, t.name});
   if (t.dtype != nullptr && bytes != t.end - t.begin) {
-    fail_tensor(fmt::format("data_offsets [{}, {}] hold {} bytes, but {} of {} takes {}", t.begin, t.end,
-                            t.end - t.begin, t.dtype->name, t.shape.to_string(), bytes));
+    fail_tensor(core::format("data_offsets [{}, {}] hold {} bytes, but {} of {} takes {}", t.begin, t.end,
+                             t.end - t.begin, t.dtype->name, t.shape.to_string(), bytes));
   }
 }
 
@@ -236,21 +235,22 @@ void check_cover(const std::vector<SafetensorsTensor>& tensors, std::uint64_t da
     const ErrorContext context{path, tensor.where, tensor.name};
     if (tensor.begin < expected) {
       throw Error(ErrorCode::kCorrupt,
-                  fmt::format("its data begins at {}, inside that of tensor {}, which ends at {}", tensor.begin,
-                              core::quoted(previous->name), expected),
+                  core::format("its data begins at {}, inside that of tensor {}, which ends at {}", tensor.begin,
+                               core::quoted(previous->name), expected),
                   context);
     }
     if (tensor.begin > expected) {
       throw Error(ErrorCode::kCorrupt,
-                  fmt::format("bytes {} to {} of the data before it belong to no tensor", expected, tensor.begin),
+                  core::format("bytes {} to {} of the data before it belong to no tensor", expected, tensor.begin),
                   context);
     }
     if (tensor.end > data_bytes) {
-      throw Error(ErrorCode::kTruncated,
-                  fmt::format("its data ends at {}, but the file has {} bytes of data; it was cut short, or the header "
-                              "is wrong: fetch the file again",
-                              tensor.end, data_bytes),
-                  context);
+      throw Error(
+          ErrorCode::kTruncated,
+          core::format("its data ends at {}, but the file has {} bytes of data; it was cut short, or the header "
+                       "is wrong: fetch the file again",
+                       tensor.end, data_bytes),
+          context);
     }
     expected = tensor.end;
     previous = &tensor;
@@ -258,7 +258,7 @@ void check_cover(const std::vector<SafetensorsTensor>& tensors, std::uint64_t da
   if (expected == data_bytes) return;
   throw Error(
       ErrorCode::kCorrupt,
-      fmt::format("{} bytes follow the last tensor's data; a safetensors file ends with it", data_bytes - expected),
+      core::format("{} bytes follow the last tensor's data; a safetensors file ends with it", data_bytes - expected),
       {path, {}, {}});
 }
 

@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -7,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "format/flat_tensors.h"
 #include "format/json_reader.h"
@@ -87,7 +87,7 @@ void IndexReader::on_key(std::string& name) {
   key_ = std::move(name);
   if (state_ == State::kWeightMap) return;
   if (!(state_ == State::kTop ? names_ : metadata_names_).insert(key_).second) {
-    fail(fmt::format("the index names {} twice; each name may occur once", core::quoted(key_)));
+    fail(core::format("the index names {} twice; each name may occur once", core::quoted(key_)));
   }
   if (state_ == State::kTop && key_ != "metadata" && key_ != "weight_map") skip_value();
 }
@@ -101,7 +101,7 @@ void IndexReader::on_string(std::string& value) {
   const auto [at, added] = shard_numbers_.try_emplace(value, shards.size());
   if (added) shards.push_back({std::move(value), {}});
   if (shards.size() > kMaxShards) {
-    fail(fmt::format("the index names more than {} shards", kMaxShards), {}, ErrorCode::kLimit);
+    fail(core::format("the index names more than {} shards", kMaxShards), {}, ErrorCode::kLimit);
   }
   shards[at->second].tensors.push_back({std::move(key_), offset()});
 }
@@ -116,8 +116,8 @@ void IndexReader::on_other(std::string_view kind) {
 }
 
 void IndexReader::unexpected(std::string_view kind) {
-  if (state_ == State::kWeightMap) fail(fmt::format("the shard is {}; it must be a file name", kind), key_);
-  fail(fmt::format("{} is {}; it must be an object", core::quoted(key_), kind));
+  if (state_ == State::kWeightMap) fail(core::format("the shard is {}; it must be a file name", kind), key_);
+  fail(core::format("{} is {}; it must be an object", core::quoted(key_), kind));
 }
 
 bool sniff(std::span<const std::byte> head, const ByteSource& source) {
@@ -167,10 +167,10 @@ std::vector<SourcePtr> open_shards(const std::vector<Shard>& shards, const std::
   if (!missing.empty()) {
     const std::size_t named = std::min(missing.size(), kNamedInErrors);
     throw Error(ErrorCode::kNotFound,
-                fmt::format("{} of the {} shards beside the index {} missing: {}{}; fetch {}", missing.size(),
-                            shards.size(), missing.size() == 1 ? "is" : "are",
-                            fmt::join(missing.begin(), missing.begin() + static_cast<std::ptrdiff_t>(named), ", "),
-                            named < missing.size() ? ", ..." : "", missing.size() == 1 ? "it" : "them"),
+                core::format("{} of the {} shards beside the index {} missing: {}{}; fetch {}", missing.size(),
+                             shards.size(), missing.size() == 1 ? "is" : "are",
+                             fmt::join(missing.begin(), missing.begin() + static_cast<std::ptrdiff_t>(named), ", "),
+                             named < missing.size() ? ", ..." : "", missing.size() == 1 ? "it" : "them"),
                 {index_path});
   }
   std::vector<SourcePtr> sources;
@@ -191,11 +191,12 @@ void add_shard(const Shard& shard, const SafetensorsFile& file, std::uint32_t so
   const Listed* first = std::min_element(wanted.begin(), wanted.end(), [](const auto& a, const auto& b) {
                           return a.second->where < b.second->where;
                         })->second;
-  throw Error(ErrorCode::kCorrupt,
-              fmt::format("the index says that the tensor is in {}, which has no such tensor; index and shards are not "
-                          "of one model",
-                          core::quoted(shard.name)),
-              {index_path, first->where, first->tensor});
+  throw Error(
+      ErrorCode::kCorrupt,
+      core::format("the index says that the tensor is in {}, which has no such tensor; index and shards are not "
+                   "of one model",
+                   core::quoted(shard.name)),
+      {index_path, first->where, first->tensor});
 }
 
 /// Keeps what every shard says: where they differ it is about the shard and not the model.

@@ -1,11 +1,10 @@
-#include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/checked.h"
+#include "core/format.h"
 #include "core/text.h"
 #include "format/flat_tensors.h"
 #include "format/safetensors.h"
@@ -26,8 +25,8 @@ std::vector<Planned> plan_tensors(const Value& value) {
     const SafetensorsDType* dtype = find_safetensors_dtype(named.tensor.dtype());
     if (dtype == nullptr) {
       throw Error(ErrorCode::kUnsupported,
-                  fmt::format("safetensors has no type for {}: convert the tensor, or save as .pt",
-                              named.tensor.dtype().name()),
+                  core::format("safetensors has no type for {}: convert the tensor, or save as .pt",
+                               named.tensor.dtype().name()),
                   {{}, {}, named.name});
     }
     if (named.name == "__metadata__") {
@@ -71,9 +70,9 @@ void refuse_shared(const std::vector<Planned>& tensors) {
     if (std::less<>()(extents[i].begin, extents[i - 1].end)) {
       throw Error(
           ErrorCode::kUnsupported,
-          fmt::format("tensors {} and {} share memory, which safetensors cannot express: clone one, leave one "
-                      "out, or save as .pt",
-                      core::quoted(extents[i - 1].tensor->named.name), core::quoted(extents[i].tensor->named.name)));
+          core::format("tensors {} and {} share memory, which safetensors cannot express: clone one, leave one "
+                       "out, or save as .pt",
+                       core::quoted(extents[i - 1].tensor->named.name), core::quoted(extents[i].tensor->named.name)));
     }
     if (std::less<>()(extents[i].end, extents[i - 1].end))
       extents[i] = {extents[i].begin, extents[i - 1].end, extents[i - 1].tensor};
@@ -85,17 +84,17 @@ std::string json_string(const std::string& text, std::string_view what) {
     return nlohmann::json(text).dump();
   } catch (const nlohmann::json::type_error&) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the {} {} is not valid UTF-8, which safetensors asks for", what, core::quoted(text)));
+                core::format("the {} {} is not valid UTF-8, which safetensors asks for", what, core::quoted(text)));
   }
 }
 
 std::string shape_of_values(const Planned& planned) {
   const Shape& shape = planned.named.tensor.shape();
-  if (planned.dtype->packed == 1) return fmt::format("{}", fmt::join(shape.dims(), ","));
-  if (shape.rank() == 0) return fmt::format("{}", planned.dtype->packed);
+  if (planned.dtype->packed == 1) return core::format("{}", fmt::join(shape.dims(), ","));
+  if (shape.rank() == 0) return core::format("{}", planned.dtype->packed);
   Shape values = shape;
   values[shape.rank() - 1] = core::checked_mul<std::int64_t>(values[shape.rank() - 1], planned.dtype->packed, "shape");
-  return fmt::format("{}", fmt::join(values.dims(), ","));
+  return core::format("{}", fmt::join(values.dims(), ","));
 }
 
 std::string make_header(const std::vector<Planned>& tensors, const SaveOptions& options) {
@@ -103,7 +102,7 @@ std::string make_header(const std::vector<Planned>& tensors, const SaveOptions& 
   if (!options.metadata.empty()) {
     json += R"("__metadata__":{)";
     for (const auto& [key, text] : options.metadata) {
-      json += fmt::format("{}:{},", json_string(key, "metadata key"), json_string(text, "metadata text"));
+      json += core::format("{}:{},", json_string(key, "metadata key"), json_string(text, "metadata text"));
     }
     json.back() = '}';
     json += ',';
@@ -111,16 +110,16 @@ std::string make_header(const std::vector<Planned>& tensors, const SaveOptions& 
   std::uint64_t at = 0;
   for (const Planned& planned : tensors) {
     const auto end = core::checked_add<std::uint64_t>(at, planned.named.tensor.nbytes(), "data");
-    fmt::format_to(std::back_inserter(json), R"({}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}},)",
-                   json_string(planned.named.name, "name"), planned.dtype->name, shape_of_values(planned), at, end);
+    core::append(json, R"({}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}},)",
+                 json_string(planned.named.name, "name"), planned.dtype->name, shape_of_values(planned), at, end);
     at = end;
   }
   if (json.back() == ',') json.pop_back();
   json += '}';
   json.resize((json.size() + 7) / 8 * 8, ' ');
   if (json.size() > kMaxSafetensorsHeader) {
-    throw Error(ErrorCode::kLimit, fmt::format("the header takes {} bytes for {} tensors; safetensors allows {}",
-                                               json.size(), tensors.size(), kMaxSafetensorsHeader));
+    throw Error(ErrorCode::kLimit, core::format("the header takes {} bytes for {} tensors; safetensors allows {}",
+                                                json.size(), tensors.size(), kMaxSafetensorsHeader));
   }
   return json;
 }

@@ -1,10 +1,9 @@
 #include "penstock/save.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <string>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "format/format.h"
 #include "io/atomic_file.h"
@@ -28,7 +27,7 @@ std::string writable_names(bool extensions) {
   for (const format::Format& format : format::formats()) {
     if (format.write == nullptr) continue;
     const std::string_view name = extensions ? format.extensions.front() : format.name;
-    if (out.find(fmt::format("{},", name)) == out.npos) out += fmt::format("{}, ", name);
+    if (out.find(core::format("{},", name)) == out.npos) out += core::format("{}, ", name);
   }
   out.resize(out.size() - std::min<std::size_t>(out.size(), 2));
   return out;
@@ -40,7 +39,7 @@ const format::Format& format_by_name(std::string_view name, std::string_view pat
   }
   throw Error(
       ErrorCode::kInvalidArgument,
-      fmt::format("format {} was asked for; these can be written: {}", core::quoted(name), writable_names(false)),
+      core::format("format {} was asked for; these can be written: {}", core::quoted(name), writable_names(false)),
       {std::string(path)});
 }
 
@@ -54,19 +53,19 @@ const format::Format& format_by_extension(std::string_view path) {
   }
   throw Error(
       ErrorCode::kInvalidArgument,
-      fmt::format("the extension of the path tells the format, and it is none of {}: rename the file or name the "
-                  "format",
-                  writable_names(true)),
+      core::format("the extension of the path tells the format, and it is none of {}: rename the file or name the "
+                   "format",
+                   writable_names(true)),
       {std::string(path)});
 }
 
 void require_supported(const format::Format& format, const SaveOptions& options, std::string_view path) {
   if (options.compress && format.name != "npz") {
-    throw Error(ErrorCode::kUnsupported, fmt::format("{} files are not compressed; only npz can be", format.name),
+    throw Error(ErrorCode::kUnsupported, core::format("{} files are not compressed; only npz can be", format.name),
                 {std::string(path)});
   }
   if (!options.metadata.empty() && format.name != "safetensors") {
-    throw Error(ErrorCode::kUnsupported, fmt::format("{} files hold no metadata; only safetensors do", format.name),
+    throw Error(ErrorCode::kUnsupported, core::format("{} files hold no metadata; only safetensors do", format.name),
                 {std::string(path)});
   }
 }

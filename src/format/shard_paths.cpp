@@ -1,10 +1,9 @@
 #include "format/shard_paths.h"
 
-#include <fmt/format.h>
-
 #include <filesystem>
 #include <system_error>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "penstock/error.h"
 
@@ -27,8 +26,8 @@ fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.
 std::string shard_path(std::string_view index_path, std::string_view name) {
   if (!is_plain_name(name)) {
     throw Error(ErrorCode::kUnsafe,
-                fmt::format("the index names the shard {}; shards must be plain file names in the index's own folder",
-                            core::quoted(name)),
+                core::format("the index names the shard {}; shards must be plain file names in the index's own folder",
+                             core::quoted(name)),
                 {std::string(index_path)});
   }
   const fs::path index(index_path);
@@ -44,8 +43,8 @@ std::string shard_path(std::string_view index_path, std::string_view name) {
   }
   throw Error(
       ErrorCode::kUnsafe,
-      fmt::format("the shard {} is a link to {}, outside the index's folder: copy the file there if you trust it",
-                  core::quoted(name), core::quoted(real.string())),
+      core::format("the shard {} is a link to {}, outside the index's folder: copy the file there if you trust it",
+                   core::quoted(name), core::quoted(real.string())),
       {std::string(index_path)});
 }
 

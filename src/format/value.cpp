@@ -1,10 +1,9 @@
 #include "penstock/value.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <utility>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "format/value_graph.h"
 #include "penstock/error.h"
@@ -26,13 +25,13 @@ std::string_view describe(Kind kind) { return kKindNames[static_cast<std::size_t
 
 [[noreturn]] void throw_kind(Kind found, std::string_view expected) {
   throw Error(ErrorCode::kDTypeMismatch,
-              fmt::format("the value is {}, where {} was expected", describe(found), expected));
+              core::format("the value is {}, where {} was expected", describe(found), expected));
 }
 
 [[noreturn]] void throw_index(std::size_t index, std::size_t size, std::string_view what) {
   // A negative int arrives here as a huge size.
   throw Error(ErrorCode::kIndexOutOfRange,
-              fmt::format("index {} is outside {} of {}", static_cast<std::int64_t>(index), what, size));
+              core::format("index {} is outside {} of {}", static_cast<std::int64_t>(index), what, size));
 }
 
 bool is_dict(const ValueNode* node) { return node != nullptr && node->kind == Kind::kDict; }
@@ -171,14 +170,14 @@ Value Value::operator[](std::size_t index) const {
 
 Value Value::operator[](std::string_view key) const {
   if (std::optional<Value> found = find(key)) return *std::move(found);
-  if (!is_dict(node_.get())) throw_kind(kind(), fmt::format("a dict with the key {}", core::quoted(key)));
+  if (!is_dict(node_.get())) throw_kind(kind(), core::format("a dict with the key {}", core::quoted(key)));
   core::NearestNames nearest(key);
   for (std::size_t i = 0; i < node_->items.size(); i += 2) {
     if (const std::string* name = key_text(node_->items[i].node_.get())) nearest.add(*name);
   }
   const std::string hint = core::did_you_mean(nearest.take());
   throw Error(ErrorCode::kKeyNotFound,
-              fmt::format("no key {} in a dict of {}{}{}", core::quoted(key), size(), hint.empty() ? "" : "; ", hint));
+              core::format("no key {} in a dict of {}{}{}", core::quoted(key), size(), hint.empty() ? "" : "; ", hint));
 }
 
 std::optional<Value> Value::find(std::string_view key) const {

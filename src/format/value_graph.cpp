@@ -1,11 +1,10 @@
 #include "format/value_graph.h"
 
-#include <fmt/format.h>
-
 #include <functional>
 #include <unordered_map>
 #include <utility>
 
+#include "core/format.h"
 #include "penstock/error.h"
 
 namespace penstock {
@@ -101,8 +100,8 @@ Value with_tensors(const Value& value, std::span<const Tensor> tensors) {
            const auto* entry = std::get_if<Node::Entry>(&scalar);
            if (entry == nullptr) return scalar;
            if (entry->index >= tensors.size()) {
-             throw Error(ErrorCode::kInvalidArgument,
-                         fmt::format("the value refers to tensor {}, but {} were given", entry->index, tensors.size()));
+             throw Error(ErrorCode::kInvalidArgument, core::format("the value refers to tensor {}, but {} were given",
+                                                                   entry->index, tensors.size()));
            }
            return std::make_shared<const Tensor>(tensors[entry->index]);
          })

@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
@@ -9,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/format.h"
 #include "device/backend.h"
 #include "device/buffer_access.h"
 #include "device/ping_pong.h"
@@ -145,7 +145,7 @@ std::string name_of(const Value& root, const Tensor& tensor) {
     const auto [value, name] = std::move(pending.back());
     pending.pop_back();
     const auto add = [&, &path = name](const Value& child, const std::string& key) {
-      pending.emplace_back(child, path.empty() ? key : fmt::format("{}.{}", path, key));
+      pending.emplace_back(child, path.empty() ? key : core::format("{}.{}", path, key));
     };
     if (!seen.insert(value.node_id()).second) continue;
     if (value.is(Value::Kind::kTensor)) {

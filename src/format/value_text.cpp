@@ -1,9 +1,8 @@
-#include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <vector>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "format/value_graph.h"
 
@@ -18,7 +17,7 @@ constexpr std::size_t kMaxDepth = 16;
 constexpr std::size_t kMaxBytesShown = 32;
 
 std::string format_real(double value) {
-  std::string text = fmt::format("{}", value);
+  std::string text = core::format("{}", value);
   // As Python writes it: a whole number keeps its point.
   if (text.find_first_not_of("-0123456789") == std::string::npos) text += ".0";
   return text;
@@ -31,7 +30,7 @@ std::string format_bytes_literal(std::string_view raw) {
     if (byte >= 0x20 && byte < 0x7F && c != '\'' && c != '\\') {
       out += c;
     } else {
-      fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
+      core::append(out, "\\x{:02x}", byte);
     }
   }
   return out + (raw.size() > kMaxBytesShown ? "...'" : "'");
@@ -91,14 +90,14 @@ class Writer {
       case Kind::kBool:
         return std::get<bool>(node.scalar) ? "True" : "False";
       case Kind::kInt:
-        return fmt::format("{}", std::get<std::int64_t>(node.scalar));
+        return core::format("{}", std::get<std::int64_t>(node.scalar));
       case Kind::kBigInt:
         return core::escaped(std::get<std::string>(node.scalar).substr(0, kMaxText));
       case Kind::kFloat:
         return format_real(std::get<double>(node.scalar));
       case Kind::kComplex: {
         const auto& value = std::get<std::complex<double>>(node.scalar);
-        return fmt::format("({}{:+}j)", value.real(), value.imag());
+        return core::format("({}{:+}j)", value.real(), value.imag());
       }
       case Kind::kString:
         return core::quoted(std::get<std::string>(node.scalar));
@@ -115,7 +114,7 @@ class Writer {
 
   static std::string tensor_text(const Node& node) {
     if (const auto* entry = std::get_if<Node::Entry>(&node.scalar))
-      return fmt::format("Tensor(entry {})", entry->index);
+      return core::format("Tensor(entry {})", entry->index);
     return core::escaped(std::get<Node::TensorPtr>(node.scalar)->to_string());
   }
 

@@ -1,13 +1,12 @@
 #include "format/zip_end.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "core/checked.h"
+#include "core/format.h"
 #include "format/zip_layout.h"
 
 namespace penstock::format {
@@ -24,7 +23,7 @@ std::uint64_t find_end(ZipBytes& archive) {
   const std::uint64_t size = archive.size();
   if (size < kEndBytes) {
     archive.fail(ErrorCode::kTruncated,
-                 fmt::format("{} bytes are too few for a zip archive: the file was cut short", size), 0);
+                 core::format("{} bytes are too few for a zip archive: the file was cut short", size), 0);
   }
   const std::uint64_t tail = std::min(size, kTailBytes);
   const std::byte* const bytes = archive.at(size - tail, tail);
@@ -35,11 +34,11 @@ std::uint64_t find_end(ZipBytes& archive) {
     if (comment == rest) return size - tail + at;
     if (comment > rest) {
       archive.fail(ErrorCode::kTruncated,
-                   fmt::format("the archive's comment has {} bytes of {}: the file was cut short", rest, comment),
+                   core::format("the archive's comment has {} bytes of {}: the file was cut short", rest, comment),
                    size - tail + at);
     }
     archive.fail(ErrorCode::kCorrupt,
-                 fmt::format("{} bytes follow the zip archive, which must be a file's end", rest - comment),
+                 core::format("{} bytes follow the zip archive, which must be a file's end", rest - comment),
                  size - tail + at);
   }
   archive.fail(ErrorCode::kTruncated, "the zip archive has no end-of-directory record: the file was cut short", size);
@@ -57,7 +56,7 @@ std::optional<std::uint64_t> find_end64(ZipBytes& archive, std::uint64_t end) {
   }
   if (!range_fits(record, kEnd64Bytes, locator)) {
     archive.fail(ErrorCode::kCorrupt,
-                 fmt::format("the zip64 locator points at byte {}, where no end record fits", record), locator);
+                 core::format("the zip64 locator points at byte {}, where no end record fits", record), locator);
   }
   return record;
 }
@@ -119,20 +118,21 @@ ZipPlace find_zip_directory(ZipBytes& archive, const ZipLimits& limits) {
   if (!range_fits(found.offset, found.bytes, directory_end) || found.offset + found.bytes != directory_end) {
     archive.fail(
         ErrorCode::kCorrupt,
-        fmt::format("the zip directory is said to be {} bytes at byte {}, but it must end at byte {}: bytes were added "
-                    "to or lost from the archive",
-                    found.bytes, found.offset, directory_end),
+        core::format(
+            "the zip directory is said to be {} bytes at byte {}, but it must end at byte {}: bytes were added "
+            "to or lost from the archive",
+            found.bytes, found.offset, directory_end),
         end);
   }
   if (found.count > found.bytes / kCentralBytes) {
     archive.fail(ErrorCode::kCorrupt,
-                 fmt::format("{} members cannot be listed in a zip directory of {} bytes", found.count, found.bytes),
+                 core::format("{} members cannot be listed in a zip directory of {} bytes", found.count, found.bytes),
                  end);
   }
   if (found.count > limits.max_entries || found.bytes > limits.max_directory_bytes) {
     archive.fail(ErrorCode::kLimit,
-                 fmt::format("the zip directory lists {} members in {} bytes, more than the limits of {} and {}",
-                             found.count, found.bytes, limits.max_entries, limits.max_directory_bytes),
+                 core::format("the zip directory lists {} members in {} bytes, more than the limits of {} and {}",
+                              found.count, found.bytes, limits.max_entries, limits.max_directory_bytes),
                  end);
   }
   return found;

@@ -1,7 +1,5 @@
 #include "format/zip_reader.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -9,6 +7,7 @@
 #include <utility>
 
 #include "core/checked.h"
+#include "core/format.h"
 #include "format/utf8.h"
 #include "format/zip_end.h"
 #include "format/zip_layout.h"
@@ -85,7 +84,7 @@ void Parser::list_members(std::span<const std::byte> directory, const ZipPlace& 
     const std::byte* const header = directory.data() + at;
     const std::uint64_t offset = where.offset + at;
     if (directory.size() - at < kCentralBytes || u32(header) != kCentralSignature) {
-      fail(ErrorCode::kCorrupt, fmt::format("the zip directory has {} of {} members", i, where.count), offset);
+      fail(ErrorCode::kCorrupt, core::format("the zip directory has {} of {} members", i, where.count), offset);
     }
     const std::size_t name_bytes = u16(header + 28);
     const std::size_t extra_bytes = u16(header + 30);
@@ -97,14 +96,14 @@ void Parser::list_members(std::span<const std::byte> directory, const ZipPlace& 
     entries_.push_back(read_central(header, name, {header + kCentralBytes + name_bytes, extra_bytes}, offset));
     const ZipEntry& entry = entries_.back();
     if (entry.method == kZipDeflate && entry.size > limits_.max_inflated_bytes - inflated) {
-      fail(ErrorCode::kLimit, fmt::format("the members inflate to more than {} bytes", limits_.max_inflated_bytes),
+      fail(ErrorCode::kLimit, core::format("the members inflate to more than {} bytes", limits_.max_inflated_bytes),
            offset, name);
     }
     if (entry.method == kZipDeflate) inflated += entry.size;
     at += length;
   }
   if (at != directory.size()) {
-    fail(ErrorCode::kCorrupt, fmt::format("{} bytes follow the members in the zip directory", directory.size() - at),
+    fail(ErrorCode::kCorrupt, core::format("{} bytes follow the members in the zip directory", directory.size() - at),
          where.offset + at);
   }
 }
@@ -146,18 +145,18 @@ void Parser::check_features(const ZipEntry& entry, std::uint64_t offset) const {
   if (entry.method == kZipStored) {
     if (entry.size == entry.compressed_size) return;
     fail(ErrorCode::kCorrupt,
-         fmt::format("the stored member has {} bytes but is listed with {}", entry.compressed_size, entry.size), offset,
-         entry.name);
+         core::format("the stored member has {} bytes but is listed with {}", entry.compressed_size, entry.size),
+         offset, entry.name);
   }
   if (entry.method != kZipDeflate) {
     fail(ErrorCode::kUnsupported,
-         fmt::format("the member is compressed by method {}; 'stored' and 'deflate' are read", entry.method), offset,
+         core::format("the member is compressed by method {}; 'stored' and 'deflate' are read", entry.method), offset,
          entry.name);
   }
   if (entry.size / kDeflateRatio > entry.compressed_size) {
     fail(ErrorCode::kCorrupt,
-         fmt::format("{} bytes cannot inflate to the {} that the member is listed with", entry.compressed_size,
-                     entry.size),
+         core::format("{} bytes cannot inflate to the {} that the member is listed with", entry.compressed_size,
+                      entry.size),
          offset, entry.name);
   }
 }
@@ -255,7 +254,7 @@ void Parser::check_members(const ZipPlace& where) {
       fail(ErrorCode::kCorrupt,
            entry.header_offset < at
                ? "the member overlaps the one before it"
-               : fmt::format("{} bytes before the member belong to nothing", entry.header_offset - at),
+               : core::format("{} bytes before the member belong to nothing", entry.header_offset - at),
            entry.header_offset, entry.name);
     }
     const std::uint64_t next = i + 1 < entries_.size() ? member(i + 1).header_offset : where.offset;
@@ -270,7 +269,7 @@ void Parser::check_members(const ZipPlace& where) {
   if (at != where.offset) {
     fail(ErrorCode::kCorrupt,
          at > where.offset ? "the last member overlaps the zip directory"
-                           : fmt::format("{} bytes before the zip directory belong to nothing", where.offset - at),
+                           : core::format("{} bytes before the zip directory belong to nothing", where.offset - at),
          at);
   }
 }
@@ -296,8 +295,8 @@ std::uint64_t Parser::check_local(ZipEntry& entry, std::uint64_t limit, std::uin
   entry.data_offset = offset + wanted + extra_bytes;
   if (!range_fits(entry.data_offset, entry.compressed_size, limit)) {
     fail(ErrorCode::kCorrupt,
-         fmt::format("the member's {} bytes do not fit before the zip directory at byte {}", entry.compressed_size,
-                     limit),
+         core::format("the member's {} bytes do not fit before the zip directory at byte {}", entry.compressed_size,
+                      limit),
          offset, entry.name);
   }
   check_local_sizes(entry, header, offset + wanted, extra_bytes);
@@ -325,7 +324,7 @@ void Parser::check_local_sizes(const ZipEntry& entry, const std::byte* header, s
 void Parser::check_descriptor(const ZipEntry& entry, std::uint64_t offset, std::uint64_t length, std::uint64_t ahead) {
   if (length != kShortDescriptor && length != kLongDescriptor) {
     fail(ErrorCode::kCorrupt,
-         fmt::format("the member's data descriptor has 16 or 24 bytes, but there are {} before what follows", length),
+         core::format("the member's data descriptor has 16 or 24 bytes, but there are {} before what follows", length),
          offset, entry.name);
   }
   const std::byte* const bytes = bytes_.at(offset, length, ahead);

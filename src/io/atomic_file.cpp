@@ -1,7 +1,6 @@
 #include "io/atomic_file.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include <random>
 
 #include "core/checked.h"
+#include "core/format.h"
 #include "core/system_error.h"
 #include "core/text.h"
 #include "penstock/error.h"
@@ -49,7 +49,7 @@ std::string followed(const std::string& path) {
     const ssize_t length = ::readlink(at.c_str(), target.data(), target.size());
     if (length < 0) return at;
     const std::string_view to(target.data(), static_cast<std::size_t>(length));
-    at = to.starts_with('/') ? std::string(to) : fmt::format("{}/{}", split(at).folder, to);
+    at = to.starts_with('/') ? std::string(to) : core::format("{}/{}", split(at).folder, to);
   }
   core::throw_errno(ELOOP, "cannot follow the symbolic link", {.path = path});
 }
@@ -126,8 +126,8 @@ AtomicFile::~AtomicFile() {
 void AtomicFile::create_temporary() {
   int error = EEXIST;
   for (int attempt = 0; attempt < kMaxAttempts && error == EEXIST; ++attempt) {
-    const std::string suffix = fmt::format(".{}.tmp", random_letters());
-    temporary_ = fmt::format(".{}{}", name_.substr(0, kMaxName - 1 - suffix.size()), suffix);
+    const std::string suffix = core::format(".{}.tmp", random_letters());
+    temporary_ = core::format(".{}{}", name_.substr(0, kMaxName - 1 - suffix.size()), suffix);
     // 0666 and the umask decide the permissions of a new file, as of any other.
     file_ = FileDescriptor(::openat(folder_.get(), temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (file_) return;

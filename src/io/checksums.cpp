@@ -1,11 +1,10 @@
 #include "io/checksums.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <tuple>
 
 #include "core/checked.h"
+#include "core/format.h"
 #include "core/text.h"
 #include "io/crc32.h"
 #include "penstock/error.h"
@@ -77,7 +76,7 @@ void Checksums::require_complete() const {
   for (const State& state : states_) {
     if (state.missing == 0) continue;
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the plan leaves {} bytes of a run with a checksum unread", state.missing),
+                core::format("the plan leaves {} bytes of a run with a checksum unread", state.missing),
                 {.path = {}, .offset = state.checksum->offset, .tensor = state.checksum->record});
   }
 }

@@ -1,11 +1,11 @@
 #include "io/crc32.h"
 
-#include <fmt/format.h>
 #include <libdeflate.h>
 #include <zlib.h>
 
 #include <utility>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "io/crc32_wide.h"
 
@@ -33,9 +33,9 @@ void require_crc(std::uint32_t computed, std::uint32_t recorded, std::uint64_t b
   if (computed == recorded) return;
   throw Error(
       ErrorCode::kChecksum,
-      fmt::format("the {} have CRC-32 {:08x}, but {:08x} is recorded for them; the file is damaged, so fetch or "
-                  "write it again",
-                  core::format_bytes(bytes), computed, recorded),
+      core::format("the {} have CRC-32 {:08x}, but {:08x} is recorded for them; the file is damaged, so fetch or "
+                   "write it again",
+                   core::format_bytes(bytes), computed, recorded),
       std::move(where));
 }
 

@@ -1,5 +1,4 @@
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "core/format.h"
 #include "core/system_error.h"
 #include "io/diagnosis.h"
 #include "io/engine.h"
@@ -156,7 +156,7 @@ Section diagnose_file(const DiagnosisOptions& options) {
   } catch (const Error& error) {
     if (!options.path.empty()) throw;
     out.add("read_cached", {}, Unit::kBytesPerSecond);
-    out.advise(Weight::kProblem, fmt::format("no file could be made in {}: {}", folder, error.message()));
+    out.advise(Weight::kProblem, core::format("no file could be made in {}: {}", folder, error.message()));
   }
   return out;
 }

@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
@@ -12,6 +11,7 @@
 #include <string>
 
 #include "core/cgroup.h"
+#include "core/format.h"
 #include "core/text.h"
 #include "io/diagnosis.h"
 #include "io/gds.h"
@@ -44,10 +44,10 @@ void add_descriptors(Section& out) {
   if (limit.rlim_cur < kFewDescriptors && limit.rlim_cur != RLIM_INFINITY) {
     const bool more = limit.rlim_max > limit.rlim_cur;
     out.advise(more ? Weight::kNote : Weight::kProblem,
-               fmt::format("a process that keeps many files open, as datasets over folders and sharded archives do, "
-                           "fails at {}: raise it with {}",
-                           limit.rlim_cur,
-                           more ? "`ulimit -n` before the start" : "LimitNOFILE or the container's --ulimit nofile"));
+               core::format("a process that keeps many files open, as datasets over folders and sharded archives do, "
+                            "fails at {}: raise it with {}",
+                            limit.rlim_cur,
+                            more ? "`ulimit -n` before the start" : "LimitNOFILE or the container's --ulimit nofile"));
   }
   out.add("open_files_at_most", limit_value(limit.rlim_max));
 }
@@ -66,9 +66,9 @@ void add_processors(Section& out, const core::CgroupLimits& group) {
   out.add("processors", count);
   out.add("cgroup_processors", group.cpus ? Fact::Value{*group.cpus} : Fact::Value{});
   if (group.cpus && *group.cpus < static_cast<double>(count)) {
-    out.advise(Weight::kNote, fmt::format("threads beyond {:.3g} processors are held back: give the container more "
-                                          "(--cpus) where loading is the bottleneck",
-                                          *group.cpus));
+    out.advise(Weight::kNote, core::format("threads beyond {:.3g} processors are held back: give the container more "
+                                           "(--cpus) where loading is the bottleneck",
+                                           *group.cpus));
   }
 }
 
@@ -79,9 +79,9 @@ void add_memory(Section& out, const core::CgroupLimits& group) {
   const bool limited = group.memory_bytes && *group.memory_bytes < machine;
   out.add("cgroup_memory", limited ? Fact::Value{*group.memory_bytes} : Fact::Value{}, Unit::kBytes);
   if (limited) {
-    out.advise(Weight::kNote, fmt::format("the kernel kills this process when it needs more than {} of the machine's "
-                                          "{}: give the container more (--memory), or load to a device or in parts",
-                                          core::format_bytes(*group.memory_bytes), core::format_bytes(machine)));
+    out.advise(Weight::kNote, core::format("the kernel kills this process when it needs more than {} of the machine's "
+                                           "{}: give the container more (--memory), or load to a device or in parts",
+                                           core::format_bytes(*group.memory_bytes), core::format_bytes(machine)));
   }
 }
 
@@ -98,9 +98,9 @@ void add_shared_memory(Section& out) {
   out.add("shared_memory", total, Unit::kBytes);
   if (total < kSmallSharedMemory) {
     out.advise(Weight::kProblem,
-               fmt::format("worker processes of PyTorch fail with a bus error when their batches fill {}: start the "
-                           "container with --shm-size=8g, or use Penstock's loader, whose workers are threads",
-                           core::format_bytes(total)));
+               core::format("worker processes of PyTorch fail with a bus error when their batches fill {}: start the "
+                            "container with --shm-size=8g, or use Penstock's loader, whose workers are threads",
+                            core::format_bytes(total)));
   }
   out.add("shared_memory_free", std::uint64_t{facts.f_bavail} * facts.f_frsize, Unit::kBytes);
 }
@@ -144,13 +144,14 @@ std::string why_no_io_uring(int error, std::string_view setting) {
   if (error == ENOSYS) {
     why = "the kernel has no io_uring (5.1 and later do), or a sandbox hides it";
   } else if (error == EPERM && !setting.empty() && setting != "0") {
-    why = fmt::format("kernel.io_uring_disabled is {}: `sysctl kernel.io_uring_disabled=0` as root allows it", setting);
+    why =
+        core::format("kernel.io_uring_disabled is {}: `sysctl kernel.io_uring_disabled=0` as root allows it", setting);
   } else if (error == EPERM || error == EACCES) {
     why = "a seccomp filter forbids io_uring, as container runtimes do by default: a profile of your own allows it";
   } else if (error == ENOMEM) {
     why = "io_uring found no memory to lock: raise RLIMIT_MEMLOCK (`ulimit -l`)";
   } else {
-    why = fmt::format("io_uring_setup failed with error {}", error);
+    why = core::format("io_uring_setup failed with error {}", error);
   }
   return why.append(kHarmless);
 }

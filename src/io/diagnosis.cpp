@@ -1,13 +1,12 @@
 #include "io/diagnosis.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstring>
 #include <utility>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "device/backend.h"
 #include "device/host_memory.h"
@@ -66,16 +65,16 @@ void add_copy_speeds(Device device, std::size_t bytes, Section& out) {
 void add_properties(Device device, Section& out) {
   const DeviceProperties properties = device_properties(device);
   out.add("name", properties.name);
-  out.add("compute_capability", fmt::format("{}.{}", properties.major, properties.minor));
+  out.add("compute_capability", core::format("{}.{}", properties.major, properties.minor));
   out.add("numa_node",
           properties.numa_node < 0 ? Fact::Value{} : Fact::Value{static_cast<std::uint64_t>(properties.numa_node)});
   const MemoryStats memory = memory_stats(device);
   out.add("memory", memory.total_bytes, Unit::kBytes);
   out.add("memory_free", memory.free_bytes, Unit::kBytes);
   if (memory.free_bytes < memory.total_bytes / 10) {
-    out.advise(Weight::kProblem, fmt::format("nearly all memory of {} is taken: nvidia-smi names the processes that "
-                                             "hold it",
-                                             device.to_string()));
+    out.advise(Weight::kProblem, core::format("nearly all memory of {} is taken: nvidia-smi names the processes that "
+                                              "hold it",
+                                              device.to_string()));
   }
 }
 
@@ -91,7 +90,7 @@ Section diagnose_device(Device device, std::size_t copy_bytes) {
   return out;
 }
 
-std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+std::string version_text(int version) { return core::format("{}.{}", version / 1000, version % 1000 / 10); }
 
 }  // namespace
 

@@ -1,7 +1,6 @@
 #include "io/direct_file.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
@@ -13,6 +12,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "core/format.h"
 #include "io/reader_rows.h"
 
 namespace penstock::io {
@@ -97,10 +97,10 @@ std::unique_ptr<DirectFile> DirectFile::open(const ByteSource& source, std::stri
   }
   // By way of the descriptor: the path may name another file by now. A flag set on a duplicate would be set on the
   // descriptor of everybody else as well.
-  const std::string again = fmt::format("/proc/self/fd/{}", source.descriptor());
+  const std::string again = core::format("/proc/self/fd/{}", source.descriptor());
   FileDescriptor fd(::open(again.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_DIRECT));
   if (!fd) {
-    why_not = fmt::format("it cannot be opened for direct reads ({})", text_of(errno));
+    why_not = core::format("it cannot be opened for direct reads ({})", text_of(errno));
     return nullptr;
   }
   static const bool usual = system_reads_in_place();
@@ -109,7 +109,7 @@ std::unique_ptr<DirectFile> DirectFile::open(const ByteSource& source, std::stri
 
 std::string DirectFile::refusal() const {
   const int error = refused_;
-  return error == 0 ? std::string() : fmt::format("its file system turned direct reads down ({})", text_of(error));
+  return error == 0 ? std::string() : core::format("its file system turned direct reads down ({})", text_of(error));
 }
 
 /// Parts that one system call fills.

@@ -1,7 +1,5 @@
 #include "io/engine.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -12,6 +10,7 @@
 #include <utility>
 
 #include "core/checked.h"
+#include "core/format.h"
 #include "core/task_pool.h"
 #include "io/arrivals.h"
 #include "io/checksums.h"
@@ -53,8 +52,8 @@ void check_target(const Target& target, std::span<const Buffer> buffers) {
   const Buffer& buffer = buffers[target.buffer];
   if (!core::range_fits(target.buffer_offset, target.length, buffer.size())) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the plan fills bytes {} to {} of a buffer of {}", target.buffer_offset,
-                            target.buffer_offset + target.length, buffer.size()));
+                core::format("the plan fills bytes {} to {} of a buffer of {}", target.buffer_offset,
+                             target.buffer_offset + target.length, buffer.size()));
   }
   if (buffer.read_only()) throw Error(ErrorCode::kInvalidArgument, "the plan fills read-only memory");
 }
@@ -327,10 +326,10 @@ void describe(const Move& move, const Execution& execution, std::size_t threads,
   const Routes* const routes = execution.routes();
   const bool direct = routes != nullptr && routes->direct_bytes() * 2 > move.plan.read_bytes;
   report.route = execution.uses_ring() ? "ring" : direct ? "direct" : reader == "memory" ? "memory" : "read";
-  report.why = fmt::format("{} {} into {} by {} {} with {}", move.plan.ranges.size(),
-                           move.plan.ranges.size() == 1 ? "range" : "ranges",
-                           execution.uses_ring() ? "device memory through the pinned ring" : "host memory", threads,
-                           threads == 1 ? "thread" : "threads", direct ? "direct reads" : reader);
+  report.why = core::format("{} {} into {} by {} {} with {}", move.plan.ranges.size(),
+                            move.plan.ranges.size() == 1 ? "range" : "ranges",
+                            execution.uses_ring() ? "device memory through the pinned ring" : "host memory", threads,
+                            threads == 1 ? "thread" : "threads", direct ? "direct reads" : reader);
   if (routes != nullptr) report.why += routes->why();
 }
 

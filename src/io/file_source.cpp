@@ -1,5 +1,4 @@
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "core/format.h"
 #include "core/system_error.h"
 #include "core/text.h"
 #include "io/file_descriptor.h"
@@ -39,7 +39,7 @@ class FileSource final : public ByteSource {
       } else if (got == 0) {
         throw_cut(*this, offset, into.size(), done);
       } else if (errno != EINTR) {
-        core::throw_errno(errno, fmt::format("cannot read {} bytes", into.size()), {.path = name_, .offset = offset});
+        core::throw_errno(errno, core::format("cannot read {} bytes", into.size()), {.path = name_, .offset = offset});
       }
     }
   }
@@ -64,7 +64,7 @@ std::string_view kind_of(mode_t mode) noexcept {
   }
   throw Error(
       ErrorCode::kUnsupported,
-      fmt::format("this is {}, which cannot be read at any offset; copy its content into a file first", kind_of(mode)),
+      core::format("this is {}, which cannot be read at any offset; copy its content into a file first", kind_of(mode)),
       {.path = path});
 }
 
@@ -119,10 +119,10 @@ SourcePtr open_file_url(std::string_view url) {
     rest.remove_prefix(2);
     const std::string_view host = rest.substr(0, rest.find('/'));
     if (!host.empty() && host != "localhost") {
-      throw Error(
-          ErrorCode::kUnsupported,
-          fmt::format("this file: URL names the host {}; only files of this machine can be opened", core::quoted(host)),
-          {.path = std::string(url)});
+      throw Error(ErrorCode::kUnsupported,
+                  core::format("this file: URL names the host {}; only files of this machine can be opened",
+                               core::quoted(host)),
+                  {.path = std::string(url)});
     }
     rest.remove_prefix(host.size());
   }

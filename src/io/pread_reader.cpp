@@ -1,10 +1,10 @@
-#include <fmt/format.h>
 #include <sys/uio.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 
+#include "core/format.h"
 #include "core/system_error.h"
 #include "io/reader_rows.h"
 #include "io/source.h"
@@ -82,7 +82,7 @@ void pread_read(const ByteSource& source, std::uint64_t offset, std::span<const 
     } else if (got == 0) {
       throw_cut(source, offset, wanted, done);
     } else if (errno != EINTR) {
-      core::throw_errno(errno, fmt::format("cannot read {} bytes", wanted), {.path = source.name(), .offset = offset});
+      core::throw_errno(errno, core::format("cannot read {} bytes", wanted), {.path = source.name(), .offset = offset});
     }
   }
 }

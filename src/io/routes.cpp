@@ -1,9 +1,8 @@
 #include "io/routes.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
+#include "core/format.h"
 #include "io/residency.h"
 
 namespace penstock::io {
@@ -64,11 +63,11 @@ std::string Routes::why() const {
   const auto share = [this](std::uint64_t bytes) {
     return read_bytes_ == 0 ? 0 : 100 * static_cast<double>(bytes) / static_cast<double>(read_bytes_);
   };
-  std::string text = fmt::format(": {:.0f}% was not cached", share(cold_bytes_));
-  if (!not_direct.empty()) return text + fmt::format("; through the page cache, because {}", not_direct);
+  std::string text = core::format(": {:.0f}% was not cached", share(cold_bytes_));
+  if (!not_direct.empty()) return text + core::format("; through the page cache, because {}", not_direct);
   if (asked_) return text + (*asked_ ? "; past the page cache, as asked" : "; through the page cache, as asked");
   if (direct_bytes_ > 0 && direct_bytes_ < read_bytes_)
-    text += fmt::format(", {:.0f}% read past the page cache", share(direct_bytes_));
+    text += core::format(", {:.0f}% read past the page cache", share(direct_bytes_));
   return text;
 }
 

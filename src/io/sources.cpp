@@ -1,9 +1,9 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
 #include "core/checked.h"
+#include "core/format.h"
 #include "core/text.h"
 #include "io/source.h"
 #include "penstock/error.h"
@@ -33,18 +33,18 @@ void require_inside(const ByteSource& source, std::uint64_t offset, std::uint64_
   if (core::range_fits(offset, wanted, size)) return;
   throw Error(
       ErrorCode::kTruncated,
-      fmt::format("found {} of the {} bytes wanted at byte {}, because it has only {} bytes; it is truncated, so "
-                  "fetch or write it again",
-                  size - std::min(size, offset), wanted, offset, size),
+      core::format("found {} of the {} bytes wanted at byte {}, because it has only {} bytes; it is truncated, so "
+                   "fetch or write it again",
+                   size - std::min(size, offset), wanted, offset, size),
       {.path = source.name(), .offset = offset});
 }
 
 void throw_cut(const ByteSource& source, std::uint64_t offset, std::uint64_t wanted, std::uint64_t found) {
   throw Error(
       ErrorCode::kTruncated,
-      fmt::format("the file was cut while it was open: it had {} bytes and now ends at byte {}, before the end of "
-                  "the {} bytes wanted at byte {}; open it again when it is whole",
-                  source.size(), offset + found, wanted, offset),
+      core::format("the file was cut while it was open: it had {} bytes and now ends at byte {}, before the end of "
+                   "the {} bytes wanted at byte {}; open it again when it is whole",
+                   source.size(), offset + found, wanted, offset),
       {.path = source.name(), .offset = offset});
 }
 
@@ -62,8 +62,8 @@ SourcePtr open_source(std::string_view location) {
   }
   if (const std::string_view scheme = io::scheme_of(location); !scheme.empty()) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("there is no source for locations that start with {}; give a path or a file: URL",
-                            core::quoted(std::string(scheme) + "://")),
+                core::format("there is no source for locations that start with {}; give a path or a file: URL",
+                             core::quoted(std::string(scheme) + "://")),
                 {.path = std::string(location)});
   }
   return plain->open(location);

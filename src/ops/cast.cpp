@@ -1,10 +1,10 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>
 
+#include "core/format.h"
 #include "core/task_pool.h"
 #include "ops/convert.h"
 #include "ops/device_ops.h"
@@ -23,7 +23,7 @@ constexpr std::int64_t kElementsPerThread = 1024 * 1024;
 void require_numeric(const DType& dtype) {
   if (dtype.is_numeric()) return;
   throw Error(ErrorCode::kUnsupported,
-              fmt::format("{} values cannot be converted: they are no bool, integer, float or complex", dtype.name()));
+              core::format("{} values cannot be converted: they are no bool, integer, float or complex", dtype.name()));
 }
 
 struct Pair {

@@ -1,9 +1,9 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 
+#include "core/format.h"
 #include "ops/device_ops.h"
 #include "ops/kernels.h"
 #include "ops/layout.h"
@@ -65,8 +65,8 @@ void copy(const Tensor& from, const Tensor& to) {
   require_same_shape(from, to, "copying");
   if (from.dtype() != to.dtype()) {
     throw Error(ErrorCode::kDTypeMismatch,
-                fmt::format("copying from {} to {}: equal types were expected; convert with to()", from.dtype().name(),
-                            to.dtype().name()));
+                core::format("copying from {} to {}: equal types were expected; convert with to()", from.dtype().name(),
+                             to.dtype().name()));
   }
   if (from.nbytes() == 0) return;
   if (!on_host(to)) return copy_on_device(*launcher_for(to.device()), from, to);

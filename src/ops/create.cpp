@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <array>
 #include <cmath>
@@ -6,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "core/format.h"
 #include "ops/blocks.h"
 #include "ops/convert.h"
 #include "ops/device_ops.h"
@@ -37,8 +37,8 @@ bool holds(const DType& dtype, const Scalar& value) {
 }
 
 [[noreturn]] void throw_bad_range(const Scalar& start, const Scalar& stop, const Scalar& step, const char* wanted) {
-  throw Error(ErrorCode::kInvalidArgument, fmt::format("arange from {} to {} by {}: {}", start.to_double(),
-                                                       stop.to_double(), step.to_double(), wanted));
+  throw Error(ErrorCode::kInvalidArgument, core::format("arange from {} to {} by {}: {}", start.to_double(),
+                                                        stop.to_double(), step.to_double(), wanted));
 }
 
 /// Number of start + i * step before stop.
@@ -85,9 +85,9 @@ void fill_range(const Tensor& out, T start, T step) {
 void require_in_range(const Scalar& value, const DType& dtype) {
   if (!dtype.is_integer() || value.kind() == Scalar::Kind::kComplex || holds(dtype, value)) return;
   const std::string number =
-      value.is_integral() ? std::to_string(value.integer()) : fmt::format("{}", value.to_double());
+      value.is_integral() ? std::to_string(value.integer()) : core::format("{}", value.to_double());
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("{} does not fit {}; choose a wider dtype", number, dtype.name()));
+              core::format("{} does not fit {}; choose a wider dtype", number, dtype.name()));
 }
 
 }  // namespace penstock::ops

@@ -1,7 +1,7 @@
-#include <fmt/format.h>
 
 #include <cstring>
 
+#include "core/format.h"
 #include "ops/convert.h"
 #include "ops/device_ops.h"
 #include "ops/kernel_layout.h"
@@ -13,8 +13,8 @@ namespace {
 void require_real(const DType& compute, Device device) {
   if (!compute.is_complex()) return;
   throw Error(ErrorCode::kUnsupported,
-              fmt::format("complex numbers are computed with on the CPU, and the operands are on {}; use to(\"cpu\")",
-                          device.to_string()));
+              core::format("complex numbers are computed with on the CPU, and the operands are on {}; use to(\"cpu\")",
+                           device.to_string()));
 }
 
 /// The number in host memory, in the type to compute in.

@@ -1,9 +1,8 @@
 #include "ops/elementwise.h"
 
-#include <fmt/format.h>
-
 #include <array>
 
+#include "core/format.h"
 #include "ops/blocks.h"
 #include "ops/device_ops.h"
 #include "ops/operands.h"
@@ -15,7 +14,7 @@ namespace {
 
 [[noreturn]] void throw_no_meaning(std::string_view operation, const DType& dtype) {
   throw Error(ErrorCode::kUnsupported,
-              fmt::format("{} has no meaning for {}; convert it with to()", operation, dtype.name()));
+              core::format("{} has no meaning for {}; convert it with to()", operation, dtype.name()));
 }
 
 DType result_of(BinaryOp op, const DType& common) { return op >= BinaryOp::kEqual ? DType::boolean : common; }

@@ -1,10 +1,10 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
 
+#include "core/format.h"
 #include "ops/device_ops.h"
 #include "ops/kernels.h"
 #include "ops/layout.h"
@@ -165,7 +165,7 @@ void fill_row(std::byte* first, std::int64_t count, std::int64_t step, std::span
 void swap_bytes(std::span<std::byte> bytes, std::size_t width) {
   if (width == 0 || bytes.size() % width != 0) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{} bytes are not a whole number of units of {}", bytes.size(), width));
+                core::format("{} bytes are not a whole number of units of {}", bytes.size(), width));
   }
   switch (width) {
     case 1:
@@ -189,7 +189,7 @@ void negate(const Tensor& tensor) {
   require_writable(tensor, "negating");
   const RowKernel kernel = negation_of(tensor.dtype().code());
   if (kernel == nullptr) {
-    throw Error(ErrorCode::kUnsupported, fmt::format("{} values cannot be negated", tensor.dtype().name()));
+    throw Error(ErrorCode::kUnsupported, core::format("{} values cannot be negated", tensor.dtype().name()));
   }
   apply(tensor, kernel);
 }
@@ -203,8 +203,8 @@ void conjugate(const Tensor& tensor) {
 void fill(const Tensor& to, std::span<const std::byte> value) {
   require_not_read_only(to, "filling");
   if (value.size() != to.dtype().itemsize()) {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("a value of {} bytes was given to fill {}, which has {}",
-                                                         value.size(), to.dtype().name(), to.dtype().itemsize()));
+    throw Error(ErrorCode::kInvalidArgument, core::format("a value of {} bytes was given to fill {}, which has {}",
+                                                          value.size(), to.dtype().name(), to.dtype().itemsize()));
   }
   if (to.nbytes() == 0) return;
   if (!on_host(to)) return fill_on_device(*launcher_for(to.device()), to, value);

@@ -1,10 +1,10 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "core/checked.h"
+#include "core/format.h"
 #include "ops/blocks.h"
 #include "ops/device_ops.h"
 #include "ops/kernels.h"
@@ -18,7 +18,7 @@ namespace {
 
 void require_one_device(std::string_view operation, std::span<const Tensor> tensors) {
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < tensors.size(); ++i) names.push_back(fmt::format("tensors[{}]", i));
+  for (std::size_t i = 0; i < tensors.size(); ++i) names.push_back(core::format("tensors[{}]", i));
   std::vector<ops::Argument> arguments;
   for (std::size_t i = 0; i < tensors.size(); ++i) arguments.push_back({names[i], tensors[i]});
   ops::require_same_device(operation, arguments);
@@ -35,7 +35,7 @@ DType common_type(std::span<const Tensor> tensors) {
 
 void require_some(std::span<const Tensor> tensors, std::string_view operation) {
   if (!tensors.empty()) return;
-  throw Error(ErrorCode::kInvalidArgument, fmt::format("{} of no tensors: one or more were expected", operation));
+  throw Error(ErrorCode::kInvalidArgument, core::format("{} of no tensors: one or more were expected", operation));
 }
 
 /// PyTorch's old rule: a vector of size 0 goes with every shape.
@@ -46,8 +46,8 @@ void require_fits(const Tensor& tensor, const Shape& first, std::size_t dim, std
   for (std::size_t d = 0; fits && d < first.rank(); ++d) fits = d == dim || tensor.shape()[d] == first[d];
   if (fits) return;
   throw Error(ErrorCode::kShapeMismatch,
-              fmt::format("cat along dimension {}: tensors[{}] has shape {}, expected {} elsewhere than there", dim,
-                          index, tensor.shape().to_string(), first.to_string()));
+              core::format("cat along dimension {}: tensors[{}] has shape {}, expected {} elsewhere than there", dim,
+                           index, tensor.shape().to_string(), first.to_string()));
 }
 
 /// Copies `tensors` into consecutive parts of `out` along `dim`.
@@ -70,20 +70,20 @@ void place(std::span<const Tensor> tensors, std::size_t dim, const Tensor& out) 
 Tensor checked_indices(const Tensor& index, std::int64_t size) {
   if (index.dtype() != DType::int64 && index.dtype() != DType::int32) {
     throw Error(ErrorCode::kDTypeMismatch,
-                fmt::format("index_select by {}: int32 or int64 was expected", index.dtype().name()));
+                core::format("index_select by {}: int32 or int64 was expected", index.dtype().name()));
   }
   if (index.rank() > 1) {
     throw Error(
         ErrorCode::kShapeMismatch,
-        fmt::format("index_select by an index of shape {}: one dimension was expected", index.shape().to_string()));
+        core::format("index_select by an index of shape {}: one dimension was expected", index.shape().to_string()));
   }
   Tensor host = index.to(Device{}).to(DType::int64).clone();  // aligned
   const auto indices = host.values<const std::int64_t>();
   const auto outside =
       std::find_if(indices.begin(), indices.end(), [size](std::int64_t i) { return i < 0 || i >= size; });
   if (outside != indices.end()) {
-    throw Error(ErrorCode::kIndexOutOfRange, fmt::format("index_select of {} at position {}: expected 0 to {}",
-                                                         *outside, outside - indices.begin(), size - 1));
+    throw Error(ErrorCode::kIndexOutOfRange, core::format("index_select of {} at position {}: expected 0 to {}",
+                                                          *outside, outside - indices.begin(), size - 1));
   }
   return host;
 }
@@ -139,9 +139,9 @@ Tensor stack(std::span<const Tensor> tensors, std::int64_t dim) {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i].shape() != first) {
       throw Error(ErrorCode::kShapeMismatch,
-                  fmt::format("stack: tensors[{}] has shape {}, tensors[0] has {}; equal shapes "
-                              "were expected",
-                              i, tensors[i].shape().to_string(), first.to_string()));
+                  core::format("stack: tensors[{}] has shape {}, tensors[0] has {}; equal shapes "
+                               "were expected",
+                               i, tensors[i].shape().to_string(), first.to_string()));
     }
     rows.push_back(tensors[i].reshape(one));
   }

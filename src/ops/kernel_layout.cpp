@@ -1,7 +1,6 @@
 #include "ops/kernel_layout.h"
 
-#include <fmt/format.h>
-
+#include "core/format.h"
 #include "ops/device_ops.h"
 #include "penstock/error.h"
 
@@ -30,9 +29,9 @@ KernelLayout make_kernel_layout(const Shape& shape, std::span<const Tensor> tens
     if (!continues && rank == kKernelDims) {
       throw Error(
           ErrorCode::kUnsupported,
-          fmt::format("shape {} with these strides has more than the {} dimensions that devices work with; make "
-                      "the operands contiguous()",
-                      shape.to_string(), kKernelDims));
+          core::format("shape {} with these strides has more than the {} dimensions that devices work with; make "
+                       "the operands contiguous()",
+                       shape.to_string(), kKernelDims));
     }
     const unsigned at = continues ? rank - 1 : rank++;
     out.shape.sizes[at] = continues ? out.shape.sizes[at] * shape[d] : shape[d];

@@ -1,9 +1,9 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
 #include "core/checked.h"
+#include "core/format.h"
 #include "ops/blocks.h"
 #include "ops/device_ops.h"
 #include "ops/gemm.h"
@@ -22,9 +22,9 @@ constexpr std::int64_t kPanel = 256;
 [[noreturn]] void throw_shapes(const Tensor& a, const Tensor& b) {
   throw Error(
       ErrorCode::kShapeMismatch,
-      fmt::format("matmul of shapes {} and {}: the last dimension of the first and the last but one of the second "
-                  "were expected to be equal",
-                  a.shape().to_string(), b.shape().to_string()));
+      core::format("matmul of shapes {} and {}: the last dimension of the first and the last but one of the second "
+                   "were expected to be equal",
+                   a.shape().to_string(), b.shape().to_string()));
 }
 
 void require_operands(const Tensor& a, const Tensor& b) {
@@ -32,9 +32,9 @@ void require_operands(const Tensor& a, const Tensor& b) {
   ops::require_same_device("matmul", arguments);
   ops::require_numeric(a.dtype(), "matmul");
   if (a.dtype() != b.dtype()) {
-    throw Error(ErrorCode::kDTypeMismatch, fmt::format("matmul of {} and {}: equal dtypes were expected; convert one "
-                                                       "with to()",
-                                                       a.dtype().name(), b.dtype().name()));
+    throw Error(ErrorCode::kDTypeMismatch, core::format("matmul of {} and {}: equal dtypes were expected; convert one "
+                                                        "with to()",
+                                                        a.dtype().name(), b.dtype().name()));
   }
   if (a.dtype() == DType::boolean) {
     throw Error(ErrorCode::kUnsupported, "matmul has no meaning for bool; convert with to()");
@@ -61,8 +61,8 @@ DType multiplied_type(const Tensor& a) {
   const DType& dtype = a.dtype();
   if (dtype.is_complex() && !ops::on_host(a)) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("complex numbers are multiplied on the CPU, and the operands are on {}; use to(\"cpu\")",
-                            a.device().to_string()));
+                core::format("complex numbers are multiplied on the CPU, and the operands are on {}; use to(\"cpu\")",
+                             a.device().to_string()));
   }
   if (dtype == DType::complex32 || dtype.is_floating()) return ops::compute_type(dtype);
   return ops::on_host(a) ? dtype : DType::int64;

@@ -1,11 +1,9 @@
 #include "ops/operands.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <vector>
 
+#include "core/format.h"
 #include "penstock/error.h"
 
 namespace penstock::ops {
@@ -13,8 +11,8 @@ namespace penstock::ops {
 void require_host(const Tensor& tensor, std::string_view operation) {
   if (tensor.device().type == DeviceType::kCpu) return;
   throw Error(ErrorCode::kDeviceMismatch,
-              fmt::format("{} works in host memory, but the tensor is on {}; use to(\"cpu\")", operation,
-                          tensor.device().to_string()));
+              core::format("{} works in host memory, but the tensor is on {}; use to(\"cpu\")", operation,
+                           tensor.device().to_string()));
 }
 
 void require_writable(const Tensor& tensor, std::string_view operation) {
@@ -26,7 +24,7 @@ void require_not_read_only(const Tensor& tensor, std::string_view operation) {
   if (!tensor.read_only()) return;
   throw Error(
       ErrorCode::kInvalidArgument,
-      fmt::format("{} would write to memory that may only be read (a mapped file, perhaps); use clone()", operation));
+      core::format("{} would write to memory that may only be read (a mapped file, perhaps); use clone()", operation));
 }
 
 void require_same_device(std::string_view operation, std::span<const Argument> arguments) {
@@ -37,21 +35,21 @@ void require_same_device(std::string_view operation, std::span<const Argument> a
   std::vector<std::string_view> names;
   for (const Argument& argument : arguments) names.push_back(argument.name);
   throw Error(ErrorCode::kDeviceMismatch,
-              fmt::format("Expected all tensors to be on the same device, but found at least two devices, {} and {}! "
-                          "({}: {})",
-                          first.to_string(), other->tensor.device().to_string(), operation, fmt::join(names, ", ")));
+              core::format("Expected all tensors to be on the same device, but found at least two devices, {} and {}! "
+                           "({}: {})",
+                           first.to_string(), other->tensor.device().to_string(), operation, fmt::join(names, ", ")));
 }
 
 std::size_t dimension_of(std::int64_t dim, std::size_t rank) {
   const auto size = static_cast<std::int64_t>(std::max<std::size_t>(rank, 1));
   if (dim >= -size && dim < size) return static_cast<std::size_t>(dim < 0 ? dim + size : dim);
-  throw Error(ErrorCode::kIndexOutOfRange, fmt::format("found dimension {}, expected {} to {}", dim, -size, size - 1));
+  throw Error(ErrorCode::kIndexOutOfRange, core::format("found dimension {}, expected {} to {}", dim, -size, size - 1));
 }
 
 void require_same_shape(const Tensor& from, const Tensor& to, std::string_view operation) {
   if (from.shape() == to.shape()) return;
-  throw Error(ErrorCode::kShapeMismatch, fmt::format("{} from shape {} to shape {}: equal shapes were expected",
-                                                     operation, from.shape().to_string(), to.shape().to_string()));
+  throw Error(ErrorCode::kShapeMismatch, core::format("{} from shape {} to shape {}: equal shapes were expected",
+                                                      operation, from.shape().to_string(), to.shape().to_string()));
 }
 
 }  // namespace penstock::ops

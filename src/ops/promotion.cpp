@@ -1,10 +1,9 @@
 #include "ops/promotion.h"
 
-#include <fmt/format.h>
-
 #include <optional>
 #include <utility>
 
+#include "core/format.h"
 #include "penstock/error.h"
 
 namespace penstock::ops {
@@ -43,7 +42,7 @@ DType complex_of(const DType& real) noexcept {
 
 [[noreturn]] void throw_no_common_type(const DType& a, const DType& b) {
   throw Error(ErrorCode::kDTypeMismatch,
-              fmt::format("{} and {} have no common type; convert one of them with to()", a.name(), b.name()));
+              core::format("{} and {} have no common type; convert one of them with to()", a.name(), b.name()));
 }
 
 DType promote(const DType& a, const DType& b) {
@@ -108,7 +107,7 @@ DType default_type(const Scalar& number) noexcept {
 void require_numeric(const DType& dtype, const char* operation) {
   if (dtype.is_numeric()) return;
   throw Error(ErrorCode::kUnsupported,
-              fmt::format("{} of {}: its values are no bool, integer, float or complex", operation, dtype.name()));
+              core::format("{} of {}: its values are no bool, integer, float or complex", operation, dtype.name()));
 }
 
 }  // namespace penstock::ops
@@ -145,9 +144,9 @@ Shape broadcast_shapes(const Shape& a, const Shape& b) {
     if (size != other[d] && size != 1 && other[d] != 1) {
       throw Error(
           ErrorCode::kShapeMismatch,
-          fmt::format("shapes {} and {} cannot be broadcast: dimension {} is {} in one and {} in the other, expected "
-                      "equal sizes or 1",
-                      a.to_string(), b.to_string(), extra + d, size, other[d]));
+          core::format("shapes {} and {} cannot be broadcast: dimension {} is {} in one and {} in the other, expected "
+                       "equal sizes or 1",
+                       a.to_string(), b.to_string(), extra + d, size, other[d]));
     }
     if (size == 1) size = other[d];
   }

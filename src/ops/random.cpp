@@ -1,11 +1,10 @@
 #include "penstock/random.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <cstring>
 #include <random>
 
+#include "core/format.h"
 #include "ops/blocks.h"
 #include "ops/device_ops.h"
 #include "ops/operands.h"
@@ -84,7 +83,7 @@ Tensor real_numbers(Draw kind, const char* name, const Shape& shape, Generator& 
                     Device device) {
   if (!dtype.is_floating() || dtype.itemsize() < 2) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{} of {}: float16, bfloat16, float32 or float64 was expected", name, dtype.name()));
+                core::format("{} of {}: float16, bfloat16, float32 or float64 was expected", name, dtype.name()));
   }
   Tensor out = Tensor::empty(shape, dtype, device);
   const bool wide = dtype == DType::float64;
@@ -128,7 +127,7 @@ Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, Generato
                Device device) {
   if (low >= high) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("randint from {} to {}: the first must be less than the second", low, high));
+                core::format("randint from {} to {}: the first must be less than the second", low, high));
   }
   ops::require_numeric(dtype, "randint");
   ops::require_in_range(low, dtype);

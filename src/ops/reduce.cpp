@@ -1,7 +1,7 @@
-#include <fmt/format.h>
 
 #include <array>
 
+#include "core/format.h"
 #include "ops/operands.h"
 #include "ops/promotion.h"
 #include "ops/reduction.h"
@@ -31,9 +31,9 @@ Tensor sum_of(const Tensor& tensor, std::span<const std::int64_t> dims, bool kee
 Tensor mean_of(const Tensor& tensor, std::span<const std::int64_t> dims, bool keepdim) {
   if (!tensor.dtype().is_floating() && !tensor.dtype().is_complex()) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("mean of {}: floats or complex numbers were expected; convert with "
-                            "to(\"float32\")",
-                            tensor.dtype().name()));
+                core::format("mean of {}: floats or complex numbers were expected; convert with "
+                             "to(\"float32\")",
+                             tensor.dtype().name()));
   }
   const Reduction reduction = ops::make_reduction(tensor, dims, keepdim, "mean");
   const Tensor sums = ops::sum_as(reduction, sum_type(tensor.dtype()));
@@ -45,12 +45,12 @@ ops::ExtremeResults extremes_of(const Tensor& tensor, std::span<const std::int64
   ops::require_numeric(tensor.dtype(), name);
   if (tensor.dtype().is_complex()) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("{} of {}: complex numbers have no order", name, tensor.dtype().name()));
+                core::format("{} of {}: complex numbers have no order", name, tensor.dtype().name()));
   }
   const Reduction reduction = ops::make_reduction(tensor, dims, keepdim, name);
   if (reduction.count == 0) {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("{} of no elements (shape {}): one or more were expected",
-                                                         name, tensor.shape().to_string()));
+    throw Error(ErrorCode::kInvalidArgument, core::format("{} of no elements (shape {}): one or more were expected",
+                                                          name, tensor.shape().to_string()));
   }
   return ops::find_extremes(reduction, extreme);
 }

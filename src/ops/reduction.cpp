@@ -1,10 +1,9 @@
 #include "ops/reduction.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <vector>
 
+#include "core/format.h"
 #include "ops/operands.h"
 #include "penstock/error.h"
 
@@ -19,7 +18,8 @@ Marks marked(std::span<const std::int64_t> dims, std::size_t rank, std::string_v
   for (const std::int64_t dim : dims) {
     bool& mark = reduced[dimension_of(dim, rank)];
     if (mark) {
-      throw Error(ErrorCode::kInvalidArgument, fmt::format("{} over dimension {} twice; name it once", operation, dim));
+      throw Error(ErrorCode::kInvalidArgument,
+                  core::format("{} over dimension {} twice; name it once", operation, dim));
     }
     mark = true;
   }

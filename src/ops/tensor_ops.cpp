@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <array>
 #include <cstring>
@@ -6,6 +5,7 @@
 #include <utility>
 
 #include "core/checked.h"
+#include "core/format.h"
 #include "device/queue.h"
 #include "ops/kernels.h"
 #include "ops/transfer.h"
@@ -25,7 +25,7 @@ Shape resolve(const Shape& wanted, std::int64_t numel) {
       unknown = d;
     } else if (wanted[d] < 0) {
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("shape {} has a negative size; one -1 stands for what is left", wanted.to_string()));
+                  core::format("shape {} has a negative size; one -1 stands for what is left", wanted.to_string()));
     } else if (known) {
       known = core::try_mul(*known, wanted[d]);
     }
@@ -33,7 +33,7 @@ Shape resolve(const Shape& wanted, std::int64_t numel) {
   const bool divides = known && (unknown ? *known != 0 && numel % *known == 0 : *known == numel);
   if (!divides) {
     throw Error(ErrorCode::kShapeMismatch,
-                fmt::format("{} elements cannot take the shape {}", numel, wanted.to_string()));
+                core::format("{} elements cannot take the shape {}", numel, wanted.to_string()));
   }
   if (unknown) out[*unknown] = numel / *known;
   return out;

@@ -1,12 +1,11 @@
 #include "ops/transfer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <optional>
 #include <vector>
 
+#include "core/format.h"
 #include "core/view.h"
 #include "device/backend.h"
 #include "device/buffer_access.h"
@@ -84,13 +83,14 @@ namespace {
 
 void require_copyable(const Tensor& from, const Tensor& to) {
   if (from.dtype() != to.dtype()) {
-    throw Error(ErrorCode::kDTypeMismatch, fmt::format("copying {} to {}: equal types were expected, convert with to()",
-                                                       from.dtype().name(), to.dtype().name()));
+    throw Error(ErrorCode::kDTypeMismatch,
+                core::format("copying {} to {}: equal types were expected, convert with to()", from.dtype().name(),
+                             to.dtype().name()));
   }
   if (from.shape() != to.shape() || !from.is_contiguous() || !to.is_contiguous()) {
     throw Error(ErrorCode::kShapeMismatch,
-                fmt::format("copying shape {} to {}: equal contiguous shapes were expected, use contiguous()",
-                            from.shape().to_string(), to.shape().to_string()));
+                core::format("copying shape {} to {}: equal contiguous shapes were expected, use contiguous()",
+                             from.shape().to_string(), to.shape().to_string()));
   }
   if (to.read_only()) throw Error(ErrorCode::kInvalidArgument, "the target of the copy is read-only: clone it first");
 }
@@ -120,7 +120,7 @@ Tensor Tensor::pin_memory() const {
   if (device().type != DeviceType::kCpu) {
     throw Error(
         ErrorCode::kDeviceMismatch,
-        fmt::format("memory of {} cannot be pinned, only the cpu's can: use cpu() first", device().to_string()));
+        core::format("memory of {} cannot be pinned, only the cpu's can: use cpu() first", device().to_string()));
   }
   if (is_pinned()) return *this;
   const Tensor out(Buffer::allocate_pinned(nbytes()), dtype_, shape_);

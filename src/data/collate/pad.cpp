@@ -1,9 +1,9 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
 #include <optional>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "data/collate/rule.h"
 
@@ -24,8 +24,8 @@ class Pad final : public detail::CollateRule {
       core::NearestNames nearest(key);
       for (const data::Leaf& leaf : structure.leaves) nearest.add(leaf.key);
       const std::string hint = core::did_you_mean(nearest.take());
-      throw Error(ErrorCode::kKeyNotFound, fmt::format("the samples have no key {} to pad{}{}", core::quoted(key),
-                                                       hint.empty() ? "" : "; ", hint));
+      throw Error(ErrorCode::kKeyNotFound, core::format("the samples have no key {} to pad{}{}", core::quoted(key),
+                                                        hint.empty() ? "" : "; ", hint));
     }
   }
 
@@ -47,8 +47,8 @@ class Pad final : public detail::CollateRule {
     if (dim >= 0 && dim < rank) return static_cast<std::size_t>(dim);
     if (keys.empty()) return std::nullopt;
     throw Error(ErrorCode::kShapeMismatch,
-                fmt::format("dimension {} cannot be padded, because {} has shape {}{}", options_.dim,
-                            column.located().describe(0), column[0].shape.to_string(), column.where()));
+                core::format("dimension {} cannot be padded, because {} has shape {}{}", options_.dim,
+                             column.located().describe(0), column[0].shape.to_string(), column.where()));
   }
 
   /// Checks everything but `dim` for equality and returns the slot's length along `dim`.
@@ -56,7 +56,7 @@ class Pad final : public detail::CollateRule {
     std::int64_t longest = column[0].shape[dim];
     for (std::size_t i = 1; i < column.size() && !column.uniform(); ++i) {
       if (!fits(column[i].shape, column[0].shape, dim)) {
-        data::throw_shapes_differ(column, i, fmt::format("padding changes dimension {} alone", dim),
+        data::throw_shapes_differ(column, i, core::format("padding changes dimension {} alone", dim),
                                   "make the other dimensions equal, or keep the tensors apart with ragged");
       }
       longest = std::max(longest, column[i].shape[dim]);
@@ -80,10 +80,10 @@ class Pad final : public detail::CollateRule {
     const std::int64_t needed = options_.mode == PadMode::kReflect ? 2 : options_.mode == PadMode::kReplicate ? 1 : 0;
     if (own >= length || own >= needed) return;
     throw Error(ErrorCode::kShapeMismatch,
-                fmt::format("{} has {} elements along dimension {}{}; padding by {} needs {} or more, padding with a "
-                            "constant none",
-                            column.located().describe(position), own, dim, column.where(),
-                            options_.mode == PadMode::kReflect ? "reflection" : "replication", needed));
+                core::format("{} has {} elements along dimension {}{}; padding by {} needs {} or more, padding with a "
+                             "constant none",
+                             column.located().describe(position), own, dim, column.where(),
+                             options_.mode == PadMode::kReflect ? "reflection" : "replication", needed));
   }
 
   data::Result add_outputs(const Column& column, data::BatchPlan& plan, std::size_t dim, std::int64_t length) const {
@@ -126,7 +126,7 @@ Collate pad(const PadOptions& options) { return Collate(std::make_shared<Pad>(op
 
 Collate pad_to(std::int64_t length, const PadOptions& options) {
   if (length < 0) {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("the length to pad to is {}; it must be 0 or more", length));
+    throw Error(ErrorCode::kInvalidArgument, core::format("the length to pad to is {}; it must be 0 or more", length));
   }
   return Collate(std::make_shared<Pad>(options, length));
 }

@@ -1,9 +1,9 @@
 #include "data/collate/rule.h"
 
-#include <fmt/format.h>
-
 #include <optional>
 #include <string_view>
+
+#include "core/format.h"
 
 namespace penstock::data {
 
@@ -25,8 +25,8 @@ std::optional<Difference> difference(const Structure& a, const Node& node_a, con
   if (text_a != text_b) return Difference{path, std::move(text_a), std::move(text_b)};
   for (std::size_t i = 0; i < node_a.children.size(); ++i) {
     const std::string step = node_a.kind == Node::Kind::kDict && node_a.keys[i].is(Value::Kind::kString)
-                                 ? fmt::format("['{}']", node_a.keys[i].as_string())
-                                 : fmt::format("[{}]", i);
+                                 ? core::format("['{}']", node_a.keys[i].as_string())
+                                 : core::format("[{}]", i);
     if (auto found = difference(a, node_a.children[i], b, node_b.children[i], path + step)) return found;
   }
   if (node_a.type_name != node_b.type_name) return Difference{path, node_a.type_name, node_b.type_name};
@@ -42,10 +42,10 @@ void require_one_structure(const Located& located) {
     const auto found = difference(*first, first->root, *other, other->root, {});
     throw Error(
         ErrorCode::kShapeMismatch,
-        fmt::format("each element in list of batch should be of equal size and structure, but {}{} is {} where {} "
-                    "has {}; select what all samples share with keys, or leave out the odd ones with subset",
-                    located.describe(i), found && !found->path.empty() ? " at " + found->path : "",
-                    found ? found->b : "different", located.describe(0), found ? found->a : "another structure"));
+        core::format("each element in list of batch should be of equal size and structure, but {}{} is {} where {} "
+                     "has {}; select what all samples share with keys, or leave out the odd ones with subset",
+                     located.describe(i), found && !found->path.empty() ? " at " + found->path : "",
+                     found ? found->b : "different", located.describe(0), found ? found->a : "another structure"));
   }
 }
 
@@ -98,9 +98,9 @@ Result place_scalars(const Located& located, const Leaf& leaf, BatchPlan& plan) 
 void throw_shapes_differ(const Column& column, std::size_t position, std::string_view why, std::string_view advice) {
   const Located& located = column.located();
   throw Error(ErrorCode::kShapeMismatch,
-              fmt::format("{}, but {} has shape {}{} and {} has {}; {}", why, located.describe(position),
-                          column[position].shape.to_string(), column.where(), located.describe(0),
-                          column[0].shape.to_string(), advice));
+              core::format("{}, but {} has shape {}{} and {} has {}; {}", why, located.describe(position),
+                           column[position].shape.to_string(), column.where(), located.describe(0),
+                           column[0].shape.to_string(), advice));
 }
 
 void require_one_dtype(const Column& column) {
@@ -108,17 +108,17 @@ void require_one_dtype(const Column& column) {
   if (first.code() == DType::Code::kOpaque) {
     throw Error(
         ErrorCode::kUnsupported,
-        fmt::format("the tensor{} of {} has the type {}, which cannot be part of a batch; leave it out with keys",
-                    column.where(), column.located().describe(0), first.name()));
+        core::format("the tensor{} of {} has the type {}, which cannot be part of a batch; leave it out with keys",
+                     column.where(), column.located().describe(0), first.name()));
   }
   for (std::size_t i = 1; i < column.size() && !column.uniform(); ++i) {
     if (column[i].dtype == first) continue;
     throw Error(
         ErrorCode::kDTypeMismatch,
-        fmt::format("the tensors of a batch must have one dtype, but {} has {}{} and {} has {}; write the files with "
-                    "one dtype, or keep the tensors apart with ragged",
-                    column.located().describe(i), column[i].dtype.name(), column.where(), column.located().describe(0),
-                    first.name()));
+        core::format("the tensors of a batch must have one dtype, but {} has {}{} and {} has {}; write the files with "
+                     "one dtype, or keep the tensors apart with ragged",
+                     column.located().describe(i), column[i].dtype.name(), column.where(), column.located().describe(0),
+                     first.name()));
   }
 }
 

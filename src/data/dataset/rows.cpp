@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
@@ -6,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "data/dataset_impl.h"
 #include "data/files/file_sample.h"
@@ -28,9 +28,9 @@ class Rows final : public detail::DatasetImpl {
     }
     if (array_.device().type != DeviceType::kCpu) {
       throw Error(ErrorCode::kDeviceMismatch,
-                  fmt::format("rows are taken from host memory, but the tensor lies on {}; copy "
-                              "it with to(\"cpu\")",
-                              array_.device().to_string()));
+                  core::format("rows are taken from host memory, but the tensor lies on {}; copy "
+                               "it with to(\"cpu\")",
+                               array_.device().to_string()));
     }
     layout_ =
         data::single_tensor_layout({array_.dtype(), array_.shape().drop_front(1), array_.strides().drop_front(1)});
@@ -38,7 +38,7 @@ class Rows final : public detail::DatasetImpl {
   }
 
   std::int64_t size() const noexcept override { return array_.shape()[0]; }
-  std::string describe(std::int64_t index) const override { return fmt::format("{}[{}]", path_, index); }
+  std::string describe(std::int64_t index) const override { return core::format("{}[{}]", path_, index); }
 
   void locate(std::span<const std::int64_t> indices, data::Scratch& scratch,
               std::span<data::Sample> out) const override {
@@ -82,8 +82,8 @@ LazyTensor only_tensor(const Archive& archive) {
   if (count == 1) return archive.entry(0);
   throw Error(ErrorCode::kInvalidArgument,
               count == 0 ? "the file holds no tensor whose rows could be samples"
-                         : fmt::format("the file holds {} tensors ({}); name one of them with key", count,
-                                       tensor_names(archive)),
+                         : core::format("the file holds {} tensors ({}); name one of them with key", count,
+                                        tensor_names(archive)),
               {.path = archive.path()});
 }
 

@@ -1,8 +1,8 @@
-#include <fmt/format.h>
 
 #include <memory>
 #include <utility>
 
+#include "core/format.h"
 #include "data/dataset_impl.h"
 
 namespace penstock {
@@ -38,7 +38,7 @@ Dataset subset(const Dataset& dataset, std::vector<std::int64_t> indices) {
   for (std::int64_t& index : indices) {
     if (index < -size || index >= size) {
       throw Error(ErrorCode::kIndexOutOfRange,
-                  fmt::format("index {} of a subset is outside the dataset, which has {} samples", index, size));
+                  core::format("index {} of a subset is outside the dataset, which has {} samples", index, size));
     }
     if (index < 0) index += size;
   }

@@ -1,9 +1,9 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
 #include <utility>
 
+#include "core/format.h"
 #include "data/dataset_impl.h"
 
 namespace penstock {
@@ -92,9 +92,9 @@ Dataset zip(const std::vector<Dataset>& datasets) {
     if (datasets[i].size() == datasets[0].size()) continue;
     throw Error(
         ErrorCode::kShapeMismatch,
-        fmt::format("datasets of a zip must have equal sizes, but number {} has {} samples and number 0 has {}; take "
-                    "a subset of the longer one",
-                    i, datasets[i].size(), datasets[0].size()));
+        core::format("datasets of a zip must have equal sizes, but number {} has {} samples and number 0 has {}; take "
+                     "a subset of the longer one",
+                     i, datasets[i].size(), datasets[0].size()));
   }
   return Dataset(std::make_shared<Zip>(datasets));
 }

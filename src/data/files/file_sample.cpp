@@ -1,10 +1,9 @@
 #include "data/files/file_sample.h"
 
-#include <fmt/format.h>
-
 #include <optional>
 #include <utility>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "penstock/error.h"
 
@@ -33,7 +32,7 @@ bool usable_key(const Value& key) {
 }
 
 std::string key_text(const Value& key) {
-  return key.is(Value::Kind::kString) ? fmt::format("['{}']", key.as_string()) : fmt::format("[{}]", key.to_string());
+  return key.is(Value::Kind::kString) ? core::format("['{}']", key.as_string()) : core::format("[{}]", key.to_string());
 }
 
 std::optional<LeafKind> leaf_kind(Value::Kind kind) {
@@ -69,9 +68,9 @@ class Walker {
   Node walk(const Value& value, const std::string& path, const std::string& key, std::size_t depth) {
     if (depth > kMaxDepth || structure_.leaves.size() > kMaxLeaves) {
       throw Error(ErrorCode::kLimit,
-                  fmt::format("a sample is nested more than {} deep or has more than {} parts; select what "
-                              "you need with keys",
-                              kMaxDepth, kMaxLeaves));
+                  core::format("a sample is nested more than {} deep or has more than {} parts; select what "
+                               "you need with keys",
+                               kMaxDepth, kMaxLeaves));
     }
     if (const auto kind = leaf_kind(value.kind())) return leaf(*kind, value, path, key);
     switch (value.kind()) {
@@ -82,8 +81,8 @@ class Walker {
         return sequence(value, path, key, depth);
       default:
         throw Error(ErrorCode::kUnsupported,
-                    fmt::format("{} is {}, which cannot be part of a batch; select what you need with keys",
-                                path.empty() ? "the sample" : path, value.to_string()));
+                    core::format("{} is {}, which cannot be part of a batch; select what you need with keys",
+                                 path.empty() ? "the sample" : path, value.to_string()));
     }
   }
 
@@ -91,14 +90,14 @@ class Walker {
   Node select(const Value& content, std::span<const std::string> keys) {
     if (!content.is(Value::Kind::kDict)) {
       throw Error(ErrorCode::kDTypeMismatch,
-                  fmt::format("keys were given, but the file holds {} instead of a dict; leave "
-                              "keys out",
-                              content.to_string()));
+                  core::format("keys were given, but the file holds {} instead of a dict; leave "
+                               "keys out",
+                               content.to_string()));
     }
     Node node{.kind = Node::Kind::kDict};
     for (const std::string& key : keys) {
       node.keys.push_back(Value::string(key));
-      node.children.push_back(walk(content[key], fmt::format("['{}']", key), key, 1));
+      node.children.push_back(walk(content[key], core::format("['{}']", key), key, 1));
     }
     return node;
   }
@@ -134,9 +133,10 @@ class Walker {
     for (std::size_t i = 0; i < value.size(); ++i) {
       const auto [key, child] = value.item(i);
       if (!usable_key(key)) {
-        throw Error(ErrorCode::kUnsupported, fmt::format("a dict in the sample has the key {}; keys must be strings or "
-                                                         "scalars",
-                                                         key.to_string()));
+        throw Error(ErrorCode::kUnsupported,
+                    core::format("a dict in the sample has the key {}; keys must be strings or "
+                                 "scalars",
+                                 key.to_string()));
       }
       const std::string name = key.is(Value::Kind::kString) ? key.as_string() : key.to_string();
       node.keys.push_back(key);
@@ -149,7 +149,7 @@ class Walker {
     Node node{.kind = value.is(Value::Kind::kList) ? Node::Kind::kList : Node::Kind::kTuple,
               .type_name = value.type_name()};
     for (std::size_t i = 0; i < value.size(); ++i) {
-      node.children.push_back(walk(value[i], fmt::format("{}[{}]", path, i), key, depth + 1));
+      node.children.push_back(walk(value[i], core::format("{}[{}]", path, i), key, depth + 1));
     }
     return node;
   }

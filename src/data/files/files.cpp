@@ -1,5 +1,4 @@
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/format.h"
 #include "data/dataset_impl.h"
 #include "data/files/file_layouts.h"
 #include "data/files/file_sample.h"

@@ -1,13 +1,13 @@
 #include "data/files/folder_list.h"
 
 #include <dirent.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <cerrno>
 #include <chrono>
 #include <memory>
 
+#include "core/format.h"
 #include "core/system_error.h"
 
 namespace penstock::data {
@@ -33,7 +33,7 @@ FileKind kind_of(const std::string& path) {
 
 std::string join(const std::string& folder, std::string_view name) {
   if (folder.empty() || folder.back() == '/') return folder + std::string(name);
-  return fmt::format("{}/{}", folder, name);
+  return core::format("{}/{}", folder, name);
 }
 
 void list_folder(const std::string& folder, const std::function<void(std::string_view, FileKind)>& see) {

@@ -1,11 +1,10 @@
 #include "data/files/glob.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <vector>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "data/files/folder_scan.h"
 #include "data/files/name_match.h"
@@ -21,8 +20,8 @@ namespace {
   const ErrorContext where{.path = pattern};
   if (folder) {
     throw Error(ErrorCode::kNotFound,
-                fmt::format("the folder holds no tensor files ({}); name another folder, or a pattern such as {}",
-                            fmt::join(sample_extensions(), " "), core::quoted(join(pattern, "**/*.pt"))),
+                core::format("the folder holds no tensor files ({}); name another folder, or a pattern such as {}",
+                             fmt::join(sample_extensions(), " "), core::quoted(join(pattern, "**/*.pt"))),
                 where);
   }
   if (is_magic(pattern)) {

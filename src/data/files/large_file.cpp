@@ -1,6 +1,5 @@
 #include "data/files/large_file.h"
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/format.h"
 #include "core/system_error.h"
 #include "data/files/file_sample.h"
 #include "data/runs.h"

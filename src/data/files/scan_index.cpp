@@ -1,7 +1,5 @@
 #include "data/files/scan_index.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +11,7 @@
 #include <utility>
 
 #include "core/cursor.h"
+#include "core/format.h"
 #include "io/atomic_file.h"
 #include "io/crc32.h"
 #include "penstock/error.h"
@@ -151,7 +150,7 @@ ScanIndex::ScanIndex(std::string path, std::string_view pattern) : path_(std::mo
   if (!pattern.starts_with('/')) key_ = std::filesystem::current_path(ignored).string();
   key_.append("\n").append(pattern);
   if (!cache_) return;
-  if (const auto folder = cache_folder()) path_ = *folder / fmt::format("files-{:016x}.index", hash_of(key_));
+  if (const auto folder = cache_folder()) path_ = *folder / core::format("files-{:016x}.index", hash_of(key_));
 }
 
 std::vector<Listing> ScanIndex::read(std::size_t parts) const {

@@ -1,8 +1,8 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "core/format.h"
 #include "penstock/error.h"
 #include "penstock/sampler.h"
 
@@ -62,7 +62,7 @@ BatchSamplerPtr batches(SamplerPtr sampler, std::int64_t batch_size, bool drop_l
   if (!sampler) throw Error(ErrorCode::kInvalidArgument, "the sampler to take batches from is null");
   if (batch_size < 1) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("batch_size should be a positive integer value, but got batch_size={}", batch_size));
+                core::format("batch_size should be a positive integer value, but got batch_size={}", batch_size));
   }
   return std::make_shared<EqualBatches>(std::move(sampler), batch_size, drop_last);
 }
@@ -70,7 +70,7 @@ BatchSamplerPtr batches(SamplerPtr sampler, std::int64_t batch_size, bool drop_l
 BatchSamplerPtr batches(std::vector<std::vector<std::int64_t>> given) {
   for (std::size_t i = 0; i < given.size(); ++i) {
     if (given[i].empty()) {
-      throw Error(ErrorCode::kInvalidArgument, fmt::format("batch {} of the given batches is empty", i));
+      throw Error(ErrorCode::kInvalidArgument, core::format("batch {} of the given batches is empty", i));
     }
   }
   return std::make_shared<GivenBatches>(given);

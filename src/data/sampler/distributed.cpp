@@ -1,8 +1,8 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "core/format.h"
 #include "penstock/error.h"
 #include "penstock/sampler.h"
 
@@ -44,11 +44,11 @@ SamplerPtr distributed(SamplerPtr order, const DistributedOptions& options) {
   if (!order) throw Error(ErrorCode::kInvalidArgument, "the sampler to distribute is null");
   if (options.num_replicas < 1) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("num_replicas is {}; it must be 1 or more", options.num_replicas));
+                core::format("num_replicas is {}; it must be 1 or more", options.num_replicas));
   }
   if (options.rank < 0 || options.rank >= options.num_replicas) {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("Invalid rank {}, rank should be in the interval [0, {}]",
-                                                         options.rank, options.num_replicas - 1));
+    throw Error(ErrorCode::kInvalidArgument, core::format("Invalid rank {}, rank should be in the interval [0, {}]",
+                                                          options.rank, options.num_replicas - 1));
   }
   return std::make_shared<Distributed>(std::move(order), options);
 }

@@ -1,9 +1,8 @@
 #include "data/random.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
+#include "core/format.h"
 #include "penstock/error.h"
 #include "penstock/sampler.h"
 
@@ -56,9 +55,9 @@ SamplerPtr random(std::int64_t size, const RandomOptions& options) {
   if (size < 0 || samples < 0 || (size == 0 && samples > 0)) {
     throw Error(
         ErrorCode::kInvalidArgument,
-        fmt::format("cannot draw {} samples from {}; num_samples must be 0 or more, and there must be something to "
-                    "draw from",
-                    samples, size));
+        core::format("cannot draw {} samples from {}; num_samples must be 0 or more, and there must be something to "
+                     "draw from",
+                     samples, size));
   }
   return std::make_shared<Random>(size, samples, options.replacement);
 }

@@ -1,7 +1,7 @@
-#include <fmt/format.h>
 
 #include <numeric>
 
+#include "core/format.h"
 #include "penstock/error.h"
 #include "penstock/sampler.h"
 
@@ -28,7 +28,7 @@ class Sequential final : public Sampler {
 SamplerPtr sequential(std::int64_t size) {
   if (size < 0) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the size of a sequential sampler is {}; it must be 0 or more", size));
+                core::format("the size of a sequential sampler is {}; it must be 0 or more", size));
   }
   return std::make_shared<Sequential>(size);
 }

@@ -1,9 +1,9 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <span>
 
+#include "core/format.h"
 #include "data/random.h"
 #include "penstock/error.h"
 #include "penstock/sampler.h"
@@ -109,7 +109,7 @@ std::int64_t check_weights(std::span<const double> weights) {
   for (std::size_t i = 0; i < weights.size(); ++i) {
     if (!std::isfinite(weights[i]) || weights[i] < 0) {
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("weight {} is {}; weights must be finite and not negative", i, weights[i]));
+                  core::format("weight {} is {}; weights must be finite and not negative", i, weights[i]));
     }
     if (weights[i] > 0) ++positive;
   }
@@ -121,19 +121,19 @@ std::int64_t check_weights(std::span<const double> weights) {
 SamplerPtr weighted(std::vector<double> weights, std::int64_t num_samples, bool replacement) {
   const std::int64_t positive = check_weights(weights);
   if (num_samples < 0) {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("num_samples is {}; it must be 0 or more", num_samples));
+    throw Error(ErrorCode::kInvalidArgument, core::format("num_samples is {}; it must be 0 or more", num_samples));
   }
   if (positive == 0) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("none of the {} weights is above zero; at least one must be", weights.size()));
+                core::format("none of the {} weights is above zero; at least one must be", weights.size()));
   }
   if (replacement) return std::make_shared<WithReplacement>(weights, num_samples);
   if (num_samples > positive) {
     throw Error(
         ErrorCode::kInvalidArgument,
-        fmt::format("cannot draw {} samples without replacement from {} weights above zero; draw fewer, or draw with "
-                    "replacement",
-                    num_samples, positive));
+        core::format("cannot draw {} samples without replacement from {} weights above zero; draw fewer, or draw with "
+                     "replacement",
+                     num_samples, positive));
   }
   return std::make_shared<WithoutReplacement>(std::move(weights), num_samples);
 }

@@ -1,11 +1,10 @@
 #include "device/cuda/context.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "device/cuda/kernels.h"
 #include "penstock/error.h"
@@ -99,9 +98,10 @@ CUmodule Context::load_module(std::string_view name) {
   CUmodule module = nullptr;
   const CUresult result = driver().module_load(&module, row->ptx, 2, options.data(), values.data());
   if (result == kInvalidPtx || result == kUnsupportedPtx || result == kJitDisabled) {
-    throw Error(ErrorCode::kUnsupported,
-                fmt::format("the driver of {} refuses the kernels of {} (error {}{}{}): use a newer driver, or the cpu",
-                            device().to_string(), core::quoted(name), result, log[0] != '\0' ? ": " : "", log.data()));
+    throw Error(
+        ErrorCode::kUnsupported,
+        core::format("the driver of {} refuses the kernels of {} (error {}{}{}): use a newer driver, or the cpu",
+                     device().to_string(), core::quoted(name), result, log[0] != '\0' ? ": " : "", log.data()));
   }
   check(result, "cuModuleLoadDataEx");
   modules_.emplace(name, module);

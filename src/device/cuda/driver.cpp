@@ -1,12 +1,12 @@
 #include "device/cuda/driver.h"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
 #include <pthread.h>
 
 #include <atomic>
 #include <cstdlib>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "penstock/error.h"
 
@@ -114,7 +114,7 @@ std::string describe(const Driver& d, CUresult result) {
   const char* text = nullptr;
   if (d.error_name(result, &name) != kSuccess || name == nullptr) name = "an unknown error";
   if (d.error_string(result, &text) != kSuccess || text == nullptr) text = "no description";
-  return fmt::format("{} ({}: {})", result, name, text);
+  return core::format("{} ({}: {})", result, name, text);
 }
 
 /// Why the driver refuses to start, as the rest of a sentence; empty when it started.
@@ -135,7 +135,7 @@ Found open_driver() {
   void* const library = ::dlopen(library_name(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* const reason = ::dlerror();
-    found.why_not = fmt::format("no NVIDIA driver: {}", reason != nullptr ? reason : "libcuda.so.1 cannot be opened");
+    found.why_not = core::format("no NVIDIA driver: {}", reason != nullptr ? reason : "libcuda.so.1 cannot be opened");
     return found;
   }
   Symbols symbols(library);
@@ -143,8 +143,8 @@ Found open_driver() {
   find_memory(symbols, found.driver);
   find_work(symbols, found.driver);
   if (symbols.missing() != nullptr) {
-    found.why_not =
-        fmt::format("the NVIDIA driver is too old, it has no {}: version 450 or later was expected", symbols.missing());
+    found.why_not = core::format("the NVIDIA driver is too old, it has no {}: version 450 or later was expected",
+                                 symbols.missing());
     return found;
   }
   found.why_not = start(found.driver);
@@ -195,7 +195,7 @@ void throw_result(CUresult result, std::string_view call) {
                          : result == kNoDevice || result == kDeviceUnavailable ? ErrorCode::kNoDevice
                          : result == kInvalidDevice                            ? ErrorCode::kNoDevice
                                                                                : ErrorCode::kDeviceFailed;
-  throw Error(code, fmt::format("the CUDA driver's {} gives {}", call, describe(driver(), result)));
+  throw Error(code, core::format("the CUDA driver's {} gives {}", call, describe(driver(), result)));
 }
 
 void check(CUresult result, std::string_view call) {

@@ -1,11 +1,10 @@
 #include "device/cuda/memory.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <utility>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "device/buffer_access.h"
 #include "device/use_log.h"
@@ -266,12 +265,13 @@ void Memory::empty_cache() {
 
 void Memory::throw_out_of_memory(std::size_t bytes) const {
   const MemoryStats now = stats();
-  const std::string cap = now.cap_bytes ? fmt::format(", capped at {}", core::format_bytes(*now.cap_bytes)) : "";
-  throw Error(ErrorCode::kOutOfMemory,
-              fmt::format("{} requested on {}, where {} of {} are free and this process holds {}{}: load less at a "
-                          "time, release tensors or use another device",
-                          core::format_bytes(bytes), context_->device().to_string(), core::format_bytes(now.free_bytes),
-                          core::format_bytes(now.total_bytes), core::format_bytes(now.in_use_bytes), cap));
+  const std::string cap = now.cap_bytes ? core::format(", capped at {}", core::format_bytes(*now.cap_bytes)) : "";
+  throw Error(
+      ErrorCode::kOutOfMemory,
+      core::format("{} requested on {}, where {} of {} are free and this process holds {}{}: load less at a "
+                   "time, release tensors or use another device",
+                   core::format_bytes(bytes), context_->device().to_string(), core::format_bytes(now.free_bytes),
+                   core::format_bytes(now.total_bytes), core::format_bytes(now.in_use_bytes), cap));
 }
 
 }  // namespace penstock::device::cuda

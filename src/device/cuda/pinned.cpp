@@ -1,12 +1,11 @@
 #include "device/cuda/pinned.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <optional>
 #include <utility>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "device/buffer_access.h"
 #include "device/use_log.h"
@@ -110,8 +109,8 @@ void* PinnedMemory::take(std::size_t bytes) {
   }
   if (result == kOutOfMemory) {
     throw Error(ErrorCode::kOutOfMemory,
-                fmt::format("{} of page-locked host memory requested, more than the driver can lock: pin less",
-                            core::format_bytes(bytes)));
+                core::format("{} of page-locked host memory requested, more than the driver can lock: pin less",
+                             core::format_bytes(bytes)));
   }
   check(result, "cuMemHostAlloc");
   return data;

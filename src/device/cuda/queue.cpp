@@ -1,10 +1,9 @@
 #include "device/cuda/queue.h"
 
-#include <fmt/format.h>
-
 #include <memory>
 #include <utility>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "penstock/error.h"
 
@@ -84,8 +83,8 @@ void CudaQueue::launch(const Launch& launch) {
   const Current current(*context_);
   const CUfunction function = context_->find_kernel(launch.kernel);
   if (function == nullptr) {
-    throw Error(ErrorCode::kUnsupported, fmt::format("there is no kernel {} for {}: move the tensor to the cpu",
-                                                     core::quoted(launch.kernel), device().to_string()));
+    throw Error(ErrorCode::kUnsupported, core::format("there is no kernel {} for {}: move the tensor to the cpu",
+                                                      core::quoted(launch.kernel), device().to_string()));
   }
   // The driver takes the arguments without const and copies them.
   auto** const arguments = const_cast<void**>(launch.arguments.data());

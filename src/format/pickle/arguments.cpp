@@ -1,7 +1,6 @@
 // Checks of arguments that the callables share.
 
-#include <fmt/format.h>
-
+#include "core/format.h"
 #include "core/text.h"
 #include "format/pickle/calls.h"
 #include "penstock/error.h"
@@ -12,14 +11,14 @@ using Kind = Value::Kind;
 
 void bad_argument(const Call& call, std::string_view what, std::string_view expected) {
   throw Error(ErrorCode::kCorrupt,
-              fmt::format("the {} given to {} is not {}", what, core::quoted(call.name()), expected));
+              core::format("the {} given to {} is not {}", what, core::quoted(call.name()), expected));
 }
 
 void require_count(const Call& call, std::size_t least, std::size_t most) {
   const std::size_t count = call.arguments.size();
   if (count >= least && count <= most) return;
-  throw Error(ErrorCode::kCorrupt, fmt::format("{} has {} arguments, where {} to {} were expected",
-                                               core::quoted(call.name()), count, least, most));
+  throw Error(ErrorCode::kCorrupt, core::format("{} has {} arguments, where {} to {} were expected",
+                                                core::quoted(call.name()), count, least, most));
 }
 
 const Cell& require(const Call& call, std::size_t index, Kind kind, std::string_view what) {
@@ -51,7 +50,7 @@ std::optional<Shape> shape_of(const Cell& cell) {
   if (!cell.is(Kind::kTuple) && !cell.is(Kind::kList)) return std::nullopt;
   if (cell.items.size() > Shape::kMaxRank) {
     throw Error(ErrorCode::kLimit,
-                fmt::format("a tensor of {} dimensions; Penstock reads up to {}", cell.items.size(), Shape::kMaxRank));
+                core::format("a tensor of {} dimensions; Penstock reads up to {}", cell.items.size(), Shape::kMaxRank));
   }
   Shape shape;
   for (const Cell* item : cell.items) {

@@ -1,7 +1,5 @@
 // NumPy's dtypes, scalars and arrays as they are pickled (numpy/_core/src/multiarray: descriptor.c, methods.c).
 
-#include <fmt/format.h>
-
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -10,6 +8,7 @@
 #include <optional>
 
 #include "core/checked.h"
+#include "core/format.h"
 #include "core/text.h"
 #include "format/pickle/calls.h"
 #include "format/pickle/scalars.h"
@@ -47,7 +46,7 @@ std::optional<std::string> unit_of(const Cell* state) {
   const std::int64_t count = unit.items[1]->integer;
   if (!name || name->size() > 7 || count < 1) return std::nullopt;
   if (*name == "generic") return std::string();
-  return count == 1 ? fmt::format("[{}]", *name) : fmt::format("[{}{}]", count, *name);
+  return count == 1 ? core::format("[{}]", *name) : core::format("[{}{}]", count, *name);
 }
 
 /// "f8", "i4", "?", "U5", "M8": the text in numpy.dtype(text, align, copy), and the state that BUILD gave. Nothing for
@@ -71,13 +70,13 @@ std::optional<FileDType> file_dtype(const Cell& cell) {
   if ((kind == 'S' || kind == 'U' || kind == 'V') && has_width && width <= 0x10000000) {
     const DType::Code code = kind == 'S' ? kBytes : kind == 'U' ? kText : kVoid;
     const char* order = kind == 'U' ? "<" : "|";
-    out.dtype = DType::with_descr(code, kind == 'U' ? width * 4 : width, fmt::format("{}{}{}", order, kind, width));
+    out.dtype = DType::with_descr(code, kind == 'U' ? width * 4 : width, core::format("{}{}{}", order, kind, width));
     return out;
   }
   if (kind == 'M' || kind == 'm') {
     const auto unit = unit_of(cell.state);
     if (!unit || !has_width || width != 8) return std::nullopt;
-    out.dtype = DType::with_descr(kind == 'M' ? kDateTime64 : kTimeDelta64, 8, fmt::format("<{}8{}", kind, *unit));
+    out.dtype = DType::with_descr(kind == 'M' ? kDateTime64 : kTimeDelta64, 8, core::format("<{}8{}", kind, *unit));
     return out;
   }
   const auto dtype = DType::from_name(*text == "?" ? "bool" : *text);
@@ -89,7 +88,7 @@ std::optional<FileDType> file_dtype(const Cell& cell) {
 /// The bytes of an array or scalar; a Python 2 string that happens to be UTF-8 is bytes as well.
 std::string_view require_bytes(const Cell& cell, std::string_view what) {
   const auto bytes = text_of(cell);
-  if (!bytes) corrupt(fmt::format("the data of {} is neither bytes nor a string", what));
+  if (!bytes) corrupt(core::format("the data of {} is neither bytes nor a string", what));
   return *bytes;
 }
 
@@ -110,13 +109,13 @@ std::uint32_t inline_storage(World& world, const Cell& cell, std::string_view by
 Cell* make_array(World& world, const Cell& data, const FileDType& type, const Shape& shape, bool fortran) {
   const std::string_view bytes = require_bytes(data, "an array");
   for (const std::int64_t size : shape) {
-    if (size < 0) corrupt(fmt::format("an array of shape {}", shape.to_string()));
+    if (size < 0) corrupt(core::format("an array of shape {}", shape.to_string()));
   }
   const std::int64_t wanted =
       core::checked_mul(shape.numel(), static_cast<std::int64_t>(type.dtype.itemsize()), "the size of an array");
   if (static_cast<std::uint64_t>(wanted) != bytes.size()) {
-    corrupt(fmt::format("an array {} of shape {} takes {} bytes, but {} are there", type.dtype.name(),
-                        shape.to_string(), wanted, bytes.size()));
+    corrupt(core::format("an array {} of shape {} takes {} bytes, but {} are there", type.dtype.name(),
+                         shape.to_string(), wanted, bytes.size()));
   }
   TensorEntry tensor{.dtype = type.dtype,
                      .shape = shape,
@@ -226,7 +225,7 @@ Cell* make_scalar(World& world, const FileDType& type, std::string_view bytes) {
   Cell* cell = make_value(world, type, bytes);
   if (cell == nullptr) return nullptr;
   const bool is_text = type.dtype.code() == kBytes;
-  cell->type_name = world.arena().keep(is_text ? "numpy.bytes_" : fmt::format("numpy.{}", type.dtype.name()));
+  cell->type_name = world.arena().keep(is_text ? "numpy.bytes_" : core::format("numpy.{}", type.dtype.name()));
   return cell;
 }
 
@@ -247,7 +246,7 @@ Cell* call_numpy_scalar(const Call& call) {
   if (call.arguments.size() == 2 && type) {
     const std::string_view bytes = require_bytes(*call.arguments[1], "a NumPy scalar");
     if (bytes.size() != type->dtype.itemsize()) {
-      corrupt(fmt::format("a NumPy scalar {} has {} bytes", type->dtype.name(), bytes.size()));
+      corrupt(core::format("a NumPy scalar {} has {} bytes", type->dtype.name(), bytes.size()));
     }
     if (Cell* scalar = make_scalar(call.world, *type, bytes)) return scalar;
   }

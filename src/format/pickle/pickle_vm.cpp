@@ -1,10 +1,9 @@
 #include "format/pickle/pickle_vm.h"
 
-#include <fmt/format.h>
-
 #include <bit>
 #include <charconv>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "format/pickle/scalars.h"
 #include "format/utf8.h"
@@ -62,8 +61,8 @@ Cell* Machine::run() {
   try {
     while (!stopped_) step();
     if (stack_.size() != 1 || !marks_.empty()) {
-      corrupt(fmt::format("the pickle stops with {} objects and {} marks on its stack, where one object was expected",
-                          stack_.size(), marks_.size()));
+      corrupt(core::format("the pickle stops with {} objects and {} marks on its stack, where one object was expected",
+                           stack_.size(), marks_.size()));
     }
     return stack_.front();
   } catch (const Error& error) {
@@ -82,11 +81,11 @@ void Machine::step() {
 
 void Machine::refuse(std::uint8_t code) const {
   const char* name = opcodes()[code].name;
-  if (name == nullptr) corrupt(fmt::format("the byte 0x{:02x} is no pickle opcode", code));
+  if (name == nullptr) corrupt(core::format("the byte 0x{:02x} is no pickle opcode", code));
   throw Error(
       ErrorCode::kUnsafe,
-      fmt::format("the pickle has the opcode {}, which takes objects from outside the file; Penstock refuses it",
-                  name));
+      core::format("the pickle has the opcode {}, which takes objects from outside the file; Penstock refuses it",
+                   name));
 }
 
 void Machine::push(Cell* cell) {
@@ -97,7 +96,7 @@ void Machine::push(Cell* cell) {
 }
 
 Cell* Machine::top() {
-  if (stack_.size() <= floor()) corrupt(fmt::format("{} finds nothing on the pickle's stack", opcode_));
+  if (stack_.size() <= floor()) corrupt(core::format("{} finds nothing on the pickle's stack", opcode_));
   return stack_.back();
 }
 
@@ -108,7 +107,7 @@ Cell* Machine::pop() {
 }
 
 std::span<Cell* const> Machine::above_mark() {
-  if (marks_.empty()) corrupt(fmt::format("{} finds no mark on the pickle's stack", opcode_));
+  if (marks_.empty()) corrupt(core::format("{} finds no mark on the pickle's stack", opcode_));
   return std::span<Cell* const>(stack_).subspan(marks_.back());
 }
 
@@ -132,7 +131,7 @@ void Machine::push_long(std::span<const std::byte> little_endian) {
   if (little_endian.size() > sizeof(std::int64_t)) {
     if (little_endian.size() > kMaxLongBytes) {
       throw Error(ErrorCode::kLimit,
-                  fmt::format("an integer of {} bytes; Penstock reads up to {}", little_endian.size(), kMaxLongBytes));
+                  core::format("an integer of {} bytes; Penstock reads up to {}", little_endian.size(), kMaxLongBytes));
     }
     return push_decimal(decimal_of_bytes(little_endian));
   }
@@ -151,10 +150,10 @@ void Machine::push_decimal(std::string_view text) {
   if (const auto value = parse_int64(text)) return push_int(*value);
   if (text.size() > kMaxLongDigits + 1) {
     throw Error(ErrorCode::kLimit,
-                fmt::format("an integer of {} digits; Penstock reads up to {}", text.size(), kMaxLongDigits));
+                core::format("an integer of {} digits; Penstock reads up to {}", text.size(), kMaxLongDigits));
   }
   const auto normal = normal_decimal(text);
-  if (!normal) corrupt(fmt::format("{} has {}, which is no integer", opcode_, core::quoted(text)));
+  if (!normal) corrupt(core::format("{} has {}, which is no integer", opcode_, core::quoted(text)));
   if (const auto value = parse_int64(*normal)) return push_int(*value);
   push_text(Kind::kBigInt, arena_->keep(*normal));
 }
@@ -186,7 +185,7 @@ void Machine::push_from_mark(Kind kind) {
 
 void Machine::push_small_tuple(std::size_t count) {
   if (stack_.size() - floor() < count) {
-    corrupt(fmt::format("{} finds {} objects on the pickle's stack", opcode_, stack_.size() - floor()));
+    corrupt(core::format("{} finds {} objects on the pickle's stack", opcode_, stack_.size() - floor()));
   }
   Cell* cell = make(Kind::kTuple);
   const auto first = stack_.end() - static_cast<std::ptrdiff_t>(count);
@@ -200,7 +199,7 @@ void Machine::take_items(Take take) {
   const auto items = above_mark();
   const std::size_t mark = marks_.back();
   marks_.pop_back();
-  if (mark <= floor()) corrupt(fmt::format("{} finds nothing below its mark", opcode_));
+  if (mark <= floor()) corrupt(core::format("{} finds nothing below its mark", opcode_));
   (this->*take)(stack_[mark - 1], items);
   stack_.resize(mark);
 }
@@ -208,7 +207,7 @@ void Machine::take_items(Take take) {
 void Machine::append_to(Cell* target, std::span<Cell* const> items) {
   if (is_unknown_object(target)) target = collector(target, Role::kListItems);
   if (!target->is(Kind::kList)) {
-    corrupt(fmt::format("{} is applied to {}, where a list was expected", opcode_, kind_name(target->kind)));
+    corrupt(core::format("{} is applied to {}, where a list was expected", opcode_, kind_name(target->kind)));
   }
   target->items.insert(target->items.end(), items.begin(), items.end());
 }
@@ -216,9 +215,9 @@ void Machine::append_to(Cell* target, std::span<Cell* const> items) {
 void Machine::set_items(Cell* target, std::span<Cell* const> pairs) {
   if (is_unknown_object(target)) target = collector(target, Role::kDictItems);
   if (!target->is(Kind::kDict)) {
-    corrupt(fmt::format("{} is applied to {}, where a dict was expected", opcode_, kind_name(target->kind)));
+    corrupt(core::format("{} is applied to {}, where a dict was expected", opcode_, kind_name(target->kind)));
   }
-  if (pairs.size() % 2 != 0) corrupt(fmt::format("{} has a key without a value", opcode_));
+  if (pairs.size() % 2 != 0) corrupt(core::format("{} has a key without a value", opcode_));
   for (std::size_t i = 0; i < pairs.size(); i += 2) require_hashable(pairs[i]);
   target->items.insert(target->items.end(), pairs.begin(), pairs.end());
 }
@@ -226,7 +225,7 @@ void Machine::set_items(Cell* target, std::span<Cell* const> pairs) {
 void Machine::add_items(Cell* target, std::span<Cell* const> items) {
   if (is_unknown_object(target)) return append_to(target, items);
   if (!target->is(Kind::kSet)) {
-    corrupt(fmt::format("{} is applied to {}, where a set was expected", opcode_, kind_name(target->kind)));
+    corrupt(core::format("{} is applied to {}, where a set was expected", opcode_, kind_name(target->kind)));
   }
   for (Cell* item : items) require_hashable(item);
   target->items.insert(target->items.end(), items.begin(), items.end());
@@ -252,7 +251,7 @@ void Machine::require_hashable(Cell* key) {
            (cell->is(Kind::kBytes) && cell->type_name == "bytearray");
   };
   if (unhashable(key)) {
-    corrupt(fmt::format("{} has {} as a key, which Python cannot hash", opcode_, kind_name(key->kind)));
+    corrupt(core::format("{} has {} as a key, which Python cannot hash", opcode_, kind_name(key->kind)));
   }
   if (!key->is(Kind::kTuple)) return;
   // Each tuple is looked at once however often it is shared; a tuple that is being looked at cannot hold itself but
@@ -264,8 +263,8 @@ void Machine::require_hashable(Cell* key) {
     if (!hashable_.try_emplace(tuple, true).second) continue;
     for (const Cell* item : tuple->items) {
       if (unhashable(item)) {
-        corrupt(fmt::format("{} has a tuple with {} in it as a key, which Python cannot hash", opcode_,
-                            kind_name(item->kind)));
+        corrupt(core::format("{} has a tuple with {} in it as a key, which Python cannot hash", opcode_,
+                             kind_name(item->kind)));
       }
       if (item->is(Kind::kTuple)) open.push_back(item);
     }
@@ -274,15 +273,15 @@ void Machine::require_hashable(Cell* key) {
 
 void Machine::call(Cell* callable, std::span<Cell* const> arguments) {
   if (!callable->is(Kind::kGlobal) && !callable->is(Kind::kObject)) {
-    corrupt(fmt::format("{} calls {}, where the name of a function or class was expected", opcode_,
-                        kind_name(callable->kind)));
+    corrupt(core::format("{} calls {}, where the name of a function or class was expected", opcode_,
+                         kind_name(callable->kind)));
   }
   push(resolver_->call(callable, arguments));
 }
 
 std::span<Cell* const> Machine::arguments_of(Cell* tuple) {
   if (!tuple->is(Kind::kTuple)) {
-    corrupt(fmt::format("the arguments of a call are {}, where a tuple was expected", kind_name(tuple->kind)));
+    corrupt(core::format("the arguments of a call are {}, where a tuple was expected", kind_name(tuple->kind)));
   }
   return tuple->items;
 }
@@ -296,21 +295,21 @@ void Machine::put(std::uint64_t index) {
 void Machine::get(std::uint64_t index) {
   Cell* cell = memo_.get(index);
   if (cell == nullptr)
-    corrupt(fmt::format("{} asks for object {}, which the pickle has not put in its memo", opcode_, index));
+    corrupt(core::format("{} asks for object {}, which the pickle has not put in its memo", opcode_, index));
   push(cell);
 }
 
 std::uint64_t Machine::line_index() {
   const std::string_view line = in_.take_line();
   const auto index = parse_int64(line);
-  if (!index || *index < 0) corrupt(fmt::format("{} has the index {}", opcode_, core::quoted(line)));
+  if (!index || *index < 0) corrupt(core::format("{} has the index {}", opcode_, core::quoted(line)));
   return static_cast<std::uint64_t>(*index);
 }
 
 std::string_view Machine::take_sized(std::uint64_t length) {
   if (length > in_.remaining()) {
     throw Error(ErrorCode::kTruncated,
-                fmt::format("{} declares {} bytes, where {} are left", opcode_, length, in_.remaining()));
+                core::format("{} declares {} bytes, where {} are left", opcode_, length, in_.remaining()));
   }
   return in_.take_text(static_cast<std::size_t>(length));
 }
@@ -318,14 +317,14 @@ std::string_view Machine::take_sized(std::uint64_t length) {
 void Machine::op_proto() {
   const unsigned protocol = in_.u8();
   if (protocol > 5) {
-    throw Error(ErrorCode::kUnsupported, fmt::format("pickle protocol {}; Penstock reads 0 to 5", protocol));
+    throw Error(ErrorCode::kUnsupported, core::format("pickle protocol {}; Penstock reads 0 to 5", protocol));
   }
 }
 
 void Machine::op_frame() {
   const std::uint64_t length = in_.u64();
   if (length > in_.remaining()) {
-    throw Error(ErrorCode::kTruncated, fmt::format("a frame of {} bytes, where {} are left", length, in_.remaining()));
+    throw Error(ErrorCode::kTruncated, core::format("a frame of {} bytes, where {} are left", length, in_.remaining()));
   }
 }
 
@@ -354,7 +353,7 @@ void Machine::op_float() {
   Cell* cell = make(Kind::kFloat);
   const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), cell->real);
   if (end != line.data() + line.size() || line.empty() || error == std::errc::invalid_argument) {
-    corrupt(fmt::format("FLOAT has {}, which is no number", core::quoted(line)));
+    corrupt(core::format("FLOAT has {}, which is no number", core::quoted(line)));
   }
   push(cell);
 }
@@ -370,14 +369,14 @@ void Machine::op_binfloat() {
 void Machine::op_string() {
   const std::string_view line = in_.take_line();
   const auto text = unquote(line);
-  if (!text) corrupt(fmt::format("STRING has {}, which is no string literal", core::quoted(line)));
+  if (!text) corrupt(core::format("STRING has {}, which is no string literal", core::quoted(line)));
   push_python2_string(arena_->keep(*text));
 }
 
 void Machine::op_unicode() {
   const std::string_view line = in_.take_line();
   const auto text = from_raw_unicode_escape(line);
-  if (!text) corrupt(fmt::format("UNICODE has {}, which is not escaped as Python does it", core::quoted(line)));
+  if (!text) corrupt(core::format("UNICODE has {}, which is not escaped as Python does it", core::quoted(line)));
   push_unicode(arena_->keep(*text));
 }
 
@@ -397,8 +396,8 @@ void Machine::op_stack_global() {
   const Cell* name = pop();
   const Cell* module = pop();
   if (!name->is(Kind::kString) || !module->is(Kind::kString)) {
-    corrupt(fmt::format("STACK_GLOBAL has {} and {}, where two strings were expected", kind_name(module->kind),
-                        kind_name(name->kind)));
+    corrupt(core::format("STACK_GLOBAL has {} and {}, where two strings were expected", kind_name(module->kind),
+                         kind_name(name->kind)));
   }
   push(resolver_->global(module->text, name->text));
 }
@@ -436,7 +435,7 @@ void Machine::op_newobj_ex() {
   Cell* arguments = pop();
   Cell* callable = pop();
   if (!keywords->is(Kind::kDict)) {
-    corrupt(fmt::format("NEWOBJ_EX has {}, where a dict of arguments was expected", kind_name(keywords->kind)));
+    corrupt(core::format("NEWOBJ_EX has {}, where a dict of arguments was expected", kind_name(keywords->kind)));
   }
   if (keywords->items.empty()) return call(callable, arguments_of(arguments));
   // Nothing that Penstock knows is made so: an inert object whose last argument is the dict.

@@ -1,12 +1,11 @@
 #include "format/pickle/pickle_writer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <limits>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "format/pickle/scalars.h"
 #include "format/pickle/structure.h"
@@ -80,7 +79,7 @@ void PickleWriter::remember(const Value& value) { nodes_[value.node_id()] = next
 void PickleWriter::value(const Value& value) {
   if (++depth_ > kMaxDepth) {
     throw Error(ErrorCode::kLimit,
-                fmt::format("the value is nested more than {} levels deep, which a .pt cannot be", kMaxDepth));
+                core::format("the value is nested more than {} levels deep, which a .pt cannot be", kMaxDepth));
   }
   write_value(value);
   --depth_;
@@ -116,7 +115,7 @@ void PickleWriter::write_value(const Value& value) {
       return bytes(value);
     case Kind::kDType: {
       const std::string name = value.as_dtype().name();
-      if (!torch_dtype(name)) unsupported(fmt::format("torch has no dtype {}", name));
+      if (!torch_dtype(name)) unsupported(core::format("torch has no dtype {}", name));
       return global("torch", name);
     }
     case Kind::kTensor:
@@ -136,8 +135,8 @@ void PickleWriter::write_value(const Value& value) {
       if (value.is(Kind::kObject) && again(value)) return;
       if (!object_hook_(*this, value)) {
         unsupported(
-            fmt::format("the value is an object {} that Penstock does not know and so cannot write; leave it out",
-                        core::quoted(value.type_name())));
+            core::format("the value is an object {} that Penstock does not know and so cannot write; leave it out",
+                         core::quoted(value.type_name())));
       }
       if (value.is(Kind::kObject)) remember(value);
   }
@@ -163,7 +162,7 @@ void PickleWriter::big_integer(std::string_view decimal) {
   if (!normal || normal->size() > kMaxLongDigits) unsupported("the integer is not the decimal text of a number");
   const std::string bytes = bytes_of_decimal(*normal);
   if (bytes.size() > 0xFF)
-    unsupported(fmt::format("the integer takes {} bytes, where torch reads up to 255", bytes.size()));
+    unsupported(core::format("the integer takes {} bytes, where torch reads up to 255", bytes.size()));
   op('\x8a');
   op(static_cast<char>(bytes.size()));
   out_ += bytes;
@@ -188,7 +187,7 @@ void PickleWriter::text(std::string_view utf8) {
 }
 
 void PickleWriter::global(std::string_view module, std::string_view name) {
-  const std::string both = fmt::format("c{}\n{}\n", module, name);
+  const std::string both = core::format("c{}\n{}\n", module, name);
   const auto [known, fresh] = names_.try_emplace(both, next_memo_);
   if (!fresh) return get(known->second);
   out_ += both;
@@ -261,7 +260,7 @@ void PickleWriter::reduce() {
 
 void PickleWriter::tuple_value(const Value& value) {
   if (!value.type_name().empty()) {
-    unsupported(fmt::format("the tuple is a {}, which torch does not load safely", core::quoted(value.type_name())));
+    unsupported(core::format("the tuple is a {}, which torch does not load safely", core::quoted(value.type_name())));
   }
   if (value.size() == 0) return op(')');
   if (again(value)) return;
@@ -311,7 +310,7 @@ void PickleWriter::dict(const Value& value) {
     remember(value);
   } else {
     unsupported(
-        fmt::format("the dict is a {}, which torch does not load safely; make it a plain dict", core::quoted(type)));
+        core::format("the dict is a {}, which torch does not load safely; make it a plain dict", core::quoted(type)));
   }
 }
 
@@ -331,7 +330,7 @@ void PickleWriter::dict_items(const Value& value) {
 void PickleWriter::set(const Value& value) {
   if (again(value)) return;
   if (!value.type_name().empty() && value.type_name() != "set") {
-    unsupported(fmt::format("the set is a {}, which torch does not load safely", core::quoted(value.type_name())));
+    unsupported(core::format("the set is a {}, which torch does not load safely", core::quoted(value.type_name())));
   }
   global("__builtin__", "set");
   op(']');

@@ -1,7 +1,6 @@
 #include "format/pickle/read_pickle.h"
 
-#include <fmt/format.h>
-
+#include "core/format.h"
 #include "format/pickle/structure.h"
 #include "penstock/error.h"
 
@@ -16,7 +15,7 @@ std::size_t read_pickle(std::span<const std::byte> bytes, std::uint64_t base, In
   Cell* root = machine.run();
   if (whole && machine.consumed() != bytes.size()) {
     throw Error(ErrorCode::kCorrupt,
-                fmt::format("{} bytes follow the end of the pickle", bytes.size() - machine.consumed()),
+                core::format("{} bytes follow the end of the pickle", bytes.size() - machine.consumed()),
                 {.offset = base + machine.consumed()});
   }
   build_structure(root, world);

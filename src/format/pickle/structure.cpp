@@ -1,13 +1,12 @@
 #include "format/pickle/structure.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "format/value_graph.h"
 #include "penstock/error.h"
@@ -50,9 +49,9 @@ std::string key_text(const Cell& key, bool inside_tuple = false) {
     case Kind::kBool:
       return key.boolean ? "True" : "False";
     case Kind::kInt:
-      return fmt::format("{}", key.integer);
+      return core::format("{}", key.integer);
     case Kind::kFloat:
-      return fmt::format("{}", key.real);
+      return core::format("{}", key.real);
     case Kind::kTuple: {
       if (inside_tuple || key.items.size() > 16) return "(...)";
       std::string text = "(";
@@ -108,12 +107,12 @@ void require_unique_keys(const Cell& dict) {
   const auto twin =
       std::adjacent_find(keys.begin(), keys.end(), [](const Cell* a, const Cell* b) { return same_key(*a, *b); });
   if (twin == keys.end()) return;
-  throw Error(ErrorCode::kCorrupt, fmt::format("a dict has the key {} twice", core::quoted(key_text(**twin))));
+  throw Error(ErrorCode::kCorrupt, core::format("a dict has the key {} twice", core::quoted(key_text(**twin))));
 }
 
 [[noreturn]] void throw_too_deep() {
   throw Error(ErrorCode::kLimit,
-              fmt::format("the content is nested more than {} levels deep, which Penstock refuses", kMaxDepth));
+              core::format("the content is nested more than {} levels deep, which Penstock refuses", kMaxDepth));
 }
 
 class Builder {
@@ -316,7 +315,7 @@ void Builder::name_apart() {
     }
     std::string other;
     do {
-      other = fmt::format("{}#{}", name, ++number);
+      other = core::format("{}#{}", name, ++number);
     } while (is_taken(other));
     renamed.emplace_back(order[i], std::move(other));
   }

@@ -1,9 +1,8 @@
 // Tensors that are several tensors (sparse, quantized, nested) or none (meta): objects of a readable name whose parts
 // are entries that load.
 
-#include <fmt/format.h>
-
 #include "core/checked.h"
+#include "core/format.h"
 #include "format/pickle/calls.h"
 #include "penstock/error.h"
 
@@ -75,7 +74,8 @@ void check_per_channel(const Call& call, const Cell::Items& parameters, const Sh
   const std::int64_t scales = parameter_count(call, *parameters[1], "scales");
   const std::int64_t zeros = parameter_count(call, *parameters[2], "zero points");
   if (scales != channels || zeros != channels) {
-    corrupt(fmt::format("a quantized tensor of {} channels has {} scales and {} zero points", channels, scales, zeros));
+    corrupt(
+        core::format("a quantized tensor of {} channels has {} scales and {} zero points", channels, scales, zeros));
   }
 }
 
@@ -89,7 +89,7 @@ std::string_view scheme_of(const Call& call, const Cell::Items& parameters) {
 }
 
 void require_rank(const Call& call, const TensorEntry& tensor, std::size_t rank, std::string_view what) {
-  if (tensor.shape.rank() != rank) bad_argument(call, what, fmt::format("a tensor of {} dimensions", rank));
+  if (tensor.shape.rank() != rank) bad_argument(call, what, core::format("a tensor of {} dimensions", rank));
 }
 
 /// (indices, values, size[, is_coalesced]): indices is (dimensions, n), values (n, ...).
@@ -104,8 +104,8 @@ void check_coo(const Call& call, const Cell::Items& data) {
   if (values.shape.rank() == 0 || values.shape[0] != indices.shape[1] ||
       indices.shape[0] + static_cast<std::int64_t>(values.shape.rank()) - 1 !=
           static_cast<std::int64_t>(size->rank())) {
-    corrupt(fmt::format("a sparse tensor of size {} has indices {} and values {}", size->to_string(),
-                        indices.shape.to_string(), values.shape.to_string()));
+    corrupt(core::format("a sparse tensor of size {} has indices {} and values {}", size->to_string(),
+                         indices.shape.to_string(), values.shape.to_string()));
   }
 }
 
@@ -121,9 +121,9 @@ void check_compressed(const Call& call, const Cell::Items& data) {
   const std::size_t rank = plain.shape.rank();
   const bool ranks_fit = rank >= 1 && compressed.shape.rank() == rank && values.shape.rank() >= rank;
   if (!ranks_fit || compressed.shape[rank - 1] < 1 || values.shape[rank - 1] != plain.shape[rank - 1]) {
-    corrupt(fmt::format("a sparse tensor of size {} has compressed indices {}, plain indices {} and values {}",
-                        size->to_string(), compressed.shape.to_string(), plain.shape.to_string(),
-                        values.shape.to_string()));
+    corrupt(core::format("a sparse tensor of size {} has compressed indices {}, plain indices {} and values {}",
+                         size->to_string(), compressed.shape.to_string(), plain.shape.to_string(),
+                         values.shape.to_string()));
   }
 }
 
@@ -192,8 +192,8 @@ Cell* call_rebuild_nested(const Call& call) {
   const std::int64_t tensors = offsets.shape[0];
   const bool empty = tensors == 0 && sizes.shape.numel() == 0;
   if (sizes.shape != strides.shape || (!empty && (sizes.shape.rank() != 2 || sizes.shape[0] != tensors))) {
-    corrupt(fmt::format("a nested tensor of {} parts has sizes {} and strides {}", tensors, sizes.shape.to_string(),
-                        strides.shape.to_string()));
+    corrupt(core::format("a nested tensor of {} parts has sizes {} and strides {}", tensors, sizes.shape.to_string(),
+                         strides.shape.to_string()));
   }
   return make_sealed(call, "torch.nested_tensor", call.arguments);
 }

@@ -1,10 +1,9 @@
 #include "format/pickle/world.h"
 
-#include <fmt/format.h>
-
 #include <optional>
 
 #include "core/checked.h"
+#include "core/format.h"
 #include "core/text.h"
 #include "format/pickle/calls.h"
 #include "penstock/error.h"
@@ -25,7 +24,7 @@ std::optional<std::string_view> as_text(const Cell& cell) {
 
 std::uint64_t require_size(const Cell& cell, std::string_view what) {
   if (!cell.is(Kind::kInt) || cell.integer < 0) {
-    corrupt(fmt::format("the {} of a storage is no integer from 0 on", what));
+    corrupt(core::format("the {} of a storage is no integer from 0 on", what));
   }
   return static_cast<std::uint64_t>(cell.integer);
 }
@@ -128,18 +127,19 @@ Cell* World::persistent(Cell* id) {
   if (type == "storage") return storage(items);
   if (type == "module" && items.size() == 4) return items[1];
   if (Cell* found = outside_->object(*id)) return found;
-  throw Error(ErrorCode::kUnsupported, fmt::format("the file refers to {} outside itself, where a storage was expected",
-                                                   type ? core::quoted(*type) : "something"));
+  throw Error(ErrorCode::kUnsupported,
+              core::format("the file refers to {} outside itself, where a storage was expected",
+                           type ? core::quoted(*type) : "something"));
 }
 
 Cell* World::storage(std::span<Cell* const> id) {
   if (id.size() != 5 && id.size() != 6) {
-    corrupt(fmt::format("the persistent id of a storage has {} parts, where 5 or 6 were expected", id.size()));
+    corrupt(core::format("the persistent id of a storage has {} parts, where 5 or 6 were expected", id.size()));
   }
   const Cell& type = *id[1];
   if (type.role != Role::kStorageType) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("the storage's class is {}, which is none of torch's", core::quoted(type.type_name)));
+                core::format("the storage's class is {}, which is none of torch's", core::quoted(type.type_name)));
   }
   const auto key = as_text(*id[2]);
   const auto location = as_text(*id[3]);
