@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "core/format.h"
+#include "device/host_blocks.h"
 #include "io/reader_rows.h"
 
 namespace penstock::io {
@@ -65,7 +66,9 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t block) { return (value
 std::byte* DirectScratch::of(std::size_t bytes, std::size_t alignment) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const std::size_t unit = std::max(alignment, page);
-  const std::size_t whole = round_up(bytes, page) + unit;
+  std::size_t whole = round_up(bytes, page) + unit;
+  // A disk takes some 254 runs of memory in a request; scattered small pages would break one of 1 MiB into two.
+  if (bytes >= kMinInPlace) whole = std::max(whole, device::kHugePage);
   if (memory_.size() < whole) {
     memory_ = Buffer::allocate(whole);
     std::fill_n(memory_.data(), whole, std::byte{});

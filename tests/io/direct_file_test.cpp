@@ -22,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+#include "device/host_blocks.h"
 #include "io/reader_rows.h"
 #include "io/source.h"
 #include "support/errors.h"
@@ -339,6 +340,7 @@ TEST(DirectFile, ScratchIsPagesOfItsOwn) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(at) % 4096, 0U);
     EXPECT_GE(scratch.capacity(), bytes);
   }
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(scratch.of(1'000'000, 512)) % device::kHugePage, 0U);
 }
 
 TEST(DirectFile, FilesOfMemoryAreReadOrTurnedDownByName) {
