@@ -14,7 +14,7 @@ struct Report {
   double open_seconds = 0;
   double read_seconds = 0;
   double decode_seconds = 0;
-  double total_seconds = 0;
+  double total_seconds = 0;  ///< of the call: with the opening where the call opens the file
 };
 
 }  // namespace penstock

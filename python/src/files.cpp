@@ -10,6 +10,7 @@
 #include "bindings.h"
 #include "convert.h"
 #include "core/format.h"
+#include "core/stopwatch.h"
 #include "interrupt.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
@@ -21,10 +22,13 @@ namespace {
 
 nb::object load(nb::handle path, nb::handle device, std::optional<bool> mmap, bool verify, std::optional<bool> direct,
                 const ReportDict& report) {
+  core::Stopwatch watch;
   const LoadOptions options = {
       .device = device_from(device), .map = mmap, .verify_checksums = verify, .direct = direct};
   const PyArchive archive = open_archive(path_from(path), verify);
-  return to_python(load_archive(archive.get(), options, report));
+  nb::object loaded = to_python(load_archive(archive.get(), options, report));
+  if (report) (*report)["total_seconds"] = watch.total();
+  return loaded;
 }
 
 std::map<std::string, std::string> metadata_from(nb::handle metadata) {

@@ -1,4 +1,3 @@
-
 #include <complex>
 #include <optional>
 #include <string>

@@ -1,4 +1,3 @@
-
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <type_traits>

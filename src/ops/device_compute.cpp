@@ -1,4 +1,3 @@
-
 #include <cstring>
 
 #include "core/format.h"

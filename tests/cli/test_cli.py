@@ -174,6 +174,21 @@ def test_wrong_usage_is_2(args):
     assert run(*args, code=2).stderr
 
 
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ([], "name a command\n"),
+        (["lss", "x"], "there is no command 'lss'; did you mean 'ls'?\n"),
+        (["frob\x1b[2J"], "there is no command 'frob\\x1b[2J'\n"),
+        (["--what"], "there is no option '--what'\n"),
+    ],
+)
+def test_what_is_no_command_is_named(args, said):
+    told = run(*args, code=2).stderr
+    assert told.startswith(said)
+    assert ", ".join(COMMANDS) in told
+
+
 @pytest.mark.parametrize("args", [["--help"], *[[command, "--help"] for command in COMMANDS]])
 def test_help_is_0(args):
     assert "Usage" in run(*args).stdout

@@ -80,6 +80,14 @@ def test_report_says_how(large):
         assert report["route"] == "map"
 
 
+def test_total_of_a_load_has_the_opening_in_it(tmp_path):
+    path = tmp_path / "many.npz"
+    np.savez(path, **{f"a{i}": np.zeros(1) for i in range(2000)})
+    report = {}
+    penstock.load(path, mmap=True, report=report)
+    assert report["total_seconds"] > report["open_seconds"] > 0
+
+
 def test_past_the_page_cache_or_through_it_as_asked(large):
     for load in loads_of(large):
         for direct in (True, False):

@@ -1,4 +1,3 @@
-
 #include <numeric>
 
 #include "core/format.h"
