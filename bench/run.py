@@ -43,6 +43,18 @@ def peer_versions() -> dict[str, str]:
     return dict(row.split("==") for row in rows if row and not row.startswith("#"))
 
 
+def record(out: Path, facts: dict, lines: list[dict], absent: dict[str, str]) -> None:
+    """Writes the figures. Lines that were not measured now stay as they are, if they are of the same machine and
+    versions, whatever the day; new ones come last."""
+    before = json.loads(out.read_text()) if out.exists() else {}
+    if {**before.get("machine", {}), "date": ""} != {**facts, "date": ""}:
+        before = {}
+    kept = {one["name"]: one for one in before.get("lines", [])} | {one["name"]: one for one in lines}
+    absent = {name: why for name, why in {**before.get("absent", {}), **absent}.items() if name not in kept}
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps({"machine": facts, "lines": list(kept.values()), "absent": absent}, indent=2) + "\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("build/bench-data"), help="where the files are made and kept")
@@ -76,8 +88,7 @@ def main() -> None:
                 absent[one.name] = str(reason)
                 print(f"{one.name}: not measured: {reason}\n")
     if options.out:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps({"machine": machine(), "lines": results, "absent": absent}, indent=2) + "\n")
+        record(options.out, machine(), results, absent)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""What the benchmark itself decides: which of several floors counts, and whether a file is cold."""
+"""What the benchmark itself decides: which of several floors counts, what stays recorded, whether a file is cold."""
 
+import json
 import sys
 import tempfile
 import unittest
@@ -11,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import cache
 import line
 import measure
+import run
 
 
 def program() -> line.Program:
@@ -38,6 +40,22 @@ class FloorTest(unittest.TestCase):
         floor = line.Floor(["read", "2", "/data/x"])
         self.assertEqual(line.Line("a", "s", program(), {}, floor=floor).floors, (floor,))
         self.assertEqual(line.Line("a", "s", program(), {}).floors, ())
+
+
+class RecordTest(unittest.TestCase):
+    def test_lines_of_the_same_machine_stay(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder) / "new" / "cpu.json"
+            run.record(out, {"cpu": "x", "date": "1"}, [{"name": "a", "of": 1}, {"name": "b", "of": 1}], {"c": "why"})
+            run.record(out, {"cpu": "x", "date": "2"}, [{"name": "c", "of": 2}, {"name": "a", "of": 2}], {"d": "why"})
+            now = json.loads(out.read_text())
+            self.assertEqual([(one["name"], one["of"]) for one in now["lines"]], [("a", 2), ("b", 1), ("c", 2)])
+            self.assertEqual(now["absent"], {"d": "why"})
+            run.record(out, {"cpu": "y", "date": "2"}, [{"name": "b", "of": 3}], {})
+            self.assertEqual(
+                json.loads(out.read_text()),
+                {"machine": {"cpu": "y", "date": "2"}, "lines": [{"name": "b", "of": 3}], "absent": {}},
+            )
 
 
 class CacheTest(unittest.TestCase):
