@@ -268,7 +268,7 @@ TEST(LazyTensorSlices, BadOnesAreErrors) {
 TEST_F(ArchiveTest, MapsWithoutCopying) {
   Report report;
   const Value mapped = open(path).load({.map = true, .report = &report});
-  const Tensor& weight = mapped["encoder.weight"].as_tensor();
+  const Tensor weight = mapped["encoder.weight"].as_tensor();
   EXPECT_TRUE(weight.read_only());
   EXPECT_TRUE(Tensor::identical(weight, a));
   EXPECT_TRUE(weight.buffer().shares_memory_with(mapped["encoder.bias"].as_tensor().buffer())) << "one mapping";

@@ -81,7 +81,7 @@ TEST(PtCorpus, LegacyStoragesAreSharedAndTheirViewsKept) {
   const Archive archive = open((*folder / "burn/reader/legacy_uncloned_views.pt").string());
   EXPECT_EQ(archive.storages().size(), 1U);
   const Value value = archive.load();
-  const Tensor& first = value["tensor1"].as_tensor();
+  const Tensor first = value["tensor1"].as_tensor();
   EXPECT_TRUE(first.buffer().shares_memory_with(value["tensor2"].as_tensor().buffer()));
   EXPECT_EQ(value["tensor2"].as_tensor().data() - first.data(), 160);  // elements 10 and 50
 }

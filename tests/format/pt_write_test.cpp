@@ -175,7 +175,7 @@ TEST(PtWrite, ViewsStayShared) {
   const Tensor base = numbered_tensor({4, 6}, DType::int32);
   const Value loaded = again(Value::list({Value::tensor(base), Value::tensor(base.transpose(0, 1)),
                                           Value::tensor(base.select(1, 2)), Value::tensor(base.slice(0, 1, 3))}));
-  const Buffer& memory = loaded[0].as_tensor().buffer();
+  const Buffer memory = loaded[0].as_tensor().buffer();
   EXPECT_TRUE(Tensor::identical(loaded[1].as_tensor(), base.transpose(0, 1)));
   EXPECT_TRUE(Tensor::identical(loaded[2].as_tensor(), base.select(1, 2)));
   for (std::size_t i = 1; i < 4; ++i) {
