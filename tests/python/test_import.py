@@ -49,7 +49,8 @@ def test_import_loads_nothing_but_the_module_itself():
     assert len(modules) < 40
     names = {path.rpartition("/")[2].partition(".")[0] for path in objects if "lib-dynload" not in path}
     everywhere = {"libz", "libstdc++", "libm", "libgcc_s", "libc", "ld-linux-x86-64", "libpthread", "libdl", "libutil"}
-    assert names - everywhere == {"_core"}
+    # Ubuntu 24.04's static libdeflate cannot go into a module.
+    assert names - everywhere - {"libdeflate"} == {"_core"}
 
 
 def test_the_package_is_small():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -25,6 +26,8 @@ def build(tmp_path_factory):
     """Builds a CMake project of this repository against Penstock as installed, and LibTorch."""
     if not (BUILD / "src" / "libpenstock.a").is_file():
         pytest.skip("no library in build/release; run script/build")
+    if torch.version.cuda and not (shutil.which("nvcc") or Path("/usr/local/cuda").exists()):
+        pytest.skip("this torch is built for CUDA, and its CMake package wants the CUDA toolkit")
     prefix = tmp_path_factory.mktemp("prefix")
     run("cmake", "--install", BUILD, "--prefix", prefix, "--component", "development")
 
