@@ -27,8 +27,8 @@ void check_storage(const StorageEntry& storage, const Index& index) {
   }
   if (!core::range_fits(storage.offset, storage.stored_bytes, source.size())) {
     throw Error(ErrorCode::kTruncated,
-                core::format("its {} bytes end behind the file, which has {}: fetch it again", storage.stored_bytes,
-                             source.size()),
+                core::format("its {} bytes end behind the file, which has {}; fetch or write it again",
+                             storage.stored_bytes, source.size()),
                 context);
   }
 }

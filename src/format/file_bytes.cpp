@@ -17,9 +17,10 @@ FileBytes::FileBytes(const ByteSource& source) : size_(source.size()), path_(sou
 std::span<const std::byte> FileBytes::at(std::uint64_t offset, std::uint64_t length,
                                          std::vector<std::byte>& store) const {
   if (!core::range_fits(offset, length, size_)) {
-    throw Error(ErrorCode::kTruncated,
-                core::format("{} bytes are wanted here, but the file ends at byte {}", length, size_),
-                {.path = path_, .offset = offset});
+    throw Error(
+        ErrorCode::kTruncated,
+        core::format("{} bytes are wanted here, but the file ends at byte {}; fetch or write it again", length, size_),
+        {.path = path_, .offset = offset});
   }
   if (source_ == nullptr) return memory_.subspan(offset, length);
   store.resize(length);

@@ -75,7 +75,8 @@ NpyHeader read_npy_header(std::span<const std::byte> start, const NpyHead& head,
   NpyHeader header = parse_npy_header(start, path, record, base);
   if (header.payload > bytes - header.size) {
     throw Error(ErrorCode::kTruncated,
-                core::format("the array of shape {} takes {} bytes, but {} follow its header: the file was cut short",
+                core::format("the array of shape {} takes {} bytes, but {} follow its header: the file was cut short; "
+                             "fetch or write it again",
                              header.shape.to_string(), header.payload, bytes - header.size),
                 {std::string(path), base + header.size, std::string(record)});
   }

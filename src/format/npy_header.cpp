@@ -217,7 +217,8 @@ std::size_t check_size(std::span<const std::byte> head, std::uint64_t base) {
             "the content does not begin with the magic of .npy");
   }
   const std::size_t prefix = prefix_of(head);
-  if (head.size() < prefix) fail_at(base + head.size(), ErrorCode::kTruncated, "the array's header was cut short");
+  if (head.size() < prefix)
+    fail_at(base + head.size(), ErrorCode::kTruncated, "the array's header was cut short; fetch or write it again");
   const auto major = static_cast<unsigned>(head[6]);
   const auto minor = static_cast<unsigned>(head[7]);
   if (major < 1 || major > 3 || minor != 0) {
@@ -230,9 +231,9 @@ std::size_t check_size(std::span<const std::byte> head, std::uint64_t base) {
             core::format("the header claims {} bytes; at most {} are read", length, kMaxNpyHeader));
   }
   if (head.size() < prefix + length) {
-    fail_at(
-        base + head.size(), ErrorCode::kTruncated,
-        core::format("the array's header has {} bytes of {}: the file was cut short", head.size(), prefix + length));
+    fail_at(base + head.size(), ErrorCode::kTruncated,
+            core::format("the array's header has {} bytes of {}: the file was cut short; fetch or write it again",
+                         head.size(), prefix + length));
   }
   return prefix + length;
 }

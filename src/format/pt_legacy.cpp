@@ -138,7 +138,8 @@ std::uint64_t locate_storages(const FileBytes& file, Header& header) {
     }
     if (!core::range_fits(at, storage.nbytes, file.size())) {
       throw Error(ErrorCode::kTruncated,
-                  core::format("the storage has {} bytes, but the file ends at byte {}", storage.nbytes, file.size()),
+                  core::format("the storage has {} bytes, but the file ends at byte {}; fetch or write it again",
+                               storage.nbytes, file.size()),
                   {.offset = at, .tensor = core::escaped(storage.name)});
     }
     storage.offset = at;

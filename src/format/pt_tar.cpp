@@ -105,7 +105,8 @@ Members list_members(const FileBytes& file) {
     const Member member{at + kBlock, *size};
     if (!core::range_fits(member.offset, member.size, file.size())) {
       throw Error(ErrorCode::kTruncated,
-                  core::format("a tar member has {} bytes, but the file ends at byte {}", *size, file.size()),
+                  core::format("a tar member has {} bytes, but the file ends at byte {}; fetch or write it again",
+                               *size, file.size()),
                   {.offset = at});
     }
     const char type = static_cast<char>(block[156]);

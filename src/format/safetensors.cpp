@@ -104,7 +104,7 @@ SafetensorsFile read_safetensors_file(const ByteSource& source) {
   }
   if (length > source.size() - kLengthBytes) {
     throw Error(ErrorCode::kTruncated,
-                core::format("the header claims {} bytes, but the file ends after {}: fetch it again", length,
+                core::format("the header claims {} bytes, but the file ends after {}; fetch or write it again", length,
                              source.size() - kLengthBytes),
                 {path, 0});
   }

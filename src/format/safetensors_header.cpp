@@ -248,7 +248,7 @@ void check_cover(const std::vector<SafetensorsTensor>& tensors, std::uint64_t da
       throw Error(
           ErrorCode::kTruncated,
           core::format("its data ends at {}, but the file has {} bytes of data; it was cut short, or the header "
-                       "is wrong: fetch the file again",
+                       "is wrong; fetch or write the file again",
                        tensor.end, data_bytes),
           context);
     }

@@ -22,8 +22,10 @@ constexpr std::uint64_t kTailBytes = kEndBytes + 0xFFFF;
 std::uint64_t find_end(ZipBytes& archive) {
   const std::uint64_t size = archive.size();
   if (size < kEndBytes) {
-    archive.fail(ErrorCode::kTruncated,
-                 core::format("{} bytes are too few for a zip archive: the file was cut short", size), 0);
+    archive.fail(
+        ErrorCode::kTruncated,
+        core::format("{} bytes are too few for a zip archive: the file was cut short; fetch or write it again", size),
+        0);
   }
   const std::uint64_t tail = std::min(size, kTailBytes);
   const std::byte* const bytes = archive.at(size - tail, tail);
@@ -33,15 +35,18 @@ std::uint64_t find_end(ZipBytes& archive) {
     const std::uint64_t rest = tail - at - kEndBytes;
     if (comment == rest) return size - tail + at;
     if (comment > rest) {
-      archive.fail(ErrorCode::kTruncated,
-                   core::format("the archive's comment has {} bytes of {}: the file was cut short", rest, comment),
-                   size - tail + at);
+      archive.fail(
+          ErrorCode::kTruncated,
+          core::format("the archive's comment has {} bytes of {}: the file was cut short; fetch or write it again",
+                       rest, comment),
+          size - tail + at);
     }
     archive.fail(ErrorCode::kCorrupt,
                  core::format("{} bytes follow the zip archive, which must be a file's end", rest - comment),
                  size - tail + at);
   }
-  archive.fail(ErrorCode::kTruncated, "the zip archive has no end-of-directory record: the file was cut short", size);
+  archive.fail(ErrorCode::kTruncated,
+               "the zip archive has no end-of-directory record: the file was cut short; fetch or write it again", size);
 }
 
 /// The offset of the zip64 end record, when there is one.
