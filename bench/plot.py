@@ -12,7 +12,7 @@ from show import memory, number
 
 mpl.use("svg")
 mpl.rcParams["svg.hashsalt"] = "penstock"
-mpl.rcParams["svg.fonttype"] = "none"  # text stays text: a tenth of the size
+mpl.rcParams["svg.fonttype"] = "none"  # text stays text, and the file small
 from matplotlib import pyplot as plt  # noqa: E402
 
 OURS, PEER, FLOOR, GREY = "#1565c0", "#b0bec5", "#c62828", "#546e7a"

@@ -43,11 +43,11 @@ def peer_versions() -> dict[str, str]:
     return dict(row.split("==") for row in rows if row and not row.startswith("#"))
 
 
-def record(out: Path, facts: dict, lines: list[dict], absent: dict[str, str]) -> None:
-    """Writes the figures. Lines that were not measured now stay as they are, if they are of the same machine and
-    versions, whatever the day; new ones come last."""
-    before = json.loads(out.read_text()) if out.exists() else {}
-    if {**before.get("machine", {}), "date": ""} != {**facts, "date": ""}:
+def record(out: Path, facts: dict, lines: list[dict], absent: dict[str, str], *, whole: bool) -> None:
+    """Writes the figures. Those of a part replace that part of what the same machine measured the same day, as the page
+    has one date and one machine."""
+    before = json.loads(out.read_text()) if out.exists() and not whole else {}
+    if before.get("machine") != facts:
         before = {}
     kept = {one["name"]: one for one in before.get("lines", [])} | {one["name"]: one for one in lines}
     absent = {name: why for name, why in {**before.get("absent", {}), **absent}.items() if name not in kept}
@@ -88,7 +88,8 @@ def main() -> None:
                 absent[one.name] = str(reason)
                 print(f"{one.name}: not measured: {reason}\n")
     if options.out:
-        record(options.out, machine(), results, absent)
+        whole = not options.only and options.modules == parser.get_default("modules")
+        record(options.out, machine(), results, absent, whole=whole)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ if(PENSTOCK_WARNINGS)
                          $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-free-nonheap-object>)
 endif()
 if(PENSTOCK_SANITIZE)
+  # In the flags and not in the options, so that a target's own level (that of tests) comes behind it.
   string(APPEND CMAKE_CXX_FLAGS_DEBUG " -O1 -g1")
   target_compile_options(penstock_options INTERFACE -fsanitize=${PENSTOCK_SANITIZE} -fno-omit-frame-pointer
                                                     -fno-sanitize-recover=all)

@@ -43,19 +43,26 @@ class FloorTest(unittest.TestCase):
 
 
 class RecordTest(unittest.TestCase):
-    def test_lines_of_the_same_machine_stay(self) -> None:
+    def recorded(self, date: str, *, whole: bool) -> dict:
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "new" / "cpu.json"
-            run.record(out, {"cpu": "x", "date": "1"}, [{"name": "a", "of": 1}, {"name": "b", "of": 1}], {"c": "why"})
-            run.record(out, {"cpu": "x", "date": "2"}, [{"name": "c", "of": 2}, {"name": "a", "of": 2}], {"d": "why"})
-            now = json.loads(out.read_text())
-            self.assertEqual([(one["name"], one["of"]) for one in now["lines"]], [("a", 2), ("b", 1), ("c", 2)])
+            facts = {"cpu": "x", "date": "1"}
+            run.record(out, facts, [{"name": "a", "of": 1}, {"name": "b", "of": 1}], {"c": "why"}, whole=True)
+            lines = [{"name": "c", "of": 2}, {"name": "a", "of": 2}]
+            run.record(out, {**facts, "date": date}, lines, {"d": "why"}, whole=whole)
+            return json.loads(out.read_text())
+
+    def test_a_part_replaces_its_part_of_the_same_day(self) -> None:
+        now = self.recorded("1", whole=False)
+        self.assertEqual([(one["name"], one["of"]) for one in now["lines"]], [("a", 2), ("b", 1), ("c", 2)])
+        self.assertEqual(now["absent"], {"d": "why"})
+
+    def test_nothing_else_is_kept(self) -> None:
+        for date, whole in (("2", False), ("1", True)):
+            now = self.recorded(date, whole=whole)
+            self.assertEqual(now["machine"]["date"], date)
+            self.assertEqual([one["name"] for one in now["lines"]], ["c", "a"])
             self.assertEqual(now["absent"], {"d": "why"})
-            run.record(out, {"cpu": "y", "date": "2"}, [{"name": "b", "of": 3}], {})
-            self.assertEqual(
-                json.loads(out.read_text()),
-                {"machine": {"cpu": "y", "date": "2"}, "lines": [{"name": "b", "of": 3}], "absent": {}},
-            )
 
 
 class CacheTest(unittest.TestCase):
