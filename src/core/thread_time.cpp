@@ -1,12 +1,12 @@
 #include "core/thread_time.h"
 
 #include <fcntl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <charconv>
 #include <cstdint>
 #include <cstring>
+#include <ctime>
 
 namespace penstock::core {
 namespace {

@@ -1,5 +1,7 @@
 #include "data/random.h"
 
+#include <algorithm>
+#include <array>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -16,7 +18,17 @@ std::vector<std::int64_t> randperm(std::int64_t n, Generator& generator) {
   std::vector<std::int64_t> out(static_cast<std::size_t>(n));
   std::iota(out.begin(), out.end(), std::int64_t{0});
   const auto count = static_cast<std::uint32_t>(n);
-  for (std::uint32_t i = 0; i + 1 < count; ++i) std::swap(out[i], out[i + generator.random() % (count - i)]);
+  // Where a number goes does not depend on the swaps before it: known ahead, memory far apart is fetched in time.
+  std::array<std::uint32_t, 64> others{};
+  for (std::uint32_t done = 0; done + 1 < count;) {
+    const std::uint32_t end = std::min(done + static_cast<std::uint32_t>(others.size()), count - 1);
+    for (std::uint32_t i = done; i < end; ++i) {
+      others[i - done] = i + static_cast<std::uint32_t>(generator.random() % (count - i));
+      __builtin_prefetch(&out[others[i - done]], 1);
+    }
+    for (std::uint32_t i = done; i < end; ++i) std::swap(out[i], out[others[i - done]]);
+    done = end;
+  }
   return out;
 }
 

@@ -193,8 +193,8 @@ class Execution {
       throw Error(ErrorCode::kCancelled, "the read was cancelled before it was complete");
   }
 
-  void read(std::size_t range, Worker& worker);
-  void read_chunk(std::size_t range, std::uint64_t offset, std::span<const Target> targets, Staging& staging,
+  void read(std::size_t index, Worker& worker);
+  void read_chunk(std::size_t index, std::uint64_t offset, std::span<const Target> targets, Staging& staging,
                   Worker& worker);
   std::uint64_t chunk_bytes(std::size_t range, std::uint64_t offset) const;
   std::byte* place(const Target& target, Staging& staging) const;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <iterator>
+#include <memory>
+#include <mutex>
 #include <unordered_map>
 #include <utility>
 
@@ -17,6 +19,35 @@ namespace {
 
 /// Enough to keep remote file systems busy; on local ones the processors are the limit.
 constexpr std::size_t kMaxThreads = 16;
+
+/// What listing a folder takes besides its result, kept for the next one: for folders of many files the system would be
+/// asked for megabytes each time.
+struct Scratch {
+  std::string names;
+  NameSorter sorter;
+};
+
+/// One for each of up to kMaxThreads threads that want one at a time.
+class Scratches {
+ public:
+  Scratches() { free_.reserve(kMaxThreads); }
+
+  auto take() {
+    const auto give_back = [this](Scratch* scratch) {
+      const std::lock_guard lock(mutex_);
+      free_.emplace_back(scratch);
+    };
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) free_.push_back(std::make_unique<Scratch>());
+    std::unique_ptr<Scratch, decltype(give_back)> out(free_.back().release(), give_back);
+    free_.pop_back();
+    return out;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Scratch>> free_;
+};
 
 class Scanner {
  public:
@@ -79,7 +110,9 @@ class Scanner {
     out.visit = visit;
     // Taken first: a change during the listing then shows the next time.
     out.identity = lasting_identity_of(visit.folder);
-    std::string names;
+    const auto scratch = scratches_.take();
+    std::string& names = scratch->names;
+    names.clear();
     const auto add = [&](std::string_view name) { names.append(name).push_back('\0'); };
     bool listed = false;
     for (const std::uint32_t part : visit.parts) {
@@ -95,7 +128,7 @@ class Scanner {
         if (kind == FileKind::kFolder || kind == FileKind::kLinkToFolder) enter(visit, name, kind, out.next);
       });
     }
-    out.names = sorted_names(names);
+    out.names = scratch->sorter.sorted(names);
     return true;
   }
 
@@ -125,6 +158,7 @@ class Scanner {
 
   std::span<const PatternPart> parts_;
   std::unordered_map<std::string, Listing> known_;
+  mutable Scratches scratches_;
 };
 
 }  // namespace

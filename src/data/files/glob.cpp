@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/format.h"
@@ -39,15 +40,17 @@ PathTable table_of(std::vector<Listing> listings) {
   std::sort(listings.begin(), listings.end(),
             [&](const Listing& a, const Listing& b) { return folder(a) < folder(b); });
   PathTable out;
+  std::vector<FolderNames> listed;
+  listed.reserve(listings.size());
   bool apart = true;
   std::optional<std::string> last;
   for (Listing& listing : listings) {
     // Files of a folder and of one below it are to be merged; all others follow one another as their folders do.
     apart = apart && !(last && folder(listing).starts_with(*last));
     last = folder(listing);
-    out.add_names(out.folder(listing.visit.folder), listing.names);
-    listing = {};
+    listed.push_back({out.folder(listing.visit.folder), std::move(listing.names)});
   }
+  out.add(std::move(listed));
   if (!apart) out.sort();
   return out;
 }

@@ -1,5 +1,6 @@
 #include "data/files/name_match.h"
 
+#include <algorithm>
 #include <optional>
 
 namespace penstock::data {
@@ -42,7 +43,9 @@ bool match_one(std::string_view& pattern, char c) {
 
 }  // namespace
 
-bool is_magic(std::string_view component) noexcept { return component.find_first_of("*?[") != std::string_view::npos; }
+bool is_magic(std::string_view component) noexcept {
+  return std::any_of(component.begin(), component.end(), [](char c) { return c == '*' || c == '?' || c == '['; });
+}
 
 bool matches(std::string_view pattern, std::string_view name) noexcept {
   if (!name.empty() && name[0] == '.' && (pattern.empty() || pattern[0] != '.')) return false;
@@ -56,6 +59,8 @@ bool matches(std::string_view pattern, std::string_view name) noexcept {
       star_pattern = pattern;
       star_name = name;
       star = true;
+      // What most patterns end in: as it is plain, it is the name's end or nothing is.
+      if (!is_magic(pattern)) return name.ends_with(pattern);
       continue;
     }
     if (!pattern.empty() && match_one(pattern, name[0])) {

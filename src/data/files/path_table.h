@@ -12,6 +12,12 @@
 
 namespace penstock::data {
 
+/// Files of one folder, NUL behind each name.
+struct FolderNames {
+  std::uint32_t folder;
+  std::string names;
+};
+
 /// The paths of very many files in little memory: each folder once, and for each file eight bytes and its bare name.
 /// Folders are held open, which makes opening their files cheaper: the first kMaxOpenFolders of them, and of all tables
 /// no more than a quarter of the descriptors that the process may have. Built by one thread; after `seal` immutable,
@@ -24,8 +30,8 @@ class PathTable {
   std::uint32_t folder(std::string_view folder);
   /// A file of a folder; `name` has no '/'.
   void add(std::uint32_t folder, std::string_view name);
-  /// Files of a folder, NUL behind each name.
-  void add_names(std::uint32_t folder, std::string_view names);
+  /// Files of many folders, in this order. Names of a folder that has none yet are taken over, not copied.
+  void add(std::vector<FolderNames> listed);
   /// Any path.
   void add(std::string_view path);
   /// Orders by path, bytewise, and drops repeats.
@@ -43,21 +49,33 @@ class PathTable {
   std::size_t memory() const noexcept;
 
  private:
-  /// 24 bits folder, 40 bits offset of the name.
+  /// 24 bits folder, 40 bits offset in its names.
   using Entry = std::uint64_t;
   static constexpr unsigned kNameBits = 40;
 
+  struct Folder {
+    std::string path;   ///< "" or with '/' at the end
+    std::string names;  ///< each ends in NUL
+  };
   struct OpenFolders;
+  /// Neighbours among a folder's names, and where their entries begin.
+  struct Run {
+    std::uint32_t folder;
+    std::size_t begin;
+    std::size_t bytes;
+    std::size_t entry;
+  };
 
-  std::size_t folder_of(Entry entry) const noexcept { return static_cast<std::size_t>(entry >> kNameBits); }
+  std::string_view names_of(const Run& run) const noexcept;
+  void fill(const Run& run) noexcept;
+  const Folder& folder_of(Entry entry) const noexcept { return folders_[static_cast<std::size_t>(entry >> kNameBits)]; }
   const char* name_of(Entry entry) const noexcept {
-    return names_.data() + static_cast<std::size_t>(entry & ((Entry{1} << kNameBits) - 1));
+    return folder_of(entry).names.data() + static_cast<std::size_t>(entry & ((Entry{1} << kNameBits) - 1));
   }
   bool before(Entry a, Entry b) const noexcept;
 
   std::vector<Entry> entries_;
-  std::vector<char> names_;           ///< each ends in NUL
-  std::vector<std::string> folders_;  ///< "" or with '/' at the end
+  std::vector<Folder> folders_;
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::shared_ptr<const OpenFolders> open_folders_;
 };

@@ -1,8 +1,11 @@
 #include "data/files/name_match.h"
 
+#include <fnmatch.h>
 #include <gtest/gtest.h>
 
+#include <random>
 #include <string>
+#include <string_view>
 
 namespace penstock::data {
 namespace {
@@ -43,6 +46,21 @@ TEST(Matches, ALeadingDotIsWrittenOut) {
   EXPECT_FALSE(matches("?hidden", ".hidden"));
   EXPECT_FALSE(matches("[.]hidden", ".hidden"));
   EXPECT_TRUE(matches(".*", ".hidden"));
+}
+
+TEST(Matches, AsTheCLibraryDoes) {
+  std::mt19937 random(3);
+  const auto text = [&](std::string_view letters, std::size_t most) {
+    std::string out(random() % most, ' ');
+    for (char& c : out) c = letters[random() % letters.size()];
+    return out;
+  };
+  for (int round = 0; round < 100'000; ++round) {
+    const std::string pattern = text("ab.*?", 6);
+    const std::string name = text("ab.", 8);
+    const bool wanted = ::fnmatch(pattern.c_str(), name.c_str(), FNM_PERIOD | FNM_NOESCAPE) == 0;
+    EXPECT_EQ(matches(pattern, name), wanted) << pattern << " and " << name;
+  }
 }
 
 TEST(Matches, TakesNoExponentialTime) {

@@ -15,6 +15,8 @@ std::string joined(const std::vector<std::string>& names) {
   return out;
 }
 
+std::string sorted_names(std::string_view names) { return NameSorter().sorted(names); }
+
 TEST(SortedNames, AreInOrderEachOnce) {
   EXPECT_EQ(sorted_names(""), "");
   EXPECT_EQ(sorted_names(joined({"one"})), joined({"one"}));
@@ -24,9 +26,10 @@ TEST(SortedNames, AreInOrderEachOnce) {
 
 TEST(SortedNames, AreWhatStringsSortTo) {
   std::mt19937 random(7);
+  NameSorter sorter;
   for (int round = 0; round < 200; ++round) {
     const std::string prefix(random() % 20, 'p');
-    std::vector<std::string> names(random() % 60);
+    std::vector<std::string> names(random() % (round % 4 == 0 ? 2000 : 60));
     for (std::string& name : names) {
       name = prefix;
       // Few letters, so that many names share more than the key holds.
@@ -35,7 +38,7 @@ TEST(SortedNames, AreWhatStringsSortTo) {
     const std::string given = joined(names);
     std::sort(names.begin(), names.end());
     names.erase(std::unique(names.begin(), names.end()), names.end());
-    EXPECT_EQ(sorted_names(given), joined(names));
+    EXPECT_EQ(sorter.sorted(given), joined(names));
   }
 }
 

@@ -31,6 +31,20 @@ TEST(PathTable, KeepsPathsAsTheyCame) {
   EXPECT_EQ(reused, given[3]);
 }
 
+TEST(PathTable, TakesNamesOfManyFolders) {
+  PathTable table;
+  table.add("a/first.pt");
+  const std::uint32_t a = table.folder("a");
+  const std::uint32_t b = table.folder("b/");
+  const std::uint32_t c = table.folder("c");
+  using namespace std::string_literals;
+  table.add({{b, "1.pt\0002.pt\0"s}, {a, "3.pt\0"s}, {c, ""}, {b, "4.pt\0"s}});
+  table.add(a, "last.pt");
+  table.seal();
+  EXPECT_EQ(paths(table),
+            (std::vector<std::string>{"a/first.pt", "b/1.pt", "b/2.pt", "a/3.pt", "b/4.pt", "a/last.pt"}));
+}
+
 TEST(PathTable, SortsByWholePathBytewiseAndDropsRepeats) {
   std::mt19937 random(5);
   const std::string letters = "ab/-.0";
