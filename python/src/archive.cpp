@@ -14,6 +14,7 @@
 #include "indexing.h"
 #include "interrupt.h"
 #include "penstock/error.h"
+#include "penstock/source.h"
 #include "value.h"
 
 namespace penstock::python {
@@ -21,12 +22,6 @@ namespace {
 
 /// An index this large may take a while to read.
 constexpr std::uint64_t kLongIndex = std::uint64_t{1} << 20;
-
-bool is_large(const std::string& path) {
-  std::error_code error;
-  const std::uintmax_t size = std::filesystem::file_size(path, error);
-  return !error && size >= kLongIndex;
-}
 
 Entry entry_named(const PyArchive& archive, nb::handle name) {
   return {archive.get()[name_from(name)], archive.verify(), nb::tuple()};
@@ -251,8 +246,12 @@ const Archive& PyArchive::get() const {
 }
 
 PyArchive open_archive(const std::string& path, bool verify) {
-  return {interruptible(is_large(path), [=](std::stop_token) { return open(path, {.verify_checksums = verify}); }),
-          verify};
+  const SourcePtr source = [&] {
+    const nb::gil_scoped_release released;
+    return open_source(path);
+  }();
+  const auto read_index = [=](std::stop_token) { return open(source, {.verify_checksums = verify}); };
+  return {interruptible(source->size() >= kLongIndex, read_index), verify};
 }
 
 bool takes_long(const Archive& archive) noexcept {

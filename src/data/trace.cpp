@@ -44,7 +44,7 @@ struct Trace::View {
   }
 };
 
-Trace::Trace(std::string path) : path_(absolute(path)) { const io::AtomicFile probe(path_, false); }
+Trace::Trace(const std::string& path) : path_(absolute(path)) { const io::AtomicFile probe(path_, false); }
 
 Trace::~Trace() {
   if (!changed_) return;

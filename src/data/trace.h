@@ -65,7 +65,7 @@ class Trace {
   };
 
   /// Throws what writing `path` would throw (kNotFound, kPermission, ...), and leaves nothing there.
-  explicit Trace(std::string path);
+  explicit Trace(const std::string& path);
   /// Writes what was not written; a failure is not told.
   ~Trace();
   Trace(const Trace&) = delete;

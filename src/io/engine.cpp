@@ -316,7 +316,7 @@ std::size_t threads_for(const Move& move, const EngineOptions& options, const Ro
   return wanted <= 1 ? 1 : std::min(wanted, core::usable_cpus());
 }
 
-void describe(const Move& move, const Execution& execution, std::size_t threads, Report& report) {
+void describe(const Move& move, const Execution& execution, std::size_t threads, bool explain, Report& report) {
   report.read_bytes += move.plan.read_bytes;
   report.payload_bytes += move.plan.payload_bytes;
   report.read_seconds += execution.seconds().read;
@@ -326,6 +326,7 @@ void describe(const Move& move, const Execution& execution, std::size_t threads,
   const Routes* const routes = execution.routes();
   const bool direct = routes != nullptr && routes->direct_bytes() * 2 > move.plan.read_bytes;
   report.route = execution.uses_ring() ? "ring" : direct ? "direct" : reader == "memory" ? "memory" : "read";
+  if (!explain) return;
   report.why = core::format("{} {} into {} by {} {} with {}", move.plan.ranges.size(),
                             move.plan.ranges.size() == 1 ? "range" : "ranges",
                             execution.uses_ring() ? "device memory through the pinned ring" : "host memory", threads,
@@ -344,7 +345,7 @@ void execute(const Move& move, const EngineOptions& options, Report& report) {
   } else {
     core::parallel_for(threads, threads, [&](std::size_t) { execution.work(); });
   }
-  describe(move, execution, threads, report);
+  describe(move, execution, threads, options.explain, report);
   execution.finish();
 }
 

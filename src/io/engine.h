@@ -51,7 +51,8 @@ struct EngineOptions {
   const Reader* reader = nullptr;  ///< one that is usable for every source; null: the best for each
   /// Read past the page cache or through it; unset: by what is in it. Only without `reader`.
   std::optional<bool> direct = {};
-  bool wait = true;  ///< for copies to devices; otherwise only the current streams of the devices wait
+  bool explain = true;  ///< in the report's `why`, which costs as much as planning a small read
+  bool wait = true;     ///< for copies to devices; otherwise only the current streams of the devices wait
 };
 
 /// Runs a move: ranges over threads, each into its final memory, or through the pinned ring when that lies on a device.

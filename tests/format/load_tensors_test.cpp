@@ -69,7 +69,7 @@ TEST(LoadTensors, NeighboursAreReadTogether) {
     archive.add_entry(archive.add_storage(100 + 70 * i, 60), DType::uint8, {60}, {1});
   }
   Report report;
-  const auto tensors = load_tensors(archive.state, archive.entries(), {}, report);
+  const auto tensors = load_tensors(archive.state, archive.entries(), {.report = &report}, report);
   EXPECT_EQ(report.payload_bytes, 1200U);
   EXPECT_EQ(report.read_bytes, 19 * 70 + 60U) << "the gaps of ten bytes are not worth skipping";
   EXPECT_THAT(report.why, HasSubstr("1 range "));
