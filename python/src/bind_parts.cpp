@@ -139,9 +139,8 @@ void load_into(const PyArchive& source, const nb::list& entries, const nb::list&
 /// The structure with leaves[i] for entry i, and what `named` makes of values of named types.
 nb::object assemble(const PyArchive& archive, const nb::list& leaves, const nb::object& named) {
   const EntryLeaf leaf = [&leaves](std::size_t index) { return nb::borrow(leaves[index]); };
-  const NamedLeaf make = [&named](const std::string& name, const nb::object& arguments, const nb::object& state) {
-    return named(text_from(name), arguments, state);
-  };
+  const NamedLeaf make = [&named](const std::string& name, const nb::object& arguments, const nb::object& state,
+                                  const nb::object& begun) { return named(text_from(name), arguments, state, begun); };
   return to_python(archive.get().structure(), leaf, make);
 }
 
@@ -201,7 +200,7 @@ void bind_parts(nb::module_& module) {
              nb::sig("def _load_into(archive: Archive, entries: list[int], tensors: list[typing.Any]) -> None"));
   module.def("_assemble", assemble, nb::arg("archive"), nb::arg("leaves"), nb::arg("named"),
              nb::sig("def _assemble(archive: Archive, leaves: list[typing.Any], "
-                     "named: typing.Callable[[str, typing.Any, typing.Any], typing.Any]) -> typing.Any"));
+                     "named: typing.Callable[[str, typing.Any, typing.Any, typing.Any], typing.Any]) -> typing.Any"));
   module.def("_legacy_end", legacy_end, nb::arg("data"), nb::arg("name"),
              nb::sig("def _legacy_end(data: object, name: str) -> int"));
   module.def("_is_legacy", is_legacy, nb::arg("head"), nb::sig("def _is_legacy(head: object) -> bool"));

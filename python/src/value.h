@@ -19,8 +19,11 @@ using EntryLeaf = std::function<nb::object(std::size_t)>;
 
 /// What a value of a named type becomes: called with the name, the arguments (a tuple; None for a bare name) and the
 /// state (None without one) of each kObject, kGlobal, kDType and torch.Size, of each tensor that has a type name or
-/// state, whose only argument is what the entry became, and of each scalar of NumPy's with its value.
-using NamedLeaf = std::function<nb::object(const std::string&, const nb::object&, const nb::object&)>;
+/// state, whose only argument is what the entry became, and of each scalar of NumPy's with its value. Where a state
+/// leads back to its own object, called twice: first with `...` for the state, to give the object (None where it cannot
+/// be without its state: kUnsupported), and when the state is there, with what the first call gave, to give the same.
+using NamedLeaf = std::function<nb::object(const std::string& name, const nb::object& arguments,
+                                           const nb::object& state, const nb::object& begun)>;
 
 /// dict, OrderedDict, list, tuple, set, numbers, strings, Tensor, DType; penstock.Opaque for what is none of these.
 /// kUnsupported for keys that Python cannot hash within bounds. `entry` may be null when every tensor is loaded.

@@ -123,6 +123,8 @@ Frame new_frame(const Node& node) {
 
 struct Made {
   nb::object object;
+  std::size_t frame = 0;  ///< in `open_`, while it is there
+  bool begun = false;     ///< by `named_`, which has yet to see the state
   bool complete = false;
 };
 using MadeObjects = std::unordered_map<const Node*, Made>;
@@ -189,13 +191,21 @@ class Converter {
     const bool bare = node->kind == Kind::kTensor && (!named_ || !is_named(*node));
     if (bare) return made_[node].object = tensor_of(*node);
     open_.push_back(named_ && is_named(*node) ? named_frame(*node) : new_frame(*node));
-    made_[node].object = open_.back().object;
+    Made& made = made_[node];
+    made.object = open_.back().object;
+    made.frame = open_.size() - 1;
     return std::nullopt;
   }
 
-  static nb::object within_itself(const Made& made) {
+  /// What is being made may be part of its own state, as its arguments are there; of its arguments it cannot.
+  nb::object within_itself(Made& made) {
     if (made.object.is_valid()) return made.object;
-    throw Error(ErrorCode::kUnsupported, "found an object that contains itself");
+    const Frame& frame = open_[made.frame];
+    const bool has_arguments = frame.slots.is_valid() && frame.next == frame.node->items.size() && frame.node->state;
+    if (named_ && has_arguments) made.object = named_(frame.node->type_name, frame.slots, nb::ellipsis(), nb::none());
+    made.begun = made.object.is_valid() && !made.object.is_none();
+    if (made.begun) return made.object;
+    throw Error(ErrorCode::kUnsupported, "found an object that contains itself where it cannot be made without");
   }
 
   /// Whether `named_` decides what becomes of it, once its parts are there.
@@ -207,13 +217,13 @@ class Converter {
   /// NumPy's scalars have a name.
   nb::object scalar_of(const Node& node) const {
     if (!named_ || !node.type_name.starts_with("numpy.")) return leaf_of(node);
-    return named_(node.type_name, nb::make_tuple(leaf_of(node)), nb::none());
+    return named_(node.type_name, nb::make_tuple(leaf_of(node)), nb::none(), nb::none());
   }
 
   nb::object named_leaf(const Node& node) const {
-    if (node.kind == Kind::kGlobal) return named_(node.type_name, nb::none(), nb::none());
+    if (node.kind == Kind::kGlobal) return named_(node.type_name, nb::none(), nb::none(), nb::none());
     const nb::object name = string_of(std::get<DType>(node.scalar).name());
-    return named_("torch.dtype", nb::make_tuple(name), nb::none());
+    return named_("torch.dtype", nb::make_tuple(name), nb::none(), nb::none());
   }
 
   Frame named_frame(const Node& node) const {
@@ -221,10 +231,9 @@ class Converter {
     return {&node, {}, checked(PyTuple_New(static_cast<Py_ssize_t>(node.items.size()))), {}, {}, 0};
   }
 
-  nb::object named(const Frame& frame) const {
-    const std::string& name = frame.node->type_name;
+  nb::object named(const Frame& frame, const Made& made) const {
     const nb::object state = frame.state.is_valid() ? frame.state : nb::object(nb::none());
-    return named_(name, frame.slots, state);
+    return named_(frame.node->type_name, frame.slots, state, made.begun ? made.object : nb::object(nb::none()));
   }
 
   nb::object tensor_of(const Node& node) const {
@@ -248,7 +257,7 @@ class Converter {
   nb::object leave(Frame frame) {
     Made& made = made_.at(frame.node);
     const bool is_set = frame.node->kind == Kind::kSet;
-    if (!made.object.is_valid()) made.object = is_set ? frozen(frame) : named(frame);
+    if (!made.object.is_valid() || made.begun) made.object = is_set ? frozen(frame) : named(frame, made);
     made.complete = true;
     if (frame.node->kind == Kind::kObject && frame.object.is_valid() && frame.state.is_valid())
       frame.object.attr("state") = frame.state;

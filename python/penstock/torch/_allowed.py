@@ -38,12 +38,28 @@ class Allowed:
         if not isinstance(named, type):
             raise RefusedError(f"{name} is a function, and Penstock calls none")
         if issubclass(named, torch.Tensor):
-            return _tensor(named, name, args, state)
+            return _tensor(named, name, args)
         if issubclass(named, enum.Enum):
             return _member(named, name, args)
         if issubclass(named, tuple) and hasattr(named, "_fields"):
             return _named_tuple(named, name, args, state)
-        return _plain(named, name, args, state)
+        made = _bare(named, name, args, has_state=state is not None)
+        _set_down(made, name, state)
+        return made
+
+    def begun(self, name: str, args: Any) -> Any:
+        """The object of an allowed name whose state is yet to come; None for what needs it."""
+        named = self._named[name]
+        if not isinstance(named, type) or issubclass(named, (enum.Enum, tuple)):
+            return None
+        if issubclass(named, torch.Tensor):
+            return _tensor(named, name, args)
+        return _bare(named, name, args, has_state=True)
+
+    def complete(self, name: str, begun: Any, state: Any) -> None:
+        """Gives an object of `begun` its state."""
+        if not isinstance(begun, torch.Tensor):
+            _set_down(begun, name, state)
 
 
 def _named_globals() -> Iterator[tuple[str, Any]]:
@@ -70,7 +86,7 @@ def _named_tuple(kind: type[Any], name: str, args: Any, state: Any) -> Any:
     return tuple.__new__(kind, args)
 
 
-def _tensor(kind: type[torch.Tensor], name: str, args: Any, state: Any) -> torch.Tensor:
+def _tensor(kind: type[torch.Tensor], name: str, args: Any) -> torch.Tensor:
     plain = len(args) == 1 and type(args[0]) is torch.Tensor and args[0].layout == torch.strided
     if not plain or kind.__setstate__ is not torch.Tensor.__setstate__:
         raise RefusedError(f"{name} has a way of its own to be made, and Penstock calls none")
@@ -84,14 +100,18 @@ def _is_slotted_dataclass(kind: type[Any]) -> bool:
     return dataclasses.is_dataclass(kind) and setter is not None and getattr(kind, "__setstate__", None) is setter
 
 
-def _plain(kind: type[Any], name: str, args: Any, state: Any) -> Any:
-    """An object that is its attributes and nothing else."""
+def _bare(kind: type[Any], name: str, args: Any, *, has_state: bool) -> Any:
+    """An object that is its attributes and nothing else, without them."""
     usual = all(getattr(kind, way) is getattr(object, way) for way in ("__new__", "__reduce__", "__reduce_ex__"))
-    known_state = state is not None or kind.__init__ is object.__init__
+    known_state = has_state or kind.__init__ is object.__init__
     own_state = hasattr(kind, "__setstate__") and not _is_slotted_dataclass(kind)
     if not usual or args or own_state or not known_state:
         raise RefusedError(f"{name} has a way of its own to be made, and Penstock calls none")
-    made = object.__new__(kind)
+    return object.__new__(kind)
+
+
+def _set_down(made: Any, name: str, state: Any) -> None:
+    kind = type(made)
     if _is_slotted_dataclass(kind) and isinstance(state, list):
         names = [field.name for field in dataclasses.fields(kind)]
         state = (None, dict(zip(names, state, strict=False)))
@@ -103,4 +123,3 @@ def _plain(kind: type[Any], name: str, args: Any, state: Any) -> Any:
         if not isinstance(place, MemberDescriptorType):
             raise RefusedError(f"{name} has no slot {slot!r}")
         place.__set__(made, value)
-    return made

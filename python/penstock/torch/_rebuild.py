@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -17,7 +18,8 @@ _CONSTANTS = (torch.dtype, torch.layout, torch.memory_format, torch.qscheme)
 
 
 class Rebuilder:
-    """Called with the name of a type or function, its arguments (None for a bare name) and the state given to it.
+    """Called with the name of a type or function, its arguments (None for a bare name) and the state given to it; where
+    that leads back to the object, with `...` for it first, and then with what that gave.
 
     `unknown` collects the names that are none of torch's, `unfit` what could not be made of its parts, `refused`
     what the program allows and would have to be run. Dicts with keys that have parts are filled only when everything is
@@ -28,10 +30,13 @@ class Rebuilder:
         self.unknown: set[str] = set()
         self.unfit: list[str] = []
         self.refused: list[str] = []
-        self._allowed: Allowed | None = None
         self._states: list[tuple[torch.Tensor, Any]] = []
 
-    def __call__(self, name: str, args: Any, state: Any) -> Any:
+    def __call__(self, name: str, args: Any, state: Any, begun: Any = None) -> Any:
+        if state is ...:
+            return self._begin(name, args)
+        if begun is not None:
+            return self._completed(name, begun, state)
         if args is None or name == "torch.dtype":
             constant = _constant(name if args is None else f"torch.{args[0]}")
             return self._foreign(name, args, state) if constant is None else constant
@@ -50,6 +55,34 @@ class Rebuilder:
         for tensor, state in self._states:
             _set_attributes(tensor, state)
 
+    def _begin(self, name: str, args: Any) -> Any:
+        build = _BUILDERS.get(name)
+        if build is not None:
+            return build(args)
+        if name.startswith("numpy."):
+            return None
+        if name in self._allowed:
+            try:
+                return self._allowed.begun(name, args)
+            except RefusedError as error:
+                self.refused.append(str(error))
+                return penstock.Opaque(name, args)
+        return self._keep(name, args, None)
+
+    def _completed(self, name: str, begun: Any, state: Any) -> Any:
+        if isinstance(begun, penstock.Opaque):
+            begun.state = state
+        elif name in self._allowed:
+            try:
+                self._allowed.complete(name, begun, state)
+            except RefusedError as error:
+                raise penstock.UnsupportedError(str(error)) from None
+        return self._noted(begun, state)
+
+    @cached_property
+    def _allowed(self) -> Allowed:
+        return Allowed()
+
     def _foreign(self, name: str, args: Any, state: Any) -> Any:
         if name.startswith("numpy."):
             from penstock.torch import _numpy
@@ -61,8 +94,6 @@ class Rebuilder:
                 return penstock.Opaque(name, args, state)
             if built is not None:
                 return built
-        if self._allowed is None:
-            self._allowed = Allowed()
         if name in self._allowed:
             try:
                 return self._noted(self._allowed.made(name, args, state), state)

@@ -65,11 +65,11 @@ def _flat_entries(archive: penstock.Archive) -> dict[str, int] | None:
     """The entry of each key, when the file is a plain dict of tensors; None when only loading it all can tell."""
     strange = []
 
-    def named(name: str, args: Any, state: Any) -> Any:
+    def named(name: str, args: Any, state: Any, begun: Any) -> Any:
         if name in {"", "torch.nn.parameter.Parameter"} and state is None:
             return args[0]
         strange.append(name)
-        return None
+        return name
 
     content = _assemble(archive, list(range(len(archive))), named)
     if strange or not isinstance(content, dict):

@@ -157,13 +157,39 @@ def test_objects_with_tensors_and_objects_inside(path):
     assert loaded.parts[1] == {"a": Frozen(1.0)}
 
 
-def test_objects_inside_themselves_are_refused(path):
+def test_objects_inside_themselves(path):
+    value = Plain(torch.arange(3))
+    value.parts.append(value)
+    value.slots = Slots()
+    value.slots.a = {"up": (value, value.slots)}
+    torch.save([value.slots, value], path)
+    with torch.serialization.safe_globals([Plain, Frozen, Slots]):
+        for loaded in (torch.load(path), pt.load(path)):
+            slots, plain = loaded
+            assert plain.parts[-1] is plain
+            assert plain.slots is slots
+            assert slots.a["up"] == (plain, slots)
+            assert slots.b == [2]
+            same(plain.tensor, torch.arange(3))
+
+
+def test_unknown_objects_inside_themselves_are_kept(path):
     value = Plain(torch.arange(3))
     value.parts.append(value)
     torch.save(value, path)
+    with pytest.raises(pt.UnknownGlobalsError, match="Plain"):
+        pt.load(path)
+    kept = pt.load(path, unknown="keep")
+    assert kept.state["parts"][-1] is kept
+
+
+def test_what_needs_its_state_cannot_be_inside_it(path):
+    value = Refused()
+    value.value = value
+    torch.save(value, path)
     with (
-        torch.serialization.safe_globals([Plain, Frozen]),
-        pytest.raises(penstock.UnsupportedError, match="contains itself"),
+        torch.serialization.safe_globals([Refused]),
+        pytest.raises(pt.UnknownGlobalsError, match="a way of its own"),
     ):
         pt.load(path)
 
