@@ -76,8 +76,8 @@ class Framework(ABC):
     """How one library of arrays takes what Penstock read. `device` has been checked by the constructor."""
 
     @abstractmethod
-    def whole(self, tensor: penstock.Tensor) -> Any:
-        """An array over the tensor's own memory, or on the wanted device."""
+    def whole(self, tensor: penstock.Tensor, name: str) -> Any:
+        """An array over the tensor's own memory, or on the wanted device. `name` is for errors."""
 
     @abstractmethod
     def part(self, entry: penstock.Entry, key: Any) -> Any:
@@ -176,12 +176,12 @@ class safe_open:  # noqa: N801 - named like the class it stands for
     def get_tensor(self, name: str) -> Any:
         """The whole tensor of that name."""
         with translated():
-            return self._framework.whole(self._named(name).load())
+            return self._framework.whole(self._named(name).load(), name)
 
     def get_tensors(self) -> dict[str, Any]:
         """All tensors by name."""
         with translated():
-            return {name: self._framework.whole(tensor) for name, tensor in self._shards.load().items()}
+            return {name: self._framework.whole(tensor, name) for name, tensor in self._shards.load().items()}
 
     def get_slice(self, name: str) -> SafeSlice:
         """The tensor of that name, to be indexed before it is read."""

@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <memory>
@@ -27,12 +28,10 @@ namespace {
 
 using Node = ValueGraph::Node;
 
-/// Entries of each storage that have elements.
+/// Entries of each storage.
 std::vector<std::uint32_t> uses_of_storages(const Archive& archive) {
   std::vector<std::uint32_t> uses(archive.storages().size());
-  for (const TensorEntry& entry : archive.entries()) {
-    if (entry.nbytes() != 0) ++uses[entry.storage];
-  }
+  for (const TensorEntry& entry : archive.entries()) ++uses[entry.storage];
   return uses;
 }
 
@@ -89,6 +88,16 @@ nb::tuple storage_parts(const PyArchive& archive, std::size_t index) {
   const nb::object offset = plain ? nb::object(nb::int_(storage.offset)) : nb::object(nb::none());
   const std::string& source = archive.get().sources()[storage.source]->name();
   return nb::make_tuple(storage.nbytes, text_from(storage.location), path_text(source), offset);
+}
+
+/// Of each storage how its tensors want to be aligned, in bytes; 0 where one has another byte order than this machine.
+std::vector<std::size_t> alignments(const PyArchive& archive) {
+  std::vector<std::size_t> out(archive.get().storages().size(), 1);
+  for (const TensorEntry& entry : archive.get().entries()) {
+    std::size_t& wanted = out[entry.storage];
+    wanted = entry.byte_swapped ? 0 : wanted == 0 ? 0 : std::max(wanted, entry.dtype.itemsize());
+  }
+  return out;
 }
 
 /// Whether the file records no device but the host for any storage.
@@ -195,6 +204,7 @@ void bind_parts(nb::module_& module) {
   module.def("_is_hosted", is_hosted, nb::arg("archive"), nb::sig("def _is_hosted(archive: Archive) -> bool"));
   module.def("_array_entries", array_entries, nb::arg("archive"),
              nb::sig("def _array_entries(archive: Archive) -> list[int]"));
+  module.def("_alignments", alignments, nb::arg("archive"), nb::sig("def _alignments(archive: Archive) -> list[int]"));
   module.def("_storage_count", [](const PyArchive& archive) { return archive.get().storages().size(); });
   module.def("_load_into", load_into, nb::arg("archive"), nb::arg("entries"), nb::arg("tensors"),
              nb::sig("def _load_into(archive: Archive, entries: list[int], tensors: list[typing.Any]) -> None"));

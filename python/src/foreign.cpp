@@ -231,6 +231,22 @@ bool is_array_scalar(nb::handle object, const nb::dict& interface) {
   return nb::len(nb::object(interface["shape"])) == 0 && nb::hasattr(object, "__array__");
 }
 
+/// What its library refuses to hand over (a lazy conjugate, a sparse or quantized tensor, a device of no memory) is an
+/// error of ours, which says where the object lies.
+Tensor from_dlpack(nb::handle object) {
+  try {
+    const bool gradient = wants_gradient(object);
+    return tensor_from_dlpack(gradient ? object.attr("detach")() : nb::borrow(object)).with_requires_grad(gradient);
+  } catch (nb::python_error& error) {
+    const auto is = [&](PyObject* type) { return error.matches(type); };
+    if (!is(PyExc_BufferError) && !is(PyExc_ValueError) && !is(PyExc_TypeError) && !is(PyExc_RuntimeError)) throw;
+    throw Error(ErrorCode::kUnsupported,
+                core::format("found an object of type {} that does not hand over its elements ({}); make it a plain "
+                             "strided array first",
+                             object_type(object), nb::str(error.value()).c_str()));
+  }
+}
+
 std::optional<Tensor> foreign_array(nb::handle object) {
   const nb::object interface = nb::getattr(object, "__array_interface__", nb::none());
   if (PyDict_Check(interface.ptr())) {
@@ -239,10 +255,7 @@ std::optional<Tensor> foreign_array(nb::handle object) {
     const nb::object array = object.attr("__array__")();
     return from_interface(array, nb::borrow<nb::dict>(array.attr("__array_interface__")));
   }
-  if (nb::hasattr(object, "__dlpack__")) {
-    const bool gradient = wants_gradient(object);
-    return tensor_from_dlpack(gradient ? object.attr("detach")() : nb::borrow(object)).with_requires_grad(gradient);
-  }
+  if (nb::hasattr(object, "__dlpack__")) return from_dlpack(object);
   const nb::object on_device = nb::getattr(object, "__cuda_array_interface__", nb::none());
   if (PyDict_Check(on_device.ptr())) return from_cuda_interface(object, nb::borrow<nb::dict>(on_device));
   if (PyObject_CheckBuffer(object.ptr()) != 0) return from_buffer(object);

@@ -154,7 +154,11 @@ NpyType npy_type_from_string(std::string_view descr) {
 std::string npy_descr_in_file_order(const NpyType& type) {
   if (type.has_objects) return "|O";
   const std::string native = type.dtype.numpy_descr();
-  if (native.empty()) return type.dtype.name();
+  if (native.empty()) {
+    // A long double is known by its width; the types of ml_dtypes are bytes to NumPy where they are in a structure.
+    const std::string name = type.dtype.name();
+    return name.starts_with('<') || name.starts_with('>') ? name : core::format("|V{}", type.dtype.itemsize());
+  }
   return type.byte_swapped ? '>' + native.substr(1) : native;
 }
 

@@ -28,7 +28,8 @@ struct NpyType {
 /// type. The error carries only the message: callers add where.
 NpyType npy_type_from_string(std::string_view descr);
 
-/// The descr of a type as it stands in the file, its byte order included: ">f4", "|O".
+/// The descr of a type as NumPy would have it in a structure of the file, its byte order included: ">f4", "|O", "|V2"
+/// for bfloat16.
 std::string npy_descr_in_file_order(const NpyType& type);
 
 /// The descr by which `.npy` files hold `dtype`, as a Python literal: "'<f4'", "[('a', '<f4')]", "'<V2'" for bfloat16.

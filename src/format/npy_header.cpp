@@ -45,12 +45,11 @@ class HeaderParser {
 /// The structure's fields so far, in NumPy's own notation.
 class Structure {
  public:
-  /// `label`: the field's name, or its (title, name), as Python writes it.
-  void add(const std::string& name, const std::string& label, const NpyType& field, const LiteralScanner& scan) {
+  /// `title`: another name of the field, or empty.
+  void add(const std::string& name, const std::string& title, const NpyType& field, const LiteralScanner& scan) {
     const bool padding = name.empty() && field.dtype.code() == DType::Code::kVoid && field.inner.rank() == 0;
-    if (!padding && !names_.insert(name).second) {
-      scan.fail(core::format("two fields of the array's type are called {}", core::quoted(name)));
-    }
+    if (!padding) claim(name, scan);
+    if (!title.empty()) claim(title, scan);
     has_objects_ |= field.has_objects;
     const auto bytes = core::checked_mul<std::uint64_t>(
         field.dtype.itemsize(), static_cast<std::uint64_t>(field.inner.numel()), "the size of a field");
@@ -58,6 +57,8 @@ class Structure {
     if (text_.size() > 1) text_ += ", ";
     const bool nested = field.dtype.code() == DType::Code::kStructured;
     const std::string descr = nested ? field.dtype.numpy_descr() : python_repr(npy_descr_in_file_order(field));
+    const std::string label =
+        title.empty() ? python_repr(name) : core::format("({}, {})", python_repr(title), python_repr(name));
     text_ += core::format("({}, {}", label, descr);
     if (field.inner.rank() != 0) text_ += ", " + field.inner.to_string();
     text_ += ')';
@@ -73,6 +74,11 @@ class Structure {
   }
 
  private:
+  void claim(const std::string& name, const LiteralScanner& scan) {
+    if (names_.insert(name).second) return;
+    scan.fail(core::format("two fields of the array's type are called {}", core::quoted(name)));
+  }
+
   std::string text_ = "[";
   std::set<std::string> names_;
   std::uint64_t bytes_ = 0;
@@ -167,17 +173,15 @@ NpyType HeaderParser::parse_structure(std::size_t depth) {
   for (bool more = !scan_.accept(']'); more; more = scan_.more_items(']')) {
     scan_.expect('(');
     std::string name;
-    std::string label;
+    std::string title;
     if (scan_.accept('(')) {
-      const std::string title(scan_.string());
+      title = scan_.string();
       scan_.expect(',');
       name = scan_.string();
       scan_.accept(',');
       scan_.expect(')');
-      label = core::format("({}, {})", python_repr(title), python_repr(name));
     } else {
       name = scan_.string();
-      label = python_repr(name);
     }
     scan_.expect(',');
     NpyType field = parse_type(depth + 1);
@@ -186,7 +190,7 @@ NpyType HeaderParser::parse_structure(std::size_t depth) {
       scan_.accept(',');
       scan_.expect(')');
     }
-    structure.add(name, label, field, scan_);
+    structure.add(name, title, field, scan_);
   }
   return structure.finish();
 }

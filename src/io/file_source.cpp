@@ -99,6 +99,7 @@ SourcePtr open_file(std::string_view path) {
     throw Error(ErrorCode::kInvalidArgument, "the path has a NUL character in it; no file can have that name",
                 {.path = name.substr(0, name.find('\0'))});
   }
+  if (name.empty()) throw Error(ErrorCode::kNotFound, "the path is empty; name a file");
   // O_NONBLOCK: opening a FIFO returns at once, to be refused below; reads of a regular file do not know it.
   FileDescriptor fd(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   struct stat status {};

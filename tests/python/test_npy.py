@@ -166,6 +166,8 @@ HEADERS = {
     "unknown type": "{'descr': '<f3', 'fortran_order': False, 'shape': (2,)}",
     "no type": "{'descr': None, 'fortran_order': False, 'shape': (2,)}",
     "two fields of one name": "{'descr': [('a', '<i2'), ('a', '<i2')], 'fortran_order': False, 'shape': (2,)}",
+    "a title like its name": "{'descr': [(('a', 'a'), '<i2')], 'fortran_order': False, 'shape': (2,)}",
+    "a field like a title": "{'descr': [(('t', 'a'), '<i2'), ('t', '<i2')], 'fortran_order': False, 'shape': (2,)}",
     "unit that is none": "{'descr': '<M8[xs]', 'fortran_order': False, 'shape': (1,)}",
     "call": "{'descr': __import__('os').getcwd(), 'fortran_order': False, 'shape': (2,)}",
     "text behind": "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)} x",
@@ -364,3 +366,11 @@ def test_what_npz_cannot_hold(tmp_path):
     with pytest.raises(penstock.InvalidArgumentError, match=r"x\.npz"):
         penstock.save({"../a": tensor}, tmp_path / "x.npz")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_fields_of_types_that_numpy_has_not(tmp_path):
+    path = tmp_path / "x.npy"
+    path.write_bytes(
+        header("{'descr': [('a', 'bfloat16'), ('b', '<i2')], 'fortran_order': False, 'shape': (2,)}") + bytes(8)
+    )
+    assert penstock.load(path).numpy().dtype == np.dtype([("a", "V2"), ("b", "<i2")])

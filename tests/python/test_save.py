@@ -164,6 +164,30 @@ def test_what_a_format_cannot_hold(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+UNGIVEN = {
+    "lazy conjugate": lambda: torch.tensor([1 + 2j]).conj(),
+    "sparse": lambda: torch.eye(2).to_sparse(),
+    "meta": lambda: torch.empty(2, device="meta"),
+    "quantized": lambda: torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8),
+    "bits": lambda: torch.zeros(4, dtype=torch.uint8).view(torch.bits8),
+}
+
+
+@pytest.mark.parametrize("name", UNGIVEN)
+@pytest.mark.parametrize("extension", ["npy", "pt", "safetensors"])
+def test_arrays_that_do_not_hand_over_their_elements(tmp_path, name, extension):
+    value = UNGIVEN[name]() if extension == "npy" else {"a": UNGIVEN[name]()}
+    with pytest.raises(penstock.UnsupportedError, match=rf"x\.{extension}.*does not hand over.*make it a plain"):
+        penstock.save(value, tmp_path / f"x.{extension}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_integers_beyond_torchs(tmp_path):
+    for power in (2100, 9000):
+        with pytest.raises(penstock.UnsupportedError, match="torch reads up to 255"):
+            penstock.save({"n": 2**power}, tmp_path / "x.pt")
+
+
 def test_files_appear_whole_or_not_at_all(tmp_path):
     path = tmp_path / "x.pt"
     penstock.save({"old": 1}, path)

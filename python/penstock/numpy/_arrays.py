@@ -59,11 +59,14 @@ class Arrays(Framework):
         if str(device) != "cpu":
             raise SafetensorError(f"Device {device} is not supported for framework numpy")
 
-    def whole(self, tensor: penstock.Tensor) -> Array:
+    def whole(self, tensor: penstock.Tensor, name: str) -> Array:
         try:
             array: Array = tensor.numpy()
         except penstock.DTypeMismatchError as error:
-            raise TypeError(f"data type '{tensor.dtype}' not understood: {error}") from error
+            raise TypeError(
+                f"data type '{tensor.dtype}' not understood: NumPy has no type for tensor {name!r}; load it with "
+                "penstock.open, convert it with .to or take its bytes with .view_bytes"
+            ) from error
         return array
 
     def part(self, entry: penstock.Entry, key: Any) -> Array:
@@ -72,7 +75,7 @@ class Arrays(Framework):
             parts = (slice(0, 0),)
         indices = tuple(_plain(part, position) for position, part in enumerate(parts))
         try:
-            return self.whole(entry[indices].load())
+            return self.whole(entry[indices].load(), entry.name)
         except penstock.Error as error:
             raise SafetensorError(str(error), error.message, error.path, error.offset, error.tensor) from error
 

@@ -28,7 +28,7 @@ def load_file(filename: Path, *, backend: str = "mmap") -> dict[str, Array]:
 def load(data: bytes) -> dict[str, Array]:
     """The same of a file's bytes; the arrays do not share their memory."""
     arrays = Arrays("cpu")
-    return {name: arrays.whole(tensor) for name, tensor in load_bytes(data).items()}
+    return {name: arrays.whole(tensor, name) for name, tensor in load_bytes(data).items()}
 
 
 def save_file(tensor_dict: dict[str, Array], filename: Path, metadata: dict[str, str] | None = None) -> None:

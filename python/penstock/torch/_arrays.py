@@ -21,17 +21,18 @@ class Arrays(Framework):
         text = str(device)
         self._device = torch.device(int(text) if text.isdigit() else text)
 
-    def whole(self, tensor: penstock.Tensor) -> torch.Tensor:
+    def whole(self, tensor: penstock.Tensor, name: str) -> torch.Tensor:
         try:
             out = to_torch(tensor)
         except BufferError as error:
-            raise SafetensorError(f"torch has no type for {tensor.dtype}; use penstock.open") from error
+            message = f"torch has no type for {tensor.dtype}, that of tensor {name!r}; use penstock.open"
+            raise SafetensorError(message) from error
         return out if self._device.type == "cpu" else out.to(self._device)
 
     def part(self, entry: penstock.Entry, key: Any) -> torch.Tensor:
         if is_basic(key):
             try:
-                return self.whole(entry[key].load())
+                return self.whole(entry[key].load(), entry.name)
             except penstock.IndexOutOfRangeError:
                 pass  # torch's own error says it below
         # Of a mapped file, torch touches what it takes.

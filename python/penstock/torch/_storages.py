@@ -11,7 +11,15 @@ from torch.serialization import default_restore_location
 from torch.utils.dlpack import from_dlpack
 
 import penstock
-from penstock._core import _array_entries, _entry_parts, _is_hosted, _load_parts, _storage_count, _storage_parts
+from penstock._core import (
+    _alignments,
+    _array_entries,
+    _entry_parts,
+    _is_hosted,
+    _load_parts,
+    _storage_count,
+    _storage_parts,
+)
 
 __all__ = ["MapLocation", "Packed", "read_tensors"]
 
@@ -182,20 +190,22 @@ def _meta_storages(archive: penstock.Archive) -> list[torch.UntypedStorage | Non
 
 
 def _mapped_storages(archive: penstock.Archive, resident: Sequence[int]) -> list[torch.UntypedStorage | None]:
-    """All but those that are `resident`."""
+    """All but those that are `resident`. What lies where its type cannot be used is copied."""
     files: dict[str, torch.UntypedStorage] = {}
+    alignments = _alignments(archive)
     out: list[torch.UntypedStorage | None] = []
     for i in range(_storage_count(archive)):
         if i in resident:
             out.append(None)
             continue
         nbytes, _, path, offset = _storage_parts(archive, i)
-        if offset is None:
+        if offset is None or alignments[i] == 0:
             raise penstock.UnsupportedError(
                 f"{path}: mmap can only be used where tensors lie in the file as they are, and here they are "
-                "compressed or inside the pickle; leave mmap out"
+                "compressed, inside the pickle or of the other byte order; leave mmap out"
             )
         if path not in files:
             files[path] = torch.UntypedStorage.from_file(path, False, os.path.getsize(path))  # type: ignore[assignment]
-        out.append(files[path][offset : offset + nbytes])
+        mapped = files[path][offset : offset + nbytes]
+        out.append(mapped.clone() if offset % alignments[i] else mapped)
     return out

@@ -34,7 +34,7 @@ def load_file(filename: Path, device: str | int = "cpu", *, backend: str = "mmap
 def load(data: bytes) -> dict[str, torch.Tensor]:
     """The same of a file's bytes; the tensors do not share their memory."""
     arrays = Arrays("cpu")
-    return {name: arrays.whole(tensor) for name, tensor in load_bytes(data).items()}
+    return {name: arrays.whole(tensor, name) for name, tensor in load_bytes(data).items()}
 
 
 def save_file(tensors: dict[str, torch.Tensor], filename: Path, metadata: dict[str, str] | None = None) -> None:

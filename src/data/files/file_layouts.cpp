@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/checked.h"
+#include "core/view.h"
 #include "format/format.h"
 #include "io/crc32.h"
 #include "penstock/error.h"
@@ -86,6 +87,15 @@ const FileLayouts::Known* FileLayouts::find_pt(const File& file, Scratch& scratc
   return pt ? learn_pt(index, file, scratch) : nullptr;
 }
 
+FileLayouts::Place FileLayouts::place_of(const TensorEntry& entry) {
+  // The index was checked: all of it lies in the storage.
+  const std::int64_t elements = core::view_extent(entry.shape, entry.strides).value();
+  return {.storage = entry.storage,
+          .offset = entry.byte_offset,
+          .nbytes = entry.nbytes(),
+          .extent = static_cast<std::uint64_t>(elements) * entry.dtype.itemsize()};
+}
+
 const FileLayouts::Known* FileLayouts::learn_pt(const std::shared_ptr<const format::Index>& index, const File& file,
                                                 Scratch& scratch) {
   FileSample sample = file_sample(index->structure, index->entries, index->storages, file.keys, scratch.structures);
@@ -97,7 +107,7 @@ const FileLayouts::Known* FileLayouts::learn_pt(const std::shared_ptr<const form
   for (const std::uint32_t e : sample.entries) {
     const TensorEntry& entry = index->entries[e];
     if (!lies_plain(entry, known->storages[entry.storage])) known->layout = nullptr;
-    known->places.push_back({entry.storage, entry.byte_offset, entry.nbytes()});
+    known->places.push_back(place_of(entry));
   }
   make_room(sizeof(Known) + known->storages.size() * sizeof(StorageEntry), scratch);
   return by_index_.emplace(index.get(), std::move(known)).first->second.get();
@@ -130,7 +140,7 @@ Sample FileLayouts::parse_any(const File& file, Scratch& scratch) {
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const TensorEntry& entry = archive.entries()[sample.entries[i]];
     const StorageEntry& storage = known->storages[entry.storage];
-    known->places.push_back({entry.storage, entry.byte_offset, entry.nbytes()});
+    known->places.push_back(place_of(entry));
     sources[i] = {};
     if (lies_plain(entry, storage) && storage.source == 0) {
       sources[i].data = find(*known, known->places.back(), file, scratch);
@@ -188,7 +198,7 @@ const std::byte* FileLayouts::find(const Known& known, const Place& at, const Fi
   const std::uint64_t offset = offset_of(known, at.storage);
   const std::optional<std::uint32_t> recorded = known.index ? locations_[at.storage].crc32 : storage.crc32;
   if (!core::range_fits(offset, storage.nbytes, file.bytes.size()) ||
-      !core::range_fits(at.offset, at.nbytes, storage.nbytes)) {
+      !core::range_fits(at.offset, at.extent, storage.nbytes)) {
     throw Error(ErrorCode::kTruncated, "the file ends before the bytes it declares; fetch or write it again",
                 {.path = file.path, .offset = offset, .tensor = storage.name});
   }

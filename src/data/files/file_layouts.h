@@ -50,6 +50,7 @@ class FileLayouts : public Scratch::State {
     std::size_t storage = 0;
     std::uint64_t offset = 0;  ///< in the storage
     std::uint64_t nbytes = 0;
+    std::uint64_t extent = 0;  ///< bytes from its first element to the end of its last: fewer where elements share them
   };
   struct Known {
     LayoutPtr layout;  ///< null: files of this layout have to be parsed
@@ -65,6 +66,7 @@ class FileLayouts : public Scratch::State {
   Sample parse_any(const File& file, Scratch& scratch);
   const Known* learn_pt(const std::shared_ptr<const format::Index>& index, const File& file, Scratch& scratch);
   void learn_prefix(std::size_t bytes, KnownPtr known, const File& file, Scratch& scratch);
+  static Place place_of(const TensorEntry& entry);
   Sample place(const Known& known, const File& file, Scratch& scratch);
   std::uint64_t offset_of(const Known& known, std::size_t storage) const;
   bool has_storage(const Known& known, std::size_t begin, std::size_t bytes) const;

@@ -28,7 +28,11 @@ const std::vector<std::string_view>& sample_extensions() {
 
 bool is_sample_name(std::string_view name) {
   const auto& extensions = sample_extensions();
-  const auto fits = [&](std::string_view extension) { return name.ends_with(extension); };
+  const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; };
+  const auto fits = [&](std::string_view extension) {
+    return name.size() >= extension.size() &&
+           std::equal(name.end() - static_cast<std::ptrdiff_t>(extension.size()), name.end(), extension.begin(), same);
+  };
   return name[0] != '.' && std::any_of(extensions.begin(), extensions.end(), fits);
 }
 

@@ -350,10 +350,15 @@ void Machine::op_long() {
 
 void Machine::op_float() {
   const std::string_view line = in_.take_line();
+  std::string_view digits = line;
+  if (digits.starts_with('+') && !digits.starts_with("+-")) digits.remove_prefix(1);
   Cell* cell = make(Kind::kFloat);
-  const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), cell->real);
-  if (end != line.data() + line.size() || line.empty() || error == std::errc::invalid_argument) {
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), cell->real);
+  if (end != digits.data() + digits.size() || error == std::errc::invalid_argument) {
     corrupt(core::format("FLOAT has {}, which is no number", core::quoted(line)));
+  }
+  if (error == std::errc::result_out_of_range) {
+    corrupt(core::format("FLOAT has {}, which no float64 is near to", core::quoted(line)));
   }
   push(cell);
 }

@@ -159,7 +159,10 @@ void PickleWriter::integer(std::int64_t value) {
 
 void PickleWriter::big_integer(std::string_view decimal) {
   const auto normal = normal_decimal(decimal);
-  if (!normal || normal->size() > kMaxLongDigits) unsupported("the integer is not the decimal text of a number");
+  if (!normal) unsupported("the integer is not the decimal text of a number");
+  if (normal->size() > kMaxLongDigits) {
+    unsupported(core::format("the integer has {} digits, where torch reads up to 255 bytes", normal->size()));
+  }
   const std::string bytes = bytes_of_decimal(*normal);
   if (bytes.size() > 0xFF)
     unsupported(core::format("the integer takes {} bytes, where torch reads up to 255", bytes.size()));

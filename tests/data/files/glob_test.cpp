@@ -45,6 +45,11 @@ TEST_F(Expand, AFolderGivesItsTensorFilesByName) {
   EXPECT_THAT(names("a/"), ElementsAre("a/1.pt", "a/2.pt"));
 }
 
+TEST_F(Expand, AFolderTakesExtensionsInAnyCase) {
+  for (const char* name : {"b/2.PT", "b/3.Npy", "b/4.SafeTensors", "b/5.PTX"}) test::write_file(folder_ / name, "x");
+  EXPECT_THAT(names("b"), ElementsAre("b/1.pt", "b/2.PT", "b/3.Npy", "b/4.SafeTensors"));
+}
+
 TEST_F(Expand, AFileIsItself) {
   EXPECT_THAT(names("notes.txt"), ElementsAre("notes.txt"));
   EXPECT_THAT(names("odd[1].pt"), ElementsAre("odd[1].pt")) << "a file of that very name comes first";

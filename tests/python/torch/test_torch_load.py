@@ -162,6 +162,7 @@ VALUES = {
     "attributes": lambda: with_attribute(torch.randn(3)),
     "parameter with attributes": lambda: with_attribute(torch.nn.Parameter(torch.randn(3))),
     "expanded": lambda: torch.randn(3, 1).expand(3, 5),
+    "empty parts of one": lambda: (lambda x: {"x": x, "none": x[5:5], "end": x[10:]})(torch.arange(10)),
     "empty": lambda: [torch.empty(0), torch.empty(2, 0, 3), torch.tensor(1.5)],
     "conj": lambda: [torch.randn(3, dtype=torch.complex64).conj(), torch.randn(3, dtype=torch.complex128).conj().imag],
     "channels last": lambda: torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last),
@@ -368,6 +369,30 @@ class TestMmap:
         x = torch.randn(50, 4)
         torch.save({"x": x, "row": x[1], "y": torch.ones(2, dtype=torch.int16)}, path)
         same(pt.load(path, mmap=True), torch.load(path, mmap=True))
+
+    @pytest.mark.parametrize("shift", range(16))
+    def test_what_is_not_aligned_is_copied(self, tmp_path, shift):
+        value = {"c": torch.randn(3, dtype=torch.complex128), "f": torch.randn(5), "b": torch.tensor([True])}
+        saved, packed, legacy = (tmp_path / f"{'x' * shift}{name}.pt" for name in ("saved", "packed", "legacy"))
+        torch.save(value, legacy, _use_new_zipfile_serialization=False)
+        torch.save(value, saved)
+        with zipfile.ZipFile(saved) as old, zipfile.ZipFile(packed, "w") as new:
+            for name in old.namelist():
+                new.writestr(name, old.read(name))
+        for path in (legacy, packed):
+            loaded = pt.load(path, mmap=True)
+            same(loaded, value)
+            assert all(tensor.data_ptr() % tensor.itemsize == 0 for tensor in loaded.values())
+
+    def test_the_other_byte_order_is_refused(self, path):
+        torch.save({"a": torch.arange(3.0)}, path)
+        other = path.with_name("other.pt")
+        with zipfile.ZipFile(path) as old, zipfile.ZipFile(other, "w") as new:
+            for name in old.namelist():
+                new.writestr(name, b"big" if name.endswith("byteorder") else old.read(name))
+        same(pt.load(other), torch.load(other))
+        with pytest.raises(penstock.UnsupportedError, match=r"other\.pt: mmap can only .* other byte order"):
+            pt.load(other, mmap=True)
 
     def test_writes_stay_in_this_process(self, path):
         torch.save(torch.zeros(4), path)

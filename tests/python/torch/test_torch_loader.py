@@ -181,6 +181,37 @@ def test_batch_samplers(folder, workers):
     compare(folder, lambda c, dataset: c(dataset, batch_sampler=[[1, 2], (3,), torch.tensor([4, -5])]))
 
 
+VIEWS = {
+    "expanded scalar": lambda i, n: torch.tensor(float(i)).expand(n),
+    "expanded rows": lambda i, n: torch.arange(i, i + n).expand(3, n),
+    "expanded within": lambda i, n: torch.arange(2 * n).reshape(2, 1, n).expand(2, 5, n),
+    "overlapping": lambda i, n: torch.arange(float(i), i + n + 2).as_strided((n, 3), (1, 1)),
+    "as large as its storage": lambda i, n: torch.arange(i, i + 4).as_strided((2, 2), (0, 3)),
+    "with gaps": lambda i, n: torch.arange(i, i + 2 * n)[1::2],
+    "transposed": lambda i, n: torch.arange(i, i + 4 * n).reshape(4, n).t(),
+}
+
+
+@pytest.mark.parametrize("n", [4, 100_000])
+@pytest.mark.parametrize("name", VIEWS)
+def test_views_of_every_kind(tmp_path, name, n):
+    samples = [VIEWS[name](i, n) for i in range(7)]
+    paths = [tmp_path / f"{i}.pt" for i in range(7)]
+    for path, sample in zip(paths, samples, strict=True):
+        torch.save(sample, path)
+    batches = list(pt.DataLoader(pt.Files(paths), batch_size=3))
+    assert [len(batch) for batch in batches] == [3, 3, 1]
+    for sample, ours in zip(samples, torch.cat(batches), strict=True):
+        assert torch.equal(ours, sample)
+
+
+def test_a_view_of_more_than_memory_holds_is_refused(tmp_path):
+    torch.save(torch.tensor(1.0).expand(2**50), tmp_path / "x.pt")
+    with pytest.raises(penstock.Error, match=r"x\.pt|batch") as error:
+        next(iter(pt.DataLoader(pt.Files([tmp_path / "x.pt"]))))
+    assert "ends before" not in str(error.value)
+
+
 def test_a_large_order_is_torchs(tmp_path):
     values = np.arange(300_000, dtype=np.int32)
     orders = []
