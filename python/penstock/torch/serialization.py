@@ -40,7 +40,8 @@ def load(
     - f: a path, or an object with `read` and, for a file on disk, `fileno`; it is read from where it stands.
     - map_location: None, a device, its name, a dict from recorded to wanted names, or a function of a storage and its
       recorded name, as for torch.load. A device that the file records is torch's to find, with torch's errors.
-    - mmap: map the file, private to this process, instead of reading it; a path is needed. Checksums are not looked at.
+    - mmap: map the file, private to this process, instead of reading it; a path is needed. Checksums are not looked at,
+      and tensors that lie where their type cannot be used are copied.
     - unknown: what names do that torch does not know. "error": UnknownGlobalsError lists them all. "keep": they become
       `penstock.Opaque` objects, which hold the name, the arguments and the state.
       Classes that torch.serialization.add_safe_globals allows come to life where their parts are only set down:

@@ -53,6 +53,9 @@ TEST_F(Expand, AFolderTakesExtensionsInAnyCase) {
 TEST_F(Expand, AFileIsItself) {
   EXPECT_THAT(names("notes.txt"), ElementsAre("notes.txt"));
   EXPECT_THAT(names("odd[1].pt"), ElementsAre("odd[1].pt")) << "a file of that very name comes first";
+  for (const char* name : {"b/*.pt", "b/?.pt", "b/2.pt"}) test::write_file(folder_ / name, "x");
+  EXPECT_THAT(names("b/*.pt"), ElementsAre("b/*.pt", "b/1.pt", "b/2.pt", "b/?.pt"));
+  EXPECT_THAT(names("b/?.pt"), ElementsAre("b/*.pt", "b/1.pt", "b/2.pt", "b/?.pt"));
 }
 
 TEST_F(Expand, Globs) {
