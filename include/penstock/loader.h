@@ -74,6 +74,8 @@ struct LoaderPosition {
   std::uint64_t epoch = 0;
   std::int64_t batch = 0;    ///< batches of this epoch handed out
   std::int64_t samples = 0;  ///< size of the dataset, to refuse another one's state
+  /// What `batch` counts in, to refuse a loader of other batches; 0 with a batch_sampler, and where a state has none.
+  std::int64_t batch_size = 0;
 
   std::string to_json() const;
   /// kInvalidArgument names the field that is missing or wrong.

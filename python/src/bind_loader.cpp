@@ -124,6 +124,7 @@ nb::dict state_dict(PyLoader& loader) {
   out["epoch"] = position.epoch;
   out["batch"] = position.batch;
   out["samples"] = position.samples;
+  out["batch_size"] = position.batch_size;
   return out;
 }
 
@@ -148,6 +149,7 @@ void load_state_dict(PyLoader& loader, nb::handle state) {
   position.epoch = field<std::uint64_t>(dict, "epoch");
   position.batch = field<std::int64_t>(dict, "batch");
   position.samples = field<std::int64_t>(dict, "samples");
+  if (dict.contains("batch_size")) position.batch_size = field<std::int64_t>(dict, "batch_size");
   loader.seek(position);
 }
 

@@ -271,7 +271,14 @@ Tensor tensor_from_dlpack(nb::handle object) {
     throw nb::type_error(
         core::format("from_dlpack() takes an object with __dlpack__; found {}", object_type(object)).c_str());
   }
+  // torch itself refuses lazy conjugates, and forgets lazy negatives.
+  if (has_lazy_bit(object, "is_neg")) refuse("the tensor is negated when it is read only; export .resolve_neg() of it");
   return from_capsule(ask(object));
+}
+
+bool has_lazy_bit(nb::handle object, const char* name) {
+  const nb::object asked = nb::getattr(object, name, nb::none());
+  return PyCallable_Check(asked.ptr()) != 0 && nb::object(asked()).is(Py_True);
 }
 
 void bind_dlpack(nb::module_& module) {

@@ -14,6 +14,9 @@ namespace penstock::python {
 /// the consumer cannot have.
 nb::object to_dlpack(const Tensor& tensor, nb::handle stream, nb::handle max_version, nb::handle dl_device,
                      nb::handle copy);
+/// Whether an object says by a method of this name (torch's is_conj, is_neg) that its elements are not what its memory
+/// has.
+bool has_lazy_bit(nb::handle object, const char* name);
 /// (device type, index) in DLPack's numbers.
 nb::tuple dlpack_device(const Tensor& tensor);
 

@@ -6,6 +6,7 @@
 #include "convert.h"
 #include "core/format.h"
 #include "device/backend.h"
+#include "dlpack.h"
 #include "format/npy_dtype.h"
 #include "ops/kernels.h"
 #include "penstock/error.h"
@@ -231,12 +232,19 @@ bool is_array_scalar(nb::handle object, const nb::dict& interface) {
   return nb::len(nb::object(interface["shape"])) == 0 && nb::hasattr(object, "__array__");
 }
 
-/// What its library refuses to hand over (a lazy conjugate, a sparse or quantized tensor, a device of no memory) is an
+/// torch's lazy conjugates and negatives as they read; their memory has something else.
+nb::object resolved(nb::object object) {
+  if (has_lazy_bit(object, "is_conj")) object = object.attr("resolve_conj")();
+  return has_lazy_bit(object, "is_neg") ? nb::object(object.attr("resolve_neg")()) : object;
+}
+
+/// What its library refuses to hand over (a sparse or quantized tensor, a device of no memory) is an
 /// error of ours, which says where the object lies.
 Tensor from_dlpack(nb::handle object) {
   try {
     const bool gradient = wants_gradient(object);
-    return tensor_from_dlpack(gradient ? object.attr("detach")() : nb::borrow(object)).with_requires_grad(gradient);
+    return tensor_from_dlpack(resolved(gradient ? object.attr("detach")() : nb::borrow(object)))
+        .with_requires_grad(gradient);
   } catch (nb::python_error& error) {
     const auto is = [&](PyObject* type) { return error.matches(type); };
     if (!is(PyExc_BufferError) && !is(PyExc_ValueError) && !is(PyExc_TypeError) && !is(PyExc_RuntimeError)) throw;

@@ -27,6 +27,7 @@ void BatchPlan::clear() {
   derived.clear();
   results.clear();
   by_sample = false;
+  first_results.clear();
   bytes = payload = 0;
 }
 

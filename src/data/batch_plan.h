@@ -60,9 +60,13 @@ struct Placement {
   std::uint32_t tensor = 0;              ///< number of the tensor in each sample
   std::uint64_t offset = 0;              ///< of the first sample's slot in the block
   std::uint64_t pitch = 0;               ///< from slot to slot
-  std::span<const std::uint64_t> slots;  ///< when not empty, each sample's own offset instead
+  std::span<const std::uint64_t> slots;  ///< when not empty, each sample's own offset instead; kNoSlot: it has none
   std::optional<Padding> padding = {};
 
+  static constexpr std::uint64_t kNoSlot = ~std::uint64_t{0};
+
+  /// Whether the sample has this tensor; all do but where samples that are kept apart differ in structure.
+  bool has(std::size_t position) const noexcept { return slots.empty() || slots[position] != kNoSlot; }
   std::uint64_t slot(std::size_t position) const noexcept {
     return slots.empty() ? offset + position * pitch : slots[position];
   }
@@ -104,8 +108,11 @@ struct BatchPlan {
   std::vector<Derived> derived;
   std::vector<Result> results;  ///< one for each leaf
   bool by_sample = false;       ///< the batch is a list of samples; results are kTensors and kList
-  std::uint64_t bytes = 0;      ///< of the block
-  std::uint64_t payload = 0;    ///< of them, what is moved
+  /// With `by_sample`, where samples differ in structure: where each one's results begin, which are kTensor and
+  /// kScalar.
+  std::vector<std::size_t> first_results;
+  std::uint64_t bytes = 0;    ///< of the block
+  std::uint64_t payload = 0;  ///< of them, what is moved
 
   void clear();
   /// Adds an output behind the others and returns its number. kOutOfMemory when the block would not fit in 63 bits.

@@ -23,7 +23,9 @@ class Builder {
     std::vector<Value> items;
     items.reserve(located_.size());
     for (std::size_t i = 0; i < located_.size(); ++i) {
-      items.push_back(build(root(i), [this, i](std::uint32_t leaf) { return apart(plan_.results[leaf], leaf, i); }));
+      const std::size_t first = plan_.first_results.empty() ? 0 : plan_.first_results[i];
+      const auto leaf_of = [&](std::uint32_t leaf) { return apart(plan_.results[first + leaf], leaf, i); };
+      items.push_back(build(root(i), leaf_of));
     }
     return Value::list(std::move(items));
   }
@@ -59,6 +61,7 @@ class Builder {
 
   /// What a leaf is in the sample at `position`.
   Value apart(const Result& result, std::uint32_t leaf, std::size_t position) const {
+    if (result.kind == Result::Kind::kTensor) return tensor(result.first);
     if (result.kind != Result::Kind::kTensors) return scalar(leaf, position);
     return tensor(result.first + static_cast<std::uint32_t>(position));
   }

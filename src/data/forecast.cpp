@@ -51,6 +51,7 @@ bool fits(const Located& located, const BatchPlan& plan, std::span<const std::by
   if (block.size() != plan.bytes) return false;
   for (const Placement& placement : plan.placements) {
     for (std::size_t i = 0; i < located.size(); ++i) {
+      if (!placement.has(i)) continue;
       const std::byte* const data = source_of(located, placement, i).data;
       if (data == nullptr || !lies_in(data, block)) continue;
       const bool contiguous = located.samples[i].layout->tensors[placement.tensor].contiguous;

@@ -19,9 +19,6 @@ namespace {
 
 using data::Prefetcher;
 
-constexpr std::size_t kMostWorkers = 4096;
-constexpr std::size_t kMostPrefetch = 1 << 20;
-
 [[noreturn]] void refuse(std::string message) { throw Error(ErrorCode::kInvalidArgument, std::move(message)); }
 
 void check(const LoaderOptions& options) {
@@ -31,13 +28,6 @@ void check(const LoaderOptions& options) {
   if (options.sampler && options.shuffle) refuse("sampler option is mutually exclusive with shuffle");
   if (options.batch_size < 1) {
     refuse(core::format("batch_size should be a positive integer value, but got batch_size={}", options.batch_size));
-  }
-  if (options.num_workers > kMostWorkers && options.num_workers != LoaderOptions::kAutoWorkers) {
-    refuse(core::format("num_workers is {}; it must be {} or less, and more than there are processors gain nothing",
-                        options.num_workers, kMostWorkers));
-  }
-  if (options.prefetch_factor < 1 || options.prefetch_factor > kMostPrefetch) {
-    refuse(core::format("prefetch_factor is {}; it must be from 1 to {}", options.prefetch_factor, kMostPrefetch));
   }
   if (!std::isfinite(options.timeout) || options.timeout < 0) {
     refuse(core::format("timeout is {}; it must be 0 (for ever) or a number of seconds", options.timeout));
@@ -80,6 +70,8 @@ class LoaderState {
   std::int64_t size() const { return batch_sampler_->size(); }
   std::uint64_t epoch() const noexcept { return epoch_; }
   double timeout() const noexcept { return options_.timeout; }
+  /// 0 where a batch sampler decides.
+  std::int64_t batch_size() const noexcept { return options_.batch_sampler ? 0 : options_.batch_size; }
 
   std::optional<Batch> next(std::optional<double> seconds, bool& timed_out) {
     timed_out = false;
@@ -111,7 +103,8 @@ class LoaderState {
   }
 
   LoaderPosition position() const {
-    return {.seed = seed_, .epoch = epoch_, .batch = next_, .samples = maker_.dataset().size()};
+    return {
+        .seed = seed_, .epoch = epoch_, .batch = next_, .samples = maker_.dataset().size(), .batch_size = batch_size()};
   }
 
   void seek(const LoaderPosition& position) {
@@ -121,6 +114,13 @@ class LoaderState {
           "the position is one in a dataset of {} samples, but this one has {}; go on with the dataset it was "
           "taken from",
           position.samples, samples));
+    }
+    const bool known = position.batch_size != 0 && batch_size() != 0;
+    if (known && position.batch > 0 && position.batch_size != batch_size()) {
+      refuse(
+          core::format("the position is one of batches of {}, but this loader makes batches of {}; go on with the "
+                       "same batch_size, or from the beginning of an epoch",
+                       position.batch_size, batch_size()));
     }
     if (position.batch < 0 || position.batch > size()) {
       refuse(

@@ -113,6 +113,7 @@ class Mover {
     std::optional<Runs> shared;
     if (located_.uniform) shared = runs_of(placement, tensor(placement, 0));
     for (std::size_t i = 0; i < located_.size(); ++i) {
+      if (!placement.has(i)) continue;
       const Source& source = located_.samples[i].sources[placement.tensor];
       if (source.data == nullptr) {
         files |= source.file != nullptr;
@@ -160,6 +161,7 @@ class Mover {
       wanted.clear();
     };
     for (const Placement& placement : plan_.placements) {
+      if (!placement.has(position)) continue;
       const Source& source = sample.sources[placement.tensor];
       if (source.file == nullptr) continue;
       if (source.file != file) read();

@@ -11,6 +11,7 @@
 #include "core/format.h"
 #include "core/task_pool.h"
 #include "core/thread_time.h"
+#include "penstock/error.h"
 
 namespace penstock::data {
 
@@ -31,10 +32,31 @@ double seconds_since(Prefetcher::Clock::time_point start) { return seconds_betwe
 
 }  // namespace
 
+namespace {
+
+constexpr std::size_t kMostWorkers = 4096;
+constexpr std::size_t kMostPrefetch = 1 << 20;
+
+void require_bounded(const LoaderOptions& options) {
+  if (options.num_workers > kMostWorkers && options.num_workers != LoaderOptions::kAutoWorkers) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        core::format("num_workers is {}; it must be {} or less, and more than there are processors gain nothing",
+                     options.num_workers, kMostWorkers));
+  }
+  if (options.prefetch_factor < 1 || options.prefetch_factor > kMostPrefetch) {
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("prefetch_factor is {}; it must be from 1 to {}", options.prefetch_factor, kMostPrefetch));
+  }
+}
+
+}  // namespace
+
 PrefetchOptions PrefetchOptions::of(const LoaderOptions& options, Trace* trace) {
   constexpr std::size_t kMostProcessors = 16;
   constexpr std::size_t kMostWaiting = 64;
   const bool automatic = options.num_workers == LoaderOptions::kAutoWorkers;
+  require_bounded(options);
   const std::size_t workers = automatic ? std::min(core::usable_cpus(), kMostProcessors) : options.num_workers;
   return {.workers = workers,
           .most_workers = automatic ? kMostWaiting : workers,

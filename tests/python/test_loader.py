@@ -394,6 +394,11 @@ def test_states_of_others_are_refused(folder):
     state = loader.state_dict()
     with pytest.raises(ValueError, match="dataset"):
         loader.load_state_dict({**state, "samples": 5})
+    other = penstock.DataLoader(pairs(folder), batch_size=4)
+    other.load_state_dict(state)
+    with pytest.raises(ValueError, match=r"batches of 5.*batches of 4"):
+        other.load_state_dict({**state, "batch": 1})
+    other.load_state_dict({key: value for key, value in {**state, "batch": 1}.items() if key != "batch_size"})
     with pytest.raises(ValueError, match="'epoch'"):
         loader.load_state_dict({k: v for k, v in state.items() if k != "epoch"})
     with pytest.raises(ValueError, match="'batch'"):

@@ -165,7 +165,6 @@ def test_what_a_format_cannot_hold(tmp_path):
 
 
 UNGIVEN = {
-    "lazy conjugate": lambda: torch.tensor([1 + 2j]).conj(),
     "sparse": lambda: torch.eye(2).to_sparse(),
     "meta": lambda: torch.empty(2, device="meta"),
     "quantized": lambda: torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8),
@@ -180,6 +179,20 @@ def test_arrays_that_do_not_hand_over_their_elements(tmp_path, name, extension):
     with pytest.raises(penstock.UnsupportedError, match=rf"x\.{extension}.*does not hand over.*make it a plain"):
         penstock.save(value, tmp_path / f"x.{extension}")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("extension", ["npy", "pt", "safetensors"])
+def test_lazy_views_are_saved_as_they_read(tmp_path, extension):
+    path = tmp_path / f"x.{extension}"
+    conjugate = torch.tensor([1 + 2j]).conj()
+    for value in (conjugate, conjugate.imag, conjugate.imag.requires_grad_()):
+        assert value.is_conj() or value.is_neg()
+        penstock.save(value if extension == "npy" else {"a": value}, path)
+        back = penstock.load(path) if extension == "npy" else penstock.load(path)["a"]
+        assert back.tolist() == value.tolist()
+        assert penstock.asarray(value).tolist() == value.tolist()
+        with pytest.raises((BufferError, penstock.Error)):
+            penstock.from_dlpack(value)
 
 
 def test_integers_beyond_torchs(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections import deque
 from collections.abc import Iterator
@@ -107,7 +108,12 @@ class Iteration:
         for entry in resume.set_aside:
             self._loader._set_aside.add(*entry)
         indices, complete = resume.restore(self._loader)
-        return indices if complete else iter(())
+        if not complete:
+            raise ValueError(
+                f"the state stands after batch {resume.batch}, but the epoch has fewer; go on with the same "
+                "batch_size, drop_last and sampler"
+            )
+        return indices
 
     def _draw(self) -> None:
         """Asks for batches until as many are under way as torch would have."""
@@ -116,10 +122,18 @@ class Iteration:
                 drawn = next(self._indices)
             except StopIteration:
                 return
-            indices = self._chosen([int(drawn)] if self._whole else [int(index) for index in drawn])
+            indices = self._chosen(self._checked(drawn))
             self._pending.append(indices)
             if indices:
                 self._feed.push(indices)
+
+    def _checked(self, drawn: Any) -> list[int]:
+        if self._whole:
+            return [operator.index(drawn)]
+        indices = [operator.index(one) for one in drawn]
+        if not indices:
+            raise ValueError("the batch sampler gave a batch of no samples; leave empty ones out")
+        return indices
 
     def _chosen(self, indices: list[int]) -> list[int]:
         """Counted from the front, and without what is known not to be readable."""

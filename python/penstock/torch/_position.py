@@ -41,6 +41,7 @@ class Position:
         sampler_epoch: int | None = None,
         sampler: dict[str, Any] | None = None,
         set_aside: list[tuple[int, str, str]] | None = None,
+        batch_size: int | None = None,
     ) -> None:
         self.random = random
         self.batch = batch
@@ -48,6 +49,7 @@ class Position:
         self.sampler_epoch = sampler_epoch
         self.sampler = sampler
         self.set_aside = set_aside or []
+        self.batch_size = batch_size
 
     @staticmethod
     def now(loader: DataLoader, batch: int = 0) -> Position:
@@ -56,10 +58,11 @@ class Position:
         random = torch.get_rng_state() if generator is None else generator.get_state()
         sampler = loader.sampler
         own = sampler.state_dict() if hasattr(sampler, "state_dict") else None
-        return Position(random, batch, _samples(loader), getattr(sampler, "epoch", None), own, loader.set_aside)
+        epoch = getattr(sampler, "epoch", None)
+        return Position(random, batch, _samples(loader), epoch, own, loader.set_aside, loader.batch_size)
 
     def after(self, batch: int, set_aside: list[tuple[int, str, str]]) -> Position:
-        return Position(self.random, batch, self.samples, self.sampler_epoch, self.sampler, set_aside)
+        return Position(self.random, batch, self.samples, self.sampler_epoch, self.sampler, set_aside, self.batch_size)
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": _KIND, **vars(self)}
@@ -73,6 +76,15 @@ class Position:
             position = Position(**fields)
         except TypeError as error:
             raise ValueError(f"the state is not one of {_KIND}: {error}") from None
+        if not isinstance(position.batch, int) or position.batch < 0:
+            raise ValueError(f"the state's 'batch' is {position.batch!r}, expected how many batches were taken")
+        if not isinstance(position.random, torch.Tensor):
+            raise ValueError("the state's 'random' is no tensor, expected the state of a random generator")
+        if position.batch > 0 and position.batch_size not in {None, loader.batch_size}:
+            raise ValueError(
+                f"the state is one of batches of {position.batch_size}, but this loader makes batches of "
+                f"{loader.batch_size}; go on with the same batch_size, or from the beginning of an epoch"
+            )
         if position.samples != _samples(loader):
             raise ValueError(
                 f"the state is one of a dataset of {position.samples} samples, but this one has {_samples(loader)}; "

@@ -129,8 +129,9 @@ class DataLoader(torch_data.DataLoader[Any]):
         resume, self._resume = self._resume, None
         draw_seed = not (self.persistent_workers and self._seeded)
         self._seeded = True
-        self._latest = Iteration(self, resume, draw_seed=draw_seed)
-        return self._latest
+        # Threads may iterate at the same time: each gets the one that it asked for.
+        iteration = self._latest = Iteration(self, resume, draw_seed=draw_seed)
+        return iteration
 
     @property
     def set_aside(self) -> list[tuple[int, str, str]]:

@@ -151,14 +151,15 @@ def _quoted(keys: list[str]) -> str:
 
 
 def _fill(archive: penstock.Archive, entries: dict[str, int], places: dict[str, torch.Tensor]) -> None:
-    """Reads on the CPU into place; for other devices, tensor by tensor and then over. The last of tied keys counts."""
+    """Reads on the CPU into place; for others, tensor by tensor and then over. The last of tied keys counts."""
     direct: dict[tuple[int, int], tuple[int, torch.Tensor]] = {}
     with torch.no_grad():
         for key, tensor in places.items():
             place = tensor.detach()
             number = entries[key]
             shape = _entry_parts(archive, number)[2]
-            if place.device.type != "cpu" or place.is_quantized or place.layout != torch.strided:
+            lazy = place.is_conj() or place.is_neg()
+            if lazy or place.device.type != "cpu" or place.is_quantized or place.layout != torch.strided:
                 place.copy_(_one(archive, number))
                 continue
             if place.numel():

@@ -44,7 +44,8 @@ class Pad final : public detail::CollateRule {
     const auto rank = static_cast<std::int64_t>(column[0].shape.rank());
     const std::int64_t dim = options_.dim < 0 ? options_.dim + rank : options_.dim;
     if (dim >= 0 && dim < rank) return static_cast<std::size_t>(dim);
-    if (keys.empty()) return std::nullopt;
+    // Scalars and labels beside what is padded have fewer dimensions; a sample that is a tensor is what is meant.
+    if (keys.empty() && !column.leaf().path.empty()) return std::nullopt;
     throw Error(ErrorCode::kShapeMismatch,
                 core::format("dimension {} cannot be padded, because {} has shape {}{}", options_.dim,
                              column.located().describe(0), column[0].shape.to_string(), column.where()));

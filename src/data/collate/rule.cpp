@@ -1,7 +1,10 @@
 #include "data/collate/rule.h"
 
+#include <algorithm>
 #include <optional>
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "core/format.h"
 
@@ -33,12 +36,20 @@ std::optional<Difference> difference(const Structure& a, const Node& node_a, con
   return std::nullopt;
 }
 
-void require_one_structure(const Located& located) {
-  if (located.uniform) return;
+/// The first sample whose structure is not that of sample 0; 0 where all have one.
+std::size_t find_other_structure(const Located& located) {
   const StructurePtr& first = located.samples[0].layout->structure;
-  for (std::size_t i = 1; i < located.size(); ++i) {
+  for (std::size_t i = 1; i < located.size() && !located.uniform; ++i) {
     const StructurePtr& other = located.samples[i].layout->structure;
-    if (other == first || *other == *first) continue;
+    if (other != first && *other != *first) return i;
+  }
+  return 0;
+}
+
+void require_one_structure(const Located& located) {
+  const StructurePtr& first = located.samples[0].layout->structure;
+  if (const std::size_t i = find_other_structure(located)) {
+    const StructurePtr& other = located.samples[i].layout->structure;
     const auto found = difference(*first, first->root, *other, other->root, {});
     throw Error(
         ErrorCode::kShapeMismatch,
@@ -134,8 +145,37 @@ Result place_apart(const Column& column, BatchPlan& plan, Arena& arena) {
   return {.kind = Result::Kind::kTensors, .first = first, .count = static_cast<std::uint32_t>(column.size())};
 }
 
+/// Samples that have no structure in common, each as it is. Tensors of one number share a placement, whatever they are.
+void plan_apart(const Located& located, BatchPlan& plan, Arena& arena) {
+  plan.by_sample = true;
+  std::size_t most = 0;
+  for (const Sample& sample : located.samples) most = std::max(most, sample.layout->tensors.size());
+  std::vector<std::span<std::uint64_t>> slots(most);
+  for (std::uint32_t t = 0; t < most; ++t) {
+    slots[t] = arena.array<std::uint64_t>(located.size());
+    std::fill(slots[t].begin(), slots[t].end(), Placement::kNoSlot);
+    plan.placements.push_back({.tensor = t, .slots = slots[t]});
+  }
+  for (std::size_t i = 0; i < located.size(); ++i) {
+    const Layout& layout = *located.samples[i].layout;
+    plan.first_results.push_back(plan.results.size());
+    for (const Leaf& leaf : layout.structure->leaves) {
+      if (leaf.kind != LeafKind::kTensor) {
+        plan.results.push_back({.kind = Result::Kind::kScalar, .first = leaf.number});
+        continue;
+      }
+      const TensorLayout& tensor = layout.tensors[leaf.number];
+      const std::uint32_t output = plan.add(tensor.dtype, tensor.shape);
+      slots[leaf.number][i] = plan.outputs[output].offset;
+      plan.payload += tensor.nbytes;
+      plan.results.push_back({.kind = Result::Kind::kTensor, .first = output});
+    }
+  }
+}
+
 void plan_batch(const Located& located, const detail::CollateRule& rule, BatchPlan& plan, Arena& arena) {
   plan.clear();
+  if (rule.keeps_samples() && find_other_structure(located) != 0) return plan_apart(located, plan, arena);
   require_one_structure(located);
   const Structure& structure = *located.samples[0].layout->structure;
   rule.check(structure);

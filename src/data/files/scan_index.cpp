@@ -1,5 +1,6 @@
 #include "data/files/scan_index.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
@@ -24,6 +25,7 @@ namespace {
 // Magic, how many bytes follow the CRC, their CRC-32; then the key, and the listings one after the other. Numbers are
 // little-endian as in memory, texts have their length before them. A change of this layout changes the magic.
 constexpr std::string_view kMagic = "PSTKIDX2";
+constexpr std::string_view kAnyMagic = kMagic.substr(0, 7);  ///< of every version
 constexpr std::size_t kHead = kMagic.size() + sizeof(std::uint64_t) + sizeof(std::uint32_t);
 
 class Writer {
@@ -143,6 +145,22 @@ std::vector<std::byte> read_body(const ByteSource& source) {
   return body;
 }
 
+/// Whether a file begins as one of ours, which may be damaged there or cut.
+bool may_be_index(const std::string& path) {
+  std::string head;
+  try {
+    const SourcePtr source = open_source(path);
+    head.resize(std::min<std::uint64_t>(kAnyMagic.size(), source->size()));
+    source->read(0, std::as_writable_bytes(std::span(head)));
+  } catch (const Error&) {
+    // Somebody is at it; writing replaces it or says why not.
+    return true;
+  }
+  std::size_t other = 0;
+  for (std::size_t i = 0; i < head.size(); ++i) other += head[i] != kAnyMagic[i] ? 1 : 0;
+  return other == 0 || (other == 1 && head.size() == kAnyMagic.size());
+}
+
 }  // namespace
 
 ScanIndex::ScanIndex(std::string path, std::string_view pattern) : path_(std::move(path)), cache_(path_.empty()) {
@@ -171,8 +189,17 @@ std::vector<Listing> ScanIndex::read(std::size_t parts) const {
   return out;
 }
 
+void ScanIndex::require_own() const {
+  std::error_code error;
+  if (cache_ || !std::filesystem::exists(path_, error) || may_be_index(path_)) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              "this file is no index of files, and would be written over; name another for the index, or delete it",
+              {.path = path_});
+}
+
 void ScanIndex::write(const std::vector<Listing>& listings) const {
   if (path_.empty()) return;
+  require_own();
   Writer writer;
   writer.text(key_);
   for (const Listing& listing : listings) writer.listing(listing);

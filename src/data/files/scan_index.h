@@ -20,10 +20,12 @@ class ScanIndex {
   /// What was kept, for a pattern of `parts` parts; nothing when there is none.
   std::vector<Listing> read(std::size_t parts) const;
   /// Replaces the file as a whole. Throws what AtomicFile does, unless it lies in the user's cache, without which the
-  /// work can go on.
+  /// work can go on. kInvalidArgument for a file that is there and was never an index.
   void write(const std::vector<Listing>& listings) const;
 
  private:
+  void require_own() const;
+
   std::string key_;
   std::string path_;
   bool cache_;

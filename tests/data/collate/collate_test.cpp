@@ -115,7 +115,7 @@ TEST(Stack, NamesTheStructuresThatDiffer) {
   for (const auto& [a, b] : unequal) {
     TemporaryFolder folder;
     const Dataset dataset = file_per_value(folder, {a, a, b});
-    for (const Collate& rule : {stack(), pad(), ragged(), samples()}) {
+    for (const Collate& rule : {stack(), pad(), ragged()}) {
       const auto error = collate_error(dataset, rule);
       EXPECT_EQ(error->code(), ErrorCode::kShapeMismatch);
       EXPECT_THAT(error->message(), AllOf(HasSubstr("each element in list of batch should be of equal size"),
@@ -125,6 +125,32 @@ TEST(Stack, NamesTheStructuresThatDiffer) {
   TemporaryFolder folder;
   EXPECT_THAT(collate_error(file_per_value(folder, {unequal[4].first, unequal[4].second}), stack())->message(),
               HasSubstr("['y'] is a float where"));
+}
+
+TEST(Samples, NeedHaveNothingInCommon) {
+  const auto number = [](std::int64_t i) { return Value::tensor(test::numbered_rows(i + 1, 2)); };
+  // Small ones and one that is read by parts.
+  const Value large = Value::tensor(test::numbered_rows(100'000, 3));
+  const std::vector<Value> values = {
+      number(0),
+      Value::list({number(1), number(2)}),
+      Value::dict({{"x", number(3)}, {"n", Value::integer(4)}}),
+      Value::dict({{"n", Value::integer(5)}, {"big", large}}),
+      Value::tuple({Value(), number(6), Value::dict({{"deep", number(7)}})}),
+      Value::list({}),
+  };
+  TemporaryFolder folder;
+  const Dataset dataset = file_per_value(folder, values);
+  for (const std::size_t workers : {0U, 2U}) {
+    DataLoader loader(dataset, {.batch_size = 4, .num_workers = workers, .collate = samples()});
+    std::size_t seen = 0;
+    for (const Batch& batch : loader) {
+      for (std::size_t i = 0; i < batch.value.size(); ++i, ++seen) {
+        EXPECT_TRUE(bits_of(batch.value[i]) == bits_of(values[seen])) << seen;
+      }
+    }
+    EXPECT_EQ(seen, values.size());
+  }
 }
 
 TEST(Collates, RefuseWhatIsNoSample) {

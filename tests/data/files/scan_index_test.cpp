@@ -115,10 +115,25 @@ TEST_F(IndexedFiles, DamagedIndexesAreMadeAnew) {
     ASSERT_EQ(fresh(), 4U) << at;
     ASSERT_EQ(names(), expected) << at;
   }
-  for (const std::string& longer : {good + '\0', good + good, "x" + good}) {
+  for (const std::string& longer : {good + '\0', good + good}) {
     test::write_file(index_, longer);
     ASSERT_EQ(fresh(), 4U);
     ASSERT_EQ(names(), expected);
+  }
+}
+
+TEST_F(IndexedFiles, OtherFilesAreNotWrittenOver) {
+  for (const std::string content : {"x", "some text that somebody wrote", "\x93NUMPY\x01", "PSTK"}) {
+    test::write_file(index_, content);
+    if (std::string_view("PSTKIDX").starts_with(content)) {
+      EXPECT_EQ(names().size(), 5U);
+      continue;
+    }
+    const auto error = test::error_of([&] { names(); });
+    ASSERT_TRUE(error.has_value());
+    EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument);
+    EXPECT_EQ(error->path(), std::string(index_));
+    EXPECT_EQ(test::read_file(index_), content);
   }
 }
 

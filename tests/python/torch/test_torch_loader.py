@@ -212,6 +212,67 @@ def test_a_view_of_more_than_memory_holds_is_refused(tmp_path):
     assert "ends before" not in str(error.value)
 
 
+def test_samples_need_have_nothing_in_common_for_a_function(tmp_path):
+    samples = [[1, 2], [torch.ones(2)], {"a": torch.arange(3), "b": 1}, {"b": 2.5}, torch.zeros(4), None]
+    for i, sample in enumerate(samples):
+        torch.save(sample, tmp_path / f"{i}.pt")
+    files = pt.Files(str(tmp_path / "*.pt"))
+    for workers in (0, 2):
+        (batch,) = pt.DataLoader(files, batch_size=6, collate_fn=list, num_workers=workers)
+        assert str(batch) == str(samples)
+        (batch,) = pt.DataLoader(files.map(str), batch_size=6, collate_fn=list, num_workers=workers)
+        assert batch == [str(sample) for sample in samples]
+
+
+def test_indices_are_integers(folder):
+    files = pt.Files(str(folder / "*.pt"))
+    for sampler in ([1.9], ["3"], [None]):
+        with pytest.raises(TypeError):
+            list(pt.DataLoader(files, sampler=sampler))
+    with pytest.raises(ValueError, match="no samples"):
+        list(pt.DataLoader(files, batch_sampler=[[1], [], [2]]))
+    assert len(list(pt.DataLoader(files, sampler=[np.int64(1), torch.tensor(2), True]))) == 3
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_threads_iterate_one_loader_each_for_itself(tmp_path, workers):
+    np.save(tmp_path / "r.npy", np.arange(10))
+    loader = pt.DataLoader(pt.Rows(tmp_path / "r.npy"), batch_size=3, num_workers=workers)
+    epochs = []
+
+    def iterate():
+        epochs.extend([batch.tolist() for batch in loader] for _ in range(25))
+
+    threads = [threading.Thread(target=iterate) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert epochs == [[[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]] * 100
+
+
+@pytest.mark.parametrize("options", [{"num_workers": 10**6}, {"num_workers": 1, "prefetch_factor": 2**40}])
+def test_options_without_bounds_are_refused(folder, options):
+    with pytest.raises(penstock.InvalidArgumentError, match="must be"):
+        list(pt.DataLoader(pt.Files(str(folder / "*.pt")), **options))
+
+
+def test_a_state_of_other_batches_is_refused(tmp_path):
+    np.save(tmp_path / "r.npy", np.arange(10))
+    loader = pt.DataLoader(pt.Rows(tmp_path / "r.npy"), batch_size=3)
+    batches = iter(loader)
+    next(batches)
+    state = loader.state_dict()
+    with pytest.raises(ValueError, match="batches of 3"):
+        pt.DataLoader(pt.Rows(tmp_path / "r.npy"), batch_size=2).load_state_dict(state)
+    for wrong in ({"batch": -1}, {"batch": None}, {"random": None}):
+        with pytest.raises(ValueError, match="state"):
+            loader.load_state_dict({**state, **wrong})
+    loader.load_state_dict({**state, "batch": 10**9})
+    with pytest.raises(ValueError, match="the epoch has fewer"):
+        next(iter(loader))
+
+
 def test_a_large_order_is_torchs(tmp_path):
     values = np.arange(300_000, dtype=np.int32)
     orders = []
