@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "command.h"
@@ -15,13 +16,13 @@ namespace {
 
 struct Options {
   std::string path;
-  std::string name;
+  std::optional<std::string> name;  ///< which may be empty
   std::string slice;
   bool json = false;
 };
 
 LazyTensor choose(const Archive& archive, const Options& options) {
-  if (!options.name.empty()) return archive[options.name];
+  if (options.name) return archive[*options.name];
   if (archive.entries().size() == 1) return archive.entry(0);
   throw Error(ErrorCode::kInvalidArgument,
               core::format("holds {} tensors; name one of those that `penstock ls` shows", archive.entries().size()),

@@ -131,6 +131,15 @@ nb::object integer_index(const Tensor& tensor) {
   return to_item(tensor);
 }
 
+/// As torch has it.
+nb::object to_text(nb::handle self, nb::handle spec) {
+  const auto& tensor = nb::cast<const Tensor&>(self);
+  if (tensor.rank() > 0) return nb::module_::import_("builtins").attr("object").attr("__format__")(self, spec);
+  PyObject* const text = PyObject_Format(to_item(tensor).ptr(), spec.ptr());
+  if (text == nullptr) nb::raise_python_error();
+  return nb::steal(text);
+}
+
 nb::object as_number(const Tensor& tensor, PyObject* (*convert)(PyObject*)) {
   nb::object number = nb::steal(convert(to_item(tensor).ptr()));
   if (!number.is_valid()) nb::raise_python_error();
@@ -284,6 +293,8 @@ void bind_copies(Class& tensor) {
   tensor.def("__setstate__", set_state,
              nb::sig("def __setstate__(self, state: tuple[DType, tuple[int, ...], bytes, bool], /) -> None"));
   tensor.def("__repr__", to_repr);
+  tensor.def("__format__", to_text, nb::arg("spec"), nb::sig("def __format__(self, spec: str, /) -> str"),
+             "As the number it holds where it has no dimensions, so that f\"{loss:.3f}\" works; else as `repr`.");
 }
 
 }  // namespace

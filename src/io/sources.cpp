@@ -41,9 +41,9 @@ void require_inside(const ByteSource& source, std::uint64_t offset, std::uint64_
 void throw_cut(const ByteSource& source, std::uint64_t offset, std::uint64_t wanted, std::uint64_t found) {
   throw Error(
       ErrorCode::kTruncated,
-      core::format("the file was cut while it was open: it had {} bytes and now ends at byte {}, before the end of "
+      core::format("the file was cut while it was open: it had {} bytes and now ends {} byte {}, before the end of "
                    "the {} bytes wanted at byte {}; open it again when it is whole",
-                   source.size(), offset + found, wanted, offset),
+                   source.size(), found > 0 ? "at" : "at or before", offset + found, wanted, offset),
       {.path = source.name(), .offset = offset});
 }
 

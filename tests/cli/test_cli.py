@@ -111,6 +111,12 @@ def test_cat_prints_every_kind(tmp_path, dtype):
     assert len(run("cat", tmp_path / "x.npy").stdout.split()) == 3
 
 
+def test_cat_takes_an_empty_name(tmp_path):
+    np.savez(tmp_path / "x.npz", **{"": np.arange(2), "b": np.arange(3)})
+    assert run_json("cat", tmp_path / "x.npz", "")["values"] == [0, 1]
+    assert "name one of those" in run("cat", tmp_path / "x.npz", code=1).stderr
+
+
 def test_cat_writes_what_json_lacks_as_text(tmp_path):
     np.save(tmp_path / "x.npy", np.array([np.nan, np.inf, -np.inf, 1e300]))
     assert run_json("cat", tmp_path / "x.npy")["values"] == ["nan", "inf", "-inf", 1e300]

@@ -365,3 +365,12 @@ def test_foreign_layouts():
     assert penstock.tensor(np.array(["ab"], ">U2")).tolist() == ["ab"]
     with pytest.raises(penstock.UnsafeError):
         penstock.tensor(np.array([{}]))
+
+
+@pytest.mark.parametrize("spec", ["", ".2f", "08.3f", "e"])
+def test_formats_numbers_as_torch_does(spec):
+    torch = pytest.importorskip("torch")
+    assert format(penstock.tensor(2.345), spec) == format(torch.tensor(2.345, dtype=torch.float64), spec)
+    assert f"{penstock.ones(2)}" == repr(penstock.ones(2))
+    with pytest.raises(TypeError):
+        format(penstock.ones(2), ".2f")
