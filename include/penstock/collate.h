@@ -53,8 +53,8 @@ Collate pad(const PadOptions& options = {});
 Collate pad_to(std::int64_t length, const PadOptions& options = {});
 /// Keeps tensors apart: each becomes a list of tensors, which lie in one block.
 Collate ragged();
-/// Keeps samples apart: the batch is a list of them as they are, scalars too, whether or not they have one structure; their
-/// tensors lie in one block.
+/// Keeps samples apart: the batch is a list of them as they are, scalars too, whether or not they have one structure;
+/// their tensors lie in one block.
 Collate samples();
 
 }  // namespace penstock

@@ -18,8 +18,21 @@ PadMode mode_from(const std::string& mode) {
                                                         nb::repr(text_from(mode)).c_str()));
 }
 
-PadOptions options_from(std::int64_t dim, const std::string& mode, double value, bool lengths, bool mask,
+/// A float64, which whole numbers have to be as they are.
+double value_from(nb::handle value) {
+  const double out = PyFloat_AsDouble(value.ptr());
+  if (out == -1.0 && PyErr_Occurred() != nullptr) nb::raise_python_error();
+  if (PyLong_Check(value.ptr()) && !nb::object(nb::steal(PyLong_FromDouble(out))).equal(value)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("found the padding value {}, which no float64 is; choose one of up to 2**53",
+                             nb::repr(value).c_str()));
+  }
+  return out;
+}
+
+PadOptions options_from(std::int64_t dim, const std::string& mode, nb::handle given, bool lengths, bool mask,
                         nb::handle keys) {
+  const double value = value_from(given);
   PadOptions options;
   options.dim = dim;
   options.mode = mode_from(mode);
@@ -39,11 +52,12 @@ PadOptions options_from(std::int64_t dim, const std::string& mode, double value,
   return options;
 }
 
-Collate pad_longest(std::int64_t dim, const std::string& mode, double value, bool lengths, bool mask, nb::handle keys) {
+Collate pad_longest(std::int64_t dim, const std::string& mode, nb::handle value, bool lengths, bool mask,
+                    nb::handle keys) {
   return pad(options_from(dim, mode, value, lengths, mask, keys));
 }
 
-Collate pad_length(std::int64_t length, std::int64_t dim, const std::string& mode, double value, bool lengths,
+Collate pad_length(std::int64_t length, std::int64_t dim, const std::string& mode, nb::handle value, bool lengths,
                    bool mask, nb::handle keys) {
   return pad_to(length, options_from(dim, mode, value, lengths, mask, keys));
 }

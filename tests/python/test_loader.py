@@ -769,3 +769,12 @@ def test_multiprocessing_workers_inherit_no_trouble(folder):
     """
     result = run(code, folder)
     assert result.stdout.splitlines() == ["[0, 1, 2, 3, 4]", "18"], result.stderr
+
+
+def test_padding_values_are_exact_or_refused(folder):
+    for value in (2**53 + 1, 2**64 - 1, -(2**63) - 1):
+        with pytest.raises(penstock.InvalidArgumentError, match="no float64"):
+            penstock.pad(mode="constant", value=value)
+    penstock.pad(mode="constant", value=2**60)
+    with pytest.raises(TypeError):
+        penstock.pad(mode="constant", value="1")
