@@ -95,7 +95,8 @@ std::vector<std::size_t> alignments(const PyArchive& archive) {
   std::vector<std::size_t> out(archive.get().storages().size(), 1);
   for (const TensorEntry& entry : archive.get().entries()) {
     std::size_t& wanted = out[entry.storage];
-    wanted = entry.byte_swapped ? 0 : wanted == 0 ? 0 : std::max(wanted, entry.dtype.itemsize());
+    if (entry.byte_swapped) wanted = 0;
+    if (wanted != 0) wanted = std::max(wanted, entry.dtype.itemsize());
   }
   return out;
 }

@@ -238,8 +238,8 @@ nb::object resolved(nb::object object) {
   return has_lazy_bit(object, "is_neg") ? nb::object(object.attr("resolve_neg")()) : object;
 }
 
-/// What its library refuses to hand over (a sparse or quantized tensor, a device of no memory) is an
-/// error of ours, which says where the object lies.
+/// What its library refuses to hand over (a sparse or quantized tensor, a device of no memory) is an error of ours,
+/// which says where the object lies.
 Tensor from_dlpack(nb::handle object) {
   try {
     const bool gradient = wants_gradient(object);

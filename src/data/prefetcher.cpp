@@ -30,10 +30,6 @@ double seconds_between(Prefetcher::Clock::time_point start, Prefetcher::Clock::t
 
 double seconds_since(Prefetcher::Clock::time_point start) { return seconds_between(start, Prefetcher::Clock::now()); }
 
-}  // namespace
-
-namespace {
-
 constexpr std::size_t kMostWorkers = 4096;
 constexpr std::size_t kMostPrefetch = 1 << 20;
 

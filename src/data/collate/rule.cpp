@@ -104,6 +104,39 @@ Result place_scalars(const Located& located, const Leaf& leaf, BatchPlan& plan) 
   return {.kind = Result::Kind::kTensor, .first = output};
 }
 
+/// A leaf of one sample as it is. Where a tensor goes in the block; nothing for a scalar.
+std::optional<std::uint64_t> place_alone(const Layout& layout, const Leaf& leaf, BatchPlan& plan) {
+  if (leaf.kind != LeafKind::kTensor) {
+    plan.results.push_back({.kind = Result::Kind::kScalar, .first = leaf.number});
+    return std::nullopt;
+  }
+  const TensorLayout& tensor = layout.tensors[leaf.number];
+  const std::uint32_t output = plan.add(tensor.dtype, tensor.shape);
+  plan.payload += tensor.nbytes;
+  plan.results.push_back({.kind = Result::Kind::kTensor, .first = output});
+  return plan.outputs[output].offset;
+}
+
+/// Samples that have no structure in common, each as it is. Tensors of one number share a placement, whatever they are.
+void plan_apart(const Located& located, BatchPlan& plan, Arena& arena) {
+  plan.by_sample = true;
+  std::size_t most = 0;
+  for (const Sample& sample : located.samples) most = std::max(most, sample.layout->tensors.size());
+  std::vector<std::span<std::uint64_t>> slots(most);
+  for (std::uint32_t t = 0; t < most; ++t) {
+    slots[t] = arena.array<std::uint64_t>(located.size());
+    std::fill(slots[t].begin(), slots[t].end(), Placement::kNoSlot);
+    plan.placements.push_back({.tensor = t, .slots = slots[t]});
+  }
+  for (std::size_t i = 0; i < located.size(); ++i) {
+    const Layout& layout = *located.samples[i].layout;
+    plan.first_results.push_back(plan.results.size());
+    for (const Leaf& leaf : layout.structure->leaves) {
+      if (const auto offset = place_alone(layout, leaf, plan)) slots[leaf.number][i] = *offset;
+    }
+  }
+}
+
 }  // namespace
 
 void throw_shapes_differ(const Column& column, std::size_t position, std::string_view why, std::string_view advice) {
@@ -145,34 +178,6 @@ Result place_apart(const Column& column, BatchPlan& plan, Arena& arena) {
   return {.kind = Result::Kind::kTensors, .first = first, .count = static_cast<std::uint32_t>(column.size())};
 }
 
-/// Samples that have no structure in common, each as it is. Tensors of one number share a placement, whatever they are.
-void plan_apart(const Located& located, BatchPlan& plan, Arena& arena) {
-  plan.by_sample = true;
-  std::size_t most = 0;
-  for (const Sample& sample : located.samples) most = std::max(most, sample.layout->tensors.size());
-  std::vector<std::span<std::uint64_t>> slots(most);
-  for (std::uint32_t t = 0; t < most; ++t) {
-    slots[t] = arena.array<std::uint64_t>(located.size());
-    std::fill(slots[t].begin(), slots[t].end(), Placement::kNoSlot);
-    plan.placements.push_back({.tensor = t, .slots = slots[t]});
-  }
-  for (std::size_t i = 0; i < located.size(); ++i) {
-    const Layout& layout = *located.samples[i].layout;
-    plan.first_results.push_back(plan.results.size());
-    for (const Leaf& leaf : layout.structure->leaves) {
-      if (leaf.kind != LeafKind::kTensor) {
-        plan.results.push_back({.kind = Result::Kind::kScalar, .first = leaf.number});
-        continue;
-      }
-      const TensorLayout& tensor = layout.tensors[leaf.number];
-      const std::uint32_t output = plan.add(tensor.dtype, tensor.shape);
-      slots[leaf.number][i] = plan.outputs[output].offset;
-      plan.payload += tensor.nbytes;
-      plan.results.push_back({.kind = Result::Kind::kTensor, .first = output});
-    }
-  }
-}
-
 void plan_batch(const Located& located, const detail::CollateRule& rule, BatchPlan& plan, Arena& arena) {
   plan.clear();
   if (rule.keeps_samples() && find_other_structure(located) != 0) return plan_apart(located, plan, arena);
@@ -190,15 +195,8 @@ void plan_single(const Located& located, BatchPlan& plan) {
   plan.clear();
   const Layout& layout = *located.samples[0].layout;
   for (const Leaf& leaf : layout.structure->leaves) {
-    if (leaf.kind != LeafKind::kTensor) {
-      plan.results.push_back({.kind = Result::Kind::kScalar, .first = leaf.number});
-      continue;
-    }
-    const TensorLayout& tensor = layout.tensors[leaf.number];
-    const std::uint32_t output = plan.add(tensor.dtype, tensor.shape);
-    plan.placements.push_back({.tensor = leaf.number, .offset = plan.outputs[output].offset, .slots = {}});
-    plan.payload += tensor.nbytes;
-    plan.results.push_back({.kind = Result::Kind::kTensor, .first = output});
+    const auto offset = place_alone(layout, leaf, plan);
+    if (offset) plan.placements.push_back({.tensor = leaf.number, .offset = *offset, .slots = {}});
   }
 }
 
