@@ -25,13 +25,16 @@ class Scalar {
   enum class Kind : std::uint8_t { kBool, kInteger, kReal, kComplex };
 
   // NOLINTBEGIN(google-explicit-constructor): a number is a scalar
-  Scalar(bool value) noexcept : kind_(Kind::kBool), integer_(value ? 1 : 0) {}
+  /// Of bool itself: a pointer is none.
+  template <std::same_as<bool> T>
+  Scalar(T value) noexcept : kind_(Kind::kBool), integer_(value ? 1 : 0) {}
   /// Unsigned 64-bit values wrap.
   template <std::integral T>
   requires(!std::same_as<T, bool>) Scalar(T value)
   noexcept : kind_(Kind::kInteger), integer_(static_cast<std::int64_t>(value)) {}
-  Scalar(double value) noexcept : kind_(Kind::kReal), real_(value) {}
-  Scalar(std::complex<double> value) noexcept : kind_(Kind::kComplex), real_(value) {}
+  Scalar(double value) noexcept : real_(value) {}
+  template <std::floating_point T>
+  Scalar(std::complex<T> value) noexcept : kind_(Kind::kComplex), real_(value) {}
   // NOLINTEND(google-explicit-constructor)
 
   Kind kind() const noexcept { return kind_; }
@@ -43,7 +46,7 @@ class Scalar {
   Tensor to_tensor() const;
 
  private:
-  Kind kind_;
+  Kind kind_ = Kind::kReal;
   std::int64_t integer_ = 0;
   std::complex<double> real_;
 };
@@ -57,7 +60,8 @@ class Operand {
   template <class T>
   requires(std::is_arithmetic_v<T>) Operand(T number)
   noexcept : number_(number) {}
-  Operand(std::complex<double> number) noexcept : number_(number) {}
+  template <std::floating_point T>
+  Operand(std::complex<T> number) noexcept : number_(number) {}
   // NOLINTEND(google-explicit-constructor)
 
   /// Null for a number.
@@ -136,7 +140,7 @@ Tensor argmax(const Tensor& tensor, std::int64_t dim, bool keepdim = false);
 
 /// Products of vectors, matrices and batches of them, whose leading dimensions are broadcast. Both of one type
 /// (kDTypeMismatch); halves and float8 are accumulated in float32. The order of summation is the library's that does
-/// it.
+/// it. On devices complex numbers take the device's own library (kUnsupported without one).
 Tensor matmul(const Tensor& a, const Tensor& b);
 /// Behind each other along `dim`, in the promoted type. Vectors of size 0 are skipped.
 Tensor cat(std::span<const Tensor> tensors, std::int64_t dim = 0);

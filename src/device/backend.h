@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,6 +22,12 @@ struct MemoryInfo {
 
 /// What memory is wanted for; a backend may choose pages and pools by it.
 enum class Purpose : std::uint8_t { kTensor, kStaging };
+
+/// What multiplies matrices on a device besides our own kernel.
+struct ProductLibrary {
+  std::string name;      ///< with version and path; empty where there is none
+  std::string why_none;  ///< and what to do, as the rest of a sentence
+};
 
 /// One kind of device. Stateless towards its callers; all members may be called from any thread.
 class Backend {
@@ -60,11 +67,17 @@ class Backend {
   /// Page-locks memory that exists, until the handle is destroyed.
   virtual std::shared_ptr<const void> register_host(void* data, std::size_t bytes) const = 0;
 
+  /// Calls `action` where libraries of the device's maker find its context: it is the calling thread's current one for
+  /// that long. kDeviceFailed, and no call, in a process that was forked after devices were used.
+  virtual void in_context(int index, const std::function<void()>& action) const = 0;
+
   virtual QueuePtr default_queue(int index) const = 0;
   virtual QueuePtr make_queue(int index, int priority) const = 0;
   virtual QueuePtr import_queue(int index, void* native) const = 0;
   /// Whether its queues can launch `kernel`; loads it for `index` when they can.
   virtual bool has_kernel(int index, std::string_view kernel) const = 0;
+  /// What its queues' multiply() asks on `index`; begins to use it.
+  virtual ProductLibrary product_library(int /*index*/) const { return {}; }
 };
 
 /// The table of backends, CPU first.

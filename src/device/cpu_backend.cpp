@@ -134,6 +134,10 @@ class CpuBackend final : public Backend {
   bool is_pinned(const void*) const noexcept override { return false; }
   std::optional<int> device_of(const void*) const noexcept override { return 0; }
   std::shared_ptr<const void> register_host(void*, std::size_t) const override { throw_no_pinning(); }
+  void in_context(int index, const std::function<void()>& action) const override {
+    require_device(Device(type(), index));
+    action();
+  }
   QueuePtr default_queue(int index) const override {
     require_device(Device(type(), index));
     return queue_;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -9,6 +10,7 @@
 
 #include "device/transfer_counts.h"
 #include "penstock/device.h"
+#include "penstock/dtype.h"
 #include "penstock/stream.h"
 
 namespace penstock::device {
@@ -26,6 +28,27 @@ struct Launch {
   std::array<unsigned, 3> block = {1, 1, 1};
   unsigned shared_bytes = 0;
   std::span<const void* const> arguments = {};  ///< the address of each; read before launch() returns
+};
+
+/// Matrices of one shape in a device's memory. Distances are in elements.
+struct MatrixOperand {
+  const std::byte* data = nullptr;  ///< aligned to its elements
+  bool by_column = false;           ///< the elements of a column lie together; else those of a row
+  std::int64_t stride = 0;          ///< from row to row, or column to column: no less than one is long
+  std::int64_t batch_stride = 0;    ///< from matrix to matrix; 0: the same one each time
+};
+
+/// `batch` products of rows x depth and depth x columns, none of them 0.
+struct MatrixProduct {
+  DType::Code type = DType::Code::kFloat32;  ///< of the operands and the result
+  std::int64_t rows = 1;
+  std::int64_t depth = 1;
+  std::int64_t columns = 1;
+  std::int64_t batch = 1;
+  MatrixOperand a;
+  MatrixOperand b;
+  std::byte* to = nullptr;           ///< rows one behind the other
+  std::int64_t to_batch_stride = 0;  ///< from result to result, in elements
 };
 
 /// A point in a queue: reached when all work before it is done. Thread-safe.
@@ -56,6 +79,11 @@ class Queue {
   virtual void fill(std::byte* to, std::byte value, std::size_t bytes) = 0;
   /// kUnsupported for a kernel that the backend does not have.
   virtual void launch(const Launch& launch) = 0;
+  /// Whether there is a library of the device's for products of this type, so that multiply() is worth asking.
+  virtual bool multiplies(DType::Code /*type*/) { return false; }
+  /// Starts a product by that library: sums of halves are made in float32, which is rounded once. False where there is
+  /// none or it refuses this product; the result's memory may have been written to all the same.
+  virtual bool multiply(const MatrixProduct& /*product*/) { return false; }
   /// Calls `action` in a thread of the backend's after all earlier work; it must not call the backend.
   virtual void on_complete(std::function<void()> action) = 0;
   virtual MarkPtr record() = 0;

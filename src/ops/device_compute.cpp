@@ -87,10 +87,7 @@ Tensor unary_on_device(Launcher& launcher, UnaryOp op, const Side& given, const 
 
 void multiply_on_device(Launcher& launcher, const Tensor& a, const Tensor& b, const Shape& batch, const Tensor& out) {
   const std::array<Tensor, 2> operands = {aligned_for_kernels(launcher, a), aligned_for_kernels(launcher, b)};
-  std::array<Tensor, 2> first;  // of each batch entry the first element
-  for (std::size_t i = 0; i < 2; ++i)
-    first[i] = operands[i].select(operands[i].rank() - 1, 0).select(operands[i].rank() - 2, 0);
-  const KernelLayout layout = make_kernel_layout(batch, first);
+  const KernelLayout layout = make_batch_layout(batch, operands);
   const auto tiles = [](std::int64_t size) { return (size + kMatmulTile - 1) / kMatmulTile; };
   MatmulKernel parameters{};
   parameters.batch = layout.shape;

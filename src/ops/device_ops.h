@@ -42,6 +42,10 @@ ExtremeResults extremes_on_device(Launcher& launcher, const Reduction& reduction
 /// (batch, rows, columns); a's and b's other dimensions broadcast to `batch`.
 void multiply_on_device(Launcher& launcher, const Tensor& a, const Tensor& b, const Shape& batch, const Tensor& out);
 
+/// The same products by the device's own library, where the launcher multiplies() the operands' type: halves and
+/// complex numbers too. False where it refuses, and what is in `out` does not count.
+bool multiply_by_library(Launcher& launcher, const Tensor& a, const Tensor& b, const Shape& batch, const Tensor& out);
+
 /// `from` is contiguous; `indices` are checked and in the device's memory.
 void select_on_device(Launcher& launcher, const Tensor& from, std::size_t dim, const Tensor& indices,
                       const Tensor& out);

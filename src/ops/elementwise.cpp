@@ -31,6 +31,8 @@ Side side_of(const Operand& operand, const DType& common, const DType& compute, 
 }
 
 void require_same_device(std::string_view operation, const Operand& a, const Operand& b) {
+  if (a.tensor() != nullptr) require_defined(operation, {"a", *a.tensor()});
+  if (b.tensor() != nullptr) require_defined(operation, {"b", *b.tensor()});
   if (a.tensor() == nullptr || b.tensor() == nullptr) return;
   const auto goes_everywhere = [](const Tensor& tensor) {
     return tensor.rank() == 0 && tensor.device().type == DeviceType::kCpu;

@@ -42,6 +42,15 @@ KernelLayout make_kernel_layout(const Shape& shape, std::span<const Tensor> tens
   return out;
 }
 
+KernelLayout make_batch_layout(const Shape& batch, const std::array<Tensor, 2>& operands) {
+  std::array<Tensor, 2> first;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::size_t rank = operands[i].rank();
+    first[i] = operands[i].select(rank - 1, 0).select(rank - 2, 0);
+  }
+  return make_kernel_layout(batch, first);
+}
+
 Tensor aligned_for_kernels(Launcher& launcher, const Tensor& tensor) {
   const auto address = reinterpret_cast<std::uintptr_t>(tensor.data());
   if (address % tensor.dtype().itemsize() == 0) return tensor;

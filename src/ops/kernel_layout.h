@@ -18,6 +18,9 @@ struct KernelLayout {
 /// kUnsupported for more than kKernelDims dimensions that do not continue each other.
 KernelLayout make_kernel_layout(const Shape& shape, std::span<const Tensor> tensors);
 
+/// The batch entries of two operands of products: their first elements, broadcast to the batch.
+KernelLayout make_batch_layout(const Shape& batch, const std::array<Tensor, 2>& operands);
+
 /// This tensor if its elements are aligned as kernels need them, else a copy that is.
 Tensor aligned_for_kernels(Launcher& launcher, const Tensor& tensor);
 

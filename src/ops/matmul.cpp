@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "core/checked.h"
 #include "core/format.h"
@@ -53,18 +54,6 @@ Tensor suitable(const Tensor& tensor) {
   const std::size_t alignment = std::min<std::size_t>(tensor.dtype().itemsize(), 8);
   const bool aligned = reinterpret_cast<std::uintptr_t>(tensor.data()) % alignment == 0;
   return (by_row || by_column) && aligned ? tensor : tensor.clone();
-}
-
-/// The type that matrices of a's type are multiplied in.
-DType multiplied_type(const Tensor& a) {
-  const DType& dtype = a.dtype();
-  if (dtype.is_complex() && !ops::on_host(a)) {
-    throw Error(ErrorCode::kUnsupported,
-                core::format("complex numbers are multiplied on the CPU, and the operands are on {}; use to(\"cpu\")",
-                             a.device().to_string()));
-  }
-  if (dtype == DType::complex32 || dtype.is_floating()) return ops::compute_type(dtype);
-  return ops::on_host(a) ? dtype : DType::int64;
 }
 
 /// One matrix of a batch. A single row or column has any stride.
@@ -123,9 +112,6 @@ Tensor matrix_at(const Tensor& tensor, const Shape& batch, std::int64_t index) {
 
 /// The product in the type of the operands, into `out` of shape (batch, rows, columns).
 void multiply(const Product& product, const Tensor& out) {
-  if (!ops::on_host(out)) {
-    return ops::multiply_on_device(*ops::launcher_for(out.device()), product.a, product.b, product.batch, out);
-  }
   const ops::Gemm gemm = ops::gemm_for(out.dtype().code());
   const Tensor a = suitable(product.a);
   const Tensor b = suitable(product.b);
@@ -145,17 +131,54 @@ void multiply(const Product& product, const Tensor& out) {
   });
 }
 
+/// Halves are multiplied in float32, which is rounded once.
+Tensor multiply_on_host(Product product) {
+  const DType given = product.a.dtype();
+  const DType type = given == DType::complex32 || given.is_floating() ? ops::compute_type(given) : given;
+  product.a = product.a.to(type);
+  product.b = product.b.to(type);
+  const Tensor out = Tensor::empty(product.result, type);
+  multiply(product, out);
+  return out.to(given);
+}
+
+/// By the device's library, or nothing.
+std::optional<Tensor> multiply_by_library(ops::Launcher& launcher, const Product& product) {
+  if (!launcher.multiplies(product.a.dtype().code())) return std::nullopt;
+  const Tensor out = Tensor::empty(product.result, product.a.dtype(), product.a.device());
+  if (!ops::multiply_by_library(launcher, product.a, product.b, product.batch, out)) return std::nullopt;
+  return out;
+}
+
+Tensor multiply_on_its_device(Product product) {
+  const Device device = product.a.device();
+  const DType given = product.a.dtype();
+  const auto launcher = ops::launcher_for(device);
+  if (const auto done = multiply_by_library(*launcher, product)) return *done;
+  const bool real = !given.is_complex();
+  const DType type = real && !given.is_floating() ? DType::int64 : ops::compute_type(given);
+  if (type != given) {
+    product.a = product.a.to(type);
+    product.b = product.b.to(type);
+    if (const auto done = multiply_by_library(*launcher, product)) return done->to(given);
+  }
+  if (!real) {
+    throw Error(ErrorCode::kUnsupported,
+                core::format("complex numbers are multiplied on the CPU, and the operands are on {}; use to(\"cpu\")",
+                             device.to_string()));
+  }
+  const Tensor out = Tensor::empty(product.result, type, device);
+  ops::multiply_on_device(*launcher, product.a, product.b, product.batch, out);
+  return out.to(given);
+}
+
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
   require_operands(a, b);
-  // Halves are multiplied in float32, which is rounded once.
-  const DType type = multiplied_type(a);
-  const Product product = plan(a.to(type), b.to(type));
-  if (product.depth == 0) return Tensor::zeros(product.result, a.dtype(), a.device());
-  const Tensor out = Tensor::empty(product.result, type, a.device());
-  if (out.numel() > 0) multiply(product, out);
-  return out.to(a.dtype());
+  const Product product = plan(a, b);
+  if (product.depth == 0 || product.result.numel() == 0) return Tensor::zeros(product.result, a.dtype(), a.device());
+  return ops::on_host(a) ? multiply_on_host(product) : multiply_on_its_device(product);
 }
 
 }  // namespace penstock

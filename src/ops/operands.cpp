@@ -27,7 +27,13 @@ void require_not_read_only(const Tensor& tensor, std::string_view operation) {
       core::format("{} would write to memory that may only be read (a mapped file, perhaps); use clone()", operation));
 }
 
+void require_defined(std::string_view operation, const Argument& argument) {
+  if (argument.tensor.defined()) return;
+  throw Error(ErrorCode::kInvalidArgument, core::format("{}: {} is an undefined tensor", operation, argument.name));
+}
+
 void require_same_device(std::string_view operation, std::span<const Argument> arguments) {
+  for (const Argument& argument : arguments) require_defined(operation, argument);
   const Device first = arguments.front().tensor.device();
   const auto other = std::find_if(arguments.begin(), arguments.end(),
                                   [first](const Argument& argument) { return argument.tensor.device() != first; });

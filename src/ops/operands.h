@@ -22,8 +22,11 @@ struct Argument {
   std::string_view name;
   const Tensor& tensor;
 };
-/// kDeviceMismatch, naming two devices and the arguments, unless all are on one. "Expected all tensors to be on the
-/// same device, but found at least two devices, cuda:0 and cpu! (matmul: a, b)".
+/// kInvalidArgument for an undefined tensor.
+void require_defined(std::string_view operation, const Argument& argument);
+/// kInvalidArgument for undefined tensors, kDeviceMismatch, naming two devices and the arguments, unless all are on
+/// one. "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu! (matmul: a,
+/// b)".
 void require_same_device(std::string_view operation, std::span<const Argument> arguments);
 /// `dim` counted from the front; kIndexOutOfRange outside [-rank, rank). A tensor without dimensions has one here.
 std::size_t dimension_of(std::int64_t dim, std::size_t rank);

@@ -14,21 +14,28 @@
 namespace penstock {
 namespace {
 
+using test::values_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-template <class T>
-std::vector<T> values_of(const Tensor& tensor) {
-  const Tensor contiguous = tensor.contiguous();
-  const auto values = contiguous.values<const T>();
-  return {values.begin(), values.end()};
-}
 
 /// bool has no address of its own in a vector.
 std::vector<int> truth_of(const Tensor& tensor) {
   std::vector<int> out;
   for (std::int64_t i = 0; i < tensor.numel(); ++i) out.push_back(tensor[i].item<bool>() ? 1 : 0);
   return out;
+}
+
+TEST(Operands, ComplexNumbersOfBothWidths) {
+  const Tensor z = full({1}, std::complex<double>(0, 2)).to(DType::complex64);
+  EXPECT_EQ((z * std::complex<float>(0, 1)).item<std::complex<float>>(), std::complex<float>(-2, 0));
+  EXPECT_EQ((z * std::complex<double>(0, 1)).item<std::complex<float>>(), std::complex<float>(-2, 0));
+}
+
+TEST(Operands, UndefinedTensorsAreRefused) {
+  const Tensor x = ones({2});
+  EXPECT_EQ(test::code_of([&] { return Tensor{} + x; }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(test::code_of([&] { return x + Tensor{}; }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(test::code_of([&] { return matmul(x, Tensor{}); }), ErrorCode::kInvalidArgument);
 }
 
 TEST(Elementwise, OperatorsTakeTensorsAndNumbers) {

@@ -12,6 +12,7 @@
 
 #include "ops/kernels.h"
 #include "penstock/error.h"
+#include "support/tensors.h"
 
 namespace penstock::ops {
 namespace {
@@ -53,14 +54,14 @@ TEST(SwapBytes, RefusesPartsOfUnits) {
 TEST(Negate, EveryKindOfNumber) {
   const Tensor integers = Tensor::of<std::int8_t>({0, 1, -5, -128});
   negate(integers);
-  EXPECT_THAT(integers.values<std::int8_t>(), ElementsAre(0, -1, 5, -128));
+  EXPECT_THAT(test::values_of<std::int8_t>(integers), ElementsAre(0, -1, 5, -128));
   const Tensor counts = Tensor::of<std::uint16_t>({0, 1, 65535});
   negate(counts);
-  EXPECT_THAT(counts.values<std::uint16_t>(), ElementsAre(0, 65535, 1));
+  EXPECT_THAT(test::values_of<std::uint16_t>(counts), ElementsAre(0, 65535, 1));
   const Tensor reals = Tensor::of<float>({0, 1.5F, -std::numeric_limits<float>::infinity()});
   negate(reals);
   EXPECT_TRUE(std::signbit(reals.values<float>()[0]));
-  EXPECT_THAT(reals.values<float>(), ElementsAre(0, -1.5F, std::numeric_limits<float>::infinity()));
+  EXPECT_THAT(test::values_of<float>(reals), ElementsAre(0, -1.5F, std::numeric_limits<float>::infinity()));
   const Tensor complexes = Tensor::of<std::complex<float>>({{1, -2}});
   negate(complexes);
   EXPECT_EQ(complexes.values<std::complex<float>>()[0], std::complex<float>(-1, 2));
@@ -72,7 +73,7 @@ TEST(Negate, SmallFloats) {
     const Tensor tensor = Tensor::of<float>({0, 1, -2, 0.5F}).to(dtype);
     negate(tensor);
     const Tensor back = tensor.to(DType::float32);
-    EXPECT_THAT(back.values<float>(), ElementsAre(0, -1, 2, -0.5F)) << dtype;
+    EXPECT_THAT(test::values_of<float>(back), ElementsAre(0, -1, 2, -0.5F)) << dtype;
   }
   const std::array<std::byte, 1> nan = {std::byte{0x80}};
   const Tensor tensor = Tensor::empty({1}, DType::float8_e4m3fnuz);
@@ -84,7 +85,7 @@ TEST(Negate, SmallFloats) {
 TEST(Negate, ViewsOnly) {
   const Tensor tensor = Tensor::of<std::int32_t>({1, 2, 3, 4, 5, 6});
   negate(Tensor(tensor.buffer(), DType::int32, {3}, {2}, 4));
-  EXPECT_THAT(tensor.values<std::int32_t>(), ElementsAre(1, -2, 3, -4, 5, -6));
+  EXPECT_THAT(test::values_of<std::int32_t>(tensor), ElementsAre(1, -2, 3, -4, 5, -6));
   const Tensor scalar = Tensor::of<std::int32_t>({9}).select(0, 0);
   negate(scalar);
   EXPECT_EQ(scalar.item<int>(), -9);
@@ -106,7 +107,7 @@ TEST(Conjugate, FlipsImaginaryParts) {
   EXPECT_EQ(halves[0].item<std::complex<double>>(), std::complex<double>(1, -2));
   const Tensor reals = Tensor::of<float>({1, -2});
   conjugate(reals);
-  EXPECT_THAT(reals.values<float>(), ElementsAre(1, -2));
+  EXPECT_THAT(test::values_of<float>(reals), ElementsAre(1, -2));
 }
 
 TEST(Fill, WritesEveryElementAndNoOther) {
@@ -114,7 +115,7 @@ TEST(Fill, WritesEveryElementAndNoOther) {
   const std::array<std::int32_t, 1> value = {0x01020304};
   fill(tensor.slice(1, 0, 3, 2), std::as_bytes(std::span(value)));
   const Tensor row = tensor[1];
-  EXPECT_THAT(row.values<std::int32_t>(), ElementsAre(0x01020304, 0, 0x01020304));
+  EXPECT_THAT(test::values_of<std::int32_t>(row), ElementsAre(0x01020304, 0, 0x01020304));
   fill(tensor, std::as_bytes(std::span(value)));
   for (const std::int32_t v : tensor.values<std::int32_t>()) EXPECT_EQ(v, 0x01020304);
   EXPECT_EQ(code_of([&] { fill(tensor, std::as_bytes(std::span(value)).first(2)); }), ErrorCode::kInvalidArgument);

@@ -9,19 +9,14 @@
 #include "penstock/ops.h"
 #include "penstock/random.h"
 #include "support/errors.h"
+#include "support/tensors.h"
 
 namespace penstock {
 namespace {
 
+using test::values_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-template <class T>
-std::vector<T> values_of(const Tensor& tensor) {
-  const Tensor contiguous = tensor.contiguous();
-  const auto values = contiguous.values<const T>();
-  return {values.begin(), values.end()};
-}
 
 TEST(Reduction, ByDimension) {
   const Tensor x = arange(0, 6).reshape({2, 3});

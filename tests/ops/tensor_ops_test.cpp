@@ -12,6 +12,7 @@
 
 #include "penstock/error.h"
 #include "penstock/tensor.h"
+#include "support/tensors.h"
 
 namespace penstock {
 namespace {
@@ -130,7 +131,7 @@ TEST(To, ReturnsItselfWhenNothingChanges) {
   EXPECT_TRUE(tensor.to(DType::int32).buffer().shares_memory_with(tensor.buffer()));
   EXPECT_TRUE(tensor.to(Device{}).buffer().shares_memory_with(tensor.buffer()));
   const Tensor converted = tensor.to(DType::float32);
-  EXPECT_THAT(converted.values<float>(), ElementsAre(0, 1, 2));
+  EXPECT_THAT(test::values_of<float>(converted), ElementsAre(0, 1, 2));
   EXPECT_EQ(code_of([&] { tensor.to(Device(DeviceType::kCuda, 9999)); }), ErrorCode::kNoDevice);
 }
 

@@ -35,6 +35,17 @@ def test_creation(device):
     assert penstock.full((2,), 1.5, device=device).tolist() == [1.5, 1.5]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int32"])
+def test_products_of_small_integers_are_exact(device, dtype):
+    generator = penstock.Generator(4)
+    a = penstock.randint(-3, 4, (5, 2, 7), generator=generator).to(dtype)
+    b = penstock.randint(-3, 4, (3, 7), generator=generator).to(dtype).transpose(0, 1)
+    found = a.to(device) @ b.to(device)
+    assert found.device == "cuda:0"
+    assert found.to("cpu").equal(a @ b)
+    assert (a[0, 0].to(device) @ b.to(device)).to("cpu").equal(a[0, 0] @ b)
+
+
 def test_devices_are_not_mixed(device):
     x = penstock.ones(2, 2)
     with pytest.raises(penstock.DeviceMismatchError, match=r"two devices, cuda:0 and cpu! \(matmul: a, b\)"):

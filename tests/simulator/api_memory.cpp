@@ -52,6 +52,9 @@ CUresult pointer_value(int attribute, const Side& side, void* data) {
     case kPointerRangeSize:
       put(bytes);
       return kSuccess;
+    case kPointerPool:
+      put(side.on_device() ? side.memory->pool : CUmemoryPool{});
+      return kSuccess;
     default:
       return kNotSupported;
   }

@@ -109,6 +109,11 @@ PENSTOCK_SIM_API int penstockSimAudit() {
   return audit();
 }
 
+PENSTOCK_SIM_API void penstockSimReport(const char* text) {
+  const Lock lock;
+  violation(text);
+}
+
 PENSTOCK_SIM_API void penstockSimAddKernel(const char* name, PenstockSimKernel* kernel) {
   const Lock lock;
   state().kernels[name] = kernel;
@@ -124,6 +129,7 @@ static_assert(kIs<PenstockSimSetMemory, decltype(penstockSimSetMemory)>);
 static_assert(kIs<PenstockSimGetStatistics, decltype(penstockSimGetStatistics)>);
 static_assert(kIs<PenstockSimCalls, decltype(penstockSimCalls)> && kIs<PenstockSimAudit, decltype(penstockSimAudit)>);
 static_assert(kIs<PenstockSimViolation, decltype(penstockSimViolation)>);
+static_assert(kIs<PenstockSimReport, decltype(penstockSimReport)>);
 static_assert(kIs<PenstockSimAddKernel, decltype(penstockSimAddKernel)>);
 
 }  // namespace penstock::simulator

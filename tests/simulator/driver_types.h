@@ -100,6 +100,7 @@ inline constexpr int kPointerManaged = 8;
 inline constexpr int kPointerOrdinal = 9;
 inline constexpr int kPointerRangeStart = 11;
 inline constexpr int kPointerRangeSize = 12;
+inline constexpr int kPointerPool = 17;
 inline constexpr unsigned kMemoryHost = 1;
 inline constexpr unsigned kMemoryDevice = 2;
 

@@ -71,6 +71,9 @@ using PenstockSimViolation = const char*(std::size_t index);
 /// Prints to stderr what is alive or was done wrong; how many lines.
 using PenstockSimAudit = int();
 
+/// Adds a violation: for libraries above the driver that hold programs to rules of their own.
+using PenstockSimReport = void(const char* text);
+
 /// A kernel in C++: `arguments` point to the launch's arguments with device pointers turned into ones that may be used.
 struct PenstockSimLaunch {
   unsigned grid[3];

@@ -9,6 +9,7 @@
 
 #include "device/cuda/memory.h"
 #include "device/cuda/pinned.h"
+#include "device/cuda/products.h"
 #include "device/cuda/queue.h"
 #include "penstock/error.h"
 
@@ -89,6 +90,10 @@ class CudaBackend final : public Backend {
     return cuda::register_host(any_used().context, data, bytes);
   }
 
+  void in_context(int index, const std::function<void()>& action) const override {
+    const Current current(*used(index).context);
+    action();
+  }
   QueuePtr default_queue(int index) const override { return used(index).queue; }
   QueuePtr make_queue(int index, int priority) const override { return CudaQueue::make(used(index).context, priority); }
   QueuePtr import_queue(int index, void* native) const override {
@@ -102,6 +107,7 @@ class CudaBackend final : public Backend {
     const Current current(*context);
     return context->find_kernel(kernel) != nullptr;
   }
+  ProductLibrary product_library(int index) const override { return cuda::product_library(used(index).context); }
 
  private:
   // NOLINTNEXTLINE(performance-no-int-to-ptr): CU_STREAM_LEGACY is a number

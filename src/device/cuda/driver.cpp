@@ -1,46 +1,23 @@
 #include "device/cuda/driver.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
 
+#include "core/forks.h"
 #include "core/format.h"
 #include "core/text.h"
+#include "device/cuda/symbols.h"
 #include "penstock/error.h"
 
 namespace penstock::device::cuda {
 namespace {
 
-// Set in the child by a fork handler, which may do no more than this.
 std::atomic<bool> started{false};
-std::atomic<bool> in_child{false};
-
-void after_fork() {
-  if (started.load()) in_child.store(true);
-}
-
-/// Looks entry points up and remembers the first that is missing.
-class Symbols {
- public:
-  explicit Symbols(void* library) : library_(library) {}
-
-  template <class F>
-  void optional(const char* name, F*& function) {
-    function = reinterpret_cast<F*>(::dlsym(library_, name));
-  }
-  template <class F>
-  void required(const char* name, F*& function) {
-    optional(name, function);
-    if (function == nullptr && missing_ == nullptr) missing_ = name;
-  }
-  const char* missing() const noexcept { return missing_; }
-
- private:
-  void* library_;
-  const char* missing_ = nullptr;
-};
+// core::forks() of the process that the driver was started in.
+std::atomic<std::uint64_t> started_at{0};
 
 void find_devices(Symbols& symbols, Driver& d) {
   symbols.required("cuInit", d.init);
@@ -125,8 +102,8 @@ std::string start(Driver& d) {
   }
   if (result != kSuccess) return "the NVIDIA driver does not start: cuInit gives " + describe(d, result);
   d.driver_version(&d.version);
+  started_at.store(core::forks());
   started.store(true);
-  ::pthread_atfork(nullptr, nullptr, after_fork);
   return {};
 }
 
@@ -179,7 +156,7 @@ const Driver& driver() {
 
 bool initialised() noexcept { return started.load(std::memory_order_acquire); }
 
-bool forked() noexcept { return in_child.load(std::memory_order_relaxed); }
+bool forked() noexcept { return initialised() && core::forks() != started_at.load(std::memory_order_relaxed); }
 
 bool usable() noexcept { return !forked() && find_driver() != nullptr; }
 

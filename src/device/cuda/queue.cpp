@@ -5,6 +5,7 @@
 
 #include "core/format.h"
 #include "core/text.h"
+#include "device/cuda/products.h"
 #include "penstock/error.h"
 
 namespace penstock::device::cuda {
@@ -92,6 +93,10 @@ void CudaQueue::launch(const Launch& launch) {
                         launch.block[2], launch.shared_bytes, stream_, arguments, nullptr),
         "cuLaunchKernel");
 }
+
+bool CudaQueue::multiplies(DType::Code type) { return cuda::multiplies(context_, type); }
+
+bool CudaQueue::multiply(const MatrixProduct& product) { return cuda::multiply(context_, stream_, product); }
 
 void CudaQueue::on_complete(std::function<void()> action) {
   const Current current(*context_);

@@ -42,6 +42,8 @@ class CudaQueue final : public Queue {
   void copy(std::span<const CopyRange> ranges, Direction direction) override;
   void fill(std::byte* to, std::byte value, std::size_t bytes) override;
   void launch(const Launch& launch) override;
+  bool multiplies(DType::Code type) override;
+  bool multiply(const MatrixProduct& product) override;
   void on_complete(std::function<void()> action) override;
   MarkPtr record() override;
   void wait(const Mark& mark) override;

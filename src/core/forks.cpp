@@ -1,0 +1,21 @@
+#include "core/forks.h"
+
+#include <pthread.h>
+
+#include <atomic>
+
+namespace penstock::core {
+namespace {
+
+// Changed by a fork handler alone, in a child that has one thread.
+std::atomic<std::uint64_t> count{0};
+
+}  // namespace
+
+std::uint64_t forks() noexcept {
+  static const int registered = ::pthread_atfork(nullptr, nullptr, [] { count.fetch_add(1); });
+  static_cast<void>(registered);
+  return count.load(std::memory_order_relaxed);
+}
+
+}  // namespace penstock::core
