@@ -74,6 +74,11 @@ struct LoadOptions {
   /// cannot, the read goes through the cache all the same, and so does a slice whose elements do not lie together; the
   /// report says so. Without meaning for what is mapped.
   std::optional<bool> direct = {};
+  /// To a device, by NVIDIA's GPUDirect Storage (cuFile) in place of the pinned ring: true wherever cuFile takes the
+  /// file, false never; unset: as the environment's PENSTOCK_GDS says (auto, on or off), by default where that is the
+  /// direct way and the bytes are not cached. What has a checksum that is verified goes through the ring. The report
+  /// says what happened.
+  std::optional<bool> gds = {};
   /// Threads that read; 0 chooses from the processors this process may use, and more where they wait for the disk.
   std::size_t threads = 0;
   /// Filled in when set.
@@ -88,6 +93,12 @@ struct Placement {
   Tensor to;
 };
 
+/// A storage of an archive and the memory it is to be read into.
+struct StoragePlacement {
+  std::size_t storage = 0;  ///< position in Archive::storages()
+  Tensor to;                ///< contiguous uint8, as many as the storage has bytes
+};
+
 namespace detail {
 struct ArchiveState;
 }
@@ -95,13 +106,18 @@ struct ArchiveState;
 /// A tensor of an opened archive, or a slice of one, not loaded. A value handle that keeps the archive open.
 class LazyTensor {
  public:
-  const std::string& name() const noexcept { return entry_.name; }
-  const DType& dtype() const noexcept { return entry_.dtype; }
-  const Shape& shape() const noexcept { return entry_.shape; }
-  const Strides& strides() const noexcept { return entry_.strides; }
+  const std::string& name() const& noexcept { return entry_.name; }
+  std::string name() const&& { return entry_.name; }
+  const DType& dtype() const& noexcept { return entry_.dtype; }
+  DType dtype() const&& noexcept { return entry_.dtype; }
+  const Shape& shape() const& noexcept { return entry_.shape; }
+  Shape shape() const&& { return entry_.shape; }
+  const Strides& strides() const& noexcept { return entry_.strides; }
+  Strides strides() const&& { return entry_.strides; }
   /// Bytes that load() will deliver.
   std::uint64_t nbytes() const { return entry_.nbytes(); }
-  const TensorEntry& entry() const noexcept { return entry_; }
+  const TensorEntry& entry() const& noexcept { return entry_; }
+  TensorEntry entry() const&& { return entry_; }
   /// The bytes it is a view of, and the file they lie in; valid while this handle or its archive lives.
   const StorageEntry& storage() const noexcept;
   const SourcePtr& source() const noexcept;
@@ -130,7 +146,8 @@ class Archive {
  public:
   /// "npy", "npz", "pt", "safetensors", "safetensors-index".
   std::string_view format() const noexcept;
-  const std::string& path() const noexcept;
+  const std::string& path() const& noexcept;
+  const std::string& path() const&& = delete;
   std::span<const TensorEntry> entries() const& noexcept;
   std::span<const TensorEntry> entries() const&& = delete;
   std::span<const StorageEntry> storages() const& noexcept;
@@ -156,16 +173,20 @@ class Archive {
   /// Everything, nested as in the file; storages that tensors share are read once and stay shared. Large storages of
   /// one file lie in common blocks: a block is released with the last tensor in it.
   Value load(const LoadOptions& options = {}) const;
-  /// Reads tensors into memory that is there already, converting where the dtypes differ: straight from file to place
-  /// where bytes and order agree. Everything is checked before the first byte is read: kIndexOutOfRange,
-  /// kShapeMismatch, kDTypeMismatch, kInvalidArgument for undefined and read-only tensors, kUnsupported for memory of a
-  /// device. When reading fails, the tensors hold what was read so far. Places must not overlap.
+  /// Reads tensors into memory that is there already, the host's or a device's, converting where the dtypes differ:
+  /// straight from file to place (to a device through the pinned ring) where bytes and order agree. Everything is
+  /// checked before the first byte is read: kIndexOutOfRange, kShapeMismatch, kDTypeMismatch, kInvalidArgument for
+  /// undefined and read-only tensors. When it returns, nothing of it is under way any more. When reading fails, the
+  /// tensors hold what was read so far. Places must not overlap.
   void load_into(std::span<const Placement> placements, const LoadOptions& options = {}) const;
   /// Each of `storages()` as a tensor of one dimension: what adapters to other libraries make views of, with their own
   /// flags. Of the type of the tensors in it where they agree, else of uint8; bytes in this machine's order
   /// (kUnsupported where tensors of one storage disagree about that), torch's conj and neg bits not applied. A storage
   /// that no tensor has elements in is undefined.
   std::vector<Tensor> load_storages(const LoadOptions& options = {}) const;
+  /// The same bytes into memory that is there already, as `load_into` does it. Nothing is written for a storage that no
+  /// tensor has elements in.
+  void load_storages_into(std::span<const StoragePlacement> placements, const LoadOptions& options = {}) const;
 
  private:
   friend Archive open(SourcePtr source, const OpenOptions& options);
@@ -176,6 +197,7 @@ class Archive {
 
 /// Reads the index of a tensor file, whatever its extension; kUnknownFormat when no format recognises it.
 Archive open(std::string_view path, const OpenOptions& options = {});
+/// kInvalidArgument without a source.
 Archive open(SourcePtr source, const OpenOptions& options = {});
 
 /// The only tensor of a file; kInvalidArgument names what is there when it holds none, several or other values.

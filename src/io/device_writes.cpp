@@ -49,6 +49,10 @@ std::size_t DeviceWrites::queue_index(Device device) const noexcept {
   return static_cast<std::size_t>(std::find_if(queues_.begin(), queues_.end(), same) - queues_.begin());
 }
 
+void DeviceWrites::wait_for_earlier() const {
+  for (const device::QueuePtr& queue : queues_) queue->record()->synchronize();
+}
+
 void DeviceWrites::finish(bool waits) const {
   for (const device::QueuePtr& queue : queues_) {
     const device::MarkPtr mark = queue->record();

@@ -26,6 +26,9 @@ class DeviceWrites {
   std::span<const device::QueuePtr> queues() const noexcept { return queues_; }
   std::size_t queue_index(Device device) const noexcept;
 
+  /// The host waits until nothing that made the buffers is under way, so that others than the copy queues may fill
+  /// them.
+  void wait_for_earlier() const;
   /// After the last copy was submitted: the calling thread's current streams wait for all of them, and the host too
   /// when it `waits`.
   void finish(bool waits) const;

@@ -88,8 +88,9 @@ void drop_from_cache(const std::string& path, std::size_t bytes) {
   if (file) ::posix_fadvise(file.get(), 0, static_cast<off_t>(bytes), POSIX_FADV_DONTNEED);
 }
 
-/// Bytes per second of a load of the first bytes of a file, as Penstock does it; how it did is in `report`.
-double read_speed(const SourcePtr& source, const Buffer& into, Report& report) {
+/// Bytes per second of a read of the first bytes of a file, by default on the route that a load would take; which one
+/// it took is in `report`.
+double read_speed(const SourcePtr& source, const Buffer& into, Report& report, const EngineOptions& options = {}) {
   const Piece piece{.length = into.size()};
   Move move;
   move.plan = make_plan({&piece, 1});
@@ -97,7 +98,7 @@ double read_speed(const SourcePtr& source, const Buffer& into, Report& report) {
   move.buffers = {&into, 1};
   report = {};
   const auto begin = std::chrono::steady_clock::now();
-  execute(move, {}, report);
+  execute(move, options, report);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return static_cast<double>(into.size()) / std::max(seconds, 1e-9);
 }
@@ -118,6 +119,8 @@ void add_speeds(const SourcePtr& source, const std::string& path, std::size_t by
                "the file stays in memory (a tmpfs, or another process uses it), so the disk could not be "
                "measured: name a file or folder on the disk in question");
   }
+  // A direct read leaves nothing in the page cache.
+  read_speed(source, into, report, {.direct = false});
   const double second = read_speed(source, into, report);
   out.add("read_cached", std::max(second, read_speed(source, into, report)), Unit::kBytesPerSecond);
   out.add("route_cached", report.route + ": " + report.why);

@@ -171,7 +171,7 @@ Section diagnose_kernel() {
   Section out{"kernel", {}};
   add_huge_pages(out);
   add_io_uring(out);
-  const std::string& cufile = cufile_library();
+  const std::string cufile = gds::state();
   out.add("gpudirect_storage", cufile.empty() ? Fact::Value{} : Fact::Value{cufile});
   return out;
 }

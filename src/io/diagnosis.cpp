@@ -78,10 +78,20 @@ void add_properties(Device device, Section& out) {
   }
 }
 
+void add_products(Device device, Section& out) {
+  const device::ProductLibrary library = device::backend_for(device.type).product_library(device.index);
+  out.add("products", library.name.empty() ? "Penstock's own kernel" : library.name);
+  if (!library.name.empty()) return;
+  out.advise(Weight::kNote,
+             core::format("matmul on {} is slower than it could be and refuses complex numbers, because {}",
+                          device.to_string(), library.why_none));
+}
+
 Section diagnose_device(Device device, std::size_t copy_bytes) {
   Section out{device.to_string(), {}};
   try {
     add_properties(device, out);
+    add_products(device, out);
     add_copy_speeds(device, copy_bytes, out);
   } catch (const Error& error) {
     out.add("usable", false);

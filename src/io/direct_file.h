@@ -57,6 +57,8 @@ class DirectFile {
     std::size_t memory = 0;
   };
   const Alignment& alignment() const noexcept { return alignment_; }
+  /// Open for direct reads; the file's for as long as it lives.
+  int descriptor() const noexcept { return fd_.get(); }
   /// Why the file system turned down a direct read, as part of a sentence; empty when it never did. After that no
   /// other is tried.
   std::string refusal() const;

@@ -14,6 +14,7 @@
 #include "core/task_pool.h"
 #include "io/arrivals.h"
 #include "io/checksums.h"
+#include "io/device_routes.h"
 #include "io/device_writes.h"
 #include "io/reader.h"
 #include "io/routes.h"
@@ -28,6 +29,8 @@ constexpr std::uint64_t kChunkBytes = 256 * 1024;
 // disk is at its best with several requests of this size.
 constexpr std::uint64_t kColdChunkBytes = 1024 * 1024;
 constexpr std::size_t kColdThreads = 8;
+// Between two requests to a device that reads by itself the load can be cancelled.
+constexpr std::uint64_t kDeviceChunkBytes = 16 * 1024 * 1024;
 // Less than this for each thread is not worth starting one; inflating is some five times slower than reading.
 constexpr std::uint64_t kBytesPerThread = 2 * 1024 * 1024;
 constexpr std::uint64_t kDecodedBytesPerThread = 256 * 1024;
@@ -104,7 +107,10 @@ class Execution {
         checksums_(move.checksums, move.sources),
         device_(move.buffers),
         arrivals_(move.plan, move.steps, move.buffers.size()) {
-    if (options.reader == nullptr) routes_.emplace(move.plan, move.sources, options.direct);
+    if (options.reader == nullptr) {
+      routes_.emplace(move.plan, move.sources, options.direct);
+      device_routes_.emplace(move, device_, checksums_, *routes_, options);
+    }
     for (const SourcePtr& source : move.sources) {
       readers_.push_back(options.reader != nullptr ? options.reader : &reader_for(*source));
     }
@@ -133,6 +139,7 @@ class Execution {
   }
   bool uses_ring() const noexcept { return !device_.empty(); }
   const Routes* routes() const noexcept { return routes_ ? &*routes_ : nullptr; }
+  const DeviceRoutes* device_routes() const noexcept { return device_routes_ ? &*device_routes_ : nullptr; }
   const Seconds& seconds() const noexcept { return seconds_; }
   std::string_view reader_name(std::uint32_t source) const noexcept { return readers_[source]->name; }
 
@@ -194,6 +201,9 @@ class Execution {
   }
 
   void read(std::size_t index, Worker& worker);
+  void read_chunks(std::size_t index, std::uint64_t offset, std::span<const Target> targets, Staging& staging,
+                   Worker& worker);
+  std::uint64_t read_by_device(DeviceFile& file, std::uint64_t offset, const Target& target, Worker& worker);
   void read_chunk(std::size_t index, std::uint64_t offset, std::span<const Target> targets, Staging& staging,
                   Worker& worker);
   std::uint64_t chunk_bytes(std::size_t range, std::uint64_t offset) const;
@@ -205,6 +215,7 @@ class Execution {
   DeviceWrites device_;
   std::vector<const Reader*> readers_;
   std::optional<Routes> routes_;
+  std::optional<DeviceRoutes> device_routes_;
 
   std::mutex mutex_;
   std::condition_variable wake_;
@@ -255,18 +266,49 @@ std::uint64_t Execution::chunk_bytes(std::size_t range, std::uint64_t offset) co
 
 void Execution::read(std::size_t index, Worker& worker) {
   const Range& range = move_.plan.ranges[index];
-  ChunkCutter cutter(std::span(move_.plan.targets).subspan(range.first_target, range.target_count));
+  const auto targets = std::span(move_.plan.targets).subspan(range.first_target, range.target_count);
+  DeviceFile* const file = device_routes_ ? device_routes_->file(index) : nullptr;
   Staging staging(device_);
-  std::vector<Target> chunk;
+  if (file == nullptr) read_chunks(index, range.offset, targets, staging, worker);
   std::uint64_t offset = range.offset;
-  const std::uint64_t end = range.offset + range.length;
-  while (offset < end && !failed_) {
-    require_going_on();
+  for (std::size_t i = 0; file != nullptr && i < targets.size(); offset += targets[i++].length) {
+    if (targets[i].buffer == kDiscard) continue;
+    Target rest = targets[i];
+    const std::uint64_t done = read_by_device(*file, offset, rest, worker);
+    rest.buffer_offset += done;
+    rest.length -= done;
+    read_chunks(index, offset + done, {&rest, 1}, staging, worker);
+  }
+  staging.submit();
+}
+
+void Execution::read_chunks(std::size_t index, std::uint64_t offset, std::span<const Target> targets, Staging& staging,
+                            Worker& worker) {
+  ChunkCutter cutter(targets);
+  std::vector<Target> chunk;
+  while (!failed_) {
     const std::uint64_t length = cutter.next(chunk_bytes(index, offset), chunk);
+    if (length == 0) return;
+    require_going_on();
     read_chunk(index, offset, chunk, staging, worker);
     offset += length;
   }
-  staging.submit();
+}
+
+/// How many bytes from the front of the target arrived.
+std::uint64_t Execution::read_by_device(DeviceFile& file, std::uint64_t offset, const Target& target, Worker& worker) {
+  if (!device_routes_->takes(target)) return 0;
+  Stopwatch watch;
+  std::uint64_t done = 0;
+  while (done < target.length && !failed_) {
+    require_going_on();
+    const std::uint64_t length = std::min(target.length - done, kDeviceChunkBytes);
+    if (!file.read(offset + done, device_.buffer(target), target.buffer_offset + done, length)) break;
+    done += length;
+  }
+  device_routes_->arrived(done);
+  worker.seconds.read += watch.lap();
+  return done;
 }
 
 std::byte* Execution::place(const Target& target, Staging& staging) const {
@@ -325,13 +367,23 @@ void describe(const Move& move, const Execution& execution, std::size_t threads,
   const std::string_view reader = execution.reader_name(move.plan.ranges.front().source);
   const Routes* const routes = execution.routes();
   const bool direct = routes != nullptr && routes->direct_bytes() * 2 > move.plan.read_bytes;
-  report.route = execution.uses_ring() ? "ring" : direct ? "direct" : reader == "memory" ? "memory" : "read";
+  const DeviceRoutes* const device = execution.device_routes();
+  const std::string_view by_device = device != nullptr ? device->route(move.plan.read_bytes) : std::string_view();
+  report.route = !by_device.empty()      ? by_device
+                 : execution.uses_ring() ? "ring"
+                 : direct                ? "direct"
+                 : reader == "memory"    ? "memory"
+                                         : "read";
   if (!explain) return;
-  report.why = core::format("{} {} into {} by {} {} with {}", move.plan.ranges.size(),
-                            move.plan.ranges.size() == 1 ? "range" : "ranges",
-                            execution.uses_ring() ? "device memory through the pinned ring" : "host memory", threads,
-                            threads == 1 ? "thread" : "threads", direct ? "direct reads" : reader);
+  const std::string memory = !by_device.empty()      ? "device memory through " + device->how()
+                             : execution.uses_ring() ? "device memory through the pinned ring"
+                                                     : "host memory";
+  report.why =
+      core::format("{} {} into {} by {} {}", move.plan.ranges.size(), move.plan.ranges.size() == 1 ? "range" : "ranges",
+                   memory, threads, threads == 1 ? "thread" : "threads");
+  if (by_device.empty()) report.why += core::format(" with {}", direct ? "direct reads" : reader);
   if (routes != nullptr) report.why += routes->why();
+  if (device != nullptr) report.why += device->why(move.plan.read_bytes);
 }
 
 }  // namespace

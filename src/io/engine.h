@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "io/device_reader.h"
 #include "io/plan.h"
 #include "io/reader.h"
 #include "penstock/buffer.h"
@@ -51,11 +52,17 @@ struct EngineOptions {
   const Reader* reader = nullptr;  ///< one that is usable for every source; null: the best for each
   /// Read past the page cache or through it; unset: by what is in it. Only without `reader`.
   std::optional<bool> direct = {};
-  bool explain = true;  ///< in the report's `why`, which costs as much as planning a small read
-  bool wait = true;     ///< for copies to devices; otherwise only the current streams of the devices wait
+  /// Large pieces from the disk to a device without the host's memory, by GPUDirect Storage: true for what is cached,
+  /// and through the library's own copies, too; false never; unset: as PENSTOCK_GDS says, where it is direct and the
+  /// bytes are not cached. Only without `reader`.
+  std::optional<bool> gds = {};
+  const DeviceReader* device_reader = nullptr;  ///< the one that does it; null: the first of the table that can
+  bool explain = true;                          ///< in the report's `why`, which costs as much as planning a small read
+  bool wait = true;  ///< for copies to devices; otherwise only the current streams of the devices wait
 };
 
-/// Runs a move: ranges over threads, each into its final memory, or through the pinned ring when that lies on a device.
+/// Runs a move: ranges over threads, each into its final memory; when that lies on a device, through the pinned ring or
+/// by the device itself (io/device_routes.h).
 /// Steps work on host memory. On error everything in flight is finished or dropped
 /// before the first error is rethrown, with the source's path. Adds bytes and seconds to `report`.
 void execute(const Move& move, const EngineOptions& options, Report& report);

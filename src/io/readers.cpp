@@ -1,5 +1,7 @@
 #include <array>
 
+#include "io/device_reader.h"
+#include "io/gds_reader.h"
 #include "io/reader.h"
 #include "io/reader_rows.h"
 
@@ -21,6 +23,11 @@ const Reader& reader_for(const ByteSource& source) noexcept {
     if (reader.usable(source)) return reader;
   }
   return readers().back();
+}
+
+std::span<const DeviceReader> device_readers() noexcept {
+  static constexpr std::array<DeviceReader, 1> kDeviceReaders = {{{"gds", "cuFile", open_gds}}};
+  return kDeviceReaders;
 }
 
 }  // namespace penstock::io
