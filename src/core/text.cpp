@@ -38,11 +38,40 @@ std::optional<CodePoint> decode(std::string_view text) {
   return CodePoint{value, bytes};
 }
 
-/// Controls, and format characters that hide or reorder what stands around them.
+struct Span {
+  std::uint32_t first;
+  std::uint32_t last;
+};
+
+/// What a terminal obeys in place of showing, what reorders or breaks the text around it, and what is not seen at all
+/// (Unicode's Default_Ignorable_Code_Point). In order.
+constexpr std::array kUnprintable = {
+    Span{0x00, 0x1F},        // C0 controls
+    Span{0x7F, 0x9F},        // delete, C1 controls
+    Span{0xAD, 0xAD},        // soft hyphen
+    Span{0x034F, 0x034F},    // combining grapheme joiner
+    Span{0x061C, 0x061C},    // Arabic letter mark
+    Span{0x115F, 0x1160},    // Hangul fillers
+    Span{0x17B4, 0x17B5},    // Khmer inherent vowels
+    Span{0x180B, 0x180F},    // Mongolian selectors and separator
+    Span{0x200B, 0x200F},    // zero width, directional marks
+    Span{0x2028, 0x202E},    // separators of lines and paragraphs, directional embeddings and overrides
+    Span{0x2060, 0x206F},    // invisible operators, directional isolates
+    Span{0x3164, 0x3164},    // Hangul filler
+    Span{0xFE00, 0xFE0F},    // variation selectors
+    Span{0xFEFF, 0xFEFF},    // byte order mark
+    Span{0xFFA0, 0xFFA0},    // halfwidth Hangul filler
+    Span{0xFFF0, 0xFFFB},    // interlinear annotations
+    Span{0x1BCA0, 0x1BCA3},  // shorthand controls
+    Span{0x1D173, 0x1D17A},  // musical controls
+    Span{0xE0000, 0xE0FFF},  // tags, further variation selectors
+};
+
 bool is_unprintable(std::uint32_t c) {
-  return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0xAD || c == 0x061C || (c >= 0x200B && c <= 0x200F) ||
-         (c >= 0x2028 && c <= 0x202E) || (c >= 0x2060 && c <= 0x206F) || c == 0xFEFF || (c >= 0xFFF9 && c <= 0xFFFB) ||
-         (c >= 0xE0000 && c <= 0xE007F);
+  const auto* const span =
+      std::lower_bound(kUnprintable.begin(), kUnprintable.end(), c,
+                       [](const Span& before, std::uint32_t value) { return before.last < value; });
+  return span != kUnprintable.end() && c >= span->first;
 }
 
 void append_escaped(std::string& out, CodePoint point) {
@@ -147,7 +176,8 @@ NearestNames::NearestNames(std::string_view key)
     : key_(key), limit_(std::clamp<std::size_t>((key.size() + 2) / 3, 1, 8)) {}
 
 void NearestNames::add(std::string_view name) {
-  if (++looked_ > kMaxLooked || key_.empty() || key_.size() > kMaxKey || name.size() > 2 * kMaxKey) return;
+  if (++looked_ > kMaxLooked || key_.empty() || name.empty() || key_.size() > kMaxKey || name.size() > 2 * kMaxKey)
+    return;
   std::size_t distance = edit_distance(key_, name, limit_);
   // A name that ends or begins with the key, or the other way round, is likely meant: "weight", "encoder.weight".
   if (distance > limit_ && std::min(key_.size(), name.size()) >= 3 &&

@@ -12,8 +12,8 @@
 
 namespace penstock::core {
 
-/// `text` with control characters, invalid UTF-8, and characters that reorder or hide text written as \n, \xNN or
-/// \u{NNNN}. Printable UTF-8 stays as it is.
+/// `text` with control characters, invalid UTF-8, and characters that reorder or hide text or are invisible themselves
+/// written as \n, \xNN or \u{NNNN}. Printable UTF-8 stays as it is.
 std::string escaped(std::string_view text);
 /// `text` escaped and in single quotes; one of more than 80 bytes loses its middle to "...".
 std::string quoted(std::string_view text);
@@ -23,7 +23,7 @@ std::string format_bytes(std::uint64_t bytes);
 std::string did_you_mean(const std::vector<std::string>& names);
 
 /// Collects the names nearest to a key, for "did you mean". Feed it any number of names: it looks at the first
-/// kMaxLooked of them and keeps three.
+/// kMaxLooked of them and keeps three. An empty name, which nobody can read in a sentence, is near to none.
 class NearestNames {
  public:
   static constexpr std::size_t kMaxKept = 3;

@@ -63,6 +63,18 @@ Buffer ArchiveState::mapping(std::uint32_t source) const {
 
 namespace {
 
+/// What `load(report)` gives; the whole report goes to the options' when it succeeds.
+template <class Load>
+auto reported(const detail::ArchiveState& state, const LoadOptions& options, Load load) {
+  core::Stopwatch watch;
+  Report report;
+  report.open_seconds = state.open_seconds;
+  auto out = load(report);
+  report.total_seconds = watch.total();
+  if (options.report != nullptr) *options.report = std::move(report);
+  return out;
+}
+
 [[noreturn]] void throw_no_such_tensor(const detail::ArchiveState& state, std::string_view name) {
   core::NearestNames nearest(name);
   for (const TensorEntry& entry : state.index.entries) nearest.add(entry.name);
@@ -77,7 +89,7 @@ namespace {
 }  // namespace
 
 std::string_view Archive::format() const noexcept { return state_->format->name; }
-const std::string& Archive::path() const noexcept { return state_->path(); }
+const std::string& Archive::path() const& noexcept { return state_->path(); }
 std::span<const TensorEntry> Archive::entries() const& noexcept { return state_->index.entries; }
 std::span<const StorageEntry> Archive::storages() const& noexcept { return state_->index.storages; }
 std::span<const SourcePtr> Archive::sources() const& noexcept { return state_->index.sources; }
@@ -108,36 +120,34 @@ LazyTensor Archive::entry(std::size_t index) const {
 }
 
 Value Archive::load(const LoadOptions& options) const {
-  core::Stopwatch watch;
-  Report report;
-  report.open_seconds = state_->open_seconds;
-  const std::vector<Tensor> tensors = format::load_tensors(*state_, state_->index.entries, options, report);
-  Value value = with_tensors(state_->index.structure, tensors);
-  report.total_seconds = watch.total();
-  if (options.report != nullptr) *options.report = std::move(report);
-  return value;
+  return reported(*state_, options, [&](Report& report) {
+    return with_tensors(state_->index.structure, format::load_tensors(*state_, state_->index.entries, options, report));
+  });
 }
 
 void Archive::load_into(std::span<const Placement> placements, const LoadOptions& options) const {
-  core::Stopwatch watch;
-  Report report;
-  report.open_seconds = state_->open_seconds;
-  format::load_into(*state_, placements, options, report);
-  report.total_seconds = watch.total();
-  if (options.report != nullptr) *options.report = std::move(report);
+  reported(*state_, options, [&](Report& report) {
+    format::load_into(*state_, format::destinations_of(*state_, placements), options, report);
+    return true;
+  });
+}
+
+void Archive::load_storages_into(std::span<const StoragePlacement> placements, const LoadOptions& options) const {
+  reported(*state_, options, [&](Report& report) {
+    const std::vector<TensorEntry> whole = format::whole_storages(state_->index);
+    format::load_into(*state_, format::destinations_of(*state_, whole, placements), options, report);
+    return true;
+  });
 }
 
 std::vector<Tensor> Archive::load_storages(const LoadOptions& options) const {
-  core::Stopwatch watch;
-  Report report;
-  report.open_seconds = state_->open_seconds;
-  const std::vector<TensorEntry> whole = format::whole_storages(state_->index);
-  std::vector<Tensor> loaded = format::load_tensors(*state_, whole, options, report);
-  std::vector<Tensor> out(state_->index.storages.size());
-  for (std::size_t i = 0; i < loaded.size(); ++i) out[whole[i].storage] = std::move(loaded[i]);
-  report.total_seconds = watch.total();
-  if (options.report != nullptr) *options.report = std::move(report);
-  return out;
+  return reported(*state_, options, [&](Report& report) {
+    const std::vector<TensorEntry> whole = format::whole_storages(state_->index);
+    std::vector<Tensor> loaded = format::load_tensors(*state_, whole, options, report);
+    std::vector<Tensor> out(state_->index.storages.size());
+    for (std::size_t i = 0; i < loaded.size(); ++i) out[whole[i].storage] = std::move(loaded[i]);
+    return out;
+  });
 }
 
 LazyTensor::LazyTensor(std::shared_ptr<const detail::ArchiveState> state, TensorEntry entry)
@@ -161,16 +171,12 @@ LazyTensor LazyTensor::select(std::size_t dim, std::int64_t index) const {
 }
 
 Tensor LazyTensor::load(const LoadOptions& options) const {
-  core::Stopwatch watch;
-  Report report;
-  report.open_seconds = state_->open_seconds;
-  Tensor tensor = format::load_view(*state_, entry_, options, report);
-  report.total_seconds = watch.total();
-  if (options.report != nullptr) *options.report = std::move(report);
-  return tensor;
+  return reported(*state_, options,
+                  [&](Report& report) { return format::load_view(*state_, entry_, options, report); });
 }
 
 Archive open(SourcePtr source, const OpenOptions& options) {
+  if (!source) throw Error(ErrorCode::kInvalidArgument, "there is no source to open");
   core::Stopwatch watch;
   auto state = std::make_shared<detail::ArchiveState>();
   try {

@@ -39,6 +39,8 @@ struct Format {
 
 inline constexpr std::size_t kSniffBytes = 64;
 
+/// The format that recognises the content of a source, or null.
+const Format* find_format(const ByteSource& source);
 /// The table, in order of sniffing.
 std::span<const Format> formats() noexcept;
 /// The format of a source by content, or kUnknownFormat with what was found and what is known.

@@ -46,13 +46,18 @@ std::span<const Format> formats() noexcept {
   return kFormats;
 }
 
-const Format& detect(const ByteSource& source) {
+const Format* find_format(const ByteSource& source) {
   std::array<std::byte, kSniffBytes> head{};
   const auto known = static_cast<std::size_t>(std::min<std::uint64_t>(source.size(), kSniffBytes));
   source.read(0, std::span(head).first(known));
   for (const Format& format : formats()) {
-    if (format.sniff(std::span<const std::byte>(head).first(known), source)) return format;
+    if (format.sniff(std::span<const std::byte>(head).first(known), source)) return &format;
   }
+  return nullptr;
+}
+
+const Format& detect(const ByteSource& source) {
+  if (const Format* const format = find_format(source)) return *format;
   throw_foreign(source);
 }
 

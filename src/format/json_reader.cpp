@@ -40,6 +40,7 @@ std::string reason(std::string_view what) {
   if (const auto colon = what.find("column"); colon != what.npos) {
     if (const auto start = what.find(": ", colon); start != what.npos) what.remove_prefix(start + 2);
   }
+  if (what.find("number overflow") != what.npos) return "a number in it is too large";
   if (const auto quote = what.find("; last read:"); quote != what.npos) what = what.substr(0, quote);
   return core::escaped(what.substr(0, 200));
 }

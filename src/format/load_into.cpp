@@ -1,5 +1,7 @@
 #include "format/load_into.h"
 
+#include <algorithm>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -10,14 +12,16 @@
 #include "format/materialise.h"
 #include "ops/kernels.h"
 #include "penstock/error.h"
+#include "penstock/stream.h"
 
 namespace penstock::format {
 namespace {
 
-const TensorEntry& entry_of(const detail::ArchiveState& state, const Placement& placement) {
-  if (placement.entry < state.index.entries.size()) return state.index.entries[placement.entry];
-  throw Error(ErrorCode::kIndexOutOfRange,
-              core::format("tensor {} was asked of a file that has {}", placement.entry, state.index.entries.size()));
+void require_position(const detail::ArchiveState& state, std::size_t position, std::size_t count,
+                      std::string_view what) {
+  if (position < count) return;
+  throw Error(ErrorCode::kIndexOutOfRange, core::format("{} {} was asked of a file that has {}", what, position, count),
+              {state.path()});
 }
 
 void check(const TensorEntry& entry, const Tensor& to) {
@@ -26,11 +30,6 @@ void check(const TensorEntry& entry, const Tensor& to) {
   };
   if (!to.defined()) refuse(ErrorCode::kInvalidArgument, "there is no tensor to read it into");
   if (to.read_only()) refuse(ErrorCode::kInvalidArgument, "the memory to read it into may not be written");
-  if (to.device().type != DeviceType::kCpu) {
-    refuse(ErrorCode::kUnsupported, core::format("found memory of {} to read it into, expected the cpu's: load it "
-                                                 "there and copy",
-                                                 to.device().to_string()));
-  }
   if (to.shape() != entry.shape) {
     refuse(ErrorCode::kShapeMismatch, core::format("the file has shape {} where the memory to read it into has {}",
                                                    entry.shape.to_string(), to.shape().to_string()));
@@ -84,7 +83,10 @@ class DirectMove {
 
 void load_and_copy(const detail::ArchiveState& state, const TensorEntry& entry, const Tensor& to,
                    const LoadOptions& options, Report& report) {
-  const Tensor loaded = load_view(state, entry, options, report);
+  LoadOptions there = options;
+  there.map = false;
+  there.device = to.device();
+  const Tensor loaded = load_view(state, entry, there, report);
   if (loaded.dtype() == to.dtype()) {
     ops::copy(loaded, to);
   } else {
@@ -92,34 +94,69 @@ void load_and_copy(const detail::ArchiveState& state, const TensorEntry& entry, 
   }
 }
 
+/// Whoever owns the memory may know nothing of the streams that write it.
+void wait_for(std::span<const Destination* const> written) {
+  std::vector<Device> waited;
+  for (const Destination* destination : written) {
+    const Device device = destination->to.device();
+    if (device.type == DeviceType::kCpu || std::find(waited.begin(), waited.end(), device) != waited.end()) continue;
+    Stream::current(device).synchronize();
+    waited.push_back(device);
+  }
+}
+
 }  // namespace
 
-void load_into(const detail::ArchiveState& state, std::span<const Placement> placements, const LoadOptions& options,
+void load_into(const detail::ArchiveState& state, std::span<const Destination> destinations, const LoadOptions& options,
                Report& report) {
   try {
     DirectMove direct(state, options);
-    std::vector<const Placement*> others;
-    for (const Placement& placement : placements) {
-      const TensorEntry& entry = entry_of(state, placement);
+    std::vector<const Destination*> others;
+    for (const Destination& destination : destinations) {
+      const TensorEntry& entry = *destination.entry;
       require_loadable(state, entry, {});
-      check(entry, placement.to);
-      if (is_direct(entry, state.storage_of(entry), placement.to)) {
-        direct.add(entry, placement.to);
-      } else {
-        others.push_back(&placement);
+      check(entry, destination.to);
+      if (is_direct(entry, state.storage_of(entry), destination.to)) {
+        direct.add(entry, destination.to);
+      } else if (entry.nbytes() != 0) {
+        others.push_back(&destination);
       }
     }
     direct.run(report);
-    LoadOptions reading = options;
-    reading.map = false;
-    reading.device = {};
-    for (const Placement* placement : others) {
-      const TensorEntry& entry = entry_of(state, *placement);
-      if (entry.nbytes() != 0) load_and_copy(state, entry, placement->to, reading, report);
-    }
+    for (const Destination* other : others) load_and_copy(state, *other->entry, other->to, options, report);
+    wait_for(others);
   } catch (const Error& error) {
     throw error.within({state.path()});
   }
+}
+
+std::vector<Destination> destinations_of(const detail::ArchiveState& state, std::span<const Placement> placements) {
+  std::vector<Destination> out;
+  out.reserve(placements.size());
+  for (const Placement& placement : placements) {
+    require_position(state, placement.entry, state.index.entries.size(), "tensor");
+    out.push_back({&state.index.entries[placement.entry], placement.to});
+  }
+  return out;
+}
+
+std::vector<Destination> destinations_of(const detail::ArchiveState& state, std::span<const TensorEntry> whole,
+                                         std::span<const StoragePlacement> placements) {
+  std::vector<const TensorEntry*> entries(state.index.storages.size());
+  for (const TensorEntry& entry : whole) entries[entry.storage] = &entry;
+  std::vector<Destination> out;
+  for (const auto& [storage, to] : placements) {
+    require_position(state, storage, entries.size(), "storage");
+    if (entries[storage] == nullptr) continue;
+    const TensorEntry& entry = *entries[storage];
+    if (!to.defined() || to.dtype() != DType::uint8 || !to.is_contiguous() || to.nbytes() != entry.nbytes()) {
+      throw Error(ErrorCode::kShapeMismatch,
+                  core::format("storage {} is read into {} contiguous bytes and nothing else", storage, entry.nbytes()),
+                  {state.path()});
+    }
+    out.push_back({&entry, Tensor(to.buffer(), entry.dtype, entry.shape, entry.strides, to.byte_offset())});
+  }
+  return out;
 }
 
 }  // namespace penstock::format

@@ -14,8 +14,11 @@ void require_loadable(const detail::ArchiveState& state, const TensorEntry& entr
 
 /// What of the options is the engine's.
 inline io::EngineOptions engine_options(const LoadOptions& options) {
-  return {
-      .threads = options.threads, .stop = options.stop, .direct = options.direct, .explain = options.report != nullptr};
+  return {.threads = options.threads,
+          .stop = options.stop,
+          .direct = options.direct,
+          .gds = options.gds,
+          .explain = options.report != nullptr};
 }
 
 /// Loads `wanted` (entries of the archive, or slices): each storage they lie in is read once and whole, into common

@@ -11,6 +11,7 @@
 #include "core/format.h"
 #include "core/text.h"
 #include "format/python_literal.h"
+#include "format/safetensors_dtype.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -182,9 +183,10 @@ std::string npy_descr_literal(const DType& dtype) {
                            is_long_double(name[1], std::string_view(name).substr(2));
   const std::string descr = long_double ? name : dtype.numpy_descr();
   if (descr.empty()) {
+    const bool in_safetensors = find_safetensors_dtype(dtype) != nullptr;
     throw Error(ErrorCode::kUnsupported,
-                core::format("NumPy has no type for {}: convert the tensor first, or save as .pt or .safetensors",
-                             core::quoted(name)));
+                core::format("NumPy has no type for {}: convert the tensor first, or save as {}", core::quoted(name),
+                             in_safetensors ? ".pt or .safetensors" : ".pt"));
   }
   return python_repr(descr);
 }

@@ -117,7 +117,8 @@ void HeaderParser::parse(NpyHeader& header) {
   header.dtype = std::move(type.dtype);
   header.byte_swapped = type.byte_swapped;
   header.has_objects = type.has_objects;
-  if (type.inner.rank() == 0) {
+  // NumPy takes an array of arrays of one element for one of elements.
+  if (type.inner.rank() == 0 || type.inner.numel() == 1) {
     header.strides = header.fortran_order ? header.shape.fortran_strides() : header.shape.contiguous_strides();
     return;
   }

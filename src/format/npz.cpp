@@ -67,10 +67,11 @@ TensorEntry read_entry_of(const ByteSource& source, const ZipEntry& member) {
 
 void add_member(const ByteSource& source, const ZipEntry& member, Index& index) {
   TensorEntry entry = read_entry_of(source, member);
-  entry.name = key_of(member.name);
+  const std::string name = member_name(member);
+  entry.name = key_of(name);
   entry.storage = index.storages.size();
   index.entries.push_back(std::move(entry));
-  index.storages.push_back({.name = std::string(member.name),
+  index.storages.push_back({.name = name,
                             .offset = member.data_offset,
                             .stored_bytes = member.compressed_size,
                             .nbytes = member.size,

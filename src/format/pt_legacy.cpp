@@ -114,14 +114,20 @@ std::unique_ptr<Header> read_header(std::span<const std::byte> bytes) {
   return header;
 }
 
+/// The storage of a key, which the oldest files have as a number.
+DeclaredStorages::Declared* find_declared(DeclaredStorages& storages, const Value& key) {
+  if (key.is(Value::Kind::kInt)) return storages.find(std::to_string(key.as_int()));
+  const bool text = key.is(Value::Kind::kString) || key.is(Value::Kind::kBytes);
+  return text ? storages.find(key.as_string()) : nullptr;
+}
+
 /// Behind the pickles, for each key: the number of elements, then the bytes. Where they end.
 std::uint64_t locate_storages(const FileBytes& file, Header& header) {
   std::uint64_t at = header.end;
   std::vector<std::byte> store;
   for (std::size_t i = 0; i < header.keys.size(); ++i) {
     const Value key = header.keys[i];
-    const bool text = key.is(Value::Kind::kString) || key.is(Value::Kind::kBytes);
-    auto* declared = text ? header.storages.find(key.as_string()) : nullptr;
+    auto* declared = find_declared(header.storages, key);
     if (declared == nullptr || declared->located) {
       corrupt(core::format("the list of storages has {}, which {}", key.to_string(),
                            declared == nullptr ? "no tensor uses" : "it has already"),

@@ -242,6 +242,8 @@ void TarReader::read_storages(const Member& member) {
     if (!head->is(Kind::kTuple) || head->items.size() != 3 || head->items[2]->role != pickle::Role::kStorageType) {
       corrupt("a storage's head is not (key, location, class)", start);
     }
+    const Cell& location = *head->items[1];
+    if (!location.is(Kind::kString) && !location.is(Kind::kBytes)) corrupt("a storage's location is no text", start);
     const DType::Code dtype = head->items[2]->dtype;
     const std::int64_t count = next_int(at, member.end());
     if (count < 0) corrupt("a storage has a negative number of elements", at);
@@ -253,6 +255,7 @@ void TarReader::read_storages(const Member& member) {
     const auto position = static_cast<std::uint32_t>(index_.storages.size());
     std::string key = key_of(*head->items[0]);
     index_.storages.push_back({.name = key, .offset = at, .stored_bytes = nbytes, .nbytes = nbytes, .resident = {}});
+    if (location.text != "cpu") index_.storages.back().location = location.text;
     define(std::move(key), world_.make_storage({.storage = position, .dtype = dtype, .nbytes = nbytes}), start);
     at += nbytes;
   }

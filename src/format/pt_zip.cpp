@@ -11,6 +11,8 @@
 #include "format/inflate.h"
 #include "format/pickle/read_pickle.h"
 #include "format/pickle/scalars.h"
+#include "format/utf8.h"
+#include "format/zip_layout.h"
 #include "io/crc32.h"
 #include "penstock/error.h"
 
@@ -142,6 +144,19 @@ bool read_byteorder(const FileBytes& file, std::span<const ZipEntry> entries, co
   return (order == "little") != (std::endian::native == std::endian::little);
 }
 
+/// torch stores its pickles, and what others deflate shrinks some twenty times: a few bytes must not become gigabytes
+/// of cells because they deflate well.
+pickle::Limits limits_for(const ZipEntry& pickle) {
+  constexpr std::uint64_t kCells = 500'000;
+  constexpr std::uint64_t kCellsPerByte = 64;
+  pickle::Limits limits;
+  if (pickle.method != kZipDeflate) return limits;
+  if (pickle.compressed_size < limits.cells / kCellsPerByte) {
+    limits.cells = std::min<std::uint64_t>(limits.cells, kCells + kCellsPerByte * pickle.compressed_size);
+  }
+  return limits;
+}
+
 }  // namespace
 
 PtRecords find_pt_records(std::span<const ZipEntry> entries, std::string_view path) {
@@ -158,11 +173,17 @@ PtRecords find_pt_records(std::span<const ZipEntry> entries, std::string_view pa
   std::optional<std::size_t> pickle;
   std::optional<std::size_t> dot_version;
   bool exported = false;
+  bool packaged = false;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     std::string_view name = entries[i].name;
     if (!name.starts_with(out.prefix)) {
       fail(ErrorCode::kCorrupt,
            core::format("the record is not in the folder {} of the first one", core::quoted(out.prefix)), path,
+           entries[i].header_offset, name);
+    }
+    // torch takes names as they are and writes UTF-8.
+    if ((entries[i].flags & zip::kUtf8Flag) == 0 && !is_utf8(name)) {
+      fail(ErrorCode::kUnsupported, "the record's name is not UTF-8; write the archive anew with UTF-8 names", path,
            entries[i].header_offset, name);
     }
     name.remove_prefix(out.prefix.size());
@@ -174,6 +195,7 @@ PtRecords find_pt_records(std::span<const ZipEntry> entries, std::string_view pa
     if (name == ".storage_alignment") out.storage_alignment = i;
     out.torchscript |= name == "constants.pkl" || name.starts_with("code/");
     exported |= name == "archive_format" || name == "models/model.json";
+    packaged |= name == ".data/extern_modules";
   }
   if (dot_version) out.version = dot_version;
   if (!pickle) {
@@ -181,6 +203,12 @@ PtRecords find_pt_records(std::span<const ZipEntry> entries, std::string_view pa
       fail(ErrorCode::kUnsupported,
            "the file is a program that torch.export saved (.pt2), which is not read; save its state_dict with "
            "torch.save",
+           path, 0, first);
+    }
+    if (packaged) {
+      fail(ErrorCode::kUnsupported,
+           "the file is a package of code and data that torch.package wrote, which is not read; import from it with "
+           "torch.package.PackageImporter and save the tensors with torch.save",
            path, 0, first);
     }
     fail(ErrorCode::kCorrupt, "the archive has no record 'data.pkl' in its folder; it is no file of torch.save", path,
@@ -242,7 +270,7 @@ PtParsed read_pt_zip(const FileBytes& file, std::span<const ZipEntry> entries, c
   const auto bytes = read_pt_record(file, pickle, verify, store);
   ZipStorages storages(entries, records.prefix, verify, parsed, file.path());
   try {
-    pickle::read_pickle(bytes, pickle.data_offset, index, storages, swapped);
+    pickle::read_pickle(bytes, pickle.data_offset, index, storages, swapped, true, limits_for(pickle));
   } catch (const Error& error) {
     throw error.within({.path = file.path(), .tensor = core::escaped(pickle.name)});
   }

@@ -127,10 +127,12 @@ void decode_in_ring(std::span<const RingJob> jobs, std::span<const Buffer> buffe
   if (jobs.empty()) return;
   const auto started = std::chrono::steady_clock::now();
   std::vector<Part> parts;
+  std::uint64_t bytes = 0;
   for (const RingJob& job : jobs) {
     add_parts(job, parts);
-    report.read_bytes += job.storage->stored_bytes;
+    bytes += job.storage->stored_bytes;
   }
+  report.read_bytes += bytes;
   const io::DeviceWrites writes(buffers);
   const std::size_t wanted = options.threads != 0 ? options.threads : std::min(kMaxThreads, core::usable_cpus());
   const std::size_t threads = std::min(wanted, parts.size());
@@ -143,7 +145,7 @@ void decode_in_ring(std::span<const RingJob> jobs, std::span<const Buffer> buffe
     }
   });
   writes.finish(true);
-  report.route = "ring";
+  if (report.route != "gds" || bytes * 2 >= report.read_bytes) report.route = "ring";
   report.why += core::format("{}{} decoded in the pinned ring by {} {}", report.why.empty() ? "" : "; ",
                              jobs.size() == 1 ? "one storage" : core::format("{} storages", jobs.size()), threads,
                              threads == 1 ? "thread" : "threads");

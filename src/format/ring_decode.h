@@ -22,7 +22,8 @@ struct RingJob {
 };
 
 /// Inflates and swaps in the pinned ring, a piece at a time, so that it takes no host memory but the ring's and a few
-/// megabytes a thread. All copies are done on return. Adds to the report, whose route becomes "ring". kCorrupt,
+/// megabytes a thread. All copies are done on return. Adds to the report, whose route becomes "ring" but where
+/// most bytes came by "gds". kCorrupt,
 /// kTruncated, kChecksum, kCancelled.
 void decode_in_ring(std::span<const RingJob> jobs, std::span<const Buffer> buffers, const LoadOptions& options,
                     Report& report);

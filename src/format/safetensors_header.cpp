@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::string_view kMetadataName = "__metadata__";
 constexpr std::uint64_t kHeaderStart = 8;
+constexpr std::size_t kMaxTypeName = 64;
 
 /// Builds the list of tensors from the JSON; what one tensor says is checked here, what they say together is not.
 class HeaderReader final : public JsonReader {
@@ -114,6 +115,9 @@ void HeaderReader::on_string(std::string& value) {
     const auto [at, added] = header.metadata.try_emplace(std::move(metadata_key_), std::move(value));
     if (!added) fail(core::format("'__metadata__' names {} twice", core::quoted(at->first)));
   } else if (state_ == State::kTensor && field_ == kDType) {
+    if (value.size() > kMaxTypeName) {
+      fail_tensor(core::format("the tensor's dtype is {}, longer than any name of one", core::quoted(value)));
+    }
     tensor().dtype = find_safetensors_dtype(value);
     if (tensor().dtype == nullptr) tensor().foreign_dtype = std::move(value);
   } else {

@@ -206,6 +206,18 @@ void keep_common(std::map<std::string, std::string>& common, const std::map<std:
   });
 }
 
+/// A model's shards may be files of torch.save, under an index of the same form. What is of no format at all gets the
+/// errors of a safetensors file.
+void refuse_other_formats(const ByteSource& shard) {
+  const Format* const format = find_format(shard);
+  if (format == nullptr || format->name == kSafetensorsFormat.name) return;
+  throw Error(ErrorCode::kUnsupported,
+              core::format("this shard of the index is a {} file, and those of an index must be safetensors: load its "
+                           "shards one by one",
+                           format->name),
+              {shard.name()});
+}
+
 Index read_index(const SourcePtr& source, const OpenOptions&) {
   const std::string& path = source->name();
   std::vector<Shard> shards;
@@ -219,6 +231,7 @@ Index read_index(const SourcePtr& source, const OpenOptions&) {
   index.sources = open_shards(shards, path);
   std::map<std::string, std::string> common;
   for (std::size_t i = 0; i < shards.size(); ++i) {
+    refuse_other_formats(*index.sources[i]);
     SafetensorsFile file = read_safetensors_file(*index.sources[i]);
     add_shard(shards[i], file, static_cast<std::uint32_t>(i + 1), path, index);
     if (i == 0) common = std::move(file.header.metadata);

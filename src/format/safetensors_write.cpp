@@ -28,6 +28,13 @@ std::vector<Planned> plan_tensors(const Value& value) {
                                named.tensor.dtype().name()),
                   {{}, {}, named.name});
     }
+    if (dtype->packed > 1 && named.tensor.rank() == 0) {
+      throw Error(
+          ErrorCode::kUnsupported,
+          core::format("{} packs {} values along the last dimension, and the tensor has none: reshape it to (1,)",
+                       named.tensor.dtype().name(), dtype->packed),
+          {{}, {}, named.name});
+    }
     if (named.name == "__metadata__") {
       throw Error(ErrorCode::kInvalidArgument, "safetensors keeps this name for itself: rename the tensor",
                   {{}, {}, named.name});
@@ -90,7 +97,6 @@ std::string json_string(const std::string& text, std::string_view what) {
 std::string shape_of_values(const Planned& planned) {
   const Shape& shape = planned.named.tensor.shape();
   if (planned.dtype->packed == 1) return core::format("{}", fmt::join(shape.dims(), ","));
-  if (shape.rank() == 0) return core::format("{}", planned.dtype->packed);
   Shape values = shape;
   values[shape.rank() - 1] = core::checked_mul<std::int64_t>(values[shape.rank() - 1], planned.dtype->packed, "shape");
   return core::format("{}", fmt::join(values.dims(), ","));

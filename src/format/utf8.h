@@ -8,6 +8,9 @@ namespace penstock::format {
 /// Whether `text` is well-formed UTF-8: no overlong forms, no surrogates, nothing beyond U+10FFFF.
 bool is_utf8(std::string_view text) noexcept;
 
+/// Text of code page 437, that of the first PCs, as UTF-8. ASCII stays as it is.
+std::string from_cp437(std::string_view bytes);
+
 /// Appends the UTF-8 form of `code_point`, which is at most 0x10FFFF and no surrogate.
 void append_utf8(std::string& text, char32_t code_point);
 

@@ -72,6 +72,7 @@ Value Value::complex(std::complex<double> value) { return Value(make_node(Kind::
 Value Value::string(std::string utf8) { return Value(make_node(Kind::kString, std::move(utf8))); }
 Value Value::bytes(std::string raw) { return Value(make_node(Kind::kBytes, std::move(raw))); }
 Value Value::tensor(Tensor tensor) {
+  if (!tensor.defined()) throw Error(ErrorCode::kInvalidArgument, "found an undefined tensor, which has no value");
   return Value(make_node(Kind::kTensor, std::make_shared<const Tensor>(std::move(tensor))));
 }
 Value Value::entry(std::size_t index) { return Value(make_node(Kind::kTensor, ValueNode::Entry{index})); }
@@ -140,7 +141,7 @@ const std::string& Value::as_string() const {
 
 const DType& Value::as_dtype() const { return scalar_of<DType>(node_.get(), Kind::kDType); }
 
-const Tensor& Value::as_tensor() const {
+const Tensor& Value::as_tensor() const& {
   if (!is(Kind::kTensor)) throw_kind(kind(), describe(Kind::kTensor));
   if (const auto* tensor = std::get_if<ValueNode::TensorPtr>(&node_->scalar)) return **tensor;
   throw Error(ErrorCode::kInvalidArgument,

@@ -66,10 +66,28 @@ std::optional<std::uint64_t> find_end64(ZipBytes& archive, std::uint64_t end) {
   return record;
 }
 
+/// Where the archive begins that ends with `end`, when its zip64 record lies behind where the locator points, at
+/// `end64`: offsets count from there.
+std::uint64_t shift_of(ZipBytes& archive, std::uint64_t end, std::uint64_t end64) {
+  if (end < kLocatorBytes + kEnd64Bytes) return 0;
+  const std::uint64_t record = end - kLocatorBytes - kEnd64Bytes;
+  if (record <= end64 || u32(archive.at(record, kEnd64Bytes)) != kEnd64Signature) return 0;
+  const std::uint64_t begin = record - end64;
+  return u32(archive.at(begin, sizeof(std::uint32_t))) == kLocalSignature ? begin : 0;
+}
+
 void read_end64(ZipBytes& archive, std::uint64_t end, std::uint64_t end64, ZipPlace& found) {
   const std::byte* const bytes = archive.at(end64, kEnd64Bytes);
   const std::uint64_t length = u64(bytes + 4);
   if (u32(bytes) != kEnd64Signature || length != end - kLocatorBytes - end64 - 12) {
+    if (const std::uint64_t begin = shift_of(archive, end, end64); begin != 0) {
+      archive.fail(
+          ErrorCode::kUnsupported,
+          core::format("the zip archive at the end begins at byte {}: the file is several archives back to back, "
+                       "like a .distcp, which torch.distributed.checkpoint loads together with its .metadata",
+                       begin),
+          begin);
+    }
     archive.fail(ErrorCode::kCorrupt, "there is no zip64 end record of the right length where its locator points",
                  end64);
   }

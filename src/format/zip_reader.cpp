@@ -111,7 +111,7 @@ void Parser::list_members(std::span<const std::byte> directory, const ZipPlace& 
 ZipEntry Parser::read_central(const std::byte* header, std::string_view name, std::span<const std::byte> extra,
                               std::uint64_t offset) const {
   try {
-    check_zip_name(name);
+    check_zip_name(name, (u16(header + 8) & kUtf8Flag) != 0);
   } catch (const Error& error) {
     fail(error.code(), error.message(), offset, name);
   }
@@ -390,7 +390,11 @@ ZipDirectory read_zip_directory(const ByteSource& source, const ZipLimits& limit
   return out;
 }
 
-void check_zip_name(std::string_view name) {
+std::string member_name(const ZipEntry& entry) {
+  return (entry.flags & kUtf8Flag) != 0 ? std::string(entry.name) : from_cp437(entry.name);
+}
+
+void check_zip_name(std::string_view name, bool said_to_be_utf8) {
   if (is_plain_name(name)) return;
   if (name.empty()) throw Error(ErrorCode::kCorrupt, "a member of the zip archive has no name");
   bool ascii = true;
@@ -408,16 +412,19 @@ void check_zip_name(std::string_view name) {
     throw Error(ErrorCode::kUnsafe,
                 "a member's name must be a plain relative path, without '/' first, '..', '\\' or NUL");
   }
-  if (!ascii && !is_utf8(name)) {
+  if (!ascii && said_to_be_utf8 && !is_utf8(name)) {
     throw Error(ErrorCode::kUnsupported, "the member's name is not UTF-8; write the archive anew with UTF-8 names");
   }
 }
 
 bool zip_has_pickle(std::span<const ZipEntry> entries) noexcept {
   static constexpr std::string_view kRecord = "data.pkl";
+  static constexpr std::string_view kPackageRecord = "/.data/extern_modules";
   return std::any_of(entries.begin(), entries.end(), [](const ZipEntry& entry) {
+    const std::size_t folder = entry.name.find('/');
+    if (entry.name.ends_with(kPackageRecord)) return folder == entry.name.size() - kPackageRecord.size();
     return entry.name.ends_with(kRecord) &&
-           (entry.name.size() == kRecord.size() || entry.name.find('/') == entry.name.size() - kRecord.size() - 1);
+           (entry.name.size() == kRecord.size() || folder == entry.name.size() - kRecord.size() - 1);
   });
 }
 

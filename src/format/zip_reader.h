@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,7 +18,8 @@ namespace penstock::format {
 inline constexpr std::uint16_t kZipStored = 0;
 inline constexpr std::uint16_t kZipDeflate = 8;
 
-/// One member. `name` is valid UTF-8 and a view of the bytes that were parsed.
+/// One member. `name` is a view of the bytes that were parsed: UTF-8 where `flags` say so, else text of code page 437,
+/// as member_name() gives it.
 struct ZipEntry {
   std::string_view name;
   std::uint64_t header_offset = 0;    ///< of the local header
@@ -28,6 +30,9 @@ struct ZipEntry {
   std::uint16_t method = kZipStored;  ///< kZipStored or kZipDeflate
   std::uint16_t flags = 0;
 };
+
+/// The name of a member as UTF-8.
+std::string member_name(const ZipEntry& entry);
 
 /// Budgets against hostile archives; beyond them kLimit.
 struct ZipLimits {
@@ -64,9 +69,9 @@ void read_zip_directory(std::span<const std::byte> file, std::string_view path, 
 /// The same for a source, reading the end, the directory and the members' headers alone, neighbouring ones together.
 ZipDirectory read_zip_directory(const ByteSource& source, const ZipLimits& limits = {});
 
-/// Checks that `name` is one we read and write: not empty, UTF-8, a relative path without `..`, backslash and NUL.
-/// kCorrupt, kUnsupported, kUnsafe; the error carries only the message.
-void check_zip_name(std::string_view name);
+/// Checks that `name` is one we read and write: not empty, UTF-8 where it is said to be, a relative path without `..`,
+/// backslash and NUL. kCorrupt, kUnsupported, kUnsafe; the error carries only the message.
+void check_zip_name(std::string_view name, bool said_to_be_utf8 = true);
 
 enum class ZipKind : std::uint8_t {
   kNone,   ///< not a zip archive
@@ -74,7 +79,8 @@ enum class ZipKind : std::uint8_t {
   kTorch,  ///< one with the record `data.pkl`: `.pt`
 };
 
-/// Whether these members make a torch archive: one of them is exactly `data.pkl` or `PREFIX/data.pkl`.
+/// Whether these members make a torch archive: one of them is exactly `data.pkl` or `PREFIX/data.pkl`, or, in what
+/// torch.package writes, `PREFIX/.data/extern_modules`.
 bool zip_has_pickle(std::span<const ZipEntry> entries) noexcept;
 
 /// Looks at the first bytes and, in a zip archive, at the names of the central directory. A broken archive is kPlain:

@@ -90,6 +90,8 @@ class FileSizeSignalHeld {
   bool was_pending_ = false;
 };
 
+std::string path_of(const FileDescriptor& file) { return core::format("/proc/self/fd/{}", file.get()); }
+
 FileDescriptor open_folder(const std::string& folder, const std::string& path) {
   FileDescriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   // A folder that may be written in and not listed: it cannot be flushed either.
@@ -109,11 +111,11 @@ AtomicFile::AtomicFile(std::string path, bool sync) : path_(std::move(path)), sy
   folder_ = open_folder(location.folder, path_);
   name_ = std::move(location.name);
   if (name_.empty() || name_ == "." || name_ == "..") fail(path_.empty() ? ENOENT : EISDIR, "cannot write the file");
-  create_temporary();
+  create();
   try {
     keep_permissions();
   } catch (...) {
-    ::unlinkat(folder_.get(), temporary_.c_str(), 0);
+    if (!temporary_.empty()) ::unlinkat(folder_.get(), temporary_.c_str(), 0);
     throw;
   }
   pending_.reserve(kBufferBytes);
@@ -123,18 +125,41 @@ AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) ::unlinkat(folder_.get(), temporary_.c_str(), 0);
 }
 
-void AtomicFile::create_temporary() {
+void AtomicFile::create() {
+  // 0666 and the umask decide the permissions of a new file, as of any other.
+  file_ = FileDescriptor(::openat(folder_.get(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));
+  // By this path it gets its name; a system without /proc has none.
+  if (file_ && ::access(path_of(file_).c_str(), F_OK) == 0) return;
+  create_named();
+}
+
+void AtomicFile::create_named() {
+  const int error = with_new_name([this](const char* name) {
+    file_ = FileDescriptor(::openat(folder_.get(), name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    return static_cast<bool>(file_);
+  });
+  if (error != 0) fail(error, "cannot create a file in its folder");
+}
+
+template <class Act>
+int AtomicFile::with_new_name(Act act) {
   int error = EEXIST;
   for (int attempt = 0; attempt < kMaxAttempts && error == EEXIST; ++attempt) {
     const std::string suffix = core::format(".{}.tmp", random_letters());
     temporary_ = core::format(".{}{}", name_.substr(0, kMaxName - 1 - suffix.size()), suffix);
-    // 0666 and the umask decide the permissions of a new file, as of any other.
-    file_ = FileDescriptor(::openat(folder_.get(), temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (file_) return;
+    if (act(temporary_.c_str())) return 0;
     error = errno;
   }
   temporary_.clear();
-  fail(error, "cannot create a file in its folder");
+  return error;
+}
+
+void AtomicFile::name_temporary() {
+  const std::string unnamed = path_of(file_);
+  const int error = with_new_name([&](const char* name) {
+    return ::linkat(AT_FDCWD, unnamed.c_str(), folder_.get(), name, AT_SYMLINK_FOLLOW) == 0;
+  });
+  if (error != 0) fail(error, "cannot give the file a name");
 }
 
 void AtomicFile::keep_permissions() {
@@ -192,6 +217,7 @@ void AtomicFile::write_out(std::span<const std::byte> bytes) {
 void AtomicFile::commit() {
   flush();
   if (sync_ && ::fsync(file_.get()) != 0) fail(errno, "cannot flush the file to the disk");
+  if (temporary_.empty()) name_temporary();
   if (const int error = file_.close(); error != 0) fail(error, "cannot write the file");
   if (::renameat(folder_.get(), temporary_.c_str(), folder_.get(), name_.c_str()) != 0) {
     fail(errno, "cannot give the file its name");

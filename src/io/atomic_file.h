@@ -22,8 +22,9 @@ class ByteSink {
 };
 
 /// Writes a temporary file in the target's folder and renames it over the target on commit; without commit nothing
-/// remains. Follows a symbolic link to its target; keeps an existing file's permission bits and, where it may, its
-/// owner. Not thread-safe.
+/// remains, not even of a process that is killed, where the file system has files without a name (O_TMPFILE; all but
+/// a few of those on other machines). Follows a symbolic link to its target; keeps an existing file's permission bits
+/// and, where it may, its owner. Not thread-safe.
 class AtomicFile final : public ByteSink {
  public:
   /// kNotFound when the folder is missing, kNotDirectory, kPermission (also for a file that may not be written to),
@@ -40,7 +41,12 @@ class AtomicFile final : public ByteSink {
   void commit();
 
  private:
-  void create_temporary();
+  void create();
+  void create_named();
+  /// `act(name)` with names that nobody has, until it succeeds: its error otherwise.
+  template <class Act>
+  int with_new_name(Act act);
+  void name_temporary();
   void keep_permissions();
   void flush();
   void write_out(std::span<const std::byte> bytes);

@@ -31,13 +31,25 @@ Checksums::Checksums(std::span<const Checksum> checksums, std::span<const Source
   std::sort(states_.begin(), states_.end(), [&](const State& a, const State& b) { return key(a) < key(b); });
 }
 
-void Checksums::arrived(std::uint32_t buffer, std::uint64_t buffer_offset, std::span<const std::byte> bytes) {
-  const std::uint64_t end = buffer_offset + bytes.size();
+std::size_t Checksums::first_behind(std::uint32_t buffer, std::uint64_t buffer_offset) const {
   const auto ends_before = [](const State& state, const std::pair<std::uint32_t, std::uint64_t>& at) {
     return std::pair(state.checksum->buffer, end_of(*state.checksum)) <= at;
   };
-  auto state = std::lower_bound(states_.begin(), states_.end(), std::pair(buffer, buffer_offset), ends_before);
-  for (; state != states_.end(); ++state) {
+  const auto at = std::lower_bound(states_.begin(), states_.end(), std::pair(buffer, buffer_offset), ends_before);
+  return static_cast<std::size_t>(at - states_.begin());
+}
+
+bool Checksums::cover(std::uint32_t buffer, std::uint64_t buffer_offset, std::uint64_t length) const {
+  const std::size_t i = first_behind(buffer, buffer_offset);
+  if (i == states_.size()) return false;
+  const Checksum& checksum = *states_[i].checksum;
+  return checksum.buffer == buffer && checksum.buffer_offset < buffer_offset + length;
+}
+
+void Checksums::arrived(std::uint32_t buffer, std::uint64_t buffer_offset, std::span<const std::byte> bytes) {
+  const std::uint64_t end = buffer_offset + bytes.size();
+  for (std::size_t i = first_behind(buffer, buffer_offset); i < states_.size(); ++i) {
+    State* const state = &states_[i];
     const Checksum& checksum = *state->checksum;
     if (checksum.buffer != buffer || checksum.buffer_offset >= end) break;
     const std::uint64_t first = std::max(buffer_offset, checksum.buffer_offset);

@@ -17,6 +17,8 @@ class Checksums {
   Checksums(std::span<const Checksum> checksums, std::span<const SourcePtr> sources);
 
   bool empty() const noexcept { return checksums_.empty(); }
+  /// Whether bytes of [buffer_offset, + length) of a buffer, which is not empty, have one to be compared.
+  bool cover(std::uint32_t buffer, std::uint64_t buffer_offset, std::uint64_t length) const;
   /// [buffer_offset, + bytes.size()) of a buffer has arrived, and lies at `bytes`. kChecksum when that completes a run
   /// whose CRC is not the recorded one. Thread-safe.
   void arrived(std::uint32_t buffer, std::uint64_t buffer_offset, std::span<const std::byte> bytes);
@@ -35,6 +37,8 @@ class Checksums {
     std::vector<Part> parts = {};
   };
 
+  /// The first one that ends behind that place.
+  std::size_t first_behind(std::uint32_t buffer, std::uint64_t buffer_offset) const;
   void add(State& state, const Part& part);
   void compare(const Checksum& checksum, std::uint32_t computed) const;
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace penstock::core {
 namespace {
 
@@ -28,6 +30,21 @@ TEST(Escaped, WritesOutControlsAndInvalidBytes) {
 TEST(Escaped, ShowsCharactersThatReorderOrHide) {
   EXPECT_EQ(escaped("a\u202eb"), "a\\u{202e}b");
   EXPECT_EQ(escaped("a\u200bb"), "a\\u{200b}b");
+}
+
+TEST(Escaped, ShowsEveryCharacterThatDeceives) {
+  const std::string shown = escaped(
+      "\u0080\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b\u180e\u200b\u200e\u200f\u2028\u2029\u202a\u202e"
+      "\u2060\u2066\u2067\u2068\u2069\u206f\u3164\ufe00\ufe0f\ufeff\uffa0\ufff9\U0001bca0\U0001d173\U000e0001"
+      "\U000e0041\U000e01ef");
+  EXPECT_TRUE(std::all_of(shown.begin(), shown.end(), [](char c) { return c >= ' ' && c <= '~'; })) << shown;
+}
+
+TEST(Escaped, KeepsTheNeighboursOfWhatDeceives) {
+  const std::string_view text =
+      " ~\u00a0\u00ac\u00ae\u034e\u0350\u061b\u061d\u115e\u1161\u17b6\u1810\u200a\u2010\u2027\u202f\u205f\u2070\u3163"
+      "\u3165\ufe10\uff00\uff9f\uffa1\ufffc\U0001bca4\U0001d172\U000e1000\U0010ffff";
+  EXPECT_EQ(escaped(text), text);
 }
 
 TEST(Quoted, CutsTheMiddleOfLongNames) {
@@ -65,6 +82,11 @@ TEST(NearestNames, FindsTyposAndNothingElse) {
   EXPECT_THAT(nearest_names("setp", names), ElementsAre("step"));
   EXPECT_THAT(nearest_names("stop", names), ElementsAre("step"));
   EXPECT_THAT(nearest_names("optimizer", names), IsEmpty());
+}
+
+TEST(NearestNames, LeavesOutEmptyNames) {
+  const std::vector<std::string> names = {"", "b"};
+  EXPECT_THAT(nearest_names("a", names), ElementsAre("b"));
 }
 
 TEST(NearestNames, FindsTheNameThatEndsWithTheKey) {

@@ -130,6 +130,8 @@ TEST(JsonReader, ErrorsSayWhere) {
 TEST(JsonReader, MessagesStayShort) {
   const std::string text = "{\"" + std::string(1'000'000, 'x') + "\" 1}";
   EXPECT_LT(error_of([&] { events(text); })->message().size(), 400U);
+  const std::string number = R"({"a": 1e999})";
+  EXPECT_EQ(error_of([&] { events(number); })->message(), "the JSON is broken: a number in it is too large");
 }
 
 }  // namespace

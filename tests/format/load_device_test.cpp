@@ -1,5 +1,7 @@
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <string>
 #include <vector>
@@ -8,6 +10,7 @@
 #include "penstock/ops.h"
 #include "penstock/save.h"
 #include "penstock/transfer.h"
+#include "support/cufile.h"
 #include "support/devices.h"
 #include "support/errors.h"
 #include "support/files.h"
@@ -106,6 +109,56 @@ TEST_F(LoadToDevice, DecodedAndDeflatedBytesToo) {
   EXPECT_TRUE(Tensor::identical(there, Tensor::of<int>({256, 258, 260, 257, 259, 261}).reshape({2, 3})));
 }
 
+TEST_F(LoadToDevice, IntoMemoryThatIsThere) {
+  const Value host = state_dict();
+  for (const auto& [name, compress] : {std::pair("x.pt", false), std::pair("x.npz", true)}) {
+    const std::string path = folder / name;
+    save(host, path, {.compress = compress});
+    const Archive archive = open(path);
+    std::vector<Placement> places;
+    for (std::size_t i = 0; i < archive.entries().size(); ++i) {
+      const TensorEntry& entry = archive.entries()[i];
+      places.push_back({i, Tensor::empty(entry.shape, entry.dtype, device)});
+    }
+    archive.load_into(places);
+    for (const Placement& place : places) {
+      EXPECT_TRUE(Tensor::identical(place.to, archive.entry(place.entry).load()))
+          << archive.entries()[place.entry].name;
+    }
+  }
+}
+
+TEST_F(LoadToDevice, IntoMemoryOfAnotherTypeAndOtherStrides) {
+  const Tensor host = arange(0, 60'000, 1, DType::float32).reshape({300, 200});
+  const std::string path = folder / "x.safetensors";
+  save(Value::dict({{"t", Value::tensor(host)}}), path);
+  const Placement wider{0, Tensor::empty(host.shape(), DType::float64, device)};
+  open(path).load_into({&wider, 1});
+  EXPECT_TRUE(Tensor::identical(wider.to, host.to(DType::float64)));
+  const Tensor columns = Tensor::zeros({200, 300}, DType::float32, device);
+  const Placement turned{0, columns.transpose(0, 1)};
+  open(path).load_into({&turned, 1});
+  EXPECT_TRUE(Tensor::identical(columns, host.transpose(0, 1).contiguous()));
+}
+
+TEST_F(LoadToDevice, StoragesIntoMemoryThatIsThere) {
+  const Tensor base = test::pattern(1000);
+  const std::string path = folder / "x.pt";
+  save(Value::dict({{"a", Value::tensor(base)}, {"b", Value::tensor(base.slice(0, 100, 200))}}), path);
+  const StoragePlacement place{0, Tensor::zeros({1000}, DType::uint8, device)};
+  open(path).load_storages_into({&place, 1});
+  EXPECT_TRUE(Tensor::identical(place.to, base));
+  for (const auto& [wrong, code] :
+       {std::pair(StoragePlacement{0, Tensor::zeros({999}, DType::uint8, device)}, ErrorCode::kShapeMismatch),
+        std::pair(StoragePlacement{0, Tensor::zeros({250}, DType::int32, device)}, ErrorCode::kShapeMismatch),
+        std::pair(StoragePlacement{1, place.to}, ErrorCode::kIndexOutOfRange)}) {
+    const auto error = test::error_of([&, bad = wrong] { open(path).load_storages_into({&bad, 1}); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), code);
+    EXPECT_EQ(error->path(), path);
+  }
+}
+
 TEST_F(LoadToDevice, EntriesAndSlices) {
   const std::string path = folder / "x.safetensors";
   const Tensor host = arange(0, 60'000, 1, DType::float32).reshape({300, 200});
@@ -166,6 +219,68 @@ TEST_F(LoadToDevice, AValueGoesThereAndBack) {
   expect_same(there, host, device);
   EXPECT_TRUE(there.to(device).same_node(there));
   expect_same(there.to(Device{}), host, Device{});
+}
+
+/// The same by cuFile.
+class LoadByCufile : public test::WithCufile {
+ protected:
+  void SetUp() override {
+    WithCufile::SetUp();
+    if (IsSkipped()) return;
+    const int fd = ::open((folder / "probe").c_str(), O_CREAT | O_RDONLY | O_DIRECT | O_CLOEXEC, 0600);
+    if (fd < 0) GTEST_SKIP() << "the folder for temporary files offers no direct reads";
+    ::close(fd);
+  }
+  static Value state_dict() {
+    return Value::dict({{"small", Value::tensor(test::pattern(1000, 1))},
+                        {"large", Value::tensor(test::pattern(9'000'001, 2))},
+                        {"other", Value::tensor(test::pattern(3'000'000, 3))}});
+  }
+  void expect_loaded(const char* name, const LoadOptions& options, const char* route) {
+    const Value host = state_dict();
+    report = {};
+    const Value there = load_value(folder / name, options);
+    for (const char* key : {"small", "large", "other"}) {
+      EXPECT_EQ(there[key].as_tensor().device(), options.device);
+      EXPECT_TRUE(Tensor::identical(there[key].as_tensor(), host[key].as_tensor())) << name << ' ' << key;
+    }
+    EXPECT_EQ(report.route, route) << name << ": " << report.why;
+  }
+
+  test::TemporaryFolder folder;
+  Report report;
+};
+
+TEST_F(LoadByCufile, FilesWhoseBytesAreTheValues) {
+  for (const char* name : {"x.safetensors", "x.pt", "x.npz"}) {
+    save(state_dict(), folder / name);
+    expect_loaded(name, {.device = device, .verify_checksums = false, .gds = true, .report = &report}, "gds");
+  }
+  const Tensor host = test::pattern(5'000'000);
+  save(host, folder / "x.npy");
+  EXPECT_TRUE(Tensor::identical(load(folder / "x.npy", {.device = device, .gds = true, .report = &report}), host));
+  EXPECT_EQ(report.route, "gds");
+  const Tensor slice = open(folder / "x.npy")
+                           .entry(0)
+                           .slice(0, 1'000'001, 4'000'000)
+                           .load({.device = device, .gds = true, .report = &report});
+  EXPECT_TRUE(Tensor::identical(slice, host.slice(0, 1'000'001, 4'000'000)));
+  EXPECT_EQ(report.route, "gds");
+}
+
+TEST_F(LoadByCufile, ChecksumsAndDecodedBytesGoThroughTheRing) {
+  save(state_dict(), folder / "x.pt");
+  expect_loaded("x.pt", {.device = device, .gds = true, .report = &report}, "ring");
+  EXPECT_THAT(report.why, testing::HasSubstr("; through the ring, because checksums are computed in host memory"));
+  save(state_dict(), folder / "x.npz", {.compress = true});
+  expect_loaded("x.npz", {.device = device, .verify_checksums = false, .gds = true, .report = &report}, "ring");
+  EXPECT_EQ(cufile().reads, 0U);
+}
+
+TEST_F(LoadByCufile, HostLoadsMakeNoCall) {
+  save(state_dict(), folder / "x.safetensors");
+  expect_loaded("x.safetensors", {.gds = true, .report = &report}, "read");
+  EXPECT_EQ(cufile().calls, 0U);
 }
 
 }  // namespace

@@ -141,6 +141,8 @@ TEST(NpyDType, RefusesToWriteWhatNumpyLacks) {
     ASSERT_TRUE(error);
     EXPECT_EQ(error->code(), ErrorCode::kUnsupported);
     EXPECT_NE(error->message().find(dtype.name()), std::string::npos);
+    const bool in_safetensors = dtype.code() == kFloat4E2M1FNx2;
+    EXPECT_EQ(error->message().find(".safetensors") != std::string::npos, in_safetensors) << dtype.name();
   }
 }
 

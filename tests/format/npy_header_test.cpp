@@ -249,6 +249,13 @@ TEST(NpyHeader, SubArraysFollowTheShape) {
             (Strides{2, 1}));
 }
 
+TEST(NpyHeader, SubArraysOfOneElementAreElements) {
+  for (const auto* const descr : {"('<f4', 1)", "('<f4', (1,))", "('<f4', (1, 1))", "(('<f4', 1), (1,))"}) {
+    EXPECT_EQ(parse(with_descr(descr)).shape, (Shape{2, 3})) << descr;
+  }
+  EXPECT_EQ(parse(with_descr("[('a', '<f4', 1)]")).dtype.numpy_descr(), "[('a', '<f4', (1,))]");
+}
+
 TEST(NpyHeader, MarksObjectsWhereverTheyAre) {
   for (const auto* const descr :
        {"'|O'", "[('a', '<f4'), ('b', '|O')]", "[('a', [('b', 'O', (2,))])]", "('|O', (2,))"}) {

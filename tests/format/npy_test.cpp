@@ -11,6 +11,7 @@
 
 #include "format/npy_support.h"
 #include "support/errors.h"
+#include "support/tensors.h"
 
 namespace penstock::format {
 namespace {
@@ -88,7 +89,7 @@ TEST(Npy, SwapsByteOrder) {
   const Index index = index_of(file);
   EXPECT_TRUE(index.entries[0].byte_swapped);
   const Tensor tensor = load_entry(index, 0);
-  EXPECT_THAT(tensor.values<std::int32_t>(), testing::ElementsAre(258, -2));
+  EXPECT_THAT(test::values_of<std::int32_t>(tensor), testing::ElementsAre(258, -2));
 }
 
 TEST(Npy, IsRecognisedByItsMagic) {
@@ -163,7 +164,7 @@ TEST(NpyCorpus, IsReadOrRefused) {
   }
   const Index index = kNpyFormat.read_index(open_source((*folder / "candle/test.npy").string()), {});
   const Tensor tensor = load_entry(index, 0);
-  EXPECT_THAT(tensor.values<std::int64_t>(), testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
+  EXPECT_THAT(test::values_of<std::int64_t>(tensor), testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
 }
 
 }  // namespace

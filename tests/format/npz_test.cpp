@@ -13,6 +13,7 @@
 #include "format/npy_support.h"
 #include "penstock/load.h"
 #include "support/errors.h"
+#include "support/tensors.h"
 #include "support/zip_builder.h"
 
 namespace penstock::format {
@@ -114,7 +115,7 @@ TEST(Npz, OtherMembersAreRawBytes) {
   EXPECT_EQ(names_of(index), (std::vector<std::string>{"readme.txt", "empty", "long"}));
   const Tensor text = load_entry(index, 0);
   EXPECT_EQ(text.dtype(), DType::uint8);
-  EXPECT_THAT(text.values<std::uint8_t>(), testing::ElementsAre('h', 'e', 'l', 'l', 'o'));
+  EXPECT_THAT(test::values_of<std::uint8_t>(text), testing::ElementsAre('h', 'e', 'l', 'l', 'o'));
   EXPECT_EQ(load_entry(index, 1).shape(), Shape{0});
   EXPECT_EQ(load_entry(index, 2).shape(), Shape{3000});
 }
@@ -286,8 +287,8 @@ TEST(NpzCorpus, IsReadOrMarked) {
   ASSERT_EQ(names_of(index), (std::vector<std::string>{"x", "x_plus_one"}));
   const Tensor x = load_entry(index, 0);
   const Tensor next = load_entry(index, 1);
-  EXPECT_THAT(x.values<std::int64_t>(), testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
-  EXPECT_THAT(next.values<std::int64_t>(), testing::ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10));
+  EXPECT_THAT(test::values_of<std::int64_t>(x), testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
+  EXPECT_THAT(test::values_of<std::int64_t>(next), testing::ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10));
 }
 
 }  // namespace

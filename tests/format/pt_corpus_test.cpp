@@ -82,8 +82,9 @@ TEST(PtCorpus, LegacyStoragesAreSharedAndTheirViewsKept) {
   EXPECT_EQ(archive.storages().size(), 1U);
   const Value value = archive.load();
   const Tensor first = value["tensor1"].as_tensor();
-  EXPECT_TRUE(first.buffer().shares_memory_with(value["tensor2"].as_tensor().buffer()));
-  EXPECT_EQ(value["tensor2"].as_tensor().data() - first.data(), 160);  // elements 10 and 50
+  const Tensor second = value["tensor2"].as_tensor();
+  EXPECT_TRUE(first.buffer().shares_memory_with(second.buffer()));
+  EXPECT_EQ(second.data() - first.data(), 160);  // elements 10 and 50
 }
 
 }  // namespace

@@ -128,6 +128,20 @@ TEST(PtLegacy, ViewsOfStorages) {
   EXPECT_EQ(code_of([&] { opened(legacy); }), ErrorCode::kCorrupt);
 }
 
+TEST(PtLegacy, KeysOfStoragesMayBeNumbers) {
+  Legacy legacy = good();
+  const std::string id =
+      tuple({text("storage"), global("torch", "ShortStorage"), integer(11), text("cpu"), integer(6), "N"}) + "Q";
+  legacy.object = tensor(id, 0, {6}, {1});
+  legacy.storages.pop_back();
+  legacy.keys = whole(list({integer(11)}));
+  EXPECT_EQ(values_of(opened(legacy)["tensor"].load()), (std::vector<std::int16_t>{0, 1, 2, 3, 4, 5}));
+  legacy.keys = whole(list({integer(12)}));
+  EXPECT_EQ(code_of([&] { opened(legacy); }), ErrorCode::kCorrupt);
+  legacy.keys = whole(list({"N"}));
+  EXPECT_EQ(code_of([&] { opened(legacy); }), ErrorCode::kCorrupt);
+}
+
 TEST(PtLegacy, ClassesWithTheirSource) {
   Legacy legacy = good();
   const std::string module = tuple({text("module"), global("my", "Net"), text("net.py"), text("import os")}) + "Q";

@@ -92,6 +92,17 @@ TEST(PtTar, ReadsTensorsAndStorages) {
   EXPECT_EQ(values_of(archive["s"].load()), (std::vector<std::int16_t>{0, 1, 2, 3, 4, 5}));
 }
 
+TEST(PtTar, LocationsAreKept) {
+  const Archive on_host = opened(Tar().file());
+  EXPECT_EQ(on_host.storages()[0].location, "");
+  Tar tar;
+  tar.storages.replace(tar.storages.find(text("cpu")), text("cpu").size(), text("cuda:0"));
+  const Archive on_device = opened(tar.file());
+  EXPECT_EQ(on_device.storages()[0].location, "cuda:0");
+  tar.storages.replace(tar.storages.find(text("cuda:0")), text("cuda:0").size(), integer(1));
+  EXPECT_EQ(code_of([&] { opened(tar.file()); }), ErrorCode::kCorrupt);
+}
+
 TEST(PtTar, ClassesWithTheirSource) {
   Tar tar;
   tar.pickle = whole(tuple({global("my", "Net"), text("net.py"), text("import os")}) + "Q)\x81" +

@@ -179,8 +179,9 @@ TEST(PtWrite, ViewsStayShared) {
   EXPECT_TRUE(Tensor::identical(loaded[1].as_tensor(), base.transpose(0, 1)));
   EXPECT_TRUE(Tensor::identical(loaded[2].as_tensor(), base.select(1, 2)));
   for (std::size_t i = 1; i < 4; ++i) {
-    EXPECT_TRUE(loaded[i].as_tensor().buffer().shares_memory_with(memory));
-    EXPECT_EQ(loaded[i].as_tensor().data() - memory.data(), (std::vector<std::ptrdiff_t>{0, 0, 8, 24})[i]);
+    const Tensor part = loaded[i].as_tensor();
+    EXPECT_TRUE(part.buffer().shares_memory_with(memory));
+    EXPECT_EQ(part.data() - memory.data(), (std::vector<std::ptrdiff_t>{0, 0, 8, 24})[i]);
   }
   EXPECT_EQ(loaded[1].as_tensor().strides(), (Strides{1, 6}));
 }
@@ -209,9 +210,11 @@ TEST(PtWrite, TensorsOfTwoDTypesOverOneMemory) {
   const Tensor base = numbered_tensor({4}, DType::float32);
   const Tensor bits(base.buffer(), DType::int32, {4});
   const Value loaded = again(Value::list({Value::tensor(base), Value::tensor(bits)}));
-  EXPECT_TRUE(Tensor::identical(loaded[0].as_tensor(), base));
-  EXPECT_TRUE(Tensor::identical(loaded[1].as_tensor(), bits));
-  EXPECT_EQ(loaded[0].as_tensor().data(), loaded[1].as_tensor().data());
+  const Tensor floats = loaded[0].as_tensor();
+  const Tensor integers = loaded[1].as_tensor();
+  EXPECT_TRUE(Tensor::identical(floats, base));
+  EXPECT_TRUE(Tensor::identical(integers, bits));
+  EXPECT_EQ(floats.data(), integers.data());
 }
 
 TEST(PtWrite, TensorsThatCannotShareAreApart) {

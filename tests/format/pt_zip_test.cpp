@@ -108,8 +108,10 @@ TEST(PtZip, SharedStoragesAreOne) {
       {kFloats, kFloats}));
   EXPECT_EQ(archive.storages().size(), 2U);
   const Value value = archive.load();
-  EXPECT_EQ(value[0].as_tensor().data() + 4, value[1].as_tensor().data());
-  EXPECT_EQ(value[1].as_tensor().strides(), Strides{2});
+  const Tensor whole_one = value[0].as_tensor();
+  const Tensor view = value[1].as_tensor();
+  EXPECT_EQ(whole_one.data() + 4, view.data());
+  EXPECT_EQ(view.strides(), Strides{2});
 }
 
 TEST(PtZip, StoragesOfNoBytesHaveAnEmptyRecord) {
@@ -151,6 +153,23 @@ TEST(PtZip, ExportedProgramsAreNamedAndRefused) {
   const auto error = error_of([&] { open(source_of(file, "m.pt2")); });
   EXPECT_EQ(error->code(), ErrorCode::kUnsupported);
   EXPECT_THAT(error->message(), HasSubstr(".pt2"));
+}
+
+TEST(PtZip, NamesAreUtf8WhateverTheyAreSaidToBe) {
+  std::vector<ZipMember> members = good();
+  for (ZipMember& member : members) member.name.replace(0, 7, "caf\u00e9");
+  expect_floats(opened(members)["w"].load(), {1, 2, 3, 4});
+  for (ZipMember& member : members) member.name.replace(3, 2, "\x82");
+  EXPECT_EQ(code_of([&] { opened(members); }), ErrorCode::kUnsupported);
+}
+
+TEST(PtZip, PackagesAreNamedAndRefused) {
+  const std::string file = build_zip({{.name = "m/x/y.txt", .data = "hi"},
+                                      {.name = "m/.data/extern_modules", .data = "torch"},
+                                      {.name = "m/.data/version", .data = "6\n"}});
+  const auto error = error_of([&] { open(source_of(file, "m.pt")); });
+  EXPECT_EQ(error->code(), ErrorCode::kUnsupported);
+  EXPECT_THAT(error->message(), HasSubstr("torch.package"));
 }
 
 TEST(PtZip, ContainersBeforeZipAreNamedAndRefused) {

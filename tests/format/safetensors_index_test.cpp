@@ -7,6 +7,7 @@
 
 #include "format/safetensors.h"
 #include "format/shard_paths.h"
+#include "penstock/save.h"
 #include "support/bytes.h"
 #include "support/errors.h"
 #include "support/files.h"
@@ -164,6 +165,18 @@ TEST_F(ShardedModel, ShardsMustBeSafetensorsThemselves) {
   EXPECT_NE(code_of_shard("m.safetensors.index.json"), std::nullopt) << "the index itself";
   fs::create_directory(folder / "folder");
   EXPECT_EQ(code_of_shard("folder"), ErrorCode::kIsDirectory);
+}
+
+TEST_F(ShardedModel, ShardsOfAnotherFormatAreNamed) {
+  save(numbered_tensor({2}, DType::float32), folder / "m-1.pt");
+  save(numbered_tensor({2}, DType::float32), folder / "m-1.npy");
+  for (const auto& [name, format] : {std::pair("m-1.pt", "a pt file"), std::pair("m-1.npy", "a npy file")}) {
+    const auto error = error_of([&] { read(std::string(R"({"weight_map":{"a":")") + name + R"("}})"); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), ErrorCode::kUnsupported);
+    EXPECT_THAT(error->message(), HasSubstr(format));
+    EXPECT_THAT(error->path(), HasSubstr(name));
+  }
 }
 
 TEST_F(ShardedModel, BrokenIndexesAreRefused) {

@@ -67,6 +67,17 @@ TEST_F(SaveTest, AFailureLeavesWhatWasThere) {
   EXPECT_EQ(folder.names().size(), 1U) << "no temporary file is left";
 }
 
+TEST_F(SaveTest, UndefinedTensorsAreRefusedBeforeAFileIsMade) {
+  for (const char* name : {"x.npy", "x.npz", "x.pt", "x.safetensors"}) {
+    EXPECT_EQ(code_of([&] { save(Tensor{}, folder / name); }), ErrorCode::kInvalidArgument) << name;
+  }
+  EXPECT_EQ(code_of([&] {
+              save(Value::dict({{"a", Value::tensor(Tensor{})}}), folder / "x.pt");
+            }),
+            ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(folder.names().empty());
+}
+
 TEST_F(SaveTest, StopsWhenAsked) {
   std::stop_source stop;
   stop.request_stop();

@@ -212,7 +212,7 @@ TEST(WithTensors, KeepsEveryKind) {
     EXPECT_EQ(copy[i].kind(), value[i].kind());
     EXPECT_EQ(copy[i].type_name(), value[i].type_name());
   }
-  EXPECT_EQ(copy[12]["encoder.bias"].as_tensor().values<int>()[0], 2);
+  EXPECT_EQ(copy[12]["encoder.bias"].as_tensor()[0].item<int>(), 2);
   EXPECT_TRUE(with_tensors(Value(), tensors).is(Kind::kNone));
 }
 

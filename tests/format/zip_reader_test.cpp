@@ -304,8 +304,11 @@ std::vector<Refused> refused() {
       {"name that ends above", kUnsafe, "plain relative path", {{.name = "a/.."}}},
       {"name with a backslash", kUnsafe, "plain relative path", {{.name = "a\\b"}}},
       {"name with NUL", kUnsafe, "plain relative path", {{.name = std::string("a\0b", 3)}}},
-      {"name in an old code page", kUnsupported, "not UTF-8", {{.name = "caf\x82"}}},
-      {"overlong name", kUnsupported, "not UTF-8", {{.name = "\xC0\xAE\xC0\xAE"}}},
+      {"name that is not the UTF-8 it is said to be",
+       kUnsupported,
+       "not UTF-8",
+       {{.name = "caf\x82", .flags = 1 << 11}}},
+      {"overlong name", kUnsupported, "not UTF-8", {{.name = "\xC0\xAE\xC0\xAE", .flags = 1 << 11}}},
       {"two of one name", kCorrupt, "two members", {{}, {.data = "other"}}},
   };
 }
@@ -457,6 +460,8 @@ TEST(ZipSniff, TellsTorchArchivesByTheExactRecord) {
   EXPECT_EQ(kind({{.name = "model/data.pkl"}}), ZipKind::kTorch);
   EXPECT_EQ(kind({{.name = "data.pkl"}}), ZipKind::kTorch);
   EXPECT_EQ(kind({{.name = "code/x"}, {.name = "m/data.pkl"}}), ZipKind::kTorch);
+  EXPECT_EQ(kind({{.name = "m/x/y.txt"}, {.name = "m/.data/extern_modules"}}), ZipKind::kTorch);
+  EXPECT_EQ(kind({{.name = "m/x/.data/extern_modules"}}), ZipKind::kPlain);
   EXPECT_EQ(kind({{.name = "data.pkl.npy"}}), ZipKind::kPlain);
   EXPECT_EQ(kind({{.name = "mydata.pkl"}}), ZipKind::kPlain);
   EXPECT_EQ(kind({{.name = "m/mydata.pkl"}}), ZipKind::kPlain);
@@ -470,6 +475,16 @@ TEST(ZipSniff, LeavesBrokenArchivesToTheirReader) {
   EXPECT_EQ(sniff_zip(bytes_of("PK\3\4...."), broken), ZipKind::kPlain);
   EXPECT_EQ(sniff_zip(bytes_of("\x93NUMPY"), broken), ZipKind::kNone);
   EXPECT_EQ(sniff_zip(bytes_of("PK"), broken), ZipKind::kNone);
+}
+
+TEST(ZipNames, AreOfCodePage437WhereNotSaidToBeUtf8) {
+  const std::string all = "caf\x82.npy";
+  EXPECT_EQ(member_name(members_of(build_zip({{.name = all}}))[0]), "caf\u00e9.npy");
+  EXPECT_EQ(member_name(members_of(build_zip({{.name = "caf\u00e9", .flags = 1 << 11}}))[0]), "caf\u00e9");
+  EXPECT_EQ(member_name(members_of(build_zip({{.name = "caf\u00e9"}}))[0]), "caf\u251c\u2310");
+  EXPECT_EQ(member_name(members_of(build_zip({{.name = "\x80\xff"}}))[0]), "\u00c7\u00a0");
+  EXPECT_NO_THROW(check_zip_name("caf\x82", false));
+  EXPECT_EQ(test::code_of([] { check_zip_name("caf\x82/..", false); }), ErrorCode::kUnsafe);
 }
 
 TEST(ZipNames, AreChecked) {

@@ -216,7 +216,7 @@ struct sigaction install(const struct sigaction& action) {
 class ForeignFault : public testing::Test {
  protected:
   // A child that runs nothing but the statement: earlier tests have left no handlers in it.
-  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+  void SetUp() override { ::testing::GTEST_FLAG(death_test_style) = "threadsafe"; }
 };
 using ForeignFaultDeathTest = ForeignFault;
 

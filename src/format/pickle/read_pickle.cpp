@@ -7,8 +7,7 @@
 namespace penstock::format::pickle {
 
 std::size_t read_pickle(std::span<const std::byte> bytes, std::uint64_t base, Index& index, Outside& outside,
-                        bool swapped, bool whole) {
-  const Limits limits;
+                        bool swapped, bool whole, const Limits& limits) {
   CellArena arena(limits.cells, limits.text_slack + 8 * bytes.size());
   World world(arena, index, outside, swapped);
   Machine machine(bytes, base, arena, world, limits);

@@ -64,7 +64,12 @@ TensorEntry checked_view(const StorageView& view, const DType& dtype, std::int64
   const std::int64_t numel = shape.numel();
   (void)core::checked_mul(numel, itemsize, kExtent);
   tensor.byte_offset = view.offset;
-  if (numel == 0) return tensor;
+  if (numel == 0) {
+    // An offset that no element is at may be anywhere, and is kept where it could be one.
+    const auto begin = core::try_mul<std::uint64_t>(static_cast<std::uint64_t>(offset), dtype.itemsize());
+    if (begin && *begin <= view.nbytes) tensor.byte_offset += *begin;
+    return tensor;
+  }
   const auto extent = core::view_extent(shape, strides);
   if (!extent) core::throw_overflow(kExtent);
   const std::int64_t end = core::checked_mul(core::checked_add(offset, *extent, kExtent), itemsize, kExtent);

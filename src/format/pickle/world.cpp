@@ -141,9 +141,12 @@ Cell* World::storage(std::span<Cell* const> id) {
     throw Error(ErrorCode::kUnsupported,
                 core::format("the storage's class is {}, which is none of torch's", core::quoted(type.type_name)));
   }
-  const auto key = as_text(*id[2]);
+  const bool numbered = id[2]->is(Kind::kInt);  // in the oldest files
+  const std::string number = numbered ? std::to_string(id[2]->integer) : std::string();
+  const auto key = numbered ? std::optional<std::string_view>(number) : as_text(*id[2]);
   const auto location = as_text(*id[3]);
-  if (!key || !location) corrupt("key or location of a storage is no text");
+  if (!key) corrupt("the key of a storage is neither text nor an integer");
+  if (!location) corrupt("the location of a storage is no text");
   const std::uint64_t itemsize = DType(type.dtype).itemsize();
   StorageView view{.dtype = type.dtype};
   view.nbytes = core::checked_mul(require_size(*id[4], "size"), itemsize, "the size of a storage");

@@ -272,8 +272,10 @@ std::vector<Lie> lies() {
       {"storage_numel_wraps", tensor(storage("FloatStorage", "0", (std::int64_t{1} << 62) + 16), 0, {1}, {1})},
       {"storage_negative", tensor(storage("FloatStorage", "0", -16), 0, {1}, {1})},
       {"storage_id_short", tuple({text("storage"), global("torch", "FloatStorage"), text("0")}) + "Q"},
-      {"storage_key_int",
-       tuple({text("storage"), global("torch", "FloatStorage"), integer(0), text("cpu"), integer(16)}) + "Q"},
+      {"storage_key_none",
+       tuple({text("storage"), global("torch", "FloatStorage"), "N", text("cpu"), integer(16)}) + "Q"},
+      {"storage_location_int",
+       tuple({text("storage"), global("torch", "FloatStorage"), text("0"), integer(0), integer(16)}) + "Q"},
       {"storage_view_beyond", tuple({text("storage"), global("torch", "FloatStorage"), text("0"), text("cpu"),
                                      integer(16), tuple({text("v"), integer(10), integer(7)})}) +
                                   "Q"},
@@ -329,6 +331,9 @@ TEST(Rebuild, EmptyTensorsMayBeAnywhere) {
   const TensorEntry entry = only_entry(tensor(storage("FloatStorage", "e", 0), 5, {0, 3}, {1000, 1}));
   EXPECT_EQ(entry.byte_offset, 0U);
   EXPECT_EQ(entry.shape, (Shape{0, 3}));
+  EXPECT_EQ(only_entry(tensor(floats(), 16, {0}, {1})).byte_offset, 64U);
+  EXPECT_EQ(only_entry(tensor(floats(), 17, {0}, {1})).byte_offset, 0U);
+  EXPECT_EQ(only_entry(tensor(floats(), std::int64_t{1} << 62, {0}, {1})).byte_offset, 0U);
 }
 
 TEST(Rebuild, ExpandedTensorsTakeNoMoreThanTheyDo) {
