@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "penstock/device.h"
 
@@ -15,19 +16,41 @@ class UseLog;
 
 /// Memory on one device, reference-counted: copies of a Buffer are the same memory, which is released with the last
 /// one. The handle is thread-safe like a shared_ptr; the bytes are the callers' to synchronise. Device and pinned
-/// memory know the streams that work with them and are not reused before that work is done.
+/// memory know the streams that work with them and are not reused before that work is done. Moved from, it is no
+/// memory.
 class Buffer {
  public:
   /// No memory: data() is null, size() 0.
   Buffer() noexcept = default;
+  Buffer(const Buffer&) = default;
+  Buffer& operator=(const Buffer&) = default;
+  Buffer(Buffer&& other) noexcept
+      : owner_(std::move(other.owner_)),
+        data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0)),
+        uses_(std::exchange(other.uses_, nullptr)),
+        device_(other.device_),
+        read_only_(other.read_only_) {}
+  Buffer& operator=(Buffer&& other) noexcept {
+    // By way of a handle of its own, so that assigning a buffer to itself keeps it.
+    Buffer taken(std::move(other));
+    owner_.swap(taken.owner_);
+    data_ = taken.data_;
+    size_ = taken.size_;
+    uses_ = taken.uses_;
+    device_ = taken.device_;
+    read_only_ = taken.read_only_;
+    return *this;
+  }
+  ~Buffer() = default;
 
   /// `bytes` uninitialised bytes on `device`, aligned to 64 (large blocks: to huge pages). Zero bytes are legal.
   /// kOutOfMemory says what was asked; kNoDevice when the device is not there.
   static Buffer allocate(std::size_t bytes, Device device = {});
   /// Page-locked host memory, which devices copy from and to without the processor. kNoDevice without such a device.
   static Buffer allocate_pinned(std::size_t bytes);
-  /// Host memory of somebody else's that stays valid while `owner` lives. Read-only memory is never handed out for
-  /// writing by Penstock.
+  /// Host memory of somebody else's that stays valid while `owner` lives. Penstock writes nothing to read-only memory
+  /// and refuses to make tensors' values() of it that could be written; data() is an address, and its user's care.
   static Buffer wrap(void* data, std::size_t bytes, std::shared_ptr<const void> owner, bool read_only = false);
   /// Device memory of somebody else's, under the same terms; `owner` is released when recorded uses are over.
   static Buffer wrap(void* data, std::size_t bytes, Device device, std::shared_ptr<const void> owner,

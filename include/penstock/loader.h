@@ -31,7 +31,8 @@ struct Batch {
 
   std::int64_t size() const noexcept { return static_cast<std::int64_t>(indices.size()); }
   /// The batch when it is one tensor; kDTypeMismatch names what it is otherwise.
-  const Tensor& tensor() const { return value.as_tensor(); }
+  const Tensor& tensor() const& { return value.as_tensor(); }
+  Tensor tensor() const&& { return value.as_tensor(); }
   /// Tensor `i` of a tuple, or under `key` of a dict.
   Tensor operator[](std::size_t i) const { return value[i].as_tensor(); }
   Tensor operator[](int i) const { return value[i].as_tensor(); }
@@ -143,7 +144,9 @@ struct LoaderStats {
 
 /// Iterates over a dataset in batches, prepared ahead by `num_workers` threads. Batches come in order and are the same
 /// bit by bit whatever the number of workers. One thread iterates; `stop` and `stats` may be called from any. Moving is
-/// allowed, copying is not. The destructor stops: it waits for no more than the file operation each worker is in.
+/// allowed, copying is not; moved from, a loader may only be destroyed or assigned to. The destructor stops: it waits
+/// for no more than the file operation each worker is in. In a forked child, where its threads are not, a loader of the
+/// parent's refuses to go on (kInvalidArgument) and its destructor keeps its memory.
 class DataLoader {
  public:
   /// kInvalidArgument for options that exclude each other or are out of range. For a trace that cannot be written the
@@ -189,8 +192,8 @@ class DataLoader {
     using pointer = Batch*;
     using reference = Batch&;
 
-    Batch& operator*() noexcept { return *batch_; }
-    Batch* operator->() noexcept { return &*batch_; }
+    Batch& operator*() const noexcept { return *batch_; }
+    Batch* operator->() const noexcept { return &*batch_; }
     Iterator& operator++() {
       batch_ = loader_->next();
       return *this;
@@ -202,7 +205,7 @@ class DataLoader {
     friend class DataLoader;
     explicit Iterator(DataLoader* loader) : loader_(loader), batch_(loader->next()) {}
     DataLoader* loader_;
-    std::optional<Batch> batch_;
+    mutable std::optional<Batch> batch_;  ///< a single-pass iterator hands out what it holds, const or not
   };
   Iterator begin() {
     restart();
@@ -211,6 +214,8 @@ class DataLoader {
   std::default_sentinel_t end() const noexcept { return {}; }
 
  private:
+  detail::LoaderState& usable() const;
+
   std::unique_ptr<detail::LoaderState> state_;
 };
 

@@ -45,6 +45,7 @@ DType dtype_of() noexcept {
 [[noreturn]] void throw_not_contiguous(const Shape& shape, const Strides& strides);
 [[noreturn]] void throw_not_aligned(const DType& dtype);
 [[noreturn]] void throw_not_host(Device device);
+[[noreturn]] void throw_read_only();
 [[noreturn]] void throw_not_scalar(const Shape& shape);
 }  // namespace detail
 
@@ -62,7 +63,7 @@ class Event;
 /// A typed, strided view of a Buffer: a value handle. Copying a Tensor shares its memory; `clone` copies the elements.
 /// Strides are in elements and never negative; 0 repeats. Const members may be called from any thread; writing through
 /// data() is the caller's to synchronise. Values that are indexed are host memory: data() of a device tensor must not
-/// be dereferenced.
+/// be dereferenced. Moved from, a tensor may only be destroyed or assigned to.
 class Tensor {
  public:
   /// Undefined: defined() is false and nothing else may be called.
@@ -85,13 +86,17 @@ class Tensor {
   }
 
   bool defined() const noexcept { return static_cast<bool>(buffer_); }
-  const DType& dtype() const noexcept { return dtype_; }
-  const Shape& shape() const noexcept { return shape_; }
-  const Strides& strides() const noexcept { return strides_; }
+  const DType& dtype() const& noexcept { return dtype_; }
+  DType dtype() const&& noexcept { return dtype_; }
+  const Shape& shape() const& noexcept { return shape_; }
+  Shape shape() const&& { return shape_; }
+  const Strides& strides() const& noexcept { return strides_; }
+  Strides strides() const&& { return strides_; }
   Device device() const noexcept { return buffer_.device(); }
   bool is_cuda() const noexcept { return device().type == DeviceType::kCuda; }
   bool is_pinned() const noexcept { return buffer_.is_pinned(); }
-  const Buffer& buffer() const noexcept { return buffer_; }
+  const Buffer& buffer() const& noexcept { return buffer_; }
+  Buffer buffer() const&& noexcept { return buffer_; }
   std::size_t rank() const noexcept { return shape_.rank(); }
   std::int64_t numel() const noexcept { return numel_; }
   /// numel() * itemsize().
@@ -107,7 +112,8 @@ class Tensor {
   std::byte* data() const& noexcept { return buffer_.data() + byte_offset_; }
   std::byte* data() const&& = delete;
   /// All elements of a contiguous tensor in host memory; kDTypeMismatch when T is not its type, kShapeMismatch when not
-  /// contiguous or when the address is not aligned for T (a view of a file's bytes; `clone` is), kDeviceMismatch.
+  /// contiguous or when the address is not aligned for T (a view of a file's bytes; `clone` is), kDeviceMismatch,
+  /// kInvalidArgument for read-only memory unless T is const.
   template <class T>
   std::span<T> values() const&;
   template <class T>
@@ -174,6 +180,7 @@ std::span<T> Tensor::values() const& {
   }
   if (!is_contiguous()) detail::throw_not_contiguous(shape_, strides_);
   if (device().type != DeviceType::kCpu) detail::throw_not_host(device());
+  if (!std::is_const_v<T> && read_only()) detail::throw_read_only();
   if (reinterpret_cast<std::uintptr_t>(data()) % alignof(T) != 0) detail::throw_not_aligned(dtype_);
   return {reinterpret_cast<T*>(data()), static_cast<std::size_t>(numel_)};
 }

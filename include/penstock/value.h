@@ -55,7 +55,7 @@ class Value {
   static Value complex(std::complex<double> value);
   static Value string(std::string utf8);
   static Value bytes(std::string raw);
-  static Value tensor(Tensor tensor);
+  static Value tensor(Tensor tensor);  ///< kInvalidArgument for an undefined one
   /// A tensor of an index that is not loaded: the position of its TensorEntry.
   static Value entry(std::size_t index);
   static Value dtype(DType dtype);
@@ -78,10 +78,12 @@ class Value {
   std::int64_t as_int() const;
   double as_float() const;
   std::complex<double> as_complex() const;
-  const std::string& as_string() const;  ///< kString, kBytes, kBigInt
+  /// Of kString, kBytes, kBigInt; valid while any handle on the value it is part of lives.
+  const std::string& as_string() const;
   const DType& as_dtype() const;
   /// The loaded tensor; kInvalidArgument for an entry that is not loaded.
-  const Tensor& as_tensor() const;
+  const Tensor& as_tensor() const&;
+  Tensor as_tensor() const&& { return as_tensor(); }
   /// The entry's position in its archive, when this is a tensor that is not loaded.
   std::optional<std::size_t> entry_index() const noexcept;
 

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <new>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
+#include "core/forks.h"
 #include "core/format.h"
 #include "data/batch_maker.h"
 #include "data/device_batch.h"
@@ -42,7 +45,10 @@ BatchSamplerPtr make_batch_sampler(const Dataset& dataset, const LoaderOptions& 
   return batches(std::move(sampler), options.batch_size, options.drop_last);
 }
 
-void check_order(const BatchSampler::Batches& order) {
+void check_order(const BatchSampler::Batches& order, std::int64_t size) {
+  if (static_cast<std::int64_t>(order.ends.size()) != size) {
+    refuse(core::format("the batch sampler gives {} batches, but its size() is {}", order.ends.size(), size));
+  }
   std::int64_t begin = 0;
   for (const std::int64_t end : order.ends) {
     if (end < begin || end > static_cast<std::int64_t>(order.indices.size())) {
@@ -140,6 +146,8 @@ class LoaderState {
     trace_->write();
   }
   void stop() noexcept { prefetcher_.cancel(); }
+  /// Whether this is another process than the one that has its threads.
+  bool forked() const noexcept { return core::forks() != forks_; }
 
  private:
   static Prefetcher::Clock::duration to_duration(double seconds) {
@@ -151,12 +159,27 @@ class LoaderState {
 
   void start() {
     if (prefetcher_.running()) return;
-    if (!order_) {
-      auto order = std::make_shared<const BatchSampler::Batches>(batch_sampler_->batches(seed_, epoch_));
-      check_order(*order);
-      order_ = std::move(order);
-    }
+    if (!order_) order_ = make_order();
     prefetcher_.start(order_, next_);
+  }
+
+  Prefetcher::Order make_order() const {
+    try {
+      auto order = std::make_shared<const BatchSampler::Batches>(batch_sampler_->batches(seed_, epoch_));
+      check_order(*order, size());
+      return order;
+    } catch (const std::bad_alloc&) {
+      throw_order_too_large();
+    } catch (const std::length_error&) {
+      throw_order_too_large();
+    }
+  }
+
+  [[noreturn]] void throw_order_too_large() const {
+    throw Error(ErrorCode::kOutOfMemory,
+                core::format("the order of an epoch of {} batches from {} samples takes more memory than there is (8 "
+                             "bytes a sample); use a part of the dataset",
+                             size(), maker_.dataset().size()));
   }
 
   std::optional<Batch> unpack(Prefetcher::Outcome outcome, bool& timed_out) {
@@ -181,6 +204,7 @@ class LoaderState {
   data::BatchMaker maker_;
   std::unique_ptr<data::Trace> trace_;  ///< written when the threads have ended
   Prefetcher prefetcher_;
+  std::uint64_t forks_ = core::forks();
 };
 
 }  // namespace detail
@@ -188,15 +212,29 @@ class LoaderState {
 DataLoader::DataLoader(Dataset dataset, LoaderOptions options)
     : state_(std::make_unique<detail::LoaderState>(std::move(dataset), std::move(options))) {}
 DataLoader::DataLoader(DataLoader&&) noexcept = default;
-DataLoader& DataLoader::operator=(DataLoader&&) noexcept = default;
-DataLoader::~DataLoader() = default;
+DataLoader& DataLoader::operator=(DataLoader&& other) noexcept {
+  const DataLoader before(std::move(*this));
+  state_ = std::move(other.state_);
+  return *this;
+}
+DataLoader::~DataLoader() {
+  // The threads stayed in the parent: waiting for them would take for ever.
+  if (state_ && state_->forked()) static_cast<void>(state_.release());
+}
+
+detail::LoaderState& DataLoader::usable() const {
+  if (!state_->forked()) return *state_;
+  refuse(
+      "the DataLoader was made before this process was forked, and its threads stayed in the parent; make a new one in "
+      "the child");
+}
 
 std::int64_t DataLoader::size() const { return state_->size(); }
 
 std::optional<Batch> DataLoader::next() {
   const double timeout = state_->timeout();
   bool timed_out = false;
-  std::optional<Batch> batch = state_->next(timeout > 0 ? std::optional(timeout) : std::nullopt, timed_out);
+  std::optional<Batch> batch = usable().next(timeout > 0 ? std::optional(timeout) : std::nullopt, timed_out);
   if (timed_out) {
     throw Error(
         ErrorCode::kTimeout,
@@ -209,16 +247,18 @@ std::optional<Batch> DataLoader::next() {
 
 std::optional<Batch> DataLoader::next_for(double seconds, bool& timed_out) {
   if (!(seconds >= 0)) refuse(core::format("the time to wait is {} seconds; it must be 0 or more", seconds));
-  return state_->next(seconds, timed_out);
+  return usable().next(seconds, timed_out);
 }
 
-void DataLoader::set_epoch(std::uint64_t epoch) { state_->set_epoch(epoch); }
+void DataLoader::set_epoch(std::uint64_t epoch) { usable().set_epoch(epoch); }
 std::uint64_t DataLoader::epoch() const noexcept { return state_->epoch(); }
-void DataLoader::restart() { state_->restart(); }
+void DataLoader::restart() { usable().restart(); }
 LoaderPosition DataLoader::position() const { return state_->position(); }
-void DataLoader::seek(const LoaderPosition& position) { state_->seek(position); }
-LoaderStats DataLoader::stats() const { return state_->stats(); }
-void DataLoader::write_trace() const { state_->write_trace(); }
-void DataLoader::stop() noexcept { state_->stop(); }
+void DataLoader::seek(const LoaderPosition& position) { usable().seek(position); }
+LoaderStats DataLoader::stats() const { return usable().stats(); }
+void DataLoader::write_trace() const { usable().write_trace(); }
+void DataLoader::stop() noexcept {
+  if (!state_->forked()) state_->stop();
+}
 
 }  // namespace penstock

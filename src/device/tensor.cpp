@@ -20,8 +20,11 @@ std::optional<std::int64_t> bytes_of(std::int64_t numel, const DType& dtype) {
 
 void require_layout(const Shape& shape, const Strides& strides) {
   const auto negative = [](std::int64_t n) { return n < 0; };
-  if (shape.rank() != strides.rank() || std::any_of(shape.begin(), shape.end(), negative) ||
-      std::any_of(strides.begin(), strides.end(), negative)) {
+  if (std::any_of(shape.begin(), shape.end(), negative)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("found shape {}, expected sizes of 0 or more", shape.to_string()));
+  }
+  if (shape.rank() != strides.rank() || std::any_of(strides.begin(), strides.end(), negative)) {
     throw Error(
         ErrorCode::kInvalidArgument,
         core::format("shape {} with strides {} is no layout: as many strides as sizes and none below 0 were expected",
@@ -85,6 +88,11 @@ void throw_not_host(Device device) {
   throw Error(
       ErrorCode::kDeviceMismatch,
       core::format("the tensor is on {}; its elements can be touched on the cpu: use to(\"cpu\")", device.to_string()));
+}
+
+void throw_read_only() {
+  throw Error(ErrorCode::kInvalidArgument,
+              "the memory may only be read (a mapped file, perhaps): take values<const T>(), or clone() the tensor");
 }
 
 void throw_not_scalar(const Shape& shape) {

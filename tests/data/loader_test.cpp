@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "data/support.h"
+#include "support/tensors.h"
 
 namespace penstock {
 namespace {
@@ -162,10 +163,10 @@ TEST(Loader, TakesSamplersAndBatchSamplers) {
   const Dataset dataset = rows(test::numbered_rows(6, 1));
   DataLoader sampled(dataset, {.batch_size = 2, .sampler = subset({5, 5, 0}), .num_workers = 1});
   EXPECT_THAT(sampled.next()->indices, ElementsAre(5, 5));
-  EXPECT_THAT(sampled.next()->tensor().values<std::int32_t>(), ElementsAre(0));
+  EXPECT_THAT(test::values_of<std::int32_t>(sampled.next()->tensor()), ElementsAre(0));
   DataLoader batched(dataset, {.batch_sampler = batches({{4}, {1, 2, 3}})});
   EXPECT_THAT(batched.next()->indices, ElementsAre(4));
-  EXPECT_THAT(batched.next()->tensor().values<std::int32_t>(), ElementsAre(1000, 2000, 3000));
+  EXPECT_THAT(test::values_of<std::int32_t>(batched.next()->tensor()), ElementsAre(1000, 2000, 3000));
   EXPECT_FALSE(batched.next());
 }
 

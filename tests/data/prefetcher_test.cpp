@@ -96,23 +96,27 @@ TEST(Prefetch, WaitsAreBounded) {
   EXPECT_EQ(test::code_of([&] { loader.next_for(-1, timed_out); }), ErrorCode::kInvalidArgument);
 }
 
+/// The next batch of a loader whose timeout a busy machine may exceed.
+Batch next_in_the_end(DataLoader& loader) {
+  for (;;) {
+    try {
+      return loader.next().value();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kTimeout) throw;
+    }
+  }
+}
+
 TEST(Prefetch, TheTimeoutOptionIsAnErrorThatCanBeTriedAgain) {
   Gate gate;
   gate.shut_from(1);
   DataLoader loader(gated(gate), {.num_workers = 1, .timeout = 0.01});
-  loader.next();
+  EXPECT_THAT(next_in_the_end(loader).indices, ElementsAre(0));
   const auto error = test::error_of([&] { loader.next(); });
   EXPECT_EQ(error->code(), ErrorCode::kTimeout);
   EXPECT_THAT(error->message(), HasSubstr("DataLoader timed out after 0.01 seconds"));
   gate.open();
-  std::optional<Batch> batch;
-  while (!batch) {
-    try {
-      batch = loader.next();
-    } catch (const Error&) {
-    }
-  }
-  EXPECT_THAT(batch->indices, ElementsAre(1));
+  EXPECT_THAT(next_in_the_end(loader).indices, ElementsAre(1));
 }
 
 TEST(Prefetch, NoMoreIsOutstandingThanAsked) {

@@ -60,6 +60,20 @@ TEST(Buffer, CopiesAreTheSameMemory) {
   EXPECT_FALSE(b.shares_memory_with(Buffer::allocate(100)));
 }
 
+TEST(Buffer, MovedFromIsNothing) {
+  Buffer a = Buffer::allocate(64);
+  std::byte* const data = a.data();
+  Buffer b = std::move(a);
+  EXPECT_FALSE(a);  // NOLINT(bugprone-use-after-move): what is left is promised
+  EXPECT_EQ(a.data(), nullptr);
+  EXPECT_EQ(a.size(), 0U);
+  EXPECT_EQ(b.data(), data);
+  a = std::move(b);
+  EXPECT_EQ(a.data(), data);
+  EXPECT_EQ(a.size(), 64U);
+  EXPECT_EQ(b.size(), 0U);  // NOLINT(bugprone-use-after-move)
+}
+
 TEST(Buffer, PartsStayInsideAndKeepTheWholeAlive) {
   Buffer part;
   {

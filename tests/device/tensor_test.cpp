@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "penstock/error.h"
+#include "support/errors.h"
 
 namespace penstock {
 namespace {
@@ -89,7 +90,23 @@ TEST(TensorBasics, OfCopiesValuesOfEveryType) {
   EXPECT_EQ(Tensor::of<bool>({true, false}).dtype(), DType::boolean);
   EXPECT_EQ(Tensor::of<std::complex<double>>({{1, 2}}).dtype(), DType::complex128);
   const Tensor tensor = Tensor::of({3, 1, 2});
-  EXPECT_THAT(tensor.values<int>(), testing::ElementsAre(3, 1, 2));
+  const auto values = tensor.values<int>();
+  EXPECT_THAT(std::vector<int>(values.begin(), values.end()), testing::ElementsAre(3, 1, 2));
+}
+
+// What would refer into a temporary is handed out by value.
+static_assert(std::is_same_v<decltype(std::declval<Tensor>().shape()), Shape>);
+static_assert(std::is_same_v<decltype(std::declval<Tensor>().strides()), Strides>);
+static_assert(std::is_same_v<decltype(std::declval<Tensor>().dtype()), DType>);
+static_assert(std::is_same_v<decltype(std::declval<Tensor>().buffer()), Buffer>);
+
+TEST(TensorBasics, ReadOnlyMemoryHasNoValuesToWrite) {
+  static char text[] = "do not touch";
+  const Tensor tensor(Buffer::wrap(text, 12, nullptr, true), DType::uint8, Shape{12});
+  EXPECT_EQ(tensor.values<const std::uint8_t>()[0], 'd');
+  const auto error = test::error_of([&] { return tensor.values<std::uint8_t>(); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument);
 }
 
 TEST(TensorBasics, ValuesAreCheckedFirst) {

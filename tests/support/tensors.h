@@ -27,6 +27,14 @@ inline Tensor numbered_tensor(const Shape& shape, const DType& dtype, std::uint6
   return out;
 }
 
+/// The elements of a tensor in C order; a container, which matchers of older googletest need where a span would do.
+template <class T>
+std::vector<T> values_of(const Tensor& tensor) {
+  const Tensor contiguous = tensor.contiguous();
+  const auto values = contiguous.values<const T>();
+  return {values.begin(), values.end()};
+}
+
 /// A shape of `min_rank` to `max_rank` dimensions of 0 (rarely) to `max_size`.
 inline Shape random_shape(std::mt19937& random, std::size_t min_rank, std::size_t max_rank, int max_size) {
   Shape out;

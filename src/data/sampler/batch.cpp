@@ -20,6 +20,11 @@ class EqualBatches final : public BatchSampler {
     Batches out;
     out.indices = sampler_->order(seed, epoch);
     const auto samples = static_cast<std::int64_t>(out.indices.size());
+    if (samples != sampler_->size()) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  core::format("the sampler gives {} indices for epoch {}, but its size() is {}", samples, epoch,
+                               sampler_->size()));
+    }
     out.ends.resize(static_cast<std::size_t>(count(samples)));
     std::int64_t end = 0;
     for (std::int64_t& batch_end : out.ends) {

@@ -9,6 +9,7 @@
 
 #include "data/collate/rule.h"
 #include "data/support.h"
+#include "support/tensors.h"
 
 namespace penstock {
 namespace {
@@ -32,12 +33,6 @@ Dataset file_per_tensor(const TemporaryFolder& folder, const std::vector<Tensor>
   std::vector<Value> values;
   for (const Tensor& tensor : tensors) values.push_back(Value::tensor(tensor));
   return file_per_value(folder, values);
-}
-
-template <class T>
-std::vector<T> elements(const Tensor& tensor) {
-  const auto values = tensor.values<const T>();
-  return {values.begin(), values.end()};
 }
 
 /// All samples as one batch.
@@ -188,9 +183,9 @@ TEST(Pad, GoesToTheLongest) {
       folder, {Tensor::of<std::int32_t>({1, 2, 3}), Tensor::of<std::int32_t>({4}), Tensor::of<std::int32_t>({})});
   const Batch batch = collate_all(dataset, pad({.value = -1, .lengths = true, .mask = true}));
   EXPECT_EQ(batch["values"].shape(), (Shape{3, 3}));
-  EXPECT_THAT(elements<std::int32_t>(batch["values"]), ::testing::ElementsAre(1, 2, 3, 4, -1, -1, -1, -1, -1));
-  EXPECT_THAT(elements<std::int64_t>(batch["lengths"]), ::testing::ElementsAre(3, 1, 0));
-  EXPECT_THAT(elements<bool>(batch["mask"]),
+  EXPECT_THAT(test::values_of<std::int32_t>(batch["values"]), ::testing::ElementsAre(1, 2, 3, 4, -1, -1, -1, -1, -1));
+  EXPECT_THAT(test::values_of<std::int64_t>(batch["lengths"]), ::testing::ElementsAre(3, 1, 0));
+  EXPECT_THAT(test::values_of<bool>(batch["mask"]),
               ::testing::ElementsAre(true, true, true, true, false, false, false, false, false));
   const Batch only = collate_all(dataset, pad({.lengths = true}));
   EXPECT_EQ(only.value.size(), 2u);
@@ -202,8 +197,8 @@ TEST(Pad, ToALengthCutsAndPads) {
   const Dataset dataset =
       file_per_tensor(folder, {Tensor::of<std::int32_t>({1, 2, 3, 4}), Tensor::of<std::int32_t>({5})});
   const Batch batch = collate_all(dataset, pad_to(3, {.lengths = true}));
-  EXPECT_THAT(elements<std::int32_t>(batch["values"]), ::testing::ElementsAre(1, 2, 3, 5, 0, 0));
-  EXPECT_THAT(elements<std::int64_t>(batch["lengths"]), ::testing::ElementsAre(3, 1));
+  EXPECT_THAT(test::values_of<std::int32_t>(batch["values"]), ::testing::ElementsAre(1, 2, 3, 5, 0, 0));
+  EXPECT_THAT(test::values_of<std::int64_t>(batch["lengths"]), ::testing::ElementsAre(3, 1));
   const Batch none = collate_all(dataset, pad_to(0, {.mask = true}));
   EXPECT_EQ(none["values"].shape(), (Shape{2, 0}));
   EXPECT_EQ(none["mask"].shape(), (Shape{2, 0}));

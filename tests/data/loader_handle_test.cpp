@@ -1,0 +1,132 @@
+// A DataLoader as an object: what a forked child may do with it, what a range takes it for, whose order it believes.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <concepts>
+#include <iterator>
+#include <numeric>
+#include <ranges>
+#include <utility>
+
+#include "data/support.h"
+#include "penstock/loader.h"
+#include "support/errors.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::HasSubstr;
+
+static_assert(std::input_iterator<DataLoader::Iterator>);
+static_assert(std::ranges::input_range<DataLoader>);
+
+DataLoader some_loader(std::size_t workers) {
+  return {rows(test::numbered_rows(64, 3)), {.batch_size = 2, .num_workers = workers}};
+}
+
+/// The exit status of `body` in a child process; 255 where it did not end within ten seconds.
+template <std::invocable F>
+int in_child(F body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(10);
+    ::_exit(body());
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
+}
+
+TEST(LoaderHandle, RefusesToGoOnInAForkedChild) {
+  for (const std::size_t workers : {std::size_t{0}, std::size_t{2}}) {
+    DataLoader loader = some_loader(workers);
+    ASSERT_TRUE(loader.next());
+    const int refused = in_child([&] {
+      const auto error = test::error_of([&] { loader.next(); });
+      loader.stop();
+      return error && error->message().find("forked") != std::string::npos ? 7 : 1;
+    });
+    EXPECT_EQ(refused, 7) << workers;
+    EXPECT_EQ(loader.next()->indices.front(), 2);
+  }
+}
+
+TEST(LoaderHandle, EndsInAForkedChildWhereOthersBegin) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer ends a child that starts threads";
+#endif
+  for (const std::size_t workers : {std::size_t{0}, std::size_t{2}}) {
+    DataLoader loader = some_loader(workers);
+    ASSERT_TRUE(loader.next());
+    const int moved = in_child([&] {
+      { const DataLoader mine = std::move(loader); }
+      DataLoader other = some_loader(2);
+      return other.next() ? 7 : 1;
+    });
+    EXPECT_EQ(moved, 7) << workers;
+    const int assigned = in_child([&] {
+      loader = some_loader(1);
+      return loader.next() ? 7 : 1;
+    });
+    EXPECT_EQ(assigned, 7) << workers;
+    EXPECT_EQ(loader.next()->indices.front(), 2);
+  }
+}
+
+TEST(LoaderHandle, IsARange) {
+  DataLoader loader = some_loader(1);
+  std::int64_t samples = 0;
+  std::ranges::for_each(loader, [&](const Batch& batch) { samples += batch.size(); });
+  EXPECT_EQ(samples, 64);
+  for (const std::int64_t size : loader | std::views::transform([](const Batch& batch) { return batch.size(); })) {
+    EXPECT_EQ(size, 2);
+  }
+}
+
+/// Says that it has ten indices.
+class Mistaken final : public Sampler {
+ public:
+  explicit Mistaken(std::size_t given) : given_(given) {}
+  std::int64_t size() const noexcept override { return 10; }
+  std::vector<std::int64_t> order(std::uint64_t, std::uint64_t) const override {
+    std::vector<std::int64_t> out(given_);
+    std::iota(out.begin(), out.end(), std::int64_t{0});
+    return out;
+  }
+
+ private:
+  std::size_t given_;
+};
+
+TEST(LoaderHandle, AnOrderThatNoMemoryHoldsIsOutOfMemory) {
+  const Tensor empty(Buffer::allocate(0), DType::float32, Shape{4'000'000'000'000'000'000, 0});
+  for (const bool shuffle : {false, true}) {
+    DataLoader loader(rows(empty), {.batch_size = 4, .shuffle = shuffle});
+    EXPECT_EQ(test::code_of([&] { loader.next(); }), ErrorCode::kOutOfMemory);
+  }
+}
+
+class MistakenBatches final : public BatchSampler {
+ public:
+  std::int64_t size() const noexcept override { return 3; }
+  Batches batches(std::uint64_t, std::uint64_t) const override { return {{0, 1, 2}, {1, 3}}; }
+};
+
+TEST(LoaderHandle, SamplersThatGiveOtherNumbersThanTheySayAreRefused) {
+  for (const std::size_t given : {std::size_t{9}, std::size_t{11}, std::size_t{50}, std::size_t{0}}) {
+    DataLoader loader(rows(test::numbered_rows(64, 3)),
+                      {.batch_size = 4, .sampler = std::make_shared<Mistaken>(given)});
+    const auto error = test::error_of([&] { loader.next(); });
+    ASSERT_TRUE(error) << given;
+    EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument);
+    EXPECT_THAT(error->message(), HasSubstr("its size() is 10"));
+  }
+  DataLoader loader(rows(test::numbered_rows(64, 3)), {.batch_sampler = std::make_shared<MistakenBatches>()});
+  EXPECT_EQ(test::code_of([&] { loader.next(); }), ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace penstock
