@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from reprlib import recursive_repr
+from contextvars import ContextVar
+
+from penstock._text import abbreviated
 
 # Only type checkers need `typing`, which takes a third of the module's import time.
 TYPE_CHECKING = False
@@ -17,6 +19,8 @@ class Opaque:
 
     Nothing in a file is ever run: where a pickle would construct `type_name` from `args` and give it `state`, these
     three are kept as they lie in the file. `args` is None for a bare name of a class or function.
+
+    Its text says no more than fits on a few lines: files can make an object's parts few and their text endless.
     """
 
     __slots__ = ("__weakref__", "args", "state", "type_name")
@@ -30,11 +34,78 @@ class Opaque:
         self.args = args
         self.state = state
 
-    @recursive_repr(fillvalue="...")
     def __repr__(self) -> str:
-        parts = [repr(self.type_name)]
-        if self.args:
-            parts.append(f"args={self.args!r}")
-        if self.state is not None:
-            parts.append(f"state={self.state!r}")
+        writer = _writing.get()
+        if writer is not None:  # inside an object that the writer leaves to its own repr
+            return writer.text(self)
+        token = _writing.set(writer := _Writer())
+        try:
+            return _cut(writer.text(self), _MOST_TEXT)
+        finally:
+            _writing.reset(token)
+
+
+_MOST_TEXT = 2000
+_MOST_PARTS = 500
+_DEEPEST = 16
+
+
+class _Writer:
+    """Texts of parts as Python has them, until the budget of parts is spent; "..." stands for all further ones."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_PARTS
+        self._open: list[int] = []
+
+    def text(self, part: Any) -> str:
+        self._left -= 1
+        if self._left < 0:
+            return "..."
+        kind = type(part)
+        if kind is str or kind is bytes:
+            return repr(part if len(part) <= _MOST_TEXT else part[:_MOST_TEXT])
+        if kind is not Opaque and not isinstance(part, (list, tuple, dict, set, frozenset)):
+            return repr(part)
+        if id(part) in self._open or len(self._open) == _DEEPEST:
+            return "..."
+        self._open.append(id(part))
+        try:
+            return self._opaque(part) if kind is Opaque else self._container(part)
+        finally:
+            self._open.pop()
+
+    def _opaque(self, part: Opaque) -> str:
+        parts = [repr(abbreviated(part.type_name))]
+        if part.args:
+            parts.append(f"args={self.text(part.args)}")
+        if part.state is not None:
+            parts.append(f"state={self.text(part.state)}")
         return f"penstock.Opaque({', '.join(parts)})"
+
+    def _container(self, part: Any) -> str:
+        kind = type(part)
+        if isinstance(part, dict):
+            text = f"{{{self._items(f'{self.text(k)}: {self.text(v)}' for k, v in part.items())}}}"
+        elif isinstance(part, list):
+            text = f"[{self._items(self.text(item) for item in part)}]"
+        elif isinstance(part, tuple):
+            text = f"({self._items(self.text(item) for item in part)}{',' if len(part) == 1 else ''})"
+        else:
+            text = f"{{{self._items(self.text(item) for item in part)}}}" if part else ""
+        return text if kind in {list, tuple, dict} or (kind is set and part) else f"{kind.__name__}({text})"
+
+    def _items(self, texts: Any) -> str:
+        shown = []
+        for text in texts:
+            shown.append(text)
+            if self._left <= 0:
+                shown.append("...")
+                break
+        return ", ".join(shown)
+
+
+_writing: ContextVar[_Writer | None] = ContextVar("penstock_opaque_text", default=None)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 3] + "..."

@@ -79,6 +79,14 @@ class Framework(ABC):
     def whole(self, tensor: penstock.Tensor, name: str) -> Any:
         """An array over the tensor's own memory, or on the wanted device. `name` is for errors."""
 
+    def one(self, archive: penstock.Archive, entry: penstock.Entry) -> Any:
+        """The array of an entry of the archive."""
+        return self.whole(entry.load(), entry.name)
+
+    def every(self, shards: Shards) -> dict[str, Any]:
+        """All arrays by name."""
+        return {name: self.whole(tensor, name) for name, tensor in shards.load().items()}
+
     @abstractmethod
     def part(self, entry: penstock.Entry, key: Any) -> Any:
         """`entry[key]` by the library's rules of indexing, reading no more than that needs."""
@@ -176,12 +184,12 @@ class safe_open:  # noqa: N801 - named like the class it stands for
     def get_tensor(self, name: str) -> Any:
         """The whole tensor of that name."""
         with translated():
-            return self._framework.whole(self._named(name).load(), name)
+            return self._framework.one(self._shards.archive, self._named(name))
 
     def get_tensors(self) -> dict[str, Any]:
         """All tensors by name."""
         with translated():
-            return {name: self._framework.whole(tensor, name) for name, tensor in self._shards.load().items()}
+            return self._framework.every(self._shards)
 
     def get_slice(self, name: str) -> SafeSlice:
         """The tensor of that name, to be indexed before it is read."""

@@ -17,7 +17,7 @@ class Shards:
         if archive.format not in {"safetensors", "safetensors-index"}:
             message = f"found a {archive.format} file, expected safetensors; load it with penstock.load"
             raise penstock.UnknownFormatError(f"{archive.path}: {message}", message, archive.path)
-        self._archive = archive
+        self.archive = archive
         self.metadata = archive.metadata
         entries = [archive[name] for name in archive]
         if archive.format == "safetensors":
@@ -26,5 +26,5 @@ class Shards:
 
     def load(self) -> dict[str, penstock.Tensor]:
         """All tensors, each file read in one go."""
-        loaded: dict[str, penstock.Tensor] = self._archive.load()
+        loaded: dict[str, penstock.Tensor] = self.archive.load()
         return {name: loaded[name] for name in self.entries}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 
+from penstock._text import abbreviated
+
 # Only type checkers need `typing`, which takes a third of the module's import time.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -239,6 +241,19 @@ def _describe(error: OSError, number: int | None, message: str, path: str | None
     error.errno = number
     error.strerror = message
     error.filename = path
+
+
+def _within(error: Error, path: str | None = None, tensor: str | None = None) -> Error:
+    """The error with what it does not say yet of where it happened."""
+    where = error.path or path
+    if where == error.path and (error.tensor or tensor) == error.tensor:
+        return error
+    name = error.tensor or tensor
+    places = [] if name is None else [f"tensor '{abbreviated(name)}'"]
+    places += [] if error.offset is None else [f"byte {error.offset}"]
+    text = error.message if where is None else f"{where}: {error.message}"
+    text = f"{text} ({', '.join(places)})" if places else text
+    return type(error)(text, error.message, where, error.offset, name)
 
 
 _CLASSES: dict[str, type[Error]] = {cls.code: cls for cls in Error.__subclasses__()}

@@ -60,7 +60,7 @@ nb::object load_all(const PyArchive& archive, nb::handle device, std::optional<b
                     const ReportDict& report) {
   const LoadOptions options = {
       .device = device_from(device), .map = mmap, .verify_checksums = archive.verify(), .direct = direct};
-  return to_python(load_archive(archive.get(), options, report));
+  return load_value(archive.get(), options, report);
 }
 
 void fill(nb::dict dict, const Report& report) {
@@ -132,7 +132,10 @@ void bind_archive_class(nb::module_& module) {
       .def_prop_ro("unknown_globals", unknown_globals, nb::sig("def unknown_globals(self) -> list[str]"),
                    "Names in the file that Penstock does not know and keeps as inert penstock.Opaque objects.")
       .def_prop_ro(
-          "structure", [](const PyArchive& a) { return to_python(a.get().structure(), entries_of(a)); },
+          "structure",
+          [](const PyArchive& a) {
+            return in_archive(a.get(), [&a] { return to_python(a.get().structure(), entries_of(a)); });
+          },
           nb::sig("def structure(self) -> typing.Any"), "The nested content, with an Entry for each tensor.")
       .def("keys", names, nb::sig("def keys(self) -> list[str]"), "The tensors' names, in the file's order.")
       .def("__len__", [](const PyArchive& a) { return a.get().entries().size(); })
@@ -264,6 +267,11 @@ bool takes_long(const Archive& archive) noexcept {
 
 Value load_archive(const Archive& archive, const LoadOptions& options, const ReportDict& report) {
   return reporting(takes_long(archive), options, report, [archive](const LoadOptions& o) { return archive.load(o); });
+}
+
+nb::object load_value(const Archive& archive, const LoadOptions& options, const ReportDict& report) {
+  const Value value = load_archive(archive, options, report);
+  return in_archive(archive, [&value] { return to_python(value); });
 }
 
 Tensor load_entry(const Entry& entry, const LoadOptions& options, const ReportDict& report) {

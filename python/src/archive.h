@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "penstock/error.h"
 #include "penstock/load.h"
 
 namespace nb = nanobind;
@@ -46,6 +47,17 @@ PyArchive open_archive(const std::string& path, bool verify);
 using ReportDict = std::optional<nb::dict>;
 /// Everything in it; answers signals while it loads.
 Value load_archive(const Archive& archive, const LoadOptions& options, const ReportDict& report);
+/// The same as Python's objects.
+nb::object load_value(const Archive& archive, const LoadOptions& options, const ReportDict& report);
+/// What `make` makes; its errors say which file they are about.
+template <class Make>
+nb::object in_archive(const Archive& archive, const Make& make) {
+  try {
+    return make();
+  } catch (const Error& error) {
+    throw error.within({.path = archive.path()});
+  }
+}
 Tensor load_entry(const Entry& entry, const LoadOptions& options, const ReportDict& report);
 
 }  // namespace penstock::python

@@ -1,5 +1,4 @@
 #include <nanobind/stl/optional.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <memory>
@@ -8,6 +7,7 @@
 
 #include "bindings.h"
 #include "convert.h"
+#include "core/forks.h"
 #include "core/format.h"
 #include "data/batch_feed.h"
 #include "interrupt.h"
@@ -51,7 +51,7 @@ class PyFeed {
 
   void close() noexcept {
     if (feed_ == nullptr) return;
-    if (getpid() != process_) {
+    if (core::forks() != forks_) {
       // The threads stayed in the parent: waiting for them would take for ever.
       static_cast<void>(new (std::nothrow) std::shared_ptr<BatchFeed>(std::move(feed_)));
       return;
@@ -65,7 +65,7 @@ class PyFeed {
  private:
   const std::shared_ptr<BatchFeed>& usable() const {
     if (feed_ == nullptr) throw Error(ErrorCode::kInvalidArgument, "the loader is closed; make a new one");
-    if (getpid() == process_) return feed_;
+    if (core::forks() == forks_) return feed_;
     throw Error(ErrorCode::kInvalidArgument,
                 "the loader was made before this process was forked, and its threads stayed in the parent; make a new "
                 "one in the child");
@@ -77,7 +77,7 @@ class PyFeed {
 
   std::shared_ptr<BatchFeed> feed_;  ///< changed under the GIL only
   double timeout_;
-  pid_t process_ = getpid();
+  std::uint64_t forks_ = core::forks();
 };
 
 void construct(PyFeed* self, const Dataset& dataset, const Collate& collate, std::size_t num_workers,

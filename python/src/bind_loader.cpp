@@ -88,7 +88,7 @@ LoaderOptions options_from(const Arguments& arguments, const std::shared_ptr<Rai
     options.collate = nb::cast<Collate>(arguments.collate);
   } else if (!arguments.collate.is_none()) {
     throw Error(ErrorCode::kDTypeMismatch, core::format("found a collate of type {}, expected stack(), "
-                                                        "pad(), pad_to() or ragged()",
+                                                        "pad(), pad_to(), ragged() or samples()",
                                                         object_type(arguments.collate)));
   }
   if (!arguments.sampler.is_none()) options.sampler = sampler_from(arguments.sampler, raised);

@@ -146,12 +146,27 @@ void load_into(const PyArchive& source, const nb::list& entries, const nb::list&
                 });
 }
 
+/// Reads storages into memory of any library, of the host or a device: {storage: its bytes}.
+void load_storages_into(const PyArchive& source, const nb::dict& places) {
+  std::vector<StoragePlacement> placements;
+  for (const auto& [storage, bytes] : places) {
+    const std::optional<Tensor> to = array_from(bytes);
+    if (!to) throw Error(ErrorCode::kDTypeMismatch, "found no memory to read into");
+    placements.push_back({nb::cast<std::size_t>(storage), *to});
+  }
+  interruptible(takes_long(source.get()),
+                [archive = source.get(), placements, verify = source.verify()](std::stop_token stop) {
+                  archive.load_storages_into(placements, {.verify_checksums = verify, .stop = std::move(stop)});
+                  return true;
+                });
+}
+
 /// The structure with leaves[i] for entry i, and what `named` makes of values of named types.
 nb::object assemble(const PyArchive& archive, const nb::list& leaves, const nb::object& named) {
   const EntryLeaf leaf = [&leaves](std::size_t index) { return nb::borrow(leaves[index]); };
   const NamedLeaf make = [&named](const std::string& name, const nb::object& arguments, const nb::object& state,
                                   const nb::object& begun) { return named(text_from(name), arguments, state, begun); };
-  return to_python(archive.get().structure(), leaf, make);
+  return in_archive(archive.get(), [&] { return to_python(archive.get().structure(), leaf, make); });
 }
 
 /// The memory of any object with a buffer, which it keeps.
@@ -209,6 +224,8 @@ void bind_parts(nb::module_& module) {
   module.def("_storage_count", [](const PyArchive& archive) { return archive.get().storages().size(); });
   module.def("_load_into", load_into, nb::arg("archive"), nb::arg("entries"), nb::arg("tensors"),
              nb::sig("def _load_into(archive: Archive, entries: list[int], tensors: list[typing.Any]) -> None"));
+  module.def("_load_storages_into", load_storages_into, nb::arg("archive"), nb::arg("places"),
+             nb::sig("def _load_storages_into(archive: Archive, places: dict[int, typing.Any]) -> None"));
   module.def("_assemble", assemble, nb::arg("archive"), nb::arg("leaves"), nb::arg("named"),
              nb::sig("def _assemble(archive: Archive, leaves: list[typing.Any], "
                      "named: typing.Callable[[str, typing.Any, typing.Any, typing.Any], typing.Any]) -> typing.Any"));

@@ -82,6 +82,9 @@ Shape shape_from(nb::handle shape) {
 }
 
 std::string name_from(nb::handle text) {
+  if (PyUnicode_Check(text.ptr()) == 0) {
+    throw nb::type_error(core::format("a name is a str; found {}", object_type(text)).c_str());
+  }
   const nb::object bytes = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogateescape"));
   if (!bytes.is_valid()) nb::raise_python_error();
   return {PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))};

@@ -26,7 +26,7 @@ nb::object load(nb::handle path, nb::handle device, std::optional<bool> mmap, bo
   const LoadOptions options = {
       .device = device_from(device), .map = mmap, .verify_checksums = verify, .direct = direct};
   const PyArchive archive = open_archive(path_from(path), verify);
-  nb::object loaded = to_python(load_archive(archive.get(), options, report));
+  nb::object loaded = load_value(archive.get(), options, report);
   if (report) (*report)["total_seconds"] = watch.total();
   return loaded;
 }

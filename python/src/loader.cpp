@@ -1,7 +1,5 @@
 #include "loader.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <limits>
@@ -10,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/forks.h"
 #include "core/format.h"
 #include "interrupt.h"
 #include "penstock/error.h"
@@ -32,19 +31,15 @@ PyLoader::PyLoader(Dataset dataset, LoaderOptions options, nb::object sampler, s
       options_(std::move(options)),
       sampler_(std::move(sampler)),
       raised_(std::move(raised)),
-      process_(getpid()) {
+      forks_(core::forks()) {
   loader_ = std::make_shared<DataLoader>(dataset_, options_);
 }
 
 PyLoader::~PyLoader() { clear(); }
 
 void PyLoader::clear() noexcept {
-  if (loader_ != nullptr && getpid() != process_) {
-    // The threads stayed in the parent: waiting for them would take for ever.
-    static_cast<void>(new (std::nothrow) std::shared_ptr<DataLoader>(std::move(loader_)));
-  } else {
-    // Workers may wait for the GIL, to ask a Python sampler or to let go of a
-    // Python object.
+  {
+    // Workers may wait for the GIL, to ask a Python sampler or to let go of a Python object.
     std::shared_ptr<DataLoader> last = std::move(loader_);
     const nb::gil_scoped_release released;
     last.reset();
@@ -59,7 +54,7 @@ std::shared_ptr<DataLoader> PyLoader::usable() const {
   if (loader_ == nullptr) {
     throw Error(ErrorCode::kInvalidArgument, "the DataLoader is closed; make a new one");
   }
-  if (getpid() != process_) {
+  if (core::forks() != forks_) {
     throw Error(ErrorCode::kInvalidArgument,
                 "the DataLoader was made before this process was forked, and "
                 "its threads "
@@ -123,7 +118,7 @@ LoaderStats PyLoader::stats() {
 }
 
 void PyLoader::stop() noexcept {
-  if (loader_ == nullptr || getpid() != process_) return;
+  if (loader_ == nullptr || core::forks() != forks_) return;
   std::shared_ptr<DataLoader> held = loader_;
   const nb::gil_scoped_release released;
   std::shared_ptr<DataLoader>(std::move(held))->stop();
@@ -139,7 +134,7 @@ void PyLoader::write_trace() {
 
 void PyLoader::close() {
   stop();
-  const bool traced = loader_ != nullptr && getpid() == process_ && !options_.trace.empty();
+  const bool traced = loader_ != nullptr && core::forks() == forks_ && !options_.trace.empty();
   try {
     if (traced) write_trace();
   } catch (...) {

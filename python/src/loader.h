@@ -81,7 +81,7 @@ class PyLoader {
   /// Changed under the GIL only.
   std::shared_ptr<DataLoader> loader_;
   std::mutex mutex_;
-  pid_t process_;
+  std::uint64_t forks_;  ///< core::forks() where its threads are
   /// Changed under mutex_ only.
   std::atomic<std::uint64_t> iteration_ = 0;
   std::uint64_t ended_ = 0;

@@ -187,7 +187,8 @@ void bind_facts(Class& tensor) {
   tensor.def_prop_ro(
       "strides", [](const Tensor& t) { return tuple_of(t.strides()); }, nb::sig("def strides(self) -> tuple[int, ...]"),
       "Steps from element to element, in elements.");
-  tensor.def_prop_ro("dtype", &Tensor::dtype, nb::rv_policy::copy, "The element type.");
+  tensor.def_prop_ro(
+      "dtype", [](const Tensor& self) { return self.dtype(); }, "The element type.");
   tensor.def_prop_ro("device", &Tensor::device, "Where the memory lies.");
   tensor.def_prop_ro("is_cuda", &Tensor::is_cuda, "Whether the memory is that of a CUDA device.");
   tensor.def("is_pinned", &Tensor::is_pinned, "Whether devices copy from the memory without staging.");

@@ -95,6 +95,7 @@ struct Frame {
 nb::object new_dict(const std::string& type_name) {
   if (type_name == "collections.OrderedDict") return checked(PyODict_New());
   if (type_name == "collections.Counter") return nb::module_::import_("collections").attr("Counter")();
+  if (type_name == "collections.defaultdict") return nb::module_::import_("collections").attr("defaultdict")();
   return checked(PyDict_New());
 }
 

@@ -6,6 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How quickly a machine makes examples is nothing of Penstock's.
+settings.register_profile("penstock", suppress_health_check=[HealthCheck.too_slow], deadline=None)
+settings.load_profile("penstock")
 
 ROOT = Path(__file__).resolve().parents[2]
 

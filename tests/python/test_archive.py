@@ -151,3 +151,10 @@ def test_mapped_slices(paths, array):
     t = penstock.open(path)["w"][1:3].load(mmap=True)
     assert t.read_only
     assert t.tolist() == array[1:3].tolist()
+
+
+@pytest.mark.parametrize("name", [0, 1.5, b"a", ("a",), None])
+def test_a_name_of_another_type_is_a_type_error(tmp_path, name):
+    penstock.save({"a": penstock.ones(2)}, tmp_path / "x.safetensors")
+    with pytest.raises(TypeError, match="a name is a str; found"):
+        penstock.open(tmp_path / "x.safetensors")[name]

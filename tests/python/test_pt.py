@@ -531,3 +531,20 @@ def test_tar_archives_of_the_first_versions(tmp_path):
 def test_defaultdicts_are_read_as_dicts(tmp_path):
     loaded = penstock.load(save(defaultdict(list, a=[1]), tmp_path / "x.pt"))
     assert loaded["a"] == [1]
+
+
+@pytest.mark.parametrize("part", [b"}", b"]", b"K\0\x85", b"T\2\0\0\0ab"])
+def test_a_pickle_that_deflates_to_nothing_makes_no_more_than_a_stored_one(tmp_path, part):
+    """Nine million empty dicts deflate to nine kilobytes, and would take two gigabytes as cells."""
+    with zipfile.ZipFile(tmp_path / "x.pt", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x/data.pkl", b"\x80\x02](" + part * 9_000_000 + b"e.")
+        archive.writestr("x/version", "3\n")
+    with pytest.raises(penstock.LimitError, match=r"x\.pt"):
+        penstock.open(tmp_path / "x.pt")
+
+
+def test_a_deflated_pickle_of_many_values_is_read(tmp_path):
+    with zipfile.ZipFile(tmp_path / "x.pt", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x/data.pkl", b"\x80\x02](" + b"K\7" * 400_000 + b"e.")
+        archive.writestr("x/version", "3\n")
+    assert penstock.load(tmp_path / "x.pt") == [7] * 400_000

@@ -13,21 +13,26 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-DRIVER = HERE.parents[1] / "build/release/tests/simulator/libpenstock_simulated_cuda.so"
-FILES = ["test_devices.py", "test_device_ops.py"]
+SIMULATOR = HERE.parents[1] / "build/release/tests/simulator"
+DRIVER = SIMULATOR / "libpenstock_simulated_cuda.so"
+CUBLAS = SIMULATOR / "libpenstock_simulated_cublas.so"
+FILES = ["test_devices.py", "test_device_ops.py", "torch/test_torch_devices.py"]
 
 
 @pytest.mark.skipif("PENSTOCK_LIBCUDA" in os.environ, reason="PENSTOCK_LIBCUDA names a driver already")
 @pytest.mark.skipif(not DRIVER.exists(), reason="no simulated driver: ninja -C build/release penstock_simulated_cuda")
+@pytest.mark.skipif(not CUBLAS.exists(), reason="no simulated cuBLAS: ninja -C build/release penstock_simulated_cublas")
+@pytest.mark.parametrize("cublas", [str(CUBLAS), ""], ids=["cublas", "kernels"])
 @pytest.mark.parametrize("mode", ["eager", "lazy", "reorder", "delay"])
-def test_what_needs_a_device(mode):
+def test_what_needs_a_device(mode, cublas):
     environment = os.environ | {
         "PENSTOCK_LIBCUDA": str(DRIVER),
+        "PENSTOCK_LIBCUBLAS": cublas,
         "PENSTOCK_SIM_MODE": mode,
         "PENSTOCK_SIM_DEVICES": "2",
         "PENSTOCK_SIM_AUDIT": "1",
     }
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rs", *(str(HERE / name) for name in FILES)]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "skipped" not in ended.stdout, ended.stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import mmap
 import os
 import zipfile
@@ -12,6 +11,7 @@ import numpy as np
 
 import penstock
 from penstock._core import _open_memory
+from penstock._files import number_of
 from penstock.numpy._arrays import Array, array_of, dtype_of
 from penstock.numpy.npz import NpzFile
 
@@ -138,17 +138,7 @@ def _load_stream(file: Any, mmap_mode: str | None, max_header_size: int) -> Any:
 
 def _rest_of(file: Any, begin: int) -> memoryview:
     """The bytes behind `begin`; of a file on disk mapped, so that no more is read than the array."""
-    try:
-        number = file.fileno() if not isinstance(file, io.TextIOBase) and _is_raw(file) else None
-    except (AttributeError, OSError):
-        number = None
-    if number is not None and os.path.isfile(f"/proc/self/fd/{number}") and os.fstat(number).st_size > begin:
+    number = number_of(file)
+    if number is not None and os.fstat(number).st_size > begin:
         return memoryview(mmap.mmap(number, 0, access=mmap.ACCESS_READ))[begin:]
     return memoryview(file.read())
-
-
-def _is_raw(file: Any) -> bool:
-    """Whether the file's position is that of the bytes on disk: gzip and its like have a fileno too."""
-    return isinstance(file, (io.FileIO, io.BufferedReader, io.BufferedRandom)) and isinstance(
-        getattr(file, "raw", file), io.FileIO
-    )

@@ -8,8 +8,11 @@ import torch
 from torch.utils.dlpack import from_dlpack
 
 import penstock
+from penstock._core import _entry_parts, _storage_parts
 from penstock._safetensors import Framework, SafetensorError
+from penstock._shards import Shards
 from penstock.torch._convert import to_torch
+from penstock.torch._devices import filled, reachable
 
 __all__ = ["Arrays"]
 
@@ -20,6 +23,7 @@ class Arrays(Framework):
     def __init__(self, device: Any) -> None:
         text = str(device)
         self._device = torch.device(int(text) if text.isdigit() else text)
+        self._direct = reachable(self._device)
 
     def whole(self, tensor: penstock.Tensor, name: str) -> torch.Tensor:
         try:
@@ -29,10 +33,38 @@ class Arrays(Framework):
             raise SafetensorError(message) from error
         return out if self._device.type == "cpu" else out.to(self._device)
 
+    def one(self, archive: penstock.Archive, entry: penstock.Entry) -> torch.Tensor:
+        if self._direct is None:
+            return super().one(archive, entry)  # type: ignore[no-any-return]
+        number = archive.keys().index(entry.name)
+        return self._read_there(archive, {entry.name: number})[entry.name]
+
+    def every(self, shards: Shards) -> dict[str, torch.Tensor]:
+        if self._direct is None:
+            return super().every(shards)
+        numbers = {name: number for number, name in enumerate(shards.archive.keys())}
+        return self._read_there(shards.archive, {name: numbers[name] for name in shards.entries})
+
+    def _read_there(self, archive: penstock.Archive, numbers: dict[str, int]) -> dict[str, torch.Tensor]:
+        """Entries by number, each of which is the whole of a storage, on the device itself."""
+        assert self._direct is not None
+        parts = {name: _entry_parts(archive, number) for name, number in numbers.items()}
+        dtypes = {name: self._dtype(dtype, name) for name, (_, dtype, *_) in parts.items()}
+        places = {part[0]: (_storage_parts(archive, part[0])[0], self._direct) for part in parts.values()}
+        memory = filled(archive, places)
+        return {name: memory[part[0]].view(dtypes[name]).reshape(part[2]) for name, part in parts.items()}
+
+    def _dtype(self, dtype: str, name: str) -> torch.dtype:
+        known = getattr(torch, dtype, None)
+        if isinstance(known, torch.dtype):
+            return known
+        raise SafetensorError(f"torch has no type for {dtype}, that of tensor {name!r}; use penstock.open")
+
     def part(self, entry: penstock.Entry, key: Any) -> torch.Tensor:
         if is_basic(key):
             try:
-                return self.whole(entry[key].load(), entry.name)
+                device = "cpu" if self._direct is None else str(self._direct)
+                return self.whole(entry[key].load(device=device), entry.name)
             except penstock.IndexOutOfRangeError:
                 pass  # torch's own error says it below
         # Of a mapped file, torch touches what it takes.

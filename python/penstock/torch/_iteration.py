@@ -7,7 +7,7 @@ import warnings
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 import torch.utils.data as torch_data
@@ -26,6 +26,16 @@ if TYPE_CHECKING:
 __all__ = ["Iteration"]
 
 _STACKED = (torch_data.default_collate,)
+# What native collation says of samples that torch may still find a way to stack.
+_UNLIKE = (penstock.DTypeMismatchError, penstock.ShapeMismatchError, penstock.UnsupportedError)
+
+
+class _Read(NamedTuple):
+    """A batch as the workers left it: whole, or the list of its samples."""
+
+    indices: list[int]
+    value: Any
+    apart: bool
 
 
 class Iteration:
@@ -67,9 +77,9 @@ class Iteration:
     def __next__(self) -> Any:
         loader = self._loader
         if loader._mapped is None:
-            value = self._finish(*self._next_read())
+            value = self._finish(self._next_read())
         elif loader.num_workers == 0:
-            value = self._work(*self._next_read())
+            value = self._work(self._next_read())
         else:
             value = self._next_mapped()
         if self._pin:
@@ -87,12 +97,12 @@ class Iteration:
 
     # Reading.
 
-    def _new_feed(self, workers: int) -> _Feed:
+    def _new_feed(self, workers: int, collate: penstock.Collate | None = None) -> _Feed:
         loader = self._loader
         factor = loader.prefetch_factor if workers > 0 and loader.prefetch_factor else 1
-        device = _full_name(loader.device) if self._on_device else "cpu"
+        device = _full_name(loader.device) if self._on_device and collate is None else "cpu"
         budget = loader.memory_budget
-        return _Feed(self._dataset, self._collate, workers, factor, budget, float(loader.timeout), device)
+        return _Feed(self._dataset, collate or self._collate, workers, factor, budget, float(loader.timeout), device)
 
     def _native_collate(self) -> penstock.Collate:
         """What the workers do: the whole collation where that is ours, else the samples as they are."""
@@ -149,7 +159,7 @@ class Iteration:
             return set_aside.without(indices)
         return set_aside.replaced(self._dataset, indices)
 
-    def _next_read(self) -> tuple[list[int], Any]:
+    def _next_read(self) -> _Read:
         while True:
             if self._loader.num_workers == 0:
                 self._draw()
@@ -166,47 +176,73 @@ class Iteration:
             if value is not None:
                 return value
 
-    def _take(self, indices: list[int]) -> tuple[list[int], Any] | None:
+    def _take(self, indices: list[int]) -> _Read | None:
         """The batch that was asked for first; None when nothing of it is left."""
         if not indices:
             return None
         try:
-            return indices, self._feed.next()
+            return _Read(indices, self._feed.next(), not self._native)
         except penstock.TimedOutError as error:
             self._pending.appendleft(indices)
             self._taken -= 1
             from penstock.torch.loader import LoaderTimeoutError
 
             raise LoaderTimeoutError(f"DataLoader timed out after {self._loader.timeout} seconds") from error
-        except penstock.Error:
+        except penstock.Error as error:
+            if isinstance(error, _UNLIKE) and self._loader.collate_fn in _STACKED and self._native:
+                unlike = self._stacked_by_torch(indices)
+                if unlike is not None:
+                    return unlike
             if self._loader.on_error == "raise" or not self._loader._set_aside.try_each(self._dataset, indices):
                 raise
         return self._again(self._repaired(indices))
 
-    def _again(self, indices: list[int]) -> tuple[list[int], Any] | None:
+    def _again(self, indices: list[int]) -> _Read | None:
         if not indices:
             return None
         feed = self._new_feed(0)
         feed.push(indices)
-        return indices, feed.next()
+        return _Read(indices, feed.next(), not self._native)
+
+    def _stacked_by_torch(self, indices: list[int]) -> _Read | None:
+        """The samples of a batch that only torch's own collation stacks, which gets all batches from here on.
+
+        It puts keys into order and finds a common dtype. None where it fails too: the native error names the files.
+        """
+        feed = self._new_feed(0, penstock.samples())
+        try:
+            feed.push(indices)
+            samples = feed.next()
+            self._loader.collate_fn(sample_to_torch(samples))
+        except Exception:
+            return None
+        self._collate, self._native, self._on_device = penstock.samples(), False, False
+        self._pin = _pins(self._loader)
+        self._feed.close()
+        self._feed = self._new_feed(self._loader.num_workers)
+        for pending in self._pending:
+            if pending:
+                self._feed.push(pending)
+        return _Read(indices, samples, True)
 
     def _finish_epoch(self) -> None:
         self._finished = True
 
     # Making what the user gets.
 
-    def _finish(self, indices: list[int], value: Any) -> Any:
-        if self._native:
-            return batch_to_torch(value)
-        samples = sample_to_torch(value)
+    def _finish(self, read: _Read) -> Any:
+        if not read.apart:
+            return batch_to_torch(read.value)
+        samples = sample_to_torch(read.value)
         return self._loader.collate_fn(samples[0] if self._whole else samples)
 
-    def _work(self, indices: list[int], value: Any) -> Any:
+    def _work(self, read: _Read) -> Any:
         mapped = self._loader._mapped
         assert mapped is not None
         if mapped.batched:
-            return self._call(indices, self._finish(indices, value))
-        samples = [self._call([index], sample_to_torch(sample)) for index, sample in zip(indices, value, strict=True)]
+            return self._call(read.indices, self._finish(read))
+        pairs = zip(read.indices, read.value, strict=True)
+        samples = [self._call([index], sample_to_torch(sample)) for index, sample in pairs]
         return self._loader.collate_fn(samples[0] if self._whole else samples)
 
     def _call(self, indices: list[int], argument: Any) -> Any:
@@ -233,7 +269,7 @@ class Iteration:
                 failed.set_exception(error)
                 self._working.append(failed)
                 continue
-            self._working.append(self._pool.submit(self._work, *read))
+            self._working.append(self._pool.submit(self._work, read))
         if not self._working:
             self._pool.shutdown(wait=False)
             raise StopIteration

@@ -35,8 +35,10 @@ def rebuilt(name: str, args: Any, state: Any) -> Any:
             return _from_buffer(*args)
         if name in {"numpy.ndarray", "numpy.matrix", "numpy.recarray", "numpy.memmap"} and args is not None:
             return _array(name, args, state)
-    except (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError, MemoryError) as error:
+    except (ValueError, OverflowError, MemoryError) as error:
         raise Unfit(f"{name} ({error})") from error
+    except (TypeError, IndexError, KeyError, AttributeError) as error:  # in Python's words
+        raise Unfit(f"{name} (its parts are of other kinds than NumPy writes)") from error
     return None
 
 
@@ -76,7 +78,7 @@ def _dtype(args: Any, state: Any) -> _Dtype:
 
 def _known(dtype: Any) -> _Dtype:
     if not isinstance(dtype, np.dtype):
-        raise TypeError("a field of a dtype is no dtype")
+        raise ValueError("a field of a dtype is no dtype")
     return dtype
 
 
@@ -84,7 +86,7 @@ def _scalar(dtype: Any, data: Any = b"") -> Any:
     """One element of its bytes. Objects are elements as they are."""
     if _known(dtype).hasobject:
         if dtype != np.dtype(object):
-            raise TypeError("a structure with objects")
+            raise ValueError("a structure with objects")
         return data
     return _of_bytes(data, dtype, ())[()]
 
@@ -107,7 +109,7 @@ def _array(name: str, args: Any, state: Any) -> np.ndarray[Any, _Dtype]:
         if isinstance(data, list):
             array = _of_objects(data, _known(dtype), shape, order)
         elif _known(dtype).hasobject:
-            raise TypeError("an array of objects without objects")
+            raise ValueError("an array of objects without objects")
         else:
             flat = _of_bytes(data, dtype, (-1,) if dtype.itemsize else shape)
             array = flat.reshape(shape, order=order)
@@ -120,7 +122,7 @@ def _from_buffer(data: Any, dtype: Any = None, shape: Any = (), order: Any = "C"
     if dtype is None:
         return data
     if _known(dtype).hasobject:
-        raise TypeError("an array of objects without objects")
+        raise ValueError("an array of objects without objects")
     flat = _of_bytes(data, dtype, (-1,) if dtype.itemsize else shape)
     if order == "K" and axes is not None:
         return flat.reshape(shape).transpose(axes)
@@ -129,7 +131,7 @@ def _from_buffer(data: Any, dtype: Any = None, shape: Any = (), order: Any = "C"
 
 def _of_objects(data: list[Any], dtype: _Dtype, shape: tuple[int, ...], order: Any) -> np.ndarray[Any, _Dtype]:
     if dtype != np.dtype(object):
-        raise TypeError("objects in an array of another type")
+        raise ValueError("objects in an array of another type")
     if math.prod(shape) != len(data) or min(shape, default=0) < 0:
         raise ValueError("as many objects as the shape has elements")
     array: np.ndarray[Any, _Dtype] = np.empty(shape, object, order)

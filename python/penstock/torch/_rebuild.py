@@ -14,6 +14,7 @@ from penstock.torch._storages import Packed
 
 __all__ = ["Rebuilder"]
 
+_WRAPPER = "torch.wrapper_subclass"
 _CONSTANTS = (torch.dtype, torch.layout, torch.memory_format, torch.qscheme)
 
 
@@ -22,14 +23,15 @@ class Rebuilder:
     that leads back to the object, with `...` for it first, and then with what that gave.
 
     `unknown` collects the names that are none of torch's, `unfit` what could not be made of its parts, `refused`
-    what the program allows and would have to be run. Dicts with keys that have parts are filled only when everything is
-    there, so that attributes are set by `finish`.
+    what the program allows and would have to be run; `broken` has the arguments that an error was about. Dicts with
+    keys that have parts are filled only when everything is there, so that attributes are set by `finish`.
     """
 
     def __init__(self) -> None:
         self.unknown: set[str] = set()
         self.unfit: list[str] = []
         self.refused: list[str] = []
+        self.broken: Any = None
         self._states: list[tuple[torch.Tensor, Any]] = []
 
     def __call__(self, name: str, args: Any, state: Any, begun: Any = None) -> Any:
@@ -43,7 +45,20 @@ class Rebuilder:
         build = _BUILDERS.get(name)
         if build is None:
             return self._foreign(name, args, state)
-        return self._noted(build(args), state)
+        return self._noted(self._built(build, name, args), state)
+
+    def _built(self, build: Callable[[Any], Any], name: str, args: Any) -> Any:
+        try:
+            return build(args)
+        except penstock.Error:
+            self.broken = args
+            raise
+        except (NotImplementedError, torch.OutOfMemoryError):  # not the file's fault
+            raise
+        except (RuntimeError, ValueError, TypeError, IndexError, KeyError, ArithmeticError) as error:
+            self.broken = args
+            reason = str(error).partition("\n")[0]
+            raise penstock.CorruptError(f"the parts of a {_KINDS.get(name, name)} do not make one: {reason}") from error
 
     def _noted(self, built: Any, state: Any) -> Any:
         if state is not None and isinstance(built, torch.Tensor):
@@ -58,7 +73,7 @@ class Rebuilder:
     def _begin(self, name: str, args: Any) -> Any:
         build = _BUILDERS.get(name)
         if build is not None:
-            return build(args)
+            return self._built(build, name, args)
         if name.startswith("numpy."):
             return None
         if name in self._allowed:
@@ -103,7 +118,8 @@ class Rebuilder:
         return self._keep(name, args, state)
 
     def _keep(self, name: str, args: Any, state: Any) -> penstock.Opaque:
-        self.unknown.add(name)
+        if name != _WRAPPER:  # the file names its class, an argument of its own
+            self.unknown.add(name)
         return penstock.Opaque(name, args, state)
 
 
@@ -134,13 +150,24 @@ def _buffer(args: Any) -> torch.Tensor:
 
 
 def _typed_storage(args: Any) -> torch.storage.TypedStorage:
-    tensor = args[0]
-    return torch.storage.TypedStorage(wrap_storage=tensor.untyped_storage(), dtype=tensor.dtype, _internal=True)
+    part = args[0]
+    if isinstance(part, Packed):
+        dtype = part.storage.dtype
+        storage = _part(part.storage._untyped_storage, part.offset, part.shape[0], dtype.itemsize)
+    else:
+        dtype, storage = part.dtype, _untyped_storage(args)
+    return torch.storage.TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
 
 
 def _untyped_storage(args: Any) -> torch.UntypedStorage:
-    storage: torch.UntypedStorage = args[0].untyped_storage()
-    return storage
+    tensor = args[0]
+    return _part(tensor.untyped_storage(), tensor.storage_offset(), tensor.numel(), tensor.itemsize)
+
+
+def _part(storage: torch.UntypedStorage, offset: int, numel: int, itemsize: int) -> torch.UntypedStorage:
+    """All of a storage, or the view of it that the file saves as a storage."""
+    begin, end = offset * itemsize, (offset + numel) * itemsize
+    return storage if (begin, end) == (0, storage.nbytes()) else storage[begin:end]
 
 
 def _size(args: Any) -> torch.Size:
@@ -167,19 +194,62 @@ def _quantized(args: Any) -> torch.Tensor:
     return tensor
 
 
+def _has_values(*tensors: torch.Tensor | None) -> bool:
+    """Whether there is something to check: tensors on the meta device have no elements. One there alone is an error."""
+    return not all(tensor is None or tensor.is_meta for tensor in tensors)
+
+
 def _sparse_coo(args: Any) -> torch.Tensor:
     indices, values, size, *coalesced = args
     return torch.sparse_coo_tensor(
-        indices, values, size, check_invariants=True, is_coalesced=coalesced[0] if coalesced else None
+        indices,
+        values,
+        size,
+        check_invariants=_has_values(indices, values),
+        is_coalesced=coalesced[0] if coalesced else None,
+        device=values.device,
     )
 
 
 def _sparse_compressed(layout: torch.layout) -> Callable[[Any], torch.Tensor]:
     def build(args: Any) -> torch.Tensor:
         compressed, plain, values, size = args
-        return torch.sparse_compressed_tensor(compressed, plain, values, size, layout=layout, check_invariants=True)
+        check = _has_values(compressed, plain, values)
+        try:
+            return torch.sparse_compressed_tensor(
+                compressed, plain, values, size, layout=layout, check_invariants=check, device=values.device
+            )
+        except RuntimeError:
+            if not check or not _is_out_of_order(compressed, plain, values, size, layout):
+                raise
+        return torch.sparse_compressed_tensor(
+            compressed, plain, values, size, layout=layout, check_invariants=False, device=values.device
+        )
 
     return build
+
+
+def _is_out_of_order(
+    compressed: torch.Tensor, plain: torch.Tensor, values: torch.Tensor, size: Any, layout: torch.layout
+) -> bool:
+    """Whether the tensor breaks no rule of torch's but that the indices of each row are in order and there once, which
+    torch itself neither asks of files nor needs to stay inside its memory."""
+    batch = plain.dim() - 1
+    by_rows = layout in (torch.sparse_csr, torch.sparse_bsr)
+    blocked = layout in (torch.sparse_bsr, torch.sparse_bsc)
+    width = size[batch + 1 if by_rows else batch] // (values.shape[batch + (2 if by_rows else 1)] if blocked else 1)
+    if plain.numel() == 0 or int(plain.min()) < 0 or int(plain.max()) >= width:
+        return False
+    ordered = torch.empty_like(plain)
+    starts = compressed.reshape(-1, compressed.shape[-1])[:, :-1]
+    counts = compressed.diff().reshape(starts.shape)
+    for row, start, count in zip(ordered.view(-1, plain.shape[-1]), starts, counts, strict=True):
+        first = torch.repeat_interleave(start, count)
+        row.copy_(torch.arange(len(row), dtype=first.dtype, device=first.device) - first)
+    torch.sparse_compressed_tensor(
+        compressed, ordered, values, size, layout=layout, check_invariants=True, device=values.device
+    )
+    return True
 
 
 def _nested(args: Any) -> torch.Tensor:
@@ -191,7 +261,7 @@ def _nested(args: Any) -> torch.Tensor:
 
 def _check_nested(buffer: torch.Tensor, sizes: torch.Tensor, strides: torch.Tensor, offsets: torch.Tensor) -> None:
     """Every part lies inside the buffer: torch does not look."""
-    if sizes.numel() == 0:
+    if sizes.numel() == 0 or not _has_values(buffer, sizes, strides, offsets):
         return
     if bool((sizes < 0).any()) or bool((strides < 0).any()) or bool((offsets < 0).any()):
         raise penstock.CorruptError("a nested tensor has a negative size, stride or offset")
@@ -215,6 +285,8 @@ def _check_jagged(values: torch.Tensor, offsets: torch.Tensor, lengths: torch.Te
     """Every row lies inside the values: torch does not look."""
     if not 1 <= dim <= values.dim() or offsets.dim() != 1 or len(offsets) == 0:
         raise penstock.CorruptError(f"a jagged tensor has no dimension {dim}, or no offsets")
+    if not _has_values(values, offsets, lengths):
+        return
     sizes = offsets.diff() if lengths is None else lengths
     ends = offsets[:-1] + sizes if sizes.shape == offsets[:-1].shape else None
     if ends is None or int(offsets.min()) < 0 or bool((sizes < 0).any()) or bool((ends > values.shape[dim - 1]).any()):
@@ -229,6 +301,20 @@ def _meta(args: Any) -> torch.Tensor:
 def _plain(args: Any) -> Any:
     return args[0]
 
+
+_KINDS = {
+    "torch.device": "device",
+    "torch.meta_tensor": "meta tensor",
+    "torch.nested._internal.nested_tensor._rebuild_njt": "jagged tensor",
+    "torch.nested_tensor": "nested tensor",
+    "torch.nn.parameter.Parameter": "parameter",
+    "torch.quantized": "quantized tensor",
+    "torch.sparse_bsc_tensor": "sparse BSC tensor",
+    "torch.sparse_bsr_tensor": "sparse BSR tensor",
+    "torch.sparse_coo_tensor": "sparse COO tensor",
+    "torch.sparse_csc_tensor": "sparse CSC tensor",
+    "torch.sparse_csr_tensor": "sparse CSR tensor",
+}
 
 _BUILDERS: dict[str, Callable[[Any], Any]] = {
     "": _plain,

@@ -20,8 +20,9 @@ from penstock._core import (
     _storage_count,
     _storage_parts,
 )
+from penstock.torch._devices import filled, reachable
 
-__all__ = ["MapLocation", "Packed", "read_tensors"]
+__all__ = ["MapLocation", "Packed", "check_map_location", "read_tensors"]
 
 Restore = Callable[[torch.UntypedStorage, str], torch.UntypedStorage]
 MapLocation = str | torch.device | dict[str, str] | Callable[[torch.UntypedStorage, str], Any] | None
@@ -58,6 +59,9 @@ def read_tensors(archive: penstock.Archive, map_location: MapLocation, *, mmap: 
     if mmap:
         storages = _mapped_storages(archive, _storages_of(archive, arrays))
         return _Views(archive, _moved(archive, storages, map_location), arrays).all()
+    placed = _device_storages(archive, _storages_of(archive, arrays), map_location)
+    if placed is not None:
+        return _Views(archive, placed, arrays).all()
     tensors, wholes = _load_parts(archive)
     for index, storage in zip(arrays, _storages_of(archive, arrays), strict=True):
         tensors[index] = wholes[storage] = None
@@ -68,6 +72,9 @@ def read_tensors(archive: penstock.Archive, map_location: MapLocation, *, mmap: 
         if tensor is not None:
             wholes[_entry_parts(archive, i)[0]] = tensor
     loaded = [None if whole is None else _storage_of(whole) for whole in wholes]
+    for number in {_entry_parts(archive, i)[0] for i in range(len(tensors)) if i not in arrays}:
+        if loaded[number] is None:
+            loaded[number] = _unread(archive, number)
     return _Views(archive, _moved(archive, loaded, map_location), arrays).all()
 
 
@@ -120,7 +127,7 @@ class _Views:
         dtype = getattr(torch, name, None)
         if not isinstance(dtype, torch.dtype):
             raise penstock.UnsupportedError(f"torch has no type for {name}; load the file with penstock.load")
-        storage = self._storage(number, dtype)
+        storage = self._storage(number)
         offset = byte_offset // dtype.itemsize
         if _is_quantized(dtype):
             typed = torch.storage.TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
@@ -132,12 +139,16 @@ class _Views:
             torch._utils.set_tensor_metadata(tensor, flags)
         return tensor.requires_grad_() if requires_grad else tensor
 
-    def _storage(self, number: int, dtype: torch.dtype) -> torch.UntypedStorage:
-        """An empty tensor's storage need not be there, but tensors that share one still do."""
+    def _storage(self, number: int) -> torch.UntypedStorage:
         storage = self.storages[number]
         if storage is None:
-            storage = self.storages[number] = torch.UntypedStorage(0)
+            storage = self.storages[number] = _unread(self.archive, number)
         return storage
+
+
+def _unread(archive: penstock.Archive, number: int) -> torch.UntypedStorage:
+    """A storage that no tensor has elements in, which loading leaves out: as large as the file's, of zeros."""
+    return torch.zeros(_storage_parts(archive, number)[0], dtype=torch.uint8, device="cpu").untyped_storage()
 
 
 def _is_quantized(dtype: torch.dtype) -> bool:
@@ -145,6 +156,15 @@ def _is_quantized(dtype: torch.dtype) -> bool:
 
 
 # Where storages go.
+
+
+def check_map_location(map_location: Any) -> None:
+    if map_location is None or isinstance(map_location, (str, torch.device, dict)) or callable(map_location):
+        return
+    raise penstock.DTypeMismatchError(
+        f"map_location is of type {type(map_location).__name__}; it must be None, a device, its name, a dict or a "
+        "function"
+    )
 
 
 def _is_meta(map_location: MapLocation) -> bool:
@@ -159,19 +179,50 @@ def _stays_on_cpu(archive: penstock.Archive, map_location: MapLocation) -> bool:
 
 def _restore(map_location: MapLocation) -> Restore:
     def restore(storage: torch.UntypedStorage, location: str) -> torch.UntypedStorage:
-        wanted = location
-        if isinstance(map_location, dict):
-            wanted = map_location.get(location, location)
-        elif isinstance(map_location, (str, torch.device)):
-            wanted = str(map_location)
-        elif map_location is not None:
+        if callable(map_location):
             placed = map_location(storage, location)
+            if isinstance(placed, torch.storage.TypedStorage):
+                return placed._untyped_storage
+            if placed is not None and not isinstance(placed, torch.UntypedStorage):
+                raise penstock.DTypeMismatchError(
+                    f"map_location gave an object of type {type(placed).__name__}; it must give a storage, or None for "
+                    "the device that the file records"
+                )
             if placed is not None:
-                return placed if isinstance(placed, torch.UntypedStorage) else placed.untyped()
-        moved: torch.UntypedStorage = default_restore_location(storage, wanted)
+                return placed
+        moved: torch.UntypedStorage = default_restore_location(storage, _wanted(map_location, location))
         return moved
 
     return restore
+
+
+def _wanted(map_location: MapLocation, location: str) -> str:
+    """The name of the device that a storage recorded at `location` goes to; a function is asked elsewhere."""
+    if isinstance(map_location, dict):
+        return map_location.get(location, location)
+    return str(map_location) if isinstance(map_location, (str, torch.device)) else location
+
+
+def _device_storages(
+    archive: penstock.Archive, resident: Sequence[int], map_location: MapLocation
+) -> list[torch.UntypedStorage | None] | None:
+    """Read straight to CUDA devices, and to the host what belongs there; None where that is not all of the file.
+
+    Only torch can say where a function wants a storage, and what is wrong with a device that is not there.
+    """
+    if callable(map_location) or _stays_on_cpu(archive, map_location):
+        return None
+    places: dict[int, tuple[int, torch.device]] = {}
+    for number in range(_storage_count(archive)):
+        nbytes, location, *_ = _storage_parts(archive, number)
+        wanted = _wanted(map_location, location or "cpu")
+        device = torch.device("cpu") if wanted == "cpu" else reachable(wanted)
+        if device is None:
+            return None
+        if number not in resident:
+            places[number] = (nbytes, device)
+    memory = filled(archive, places)
+    return [memory[n].untyped_storage() if n in memory else None for n in range(_storage_count(archive))]
 
 
 def _moved(

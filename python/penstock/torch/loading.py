@@ -10,6 +10,7 @@ import torch
 import penstock
 from penstock._core import _assemble, _entry_parts, _load_into
 from penstock.torch._convert import to_torch
+from penstock.torch._devices import reachable
 from penstock.torch._storages import MapLocation
 from penstock.torch.serialization import FileLike, load, opened
 
@@ -35,9 +36,10 @@ def load_into(
     """`module.load_state_dict(torch.load(path))`, without a second copy of the parameters in memory.
 
     Tensors are read from the file into the memory of the module's parameters and buffers (or of the tensors of a state
-    dict), on the CPU directly, and converted on the way where their types differ. Keys and shapes are checked first:
-    missing, unexpected and misshapen ones are reported as `load_state_dict` reports them, and then nothing has been
-    touched. Modules that load in a way of their own (hooks, extra state, old versions) get `load_state_dict` itself.
+    dict), on the CPU and on CUDA devices, and converted on the way where their types differ. Keys and shapes are
+    checked first: missing, unexpected and misshapen ones are reported as `load_state_dict` reports them, and then
+    nothing has been touched. Modules that load in a way of their own (hooks, extra state, old versions) get
+    `load_state_dict` itself.
 
     With `assign` the module takes the file's tensors instead of filling its own; `device` says where they go (as
     map_location of `load`) and `dtype` which type the floating-point ones get. Both need `assign`.
@@ -151,20 +153,26 @@ def _quoted(keys: list[str]) -> str:
 
 
 def _fill(archive: penstock.Archive, entries: dict[str, int], places: dict[str, torch.Tensor]) -> None:
-    """Reads on the CPU into place; for others, tensor by tensor and then over. The last of tied keys counts."""
+    """Reads into place where the memory is there for it; else tensor by tensor and then over. The last of tied keys
+    counts."""
     direct: dict[tuple[int, int], tuple[int, torch.Tensor]] = {}
     with torch.no_grad():
         for key, tensor in places.items():
             place = tensor.detach()
             number = entries[key]
             shape = _entry_parts(archive, number)[2]
-            lazy = place.is_conj() or place.is_neg()
-            if lazy or place.device.type != "cpu" or place.is_quantized or place.layout != torch.strided:
+            if not _can_be_read_into(place):
                 place.copy_(_one(archive, number))
                 continue
             if place.numel():
                 direct[place.data_ptr(), place.numel()] = (number, place.reshape(shape))
         _load_into(archive, [number for number, _ in direct.values()], [place for _, place in direct.values()])
+
+
+def _can_be_read_into(place: torch.Tensor) -> bool:
+    if place.is_conj() or place.is_neg() or place.is_quantized or place.layout != torch.strided:
+        return False
+    return place.device.type == "cpu" or reachable(place.device) is not None
 
 
 def _one(archive: penstock.Archive, number: int) -> torch.Tensor:

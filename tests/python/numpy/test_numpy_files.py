@@ -286,6 +286,35 @@ def test_what_cannot_be_honoured_is_refused_with_the_reason(tmp_path):
         pn.load(tmp_path / "x.safetensors")
 
 
+def test_names_of_members_are_numpys(tmp_path):
+    stream = io.BytesIO()
+    np.save(stream, np.arange(3))
+    for name in ("café", "ÇéÑ░█\xa0", "文"):
+        with zipfile.ZipFile(tmp_path / "x.npz", "w") as out:
+            out.writestr(f"{name}.npy", stream.getvalue())
+        marked = (tmp_path / "x.npz").read_bytes()
+        unmarked = bytearray(marked)
+        for signature, at in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
+            unmarked[marked.index(signature) + at + 1] &= 0xF7
+        for data in (marked, bytes(unmarked)):
+            (tmp_path / "x.npz").write_bytes(data)
+            with np.load(tmp_path / "x.npz") as theirs:
+                assert list(pn.load(tmp_path / "x.npz")) == list(penstock.load(tmp_path / "x.npz")) == list(theirs)
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as out:
+        out.writestr("caf?.npy", stream.getvalue())
+    (tmp_path / "x.npz").write_bytes((tmp_path / "x.npz").read_bytes().replace(b"caf?", b"caf\x82"))
+    assert list(penstock.load(tmp_path / "x.npz")) == list(np.load(tmp_path / "x.npz")) == ["café"]
+
+
+@pytest.mark.parametrize("descr", ["('<f4', 1)", "('<f4', (1,))", "('<f4', (1, 1))", "('<f4', ())"])
+def test_arrays_of_one_element_are_elements(tmp_path, descr):
+    header = f"{{'descr': {descr}, 'fortran_order': False, 'shape': (2, 3)}}".ljust(117) + "\n"
+    data = b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header.encode() + np.arange(6, dtype="<f4").tobytes()
+    (tmp_path / "x.npy").write_bytes(data)
+    same(pn.load(tmp_path / "x.npy"), np.load(tmp_path / "x.npy"))
+    assert penstock.load(tmp_path / "x.npy").shape == (2, 3)
+
+
 def test_numpy_is_imported_by_this_package_alone():
     code = "import penstock, sys; print('numpy' in sys.modules); import penstock.numpy; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -287,3 +287,21 @@ def test_a_missing_shard_is_a_missing_file(sharded):
     path.with_name("model-2.safetensors").unlink()
     with pytest.raises(FileNotFoundError):
         pt.load_file(path)
+
+
+def test_long_names_of_types_are_not_repeated(tmp_path):
+    header = json.dumps({"a": {"dtype": "Q" * 10**6, "shape": [1], "data_offsets": [0, 1]}}).encode()
+    (tmp_path / "x.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + b"\0")
+    for load in (pt.load_file, pt.load, penstock.load):
+        with pytest.raises(penstock.Error, match=r"dtype is 'QQQ") as caught:
+            load(tmp_path / "x.safetensors")
+        assert len(str(caught.value)) < 500
+
+
+@pytest.mark.skipif(not hasattr(torch, "float4_e2m1fn_x2"), reason="this torch has no packed type")
+def test_packed_tensors_without_dimensions_are_refused(tmp_path):
+    packed = torch.zeros(3, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)
+    for save in (peer.save_file, pt.save_file):
+        with pytest.raises(safetensors.SafetensorError):
+            save({"a": packed[0]}, tmp_path / "x.safetensors")
+        save({"a": packed[:1]}, tmp_path / "x.safetensors")

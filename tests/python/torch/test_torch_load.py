@@ -501,8 +501,6 @@ class TestUnknown:
         assert pt.load(path, weights_only=True) == 1
         with pytest.raises(ValueError, match="unknown"):
             pt.load(path, unknown="ignore")
-        with pytest.raises(TypeError):
-            pt.load(path, encoding="ascii")
 
     def test_attributes_cannot_hide_methods(self, path):
         tensor = torch.ones(2)
@@ -541,7 +539,7 @@ class TestHostileComposites:
     def test_sparse_indices(self, path):
         coo = torch.sparse_coo_tensor([[0, 7]], [1.0, 2.0], (4,), check_invariants=False)
         torch.save(coo, path)
-        with pytest.raises(RuntimeError, match="size is inconsistent"):
+        with pytest.raises(penstock.CorruptError, match=r"sparse COO tensor .* size is inconsistent"):
             pt.load(path)
 
     @pytest.mark.parametrize("offsets", [[0, 60], [-1, 6], [4, 2]])

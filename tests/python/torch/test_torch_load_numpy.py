@@ -176,6 +176,30 @@ def test_structures_that_do_not_fit_are_refused(path, old, new):
     assert isinstance(pt.load(path, unknown="keep"), penstock.Opaque)
 
 
+class Parts:
+    """A call of NumPy's own with parts that it does not take."""
+
+    def __init__(self, call, arguments, state):
+        self.parts = call, arguments, state
+
+    def __reduce__(self):
+        return self.parts
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (np.dtype, ("M8", False, True), (4, "<", None, None, None, -1, -1, 0, None)),
+        (np.dtype, ("V8", False, True), (3, "|", None, ("a",), None, 8, 1, 0)),
+        (np.dtype, ("V8", False, True), (3, "|", None, ("a",), {}, 8, 1, 0)),
+    ],
+)
+def test_parts_of_other_kinds_are_refused_in_plain_words(path, parts):
+    torch.save(Parts(*parts), path)
+    with pytest.raises(penstock.UnsupportedError, match=r"numpy\.dtype \(its parts are of other kinds"):
+        pt.load(path)
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     array=hnp.arrays(

@@ -224,6 +224,54 @@ def test_samples_need_have_nothing_in_common_for_a_function(tmp_path):
         assert batch == [str(sample) for sample in samples]
 
 
+UNLIKE = {
+    "keys in another order": lambda i: {"a": i, "b": i * 2} if i % 2 else {"b": i * 2, "a": i},
+    "further keys": lambda i: {"a": i, "b": i} if i % 4 else {"a": i},
+    "ints beside floats": lambda i: {"a": i if i % 2 else i / 3},
+    "floats beside ints": lambda i: {"a": i / 3 if i % 2 else i},
+    "bools beside ints": lambda i: {"a": i if i % 2 else True},
+    "dtypes that promote": lambda i: torch.full((2,), i, dtype=torch.float32 if i % 2 else torch.float64),
+    "lists beside tuples": lambda i: (torch.tensor(i), i) if i % 2 else [torch.tensor(i), i],
+    "a tensor beside a number": lambda i: {"a": torch.full((), i) if i % 4 == 0 else torch.tensor(i + 1)},
+}
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("kind", UNLIKE)
+def test_samples_that_only_torch_stacks(tmp_path, kind, workers, mapped):
+    for i in range(30):
+        torch.save(UNLIKE[kind](i if i > 7 else 4), tmp_path / f"{i:03d}.pt")
+
+    class Theirs(Files):
+        def __len__(self):
+            return 30
+
+    def wrapped(batch):
+        return {"batch": batch}
+
+    ours = pt.Files(tmp_path)
+    if mapped:
+        ours = ours.map(wrapped, batched=True)
+    theirs = td.DataLoader(Theirs(tmp_path), batch_size=4)
+    loader = pt.DataLoader(ours, batch_size=4, num_workers=workers)
+    assert loader.native is not None
+    for _ in range(2):
+        for a, b in zip(theirs, loader, strict=True):
+            same(a, b["batch"] if mapped else b)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_where_torch_cannot_stack_either_the_error_names_the_file(tmp_path, workers):
+    for i in range(8):
+        torch.save(torch.zeros(3 if i != 5 else 4), tmp_path / f"{i:03d}.pt")
+    batches = iter(pt.DataLoader(pt.Files(tmp_path), batch_size=2, num_workers=workers))
+    assert len(next(batches)) == len(next(batches)) == 2
+    with pytest.raises(penstock.ShapeMismatchError, match=r"005\.pt"):
+        next(batches)
+    assert torch.equal(next(batches), torch.zeros(2, 3))
+
+
 def test_indices_are_integers(folder):
     files = pt.Files(str(folder / "*.pt"))
     for sampler in ([1.9], ["3"], [None]):
@@ -658,26 +706,6 @@ def test_device_and_pinning(folder):
     meta = next(iter(pt.DataLoader(pt.Files(folder), 8, device="meta")))
     assert meta["x"].device.type == meta["pair"][1][0].device.type == "meta"
     assert next(iter(pt.DataLoader(Files(folder), 8, device="meta")))["x"].device.type == "meta"
-
-
-@pytest.mark.skipif(not penstock.is_available(), reason="no device")
-@pytest.mark.parametrize("workers", [0, 2])
-def test_batches_are_made_on_the_device(folder, monkeypatch, workers):
-    """As far as it goes without torch's own CUDA: what torch would be handed is there already."""
-    from penstock.torch import _iteration
-
-    monkeypatch.setattr(_iteration, "arrives_on_device", lambda device: device is not None)
-    monkeypatch.setattr(_iteration, "batch_to_torch", lambda value: value)
-    loader = pt.DataLoader(pt.Files(folder), 8, num_workers=workers, device="cuda:0", shuffle=True, pin_memory=True)
-    torch.manual_seed(3)
-    batches = list(loader)
-    torch.manual_seed(3)
-    expected = list(pt.DataLoader(pt.Files(folder), 8, shuffle=True))
-    assert len(batches) == len(expected)
-    for batch, other in zip(batches, expected, strict=True):
-        assert batch["x"].device == "cuda:0"
-        assert batch["x"].cpu().tolist() == other["x"].tolist()
-        assert batch["y"].cpu().tolist() == other["y"].tolist()
 
 
 def test_a_device_that_torch_has_not_is_torchs_error(folder):

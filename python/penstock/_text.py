@@ -1,0 +1,18 @@
+"""Names from files as messages show them."""
+
+from __future__ import annotations
+
+__all__ = ["abbreviated", "listed"]
+
+
+def abbreviated(name: str, most: int = 80) -> str:
+    """A name, printable; one of more characters loses its middle to "..."."""
+    if len(name) > most:
+        name = f"{name[: most * 5 // 8]}...{name[-(most * 3 // 8 - 4) :]}"
+    return name if name.isprintable() else repr(name)[1:-1]
+
+
+def listed(names: list[str], *, separator: str = ", ", most: int = 20, most_characters: int = 80) -> str:
+    """The first names, and how many more there are."""
+    shown = separator.join(abbreviated(name, most_characters) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

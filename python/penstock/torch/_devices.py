@@ -1,0 +1,38 @@
+"""Memory of torch's on CUDA devices that Penstock reads into, through its pinned ring."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+import penstock
+from penstock._core import _load_storages_into
+
+__all__ = ["filled", "reachable"]
+
+
+def reachable(location: str | int | torch.device) -> torch.device | None:
+    """The CUDA device of that name, with its number, where both torch and Penstock can use it; None for all others."""
+    try:
+        device = torch.device(location)
+    except RuntimeError:
+        return None
+    if device.type != "cuda" or not (torch.cuda.is_available() and penstock.is_available()):
+        return None
+    index = torch.cuda.current_device() if device.index is None else device.index
+    return torch.device("cuda", index) if index < min(torch.cuda.device_count(), penstock.device_count()) else None
+
+
+def filled(archive: penstock.Archive, places: dict[int, tuple[int, torch.device]]) -> dict[int, Any]:
+    """Bytes of storages, in memory of torch's own on the device given with their number: {storage: (nbytes, device)}.
+
+    torch allocates, so that the memory is counted, cached and ordered with its streams as all of its memory is.
+    """
+    memory = {number: _memory(nbytes, device) for number, (nbytes, device) in places.items()}
+    _load_storages_into(archive, memory)
+    return memory
+
+
+def _memory(nbytes: int, device: torch.device) -> Any:
+    return torch.empty(nbytes, dtype=torch.uint8, device=device)
