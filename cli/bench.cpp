@@ -2,6 +2,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,7 +11,9 @@
 #include "bench_floor.h"
 #include "command.h"
 #include "core/format.h"
+#include "core/text.h"
 #include "json.h"
+#include "option.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 #include "penstock/loader.h"
@@ -21,13 +24,19 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr const char* kStack = "stack";
+constexpr const char* kPad = "pad";
+constexpr const char* kRagged = "ragged";
+/// So that the count of batches fits.
+constexpr std::int64_t kMostEpochs = 1'000'000;
+
 struct Options {
   std::string path;
   std::string key;
   std::int64_t batch_size = 32;
   std::size_t workers = LoaderOptions::kAutoWorkers;
   std::int64_t epochs = 3;
-  std::string collate = "stack";
+  std::optional<std::string> collate;
   std::optional<std::int64_t> pad_to;
   std::string trace;
   bool in_order = false;
@@ -45,9 +54,10 @@ struct Result {
 };
 
 Collate collate_of(const Options& options) {
+  const std::string rule = options.collate.value_or(kStack);
   if (options.pad_to) return pad_to(*options.pad_to);
-  if (options.collate == "pad") return pad();
-  if (options.collate == "ragged") return ragged();
+  if (rule == kPad) return pad();
+  if (rule == kRagged) return ragged();
   return stack();
 }
 
@@ -70,7 +80,8 @@ void clear_progress() {
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
 void require_samples(const Dataset& dataset, const Options& options) {
@@ -181,14 +192,28 @@ Json result_json(const Result& result, const Options& options) {
               {"limit", limit(result)}};
 }
 
+/// "1,234 files/s, 1.5 MiB/s", in the units of LoaderStats::to_string.
+std::string rates(double samples_per_second, std::string_view samples, double bytes_per_second) {
+  return core::format("{} {}/s, {}/s", human_count(static_cast<std::uint64_t>(samples_per_second)), samples,
+                      core::format_bytes(static_cast<std::uint64_t>(bytes_per_second)));
+}
+
+std::string counted(std::uint64_t count, std::string_view what) {
+  return core::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+std::string epochs_text(std::int64_t epochs) {
+  const std::string count = counted(static_cast<std::uint64_t>(epochs), "epoch");
+  return epochs == 1 ? count : "median of " + count;
+}
+
 void print_human(const Result& result, const Options& options) {
-  const auto rate = [](double per_second) { return human_count(static_cast<std::uint64_t>(per_second)); };
-  core::print("loader       {} {}/s, {}/s (batches of {}, {} workers, median of {} epochs)\n",
-              rate(result.samples_per_second), result.samples, human_bytes(result.bytes_per_second), options.batch_size,
-              result.stats.workers, options.epochs);
+  core::print("loader       {} (batches of {}, {}, {})\n",
+              rates(result.samples_per_second, result.samples, result.bytes_per_second), options.batch_size,
+              counted(result.stats.workers, "worker"), epochs_text(options.epochs));
   core::print("first batch  {:.2f} ms\n", result.stats.first_batch_seconds * 1e3);
-  core::print("floor        {} {}/s, {}/s ({})\n", rate(result.floor.samples_per_second), result.samples,
-              human_bytes(result.floor.bytes_per_second), result.floor.what);
+  core::print("floor        {} ({})\n",
+              rates(result.floor.samples_per_second, result.samples, result.floor.bytes_per_second), result.floor.what);
   core::print("ratio        {:.2f} of the floor\n", ratio_to_floor(result));
   const std::string told = result.stats.to_string();
   core::print("{}limit: {}\n", told.substr(0, told.rfind('\n') + 1), limit(result));
@@ -204,42 +229,36 @@ int run(const Options& options) {
   return 0;
 }
 
-/// A number, or "auto".
-std::string workers_from(const std::string& text) {
-  if (text == "auto") return std::to_string(LoaderOptions::kAutoWorkers);
-  const bool digits = !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos;
-  if (!digits) throw CLI::ValidationError("found '" + text + "', expected a number of threads or 'auto'");
-  return text;
+void refuse_contradiction(const Options& options) {
+  if (!options.pad_to || options.collate.value_or(kPad) == kPad) return;
+  throw CLI::ValidationError("--pad-to",
+                             "pads, which --collate " + *options.collate + " does not; leave one of them out");
+}
+
+void attach_numbers(CLI::App& app, Options& options) {
+  take_number(*app.add_option("--batch-size", options.batch_size, "Samples in a batch")->capture_default_str(), 1);
+  take_number_or_auto(
+      *app.add_option("--workers", options.workers, "Threads that prepare batches")->default_str("auto"), 0,
+      std::numeric_limits<std::int64_t>::max(), std::to_string(LoaderOptions::kAutoWorkers));
+  take_number(*app.add_option("--epochs", options.epochs, "Passes over the data; the median is reported")
+                   ->capture_default_str(),
+              1, kMostEpochs);
 }
 
 std::function<int()> attach(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("path", options->path, "A folder, a pattern, or an array file")->required()->type_name("PATH");
   app.add_option("--key", options->key, "Measure the rows of this tensor of the file")->type_name("NAME");
-  app.add_option("--batch-size", options->batch_size, "Samples in a batch")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str()
-      ->type_name("N");
-  app.add_option("--workers", options->workers, "Threads that prepare batches")
-      ->transform(workers_from)
-      ->default_str("auto")
-      ->type_name("N|auto");
-  app.add_option("--epochs", options->epochs, "Passes over the data; the median is reported")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str()
-      ->type_name("N");
-  app.add_option("--collate", options->collate, "How samples become a batch: stack, pad or ragged")
-      ->check(CLI::IsMember({"stack", "pad", "ragged"}))
-      ->capture_default_str()
-      ->type_name("RULE");
-  app.add_option("--pad-to", options->pad_to, "Pad or cut dimension 0 to this length")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
+  attach_numbers(app, *options);
+  take_word(*app.add_option("--collate", options->collate, "How samples become a batch")->default_str(kStack),
+            {kStack, kPad, kRagged});
+  take_number(*app.add_option("--pad-to", options->pad_to, "Pad or cut dimension 0 to this length"), 0);
   app.add_option("--trace", options->trace, "Write what each thread did and when, as a Chrome trace (ui.perfetto.dev)")
       ->type_name("FILE");
   app.add_flag("--rows", options->as_rows, "Measure rows also where the file would be one sample");
   app.add_flag("--in-order", options->in_order, "Do not shuffle");
   app.add_flag("--json", options->json, "Print JSON");
+  app.parse_complete_callback([options] { refuse_contradiction(*options); });
   return [options] { return run(*options); };
 }
 

@@ -17,7 +17,7 @@ namespace {
 struct Options {
   std::string path;
   std::optional<std::string> name;  ///< which may be empty
-  std::string slice;
+  std::optional<std::string> slice;
   bool json = false;
 };
 
@@ -31,7 +31,7 @@ LazyTensor choose(const Archive& archive, const Options& options) {
 
 /// An innermost row a line, an empty line between planes.
 void print_rows(const Tensor& tensor) {
-  const ElementPrinter printer(tensor);
+  ElementPrinter printer(tensor);
   const std::size_t rank = tensor.rank();
   const auto columns = static_cast<std::size_t>(rank > 0 ? tensor.shape()[rank - 1] : 1);
   const auto rows_in_plane = static_cast<std::size_t>(rank > 1 ? tensor.shape()[rank - 2] : 1);
@@ -48,13 +48,13 @@ void print_rows(const Tensor& tensor) {
 int run(const Options& options) {
   const Archive archive = open(options.path);
   LazyTensor lazy = choose(archive, options);
-  if (!options.slice.empty()) lazy = apply_slice(lazy, options.slice);
+  if (options.slice) lazy = apply_slice(lazy, *options.slice);
   const Tensor tensor = lazy.load();
   if (options.json) {
     print_json(Json{{"name", lazy.name()},
                     {"dtype", tensor.dtype().name()},
-                    {"shape", std::vector(tensor.shape().begin(), tensor.shape().end())},
-                    {"values", to_json(tensor)}});
+                    {"shape", std::vector(tensor.shape().begin(), tensor.shape().end())}},
+               "values", tensor);
   } else {
     print_rows(tensor);
   }

@@ -1,20 +1,24 @@
 #include "command.h"
 
+#include <algorithm>
 #include <array>
-#include <memory>
+#include <cctype>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/format.h"
 #include "core/text.h"
+#include "option.h"
 
 namespace penstock::cli {
 namespace {
 
 /// CLI11 knows which word it could not place, but says only that a command is missing.
 std::string wrong_usage(const CLI::App* app, const CLI::Error& error) {
-  if (!app->get_subcommands().empty()) return CLI::FailureMessage::simple(app, error);
+  if (!app->get_subcommands().empty()) {
+    return core::format("{}\nRun with --help for more information.\n", core::escaped(error.what()));
+  }
   std::vector<std::string_view> names;
   for (const Command& command : commands()) names.push_back(command.name);
   const std::vector<std::string> words = app->remaining();
@@ -27,6 +31,40 @@ std::string wrong_usage(const CLI::App* app, const CLI::Error& error) {
   return core::format("{}\nCommands: {}. Run with --help for more information.\n", text, fmt::join(names, ", "));
 }
 
+bool is_option(std::string_view word) {
+  return word.size() > 1 && word[0] == '-' && std::isdigit(static_cast<unsigned char>(word[1])) == 0;
+}
+
+/// Whether the word behind `word` is its value.
+bool wants_value(const CLI::App& app, const std::string& word) {
+  const CLI::Option* const option = is_option(word) ? app.get_option_no_throw(word) : nullptr;
+  return option != nullptr && takes_value(*option);
+}
+
+/// Moves the positionals of [first, mark), words in front of `--`, behind it.
+void move_positionals(const CLI::App& app, std::vector<std::string>& words, std::size_t first, std::size_t mark) {
+  std::vector<std::string> options;
+  std::vector<std::string> positionals;
+  for (std::size_t i = first; i < mark; ++i) {
+    (is_option(words[i]) ? options : positionals).push_back(words[i]);
+    if (wants_value(app, words[i]) && i + 1 < mark) options.push_back(words[++i]);
+  }
+  options.emplace_back("--");
+  options.insert(options.end(), positionals.begin(), positionals.end());
+  std::copy(options.begin(), options.end(), words.begin() + static_cast<std::ptrdiff_t>(first));
+}
+
+/// CLI11 understands `--` only where a command still lacks a positional, so all of them are put behind it.
+void settle_double_dash(const CLI::App& app, std::vector<std::string>& words) {
+  const auto mark = std::find(words.begin(), words.end(), "--");
+  const auto name = std::find_if_not(words.begin(), mark, is_option);
+  if (mark == words.end() || name == mark) return;
+  for (const CLI::App* sub : app.get_subcommands([&](const CLI::App* each) { return each->get_name() == *name; })) {
+    move_positionals(*sub, words, static_cast<std::size_t>(name - words.begin()) + 1,
+                     static_cast<std::size_t>(mark - words.begin()));
+  }
+}
+
 }  // namespace
 
 std::span<const Command> commands() noexcept {
@@ -37,6 +75,7 @@ std::span<const Command> commands() noexcept {
 CommandLine::CommandLine()
     : app("Look into tensor files and measure how fast they load, without running anything from them.") {
   app.name("penstock");
+  app.set_version_flag("--version", "penstock " PENSTOCK_VERSION, "Print the version and exit");
   app.require_subcommand(1);
   app.failure_message(wrong_usage);
   for (const Command& command : commands()) {
@@ -44,6 +83,12 @@ CommandLine::CommandLine()
     sub->footer(std::string(command.description));
     sub->callback([this, action = command.attach(*sub)] { run = action; });
   }
+}
+
+void CommandLine::parse(std::vector<std::string> words) {
+  settle_double_dash(app, words);
+  std::reverse(words.begin(), words.end());  // as CLI11 wants them
+  app.parse(std::move(words));
 }
 
 }  // namespace penstock::cli

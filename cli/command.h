@@ -3,7 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace penstock::cli {
 
@@ -35,6 +37,10 @@ struct CommandLine {
   std::function<int()> run;  ///< set by parsing
 
   CommandLine();
+
+  /// Parses the words behind the program's name: options and positionals in any order; behind `--` all are positionals.
+  /// @throws CLI::ParseError, also where help or the version is asked for.
+  void parse(std::vector<std::string> words);
 };
 
 }  // namespace penstock::cli

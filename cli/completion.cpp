@@ -6,6 +6,7 @@
 
 #include "command.h"
 #include "core/format.h"
+#include "option.h"
 
 namespace penstock::cli {
 namespace {
@@ -14,9 +15,17 @@ std::vector<const CLI::App*> subcommands(const CommandLine& line) {
   return line.app.get_subcommands([](const CLI::App*) { return true; });
 }
 
-bool is_flag(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
+bool takes_file(const CLI::Option& option) {
+  return option.get_type_name() == "FILE" || option.get_type_name() == "PATH";
+}
 
-/// "--json --slice" of one sub-command.
+std::string joined(const std::vector<std::string>& words) { return core::format("{}", fmt::join(words, " ")); }
+
+std::vector<const CLI::Option*> positionals_of(const CLI::App& app) {
+  return app.get_options([](const CLI::Option* option) { return option->get_positional(); });
+}
+
+/// "--json --slice" of one sub-command, or of the program.
 std::string flags_of(const CLI::App& app) {
   std::string out;
   for (const CLI::Option* option : app.get_options()) {
@@ -40,24 +49,62 @@ std::string zsh_text(std::string_view text) {
   return out;
 }
 
+/// What bash is to offer for a value or positional: ` words="stack pad ragged"`, ` files=yes`, or nothing.
+std::string bash_offer(const CLI::Option& option) {
+  const std::vector<std::string> words = words_of(option);
+  if (!words.empty()) return core::format(" words=\"{}\"", joined(words));
+  return takes_file(option) ? " files=yes" : "";
+}
+
+/// A case for each option with a value: "bench --collate") words="stack pad ragged" ;;
+std::string bash_values(const CLI::App& sub) {
+  std::string out;
+  for (const CLI::Option* option : sub.get_options()) {
+    if (!takes_value(*option)) continue;
+    for (const std::string& name : option->get_lnames()) {
+      out += core::format("    \"{} --{}\"){} ;;\n", sub.get_name(), name, bash_offer(*option));
+    }
+  }
+  return out;
+}
+
+std::string bash_words(const CLI::App& sub) {
+  std::string offers;
+  for (const CLI::Option* option : positionals_of(sub)) offers += bash_offer(*option);
+  return core::format("        {}) options=\"{}\"{} ;;\n", sub.get_name(), flags_of(sub), offers);
+}
+
 void print_bash(const CommandLine& line) {
   std::string names;
+  std::string values;
   std::string cases;
   for (const CLI::App* sub : subcommands(line)) {
     names += (names.empty() ? "" : " ") + sub->get_name();
-    const std::string words = flags_of(*sub) + (sub->get_name() == "completion" ? " bash zsh" : "");
-    cases += core::format("    {}) words=\"{}\" ;;\n", sub->get_name(), words);
+    values += bash_values(*sub);
+    cases += bash_words(*sub);
   }
   core::print(R"(# bash completion for penstock: source it, or install it as share/bash-completion/completions/penstock
 _penstock() {{
-  local current="${{COMP_WORDS[COMP_CWORD]}}" words="" command="" i
+  local current="${{COMP_WORDS[COMP_CWORD]}}" previous="${{COMP_WORDS[COMP_CWORD - 1]}}"
+  local options="" words="" files="" command="" i
+  # --option=value is three words to bash.
+  if [[ $current == "=" ]]; then
+    current=""
+  elif [[ $previous == "=" ]]; then
+    previous="${{COMP_WORDS[COMP_CWORD - 2]}}"
+  fi
   for ((i = 1; i < COMP_CWORD; i++)); do
     [[ ${{COMP_WORDS[i]}} == -* ]] || {{ command="${{COMP_WORDS[i]}}"; break; }}
   done
-  case "$command" in
-    "") words="{} --help" ;;
-{}  esac
-  if [[ -n $command && $current != -* && $command != completion ]]; then
+  case "$command $previous" in
+{}    *)
+      case "$command" in
+        "") options="{}" words="{}" ;;
+{}      esac
+      if [[ $current == -* ]]; then words="$options" files=""; fi
+      ;;
+  esac
+  if [[ -n $files ]]; then
     mapfile -t COMPREPLY < <(compgen -f -- "$current")
   else
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
@@ -65,18 +112,37 @@ _penstock() {{
 }}
 complete -o filenames -F _penstock penstock
 )",
-              names, cases);
+              values, flags_of(line.app), names, cases);
 }
 
-std::string zsh_arguments(const CLI::App& sub) {
+/// ":stack|pad|ragged:(stack pad ragged)", ":FILE:_files", ":N:".
+std::string zsh_offer(const CLI::Option& option) {
+  const std::vector<std::string> words = words_of(option);
+  const std::string action = !words.empty() ? "(" + joined(words) + ")" : takes_file(option) ? "_files" : "";
+  return core::format(":{}:{}", zsh_text(option.get_type_name()), action);
+}
+
+std::string zsh_options(const CLI::App& sub) {
   std::string out;
   for (const CLI::Option* option : sub.get_options()) {
+    const bool value = takes_value(*option);
     for (const std::string& name : option->get_lnames()) {
-      const std::string value = is_flag(*option) ? "" : core::format(":{}:", zsh_text(option->get_type_name()));
-      out += core::format(" \\\n        '--{}[{}]{}'", name, zsh_text(option->get_description()), value);
+      out += core::format(" \\\n        '--{}{}[{}]{}'", name, value ? "=" : "", zsh_text(option->get_description()),
+                          value ? zsh_offer(*option) : "");
     }
   }
-  return out + (sub.get_name() == "completion" ? " '1:shell:(bash zsh)'" : " '*:file:_files'");
+  return out;
+}
+
+std::string zsh_positionals(const CLI::App& sub) {
+  std::string out;
+  int place = 0;
+  for (const CLI::Option* option : positionals_of(sub)) {
+    ++place;
+    const bool many = option->get_items_expected_max() > 1;
+    out += core::format(" \\\n        '{}{}'", many ? "*" : std::to_string(place), zsh_offer(*option));
+  }
+  return out;
 }
 
 void print_zsh(const CommandLine& line) {
@@ -84,7 +150,8 @@ void print_zsh(const CommandLine& line) {
   std::string cases;
   for (const CLI::App* sub : subcommands(line)) {
     commands += core::format("    '{}:{}'\n", sub->get_name(), zsh_text(sub->get_description()));
-    cases += core::format("    {})\n      _arguments{} ;;\n", sub->get_name(), zsh_arguments(*sub));
+    cases +=
+        core::format("    {})\n      _arguments{} ;;\n", sub->get_name(), zsh_options(*sub) + zsh_positionals(*sub));
   }
   core::print(R"(#compdef penstock
 _penstock() {{
@@ -106,7 +173,7 @@ compdef _penstock penstock
 
 std::function<int()> attach(CLI::App& app) {
   auto shell = std::make_shared<std::string>();
-  app.add_option("shell", *shell, "bash or zsh")->required()->check(CLI::IsMember({"bash", "zsh"}))->type_name("SHELL");
+  take_word(*app.add_option("shell", *shell, "The shell that reads the script")->required(), {"bash", "zsh"});
   return [shell] {
     const CommandLine line;
     if (*shell == "bash") {

@@ -1,5 +1,6 @@
 #include "elements.h"
 
+#include <algorithm>
 #include <complex>
 #include <cstring>
 
@@ -8,6 +9,9 @@
 
 namespace penstock::cli {
 namespace {
+
+/// Elements that are kept in a printable form.
+constexpr std::int64_t kKept = 64 * 1024;
 
 /// Wide enough to hold every value exactly, narrow enough to print its shortest decimal.
 DType wide_type(const DType& dtype, ElementClass kind) {
@@ -76,35 +80,57 @@ ElementClass element_class(const DType& dtype) noexcept {
   return ElementClass::kHex;
 }
 
-ElementPrinter::ElementPrinter(const Tensor& tensor)
-    : kind_(element_class(tensor.dtype())), raw_(tensor.contiguous()), wide_(raw_) {
-  if (raw_.dtype().is_numeric()) wide_ = raw_.to(wide_type(raw_.dtype(), kind_));
+std::size_t ElementPrinter::place(std::size_t index) {
+  if (index >= begin_ && index < end_) return index - begin_;
+  Tensor part = tensor_;
+  auto left = static_cast<std::int64_t>(index);
+  while (part.numel() > kKept) {
+    const std::int64_t inner = part.numel() / part.shape()[0];
+    const std::int64_t rows = std::max<std::int64_t>(kKept / inner, 1);
+    const std::int64_t first = left / inner / rows * rows;
+    left -= first * inner;
+    part = rows > 1 ? part.slice(0, first, first + rows) : part.select(0, first);
+  }
+  raw_ = part.contiguous();
+  wide_ = raw_.dtype().is_numeric() ? raw_.to(wide_type(raw_.dtype(), kind_)) : raw_;
+  begin_ = index - static_cast<std::size_t>(left);
+  end_ = begin_ + static_cast<std::size_t>(raw_.numel());
+  return static_cast<std::size_t>(left);
 }
 
-double ElementPrinter::real(std::size_t index) const {
+double ElementPrinter::real(std::size_t index) {
+  const std::size_t at = place(index);
   switch (wide_.dtype().code()) {
     case DType::Code::kFloat32:
-      return read_at<float>(wide_, index);
+      return read_at<float>(wide_, at);
     case DType::Code::kFloat64:
-      return read_at<double>(wide_, index);
+      return read_at<double>(wide_, at);
     case DType::Code::kComplex64:
-      return read_at<std::complex<float>>(wide_, index).real();
+      return read_at<std::complex<float>>(wide_, at).real();
     default:
-      return read_at<std::complex<double>>(wide_, index).real();
+      return read_at<std::complex<double>>(wide_, at).real();
   }
 }
 
-double ElementPrinter::imaginary(std::size_t index) const {
-  if (wide_.dtype() == DType::complex64) return read_at<std::complex<float>>(wide_, index).imag();
-  return read_at<std::complex<double>>(wide_, index).imag();
+double ElementPrinter::imaginary(std::size_t index) {
+  const std::size_t at = place(index);
+  if (wide_.dtype() == DType::complex64) return read_at<std::complex<float>>(wide_, at).imag();
+  return read_at<std::complex<double>>(wide_, at).imag();
 }
 
-std::int64_t ElementPrinter::integer(std::size_t index) const { return read_at<std::int64_t>(wide_, index); }
-std::uint64_t ElementPrinter::unsigned_integer(std::size_t index) const { return read_at<std::uint64_t>(wide_, index); }
+std::int64_t ElementPrinter::integer(std::size_t index) {
+  const std::size_t at = place(index);
+  return read_at<std::int64_t>(wide_, at);
+}
+std::uint64_t ElementPrinter::unsigned_integer(std::size_t index) {
+  const std::size_t at = place(index);
+  return read_at<std::uint64_t>(wide_, at);
+}
 
-std::string ElementPrinter::raw_text(std::size_t index) const {
-  const std::size_t size = raw_.dtype().itemsize();
-  const std::byte* bytes = raw_.data() + index * size;
+std::string ElementPrinter::raw_text(std::size_t index) {
+  const std::size_t size = tensor_.dtype().itemsize();
+  const std::size_t at_element = place(index);
+  const std::byte* bytes = raw_.data() + at_element * size;
   std::string out;
   if (raw_.dtype().code() == DType::Code::kText) {
     for (std::size_t at = 0; at + 4 <= size; at += 4) {
@@ -120,14 +146,15 @@ std::string ElementPrinter::raw_text(std::size_t index) const {
   return printable(out);
 }
 
-std::string ElementPrinter::text(std::size_t index) const {
+std::string ElementPrinter::text(std::size_t index) {
+  const std::size_t at = place(index);
   const bool single = wide_.dtype() == DType::float32 || wide_.dtype() == DType::complex64;
   const auto decimal = [single](double value) {
     return single ? core::format("{}", static_cast<float>(value)) : core::format("{}", value);
   };
   switch (kind_) {
     case ElementClass::kBool:
-      return read_at<std::uint8_t>(raw_, index) != 0 ? "true" : "false";
+      return read_at<std::uint8_t>(raw_, at) != 0 ? "true" : "false";
     case ElementClass::kInteger:
       return core::format("{}", integer(index));
     case ElementClass::kUnsigned:
@@ -143,7 +170,7 @@ std::string ElementPrinter::text(std::size_t index) const {
     case ElementClass::kHex:
       break;
   }
-  return hexadecimal(raw_.data() + index * raw_.dtype().itemsize(), raw_.dtype().itemsize());
+  return hexadecimal(raw_.data() + at * raw_.dtype().itemsize(), raw_.dtype().itemsize());
 }
 
 }  // namespace penstock::cli

@@ -13,23 +13,30 @@ namespace penstock::cli {
 enum class ElementClass { kBool, kInteger, kUnsigned, kReal, kComplex, kText, kHex };
 ElementClass element_class(const DType& dtype) noexcept;
 
-/// A contiguous host tensor's elements as text, by flat index.
+/// A host tensor's elements as text, by index in C order. Those around the last one that was asked for are kept in a
+/// printable form, so that going through them in order is quick and takes little memory, however large the tensor or
+/// what its strides repeat.
 class ElementPrinter {
  public:
-  explicit ElementPrinter(const Tensor& tensor);
-  std::string text(std::size_t index) const;
+  explicit ElementPrinter(const Tensor& tensor) : kind_(element_class(tensor.dtype())), tensor_(tensor) {}
+  std::string text(std::size_t index);
   /// For kReal and kComplex (real, imaginary), kInteger, kUnsigned.
-  double real(std::size_t index) const;
-  double imaginary(std::size_t index) const;
-  std::int64_t integer(std::size_t index) const;
-  std::uint64_t unsigned_integer(std::size_t index) const;
+  double real(std::size_t index);
+  double imaginary(std::size_t index);
+  std::int64_t integer(std::size_t index);
+  std::uint64_t unsigned_integer(std::size_t index);
   ElementClass kind() const noexcept { return kind_; }
 
  private:
-  std::string raw_text(std::size_t index) const;
+  /// The place of the element in `raw_` and `wide_`, which hold it from here on.
+  std::size_t place(std::size_t index);
+  std::string raw_text(std::size_t index);
 
   ElementClass kind_;
-  Tensor raw_;   ///< as loaded
+  Tensor tensor_;
+  std::size_t begin_ = 0;  ///< index of the first element in raw_
+  std::size_t end_ = 0;
+  Tensor raw_;   ///< as loaded, contiguous
   Tensor wide_;  ///< numbers at a printable width: bool, int64, uint64, float32, float64, complex64, complex128
 };
 

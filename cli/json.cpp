@@ -10,7 +10,7 @@ namespace {
 
 Json number(double value, const std::string& text) { return std::isfinite(value) ? Json::parse(text) : Json(text); }
 
-Json element(const ElementPrinter& printer, std::size_t index) {
+Json element(ElementPrinter& printer, std::size_t index) {
   switch (printer.kind()) {
     case ElementClass::kBool:
       return printer.text(index) == "true";
@@ -28,33 +28,101 @@ Json element(const ElementPrinter& printer, std::size_t index) {
   }
 }
 
-Json nest(const ElementPrinter& printer, const Shape& shape, std::size_t dim, std::size_t& next) {
-  if (dim == shape.rank()) return element(printer, next++);
-  Json out = Json::array();
-  for (std::int64_t i = 0; i < shape[dim]; ++i) out.push_back(nest(printer, shape, dim + 1, next));
-  return out;
+std::string text_of(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
-Json items_json(const Archive& archive, const Value& value, int depth) {
+/// Prints elements as they come, two spaces a level, from the level that the list itself is on.
+class ElementLists {
+ public:
+  explicit ElementLists(const Tensor& tensor) : printer_(tensor), shape_(tensor.shape()) {}
+
+  void print(std::size_t level, std::size_t dim = 0) {
+    if (dim == shape_.rank()) return core::print("{}", text_of(element(printer_, next_++), -1));
+    core::print("[");
+    for (std::int64_t i = 0; i < shape_[dim]; ++i) {
+      core::print("{}\n{:{}}", i == 0 ? "" : ",", "", 2 * (level + dim + 1));
+      print(level, dim + 1);
+    }
+    core::print("\n{:{}}]", "", 2 * (level + dim));
+  }
+
+ private:
+  ElementPrinter printer_;
+  Shape shape_;
+  std::size_t next_ = 0;
+};
+
+/// A value's content until the budget is spent.
+class Content {
+ public:
+  explicit Content(const Archive& archive) : archive_(archive) {}
+  Json of(const Value& value, int depth = kMaxDepth);
+
+ private:
+  static constexpr int kMaxDepth = 64;
+  static constexpr std::int64_t kMaxValues = 100'000;
+
+  Json items(const Value& value, int depth);
+  Json dict(const Value& value, int depth);
+  Json tensor(const Value& value) const;
+
+  const Archive& archive_;
+  std::int64_t left_ = kMaxValues;
+};
+
+Json Content::items(const Value& value, int depth) {
   Json out = Json::array();
-  for (std::size_t i = 0; i < value.size(); ++i) out.push_back(to_json(archive, value[i], depth - 1));
+  for (std::size_t i = 0; i < value.size() && left_ >= 0; ++i) out.push_back(of(value[i], depth - 1));
   return out;
 }
 
 std::string key_text(const Value& key) { return key.is(Value::Kind::kString) ? key.as_string() : key.to_string(); }
 
-Json dict_json(const Archive& archive, const Value& value, int depth) {
+Json Content::dict(const Value& value, int depth) {
   Json out = Json::object();
-  for (std::size_t i = 0; i < value.size(); ++i) {
+  for (std::size_t i = 0; i < value.size() && left_ >= 0; ++i) {
     const auto [key, item] = value.item(i);
-    out[key_text(key)] = to_json(archive, item, depth - 1);
+    out[key_text(key)] = of(item, depth - 1);
   }
   return out;
 }
 
-Json tensor_json(const Archive& archive, const Value& value) {
-  if (const auto index = value.entry_index()) return Json{{"tensor", archive.entries()[*index].name}};
+Json Content::tensor(const Value& value) const {
+  if (const auto index = value.entry_index()) return Json{{"tensor", archive_.entries()[*index].name}};
   return Json{{"tensor", value.as_tensor().to_string()}};
+}
+
+Json Content::of(const Value& value, int depth) {
+  using Kind = Value::Kind;
+  if (depth == 0 || left_-- <= 0) return "...";
+  switch (value.kind()) {
+    case Kind::kNone:
+      return nullptr;
+    case Kind::kBool:
+      return value.as_bool();
+    case Kind::kInt:
+      return value.as_int();
+    case Kind::kFloat:
+      return number(value.as_float(), core::format("{}", value.as_float()));
+    case Kind::kString:
+      return value.as_string();
+    case Kind::kTensor:
+      return tensor(value);
+    case Kind::kList:
+    case Kind::kTuple:
+    case Kind::kSet:
+      return items(value, depth);
+    case Kind::kDict:
+      return dict(value, depth);
+    case Kind::kObject: {
+      Json out{{"object", value.type_name()}, {"arguments", items(value, depth)}};
+      if (const auto state = value.state()) out["state"] = of(*state, depth - 1);
+      return out;
+    }
+    default:
+      return value.to_string();
+  }
 }
 
 }  // namespace
@@ -77,44 +145,20 @@ Json to_json(const Archive& archive, const TensorEntry& entry) {
   return out;
 }
 
-Json to_json(const Archive& archive, const Value& value, int depth) {
-  using Kind = Value::Kind;
-  if (depth == 0) return "...";
-  switch (value.kind()) {
-    case Kind::kNone:
-      return nullptr;
-    case Kind::kBool:
-      return value.as_bool();
-    case Kind::kInt:
-      return value.as_int();
-    case Kind::kFloat:
-      return number(value.as_float(), core::format("{}", value.as_float()));
-    case Kind::kString:
-      return value.as_string();
-    case Kind::kTensor:
-      return tensor_json(archive, value);
-    case Kind::kList:
-    case Kind::kTuple:
-    case Kind::kSet:
-      return items_json(archive, value, depth);
-    case Kind::kDict:
-      return dict_json(archive, value, depth);
-    case Kind::kObject: {
-      Json out{{"object", value.type_name()}, {"arguments", items_json(archive, value, depth)}};
-      if (const auto state = value.state()) out["state"] = to_json(archive, *state, depth - 1);
-      return out;
-    }
-    default:
-      return value.to_string();
+Json to_json(const Archive& archive, const Value& value) { return Content(archive).of(value); }
+
+void print_json(const Json& json) { core::print("{}\n", text_of(json, 2)); }
+
+void print_json(const Json& object, std::string_view name, const Tensor& values) {
+  std::string head = text_of(object, 2);
+  head.resize(head.rfind('\n'));
+  core::print("{},\n  {}: ", head, text_of(Json(name), -1));
+  if (values.numel() == 0) {
+    core::print("[]");
+  } else {
+    ElementLists(values).print(1);
   }
+  core::print("\n}}\n");
 }
-
-Json to_json(const Tensor& tensor) {
-  const ElementPrinter printer(tensor);
-  std::size_t next = 0;
-  return nest(printer, tensor.shape(), 0, next);
-}
-
-void print_json(const Json& json) { core::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace)); }
 
 }  // namespace penstock::cli

@@ -1,10 +1,12 @@
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "command.h"
 #include "core/format.h"
 #include "json.h"
+#include "penstock/error.h"
 #include "penstock/load.h"
 #include "terminal.h"
 
@@ -35,32 +37,63 @@ Json entries_json(const Archive& archive) {
   return Json{{"path", archive.path()}, {"format", archive.format()}, {"tensors", entries}};
 }
 
-int run(const Options& options) {
-  Json all = Json::array();
-  for (const std::string& path : options.paths) {
-    const Archive archive = open(path);
-    if (options.json) {
-      all.push_back(entries_json(archive));
-    } else {
-      if (&path != &options.paths.front()) core::print("\n");
-      print_human(archive, options.paths.size() > 1);
-    }
+/// The archive; nothing where the file cannot be read, which is then told.
+std::optional<Archive> open_or_tell(const std::string& path, std::string& error) {
+  try {
+    return open(path);
+  } catch (const Error& refused) {
+    error = refused.what();
+    print_error(error);
+    return std::nullopt;
   }
-  if (options.json) print_json(all.size() == 1 ? all[0] : all);
-  return 0;
 }
+
+int list_json(const Options& options) {
+  Json all = Json::array();
+  int code = 0;
+  for (const std::string& path : options.paths) {
+    std::string error;
+    const std::optional<Archive> archive = open_or_tell(path, error);
+    all.push_back(archive ? entries_json(*archive) : Json{{"path", path}, {"error", error}});
+    if (!archive) code = 1;
+  }
+  print_json(all.size() == 1 ? all[0] : all);
+  return code;
+}
+
+int list(const Options& options) {
+  int code = 0;
+  bool first = true;
+  for (const std::string& path : options.paths) {
+    std::string error;
+    const std::optional<Archive> archive = open_or_tell(path, error);
+    if (!archive) {
+      code = 1;
+      continue;
+    }
+    if (!first) core::print("\n");
+    first = false;
+    print_human(*archive, options.paths.size() > 1);
+  }
+  return code;
+}
+
+int run(const Options& options) { return options.json ? list_json(options) : list(options); }
 
 std::function<int()> attach(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("file", options->paths, "Tensor files")->required()->type_name("FILE");
-  app.add_flag("--json", options->json, "Print JSON");
+  app.add_flag("--json", options->json, "Print JSON: an object; of several files, a list of objects");
   return [options] { return run(*options); };
 }
 
 }  // namespace
 
-const Command kLs{"ls", "List the tensors of a file",
-                  "Reads headers only: name, type, shape, size in bytes and offset in the file of each tensor.",
-                  attach};
+const Command kLs{
+    "ls", "List the tensors of a file",
+    "Reads headers only: name, type, shape, size in bytes and offset in the file of each tensor. A file that "
+    "cannot be read is told on standard error, and the others are listed; with --json its object has "
+    "\"error\" in place of \"tensors\".",
+    attach};
 
 }  // namespace penstock::cli

@@ -1,5 +1,9 @@
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "command.h"
 #include "core/format.h"
@@ -12,20 +16,32 @@ constexpr int kFailed = 1;
 constexpr int kUsage = 2;
 
 int fail(const char* what) {
-  penstock::core::print(stderr, "{} {}\n", penstock::cli::paint(stderr, "31;1", "penstock:"), what);
+  penstock::cli::print_error(what);
   return kFailed;
+}
+
+/// The exit code; what help and version print goes the way of all other output.
+int answer(const penstock::cli::CommandLine& line, const CLI::ParseError& error) {
+  std::ostringstream out;
+  if (line.app.exit(error, out) != 0) return kUsage;
+  penstock::core::print("{}", out.str());
+  return 0;
+}
+
+int run(const std::vector<std::string>& words) {
+  penstock::cli::CommandLine line;
+  try {
+    line.parse(words);
+  } catch (const CLI::ParseError& error) {
+    return answer(line, error);
+  }
+  return line.run();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) try {
-  penstock::cli::CommandLine line;
-  try {
-    line.app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return line.app.exit(error) == 0 ? 0 : kUsage;
-  }
-  const int code = line.run();
+  const int code = run(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
   // A full disk or closed descriptor shows only here: output that was lost is a failure.
   if (std::fflush(stdout) != 0) return fail("standard output could not be written; is the disk full?");
   return code;

@@ -1,7 +1,11 @@
+#include <array>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "command.h"
 #include "core/format.h"
+#include "option.h"
 
 namespace penstock::cli {
 namespace {
@@ -22,8 +26,7 @@ std::string roff(const std::string& text) {
 }
 
 void print_option(const CLI::Option& option) {
-  const bool takes_value = option.get_items_expected_max() > 0;
-  const std::string value = takes_value ? " " + roff(option.get_type_name()) : "";
+  const std::string value = takes_value(option) ? " " + roff(option.get_type_name()) : "";
   std::string names;
   for (const std::string& name : option.get_snames()) names += (names.empty() ? "\\-" : ", \\-") + name;
   for (const std::string& name : option.get_lnames()) names += (names.empty() ? "\\-\\-" : ", \\-\\-") + roff(name);
@@ -40,19 +43,60 @@ void print_command(const CLI::App& sub) {
   for (const CLI::Option* option : sub.get_options()) print_option(*option);
 }
 
+struct Variable {
+  std::string_view name;
+  std::string_view meaning;
+};
+
+constexpr std::array kVariables = {
+    Variable{"NO_COLOR", "When set and not empty, no colour is used. Colour and progress appear only on a terminal."},
+    Variable{"TERM", "When dumb or not set, no colour is used."},
+    Variable{"TMPDIR", "The folder in which doctor makes a file to read when none is named; /tmp when not set."},
+    Variable{"CUDA_VISIBLE_DEVICES", "The devices that NVIDIA's driver shows, and in which order."},
+    Variable{"PENSTOCK_LIBCUDA", "The NVIDIA driver's library, in place of libcuda.so.1."},
+    Variable{"PENSTOCK_LIBCUBLAS",
+             "The cuBLAS that multiplies matrices on devices, in place of the newest one that the driver works with; "
+             "empty for none. When only PENSTOCK_LIBCUDA is set, there is none."},
+    Variable{"PENSTOCK_LIBCUFILE",
+             "The cuFile that reads files into devices, in place of libcufile.so.0; empty for none."},
+};
+
+/// The command has no use for these.
+constexpr std::array kLibraryVariables = {
+    Variable{"PENSTOCK_GDS",
+             "Whether files are read into devices by cuFile (GPUDirect Storage): on, off, or auto, the default, where "
+             "that is direct and the bytes are not cached."},
+    Variable{"XDG_CACHE_HOME",
+             "The folder in which lists of files that are asked for with an index are kept, in penstock; ~/.cache when "
+             "not set."},
+};
+
+void print_variables(std::span<const Variable> variables) {
+  for (const auto& [name, meaning] : variables) {
+    core::print(".TP\n.B {}\n{}\n", roff(std::string(name)), roff(std::string(meaning)));
+  }
+}
+
+void print_environment() {
+  core::print(".SH ENVIRONMENT\n");
+  print_variables(kVariables);
+  core::print(".PP\nPrograms that load by the library also heed these.\n");
+  print_variables(kLibraryVariables);
+}
+
 int print_man() {
   const CommandLine line;
   core::print(".TH PENSTOCK 1 \"\" \"penstock {}\" \"User Commands\"\n", PENSTOCK_VERSION);
   core::print(".SH NAME\npenstock \\- tensors from files straight to memory\n");
   core::print(".SH SYNOPSIS\n.B penstock\n.I COMMAND\n[\\fIOPTIONS\\fR] [\\fIFILE\\fR ...]\n");
-  core::print(".SH DESCRIPTION\n{}\n.SH COMMANDS\n", roff(line.app.get_description()));
+  core::print(".SH DESCRIPTION\n{}\n.SH OPTIONS\n", roff(line.app.get_description()));
+  for (const CLI::Option* option : line.app.get_options()) print_option(*option);
+  core::print(".SH COMMANDS\nBehind \\-\\- all words are names, also those that begin with a hyphen.\n");
   for (const CLI::App* sub : line.app.get_subcommands([](const CLI::App*) { return true; })) print_command(*sub);
   core::print(
       ".SH EXIT STATUS\n.TP\n0\nDone.\n.TP\n1\nA file could not be read, or a check failed.\n"
       ".TP\n2\nWrong usage.\n");
-  core::print(
-      ".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nWhen set and not empty, no colour is used. "
-      "Colour and progress appear only on a terminal.\n");
+  print_environment();
   return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/format.h"
+#include "core/text.h"
 #include "penstock/error.h"
 
 namespace penstock::cli {
@@ -30,8 +31,8 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 
 [[noreturn]] void refuse(std::string_view part, std::string_view why) {
   throw Error(ErrorCode::kInvalidArgument,
-              core::format("the slice part '{}' {}; write integers and start:stop:step as in Python, such as 0:4,:,2",
-                           part, why));
+              core::format("the slice part {} {}; write integers and start:stop:step as in Python, such as 0:4,:,2",
+                           core::quoted(part), why));
 }
 
 std::optional<std::int64_t> parse_integer(std::string_view text, std::string_view part) {
@@ -56,13 +57,15 @@ LazyTensor narrow(const LazyTensor& tensor, std::size_t dim, std::string_view pa
 }  // namespace
 
 LazyTensor apply_slice(LazyTensor tensor, std::string_view text) {
+  if (text.empty()) refuse(text, "is empty");
   const auto parts = split(text, ',');
   const auto ellipses = static_cast<std::size_t>(std::count(parts.begin(), parts.end(), kEllipsis));
   const std::size_t rank = tensor.shape().rank();
   if (ellipses > 1) refuse(kEllipsis, "may stand only once");
   if (parts.size() - ellipses > rank) {
-    throw Error(ErrorCode::kInvalidArgument, core::format("the slice '{}' has {} parts for a tensor of shape {}", text,
-                                                          parts.size() - ellipses, tensor.shape().to_string()));
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("the slice {} has {} parts for a tensor of shape {}", core::quoted(text),
+                             parts.size() - ellipses, tensor.shape().to_string()));
   }
   std::size_t dim = 0;
   for (const std::string_view part : parts) {

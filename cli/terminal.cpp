@@ -7,34 +7,10 @@
 #include <cstdlib>
 
 #include "core/format.h"
+#include "core/text.h"
 
 namespace penstock::cli {
 namespace {
-
-/// Length of the valid UTF-8 sequence at the start of `text`, 0 when there is none.
-std::size_t utf8_length(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text[0]);
-  const std::size_t length = lead < 0x80   ? 1
-                             : lead < 0xC2 ? 0
-                             : lead < 0xE0 ? 2
-                             : lead < 0xF0 ? 3
-                             : lead < 0xF5 ? 4
-                                           : 0;
-  if (length == 0 || length > text.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) return 0;
-  }
-  return length;
-}
-
-/// C1 controls (U+0080 to U+009F) and the directional overrides can rewrite what a terminal shows.
-bool is_hidden(std::string_view sequence) {
-  if (sequence.size() == 1) return static_cast<unsigned char>(sequence[0]) < 0x20 || sequence[0] == 0x7F;
-  if (sequence.size() == 2) return sequence[0] == '\xC2' && static_cast<unsigned char>(sequence[1]) < 0xA0;
-  const std::string_view lead = sequence.substr(0, 2);
-  const auto last = static_cast<unsigned char>(sequence[2]);
-  return lead == "\xE2\x80" && ((last >= 0x8B && last <= 0x8F) || (last >= 0xA8 && last <= 0xAE));
-}
 
 std::size_t display_width(std::string_view text) {
   return static_cast<std::size_t>(
@@ -61,21 +37,17 @@ std::string paint(std::FILE* stream, std::string_view style, std::string_view te
   return wants_colour(stream) ? core::format("\x1B[{}m{}\x1B[0m", style, text) : std::string(text);
 }
 
+void print_error(std::string_view what) { core::print(stderr, "{} {}\n", paint(stderr, "31;1", "penstock:"), what); }
+
 std::string printable(std::string_view text) {
   std::string out;
-  while (!text.empty()) {
-    const std::size_t length = utf8_length(text);
-    const std::string_view sequence = text.substr(0, std::max<std::size_t>(length, 1));
-    if (length == 0 || is_hidden(sequence)) {
-      for (const char c : sequence) out += core::format("\\x{:02x}", static_cast<unsigned char>(c));
-    } else if (sequence == "\\") {
-      out += "\\\\";
-    } else {
-      out += sequence;
-    }
-    text.remove_prefix(sequence.size());
+  while (true) {
+    const std::size_t end = text.find('\\');
+    out += core::escaped(text.substr(0, end));
+    if (end == std::string_view::npos) return out;
+    out += "\\\\";
+    text.remove_prefix(end + 1);
   }
-  return out;
 }
 
 std::string human_bytes(double bytes) {

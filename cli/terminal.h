@@ -16,7 +16,11 @@ bool wants_colour(std::FILE* stream) noexcept;
 /// `text` in an SGR style such as "1" (bold) or "31;1" where `stream` wants colour, else as it is.
 std::string paint(std::FILE* stream, std::string_view style, std::string_view text);
 
-/// Text from a file made safe to print: control characters, invalid UTF-8 and backslashes become escapes.
+/// "penstock: WHAT" and a newline to stderr, as all errors are told.
+void print_error(std::string_view what);
+
+/// Text from a file made safe to print: what core::escaped writes out is; backslashes are doubled, so that none passes
+/// for the beginning of an escape.
 std::string printable(std::string_view text);
 
 /// "1.5 GB"; decimal units, as disks and buses are measured.

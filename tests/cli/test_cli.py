@@ -65,6 +65,48 @@ def test_ls_of_several_files_names_each(archive):
     assert len(run_json("ls", archive, DIGITS / "labels.npy")) == 2
 
 
+def test_ls_goes_on_after_a_bad_file(tmp_path, archive):
+    labels = DIGITS / "labels.npy"
+    (tmp_path / "foreign.pt").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(64))
+    bad = [tmp_path / "missing.pt", tmp_path / "foreign.pt"]
+    done = run("ls", bad[0], archive, bad[1], labels, code=1)
+    assert done.stdout == run("ls", archive, labels).stdout
+    told = done.stderr.splitlines()
+    assert [line.startswith(f"penstock: {path}: ") for line, path in zip(told, bad, strict=True)] == [True, True]
+
+
+def test_ls_keeps_the_good_files_in_json(tmp_path, archive):
+    missing = tmp_path / "missing.pt"
+    done = run("ls", "--json", missing, archive, code=1)
+    assert done.stderr.startswith(f"penstock: {missing}: ")
+    bad, good = json.loads(done.stdout)
+    assert good == run_json("ls", archive)
+    assert set(bad) == {"path", "error"}
+    assert bad["path"] == str(missing)
+    assert done.stderr == f"penstock: {bad['error']}\n"
+    assert json.loads(run("ls", "--json", missing, code=1).stdout) == bad
+
+
+def test_behind_a_double_dash_all_words_are_positionals(tmp_path):
+    for name in ("--json", "-neg.npy", "plain.npy"):
+        with (tmp_path / name).open("wb") as file:
+            np.save(file, np.arange(4))
+    np.savez(tmp_path / "two.npz", **{"--slice": np.arange(2), "b": np.arange(3)})
+
+    def out(*args: str) -> str:
+        return subprocess.run([PROGRAM, *args], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+
+    plain = out("ls", "plain.npy")
+    assert out("ls", "--", "--json") == plain
+    assert out("ls", "plain.npy", "--", "--json") == f"plain.npy:\n{plain}\n--json:\n{plain}"
+    assert out("ls", "plain.npy", "--") == plain
+    listed = json.loads(out("ls", "plain.npy", "--json", "--", "-neg.npy", "--json"))
+    assert [each["path"] for each in listed] == ["plain.npy", "-neg.npy", "--json"]
+    assert out("cat", "two.npz", "--", "--slice") == "0 1\n"
+    assert out("cat", "--slice", "1:", "two.npz", "--", "--slice") == "1\n"
+    assert out("cat", "two.npz", "--slice=1:", "--", "b") == "1 2\n"
+
+
 def test_info_adds_up(archive):
     facts = run_json("info", archive)
     assert facts["tensor_count"] == 3
@@ -157,9 +199,58 @@ def test_bench_names_the_limit_and_writes_a_trace(tmp_path):
     assert re.search(r"^limit: \d+ % of what ", printed, re.MULTILINE)
 
 
+def test_bench_takes_the_mean_of_the_two_middle_epochs(tmp_path):
+    for i in range(8):
+        np.save(tmp_path / f"{i}.npy", np.full((4,), i, dtype=np.float32))
+    result = run_json("bench", tmp_path, "--epochs", 2)
+    assert result["samples_per_second"] == pytest.approx(2 * 8 / result["wall_seconds"])
+
+
+def test_bench_speaks_of_one_as_one_and_in_one_kind_of_unit():
+    once = run("bench", DIGITS / "images.npy", "--epochs", 1, "--workers", 1).stdout
+    assert "(batches of 32, 1 worker, 1 epoch)" in once
+    often = run("bench", DIGITS / "images.npy", "--epochs", 2, "--workers", 2).stdout
+    assert "(batches of 32, 2 workers, median of 2 epochs)" in often
+    assert "iB/s" in once
+    assert not re.search(r"\d [kMG]B\b", once + often)
+
+
+def test_bench_suggests_no_name_that_is_empty():
+    assert "did you mean" not in run("bench", DIGITS / "images.npy", "--key", "x", code=1).stderr
+
+
+@pytest.mark.parametrize("option", ["--batch-size", "--workers", "--epochs", "--pad-to"])
+@pytest.mark.parametrize("value", ["99999999999999999999", "9223372036854775808", "-1", "1e3", "0x10", "1.5", "x", ""])
+def test_bench_refuses_what_is_no_number_in_range(option, value):
+    told = run("bench", DIGITS / "images.npy", option, value, code=2).stderr
+    assert told.startswith(f"{option}: found '{value}', expected a whole number from ")
+    assert all(len(line) < 120 for line in told.splitlines())
+
+
+@pytest.mark.parametrize("option", ["--batch-size", "--epochs"])
+def test_bench_refuses_none(option):
+    told = run("bench", DIGITS / "images.npy", option, 0, code=2).stderr
+    assert re.match(rf"{option}: found '0', expected a whole number from 1 to \d+\n", told)
+
+
+def test_bench_reads_digits_as_decimal():
+    assert run_json("bench", DIGITS / "images.npy", "--batch-size", "010", "--epochs", 1)["batch_size"] == 10
+
+
+def test_bench_pads_only_where_padding_is_the_rule():
+    for rule in ("stack", "ragged"):
+        told = run("bench", DIGITS / "images.npy", "--pad-to", 4, "--collate", rule, code=2).stderr
+        assert "--pad-to" in told
+        assert f"--collate {rule}" in told
+    run("bench", DIGITS / "images.npy", "--pad-to", 4, "--collate", "pad", "--epochs", 1)
+    run("bench", DIGITS / "images.npy", "--pad-to", 4, "--epochs", 1)
+
+
 def test_version():
     assert run("version").stdout.startswith("penstock ")
     assert run_json("version")["name"] == "penstock"
+    assert run("--version").stdout == run("version").stdout
+    assert run("--version").stdout == f"penstock {run_json('version')['version']}\n"
 
 
 @pytest.mark.parametrize(
@@ -216,6 +307,8 @@ def test_bad_files_are_1_and_named(tmp_path, archive):
         ["cat", archive, "a", "--slice=x"],
         ["cat", archive, "a", "--slice=::0"],
         ["cat", archive, "a", "--slice=0,0,0"],
+        ["cat", archive, "a", "--slice", ""],
+        ["cat", archive, "b", "--slice", ""],
         ["bench", tmp_path / "empty"],
         ["bench", tmp_path / "norows.npy", "--rows"],
     ):
@@ -224,6 +317,11 @@ def test_bad_files_are_1_and_named(tmp_path, archive):
         assert done.stderr.startswith("penstock: ")
         assert done.stderr.count("\n") == 1
         assert str(tmp_path) in done.stderr or "--slice" in str(args)
+
+
+def test_arguments_cannot_write_to_the_terminal():
+    assert "\x1b" not in run("cat", "a", "b", "\x1b[2J", code=2).stderr
+    assert "\x1b" not in run("bench", "a", "--collate", "\x1b[2J", code=2).stderr
 
 
 def test_hostile_names_cannot_write_to_the_terminal(tmp_path):
@@ -236,6 +334,20 @@ def test_hostile_names_cannot_write_to_the_terminal(tmp_path):
         assert "\u202e" not in out
     assert run_json("ls", path)["tensors"][0]["name"] == "\x1b[2Jx\u202e\\"
     assert "\x1b" not in run("cat", path, "\x1b[2J", code=1).stderr
+
+
+@pytest.mark.parametrize(
+    "hidden", "\x80\x9b\u061c\u200e\u200f\u2028\u2029\u202e\u2066\u2067\u2068\u2069\ufeff\ufe0f\U000e0041"
+)
+def test_characters_that_deceive_are_written_out(tmp_path, hidden):
+    name = f"a{hidden}b"
+    header = json.dumps({name: {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}).encode()
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + b"\0")
+    told = run("ls", path).stdout + run("info", path).stdout + run("cat", path, name + name, code=1).stderr
+    assert hidden not in told.replace(str(path), "")
+    code = f"\\x{ord(hidden):02x}" if ord(hidden) < 0x100 else f"\\u{{{ord(hidden):04x}}}"
+    assert f"a{code}b" in told
 
 
 def terminal_output(args: list[str], **extra: str) -> bytes:
@@ -264,11 +376,12 @@ def test_colour_only_on_a_terminal_that_wants_it(archive):
     assert "\x1b" not in run("ls", archive).stdout
 
 
-def test_full_disk_is_an_error(archive):
+@pytest.mark.parametrize("args", [["ls", DIGITS / "labels.npy"], ["--help"], ["ls", "--help"], ["--version"]])
+def test_full_disk_is_an_error(args):
     if not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full here")
     with open("/dev/full", "w") as full:
-        done = subprocess.run([PROGRAM, "ls", str(archive)], stdout=full, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run([PROGRAM, *args], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
     assert "could not be written" in done.stderr
 
@@ -292,6 +405,21 @@ def test_bash_completion_offers_what_the_help_names():
     assert complete(["penstock", "in"]) == ["info"]
     assert complete(["penstock", "cat", "--sl"]) == ["--slice"]
     assert complete(["penstock", "completion", "z"]) == ["zsh"]
+    assert complete(["penstock", "--v"]) == ["--version"]
+
+
+def test_bash_completion_offers_what_an_option_takes(tmp_path, monkeypatch):
+    (tmp_path / "file.npy").touch()
+    monkeypatch.chdir(tmp_path)
+    assert complete(["penstock", "bench", "--collate", ""]) == ["stack", "pad", "ragged"]
+    assert complete(["penstock", "bench", "--collate", "ra"]) == ["ragged"]
+    assert complete(["penstock", "bench", "--collate", "=", "ra"]) == ["ragged"]
+    assert complete(["penstock", "bench", "--collate", "="]) == ["stack", "pad", "ragged"]
+    assert complete(["penstock", "bench", "--workers", ""]) == ["auto"]
+    assert complete(["penstock", "bench", "--batch-size", ""]) == []
+    assert complete(["penstock", "bench", "--trace", ""]) == ["file.npy"]
+    assert complete(["penstock", "bench", "--collate", "pad", ""]) == ["file.npy"]
+    assert complete(["penstock", "version", ""]) == []
 
 
 def test_zsh_completion_is_a_script_for_every_command():
@@ -307,7 +435,34 @@ def test_manual_page_names_every_command_and_option():
     assert page.startswith(".TH PENSTOCK 1")
     assert all(f".SS {command}\n" in page for command in COMMANDS)
     assert ".B \\-\\-slice SLICE" in page
+    assert ".B \\-\\-version\n" in page
     if shutil.which("man"):
         shown = subprocess.run(["man", "--warnings=w", "-l", "-"], input=page, capture_output=True, text=True)
         assert shown.returncode == 0
         assert shown.stderr == ""
+
+
+def environment_of_the_sources() -> set[str]:
+    """The variables that the library and the command read."""
+    sources = [path for folder in ("src", "cli") for path in (ROOT / folder).rglob("*.cpp")]
+    text = "".join(path.read_text() for path in sources)
+    return set(re.findall(r'(?:getenv|variable|absolute)\("([A-Z_]+)"\)', text)) - {"HOME"}
+
+
+def test_manual_page_names_the_environment():
+    page = run("man").stdout
+    environment = page[page.index(".SH ENVIRONMENT") :]
+    names = environment_of_the_sources()
+    assert {"PENSTOCK_GDS", "PENSTOCK_LIBCUDA", "XDG_CACHE_HOME", "NO_COLOR"} <= names
+    for name in (*sorted(names), "TMPDIR"):
+        assert f".B {name}\n" in environment
+
+
+def test_what_an_option_takes_is_said_in_plain_words():
+    told = run("man").stdout + run("completion", "zsh").stdout + run("bench", "--help").stdout
+    assert ".B \\-\\-batch\\-size N\n" in told
+    assert "--batch-size N=32 " in told
+    assert "]:stack|pad|ragged:(stack pad ragged)'" in told
+    assert "POSITIVE" not in told
+    assert "NONNEGATIVE" not in told
+    assert "{stack" not in told

@@ -38,6 +38,10 @@ def diagnosis(file: Path, **environment: str) -> dict:
     return json.loads(run(file, "--json", **environment).stdout)
 
 
+def file_system_of(path: Path) -> str:
+    return subprocess.run(["stat", "-f", "-c", "%T", path], capture_output=True, text=True, check=True).stdout.strip()
+
+
 def advice_on(found: dict, about: str) -> str:
     return " ".join(entry["text"] for entry in found["advice"] if entry["about"] == about)
 
@@ -55,6 +59,18 @@ def test_measures_the_file_that_is_named(file):
     assert found["file"]["read_cached"] > 0
     assert found["file"]["route_cached"].startswith("read: ")
     assert found["memory"]["copy_by_one_thread"] > 0
+
+
+def test_cached_is_measured_through_the_cache(tmp_path):
+    path = tmp_path / "large.bin"
+    with path.open("wb") as file:
+        file.write(os.urandom(8 << 20))
+        os.fsync(file.fileno())  # or the kernel keeps its pages
+    found = diagnosis(path)["file"]
+    if not found.get("route_uncached", "").startswith("direct: "):
+        pytest.skip(f"no direct reads on the {file_system_of(tmp_path)} of {tmp_path}: {found.get('route_uncached')}")
+    assert found["route_cached"].startswith("read: ")
+    assert ": 0% was not cached" in found["route_cached"]
 
 
 def test_limits_are_those_of_the_process(file):
@@ -85,6 +101,18 @@ def test_every_device_is_measured(file):
         assert found[device]["name"] == "Simulated CUDA device"
         assert found[device]["memory"] >= found[device]["memory_free"] > 0
         assert all(found[device][speed] > 0 for speed in SPEEDS)
+
+
+@needs_simulator
+def test_what_multiplies_matrices_is_named(file):
+    library = SIMULATOR.with_name("libpenstock_simulated_cublas.so")
+    driver = {"PENSTOCK_LIBCUDA": str(SIMULATOR), "PENSTOCK_SIM_AUDIT": "1"}
+    found = diagnosis(file, **driver, PENSTOCK_LIBCUBLAS=str(library))
+    assert found["cuda:0"]["products"] == f"cuBLAS 13.0.0 ({library})"
+    assert advice_on(found, "cuda:0.products") == ""
+    found = diagnosis(file, **driver, PENSTOCK_LIBCUBLAS="/nowhere/libcublas.so.12")
+    assert found["cuda:0"]["products"] == "Penstock's own kernel"
+    assert "/nowhere/libcublas.so.12" in advice_on(found, "cuda:0.products")
 
 
 @needs_simulator

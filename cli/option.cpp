@@ -1,0 +1,89 @@
+#include "option.h"
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <optional>
+#include <sstream>
+
+#include "core/format.h"
+#include "core/text.h"
+
+namespace penstock::cli {
+namespace {
+
+std::optional<std::int64_t> number_from(const std::string& text) {
+  std::int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc{} || stopped != end) return std::nullopt;
+  return value;
+}
+
+std::string range_text(std::int64_t least, std::int64_t most) {
+  return core::format("a whole number from {} to {}", least, most);
+}
+
+/// Nothing where the text is such a number; else what was expected. Digits alone are left of the text, because what
+/// begins with 0 is octal to CLI11.
+std::string check_number(std::string& text, std::int64_t least, std::int64_t most) {
+  const std::optional<std::int64_t> value = number_from(text);
+  if (!value || *value < least || *value > most) return range_text(least, most);
+  text = std::to_string(*value);
+  return {};
+}
+
+using Check = std::function<std::string(std::string&)>;
+
+/// `check` may change the text, and gives what was expected when it does not take it.
+void take(CLI::Option& option, const std::string& type_name, const Check& check) {
+  const auto checked = [check](std::string& text) {
+    const std::string given = text;
+    const std::string expected = check(text);
+    return expected.empty() ? std::string() : core::format("found {}, expected {}", core::quoted(given), expected);
+  };
+  option.transform(CLI::Validator(checked, ""))->type_name(type_name);
+}
+
+std::string joined(const std::vector<std::string>& words, std::string_view separator) {
+  return core::format("{}", fmt::join(words, separator));
+}
+
+}  // namespace
+
+void take_word(CLI::Option& option, const std::vector<std::string>& words) {
+  take(option, joined(words, "|"), [words](const std::string& text) {
+    const bool known = std::find(words.begin(), words.end(), text) != words.end();
+    return known ? std::string() : "one of " + joined(words, ", ");
+  });
+}
+
+void take_number(CLI::Option& option, std::int64_t least, std::int64_t most) {
+  take(option, "N", [=](std::string& text) { return check_number(text, least, most); });
+}
+
+void take_number_or_auto(CLI::Option& option, std::int64_t least, std::int64_t most, const std::string& automatic) {
+  take(option, "N|auto", [=](std::string& text) {
+    if (text == "auto") {
+      text = automatic;
+      return std::string();
+    }
+    const std::string expected = check_number(text, least, most);
+    return expected.empty() ? expected : expected + " or 'auto'";
+  });
+}
+
+std::vector<std::string> words_of(const CLI::Option& option) {
+  std::istringstream names(option.get_type_name());
+  std::vector<std::string> words;
+  for (std::string name; std::getline(names, name, '|');) {
+    if (name.find_first_not_of("abcdefghijklmnopqrstuvwxyz-") == std::string::npos && !name.empty()) {
+      words.push_back(name);
+    }
+  }
+  return words;
+}
+
+bool takes_value(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
+
+}  // namespace penstock::cli

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace penstock::cli {
+
+// What an option takes, said in its type name, which help, manual page and completion show: N, FILE, stack|pad|ragged.
+// Between bars, what is in lower case is a word to be typed, and what is in capitals stands for one.
+
+/// The option takes one of `words`; its type name becomes their list.
+void take_word(CLI::Option& option, const std::vector<std::string>& words);
+
+/// The option takes a whole number in decimal digits, from `least` to `most`; anything else is wrong usage.
+void take_number(CLI::Option& option, std::int64_t least, std::int64_t most = std::numeric_limits<std::int64_t>::max());
+
+/// As take_number, or "auto", which becomes `automatic`.
+void take_number_or_auto(CLI::Option& option, std::int64_t least, std::int64_t most, const std::string& automatic);
+
+/// The words that an option's type name lists.
+std::vector<std::string> words_of(const CLI::Option& option);
+
+bool takes_value(const CLI::Option& option);
+
+}  // namespace penstock::cli
