@@ -144,7 +144,7 @@ class LazyTensor {
 /// the index is valid while a handle on the archive lives, so a temporary refuses it.
 class Archive {
  public:
-  /// "npy", "npz", "pt", "safetensors", "safetensors-index".
+  /// "npy", "npz", "pt", "safetensors", "shard-index".
   std::string_view format() const noexcept;
   const std::string& path() const& noexcept;
   const std::string& path() const&& = delete;

@@ -14,7 +14,7 @@ class Shards:
     """
 
     def __init__(self, archive: penstock.Archive) -> None:
-        if archive.format not in {"safetensors", "safetensors-index"}:
+        if archive.format not in {"safetensors", "shard-index"}:
             message = f"found a {archive.format} file, expected safetensors; load it with penstock.load"
             raise penstock.UnknownFormatError(f"{archive.path}: {message}", message, archive.path)
         self.archive = archive

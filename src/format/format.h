@@ -52,6 +52,6 @@ extern const Format kNpzFormat;
 extern const Format kPtFormat;
 extern const Format kPtLegacyFormat;
 extern const Format kSafetensorsFormat;
-extern const Format kSafetensorsIndexFormat;
+extern const Format kShardIndexFormat;
 
 }  // namespace penstock::format

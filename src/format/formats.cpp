@@ -42,7 +42,7 @@ std::string known_formats() {
 
 std::span<const Format> formats() noexcept {
   static const std::array kFormats{kNpyFormat, kPtFormat,          kPtLegacyFormat,
-                                   kNpzFormat, kSafetensorsFormat, kSafetensorsIndexFormat};
+                                   kNpzFormat, kSafetensorsFormat, kShardIndexFormat};
   return kFormats;
 }
 

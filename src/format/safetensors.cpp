@@ -9,6 +9,7 @@
 
 #include "core/format.h"
 #include "format/flat_tensors.h"
+#include "format/safetensors_header.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -45,48 +46,12 @@ bool sniff(std::span<const std::byte> head, const ByteSource& source) {
   return first != text.end() && *first == std::byte{'{'};
 }
 
-Index read_index(const SourcePtr& source, const OpenOptions&) {
-  SafetensorsFile file = read_safetensors_file(*source);
-  Index index;
-  index.sources = {source};
-  index.metadata = std::move(file.header.metadata);
-  index.entries.reserve(file.header.tensors.size());
-  index.storages.reserve(file.header.tensors.size());
-  for (const SafetensorsTensor& tensor : file.header.tensors) {
-    add_safetensors_tensor(tensor, 0, file.data_start, index);
-  }
-  index.structure = dict_of_entries(index.entries);
-  return index;
-}
+struct File {
+  SafetensorsHeader header;
+  std::uint64_t data_start = 0;  ///< byte of the file that offsets count from
+};
 
-/// Gives the entry of a type that packs several values in an element the shape of these elements.
-void set_packed_shape(const SafetensorsTensor& tensor, std::int64_t packed, TensorEntry& entry) {
-  const std::size_t rank = tensor.shape.rank();
-  if (rank != 0 && tensor.shape[rank - 1] % packed == 0) {
-    entry.shape[rank - 1] /= packed;
-  } else {
-    entry.shape = Shape{tensor.shape.numel() / packed};
-  }
-}
-
-/// Gives the entry of an unknown type elements that the bytes divide into.
-void set_opaque(const SafetensorsTensor& tensor, TensorEntry& entry) {
-  const std::uint64_t bytes = tensor.end - tensor.begin;
-  const auto elements = static_cast<std::uint64_t>(tensor.shape.numel());
-  std::uint64_t itemsize = 1;
-  if (elements != 0 && bytes != 0 && bytes % elements == 0 && bytes / elements <= 0xFFFF) {
-    itemsize = bytes / elements;
-  } else if (elements != bytes) {
-    entry.shape = Shape{static_cast<std::int64_t>(bytes)};
-  }
-  entry.dtype = DType::with_descr(DType::Code::kOpaque, static_cast<std::size_t>(itemsize), tensor.foreign_dtype);
-}
-
-constexpr auto kExtensions = std::to_array<std::string_view>({".safetensors"});
-
-}  // namespace
-
-SafetensorsFile read_safetensors_file(const ByteSource& source) {
+File read_header(const ByteSource& source) {
   const std::string& path = source.name();
   if (source.size() < kLengthBytes) {
     throw Error(
@@ -114,8 +79,32 @@ SafetensorsFile read_safetensors_file(const ByteSource& source) {
   return {parse_safetensors_header(json, source.size() - data_start, path), data_start};
 }
 
-void add_safetensors_tensor(const SafetensorsTensor& tensor, std::uint32_t source, std::uint64_t data_start,
-                            Index& index) {
+/// Gives the entry of a type that packs several values in an element the shape of these elements.
+void set_packed_shape(const SafetensorsTensor& tensor, std::int64_t packed, TensorEntry& entry) {
+  const std::size_t rank = tensor.shape.rank();
+  if (rank != 0 && tensor.shape[rank - 1] % packed == 0) {
+    entry.shape[rank - 1] /= packed;
+  } else {
+    entry.shape = Shape{tensor.shape.numel() / packed};
+  }
+}
+
+/// Gives the entry of an unknown type elements that the bytes divide into.
+void set_opaque(const SafetensorsTensor& tensor, TensorEntry& entry) {
+  const std::uint64_t bytes = tensor.end - tensor.begin;
+  const auto elements = static_cast<std::uint64_t>(tensor.shape.numel());
+  std::uint64_t itemsize = 1;
+  if (elements != 0 && bytes != 0 && bytes % elements == 0 && bytes / elements <= 0xFFFF) {
+    itemsize = bytes / elements;
+  } else if (elements != bytes) {
+    entry.shape = Shape{static_cast<std::int64_t>(bytes)};
+  }
+  entry.dtype = DType::with_descr(DType::Code::kOpaque, static_cast<std::size_t>(itemsize), tensor.foreign_dtype);
+}
+
+/// Adds the tensor's entry and storage. Types below a byte get the shape of our packed elements; one that Penstock does
+/// not know becomes opaque, with its shape where that divides its bytes, else flat.
+void add_tensor(const SafetensorsTensor& tensor, std::uint64_t data_start, Index& index) {
   TensorEntry& entry = index.entries.emplace_back();
   entry.name = tensor.name;
   entry.shape = tensor.shape;
@@ -129,10 +118,25 @@ void add_safetensors_tensor(const SafetensorsTensor& tensor, std::uint32_t sourc
   entry.storage = index.storages.size();
   StorageEntry& storage = index.storages.emplace_back();
   storage.name = tensor.name;
-  storage.source = source;
   storage.offset = data_start + tensor.begin;
   storage.stored_bytes = storage.nbytes = tensor.end - tensor.begin;
 }
+
+Index read_index(const SourcePtr& source, const OpenOptions&) {
+  File file = read_header(*source);
+  Index index;
+  index.sources = {source};
+  index.metadata = std::move(file.header.metadata);
+  index.entries.reserve(file.header.tensors.size());
+  index.storages.reserve(file.header.tensors.size());
+  for (const SafetensorsTensor& tensor : file.header.tensors) add_tensor(tensor, file.data_start, index);
+  index.structure = dict_of_entries(index.entries);
+  return index;
+}
+
+constexpr auto kExtensions = std::to_array<std::string_view>({".safetensors"});
+
+}  // namespace
 
 constinit const Format kSafetensorsFormat{"safetensors", kExtensions, sniff, read_index, write_safetensors};
 

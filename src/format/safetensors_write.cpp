@@ -7,6 +7,7 @@
 #include "core/text.h"
 #include "format/flat_tensors.h"
 #include "format/safetensors.h"
+#include "format/safetensors_header.h"
 #include "penstock/error.h"
 
 namespace penstock::format {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "format/safetensors_dtype.h"
 #include "support/bytes.h"
 #include "support/errors.h"
 #include "support/tensors.h"

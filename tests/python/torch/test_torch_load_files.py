@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import json
 import lzma
 import os
 import pickle
@@ -182,3 +183,27 @@ def test_many_and_long_names_are_listed_briefly(tmp_path):
         assert (str(again), again.names) == (str(caught.value), caught.value.names)
         if count > 1:
             assert "m000019.n and 49980 more" in str(caught.value)
+
+
+def test_an_index_of_shards(tmp_path, saved):
+    base = torch.randn(4, 6)
+    shards = [
+        {"a.weight": base, "a.part": base[1:3], "half": torch.arange(5).to(torch.bfloat16)},
+        {"b.weight": torch.nn.Parameter(torch.randn(3).double()), "unlisted": torch.zeros(2)},
+    ]
+    weight_map = {}
+    for number, shard in enumerate(shards, 1):
+        name = f"pytorch_model-{number:05}-of-00002.bin"
+        (tmp_path / name).write_bytes(saved(shard))
+        weight_map |= dict.fromkeys(shard.keys() - {"unlisted"}, name)
+    index = tmp_path / "pytorch_model.bin.index.json"
+    index.write_text(json.dumps({"metadata": {"total_size": 130}, "weight_map": weight_map}))
+    loaded = pt.load(index)
+    assert loaded.keys() == weight_map.keys()
+    for name, tensor in loaded.items():
+        expected = next(shard[name] for shard in shards if name in shard)
+        assert torch.equal(tensor, expected), name
+        assert (tensor.dtype, tensor.requires_grad) == (expected.dtype, expected.requires_grad), name
+    assert loaded["a.part"].data_ptr() == loaded["a.weight"][1:].data_ptr()
+    part = penstock.open(index)["a.weight"][1:3].load()
+    assert torch.equal(torch.from_dlpack(part), base[1:3])

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "format/safetensors.h"
+#include "format/format.h"
 #include "format/shard_paths.h"
 #include "penstock/save.h"
 #include "support/bytes.h"
@@ -44,7 +44,7 @@ class ShardedModel : public testing::Test {
 
   Index read(const std::string& json) {
     write_file(path, json);
-    return kSafetensorsIndexFormat.read_index(open_source(path), {});
+    return kShardIndexFormat.read_index(open_source(path), {});
   }
   std::optional<ErrorCode> code(const std::string& json) {
     return code_of([&] { read(json); });
@@ -84,7 +84,7 @@ TEST_F(ShardedModel, TensorsThatAreNotListedStayUnseen) {
 TEST_F(ShardedModel, IsKnownByItsContent) {
   const auto sniffs = [](const std::string& text) {
     const SourcePtr source = test::source_of(text);
-    return kSafetensorsIndexFormat.sniff(test::bytes_of(std::string_view(text).substr(0, kSniffBytes)), *source);
+    return kShardIndexFormat.sniff(test::bytes_of(std::string_view(text).substr(0, kSniffBytes)), *source);
   };
   EXPECT_TRUE(sniffs(good));
   EXPECT_TRUE(sniffs(" \n" + good));
@@ -154,27 +154,46 @@ TEST_F(ShardedModel, LinkedLikeHuggingFacesCacheIsRead) {
   fs::rename(folder / "m-1.safetensors", folder / "blobs/bbbb");
   fs::create_symlink("../../blobs/aaaa", folder / "snapshots/1/m.safetensors.index.json");
   fs::create_symlink("../../blobs/bbbb", folder / "snapshots/1/m-1.safetensors");
-  const Index index =
-      kSafetensorsIndexFormat.read_index(open_source(folder / "snapshots/1/m.safetensors.index.json"), {});
+  const Index index = kShardIndexFormat.read_index(open_source(folder / "snapshots/1/m.safetensors.index.json"), {});
   EXPECT_EQ(index.entries[0].name, "a");
 }
 
-TEST_F(ShardedModel, ShardsMustBeSafetensorsThemselves) {
+TEST_F(ShardedModel, ShardsMustBeFilesOfTensors) {
   write_file(folder / "text", "hello, this is no model");
-  EXPECT_EQ(code_of_shard("text"), ErrorCode::kLimit);
-  EXPECT_NE(code_of_shard("m.safetensors.index.json"), std::nullopt) << "the index itself";
+  EXPECT_EQ(code_of_shard("text"), ErrorCode::kUnknownFormat);
+  EXPECT_EQ(code_of_shard("m.safetensors.index.json"), ErrorCode::kUnsupported) << "the index itself";
   fs::create_directory(folder / "folder");
   EXPECT_EQ(code_of_shard("folder"), ErrorCode::kIsDirectory);
 }
 
-TEST_F(ShardedModel, ShardsOfAnotherFormatAreNamed) {
-  save(numbered_tensor({2}, DType::float32), folder / "m-1.pt");
+TEST_F(ShardedModel, ShardsMayBeOfAnyFormatWithNames) {
+  const Tensor both = numbered_tensor({6}, DType::float32);
+  save(dict_of({{"x", both}, {"y", both.slice(0, 2, 5)}, {"unlisted", both}}), folder / "m-1.bin", {.format = "pt"});
+  save(dict_of({{"z", numbered_tensor({3}, DType::int64)}}), folder / "m-2.npz");
+  write_file(path, R"({"weight_map":{"a":"m-1.safetensors","z":"m-2.npz","y":"m-1.bin","x":"m-1.bin"}})");
+  const Archive archive = open(path);
+  EXPECT_EQ(archive.format(), "shard-index");
+  ASSERT_EQ(archive.entries().size(), 4U);
+  const Value model = archive.load();
+  EXPECT_EQ(test::values_of<float>(model["a"].as_tensor()),
+            test::values_of<float>(numbered_tensor({2}, DType::float32)));
+  EXPECT_EQ(test::values_of<float>(model["x"].as_tensor()), test::values_of<float>(both));
+  EXPECT_EQ(test::values_of<float>(model["y"].as_tensor()), test::values_of<float>(both.slice(0, 2, 5)));
+  EXPECT_EQ(test::values_of<std::int64_t>(model["z"].as_tensor()),
+            test::values_of<std::int64_t>(numbered_tensor({3}, DType::int64)));
+  const Tensor x = model["x"].as_tensor();
+  const Tensor y = model["y"].as_tensor();
+  EXPECT_EQ(y.data(), x.data() + 2 * sizeof(float)) << "what shares memory in a shard";
+}
+
+TEST_F(ShardedModel, ShardsWithoutNamesAndValuesThatAreNoTensorsAreRefused) {
   save(numbered_tensor({2}, DType::float32), folder / "m-1.npy");
-  for (const auto& [name, format] : {std::pair("m-1.pt", "a pt file"), std::pair("m-1.npy", "a npy file")}) {
-    const auto error = error_of([&] { read(std::string(R"({"weight_map":{"a":")") + name + R"("}})"); });
-    ASSERT_TRUE(error);
-    EXPECT_EQ(error->code(), ErrorCode::kUnsupported);
-    EXPECT_THAT(error->message(), HasSubstr(format));
+  save(Value::list({Value::tensor(numbered_tensor({2}, DType::float32))}), folder / "list.pt");
+  save(Value::dict(std::vector<std::pair<std::string, Value>>{{"a", Value::integer(1)}}), folder / "number.pt");
+  for (const std::string name : {"m-1.npy", "list.pt", "number.pt"}) {
+    const auto error = error_of([&] { read(R"({"weight_map":{"a":")" + name + R"("}})"); });
+    ASSERT_TRUE(error) << name;
+    EXPECT_EQ(error->code(), ErrorCode::kUnsupported) << name;
     EXPECT_THAT(error->path(), HasSubstr(name));
   }
 }
@@ -212,7 +231,7 @@ TEST_F(ShardedModel, TooManyShards) {
 }
 
 TEST_F(ShardedModel, MustBeAFile) {
-  EXPECT_EQ(code_of([&] { kSafetensorsIndexFormat.read_index(test::source_of(good), {}); }), ErrorCode::kUnsupported);
+  EXPECT_EQ(code_of([&] { kShardIndexFormat.read_index(test::source_of(good), {}); }), ErrorCode::kUnsupported);
 }
 
 }  // namespace
