@@ -21,7 +21,7 @@ def draw_base_seed(generator: torch.Generator | None) -> int:
     return int(torch.empty((), dtype=torch.int64).random_(generator=generator).item())
 
 
-def _samples(loader: DataLoader) -> int:
+def _samples(loader: DataLoader[Any]) -> int:
     assert loader.native is not None
     return len(loader.native)
 
@@ -52,7 +52,7 @@ class Position:
         self.batch_size = batch_size
 
     @staticmethod
-    def now(loader: DataLoader, batch: int = 0) -> Position:
+    def now(loader: DataLoader[Any], batch: int = 0) -> Position:
         """At the beginning of an epoch that begins now."""
         generator = loader.generator
         random = torch.get_rng_state() if generator is None else generator.get_state()
@@ -68,7 +68,7 @@ class Position:
         return {"kind": _KIND, **vars(self)}
 
     @staticmethod
-    def from_dict(state: dict[str, Any], loader: DataLoader) -> Position:
+    def from_dict(state: dict[str, Any], loader: DataLoader[Any]) -> Position:
         fields = dict(state) if isinstance(state, dict) else {}
         if fields.pop("kind", None) != _KIND:
             raise ValueError(f"found {type(state).__name__} without kind={_KIND!r}, expected what state_dict() gave")
@@ -92,7 +92,7 @@ class Position:
             )
         return position
 
-    def restore(self, loader: DataLoader) -> tuple[Iterator[Any], bool]:
+    def restore(self, loader: DataLoader[Any]) -> tuple[Iterator[Any], bool]:
         """The index sampler's iterator after `batch` batches, and whether there were that many.
 
         torch's global random state is left as it was, so that a resumed program draws what it would have drawn.
@@ -112,7 +112,7 @@ class Position:
         finally:
             torch.set_rng_state(before)
 
-    def _advance(self, loader: DataLoader) -> tuple[Iterator[Any], bool]:
+    def _advance(self, loader: DataLoader[Any]) -> tuple[Iterator[Any], bool]:
         indices = iter(loader._index_sampler)
         draw_base_seed(loader.generator)
         for _ in range(self.batch):
