@@ -397,6 +397,7 @@ def test_arguments_are_refused_as_torch_refuses_them(folder, options):
     assert str(errors[0]) == str(errors[1])
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of torch's half-made iterator
 def test_no_batch_ahead_of_workers_is_refused_as_by_torch(folder):
     for loader_class, dataset in ((td.DataLoader, Files(folder)), (pt.DataLoader, pt.Files(folder))):
         loader = loader_class(dataset, num_workers=1, prefetch_factor=0)
@@ -662,6 +663,40 @@ class TestResume:
         assert with_generator or torch.equal(before, torch.get_rng_state())
         if with_generator:
             assert [b["y"].tolist() for b in again] == following
+
+    @pytest.mark.parametrize("workers", [0, 2])
+    @pytest.mark.parametrize("kind", ["random", "weighted", "subset", "batch", "batch distributed"])
+    def test_samplers_with_a_generator_of_their_own(self, folder, kind, workers):
+        def make(seed):
+            dataset, generator = pt.Files(folder, keys="y"), torch.Generator().manual_seed(seed)
+            random = td.RandomSampler(dataset, generator=generator)
+            options = {
+                "random": lambda: {"sampler": random, "batch_size": 8},
+                "weighted": lambda: {
+                    "sampler": td.WeightedRandomSampler([1.0] * COUNT, 40, generator=generator),
+                    "batch_size": 8,
+                },
+                "subset": lambda: {"sampler": td.SubsetRandomSampler(range(30), generator=generator), "batch_size": 8},
+                "batch": lambda: {"batch_sampler": td.BatchSampler(random, 8, True)},
+                "batch distributed": lambda: {
+                    "batch_sampler": td.BatchSampler(td.DistributedSampler(dataset, 2, 0), 8, False)
+                },
+            }[kind]()
+            return pt.DataLoader(dataset, num_workers=workers, **options)
+
+        loader = make(5)
+        list(loader)
+        if kind == "batch distributed":
+            loader.batch_sampler.sampler.set_epoch(3)
+        iterator = iter(loader)
+        next(iterator)
+        state = loader.state_dict()
+        rest = [b["y"].tolist() for b in iterator]
+        following = [b["y"].tolist() for b in loader]
+        again = make(99)
+        again.load_state_dict(state)
+        assert [b["y"].tolist() for b in again] == rest
+        assert [b["y"].tolist() for b in again] == following
 
     def test_after_the_last_batch_the_next_epoch_begins(self, folder):
         make = lambda: pt.DataLoader(  # noqa: E731
