@@ -12,6 +12,7 @@ import penstock
 from penstock._core import _assemble, _entry_parts, _load_into
 from penstock.torch._convert import to_torch
 from penstock.torch._devices import reachable
+from penstock.torch._errors import torch_errors
 from penstock.torch._storages import MapLocation
 from penstock.torch.serialization import FileLike, load, opened
 
@@ -34,6 +35,7 @@ class IncompatibleKeys(NamedTuple):
         return f"{type(self).__name__}(missing_keys={self.missing_keys!r}, unexpected_keys={self.unexpected_keys!r})"
 
 
+@torch_errors()
 def load_into(
     target: torch.nn.Module | MutableMapping[str, Any],
     path: FileLike,

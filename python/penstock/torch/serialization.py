@@ -16,6 +16,7 @@ from penstock._core import _assemble, _is_legacy, _legacy_end, _open_file, _open
 from penstock._files import number_of
 from penstock._text import listed
 from penstock.errors import _within
+from penstock.torch._errors import EmptyFileError, torch_errors
 from penstock.torch._rebuild import Rebuilder
 from penstock.torch._storages import MapLocation, check_map_location, read_tensors
 
@@ -36,10 +37,7 @@ class UnknownGlobalsError(penstock.UnsafeError, pickle.UnpicklingError):
         return *super().__reduce__(), {"names": self.names}
 
 
-class EmptyFileError(penstock.UnknownFormatError, EOFError):
-    """There is nothing in the file; torch raises the second of its types."""
-
-
+@torch_errors()
 def load(
     f: FileLike,
     map_location: MapLocation = None,

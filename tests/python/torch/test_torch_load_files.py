@@ -250,3 +250,48 @@ def test_many_and_long_names_are_listed_briefly(tmp_path):
         assert (str(again), again.names) == (str(caught.value), caught.value.names)
         if count > 1:
             assert "m000019.n and 49980 more" in str(caught.value)
+
+
+def error_of(load, *arguments):
+    try:
+        load(*arguments)
+    except Exception as error:
+        return error
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_files_that_are_cut_are_errors_of_torchs_types(tmp_path, zipped):
+    path = tmp_path / "x.pt"
+    torch.save({"x": torch.arange(100.0), "y": [1, "two"]}, path, _use_new_zipfile_serialization=zipped)
+    data = path.read_bytes()
+    target = {"x": torch.zeros(100)}
+    for length in (0, *range(14, len(data), 7)):  # within the magic number it could be anything
+        path.write_bytes(data[:length])
+        theirs, ours, into = error_of(torch.load, path), error_of(pt.load, path), error_of(pt.load_into, target, path)
+        assert isinstance(ours, penstock.Error)
+        assert isinstance(into, type(ours))
+        if isinstance(theirs, (RuntimeError, EOFError, pickle.UnpicklingError)):
+            assert isinstance(ours, type(theirs)), (length, theirs)
+
+
+@pytest.mark.parametrize(
+    "content", [b"\0" * 100, b"<html>not found</html>", b"{}", b"version https://git-lfs.github.com/"]
+)
+def test_what_is_no_checkpoint_is_an_unpickling_error_too(tmp_path, content):
+    (tmp_path / "x.pt").write_bytes(content)
+    for load in (torch.load, pt.load):
+        with pytest.raises(pickle.UnpicklingError):
+            load(tmp_path / "x.pt")
+    error = pickle.loads(pickle.dumps(error_of(pt.load, tmp_path / "x.pt")))
+    assert isinstance(error, (penstock.UnknownFormatError, pickle.UnpicklingError))
+    assert error.path == str(tmp_path / "x.pt")
+
+
+def test_damaged_bytes_are_a_runtime_error_too(tmp_path):
+    torch.save(torch.arange(100.0), tmp_path / "x.pt")
+    data = bytearray((tmp_path / "x.pt").read_bytes())
+    data[data.index(torch.arange(100.0).numpy().tobytes()) + 9] ^= 1
+    (tmp_path / "x.pt").write_bytes(data)
+    with pytest.raises(RuntimeError) as caught:
+        pt.load(tmp_path / "x.pt")
+    assert isinstance(caught.value, penstock.ChecksumError)
