@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -60,6 +61,11 @@ struct TensorEntry {
 struct OpenOptions {
   /// Verify recorded CRCs of what is read. Off: wrong ones are not looked at.
   bool verify_checksums = true;
+  /// What the byte strings of a `.pt` that Python 2 wrote become: the text that this makes of them (UTF-8), or bytes
+  /// where it makes none. What it throws comes out of `open`. Unset: text where they are UTF-8, else bytes.
+  std::function<std::optional<std::string>(std::string_view bytes)> decode = {};
+  /// Whether a zipped `.pt` that does not record its byte order is big-endian.
+  bool big_endian = false;
 };
 
 struct LoadOptions {

@@ -92,7 +92,7 @@ auto reporting(bool takes_long, const LoadOptions& options, const ReportDict& re
 
 /// How an entry is found again where it is unpickled.
 Entry restore_entry(nb::handle path, nb::handle entry_name, const nb::tuple& keys, bool verify) {
-  const PyArchive archive = open_archive(path_from(path), verify);
+  const PyArchive archive = open_archive(path_from(path), {.verify_checksums = verify});
   const std::string name = name_from(entry_name);
   Entry entry{archive.get()[name], verify, keys};
   for (const nb::handle key : keys) entry.tensor = index(entry.tensor, key);
@@ -164,7 +164,8 @@ void bind_archive_class(nb::module_& module) {
       .def(
           "__reduce__", [](const PyArchive& archive) { return reduce(archive.get(), archive.verify()); },
           nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
-      .def_static("_restore", [](nb::handle path, bool verify) { return open_archive(path_from(path), verify); })
+      .def_static("_restore", [](nb::handle path,
+                                 bool verify) { return open_archive(path_from(path), {.verify_checksums = verify}); })
       .def("__repr__", [](const PyArchive& a) { return describe(a.get()); });
 }
 
@@ -248,13 +249,13 @@ const Archive& PyArchive::get() const {
   throw Error(ErrorCode::kInvalidArgument, "the archive is closed; open the file again");
 }
 
-PyArchive open_archive(const std::string& path, bool verify) {
+PyArchive open_archive(const std::string& path, const OpenOptions& options) {
   const SourcePtr source = [&] {
     const nb::gil_scoped_release released;
     return open_source(path);
   }();
-  const auto read_index = [=](std::stop_token) { return open(source, {.verify_checksums = verify}); };
-  return {interruptible(source->size() >= kLongIndex, read_index), verify};
+  const auto read_index = [=](std::stop_token) { return open(source, options); };
+  return {interruptible(source->size() >= kLongIndex, read_index), options.verify_checksums};
 }
 
 bool takes_long(const Archive& archive) noexcept {
@@ -285,7 +286,7 @@ void bind_archive(nb::module_& module) {
   bind_entry_class(module);
   bind_archive_class(module);
   module.def(
-      "open", [](nb::handle path, bool verify) { return open_archive(path_from(path), verify); },
+      "open", [](nb::handle path, bool verify) { return open_archive(path_from(path), {.verify_checksums = verify}); },
       nb::arg("path").none(), nb::kw_only(), nb::arg("verify") = true,
       nb::sig("def open(path: str | bytes | os.PathLike[str], *, verify: bool = True) -> Archive"),
       "Opens a tensor file and reads its index, whatever its size and extension; no payload is read. "

@@ -42,7 +42,7 @@ struct Entry {
 };
 
 /// penstock.open: reads the index; answers signals while it does.
-PyArchive open_archive(const std::string& path, bool verify);
+PyArchive open_archive(const std::string& path, const OpenOptions& options);
 /// The dict that a caller wants filled with how a load was done.
 using ReportDict = std::optional<nb::dict>;
 /// Everything in it; answers signals while it loads.

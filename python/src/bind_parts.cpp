@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <utility>
 #include <variant>
@@ -198,13 +200,37 @@ std::uint64_t legacy_end(nb::handle data, const std::string& name) {
   return format::pt_legacy_end(format::FileBytes(std::span<const std::byte>(memory.data(), memory.size()), name));
 }
 
-PyArchive open_memory(nb::handle data, const std::string& name, bool verify) {
+/// `decode` of OpenOptions by a Python function of bytes, which gives text or None; None itself is none.
+decltype(OpenOptions::decode) decoder(nb::handle function) {
+  if (function.is_none()) return {};
+  const auto release = [](PyObject* object) {
+    const nb::gil_scoped_acquire acquired;
+    Py_DECREF(object);
+  };
+  const std::shared_ptr<PyObject> held(nb::borrow(function).release().ptr(), release);
+  return [held](std::string_view bytes) -> std::optional<std::string> {
+    const nb::gil_scoped_acquire acquired;
+    const nb::object text = nb::handle(held.get())(nb::bytes(bytes.data(), bytes.size()));
+    if (text.is_none()) return std::nullopt;
+    Py_ssize_t size = 0;
+    const char* utf8 = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+    if (utf8 == nullptr) throw nb::python_error();
+    return std::string(utf8, static_cast<std::size_t>(size));
+  };
+}
+
+PyArchive open_file(nb::handle path, bool verify, nb::handle decode, bool big_endian) {
+  return open_archive(path_from(path),
+                      {.verify_checksums = verify, .decode = decoder(decode), .big_endian = big_endian});
+}
+
+PyArchive open_memory(nb::handle data, const std::string& name, bool verify, nb::handle decode, bool big_endian) {
   Buffer memory = memory_of(data);
   const std::size_t size = memory.size();
   const SourcePtr source = memory_source(std::move(memory), name);
-  return {interruptible(size >= kLongLoad,
-                        [source, verify](std::stop_token) { return open(source, {.verify_checksums = verify}); }),
-          verify};
+  const OpenOptions options = {.verify_checksums = verify, .decode = decoder(decode), .big_endian = big_endian};
+  const auto read_index = [source, options](std::stop_token) { return open(source, options); };
+  return {interruptible(size >= kLongLoad, read_index), verify};
 }
 
 }  // namespace
@@ -232,8 +258,14 @@ void bind_parts(nb::module_& module) {
   module.def("_legacy_end", legacy_end, nb::arg("data"), nb::arg("name"),
              nb::sig("def _legacy_end(data: object, name: str) -> int"));
   module.def("_is_legacy", is_legacy, nb::arg("head"), nb::sig("def _is_legacy(head: object) -> bool"));
+  module.def("_open_file", open_file, nb::arg("path").none(), nb::arg("verify") = true, nb::arg("decode") = nb::none(),
+             nb::arg("big_endian") = false,
+             nb::sig("def _open_file(path: str | bytes | os.PathLike[str], verify: bool = True, "
+                     "decode: Callable[[bytes], str | None] | None = None, big_endian: bool = False) -> Archive"));
   module.def("_open_memory", open_memory, nb::arg("data"), nb::arg("name"), nb::arg("verify") = true,
-             nb::sig("def _open_memory(data: object, name: str, verify: bool = True) -> Archive"));
+             nb::arg("decode") = nb::none(), nb::arg("big_endian") = false,
+             nb::sig("def _open_memory(data: object, name: str, verify: bool = True, "
+                     "decode: Callable[[bytes], str | None] | None = None, big_endian: bool = False) -> Archive"));
 }
 
 }  // namespace penstock::python

@@ -76,7 +76,7 @@ bool sniff_legacy(std::span<const std::byte> head, const ByteSource& source) {
   return is_pt_tar(block);
 }
 
-Index read_not_zip(const FileBytes& file) {
+Index read_not_zip(const FileBytes& file, const OpenOptions& options) {
   std::vector<std::byte> store;
   const auto head = file.at(0, std::min<std::uint64_t>(file.size(), kTarBlock), store);
   if (text_of(head).starts_with(kOldContainer)) {
@@ -85,11 +85,11 @@ Index read_not_zip(const FileBytes& file) {
                 "and save it again",
                 {.path = file.path(), .offset = 0});
   }
-  return is_pt_tar(head) ? read_pt_tar(file) : read_pt_legacy(file);
+  return is_pt_tar(head) ? read_pt_tar(file, options) : read_pt_legacy(file, options);
 }
 
-Index read_legacy(const SourcePtr& source, const OpenOptions& /*options*/) {
-  Index index = read_not_zip(FileBytes(*source));
+Index read_legacy(const SourcePtr& source, const OpenOptions& options) {
+  Index index = read_not_zip(FileBytes(*source), options);
   index.sources.push_back(source);
   return index;
 }
@@ -98,7 +98,7 @@ Index read_legacy(const SourcePtr& source, const OpenOptions& /*options*/) {
 
 Index read_pt_index(std::span<const std::byte> file, std::string_view path, const OpenOptions& options) {
   const FileBytes bytes(file, path);
-  if (!text_of(file).starts_with("PK")) return read_not_zip(bytes);
+  if (!text_of(file).starts_with("PK")) return read_not_zip(bytes, options);
   std::vector<ZipEntry> entries;
   read_zip_directory(file, path, entries);
   return read_pt_zip(bytes, entries, options).index;

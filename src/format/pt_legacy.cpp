@@ -92,7 +92,7 @@ Value read_plain(std::span<const std::byte> bytes, std::size_t& at) {
 }
 
 /// The five pickles.
-std::unique_ptr<Header> read_header(std::span<const std::byte> bytes) {
+std::unique_ptr<Header> read_header(std::span<const std::byte> bytes, const OpenOptions& options) {
   auto header = std::make_unique<Header>();
   std::size_t at = 0;
   const Value magic = read_plain(bytes, at);
@@ -106,12 +106,17 @@ std::unique_ptr<Header> read_header(std::span<const std::byte> bytes) {
   }
   const std::size_t third = at;
   if (!read_plain(bytes, at).is(Value::Kind::kDict)) corrupt("the machine's description is no dict", third);
-  at += pickle::read_pickle(bytes.subspan(at), at, header->index, header->storages, false, false);
+  at += pickle::read_pickle(bytes.subspan(at), at, header->index, header->storages, false, false, {}, options.decode);
   const std::size_t fifth = at;
   header->keys = read_plain(bytes, at);
   if (!header->keys.is(Value::Kind::kList)) corrupt("the list of storages is no list", fifth);
   header->end = at;
   return header;
+}
+
+std::unique_ptr<Header> read_header(const FileBytes& file, const OpenOptions& options) {
+  return with_window(file, 0, file.size(), kFirstWindow,
+                     [&options](std::span<const std::byte> bytes) { return read_header(bytes, options); });
 }
 
 /// The storage of a key, which the oldest files have as a number.
@@ -170,15 +175,15 @@ bool is_pt_legacy(std::span<const std::byte> head) noexcept {
 
 std::uint64_t pt_legacy_end(const FileBytes& file) {
   try {
-    return locate_storages(file, *with_window(file, 0, file.size(), kFirstWindow, read_header));
+    return locate_storages(file, *read_header(file, {}));
   } catch (const Error& error) {
     throw error.within({.path = file.path()});
   }
 }
 
-Index read_pt_legacy(const FileBytes& file) {
+Index read_pt_legacy(const FileBytes& file, const OpenOptions& options) {
   try {
-    const auto header = with_window(file, 0, file.size(), kFirstWindow, read_header);
+    const auto header = read_header(file, options);
     const std::uint64_t end = locate_storages(file, *header);
     if (end != file.size()) corrupt(core::format("{} bytes follow the last storage", file.size() - end), end);
     header->index.metadata.emplace("version", "legacy");

@@ -14,12 +14,12 @@ namespace penstock::format {
 /// Whether these first bytes (32 are enough) are the pickled magic number.
 bool is_pt_legacy(std::span<const std::byte> head) noexcept;
 /// Pickles are read, payload is not. Every storage is checked against the file's size and its own count of elements.
-Index read_pt_legacy(const FileBytes& file);
+Index read_pt_legacy(const FileBytes& file, const OpenOptions& options = {});
 /// Where the first ends of several that lie back to back, as a program writes them that saves into one open file.
 std::uint64_t pt_legacy_end(const FileBytes& file);
 
 /// Whether it is a tar archive (by the magic at byte 257) whose first member is one of torch's.
 bool is_pt_tar(std::span<const std::byte> first_block) noexcept;
-Index read_pt_tar(const FileBytes& file);
+Index read_pt_tar(const FileBytes& file, const OpenOptions& options = {});
 
 }  // namespace penstock::format

@@ -142,7 +142,8 @@ std::string key_of(const Cell& cell) {
 
 class TarReader final : public pickle::Outside {
  public:
-  TarReader(const FileBytes& file, Index& index) : file_(file), index_(index) {}
+  TarReader(const FileBytes& file, const OpenOptions& options, Index& index)
+      : file_(file), options_(options), index_(index) {}
 
   void read();
   std::uint32_t storage(std::string_view key, std::uint64_t nbytes, std::uint64_t itemsize) override;
@@ -161,6 +162,7 @@ class TarReader final : public pickle::Outside {
   const pickle::StorageView& storage_of(const Cell& key, std::uint64_t at);
 
   const FileBytes& file_;
+  const OpenOptions& options_;
   Index& index_;
   pickle::CellArena arena_{pickle::Limits{}.cells, pickle::Limits{}.text_slack};
   pickle::World world_{arena_, index_, *this};
@@ -176,7 +178,7 @@ void TarReader::read() {
   std::uint64_t at = member.offset;
   Cell* root = next(at, member.end());
   if (at != member.end()) corrupt(core::format("{} bytes follow the end of the pickle", member.end() - at), at);
-  pickle::build_structure(root, world_);
+  pickle::build_structure(root, world_, options_.decode);
 }
 
 std::uint32_t TarReader::storage(std::string_view /*key*/, std::uint64_t /*nbytes*/, std::uint64_t /*itemsize*/) {
@@ -323,10 +325,10 @@ bool is_pt_tar(std::span<const std::byte> first_block) noexcept {
          std::find(std::begin(kMembers), std::end(kMembers), name) != std::end(kMembers);
 }
 
-Index read_pt_tar(const FileBytes& file) {
+Index read_pt_tar(const FileBytes& file, const OpenOptions& options) {
   try {
     Index index;
-    TarReader(file, index).read();
+    TarReader(file, options, index).read();
     index.metadata.emplace("version", "tar");
     return index;
   } catch (const Error& error) {

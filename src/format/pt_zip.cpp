@@ -131,9 +131,11 @@ std::string read_fact(const FileBytes& file, std::span<const ZipEntry> entries, 
 }
 
 /// Whether tensors have the other byte order than this machine.
-bool read_byteorder(const FileBytes& file, std::span<const ZipEntry> entries, const PtRecords& records, bool verify,
-                    Index& index) {
-  const std::string order = records.byteorder ? read_fact(file, entries, records.byteorder, verify) : "little";
+bool read_byteorder(const FileBytes& file, std::span<const ZipEntry> entries, const PtRecords& records,
+                    const OpenOptions& options, Index& index) {
+  const std::string order = records.byteorder    ? read_fact(file, entries, records.byteorder, options.verify_checksums)
+                            : options.big_endian ? "big"
+                                                 : "little";
   if (order != "little" && order != "big") {
     const ZipEntry& entry = entries[*records.byteorder];
     fail(ErrorCode::kCorrupt,
@@ -257,7 +259,7 @@ PtParsed read_pt_zip(const FileBytes& file, std::span<const ZipEntry> entries, c
          entries.front().name);
   }
   index.metadata.emplace("version", read_version(file, entries[*records.version], verify));
-  const bool swapped = read_byteorder(file, entries, records, verify, index);
+  const bool swapped = read_byteorder(file, entries, records, options, index);
   if (records.format_version) {
     index.metadata.emplace("format_version", read_fact(file, entries, records.format_version, verify));
   }
@@ -270,7 +272,7 @@ PtParsed read_pt_zip(const FileBytes& file, std::span<const ZipEntry> entries, c
   const auto bytes = read_pt_record(file, pickle, verify, store);
   ZipStorages storages(entries, records.prefix, verify, parsed, file.path());
   try {
-    pickle::read_pickle(bytes, pickle.data_offset, index, storages, swapped, true, limits_for(pickle));
+    pickle::read_pickle(bytes, pickle.data_offset, index, storages, swapped, true, limits_for(pickle), options.decode);
   } catch (const Error& error) {
     throw error.within({.path = file.path(), .tensor = core::escaped(pickle.name)});
   }

@@ -77,6 +77,16 @@ TEST(PtZip, OldArchivesLackRecords) {
   EXPECT_EQ(code_of([&] { opened(members); }), ErrorCode::kCorrupt);
 }
 
+TEST(PtZip, OptionsSayTheByteOrderThatIsNotRecorded) {
+  std::vector<ZipMember> members = good();
+  for (std::size_t i = 0; i < 16; i += 4) std::reverse(members[2].data.begin() + i, members[2].data.begin() + i + 4);
+  members.erase(members.begin() + 1);
+  const Archive archive = open(source_of(build_zip(members), "m.pt"), {.big_endian = true});
+  EXPECT_EQ(archive.metadata().at("byteorder"), "big");
+  expect_floats(archive["w"].load(), {1, 2, 3, 4});
+  expect_floats(open(source_of(build_zip(good())), {.big_endian = true})["w"].load(), {1, 2, 3, 4});
+}
+
 TEST(PtZip, OtherByteOrderIsSwapped) {
   std::vector<ZipMember> members = good();
   members[1].data = "big";

@@ -184,5 +184,9 @@ def _marked(tensor: torch.Tensor) -> penstock.Opaque:
 def _storage(storage: torch.storage.TypedStorage | torch.UntypedStorage) -> _Dense:
     name = "torch.storage.TypedStorage"
     dtype = torch.uint8 if isinstance(storage, torch.UntypedStorage) else storage.dtype
+    if dtype in _QUANTIZED:
+        untyped = storage if isinstance(storage, torch.UntypedStorage) else storage._untyped_storage
+        integers = torch.empty(0, dtype=_QUANTIZED[dtype], device=storage.device).set_(untyped).cpu()
+        return (integers, name, False, (_name(dtype), integers.stride()), None)
     whole = torch.empty(0, dtype=dtype, device=storage.device).set_(storage).cpu()
     return (whole, name, False, None, None)

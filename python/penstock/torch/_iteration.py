@@ -6,7 +6,7 @@ import operator
 import warnings
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -19,6 +19,7 @@ from penstock.torch._convert import batch_to_torch, sample_to_torch
 from penstock.torch._position import Position, draw_base_seed
 from penstock.torch._samples import named, to_device
 from penstock.torch.collate import Rule
+from penstock.torch.datasets import counted
 
 if TYPE_CHECKING:
     from penstock.torch.loader import DataLoader
@@ -46,7 +47,7 @@ class Iteration:
     state that torch would leave it in.
     """
 
-    def __init__(self, loader: DataLoader, resume: Position | None, *, draw_seed: bool) -> None:
+    def __init__(self, loader: DataLoader[Any], resume: Position | None, *, draw_seed: bool) -> None:
         assert loader.native is not None
         self._loader = loader
         self._dataset = loader.native
@@ -54,6 +55,8 @@ class Iteration:
         self._collate = self._native_collate()
         self._on_device = self._native and loader._mapped is None and arrives_on_device(loader.device)
         self._pin = not self._on_device and _pins(loader)
+        self._bulk = False
+        self._sampler = loader._index_sampler
         self._feed = self._new_feed(loader.num_workers)
         self._pool: ThreadPoolExecutor | None = None
         self._pending: deque[list[int]] = deque()
@@ -62,7 +65,7 @@ class Iteration:
         self._finished = False
         if resume is None:
             self._begin = Position.now(loader)
-            self._indices: Iterator[Any] = iter(loader._index_sampler)
+            self._indices: Iterator[Any] = iter(self._sampler)
             if draw_seed:
                 draw_base_seed(loader.generator)
         else:
@@ -74,7 +77,16 @@ class Iteration:
     def __iter__(self) -> Iteration:
         return self
 
+    def __len__(self) -> int:
+        return len(self._sampler)
+
     def __next__(self) -> Any:
+        if not torch._C._autograd._profiler_enabled():
+            return self._next()
+        with torch.autograd.profiler.record_function(f"enumerate(DataLoader)#{type(self).__name__}.__next__"):
+            return self._next()
+
+    def _next(self) -> Any:
         loader = self._loader
         if loader._mapped is None:
             value = self._finish(self._next_read())
@@ -132,13 +144,24 @@ class Iteration:
                 drawn = next(self._indices)
             except StopIteration:
                 return
+            if self._whole and isinstance(drawn, list) != self._bulk:
+                self._read_lists(not self._bulk)
             indices = self._chosen(self._checked(drawn))
             self._pending.append(indices)
             if indices:
                 self._feed.push(indices)
 
+    def _read_lists(self, bulk: bool) -> None:
+        """Without batches, a sampler may give lists of indices: each is one sample, that of its stacked rows."""
+        if self._pending or self._loader._mapped is not None:
+            raise TypeError("found a list where the sampler gives indices; expected one or the other of all samples")
+        self._bulk = bulk
+        self._collate = penstock.stack() if bulk else penstock.samples()
+        self._feed.close()
+        self._feed = self._new_feed(self._loader.num_workers)
+
     def _checked(self, drawn: Any) -> list[int]:
-        if self._whole:
+        if self._whole and not self._bulk:
             return [operator.index(drawn)]
         indices = [operator.index(one) for one in drawn]
         if not indices:
@@ -148,7 +171,7 @@ class Iteration:
     def _chosen(self, indices: list[int]) -> list[int]:
         """Counted from the front, and without what is known not to be readable."""
         if indices and min(indices) < 0:
-            indices = [index + len(self._dataset) if index < 0 else index for index in indices]
+            indices = counted(indices, len(self._dataset))
         if self._loader._set_aside.any_of(indices):
             return self._repaired(indices)
         return indices
@@ -185,9 +208,7 @@ class Iteration:
         except penstock.TimedOutError as error:
             self._pending.appendleft(indices)
             self._taken -= 1
-            from penstock.torch.loader import LoaderTimeoutError
-
-            raise LoaderTimeoutError(f"DataLoader timed out after {self._loader.timeout} seconds") from error
+            raise self._timed_out() from error
         except penstock.Error as error:
             if isinstance(error, _UNLIKE) and self._loader.collate_fn in _STACKED and self._native:
                 unlike = self._stacked_by_torch(indices)
@@ -234,7 +255,7 @@ class Iteration:
         if not read.apart:
             return batch_to_torch(read.value)
         samples = sample_to_torch(read.value)
-        return self._loader.collate_fn(samples[0] if self._whole else samples)
+        return self._loader.collate_fn(samples[0] if self._whole and not self._bulk else samples)
 
     def _work(self, read: _Read) -> Any:
         mapped = self._loader._mapped
@@ -253,7 +274,10 @@ class Iteration:
         except Exception as error:
             first = f"sample {indices[0]}: {self._dataset.describe(indices[0])}"
             where = first if len(indices) == 1 else f"a batch of {len(indices)} samples that begins with {first}"
-            raise named(error, where) from error
+            other = named(error, where)
+            if other is error:
+                raise
+            raise other from error
 
     def _next_mapped(self) -> Any:
         """Keeps as many calls under way as there are workers; their results come in order."""
@@ -264,6 +288,10 @@ class Iteration:
                 read = self._next_read()
             except StopIteration:
                 break
+            except penstock.TimedOutError:
+                if not self._working:
+                    raise
+                break
             except penstock.Error as error:
                 failed: Future[Any] = Future()
                 failed.set_exception(error)
@@ -273,7 +301,16 @@ class Iteration:
         if not self._working:
             self._pool.shutdown(wait=False)
             raise StopIteration
+        first = self._working[0]
+        wait([first], self._loader.timeout or None)
+        if not first.done():
+            raise self._timed_out()
         return self._working.popleft().result()
+
+    def _timed_out(self) -> Exception:
+        from penstock.torch.loader import LoaderTimeoutError
+
+        return LoaderTimeoutError(f"DataLoader timed out after {self._loader.timeout} seconds")
 
     def __del__(self) -> None:
         if getattr(self, "_pool", None) is not None:
@@ -291,9 +328,15 @@ def _full_name(device: torch.device | None) -> str:
     return f"cuda:{torch.cuda.current_device()}" if device.index is None else str(device)
 
 
-def _pins(loader: DataLoader) -> bool:
+def _pins(loader: DataLoader[Any]) -> bool:
     if not loader.pin_memory:
         return False
+    if loader.pin_memory_device:
+        warnings.warn(
+            "pin_memory_device is deprecated, the current accelerator will be used as the device,"
+            f"ignore pin_memory_device='{loader.pin_memory_device}'.",
+            stacklevel=4,
+        )
     if torch.accelerator.is_available():
         return True
     warnings.warn(

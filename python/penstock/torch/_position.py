@@ -21,7 +21,20 @@ def draw_base_seed(generator: torch.Generator | None) -> int:
     return int(torch.empty((), dtype=torch.int64).random_(generator=generator).item())
 
 
-def _samples(loader: DataLoader) -> int:
+def _source(loader: DataLoader[Any]) -> Any:
+    """What the order of the samples comes from."""
+    if loader.batch_size is None and loader.batch_sampler is not None:  # the caller's own
+        return getattr(loader.batch_sampler, "sampler", loader.batch_sampler)
+    return loader.sampler
+
+
+def _own_generator(loader: DataLoader[Any]) -> torch.Generator | None:
+    """The generator that the sampler draws from, if that is not the loader's."""
+    generator = getattr(_source(loader), "generator", None)
+    return generator if isinstance(generator, torch.Generator) and generator is not loader.generator else None
+
+
+def _samples(loader: DataLoader[Any]) -> int:
     assert loader.native is not None
     return len(loader.native)
 
@@ -29,8 +42,8 @@ def _samples(loader: DataLoader) -> int:
 class Position:
     """The random state that the epoch began with, the sampler's epoch, and how many batches were taken since.
 
-    The order of an epoch follows from these for every sampler that draws from the loader's generator or from torch's
-    global one; one that has `state_dict` is asked for its own.
+    The order of an epoch follows from these for every sampler that draws from the loader's generator, from torch's
+    global one or from its own `generator`; one that has `state_dict` is asked for its own.
     """
 
     def __init__(
@@ -42,6 +55,7 @@ class Position:
         sampler: dict[str, Any] | None = None,
         set_aside: list[tuple[int, str, str]] | None = None,
         batch_size: int | None = None,
+        sampler_random: torch.Tensor | None = None,
     ) -> None:
         self.random = random
         self.batch = batch
@@ -50,25 +64,33 @@ class Position:
         self.sampler = sampler
         self.set_aside = set_aside or []
         self.batch_size = batch_size
+        self.sampler_random = sampler_random
 
     @staticmethod
-    def now(loader: DataLoader, batch: int = 0) -> Position:
+    def now(loader: DataLoader[Any], batch: int = 0) -> Position:
         """At the beginning of an epoch that begins now."""
         generator = loader.generator
         random = torch.get_rng_state() if generator is None else generator.get_state()
-        sampler = loader.sampler
-        own = sampler.state_dict() if hasattr(sampler, "state_dict") else None
-        epoch = getattr(sampler, "epoch", None)
-        return Position(random, batch, _samples(loader), epoch, own, loader.set_aside, loader.batch_size)
+        sampler, own_generator = _source(loader), _own_generator(loader)
+        return Position(
+            random,
+            batch,
+            _samples(loader),
+            getattr(sampler, "epoch", None),
+            sampler.state_dict() if hasattr(sampler, "state_dict") else None,
+            loader.set_aside,
+            loader.batch_size,
+            None if own_generator is None else own_generator.get_state(),
+        )
 
     def after(self, batch: int, set_aside: list[tuple[int, str, str]]) -> Position:
-        return Position(self.random, batch, self.samples, self.sampler_epoch, self.sampler, set_aside, self.batch_size)
+        return Position(**{**vars(self), "batch": batch, "set_aside": set_aside})
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": _KIND, **vars(self)}
 
     @staticmethod
-    def from_dict(state: dict[str, Any], loader: DataLoader) -> Position:
+    def from_dict(state: dict[str, Any], loader: DataLoader[Any]) -> Position:
         fields = dict(state) if isinstance(state, dict) else {}
         if fields.pop("kind", None) != _KIND:
             raise ValueError(f"found {type(state).__name__} without kind={_KIND!r}, expected what state_dict() gave")
@@ -92,12 +114,14 @@ class Position:
             )
         return position
 
-    def restore(self, loader: DataLoader) -> tuple[Iterator[Any], bool]:
+    def restore(self, loader: DataLoader[Any]) -> tuple[Iterator[Any], bool]:
         """The index sampler's iterator after `batch` batches, and whether there were that many.
 
         torch's global random state is left as it was, so that a resumed program draws what it would have drawn.
         """
-        sampler = loader.sampler
+        sampler, own_generator = _source(loader), _own_generator(loader)
+        if own_generator is not None and self.sampler_random is not None:
+            own_generator.set_state(self.sampler_random)
         if self.sampler is not None and hasattr(sampler, "load_state_dict"):
             sampler.load_state_dict(self.sampler)
         if self.sampler_epoch is not None and hasattr(sampler, "set_epoch"):
@@ -112,7 +136,7 @@ class Position:
         finally:
             torch.set_rng_state(before)
 
-    def _advance(self, loader: DataLoader) -> tuple[Iterator[Any], bool]:
+    def _advance(self, loader: DataLoader[Any]) -> tuple[Iterator[Any], bool]:
         indices = iter(loader._index_sampler)
         draw_base_seed(loader.generator)
         for _ in range(self.batch):

@@ -77,10 +77,17 @@ def to_device(value: Any, device: torch.device) -> Any:
 
 
 def named(error: Exception, where: str) -> Exception:
-    """The error of a user's function with its sample in its text; of its own type where that takes a text."""
+    """The error of a user's function with its sample in its text, of its own type.
+
+    One whose type takes more than a text stays itself, with a note (which Python 3.10 does not have).
+    """
     text = f"{error} (at {where})"
     try:
         out = type(error)(text)
     except Exception:
-        return RuntimeError(f"{type(error).__name__}: {text}")
-    return out if str(out).endswith(text) or repr(text) in str(out) else RuntimeError(f"{type(error).__name__}: {text}")
+        out = error
+    if str(out).endswith(text) or repr(text) in str(out):
+        return out
+    if hasattr(error, "add_note"):
+        error.add_note(f"at {where}")
+    return error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from mmap import MAP_SHARED
 from typing import Any
 
 import torch
@@ -54,8 +55,11 @@ def read_tensors(archive: penstock.Archive, map_location: MapLocation, *, mmap: 
     Entries that are NumPy's arrays become those.
     """
     arrays = _arrays_of(archive)
-    if _is_meta(map_location):
-        return _Views(archive, _meta_storages(archive), arrays).all()
+    fake = torch._guards.detect_fake_mode(None) is not None
+    if fake or _is_meta(map_location):
+        return _Views(archive, _meta_storages(archive, fake=fake), arrays).all()
+    if _skips_data():
+        return _Views(archive, _moved(archive, _empty_storages(archive), map_location), arrays).all()
     if mmap:
         storages = _mapped_storages(archive, _storages_of(archive, arrays))
         return _Views(archive, _moved(archive, storages, map_location), arrays).all()
@@ -134,6 +138,8 @@ class _Views:
             return Packed(typed, offset, shape, strides, requires_grad)
         tensor = torch.empty((0,), dtype=dtype, device=storage.device)
         tensor.set_(storage, offset, shape, strides)
+        if storage._fake_device is not None:
+            tensor.fake_device = torch.device(storage._fake_device)  # type: ignore[attr-defined]
         if conj or neg:
             flags = {name: True for name, value in (("conj", conj), ("neg", neg)) if value}
             torch._utils.set_tensor_metadata(tensor, flags)
@@ -235,14 +241,32 @@ def _moved(
     ]
 
 
-def _meta_storages(archive: penstock.Archive) -> list[torch.UntypedStorage | None]:
-    sizes = (_storage_parts(archive, i)[0] for i in range(_storage_count(archive)))
-    return [torch.UntypedStorage(size, device="meta") for size in sizes]
+def _meta_storages(archive: penstock.Archive, *, fake: bool) -> list[torch.UntypedStorage | None]:
+    """With torch's own marks: where the bytes lie in the file, and the device that a fake tensor is said to be on."""
+    out: list[torch.UntypedStorage | None] = []
+    for i in range(_storage_count(archive)):
+        nbytes, location, _, offset = _storage_parts(archive, i)
+        storage = torch.UntypedStorage(nbytes, device="meta")
+        storage._checkpoint_offset = offset
+        if fake:
+            storage._fake_device = location or "cpu"  # type: ignore[assignment]
+        out.append(storage)
+    return out
+
+
+def _skips_data() -> bool:
+    """Within torch.serialization.skip_data."""
+    return bool(getattr(getattr(torch.serialization, "_serialization_tls", None), "skip_data", False))
+
+
+def _empty_storages(archive: penstock.Archive) -> list[torch.UntypedStorage | None]:
+    return [torch.UntypedStorage(_storage_parts(archive, i)[0]) for i in range(_storage_count(archive))]
 
 
 def _mapped_storages(archive: penstock.Archive, resident: Sequence[int]) -> list[torch.UntypedStorage | None]:
     """All but those that are `resident`. What lies where its type cannot be used is copied."""
     files: dict[str, torch.UntypedStorage] = {}
+    shared = torch.serialization.get_default_mmap_options() == MAP_SHARED
     alignments = _alignments(archive)
     out: list[torch.UntypedStorage | None] = []
     for i in range(_storage_count(archive)):
@@ -256,7 +280,7 @@ def _mapped_storages(archive: penstock.Archive, resident: Sequence[int]) -> list
                 "compressed, inside the pickle or of the other byte order; leave mmap out"
             )
         if path not in files:
-            files[path] = torch.UntypedStorage.from_file(path, False, os.path.getsize(path))  # type: ignore[assignment]
+            files[path] = torch.UntypedStorage.from_file(path, shared, os.path.getsize(path))  # type: ignore[assignment]
         mapped = files[path][offset : offset + nbytes]
         out.append(mapped.clone() if offset % alignments[i] else mapped)
     return out

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import torch.utils.data as torch_data
 
 import penstock
+from penstock._core import _Feed
 from penstock.torch._convert import sample_to_torch
 
-__all__ = ["Dataset", "Files", "Mapped", "Rows", "native_of"]
+__all__ = ["Dataset", "Files", "Mapped", "Rows", "counted", "native_of", "plain_mapped"]
 
 
-class Dataset(torch_data.Dataset[Any]):
+_Sample = TypeVar("_Sample", covariant=True)
+
+
+class Dataset(torch_data.Dataset[_Sample]):
     """A `penstock.Dataset` for torch: `dataset[i]` reads sample i and gives torch tensors.
 
     `penstock.torch.DataLoader` reads its batches natively; any other loader may use it as the map-style dataset that
@@ -29,8 +33,16 @@ class Dataset(torch_data.Dataset[Any]):
     def __len__(self) -> int:
         return len(self.native)
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index: int | list[int]) -> Any:
+        """Sample `index`; of a list of indices the samples stacked, as rows of tensors are."""
+        if isinstance(index, list):
+            return self._stacked(index)
         return sample_to_torch(self.native[index])
+
+    def _stacked(self, indices: list[int]) -> Any:
+        feed = _Feed(self.native, penstock.stack(), 0, 1, None, 0.0, "cpu")
+        feed.push(counted(indices, len(self)))
+        return sample_to_torch(feed.next())
 
     def map(self, function: Callable[[Any], Any], *, batched: bool = False, processes: bool = False) -> Mapped:
         """Each sample (or each batch, if `batched`) as `function` makes it from the one that was read.
@@ -46,7 +58,7 @@ class Dataset(torch_data.Dataset[Any]):
         return f"penstock.torch.{type(self).__name__}({self.native!r})"
 
 
-def Rows(*sources: Any) -> Dataset:  # noqa: N802 - named like the class it stands for
+def Rows(*sources: Any) -> Dataset[Any]:  # noqa: N802 - named like the class it stands for
     """Samples are the rows of large arrays: paths, tensors or arrays. Of several, a sample is the tuple of their rows.
 
     Uncompressed files are mapped, not read.
@@ -61,7 +73,7 @@ def Files(  # noqa: N802 - named like the class it stands for
     pattern: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     keys: str | Iterable[str] | None = None,
     index: bool | str | os.PathLike[str] = False,
-) -> Dataset:
+) -> Dataset[Any]:
     """Each file is a sample. `pattern`: a file, a folder, a glob or a list of paths; `keys`: only these of its dict.
 
     `index` keeps the list of files between runs, as in `penstock.files`.
@@ -72,7 +84,9 @@ def Files(  # noqa: N802 - named like the class it stands for
 class Mapped(torch_data.Dataset[Any]):
     """What `Dataset.map` gives. Without a loader, `mapped[i]` calls the function on sample i."""
 
-    def __init__(self, dataset: Dataset, function: Callable[[Any], Any], *, batched: bool, processes: bool) -> None:
+    def __init__(
+        self, dataset: Dataset[Any], function: Callable[[Any], Any], *, batched: bool, processes: bool
+    ) -> None:
         self.dataset = dataset
         self.function = function
         self.batched = batched
@@ -92,15 +106,16 @@ class Mapped(torch_data.Dataset[Any]):
 def native_of(dataset: Any) -> penstock.Dataset | None:
     """The penstock.Dataset that holds the same samples, or None when there is none.
 
-    Looks through torch's Subset (random_split makes them), ConcatDataset and StackDataset.
+    Looks through torch's Subset (random_split makes them), ConcatDataset and StackDataset. A class derived from
+    `Dataset` that has samples of its own making is none.
     """
     if isinstance(dataset, penstock.Dataset):
         return dataset
     if isinstance(dataset, Dataset):
-        return dataset.native
+        return dataset.native if _has_plain_samples(dataset, Dataset) else None
     if type(dataset) is torch_data.Subset:
         whole = native_of(dataset.dataset)
-        return None if whole is None else penstock.subset(whole, _counted(dataset.indices, len(whole)))
+        return None if whole is None else penstock.subset(whole, counted(dataset.indices, len(whole)))
     if type(dataset) is torch_data.ConcatDataset:
         parts = [native_of(part) for part in dataset.datasets]
         return None if None in parts else penstock.concat(*(part for part in parts if part is not None))
@@ -110,5 +125,20 @@ def native_of(dataset: Any) -> penstock.Dataset | None:
     return None
 
 
-def _counted(indices: Sequence[int], size: int) -> list[int]:
-    return [index + size if index < 0 else index for index in map(int, indices)]
+def _has_plain_samples(dataset: object, kind: type[Any]) -> bool:
+    """Whether the samples of the dataset, of a class derived from `kind`, are made as `kind` makes them."""
+    own = type(dataset)
+    same = all(getattr(own, name) is getattr(kind, name) for name in ("__getitem__", "__len__"))
+    return same and not hasattr(own, "__getitems__")
+
+
+def plain_mapped(dataset: Any) -> Mapped | None:
+    """The dataset itself where a loader may call its function in threads, else None."""
+    if not isinstance(dataset, Mapped) or dataset.processes or not _has_plain_samples(dataset, Mapped):
+        return None
+    return dataset
+
+
+def counted(indices: Iterable[int], size: int) -> list[int]:
+    """Negative ones counted from the front; what is outside stays, and is named so in errors."""
+    return [index + size if -size <= index < 0 else index for index in map(int, indices)]

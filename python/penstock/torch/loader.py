@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import torch
 import torch.utils.data as torch_data
@@ -12,7 +12,7 @@ import penstock
 from penstock.torch._iteration import Iteration
 from penstock.torch._position import Position
 from penstock.torch._samples import SetAside
-from penstock.torch.datasets import Dataset, Mapped, native_of
+from penstock.torch.datasets import Dataset, Mapped, native_of, plain_mapped
 
 __all__ = ["DataLoader", "LoaderTimeoutError"]
 
@@ -21,7 +21,10 @@ class LoaderTimeoutError(penstock.TimedOutError, RuntimeError):
     """A batch took longer than the loader's `timeout`; a RuntimeError too, as from torch's own loader."""
 
 
-class DataLoader(torch_data.DataLoader[Any]):
+_Sample = TypeVar("_Sample", covariant=True)
+
+
+class DataLoader(torch_data.DataLoader[_Sample]):
     """torch's DataLoader, argument by argument, for any dataset.
 
     Of a Penstock dataset (`Rows`, `Files`, `penstock.files`, ..., and what `random_split`, `Subset`, `ConcatDataset`
@@ -77,7 +80,7 @@ class DataLoader(torch_data.DataLoader[Any]):
             raise ValueError(f"on_error is {on_error!r}; it must be 'raise', 'skip' or 'replace'")
         if isinstance(dataset, penstock.Dataset):
             dataset = Dataset(dataset)
-        mapped = dataset if isinstance(dataset, Mapped) and not dataset.processes else None
+        mapped = plain_mapped(dataset)
         native = native_of(mapped.dataset if mapped is not None else dataset)
         if worker_init_fn is not None or getattr(dataset, "processes", False):
             native = None
@@ -126,6 +129,8 @@ class DataLoader(torch_data.DataLoader[Any]):
         if self.native is None:
             iterator: Iterator[Any] = super().__iter__()
             return iterator if self.device is None else _moved(iterator, self.device)
+        if self.num_workers > 0 and self.prefetch_factor == 0:
+            raise AssertionError("prefetch_factor must be greater than 0 with workers")
         resume, self._resume = self._resume, None
         draw_seed = not (self.persistent_workers and self._seeded)
         self._seeded = True

@@ -6,15 +6,21 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any, NamedTuple
 
 import torch
+from torch.nn.modules.batchnorm import _NormBase
 
 import penstock
 from penstock._core import _assemble, _entry_parts, _load_into
 from penstock.torch._convert import to_torch
 from penstock.torch._devices import reachable
+from penstock.torch._errors import torch_errors
 from penstock.torch._storages import MapLocation
 from penstock.torch.serialization import FileLike, load, opened
 
 __all__ = ["IncompatibleKeys", "load_into"]
+
+
+class _EntryNumber(int):
+    """Which of an archive's entries a tensor is, where the file's own integers lie beside it."""
 
 
 class IncompatibleKeys(NamedTuple):
@@ -23,7 +29,13 @@ class IncompatibleKeys(NamedTuple):
     missing_keys: list[str]
     unexpected_keys: list[str]
 
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return f"{type(self).__name__}(missing_keys={self.missing_keys!r}, unexpected_keys={self.unexpected_keys!r})"
 
+
+@torch_errors()
 def load_into(
     target: torch.nn.Module | MutableMapping[str, Any],
     path: FileLike,
@@ -53,7 +65,10 @@ def load_into(
         entries = _flat_entries(archive)
         if entries is None or (module is not None and _has_own_ways(module)):
             return _assign(target, load(path), strict, copy=True)
-        wanted = dict(_tensors_of(target)) if isinstance(target, torch.nn.Module) else _tensors_in(target)
+        wanted = _tensors_in(target) if not isinstance(target, torch.nn.Module) else dict(_tensors_of(target))
+        if module is not None:
+            for key in _keys_of_later(module, entries):
+                del wanted[key]
         shapes = {key: _entry_parts(archive, entry)[2] for key, entry in entries.items()}
         keys = _check(target, wanted, shapes, strict)
         _fill(archive, entries, {key: tensor for key, tensor in wanted.items() if key in entries})
@@ -73,10 +88,10 @@ def _flat_entries(archive: penstock.Archive) -> dict[str, int] | None:
         strange.append(name)
         return name
 
-    content = _assemble(archive, list(range(len(archive))), named)
+    content = _assemble(archive, [_EntryNumber(number) for number in range(len(archive))], named)
     if strange or not isinstance(content, dict):
         return None
-    plain = all(isinstance(key, str) and type(entry) is int for key, entry in content.items())
+    plain = all(isinstance(key, str) and type(entry) is _EntryNumber for key, entry in content.items())
     return content if plain else None
 
 
@@ -84,9 +99,14 @@ def _flat_entries(archive: penstock.Archive) -> dict[str, int] | None:
 
 
 def _has_own_ways(module: torch.nn.Module) -> bool:
-    """Whether loading means more than copying: what torch's load_state_dict calls for it is not torch's own default."""
+    """Whether loading means more than copying: what torch's load_state_dict calls for it is not torch's own default.
+
+    Of a meta tensor only torch can say that nothing is copied into it.
+    """
+    if torch.__future__.get_swap_module_params_on_conversion() or any(t.is_meta for _, t in _tensors_of(module)):
+        return True
     plain = torch.nn.Module._load_from_state_dict
-    norm = torch.nn.modules.batchnorm._NormBase._load_from_state_dict  # differs for files before version 2 only
+    norm = _NormBase._load_from_state_dict  # differs where its counter is not in the file
     for part in module.modules():
         kind = type(part)
         if (
@@ -99,6 +119,16 @@ def _has_own_ways(module: torch.nn.Module) -> bool:
         if part._load_state_dict_pre_hooks or part._load_state_dict_post_hooks:
             return True
     return False
+
+
+def _keys_of_later(module: torch.nn.Module, state: Mapping[str, Any]) -> Iterator[str]:
+    """Counters of batches that a state dict of before their time lacks, and which then stay as they are."""
+    versions = getattr(state, "_metadata", {})
+    for name, part in module.named_modules(remove_duplicate=False):
+        if isinstance(part, _NormBase) and part.num_batches_tracked is not None:
+            key = f"{name}.num_batches_tracked".lstrip(".")
+            if key not in state and (versions.get(name, {}).get("version") or 0) < 2:
+                yield key
 
 
 def _tensors_of(module: torch.nn.Module, prefix: str = "") -> Iterator[tuple[str, torch.Tensor]]:
@@ -161,18 +191,27 @@ def _fill(archive: penstock.Archive, entries: dict[str, int], places: dict[str, 
             place = tensor.detach()
             number = entries[key]
             shape = _entry_parts(archive, number)[2]
-            if not _can_be_read_into(place):
+            if not _can_be_read_into(place) or _loses_parts(archive, number, place):
                 place.copy_(_one(archive, number))
                 continue
             if place.numel():
                 direct[place.data_ptr(), place.numel()] = (number, place.reshape(shape))
         _load_into(archive, [number for number, _ in direct.values()], [place for _, place in direct.values()])
+    # As torch's copies would: a backward pass through what was there before must not go on.
+    for _, place in direct.values():
+        if not place.is_inference():
+            torch.autograd.graph.increment_version(place)
 
 
 def _can_be_read_into(place: torch.Tensor) -> bool:
     if place.is_conj() or place.is_neg() or place.is_quantized or place.layout != torch.strided:
         return False
     return place.device.type == "cpu" or reachable(place.device) is not None
+
+
+def _loses_parts(archive: penstock.Archive, number: int, place: torch.Tensor) -> bool:
+    """Whether imaginary parts are left out, of which torch warns."""
+    return _entry_parts(archive, number)[1].startswith("complex") and not place.is_complex()
 
 
 def _one(archive: penstock.Archive, number: int) -> torch.Tensor:
@@ -182,7 +221,7 @@ def _one(archive: penstock.Archive, number: int) -> torch.Tensor:
 
 def _assign(target: Any, state: Any, strict: bool, *, copy: bool = False) -> IncompatibleKeys:
     if not isinstance(state, Mapping):
-        raise penstock.InvalidArgumentError(
+        raise penstock.DTypeMismatchError(
             f"the file holds a {type(state).__name__}, where a state dict was expected: load it and take the state "
             "dict out of it"
         )

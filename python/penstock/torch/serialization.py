@@ -5,13 +5,18 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import sys
+from collections.abc import Callable
 from typing import IO, Any, Literal
 
+import torch
+
 import penstock
-from penstock._core import _assemble, _is_legacy, _legacy_end, _open_memory
+from penstock._core import _assemble, _is_legacy, _legacy_end, _open_file, _open_memory
 from penstock._files import number_of
-from penstock._text import abbreviated, listed
+from penstock._text import listed
 from penstock.errors import _within
+from penstock.torch._errors import EmptyFileError, torch_errors
 from penstock.torch._rebuild import Rebuilder
 from penstock.torch._storages import MapLocation, check_map_location, read_tensors
 
@@ -32,10 +37,7 @@ class UnknownGlobalsError(penstock.UnsafeError, pickle.UnpicklingError):
         return *super().__reduce__(), {"names": self.names}
 
 
-class EmptyFileError(penstock.UnknownFormatError, EOFError):
-    """There is nothing in the file; torch raises the second of its types."""
-
-
+@torch_errors()
 def load(
     f: FileLike,
     map_location: MapLocation = None,
@@ -57,10 +59,11 @@ def load(
       where it stands.
     - map_location: None, a device, its name, a dict from recorded to wanted names, or a function of a storage and its
       recorded name, as for torch.load. A device that the file records is torch's to find, with torch's errors.
-    - mmap: map the file, private to this process, instead of reading it; a path is needed. Checksums are not looked at,
-      and tensors that lie where their type cannot be used are copied.
-    - encoding: of byte strings that Python 2 wrote; "utf-8" and "ascii" are taken, and "latin1" for files whose text
-      is ASCII. What is no UTF-8 stays bytes.
+    - mmap: map the file instead of reading it, private to this process unless set_default_mmap_options of
+      torch.serialization says otherwise; a path is needed. Checksums are not looked at, and tensors that lie where
+      their type cannot be used are copied. None is what torch.utils.serialization.config.load.mmap says.
+    - encoding: of byte strings that Python 2 wrote: any that Python has, or "bytes" to keep them as bytes. What is no
+      UTF-8 stays bytes with "utf-8", and is UnicodeDecodeError's with others.
     - unknown: what names do that torch does not know. "error": UnknownGlobalsError has them all. "keep": they become
       `penstock.Opaque` objects, which hold the name, the arguments and the state.
       Classes that torch.serialization.add_safe_globals allows come to life where their parts are only set down:
@@ -68,18 +71,20 @@ def load(
       classes with a way of their own are not called; UnknownGlobalsError says which.
     - verify: look at recorded checksums.
 
+    What torch.load takes from its surroundings is taken: skip_data and set_default_load_endianness of
+    torch.serialization, and a FakeTensorMode, under which no payload is read and tensors are fake.
+
     `weights_only=False` and `pickle_module` would run code found in the file, and are refused.
     """
     _refuse_code(weights_only, pickle_module)
     if unknown not in {"error", "keep"}:
         raise ValueError(f"unknown is {unknown!r}; it must be 'error' or 'keep'")
-    as_latin1 = _is_latin1(encoding)
+    decode = _decoder(encoding)
     check_map_location(map_location)
+    mmap = _mmap_by_default() if mmap is None else mmap
     if mmap and not _is_path(f):
         raise ValueError("f must be a file path in order to use the mmap argument")
-    with opened(f, verify) as archive:
-        if as_latin1 and not _is_ascii(archive.structure):
-            raise _encoding_matters(encoding, archive.path)
+    with opened(f, verify, decode) as archive:
         rebuilder = Rebuilder()
         leaves = read_tensors(archive, map_location, mmap=bool(mmap))
         try:
@@ -96,41 +101,30 @@ def load(
     return value
 
 
-def _is_latin1(encoding: object) -> bool:
+def _decoder(encoding: object) -> Callable[[bytes], str | None] | None:
+    """What makes text of byte strings of Python 2; None for what happens by itself: text where they are UTF-8."""
     if not isinstance(encoding, str):
         raise penstock.DTypeMismatchError(f"encoding is of type {type(encoding).__name__}; it must be a name, 'utf-8'")
-    name = encoding.lower().replace("_", "-")
-    if name in {"latin1", "latin-1", "iso-8859-1"}:
-        return True
-    if name not in {"utf-8", "utf8", "ascii"}:
-        raise _encoding_matters(encoding)
-    return False
+    if encoding == "bytes":
+        return lambda data: None
+    if encoding.lower().replace("_", "-") in {"utf-8", "utf8"}:
+        return None
+    return lambda data: data.decode(encoding)
 
 
-def _is_ascii(structure: Any) -> bool:
-    """Whether all text in it is the same whichever encoding Python 2's strings are read by."""
-    seen: set[int] = set()
-    left = [structure]
-    while left:
-        part = left.pop()
-        if isinstance(part, bytes) or (isinstance(part, str) and not part.isascii()):
-            return False
-        if isinstance(part, (dict, list, tuple, set, frozenset, penstock.Opaque)) and id(part) not in seen:
-            seen.add(id(part))
-            if isinstance(part, penstock.Opaque):
-                left += [part.args, part.state]
-            else:
-                left += part
-                left += part.values() if isinstance(part, dict) else ()
-    return True
+def _mmap_by_default() -> bool:
+    try:
+        from torch.utils.serialization import config
+    except ImportError:  # torch before 2.6
+        return False
+    return bool(config.load.mmap)
 
 
-def _encoding_matters(encoding: str, path: str | None = None) -> penstock.UnsupportedError:
-    message = (
-        f"encoding is '{abbreviated(encoding)}', and Penstock reads Python 2's strings as UTF-8; leave it out, and "
-        "decode the bytes that strings of another encoding come as"
-    )
-    return penstock.UnsupportedError(message if path is None else f"{path}: {message}", message, path)
+def _is_big_endian_by_default() -> bool:
+    """Whether torch takes files that record no byte order for big-endian."""
+    order = torch.serialization.get_default_load_endianness()
+    kinds = torch.serialization.LoadEndianness
+    return order == kinds.BIG or (order == kinds.NATIVE and sys.byteorder == "big")
 
 
 def _name_of(archive: penstock.Archive, leaves: list[Any], parts: Any) -> str | None:
@@ -192,22 +186,23 @@ def _is_path(f: object) -> bool:
     return isinstance(f, (str, bytes, os.PathLike))
 
 
-def opened(f: FileLike, verify: bool) -> penstock.Archive:
+def opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | None = None) -> penstock.Archive:
     """The archive in a file, or in what can be read of an object from where it stands.
 
     Behind a file of before torch 1.6 the object stands where that ended, as torch leaves it.
     """
     try:
-        return _opened(f, verify)
+        return _opened(f, verify, decode)
     except penstock.UnknownFormatError as error:
         if "empty" not in error.message:
             raise
         raise EmptyFileError(str(error), error.message, error.path) from error
 
 
-def _opened(f: FileLike, verify: bool) -> penstock.Archive:
+def _opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | None) -> penstock.Archive:
+    options = (verify, decode, _is_big_endian_by_default())
     if isinstance(f, (str, bytes, os.PathLike)):
-        return penstock.open(f, verify=verify)
+        return _open_file(f, *options)
     for method in ("read", "seek", "tell"):
         if not hasattr(f, method):
             raise AttributeError(
@@ -219,7 +214,7 @@ def _opened(f: FileLike, verify: bool) -> penstock.Archive:
         raise _opened_as_text(name)
     start, number = f.tell(), number_of(f)
     if start == 0 and number is not None and not _is_legacy(os.pread(number, 64, start)):
-        return penstock.open(f"/proc/self/fd/{number}", verify=verify)
+        return _open_file(f"/proc/self/fd/{number}", *options)
     data: Any = f.getbuffer()[start:] if type(f) is io.BytesIO else f.read()
     if isinstance(data, str):
         raise _opened_as_text(name)
@@ -227,7 +222,7 @@ def _opened(f: FileLike, verify: bool) -> penstock.Archive:
         end = _legacy_end(data, name)
         f.seek(start + end)
         data = memoryview(data)[:end]
-    return _open_memory(data, name, verify)
+    return _open_memory(data, name, *options)
 
 
 def _opened_as_text(name: str) -> penstock.InvalidArgumentError:

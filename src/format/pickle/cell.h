@@ -35,6 +35,7 @@ struct Cell {
 
   Value::Kind kind;
   Role role = Role::kPlain;
+  bool byte_string = false;  ///< kString or kBytes: Python 2 wrote it, which had one type for both
   std::uint32_t ref = 0;
   std::uint32_t height = 0;  ///< of the tree below, known once `node` is complete
   std::string_view text;     ///< kString, kBytes, kBigInt

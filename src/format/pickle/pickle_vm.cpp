@@ -173,6 +173,7 @@ void Machine::push_unicode(std::string_view utf8) {
 
 void Machine::push_python2_string(std::string_view bytes) {
   push_text(is_utf8(bytes) ? Kind::kString : Kind::kBytes, bytes);
+  stack_.back()->byte_string = true;
 }
 
 void Machine::push_from_mark(Kind kind) {

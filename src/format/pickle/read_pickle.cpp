@@ -1,13 +1,12 @@
 #include "format/pickle/read_pickle.h"
 
 #include "core/format.h"
-#include "format/pickle/structure.h"
 #include "penstock/error.h"
 
 namespace penstock::format::pickle {
 
 std::size_t read_pickle(std::span<const std::byte> bytes, std::uint64_t base, Index& index, Outside& outside,
-                        bool swapped, bool whole, const Limits& limits) {
+                        bool swapped, bool whole, const Limits& limits, const Decode& decode) {
   CellArena arena(limits.cells, limits.text_slack + 8 * bytes.size());
   World world(arena, index, outside, swapped);
   Machine machine(bytes, base, arena, world, limits);
@@ -17,7 +16,7 @@ std::size_t read_pickle(std::span<const std::byte> bytes, std::uint64_t base, In
                 core::format("{} bytes follow the end of the pickle", bytes.size() - machine.consumed()),
                 {.offset = base + machine.consumed()});
   }
-  build_structure(root, world);
+  build_structure(root, world, decode);
   return machine.consumed();
 }
 

@@ -6,6 +6,7 @@
 
 #include "format/format.h"
 #include "format/pickle/pickle_vm.h"
+#include "format/pickle/structure.h"
 #include "format/pickle/world.h"
 
 namespace penstock::format::pickle {
@@ -14,6 +15,6 @@ namespace penstock::format::pickle {
 /// file's offset of bytes[0], for errors. Gives the bytes it takes; with `whole`, bytes behind its end are kCorrupt.
 /// kTruncated where `bytes` end before it, kLimit beyond `limits`. Errors have the offset, not the path.
 std::size_t read_pickle(std::span<const std::byte> bytes, std::uint64_t base, Index& index, Outside& outside,
-                        bool swapped = false, bool whole = true, const Limits& limits = {});
+                        bool swapped = false, bool whole = true, const Limits& limits = {}, const Decode& decode = {});
 
 }  // namespace penstock::format::pickle

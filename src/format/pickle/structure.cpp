@@ -117,7 +117,7 @@ void require_unique_keys(const Cell& dict) {
 
 class Builder {
  public:
-  explicit Builder(World& world) : world_(world), index_(world.index()) {}
+  Builder(World& world, const Decode& decode) : world_(world), index_(world.index()), decode_(decode) {}
 
   void build(Cell* root);
 
@@ -132,6 +132,7 @@ class Builder {
 
   void visit_next();
   void enter(Cell* cell, std::size_t name_length);
+  void decode(Cell* cell);
   void append_name(const Frame& frame, std::size_t child);
   void append_part(std::string_view part);
   void fill(Node* node, const Cell& cell);
@@ -141,6 +142,7 @@ class Builder {
 
   World& world_;
   Index& index_;
+  const Decode& decode_;
   ValueGraph graph_;
   std::vector<Frame> frames_;
   std::string name_;
@@ -201,6 +203,7 @@ void Builder::enter(Cell* cell, std::size_t name_length) {
     cell->ref = made->ref;
     cell->type_name = kStorageName;
   }
+  decode(cell);
   Node* const node = graph_.add(cell->kind);
   cell->node = node;
   if (cell->is(Kind::kTensor)) {
@@ -211,10 +214,21 @@ void Builder::enter(Cell* cell, std::size_t name_length) {
     fill(node, *cell);
   }
   if (is_scalar(*cell)) return;
-  if (cell->is(Kind::kDict)) require_unique_keys(*cell);
+  if (cell->is(Kind::kDict)) {
+    for (std::size_t i = 0; i < cell->items.size(); i += 2) decode(cell->items[i]);
+    require_unique_keys(*cell);
+  }
   if (frames_.size() >= kMaxDepth) throw_too_deep();
   node->items.reserve(cell->items.size());
   frames_.push_back({cell, node, 0, name_length});
+}
+
+void Builder::decode(Cell* cell) {
+  if (!cell->byte_string || !decode_) return;
+  cell->byte_string = false;
+  const auto text = decode_(cell->text);
+  cell->kind = text ? Kind::kString : Kind::kBytes;
+  if (text) cell->text = world_.arena().keep(*text);
 }
 
 void Builder::append_part(std::string_view part) {
@@ -324,6 +338,6 @@ void Builder::name_apart() {
 
 }  // namespace
 
-void build_structure(Cell* root, World& world) { Builder(world).build(root); }
+void build_structure(Cell* root, World& world, const Decode& decode) { Builder(world, decode).build(root); }
 
 }  // namespace penstock::format::pickle

@@ -4,6 +4,7 @@
 
 #include "format/pickle/cell.h"
 #include "format/pickle/world.h"
+#include "penstock/load.h"
 
 namespace penstock::format::pickle {
 
@@ -11,11 +12,13 @@ namespace penstock::format::pickle {
 /// may recurse that deep, so long as cycles are watched for.
 inline constexpr std::size_t kMaxDepth = 2000;
 
+using Decode = decltype(OpenOptions::decode);
+
 /// Makes what `root` reaches the structure of the world's index: nodes with sharing and cycles kept, an entry for each
 /// tensor, named by the keys that lead to it ("model.0.weight"; a bare tensor is "tensor"), a second one for each
 /// further way to the same tensor, and the unknown names. Bare storages become one-dimensional tensors
-/// with the type name kStorageName. kCorrupt for a
-/// dict with a key twice, kLimit for nesting beyond kMaxDepth.
-void build_structure(Cell* root, World& world);
+/// with the type name kStorageName. Byte strings of Python 2 become what `decode` makes of them, as OpenOptions says.
+/// kCorrupt for a dict with a key twice, kLimit for nesting beyond kMaxDepth.
+void build_structure(Cell* root, World& world, const Decode& decode = {});
 
 }  // namespace penstock::format::pickle

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "format/pickle/pickled.h"
@@ -107,6 +109,39 @@ TEST(Structure, AKeyTwiceIsRefused) {
     EXPECT_THAT(error_of([&] { read_object(object); })->message(), HasSubstr("twice"));
   }
   EXPECT_EQ(read_object(dict({text("1"), "N", "K\x01", "N", bytes("1"), "N"})).size(), 3U);
+}
+
+/// A byte string of Python 2.
+std::string byte_string(const std::string& content) {
+  return "U" + std::string(1, static_cast<char>(content.size())) + content;
+}
+
+Value decoded(const std::string& object, const Decode& decode) {
+  const std::string pickle = whole(object);
+  Index index;
+  test::MadeStorages storages(index);
+  read_pickle(test::bytes_of(pickle), 0, index, storages, false, true, {}, decode);
+  return index.structure;
+}
+
+TEST(Structure, ByteStringsBecomeWhatTheCallerMakesOfThem) {
+  const Decode bracketed = [](std::string_view content) {
+    return content.empty() ? std::nullopt : std::optional("<" + std::to_string(content.size()) + ">");
+  };
+  const Value value = decoded(list({byte_string("\xe9"), byte_string(""), text("x"), bytes("y")}), bracketed);
+  EXPECT_EQ(value[0].as_string(), "<1>");
+  EXPECT_TRUE(value[1].is(Kind::kBytes));
+  EXPECT_EQ(value[2].as_string(), "x");
+  EXPECT_TRUE(value[3].is(Kind::kBytes));
+  EXPECT_THROW(decoded(byte_string("a"), [](auto) -> std::optional<std::string> { throw 1; }), int);
+}
+
+TEST(Structure, KeysAreComparedAsWhatTheyBecome) {
+  const std::string object = dict({byte_string("a"), "N", text("a"), "N"});
+  EXPECT_EQ(decoded(object, [](auto) { return std::optional<std::string>(); }).size(), 2U);
+  EXPECT_EQ(code_of([&] { decoded(object, [](auto text) { return std::optional<std::string>(text); }); }),
+            ErrorCode::kCorrupt);
+  EXPECT_EQ(code_of([&] { read_object(object); }), ErrorCode::kCorrupt);
 }
 
 TEST(Structure, DeepNestingIsRefusedWithoutUsingTheStack) {

@@ -5,9 +5,12 @@ from __future__ import annotations
 import collections
 import gc
 import io
+import mmap
 import pickle
+import struct
 import sys
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -404,6 +407,91 @@ class TestMmap:
         torch.save(torch.zeros(4), path)
         with path.open("rb") as file, pytest.raises(ValueError, match="must be a file path"):
             pt.load(file, mmap=True)
+
+
+class TestSurroundings:
+    """What torch.load takes from settings of the process and from contexts."""
+
+    @pytest.fixture(params=[True, False], ids=["zip", "legacy"])
+    def saved(self, request, path):
+        x = torch.randn(4, 3)
+        torch.save(
+            {"x": x, "row": x[1], "y": torch.arange(3, dtype=torch.int16)},
+            path,
+            _use_new_zipfile_serialization=request.param,
+        )
+        return path
+
+    def test_mapped_by_default(self, path):
+        torch.save(torch.ones(1000), path)
+        with torch.utils.serialization.config.patch({"load.mmap": True}):
+            mapped = pt.load(path)
+            with pytest.raises(ValueError, match="must be a file path"):
+                pt.load(io.BytesIO(path.read_bytes()))
+            read = pt.load(path, mmap=False)
+        assert str(path) in Path("/proc/self/maps").read_text()
+        same(mapped, read)
+
+    def test_shared_mappings(self, path):
+        torch.save({"x": torch.zeros(4), "y": torch.ones(3)}, path)
+        with torch.serialization.set_default_mmap_options(mmap.MAP_SHARED):
+            pt.load(path, mmap=True)["x"].fill_(7)
+        assert pt.load(path, verify=False)["x"].tolist() == [7] * 4
+
+    @pytest.mark.parametrize("default", [None, *torch.serialization.LoadEndianness])
+    @pytest.mark.parametrize("recorded", [None, "little", "big"])
+    def test_byte_orders_that_are_not_recorded(self, path, default, recorded):
+        torch.save({"a": torch.arange(3.0), "b": torch.arange(3)}, path)
+        other = path.with_name("other.pt")
+        with zipfile.ZipFile(path) as old, zipfile.ZipFile(other, "w") as new:
+            for name in old.namelist():
+                if not name.endswith("byteorder"):
+                    new.writestr(name, old.read(name))
+                elif recorded:
+                    new.writestr(name, recorded)
+        torch.serialization.set_default_load_endianness(default)
+        try:
+            same(pt.load(other), torch.load(other))
+            target = {"a": torch.zeros(3), "b": torch.zeros(3, dtype=torch.int64)}
+            pt.load_into(target, other)
+            same(target, torch.load(other))
+        finally:
+            torch.serialization.set_default_load_endianness(None)
+
+    def test_data_that_is_skipped(self, saved):
+        with torch.serialization.skip_data():
+            ours, theirs = pt.load(saved, verify=False), torch.load(saved)
+        for key, tensor in theirs.items():
+            assert (ours[key].shape, ours[key].dtype, ours[key].stride()) == (
+                tensor.shape,
+                tensor.dtype,
+                tensor.stride(),
+            )
+        ours["x"].fill_(3)
+        assert ours["row"].tolist() == [3] * 3
+
+    @pytest.mark.parametrize("device", ["cpu", "cuda:1"])
+    def test_fake_tensors(self, path, device):
+        from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+        torch.save({"x": torch.ones(4, 3), "p": torch.nn.Parameter(torch.ones(2))}, path)
+        with zipfile.ZipFile(path) as old, zipfile.ZipFile(path.with_name("y.pt"), "w") as new:
+            for name in old.namelist():
+                data = old.read(name)
+                old_text, new_text = b"X\x03\x00\x00\x00cpu", b"X" + struct.pack("<I", len(device)) + device.encode()
+                new.writestr(name, data.replace(old_text, new_text))
+        with FakeTensorMode():
+            ours, theirs = (load(path.with_name("y.pt")) for load in (pt.load, torch.load))
+        for key, tensor in theirs.items():
+            assert isinstance(ours[key], FakeTensor)
+            assert (type(ours[key]), ours[key].device, ours[key].shape) == (type(tensor), tensor.device, tensor.shape)
+
+    def test_where_bytes_lie(self, path):
+        torch.save({"x": torch.randn(4, 3), "y": torch.arange(3)}, path)
+        ours, theirs = (load(path, map_location="meta") for load in (pt.load, torch.load))
+        for key in ours:
+            offsets = [value[key].untyped_storage()._checkpoint_offset for value in (ours, theirs)]
+            assert offsets[0] == offsets[1] is not None
 
 
 class TestFiles:

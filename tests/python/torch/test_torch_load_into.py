@@ -212,10 +212,100 @@ def test_requires_grad_and_gradients_stay(path):
     assert net.first.bias.grad.sum() == 4
 
 
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("value", [0, 1, 7, True, 1.5, "x", None, [torch.ones(1)]])
+@pytest.mark.parametrize("key", ["first.bias", "epoch"])
+def test_values_that_are_no_tensors(path, key, value, strict):
+    torch.save({**Net().state_dict(), key: value}, path)
+    theirs, ours = both(Net, path, strict=strict)
+    assert ours[0] == theirs[0]
+
+
+@pytest.mark.parametrize("version", [None, 1, 2])
+@pytest.mark.parametrize("plain", [False, True])
+def test_counters_of_batches_that_old_files_lack(path, version, plain):
+    state = Net().state_dict()
+    del state["norm.num_batches_tracked"]
+    state._metadata["norm"] = {} if version is None else {"version": version}
+    torch.save(dict(state) if plain else state, path)
+    theirs, ours = both(Net, path)
+    assert ours[0] == theirs[0]
+    assert isinstance(ours[0], str) == (version == 2 and not plain)
+    if isinstance(ours[0], tuple):
+        same(ours[1], theirs[1])
+
+
+@pytest.mark.filterwarnings("ignore:for .* a no-op")
+def test_modules_on_the_meta_device(path):
+    torch.save(Net().state_dict(), path)
+    with torch.device("meta"):
+        target = Net()
+    with pytest.warns(UserWarning, match=r"first\.weight: .* is a no-op"):
+        pt.load_into(target, path)
+
+
+class Doubled(torch.Tensor):
+    """Says itself what it becomes when a state dict is loaded."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func is torch.Tensor.module_load:
+            return torch.nn.Parameter(args[1].detach() * 2)
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+def test_swapped_parameters(path):
+    def make():
+        net = Net()
+        net.first.weight = torch.nn.Parameter(torch.ones(4, 3).as_subclass(Doubled))
+        return net
+
+    torch.save(Net().state_dict(), path)
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        ours, theirs = make(), make()
+        pt.load_into(ours, path)
+        theirs.load_state_dict(torch.load(path))
+    finally:
+        torch.__future__.set_swap_module_params_on_conversion(False)
+    same(ours.state_dict(), theirs.state_dict())
+    assert torch.equal(ours.first.weight, torch.load(path)["first.weight"] * 2)
+
+
+def test_results_read_as_torchs(path):
+    torch.save(Net().state_dict(), path)
+    assert repr(pt.load_into(Net(), path)) == repr(Net().load_state_dict(torch.load(path)))
+    torch.save({}, path)
+    assert repr(pt.load_into(Net(), path, strict=False)).startswith("IncompatibleKeys(missing_keys=['first.weight',")
+
+
+def test_backward_passes_do_not_go_on_over_what_was_loaded(path):
+    torch.save(Net().state_dict(), path)
+    target = Net()
+    loss = (target.first.weight**2).sum()
+    pt.load_into(target, path)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+def test_imaginary_parts_are_left_out_with_torchs_warning(path):
+    torch.save({"a": torch.tensor([1 + 2j])}, path)
+    target = {"a": torch.zeros(1)}
+    always = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    try:
+        with pytest.warns(UserWarning, match="imaginary"):
+            pt.load_into(target, path)
+    finally:
+        torch.set_warn_always(always)
+    assert target["a"].tolist() == [1]
+
+
 def test_what_is_no_state_dict(path):
     torch.save([torch.ones(1)], path)
-    with pytest.raises(penstock.InvalidArgumentError, match="state dict was expected"):
-        pt.load_into(Net(), path)
+    for load in (pt.load_into, lambda module, path: module.load_state_dict(torch.load(path))):
+        with pytest.raises(TypeError, match=r"state.dict"):
+            load(Net(), path)
     with pytest.raises(FileNotFoundError):
         pt.load_into(Net(), path.with_name("none.pt"))
 

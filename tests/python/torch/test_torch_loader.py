@@ -397,6 +397,14 @@ def test_arguments_are_refused_as_torch_refuses_them(folder, options):
     assert str(errors[0]) == str(errors[1])
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of torch's half-made iterator
+def test_no_batch_ahead_of_workers_is_refused_as_by_torch(folder):
+    for loader_class, dataset in ((td.DataLoader, Files(folder)), (pt.DataLoader, pt.Files(folder))):
+        loader = loader_class(dataset, num_workers=1, prefetch_factor=0)
+        with pytest.raises(AssertionError, match="prefetch_factor must be greater than 0"):
+            iter(loader)
+
+
 def test_attributes_stay_as_torch_has_them(folder):
     loader = pt.DataLoader(pt.Files(folder), batch_size=4)
     assert isinstance(loader, td.DataLoader)
@@ -487,6 +495,40 @@ def test_an_error_in_a_mapped_function_names_the_sample(folder, workers):
         next(iterator)
     got += [b.tolist() for b in iterator]
     assert [y for b in got for y in b] == [y for y in range(COUNT) if y not in range(8, 12)]
+
+
+class TwoPartsError(Exception):
+    def __init__(self, code, detail):
+        super().__init__(code, detail)
+        self.code = code
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_errors_of_more_than_a_text_are_themselves(folder, workers):
+    def fails(sample):
+        raise TwoPartsError(7, "x")
+
+    with pytest.raises(TwoPartsError) as caught:
+        list(pt.DataLoader(pt.Files(folder).map(fails), num_workers=workers))
+    assert caught.value.code == 7
+    assert "000.pt" in "".join(getattr(caught.value, "__notes__", ["000.pt"]))
+
+
+def test_a_timeout_is_for_mapped_functions_too(folder):
+    go = threading.Event()
+
+    def slow(sample):
+        if sample["y"] == 2:
+            go.wait(60)
+        return sample["y"]
+
+    iterator = iter(pt.DataLoader(pt.Files(folder).map(slow), timeout=0.2, num_workers=1))
+    assert [next(iterator).item() for _ in range(2)] == [0, 1]
+    for _ in range(2):
+        with pytest.raises(pt.LoaderTimeoutError, match=r"timed out after 0\.2 seconds"):
+            next(iterator)
+    go.set()
+    assert next(iterator).item() == 2
 
 
 class TestBadSamples:
@@ -622,6 +664,40 @@ class TestResume:
         if with_generator:
             assert [b["y"].tolist() for b in again] == following
 
+    @pytest.mark.parametrize("workers", [0, 2])
+    @pytest.mark.parametrize("kind", ["random", "weighted", "subset", "batch", "batch distributed"])
+    def test_samplers_with_a_generator_of_their_own(self, folder, kind, workers):
+        def make(seed):
+            dataset, generator = pt.Files(folder, keys="y"), torch.Generator().manual_seed(seed)
+            random = td.RandomSampler(dataset, generator=generator)
+            options = {
+                "random": lambda: {"sampler": random, "batch_size": 8},
+                "weighted": lambda: {
+                    "sampler": td.WeightedRandomSampler([1.0] * COUNT, 40, generator=generator),
+                    "batch_size": 8,
+                },
+                "subset": lambda: {"sampler": td.SubsetRandomSampler(range(30), generator=generator), "batch_size": 8},
+                "batch": lambda: {"batch_sampler": td.BatchSampler(random, 8, True)},
+                "batch distributed": lambda: {
+                    "batch_sampler": td.BatchSampler(td.DistributedSampler(dataset, 2, 0), 8, False)
+                },
+            }[kind]()
+            return pt.DataLoader(dataset, num_workers=workers, **options)
+
+        loader = make(5)
+        list(loader)
+        if kind == "batch distributed":
+            loader.batch_sampler.sampler.set_epoch(3)
+        iterator = iter(loader)
+        next(iterator)
+        state = loader.state_dict()
+        rest = [b["y"].tolist() for b in iterator]
+        following = [b["y"].tolist() for b in loader]
+        again = make(99)
+        again.load_state_dict(state)
+        assert [b["y"].tolist() for b in again] == rest
+        assert [b["y"].tolist() for b in again] == following
+
     def test_after_the_last_batch_the_next_epoch_begins(self, folder):
         make = lambda: pt.DataLoader(  # noqa: E731
             pt.Files(folder), 20, shuffle=True, generator=torch.Generator().manual_seed(9)
@@ -654,6 +730,98 @@ class TestResume:
         state = pt.DataLoader(pt.Rows(np.zeros(4))).state_dict()
         with pytest.raises(ValueError, match="4 samples, but this one has 53"):
             pt.DataLoader(pt.Files(folder)).load_state_dict(state)
+
+
+@pytest.fixture(scope="module")
+def arrays(tmp_path_factory):
+    random = torch.Generator().manual_seed(2)
+    x, y = torch.randn(COUNT, 3, generator=random), torch.arange(COUNT)
+    folder = tmp_path_factory.mktemp("arrays")
+    np.save(folder / "x.npy", x.numpy())
+    np.save(folder / "y.npy", y.numpy())
+    return td.TensorDataset(x, y), pt.Rows(folder / "x.npy", folder / "y.npy")
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("collate", [None, td.default_convert, lambda sample: (type(sample), *sample)])
+def test_lists_of_indices_without_batches(arrays, workers, collate):
+    def batches(loader_class, dataset):
+        sampler = td.BatchSampler(td.RandomSampler(dataset, generator=torch.Generator().manual_seed(3)), 8, False)
+        options = {"batch_size": None, "num_workers": workers, "collate_fn": collate}
+        return [
+            *loader_class(dataset, sampler=sampler, **options),
+            *loader_class(dataset, sampler=[[3, -1]], **options),
+        ]
+
+    same(batches(pt.DataLoader, arrays[1]), batches(td.DataLoader, arrays[0]))
+    same(arrays[1][[4, -2]], arrays[0][[4, -2]])
+    with pytest.raises(TypeError, match="one or the other"):
+        list(pt.DataLoader(arrays[1], batch_size=None, sampler=[[1], 2], num_workers=1))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_iterators_have_a_length(arrays, workers):
+    for dataset, loader_class in zip(arrays, (td.DataLoader, pt.DataLoader), strict=True):
+        iterator = iter(loader_class(dataset, batch_size=10, num_workers=workers))
+        next(iterator)
+        assert len(iterator) == 6
+        with pytest.raises(TypeError, match="no len"):
+            len(iter(loader_class(dataset, sampler=iter([1]), num_workers=workers)))
+
+
+def test_classes_take_the_type_of_their_samples():
+    assert issubclass(pt.DataLoader[int].__origin__, td.DataLoader)
+    assert issubclass(pt.Dataset[int].__origin__, td.Dataset)
+
+
+def test_datasets_with_samples_of_their_own(folder):
+    class Doubled(pt.Dataset):
+        def __getitem__(self, index):
+            return super().__getitem__(index)["y"] * 2
+
+    class Half(pt.Dataset):
+        def __len__(self):
+            return super().__len__() // 2
+
+    class Whole(pt.Dataset):
+        pass
+
+    class Mapped(pt.Mapped):
+        def __getitem__(self, index):
+            return -super().__getitem__(index)
+
+    native = pt.Files(folder).native
+    assert next(iter(pt.DataLoader(Doubled(native), batch_size=3))).tolist() == [0, 2, 4]
+    assert next(iter(pt.DataLoader(td.Subset(Doubled(native), [5, 6]), batch_size=2))).tolist() == [10, 12]
+    assert len(list(pt.DataLoader(Half(native)))) == COUNT // 2
+    assert pt.DataLoader(Whole(native)).native is native
+    mapped = Mapped(pt.Files(folder), lambda sample: sample["y"], batched=False, processes=False)
+    assert next(iter(pt.DataLoader(mapped, batch_size=3))).tolist() == [0, -1, -2]
+
+
+def test_profiles_name_the_loader(arrays):
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        batches = len(list(pt.DataLoader(arrays[1], batch_size=10)))
+    names = {
+        event.key: event.count for event in profile.key_averages() if event.key.startswith("enumerate(DataLoader)#")
+    }
+    assert names == {"enumerate(DataLoader)#Iteration.__next__": batches + 1}
+
+
+@pytest.mark.parametrize("index", [-COUNT - 1, COUNT])
+def test_errors_say_which_index_the_sampler_gave(arrays, index):
+    with pytest.raises(IndexError, match=f"asks for sample {index}, "):
+        list(pt.DataLoader(arrays[1], sampler=[index]))
+
+
+@pytest.mark.skipif(torch.accelerator.is_available(), reason="memory is pinned")
+def test_warnings_about_pinning_are_torchs(arrays):
+    said = []
+    for dataset, loader_class in zip(arrays, (td.DataLoader, pt.DataLoader), strict=True):
+        with pytest.warns(UserWarning, match="pin") as caught:
+            list(loader_class(dataset, pin_memory=True, pin_memory_device="cuda"))
+        said.append([str(warning.message) for warning in caught])
+    assert said[0] == said[1]
 
 
 def test_endless_samplers(folder):

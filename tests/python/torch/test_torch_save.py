@@ -110,6 +110,13 @@ def test_quantized_tensors_share(path, scheme):
     assert len({tensor.untyped_storage().data_ptr() for tensor in loaded}) == 1
 
 
+@pytest.mark.parametrize("name", ["quint8", "qint8", "qint32"])
+def test_storages_of_quantized_tensors(path, name):
+    storage = torch.storage.TypedStorage(wrap_storage=torch.ones(12).untyped_storage(), dtype=getattr(torch, name))
+    pt.save([storage], path)
+    same(torch.load(path), [storage])
+
+
 def test_metadata_of_state_dicts(path):
     net = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2))
     pt.save(net.state_dict(), path)
