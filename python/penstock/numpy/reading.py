@@ -14,7 +14,7 @@ import penstock
 from penstock._core import _npy_sizes, _open_memory
 from penstock._files import number_of
 from penstock.numpy._arrays import Array, array_of, check_header, dtype_of
-from penstock.numpy.npz import NpzFile
+from penstock.numpy.npz import BadMemberError, NpzFile
 
 __all__ = ["BadNpzError", "NoDataError", "load"]
 
@@ -92,6 +92,8 @@ def _opened(path: str | bytes, opener: Any) -> penstock.Archive:
         if "zip" in error.message:
             raise BadNpzError(str(error), error.message, name, error.offset) from error
         raise
+    except penstock.ChecksumError as error:
+        raise BadMemberError(str(error), error.message, name, error.offset, error.tensor) from error
     if archive.format not in {"npy", "npz"}:
         message = f"found a {archive.format} file, expected .npy or .npz; load it with penstock.load"
         raise penstock.UnsupportedError(f"{name}: {message}", message, name)
