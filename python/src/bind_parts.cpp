@@ -18,6 +18,7 @@
 #include "bindings.h"
 #include "convert.h"
 #include "foreign.h"
+#include "format/npy_header.h"
 #include "format/pt_legacy.h"
 #include "format/value_graph.h"
 #include "indexing.h"
@@ -200,6 +201,14 @@ std::uint64_t legacy_end(nb::handle data, const std::string& name) {
   return format::pt_legacy_end(format::FileBytes(std::span<const std::byte>(memory.data(), memory.size()), name));
 }
 
+/// Bytes of the header and of the payload of the `.npy` that `head`, all of its header, begins. The payload need not be
+/// there yet; it is 0 for Python objects, which are not read.
+nb::tuple npy_sizes(nb::handle head, const std::string& name) {
+  const Buffer memory = memory_of(head);
+  const auto header = format::parse_npy_header(std::span<const std::byte>(memory.data(), memory.size()), name);
+  return nb::make_tuple(header.size, header.payload);
+}
+
 /// `decode` of OpenOptions by a Python function of bytes, which gives text or None; None itself is none.
 decltype(OpenOptions::decode) decoder(nb::handle function) {
   if (function.is_none()) return {};
@@ -258,6 +267,8 @@ void bind_parts(nb::module_& module) {
   module.def("_legacy_end", legacy_end, nb::arg("data"), nb::arg("name"),
              nb::sig("def _legacy_end(data: object, name: str) -> int"));
   module.def("_is_legacy", is_legacy, nb::arg("head"), nb::sig("def _is_legacy(head: object) -> bool"));
+  module.def("_npy_sizes", npy_sizes, nb::arg("head"), nb::arg("name"),
+             nb::sig("def _npy_sizes(head: object, name: str) -> tuple[int, int]"));
   module.def("_open_file", open_file, nb::arg("path").none(), nb::arg("verify") = true, nb::arg("decode") = nb::none(),
              nb::arg("big_endian") = false,
              nb::sig("def _open_file(path: str | bytes | os.PathLike[str], verify: bool = True, "

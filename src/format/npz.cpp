@@ -13,6 +13,7 @@
 #include "format/npy.h"
 #include "format/zip_reader.h"
 #include "format/zip_writer.h"
+#include "io/crc32.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -65,8 +66,22 @@ TensorEntry read_entry_of(const ByteSource& source, const ZipEntry& member) {
   }
 }
 
-void add_member(const ByteSource& source, const ZipEntry& member, Index& index) {
+/// An array without elements is its header, which is not read again; a damaged one could have told it to have none.
+void check_empty(const ByteSource& source, const ZipEntry& member) {
+  if (member.size > kMaxNpyHeader + kNpyPrefix) return;  // then it is no header alone
+  std::vector<std::byte> bytes(member.size);
+  if (member.method == kZipDeflate) {
+    bytes.resize(inflate_prefix(source, member.data_offset, member.compressed_size, bytes, member.name));
+  } else {
+    source.read(member.data_offset, bytes);
+  }
+  io::require_crc(io::crc32(0, bytes), member.crc32, bytes.size(),
+                  {source.name(), member.data_offset, std::string(member.name)});
+}
+
+void add_member(const ByteSource& source, const ZipEntry& member, const OpenOptions& options, Index& index) {
   TensorEntry entry = read_entry_of(source, member);
+  if (options.verify_checksums && entry.nbytes() == 0 && !entry.pickled) check_empty(source, member);
   const std::string name = member_name(member);
   entry.name = key_of(name);
   entry.storage = index.storages.size();
@@ -91,14 +106,14 @@ void check_keys(const std::string& path, const std::vector<TensorEntry>& entries
               {path, std::nullopt, std::string(*twin)});
 }
 
-Index read_index(const SourcePtr& source, const OpenOptions&) {
+Index read_index(const SourcePtr& source, const OpenOptions& options) {
   const ZipDirectory directory = read_zip_directory(*source);
   Index index;
   index.sources = {source};
   index.entries.reserve(directory.entries.size());
   index.storages.reserve(directory.entries.size());
   for (const ZipEntry& member : directory.entries) {
-    if (!is_folder(member)) add_member(*source, member, index);
+    if (!is_folder(member)) add_member(*source, member, options, index);
   }
   check_keys(source->name(), index.entries);
   index.structure = dict_of_entries(index.entries);

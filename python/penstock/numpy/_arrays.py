@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 import penstock
 from penstock._safetensors import Framework, SafetensorError
 
-__all__ = ["Array", "Arrays", "array_of", "dtype_of"]
+__all__ = ["Array", "Arrays", "array_of", "check_header", "dtype_of"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -22,19 +23,51 @@ def dtype_of(entry: penstock.Entry) -> np.dtype[Any]:
 
         dtype = np.lib.format.descr_to_dtype(ast.literal_eval(text))
     else:
-        dtype = np.dtype(text)
+        dtype = _named(text)
     return dtype.newbyteorder("S") if entry.byte_swapped else dtype
+
+
+def check_header(size: int, most: int, where: str, version: Callable[[], int]) -> None:
+    """LimitError for a `.npy` whose header takes `size` bytes with its prefix, and more than `most` without it.
+
+    The prefix takes 10 bytes in version 1 and 12 in later ones; `version` is asked for where it decides.
+    """
+    if size - 12 > most or (size - 10 > most and version() == 1):
+        raise penstock.LimitError(
+            f"{where}: Header info length (about {size - 10}) is large, beyond max_header_size={most}; raise it if you "
+            "trust the file"
+        )
+
+
+def _named(text: str) -> np.dtype[Any]:
+    try:
+        dtype: np.dtype[Any] = np.dtype(text)
+        return dtype
+    except TypeError:
+        pass
+    try:
+        import ml_dtypes
+
+        dtype = np.dtype(getattr(ml_dtypes, text))
+        return dtype
+    except (ImportError, AttributeError):
+        raise penstock.UnsupportedError(
+            f"NumPy has no type for {text} and neither has the package ml_dtypes, if it is there; load it with "
+            "penstock.load"
+        ) from None
 
 
 def array_of(entry: penstock.Entry) -> Array:
     """The entry's elements in memory of their own, in the file's byte order and memory order."""
     dtype = dtype_of(entry)
     tensor = entry.load()
-    if dtype == np.dtype([]):  # elements without bytes or fields
-        return np.empty(tensor.shape, dtype)
+    array: Array
+    if dtype.itemsize == 0:  # not by np.empty, which gives text the width 1
+        array = np.ndarray(tensor.shape, dtype)
+        return array
     if not entry.dtype.numpy_descr:
         return _of_bytes(tensor, dtype)
-    array: Array = tensor.numpy()
+    array = tensor.numpy()
     if entry.byte_swapped:
         array = array.byteswap(inplace=True).view(dtype)
     # What was inflated or swapped on the way comes in C order.

@@ -3,35 +3,59 @@
 from __future__ import annotations
 
 import io
+import threading
+import weakref
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 import penstock
-from penstock.numpy._arrays import array_of
+from penstock._core import _entry_parts
+from penstock.numpy._arrays import array_of, check_header
 
-__all__ = ["NpzFile"]
+__all__ = ["BadMemberError", "NpzFile"]
 
 
-class NpzFile(Mapping[str, Any]):
-    """What `load` gives for a `.npz`: a mapping from names to arrays, as numpy.lib.npyio.NpzFile is.
+class BadMemberError(penstock.ChecksumError, zipfile.BadZipFile):
+    """A member has not the checksum that the archive records; NumPy raises the second of its types."""
+
+
+class NpzFile(np.lib.npyio.NpzFile):
+    """What `load` gives for a `.npz`: a mapping from names to arrays, and an instance of numpy.lib.npyio.NpzFile.
 
     Nothing but the archive's directory and the arrays' headers is read before an array is asked for, and each time it
     is asked for it is read anew. `npz["a"]`, `npz["a.npy"]` and `npz.f.a` are the same array. Members that are no
     arrays come as bytes. Any number of threads may read. `close`, or the end of a `with` block, lets go of the file.
+    `zip` is the archive as a zipfile.ZipFile, opened when it is first asked for; None after `close`.
     """
 
+    allow_pickle = False
+    fid = None
     _archive: penstock.Archive | None
 
-    def __init__(self, archive: penstock.Archive, source: Any, name: str | None = None) -> None:
+    def __init__(
+        self, archive: penstock.Archive, source: Any, name: str | None = None, max_header_size: int = 10000
+    ) -> None:
         """`source`: the path or the bytes that `archive` was opened from."""
         self._archive = archive
         self._source = source
         self._name = name
+        self._zip: zipfile.ZipFile | None = None
+        self._lock = threading.Lock()
+        self.max_header_size = max_header_size
         self.files = list(archive)
-        self.f: Fields | None = Fields(self)
+        self._numbers = {key: number for number, key in enumerate(self.files)}
+        self.f: Fields | None = Fields(self)  # type: ignore[assignment]
+
+    @property
+    def zip(self) -> zipfile.ZipFile | None:  # type: ignore[override]
+        with self._lock:
+            if self._zip is None and self._source is not None:
+                in_memory = isinstance(self._source, memoryview)
+                self._zip = zipfile.ZipFile(io.BytesIO(self._source) if in_memory else self._source)
+            return self._zip
 
     def __getitem__(self, key: str) -> Any:
         if self._archive is None:
@@ -39,17 +63,22 @@ class NpzFile(Mapping[str, Any]):
         if not isinstance(key, str) or key not in self._archive:
             raise KeyError(f"{key} is not a file in the archive")
         entry = self._archive[key]
-        if entry.dtype == "uint8" and entry.ndim == 1 and not self._is_array(entry.name):
+        header: int = _entry_parts(self._archive, self._numbers[entry.name])[4]
+        if header == 0:  # a member that is no array
             return entry.load().tobytes()
-        return array_of(entry)
+        check_header(
+            header, self.max_header_size, f"{self._archive.path}: {entry.name}", lambda: self._version(entry.name)
+        )
+        try:
+            return array_of(entry)
+        except penstock.ChecksumError as error:
+            raise BadMemberError(str(error), error.message, error.path, error.offset, error.tensor) from error
 
-    def _is_array(self, name: str) -> bool:
-        """Bytes that are no array look like one of uint8; the member itself tells."""
-        source = io.BytesIO(self._source) if isinstance(self._source, memoryview) else self._source
-        with zipfile.ZipFile(source) as archive:
-            members = archive.namelist()
-            with archive.open(name if name in members else f"{name}.npy") as member:
-                return member.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX
+    def _version(self, key: str) -> int:
+        archive = self.zip
+        assert archive is not None
+        with archive.open(key if key in archive.NameToInfo else f"{key}.npy") as member:
+            return member.read(7)[6]
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and (key in self.files or key.removesuffix(".npy") in self.files)
@@ -62,9 +91,12 @@ class NpzFile(Mapping[str, Any]):
 
     def close(self) -> None:
         """Lets go of the file; arrays that were read stay."""
-        if self._archive is not None:
-            self._archive.close()
-        self._archive = self._source = self.f = None
+        with self._lock:
+            if self._zip is not None:
+                self._zip.close()
+            if self._archive is not None:
+                self._archive.close()
+            self._archive = self._source = self._zip = self.f = None
 
     def __enter__(self) -> NpzFile:
         return self
@@ -81,7 +113,7 @@ class Fields:
     """The arrays as attributes."""
 
     def __init__(self, npz: NpzFile) -> None:
-        self._npz = npz
+        self._npz = weakref.proxy(npz)  # no cycle: without one, the file is closed when the last name for it goes
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -90,4 +122,4 @@ class Fields:
             raise AttributeError(name) from None
 
     def __dir__(self) -> list[str]:
-        return self._npz.files
+        return list(self._npz.files)

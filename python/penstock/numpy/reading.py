@@ -5,15 +5,16 @@ from __future__ import annotations
 import mmap
 import os
 import zipfile
+from collections.abc import Callable
 from typing import IO, Any
 
 import numpy as np
 
 import penstock
-from penstock._core import _open_memory
+from penstock._core import _npy_sizes, _open_memory
 from penstock._files import number_of
-from penstock.numpy._arrays import Array, array_of, dtype_of
-from penstock.numpy.npz import NpzFile
+from penstock.numpy._arrays import Array, array_of, check_header, dtype_of
+from penstock.numpy.npz import BadMemberError, NpzFile
 
 __all__ = ["BadNpzError", "NoDataError", "load"]
 
@@ -66,9 +67,9 @@ def load(
             raise penstock.UnsupportedError(
                 f"{os.fsdecode(path)}: the members of a .npz cannot be mapped; leave mmap_mode out, or save .npy files"
             )
-        return NpzFile(archive, path, os.fsdecode(path))
+        return NpzFile(archive, path, os.fsdecode(path), max_header_size)
     with archive:
-        entry = _only(archive, max_header_size)
+        entry = _only(archive, max_header_size, lambda: _version_in(path))
         return array_of(entry) if mmap_mode is None else _mapped(entry, file, _MODES[mmap_mode])
 
 
@@ -91,19 +92,23 @@ def _opened(path: str | bytes, opener: Any) -> penstock.Archive:
         if "zip" in error.message:
             raise BadNpzError(str(error), error.message, name, error.offset) from error
         raise
+    except penstock.ChecksumError as error:
+        raise BadMemberError(str(error), error.message, name, error.offset, error.tensor) from error
     if archive.format not in {"npy", "npz"}:
         message = f"found a {archive.format} file, expected .npy or .npz; load it with penstock.load"
         raise penstock.UnsupportedError(f"{name}: {message}", message, name)
     return archive
 
 
-def _only(archive: penstock.Archive, max_header_size: int) -> penstock.Entry:
+def _only(archive: penstock.Archive, max_header_size: int, version: Callable[[], int]) -> penstock.Entry:
     entry = archive[next(iter(archive))]
-    if entry.offset is not None and entry.offset > max_header_size + len(np.lib.format.MAGIC_PREFIX) + 6:
-        raise penstock.LimitError(
-            f"{archive.path}: Header info length ({entry.offset}) is beyond max_header_size={max_header_size}; raise it"
-        )
+    check_header(entry.offset or 0, max_header_size, archive.path, version)
     return entry
+
+
+def _version_in(path: str | bytes) -> int:
+    with open(path, "rb") as file:
+        return file.read(7)[6]
 
 
 def _mapped(entry: penstock.Entry, path: Any, mode: Any) -> Array:
@@ -123,22 +128,66 @@ def _c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 def _load_stream(file: Any, mmap_mode: str | None, max_header_size: int) -> Any:
     if mmap_mode is not None:
         raise ValueError("Filename must be a string or a path-like object.  Memmap cannot use existing file handles.")
-    begin = file.tell()
-    data = _rest_of(file, begin)
     name = str(getattr(file, "name", "<memory>"))
-    archive = _opened(name, lambda: _open_memory(data, name))
+    number = number_of(file)
+    begin = 0 if number is None else file.tell()
+    if number is not None and os.fstat(number).st_size > begin:
+        # Mapped, so that no more is read than the array.
+        data = memoryview(mmap.mmap(number, 0, access=mmap.ACCESS_READ))[begin:]
+    else:
+        data = memoryview(_next_file(file, max_header_size, name))
+    try:
+        archive = _opened(name, lambda: _open_memory(data, name))
+    except (penstock.TruncatedError, penstock.CorruptError) as error:
+        if number is not None or not data or bytes(data[:6]) == _MAGIC or bytes(data[:2]) == b"PK":
+            raise
+        message = "found neither a .npy nor a .npz; penstock.load knows further formats"
+        raise penstock.UnknownFormatError(f"{name}: {message}", message, name) from error
     if archive.format == "npz":
-        return NpzFile(archive, data)
+        return NpzFile(archive, data, max_header_size=max_header_size)
     with archive:
-        entry = _only(archive, max_header_size)
+        entry = _only(archive, max_header_size, lambda: data[6])
         array = array_of(entry)
-        file.seek(begin + (entry.offset or 0) + entry.nbytes)
+        if number is not None:
+            file.seek(begin + (entry.offset or 0) + entry.nbytes)
     return array
 
 
-def _rest_of(file: Any, begin: int) -> memoryview:
-    """The bytes behind `begin`; of a file on disk mapped, so that no more is read than the array."""
-    number = number_of(file)
-    if number is not None and os.fstat(number).st_size > begin:
-        return memoryview(mmap.mmap(number, 0, access=mmap.ACCESS_READ))[begin:]
-    return memoryview(file.read())
+_MAGIC: bytes = np.lib.format.MAGIC_PREFIX
+
+
+def _next_file(file: Any, max_header_size: int, name: str) -> bytes | bytearray:
+    """A `.npy`, and nothing behind it, or all there is of a `.npz`; of anything else its beginning."""
+    head = _some(file, len(_MAGIC))
+    if head.startswith((b"PK\3\4", b"PK\5\6")):
+        return head + _some(file, None)
+    if head != _MAGIC:
+        return head + _some(file, _MOST_FOREIGN) if head else head
+    head += _some(file, 2)
+    width = 2 if head[6:7] == b"\1" else 4
+    head += _some(file, width)
+    length = int.from_bytes(head[8:], "little")
+    if len(head) < 8 + width or length > _MOST_HEADER:
+        return head
+    check_header(len(head) + length, max_header_size, name, lambda: head[6])
+    head += _some(file, length)
+    header, payload = _npy_sizes(head, name)
+    return head + _some(file, payload) if len(head) == header else head
+
+
+_MOST_FOREIGN = 1 << 16  # enough to say what it is
+_MOST_HEADER = 1 << 20
+
+
+def _some(file: Any, count: int | None) -> bytearray:
+    """That many bytes, or all there are; less where the file ends. Memory grows with what comes, not with `count`."""
+    out = bytearray()
+    while count is None or len(out) < count:
+        step = max(1 << 18, len(out))
+        part = file.read(step if count is None else min(step, count - len(out)))
+        if isinstance(part, str):
+            raise TypeError(f"{getattr(file, 'name', file)} is read as text; open it in mode 'rb'")
+        if not part:
+            break
+        out += part
+    return out

@@ -32,7 +32,8 @@ def load(data: bytes) -> dict[str, Array]:
 
 
 def save_file(tensor_dict: dict[str, Array], filename: Path, metadata: dict[str, str] | None = None) -> None:
-    """Writes arrays, in native byte order and C order; the file appears whole or not at all.
+    """Writes arrays, in native byte order and C order; the file appears whole or not at all. Arrays that share memory
+    are each written in full.
 
     SafetensorError for dtypes that the format has not, TypeError for metadata that is no text.
     """
@@ -50,4 +51,16 @@ def _checked(tensors: dict[str, Any]) -> dict[str, Array]:
         if array.dtype.name not in CODES:
             raise SafetensorError(f'Unknown dtype "{array.dtype.name}". Supported dtypes: {", ".join(CODES)}')
         out[name] = np.require(array, requirements="C")
-    return out
+    return _apart(out)
+
+
+def _apart(arrays: dict[str, Array]) -> dict[str, Array]:
+    """The arrays, copied where they overlap one before them in memory: a file of arrays holds each by itself."""
+    begins = {name: array.__array_interface__["data"][0] for name, array in arrays.items() if array.nbytes}
+    reached = 0
+    for name in sorted(begins, key=begins.__getitem__):
+        end = begins[name] + arrays[name].nbytes
+        if begins[name] < reached:
+            arrays[name] = arrays[name].copy()
+        reached = max(reached, end)
+    return arrays

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from collections.abc import Callable
 from typing import IO, Any
 
@@ -28,6 +29,10 @@ def save(file: File, arr: ArrayLike, allow_pickle: bool = True, fix_imports: boo
         stream: Any = file
         np.lib.format.write_array(stream, array, allow_pickle=False)
         return
+    if isinstance(array, np.ma.MaskedArray):
+        raise NotImplementedError(
+            "a .npy has no place for the mask of a masked array; save its filled() values, or data and mask each"
+        )
     path = _with_suffix(file, ".npy")
     if _is_kept(array):
         penstock.save(array, path, format="npy")
@@ -82,8 +87,16 @@ def _checked(array: np.ndarray[Any, Any], name: str | None = None) -> np.ndarray
 
 
 def _is_kept(array: np.ndarray[Any, Any]) -> bool:
-    """Whether Penstock writes the array's dtype as it is: it makes other byte orders native outside structures."""
-    return array.dtype.itemsize > 0 and (array.dtype.names is not None or array.dtype.isnative)
+    """Whether Penstock writes the array's dtype as it is: it makes other byte orders native outside structures.
+
+    ValueError for fields that overlap or are out of order, which no header can say.
+    """
+    dtype = array.dtype
+    if dtype.names is None:
+        return bool(dtype.itemsize > 0 and dtype.isnative)
+    np.lib.format.dtype_to_descr(dtype)
+    # Structures without fields, and numbers that have fields too, are a plain type to whoever asks for their bytes.
+    return len(dtype.names) > 0 and issubclass(dtype.type, np.void)
 
 
 def _with_suffix(file: Any, suffix: str) -> str:
@@ -92,11 +105,19 @@ def _with_suffix(file: Any, suffix: str) -> str:
 
 
 def _replace(path: str, write: Callable[[Any], None]) -> None:
-    """The file appears whole or not at all."""
+    """The file appears whole or not at all; links lead to it as before, and it keeps its permissions."""
+    path = os.path.realpath(path)
+    exists = os.path.exists(path)
+    if exists and not os.path.isfile(path) and not os.path.isdir(path):
+        raise penstock.UnsupportedError(
+            f"{path}: this is a device, FIFO or socket, which a file cannot replace; name another path"
+        )
     temporary = f"{path}.{secrets.token_hex(6)}.tmp"
     try:
         with open(temporary, "xb") as out:
             write(out)
+        if exists:
+            shutil.copymode(path, temporary)
         os.replace(temporary, path)
     except BaseException:
         if os.path.exists(temporary):

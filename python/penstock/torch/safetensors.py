@@ -63,7 +63,12 @@ def save_model(
             del state[name]
     if force_contiguous:
         state = {name: tensor.contiguous() for name, tensor in state.items()}
-    save_file(state, filename, notes if notes or metadata is not None else None)
+    try:
+        save_file(state, filename, notes if notes or metadata is not None else None)
+    except ValueError as error:
+        if force_contiguous:
+            raise
+        raise ValueError(f"{error}; or use save_model(..., force_contiguous=True)") from error
 
 
 def load_model(

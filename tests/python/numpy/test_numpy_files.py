@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import gzip
 import io
 import os
@@ -313,6 +314,179 @@ def test_arrays_of_one_element_are_elements(tmp_path, descr):
     (tmp_path / "x.npy").write_bytes(data)
     same(pn.load(tmp_path / "x.npy"), np.load(tmp_path / "x.npy"))
     assert penstock.load(tmp_path / "x.npy").shape == (2, 3)
+
+
+def npy(*arrays):
+    stream = io.BytesIO()
+    for array in arrays:
+        np.save(stream, array)
+    return stream.getvalue()
+
+
+def made(descr, shape="(2,)", version=1, length=0):
+    """A `.npy` of zeros with that text as its type, and a header of at least that many bytes."""
+    header = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}}}".ljust(length - 1).encode() + b"\n"
+    size = len(header).to_bytes(2 if version == 1 else 4, "little")
+    return b"\x93NUMPY" + bytes([version, 0]) + size + header + bytes(64)
+
+
+class Reader:
+    """What `read` and `seek` alone can say, and no more bytes at a time than `most`; counts what was read."""
+
+    def __init__(self, data, most=1 << 30):
+        self.base, self.most, self.count = io.BytesIO(data), most, 0
+
+    def read(self, count):
+        part = self.base.read(min(count, self.most))
+        self.count += len(part)
+        return part
+
+    def seek(self, offset, whence=0):
+        return self.base.seek(offset, whence)
+
+
+@pytest.mark.parametrize("most", [1 << 30, 7])
+def test_of_a_stream_no_more_is_read_than_the_array(most):
+    arrays = (np.arange(300), np.ones((2, 2), ">f4"), np.zeros(0), np.array(5))
+    data = npy(*arrays) + bytes(1000)
+    theirs, mine = Reader(data), Reader(data, most)
+    for _ in arrays:
+        same(pn.load(mine), np.load(theirs))
+        assert mine.base.tell() == theirs.base.tell()
+    assert mine.count == len(data) - 1000
+
+
+def test_a_stream_that_never_ends_is_told_apart_by_its_beginning():
+    with open("/dev/zero", "rb") as file, pytest.raises(ValueError, match="no"):
+        pn.load(file)
+    with pytest.raises(TypeError, match="'rb'"):
+        pn.load(io.StringIO("text"))
+    with pytest.raises(EOFError):
+        pn.load(io.BytesIO())
+
+
+@pytest.mark.parametrize("descr", ["'|S0'", "'<U0'", "'|V0'", "[]", "[('', '|V8')]", "[('a', '|S0')]"])
+def test_elements_without_bytes_or_fields_keep_their_type(tmp_path, descr):
+    path = tmp_path / "x.npy"
+    path.write_bytes(made(descr))
+    same(pn.load(path), np.load(path))
+    same(pn.load(io.BytesIO(path.read_bytes())), np.load(path))
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("length", [9998, 9999, 10000, 10001, 70000])
+def test_headers_are_as_long_as_numpy_allows(tmp_path, version, length):
+    if version == 1 and length == 70000:
+        pytest.skip("longer than version 1 can say")
+    path = tmp_path / "x.npy"
+    path.write_bytes(made("'<f4'", version=version, length=length))
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.write(path, "a.npy")
+    for most in ({}, {"max_header_size": length - 1}, {"max_header_size": length}):
+        for load in (
+            lambda m, most=most: m.load(path, **most),
+            lambda m, most=most: m.load(path, mmap_mode="r", **most),
+            lambda m, most=most: m.load(io.BytesIO(path.read_bytes()), **most),
+            lambda m, most=most: m.load(tmp_path / "x.npz", **most)["a"],
+        ):
+            try:
+                expected = load(np)
+            except ValueError:
+                with pytest.raises(ValueError, match=r"Header info length.*max_header_size"):
+                    load(pn)
+            else:
+                same(load(pn), expected)
+
+
+@pytest.mark.parametrize(("name", "known"), [("bfloat16", True), ("float8_e5m2", True), ("f12", False)])
+def test_types_by_the_names_of_ml_dtypes_are_theirs(tmp_path, name, known):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    (tmp_path / "x.npy").write_bytes(made(f"'{name}'"))
+    if known:
+        assert pn.load(tmp_path / "x.npy").dtype == getattr(ml_dtypes, name)
+    else:
+        with pytest.raises(penstock.UnsupportedError, match="NumPy has no type"):
+            pn.load(tmp_path / "x.npy")
+
+
+UNSAYABLE = {
+    "overlapping": {"names": ["a", "b"], "formats": ["i4", "i4"], "offsets": [0, 2]},
+    "out of order": {"names": ["b", "a"], "formats": ["i4", "i4"], "offsets": [4, 0]},
+}
+ODD = {
+    "no fields": {"names": [], "formats": [], "itemsize": 8},
+    "numbers with fields": ("i4", [("low", "u2"), ("high", "u2")]),
+    "titles and gaps": {"names": ["a", "b"], "formats": ["i4"] * 2, "offsets": [1, 6], "titles": ["aa", "bb"]},
+}
+
+
+@pytest.mark.parametrize("name", ["save", "savez", "savez_compressed"])
+def test_no_field_is_lost_in_saving(tmp_path, name):
+    for dtype in UNSAYABLE.values():
+        for module in (np, pn):
+            with pytest.raises(ValueError, match="overlapping or out-of-order"):
+                getattr(module, name)(tmp_path / "x", np.zeros(3, dtype))
+    path = tmp_path / ("x.npy" if name == "save" else "x.npz")
+    for dtype in ODD.values():
+        loaded = []
+        for module in (np, pn):
+            getattr(module, name)(path, np.zeros(3, dtype))
+            loaded.append(np.load(path) if name == "save" else np.load(path)["arr_0"])
+        same(loaded[1], loaded[0])
+    assert os.listdir(tmp_path) == [path.name]
+    if name == "save":
+        for module in (np, pn):
+            with pytest.raises(NotImplementedError):
+                module.save(path, np.ma.array([1, 2], mask=[0, 1]))
+
+
+@pytest.mark.parametrize("dtype", ["<i4", ">i4", "U0"])
+def test_a_file_that_is_saved_over_keeps_its_place(tmp_path, dtype):
+    path, link = tmp_path / "x.npy", tmp_path / "link.npy"
+    path.touch(mode=0o600)
+    link.symlink_to(path)
+    pn.save(link, np.zeros(3, dtype))
+    assert link.is_symlink()
+    assert len(np.load(path)) == 3
+    assert path.stat().st_mode & 0o777 == 0o600
+    link.unlink()
+    link.symlink_to("/dev/null")
+    with pytest.raises(penstock.UnsupportedError, match="device"):
+        pn.save(link, np.zeros(3, dtype))
+    assert sorted(os.listdir(tmp_path)) == ["link.npy", "x.npy"]
+
+
+def test_an_npz_is_an_instance_of_numpys_and_closed_with_its_last_name(npz):
+    gc.collect()
+    gc.disable()
+    try:
+        before = os.listdir("/proc/self/fd")
+        found = pn.load(npz)
+        assert isinstance(found, np.lib.npyio.NpzFile)
+        assert found.zip.namelist() == np.load(npz).zip.namelist()
+        assert found["c"].tolist() == [0, 1, 2, 3]
+        del found
+        assert os.listdir("/proc/self/fd") == before
+    finally:
+        gc.enable()
+    with pn.load(npz) as found:
+        archive = found.zip
+        assert archive.fp is not None
+    assert archive.fp is None
+    assert (found.zip, found.f, found.fid) == (None, None, None)
+
+
+def test_a_wrong_checksum_in_an_npz_is_numpys_error(npz):
+    data = npz.read_bytes().replace(np.ones(3).tobytes(), np.full(3, 2.0).tobytes())
+    for module in (np, pn):
+        with pytest.raises(zipfile.BadZipFile):
+            module.load(io.BytesIO(data))["a"]
+    with pytest.raises(penstock.ChecksumError):
+        pn.load(io.BytesIO(data))["a"]
+    data = npz.read_bytes().replace(b"(2, 2)", b"(0, 2)")
+    for module in (np, pn):
+        with pytest.raises(zipfile.BadZipFile):
+            module.load(io.BytesIO(data))["b"]
 
 
 def test_numpy_is_imported_by_this_package_alone():

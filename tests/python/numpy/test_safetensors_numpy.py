@@ -38,6 +38,15 @@ def test_arrays_in_another_order_keep_their_values(tmp_path):
     assert ours.load(ours.save({"a": array}))["a"].tolist() == array.tolist()
 
 
+def test_arrays_that_share_memory_are_each_written(tmp_path):
+    x = np.arange(6.0)
+    arrays = {"a": x, "b": x, "c": x[2:4], "d": x[4:], "e": x[:0], "f": np.arange(3.0)}
+    assert ours.save(arrays) == peer.save(arrays)
+    pn.save_file(arrays, tmp_path / "x.safetensors")
+    assert (tmp_path / "x.safetensors").read_bytes() == peer.save(arrays)
+    assert arrays["b"] is x
+
+
 @pytest.fixture
 def model(tmp_path):
     path = tmp_path / "x.safetensors"

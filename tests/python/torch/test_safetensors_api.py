@@ -244,6 +244,14 @@ def test_models_with_tied_weights_go_both_ways(tmp_path):
         pt.load_model(torch.nn.ModuleDict({"three": torch.nn.Linear(3, 3)}), path)
 
 
+def test_the_way_out_of_a_refusal_is_named(tmp_path):
+    model = torch.nn.Linear(2, 3)
+    model.weight = torch.nn.Parameter(torch.zeros(2, 3).T)
+    for module in (peer, pt):
+        with pytest.raises(ValueError, match=r"use save_model\(\.\.\., force_contiguous=True\)"):
+            module.save_model(model, tmp_path / "x.safetensors", force_contiguous=False)
+
+
 @pytest.fixture
 def sharded(tmp_path):
     pt.save_file({"b": X, "a": X + 1}, tmp_path / "model-1.safetensors", {"of": "one"})
