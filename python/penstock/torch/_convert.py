@@ -42,14 +42,14 @@ def _on_device(tensor: penstock.Tensor) -> torch.Tensor:
 
 
 def sample_to_torch(value: Any) -> Any:
-    """A sample's structure with torch tensors in it; containers keep their types."""
+    """A sample's structure with torch tensors in it; what is torch's already stays as it is."""
     if isinstance(value, penstock.Tensor):
         return to_torch(value)
-    if isinstance(value, dict):
+    if type(value) is dict:
         return {key: sample_to_torch(item) for key, item in value.items()}
-    if isinstance(value, tuple):
+    if type(value) is tuple:
         return tuple(sample_to_torch(item) for item in value)
-    if isinstance(value, list):
+    if type(value) is list:
         return [sample_to_torch(item) for item in value]
     return value
 

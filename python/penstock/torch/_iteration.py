@@ -17,7 +17,8 @@ import penstock
 from penstock._core import _Feed
 from penstock.torch._convert import batch_to_torch, sample_to_torch
 from penstock.torch._position import Position, draw_base_seed
-from penstock.torch._samples import named, to_device
+from penstock.torch._sample_feed import SampleFeed
+from penstock.torch._samples import Samples, named, to_device
 from penstock.torch.collate import Rule
 from penstock.torch.datasets import counted
 
@@ -51,6 +52,8 @@ class Iteration:
         assert loader.native is not None
         self._loader = loader
         self._dataset = loader.native
+        self._samples = Samples(loader.dataset if loader._mapped is None else loader._mapped.dataset, loader.native)
+        self._one_by_one = False
         self._whole = loader.batch_size is None and loader.batch_sampler is None
         self._collate = self._native_collate()
         self._on_device = self._native and loader._mapped is None and arrives_on_device(loader.device)
@@ -109,9 +112,11 @@ class Iteration:
 
     # Reading.
 
-    def _new_feed(self, workers: int, collate: penstock.Collate | None = None) -> _Feed:
+    def _new_feed(self, workers: int, collate: penstock.Collate | None = None) -> _Feed | SampleFeed:
         loader = self._loader
         factor = loader.prefetch_factor if workers > 0 and loader.prefetch_factor else 1
+        if self._one_by_one:
+            return SampleFeed(self._samples, workers, factor, float(loader.timeout))
         device = _full_name(loader.device) if self._on_device and collate is None else "cpu"
         budget = loader.memory_budget
         return _Feed(self._dataset, collate or self._collate, workers, factor, budget, float(loader.timeout), device)
@@ -180,7 +185,7 @@ class Iteration:
         set_aside = self._loader._set_aside
         if self._loader.on_error == "skip":
             return set_aside.without(indices)
-        return set_aside.replaced(self._dataset, indices)
+        return set_aside.replaced(self._samples, indices)
 
     def _next_read(self) -> _Read:
         while True:
@@ -210,11 +215,10 @@ class Iteration:
             self._taken -= 1
             raise self._timed_out() from error
         except penstock.Error as error:
-            if isinstance(error, _UNLIKE) and self._loader.collate_fn in _STACKED and self._native:
-                unlike = self._stacked_by_torch(indices)
-                if unlike is not None:
-                    return unlike
-            if self._loader.on_error == "raise" or not self._loader._set_aside.try_each(self._dataset, indices):
+            other = self._otherwise(indices, error)
+            if other is not None:
+                return other
+            if self._loader.on_error == "raise" or not self._loader._set_aside.try_each(self._samples, indices):
                 raise
         return self._again(self._repaired(indices))
 
@@ -223,20 +227,44 @@ class Iteration:
             return None
         feed = self._new_feed(0)
         feed.push(indices)
-        return _Read(indices, feed.next(), not self._native)
+        try:
+            return _Read(indices, feed.next(), not self._native)
+        except penstock.Error as error:
+            other = self._otherwise(indices, error)
+            if other is None:
+                raise
+            return other
 
-    def _stacked_by_torch(self, indices: list[int]) -> _Read | None:
-        """The samples of a batch that only torch's own collation stacks, which gets all batches from here on.
-
-        It puts keys into order and finds a common dtype. None where it fails too: the native error names the files.
+    def _otherwise(self, indices: list[int], error: penstock.Error) -> _Read | None:
+        """A batch that only torch's own collation stacks, or whose samples only the dataset makes; from here on all
+        batches are made so. None where that fails too: the native error names the files.
         """
-        feed = self._new_feed(0, penstock.samples())
+        stacked = self._native and self._loader.collate_fn in _STACKED
+        samples = None
+        if stacked and isinstance(error, _UNLIKE):
+            samples = self._tried(self._new_feed(0, penstock.samples()), indices)
+        if samples is None and not self._one_by_one and isinstance(error, penstock.UnsupportedError):
+            if (self._native and not stacked) or self._bulk:
+                return None
+            samples = self._tried(SampleFeed(self._samples, 0, 1, 0), indices)
+            self._one_by_one = samples is not None
+        if samples is None:
+            return None
+        self._go_on_apart()
+        return _Read(indices, samples, True)
+
+    def _tried(self, feed: _Feed | SampleFeed, indices: list[int]) -> Any:
+        """The samples, where there are any and torch stacks those that are to be stacked; else None."""
         try:
             feed.push(indices)
             samples = feed.next()
-            self._loader.collate_fn(sample_to_torch(samples))
+            if self._native:
+                self._loader.collate_fn(sample_to_torch(samples))
         except Exception:
             return None
+        return samples
+
+    def _go_on_apart(self) -> None:
         self._collate, self._native, self._on_device = penstock.samples(), False, False
         self._pin = _pins(self._loader)
         self._feed.close()
@@ -244,7 +272,6 @@ class Iteration:
         for pending in self._pending:
             if pending:
                 self._feed.push(pending)
-        return _Read(indices, samples, True)
 
     def _finish_epoch(self) -> None:
         self._finished = True

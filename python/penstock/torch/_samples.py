@@ -9,7 +9,24 @@ import torch
 
 import penstock
 
-__all__ = ["SetAside", "named", "to_device"]
+__all__ = ["Samples", "SetAside", "named", "to_device"]
+
+
+class Samples:
+    """The samples of a loader's dataset as the dataset itself gives them, named as its native form names them."""
+
+    def __init__(self, dataset: Any, native: penstock.Dataset) -> None:
+        self._dataset = dataset
+        self._native = native
+
+    def __len__(self) -> int:
+        return len(self._native)
+
+    def __getitem__(self, index: int) -> Any:
+        return self._dataset[index]
+
+    def describe(self, index: int) -> str:
+        return self._native.describe(index)
 
 
 class SetAside:
@@ -33,7 +50,7 @@ class SetAside:
     def any_of(self, indices: Iterable[int]) -> bool:
         return bool(self._reasons) and any(index in self._reasons for index in indices)
 
-    def try_each(self, dataset: penstock.Dataset, indices: Iterable[int]) -> bool:
+    def try_each(self, samples: Samples, indices: Iterable[int]) -> bool:
         """Reads each sample; whether one of them could not be read."""
         found = False
         for index in indices:
@@ -41,22 +58,22 @@ class SetAside:
                 found = True
                 continue
             try:
-                dataset[index]
+                samples[index]
             except penstock.Error as error:
-                self._reasons[index] = (dataset.describe(index), str(error))
+                self._reasons[index] = (samples.describe(index), str(error))
                 found = True
         return found
 
     def without(self, indices: list[int]) -> list[int]:
         return [index for index in indices if index not in self._reasons]
 
-    def replaced(self, dataset: penstock.Dataset, indices: list[int]) -> list[int]:
+    def replaced(self, samples: Samples, indices: list[int]) -> list[int]:
         """The next sample that can be read in the place of each that cannot; none when there is no such sample."""
         out = []
         for wanted in indices:
             index = wanted
-            while self.try_each(dataset, (index,)):
-                index = (index + 1) % len(dataset)
+            while self.try_each(samples, (index,)):
+                index = (index + 1) % len(samples)
                 if index == wanted:
                     return []
             out.append(index)

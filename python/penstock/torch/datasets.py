@@ -29,6 +29,7 @@ class Dataset(torch_data.Dataset[_Sample]):
         if not isinstance(native, penstock.Dataset):
             raise TypeError(f"found an object of type {type(native).__name__}, expected a penstock.Dataset")
         self.native = native
+        self._keys: list[str] | None = None
 
     def __len__(self) -> int:
         return len(self.native)
@@ -37,7 +38,20 @@ class Dataset(torch_data.Dataset[_Sample]):
         """Sample `index`; of a list of indices the samples stacked, as rows of tensors are."""
         if isinstance(index, list):
             return self._stacked(index)
-        return sample_to_torch(self.native[index])
+        try:
+            return sample_to_torch(self.native[index])
+        except penstock.UnsupportedError as error:
+            if self._keys is None or error.path is None:
+                raise
+            return self._loaded(error.path, self._keys)
+
+    @staticmethod
+    def _loaded(path: str, keys: list[str]) -> Any:
+        """What the file holds, also what no native sample has a form for: sparse and quantized tensors, sets, ..."""
+        from penstock.torch.serialization import load
+
+        content = load(path)
+        return {key: content[key] for key in keys} if keys else content
 
     def _stacked(self, indices: list[int]) -> Any:
         feed = _Feed(self.native, penstock.stack(), 0, 1, None, 0.0, "cpu")
@@ -78,7 +92,10 @@ def Files(  # noqa: N802 - named like the class it stands for
 
     `index` keeps the list of files between runs, as in `penstock.files`.
     """
-    return Dataset(penstock.files(pattern, keys, index))
+    keys = [keys] if isinstance(keys, str) else keys if keys is None else list(keys)
+    dataset: Dataset[Any] = Dataset(penstock.files(pattern, keys, index))
+    dataset._keys = keys or []
+    return dataset
 
 
 class Mapped(torch_data.Dataset[Any]):

@@ -1,0 +1,54 @@
+"""Batches of samples that the dataset makes one by one."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any
+
+import penstock
+
+__all__ = ["SampleFeed"]
+
+
+class SampleFeed:
+    """Does what `_Feed` does for samples that native batches have no form for: sparse and quantized tensors, sets.
+
+    A sample is `dataset[i]`, `workers` of them at a time, or those of a batch when it is taken without workers. What
+    lies ready is as much as `window` batches hold.
+    """
+
+    def __init__(self, dataset: Any, workers: int, factor: int, timeout: float) -> None:
+        self.window = max(1, workers * factor)
+        self._dataset = dataset
+        self._timeout = timeout or None
+        self._pool = ThreadPoolExecutor(workers, "penstock-samples") if workers > 0 else None
+        self._unread: deque[list[int]] = deque()
+        self._reads: deque[list[Future[Any]]] = deque()
+
+    def push(self, indices: Iterable[int]) -> None:
+        if self._pool is None:
+            self._unread.append(list(indices))
+        else:
+            self._reads.append([self._pool.submit(self._dataset.__getitem__, index) for index in indices])
+
+    def next(self) -> list[Any]:
+        """The samples of the oldest push. An error belongs to one batch."""
+        if self._pool is None:
+            return [self._dataset[index] for index in self._unread.popleft()]
+        if wait(self._reads[0], self._timeout).not_done:
+            message = f"DataLoader timed out after {self._timeout} seconds"
+            raise penstock.TimedOutError(message, message)
+        return [read.result() for read in self._reads.popleft()]
+
+    def stats(self) -> dict[str, Any]:
+        """None: nothing is counted here."""
+        return {}
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def __del__(self) -> None:
+        self.close()
