@@ -67,8 +67,9 @@ def load(
     - unknown: what names do that torch does not know. "error": UnknownGlobalsError has them all. "keep": they become
       `penstock.Opaque` objects, which hold the name, the arguments and the state.
       Classes that torch.serialization.add_safe_globals allows come to life where their parts are only set down:
-      objects that are their attributes, members of enumerations, named tuples, tensors of a subclass. Functions and
-      classes with a way of their own are not called; UnknownGlobalsError says which.
+      objects that are their attributes, members of enumerations, named tuples, tensors of a subclass, and paths, dates
+      and other plain values of Python's. Functions and classes with a way of their own are not called;
+      UnknownGlobalsError says which.
     - verify: look at recorded checksums.
 
     What torch.load takes from its surroundings is taken: skip_data and set_default_load_endianness of
