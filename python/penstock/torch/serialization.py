@@ -154,6 +154,8 @@ def _unknown_globals(archive: penstock.Archive, names: set[str]) -> UnknownGloba
         "with unknown='keep' to get them as inert penstock.Opaque objects"
     )
     message += _about_distributed(found)
+    if archive.metadata.get("kind") == "torchscript":
+        message += ", or, as it is a TorchScript archive, with torch.jit.load"
     error = UnknownGlobalsError(f"{archive.path}: {message}", message, archive.path)
     error.names = tuple(found)
     return error
