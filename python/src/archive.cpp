@@ -255,7 +255,7 @@ PyArchive open_archive(const std::string& path, const OpenOptions& options) {
     return open_source(path);
   }();
   const auto read_index = [=](std::stop_token) { return open(source, options); };
-  return {interruptible(source->size() >= kLongIndex, read_index), options.verify_checksums};
+  return {interruptible(source->size() >= kLongIndex && !options.decode, read_index), options.verify_checksums};
 }
 
 bool takes_long(const Archive& archive) noexcept {

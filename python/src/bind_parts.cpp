@@ -239,7 +239,9 @@ PyArchive open_memory(nb::handle data, const std::string& name, bool verify, nb:
   const SourcePtr source = memory_source(std::move(memory), name);
   const OpenOptions options = {.verify_checksums = verify, .decode = decoder(decode), .big_endian = big_endian};
   const auto read_index = [source, options](std::stop_token) { return open(source, options); };
-  return {interruptible(size >= kLongLoad, read_index), verify};
+  // A thread that is not Python's would make a state of the interpreter for every string; this one answers signals
+  // there.
+  return {interruptible(size >= kLongLoad && !options.decode, read_index), verify};
 }
 
 }  // namespace

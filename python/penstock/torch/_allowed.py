@@ -1,7 +1,8 @@
 """What torch.serialization.add_safe_globals allows, as far as it takes no call of anything.
 
 An allowed class comes to life where that only means setting down its parts: objects whose state is their attributes,
-members of enumerations, named tuples, tensors of a subclass. Functions and classes with a way of their own are refused.
+members of enumerations, named tuples, tensors of a subclass, paths, dates and other plain values of Python's. Functions
+and classes with a way of their own are refused.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Iterator
-from types import MemberDescriptorType
+from types import MemberDescriptorType, SimpleNamespace
 from typing import Any
 
 import torch
+
+from penstock.torch._plain import is_plain, plain
 
 __all__ = ["Allowed", "RefusedError"]
 
@@ -43,6 +46,8 @@ class Allowed:
             return _member(named, name, args)
         if issubclass(named, tuple) and hasattr(named, "_fields"):
             return _named_tuple(named, name, args, state)
+        if is_plain(named):
+            return _plain(named, name, args, state)
         made = _bare(named, name, args, has_state=state is not None)
         _set_down(made, name, state)
         return made
@@ -50,7 +55,7 @@ class Allowed:
     def begun(self, name: str, args: Any) -> Any:
         """The object of an allowed name whose state is yet to come; None for what needs it."""
         named = self._named[name]
-        if not isinstance(named, type) or issubclass(named, (enum.Enum, tuple)):
+        if not isinstance(named, type) or issubclass(named, (enum.Enum, tuple)) or is_plain(named):
             return None
         if issubclass(named, torch.Tensor):
             return _tensor(named, name, args)
@@ -78,6 +83,13 @@ def _member(kind: type[enum.Enum], name: str, args: Any) -> Any:
     raise RefusedError(f"{name} has no member {args!r}, and Penstock calls nothing that could make one")
 
 
+def _plain(kind: type[Any], name: str, args: Any, state: Any) -> Any:
+    try:
+        return plain(kind, args, state)
+    except (ValueError, TypeError, IndexError, ArithmeticError) as error:
+        raise RefusedError(f"the parts of {name} do not make one: {error}") from None
+
+
 def _named_tuple(kind: type[Any], name: str, args: Any, state: Any) -> Any:
     own = kind.__mro__[: kind.__mro__.index(tuple)]
     made_by_namedtuple = sum("__new__" in vars(base) for base in own) == 1
@@ -102,6 +114,8 @@ def _is_slotted_dataclass(kind: type[Any]) -> bool:
 
 def _bare(kind: type[Any], name: str, args: Any, *, has_state: bool) -> Any:
     """An object that is its attributes and nothing else, without them."""
+    if kind is SimpleNamespace and not args:
+        return SimpleNamespace()
     usual = all(getattr(kind, way) is getattr(object, way) for way in ("__new__", "__reduce__", "__reduce_ex__"))
     known_state = has_state or kind.__init__ is object.__init__
     own_state = hasattr(kind, "__setstate__") and not _is_slotted_dataclass(kind)

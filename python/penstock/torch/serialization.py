@@ -67,8 +67,9 @@ def load(
     - unknown: what names do that torch does not know. "error": UnknownGlobalsError has them all. "keep": they become
       `penstock.Opaque` objects, which hold the name, the arguments and the state.
       Classes that torch.serialization.add_safe_globals allows come to life where their parts are only set down:
-      objects that are their attributes, members of enumerations, named tuples, tensors of a subclass. Functions and
-      classes with a way of their own are not called; UnknownGlobalsError says which.
+      objects that are their attributes, members of enumerations, named tuples, tensors of a subclass, and paths, dates
+      and other plain values of Python's. Functions and classes with a way of their own are not called;
+      UnknownGlobalsError says which.
     - verify: look at recorded checksums.
 
     What torch.load takes from its surroundings is taken: skip_data and set_default_load_endianness of
@@ -153,6 +154,8 @@ def _unknown_globals(archive: penstock.Archive, names: set[str]) -> UnknownGloba
         "with unknown='keep' to get them as inert penstock.Opaque objects"
     )
     message += _about_distributed(found)
+    if archive.metadata.get("kind") == "torchscript":
+        message += ", or, as it is a TorchScript archive, with torch.jit.load"
     error = UnknownGlobalsError(f"{archive.path}: {message}", message, archive.path)
     error.names = tuple(found)
     return error

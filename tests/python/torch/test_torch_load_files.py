@@ -227,6 +227,13 @@ def test_packages_are_named(tmp_path):
             load(tmp_path / "x.pt")
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit")
+def test_torchscript_comes_with_advice(tmp_path):
+    torch.jit.save(torch.jit.script(torch.nn.Linear(2, 2)), tmp_path / "x.pt")
+    with pytest.raises(pt.UnknownGlobalsError, match=r"TorchScript archive, with torch\.jit\.load"):
+        pt.load(tmp_path / "x.pt")
+
+
 def test_distributed_checkpoints_are_named(tmp_path):
     first, second = io.BytesIO(), io.BytesIO()
     torch.save(torch.ones(3), first)

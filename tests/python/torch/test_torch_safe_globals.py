@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import datetime
+import decimal
 import enum
+import fractions
+import pathlib
 import pickle
+import types
 import typing
+import uuid
 
 import pytest
 import torch
@@ -226,3 +232,80 @@ def test_members_of_enumerations_by_getattr_are_refused(path):
             torch.load(path)
         with pytest.raises(pt.UnknownGlobalsError, match=r"names builtins\.getattr"):
             pt.load(path)
+
+
+ZONE = datetime.timezone(datetime.timedelta(hours=-3), "there")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        range(2, 9, 3),
+        slice(None, 5),
+        pathlib.PurePosixPath("a/b"),
+        pathlib.PosixPath("/tmp"),
+        pathlib.PureWindowsPath("c:/x"),
+        datetime.date(2026, 2, 28),
+        datetime.time(23, 59, 58, 123456, ZONE),
+        datetime.time(1, fold=1),
+        datetime.datetime(1999, 12, 31, 1, 2, 3, 4),
+        datetime.datetime(2026, 10, 25, 2, 30, fold=1, tzinfo=ZONE),
+        datetime.timedelta(-3, 5, 7),
+        ZONE,
+        decimal.Decimal("-1.50"),
+        fractions.Fraction(-3, 7),
+        uuid.UUID(int=77),
+        types.SimpleNamespace(a=1, b=[2]),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_plain_values_of_python(tmp_path, value, protocol):
+    path = tmp_path / "x.pt"
+    torch.save({"value": value, "again": [value]}, path, pickle_protocol=protocol)
+    allowed = [type(value), datetime.timedelta, datetime.timezone, getattr]
+    with pytest.raises(pt.UnknownGlobalsError):
+        pt.load(path)
+    with torch.serialization.safe_globals(allowed):
+        loaded = pt.load(path)
+    expected = torch.load(path, weights_only=False)
+    assert loaded == expected
+    assert type(loaded["value"]) is type(value)
+    assert loaded["value"] is loaded["again"][0]
+    assert getattr(loaded["value"], "fold", 0) == getattr(expected["value"], "fold", 0)
+
+
+@dataclasses.dataclass
+class Call:
+    """Pickles as a call with these arguments."""
+
+    kind: type
+    args: tuple
+
+    def __reduce__(self):
+        return self.kind, self.args
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        Call(fractions.Fraction, ("1e999999999",)),
+        Call(fractions.Fraction, (1, 0)),
+        Call(datetime.date, (b"\x07\xe4\x0d\x01",)),
+        Call(datetime.datetime, (b"\x07\xe4\x01\x01\x7f\x00\x00\x00\x00\x00",)),
+        Call(datetime.time, (b"\x01", 3)),
+        Call(datetime.time, ()),
+        Call(datetime.date, ()),
+        Call(range, ("3",)),
+        Call(range, (1, 2, 0)),
+        Call(range, ()),
+        Call(pathlib.PurePosixPath, (3,)),
+        Call(decimal.Decimal, ("x",)),
+        Call(uuid.UUID, ()),
+    ],
+    ids=repr,
+)
+def test_parts_of_plain_values_are_looked_at(tmp_path, call):
+    torch.save(call, tmp_path / "x.pt")
+    with torch.serialization.safe_globals([call.kind]), pytest.raises(pt.UnknownGlobalsError, match="do not make one"):
+        pt.load(tmp_path / "x.pt")
