@@ -357,8 +357,14 @@ def test_of_a_stream_no_more_is_read_than_the_array(most):
 
 
 def test_a_stream_that_never_ends_is_told_apart_by_its_beginning():
-    with open("/dev/zero", "rb") as file, pytest.raises(ValueError, match="no"):
-        pn.load(file)
+    class Endless(Reader):
+        def read(self, count):
+            self.count += count
+            assert self.count < 1 << 20
+            return bytes(count)
+
+    with pytest.raises(ValueError, match="no known format"):
+        pn.load(Endless(b""))
     with pytest.raises(TypeError, match="'rb'"):
         pn.load(io.StringIO("text"))
     with pytest.raises(EOFError):
