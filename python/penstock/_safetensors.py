@@ -56,8 +56,8 @@ CODES = {
     "float8_e4m3fnuz": "F8_E4M3FNUZ",
     "float8_e5m2fnuz": "F8_E5M2FNUZ",
     "float4_e2m1fn_x2": "F4",
-    "float6_e2m3": "F6_E2M3",
-    "float6_e3m2": "F6_E3M2",
+    "float6_e2m3fn": "F6_E2M3",
+    "float6_e3m2fn": "F6_E3M2",
     "int16": "I16",
     "uint16": "U16",
     "float16": "F16",
@@ -70,6 +70,9 @@ CODES = {
     "int64": "I64",
     "uint64": "U64",
 }
+
+
+_PACKED = {"float4_e2m1fn_x2": 2, "float6_e2m3fn": 4, "float6_e3m2fn": 4}
 
 
 class Framework(ABC):
@@ -116,10 +119,10 @@ class SafeSlice:
         self._framework = framework
 
     def get_shape(self) -> list[int]:
-        """The shape; of float4, whose elements lie two in a byte, that of the single elements."""
+        """The shape; of types that lie packed, that of the single elements."""
         shape = list(self._entry.shape)
-        if self._entry.dtype.name == "float4_e2m1fn_x2":
-            shape[-1] *= 2
+        if self._entry.dtype.name in _PACKED:
+            shape[-1] *= _PACKED[self._entry.dtype.name]
         return shape
 
     def get_dtype(self) -> str:
@@ -150,6 +153,9 @@ class safe_open:  # noqa: N801 - named like the class it stands for
         *,
         backend: str = "mmap",
     ) -> None:
+        for argument, value in (("framework", framework), ("backend", backend)):
+            if not isinstance(value, str):
+                raise TypeError(f"argument '{argument}': '{type(value).__name__}' object is not an instance of 'str'")
         if backend not in {"mmap", "pread"}:
             raise SafetensorError(f'backend "{backend}" is invalid (expected one of: "mmap", "pread")')
         self._framework = _framework_of(framework, device)

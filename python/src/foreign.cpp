@@ -89,8 +89,10 @@ InterfaceType interface_type(nb::handle object, const nb::dict& interface) {
   }
   // ml_dtypes' types call themselves raw bytes here.
   const std::string name = own.is_none() ? "" : nb::str(nb::getattr(own, "name", nb::str(""))).c_str();
-  if (const std::optional<DType> named = DType::from_name(name); named && named->numpy_descr().empty()) return {*named};
   const format::NpyType type = format::npy_type_from_string(typestr);
+  const std::optional<DType> named = DType::from_name(name);
+  // Theirs of the same name may lie unpacked, an element in a byte of its own.
+  if (named && named->numpy_descr().empty() && named->itemsize() == type.dtype.itemsize()) return {*named};
   return {type.dtype, type.byte_swapped};
 }
 

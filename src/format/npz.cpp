@@ -66,9 +66,10 @@ TensorEntry read_entry_of(const ByteSource& source, const ZipEntry& member) {
   }
 }
 
-/// An array without elements is its header, which is not read again; a damaged one could have told it to have none.
-void check_empty(const ByteSource& source, const ZipEntry& member) {
-  if (member.size > kMaxNpyHeader + kNpyPrefix) return;  // then it is no header alone
+/// What reads the array alone checks no more than its bytes, and those only when they end with the member: a damaged
+/// header could have told it to have fewer elements, or none. Large members are not read through for that.
+void check_shortened(const ByteSource& source, const ZipEntry& member) {
+  if (member.size > kMaxNpyHeader + kNpyPrefix) return;
   std::vector<std::byte> bytes(member.size);
   if (member.method == kZipDeflate) {
     bytes.resize(inflate_prefix(source, member.data_offset, member.compressed_size, bytes, member.name));
@@ -81,7 +82,8 @@ void check_empty(const ByteSource& source, const ZipEntry& member) {
 
 void add_member(const ByteSource& source, const ZipEntry& member, const OpenOptions& options, Index& index) {
   TensorEntry entry = read_entry_of(source, member);
-  if (options.verify_checksums && entry.nbytes() == 0 && !entry.pickled) check_empty(source, member);
+  const bool ends_member = entry.nbytes() != 0 && entry.byte_offset + entry.nbytes() == member.size;
+  if (options.verify_checksums && !ends_member && !entry.pickled) check_shortened(source, member);
   const std::string name = member_name(member);
   entry.name = key_of(name);
   entry.storage = index.storages.size();

@@ -81,6 +81,16 @@ def test_small_floats(name):
     assert np.asarray(t).dtype == array.dtype
 
 
+@pytest.mark.parametrize("name", ["float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn", "int4"])
+def test_types_that_lie_unpacked_in_numpy_are_bytes(name):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    array = np.array([0, 1, 2, 1], getattr(ml_dtypes, name))
+    tensor = penstock.asarray(array)
+    assert tensor.shape == (4,)
+    assert tensor.nbytes == array.nbytes
+    assert tensor.view_bytes().numpy().tobytes() == array.tobytes()
+
+
 def test_small_floats_without_ml_dtypes(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ml_dtypes", None)
     t = penstock.tensor([1.0, 2.0], "bfloat16")

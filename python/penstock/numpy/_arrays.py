@@ -96,7 +96,9 @@ class Arrays(Framework):
         try:
             array: Array = tensor.numpy()
         except penstock.DTypeMismatchError as error:
-            raise TypeError(
+            # Of these ml_dtypes has types; without it the package safetensors raises TypeError too.
+            missing = tensor.dtype.name == "bfloat16" or tensor.dtype.name.startswith("float8")
+            raise (TypeError if missing else SafetensorError)(
                 f"data type '{tensor.dtype}' not understood: NumPy has no type for tensor {name!r}; load it with "
                 "penstock.open, convert it with .to or take its bytes with .view_bytes"
             ) from error

@@ -357,8 +357,14 @@ def test_of_a_stream_no_more_is_read_than_the_array(most):
 
 
 def test_a_stream_that_never_ends_is_told_apart_by_its_beginning():
-    with open("/dev/zero", "rb") as file, pytest.raises(ValueError, match="no"):
-        pn.load(file)
+    class Endless(Reader):
+        def read(self, count):
+            self.count += count
+            assert self.count < 1 << 20
+            return bytes(count)
+
+    with pytest.raises(ValueError, match="no known format"):
+        pn.load(Endless(b""))
     with pytest.raises(TypeError, match="'rb'"):
         pn.load(io.StringIO("text"))
     with pytest.raises(EOFError):
@@ -483,10 +489,11 @@ def test_a_wrong_checksum_in_an_npz_is_numpys_error(npz):
             module.load(io.BytesIO(data))["a"]
     with pytest.raises(penstock.ChecksumError):
         pn.load(io.BytesIO(data))["a"]
-    data = npz.read_bytes().replace(b"(2, 2)", b"(0, 2)")
-    for module in (np, pn):
-        with pytest.raises(zipfile.BadZipFile):
-            module.load(io.BytesIO(data))["b"]
+    for shape in (b"(0, 2)", b"(1, 2)"):
+        data = npz.read_bytes().replace(b"(2, 2)", shape)
+        for module in (np, pn):
+            with pytest.raises(zipfile.BadZipFile):
+                module.load(io.BytesIO(data))["b"]
 
 
 def test_numpy_is_imported_by_this_package_alone():

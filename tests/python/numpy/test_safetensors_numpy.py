@@ -80,12 +80,23 @@ def test_slices_that_the_peer_stumbles_over_are_those_of_python(model, key, coun
         assert len(eval(f"view[{key}]", {"view": mine.get_slice("w")})) == count
 
 
+@pytest.mark.parametrize("dtype", ["F6_E2M3", "F128", ""])
+def test_types_that_nobody_knows_are_a_safetensor_error(tmp_path, dtype):
+    text = b'{"a":{"dtype":"%s","shape":[4],"data_offsets":[0,3]}}' % dtype.encode()
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(3))
+    for module in (peer, pn):
+        with pytest.raises(safetensors.SafetensorError):
+            module.load_file(path)
+
+
 @pytest.mark.parametrize(
     "call",
     [
         lambda m, p: m.save({"a": np.zeros(2, "S3")}),
         lambda m, p: m.save({"a": np.zeros(2, "M8[s]")}),
         lambda m, p: m.save({"a": np.zeros(2, "c16")}),
+        lambda m, p: m.save({"a": np.zeros(4, pytest.importorskip("ml_dtypes").float6_e2m3fn)}),
         lambda m, p: m.save([1]),
         lambda m, p: m.save({"a": 3}),
         lambda m, p: m.save({1: np.ones(2)}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import struct
 
@@ -179,6 +180,8 @@ OPENED = {
     "device": lambda m, path: m.safe_open(path, "pt", device="teapot"),
     "negative device": lambda m, path: m.safe_open(path, "pt", device=-1),
     "meta device": lambda m, path: m.safe_open(path, "pt", device="meta"),
+    "framework of another type": lambda m, path: m.safe_open(path, None),
+    "backend of another type": lambda m, path: m.load_file(path, backend=None),
     "backend": lambda m, path: m.safe_open(path, "pt", backend="carrier pigeon"),
     "no such tensor": lambda m, path: m.safe_open(path, "pt").get_tensor("zz"),
     "no such slice": lambda m, path: m.safe_open(path, "pt").get_slice("zz"),
@@ -295,6 +298,17 @@ def test_a_missing_shard_is_a_missing_file(sharded):
     path.with_name("model-2.safetensors").unlink()
     with pytest.raises(FileNotFoundError):
         pt.load_file(path)
+
+
+@pytest.mark.parametrize("shape", [[4], [0], [2, 8], [3, 0, 4]], ids=str)
+@pytest.mark.parametrize("dtype", ["F4", "F6_E2M3", "F6_E3M2"])
+def test_packed_types_are_described_by_their_elements(tmp_path, dtype, shape):
+    count = math.prod(shape) * int(dtype[1]) // 8
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(header({"a": {"dtype": dtype, "shape": shape, "data_offsets": [0, count]}}, bytes(count)))
+    with safetensors.safe_open(path, "pt") as theirs, pt.safe_open(path, "pt") as mine:
+        for view in (theirs.get_slice("a"), mine.get_slice("a")):
+            assert (view.get_dtype(), view.get_shape()) == (dtype, shape)
 
 
 def test_long_names_of_types_are_not_repeated(tmp_path):
