@@ -42,8 +42,8 @@ def load(
 
     - file: a path, or an object with `read`, `seek` and `tell`, which is read from where it stands; behind an array
       it then stands at the array's end, so that further ones follow.
-    - mmap_mode: "r", "r+" or "c" map a `.npy` and give a numpy.memmap. For a `.npz`, for a file object and for "w+",
-      which would empty the file, it is refused.
+    - mmap_mode: "r", "r+" or "c" map a `.npy` and give a numpy.memmap. It changes nothing for a `.npz`, whose arrays
+      are read when they are asked for; it is refused for a file object and for "w+", which would empty the file.
     - max_header_size: longer headers are refused.
 
     Nothing in a file is run: `allow_pickle=True` is refused, and so are arrays of Python objects, which only pickling
@@ -62,11 +62,6 @@ def load(
     path = os.fspath(file)
     archive = _opened(path, lambda: penstock.open(path))
     if archive.format == "npz":
-        if mmap_mode is not None:
-            archive.close()
-            raise penstock.UnsupportedError(
-                f"{os.fsdecode(path)}: the members of a .npz cannot be mapped; leave mmap_mode out, or save .npy files"
-            )
         return NpzFile(archive, path, os.fsdecode(path), max_header_size)
     with archive:
         entry = _only(archive, max_header_size, lambda: _version_in(path))
