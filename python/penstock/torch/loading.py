@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -19,8 +20,11 @@ from penstock.torch.serialization import FileLike, load, opened
 __all__ = ["IncompatibleKeys", "load_into"]
 
 
-class _EntryNumber(int):
+@dataclass(frozen=True)
+class _EntryAt:
     """Which of an archive's entries a tensor is, where the file's own integers lie beside it."""
+
+    number: int
 
 
 class IncompatibleKeys(NamedTuple):
@@ -88,11 +92,14 @@ def _flat_entries(archive: penstock.Archive) -> dict[str, int] | None:
         strange.append(name)
         return name
 
-    content = _assemble(archive, [_EntryNumber(number) for number in range(len(archive))], named)
+    content = _assemble(archive, [_EntryAt(number) for number in range(len(archive))], named)
     if strange or not isinstance(content, dict):
         return None
-    plain = all(isinstance(key, str) and type(entry) is _EntryNumber for key, entry in content.items())
-    return content if plain else None
+    if not all(isinstance(key, str) and isinstance(entry, _EntryAt) for key, entry in content.items()):
+        return None
+    for key, entry in content.items():  # in place: the dict may carry `_metadata`
+        content[key] = entry.number
+    return content
 
 
 # What the target has.
