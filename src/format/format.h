@@ -25,8 +25,8 @@ struct Index {
   std::vector<std::string> unknown_globals;
 };
 
-/// A file format: one row of the table. Functions are stateless and thread-safe; they never read payload and never
-/// mention a device. Errors name the path, offset and tensor.
+/// A file format: one row of the table. Functions are stateless and thread-safe; they never mention a device, and read
+/// no payload but that which no load would check (npz.md). Errors name the path, offset and tensor.
 struct Format {
   std::string_view name;
   std::span<const std::string_view> extensions;  ///< with the dot; the first is the usual one

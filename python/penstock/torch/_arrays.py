@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ class Arrays(Framework):
         text = str(device)
         self._device = torch.device(int(text) if text.isdigit() else text)
         self._direct = reachable(self._device)
+        self._numbers: dict[str, int] = {}
 
     def whole(self, tensor: penstock.Tensor, name: str) -> torch.Tensor:
         try:
@@ -36,19 +38,19 @@ class Arrays(Framework):
     def one(self, archive: penstock.Archive, entry: penstock.Entry) -> torch.Tensor:
         if self._direct is None:
             return super().one(archive, entry)  # type: ignore[no-any-return]
-        number = archive.keys().index(entry.name)
-        return self._read_there(archive, {entry.name: number})[entry.name]
+        return self._read_there(archive, [entry.name])[entry.name]
 
     def every(self, shards: Shards) -> dict[str, torch.Tensor]:
         if self._direct is None:
             return super().every(shards)
-        numbers = {name: number for number, name in enumerate(shards.archive.keys())}
-        return self._read_there(shards.archive, {name: numbers[name] for name in shards.entries})
+        return self._read_there(shards.archive, shards.entries)
 
-    def _read_there(self, archive: penstock.Archive, numbers: dict[str, int]) -> dict[str, torch.Tensor]:
-        """Entries by number, each of which is the whole of a storage, on the device itself."""
+    def _read_there(self, archive: penstock.Archive, names: Iterable[str]) -> dict[str, torch.Tensor]:
+        """Entries, each of which is the whole of a storage, on the device itself. The archive is the same each time."""
         assert self._direct is not None
-        parts = {name: _entry_parts(archive, number) for name, number in numbers.items()}
+        if not self._numbers:
+            self._numbers = {name: number for number, name in enumerate(archive.keys())}
+        parts = {name: _entry_parts(archive, self._numbers[name]) for name in names}
         dtypes = {name: self._dtype(dtype, name) for name, (_, dtype, *_) in parts.items()}
         places = {part[0]: (_storage_parts(archive, part[0])[0], self._direct) for part in parts.values()}
         memory = filled(archive, places)

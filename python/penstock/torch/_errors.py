@@ -53,4 +53,5 @@ def torch_errors() -> Iterator[None]:
         kind = _KINDS.get(type(error))
         if kind is None:
             raise
-        raise kind(str(error), error.message, error.path, error.offset, error.tensor) from error
+        twin = kind(str(error), error.message, error.path, error.offset, error.tensor)
+        raise twin.with_traceback(error.__traceback__) from error.__cause__
