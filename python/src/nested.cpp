@@ -8,11 +8,36 @@
 #include "elements.h"
 #include "foreign.h"
 #include "penstock/error.h"
+#include "penstock/ops.h"
 
 namespace penstock::python {
 namespace {
 
-bool is_sequence(nb::handle object) { return PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()); }
+/// What most leaves are; told apart without a look at what other interfaces an object has.
+bool is_plain_number(nb::handle object) {
+  return PyLong_CheckExact(object.ptr()) || PyFloat_CheckExact(object.ptr()) || PyBool_Check(object.ptr()) ||
+         PyComplex_CheckExact(object.ptr());
+}
+
+/// Told by the name of a base, as NumPy may not be there to ask.
+bool is_numpy_scalar(nb::handle object) {
+  PyObject* bases = Py_TYPE(object.ptr())->tp_mro;
+  for (Py_ssize_t i = 0; bases != nullptr && i < PyTuple_GET_SIZE(bases); ++i) {
+    const PyObject* base = PyTuple_GET_ITEM(bases, i);
+    if (std::strcmp(reinterpret_cast<const PyTypeObject*>(base)->tp_name, "numpy.generic") == 0) return true;
+  }
+  return false;
+}
+
+bool is_list(nb::handle object) { return PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()); }
+
+/// A list, or an array in a list.
+bool is_sequence(nb::handle object) {
+  if (is_list(object)) return true;
+  if (is_plain_number(object) || is_numpy_scalar(object)) return false;
+  const std::optional<Tensor> array = array_from(object);
+  return array && array->rank() > 0;
+}
 
 /// The sizes of the first element of the first element ...: what all others must have too.
 Shape nested_shape(nb::handle data) {
@@ -22,7 +47,7 @@ Shape nested_shape(nb::handle data) {
     const auto size = static_cast<std::int64_t>(nb::len(level));
     shape.push_back(size);
     if (size == 0) break;
-    level = level[0];
+    level = level[nb::int_(0)];
   }
   return shape;
 }
@@ -57,11 +82,57 @@ Kind kind_of(nb::handle leaf) {
               core::format("found an object of type {} among the values, expected numbers", object_type(leaf)));
 }
 
-/// The widest kind; of no values, real as NumPy has it.
+/// The widest kind; of no values, real.
 Kind common_kind(const std::vector<nb::object>& leaves) {
   Kind kind = leaves.empty() ? Kind::kReal : Kind::kBool;
   for (const nb::object& leaf : leaves) kind = std::max(kind, kind_of(leaf));
   return kind;
+}
+
+DType number_type(Kind kind) {
+  switch (kind) {
+    case Kind::kBool:
+      return DType::boolean;
+    case Kind::kInteger:
+      return DType::int64;
+    case Kind::kReal:
+      return DType::float32;
+    default:
+      return DType::complex64;
+  }
+}
+
+/// The types of leaves: an array's own, and of a Python number what torch.tensor makes of it. A class of NumPy's
+/// scalars is looked at once for all leaves of it in a row.
+class LeafTypes {
+ public:
+  DType of(nb::handle leaf) {
+    if (is_plain_number(leaf)) return number_type(kind_of(leaf));
+    if (Py_TYPE(leaf.ptr()) == scalar_) return scalar_type_;
+    const std::optional<Tensor> array = array_from(leaf);
+    if (!array) return number_type(kind_of(leaf));
+    if (is_numpy_scalar(leaf)) {
+      scalar_ = Py_TYPE(leaf.ptr());
+      scalar_type_ = array->dtype();
+    }
+    return array->dtype();
+  }
+
+ private:
+  const PyTypeObject* scalar_ = nullptr;
+  DType scalar_type_ = DType::float32;
+};
+
+/// The type that all leaves promote to; of no leaves, float32.
+DType common_type(const std::vector<nb::object>& leaves) {
+  if (leaves.empty()) return DType::float32;
+  LeafTypes types;
+  DType common = types.of(leaves.front());
+  for (const nb::object& leaf : leaves) {
+    const DType type = types.of(leaf);
+    if (type != common) common = promote_types(common, type);
+  }
+  return common;
 }
 
 std::int64_t integer_of(const nb::object& leaf) {
@@ -104,12 +175,12 @@ Tensor filled(const Shape& shape, const DType& dtype, const std::vector<nb::obje
   return out;
 }
 
-Tensor from_leaves(const Shape& shape, const std::vector<nb::object>& leaves, std::optional<DType> wanted) {
+Tensor from_leaves(const Shape& shape, const std::vector<nb::object>& leaves, const DType& type) {
   switch (common_kind(leaves)) {
     case Kind::kBool:
       return filled<bool>(shape, DType::boolean, leaves, [](const nb::object& leaf) { return leaf.is(Py_True); });
     case Kind::kInteger:
-      if (wanted == DType::uint64) return filled<std::uint64_t>(shape, *wanted, leaves, unsigned_of);
+      if (type == DType::uint64) return filled<std::uint64_t>(shape, type, leaves, unsigned_of);
       return filled<std::int64_t>(shape, DType::int64, leaves, integer_of);
     case Kind::kReal:
       return filled<double>(shape, DType::float64, leaves, real_of);
@@ -138,7 +209,7 @@ void require_in_range(const std::vector<nb::object>& leaves, const DType& dtype)
 
 Tensor tensor_from(nb::handle data, nb::handle dtype) {
   const std::optional<DType> wanted = dtype.is_none() ? std::nullopt : std::optional(dtype_from(dtype));
-  if (!is_sequence(data)) {
+  if (!is_list(data)) {
     if (const std::optional<Tensor> array = array_from(data)) {
       const Tensor converted = wanted ? array->to(*wanted) : *array;
       return converted.buffer().shares_memory_with(array->buffer()) ? converted.clone() : converted;
@@ -147,10 +218,10 @@ Tensor tensor_from(nb::handle data, nb::handle dtype) {
   const Shape shape = nested_shape(data);
   std::vector<nb::object> leaves;
   flatten(data, shape, 0, leaves);
-  Tensor values = from_leaves(shape, leaves, wanted);
-  if (!wanted) return values;
-  require_in_range(leaves, *wanted);
-  return values.to(*wanted);
+  const DType type = wanted ? *wanted : common_type(leaves);
+  const Tensor values = from_leaves(shape, leaves, type);
+  if (wanted) require_in_range(leaves, type);
+  return values.to(type);
 }
 
 }  // namespace penstock::python

@@ -339,8 +339,10 @@ void bind_tensor(nb::module_& module) {
       },
       nb::arg("data").none(), nb::arg("dtype") = nb::none(), nb::kw_only(), nb::arg("device") = nb::none(),
       nb::sig("def tensor(data: object, dtype: object = None, *, device: object = None) -> Tensor"),
-      "A new tensor of nested lists of numbers, or a copy of an array or buffer. Python numbers become bool, int64, "
-      "float64 or complex128 unless `dtype` says otherwise.");
+      "A new tensor of nested lists of numbers and arrays, or a copy of an array or buffer. As in torch, Python "
+      "numbers "
+      "become bool, int64, float32 or complex64 and arrays keep their type, promoted to one, unless `dtype` says "
+      "otherwise.");
 }
 
 }  // namespace penstock::python

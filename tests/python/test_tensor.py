@@ -221,10 +221,43 @@ def test_device_is_a_value():
     assert pickle.loads(pickle.dumps(device)) == device
 
 
+LISTS = {
+    "nothing": [],
+    "booleans": [True, False],
+    "booleans and integers": [True, 2],
+    "floats": [0.5, -1e300],
+    "integers and floats": [[1, 0.5], [2**40 + 1, -0.0]],
+    "complex": [3.5, 1j],
+    "doubles": [np.float64(0.1), np.float64(2)],
+    "doubles and floats": [np.float64(0.1), 0.1],
+    "halves and integers": [np.float16(1), 1],
+    "halves and floats": [np.float16(1), 0.1],
+    "bytes": [np.int8(3), np.int8(-4)],
+    "bytes and integers": [np.int8(3), 2],
+    "bytes of both kinds": [np.int8(3), np.uint8(200)],
+    "floats and bytes": [np.float32(1.5), np.int8(2)],
+    "booleans of both": [np.bool_(True), False],
+    "tuples": ((1, 2), [3, 4]),
+    "arrays": [np.arange(3, dtype="f4"), np.ones(3, "i2")],
+    "arrays and lists": [[np.arange(3)], [[1, 2, 3.5]]],
+    "one number": 0.5,
+    "one double": np.float64(3),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Creating a tensor from a list of numpy.ndarrays")
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_become_what_torch_makes_of_them(name):
+    torch = pytest.importorskip("torch")
+    found, expected = penstock.tensor(LISTS[name]), torch.tensor(LISTS[name])
+    assert f"torch.{found.dtype}" == str(expected.dtype)
+    assert tuple(found.shape) == tuple(expected.shape)
+    assert repr(found.tolist()) == repr(expected.tolist())
+
+
 def test_from_lists():
     assert penstock.tensor([True, False]).dtype == "bool"
     assert penstock.tensor([True, 2]).tolist() == [1, 2]
-    assert penstock.tensor([1, 2.5]).dtype == "float64"
     assert penstock.tensor([1, 2j]).tolist() == [1, 2j]
     assert penstock.tensor(3).shape == ()
     assert penstock.tensor([]).shape == (0,)
@@ -261,8 +294,8 @@ def test_copies_and_pickles(dtype):
 def test_equal():
     t = penstock.tensor([1.0, float("nan")])
     assert t.equal(t.clone())
-    assert t.equal(np.array([1.0, np.nan]))
-    assert not t.equal(t.to("float32"))
+    assert t.equal(np.array([1.0, np.nan], "f4"))
+    assert not t.equal(t.to("float64"))
     assert not t.equal(penstock.tensor([1.0, 2.0]))
     assert not t.equal("text")
     assert (t == t.clone()).tolist() == [True, False]  # element by element
@@ -321,14 +354,14 @@ def test_weak_references():
     ("data", "text"),
     [
         ([[1, 2], [3, 40]], "penstock.Tensor([[ 1,  2],\n                 [ 3, 40]], dtype=int64)"),
-        ([1.0, 2.0], "penstock.Tensor([1., 2.], dtype=float64)"),
-        ([1.5, -2.25], "penstock.Tensor([ 1.5000, -2.2500], dtype=float64)"),
-        ([1e-6, 1.0], "penstock.Tensor([1.0000e-06, 1.0000e+00], dtype=float64)"),
+        ([1.0, 2.0], "penstock.Tensor([1., 2.], dtype=float32)"),
+        ([1.5, -2.25], "penstock.Tensor([ 1.5000, -2.2500], dtype=float32)"),
+        ([1e-6, 1.0], "penstock.Tensor([1.0000e-06, 1.0000e+00], dtype=float32)"),
         ([True, False], "penstock.Tensor([ True, False], dtype=bool)"),
         (7, "penstock.Tensor(7, dtype=int64)"),
-        ([], "penstock.Tensor([], shape=(0,), dtype=float64)"),
-        ([1 + 2j], "penstock.Tensor([1.+2.j], dtype=complex128)"),
-        ([float("nan"), float("inf")], "penstock.Tensor([nan, inf], dtype=float64)"),
+        ([], "penstock.Tensor([], shape=(0,), dtype=float32)"),
+        ([1 + 2j], "penstock.Tensor([1.+2.j], dtype=complex64)"),
+        ([float("nan"), float("inf")], "penstock.Tensor([nan, inf], dtype=float32)"),
     ],
     ids=str,
 )
@@ -380,7 +413,7 @@ def test_foreign_layouts():
 @pytest.mark.parametrize("spec", ["", ".2f", "08.3f", "e"])
 def test_formats_numbers_as_torch_does(spec):
     torch = pytest.importorskip("torch")
-    assert format(penstock.tensor(2.345), spec) == format(torch.tensor(2.345, dtype=torch.float64), spec)
+    assert format(penstock.tensor(2.345), spec) == format(torch.tensor(2.345), spec)
     assert f"{penstock.ones(2)}" == repr(penstock.ones(2))
     with pytest.raises(TypeError):
         format(penstock.ones(2), ".2f")
