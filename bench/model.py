@@ -19,8 +19,8 @@ READERS_A_MACHINE = 8
 CORES_A_READER = 8
 #: What `num_workers="auto"` goes up to.
 THREADS = 64
-#: Heap of a reader for each file: an entry, the name, its place in the shuffled order, and the order being made.
-ENTRY_BYTES, NAME_BYTES, ORDER_BYTES = 8, 14, 16
+#: Heap of a reader for each file: an entry, the name, and its place in the shuffled order.
+ENTRY_BYTES, NAME_BYTES, ORDER_BYTES = 8, 14, 4
 #: Entries a second from a kept index into memory, one thread.
 INDEX_RATE = 25e6
 #: PyTorch's permutation, which is one thread's.

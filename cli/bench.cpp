@@ -125,7 +125,7 @@ Result run_loader(const Dataset& dataset, const Options& options,
 }
 
 std::vector<std::int64_t> visiting_order(const Dataset& dataset, const Options& options) {
-  return (options.in_order ? sequential(dataset.size()) : random(dataset.size()))->order(0, 0);
+  return (options.in_order ? sequential(dataset.size()) : random(dataset.size()))->order(0, 0).to_vector();
 }
 
 Result measure_rows(const Options& options) {

@@ -3,9 +3,44 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <variant>
 #include <vector>
 
 namespace penstock {
+
+/// Indices of samples, in order. An immutable value whose copies share their memory; thread-safe.
+class Order {
+ public:
+  /// None.
+  Order() = default;
+  /// 8 bytes an index.
+  Order(std::vector<std::int64_t> indices);  // NOLINT(google-explicit-constructor): an order is one
+  /// 4 bytes an index.
+  explicit Order(std::vector<std::uint32_t> indices);
+  /// 0, 1, ... size - 1, which take no memory.
+  static Order range(std::int64_t size);
+  // Copied where it could be moved, so that none is left without indices.
+  Order(const Order&) = default;
+  Order& operator=(const Order&) = default;
+  ~Order() = default;
+
+  std::int64_t size() const noexcept;
+  bool empty() const noexcept { return size() == 0; }
+  /// The index at `position`, which is at least 0 and less than size().
+  std::int64_t operator[](std::int64_t position) const noexcept;
+  /// Fills `out` with those from `position` on. position + out.size() is at most size().
+  void copy(std::int64_t position, std::span<std::int64_t> out) const noexcept;
+  std::vector<std::int64_t> to_vector() const;
+
+ private:
+  struct Range {
+    std::int64_t size;
+  };
+  template <class T>
+  using Shared = std::shared_ptr<const std::vector<T>>;
+  std::variant<Range, Shared<std::uint32_t>, Shared<std::int64_t>> indices_;  ///< pointers not null
+};
 
 /// Decides the order of samples from (seed, epoch) alone, so that every worker, rank and resumed run agrees. Immutable
 /// and thread-safe. Derive from it for an order of your own.
@@ -15,7 +50,7 @@ class Sampler {
   /// Indices an epoch has.
   virtual std::int64_t size() const noexcept = 0;
   /// The indices of one epoch, size() of them.
-  virtual std::vector<std::int64_t> order(std::uint64_t seed, std::uint64_t epoch) const = 0;
+  virtual Order order(std::uint64_t seed, std::uint64_t epoch) const = 0;
 };
 using SamplerPtr = std::shared_ptr<const Sampler>;
 
@@ -56,10 +91,25 @@ SamplerPtr distributed(SamplerPtr order, const DistributedOptions& options);
 class BatchSampler {
  public:
   virtual ~BatchSampler() = default;
-  /// All batches of one epoch: `indices` in order, batch b ending before position ends[b].
-  struct Batches {
-    std::vector<std::int64_t> indices;
-    std::vector<std::int64_t> ends;
+  /// All batches of one epoch.
+  class Batches {
+   public:
+    /// Batch b ends before position ends[b] of `order`. kInvalidArgument unless `ends` only grow, within the order.
+    Batches(Order order, std::vector<std::int64_t> ends);
+    /// `batch_size` (>= 1) at a time; the last, smaller one is left out with drop_last.
+    static Batches equal(Order order, std::int64_t batch_size, bool drop_last = false);
+
+    std::int64_t size() const noexcept { return batch_size_ > 0 ? count_ : static_cast<std::int64_t>(ends_.size()); }
+    /// Batch `number` (at least 0, less than size()) in place of what `out` holds.
+    void get(std::int64_t number, std::vector<std::int64_t>& out) const;
+
+   private:
+    Batches() = default;
+
+    Order order_;
+    std::vector<std::int64_t> ends_;
+    std::int64_t batch_size_ = 0;  ///< 0: ends_ has what they end before
+    std::int64_t count_ = 0;
   };
   virtual Batches batches(std::uint64_t seed, std::uint64_t epoch) const = 0;
   /// Batches an epoch has.

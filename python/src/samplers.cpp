@@ -30,7 +30,7 @@ class IterableOrder {
   /// From any thread, with or without the GIL.
   Content at(std::uint64_t epoch) const {
     const nb::gil_scoped_acquire gil;
-    if (epoch_ == epoch) return content_;
+    if (epoch_ == epoch) return *content_;
     try {
       const nb::object set_epoch = nb::getattr(iterable_, "set_epoch", nb::none());
       if (!set_epoch.is_none()) set_epoch(epoch);
@@ -40,7 +40,7 @@ class IterableOrder {
       throw Error(ErrorCode::kCancelled, "the sampler raised an exception");
     }
     epoch_ = epoch;
-    return content_;
+    return *content_;
   }
 
  private:
@@ -48,39 +48,42 @@ class IterableOrder {
   std::shared_ptr<Raised> raised_;
   Read read_;
   mutable std::optional<std::uint64_t> epoch_;
-  mutable Content content_;
+  mutable std::optional<Content> content_;
 };
+
+Order order_in(nb::handle iterable) { return integers_from(iterable); }
 
 class IterableSampler final : public Sampler {
  public:
   IterableSampler(nb::handle iterable, std::shared_ptr<Raised> raised)
-      : order_(iterable, std::move(raised), integers_from), size_(measure(iterable)) {}
+      : order_(iterable, std::move(raised), order_in), size_(measure(iterable)) {}
 
   std::int64_t size() const noexcept override { return size_; }
-  std::vector<std::int64_t> order(std::uint64_t, std::uint64_t epoch) const override {
-    std::vector<std::int64_t> out = order_.at(epoch);
-    if (const auto count = static_cast<std::int64_t>(out.size()); count != size_) throw_size(count, size_);
+  Order order(std::uint64_t, std::uint64_t epoch) const override {
+    Order out = order_.at(epoch);
+    if (out.size() != size_) throw_size(out.size(), size_);
     return out;
   }
 
  private:
   std::int64_t measure(nb::handle iterable) const {
     if (nb::hasattr(iterable, "__len__")) return static_cast<std::int64_t>(nb::len(iterable));
-    return static_cast<std::int64_t>(order_.at(0).size());
+    return order_.at(0).size();
   }
 
-  IterableOrder<std::vector<std::int64_t>, std::vector<std::int64_t> (*)(nb::handle)> order_;
+  IterableOrder<Order, Order (*)(nb::handle)> order_;
   std::int64_t size_;
 };
 
 BatchSampler::Batches batches_in(nb::handle iterable) {
-  BatchSampler::Batches out;
+  std::vector<std::int64_t> all;
+  std::vector<std::int64_t> ends;
   for (const nb::handle batch : nb::iter(iterable)) {
     const std::vector<std::int64_t> indices = integers_from(batch);
-    out.indices.insert(out.indices.end(), indices.begin(), indices.end());
-    out.ends.push_back(static_cast<std::int64_t>(out.indices.size()));
+    all.insert(all.end(), indices.begin(), indices.end());
+    ends.push_back(static_cast<std::int64_t>(all.size()));
   }
-  return out;
+  return {std::move(all), std::move(ends)};
 }
 
 class IterableBatchSampler final : public BatchSampler {
@@ -91,14 +94,14 @@ class IterableBatchSampler final : public BatchSampler {
   std::int64_t size() const noexcept override { return size_; }
   Batches batches(std::uint64_t, std::uint64_t epoch) const override {
     Batches out = order_.at(epoch);
-    if (const auto count = static_cast<std::int64_t>(out.ends.size()); count != size_) throw_size(count, size_);
+    if (out.size() != size_) throw_size(out.size(), size_);
     return out;
   }
 
  private:
   std::int64_t measure(nb::handle iterable) const {
     if (nb::hasattr(iterable, "__len__")) return static_cast<std::int64_t>(nb::len(iterable));
-    return static_cast<std::int64_t>(order_.at(0).ends.size());
+    return order_.at(0).size();
   }
 
   IterableOrder<Batches, Batches (*)(nb::handle)> order_;
@@ -145,7 +148,7 @@ BatchSamplerPtr make_batches(nb::handle sampler, std::optional<std::int64_t> bat
 
 std::vector<std::int64_t> order_of(const PySampler& sampler, std::uint64_t seed, std::uint64_t epoch) {
   const nb::gil_scoped_release released;
-  return sampler.sampler->order(seed, epoch);
+  return sampler.sampler->order(seed, epoch).to_vector();
 }
 
 nb::list list_of(std::span<const std::int64_t> indices) {
@@ -157,10 +160,10 @@ nb::list list_of(std::span<const std::int64_t> indices) {
 nb::list batches_of(const PyBatchSampler& sampler, std::uint64_t seed, std::uint64_t epoch) {
   const BatchSampler::Batches all = sampler.sampler->batches(seed, epoch);
   nb::list out;
-  std::size_t begin = 0;
-  for (const std::int64_t end : all.ends) {
-    out.append(list_of(std::span(all.indices).subspan(begin, static_cast<std::size_t>(end) - begin)));
-    begin = static_cast<std::size_t>(end);
+  std::vector<std::int64_t> batch;
+  for (std::int64_t number = 0; number < all.size(); ++number) {
+    all.get(number, batch);
+    out.append(list_of(batch));
   }
   return out;
 }

@@ -45,20 +45,6 @@ BatchSamplerPtr make_batch_sampler(const Dataset& dataset, const LoaderOptions& 
   return batches(std::move(sampler), options.batch_size, options.drop_last);
 }
 
-void check_order(const BatchSampler::Batches& order, std::int64_t size) {
-  if (static_cast<std::int64_t>(order.ends.size()) != size) {
-    refuse(core::format("the batch sampler gives {} batches, but its size() is {}", order.ends.size(), size));
-  }
-  std::int64_t begin = 0;
-  for (const std::int64_t end : order.ends) {
-    if (end < begin || end > static_cast<std::int64_t>(order.indices.size())) {
-      refuse(core::format("the batch sampler ends a batch at position {}, after one that ended at {}, of {} indices",
-                          end, begin, order.indices.size()));
-    }
-    begin = end;
-  }
-}
-
 }  // namespace
 
 namespace detail {
@@ -83,7 +69,7 @@ class LoaderState {
     timed_out = false;
     just_loaded_ = false;
     start();
-    if (next_ >= static_cast<std::int64_t>(order_->ends.size())) {
+    if (next_ >= epoch_batches_->size()) {
       go_to(epoch_ + 1, 0);
       return std::nullopt;
     }
@@ -94,7 +80,7 @@ class LoaderState {
 
   void go_to(std::uint64_t epoch, std::int64_t batch) {
     prefetcher_.cancel();
-    if (epoch != epoch_) order_ = nullptr;
+    if (epoch != epoch_) epoch_batches_ = nullptr;
     epoch_ = epoch;
     next_ = batch;
   }
@@ -134,7 +120,7 @@ class LoaderState {
                        "drop_last",
                        position.batch, size()));
     }
-    order_ = nullptr;
+    epoch_batches_ = nullptr;
     seed_ = position.seed;
     go_to(position.epoch, position.batch);
     just_loaded_ = true;
@@ -159,15 +145,17 @@ class LoaderState {
 
   void start() {
     if (prefetcher_.running()) return;
-    if (!order_) order_ = make_order();
-    prefetcher_.start(order_, next_);
+    if (!epoch_batches_) epoch_batches_ = make_batches();
+    prefetcher_.start(epoch_batches_, next_);
   }
 
-  Prefetcher::Order make_order() const {
+  Prefetcher::Batches make_batches() const {
     try {
-      auto order = std::make_shared<const BatchSampler::Batches>(batch_sampler_->batches(seed_, epoch_));
-      check_order(*order, size());
-      return order;
+      auto batches = std::make_shared<const BatchSampler::Batches>(batch_sampler_->batches(seed_, epoch_));
+      if (batches->size() != size()) {
+        refuse(core::format("the batch sampler gives {} batches, but its size() is {}", batches->size(), size()));
+      }
+      return batches;
     } catch (const std::bad_alloc&) {
       throw_order_too_large();
     } catch (const std::length_error&) {
@@ -177,8 +165,8 @@ class LoaderState {
 
   [[noreturn]] void throw_order_too_large() const {
     throw Error(ErrorCode::kOutOfMemory,
-                core::format("the order of an epoch of {} batches from {} samples takes more memory than there is (8 "
-                             "bytes a sample); use a part of the dataset",
+                core::format("the order of an epoch of {} batches from {} samples takes more memory than there is (4 "
+                             "or 8 bytes a sample); use a part of the dataset",
                              size(), maker_.dataset().size()));
   }
 
@@ -198,9 +186,9 @@ class LoaderState {
   BatchSamplerPtr batch_sampler_;
   std::uint64_t seed_ = 0;
   std::uint64_t epoch_ = 0;
-  std::int64_t next_ = 0;     ///< batch of the epoch
-  bool just_loaded_ = false;  ///< nothing was asked for since `seek`
-  Prefetcher::Order order_;   ///< of seed_ and epoch_, once known
+  std::int64_t next_ = 0;              ///< batch of the epoch
+  bool just_loaded_ = false;           ///< nothing was asked for since `seek`
+  Prefetcher::Batches epoch_batches_;  ///< of seed_ and epoch_, once known
   data::BatchMaker maker_;
   std::unique_ptr<data::Trace> trace_;  ///< written when the threads have ended
   Prefetcher prefetcher_;

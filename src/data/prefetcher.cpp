@@ -87,11 +87,11 @@ Prefetcher::~Prefetcher() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void Prefetcher::start(Order order, std::int64_t first) {
+void Prefetcher::start(Batches batches, std::int64_t first) {
   cancel();
   start_threads();
   auto run = std::make_shared<Run>();
-  run->order = std::move(order);
+  run->batches = std::move(batches);
   run->next_start = run->next_take = first;
   run->slots.resize(std::max<std::size_t>(std::max(options_.workers, options_.most_workers) * options_.ahead, 1));
   run->started = run->counted = Clock::now();
@@ -111,17 +111,15 @@ void Prefetcher::push(std::vector<std::int64_t> indices) {
       throw Error(ErrorCode::kInvalidArgument,
                   core::format("more than {} batches are asked for and not taken; take one first", window()));
     }
-    run_->slot(run_->pushed++).pushed = std::move(indices);
+    run_->slot(run_->pushed++).indices = std::move(indices);
   }
   work_.notify_all();
 }
 
-std::span<const std::int64_t> Prefetcher::Run::indices(std::int64_t batch) const noexcept {
-  if (!order) return slot(batch).pushed;
-  const auto b = static_cast<std::size_t>(batch);
-  const std::int64_t begin = b == 0 ? 0 : order->ends[b - 1];
-  const std::span<const std::int64_t> all = order->indices;
-  return all.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(order->ends[b] - begin));
+std::span<const std::int64_t> Prefetcher::Run::indices(std::int64_t batch) {
+  std::vector<std::int64_t>& out = slot(batch).indices;
+  if (batches) batches->get(batch, out);
+  return out;
 }
 
 void Prefetcher::start_threads() {
@@ -279,7 +277,7 @@ Prefetcher::Outcome Prefetcher::take(std::optional<Clock::time_point> deadline) 
   if (run->given) {
     stats_.caller_seconds += seconds_between(*run->given, begin);
     if (caller_lane_ != nullptr) caller_lane_->add(Trace::What::kCaller, *run->given, begin, run->next_take - 1);
-  } else if (run->order) {
+  } else if (run->batches) {
     begin = run->started;  // threads may take the processor as soon as they have work
   }
   if (options_.workers == 0) {

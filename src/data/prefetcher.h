@@ -43,7 +43,7 @@ struct PrefetchOptions {
 class Prefetcher {
  public:
   using Clock = std::chrono::steady_clock;
-  using Order = std::shared_ptr<const BatchSampler::Batches>;
+  using Batches = std::shared_ptr<const BatchSampler::Batches>;
   /// A batch; or what went wrong with it; or nothing.
   enum class Nothing : std::uint8_t { kTimedOut, kCancelled };
   using Outcome = std::variant<Batch, Error, std::exception_ptr, Nothing>;
@@ -54,9 +54,9 @@ class Prefetcher {
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  /// Begins to prepare the batches of `order` from batch `first` on, dropping what was prepared. kOutOfMemory when the
+  /// Begins to prepare `batches` from batch `first` on, dropping what was prepared. kOutOfMemory when the
   /// threads cannot be started.
-  void start(Order order, std::int64_t first);
+  void start(Batches batches, std::int64_t first);
   /// Begins with no batches, which `push` adds one by one.
   void start_empty() { start(nullptr, 0); }
   /// Adds a batch behind the others of `start_empty`. At most `window()` may be pushed and not taken: kInvalidArgument.
@@ -76,13 +76,13 @@ class Prefetcher {
   struct Slot {
     enum class State : std::uint8_t { kEmpty, kStarted, kGranted, kReady };
     State state = State::kEmpty;
-    std::vector<std::int64_t> pushed;  ///< its samples, where there is no order
+    std::vector<std::int64_t> indices;  ///< its samples
     std::uint64_t bytes = 0;
     Outcome outcome = Nothing::kCancelled;
   };
-  /// One `start`. Guarded by mutex_ but for `order` and `cancelled`, and what a started slot has `pushed`.
+  /// One `start`. Guarded by mutex_ but for `batches` and `cancelled`, and the `indices` of a started slot.
   struct Run {
-    Order order;  ///< null: batches are pushed
+    Batches batches;  ///< null: they are pushed
     std::int64_t pushed = 0;
     std::int64_t next_start = 0;
     std::int64_t next_take = 0;
@@ -95,8 +95,9 @@ class Prefetcher {
     Clock::time_point counted;               ///< up to where worker_capacity is
     std::atomic<bool> cancelled{false};
 
-    std::int64_t total() const noexcept { return order ? static_cast<std::int64_t>(order->ends.size()) : pushed; }
-    std::span<const std::int64_t> indices(std::int64_t batch) const noexcept;
+    std::int64_t total() const noexcept { return batches ? batches->size() : pushed; }
+    /// Of a started slot, by who started it.
+    std::span<const std::int64_t> indices(std::int64_t batch);
     Slot& slot(std::int64_t batch) { return slots[static_cast<std::size_t>(batch) % slots.size()]; }
     const Slot& slot(std::int64_t batch) const { return slots[static_cast<std::size_t>(batch) % slots.size()]; }
   };

@@ -9,15 +9,15 @@
 namespace penstock::data {
 
 namespace {
-constexpr std::int64_t kLargePermutation = std::numeric_limits<std::uint32_t>::max() / 20;
+constexpr std::size_t kLargePermutation = std::numeric_limits<std::uint32_t>::max() / 20;
 constexpr std::int64_t kWideRange = std::int64_t{1} << 28;
 }  // namespace
 
-std::vector<std::int64_t> randperm(std::int64_t n, Generator& generator) {
-  if (n >= kLargePermutation) return randperm_inside_out(n, generator);
-  std::vector<std::int64_t> out(static_cast<std::size_t>(n));
-  std::iota(out.begin(), out.end(), std::int64_t{0});
-  const auto count = static_cast<std::uint32_t>(n);
+template <class T>
+void randperm(std::span<T> out, Generator& generator) {
+  if (out.size() >= kLargePermutation) return randperm_inside_out(out, generator);
+  std::iota(out.begin(), out.end(), T{0});
+  const auto count = static_cast<std::uint32_t>(out.size());
   // Where a number goes does not depend on the swaps before it: known ahead, memory far apart is fetched in time.
   std::array<std::uint32_t, 64> others{};
   for (std::uint32_t done = 0; done + 1 < count;) {
@@ -29,25 +29,31 @@ std::vector<std::int64_t> randperm(std::int64_t n, Generator& generator) {
     for (std::uint32_t i = done; i < end; ++i) std::swap(out[i], out[others[i - done]]);
     done = end;
   }
-  return out;
 }
 
-std::vector<std::int64_t> randperm_inside_out(std::int64_t n, Generator& generator) {
-  std::vector<std::int64_t> out(static_cast<std::size_t>(n));
+template <class T>
+void randperm_inside_out(std::span<T> out, Generator& generator) {
   for (std::uint64_t i = 0; i < out.size(); ++i) {
     const std::uint64_t z = generator.random64() % (i + 1);
     out[i] = out[z];
-    out[z] = static_cast<std::int64_t>(i);
+    out[z] = static_cast<T>(i);
   }
-  return out;
 }
 
-void randint(std::int64_t high, std::span<std::int64_t> out, Generator& generator) {
+template <class T>
+void randint(std::int64_t high, std::span<T> out, Generator& generator) {
   const auto range = static_cast<std::uint64_t>(high);
-  for (std::int64_t& value : out) {
+  for (T& value : out) {
     const std::uint64_t bits = high >= kWideRange ? generator.random64() : generator.random();
-    value = static_cast<std::int64_t>(bits % range);
+    value = static_cast<T>(bits % range);
   }
 }
+
+template void randperm(std::span<std::uint32_t>, Generator&);
+template void randperm(std::span<std::int64_t>, Generator&);
+template void randperm_inside_out(std::span<std::uint32_t>, Generator&);
+template void randperm_inside_out(std::span<std::int64_t>, Generator&);
+template void randint(std::int64_t, std::span<std::uint32_t>, Generator&);
+template void randint(std::int64_t, std::span<std::int64_t>, Generator&);
 
 }  // namespace penstock::data

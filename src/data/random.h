@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <random>
 #include <span>
-#include <vector>
 
 namespace penstock::data {
 
@@ -26,13 +25,18 @@ class Generator {
   std::mt19937 engine_;
 };
 
-/// torch.randperm(n, generator): the algorithm changes at n = 214748364. Source: randperm in
+// Of the following, T is std::uint32_t or std::int64_t; values must fit it.
+
+/// torch.randperm(out.size(), generator): the algorithm changes at n = 214748364. Source: randperm in
 /// ATen/native/TensorFactories.cpp.
-std::vector<std::int64_t> randperm(std::int64_t n, Generator& generator);
+template <class T>
+void randperm(std::span<T> out, Generator& generator);
 /// The algorithm for large n, at any n: inside-out Fisher-Yates.
-std::vector<std::int64_t> randperm_inside_out(std::int64_t n, Generator& generator);
+template <class T>
+void randperm_inside_out(std::span<T> out, Generator& generator);
 /// torch.randint(high, (out.size(),), generator): 32 bits a number below 2^28, else 64. Source: random_from_to in
 /// ATen/native/cpu/DistributionTemplates.h.
-void randint(std::int64_t high, std::span<std::int64_t> out, Generator& generator);
+template <class T>
+void randint(std::int64_t high, std::span<T> out, Generator& generator);
 
 }  // namespace penstock::data

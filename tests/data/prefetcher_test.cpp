@@ -227,7 +227,7 @@ TEST(Prefetch, StopsFromAnotherThreadAtAnyMoment) {
     }
     done = true;
     stopper.join();
-    const std::vector<std::int64_t> order = random(2000)->order(0, 0);
+    const std::vector<std::int64_t> order = random(2000)->order(0, 0).to_vector();
     EXPECT_TRUE(std::equal(seen.begin(), seen.end(), order.begin())) << "no batch is lost or comes twice";
   }
 }

@@ -20,13 +20,13 @@ class Distributed final : public Sampler {
 
   std::int64_t size() const noexcept override { return per_rank_; }
 
-  std::vector<std::int64_t> order(std::uint64_t seed, std::uint64_t epoch) const override {
-    const std::vector<std::int64_t> all = order_->order(seed, epoch);
+  Order order(std::uint64_t seed, std::uint64_t epoch) const override {
+    const Order all = order_->order(seed, epoch);
     std::vector<std::int64_t> out(static_cast<std::size_t>(per_rank_));
-    auto position = static_cast<std::size_t>(options_.rank);
+    std::int64_t position = options_.rank;
     for (std::int64_t& index : out) {
       index = all[position % all.size()];  // beyond the end only when padding: again from the start
-      position += static_cast<std::size_t>(options_.num_replicas);
+      position += options_.num_replicas;
     }
     return out;
   }

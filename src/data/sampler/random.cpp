@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/format.h"
+#include "data/sampler/narrow.h"
 #include "penstock/error.h"
 #include "penstock/sampler.h"
 
@@ -17,30 +18,30 @@ class Random final : public Sampler {
 
   std::int64_t size() const noexcept override { return samples_; }
 
-  std::vector<std::int64_t> order(std::uint64_t seed, std::uint64_t epoch) const override {
-    if (samples_ == 0) return {};
+  Order order(std::uint64_t seed, std::uint64_t epoch) const override {
     data::Generator generator(seed + epoch);
-    return replacement_ ? drawn(generator) : permuted(generator);
+    return data::narrowest(samples_, population_, [&](auto out) {
+      if (replacement_) {
+        // torch draws in chunks of 32 from one generator, which gives the same numbers as drawing all at once.
+        data::randint(population_, out, generator);
+      } else {
+        permute(out, generator);
+      }
+    });
   }
 
  private:
-  // torch draws in chunks of 32 from one generator, which gives the same numbers as drawing all at once.
-  std::vector<std::int64_t> drawn(data::Generator& generator) const {
-    std::vector<std::int64_t> out(static_cast<std::size_t>(samples_));
-    data::randint(population_, out, generator);
-    return out;
-  }
-
-  std::vector<std::int64_t> permuted(data::Generator& generator) const {
-    std::vector<std::int64_t> out = data::randperm(population_, generator);
-    const auto wanted = static_cast<std::size_t>(samples_);
-    while (out.size() < wanted) {
-      const std::vector<std::int64_t> more = data::randperm(population_, generator);
-      out.insert(out.end(), more.begin(),
-                 more.begin() + static_cast<std::ptrdiff_t>(std::min(more.size(), wanted - out.size())));
+  template <class T>
+  void permute(std::span<T> out, data::Generator& generator) const {
+    const auto population = static_cast<std::size_t>(population_);
+    while (out.size() >= population && population > 0) {
+      data::randperm(out.first(population), generator);
+      out = out.subspan(population);
     }
-    out.resize(wanted);
-    return out;
+    if (out.empty()) return;
+    std::vector<T> last(population);
+    data::randperm(std::span(last), generator);
+    std::copy_n(last.begin(), out.size(), out.begin());
   }
 
   std::int64_t population_;

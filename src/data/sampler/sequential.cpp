@@ -1,5 +1,3 @@
-#include <numeric>
-
 #include "core/format.h"
 #include "penstock/error.h"
 #include "penstock/sampler.h"
@@ -12,11 +10,7 @@ class Sequential final : public Sampler {
  public:
   explicit Sequential(std::int64_t size) : size_(size) {}
   std::int64_t size() const noexcept override { return size_; }
-  std::vector<std::int64_t> order(std::uint64_t, std::uint64_t) const override {
-    std::vector<std::int64_t> out(static_cast<std::size_t>(size_));
-    std::iota(out.begin(), out.end(), std::int64_t{0});
-    return out;
-  }
+  Order order(std::uint64_t, std::uint64_t) const override { return Order::range(size_); }
 
  private:
   std::int64_t size_;

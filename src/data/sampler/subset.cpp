@@ -1,3 +1,4 @@
+#include <span>
 #include <utility>
 
 #include "data/random.h"
@@ -11,18 +12,19 @@ class Subset final : public Sampler {
  public:
   Subset(std::vector<std::int64_t> indices, bool shuffle) : indices_(std::move(indices)), shuffle_(shuffle) {}
 
-  std::int64_t size() const noexcept override { return static_cast<std::int64_t>(indices_.size()); }
+  std::int64_t size() const noexcept override { return indices_.size(); }
 
-  std::vector<std::int64_t> order(std::uint64_t seed, std::uint64_t epoch) const override {
+  Order order(std::uint64_t seed, std::uint64_t epoch) const override {
     if (!shuffle_) return indices_;
     data::Generator generator(seed + epoch);
-    std::vector<std::int64_t> out = data::randperm(size(), generator);
-    for (std::int64_t& index : out) index = indices_[static_cast<std::size_t>(index)];
+    std::vector<std::int64_t> out(static_cast<std::size_t>(size()));
+    data::randperm(std::span(out), generator);
+    for (std::int64_t& index : out) index = indices_[index];
     return out;
   }
 
  private:
-  std::vector<std::int64_t> indices_;
+  Order indices_;
   bool shuffle_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "core/format.h"
 #include "data/random.h"
+#include "data/sampler/narrow.h"
 #include "penstock/error.h"
 #include "penstock/sampler.h"
 
@@ -30,11 +31,12 @@ class WithReplacement final : public Sampler {
 
   std::int64_t size() const noexcept override { return samples_; }
 
-  std::vector<std::int64_t> order(std::uint64_t seed, std::uint64_t epoch) const override {
+  Order order(std::uint64_t seed, std::uint64_t epoch) const override {
     data::Generator generator(seed + epoch);
-    std::vector<std::int64_t> out(static_cast<std::size_t>(samples_));
-    for (std::int64_t& index : out) index = draw(generator.uniform());
-    return out;
+    return data::narrowest(samples_, static_cast<std::int64_t>(cumulative_.size()), [&](auto out) {
+      using Index = typename decltype(out)::value_type;
+      for (Index& index : out) index = static_cast<Index>(draw(generator.uniform()));
+    });
   }
 
  private:
@@ -75,7 +77,7 @@ class WithoutReplacement final : public Sampler {
 
   std::int64_t size() const noexcept override { return samples_; }
 
-  std::vector<std::int64_t> order(std::uint64_t seed, std::uint64_t epoch) const override {
+  Order order(std::uint64_t seed, std::uint64_t epoch) const override {
     struct Arrival {
       double time;
       std::int64_t index;

@@ -6,12 +6,12 @@
 
 namespace golden {
 
-using Order = std::vector<std::int64_t>;
+using Indices = std::vector<std::int64_t>;
 
 struct Randperm {
   std::uint64_t seed;
   std::int64_t n;
-  Order order;
+  Indices order;
 };
 inline const std::vector<Randperm> kRandpermCases = {
     {1u, 10, {5, 6, 1, 2, 0, 8, 9, 3, 7, 4}},
@@ -26,7 +26,7 @@ inline const std::vector<Randperm> kRandpermCases = {
 struct Randint {
   std::uint64_t seed;
   std::int64_t high;
-  Order values;
+  Indices values;
 };
 inline const std::vector<Randint> kRandintCases = {
     {7u, 1, {0, 0, 0, 0, 0, 0, 0}},
@@ -49,7 +49,7 @@ struct Random {
   std::int64_t n;
   bool replacement;
   std::int64_t samples;
-  Order order;
+  Indices order;
 };
 inline const std::vector<Random> kRandomCases = {
     {3u, 12, false, -1, {10, 9, 1, 6, 4, 11, 3, 7, 2, 0, 8, 5}},
@@ -70,7 +70,7 @@ struct Distributed {
   bool drop;
   std::uint64_t seed;
   std::uint64_t epoch;
-  Order order;
+  Indices order;
 };
 inline const std::vector<Distributed> kDistributedCases = {
     {10, 3, 0, true, false, 0u, 0u, {4, 5, 0, 2}},
@@ -84,8 +84,8 @@ inline const std::vector<Distributed> kDistributedCases = {
     {3, 8, 7, false, true, 1u, 0u, {}},
 };
 
-inline const Order kSubset = {10, 20, 30, 40, 50, 60, 70};
-inline const Order kSubsetOrder = {40, 20, 10, 50, 30, 60, 70};                   // seed 4
-inline const std::vector<Order> kBatches = {{8, 7, 1, 5}, {6, 9, 0, 4}, {2, 3}};  // seed 2, 10 by 4
+inline const Indices kSubset = {10, 20, 30, 40, 50, 60, 70};
+inline const Indices kSubsetOrder = {40, 20, 10, 50, 30, 60, 70};                   // seed 4
+inline const std::vector<Indices> kBatches = {{8, 7, 1, 5}, {6, 9, 0, 4}, {2, 3}};  // seed 2, 10 by 4
 
 }  // namespace golden

@@ -20,7 +20,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using Order = std::vector<std::int64_t>;
+using Indices = std::vector<std::int64_t>;
 
 template <class F>
 Error error_of(F&& f) {
@@ -33,8 +33,8 @@ Error error_of(F&& f) {
   return Error(ErrorCode::kIo, "no error");
 }
 
-Order iota(std::int64_t n) {
-  Order out(static_cast<std::size_t>(n));
+Indices iota(std::int64_t n) {
+  Indices out(static_cast<std::size_t>(n));
   std::iota(out.begin(), out.end(), std::int64_t{0});
   return out;
 }
@@ -42,22 +42,48 @@ Order iota(std::int64_t n) {
 TEST(Random, RandpermIsTorchs) {
   for (const golden::Randperm& c : golden::kRandpermCases) {
     data::Generator generator(c.seed);
-    EXPECT_EQ(data::randperm(c.n, generator), c.order) << c.seed << " over " << c.n;
+    Indices order(static_cast<std::size_t>(c.n));
+    data::randperm(std::span(order), generator);
+    EXPECT_EQ(order, c.order) << c.seed << " over " << c.n;
   }
 }
 
 TEST(Random, RandintIsTorchsOnBothSidesOfEveryRange) {
   for (const golden::Randint& c : golden::kRandintCases) {
     data::Generator generator(c.seed);
-    Order values(c.values.size());
-    data::randint(c.high, values, generator);
+    Indices values(c.values.size());
+    data::randint(c.high, std::span(values), generator);
     EXPECT_EQ(values, c.values) << c.high;
+  }
+}
+
+/// What `fill` makes in 4 bytes an index is what it makes in 8.
+template <class Fill>
+void expect_same_in_both_widths(std::size_t size, Fill fill) {
+  Indices wide(size);
+  std::vector<std::uint32_t> narrow(size);
+  data::Generator one(7);
+  data::Generator other(7);
+  fill(std::span(wide), one);
+  fill(std::span(narrow), other);
+  EXPECT_EQ(wide, Indices(narrow.begin(), narrow.end()));
+  EXPECT_EQ(one.random(), other.random());
+}
+
+TEST(Random, TheWidthOfIndicesChangesNothing) {
+  for (const std::size_t size : {0, 1, 2, 63, 64, 65, 1000}) {
+    expect_same_in_both_widths(size, [](auto out, data::Generator& g) { data::randperm(out, g); });
+    expect_same_in_both_widths(size, [](auto out, data::Generator& g) { data::randperm_inside_out(out, g); });
+    for (const std::int64_t high : {1, 1000, 1 << 30}) {
+      expect_same_in_both_widths(size, [high](auto out, data::Generator& g) { data::randint(high, out, g); });
+    }
   }
 }
 
 TEST(Random, InsideOutIsAPermutationThatUsesTheWholeGenerator) {
   data::Generator generator(3);
-  Order order = data::randperm_inside_out(1000, generator);
+  Indices order(1000);
+  data::randperm_inside_out(std::span(order), generator);
   data::Generator other(3);
   for (int i = 0; i < 1000; ++i) other.random64();
   EXPECT_EQ(generator.random(), other.random());
@@ -67,8 +93,8 @@ TEST(Random, InsideOutIsAPermutationThatUsesTheWholeGenerator) {
 }
 
 TEST(Samplers, SequentialCounts) {
-  EXPECT_THAT(sequential(3)->order(1, 2), ElementsAre(0, 1, 2));
-  EXPECT_THAT(sequential(0)->order(0, 0), IsEmpty());
+  EXPECT_THAT(sequential(3)->order(1, 2).to_vector(), ElementsAre(0, 1, 2));
+  EXPECT_THAT(sequential(0)->order(0, 0).to_vector(), IsEmpty());
   EXPECT_EQ(error_of([] { sequential(-1); }).code(), ErrorCode::kInvalidArgument);
 }
 
@@ -77,36 +103,36 @@ TEST(Samplers, RandomIsTorchsRandomSampler) {
     RandomOptions options{.replacement = c.replacement};
     if (c.samples >= 0) options.num_samples = c.samples;
     const SamplerPtr sampler = random(c.n, options);
-    EXPECT_EQ(sampler->order(c.seed, 0), c.order);
+    EXPECT_EQ(sampler->order(c.seed, 0).to_vector(), c.order);
     EXPECT_EQ(sampler->size(), static_cast<std::int64_t>(c.order.size()));
   }
 }
 
 TEST(Samplers, SeedAndEpochAddUp) {
   const SamplerPtr sampler = random(100);
-  EXPECT_EQ(sampler->order(5, 2), sampler->order(7, 0));
-  EXPECT_NE(sampler->order(5, 2), sampler->order(5, 3));
-  EXPECT_EQ(sampler->order(~std::uint64_t{0}, 1), sampler->order(0, 0));
+  EXPECT_EQ(sampler->order(5, 2).to_vector(), sampler->order(7, 0).to_vector());
+  EXPECT_NE(sampler->order(5, 2).to_vector(), sampler->order(5, 3).to_vector());
+  EXPECT_EQ(sampler->order(~std::uint64_t{0}, 1).to_vector(), sampler->order(0, 0).to_vector());
 }
 
 TEST(Samplers, RandomRefusesWhatItCannotDraw) {
   EXPECT_EQ(error_of([] { random(-1); }).code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(error_of([] { random(5, {.num_samples = -2}); }).code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(error_of([] { random(0, {.num_samples = 1}); }).code(), ErrorCode::kInvalidArgument);
-  EXPECT_THAT(random(0)->order(0, 0), IsEmpty());
-  EXPECT_THAT(random(0, {.replacement = true})->order(0, 0), IsEmpty());
+  EXPECT_THAT(random(0)->order(0, 0).to_vector(), IsEmpty());
+  EXPECT_THAT(random(0, {.replacement = true})->order(0, 0).to_vector(), IsEmpty());
 }
 
 TEST(Samplers, SubsetKeepsOrPermutesItsIndices) {
-  EXPECT_EQ(subset(golden::kSubset)->order(4, 0), golden::kSubset);
-  EXPECT_EQ(subset(golden::kSubset, true)->order(4, 0), golden::kSubsetOrder);
-  EXPECT_THAT(subset(Order{}, true)->order(4, 0), IsEmpty());
+  EXPECT_EQ(subset(golden::kSubset)->order(4, 0).to_vector(), golden::kSubset);
+  EXPECT_EQ(subset(golden::kSubset, true)->order(4, 0).to_vector(), golden::kSubsetOrder);
+  EXPECT_THAT(subset(Indices{}, true)->order(4, 0).to_vector(), IsEmpty());
 }
 
 TEST(Samplers, WeightedDrawsInProportion) {
   const std::vector<double> weights = {1, 0, 3, 0, 0, 4, 0};
   const std::int64_t draws = 80'000;
-  const Order order = weighted(weights, draws)->order(1, 0);
+  const Indices order = weighted(weights, draws)->order(1, 0).to_vector();
   ASSERT_EQ(order.size(), static_cast<std::size_t>(draws));
   std::map<std::int64_t, std::int64_t> counts;
   for (const std::int64_t index : order) ++counts[index];
@@ -128,7 +154,7 @@ TEST(Samplers, WeightedWithReplacementIsTheSearchInTheCumulativeSum) {
     const double largest = *std::max_element(weights.begin(), weights.end());
     ASSERT_EQ(largest, 1.0);  // so that the sampler's scaling changes nothing
     data::Generator generator(5);
-    for (const std::int64_t index : weighted(weights, 2000)->order(5, 0)) {
+    for (const std::int64_t index : weighted(weights, 2000)->order(5, 0).to_vector()) {
       const double at = generator.uniform() * cumulative.back();
       EXPECT_EQ(index, std::upper_bound(cumulative.begin(), cumulative.end(), at) - cumulative.begin());
       EXPECT_GT(weights[static_cast<std::size_t>(index)], 0);
@@ -140,21 +166,21 @@ TEST(Samplers, WeightedTakesExtremeWeights) {
   const double huge = std::numeric_limits<double>::max();
   const double tiny = std::numeric_limits<double>::denorm_min();
   std::set<std::int64_t> seen;
-  for (const std::int64_t index : weighted({huge, 0, huge, huge}, 1000)->order(0, 0)) seen.insert(index);
+  for (const std::int64_t index : weighted({huge, 0, huge, huge}, 1000)->order(0, 0).to_vector()) seen.insert(index);
   EXPECT_THAT(seen, ElementsAre(0, 2, 3));
-  for (const std::int64_t index : weighted({0, tiny, 0}, 100)->order(0, 0)) EXPECT_EQ(index, 1);
-  EXPECT_THAT(weighted({0, tiny, 0}, 1, false)->order(0, 0), ElementsAre(1));
+  for (const std::int64_t index : weighted({0, tiny, 0}, 100)->order(0, 0).to_vector()) EXPECT_EQ(index, 1);
+  EXPECT_THAT(weighted({0, tiny, 0}, 1, false)->order(0, 0).to_vector(), ElementsAre(1));
 }
 
 TEST(Samplers, WeightedWithoutReplacementTakesEachOnce) {
   const std::vector<double> weights = {1, 0, 2, 3, 0, 4};
-  Order order = weighted(weights, 4, false)->order(3, 1);
+  Indices order = weighted(weights, 4, false)->order(3, 1).to_vector();
   std::sort(order.begin(), order.end());
   EXPECT_THAT(order, ElementsAre(0, 2, 3, 5));
   // The first one drawn has the same distribution as with replacement.
   std::map<std::int64_t, int> first;
   const SamplerPtr sampler = weighted(weights, 1, false);
-  for (std::uint64_t epoch = 0; epoch < 20'000; ++epoch) ++first[sampler->order(0, epoch)[0]];
+  for (std::uint64_t epoch = 0; epoch < 20'000; ++epoch) ++first[sampler->order(0, epoch).to_vector()[0]];
   EXPECT_NEAR(first[0], 2'000, 220);
   EXPECT_NEAR(first[5], 8'000, 350);
 }
@@ -179,20 +205,20 @@ TEST(Samplers, DistributedIsTorchs) {
                                                  .num_replicas = c.replicas,
                                                  .shuffle = c.shuffle,
                                                  .remainder = c.drop ? Remainder::kDrop : Remainder::kPad});
-    EXPECT_EQ(sampler->order(c.seed, c.epoch), c.order) << c.n << " over " << c.replicas;
+    EXPECT_EQ(sampler->order(c.seed, c.epoch).to_vector(), c.order) << c.n << " over " << c.replicas;
     EXPECT_EQ(sampler->size(), static_cast<std::int64_t>(c.order.size()));
   }
 }
 
 TEST(Samplers, DistributedSplitsAnotherSampler) {
   const SamplerPtr whole = weighted({1, 2, 3}, 11);
-  Order joined(12);
+  Indices joined(12);
   for (std::int64_t rank = 0; rank < 4; ++rank) {
-    const Order part = distributed(whole, {.rank = rank, .num_replicas = 4})->order(2, 3);
+    const Indices part = distributed(whole, {.rank = rank, .num_replicas = 4})->order(2, 3).to_vector();
     ASSERT_EQ(part.size(), 3u);
     for (std::size_t i = 0; i < 3; ++i) joined[i * 4 + static_cast<std::size_t>(rank)] = part[i];
   }
-  Order expected = whole->order(2, 3);
+  Indices expected = whole->order(2, 3).to_vector();
   expected.push_back(expected[0]);
   EXPECT_EQ(joined, expected);
 }
@@ -203,23 +229,19 @@ TEST(Samplers, DistributedRefusesARankOutside) {
   EXPECT_EQ(error_of([] { distributed(10, {.rank = -1, .num_replicas = 3}); }).code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(error_of([] { distributed(10, {.num_replicas = 0}); }).code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(error_of([] { distributed(SamplerPtr{}, {}); }).code(), ErrorCode::kInvalidArgument);
-  EXPECT_THAT(distributed(0, {.num_replicas = 2})->order(0, 0), IsEmpty());
+  EXPECT_THAT(distributed(0, {.num_replicas = 2})->order(0, 0).to_vector(), IsEmpty());
 }
 
-std::vector<Order> split(const BatchSampler::Batches& batches) {
-  std::vector<Order> out;
-  std::int64_t begin = 0;
-  for (const std::int64_t end : batches.ends) {
-    out.emplace_back(batches.indices.begin() + begin, batches.indices.begin() + end);
-    begin = end;
-  }
+std::vector<Indices> split(const BatchSampler::Batches& batches) {
+  std::vector<Indices> out(static_cast<std::size_t>(batches.size()));
+  for (std::size_t i = 0; i < out.size(); ++i) batches.get(static_cast<std::int64_t>(i), out[i]);
   return out;
 }
 
 TEST(BatchSamplers, BatchesAreTorchs) {
   EXPECT_EQ(split(batches(random(10), 4)->batches(2, 0)), golden::kBatches);
   EXPECT_EQ(split(batches(random(10), 4, true)->batches(2, 0)),
-            std::vector<Order>(golden::kBatches.begin(), golden::kBatches.begin() + 2));
+            std::vector<Indices>(golden::kBatches.begin(), golden::kBatches.begin() + 2));
 }
 
 TEST(BatchSamplers, SizeIsTheNumberOfBatches) {
@@ -229,18 +251,36 @@ TEST(BatchSamplers, SizeIsTheNumberOfBatches) {
         const BatchSamplerPtr sampler = batches(sequential(n), size, drop);
         const auto all = sampler->batches(0, 0);
         EXPECT_EQ(sampler->size(), drop ? n / size : (n + size - 1) / size);
-        EXPECT_EQ(static_cast<std::int64_t>(all.ends.size()), sampler->size());
-        for (const Order& batch : split(all)) EXPECT_LE(static_cast<std::int64_t>(batch.size()), size);
+        EXPECT_EQ(all.size(), sampler->size());
+        for (const Indices& batch : split(all)) EXPECT_LE(static_cast<std::int64_t>(batch.size()), size);
       }
     }
   }
 }
 
 TEST(BatchSamplers, GivenBatchesStayAsTheyAre) {
-  const std::vector<Order> given = {{3, 1}, {2}, {0, 0, 5}};
+  const std::vector<Indices> given = {{3, 1}, {2}, {0, 0, 5}};
   EXPECT_EQ(split(batches(given)->batches(8, 9)), given);
   EXPECT_EQ(batches(given)->size(), 3);
-  EXPECT_EQ(error_of([] { batches(std::vector<Order>{{1}, {}}); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { batches(std::vector<Indices>{{1}, {}}); }).code(), ErrorCode::kInvalidArgument);
+}
+
+TEST(BatchSamplers, RefusesBatchesThatEndOutOfOrder) {
+  for (const Indices& ends : {Indices{2}, Indices{2, 1}, Indices{0, 4}, Indices{-1}}) {
+    const Error error = error_of([&] { BatchSampler::Batches(Indices(ends.size()), ends); });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_THAT(error.message(), HasSubstr("ends a batch at position"));
+  }
+}
+
+TEST(BatchSamplers, ASizeBeyondAllSamplesIsOneBatch) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(split(batches(sequential(3), kMost)->batches(0, 0)), (std::vector<Indices>{{0, 1, 2}}));
+  const BatchSampler::Batches all = batches(sequential(kMost), 1000)->batches(0, 0);
+  Indices last;
+  all.get(all.size() - 1, last);
+  EXPECT_EQ(last.back(), kMost - 1);
+  EXPECT_EQ(last.size(), static_cast<std::size_t>(kMost % 1000));
 }
 
 TEST(BatchSamplers, RefusesABatchSizeBelowOne) {
