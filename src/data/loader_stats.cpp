@@ -154,9 +154,18 @@ std::string LoaderStats::workers_because() const {
   return start;
 }
 
+namespace {
+
+std::string counted(std::uint64_t count, const char* one, const char* many) {
+  return core::format("{} {}", count, count == 1 ? one : many);
+}
+
+}  // namespace
+
 std::string LoaderStats::to_string() const {
-  std::string text = core::format("{} batches, {} samples, {} of payload, {} read from {} files\n", batches, samples,
-                                  core::format_bytes(payload_bytes), core::format_bytes(read_bytes), files_opened);
+  std::string text = core::format("{}, {}, {} of payload, {} read from {}\n", counted(batches, "batch", "batches"),
+                                  counted(samples, "sample", "samples"), core::format_bytes(payload_bytes),
+                                  core::format_bytes(read_bytes), counted(files_opened, "file", "files"));
   const double whole = iterated(*this);
   text += core::format("caller: {:.3f} s, {} of them waiting; first batch after {:.1f} ms\n", whole,
                        percent(wait_seconds, whole), 1e3 * first_batch_seconds);

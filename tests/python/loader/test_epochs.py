@@ -1,0 +1,156 @@
+"""Epochs, resume, and errors in mid-epoch."""
+
+import numpy as np
+import pytest
+from loader_data import labels_of, pairs
+
+import penstock
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize("workers", [0, 1, 2, 8])
+def test_batches_do_not_depend_on_workers(folder, workers):
+    reference = penstock.DataLoader(penstock.files(folder / "dicts"), batch_size=5, shuffle=True, seed=7)
+    loader = penstock.DataLoader(
+        penstock.files(folder / "dicts"), batch_size=5, shuffle=True, seed=7, num_workers=workers
+    )
+    for _ in range(2):
+        for a, b in zip(reference, loader, strict=True):
+            assert a["name"] == b["name"]
+            assert a["x"].equal(b["x"])
+
+
+@pytest.mark.parametrize("before", [0, 2])
+@pytest.mark.parametrize("after", [0, 3])
+@pytest.mark.parametrize("taken", [0, 1, 4, 8, 9])
+def test_resume_in_mid_epoch(folder, before, after, taken):
+    def make(workers):
+        return penstock.DataLoader(pairs(folder), batch_size=5, shuffle=True, seed=3, num_workers=workers)
+
+    whole = make(0)
+    expected = labels_of(whole) + labels_of(whole)
+    first = make(before)
+    got = []
+    while len(got) < taken:
+        for _, y in first:
+            got.append(y.tolist())
+            if len(got) == taken:
+                break
+    state = first.state_dict()
+    assert all(isinstance(value, int) for value in state.values())
+    second = make(after)
+    second.load_state_dict(state)
+    got += labels_of(second)
+    while len(got) < len(expected):
+        got += labels_of(second)
+    assert got == expected
+
+
+def test_states_of_others_are_refused(folder):
+    loader = penstock.DataLoader(pairs(folder), batch_size=5)
+    state = loader.state_dict()
+    with pytest.raises(ValueError, match="dataset"):
+        loader.load_state_dict({**state, "samples": 5})
+    other = penstock.DataLoader(pairs(folder), batch_size=4)
+    other.load_state_dict(state)
+    with pytest.raises(ValueError, match=r"batches of 5.*batches of 4"):
+        other.load_state_dict({**state, "batch": 1})
+    other.load_state_dict({key: value for key, value in {**state, "batch": 1}.items() if key != "batch_size"})
+    with pytest.raises(ValueError, match="'epoch'"):
+        loader.load_state_dict({k: v for k, v in state.items() if k != "epoch"})
+    with pytest.raises(ValueError, match="'batch'"):
+        loader.load_state_dict({**state, "batch": "x"})
+    with pytest.raises(TypeError):
+        loader.load_state_dict([1])
+    assert len(list(loader)) == len(loader)
+
+
+def test_epochs(folder):
+    loader = penstock.DataLoader(pairs(folder), batch_size=10, shuffle=True, num_workers=2)
+    assert loader.epoch == 0
+    first = labels_of(loader)
+    second = labels_of(loader)
+    assert first != second
+    loader.set_epoch(0)
+    assert loader.epoch == 0
+    assert labels_of(loader) == first
+    loader.set_epoch(1)
+    assert labels_of(loader) == second
+
+
+def test_a_broken_off_epoch_begins_again(folder):
+    loader = penstock.DataLoader(pairs(folder), batch_size=10, shuffle=True, num_workers=2)
+    for _, y in loader:
+        first = y.tolist()
+        break
+    assert labels_of(loader)[0] == first
+
+
+def test_one_iteration_at_a_time(folder):
+    loader = penstock.DataLoader(pairs(folder), batch_size=10, num_workers=1)
+    old = iter(loader)
+    next(old)
+    new = iter(loader)
+    assert next(new)[1].tolist() == list(range(10))
+    with pytest.raises(ValueError, match="iteration"):
+        next(old)
+    del old
+    assert next(new)[1].tolist() == list(range(10, 20))
+    assert [len(y) for _, y in new] == [10, 7]
+    assert list(new) == []
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_error_belongs_to_one_batch(folder, tmp_path, workers):
+    for i in range(12):
+        torch.save(torch.full((2,), i), tmp_path / f"{i:02}.pt")
+    (tmp_path / "05.pt").write_bytes(b"rubbish")
+    loader = penstock.DataLoader(penstock.files(tmp_path), batch_size=2, num_workers=workers)
+    for _ in range(2):
+        got, errors = [], []
+        iterator = iter(loader)
+        while True:
+            try:
+                batch = next(iterator)
+            except StopIteration:
+                break
+            except penstock.Error as error:
+                errors.append(str(error))
+            else:
+                got.append(batch.tolist())
+        assert [b[0][0] for b in got] == [0, 2, 6, 8, 10]
+        assert len(errors) == 1
+        assert "05.pt" in errors[0]
+        assert "5" in errors[0]
+
+
+def test_options_are_checked(folder):
+    labels = penstock.rows(folder / "labels.npy")
+    for options in (
+        {"batch_size": 0},
+        {"batch_size": -1},
+        {"num_workers": -1},
+        {"prefetch_factor": 0},
+        {"timeout": -1},
+        {"shuffle": True, "sampler": [1]},
+        {"batch_sampler": [[1]], "batch_size": 4},
+        {"batch_sampler": [[1]], "shuffle": True},
+        {"batch_sampler": [[1]], "drop_last": True},
+        {"batch_sampler": [[1]], "sampler": [1]},
+        {"device": "tpu"},
+    ):
+        with pytest.raises(penstock.InvalidArgumentError):
+            penstock.DataLoader(labels, **options)
+    with pytest.raises(penstock.DTypeMismatchError, match="collate"):
+        penstock.DataLoader(labels, collate=list)
+
+
+def test_timeout(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros(1 << 18))
+    # A gigabyte takes longer than a nanosecond, whatever the machine.
+    paths = [tmp_path / "x.npy"] * 512
+    loader = penstock.DataLoader(penstock.files(paths), batch_size=512, num_workers=1, timeout=1e-9)
+    iterator = iter(loader)
+    with pytest.raises(TimeoutError, match="1e-09 seconds"):
+        next(iterator)

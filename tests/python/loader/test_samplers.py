@@ -1,0 +1,151 @@
+"""The order of samples: our samplers beside torch's, and those of users."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+from loader_data import N
+
+import penstock
+
+torch = pytest.importorskip("torch")
+
+
+def test_samplers():
+    assert list(penstock.SequentialSampler(4)) == [0, 1, 2, 3]
+    assert len(penstock.SequentialSampler(range(7))) == 7
+    random = penstock.RandomSampler(10)
+    assert random.order(seed=1) == [5, 6, 1, 2, 0, 8, 9, 3, 7, 4]  # torch's own golden value
+    assert sorted(random) == list(range(10))
+    assert len(penstock.RandomSampler(10, replacement=True, num_samples=25)) == 25
+    assert list(penstock.SubsetSampler([3, 1])) == [3, 1]
+    assert sorted(penstock.SubsetSampler([3, 1, 2], shuffle=True)) == [1, 2, 3]
+    assert set(penstock.WeightedSampler([0, 1, 0], 5)) == {1}
+    assert list(penstock.BatchSampler(penstock.SequentialSampler(5), 2)) == [[0, 1], [2, 3], [4]]
+    assert list(penstock.BatchSampler(penstock.SequentialSampler(5), 2, drop_last=True)) == [[0, 1], [2, 3]]
+    assert list(penstock.BatchSampler([[3], [1, 2]])) == [[3], [1, 2]]
+    assert list(penstock.BatchSampler([5, 6, 7], 2)) == [[5, 6], [7]]
+    with pytest.raises(ValueError, match="weights"):
+        penstock.WeightedSampler([0.0], 1)
+
+
+def test_distributed_sampler_as_torch():
+    for shuffle in (False, True):
+        for drop_last in (False, True):
+            for rank in range(3):
+                peer = torch.utils.data.DistributedSampler(
+                    range(10), num_replicas=3, rank=rank, shuffle=shuffle, drop_last=drop_last, seed=5
+                )
+                ours = penstock.DistributedSampler(10, 3, rank, shuffle=shuffle, drop_last=drop_last)
+                for epoch in range(2):
+                    peer.set_epoch(epoch)
+                    assert ours.order(seed=5, epoch=epoch) == list(peer)
+    with pytest.raises(ValueError, match="rank"):
+        penstock.DistributedSampler(10, 3, 3)
+    split = penstock.DistributedSampler(penstock.SubsetSampler([9, 8, 7, 6]), 2, 1, shuffle=False)
+    assert list(split) == [8, 6]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_python_samplers(folder, workers):
+    labels = penstock.rows(folder / "labels.npy")
+    for sampler in ([5, 3, 1], (5, 3, 1), np.array([5, 3, 1]), torch.tensor([5, 3, 1]), iter([5, 3, 1])):
+        loader = penstock.DataLoader(labels, batch_size=2, sampler=sampler, num_workers=workers)
+        assert len(loader) == 2
+        assert [b.tolist() for b in loader] == [[5, 3], [1]]
+    loader = penstock.DataLoader(labels, batch_sampler=[[1, 2], [30], [0, 5, 6]], num_workers=workers)
+    assert len(loader) == 3
+    assert [b.tolist() for b in loader] == [[1, 2], [30], [0, 5, 6]]
+
+
+class Countdown:
+    """Another order at each pass; records what it is told."""
+
+    def __init__(self, size):
+        self.size = size
+        self.epochs = []
+        self.passes = 0
+
+    def set_epoch(self, epoch):
+        self.epochs.append(epoch)
+
+    def __len__(self):
+        return self.size
+
+    def __iter__(self):
+        self.passes += 1
+        return iter([(self.size - i + self.epochs[-1]) % N for i in range(self.size)])
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_python_samplers_are_asked_once_an_epoch(folder, workers):
+    sampler = Countdown(6)
+    loader = penstock.DataLoader(
+        penstock.rows(folder / "labels.npy"), batch_size=3, sampler=sampler, num_workers=workers
+    )
+    for epoch in range(3):
+        assert [b.tolist() for b in loader] == [[6 + epoch, 5 + epoch, 4 + epoch], [3 + epoch, 2 + epoch, 1 + epoch]]
+    assert sampler.passes <= 4
+    iterator = iter(loader)
+    first = next(iterator).tolist()
+    del iterator
+    assert next(iter(loader)).tolist() == first
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_exceptions_of_python_samplers_arrive(folder, workers):
+    class Broken:
+        def __len__(self):
+            return 3
+
+        def __iter__(self):
+            yield 1
+            raise ZeroDivisionError("from the sampler")
+
+    loader = penstock.DataLoader(penstock.rows(folder / "labels.npy"), sampler=Broken(), num_workers=workers)
+    with pytest.raises(ZeroDivisionError, match="from the sampler"):
+        list(loader)
+    with pytest.raises(ZeroDivisionError, match="division"):
+        penstock.DataLoader(penstock.rows(folder / "labels.npy"), sampler=(1 // 0 for _ in ["generator"]))
+
+
+def test_python_samplers_of_wrong_length(folder):
+    class Liar(list):
+        def __len__(self):
+            return 5
+
+    loader = penstock.DataLoader(penstock.rows(folder / "labels.npy"), sampler=Liar([1, 2]))
+    with pytest.raises(ValueError, match="5"):
+        list(loader)
+
+
+def test_indices_outside_the_dataset(folder):
+    loader = penstock.DataLoader(penstock.rows(folder / "labels.npy"), batch_size=2, sampler=[0, 1, N, 2])
+    with pytest.raises(IndexError, match=str(N)):
+        list(loader)
+
+
+def test_torch_samplers(folder):
+    labels = penstock.rows(folder / "labels.npy")
+    sampler = torch.utils.data.DistributedSampler(range(N), num_replicas=2, rank=1, seed=3)
+    loader = penstock.DataLoader(labels, batch_size=N, sampler=sampler)
+    for epoch in range(2):
+        sampler.set_epoch(epoch)
+        expected = list(sampler)
+        assert next(iter(loader)).tolist() == expected
+        loader.set_epoch(epoch + 1)
+
+
+def test_a_sampler_that_refers_to_its_loader_is_collected(folder):
+    class Sampler(list):
+        loader = None
+
+    sampler = Sampler([0, 1, 2])
+    loader = penstock.DataLoader(penstock.rows(folder / "labels.npy"), sampler=sampler, num_workers=1)
+    sampler.loader = loader
+    next(iter(loader))
+    ref = weakref.ref(loader)
+    del loader, sampler
+    gc.collect()
+    assert ref() is None
