@@ -15,6 +15,11 @@ _SCALARS = frozenset(
     "numpy.bool numpy.int8 numpy.int16 numpy.int32 numpy.int64 numpy.uint8 numpy.uint16 numpy.uint32 numpy.uint64 "
     "numpy.float16 numpy.float32 numpy.float64 numpy.complex64 numpy.complex128 numpy.bytes_".split()
 )
+_TYPES: dict[str, Any] = {f"numpy.{kind.__name__}": kind for kind in np.sctypeDict.values()} | {
+    f"{kind.__module__}.{kind.__qualname__}": kind
+    for kind in (np.ndarray, np.dtype, np.matrix, np.recarray, np.memmap, np.record)
+}
+_ARRAYS = {"numpy.matrix": np.matrix, "numpy.recarray": np.recarray, "numpy.rec.recarray": np.recarray}
 _Dtype = np.dtype[Any]
 
 
@@ -24,6 +29,8 @@ class Unfit(Exception):  # noqa: N818 - never leaves this package
 
 def rebuilt(name: str, args: Any, state: Any) -> Any:
     """The object of that name, or None for one that is not known; Unfit when its parts do not make one."""
+    if args is None:
+        return _TYPES.get(name)
     try:
         if name in _SCALARS:
             return getattr(np, "bool_" if name == "numpy.bool" else name.removeprefix("numpy."))(args[0])
@@ -33,7 +40,7 @@ def rebuilt(name: str, args: Any, state: Any) -> Any:
             return _scalar(*args)
         if name == "numpy.core.numeric._frombuffer":
             return _from_buffer(*args)
-        if name in {"numpy.ndarray", "numpy.matrix", "numpy.recarray", "numpy.memmap"} and args is not None:
+        if name in {"numpy.ndarray", "numpy.memmap"} or name in _ARRAYS:
             return _array(name, args, state)
     except (ValueError, OverflowError, MemoryError) as error:
         raise Unfit(f"{name} ({error})") from error
@@ -48,6 +55,8 @@ def _text(value: str | bytes) -> str:
 
 def _dtype(args: Any, state: Any) -> _Dtype:
     """numpy.dtype(text, align, copy), and its state (version, order, subdtype, names, fields, size, ...)."""
+    if args[0] is np.record:
+        return np.dtype((np.record, _dtype(("V0", *args[1:]), state)))
     text = _text(args[0])
     if _PLAIN.fullmatch(text) is None:
         raise ValueError(f"there is no dtype {text!r}")
@@ -113,8 +122,7 @@ def _array(name: str, args: Any, state: Any) -> np.ndarray[Any, _Dtype]:
         else:
             flat = _of_bytes(data, dtype, (-1,) if dtype.itemsize else shape)
             array = flat.reshape(shape, order=order)
-    kinds = {"numpy.matrix": np.matrix, "numpy.recarray": np.recarray}
-    return array.view(kinds[name]) if name in kinds else array
+    return array.view(_ARRAYS[name]) if name in _ARRAYS else array
 
 
 def _from_buffer(data: Any, dtype: Any = None, shape: Any = (), order: Any = "C", axes: Any = None) -> Any:
