@@ -8,8 +8,9 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
-__all__ = ["DATA_TYPES", "Readable", "full_name"]
+__all__ = ["DATA_TYPES", "Readable", "full_name", "is_filled"]
 
 _BUILTINS = (bool, bytearray, bytes, complex, dict, float, frozenset, int, list, set, str, tuple)
 _COLLECTIONS = (collections.Counter, collections.OrderedDict, collections.defaultdict)
@@ -32,6 +33,12 @@ _STORAGES = frozenset(torch._storage_classes)
 def full_name(named: Any) -> str:
     """The name that a pickle has for a class or function."""
     return f"{getattr(named, '__module__', None)}.{getattr(named, '__qualname__', named)}"
+
+
+def is_filled(obj: Any) -> bool:
+    """Whether a pickle makes the object empty and then fills it, which torch.load(weights_only=True) does to none but
+    its own kinds of list and dict, whatever is allowed."""
+    return isinstance(obj, (dict, list, collections.deque))
 
 
 class Readable:
@@ -65,11 +72,15 @@ class Readable:
 
     def knows_class_of(self, obj: Any) -> bool:
         """Whether there is a way to read objects of this one's class. What it consists of is looked at by itself."""
-        kind = type(obj)
-        if kind in _CONSTANTS or self.knows(kind) or isinstance(obj, torch.Tensor):
+        kind: Any = type(obj)
+        if is_filled(obj):
+            return kind in _COLLECTIONS
+        if isinstance(obj, torch.nn.Parameter) and kind.__reduce_ex__ is torch.nn.Parameter.__reduce_ex__:
+            return kind is torch.nn.Parameter  # it says of no other class that it is of that
+        if kind in _CONSTANTS or self.knows(kind):
             return True
         numpy = sys.modules.get("numpy")
         return numpy is not None and isinstance(obj, (numpy.generic, numpy.dtype))
 
 
-_CONSTANTS = frozenset((torch.dtype, torch.layout, torch.qscheme))
+_CONSTANTS = frozenset((torch.dtype, torch.layout, torch.qscheme, FakeTensor))

@@ -11,7 +11,7 @@ import torch
 import penstock
 from penstock.torch._advice import advice
 from penstock.torch._convert import to_torch
-from penstock.torch._globals import Readable, full_name
+from penstock.torch._globals import Readable, full_name, is_filled
 from penstock.torch._places import place_of
 
 __all__ = ["save_pickled"]
@@ -67,7 +67,8 @@ def _refusal(root: Any, error: _UnreadableError) -> penstock.Error:
     is_name = Readable().is_name(part)
     name = full_name(part if is_name else type(part))
     what = f"a reference to {name}" if is_name else f"an object of class {name}"
-    return penstock.DTypeMismatchError(
-        f"{place}found {what}, which torch.load(weights_only=True) and penstock.torch.load do not read; save "
-        f"{advice(part)}, or allow it by torch.serialization.add_safe_globals here and where it is read"
-    )
+    message = f"{place}found {what}, which torch.load(weights_only=True) and penstock.torch.load do not read; "
+    message += f"save {advice(part)}"
+    if not is_filled(part) and not isinstance(part, torch.nn.Parameter):
+        message += ", or allow it by torch.serialization.add_safe_globals here and where it is read"
+    return penstock.DTypeMismatchError(message)
