@@ -54,6 +54,11 @@ def save(
             "Penstock writes pickles as Python's own module does, and in no other way; leave out pickle_module, or use "
             "torch.save"
         )
+    if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
+        raise AttributeError(
+            f"found an object of type {type(f).__name__} to write into, expected a path, or a file with a 'write' "
+            "attribute"
+        )
     plain = pickle_protocol == _PROTOCOL and _use_new_zipfile_serialization and not _disable_byteorder_record
     if plain and _is_as_by_default() and is_native(obj):
         _save_native(obj, f)

@@ -65,6 +65,21 @@ def test_pickles_are_torchs_byte_for_byte(path, name):
     assert pickles[0] == pickles[1]
 
 
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize("name", [name for name in VALUES if name != "list in itself"])
+@pytest.mark.filterwarnings("ignore")
+def test_pickled_files_are_torchs(path, name, zipped):
+    if not zipped and name in {"untyped storage", "nested"}:
+        pytest.skip("torch itself cannot read these in the old format")
+    torch.manual_seed(1)
+    value = [VALUES[name](), bytearray(b"by torch's own pickling")]
+    theirs = path.with_name("torch.pt")
+    for save, where in ((torch.save, theirs), (pt.save, path)):
+        save(value, where, _use_new_zipfile_serialization=zipped)
+    same_in_all(torch.load(path), torch.load(theirs))
+    same_in_all(pt.load(path), torch.load(theirs))
+
+
 def test_a_list_in_itself(path):
     value = [1]
     value.append(value)

@@ -270,3 +270,29 @@ def test_links_lead_on_to_the_file(path):
     pt.save(np.ones(2), link)
     assert link.is_symlink()
     assert pt.load(path).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("value", [torch.ones(2), np.ones(2)], ids=["native", "pickled"])
+@pytest.mark.parametrize(
+    ("place", "kind"),
+    [
+        ("none/x.pt", FileNotFoundError),
+        ("x.pt/y.pt", NotADirectoryError),
+        ("", IsADirectoryError),
+    ],
+)
+def test_errors_name_the_path(path, value, place, kind):
+    path.write_bytes(b"before")
+    where = path.parent / place
+    with pytest.raises(kind, match=str(where)) as caught:
+        pt.save(value, where)
+    assert isinstance(caught.value, penstock.Error)
+    assert [file.name for file in path.parent.iterdir()] == ["x.pt"]
+
+
+@pytest.mark.parametrize("value", [torch.ones(2), np.ones(2)], ids=["native", "pickled"])
+def test_what_cannot_be_written_into(value):
+    with pytest.raises(AttributeError, match="write"):
+        pt.save(value, 5)
+    with pytest.raises(FileNotFoundError):
+        pt.save(value, "")
