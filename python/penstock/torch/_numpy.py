@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from typing import Any
@@ -19,7 +20,13 @@ _TYPES: dict[str, Any] = {f"numpy.{kind.__name__}": kind for kind in np.sctypeDi
     f"{kind.__module__}.{kind.__qualname__}": kind
     for kind in (np.ndarray, np.dtype, np.matrix, np.recarray, np.memmap, np.record)
 }
-_ARRAYS = {"numpy.matrix": np.matrix, "numpy.recarray": np.recarray, "numpy.rec.recarray": np.recarray}
+_ARRAYS: dict[str, Any] = {
+    "numpy.memmap": np.memmap,
+    "numpy.matrix": np.matrix,
+    "numpy.recarray": np.recarray,
+    "numpy.rec.recarray": np.recarray,
+}
+_ALIGNED = 0x80  # of a dtype's flags
 _Dtype = np.dtype[Any]
 
 
@@ -40,7 +47,7 @@ def rebuilt(name: str, args: Any, state: Any) -> Any:
             return _scalar(*args)
         if name == "numpy.core.numeric._frombuffer":
             return _from_buffer(*args)
-        if name in {"numpy.ndarray", "numpy.memmap"} or name in _ARRAYS:
+        if name == "numpy.ndarray" or name in _ARRAYS:
             return _array(name, args, state)
     except (ValueError, OverflowError, MemoryError) as error:
         raise Unfit(f"{name} ({error})") from error
@@ -67,22 +74,28 @@ def _dtype(args: Any, state: Any) -> _Dtype:
     if base is not None:
         dtype = np.dtype((_known(base[0]), base[1]))
     elif names is not None:
-        parts = [fields[name] for name in names]
-        dtype = np.dtype(
-            {
-                "names": [_text(name) for name in names],
-                "formats": [_known(part[0]) for part in parts],
-                "offsets": [part[1] for part in parts],
-                "titles": [part[2] if len(part) > 2 else None for part in parts],
-                "itemsize": size,
-            }
-        )
+        dtype = _structure(names, fields, size, aligned=len(state) > 7 and bool(state[7] & _ALIGNED))
     elif text[0] in "Mm":
         unit, count = state[8][1][:2]
         dtype = np.dtype(text if _text(unit) == "generic" else f"{text}[{int(count)}{_text(unit)}]")
     else:
         dtype = np.dtype(text)
     return dtype.newbyteorder(">") if _text(order) == ">" else dtype
+
+
+def _structure(names: Any, fields: Any, size: Any, *, aligned: bool) -> _Dtype:
+    parts = [fields[name] for name in names]
+    layout: Any = {
+        "names": [_text(name) for name in names],
+        "formats": [_known(part[0]) for part in parts],
+        "offsets": [part[1] for part in parts],
+        "titles": [part[2] if len(part) > 2 else None for part in parts],
+        "itemsize": size,
+    }
+    if aligned:
+        with contextlib.suppress(ValueError):  # aligned as another machine has it
+            return np.dtype(layout, align=True)  # type: ignore[no-any-return]
+    return np.dtype(layout)  # type: ignore[no-any-return]
 
 
 def _known(dtype: Any) -> _Dtype:

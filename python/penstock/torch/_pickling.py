@@ -47,8 +47,9 @@ class _Pickler(pickle.Pickler):
         self._owner: Any = None
 
     def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, penstock.Tensor):
-            return to_torch(obj).__reduce_ex__(2)
+        if isinstance(obj, (penstock.Tensor, penstock.Entry)):
+            tensor = obj if isinstance(obj, penstock.Tensor) else obj.load()
+            return to_torch(tensor).__reduce_ex__(2)
         if self._readable.is_name(obj):
             known = self._readable.knows(obj)
         else:

@@ -72,7 +72,9 @@ def records(path):
         np.arange(6, dtype=">i4").reshape(2, 3).T,
         np.array([1, "x", None], dtype=object),
         np.array([(1, 2.5)], dtype=[("a", "<i2"), ("b", "<f8")]),
-        np.matrix([[1, 2]]),
+        np.zeros(2, np.dtype([("a", "i1"), ("b", "<f8")], align=True)),
+        np.array([[1, 2]]).view(np.matrix),
+        np.ones(2).view(np.memmap),
         np.rec.array([(1, 2.5)]),
         np.zeros((2, 0), "<M8[s]"),
         np.float32(1.5),
@@ -94,6 +96,7 @@ def test_numpys_objects_stay_numpys(path, value):
             theirs.shape,
             theirs.flags.f_contiguous,
         )
+        assert repr(ours.dtype) == repr(theirs.dtype)
 
 
 @pytest.mark.parametrize("dtype", ["<m8[s]", "<U3", "<f4"])
@@ -112,12 +115,17 @@ def test_references_to_types_of_data(path):
 
 
 def test_frozensets_and_tensors_of_penstocks(path):
-    value = [frozenset([(1, "a")]), penstock.tensor([1, 2])]
-    pt.save(value, path)
+    tensor = penstock.tensor([1, 2])
+    pt.save([frozenset([(1, "a")]), tensor, tensor], path)
+    with penstock.open(path) as archive:
+        entry = archive[archive.keys()[0]]
+        pt.save([frozenset([(1, "a")]), entry[1:]], other := path.with_name("other.pt"))
     loaded = pt.load(path)
-    assert loaded[0] == value[0]
     assert type(loaded[0]) is frozenset
+    assert loaded[0] == {(1, "a")}
+    assert loaded[1] is loaded[2]
     assert torch.equal(loaded[1], torch.tensor([1, 2]))
+    assert torch.equal(pt.load(other)[1], torch.tensor([2]))
 
 
 REFUSED = {
