@@ -266,3 +266,14 @@ def test_bounds_that_rows_exceed_are_corrupt(tmp_path, name, bound):
     torch.save([value], path)
     with pytest.raises(penstock.CorruptError, match=name):
         pt.load(path)
+
+
+def test_factories_that_are_no_types_of_data_are_not_set(tmp_path):
+    path = tmp_path / "x.pt"
+    torch.save(collections.defaultdict(eval, a=1), path)
+    with pytest.raises(penstock.UnsafeError, match="eval"):
+        pt.load(path)
+    kept = pt.load(path, unknown="keep")
+    assert type(kept) is collections.defaultdict
+    assert kept == {"a": 1}
+    assert kept.default_factory is None
