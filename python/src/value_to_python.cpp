@@ -1,6 +1,7 @@
 #include <complex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -15,6 +16,9 @@ namespace {
 
 using Kind = Value::Kind;
 using Node = detail::ValueNode;
+
+constexpr std::string_view kByteArray = "bytearray";
+constexpr std::string_view kDefaultDict = "collections.defaultdict";
 
 nb::object checked(PyObject* object) {
   if (object == nullptr) nb::raise_python_error();
@@ -34,7 +38,7 @@ nb::object bytes_of(const Node& node) {
   const auto& raw = std::get<std::string>(node.scalar);
   const auto size = static_cast<Py_ssize_t>(raw.size());
   if (node.type_name == "str") return string_of(raw);
-  if (node.type_name == "bytearray") return checked(PyByteArray_FromStringAndSize(raw.data(), size));
+  if (node.type_name == kByteArray) return checked(PyByteArray_FromStringAndSize(raw.data(), size));
   return checked(PyBytes_FromStringAndSize(raw.data(), size));
 }
 
@@ -95,7 +99,7 @@ struct Frame {
 nb::object new_dict(const std::string& type_name) {
   if (type_name == "collections.OrderedDict") return checked(PyODict_New());
   if (type_name == "collections.Counter") return nb::module_::import_("collections").attr("Counter")();
-  if (type_name == "collections.defaultdict") return nb::module_::import_("collections").attr("defaultdict")();
+  if (type_name == kDefaultDict) return nb::module_::import_("collections").attr("defaultdict")();
   return checked(PyDict_New());
 }
 
@@ -187,8 +191,10 @@ class Converter {
   std::optional<nb::object> enter(const Node* node) {
     if (node == nullptr) return nb::none();
     if (named_ && (node->kind == Kind::kGlobal || node->kind == Kind::kDType)) return named_leaf(*node);
-    if (is_leaf(node->kind) && node->kind != Kind::kTensor) return scalar_of(*node);
+    const bool is_mutable = node->kind == Kind::kTensor || node->type_name == kByteArray;
+    if (is_leaf(node->kind) && !is_mutable) return scalar_of(*node);
     if (const auto found = made_.find(node); found != made_.end()) return within_itself(found->second);
+    if (node->type_name == kByteArray) return made_[node].object = leaf_of(*node);
     const bool bare = node->kind == Kind::kTensor && (!named_ || !is_named(*node));
     if (bare) return made_[node].object = tensor_of(*node);
     open_.push_back(named_ && is_named(*node) ? named_frame(*node) : new_frame(*node));
@@ -304,7 +310,12 @@ class Converter {
         require(PyObject_SetItem(frame.object.ptr(), key.ptr(), frame.parts[i + 1].ptr()));
       }
     }
-    if (frame.state.is_valid()) set_attributes(frame.object, frame.state);
+    if (!frame.state.is_valid()) return;
+    if (frame.node->type_name == kDefaultDict) {
+      if (PyCallable_Check(frame.state.ptr()) != 0) frame.object.attr("default_factory") = frame.state;
+    } else {
+      set_attributes(frame.object, frame.state);
+    }
   }
 
   // `_metadata`, torch's versions of modules, and others that hide none of the dict's own.

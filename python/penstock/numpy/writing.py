@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 from collections.abc import Callable
 from typing import IO, Any
 
@@ -12,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import penstock
+from penstock._replace import replaced
 
 __all__ = ["save", "savez", "savez_compressed"]
 
@@ -37,7 +36,7 @@ def save(file: File, arr: ArrayLike, allow_pickle: bool = True, fix_imports: boo
     if _is_kept(array):
         penstock.save(array, path, format="npy")
     else:
-        _replace(path, lambda out: np.lib.format.write_array(out, array, allow_pickle=False))
+        replaced(path, lambda out: np.lib.format.write_array(out, array, allow_pickle=False))
 
 
 def savez(file: File, *args: ArrayLike, allow_pickle: bool = True, **kwds: ArrayLike) -> None:
@@ -72,7 +71,7 @@ def _save_npz(file: File, arrays: dict[str, np.ndarray[Any, Any]], *, compress: 
     if all(_is_kept(array) for array in arrays.values()):
         penstock.save(arrays, path, format="npz", compress=compress)
     else:
-        _replace(path, lambda out: write(out, allow_pickle=False, **arrays))
+        replaced(path, lambda out: write(out, allow_pickle=False, **arrays))
 
 
 def _checked(array: np.ndarray[Any, Any], name: str | None = None) -> np.ndarray[Any, Any]:
@@ -102,24 +101,3 @@ def _is_kept(array: np.ndarray[Any, Any]) -> bool:
 def _with_suffix(file: Any, suffix: str) -> str:
     path = os.fsdecode(os.fspath(file))
     return path if path.endswith(suffix) else path + suffix
-
-
-def _replace(path: str, write: Callable[[Any], None]) -> None:
-    """The file appears whole or not at all; links lead to it as before, and it keeps its permissions."""
-    path = os.path.realpath(path)
-    exists = os.path.exists(path)
-    if exists and not os.path.isfile(path) and not os.path.isdir(path):
-        raise penstock.UnsupportedError(
-            f"{path}: this is a device, FIFO or socket, which a file cannot replace; name another path"
-        )
-    temporary = f"{path}.{secrets.token_hex(6)}.tmp"
-    try:
-        with open(temporary, "xb") as out:
-            write(out)
-        if exists:
-            shutil.copymode(path, temporary)
-        os.replace(temporary, path)
-    except BaseException:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
-        raise

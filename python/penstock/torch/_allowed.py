@@ -7,6 +7,8 @@ and classes with a way of their own are refused.
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import dataclasses
 import enum
 from collections.abc import Iterator
@@ -48,14 +50,16 @@ class Allowed:
             return _named_tuple(named, name, args, state)
         if is_plain(named):
             return _plain(named, name, args, state)
-        made = _bare(named, name, args, has_state=state is not None)
+        made = _derived(named, args)
+        if made is None:
+            made = _bare(named, name, args, has_state=state is not None)
         _set_down(made, name, state)
         return made
 
     def begun(self, name: str, args: Any) -> Any:
         """The object of an allowed name whose state is yet to come; None for what needs it."""
         named = self._named[name]
-        if not isinstance(named, type) or issubclass(named, (enum.Enum, tuple)) or is_plain(named):
+        if not isinstance(named, type) or issubclass(named, (enum.Enum, tuple, *_BASES)) or is_plain(named):
             return None
         if issubclass(named, torch.Tensor):
             return _tensor(named, name, args)
@@ -73,6 +77,8 @@ def _named_globals() -> Iterator[tuple[str, Any]]:
             yield allowed[1], allowed[0]
         else:
             yield f"{allowed.__module__}.{allowed.__qualname__}", allowed
+            if allowed is collections.UserDict:  # its name in pickles that Python 2 may read
+                yield "collections.IterableUserDict", allowed
 
 
 def _member(kind: type[enum.Enum], name: str, args: Any) -> Any:
@@ -80,7 +86,21 @@ def _member(kind: type[enum.Enum], name: str, args: Any) -> Any:
         for member in kind:
             if type(member.value) is type(args[0]) and member.value == args[0]:
                 return member
+        if type(args[0]) is int and _combines_in_the_usual_way(kind):
+            with contextlib.suppress(ValueError):
+                return kind(args[0])
     raise RefusedError(f"{name} has no member {args!r}, and Penstock calls nothing that could make one")
+
+
+_WAYS = ("_missing_", "_create_pseudo_member_")
+
+
+def _combines_in_the_usual_way(kind: Any) -> bool:
+    """Whether members that several flags make are made by Python's own code alone."""
+    ways, usual = (
+        [getattr(getattr(flags, way, None), "__func__", None) for way in _WAYS] for flags in (kind, enum.Flag)
+    )
+    return issubclass(kind, enum.Flag) and ways == usual and kind._member_type_ in (object, int)
 
 
 def _plain(kind: type[Any], name: str, args: Any, state: Any) -> Any:
@@ -110,6 +130,24 @@ def _is_slotted_dataclass(kind: type[Any]) -> bool:
     """Whose state is the list of its fields' values, by functions that dataclasses itself put there."""
     setter = getattr(dataclasses, "_dataclass_setstate", None)
     return dataclasses.is_dataclass(kind) and setter is not None and getattr(kind, "__setstate__", None) is setter
+
+
+_BASES = (str, bytes, int, float, complex, set, frozenset)
+
+
+def _derived(kind: Any, args: Any) -> Any:
+    """A value of a class derived from one of Python's own, which makes it in the way of that; None for all others."""
+    base: Any = next((base for base in _BASES if issubclass(kind, base)), None)
+    if base is None or kind.__new__ is not base.__new__ or len(args) != 1 or hasattr(kind, "__setstate__"):
+        return None
+    if base in (set, frozenset):
+        if type(args[0]) is not list or kind.__init__ is not base.__init__:
+            return None
+        made = base.__new__(kind, args[0])
+        if base is set:
+            set.update(made, args[0])
+        return made
+    return base.__new__(kind, args[0]) if type(args[0]) is base else None
 
 
 def _bare(kind: type[Any], name: str, args: Any, *, has_state: bool) -> Any:

@@ -124,14 +124,16 @@ def _nested_parts(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 
 def _jagged(tensor: Any) -> penstock.Opaque:
-    """What the constructor takes; lengths that it computes when they are asked for are left to it."""
+    """What the constructor takes. The bounds of lengths that it keeps are marked anew by it."""
     own = ("_ragged_idx", "_size", "_strides", "_values", "_offsets", "_lengths", "_metadata_cache")
     parts = {
         "values": tensor._values.detach(),
         "offsets": tensor._offsets.detach(),
         "lengths": tensor._lengths,
         "_ragged_idx": tensor._ragged_idx,
-        "_metadata_cache": {},
+        "_metadata_cache": {
+            name: None if bound is None else bound.detach() for name, bound in tensor._metadata_cache.items()
+        },
         "requires_grad": tensor.requires_grad,
     }
     attributes = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from typing import Any
@@ -15,6 +16,17 @@ _SCALARS = frozenset(
     "numpy.bool numpy.int8 numpy.int16 numpy.int32 numpy.int64 numpy.uint8 numpy.uint16 numpy.uint32 numpy.uint64 "
     "numpy.float16 numpy.float32 numpy.float64 numpy.complex64 numpy.complex128 numpy.bytes_".split()
 )
+_TYPES: dict[str, Any] = {f"numpy.{kind.__name__}": kind for kind in np.sctypeDict.values()} | {
+    f"{kind.__module__}.{kind.__qualname__}": kind
+    for kind in (np.ndarray, np.dtype, np.matrix, np.recarray, np.memmap, np.record)
+}
+_ARRAYS: dict[str, Any] = {
+    "numpy.memmap": np.memmap,
+    "numpy.matrix": np.matrix,
+    "numpy.recarray": np.recarray,
+    "numpy.rec.recarray": np.recarray,
+}
+_ALIGNED = 0x80  # of a dtype's flags
 _Dtype = np.dtype[Any]
 
 
@@ -24,6 +36,8 @@ class Unfit(Exception):  # noqa: N818 - never leaves this package
 
 def rebuilt(name: str, args: Any, state: Any) -> Any:
     """The object of that name, or None for one that is not known; Unfit when its parts do not make one."""
+    if args is None:
+        return _TYPES.get(name)
     try:
         if name in _SCALARS:
             return getattr(np, "bool_" if name == "numpy.bool" else name.removeprefix("numpy."))(args[0])
@@ -33,7 +47,7 @@ def rebuilt(name: str, args: Any, state: Any) -> Any:
             return _scalar(*args)
         if name == "numpy.core.numeric._frombuffer":
             return _from_buffer(*args)
-        if name in {"numpy.ndarray", "numpy.matrix", "numpy.recarray", "numpy.memmap"} and args is not None:
+        if name == "numpy.ndarray" or name in _ARRAYS:
             return _array(name, args, state)
     except (ValueError, OverflowError, MemoryError) as error:
         raise Unfit(f"{name} ({error})") from error
@@ -48,6 +62,8 @@ def _text(value: str | bytes) -> str:
 
 def _dtype(args: Any, state: Any) -> _Dtype:
     """numpy.dtype(text, align, copy), and its state (version, order, subdtype, names, fields, size, ...)."""
+    if args[0] is np.record:
+        return np.dtype((np.record, _dtype(("V0", *args[1:]), state)))
     text = _text(args[0])
     if _PLAIN.fullmatch(text) is None:
         raise ValueError(f"there is no dtype {text!r}")
@@ -58,22 +74,28 @@ def _dtype(args: Any, state: Any) -> _Dtype:
     if base is not None:
         dtype = np.dtype((_known(base[0]), base[1]))
     elif names is not None:
-        parts = [fields[name] for name in names]
-        dtype = np.dtype(
-            {
-                "names": [_text(name) for name in names],
-                "formats": [_known(part[0]) for part in parts],
-                "offsets": [part[1] for part in parts],
-                "titles": [part[2] if len(part) > 2 else None for part in parts],
-                "itemsize": size,
-            }
-        )
+        dtype = _structure(names, fields, size, aligned=len(state) > 7 and bool(state[7] & _ALIGNED))
     elif text[0] in "Mm":
         unit, count = state[8][1][:2]
         dtype = np.dtype(text if _text(unit) == "generic" else f"{text}[{int(count)}{_text(unit)}]")
     else:
         dtype = np.dtype(text)
     return dtype.newbyteorder(">") if _text(order) == ">" else dtype
+
+
+def _structure(names: Any, fields: Any, size: Any, *, aligned: bool) -> _Dtype:
+    parts = [fields[name] for name in names]
+    layout: Any = {
+        "names": [_text(name) for name in names],
+        "formats": [_known(part[0]) for part in parts],
+        "offsets": [part[1] for part in parts],
+        "titles": [part[2] if len(part) > 2 else None for part in parts],
+        "itemsize": size,
+    }
+    if aligned:
+        with contextlib.suppress(ValueError):  # aligned as another machine has it
+            return np.dtype(layout, align=True)  # type: ignore[no-any-return]
+    return np.dtype(layout)  # type: ignore[no-any-return]
 
 
 def _known(dtype: Any) -> _Dtype:
@@ -113,8 +135,7 @@ def _array(name: str, args: Any, state: Any) -> np.ndarray[Any, _Dtype]:
         else:
             flat = _of_bytes(data, dtype, (-1,) if dtype.itemsize else shape)
             array = flat.reshape(shape, order=order)
-    kinds = {"numpy.matrix": np.matrix, "numpy.recarray": np.recarray}
-    return array.view(kinds[name]) if name in kinds else array
+    return array.view(_ARRAYS[name]) if name in _ARRAYS else array
 
 
 def _from_buffer(data: Any, dtype: Any = None, shape: Any = (), order: Any = "C", axes: Any = None) -> Any:

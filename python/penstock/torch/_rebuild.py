@@ -10,6 +10,7 @@ import torch
 
 import penstock
 from penstock.torch._allowed import Allowed, RefusedError
+from penstock.torch._globals import DATA_TYPES
 from penstock.torch._storages import Packed
 
 __all__ = ["Rebuilder"]
@@ -124,7 +125,9 @@ class Rebuilder:
 
 
 def _constant(name: str) -> Any:
-    """torch.float32, torch.strided, torch.per_tensor_affine, ...; None for any other name."""
+    """torch.float32, torch.strided, torch.per_tensor_affine, ..., and types of data; None for any other name."""
+    if name in DATA_TYPES:
+        return DATA_TYPES[name]
     module, _, attribute = name.rpartition(".")
     value = getattr(torch, attribute, None) if module == "torch" else None
     return value if isinstance(value, _CONSTANTS) else None
@@ -276,21 +279,38 @@ def _check_nested(buffer: torch.Tensor, sizes: torch.Tensor, strides: torch.Tens
 def _jagged(args: Any) -> torch.Tensor:
     parts = args[0]
     values, offsets, lengths, dim = (parts[name] for name in ("values", "offsets", "lengths", "_ragged_idx"))
-    _check_jagged(values, offsets, lengths, dim)
-    tensor: torch.Tensor = torch.nested.nested_tensor_from_jagged(values.detach(), offsets, lengths, jagged_dim=dim)
+    sizes = _check_jagged(values, offsets, lengths, dim)
+    known = _known_lengths(parts.get("_metadata_cache"), sizes)
+    tensor: torch.Tensor = torch.nested.nested_tensor_from_jagged(
+        values.detach(), offsets, lengths, jagged_dim=dim, **known
+    )
     return tensor.requires_grad_(bool(parts["requires_grad"]))
 
 
-def _check_jagged(values: torch.Tensor, offsets: torch.Tensor, lengths: torch.Tensor | None, dim: int) -> None:
-    """Every row lies inside the values: torch does not look."""
+def _check_jagged(
+    values: torch.Tensor, offsets: torch.Tensor, lengths: torch.Tensor | None, dim: int
+) -> torch.Tensor | None:
+    """Every row lies inside the values: torch does not look. Gives their lengths, where there are any to see."""
     if not 1 <= dim <= values.dim() or offsets.dim() != 1 or len(offsets) == 0:
         raise penstock.CorruptError(f"a jagged tensor has no dimension {dim}, or no offsets")
     if not _has_values(values, offsets, lengths):
-        return
+        return None
     sizes = offsets.diff() if lengths is None else lengths
     ends = offsets[:-1] + sizes if sizes.shape == offsets[:-1].shape else None
     if ends is None or int(offsets.min()) < 0 or bool((sizes < 0).any()) or bool((ends > values.shape[dim - 1]).any()):
         raise penstock.CorruptError(f"the rows of a jagged tensor do not lie in its values of shape {values.shape}")
+    return sizes
+
+
+def _known_lengths(cache: Any, sizes: torch.Tensor | None) -> dict[str, int]:
+    """The bounds of the rows' lengths that torch keeps beside them, each as the size of an empty tensor."""
+    kept = {name: cache[name] for name in ("min_seqlen", "max_seqlen") if isinstance(cache, dict) and name in cache}
+    bounds = {name: int(part.shape[0]) for name, part in kept.items() if part is not None}
+    if sizes is not None and sizes.numel():
+        least, most = int(sizes.min()), int(sizes.max())
+        if bounds.get("min_seqlen", 0) > least or bounds.get("max_seqlen", most) < most:
+            raise penstock.CorruptError(f"a jagged tensor of rows from {least} to {most} elements has bounds {bounds}")
+    return bounds
 
 
 def _meta(args: Any) -> torch.Tensor:

@@ -89,7 +89,11 @@ def _arrays_of(archive: penstock.Archive) -> dict[int, Any]:
     from penstock.numpy._arrays import array_of
 
     names = archive.keys()
-    return {index: array_of(archive[names[index]]) for index in indices}
+    arrays = {index: array_of(archive[names[index]]) for index in indices}
+    storages = set(_storages_of(archive, arrays))
+    # An array that two ways lead to has a name for each, and is asked for by the first.
+    aliases = (i for i in range(len(names)) if i not in arrays and _entry_parts(archive, i)[0] in storages)
+    return arrays | dict.fromkeys(aliases)
 
 
 def _storages_of(archive: penstock.Archive, arrays: dict[int, Any]) -> list[int]:
@@ -264,7 +268,8 @@ def _empty_storages(archive: penstock.Archive) -> list[torch.UntypedStorage | No
 
 
 def _mapped_storages(archive: penstock.Archive, resident: Sequence[int]) -> list[torch.UntypedStorage | None]:
-    """All but those that are `resident`. What lies where its type cannot be used is copied."""
+    """All but those that are `resident`. What lies where its type cannot be used is copied, and so is what has the
+    other byte order: the file's own bytes stay as they are."""
     files: dict[str, torch.UntypedStorage] = {}
     shared = torch.serialization.get_default_mmap_options() == MAP_SHARED
     alignments = _alignments(archive)
@@ -274,11 +279,14 @@ def _mapped_storages(archive: penstock.Archive, resident: Sequence[int]) -> list
             out.append(None)
             continue
         nbytes, _, path, offset = _storage_parts(archive, i)
-        if offset is None or alignments[i] == 0:
+        if offset is None:
             raise penstock.UnsupportedError(
                 f"{path}: mmap can only be used where tensors lie in the file as they are, and here they are "
-                "compressed, inside the pickle or of the other byte order; leave mmap out"
+                "compressed or inside the pickle; leave mmap out"
             )
+        if alignments[i] == 0:
+            out.append(filled(archive, {i: (nbytes, torch.device("cpu"))})[i].untyped_storage())
+            continue
         if path not in files:
             files[path] = torch.UntypedStorage.from_file(path, shared, os.path.getsize(path))  # type: ignore[assignment]
         mapped = files[path][offset : offset + nbytes]

@@ -8,36 +8,76 @@ import shutil
 import tempfile
 from typing import IO, Any
 
+import torch
+
 import penstock
 from penstock._core import _save_with
+from penstock._replace import replaced
 from penstock.torch._describe import described
+from penstock.torch._native import is_native
+from penstock.torch._pickling import save_pickled
 
 __all__ = ["save"]
+
+_PROTOCOL = 2
 
 
 def save(
     obj: Any,
     f: str | os.PathLike[str] | IO[bytes],
     pickle_module: Any = None,
-    pickle_protocol: int = 2,
+    pickle_protocol: int = _PROTOCOL,
     _use_new_zipfile_serialization: bool = True,
+    _disable_byteorder_record: bool = False,
 ) -> None:
     """Writes a `.pt` that `torch.load` reads and finds equal, with shared storages shared.
 
     Takes everything that torch.load(weights_only=True) reads back: tensors of every kind (sparse, quantized, nested,
     meta, conjugate by a flag, with attributes), parameters, storages, state dicts and nested dicts, lists, tuples and
-    sets of them with numbers, strings, sizes, dtypes, layouts and devices. A file at a path appears whole or not at
-    all. Tensors on other devices are written as they are in host memory. UnsupportedError or DTypeMismatchError names
-    what torch.load(weights_only=True) would not read back, such as an object of a class of one's own.
+    sets of them with numbers, strings, sizes, dtypes, layouts and devices, and objects of classes that
+    torch.serialization.add_safe_globals allows. Beyond these, what `load` reads and torch.load(weights_only=True) wants
+    add_safe_globals for: NumPy's arrays, scalars and dtypes as those, frozensets, defaultdicts and references to
+    Python's own data types.
+    DTypeMismatchError, a TypeError, says of anything else where in the object it lies and what to save instead: nothing
+    is written as another type than it is.
 
-    pickle_module, pickle_protocol and _use_new_zipfile_serialization are torch's; UnsupportedError for what is not
-    torch's default, the only format that is written.
+    A file at a path appears whole or not at all. Tensors on other devices are written as they are in host memory.
+
+    pickle_protocol, _use_new_zipfile_serialization and _disable_byteorder_record are torch's, and so are compute_crc32,
+    storage_alignment and use_pinned_memory_for_d2h of torch.utils.serialization.config.save and skip_data of
+    torch.serialization. Where they are not as torch has them by default, and for objects that Penstock's own writer has
+    no form for (NumPy's, defaultdicts, bytearrays, classes that are allowed), torch.save writes the file, with whole
+    storages, and tensors' devices on record. UnsupportedError for a pickle_module other than Python's own.
     """
-    if pickle_module not in (None, pickle) or pickle_protocol != 2 or not _use_new_zipfile_serialization:
+    if pickle_module not in (None, pickle):
         raise penstock.UnsupportedError(
-            "Penstock writes a .pt as torch.save does by default, and in no other way; leave out pickle_module, "
-            "pickle_protocol and _use_new_zipfile_serialization, or use torch.save"
+            "Penstock writes pickles as Python's own module does, and in no other way; leave out pickle_module, or use "
+            "torch.save"
         )
+    if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
+        raise AttributeError(
+            f"found an object of type {type(f).__name__} to write into, expected a path, or a file with a 'write' "
+            "attribute"
+        )
+    plain = pickle_protocol == _PROTOCOL and _use_new_zipfile_serialization and not _disable_byteorder_record
+    if plain and _is_as_by_default() and is_native(obj):
+        _save_native(obj, f)
+        return
+
+    def write(out: Any) -> None:
+        options = {"zipped": _use_new_zipfile_serialization, "byteorder": not _disable_byteorder_record}
+        save_pickled(obj, out, pickle_protocol, **options)
+
+    if isinstance(f, (str, os.PathLike)):
+        replaced(os.fspath(f), write)
+        return
+    with tempfile.TemporaryFile() as whole:
+        write(whole)
+        whole.seek(0)
+        shutil.copyfileobj(whole, f, 1 << 20)
+
+
+def _save_native(obj: Any, f: str | os.PathLike[str] | IO[bytes]) -> None:
     if isinstance(f, (str, os.PathLike)):
         _save_with(obj, os.fspath(f), described)
         return
@@ -46,3 +86,16 @@ def save(
         _save_with(obj, path, described)
         with open(path, "rb") as written:
             shutil.copyfileobj(written, f, 1 << 20)
+
+
+def _is_as_by_default() -> bool:
+    """Whether torch's settings for torch.save are as torch has them."""
+    if getattr(getattr(torch.serialization, "_serialization_tls", None), "skip_data", False):
+        return False
+    try:
+        from torch.utils.serialization import config
+    except ImportError:  # torch before 2.6
+        return bool(torch.serialization.get_crc32_options())
+    settings = config.save
+    alignment = getattr(settings, "storage_alignment", 64)
+    return bool(settings.compute_crc32) and not settings.use_pinned_memory_for_d2h and alignment == 64

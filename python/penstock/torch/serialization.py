@@ -61,7 +61,8 @@ def load(
       recorded name, as for torch.load. A device that the file records is torch's to find, with torch's errors.
     - mmap: map the file instead of reading it, private to this process unless set_default_mmap_options of
       torch.serialization says otherwise; a path is needed. Checksums are not looked at, and tensors that lie where
-      their type cannot be used are copied. None is what torch.utils.serialization.config.load.mmap says.
+      their type cannot be used, or in the other byte order, are copied. None is what
+      torch.utils.serialization.config.load.mmap says.
     - encoding: of byte strings that Python 2 wrote: any that Python has, or "bytes" to keep them as bytes. What is no
       UTF-8 stays bytes with "utf-8", and is UnicodeDecodeError's with others.
     - unknown: what names do that torch does not know. "error": UnknownGlobalsError has them all. "keep": they become

@@ -387,15 +387,34 @@ class TestMmap:
             same(loaded, value)
             assert all(tensor.data_ptr() % tensor.itemsize == 0 for tensor in loaded.values())
 
-    def test_the_other_byte_order_is_refused(self, path):
-        torch.save({"a": torch.arange(3.0)}, path)
+    @pytest.mark.parametrize("shared", [False, True])
+    def test_the_other_byte_order_is_swapped_in_a_copy(self, path, shared):
+        torch.save(
+            {"a": torch.arange(3.0), "c": torch.randn(3, dtype=torch.complex64), "b": torch.ones(5).bool()}, path
+        )
         other = path.with_name("other.pt")
         with zipfile.ZipFile(path) as old, zipfile.ZipFile(other, "w") as new:
             for name in old.namelist():
                 new.writestr(name, b"big" if name.endswith("byteorder") else old.read(name))
-        same(pt.load(other), torch.load(other))
-        with pytest.raises(penstock.UnsupportedError, match=r"other\.pt: mmap can only .* other byte order"):
-            pt.load(other, mmap=True)
+        before = other.read_bytes()
+        expected = torch.load(other)
+        same(pt.load(other), expected)
+        flag = mmap.MAP_SHARED if shared else mmap.MAP_PRIVATE
+        with torch.serialization.set_default_mmap_options(flag):
+            loaded = pt.load(other, mmap=True)
+        same(loaded, expected)
+        loaded["a"].add_(1)
+        loaded["c"].add_(1)
+        assert other.read_bytes() == before
+
+    def test_what_is_compressed_is_refused(self, path):
+        torch.save({"a": torch.zeros(300)}, path)
+        packed = path.with_name("packed.pt")
+        with zipfile.ZipFile(path) as old, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as new:
+            for name in old.namelist():
+                new.writestr(name, old.read(name))
+        with pytest.raises(penstock.UnsupportedError, match=r"packed\.pt: mmap can only .* compressed"):
+            pt.load(packed, mmap=True)
 
     def test_writes_stay_in_this_process(self, path):
         torch.save(torch.zeros(4), path)

@@ -234,3 +234,46 @@ def test_distributed_tensors_come_with_advice(tmp_path, allowed):
     advice = pytest.raises(pt.UnknownGlobalsError, match=r"DTensor .*tensor\.full_tensor\(\)")
     with torch.serialization.safe_globals(names), advice:
         pt.load(tmp_path / "x.pt")
+
+
+def bounds(tensor):
+    return {name: bound.shape[0] for name, bound in tensor._metadata_cache.items()}
+
+
+@pytest.mark.parametrize("save", [torch.save, pt.save], ids=["torch", "penstock"])
+@pytest.mark.parametrize("asked", [(), ("_get_max_seqlen",), ("_get_max_seqlen", "_get_min_seqlen")], ids=len)
+def test_the_bounds_that_jagged_tensors_keep(tmp_path, save, asked):
+    path = tmp_path / "x.pt"
+    values = [
+        COMPOSITES["jagged"](),
+        torch.nested.nested_tensor_from_jagged(torch.randn(6, 2), torch.tensor([0, 2, 6])),
+        torch.nested.nested_tensor_from_jagged(torch.randn(6, 2), torch.tensor([0, 2, 6]), torch.tensor([1, 3])),
+    ]
+    for value in values:
+        for ask in asked:
+            getattr(value, ask)()
+    save(values, path)
+    expected = [bounds(value) for value in torch.load(path)]
+    assert expected == [bounds(value) for value in values]
+    assert [bounds(value) for value in pt.load(path)] == expected
+
+
+@pytest.mark.parametrize(("name", "bound"), [("max_seqlen", 3), ("min_seqlen", 3)])
+def test_bounds_that_rows_exceed_are_corrupt(tmp_path, name, bound):
+    path = tmp_path / "x.pt"
+    value = COMPOSITES["jagged"]()
+    value._metadata_cache[name] = torch.zeros(bound, 0)
+    torch.save([value], path)
+    with pytest.raises(penstock.CorruptError, match=name):
+        pt.load(path)
+
+
+def test_factories_that_are_no_types_of_data_are_not_set(tmp_path):
+    path = tmp_path / "x.pt"
+    torch.save(collections.defaultdict(eval, a=1), path)
+    with pytest.raises(penstock.UnsafeError, match="eval"):
+        pt.load(path)
+    kept = pt.load(path, unknown="keep")
+    assert type(kept) is collections.defaultdict
+    assert kept == {"a": 1}
+    assert kept.default_factory is None

@@ -1,0 +1,58 @@
+"""Files that replace others whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Callable
+from typing import Any
+
+import penstock
+
+__all__ = ["replaced"]
+
+
+def replaced(path: str | bytes, write: Callable[[Any], None]) -> None:
+    """Calls `write` with a binary file that then takes the path's place; links lead to it as before, and it keeps its
+    permissions. Nothing is left of it when `write` raises. Errors name the path."""
+    name = os.fsdecode(path)
+    target = os.path.realpath(name)
+    exists = bool(name) and os.path.exists(target)
+    if not name or os.path.isdir(target):
+        raise _error(name, errno.EISDIR if name else errno.ENOENT)
+    if exists and not os.path.isfile(target):
+        raise penstock.UnsupportedError(
+            f"{name}: this is a device, FIFO or socket, which a file cannot replace; name another path"
+        )
+    temporary = f"{target}.{secrets.token_hex(6)}.tmp"
+    try:
+        out = open(temporary, "xb")  # noqa: SIM115 - closed below, where errors are those of `write`
+    except OSError as error:
+        raise _error(name, error.errno) from error
+    try:
+        with out:
+            write(out)
+        if exists:
+            shutil.copymode(target, temporary)
+        os.replace(temporary, target)
+    except BaseException:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise
+
+
+def _error(name: str, number: int | None) -> penstock.Error:
+    kind = _KINDS.get(number, penstock.InputOutputError)
+    message = f"cannot write the file: {os.strerror(number or 0)}; check the path"
+    return kind(f"{name}: {message}" if name else message, message, name)
+
+
+_KINDS: dict[int | None, type[penstock.Error]] = {
+    errno.ENOENT: penstock.NotFoundError,
+    errno.ENOTDIR: penstock.NotDirectoryError,
+    errno.EISDIR: penstock.IsDirectoryError,
+    errno.EACCES: penstock.PermissionDeniedError,
+    errno.EPERM: penstock.PermissionDeniedError,
+}

@@ -1,0 +1,53 @@
+"""What to save in the place of what a `.pt` cannot hold."""
+
+from __future__ import annotations
+
+import collections.abc
+import datetime
+import enum
+import os
+import uuid
+from typing import Any
+
+import torch
+
+import penstock
+
+__all__ = ["advice"]
+
+
+def advice(obj: Any) -> str:
+    """What to save instead of the object: "tensor.as_subclass(torch.Tensor)"."""
+    for kinds, text in _KINDS:
+        if isinstance(obj, kinds):
+            return text
+    if hasattr(obj, "__dlpack__") or hasattr(obj, "__array_interface__"):
+        return "torch.as_tensor(x)"
+    for kind, text in _SHAPES:
+        if isinstance(obj, kind):
+            return text
+    return "plain values in its place"
+
+
+_KINDS: tuple[tuple[Any, str], ...] = (
+    (torch.Tensor, "tensor.as_subclass(torch.Tensor)"),
+    ((torch.nn.Module, torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler), "its state_dict()"),
+    (torch.Generator, "generator.get_state()"),
+    (torch.memory_format, "its name, str(x)"),
+    (penstock.DType, "torch's dtype"),
+    (enum.Enum, "its value or its name"),
+    (os.PathLike, "str(path)"),
+    ((datetime.date, datetime.time), "its isoformat()"),
+    (uuid.UUID, "str(x)"),
+    (range, "list(x)"),
+    (slice, "(x.start, x.stop, x.step)"),
+    ((type, collections.abc.Callable), "its name"),
+    ((str, int, float), "the plain value, str(x), int(x) or float(x)"),
+    (tuple, "tuple(x)"),
+)
+_SHAPES: tuple[tuple[Any, str], ...] = (
+    ((memoryview, collections.abc.ByteString) if hasattr(collections.abc, "ByteString") else memoryview, "bytes(x)"),
+    (collections.abc.Mapping, "dict(x)"),
+    (collections.abc.Sequence, "list(x)"),
+    (collections.abc.Set, "set(x)"),
+)

@@ -1,0 +1,86 @@
+"""The classes and functions that a `.pt` may name, as `load` reads them."""
+
+from __future__ import annotations
+
+import collections
+import sys
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+__all__ = ["DATA_TYPES", "Readable", "full_name", "is_filled"]
+
+_BUILTINS = (bool, bytearray, bytes, complex, dict, float, frozenset, int, list, set, str, tuple)
+_COLLECTIONS = (collections.Counter, collections.OrderedDict, collections.defaultdict)
+_TORCH = (torch.Size, torch.Tensor, torch.device, torch.nn.Parameter)
+
+# References to these are values: nothing is called to read them.
+DATA_TYPES: dict[str, Any] = {
+    f"{kind.__module__}.{kind.__qualname__}": kind for kind in (*_BUILTINS, *_COLLECTIONS, *_TORCH)
+}
+
+_NUMPY = frozenset(
+    f"numpy.{core}.{name}"
+    for core in ("core", "_core")
+    for name in ("multiarray._reconstruct", "multiarray.scalar", "numeric._frombuffer")
+)
+
+_STORAGES = frozenset(torch._storage_classes)
+
+
+def full_name(named: Any) -> str:
+    """The name that a pickle has for a class or function."""
+    return f"{getattr(named, '__module__', None)}.{getattr(named, '__qualname__', named)}"
+
+
+def is_filled(obj: Any) -> bool:
+    """Whether a pickle makes the object empty and then fills it, which torch.load(weights_only=True) does to none but
+    its own kinds of list and dict, whatever is allowed."""
+    return isinstance(obj, (dict, list, collections.deque))
+
+
+class Readable:
+    """What `load` makes of the names of a file, in this program as it is now.
+
+    That is what torch.load(weights_only=True) knows, what torch.serialization.add_safe_globals allows, Python's own
+    data types, and NumPy's arrays.
+    """
+
+    def __init__(self) -> None:
+        self._named: dict[str, Any] = dict(torch._weights_only_unpickler._get_allowed_globals())
+        self._named.update(DATA_TYPES)
+        for allowed in torch.serialization.get_safe_globals():
+            named, name = allowed if isinstance(allowed, tuple) else (allowed, full_name(allowed))
+            self._named[name] = named
+
+    def is_name(self, obj: Any) -> bool:
+        """Whether a pickle has nothing but a name for the object."""
+        return isinstance(obj, (type, FunctionType, BuiltinFunctionType))
+
+    def knows(self, named: Any) -> bool:
+        """Whether the name of a class or function is read."""
+        name = full_name(named)
+        if self._named.get(name) is named or name in _NUMPY or named in _STORAGES:
+            return True
+        numpy = sys.modules.get("numpy")
+        if numpy is None or not isinstance(named, type):
+            return False
+        arrays = (numpy.ndarray, numpy.dtype, numpy.matrix, numpy.recarray, numpy.memmap, numpy.record)
+        return named in arrays or named in numpy.sctypeDict.values()
+
+    def knows_class_of(self, obj: Any) -> bool:
+        """Whether there is a way to read objects of this one's class. What it consists of is looked at by itself."""
+        kind: Any = type(obj)
+        if is_filled(obj):
+            return kind in _COLLECTIONS
+        if isinstance(obj, torch.nn.Parameter) and kind.__reduce_ex__ is torch.nn.Parameter.__reduce_ex__:
+            return kind is torch.nn.Parameter  # it says of no other class that it is of that
+        if kind in _CONSTANTS or self.knows(kind):
+            return True
+        numpy = sys.modules.get("numpy")
+        return numpy is not None and isinstance(obj, (numpy.generic, numpy.dtype))
+
+
+_CONSTANTS = frozenset((torch.dtype, torch.layout, torch.qscheme, FakeTensor))

@@ -1,0 +1,75 @@
+"""Objects pickled as torch.save does it, where each class and function named is one that `load` reads."""
+
+from __future__ import annotations
+
+import pickle
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+import penstock
+from penstock.torch._advice import advice
+from penstock.torch._convert import to_torch
+from penstock.torch._globals import Readable, full_name, is_filled
+from penstock.torch._places import place_of
+
+__all__ = ["save_pickled"]
+
+
+def save_pickled(obj: Any, file: Any, protocol: int, *, zipped: bool, byteorder: bool) -> None:
+    """What torch.save writes into a binary file, with its settings of torch.utils.serialization.config.
+
+    DTypeMismatchError says of what `load` would not read where it lies and what to save instead.
+    """
+    module: Any = SimpleNamespace(__name__="pickle", Pickler=_Pickler, dump=pickle.dump)
+    try:
+        torch.save(obj, file, module, protocol, zipped, not byteorder)
+    except _UnreadableError as error:
+        raise _refusal(obj, error) from None
+
+
+class _UnreadableError(Exception):
+    """The part that `load` would not read, and the last object whose parts were written."""
+
+    def __init__(self, part: Any, owner: Any) -> None:
+        super().__init__()
+        self.part = part
+        self.owner = owner
+
+
+class _Pickler(pickle.Pickler):
+    """Asked about all but values of Python's plain types."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._readable = Readable()
+        self._owner: Any = None
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, (penstock.Tensor, penstock.Entry)):
+            tensor = obj if isinstance(obj, penstock.Tensor) else obj.load()
+            return to_torch(tensor).__reduce_ex__(2)
+        if self._readable.is_name(obj):
+            known = self._readable.knows(obj)
+        else:
+            known = self._readable.knows_class_of(obj)
+            self._owner = obj if known else self._owner
+        if not known:
+            raise _UnreadableError(obj, self._owner)
+        return NotImplemented
+
+
+def _refusal(root: Any, error: _UnreadableError) -> penstock.Error:
+    part, owner = error.part, error.owner
+    place = place_of(root, part) or place_of(root, owner)
+    if isinstance(owner, torch.Tensor) and type(owner) is part:
+        part = owner
+    is_name = Readable().is_name(part)
+    name = full_name(part if is_name else type(part))
+    what = f"a reference to {name}" if is_name else f"an object of class {name}"
+    message = f"{place}found {what}, which torch.load(weights_only=True) and penstock.torch.load do not read; "
+    message += f"save {advice(part)}"
+    if not is_filled(part) and not isinstance(part, torch.nn.Parameter):
+        message += ", or allow it by torch.serialization.add_safe_globals here and where it is read"
+    return penstock.DTypeMismatchError(message)

@@ -1,0 +1,43 @@
+"""Where in an object a part of it lies, as messages say it."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from typing import Any
+
+from penstock._text import abbreviated
+
+__all__ = ["place_of"]
+
+
+def place_of(root: Any, wanted: Any) -> str:
+    """ "at ['a'][1]: " for the nearest part that is `wanted` or of that class; "" for the whole, or no part."""
+    seen: set[int] = set()
+    waiting: deque[tuple[str, Any]] = deque([("", root)])
+    while waiting:
+        place, part = waiting.popleft()
+        if part is wanted or type(part) is wanted:
+            return f"at {place}: " if place else ""
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        waiting.extend((place + step, inner) for step, inner in _parts(part))
+    return ""
+
+
+def _parts(part: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(part, dict):
+        for key, value in part.items():
+            step = f"[{abbreviated(repr(key))}]"
+            yield step, value
+            yield step, key
+    elif isinstance(part, (list, tuple, set, frozenset)):
+        yield from ((f"[{index}]", item) for index, item in enumerate(part))
+    elif getattr(getattr(part, "dtype", None), "hasobject", False):
+        yield from ((f".flat[{index}]", item) for index, item in enumerate(part.flat))
+    if isinstance(part, defaultdict):
+        yield ".default_factory", part.default_factory
+    attributes = getattr(part, "__dict__", None)
+    if type(attributes) is dict:
+        yield from ((f".{name}", value) for name, value in attributes.items())
