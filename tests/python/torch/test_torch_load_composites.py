@@ -67,6 +67,33 @@ def test_only_some_parts_on_the_meta_device(tmp_path):
         pt.load(path, first)
 
 
+@pytest.mark.parametrize("shape", [(4,), (5, 3), (2, 3, 4), (3, 0)])
+def test_coalesced_tensors_stay_so(tmp_path, shape):
+    path = tmp_path / "x.pt"
+    torch.save(torch.rand(shape).round().to_sparse(), path)
+    found = pt.load(path)
+    assert found.is_coalesced()
+    same(found, torch.load(path))
+
+
+UNCOALESCED = {
+    "a column twice": [[0, 1, 1], [2, 0, 0]],
+    "the first row descends": [[1, 0], [0, 2]],
+    "the second row descends": [[1, 1], [2, 0]],
+}
+
+
+@pytest.mark.parametrize("indices", UNCOALESCED.values(), ids=UNCOALESCED)
+def test_a_tensor_that_is_not_coalesced_as_it_says_is_refused(tmp_path, indices):
+    path = tmp_path / "x.pt"
+    tensor = torch.sparse_coo_tensor(indices, torch.ones(len(indices[0])), (2, 3))
+    torch.save(tensor, path)
+    assert not pt.load(path).is_coalesced()
+    torch.save(tensor._coalesced_(True), path)
+    with pytest.raises(penstock.CorruptError, match=r"x\.pt: .*not in order"):
+        pt.load(path)
+
+
 OUT_OF_ORDER = {
     "csr": lambda: (
         torch.tensor([0, 2, 3]),
