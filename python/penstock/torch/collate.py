@@ -10,6 +10,7 @@ import torch
 from torch.utils.data import default_collate
 
 import penstock
+from penstock.torch._samples import as_mapping_of
 
 __all__ = ["Pad", "Ragged", "Rule", "Stack", "pad", "pad_to", "ragged", "stack"]
 
@@ -41,7 +42,7 @@ def _collated(samples: list[Any], tensors: _Leaf, key: str | None) -> Any:
             name: _collated([sample[name] for sample in samples], tensors, name if isinstance(name, str) else key)
             for name in first
         }
-        return parts
+        return as_mapping_of(first, parts)
     if isinstance(first, (list, tuple)):
         if any(len(sample) != len(first) for sample in samples):
             raise penstock.ShapeMismatchError("each element in list of batch should be of equal size")
