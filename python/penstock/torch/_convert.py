@@ -71,10 +71,10 @@ def _tensor_or_array(tensor: penstock.Tensor) -> Any:
 
 
 def batch_to_torch(value: Any) -> Any:
-    """A batch's structure with torch tensors in it, its types as `default_collate` makes them: tuples become lists,
-    and mappings keep theirs, but for counters, since tensors are nothing to count with.
+    """A batch's structure with torch tensors in it; TypeError for what torch has no type for.
 
-    TypeError for what torch has no type for.
+    Its types are as `default_collate` makes them: tuples become lists, strings that stand in one become a tuple, and
+    mappings keep theirs, but for counters, since tensors are nothing to count with.
     """
     if isinstance(value, penstock.Tensor):
         return _stacked(value)
@@ -85,8 +85,12 @@ def batch_to_torch(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: batch_to_torch(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):
-        return [batch_to_torch(item) for item in value]
+        return [tuple(item) if _is_text(item) else batch_to_torch(item) for item in value]
     return value
+
+
+def _is_text(value: Any) -> bool:
+    return type(value) is list and len(value) > 0 and isinstance(value[0], (str, bytes))
 
 
 def _stacked(tensor: penstock.Tensor) -> torch.Tensor:

@@ -54,6 +54,8 @@ class Iteration(_BaseDataLoaderIter):
         self._pool: ThreadPoolExecutor | None = None
         self._working: deque[Future[Any]] = deque()
         self._start(loader, resume, draws_seed=True)
+        if not self._on_device:
+            _warn_of_pinning(loader)
 
     def _reset(self, loader: DataLoader[Any], first_iter: bool = False, resume: Position | None = None) -> None:
         """Begins the next epoch, as the iterator of persistent workers does; no new base seed is drawn."""
@@ -74,7 +76,7 @@ class Iteration(_BaseDataLoaderIter):
         self._one_by_one = False
         self._whole = not loader._auto_collation
         self._collate = self._native_collate()
-        self._on_device = self._native and loader._mapped is None and arrives_on_device(loader.device)
+        self._on_device: bool = self._native and loader._mapped is None and arrives_on_device(loader.device)
         self._pin = not self._on_device and _pins(loader)
         self._bulk = False
         self._index_sampler = loader._index_sampler
@@ -396,18 +398,22 @@ def _full_name(device: torch.device | None) -> str:
 
 
 def _pins(loader: DataLoader[Any]) -> bool:
+    return loader.pin_memory and torch.accelerator.is_available()
+
+
+def _warn_of_pinning(loader: DataLoader[Any]) -> None:
+    """As torch does for each new iterator."""
     if not loader.pin_memory:
-        return False
+        return
     if loader.pin_memory_device:
         warnings.warn(
             "pin_memory_device is deprecated, the current accelerator will be used as the device,"
             f"ignore pin_memory_device='{loader.pin_memory_device}'.",
             stacklevel=4,
         )
-    if torch.accelerator.is_available():
-        return True
-    warnings.warn(
-        "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.",
-        stacklevel=4,
-    )
-    return False
+    if not torch.accelerator.is_available():
+        warnings.warn(
+            "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
+            "used.",
+            stacklevel=4,
+        )

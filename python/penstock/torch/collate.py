@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,7 +33,7 @@ class Rule:
         raise NotImplementedError
 
 
-def _collated(samples: list[Any], tensors: _Leaf, key: str | None) -> Any:
+def _collated(samples: Sequence[Any], tensors: _Leaf, key: str | None) -> Any:
     first = samples[0]
     if _is_array(first):
         return tensors([torch.as_tensor(sample) for sample in samples], key)
@@ -46,9 +46,9 @@ def _collated(samples: list[Any], tensors: _Leaf, key: str | None) -> Any:
     if isinstance(first, (list, tuple)):
         if any(len(sample) != len(first) for sample in samples):
             raise penstock.ShapeMismatchError("each element in list of batch should be of equal size")
-        items = [_collated(list(part), tensors, key) for part in zip(*samples, strict=True)]
+        items = [_collated(part, tensors, key) for part in zip(*samples, strict=True)]
         return type(first)(*items) if hasattr(first, "_fields") else items
-    return default_collate(samples)
+    return default_collate(samples)  # type: ignore[arg-type]
 
 
 def _is_array(value: Any) -> bool:

@@ -13,6 +13,7 @@ import torch.utils.data as torch_data
 import penstock
 from penstock._core import _Feed
 from penstock.torch._convert import sample_to_torch
+from penstock.torch._samples import as_mapping_of
 
 __all__ = ["Dataset", "Files", "Mapped", "Rows", "counted", "native_of", "plain_mapped"]
 
@@ -151,7 +152,7 @@ def _without_rows(batch: Any) -> Any:
     if isinstance(batch, torch.Tensor):
         return batch[:0]
     if isinstance(batch, dict):
-        return {key: _without_rows(item) for key, item in batch.items()}
+        return as_mapping_of(batch, {key: _without_rows(item) for key, item in batch.items()})
     if isinstance(batch, (list, tuple)):
         return type(batch)(_without_rows(item) for item in batch if isinstance(item, (torch.Tensor, dict, list, tuple)))
     return batch
