@@ -17,6 +17,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 import penstock
 from penstock._core import _Feed
 from penstock.torch._convert import batch_to_torch, sample_to_torch
+from penstock.torch._errors import as_torchs
 from penstock.torch._position import Position, draw_base_seed
 from penstock.torch._sample_feed import SampleFeed
 from penstock.torch._samples import Samples, named, to_device
@@ -74,6 +75,7 @@ class Iteration(_BaseDataLoaderIter):
         self._num_yielded = 0
         self._samples = Samples(loader.dataset if loader._mapped is None else loader._mapped.dataset, loader.native)
         self._one_by_one = False
+        self._refusal: Exception | None = None
         self._whole = not loader._auto_collation
         self._collate = self._native_collate()
         self._on_device: bool = self._native and loader._mapped is None and arrives_on_device(loader.device)
@@ -250,7 +252,7 @@ class Iteration(_BaseDataLoaderIter):
             if other is not None:
                 return other
             if self._loader.on_error == "raise" or not self._loader._set_aside.try_each(self._samples, indices):
-                raise
+                raise as_torchs(error, self._refusal) from error.__cause__
         return self._again(self._repaired(indices))
 
     def _empty(self) -> _Read:
@@ -274,7 +276,7 @@ class Iteration(_BaseDataLoaderIter):
         except penstock.Error as error:
             other = self._otherwise(indices, error)
             if other is None:
-                raise
+                raise as_torchs(error, self._refusal) from error.__cause__
             return other
 
     def _otherwise(self, indices: list[int], error: penstock.Error) -> _Read | None:
@@ -282,7 +284,7 @@ class Iteration(_BaseDataLoaderIter):
         batches are made so. None where that fails too: the native error names the files.
         """
         stacked = self._native and self._collate_fn in _STACKED
-        samples = None
+        samples = self._refusal = None
         if stacked and isinstance(error, _UNLIKE):
             samples = self._tried(self._new_feed(0, penstock.samples()), indices)
         if samples is None and not self._one_by_one and isinstance(error, penstock.UnsupportedError):
@@ -296,13 +298,14 @@ class Iteration(_BaseDataLoaderIter):
         return _Read(indices, samples, True)
 
     def _tried(self, feed: _Feed | SampleFeed, indices: list[int]) -> Any:
-        """The samples, where there are any and torch stacks those that are to be stacked; else None."""
+        """The samples, where there are any and torch stacks those that are to be stacked; else None, and its refusal."""
         try:
             feed.push(indices)
             samples = feed.next()
             if self._native:
                 self._collate_fn(sample_to_torch(samples))
-        except Exception:
+        except Exception as refusal:
+            self._refusal = refusal.with_traceback(None)
             return None
         return samples
 

@@ -13,6 +13,7 @@ import torch.utils.data as torch_data
 import penstock
 from penstock._core import _Feed
 from penstock.torch._convert import sample_to_torch
+from penstock.torch._errors import as_torchs
 from penstock.torch._samples import as_mapping_of
 
 __all__ = ["Dataset", "Files", "Mapped", "Rows", "counted", "native_of", "plain_mapped"]
@@ -52,6 +53,8 @@ class Dataset(torch_data.Dataset[_Sample]):
             if self._keys is None or error.path is None:
                 raise
             return self._loaded(error.path, self._keys)
+        except penstock.Error as error:
+            raise as_torchs(error) from error.__cause__
 
     @staticmethod
     def _loaded(path: str, keys: list[str]) -> Any:

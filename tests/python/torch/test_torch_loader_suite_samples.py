@@ -241,3 +241,37 @@ def test_subsets_of_what_is_outside(tmp_path):
         assert isinstance(alike(list, [td.Subset(d, [1, 2]) for d in datasets], **wrong), IndexError)
     with pytest.raises(penstock.IndexOutOfRangeError):
         pt.DataLoader(td.Subset(datasets[1], [1, 200]))
+
+
+REFUSED = {
+    "shapes": [torch.ones(1), torch.ones(2)],
+    "shapes within": [{"x": (torch.ones(1), 1)}, {"x": (torch.ones(2), 1)}],
+    "lengths": [[1], [1, 2]],
+    "keys": [{"a": 1}, {"b": 1}],
+    "a number, then text": [{"a": 1}, {"a": "x"}],
+    "sets": [{1}, {2}],
+    "sparse tensors": [torch.eye(2).to_sparse()] * 2,
+}
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_is_not_stacked_is_refused_with_torchs_type(tmp_path, kind, workers):
+    datasets = files(tmp_path, REFUSED[kind])
+    error = alike(list, datasets, NO_WORKERS, batch_size=2, num_workers=workers)
+    assert isinstance(error, penstock.Error)
+    assert "001.pt" in str(error) or "000.pt" in str(error)
+    assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("content", [b"", b"nothing", None])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_files_that_cannot_be_read_are_refused_with_torchs_type(tmp_path, content, workers):
+    datasets = files(tmp_path, [torch.ones(1), torch.ones(1)])
+    (tmp_path / "001.pt").unlink()
+    if content is not None:
+        (tmp_path / "001.pt").write_bytes(content)
+    for case in (list, lambda loader: loader.dataset[1]):
+        error = alike(case, datasets, NO_WORKERS, num_workers=workers)
+        assert isinstance(error, penstock.Error)
+        assert "001.pt" in str(error)
