@@ -43,10 +43,11 @@ class Dataset(torch_data.Dataset[_Sample]):
 
         `torch.utils.data.Subset` makes a dataset of a part.
         """
-        many = self._several(index)
-        if many is not None:
-            return self._stacked(many) if many else _without_rows(self._stacked([0]))
-        index = operator.index(index)
+        if type(index) is not int:
+            many = self._several(index)
+            if many is not None:
+                return self._stacked(many) if many else _without_rows(self._stacked([0]))
+            index = operator.index(index)
         try:
             return sample_to_torch(self.native[index])
         except penstock.UnsupportedError as error:
