@@ -298,7 +298,7 @@ class Iteration(_BaseDataLoaderIter):
         return _Read(indices, samples, True)
 
     def _tried(self, feed: _Feed | SampleFeed, indices: list[int]) -> Any:
-        """The samples, where there are any and torch stacks those that are to be stacked; else None, and its refusal."""
+        """The samples, where torch stacks those that are to be stacked; else None, and `_refusal` is what it said."""
         try:
             feed.push(indices)
             samples = feed.next()
