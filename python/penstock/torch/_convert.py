@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict, defaultdict
 from typing import Any
 
 import torch
@@ -42,11 +43,19 @@ def _on_device(tensor: penstock.Tensor) -> torch.Tensor:
 
 
 def sample_to_torch(value: Any) -> Any:
-    """A sample's structure with torch tensors in it; what is torch's already stays as it is."""
+    """A sample's structure with torch tensors in it; what is torch's already stays as it is.
+
+    Arrays that torch has no type for (text, dates, structures) become NumPy's. Mappings of other types than dict are
+    changed in place, so that they keep their type.
+    """
     if isinstance(value, penstock.Tensor):
-        return to_torch(value)
+        return _tensor_or_array(value)
     if type(value) is dict:
         return {key: sample_to_torch(item) for key, item in value.items()}
+    if isinstance(value, dict):
+        for key, item in list(value.items()):
+            value[key] = sample_to_torch(item)
+        return value
     if type(value) is tuple:
         return tuple(sample_to_torch(item) for item in value)
     if type(value) is list:
@@ -54,12 +63,40 @@ def sample_to_torch(value: Any) -> Any:
     return value
 
 
+def _tensor_or_array(tensor: penstock.Tensor) -> Any:
+    try:
+        return to_torch(tensor)
+    except BufferError:
+        return (tensor.clone() if tensor.read_only else tensor).numpy()
+
+
 def batch_to_torch(value: Any) -> Any:
-    """A batch's structure with torch tensors in it; tuples become lists, as `default_collate` makes them."""
+    """A batch's structure with torch tensors in it; TypeError for what torch has no type for.
+
+    Its types are as `default_collate` makes them: tuples become lists, strings that stand in one become a tuple, and
+    mappings keep theirs, but for counters, since tensors are nothing to count with.
+    """
     if isinstance(value, penstock.Tensor):
-        return to_torch(value)
+        return _stacked(value)
+    if isinstance(value, (OrderedDict, defaultdict)):
+        for key, item in list(value.items()):
+            value[key] = batch_to_torch(item)
+        return value
     if isinstance(value, dict):
         return {key: batch_to_torch(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):
-        return [batch_to_torch(item) for item in value]
+        return [tuple(item) if _is_text(item) else batch_to_torch(item) for item in value]
     return value
+
+
+def _is_text(value: Any) -> bool:
+    return type(value) is list and len(value) > 0 and isinstance(value[0], (str, bytes))
+
+
+def _stacked(tensor: penstock.Tensor) -> torch.Tensor:
+    try:
+        return to_torch(tensor)
+    except BufferError:
+        raise TypeError(
+            f"torch has no tensors of {tensor.dtype} to make a batch of; a collate_fn gets such samples as NumPy arrays"
+        ) from None

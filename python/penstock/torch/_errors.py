@@ -1,14 +1,17 @@
-"""Errors about files that are torch.load's too, so that programs that catch those go on with an older checkpoint."""
+"""Errors about files that are torch.load's too, so that programs that catch those go on with an older checkpoint, and
+errors about batches that are default_collate's.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
 from collections.abc import Iterator
 
 import penstock
 
-__all__ = ["EmptyFileError", "torch_errors"]
+__all__ = ["EmptyFileError", "as_torchs", "torch_errors"]
 
 
 class EmptyFileError(penstock.UnknownFormatError, EOFError):
@@ -35,6 +38,26 @@ class UnsafeFileError(penstock.UnsafeError, pickle.UnpicklingError):
     """Content that only running code could load."""
 
 
+class UnequalSamplesError(penstock.ShapeMismatchError, RuntimeError):
+    """Samples of one batch are not of one size."""
+
+
+class UnlikeKeysError(penstock.ShapeMismatchError, KeyError):
+    """Samples of one batch do not have the same keys."""
+
+
+class UnlikeTypesError(penstock.ShapeMismatchError, TypeError):
+    """Samples of one batch are not of one type."""
+
+
+class UnstackableTypeError(penstock.UnsupportedError, TypeError):
+    """Samples of a type that batches have no form for."""
+
+
+class UnstackableTensorError(penstock.UnsupportedError, RuntimeError):
+    """Tensors that are not stacked, such as sparse ones."""
+
+
 _KINDS: dict[type[penstock.Error], type[penstock.Error]] = {
     penstock.UnknownFormatError: UnknownFileError,
     penstock.TruncatedError: CutFileError,
@@ -44,14 +67,44 @@ _KINDS: dict[type[penstock.Error], type[penstock.Error]] = {
 }
 
 
+_OF_BATCHES: tuple[type[penstock.Error], ...] = (
+    UnequalSamplesError,
+    UnlikeKeysError,
+    UnlikeTypesError,
+    UnstackableTypeError,
+    UnstackableTensorError,
+)
+
+
+def as_torchs(error: penstock.Error, refusal: Exception | None = None) -> penstock.Error:
+    """The error as one of torch's type too, where there is one; `refusal`: what default_collate said of the samples."""
+    kind = _KINDS.get(type(error))
+    if kind is UnknownFileError and _is_empty(error.path):
+        kind = EmptyFileError
+    if kind is None and refusal is not None:
+        wanted = (type(error), type(refusal))
+        kind = next((one for one in _OF_BATCHES if one.__bases__ == wanted), None)
+    if kind is None:
+        return error
+    twin = kind(str(error), error.message, error.path, error.offset, error.tensor)
+    twin.__cause__ = error.__cause__
+    return twin.with_traceback(error.__traceback__)
+
+
+def _is_empty(path: str | None) -> bool:
+    try:
+        return path is not None and os.path.getsize(path) == 0
+    except OSError:
+        return False
+
+
 @contextlib.contextmanager
 def torch_errors() -> Iterator[None]:
     """What is raised within as an error of torch's type too, where that has one."""
     try:
         yield
     except penstock.Error as error:
-        kind = _KINDS.get(type(error))
-        if kind is None:
+        twin = as_torchs(error)
+        if twin is error:
             raise
-        twin = kind(str(error), error.message, error.path, error.offset, error.tensor)
-        raise twin.with_traceback(error.__traceback__) from error.__cause__
+        raise twin from error.__cause__

@@ -56,6 +56,7 @@ class Position:
         set_aside: list[tuple[int, str, str]] | None = None,
         batch_size: int | None = None,
         sampler_random: torch.Tensor | None = None,
+        draws_seed: bool = True,
     ) -> None:
         self.random = random
         self.batch = batch
@@ -65,22 +66,24 @@ class Position:
         self.set_aside = set_aside or []
         self.batch_size = batch_size
         self.sampler_random = sampler_random
+        self.draws_seed = draws_seed
 
     @staticmethod
-    def now(loader: DataLoader[Any], batch: int = 0) -> Position:
-        """At the beginning of an epoch that begins now."""
+    def now(loader: DataLoader[Any], *, draws_seed: bool = True) -> Position:
+        """At the beginning of an epoch that begins now; `draws_seed`: with the drawing of a base seed."""
         generator = loader.generator
-        random = torch.get_rng_state() if generator is None else generator.get_state()
+        random = generator.get_state() if isinstance(generator, torch.Generator) else torch.get_rng_state()
         sampler, own_generator = _source(loader), _own_generator(loader)
         return Position(
             random,
-            batch,
+            0,
             _samples(loader),
             getattr(sampler, "epoch", None),
             sampler.state_dict() if hasattr(sampler, "state_dict") else None,
             loader.set_aside,
             loader.batch_size,
             None if own_generator is None else own_generator.get_state(),
+            draws_seed,
         )
 
     def after(self, batch: int, set_aside: list[tuple[int, str, str]]) -> Position:
@@ -138,7 +141,8 @@ class Position:
 
     def _advance(self, loader: DataLoader[Any]) -> tuple[Iterator[Any], bool]:
         indices = iter(loader._index_sampler)
-        draw_base_seed(loader.generator)
+        if self.draws_seed:
+            draw_base_seed(loader.generator)
         for _ in range(self.batch):
             if next(indices, None) is None:
                 return indices, False

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import copy
+from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any
 
 import torch
 
 import penstock
 
-__all__ = ["Samples", "SetAside", "named", "to_device"]
+__all__ = ["Samples", "SetAside", "as_mapping_of", "named", "to_device"]
 
 
 class Samples:
@@ -22,7 +23,7 @@ class Samples:
     def __len__(self) -> int:
         return len(self._native)
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index: int | list[int]) -> Any:
         return self._dataset[index]
 
     def describe(self, index: int) -> str:
@@ -81,16 +82,36 @@ class SetAside:
 
 
 def to_device(value: Any, device: torch.device) -> Any:
-    """The nested value with its tensors on `device`; copies from pinned memory do not wait."""
+    """The nested value with its tensors on `device`; copies from pinned memory do not wait.
+
+    What has a method `to` of its own (packed sequences, batches of other libraries) is moved by that.
+    """
     if isinstance(value, torch.Tensor):
         return value.to(device, non_blocking=value.is_pinned() if device.type == "cuda" else False)
+    if callable(getattr(value, "to", None)) and not isinstance(value, type):
+        return value.to(device)
     if isinstance(value, Mapping):
-        return type(value)({key: to_device(item, device) for key, item in value.items()})  # type: ignore[call-arg]
+        return as_mapping_of(value, {key: to_device(item, device) for key, item in value.items()})
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*(to_device(item, device) for item in value))
     if isinstance(value, (list, tuple)):
         return type(value)(to_device(item, device) for item in value)
     return value
+
+
+def as_mapping_of(like: Mapping[Any, Any], content: dict[Any, Any]) -> Any:
+    """`content`, which has the keys of `like`, as a mapping of its type; a dict where the type does not allow that."""
+    if type(like) is dict:
+        return content
+    try:
+        if not isinstance(like, MutableMapping):
+            return type(like)(content)  # type: ignore[call-arg]
+        out = copy.copy(like)
+        for key, item in content.items():
+            out[key] = item
+        return out
+    except TypeError:
+        return content
 
 
 def named(error: Exception, where: str) -> Exception:

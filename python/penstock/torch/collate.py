@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ import torch
 from torch.utils.data import default_collate
 
 import penstock
+from penstock.torch._samples import as_mapping_of
 
 __all__ = ["Pad", "Ragged", "Rule", "Stack", "pad", "pad_to", "ragged", "stack"]
 
@@ -32,7 +33,7 @@ class Rule:
         raise NotImplementedError
 
 
-def _collated(samples: list[Any], tensors: _Leaf, key: str | None) -> Any:
+def _collated(samples: Sequence[Any], tensors: _Leaf, key: str | None) -> Any:
     first = samples[0]
     if _is_array(first):
         return tensors([torch.as_tensor(sample) for sample in samples], key)
@@ -41,13 +42,13 @@ def _collated(samples: list[Any], tensors: _Leaf, key: str | None) -> Any:
             name: _collated([sample[name] for sample in samples], tensors, name if isinstance(name, str) else key)
             for name in first
         }
-        return parts
+        return as_mapping_of(first, parts)
     if isinstance(first, (list, tuple)):
         if any(len(sample) != len(first) for sample in samples):
             raise penstock.ShapeMismatchError("each element in list of batch should be of equal size")
-        items = [_collated(list(part), tensors, key) for part in zip(*samples, strict=True)]
+        items = [_collated(part, tensors, key) for part in zip(*samples, strict=True)]
         return type(first)(*items) if hasattr(first, "_fields") else items
-    return default_collate(samples)
+    return default_collate(samples)  # type: ignore[arg-type]
 
 
 def _is_array(value: Any) -> bool:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+import torch
 import torch.utils.data as torch_data
 
 import penstock
 from penstock._core import _Feed
 from penstock.torch._convert import sample_to_torch
+from penstock.torch._errors import as_torchs
+from penstock.torch._samples import as_mapping_of
 
 __all__ = ["Dataset", "Files", "Mapped", "Rows", "counted", "native_of", "plain_mapped"]
 
@@ -34,16 +38,24 @@ class Dataset(torch_data.Dataset[_Sample]):
     def __len__(self) -> int:
         return len(self.native)
 
-    def __getitem__(self, index: int | list[int]) -> Any:
-        """Sample `index`; of a list of indices the samples stacked, as rows of tensors are."""
-        if isinstance(index, list):
-            return self._stacked(index)
+    def __getitem__(self, index: Any) -> Any:
+        """Sample `index`; of a slice, a list or an array of indices the samples stacked, as TensorDataset has them.
+
+        `torch.utils.data.Subset` makes a dataset of a part.
+        """
+        if type(index) is not int:
+            many = self._several(index)
+            if many is not None:
+                return self._stacked(many) if many else _without_rows(self._stacked([0]))
+            index = operator.index(index)
         try:
             return sample_to_torch(self.native[index])
         except penstock.UnsupportedError as error:
             if self._keys is None or error.path is None:
                 raise
             return self._loaded(error.path, self._keys)
+        except penstock.Error as error:
+            raise as_torchs(error) from error.__cause__
 
     @staticmethod
     def _loaded(path: str, keys: list[str]) -> Any:
@@ -52,6 +64,16 @@ class Dataset(torch_data.Dataset[_Sample]):
 
         content = load(path)
         return {key: content[key] for key in keys} if keys else content
+
+    def _several(self, index: Any) -> list[int] | None:
+        """The indices that `index` stands for, as a tensor's dimension 0 takes them; None for one alone."""
+        if isinstance(index, slice):
+            return list(range(len(self))[index])
+        if isinstance(index, (list, range)):
+            return list(index)
+        if getattr(index, "ndim", 0) == 1:
+            return torch.arange(len(self))[index].tolist()
+        return None
 
     def _stacked(self, indices: list[int]) -> Any:
         feed = _Feed(self.native, penstock.stack(), 0, 1, None, 0.0, "cpu")
@@ -93,6 +115,11 @@ def Files(  # noqa: N802 - named like the class it stands for
     `index` keeps the list of files between runs, as in `penstock.files`.
     """
     keys = [keys] if isinstance(keys, str) else keys if keys is None else list(keys)
+    for key in keys or ():
+        if not isinstance(key, str):
+            raise TypeError(
+                f"keys are names; found {key!r}: leave them out and choose with .map(lambda sample: sample[{key!r}])"
+            )
     dataset: Dataset[Any] = Dataset(penstock.files(pattern, keys, index))
     dataset._keys = keys or []
     return dataset
@@ -113,11 +140,26 @@ class Mapped(torch_data.Dataset[Any]):
         return len(self.dataset)
 
     def __getitem__(self, index: int) -> Any:
+        try:
+            index = operator.index(index)
+        except TypeError as error:
+            raise TypeError(f"{error}; torch.utils.data.Subset makes a dataset of several samples") from None
         sample = self.dataset[index]
         return sample if self.batched else self.function(sample)
 
     def __repr__(self) -> str:
         return f"{self.dataset!r}.map({self.function!r})"
+
+
+def _without_rows(batch: Any) -> Any:
+    """The batch with nothing left in its tensors."""
+    if isinstance(batch, torch.Tensor):
+        return batch[:0]
+    if isinstance(batch, dict):
+        return as_mapping_of(batch, {key: _without_rows(item) for key, item in batch.items()})
+    if isinstance(batch, (list, tuple)):
+        return type(batch)(_without_rows(item) for item in batch if isinstance(item, (torch.Tensor, dict, list, tuple)))
+    return batch
 
 
 def native_of(dataset: Any) -> penstock.Dataset | None:

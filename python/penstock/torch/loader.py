@@ -81,10 +81,9 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         if isinstance(dataset, penstock.Dataset):
             dataset = Dataset(dataset)
         mapped = plain_mapped(dataset)
-        native = native_of(mapped.dataset if mapped is not None else dataset)
-        if worker_init_fn is not None or getattr(dataset, "processes", False):
-            native = None
+        native = _native_under(dataset, mapped, worker_init_fn)
         _require_native(native, collate_fn, on_error)
+        self.native = native
         super().__init__(
             dataset,
             batch_size,
@@ -107,36 +106,47 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         self.device = None if device is None else torch.device(device)
         self.on_error = on_error
         self.memory_budget = memory_budget
-        self.native = native
         self._mapped = mapped
         self._set_aside = SetAside()
-        self._seeded = False
         self._resume: Position | None = None
         self._latest: Iteration | None = None
-        if native is None and isinstance(dataset, Mapped) and dataset.batched:
-            self.collate_fn = _Composed(self.collate_fn, dataset.function)
+        if native is None:
+            self._leave_to_torch()
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy is of the loader, not of an iteration of it with its threads.
-        return {**vars(self), "_latest": None}
+        # A copy is of the loader, not of an iteration of it with its workers.
+        return {**vars(self), "_latest": None, "_iterator": None}
 
     def check_worker_number_rationality(self) -> None:
         """As torch's, for processes; threads that only read are cheap."""
-        if getattr(self, "native", None) is None and not isinstance(self.dataset, (Dataset, Mapped)):
+        if self.native is None:
             super().check_worker_number_rationality()
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        if self.native is not None:
+            # Indices of a Subset, and the worker_init_fn, may have changed since.
+            self.native = _native_under(self.dataset, self._mapped, self.worker_init_fn)
+            if self.native is None:
+                self._leave_to_torch()
         if self.native is None:
             iterator: Iterator[Any] = super().__iter__()
             return iterator if self.device is None else _moved(iterator, self.device)
         if self.num_workers > 0 and self.prefetch_factor == 0:
             raise AssertionError("prefetch_factor must be greater than 0 with workers")
         resume, self._resume = self._resume, None
-        draw_seed = not (self.persistent_workers and self._seeded)
-        self._seeded = True
+        persistent = self.persistent_workers and self.num_workers > 0
+        if persistent and isinstance(self._iterator, Iteration):
+            self._iterator._reset(self, resume=resume)
+            return self._iterator
         # Threads may iterate at the same time: each gets the one that it asked for.
-        iteration = self._latest = Iteration(self, resume, draw_seed=draw_seed)
+        iteration = self._latest = Iteration(self, resume)
+        if persistent:
+            self._iterator = iteration
         return iteration
+
+    def _leave_to_torch(self) -> None:
+        if isinstance(self.dataset, Mapped) and self.dataset.batched:
+            self.collate_fn = _Composed(self.collate_fn, self.dataset.function)
 
     @property
     def set_aside(self) -> list[tuple[int, str, str]]:
@@ -178,6 +188,13 @@ def _require_native(native: penstock.Dataset | None, collate_fn: Any, on_error: 
         )
     if on_error != "raise":
         raise ValueError(f"on_error={on_error!r} needs a Penstock dataset that is read natively; leave it out")
+
+
+def _native_under(dataset: Any, mapped: Mapped | None, worker_init_fn: Any) -> penstock.Dataset | None:
+    """What is read natively, if that is possible: functions of processes need processes."""
+    if worker_init_fn is not None or getattr(dataset, "processes", False):
+        return None
+    return native_of(dataset if mapped is None else mapped.dataset)
 
 
 class _Composed:

@@ -142,7 +142,7 @@ def test_named_tuples_and_arrays():
     (batch,) = batches(Samples([pair(np.arange(n), "t") for n in (2, 3)]), pt.pad(lengths=True))
     assert type(batch) is pair
     assert batch.x["values"].tolist() == [[0, 1, 0], [0, 1, 2]]
-    assert batch.y == ["t", "t"]
+    assert batch.y == ("t", "t")
 
 
 def test_they_are_values():
