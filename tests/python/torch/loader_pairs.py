@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 import torch.utils.data as td
-from test_torch_loader import same
+from loader_folder import same
 
 import penstock.torch as pt
 

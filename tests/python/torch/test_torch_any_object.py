@@ -8,7 +8,7 @@ import random
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_torch_load import same, with_attribute
+from load_pairs import same, with_attribute
 
 import penstock.torch as pt
 

@@ -12,7 +12,7 @@ import torch
 import torch.utils.data as td
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_torch_load import same
+from load_pairs import same
 
 import penstock
 import penstock.torch as pt

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from test_torch_load import same
+from load_pairs import same
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = sorted((ROOT / "examples" / "torch").glob("*.py"))

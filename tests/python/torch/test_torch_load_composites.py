@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 import torch
-from test_torch_load import rewritten_storage, same
+from load_pairs import rewritten_storage, same
 
 import penstock
 import penstock.torch as pt

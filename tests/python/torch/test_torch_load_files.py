@@ -18,7 +18,7 @@ import zipfile
 
 import pytest
 import torch
-from test_torch_load import same
+from load_pairs import same
 
 import penstock
 import penstock.torch as pt

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 import torch
-from test_torch_load import same
+from load_pairs import same
 
 import penstock
 import penstock.torch as pt

@@ -11,7 +11,7 @@ import tarfile
 import numpy as np
 import pytest
 import torch
-from test_torch_load import same
+from load_pairs import same
 
 import penstock
 import penstock.torch as pt

@@ -9,7 +9,7 @@ import warnings
 import pytest
 import torch
 import torch.utils.data as torch_data
-from test_torch_load import same
+from load_pairs import same
 
 import penstock
 import penstock.torch as pt

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 import torch.utils.data as td
+from loader_folder import same
 from loader_pairs import COUNT, alike, files, outcome, rows
-from test_torch_loader import same
 
 import penstock
 import penstock.torch as pt

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 import torch.utils.data as td
-from test_torch_load import same
+from load_pairs import same
 
 import penstock
 import penstock.torch as pt

@@ -16,7 +16,7 @@ import uuid
 
 import pytest
 import torch
-from test_torch_load import same
+from load_pairs import same
 
 import penstock
 import penstock.torch as pt

@@ -9,8 +9,8 @@ import zipfile
 
 import pytest
 import torch
-from test_torch_load import VALUES, with_attribute
-from test_torch_load import same as same_in_all
+from load_pairs import VALUES, with_attribute
+from load_pairs import same as same_in_all
 
 import penstock
 import penstock.torch as pt

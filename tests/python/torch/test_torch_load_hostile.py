@@ -1,0 +1,150 @@
+"""Files that penstock.torch.load refuses, or does not believe."""
+
+from __future__ import annotations
+
+import gc
+import io
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from load_pairs import (
+    Model,
+    rewritten_storage,
+    same,
+)
+
+import penstock
+import penstock.torch as pt
+
+
+class TestFiles:
+    def test_objects_with_read(self, path):
+        value = {"x": torch.randn(3)}
+        torch.save(value, path)
+        for file in (io.BytesIO(path.read_bytes()), path.open("rb"), str(path), path):
+            same(pt.load(file), value)
+        shifted = io.BytesIO(b"12345" + path.read_bytes())
+        shifted.seek(5)
+        same(pt.load(shifted), value)
+
+    @pytest.mark.parametrize("in_memory", [True, False])
+    def test_legacy_files_one_behind_the_other(self, path, in_memory):
+        values = [{"x": torch.randn(3)}, [1, "a"], torch.arange(5)[1:]]
+        with path.open("wb") as file:
+            file.write(b"ahead")
+            for value in values:
+                torch.save(value, file, _use_new_zipfile_serialization=False)
+            file.write(b"behind")
+        places = []
+        for load in (torch.load, pt.load):
+            with io.BytesIO(path.read_bytes()) if in_memory else path.open("rb") as file:
+                file.seek(5)
+                places.append([])
+                for value in values:
+                    same(load(file), value)
+                    places[-1].append(file.tell())
+                assert file.read() == b"behind"
+        assert places[0] == places[1]
+        with pytest.raises(penstock.Error):
+            pt.load(path)
+
+    def test_a_file_that_has_lost_its_name(self, path):
+        torch.save(torch.ones(3), path)
+        with path.open("rb") as file:
+            path.unlink()
+            same(pt.load(file), torch.ones(3))
+
+    def test_tensors_outlive_the_bytes(self, path):
+        torch.save(torch.arange(1000), path)
+        data = bytearray(path.read_bytes())
+        loaded = pt.load(io.BytesIO(bytes(data)))
+        gc.collect()
+        assert loaded.sum() == 499500
+
+    def test_what_cannot_be_read(self, path):
+        with pytest.raises(FileNotFoundError):
+            pt.load(path)
+        with pytest.raises(AttributeError, match="read"):
+            pt.load(5)
+        path.write_bytes(b"no tensors")
+        with pytest.raises(penstock.UnknownFormatError):
+            pt.load(path)
+        with pytest.raises(penstock.UnknownFormatError, match="memory"):
+            pt.load(io.BytesIO(b"no tensors"))
+
+    def test_other_formats(self, tmp_path):
+        np.save(tmp_path / "x.npy", np.arange(6).reshape(2, 3))
+        same(pt.load(tmp_path / "x.npy"), torch.arange(6).reshape(2, 3))
+
+
+class Evil:
+    ran = False
+
+    def __reduce__(self):
+        return (setattr, (Evil, "ran", True))
+
+
+class TestUnknown:
+    def test_code_is_named_and_never_run(self, path):
+        torch.save({"x": torch.ones(2), "evil": Evil(), "also": Model}, path)
+        with pytest.raises(pickle.UnpicklingError) as caught:
+            pt.load(path)
+        assert isinstance(caught.value, penstock.UnsafeError)
+        assert "builtins.setattr" in str(caught.value)
+        assert f"{Model.__module__}.Model" in str(caught.value)
+        assert str(path) in str(caught.value)
+        assert not Evil.ran
+
+    def test_kept_as_inert_objects(self, path):
+        torch.save({"x": torch.ones(2), "evil": Evil()}, path)
+        loaded = pt.load(path, unknown="keep")
+        assert torch.equal(loaded["x"], torch.ones(2))
+        assert isinstance(loaded["evil"], penstock.Opaque)
+        assert "builtins.setattr" in repr(loaded["evil"])
+        assert not Evil.ran
+
+    def test_whatever_would_run_code_is_refused(self, path):
+        torch.save(1, path)
+        with pytest.raises(penstock.UnsafeError, match="weights_only"):
+            pt.load(path, weights_only=False)
+        with pytest.raises(penstock.UnsafeError, match="pickle_module"):
+            pt.load(path, pickle_module=pickle)
+        assert pt.load(path, weights_only=True) == 1
+        with pytest.raises(ValueError, match="unknown"):
+            pt.load(path, unknown="ignore")
+
+    def test_attributes_cannot_hide_methods(self, path):
+        tensor = torch.ones(2)
+        tensor.tag = "kept"
+        tensor.__dict__["numpy"] = "hidden"
+        torch.save(tensor, path)
+        loaded = pt.load(path)
+        assert loaded.tag == "kept"
+        assert callable(loaded.numpy)
+
+
+class TestHostileComposites:
+    """Parts that do not fit together: torch would read outside its memory."""
+
+    def test_sparse_indices(self, path):
+        coo = torch.sparse_coo_tensor([[0, 7]], [1.0, 2.0], (4,), check_invariants=False)
+        torch.save(coo, path)
+        with pytest.raises(penstock.CorruptError, match=r"sparse COO tensor .* size is inconsistent"):
+            pt.load(path)
+
+    @pytest.mark.parametrize("offsets", [[0, 60], [-1, 6], [4, 2]])
+    def test_jagged_offsets(self, path, offsets):
+        values = torch.randn(6, 2)
+        torch.save(torch.nested.nested_tensor_from_jagged(values, torch.tensor([0, 6])), path)
+        rewritten_storage(path, torch.tensor([0, 6]), torch.tensor(offsets))
+        with pytest.raises(penstock.CorruptError, match="jagged"):
+            pt.load(path, verify=False)
+
+    def test_nested_offsets(self, path):
+        nested = torch.nested.nested_tensor([torch.randn(2, 3), torch.randn(4, 3)])
+        torch.save(nested, path)
+        rewritten_storage(path, torch.tensor([0, 6]), torch.tensor([0, 60]))
+        with pytest.raises(penstock.CorruptError, match="nested"):
+            pt.load(path)

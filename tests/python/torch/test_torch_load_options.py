@@ -1,0 +1,137 @@
+"""map_location and mmap of penstock.torch.load, beside torch's."""
+
+from __future__ import annotations
+
+import mmap
+import zipfile
+
+import pytest
+import torch
+from load_pairs import (
+    same,
+)
+
+import penstock
+import penstock.torch as pt
+
+
+class Fake:
+    """Map locations as torch calls them."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __call__(self, storage, location):
+        self.calls.append((type(storage), location, storage.nbytes()))
+        return storage
+
+
+class TestMapLocation:
+    @pytest.fixture
+    def value(self):
+        x = torch.randn(3, 4)
+        return {"x": x, "row": x[1], "y": torch.ones(2, dtype=torch.int16)}
+
+    @pytest.mark.parametrize("where", ["cpu", torch.device("cpu"), "meta", torch.device("meta"), {"cpu": "cpu"}, None])
+    def test_places(self, path, value, where):
+        torch.save(value, path)
+        same(pt.load(path, where), torch.load(path, where))
+
+    def test_functions(self, path, value):
+        torch.save(value, path)
+        ours, theirs = Fake(), Fake()
+        same(pt.load(path, map_location=ours), torch.load(path, map_location=theirs))
+        assert sorted(ours.calls, key=str) == sorted(theirs.calls, key=str)
+        same(pt.load(path, map_location=lambda s, _: None), torch.load(path))
+
+    @pytest.mark.parametrize("where", ["nowhere", {"cpu": "nowhere"}, "cuda:17"])
+    def test_refusals_are_torchs(self, path, value, where):
+        torch.save(value, path)
+        errors = []
+        for load in (torch.load, pt.load):
+            with pytest.raises(RuntimeError) as caught:
+                load(path, map_location=where)
+            errors.append(str(caught.value))
+        assert errors[0] == errors[1]
+
+    def test_a_recorded_device_is_torchs_to_find(self, path, value):
+        torch.save(value, path)
+        moved = path.with_name("cuda.pt")
+        with zipfile.ZipFile(path) as old, zipfile.ZipFile(moved, "w") as new:
+            for item in old.infolist():
+                data = old.read(item)
+                if item.filename.endswith("data.pkl"):
+                    data = data.replace(b"X\x03\x00\x00\x00cpu", b"X\x06\x00\x00\x00cuda:0")
+                new.writestr(item.filename, data)
+        if not torch.cuda.is_available():
+            with pytest.raises(RuntimeError, match="CUDA") as theirs:
+                torch.load(moved)
+            with pytest.raises(RuntimeError, match="CUDA") as ours:
+                pt.load(moved)
+            assert str(ours.value) == str(theirs.value)
+        same(pt.load(moved, "cpu"), torch.load(moved, "cpu"))
+        same(pt.load(moved, {"cuda:0": "cpu"}), torch.load(moved, {"cuda:0": "cpu"}))
+        locations = []
+        pt.load(moved, lambda storage, location: (locations.append(location), storage)[1])
+        assert set(locations) == {"cuda:0"}
+
+
+class TestMmap:
+    def test_equals_torch(self, path):
+        x = torch.randn(50, 4)
+        torch.save({"x": x, "row": x[1], "y": torch.ones(2, dtype=torch.int16)}, path)
+        same(pt.load(path, mmap=True), torch.load(path, mmap=True))
+
+    @pytest.mark.parametrize("shift", range(16))
+    def test_what_is_not_aligned_is_copied(self, tmp_path, shift):
+        value = {"c": torch.randn(3, dtype=torch.complex128), "f": torch.randn(5), "b": torch.tensor([True])}
+        saved, packed, legacy = (tmp_path / f"{'x' * shift}{name}.pt" for name in ("saved", "packed", "legacy"))
+        torch.save(value, legacy, _use_new_zipfile_serialization=False)
+        torch.save(value, saved)
+        with zipfile.ZipFile(saved) as old, zipfile.ZipFile(packed, "w") as new:
+            for name in old.namelist():
+                new.writestr(name, old.read(name))
+        for path in (legacy, packed):
+            loaded = pt.load(path, mmap=True)
+            same(loaded, value)
+            assert all(tensor.data_ptr() % tensor.itemsize == 0 for tensor in loaded.values())
+
+    @pytest.mark.parametrize("shared", [False, True])
+    def test_the_other_byte_order_is_swapped_in_a_copy(self, path, shared):
+        torch.save(
+            {"a": torch.arange(3.0), "c": torch.randn(3, dtype=torch.complex64), "b": torch.ones(5).bool()}, path
+        )
+        other = path.with_name("other.pt")
+        with zipfile.ZipFile(path) as old, zipfile.ZipFile(other, "w") as new:
+            for name in old.namelist():
+                new.writestr(name, b"big" if name.endswith("byteorder") else old.read(name))
+        before = other.read_bytes()
+        expected = torch.load(other)
+        same(pt.load(other), expected)
+        flag = mmap.MAP_SHARED if shared else mmap.MAP_PRIVATE
+        with torch.serialization.set_default_mmap_options(flag):
+            loaded = pt.load(other, mmap=True)
+        same(loaded, expected)
+        loaded["a"].add_(1)
+        loaded["c"].add_(1)
+        assert other.read_bytes() == before
+
+    def test_what_is_compressed_is_refused(self, path):
+        torch.save({"a": torch.zeros(300)}, path)
+        packed = path.with_name("packed.pt")
+        with zipfile.ZipFile(path) as old, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as new:
+            for name in old.namelist():
+                new.writestr(name, old.read(name))
+        with pytest.raises(penstock.UnsupportedError, match=r"packed\.pt: mmap can only .* compressed"):
+            pt.load(packed, mmap=True)
+
+    def test_writes_stay_in_this_process(self, path):
+        torch.save(torch.zeros(4), path)
+        before = path.read_bytes()
+        pt.load(path, mmap=True).add_(1)
+        assert path.read_bytes() == before
+
+    def test_needs_a_path(self, path):
+        torch.save(torch.zeros(4), path)
+        with path.open("rb") as file, pytest.raises(ValueError, match="must be a file path"):
+            pt.load(file, mmap=True)

@@ -1,0 +1,149 @@
+"""What a loader says of samples, files and indices that are not what they should be."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import numpy as np
+import pytest
+import torch
+from loader_folder import COUNT
+
+import penstock
+import penstock.torch as pt
+
+
+def test_a_view_of_more_than_memory_holds_is_refused(tmp_path):
+    torch.save(torch.tensor(1.0).expand(2**50), tmp_path / "x.pt")
+    with pytest.raises(penstock.Error, match=r"x\.pt|batch") as error:
+        next(iter(pt.DataLoader(pt.Files([tmp_path / "x.pt"]))))
+    assert "ends before" not in str(error.value)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_where_torch_cannot_stack_either_the_error_names_the_file(tmp_path, workers):
+    for i in range(8):
+        torch.save(torch.zeros(3 if i != 5 else 4), tmp_path / f"{i:03d}.pt")
+    batches = iter(pt.DataLoader(pt.Files(tmp_path), batch_size=2, num_workers=workers))
+    assert len(next(batches)) == len(next(batches)) == 2
+    with pytest.raises(penstock.ShapeMismatchError, match=r"005\.pt"):
+        next(batches)
+    assert torch.equal(next(batches), torch.zeros(2, 3))
+
+
+def test_indices_are_integers(folder):
+    files = pt.Files(str(folder / "*.pt"))
+    for sampler in ([1.9], ["3"], [None]):
+        with pytest.raises(TypeError):
+            list(pt.DataLoader(files, sampler=sampler))
+    assert len(list(pt.DataLoader(files, sampler=[np.int64(1), torch.tensor(2), True]))) == 3
+
+
+class TestBadSamples:
+    @pytest.fixture
+    def broken(self, folder, tmp_path):
+        for i in range(12):
+            data = (folder / f"{i:03d}.pt").read_bytes()
+            (tmp_path / f"{i:03d}.pt").write_bytes(data[: len(data) // 2] if i in {3, 4, 11} else data)
+        return tmp_path
+
+    @pytest.mark.parametrize("workers", [0, 2])
+    def test_raise_names_it_and_goes_on(self, broken, workers):
+        iterator = iter(pt.DataLoader(pt.Files(broken, keys="y"), 3, num_workers=workers))
+        assert next(iterator)["y"].tolist() == [0, 1, 2]
+        with pytest.raises(penstock.Error, match=r"003\.pt: sample 3: "):
+            next(iterator)
+        assert next(iterator)["y"].tolist() == [6, 7, 8]
+        with pytest.raises(penstock.Error, match=r"011\.pt: sample 11: "):
+            next(iterator)
+        assert next(iterator, None) is None
+
+    @pytest.mark.parametrize("workers", [0, 2])
+    def test_skip_and_replace(self, broken, workers):
+        for policy, expected in (
+            ("skip", [[0, 1, 2], [5], [6, 7, 8], [9, 10]]),
+            ("replace", [[0, 1, 2], [5, 5, 5], [6, 7, 8], [9, 10, 0]]),
+        ):
+            loader = pt.DataLoader(pt.Files(broken, keys="y"), 3, num_workers=workers, on_error=policy)
+            for _ in range(2):
+                assert [b["y"].tolist() for b in loader] == expected
+            assert [(i, what.endswith(f"{i:03d}.pt")) for i, what, _ in loader.set_aside] == [
+                (i, True) for i in (3, 4, 11)
+            ]
+            assert all("003.pt" in why or "ends" in why or "truncated" in why for _, _, why in loader.set_aside[:1])
+
+    def test_a_batch_of_nothing_but_bad_ones_is_left_out(self, broken):
+        loader = pt.DataLoader(pt.Files(broken, keys="y"), batch_sampler=[[3, 4], [1]], on_error="skip")
+        assert [b["y"].tolist() for b in loader] == [[1]]
+        only_bad = penstock.subset(penstock.files(broken), [3, 4])
+        assert list(pt.DataLoader(only_bad, 2, on_error="replace")) == []
+
+    def test_samples_that_do_not_fit_together_are_still_an_error(self, tmp_path):
+        for i in range(4):
+            torch.save(torch.zeros(i + 1), tmp_path / f"{i}.pt")
+        with pytest.raises(penstock.ShapeMismatchError, match="stack expects each tensor to be equal size"):
+            list(pt.DataLoader(pt.Files(tmp_path), 2, on_error="skip"))
+        with pytest.raises(ValueError, match="on_error"):
+            pt.DataLoader(pt.Files(tmp_path), on_error="ignore")
+
+
+class TestChangedUnderTheLoader:
+    """Files that change while an epoch runs: an error that names them, or the new content; never a crash."""
+
+    @pytest.fixture
+    def files(self, tmp_path):
+        for i in range(8):
+            torch.save(torch.full((1000,), i), tmp_path / f"{i}.pt")
+        return tmp_path
+
+    @pytest.mark.parametrize("workers", [0, 1])
+    @pytest.mark.parametrize("change", ["removed", "cut", "emptied", "other shape", "no file"])
+    def test_files(self, files, change, workers):
+        iterator = iter(pt.DataLoader(pt.Files(files), 2, num_workers=workers, prefetch_factor=1 if workers else None))
+        assert next(iterator)[:, 0].tolist() == [0, 1]
+        last = files / "7.pt"
+        data = last.read_bytes()
+        last.unlink()
+        if change == "no file":
+            last.mkdir()
+        elif change == "other shape":
+            torch.save(torch.zeros(3), last)
+        elif change != "removed":
+            last.write_bytes(data[: len(data) // 2] if change == "cut" else b"")
+        assert [next(iterator)[:, 0].tolist() for _ in range(2)] == [[2, 3], [4, 5]]
+        with pytest.raises((penstock.Error, OSError), match=r"7\.pt"):
+            next(iterator)
+        assert next(iterator, None) is None
+
+    def test_rewritten_with_the_same_shape(self, files):
+        iterator = iter(pt.DataLoader(pt.Files(files), 2))
+        next(iterator)
+        torch.save(torch.full((1000,), 70), files / "7.pt")
+        assert [batch[:, 0].tolist() for batch in iterator][-1] == [6, 70]
+
+    @pytest.mark.parametrize("workers", [0, 2])
+    def test_mapped_rows_of_a_file_that_was_cut(self, tmp_path, workers):
+        np.save(tmp_path / "x.npy", np.ones((4096, 256), np.float32))
+        iterator = iter(pt.DataLoader(pt.Rows(tmp_path / "x.npy"), 8, num_workers=workers))
+        assert next(iterator).sum() == 8 * 256
+        os.truncate(tmp_path / "x.npy", 8192)
+        with pytest.raises(penstock.Error, match=r"x\.npy"):
+            list(iterator)
+
+
+@pytest.mark.parametrize("index", [-COUNT - 1, COUNT])
+def test_errors_say_which_index_the_sampler_gave(arrays, index):
+    with pytest.raises(IndexError, match=f"asks for sample {index}, "):
+        list(pt.DataLoader(arrays[1], sampler=[index]))
+
+
+def test_timeout(tmp_path):
+    os.mkfifo(tmp_path / "never.pt")
+    loader = pt.DataLoader(pt.Files([tmp_path / "never.pt"]), num_workers=1, timeout=0.2)
+    start = time.monotonic()
+    with pytest.raises((pt.LoaderTimeoutError, penstock.Error)):
+        next(iter(loader))
+    assert time.monotonic() - start < 30
+    assert issubclass(pt.LoaderTimeoutError, RuntimeError)
+    assert issubclass(pt.LoaderTimeoutError, TimeoutError)

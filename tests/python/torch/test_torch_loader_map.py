@@ -1,0 +1,81 @@
+"""Functions that `Dataset.map` gives to a loader's workers."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from loader_folder import COUNT, same
+
+import penstock.torch as pt
+
+
+@pytest.mark.parametrize("workers", [0, 3])
+def test_map(folder, workers):
+    def double(sample):
+        return {"x2": sample["x"] * 2, "y": sample["y"]}
+
+    threads = set()
+
+    def batch_sum(batch):
+        threads.add(threading.current_thread().name)
+        return batch["y"].sum().item()
+
+    plain = list(pt.DataLoader(pt.Files(folder), 8))
+    mapped = list(pt.DataLoader(pt.Files(folder).map(double), 8, num_workers=workers))
+    assert len(mapped) == len(plain)
+    for a, b in zip(mapped, plain, strict=True):
+        same(a, {"x2": b["x"] * 2, "y": b["y"]})
+    sums = list(pt.DataLoader(pt.Files(folder).map(batch_sum, batched=True), 8, num_workers=workers))
+    assert sums == [b["y"].sum().item() for b in plain]
+    assert ("MainThread" in threads) == (workers == 0)
+    same(pt.Files(folder).map(double)[3], double(pt.Files(folder)[3]))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_error_in_a_mapped_function_names_the_sample(folder, workers):
+    def fails(sample):
+        if sample["y"] == 9:
+            raise ValueError("odd value")
+        return sample["y"]
+
+    iterator = iter(pt.DataLoader(pt.Files(folder).map(fails), 4, num_workers=workers))
+    got = [next(iterator).tolist(), next(iterator).tolist()]
+    with pytest.raises(ValueError, match=r"odd value \(at sample 9: .*009\.pt\)"):
+        next(iterator)
+    got += [b.tolist() for b in iterator]
+    assert [y for b in got for y in b] == [y for y in range(COUNT) if y not in range(8, 12)]
+
+
+class TwoPartsError(Exception):
+    def __init__(self, code, detail):
+        super().__init__(code, detail)
+        self.code = code
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_errors_of_more_than_a_text_are_themselves(folder, workers):
+    def fails(sample):
+        raise TwoPartsError(7, "x")
+
+    with pytest.raises(TwoPartsError) as caught:
+        list(pt.DataLoader(pt.Files(folder).map(fails), num_workers=workers))
+    assert caught.value.code == 7
+    assert "000.pt" in "".join(getattr(caught.value, "__notes__", ["000.pt"]))
+
+
+def test_a_timeout_is_for_mapped_functions_too(folder):
+    go = threading.Event()
+
+    def slow(sample):
+        if sample["y"] == 2:
+            go.wait(60)
+        return sample["y"]
+
+    iterator = iter(pt.DataLoader(pt.Files(folder).map(slow), timeout=0.2, num_workers=1))
+    assert [next(iterator).item() for _ in range(2)] == [0, 1]
+    for _ in range(2):
+        with pytest.raises(pt.LoaderTimeoutError, match=r"timed out after 0\.2 seconds"):
+            next(iterator)
+    go.set()
+    assert next(iterator).item() == 2

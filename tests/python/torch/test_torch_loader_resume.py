@@ -1,0 +1,123 @@
+"""Loaders that go on where a state says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import torch.utils.data as td
+from loader_folder import COUNT
+
+import penstock.torch as pt
+
+
+def test_a_state_of_other_batches_is_refused(tmp_path):
+    np.save(tmp_path / "r.npy", np.arange(10))
+    loader = pt.DataLoader(pt.Rows(tmp_path / "r.npy"), batch_size=3)
+    batches = iter(loader)
+    next(batches)
+    state = loader.state_dict()
+    with pytest.raises(ValueError, match="batches of 3"):
+        pt.DataLoader(pt.Rows(tmp_path / "r.npy"), batch_size=2).load_state_dict(state)
+    for wrong in ({"batch": -1}, {"batch": None}, {"random": None}):
+        with pytest.raises(ValueError, match="state"):
+            loader.load_state_dict({**state, **wrong})
+    loader.load_state_dict({**state, "batch": 10**9})
+    with pytest.raises(ValueError, match="the epoch has fewer"):
+        next(iter(loader))
+
+
+class TestResume:
+    @pytest.mark.parametrize("workers", [0, 2])
+    @pytest.mark.parametrize("with_generator", [False, True])
+    @pytest.mark.parametrize("taken", [0, 1, 4, 7])
+    def test_goes_on_exactly(self, folder, taken, with_generator, workers):
+        def make(workers):
+            generator = torch.Generator().manual_seed(9) if with_generator else None
+            return pt.DataLoader(pt.Files(folder), 8, shuffle=True, num_workers=workers, generator=generator)
+
+        torch.manual_seed(4)
+        loader = make(workers)
+        iterator = iter(loader)
+        for _ in range(taken):
+            next(iterator)
+        state = loader.state_dict()
+        rest = [b["y"].tolist() for b in iterator]
+        following = [b["y"].tolist() for b in loader] if with_generator else None
+
+        torch.manual_seed(99)
+        again = make(2 - workers)
+        before = torch.get_rng_state()
+        again.load_state_dict(state)
+        assert again.state_dict()["batch"] == taken
+        assert [b["y"].tolist() for b in again] == rest
+        assert with_generator or torch.equal(before, torch.get_rng_state())
+        if with_generator:
+            assert [b["y"].tolist() for b in again] == following
+
+    @pytest.mark.parametrize("workers", [0, 2])
+    @pytest.mark.parametrize("kind", ["random", "weighted", "subset", "batch", "batch distributed"])
+    def test_samplers_with_a_generator_of_their_own(self, folder, kind, workers):
+        def make(seed):
+            dataset, generator = pt.Files(folder, keys="y"), torch.Generator().manual_seed(seed)
+            random = td.RandomSampler(dataset, generator=generator)
+            options = {
+                "random": lambda: {"sampler": random, "batch_size": 8},
+                "weighted": lambda: {
+                    "sampler": td.WeightedRandomSampler([1.0] * COUNT, 40, generator=generator),
+                    "batch_size": 8,
+                },
+                "subset": lambda: {"sampler": td.SubsetRandomSampler(range(30), generator=generator), "batch_size": 8},
+                "batch": lambda: {"batch_sampler": td.BatchSampler(random, 8, True)},
+                "batch distributed": lambda: {
+                    "batch_sampler": td.BatchSampler(td.DistributedSampler(dataset, 2, 0), 8, False)
+                },
+            }[kind]()
+            return pt.DataLoader(dataset, num_workers=workers, **options)
+
+        loader = make(5)
+        list(loader)
+        if kind == "batch distributed":
+            loader.batch_sampler.sampler.set_epoch(3)
+        iterator = iter(loader)
+        next(iterator)
+        state = loader.state_dict()
+        rest = [b["y"].tolist() for b in iterator]
+        following = [b["y"].tolist() for b in loader]
+        again = make(99)
+        again.load_state_dict(state)
+        assert [b["y"].tolist() for b in again] == rest
+        assert [b["y"].tolist() for b in again] == following
+
+    def test_after_the_last_batch_the_next_epoch_begins(self, folder):
+        make = lambda: pt.DataLoader(  # noqa: E731
+            pt.Files(folder), 20, shuffle=True, generator=torch.Generator().manual_seed(9)
+        )
+        loader = make()
+        list(loader)
+        state = loader.state_dict()
+        expected = [b["y"].tolist() for b in loader]
+        again = make()
+        again.load_state_dict(state)
+        assert [b["y"].tolist() for b in again] == expected
+
+    def test_survives_torch_save(self, folder, tmp_path):
+        loader = pt.DataLoader(pt.Files(folder), 8, sampler=td.DistributedSampler(pt.Files(folder), 2, 0))
+        loader.sampler.set_epoch(3)
+        iterator = iter(loader)
+        next(iterator)
+        torch.save(loader.state_dict(), tmp_path / "state.pt")
+        rest = [b["y"].tolist() for b in iterator]
+        again = pt.DataLoader(pt.Files(folder), 8, sampler=td.DistributedSampler(pt.Files(folder), 2, 0))
+        again.load_state_dict(torch.load(tmp_path / "state.pt"))
+        assert [b["y"].tolist() for b in again] == rest
+
+    @pytest.mark.parametrize("state", [{}, None, {"kind": "other"}, {"kind": "penstock.torch.DataLoader", "x": 1}])
+    def test_refuses_what_is_no_state(self, folder, state):
+        with pytest.raises(ValueError, match="state"):
+            pt.DataLoader(pt.Files(folder)).load_state_dict(state)
+
+    def test_refuses_another_datasets(self, folder):
+        state = pt.DataLoader(pt.Rows(np.zeros(4))).state_dict()
+        with pytest.raises(ValueError, match="4 samples, but this one has 53"):
+            pt.DataLoader(pt.Files(folder)).load_state_dict(state)
