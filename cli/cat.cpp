@@ -29,6 +29,18 @@ LazyTensor choose(const Archive& archive, const Options& options) {
               {.path = archive.path()});
 }
 
+/// A few bytes can be a tensor of any size that repeats them.
+void require_printable(const Archive& archive, const Tensor& tensor) {
+  constexpr std::int64_t kMostRepeated = 1'000'000;
+  std::uint64_t stored = 0;
+  for (const StorageEntry& storage : archive.storages()) stored = std::max(stored, storage.nbytes);
+  if (tensor.numel() <= kMostRepeated || tensor.nbytes() <= stored) return;
+  throw Error(ErrorCode::kLimit,
+              core::format("the tensor repeats {} bytes as {} elements; choose some of them with --slice", stored,
+                           tensor.numel()),
+              {.path = archive.path()});
+}
+
 /// An innermost row a line, an empty line between planes.
 void print_rows(const Tensor& tensor) {
   ElementPrinter printer(tensor);
@@ -50,6 +62,7 @@ int run(const Options& options) {
   LazyTensor lazy = choose(archive, options);
   if (options.slice) lazy = apply_slice(lazy, *options.slice);
   const Tensor tensor = lazy.load();
+  require_printable(archive, tensor);
   if (options.json) {
     print_json(Json{{"name", lazy.name()},
                     {"dtype", tensor.dtype().name()},

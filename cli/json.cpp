@@ -62,7 +62,10 @@ class Content {
  private:
   static constexpr int kMaxDepth = 64;
   static constexpr std::int64_t kMaxValues = 100'000;
+  static constexpr std::size_t kTextOfValue = 100;
 
+  /// Text counts by its length: a few bytes of a pickle repeat what it has once.
+  Json text(std::string text);
   Json items(const Value& value, int depth);
   Json dict(const Value& value, int depth);
   Json tensor(const Value& value) const;
@@ -70,6 +73,11 @@ class Content {
   const Archive& archive_;
   std::int64_t left_ = kMaxValues;
 };
+
+Json Content::text(std::string text) {
+  left_ -= static_cast<std::int64_t>(text.size() / kTextOfValue);
+  return text;
+}
 
 Json Content::items(const Value& value, int depth) {
   Json out = Json::array();
@@ -106,7 +114,7 @@ Json Content::of(const Value& value, int depth) {
     case Kind::kFloat:
       return number(value.as_float(), core::format("{}", value.as_float()));
     case Kind::kString:
-      return value.as_string();
+      return text(value.as_string());
     case Kind::kTensor:
       return tensor(value);
     case Kind::kList:
@@ -116,12 +124,12 @@ Json Content::of(const Value& value, int depth) {
     case Kind::kDict:
       return dict(value, depth);
     case Kind::kObject: {
-      Json out{{"object", value.type_name()}, {"arguments", items(value, depth)}};
+      Json out{{"object", text(value.type_name())}, {"arguments", items(value, depth)}};
       if (const auto state = value.state()) out["state"] = of(*state, depth - 1);
       return out;
     }
     default:
-      return value.to_string();
+      return text(value.to_string());
   }
 }
 

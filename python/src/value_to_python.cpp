@@ -190,11 +190,8 @@ class Converter {
   /// The object of a node, or nothing while its frame on top of `open_` has yet to be worked off.
   std::optional<nb::object> enter(const Node* node) {
     if (node == nullptr) return nb::none();
-    if (named_ && (node->kind == Kind::kGlobal || node->kind == Kind::kDType)) return named_leaf(*node);
-    const bool is_mutable = node->kind == Kind::kTensor || node->type_name == kByteArray;
-    if (is_leaf(node->kind) && !is_mutable) return scalar_of(*node);
+    if (is_leaf(node->kind) && node->kind != Kind::kTensor) return is_large(*node) ? shared(*node) : scalar_of(*node);
     if (const auto found = made_.find(node); found != made_.end()) return within_itself(found->second);
-    if (node->type_name == kByteArray) return made_[node].object = leaf_of(*node);
     const bool bare = node->kind == Kind::kTensor && (!named_ || !is_named(*node));
     if (bare) return made_[node].object = tensor_of(*node);
     open_.push_back(named_ && is_named(*node) ? named_frame(*node) : new_frame(*node));
@@ -221,8 +218,22 @@ class Converter {
     return node.kind == Kind::kObject || (node.kind == Kind::kTuple && node.type_name == "torch.Size");
   }
 
+  /// What a few bytes of the file could otherwise ask for again and again, and bytearrays, which are one object.
+  static bool is_large(const Node& node) {
+    constexpr std::size_t kSmall = 32;
+    const auto* text = std::get_if<std::string>(&node.scalar);
+    return node.type_name.size() > kSmall || (text != nullptr && text->size() > kSmall) || node.type_name == kByteArray;
+  }
+
+  nb::object shared(const Node& node) {
+    Made& made = made_[&node];
+    if (!made.object.is_valid()) made.object = scalar_of(node);
+    return made.object;
+  }
+
   /// NumPy's scalars have a name.
   nb::object scalar_of(const Node& node) const {
+    if (named_ && (node.kind == Kind::kGlobal || node.kind == Kind::kDType)) return named_leaf(node);
     if (!named_ || !node.type_name.starts_with("numpy.")) return leaf_of(node);
     return named_(node.type_name, nb::make_tuple(leaf_of(node)), nb::none(), nb::none());
   }

@@ -22,6 +22,8 @@ namespace {
 
 /// A pickle takes several times its size in memory while it is read.
 constexpr std::uint64_t kMaxRecordBytes = std::uint64_t{1} << 31;
+/// Of the records of a word or a number.
+constexpr std::uint64_t kMaxFactBytes = 4096;
 constexpr std::int64_t kOldestVersion = 1;
 constexpr std::int64_t kNewestVersion = 10;
 
@@ -105,10 +107,18 @@ std::size_t ZipStorages::find(std::string_view name) {
   return guess_ = *at;
 }
 
+std::string_view read_text(const FileBytes& file, const ZipEntry& entry, bool verify, std::vector<std::byte>& store) {
+  if (entry.size > kMaxFactBytes) {
+    fail(ErrorCode::kLimit, core::format("the record has {} bytes, where a word or a number was expected", entry.size),
+         file.path(), entry.data_offset, entry.name);
+  }
+  return text_of(read_pt_record(file, entry, verify, store));
+}
+
 /// "3\n": the version of the archive's layout.
 std::string read_version(const FileBytes& file, const ZipEntry& entry, bool verify) {
   std::vector<std::byte> store;
-  std::string_view text = text_of(read_pt_record(file, entry, verify, store));
+  std::string_view text = read_text(file, entry, verify, store);
   while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
   const auto version = pickle::parse_int64(text);
   if (!version) {
@@ -127,7 +137,7 @@ std::string read_fact(const FileBytes& file, std::span<const ZipEntry> entries, 
                       bool verify) {
   if (!record) return {};
   std::vector<std::byte> store;
-  return core::escaped(text_of(read_pt_record(file, entries[*record], verify, store)));
+  return core::escaped(read_text(file, entries[*record], verify, store));
 }
 
 /// Whether tensors have the other byte order than this machine.
@@ -149,14 +159,26 @@ bool read_byteorder(const FileBytes& file, std::span<const ZipEntry> entries, co
 /// torch stores its pickles, and what others deflate shrinks some twenty times: a few bytes must not become gigabytes
 /// of cells because they deflate well.
 pickle::Limits limits_for(const ZipEntry& pickle) {
-  constexpr std::uint64_t kCells = 500'000;
-  constexpr std::uint64_t kCellsPerByte = 64;
+  constexpr std::uint64_t kCells = 250'000;
+  constexpr std::uint64_t kCellsPerByte = 32;
   pickle::Limits limits;
   if (pickle.method != kZipDeflate) return limits;
   if (pickle.compressed_size < limits.cells / kCellsPerByte) {
     limits.cells = std::min<std::uint64_t>(limits.cells, kCells + kCellsPerByte * pickle.compressed_size);
   }
   return limits;
+}
+
+/// Nor of what points to cells, which costs more than the byte that asks for it.
+void check_ratio(const ZipEntry& pickle, std::string_view path) {
+  constexpr std::uint64_t kAnyRatio = std::uint64_t{1} << 20;
+  constexpr std::uint64_t kMostRatio = 64;
+  if (pickle.method != kZipDeflate || pickle.size / kMostRatio <= pickle.compressed_size) return;
+  if (pickle.size <= kAnyRatio) return;
+  fail(ErrorCode::kLimit,
+       core::format("the pickle inflates from {} bytes to {}, far more than one of tensors would; store it undeflated",
+                    pickle.compressed_size, pickle.size),
+       path, pickle.data_offset, pickle.name);
 }
 
 }  // namespace
@@ -268,6 +290,7 @@ PtParsed read_pt_zip(const FileBytes& file, std::span<const ZipEntry> entries, c
   }
   if (records.torchscript) index.metadata.emplace("kind", "torchscript");
   const ZipEntry& pickle = entries[records.pickle];
+  check_ratio(pickle, file.path());
   std::vector<std::byte> store;
   const auto bytes = read_pt_record(file, pickle, verify, store);
   ZipStorages storages(entries, records.prefix, verify, parsed, file.path());

@@ -21,8 +21,24 @@ Lead lead_of(unsigned char byte) noexcept {
   return {0, 0, 0};
 }
 
-bool is_scalar(std::uint32_t code_point) noexcept {
-  return code_point <= 0x10FFFF && (code_point < 0xD800 || code_point > 0xDFFF);
+bool is_surrogate(std::uint32_t code_point) noexcept { return code_point >= 0xD800 && code_point <= 0xDFFF; }
+
+bool is_well_formed(std::string_view text, bool with_surrogates) noexcept {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto first = static_cast<unsigned char>(text[i++]);
+    if (first < 0x80) continue;
+    const Lead lead = lead_of(first);
+    if (lead.followers == 0 || text.size() - i < lead.followers) return false;
+    std::uint32_t code_point = lead.bits;
+    for (std::size_t k = 0; k < lead.followers; ++k) {
+      const auto next = static_cast<unsigned char>(text[i++]);
+      if ((next & 0xC0) != 0x80) return false;
+      code_point = code_point << 6 | (next & 0x3Fu);
+    }
+    if (code_point < lead.smallest || code_point > 0x10FFFF) return false;
+    if (!with_surrogates && is_surrogate(code_point)) return false;
+  }
+  return true;
 }
 
 /// The upper half.
@@ -41,22 +57,9 @@ constexpr std::array<char16_t, 128> kCodePage437 = {
 
 }  // namespace
 
-bool is_utf8(std::string_view text) noexcept {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto first = static_cast<unsigned char>(text[i++]);
-    if (first < 0x80) continue;
-    const Lead lead = lead_of(first);
-    if (lead.followers == 0 || text.size() - i < lead.followers) return false;
-    std::uint32_t code_point = lead.bits;
-    for (std::size_t k = 0; k < lead.followers; ++k) {
-      const auto next = static_cast<unsigned char>(text[i++]);
-      if ((next & 0xC0) != 0x80) return false;
-      code_point = code_point << 6 | (next & 0x3Fu);
-    }
-    if (code_point < lead.smallest || !is_scalar(code_point)) return false;
-  }
-  return true;
-}
+bool is_utf8(std::string_view text) noexcept { return is_well_formed(text, false); }
+
+bool is_utf8_with_surrogates(std::string_view text) noexcept { return is_well_formed(text, true); }
 
 std::string from_cp437(std::string_view bytes) {
   std::string out;

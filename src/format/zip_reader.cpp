@@ -417,14 +417,13 @@ void check_zip_name(std::string_view name, bool said_to_be_utf8) {
   }
 }
 
-bool zip_has_pickle(std::span<const ZipEntry> entries) noexcept {
-  static constexpr std::string_view kRecord = "data.pkl";
-  static constexpr std::string_view kPackageRecord = "/.data/extern_modules";
+bool is_torch_archive(std::span<const ZipEntry> entries) noexcept {
+  static constexpr std::string_view kRecords[] = {"/data.pkl",      "/.data/extern_modules", "/.data/serialization_id",
+                                                  "/.data/version", "/.format_version",      "/byteorder"};
   return std::any_of(entries.begin(), entries.end(), [](const ZipEntry& entry) {
     const std::size_t folder = entry.name.find('/');
-    if (entry.name.ends_with(kPackageRecord)) return folder == entry.name.size() - kPackageRecord.size();
-    return entry.name.ends_with(kRecord) &&
-           (entry.name.size() == kRecord.size() || folder == entry.name.size() - kRecord.size() - 1);
+    if (folder == entry.name.npos) return entry.name == "data.pkl";
+    return std::find(std::begin(kRecords), std::end(kRecords), entry.name.substr(folder)) != std::end(kRecords);
   });
 }
 
@@ -437,7 +436,7 @@ ZipKind sniff_zip(std::span<const std::byte> head, const ByteSource& source) {
     const std::vector<std::byte> directory = bytes.copy(where.offset, where.bytes);
     std::vector<ZipEntry> entries;
     Parser(bytes, limits, entries).list_members(directory, where);
-    return zip_has_pickle(entries) ? ZipKind::kTorch : ZipKind::kPlain;
+    return is_torch_archive(entries) ? ZipKind::kTorch : ZipKind::kPlain;
   } catch (const Error&) {
     return ZipKind::kPlain;
   }

@@ -79,9 +79,9 @@ enum class ZipKind : std::uint8_t {
   kTorch,  ///< one with the record `data.pkl`: `.pt`
 };
 
-/// Whether these members make a torch archive: one of them is exactly `data.pkl` or `PREFIX/data.pkl`, or, in what
-/// torch.package writes, `PREFIX/.data/extern_modules`.
-bool zip_has_pickle(std::span<const ZipEntry> entries) noexcept;
+/// Whether these members make a torch archive: one of them is exactly `data.pkl`, or in one folder `data.pkl` or a
+/// record that only torch writes, so that an archive which has lost its pickle is not taken for a `.npz`.
+bool is_torch_archive(std::span<const ZipEntry> entries) noexcept;
 
 /// Looks at the first bytes and, in a zip archive, at the names of the central directory. A broken archive is kPlain:
 /// its reader says what is wrong.

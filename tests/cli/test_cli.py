@@ -8,6 +8,7 @@ import pty
 import re
 import shutil
 import subprocess
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -162,6 +163,30 @@ def test_cat_takes_an_empty_name(tmp_path):
 def test_cat_writes_what_json_lacks_as_text(tmp_path):
     np.save(tmp_path / "x.npy", np.array([np.nan, np.inf, -np.inf, 1e300]))
     assert run_json("cat", tmp_path / "x.npy")["values"] == ["nan", "inf", "-inf", 1e300]
+
+
+def pt_with(tmp_path, pickled: bytes) -> Path:
+    with zipfile.ZipFile(tmp_path / "x.pt", "w") as out:
+        out.writestr("x/data.pkl", pickled)
+        out.writestr("x/version", "3")
+        out.writestr("x/data/0", b"\0" * 4)
+    return tmp_path / "x.pt"
+
+
+def test_cat_does_not_repeat_a_few_bytes_for_ever(tmp_path):
+    storage = b"(Vstorage\nctorch\nFloatStorage\nV0\nVcpu\nI1\ntQ"
+    tensor = b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + b"I0\n(I%d\nt(I0\nt\x89}tR."
+    path = pt_with(tmp_path, tensor % (1 << 40))
+    assert "--slice" in run("cat", path, code=1).stderr
+    assert run("cat", path, "--slice", "0:2").stdout == "0 0\n"
+    assert run("cat", pt_with(tmp_path, tensor % 1000)).stdout.count("0") == 1000
+
+
+def test_info_does_not_repeat_long_text_for_ever(tmp_path):
+    long = b"V" + b"a" * 100_000 + b"\nq\x00"
+    done = run("info", pt_with(tmp_path, b"](" + long + b"h\x00" * 10_000 + b"e."), "--json")
+    assert len(done.stdout) < 50_000_000
+    assert json.loads(done.stdout)["structure"][1] == "a" * 100_000
 
 
 def test_cat_prints_rows_and_planes(tmp_path):

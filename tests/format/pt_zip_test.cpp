@@ -112,6 +112,38 @@ TEST(PtZip, DeflatedRecords) {
   expect_floats(archive["w"].load(), {1, 2, 3, 4});
 }
 
+TEST(PtZip, DeflatedPicklesBecomeNoMoreThanTheyCouldHold) {
+  for (const char opcode : {'N', '(', ']'}) {
+    const std::string pickle(opcode == ']' ? 1'000'000 : 2'000'000, opcode);  // of lists fewer are too many
+    std::string stored;
+    const auto data = bytes_of(pickle);
+    deflate({&data, 1}, [&](std::span<const std::byte> piece) {
+      stored.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+    });
+    std::vector<ZipMember> members = good();
+    members[0] = {.name = members[0].name, .data = pickle, .method = 8, .stored = stored};
+    EXPECT_EQ(code_of([&] { opened(members); }), ErrorCode::kLimit) << opcode;
+  }
+}
+
+TEST(PtZip, RecordsOfAWordAreShort) {
+  for (const char* name : {"archive/version", "archive/byteorder", "archive/.format_version"}) {
+    std::vector<ZipMember> members = good();
+    std::erase_if(members, [&](const ZipMember& member) { return member.name == name; });
+    members.push_back({.name = name, .data = "3" + std::string(5000, '\n')});
+    EXPECT_EQ(code_of([&] { opened(members); }), ErrorCode::kLimit) << name;
+  }
+}
+
+TEST(PtZip, ArchivesWithoutTheirPickleAreNotTakenForNpz) {
+  std::vector<ZipMember> members = good();
+  members.erase(members.begin());
+  const auto error = error_of([&] { opened(members); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kCorrupt);
+  EXPECT_THAT(error->message(), HasSubstr("data.pkl"));
+}
+
 TEST(PtZip, SharedStoragesAreOne) {
   const Archive archive = opened(pt_members(
       whole(list({four_floats("0"), tensor(storage("FloatStorage", "0", 4), 1, {2}, {2}), four_floats("1")})),

@@ -25,6 +25,15 @@ TEST(Utf8, RefusesWhatIsNot) {
   }
 }
 
+TEST(Utf8, SurrogatesWhereTheyAreAllowed) {
+  for (const auto text : {"\xED\xA0\x80"sv, "a\xED\xBF\xBF"sv, "\xED\xA0\x80\xED\xB0\x80"sv, "\xE2\x82\xAC"sv}) {
+    EXPECT_TRUE(is_utf8_with_surrogates(text)) << testing::PrintToString(text);
+  }
+  for (const auto text : {"\xFF"sv, "\xC0\x80"sv, "\xED\xA0"sv, "\xF4\x90\x80\x80"sv}) {
+    EXPECT_FALSE(is_utf8_with_surrogates(text)) << testing::PrintToString(text);
+  }
+}
+
 TEST(Utf8, AppendsEveryLength) {
   std::string out;
   for (const char32_t c : {U'a', U'\u00E9', U'\u20AC', U'\U0001F600'}) append_utf8(out, c);

@@ -484,6 +484,23 @@ def test_shared_structure_costs_nothing(tmp_path):
     assert loaded[0] is loaded[1]
 
 
+@pytest.mark.parametrize("part", ["a" * 60_000, b"a" * 60_000, bytearray(b"ab")], ids=["text", "bytes", "bytearray"])
+def test_shared_scalars_are_one_object(tmp_path, part):
+    loaded = penstock.load(pt_with(tmp_path, pickle.dumps([part, part, {"key": part}], 5)))
+    assert loaded[0] is loaded[1] is loaded[2]["key"]
+    assert loaded[0] == part
+
+
+def test_shared_names_are_one_object(tmp_path):
+    loaded = penstock.load(pt_with(tmp_path, b"](c" + b"m" * 60_000 + b"\nName\nq\x00h\x00e."))
+    assert loaded[0] is loaded[1]
+
+
+def test_text_that_is_no_utf8_is_an_error_with_its_place(tmp_path):
+    with pytest.raises(penstock.CorruptError, match=r"x\.pt: BINUNICODE has text that is not UTF-8 .*byte"):
+        penstock.load(pt_with(tmp_path, b"X\x01\0\0\0\xff."))
+
+
 def old_tar(tmp_path):
     """A file as torch 0.1 wrote it."""
     import tarfile

@@ -21,6 +21,7 @@ from penstock._core import (
     _storage_count,
     _storage_parts,
 )
+from penstock.errors import _within
 from penstock.torch._devices import filled, reachable
 
 __all__ = ["MapLocation", "Packed", "check_map_location", "read_tensors"]
@@ -108,7 +109,7 @@ def _whole(tensor: penstock.Tensor, views: _Views, index: int) -> Any:
         entry = _entry_parts(views.archive, index)
         views.storages[entry[0]] = _storage_of(tensor)
         return views.one(index)
-    return out.requires_grad_() if tensor.requires_grad else out
+    return views.with_gradient(out, index) if tensor.requires_grad else out
 
 
 def _storage_of(whole: penstock.Tensor) -> torch.UntypedStorage:
@@ -134,20 +135,33 @@ class _Views:
         number, name, shape, strides, byte_offset, requires_grad, conj, neg = _entry_parts(self.archive, index)
         dtype = getattr(torch, name, None)
         if not isinstance(dtype, torch.dtype):
-            raise penstock.UnsupportedError(f"torch has no type for {name}; load the file with penstock.load")
+            raise self._error(penstock.UnsupportedError, index, f"torch has no type for {name}; use penstock.load")
         storage = self._storage(number)
         offset = byte_offset // dtype.itemsize
         if _is_quantized(dtype):
             typed = torch.storage.TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
             return Packed(typed, offset, shape, strides, requires_grad)
         tensor = torch.empty((0,), dtype=dtype, device=storage.device)
-        tensor.set_(storage, offset, shape, strides)
+        try:
+            tensor.set_(storage, offset, shape, strides)
+        except RuntimeError as error:  # sizes whose product only Penstock can tell is 0
+            raise self._error(penstock.CorruptError, index, f"torch cannot have it: {error}") from error
         if storage._fake_device is not None:
             tensor.fake_device = torch.device(storage._fake_device)  # type: ignore[attr-defined]
         if conj or neg:
             flags = {name: True for name, value in (("conj", conj), ("neg", neg)) if value}
             torch._utils.set_tensor_metadata(tensor, flags)
-        return tensor.requires_grad_() if requires_grad else tensor
+        return self.with_gradient(tensor, index) if requires_grad else tensor
+
+    def with_gradient(self, tensor: torch.Tensor, index: int) -> torch.Tensor:
+        if not tensor.is_floating_point() and not tensor.is_complex():
+            raise self._error(
+                penstock.CorruptError, index, f"it requires a gradient, which a tensor {tensor.dtype} has not"
+            )
+        return tensor.requires_grad_()
+
+    def _error(self, kind: type[penstock.Error], index: int, message: str) -> penstock.Error:
+        return _within(kind(message), self.archive.path, self.archive.keys()[index])
 
     def _storage(self, number: int) -> torch.UntypedStorage:
         storage = self.storages[number]

@@ -83,4 +83,8 @@ void require_hooks(const Call& call, std::size_t index);
 TensorEntry checked_view(const StorageView& view, const DType& dtype, std::int64_t offset, const Shape& shape,
                          const Strides& strides);
 
+/// The same of a tensor by itself, which one of a quantized dtype cannot be.
+TensorEntry plain_view(const StorageView& view, const DType& dtype, std::int64_t offset, const Shape& shape,
+                       const Strides& strides);
+
 }  // namespace penstock::format::pickle

@@ -10,7 +10,7 @@ const std::array<Machine::Opcode, 256>& Machine::opcodes() noexcept {
     std::array<Opcode, 256> t{};
     const auto set = [&t](unsigned code, const char* name, void (*act)(M&)) { t[code] = {name, act}; };
     // Protocols 0 and 1.
-    set('(', "MARK", [](M& m) { m.marks_.push_back(m.stack_.size()); });
+    set('(', "MARK", [](M& m) { m.push_mark(); });
     set('.', "STOP", [](M& m) { m.top(), m.stopped_ = true; });
     set('0', "POP", [](M& m) { m.op_pop(); });
     set('1', "POP_MARK", [](M& m) { m.above_mark(), m.drop_mark(); });

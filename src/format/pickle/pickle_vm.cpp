@@ -15,6 +15,10 @@ namespace {
 
 [[noreturn]] void corrupt(std::string message) { throw Error(ErrorCode::kCorrupt, std::move(message)); }
 
+[[noreturn]] void throw_stack_too_large() {
+  throw Error(ErrorCode::kLimit, "the pickle's stack is larger than any real file needs");
+}
+
 std::string_view kind_name(Value::Kind kind) {
   static constexpr std::string_view kNames[] = {"None",   "a bool", "an int",    "an int",  "a float", "a complex",
                                                 "a str",  "bytes",  "a tensor",  "a dtype", "a list",  "a tuple",
@@ -89,9 +93,7 @@ void Machine::refuse(std::uint8_t code) const {
 }
 
 void Machine::push(Cell* cell) {
-  if (stack_.size() >= limits_.stack) {
-    throw Error(ErrorCode::kLimit, "the pickle's stack is larger than any real file needs");
-  }
+  if (stack_.size() >= limits_.stack) throw_stack_too_large();
   stack_.push_back(cell);
 }
 
@@ -109,6 +111,11 @@ Cell* Machine::pop() {
 std::span<Cell* const> Machine::above_mark() {
   if (marks_.empty()) corrupt(core::format("{} finds no mark on the pickle's stack", opcode_));
   return std::span<Cell* const>(stack_).subspan(marks_.back());
+}
+
+void Machine::push_mark() {
+  if (marks_.size() >= limits_.stack) throw_stack_too_large();
+  marks_.push_back(stack_.size());
 }
 
 void Machine::drop_mark() {
@@ -166,6 +173,7 @@ void Machine::push_text(Kind kind, std::string_view text) {
 
 void Machine::push_unicode(std::string_view utf8) {
   if (is_utf8(utf8)) return push_text(Kind::kString, utf8);
+  if (!is_utf8_with_surrogates(utf8)) corrupt(core::format("{} has text that is not UTF-8", opcode_));
   // Python writes text with lone surrogates (odd file names) as if they were characters: kept as its bytes.
   push_text(Kind::kBytes, utf8);
   stack_.back()->type_name = "str";

@@ -83,6 +83,7 @@ class Machine {
   Cell* pop();
   Cell* top();
   std::span<Cell* const> above_mark();
+  void push_mark();
   void drop_mark();
 
   // Making cells.

@@ -173,7 +173,7 @@ Cell* call_rebuild_sparse(const Call& call) {
   }
   for (const std::string_view name :
        {"torch.sparse_csr_tensor", "torch.sparse_csc_tensor", "torch.sparse_bsr_tensor", "torch.sparse_bsc_tensor"}) {
-    if (!name.starts_with(layout)) continue;
+    if (name != core::format("{}_tensor", layout)) continue;
     check_compressed(call, data.items);
     return make_sealed(call, name, data.items);
   }

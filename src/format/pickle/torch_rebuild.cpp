@@ -33,8 +33,19 @@ void apply_metadata(const Call& call, std::size_t index, TensorEntry& tensor) {
 }
 
 TensorEntry rebuild(const Call& call, const DType& dtype) {
-  return checked_view(require_storage(call, 0), dtype, require_int(call, 1, "offset"), require_shape(call, 2, "size"),
-                      require_shape(call, 3, "stride"));
+  return plain_view(require_storage(call, 0), dtype, require_int(call, 1, "offset"), require_shape(call, 2, "size"),
+                    require_shape(call, 3, "stride"));
+}
+
+bool is_state_of_empty_tensor(const Cell& state) {
+  return state.is(Kind::kTuple) && state.items.size() == 4 && state.items[0]->role == Role::kStorage;
+}
+
+/// The class of the storages of torch.FloatTensor, torch.cuda.FloatTensor, ...; none for torch.Tensor.
+std::optional<StorageType> storage_type_of(std::string_view tensor_class) {
+  constexpr std::string_view kTensor = "Tensor";
+  tensor_class.remove_suffix(kTensor.size());
+  return storage_type(core::format("{}Storage", tensor_class));
 }
 
 /// The same tensor again under another mark, sharing the storage.
@@ -79,6 +90,15 @@ TensorEntry checked_view(const StorageView& view, const DType& dtype, std::int64
   }
   tensor.byte_offset += static_cast<std::uint64_t>(offset * itemsize);
   return tensor;
+}
+
+TensorEntry plain_view(const StorageView& view, const DType& dtype, std::int64_t offset, const Shape& shape,
+                       const Strides& strides) {
+  if (dtype.code() >= DType::Code::kQInt8 && dtype.code() <= DType::Code::kQUInt2x4) {
+    corrupt(
+        core::format("a tensor {} has no scale and zero point, without which its elements mean nothing", dtype.name()));
+  }
+  return checked_view(view, dtype, offset, shape, strides);
 }
 
 Cell* call_rebuild_tensor(const Call& call) {
@@ -165,15 +185,16 @@ Cell* call_tensor_class(const Call& call) {
 }
 
 void build_empty_tensor(World& world, Cell* object, Cell* state) {
-  if (!state->is(Kind::kTuple) || state->items.size() != 4 || state->items[0]->role != Role::kStorage) {
-    corrupt("the state of a tensor is not (storage, offset, size, stride)");
-  }
+  if (!is_state_of_empty_tensor(*state)) corrupt("the state of a tensor is not (storage, offset, size, stride)");
   const Cell& offset = *state->items[1];
   const auto shape = shape_of(*state->items[2]);
   const auto strides = shape_of(*state->items[3]);
   if (!offset.is(Kind::kInt) || !shape || !strides) corrupt("offset, size or stride of a tensor are no integers");
   const StorageView& view = world.views()[state->items[0]->ref];
-  const Cell* made = world.make_tensor(checked_view(view, DType(view.dtype), offset.integer, *shape, *strides));
+  if (const auto type = storage_type_of(object->type_name); type && type->dtype != view.dtype) {
+    corrupt(core::format("a {} has a storage of {}", object->type_name, DType(view.dtype).name()));
+  }
+  const Cell* made = world.make_tensor(plain_view(view, DType(view.dtype), offset.integer, *shape, *strides));
   object->kind = Kind::kTensor;
   object->role = Role::kTensor;
   object->ref = made->ref;
@@ -183,6 +204,7 @@ void build_empty_tensor(World& world, Cell* object, Cell* state) {
 /// torch 0.1 to 0.3: (requires_grad, volatile, hooks). Otherwise attributes.
 void build_tensor(World& world, Cell* tensor, Cell* state) {
   const auto& items = state->items;
+  if (is_state_of_empty_tensor(*state)) corrupt("BUILD gives a tensor elements that has some already");
   if (state->is(Kind::kTuple) && items.size() == 3 && items[0]->is(Kind::kBool) && items[1]->is(Kind::kBool)) {
     world.tensor_of(*tensor).requires_grad = items[0]->boolean;
   } else {

@@ -150,8 +150,9 @@ Cell* World::storage(std::span<Cell* const> id) {
   const std::uint64_t itemsize = DType(type.dtype).itemsize();
   StorageView view{.dtype = type.dtype};
   view.nbytes = core::checked_mul(require_size(*id[4], "size"), itemsize, "the size of a storage");
+  const std::size_t known = index_->storages.size();
   view.storage = outside_->storage(*key, view.nbytes, itemsize);
-  if (location != "cpu") {
+  if (location != "cpu" && view.storage >= known) {  // of a storage declared twice the first counts, as for torch
     arena_->charge_text(location->size());
     index_->storages[view.storage].location = *location;
   }

@@ -236,6 +236,8 @@ const std::vector<Refusal> kRefusals = {
     {"STRING_bad_escape", "S'\\xg0'\n.", ErrorCode::kCorrupt, "string literal", 0},
     {"UNICODE_bad_escape", "V\\u12\n.", ErrorCode::kCorrupt, "escaped", 0},
     {"UNICODE_lone_surrogate", "V\\ud800x\n.", ErrorCode::kCorrupt, "escaped", 0},
+    {"BINUNICODE_no_utf8", "NX\x01\x00\x00\x00\xff."s, ErrorCode::kCorrupt, "not UTF-8", 1},
+    {"BINUNICODE_overlong", "NX\x02\x00\x00\x00\xc0\x80."s, ErrorCode::kCorrupt, "not UTF-8", 1},
     {"BINUNICODE_too_long", "X\xff\xff\xff\x7f"s + "abc.", ErrorCode::kTruncated, "declares 2147483647", 0},
     {"BINUNICODE8_too_long", "\x8d\xff\xff\xff\xff\xff\xff\xff\xff.", ErrorCode::kTruncated, "declares", 0},
     {"BINBYTES8_too_long", "\x8e\xff\xff\xff\xff\xff\xff\xff\x7f.", ErrorCode::kTruncated, "declares", 0},
@@ -322,6 +324,7 @@ TEST(Machine, BudgetsHold) {
   EXPECT_NO_THROW(run("](" + repeated("]", 900) + "e.", {.cells = 1000}));
   EXPECT_EQ(code_of([&] { run("](" + repeated("]", 1100) + "e.", {.cells = 1000}); }), ErrorCode::kLimit);
   EXPECT_EQ(code_of([&] { run(repeated("N", 1100) + ".", {.stack = 1000}); }), ErrorCode::kLimit);
+  EXPECT_EQ(code_of([&] { run(repeated("(", 1100) + ".", {.stack = 1000}); }), ErrorCode::kLimit);
   EXPECT_EQ(code_of([&] { run("N" + repeated("\x94", 1100) + ".", {.memo = 1000}); }), ErrorCode::kLimit);
   // A hundred bytes that become text again and again.
   const std::string encode =

@@ -285,6 +285,13 @@ std::vector<Lie> lies() {
       {"tensor_build_short", global("torch", "FloatTensor") + ")\x81" + tuple({floats(), integer(0)}) + "b"},
       {"tensor_build_beyond",
        global("torch", "FloatTensor") + ")\x81" + tuple({floats(), integer(0), integers({17}), integers({1})}) + "b"},
+      {"tensor_build_of_other_dtype",
+       global("torch", "LongTensor") + ")\x81" + tuple({floats(), integer(0), integers({1}), integers({1})}) + "b"},
+      {"tensor_build_again", leaf() + tuple({floats(), integer(0), integers({1}), integers({1})}) + "b"},
+      {"quantized_without_scale", tensor(storage("QInt8Storage", "1", 16), 0, {1}, {1})},
+      {"v3_quantized_without_scale",
+       call(utils("_rebuild_tensor_v3"), {storage("UntypedStorage", "1", 16), integer(0), integers({1}), integers({1}),
+                                          kFalse, ordered_dict(), dtype("quint8")})},
       {"setitem_on_tensor", leaf() + "K\x01K\x02s"},
       {"setitem_on_storage", floats() + "K\x01K\x02s"},
       {"setitem_on_size", call(global("torch", "Size"), {tuple({})}) + "K\x01K\x02s"},
@@ -316,6 +323,9 @@ std::vector<Lie> lies() {
       {"sparse_strided", sparse("strided", {leaf()})},
       {"compressed_lengths_differ", sparse("sparse_csr", {ints({3}), ints({3}), leaf(), integers({2, 2})})},
       {"compressed_empty", sparse("sparse_csr", {ints({0}), ints({2}), ints({2}), integers({2, 2})})},
+      {"sparse_layout_cut",
+       call(utils("_rebuild_sparse_tensor"),
+            {global("torch", "sparse_c"), tuple({ints({3}), ints({2}), ints({2}), integers({2, 2})})})},
       {"nested_sizes_differ",
        call(utils("_rebuild_nested_tensor"), {ints({4}), ints({2, 1}), ints({1, 1}), ints({2})})},
       {"nested_buffer_2d",
@@ -325,6 +335,17 @@ std::vector<Lie> lies() {
   };
 }
 INSTANTIATE_TEST_SUITE_P(Rebuild, EveryLie, testing::ValuesIn(lies()), [](const auto& one) { return one.param.name; });
+
+TEST(Rebuild, StoragesAreWhereTheyWereFirstSaidToBe) {
+  const auto at = [](const char* location) {
+    return tuple({text("storage"), global("torch", "FloatStorage"), text("0"), text(location), integer(16)}) + "Q";
+  };
+  const auto location_of = [&](const char* first, const char* second) {
+    return index_of(list({at(first), at(second)})).storages.at(0).location;
+  };
+  EXPECT_EQ(location_of("cuda:1", "cpu"), "cuda:1");
+  EXPECT_EQ(location_of("cpu", "cuda:1"), index_of(at("cpu")).storages.at(0).location);
+}
 
 TEST(Rebuild, EmptyTensorsMayBeAnywhere) {
   // As torch: of a tensor without elements neither offset nor strides matter.

@@ -327,3 +327,38 @@ def test_damaged_bytes_are_a_runtime_error_too(tmp_path):
     with pytest.raises(RuntimeError) as caught:
         pt.load(tmp_path / "x.pt")
     assert isinstance(caught.value, penstock.ChecksumError)
+
+
+def rebuilt(kind, size, strides, requires_grad):
+    """The file of one tensor of four elements, as torch's function gets its arguments."""
+    stream = io.BytesIO()
+    arguments = b"(Vstorage\nctorch\n%sStorage\nV0\nVcpu\nI4\ntQI0\n(%st(%st%s}" % (kind, size, strides, requires_grad)
+    with zipfile.ZipFile(stream, "w") as out:
+        out.writestr("x/data.pkl", b"}Vw\nctorch._utils\n_rebuild_tensor_v2\n(" + arguments + b"tRs.")
+        out.writestr("x/version", b"3")
+        out.writestr("x/data/0", b"\0" * 16)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ((b"Int", b"I4\n", b"I1\n", b"\x88"), "gradient"),
+        ((b"Float", b"I%d\nI%d\nI0\n" % (1 << 62, 1 << 62), b"I1\nI1\nI1\n", b"\x89"), "overflow"),
+    ],
+    ids=["gradient", "size"],
+)
+def test_what_torch_cannot_have_is_an_error_with_path_and_name(tmp_path, parts, said, mmap):
+    path = tmp_path / "x.pt"
+    path.write_bytes(rebuilt(*parts))
+    with pytest.raises(penstock.CorruptError, match=rf"x\.pt: .*{said}.*tensor 'w'"):
+        pt.load(path, mmap=mmap)
+
+
+def test_quantized_elements_without_a_scale_are_refused(tmp_path):
+    path = tmp_path / "x.pt"
+    path.write_bytes(rebuilt(b"QInt32", b"I4\n", b"I1\n", b"\x89"))
+    for load in (penstock.load, pt.load):
+        with pytest.raises(penstock.CorruptError, match=r"x\.pt: .*qint32.*scale"):
+            load(path)
