@@ -26,6 +26,7 @@ class SlowRows final : public detail::DatasetImpl {
   SlowRows(Dataset rows, Seconds latency) : rows_(std::move(rows)), latency_(latency) {}
   std::int64_t size() const noexcept override { return rows_.size(); }
   std::string describe(std::int64_t index) const override { return rows_.impl().describe(index); }
+  std::uint64_t read_bytes(std::int64_t index) const override { return rows_.impl().read_bytes(index); }
   void locate(std::span<const std::int64_t> indices, data::Scratch& scratch,
               std::span<data::Sample> out) const override {
     // The system rounds sleeps up by 50 microseconds otherwise, which is no property of the storage.

@@ -10,6 +10,7 @@
 #include "bindings.h"
 #include "convert.h"
 #include "core/format.h"
+#include "data/dataset_impl.h"
 #include "foreign.h"
 #include "interrupt.h"
 #include "penstock/dataset.h"
@@ -92,8 +93,16 @@ std::vector<Dataset> datasets_from(const nb::args& objects) {
   return out;
 }
 
+/// A thread to wait for costs more than a small sample.
+bool takes_long(const Dataset& dataset, std::int64_t index) {
+  const std::int64_t from_start = index < 0 ? index + dataset.size() : index;
+  const bool inside = from_start >= 0 && from_start < dataset.size();
+  return inside && dataset.impl().read_bytes(from_start) >= kLongLoad;
+}
+
 nb::object sample(const Dataset& dataset, std::int64_t index) {
-  return to_python(interruptible(true, [dataset, index](std::stop_token) { return dataset.get(index); }));
+  return to_python(
+      interruptible(takes_long(dataset, index), [dataset, index](std::stop_token) { return dataset.get(index); }));
 }
 
 /// Indices as list, array or tensor.

@@ -110,6 +110,7 @@ class WatchedDataset final : public detail::DatasetImpl {
   WatchedDataset(Dataset inner, Watch watch) : inner_(std::move(inner)), watch_(std::move(watch)) {}
   std::int64_t size() const noexcept override { return inner_.size(); }
   std::string describe(std::int64_t index) const override { return "watched " + inner_.impl().describe(index); }
+  std::uint64_t read_bytes(std::int64_t index) const override { return inner_.impl().read_bytes(index); }
   void locate(std::span<const std::int64_t> indices, data::Scratch& scratch,
               std::span<data::Sample> out) const override {
     for (std::size_t i = 0; i < indices.size(); ++i) {

@@ -56,7 +56,7 @@ class Rebuilder:
             raise
         except (NotImplementedError, torch.OutOfMemoryError):  # not the file's fault
             raise
-        except (RuntimeError, ValueError, TypeError, IndexError, KeyError, ArithmeticError) as error:
+        except (RuntimeError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
             self.broken = args
             reason = str(error).partition("\n")[0]
             raise penstock.CorruptError(f"the parts of a {_KINDS.get(name, name)} do not make one: {reason}") from error
@@ -148,6 +148,11 @@ def _parameter(args: Any) -> torch.Tensor:
     return torch.nn.Parameter(data.detach(), requires_grad=flag[0] if flag else data.requires_grad)
 
 
+def _of_device(args: Any) -> torch.Tensor:
+    data, dtype, _, requires_grad = args
+    return torch.as_tensor(data).to(dtype).requires_grad_(requires_grad)
+
+
 def _buffer(args: Any) -> torch.Tensor:
     return torch.nn.Buffer(args[0])
 
@@ -198,8 +203,11 @@ def _quantized(args: Any) -> torch.Tensor:
 
 
 def _has_values(*tensors: torch.Tensor | None) -> bool:
-    """Whether there is something to check: tensors on the meta device have no elements. One there alone is an error."""
-    return not all(tensor is None or tensor.is_meta for tensor in tensors)
+    """Whether there is something to check: tensors on the meta device have no elements. All are there, or none."""
+    on_meta = {tensor.is_meta for tensor in tensors if tensor is not None}
+    if len(on_meta) > 1:
+        raise RuntimeError("only some of them are on the meta device")
+    return False in on_meta
 
 
 def _sparse_coo(args: Any) -> torch.Tensor:
@@ -244,7 +252,7 @@ def _sparse_compressed(layout: torch.layout) -> Callable[[Any], torch.Tensor]:
                 compressed, plain, values, size, layout=layout, check_invariants=check, device=values.device
             )
         except RuntimeError:
-            if not check or not _is_out_of_order(compressed, plain, values, size, layout):
+            if not check or not _breaks_order_only(compressed, plain, values, size, layout):
                 raise
         return torch.sparse_compressed_tensor(
             compressed, plain, values, size, layout=layout, check_invariants=False, device=values.device
@@ -253,27 +261,40 @@ def _sparse_compressed(layout: torch.layout) -> Callable[[Any], torch.Tensor]:
     return build
 
 
-def _is_out_of_order(
-    compressed: torch.Tensor, plain: torch.Tensor, values: torch.Tensor, size: Any, layout: torch.layout
-) -> bool:
+def _breaks_order_only(*parts: Any) -> bool:
     """Whether the tensor breaks no rule of torch's but that the indices of each row are in order and there once, which
     torch itself neither asks of files nor needs to stay inside its memory."""
+    try:
+        torch.sparse_compressed_tensor(**_in_order(*parts), check_invariants=True)
+    except (RuntimeError, LookupError, ArithmeticError):
+        return False
+    return True
+
+
+def _in_order(
+    compressed: torch.Tensor, plain: torch.Tensor, values: torch.Tensor, size: Any, layout: torch.layout
+) -> dict[str, Any]:
+    """The parts with the indices of each row counted from 0. IndexError when one is outside of the tensor."""
     batch = plain.dim() - 1
     by_rows = layout in (torch.sparse_csr, torch.sparse_bsr)
     blocked = layout in (torch.sparse_bsr, torch.sparse_bsc)
     width = size[batch + 1 if by_rows else batch] // (values.shape[batch + (2 if by_rows else 1)] if blocked else 1)
     if plain.numel() == 0 or int(plain.min()) < 0 or int(plain.max()) >= width:
-        return False
+        raise IndexError("an index is outside")
     ordered = torch.empty_like(plain)
     starts = compressed.reshape(-1, compressed.shape[-1])[:, :-1]
     counts = compressed.diff().reshape(starts.shape)
     for row, start, count in zip(ordered.view(-1, plain.shape[-1]), starts, counts, strict=True):
         first = torch.repeat_interleave(start, count)
         row.copy_(torch.arange(len(row), dtype=first.dtype, device=first.device) - first)
-    torch.sparse_compressed_tensor(
-        compressed, ordered, values, size, layout=layout, check_invariants=True, device=values.device
-    )
-    return True
+    return {
+        "compressed_indices": compressed,
+        "plain_indices": ordered,
+        "values": values,
+        "size": size,
+        "layout": layout,
+        "device": values.device,
+    }
 
 
 def _nested(args: Any) -> torch.Tensor:
@@ -360,6 +381,9 @@ _KINDS = {
 _BUILDERS: dict[str, Callable[[Any], Any]] = {
     "": _plain,
     "torch.Size": _size,
+    "torch._utils._rebuild_device_tensor_from_cpu_tensor": _of_device,
+    "torch._utils._rebuild_device_tensor_from_numpy": _of_device,
+    "torch._utils._rebuild_xla_tensor": _of_device,
     "torch.device": _device,
     "torch.nested._internal.nested_tensor._rebuild_njt": _jagged,
     "torch.meta_tensor": _meta,

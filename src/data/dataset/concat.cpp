@@ -24,6 +24,10 @@ class Concat final : public detail::DatasetImpl {
     const std::size_t part = part_of(index);
     return parts_[part].impl().describe(index - begin(part));
   }
+  std::uint64_t read_bytes(std::int64_t index) const override {
+    const std::size_t part = part_of(index);
+    return parts_[part].impl().read_bytes(index - begin(part));
+  }
 
   void locate(std::span<const std::int64_t> indices, data::Scratch& scratch,
               std::span<data::Sample> out) const override {

@@ -38,6 +38,7 @@ class Rows final : public detail::DatasetImpl {
 
   std::int64_t size() const noexcept override { return array_.shape()[0]; }
   std::string describe(std::int64_t index) const override { return core::format("{}[{}]", path_, index); }
+  std::uint64_t read_bytes(std::int64_t) const override { return layout_->tensors[0].nbytes; }
 
   void locate(std::span<const std::int64_t> indices, data::Scratch& scratch,
               std::span<data::Sample> out) const override {

@@ -17,6 +17,9 @@ class Subset final : public detail::DatasetImpl {
   std::string describe(std::int64_t index) const override {
     return dataset_.impl().describe(indices_[static_cast<std::size_t>(index)]);
   }
+  std::uint64_t read_bytes(std::int64_t index) const override {
+    return dataset_.impl().read_bytes(indices_[static_cast<std::size_t>(index)]);
+  }
 
   void locate(std::span<const std::int64_t> indices, data::Scratch& scratch,
               std::span<data::Sample> out) const override {

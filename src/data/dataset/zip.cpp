@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -49,6 +50,14 @@ class Zip final : public detail::DatasetImpl {
   std::string describe(std::int64_t index) const override {
     std::string out;
     for (const Dataset& part : parts_) out += (out.empty() ? "" : ", ") + part.impl().describe(index);
+    return out;
+  }
+  std::uint64_t read_bytes(std::int64_t index) const override {
+    std::uint64_t out = 0;
+    for (const Dataset& part : parts_) {
+      const std::uint64_t bytes = part.impl().read_bytes(index);
+      out += std::min(bytes, std::numeric_limits<std::uint64_t>::max() - out);
+    }
     return out;
   }
 

@@ -1,7 +1,10 @@
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -38,6 +41,11 @@ class Files final : public detail::DatasetImpl {
 
   std::int64_t size() const noexcept override { return paths_.size(); }
   std::string describe(std::int64_t index) const override { return paths_.path(index); }
+  std::uint64_t read_bytes(std::int64_t index) const override {
+    struct stat status {};
+    const bool known = ::stat(paths_.path(index).c_str(), &status) == 0 && S_ISREG(status.st_mode);
+    return known ? static_cast<std::uint64_t>(status.st_size) : std::numeric_limits<std::uint64_t>::max();
+  }
 
   void locate(std::span<const std::int64_t> indices, Scratch& scratch, std::span<Sample> out) const override {
     auto& state = scratch.state<ThreadState>(this);

@@ -4,7 +4,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <limits>
+
+#include "data/dataset_impl.h"
 #include "data/support.h"
+#include "penstock/save.h"
 
 namespace penstock {
 namespace {
@@ -175,6 +180,29 @@ TEST(Combinators, MixSamplesOfDifferentPartsInOneBatch) {
     EXPECT_EQ(bits_of(Value::tensor((*batch)[0][static_cast<std::int64_t>(i)])), expected);
     EXPECT_EQ(bits_of(Value::tensor((*batch)[1][static_cast<std::int64_t>(i)])), expected);
   }
+}
+
+TEST(Combinators, TellHowMuchASampleTakesToRead) {
+  constexpr std::uint64_t kUnknown = std::numeric_limits<std::uint64_t>::max();
+  const TemporaryFolder folder;
+  const std::string path = folder / "a.npy";
+  save(test::numbered_rows(7, 4), path);
+  const std::uint64_t file_bytes = std::filesystem::file_size(path);
+  const auto read_bytes = [](const Dataset& dataset, std::int64_t index) { return dataset.impl().read_bytes(index); };
+
+  const Dataset array = rows(test::numbered_rows(2, 4));
+  const std::uint64_t row_bytes = array.get(0).as_tensor().nbytes();
+  const Dataset loose = files({path, folder / "missing.npy", folder.path().string()});
+  EXPECT_EQ(read_bytes(array, 1), row_bytes);
+  EXPECT_EQ(read_bytes(loose, 0), file_bytes);
+  EXPECT_EQ(read_bytes(loose, 1), kUnknown);
+  EXPECT_EQ(read_bytes(loose, 2), kUnknown);
+  const Dataset all = concat({loose, array});
+  EXPECT_EQ(read_bytes(all, 0), file_bytes);
+  EXPECT_EQ(read_bytes(all, 3), row_bytes);
+  EXPECT_EQ(read_bytes(subset(all, {4, 0}), 1), file_bytes);
+  EXPECT_EQ(read_bytes(zip(all, all, all), 0), 3 * file_bytes);
+  EXPECT_EQ(read_bytes(zip(all, all), 1), kUnknown);
 }
 
 }  // namespace

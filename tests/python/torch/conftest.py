@@ -1,4 +1,4 @@
-"""What the tests of loaders read."""
+"""Files that the tests of penstock.torch read."""
 
 from __future__ import annotations
 
@@ -31,3 +31,8 @@ def arrays(tmp_path_factory):
     np.save(folder / "x.npy", x.numpy())
     np.save(folder / "y.npy", y.numpy())
     return td.TensorDataset(x, y), pt.Rows(folder / "x.npy", folder / "y.npy")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "x.pt"

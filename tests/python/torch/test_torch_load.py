@@ -29,11 +29,6 @@ from load_pairs import (
 import penstock.torch as pt
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "x.pt"
-
-
 @pytest.mark.parametrize("zipped", [True, False])
 @pytest.mark.parametrize("name", FLOATS + FLOAT8 + INTEGERS)
 def test_dtypes(path, name, zipped):

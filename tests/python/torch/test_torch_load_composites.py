@@ -154,6 +154,7 @@ def test_columns_out_of_order(tmp_path, name):
         ([-1, 2, 3], [1, 0, 2], (2, 3)),
         ([1, 2, 3], [1, 0, 2], (2, 3)),
         ([0, 2, 3], [1, 0, 2], (3, 3)),
+        ([0, -1, 3], [1, 0, 2], (2, 3)),
     ],
 )
 def test_columns_outside(tmp_path, compressed_indices, plain, size):
@@ -165,8 +166,33 @@ def test_columns_outside(tmp_path, compressed_indices, plain, size):
     torch.save({"part": {"w": tensor}}, tmp_path / "x.pt")
     with pytest.raises(penstock.CorruptError, match=r"x\.pt: .*sparse CSR") as caught:
         pt.load(tmp_path / "x.pt")
+    with pytest.raises(RuntimeError) as of_torch:
+        torch.sparse_compressed_tensor(*parts, size, layout=torch.sparse_csr, check_invariants=True)
+    assert caught.value.message.endswith(str(of_torch.value).partition("\n")[0])
     assert caught.value.path == str(tmp_path / "x.pt")
     assert caught.value.tensor == "part.w"
+
+
+class OfDevice:
+    """A tensor as torch saves those of devices that it has no storages for."""
+
+    def __init__(self, rebuild, *args):
+        self.rebuild, self.args = rebuild, args
+
+    def __reduce__(self):
+        return self.rebuild, self.args
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64], ids=str)
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_tensors_of_other_devices(tmp_path, dtype, requires_grad):
+    path = tmp_path / "x.pt"
+    data = torch.tensor([1.5, -2.0, 1e9])
+    torch.save(OfDevice(torch._utils._rebuild_device_tensor_from_cpu_tensor, data, dtype, "cpu", requires_grad), path)
+    same(pt.load(path), torch.load(path))
+    of_numpy = torch._utils._rebuild_device_tensor_from_numpy
+    torch.save(OfDevice(of_numpy, data.numpy(), dtype, "cpu", requires_grad), path)
+    same(pt.load(path), torch.load(path, weights_only=False))
 
 
 def test_errors_say_which_tensor(tmp_path):
