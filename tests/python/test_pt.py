@@ -1,93 +1,18 @@
-"""Penstock against torch itself: `.pt` of every layout, protocol, dtype and container, in both directions."""
+"""Penstock against torch itself: `.pt` of every layout, protocol, dtype and container."""
 
-import array
-import io
-import pickle
-import struct
 import sys
 import types
 import warnings
 import zipfile
-from collections import Counter, OrderedDict, defaultdict
 
 import numpy as np
 import pytest
+from pt_pairs import CONTAINERS, DTYPES, LAYOUTS, PROTOCOLS, SHAPES, assert_same, example, raw, save, sparse_parts
 
 import penstock
 
 torch = pytest.importorskip("torch")
 warnings.simplefilter("ignore")
-
-DTYPES = [
-    "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 float64",
-    "complex32 complex64 complex128 float8_e5m2 float8_e4m3fn float8_e5m2fnuz float8_e4m3fnuz float8_e8m0fnu",
-    "float4_e2m1fn_x2 bits8 bits16",
-]
-DTYPES = " ".join(DTYPES).split()
-SHAPES = [(), (1,), (7,), (3, 5), (0,), (2, 0, 3), (2, 3, 4, 5)]
-LAYOUTS = ["zip", "legacy"]
-PROTOCOLS = [1, 2, 3, 4, 5]
-
-
-def example(dtype, shape, seed=0):
-    """Random bits of a type."""
-    torch_type = getattr(torch, dtype)
-    generator = torch.Generator().manual_seed(seed)
-    if dtype == "bool":
-        return torch.randint(0, 2, shape, generator=generator).bool()
-    width = torch.empty((), dtype=torch_type).element_size()
-    count = int(np.prod(shape, dtype=int))
-    raw = torch.randint(0, 256, (count * width,), generator=generator).to(torch.uint8)
-    return raw.clone().view(torch_type).reshape(shape)
-
-
-def raw(tensor):
-    """The bytes of a tensor of either library, in C order."""
-    if isinstance(tensor, penstock.Tensor):
-        return tensor.tobytes()
-    tensor = tensor.detach().resolve_conj().resolve_neg()
-    if tensor.numel() == 0:
-        return b""
-    width = tensor.element_size()
-    storage = bytes(tensor.untyped_storage())  # works for types without operators
-    order = np.lib.stride_tricks.as_strided(
-        np.frombuffer(storage, np.uint8)[tensor.storage_offset() * width :],
-        (*tensor.shape, width),
-        (*(s * width for s in tensor.stride()), 1),
-    )
-    return order.tobytes()
-
-
-def assert_same(ours, theirs):
-    """Containers, scalars and tensors alike."""
-    if isinstance(theirs, torch.Tensor):
-        assert isinstance(ours, penstock.Tensor)
-        assert str(ours.dtype) == str(theirs.dtype).removeprefix("torch.")
-        assert tuple(ours.shape) == tuple(theirs.shape)
-        assert raw(ours) == raw(theirs)
-    elif isinstance(theirs, dict):
-        assert isinstance(ours, dict)
-        assert list(ours) == list(theirs)
-        for key in theirs:
-            assert_same(ours[key], theirs[key])
-    elif isinstance(theirs, (list, tuple)):
-        assert len(ours) == len(theirs)
-        assert isinstance(ours, tuple if isinstance(theirs, tuple) else list)
-        for one, other in zip(ours, theirs, strict=True):
-            assert_same(one, other)
-    elif isinstance(theirs, float) and theirs != theirs:
-        assert ours != ours
-    else:
-        assert ours == theirs
-        assert type(ours) is type(theirs)
-
-
-def save(value, path, layout="zip", protocol=2):
-    torch.save(value, path, pickle_protocol=protocol, _use_new_zipfile_serialization=layout == "zip")
-    return path
-
-
-# --- What torch writes ---
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -103,23 +28,6 @@ def test_reads_every_dtype_and_shape(tmp_path, dtype, layout):
         assert tuple(archive[name].shape) == tuple(tensor.shape)
         assert tuple(archive[name].strides) == tensor.stride()
         assert_same(archive[name].load(), tensor)
-
-
-CONTAINERS = {
-    "none": None,
-    "bools": [True, False],
-    "integers": [0, 1, 255, 256, 65536, -1, 2**31, -(2**63), 2**63, 2**200, -(2**200)],
-    "floats": [1.5, -0.0, float("inf"), 1e308],
-    "nan": float("nan"),
-    "complex": 1 - 2j,
-    "text": ["", "ascii", "é€😀", "line\nbreak", "\\u0041", "\x00"],
-    "bytes": [b"", b"\x00\xff", bytes(range(256))],
-    "nested": {"a": [1, (2, [3, {"b": ()}])], 5: {True: None}, (1, "x"): []},
-    "long": list(range(3000)),
-    "many": {f"key {i}": i for i in range(3000)},
-    "ordered": OrderedDict(b=1, a=OrderedDict()),
-    "set": {1, 2, 3},
-}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -265,14 +173,6 @@ def test_recursion(tmp_path):
     assert loaded["list"][0] is loaded
 
 
-def sparse_parts(tensor):
-    if tensor.layout is torch.sparse_coo:
-        return {"indices": tensor._indices(), "values": tensor._values()}
-    rows = tensor.layout in (torch.sparse_csr, torch.sparse_bsr)
-    compressed, plain = ("crow_indices", "col_indices") if rows else ("ccol_indices", "row_indices")
-    return {n: getattr(tensor, n)() for n in (compressed, plain, "values")}
-
-
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("kind", ["coo", "hybrid", "csr", "csc", "bsr", "bsc"])
 def test_parts_of_sparse_tensors(tmp_path, kind, layout):
@@ -360,208 +260,3 @@ def test_legacy_payload_is_read_by_offset(tmp_path):
     archive = penstock.open(save(state, tmp_path / "x.pt", "legacy"))
     for i in range(1, 20):
         assert raw(archive[f"t{i}"][1:].load()) == raw(state[f"t{i}"][1:])
-
-
-# --- What Penstock writes ---
-
-
-def back(value, tmp_path):
-    penstock.save(value, tmp_path / "out.pt")
-    return torch.load(tmp_path / "out.pt", weights_only=True)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_torch_reads_every_dtype_and_shape(tmp_path, dtype):
-    state = {f"t{i}": example(dtype, shape, i) for i, shape in enumerate(SHAPES)}
-    loaded = back(penstock.load(save(state, tmp_path / "in.pt")), tmp_path)
-    assert list(loaded) == list(state)
-    for name, tensor in state.items():
-        assert loaded[name].dtype == tensor.dtype
-        assert loaded[name].shape == tensor.shape
-        assert loaded[name].stride() == tensor.stride()
-        assert raw(loaded[name]) == raw(tensor)
-
-
-@pytest.mark.parametrize("name", list(CONTAINERS))
-def test_torch_reads_every_container(tmp_path, name):
-    value = CONTAINERS[name]
-    loaded = back(value, tmp_path)
-    assert type(loaded) is type(value)
-    assert loaded == value or value != value
-
-
-def test_torch_reads_the_rest(tmp_path):
-    value = [torch.Size([2, 3]), torch.float8_e5m2, Counter("aab"), bytearray(b"\x00\xff"), b"\x80", 2**2000]
-    loaded = back(penstock.load(save(value, tmp_path / "in.pt")), tmp_path)
-    assert loaded[0] == torch.Size([2, 3])
-    assert loaded[1] is torch.float8_e5m2
-    assert loaded[2] == Counter("aab")
-    assert bytes(loaded[3]) == b"\x00\xff"
-    assert loaded[4:] == [b"\x80", 2**2000]
-
-
-def test_sharing_survives_both_ways(tmp_path):
-    base = torch.arange(24).reshape(4, 6)
-    once = [base]
-    loaded = back(penstock.load(save([base, base.T, base[1:], once, once], tmp_path / "in.pt")), tmp_path)
-    assert loaded[1].untyped_storage().data_ptr() == loaded[0].untyped_storage().data_ptr()
-    assert torch.equal(loaded[1], base.T)
-    assert loaded[2].storage_offset() == 6
-    assert loaded[3] is loaded[4]
-    assert loaded[3][0] is loaded[0]
-
-
-@pytest.mark.parametrize("kind", ["coo", "csr", "csc", "bsr", "bsc"])
-def test_torch_reads_sparse_tensors_back(tmp_path, kind):
-    dense = torch.tensor([[0.0, 1, 0, 2], [3, 0, 0, 4]])
-    layout = getattr(torch, f"sparse_{kind}")
-    tensor = dense.to_sparse(layout=layout, blocksize=(2, 2) if kind in ("bsr", "bsc") else None)
-    loaded = back(penstock.load(save(tensor, tmp_path / "in.pt")), tmp_path)
-    assert loaded.layout is layout
-    assert torch.equal(loaded.to_dense(), dense)
-
-
-def test_torch_reads_quantized_tensors_back(tmp_path):
-    x = torch.arange(6.0).reshape(2, 3)
-    values = [
-        torch.quantize_per_tensor(x, 0.5, 3, torch.qint8),
-        torch.quantize_per_channel(x, torch.tensor([0.1, 0.2, 0.5]), torch.tensor([1, 2, 3]), 1, torch.quint8),
-        torch.quantize_per_channel(x, torch.tensor([0.1, 0.2]), torch.tensor([0.5, 1]), 0, torch.quint8),
-    ]
-    loaded = back(penstock.load(save(values, tmp_path / "in.pt")), tmp_path)
-    for ours, theirs in zip(loaded, values, strict=True):
-        assert ours.qscheme() == theirs.qscheme()
-        assert torch.equal(ours.dequantize(), theirs.dequantize())
-
-
-def test_the_archive_is_torchs(tmp_path):
-    state = OrderedDict(torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4)).state_dict())
-    theirs = zipfile.ZipFile(save(state, tmp_path / "m.pt"))
-    (tmp_path / "ours").mkdir()
-    penstock.save(penstock.load(tmp_path / "m.pt"), tmp_path / "ours" / "m.pt")
-    ours = zipfile.ZipFile(tmp_path / "ours" / "m.pt")
-    names = [info.filename for info in theirs.infolist()]
-    assert [info.filename for info in ours.infolist()] == names
-    for name in names:
-        if not name.endswith("serialization_id"):
-            assert ours.read(name) == theirs.read(name), name
-    assert [i.header_offset for i in ours.infolist()] == [i.header_offset for i in theirs.infolist()]
-    # What goes by the offsets that torch computes for itself instead of reading them.
-    loaded = torch.load(tmp_path / "ours" / "m.pt", mmap=True, weights_only=True)
-    assert all(torch.equal(loaded[k], state[k]) for k in state)
-
-
-# --- Files that nothing should believe ---
-
-
-def test_every_truncation_is_an_error(tmp_path):
-    for layout in LAYOUTS:
-        data = save({"w": torch.arange(4)}, tmp_path / "x.pt", layout).read_bytes()
-        for length in range(0, len(data), 1 if layout == "legacy" else 3):
-            (tmp_path / "cut.pt").write_bytes(data[:length])
-            with pytest.raises(penstock.Error):
-                penstock.load(tmp_path / "cut.pt")
-
-
-def pt_with(tmp_path, pickled):
-    with zipfile.ZipFile(tmp_path / "x.pt", "w") as out:
-        out.writestr("x/data.pkl", pickled)
-        out.writestr("x/version", "3\n")
-    return tmp_path / "x.pt"
-
-
-def test_deep_nesting_is_an_error(tmp_path):
-    for pickled in (b"]" * 1_000_000 + b"a" * 999_999 + b".", b"N" + b"\x85" * 1_000_000 + b"."):
-        with pytest.raises(penstock.Error, match="nested"):
-            penstock.load(pt_with(tmp_path, pickled))
-
-
-def test_shared_structure_costs_nothing(tmp_path):
-    value = ()
-    for _ in range(60):
-        value = (value, value)
-    loaded = penstock.load(pt_with(tmp_path, pickle.dumps(value, 2)))
-    assert loaded[0] is loaded[1]
-
-
-@pytest.mark.parametrize("part", ["a" * 60_000, b"a" * 60_000, bytearray(b"ab")], ids=["text", "bytes", "bytearray"])
-def test_shared_scalars_are_one_object(tmp_path, part):
-    loaded = penstock.load(pt_with(tmp_path, pickle.dumps([part, part, {"key": part}], 5)))
-    assert loaded[0] is loaded[1] is loaded[2]["key"]
-    assert loaded[0] == part
-
-
-def test_shared_names_are_one_object(tmp_path):
-    loaded = penstock.load(pt_with(tmp_path, b"](c" + b"m" * 60_000 + b"\nName\nq\x00h\x00e."))
-    assert loaded[0] is loaded[1]
-
-
-def test_text_that_is_no_utf8_is_an_error_with_its_place(tmp_path):
-    with pytest.raises(penstock.CorruptError, match=r"x\.pt: BINUNICODE has text that is not UTF-8 .*byte"):
-        penstock.load(pt_with(tmp_path, b"X\x01\0\0\0\xff."))
-
-
-def old_tar(tmp_path):
-    """A file as torch 0.1 wrote it."""
-    import tarfile
-
-    def pickled(value):
-        return pickle.dumps(value, 2)
-
-    class Id:
-        def __init__(self, key):
-            self.key = key
-
-    class Pickler(pickle.Pickler):
-        def persistent_id(self, obj):
-            return obj.key if isinstance(obj, Id) else None
-
-    stream = io.BytesIO()
-    Pickler(stream, 2).dump({"w": Id("9"), "b": Id("9")})
-    values = array.array("f", range(6))
-    members = {
-        "storages": pickled(1)
-        + pickled((7, "cpu", torch.FloatStorage))
-        + struct.pack("<q", 6)
-        + values.tobytes()
-        + pickled([]),
-        "tensors": pickled(1) + pickled((9, 7, torch.FloatTensor)) + struct.pack("<i4x2q2qq", 2, 2, 3, 3, 1, 0),
-        "pickle": stream.getvalue(),
-        "sys_info": pickled({"protocol_version": 1000}),
-    }
-    path = tmp_path / "old.pt"
-    with tarfile.open(path, "w:", format=tarfile.PAX_FORMAT) as tar:
-        for name, data in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            info.mtime = 1_500_000_000.25
-            tar.addfile(info, io.BytesIO(data))
-    return path
-
-
-def test_tar_archives_of_the_first_versions(tmp_path):
-    path = old_tar(tmp_path)
-    theirs = torch.load(path, weights_only=False)  # torch reads it only by running it
-    assert_same(penstock.load(path), theirs)
-
-
-def test_defaultdicts_are_read_as_dicts(tmp_path):
-    loaded = penstock.load(save(defaultdict(list, a=[1]), tmp_path / "x.pt"))
-    assert loaded["a"] == [1]
-
-
-@pytest.mark.parametrize("part", [b"}", b"]", b"K\0\x85", b"T\2\0\0\0ab"])
-def test_a_pickle_that_deflates_to_nothing_makes_no_more_than_a_stored_one(tmp_path, part):
-    """Nine million empty dicts deflate to nine kilobytes, and would take two gigabytes as cells."""
-    with zipfile.ZipFile(tmp_path / "x.pt", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("x/data.pkl", b"\x80\x02](" + part * 9_000_000 + b"e.")
-        archive.writestr("x/version", "3\n")
-    with pytest.raises(penstock.LimitError, match=r"x\.pt"):
-        penstock.open(tmp_path / "x.pt")
-
-
-def test_a_deflated_pickle_of_many_values_is_read(tmp_path):
-    with zipfile.ZipFile(tmp_path / "x.pt", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("x/data.pkl", b"\x80\x02](" + b"K\7" * 400_000 + b"e.")
-        archive.writestr("x/version", "3\n")
-    assert penstock.load(tmp_path / "x.pt") == [7] * 400_000

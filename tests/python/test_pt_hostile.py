@@ -1,0 +1,130 @@
+"""`.pt` that nothing should believe, and those of the first versions."""
+
+import array
+import io
+import pickle
+import struct
+import warnings
+import zipfile
+from collections import defaultdict
+
+import pytest
+from pt_pairs import LAYOUTS, assert_same, save
+
+import penstock
+
+torch = pytest.importorskip("torch")
+warnings.simplefilter("ignore")
+
+
+def test_every_truncation_is_an_error(tmp_path):
+    for layout in LAYOUTS:
+        data = save({"w": torch.arange(4)}, tmp_path / "x.pt", layout).read_bytes()
+        for length in range(0, len(data), 1 if layout == "legacy" else 3):
+            (tmp_path / "cut.pt").write_bytes(data[:length])
+            with pytest.raises(penstock.Error):
+                penstock.load(tmp_path / "cut.pt")
+
+
+def pt_with(tmp_path, pickled):
+    with zipfile.ZipFile(tmp_path / "x.pt", "w") as out:
+        out.writestr("x/data.pkl", pickled)
+        out.writestr("x/version", "3\n")
+    return tmp_path / "x.pt"
+
+
+def test_deep_nesting_is_an_error(tmp_path):
+    for pickled in (b"]" * 1_000_000 + b"a" * 999_999 + b".", b"N" + b"\x85" * 1_000_000 + b"."):
+        with pytest.raises(penstock.Error, match="nested"):
+            penstock.load(pt_with(tmp_path, pickled))
+
+
+def test_shared_structure_costs_nothing(tmp_path):
+    value = ()
+    for _ in range(60):
+        value = (value, value)
+    loaded = penstock.load(pt_with(tmp_path, pickle.dumps(value, 2)))
+    assert loaded[0] is loaded[1]
+
+
+@pytest.mark.parametrize("part", ["a" * 60_000, b"a" * 60_000, bytearray(b"ab")], ids=["text", "bytes", "bytearray"])
+def test_shared_scalars_are_one_object(tmp_path, part):
+    loaded = penstock.load(pt_with(tmp_path, pickle.dumps([part, part, {"key": part}], 5)))
+    assert loaded[0] is loaded[1] is loaded[2]["key"]
+    assert loaded[0] == part
+
+
+def test_shared_names_are_one_object(tmp_path):
+    loaded = penstock.load(pt_with(tmp_path, b"](c" + b"m" * 60_000 + b"\nName\nq\x00h\x00e."))
+    assert loaded[0] is loaded[1]
+
+
+def test_text_that_is_no_utf8_is_an_error_with_its_place(tmp_path):
+    with pytest.raises(penstock.CorruptError, match=r"x\.pt: BINUNICODE has text that is not UTF-8 .*byte"):
+        penstock.load(pt_with(tmp_path, b"X\x01\0\0\0\xff."))
+
+
+def old_tar(tmp_path):
+    """A file as torch 0.1 wrote it."""
+    import tarfile
+
+    def pickled(value):
+        return pickle.dumps(value, 2)
+
+    class Id:
+        def __init__(self, key):
+            self.key = key
+
+    class Pickler(pickle.Pickler):
+        def persistent_id(self, obj):
+            return obj.key if isinstance(obj, Id) else None
+
+    stream = io.BytesIO()
+    Pickler(stream, 2).dump({"w": Id("9"), "b": Id("9")})
+    values = array.array("f", range(6))
+    members = {
+        "storages": pickled(1)
+        + pickled((7, "cpu", torch.FloatStorage))
+        + struct.pack("<q", 6)
+        + values.tobytes()
+        + pickled([]),
+        "tensors": pickled(1) + pickled((9, 7, torch.FloatTensor)) + struct.pack("<i4x2q2qq", 2, 2, 3, 3, 1, 0),
+        "pickle": stream.getvalue(),
+        "sys_info": pickled({"protocol_version": 1000}),
+    }
+    path = tmp_path / "old.pt"
+    with tarfile.open(path, "w:", format=tarfile.PAX_FORMAT) as tar:
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            info.mtime = 1_500_000_000.25
+            tar.addfile(info, io.BytesIO(data))
+    return path
+
+
+def test_tar_archives_of_the_first_versions(tmp_path):
+    path = old_tar(tmp_path)
+    theirs = torch.load(path, weights_only=False)  # torch reads it only by running it
+    assert_same(penstock.load(path), theirs)
+
+
+def test_defaultdicts_are_read_as_dicts(tmp_path):
+    loaded = penstock.load(save(defaultdict(list, a=[1]), tmp_path / "x.pt"))
+    assert loaded["a"] == [1]
+
+
+@pytest.mark.parametrize("part", [b"}", b"]", b"K\0\x85", b"T\2\0\0\0ab"])
+def test_a_pickle_that_deflates_to_nothing_makes_no_more_than_a_stored_one(tmp_path, part):
+    """Nine million empty dicts deflate to nine kilobytes, and would take two gigabytes as cells."""
+    with zipfile.ZipFile(tmp_path / "x.pt", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x/data.pkl", b"\x80\x02](" + part * 9_000_000 + b"e.")
+        archive.writestr("x/version", "3\n")
+    with pytest.raises(penstock.LimitError, match=r"x\.pt"):
+        penstock.open(tmp_path / "x.pt")
+
+
+def test_a_deflated_pickle_of_many_values_is_read(tmp_path):
+    with zipfile.ZipFile(tmp_path / "x.pt", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x/data.pkl", b"\x80\x02](" + b"K\7" * 400_000 + b"e.")
+        archive.writestr("x/version", "3\n")
+    assert penstock.load(tmp_path / "x.pt") == [7] * 400_000
