@@ -1,8 +1,8 @@
 """What torch.serialization.add_safe_globals allows, as far as it takes no call of anything.
 
 An allowed class comes to life where that only means setting down its parts: objects whose state is their attributes,
-members of enumerations, named tuples, tensors of a subclass, paths, dates and other plain values of Python's. Functions
-and classes with a way of their own are refused.
+members of enumerations, named tuples, tensors of a subclass, paths, dates and other plain values of Python's, the
+layouts of torch's distributed tensors. Functions and other classes with a way of their own are refused.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from penstock.torch import _distributed
 from penstock.torch._plain import is_plain, plain
 
 __all__ = ["Allowed", "RefusedError"]
@@ -48,7 +49,7 @@ class Allowed:
             return _member(named, name, args)
         if issubclass(named, tuple) and hasattr(named, "_fields"):
             return _named_tuple(named, name, args, state)
-        if is_plain(named):
+        if is_plain(named) or _distributed.is_of_torch(named, name):
             return _plain(named, name, args, state)
         made = _derived(named, args)
         if made is None:
@@ -105,8 +106,8 @@ def _combines_in_the_usual_way(kind: Any) -> bool:
 
 def _plain(kind: type[Any], name: str, args: Any, state: Any) -> Any:
     try:
-        return plain(kind, args, state)
-    except (ValueError, TypeError, IndexError, ArithmeticError) as error:
+        return plain(kind, args, state) if is_plain(kind) else _distributed.made(kind, args, state)
+    except (ValueError, TypeError, LookupError, ArithmeticError, RuntimeError, AttributeError) as error:
         raise RefusedError(f"the parts of {name} do not make one: {error}") from None
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 import penstock
+from penstock.torch import _distributed
 from penstock.torch._allowed import Allowed, RefusedError
 from penstock.torch._globals import DATA_TYPES
 from penstock.torch._storages import Packed
@@ -44,6 +45,9 @@ class Rebuilder:
             constant = _constant(name if args is None else f"torch.{args[0]}")
             return self._foreign(name, args, state) if constant is None else constant
         build = _BUILDERS.get(name)
+        if name == _WRAPPER:
+            distributed = self._built(lambda parts: _distributed.wrapper(parts, state), name, args)
+            return self._keep(name, args, state) if distributed is None else distributed
         if build is None:
             return self._foreign(name, args, state)
         return self._noted(self._built(build, name, args), state)

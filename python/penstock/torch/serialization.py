@@ -183,6 +183,8 @@ def _refused(archive: penstock.Archive, refused: list[str]) -> UnknownGlobalsErr
 def _about_distributed(names: list[str]) -> str:
     if not any(name.startswith("torch.distributed.") for name in names):
         return ""
+    if "torch.distributed.tensor" not in sys.modules:
+        return ", or import torch.distributed.tensor first, which distributed tensors (DTensor) are made by"
     return ", or save distributed tensors (DTensor) as plain ones: tensor.full_tensor()"
 
 

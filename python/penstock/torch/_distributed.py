@@ -1,0 +1,61 @@
+"""Distributed tensors (DTensor), and the classes of torch.distributed that say how they are laid out.
+
+torch allows these by itself once torch.distributed.tensor is imported. They are made as torch.load makes them, by ways
+that torch wrote for them; a process group need not be there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+__all__ = ["is_of_torch", "made", "wrapper"]
+
+# Of the allowed ones; what is merely named so is no class of torch's.
+_OWN_WAYS = ("torch.distributed.device_mesh.", "torch.distributed.tensor.placement_types.")
+
+
+def is_of_torch(kind: type[Any], name: str) -> bool:
+    """Whether the class is one that torch has to make in a way of its own."""
+    return name.startswith(_OWN_WAYS) and f"{kind.__module__}.{kind.__qualname__}" == name
+
+
+def made(kind: type[Any], args: Any, state: Any) -> Any:
+    """Such an object. TypeError, ValueError or RuntimeError where its parts do not make one."""
+    out = kind.__new__(kind, *args)
+    if state is None:
+        return out
+    if not isinstance(state, dict):
+        raise TypeError(f"the state of a {kind.__name__} is a {type(state).__name__}")
+    out.__setstate__(state)
+    return out
+
+
+def wrapper(args: Any, state: Any) -> torch.Tensor | None:
+    """The DTensor of a wrapper's parts; None for wrappers of other classes."""
+    if not isinstance(args, tuple) or len(args) != 8 or not isinstance(args[0], type):
+        return None
+    kind, dtype, size, strides, offset, layout, _, requires_grad = args
+    if f"{kind.__module__}.{kind.__qualname__}" != "torch.distributed.tensor.DTensor":
+        return None
+    parts = {name: value for part in _dicts(state) for name, value in part.items()}
+    local, spec = parts.get("_local_tensor"), parts.get("_spec")
+    if not isinstance(local, torch.Tensor) or type(spec).__name__ != "DTensorSpec":
+        raise TypeError("a DTensor lacks its local part, or the description of its layout")
+    out: torch.Tensor = torch.Tensor._make_wrapper_subclass(
+        kind,
+        size,
+        strides=strides,
+        dtype=dtype,
+        storage_offset=offset,
+        layout=layout,
+        device=local.device,
+        requires_grad=requires_grad,
+    )
+    return torch._utils._set_obj_state(out, state)  # type: ignore[no-any-return]
+
+
+def _dicts(state: Any) -> list[dict[str, Any]]:
+    """The attributes, and those in slots, of a state."""
+    return [part for part in (state if isinstance(state, tuple) else (state,)) if isinstance(part, dict)]
