@@ -1,0 +1,265 @@
+"""The batches of a loader's epoch as its workers leave them."""
+
+from __future__ import annotations
+
+import operator
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+import torch.utils.data as torch_data
+
+import penstock
+from penstock._core import _Feed
+from penstock.torch._convert import sample_to_torch
+from penstock.torch._errors import as_torchs
+from penstock.torch._sample_feed import SampleFeed
+from penstock.torch._samples import Samples
+from penstock.torch.collate import Rule
+from penstock.torch.datasets import counted
+
+if TYPE_CHECKING:
+    from penstock.torch.loader import DataLoader
+
+__all__ = ["Read", "Reads", "arrives_on_device", "timed_out"]
+
+_STACKED = (torch_data.default_collate,)
+# What native collation says of samples that torch may still find a way to stack.
+_UNLIKE = (penstock.DTypeMismatchError, penstock.ShapeMismatchError, penstock.UnsupportedError)
+
+
+class Read(NamedTuple):
+    """A batch as the workers left it: whole, or the list of its samples."""
+
+    indices: list[int]
+    value: Any
+    apart: bool
+
+
+class Reads:
+    """Asks the workers for the batches that a sampler draws, and gives them in order.
+
+    `whole`: samples come one by one, without batches; `bulk`: then of lists of indices, each the stack of its samples.
+    `on_device`: batches arrive on the loader's device. `taken` counts batches that were given, or left out.
+    """
+
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        assert loader.native is not None
+        self._loader = loader
+        self._dataset = loader.native
+        self._mapped = loader._mapped
+        self._set_aside = loader._set_aside
+        self._workers = operator.index(loader.num_workers) if loader.num_workers else 0
+        self._timeout = loader.timeout
+        self._collate_fn = loader.collate_fn
+        self._samples = Samples(loader.dataset if loader._mapped is None else loader._mapped.dataset, loader.native)
+        self._one_by_one = False
+        self._refusal: Exception | None = None
+        self.whole = not loader._auto_collation
+        self.bulk = False
+        self._collate = self._native_collate()
+        self.on_device: bool = self._native and loader._mapped is None and arrives_on_device(loader.device)
+        self._feed: _Feed | SampleFeed = self._new_feed(self._workers)
+        self._indices: Iterator[Any] = iter(())
+        # None: a batch of which nothing is left.
+        self._pending: deque[list[int] | None] = deque()
+        self.taken = 0
+        self.finished = False
+
+    def begin(self, indices: Iterator[Any], taken: int) -> None:
+        """Takes what the sampler draws, of whose batches `taken` are behind us."""
+        self._indices, self.taken = indices, taken
+        if self._workers > 0:
+            self._draw()
+
+    def close(self) -> None:
+        self._feed.close()
+
+    def stats(self) -> dict[str, Any]:
+        return self._feed.stats()
+
+    def describe(self, index: int) -> str:
+        return self._samples.describe(index)
+
+    def next(self) -> Read:
+        """The next batch of which something is left; StopIteration behind the last. An error belongs to one batch."""
+        while True:
+            if self._workers == 0:
+                self._draw()
+            if not self._pending:
+                self.finished = True
+                raise StopIteration
+            indices = self._pending.popleft()
+            self.taken += 1
+            try:
+                value = self._take(indices)
+            finally:
+                if self._workers > 0:
+                    self._draw()
+            if value is not None:
+                return value
+
+    def _new_feed(self, workers: int, collate: penstock.Collate | None = None) -> _Feed | SampleFeed:
+        loader = self._loader
+        factor = operator.index(loader.prefetch_factor) if workers > 0 and loader.prefetch_factor else 1
+        if self._one_by_one:
+            return SampleFeed(self._samples, workers, factor, float(self._timeout))
+        device = _full_name(loader.device) if self.on_device and collate is None else "cpu"
+        budget = loader.memory_budget
+        collate, timeout = collate or self._collate, float(self._timeout)
+        return _Feed(self._dataset, collate, workers, factor, budget, timeout, device)
+
+    def _native_collate(self) -> penstock.Collate:
+        """What the workers do: the whole collation where that is ours, else the samples as they are."""
+        collate = self._collate_fn
+        per_sample = self._mapped is not None and not self._mapped.batched
+        self._native = not self.whole and not per_sample
+        if self._native and isinstance(collate, (Rule, penstock.Collate)):
+            return collate.native if isinstance(collate, Rule) else collate
+        self._native = self._native and collate in _STACKED
+        return penstock.stack() if self._native else penstock.samples()
+
+    def _draw(self) -> None:
+        """Asks for batches until as many are under way as torch would have."""
+        while len(self._pending) < self._feed.window:
+            try:
+                drawn = next(self._indices)
+            except StopIteration:
+                return
+            if self.whole and isinstance(drawn, (list, slice)) != self.bulk:
+                self._read_lists(not self.bulk)
+            asked = self._checked(drawn)
+            indices = self._chosen(asked)
+            self._pending.append(indices if indices or not asked else None)
+            if indices:
+                self._feed.push(indices)
+
+    def _read_lists(self, bulk: bool) -> None:
+        """Without batches, a sampler may give lists of indices: each is one sample, that of its stacked rows."""
+        if self._pending or self._mapped is not None:
+            raise TypeError("found a list where the sampler gives indices; expected one or the other of all samples")
+        self.bulk = bulk
+        self._collate = penstock.stack() if bulk else penstock.samples()
+        self._feed.close()
+        self._feed = self._new_feed(self._workers)
+
+    def _checked(self, drawn: Any) -> list[int]:
+        if self.whole and not self.bulk:
+            return [operator.index(drawn)]
+        if isinstance(drawn, slice):
+            return list(range(len(self._dataset))[drawn])
+        return [operator.index(one) for one in drawn]
+
+    def _chosen(self, indices: list[int]) -> list[int]:
+        """Counted from the front, and without what is known not to be readable."""
+        if indices and min(indices) < 0:
+            indices = counted(indices, len(self._dataset))
+        if self._set_aside.any_of(indices):
+            return self._repaired(indices)
+        return indices
+
+    def _repaired(self, indices: list[int]) -> list[int]:
+        set_aside = self._set_aside
+        if self._loader.on_error == "skip":
+            return set_aside.without(indices)
+        return set_aside.replaced(self._samples, indices)
+
+    def _take(self, indices: list[int] | None) -> Read | None:
+        """The batch that was asked for first; None when nothing of it is left."""
+        if indices is None:
+            return None
+        if not indices:
+            return self._empty()
+        try:
+            return Read(indices, self._feed.next(), not self._native)
+        except penstock.TimedOutError as error:
+            self._pending.appendleft(indices)
+            self.taken -= 1
+            raise timed_out(self._timeout) from error
+        except penstock.Error as error:
+            other = self._otherwise(indices, error)
+            if other is not None:
+                return other
+            if self._loader.on_error == "raise" or not self._set_aside.try_each(self._samples, indices):
+                raise as_torchs(error, self._refusal) from error.__cause__
+        return self._again(self._repaired(indices))
+
+    def _empty(self) -> Read:
+        """What the sampler itself gave no samples for."""
+        if self.bulk:
+            return Read([], self._samples[[]], True)
+        if self._native:
+            raise IndexError(
+                "the batch sampler gave a batch of no samples, of which nothing can be stacked; leave empty ones out, "
+                "or give a collate_fn that takes them"
+            )
+        return Read([], [], True)
+
+    def _again(self, indices: list[int]) -> Read | None:
+        if not indices:
+            return None
+        feed = self._new_feed(0)
+        feed.push(indices)
+        try:
+            return Read(indices, feed.next(), not self._native)
+        except penstock.Error as error:
+            other = self._otherwise(indices, error)
+            if other is None:
+                raise as_torchs(error, self._refusal) from error.__cause__
+            return other
+
+    def _otherwise(self, indices: list[int], error: penstock.Error) -> Read | None:
+        """A batch that only torch's own collation stacks, or whose samples only the dataset makes; from here on all
+        batches are made so. None where that fails too: the native error names the files.
+        """
+        stacked = self._native and self._collate_fn in _STACKED
+        samples = self._refusal = None
+        if stacked and isinstance(error, _UNLIKE):
+            samples = self._tried(self._new_feed(0, penstock.samples()), indices)
+        if samples is None and not self._one_by_one and isinstance(error, penstock.UnsupportedError):
+            if (self._native and not stacked) or self.bulk:
+                return None
+            samples = self._tried(SampleFeed(self._samples, 0, 1, 0), indices)
+            self._one_by_one = samples is not None
+        if samples is None:
+            return None
+        self._go_on_apart()
+        return Read(indices, samples, True)
+
+    def _tried(self, feed: _Feed | SampleFeed, indices: list[int]) -> Any:
+        """The samples, where torch stacks those that are to be stacked; else None, and `_refusal` is what it said."""
+        try:
+            feed.push(indices)
+            samples = feed.next()
+            if self._native:
+                self._collate_fn(sample_to_torch(samples))
+        except Exception as refusal:
+            self._refusal = refusal.with_traceback(None)
+            return None
+        return samples
+
+    def _go_on_apart(self) -> None:
+        self._collate, self._native, self.on_device = penstock.samples(), False, False
+        self._feed.close()
+        self._feed = self._new_feed(self._workers)
+        for pending in self._pending:
+            if pending:
+                self._feed.push(pending)
+
+
+def timed_out(timeout: float) -> Exception:
+    from penstock.torch.loader import LoaderTimeoutError
+
+    return LoaderTimeoutError(f"DataLoader timed out after {timeout} seconds")
+
+
+def arrives_on_device(device: torch.device | None) -> bool:
+    """Whether batches are copied there while the next are read, rather than by torch when they are taken."""
+    return device is not None and device.type == "cuda" and torch.cuda.is_available() and penstock.is_available()
+
+
+def _full_name(device: torch.device | None) -> str:
+    """With its number: "cuda" alone is torch's current device."""
+    assert device is not None
+    return f"cuda:{torch.cuda.current_device()}" if device.index is None else str(device)
