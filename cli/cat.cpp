@@ -29,9 +29,9 @@ LazyTensor choose(const Archive& archive, const Options& options) {
               {.path = archive.path()});
 }
 
-/// A few bytes can be a tensor of any size that repeats them.
+/// A few bytes can be a tensor of any size that repeats them, of which printing has no end.
 void require_printable(const Archive& archive, const Tensor& tensor) {
-  constexpr std::int64_t kMostRepeated = 1'000'000;
+  constexpr std::int64_t kMostRepeated = std::int64_t{1} << 30;
   std::uint64_t stored = 0;
   for (const StorageEntry& storage : archive.storages()) stored = std::max(stored, storage.nbytes);
   if (tensor.numel() <= kMostRepeated || tensor.nbytes() <= stored) return;
