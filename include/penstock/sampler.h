@@ -4,10 +4,14 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <variant>
+#include <utility>
 #include <vector>
 
 namespace penstock {
+
+namespace detail {
+class OrderImpl;
+}
 
 /// Indices of samples, in order. An immutable value whose copies share their memory; thread-safe.
 class Order {
@@ -18,12 +22,9 @@ class Order {
   Order(std::vector<std::int64_t> indices);  // NOLINT(google-explicit-constructor): an order is one
   /// 4 bytes an index.
   explicit Order(std::vector<std::uint32_t> indices);
+  explicit Order(std::shared_ptr<const detail::OrderImpl> impl) noexcept : impl_(std::move(impl)) {}
   /// 0, 1, ... size - 1, which take no memory.
   static Order range(std::int64_t size);
-  // Copied where it could be moved, so that none is left without indices.
-  Order(const Order&) = default;
-  Order& operator=(const Order&) = default;
-  ~Order() = default;
 
   std::int64_t size() const noexcept;
   bool empty() const noexcept { return size() == 0; }
@@ -34,12 +35,7 @@ class Order {
   std::vector<std::int64_t> to_vector() const;
 
  private:
-  struct Range {
-    std::int64_t size;
-  };
-  template <class T>
-  using Shared = std::shared_ptr<const std::vector<T>>;
-  std::variant<Range, Shared<std::uint32_t>, Shared<std::int64_t>> indices_;  ///< pointers not null
+  std::shared_ptr<const detail::OrderImpl> impl_;  ///< none when null
 };
 
 /// Decides the order of samples from (seed, epoch) alone, so that every worker, rank and resumed run agrees. Immutable

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <random>
 #include <span>
 
@@ -27,10 +29,15 @@ class Generator {
 
 // Of the following, T is std::uint32_t or std::int64_t; values must fit it.
 
-/// torch.randperm(out.size(), generator): the algorithm changes at n = 214748364. Source: randperm in
+/// torch.randperm(out.size(), generator): the algorithm changes at kLargePermutation. Source: randperm in
 /// ATen/native/TensorFactories.cpp.
 template <class T>
 void randperm(std::span<T> out, Generator& generator);
+inline constexpr std::int64_t kLargePermutation = std::numeric_limits<std::uint32_t>::max() / 20;
+/// The part of randperm for fewer that decides the indices from `begin` to `end`, those before being decided; `out`
+/// begins as 0, 1, ...
+template <class T>
+void permute(std::span<T> out, std::size_t begin, std::size_t end, Generator& generator);
 /// The algorithm for large n, at any n: inside-out Fisher-Yates.
 template <class T>
 void randperm_inside_out(std::span<T> out, Generator& generator);

@@ -2,28 +2,46 @@
 #include <numeric>
 #include <utility>
 
+#include "data/sampler/order_impl.h"
 #include "penstock/sampler.h"
 
 namespace penstock {
 
-Order::Order(std::vector<std::int64_t> indices)
-    : indices_(std::make_shared<const std::vector<std::int64_t>>(std::move(indices))) {}
-Order::Order(std::vector<std::uint32_t> indices)
-    : indices_(std::make_shared<const std::vector<std::uint32_t>>(std::move(indices))) {}
+namespace {
 
-Order Order::range(std::int64_t size) {
-  Order out;
-  out.indices_ = Range{size};
-  return out;
-}
-
-std::int64_t Order::size() const noexcept {
-  if (const auto* range = std::get_if<Range>(&indices_)) return range->size;
-  if (const auto* narrow = std::get_if<Shared<std::uint32_t>>(&indices_)) {
-    return static_cast<std::int64_t>((*narrow)->size());
+class Range final : public detail::OrderImpl {
+ public:
+  explicit Range(std::int64_t size) : size_(size) {}
+  std::int64_t size() const noexcept override { return size_; }
+  void copy(std::int64_t position, std::span<std::int64_t> out) const noexcept override {
+    std::iota(out.begin(), out.end(), position);
   }
-  return static_cast<std::int64_t>((*std::get_if<Shared<std::int64_t>>(&indices_))->size());
-}
+
+ private:
+  std::int64_t size_;
+};
+
+template <class T>
+class Listed final : public detail::OrderImpl {
+ public:
+  explicit Listed(std::vector<T> indices) : indices_(std::move(indices)) {}
+  std::int64_t size() const noexcept override { return static_cast<std::int64_t>(indices_.size()); }
+  void copy(std::int64_t position, std::span<std::int64_t> out) const noexcept override {
+    std::copy_n(indices_.begin() + static_cast<std::ptrdiff_t>(position), out.size(), out.begin());
+  }
+
+ private:
+  std::vector<T> indices_;
+};
+
+}  // namespace
+
+Order::Order(std::vector<std::int64_t> indices) : impl_(std::make_shared<Listed<std::int64_t>>(std::move(indices))) {}
+Order::Order(std::vector<std::uint32_t> indices) : impl_(std::make_shared<Listed<std::uint32_t>>(std::move(indices))) {}
+
+Order Order::range(std::int64_t size) { return Order(std::make_shared<Range>(size)); }
+
+std::int64_t Order::size() const noexcept { return impl_ ? impl_->size() : 0; }
 
 std::int64_t Order::operator[](std::int64_t position) const noexcept {
   std::int64_t out = 0;
@@ -32,16 +50,7 @@ std::int64_t Order::operator[](std::int64_t position) const noexcept {
 }
 
 void Order::copy(std::int64_t position, std::span<std::int64_t> out) const noexcept {
-  const auto from = [&](const auto& indices) {
-    std::copy_n(indices.begin() + static_cast<std::ptrdiff_t>(position), out.size(), out.begin());
-  };
-  if (std::holds_alternative<Range>(indices_)) {
-    std::iota(out.begin(), out.end(), position);
-  } else if (const auto* narrow = std::get_if<Shared<std::uint32_t>>(&indices_)) {
-    from(**narrow);
-  } else {
-    from(**std::get_if<Shared<std::int64_t>>(&indices_));
-  }
+  if (impl_) impl_->copy(position, out);
 }
 
 std::vector<std::int64_t> Order::to_vector() const {

@@ -1,9 +1,11 @@
 #include "data/random.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "core/format.h"
 #include "data/sampler/narrow.h"
+#include "data/sampler/permutation.h"
 #include "penstock/error.h"
 #include "penstock/sampler.h"
 
@@ -20,6 +22,9 @@ class Random final : public Sampler {
 
   Order order(std::uint64_t seed, std::uint64_t epoch) const override {
     data::Generator generator(seed + epoch);
+    if (!replacement_ && samples_ <= population_ && population_ < data::kLargePermutation) {
+      return Order(std::make_shared<data::Permutation>(population_, samples_, generator));
+    }
     return data::narrowest(samples_, population_, [&](auto out) {
       if (replacement_) {
         // torch draws in chunks of 32 from one generator, which gives the same numbers as drawing all at once.

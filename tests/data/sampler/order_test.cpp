@@ -1,9 +1,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
+#include <memory>
+#include <random>
+#include <thread>
 #include <utility>
+#include <vector>
 
+#include "data/random.h"
+#include "data/sampler/permutation.h"
 #include "penstock/sampler.h"
 
 namespace penstock {
@@ -38,9 +45,8 @@ TEST(Order, GivesItsIndicesWhateverHoldsThem) {
 TEST(Order, CopiesLiveOnBeyondTheFirst) {
   Order copy;
   {
-    Order first(Indices{5, 6});
-    copy = std::move(first);
-    EXPECT_EQ(first.size(), 2);  // NOLINT(bugprone-use-after-move): that is what it is about
+    const Order first(Indices{5, 6});
+    copy = first;
   }
   EXPECT_EQ(copy.to_vector(), (Indices{5, 6}));
 }
@@ -48,6 +54,51 @@ TEST(Order, CopiesLiveOnBeyondTheFirst) {
 TEST(Order, ARangeTakesNoMemory) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   EXPECT_EQ(Order::range(kMost)[kMost - 1], kMost - 1);
+}
+
+Indices randperm(std::int64_t size, std::uint64_t seed) {
+  Indices out(static_cast<std::size_t>(size));
+  data::Generator generator(seed);
+  data::randperm(std::span(out), generator);
+  return out;
+}
+
+TEST(Permutation, IsRandpermInWhateverPiecesItIsAskedFor) {
+  std::mt19937 random(3);
+  for (const std::int64_t size : {0, 1, 2, 3, 64, 65, 1023, 1024, 1025, 5000}) {
+    const Indices whole = randperm(size, 9);
+    const data::Permutation permutation(size, size, data::Generator(9));
+    for (int round = 0; round < 20 && size > 0; ++round) {
+      const auto begin = static_cast<std::size_t>(random() % whole.size());
+      Indices piece(random() % (whole.size() - begin + 1));
+      permutation.copy(static_cast<std::int64_t>(begin), piece);
+      EXPECT_TRUE(std::equal(piece.begin(), piece.end(), whole.begin() + static_cast<std::ptrdiff_t>(begin))) << size;
+    }
+    EXPECT_EQ(Order(std::make_shared<data::Permutation>(size, size, data::Generator(9))).to_vector(), whole);
+  }
+}
+
+TEST(Permutation, OfFewerBeginsAsTheWholeDoes) {
+  Indices whole = randperm(3000, 1);
+  whole.resize(1100);
+  EXPECT_EQ(random(3000, {.num_samples = 1100})->order(1, 0).to_vector(), whole);
+}
+
+TEST(Permutation, ThreadsShareInTheMaking) {
+  constexpr std::size_t kPiece = 100;
+  const Indices whole = randperm(50'000, 2);
+  const Order order(std::make_shared<data::Permutation>(50'000, 50'000, data::Generator(2)));
+  Indices found(whole.size());
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::size_t at = t * kPiece; at < found.size(); at += 4 * kPiece) {
+        order.copy(static_cast<std::int64_t>(at), std::span(found).subspan(at, kPiece));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(found, whole);
 }
 
 }  // namespace
