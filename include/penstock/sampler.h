@@ -22,6 +22,7 @@ class Order {
   Order(std::vector<std::int64_t> indices);  // NOLINT(google-explicit-constructor): an order is one
   /// 4 bytes an index.
   explicit Order(std::vector<std::uint32_t> indices);
+  /// For the library itself.
   explicit Order(std::shared_ptr<const detail::OrderImpl> impl) noexcept : impl_(std::move(impl)) {}
   /// 0, 1, ... size - 1, which take no memory.
   static Order range(std::int64_t size);

@@ -100,6 +100,10 @@ std::string limit_of_stage(const LoaderStats& stats) {
   return text + "; " + caller_waits(stats);
 }
 
+std::string counted(std::uint64_t count, const char* one, const char* many) {
+  return core::format("{} {}", count, count == 1 ? one : many);
+}
+
 }  // namespace
 
 std::string_view LoaderStats::bottleneck() const noexcept {
@@ -153,14 +157,6 @@ std::string LoaderStats::workers_because() const {
   }
   return start;
 }
-
-namespace {
-
-std::string counted(std::uint64_t count, const char* one, const char* many) {
-  return core::format("{} {}", count, count == 1 ? one : many);
-}
-
-}  // namespace
 
 std::string LoaderStats::to_string() const {
   std::string text = core::format("{}, {}, {} of payload, {} read from {}\n", counted(batches, "batch", "batches"),

@@ -76,7 +76,7 @@ void check_zip_name(std::string_view name, bool said_to_be_utf8 = true);
 enum class ZipKind : std::uint8_t {
   kNone,   ///< not a zip archive
   kPlain,  ///< an archive without a pickle: `.npz`
-  kTorch,  ///< one with the record `data.pkl`: `.pt`
+  kTorch,  ///< `is_torch_archive`: `.pt`
 };
 
 /// Whether these members make a torch archive: one of them is exactly `data.pkl`, or in one folder `data.pkl` or a

@@ -352,6 +352,8 @@ def test_loading_answers_ctrl_c(tmp_path):
     )
     assert float(answer[0]) < 1.0
     assert answer[1:] == ["['a']"]
+    samples = "samples = penstock.files(['big.npz'])"
+    assert float(interrupted(tmp_path, samples, "[samples[0] for _ in range(20)]")[0]) < 1.0
 
 
 def test_other_signal_handlers_run(tmp_path):

@@ -5,6 +5,7 @@ import struct
 
 import numpy as np
 import pytest
+from pt_pairs import SHAPES, example
 
 import penstock
 
@@ -17,19 +18,6 @@ DTYPES = [
     "float8_e5m2 float8_e4m3fn float8_e8m0fnu float8_e4m3fnuz float8_e5m2fnuz",
 ]
 DTYPES = " ".join(DTYPES).split()
-SHAPES = [(), (1,), (7,), (3, 5), (0,), (2, 0, 3), (2, 3, 4, 5)]
-
-
-def example(dtype, shape, seed=0):
-    """Random bits of a type, as torch."""
-    torch_type = getattr(torch, dtype)
-    generator = torch.Generator().manual_seed(seed)
-    if dtype == "bool":
-        return torch.randint(0, 2, shape, generator=generator).bool()
-    width = torch.empty((), dtype=torch_type).element_size()
-    count = int(np.prod(shape, dtype=int))
-    raw = torch.randint(0, 256, (count * width,), generator=generator).to(torch.uint8)
-    return raw.clone().view(torch_type).reshape(shape)
 
 
 def raw(tensor):
