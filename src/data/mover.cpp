@@ -14,10 +14,11 @@ namespace penstock::data {
 
 namespace {
 
-/// Rows that are gathered under one guard. Few enough that a stop is answered soon.
+/// Few enough that a stop is answered soon.
 constexpr std::size_t kRowsAtOnce = 1024;
 
-/// Collects equal rows of mapped memory and copies them together, because each guard costs a system call.
+/// Collects equal rows of memory and copies them together, which is faster than one by one; those of a mapped file
+/// under one guard, which costs a system call.
 class Gatherer {
  public:
   explicit Gatherer(Scratch& scratch) : scratch_(scratch), rows_(scratch.rows), positions_(scratch.row_positions) {
@@ -25,6 +26,7 @@ class Gatherer {
     positions_.clear();
   }
 
+  /// `path` of the mapped file, or null: memory that stays.
   void add(std::byte* to, const std::byte* from, std::uint64_t bytes, const std::string* path, std::size_t position) {
     if (rows_.size() == kRowsAtOnce || bytes != bytes_ || path != path_) {
       flush();
@@ -38,16 +40,24 @@ class Gatherer {
   void flush() {
     if (rows_.empty()) return;
     scratch_.check_cancelled();
-    try {
-      io::guarded_gather(rows_, bytes_, *path_);
-    } catch (const Error& error) {
-      throw SampleError(failing_position(), error);
+    if (path_ == nullptr) {
+      io::gather(rows_, bytes_);
+    } else {
+      copy_guarded();
     }
     rows_.clear();
     positions_.clear();
   }
 
  private:
+  void copy_guarded() const {
+    try {
+      io::guarded_gather(rows_, bytes_, *path_);
+    } catch (const Error& error) {
+      throw SampleError(failing_position(), error);
+    }
+  }
+
   /// The sample of the first row that cannot be read.
   std::size_t failing_position() const {
     for (std::size_t i = 0; i < rows_.size(); ++i) {
@@ -138,11 +148,9 @@ class Mover {
   }
 
   void copy_run(const Source& source, std::uint64_t from, std::uint64_t to, std::uint64_t bytes, std::size_t position) {
-    if (source.mapped != nullptr) {
-      gatherer_.add(block_ + to, source.data + from, bytes, source.mapped, position);
-    } else {
-      std::memcpy(block_ + to, source.data + from, bytes);
-    }
+    const std::byte* const data = source.data + from;
+    if (data == block_ + to) return;  // it was read into its place
+    gatherer_.add(block_ + to, data, bytes, source.mapped, position);
   }
 
   /// Opens each file once for all of a sample's tensors in it.

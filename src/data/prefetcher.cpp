@@ -188,7 +188,12 @@ void Prefetcher::work(std::size_t number) {
       Slot& slot = run->slot(batch);
       slot.outcome = std::move(outcome);
       slot.state = Slot::State::kReady;
-      if (batch == run->next_take) ready_.notify_all();
+      if (batch == run->next_take) {
+        // Whoever is woken wants the lock.
+        lock.unlock();
+        ready_.notify_all();
+        lock.lock();
+      }
     } else {
       lock.unlock();
       outcome = Nothing::kCancelled;

@@ -16,12 +16,19 @@ std::uint32_t narrow_crc32(std::uint32_t crc, const std::byte* data, std::size_t
   return libdeflate_crc32(crc, data, bytes);
 }
 
+Crc32Function best_crc32() noexcept {
+  for (const Crc32Function wide : wide_crc32s()) {
+    if (wide != nullptr) return wide;
+  }
+  return narrow_crc32;
+}
+
 }  // namespace
 
 std::uint32_t crc32(std::uint32_t crc, std::span<const std::byte> bytes) noexcept {
   // libdeflate takes a null pointer to ask for the initial value.
   if (bytes.empty()) return crc;
-  static const Crc32Function best = wide_crc32() != nullptr ? wide_crc32() : narrow_crc32;
+  static const Crc32Function best = best_crc32();
   return best(crc, bytes.data(), bytes.size());
 }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "io/sigbus_guard.h"
@@ -6,13 +7,22 @@
 namespace penstock::io {
 namespace {
 
-// Shuffled rows begin where the processor's own prefetchers expect nothing: the first lines of the rows to come are
-// asked for while this one is copied, and the prefetchers follow from there. More lines than this, or rows much
-// further ahead, measure slower, and so do stores past the cache.
+// Shuffled rows begin where the processor's own prefetchers expect nothing, and each is in other pages than the last:
+// what counts is how many of them are waited for at once.
 constexpr std::size_t kCacheLine = 64;
+
+// Of small and of large rows the first lines of those to come are asked for while one is copied, and the prefetchers
+// follow from there. More lines than this, or rows much further ahead, measure slower, and so do stores past the cache.
 constexpr std::size_t kLinesAhead = 8;
 constexpr std::size_t kBytesAhead = 4096;
 constexpr std::size_t kMaxRowsAhead = 16;
+
+// Rows between them are copied side by side, a line of each in turn, which waits for the pages and lines of all of them
+// at once: half as fast again as one after the other at 3 KB. From a page on fewer: their targets, which are as far
+// apart as the rows are long, share sets of the cache.
+constexpr std::size_t kSideBySideFrom = 1024;
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kSideBySideUpTo = 16384;
 
 class Rows final : public GuardedMemory {
  public:
@@ -41,8 +51,10 @@ class Rows final : public GuardedMemory {
       case 16:
         return copy_rows<16>();
       default:
-        return copy_rows<0>();
+        break;
     }
+    if (row_bytes_ < kSideBySideFrom || row_bytes_ > kSideBySideUpTo) return copy_rows<0>();
+    return row_bytes_ < kPage ? copy_side_by_side<8>() : copy_side_by_side<4>();
   }
 
  private:
@@ -60,12 +72,35 @@ class Rows final : public GuardedMemory {
     }
   }
 
+  template <std::size_t kRows>
+  void copy_side_by_side() const noexcept {
+    const std::size_t whole = rows_.size() / kRows * kRows;
+    for (std::size_t i = 0; i < whole; i += kRows) copy_group<kRows>(rows_.subspan(i).template first<kRows>());
+    for (const GatherRow& row : rows_.subspan(whole)) std::memcpy(row.to, row.from, row_bytes_);
+  }
+
+  template <std::size_t kRows>
+  void copy_group(std::span<const GatherRow, kRows> group) const noexcept {
+    std::array<GatherRow, kRows> rows;  // a copy, which the stores below cannot change
+    std::copy(group.begin(), group.end(), rows.begin());
+    const std::size_t lines = row_bytes_ / kCacheLine * kCacheLine;
+    for (std::size_t at = 0; at < lines; at += kCacheLine) {
+      for (const GatherRow& row : rows) std::memcpy(row.to + at, row.from + at, kCacheLine);
+    }
+    if (lines == row_bytes_) return;
+    for (const GatherRow& row : rows) std::memcpy(row.to + lines, row.from + lines, row_bytes_ - lines);
+  }
+
   std::span<const GatherRow> rows_;
   std::size_t row_bytes_;
   std::size_t ahead_;
 };
 
 }  // namespace
+
+void gather(std::span<const GatherRow> rows, std::size_t row_bytes) noexcept {
+  if (!rows.empty() && row_bytes != 0) Rows(rows, row_bytes).read();
+}
 
 void guarded_gather(std::span<const GatherRow> rows, std::size_t row_bytes, std::string_view path) {
   if (rows.empty() || row_bytes == 0) return;

@@ -43,7 +43,9 @@ struct GatherRow {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
 };
-/// guarded_copy of many equal rows at once, prefetching ahead.
+/// Copies equal rows from memory that stays, wherever each lies: waits for several of them at once.
+void gather(std::span<const GatherRow> rows, std::size_t row_bytes) noexcept;
+/// The same from memory that may be a mapping of a file somebody cuts, as guarded_copy.
 void guarded_gather(std::span<const GatherRow> rows, std::size_t row_bytes, std::string_view path);
 
 /// kTruncated when the source's file is shorter now than when it was opened. One system call; nothing for other

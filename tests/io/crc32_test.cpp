@@ -6,6 +6,7 @@
 #include <random>
 #include <string_view>
 
+#include "io/crc32_wide.h"
 #include "support/files.h"
 
 namespace penstock::io {
@@ -27,6 +28,20 @@ TEST(Crc32, AgreesWithZlibForEveryLengthAndAlignment) {
   for (std::size_t length = 0; length < 2500; ++length) {
     const auto run = std::span(bytes).subspan(length % 67, length);
     ASSERT_EQ(crc32(0, run), reference(run)) << length;
+    for (const Crc32Function wide : wide_crc32s()) {
+      if (wide == nullptr) continue;
+      ASSERT_EQ(wide(0, run.data(), run.size()), reference(run)) << length;
+    }
+  }
+}
+
+TEST(Crc32, ContinuesInEveryWidth) {
+  const std::vector<std::byte> bytes = test::numbered_bytes(5000);
+  const auto all = std::span<const std::byte>(bytes);
+  for (const Crc32Function wide : wide_crc32s()) {
+    for (std::size_t cut = 0; wide != nullptr && cut < all.size(); cut += 13) {
+      ASSERT_EQ(wide(reference(all.first(cut)), all.data() + cut, all.size() - cut), reference(all)) << cut;
+    }
   }
 }
 

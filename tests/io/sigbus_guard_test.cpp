@@ -133,8 +133,10 @@ TEST(GuardedCopy, EachThreadGetsItsOwnFaults) {
 TEST(GuardedGather, GathersRowsOfAnySize) {
   const Mapped mapped(32);
   const std::size_t total = mapped.bytes().size();
-  for (const std::size_t row : {std::size_t{1}, std::size_t{2}, std::size_t{3}, std::size_t{4}, std::size_t{8},
-                                std::size_t{16}, std::size_t{63}, std::size_t{3072}, std::size_t{20'000}}) {
+  for (const std::size_t row :
+       {std::size_t{1}, std::size_t{2}, std::size_t{3}, std::size_t{4}, std::size_t{8}, std::size_t{16},
+        std::size_t{63}, std::size_t{1023}, std::size_t{1024}, std::size_t{3000}, std::size_t{3072}, std::size_t{4095},
+        std::size_t{4096}, std::size_t{5001}, std::size_t{16'384}, std::size_t{16'385}, std::size_t{20'000}}) {
     const std::size_t rows = std::min<std::size_t>(total / row, 500);
     std::vector<std::byte> out(rows * row);
     std::vector<GatherRow> gather(rows);
