@@ -72,6 +72,10 @@ class Line:
     goal: float | None = None
     #: Called before each measurement, outside the measured process.
     prepare: Callable[[], None] | None = None
+    #: The floor runs once, uncounted, before each measurement, its own too: what it frees a moment before is the memory
+    #: that each gets. On a virtual machine that reports free pages to its host, memory costs ten times as much to touch
+    #: some seconds after it was freed, and whoever comes behind a slow program would always pay that.
+    floor_first: bool = False
     notes: list[str] = field(default_factory=list)
 
     @property

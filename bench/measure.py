@@ -24,8 +24,8 @@ class Options:
 class Programs:
     """The programs of a line: one process each, or a new one for every measurement where the line is `fresh`."""
 
-    def __init__(self, module: str, one: line.Line, data: Path):
-        self.module, self.line, self.data = module, one, data
+    def __init__(self, module: str, one: line.Line, options: Options):
+        self.module, self.line, self.options = module, one, options
         self.unavailable: dict[str, str] = {}
         self.values: dict[str, list[float]] = {name: [] for name in one.programs}
         self.memory: dict[str, dict[str, float]] = {}
@@ -42,8 +42,7 @@ class Programs:
         """The run that warms up gives the memory, the others the figure."""
         if name in self.unavailable:
             return
-        if self.line.prepare:
-            self.line.prepare()
+        prepare(self.line, self.options)
         try:
             measured = self._measure(name, watch=warming or self.line.kind == "memory")
         except process.UnavailableError as error:
@@ -55,12 +54,19 @@ class Programs:
 
     def _measure(self, name: str, watch: bool) -> process.Measured:
         if self.line.fresh:
-            with process.start(self.module, self.line, name, self.data) as once:
+            with process.start(self.module, self.line, name, self.options.data) as once:
                 return once.measure(watch)
         if name not in self._running:
-            started = process.start(self.module, self.line, name, self.data)
+            started = process.start(self.module, self.line, name, self.options.data)
             self._running[name] = self._stack.enter_context(started)
         return self._running[name].measure(watch)
+
+
+def prepare(one: line.Line, options: Options) -> None:
+    if one.prepare:
+        one.prepare()
+    if one.floor_first:
+        floor_value(options.floor, one, one.floors[0])
 
 
 def floor_value(program: str, one: line.Line, floor: line.Floor) -> float:
@@ -76,11 +82,12 @@ def spread(values: list[float]) -> dict[str, float]:
 def measure(module: str, one: line.Line, options: Options) -> dict:
     """Slow peers run fewer times."""
     floors: dict[str, list[float]] = {floor.name: [] for floor in one.floors}
-    with Programs(module, one, options.data) as programs:
+    with Programs(module, one, options) as programs:
         for repeat in range(min(options.repeats, one.repeats or options.repeats) + 1):
             warming = repeat == 0
             programs.run(line.OURS, warming)
             for floor in one.floors:
+                prepare(one, options)
                 floors[floor.name] += [floor_value(options.floor, one, floor)][warming:]
             if repeat <= options.peer_repeats:
                 for name in one.peers:

@@ -22,6 +22,7 @@ def _line(name: str, path: Path, fresh: bool, peers: dict[str, Program]) -> Line
         peers=peers,
         floor=Floor(["read", str(WORKERS), str(path)], "bytes_per_second", 1e9),
         fresh=fresh,
+        floor_first=True,
         goal_peer=1,
         goal_floor=0.95,
     )
