@@ -58,11 +58,12 @@ void write(nb::handle object, const std::string& target, const SaveOptions& opti
   });
 }
 
-void save(nb::handle object, nb::handle path, nb::handle format, bool compress, nb::handle metadata) {
+void save(nb::handle object, nb::handle path, nb::handle format, bool compress, nb::handle metadata, bool sync) {
   SaveOptions options;
   if (!format.is_none()) options.format = name_from(format);
   options.compress = compress;
   options.metadata = metadata_from(metadata);
+  options.sync = sync;
   write(object, path_from(path), options);
 }
 
@@ -90,13 +91,14 @@ void bind_files(nb::module_& module) {
       nb::sig("def _save_with(obj: object, path: str | bytes | os.PathLike[str], "
               "describe: typing.Callable[[typing.Any], typing.Any]) -> None"));
   module.def("save", save, nb::arg("obj").none(), nb::arg("path").none(), nb::kw_only(), nb::arg("format") = nb::none(),
-             nb::arg("compress") = false, nb::arg("metadata") = nb::none(),
+             nb::arg("compress") = false, nb::arg("metadata") = nb::none(), nb::arg("sync") = true,
              nb::sig("def save(obj: object, path: str | bytes | os.PathLike[str], *, format: str | None = None, "
-                     "compress: bool = False, metadata: dict[str, str] | None = None) -> None"),
+                     "compress: bool = False, metadata: dict[str, str] | None = None, sync: bool = True) -> None"),
              "Writes tensors, arrays of any library, and for `.pt` nested dicts, lists, tuples, numbers and strings of "
              "them, so that NumPy, PyTorch and safetensors read the file. The format is `format` (\"npy\", \"npz\", "
              "\"pt\", \"safetensors\") or the extension of `path`. The file appears whole or not at all. `compress` "
-             "deflates an `.npz`; `metadata` is for `.safetensors`.");
+             "deflates an `.npz`; `metadata` is for `.safetensors`. `sync=False` does not wait until the disk has the "
+             "file, as numpy.save and torch.save do not: faster, but a machine that loses power may lose the file.");
 }
 
 }  // namespace penstock::python

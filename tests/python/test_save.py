@@ -2,7 +2,10 @@
 
 import collections
 import os
+import shutil
 import stat
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -36,6 +39,31 @@ def test_arrays_to_npy(tmp_path, array):
     assert back.shape == array.shape
     assert back.dtype == array.dtype.newbyteorder("=") if array.dtype.names is None else array.dtype
     assert back.tolist() == array.tolist()
+
+
+@pytest.mark.parametrize("extension", ["npy", "npz", "pt", "safetensors"])
+def test_sync_changes_no_byte(tmp_path, extension):
+    content = torch.arange(6.0) if extension == "npy" else {"x": torch.arange(6.0)}
+    path = tmp_path / f"x.{extension}"
+    penstock.save(content, path)
+    before = path.read_bytes()
+    penstock.save(content, path, sync=False)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace counts the calls")
+@pytest.mark.parametrize("sync", [True, False])
+def test_sync_waits_for_the_disk(tmp_path, sync):
+    """The file and its folder are flushed, or neither is."""
+    path, calls = tmp_path / "x.pt", tmp_path / "calls"
+    program = f"import penstock; penstock.save([1, 2], {str(path)!r}, sync={sync})"
+    trace = ["strace", "-f", "-e", "trace=fsync,fdatasync,sync_file_range", "-o", calls]
+    done = subprocess.run([*trace, sys.executable, "-c", program], capture_output=True, text=True)
+    if "ptrace" in done.stderr:
+        pytest.skip("strace is not allowed here")
+    assert done.returncode == 0, done.stderr
+    assert calls.read_text().count("sync(") == (2 if sync else 0)
+    assert penstock.load(path) == [1, 2]
 
 
 @pytest.mark.parametrize("compress", [False, True])
