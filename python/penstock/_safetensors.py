@@ -82,6 +82,13 @@ class Framework(ABC):
     def whole(self, tensor: penstock.Tensor, name: str) -> Any:
         """An array over the tensor's own memory, or on the wanted device. `name` is for errors."""
 
+    @abstractmethod
+    def map(self, path: str, unchanged: Callable[[], bool]) -> None:
+        """Called before anything is asked for: whole arrays may come from a private mapping of the archive's file.
+
+        A mapping counts only when `unchanged()` says, once it is there, that `path` is still the file of the archive.
+        """
+
     def one(self, archive: penstock.Archive, entry: penstock.Entry) -> Any:
         """The array of an entry of the archive."""
         return self.whole(entry.load(), entry.name)
@@ -139,7 +146,9 @@ class safe_open:  # noqa: N801 - named like the class it stands for
 
     - framework: "pt", "torch" or "pytorch" for torch tensors, "np" or "numpy" for arrays.
     - device: where tensors go: "cpu", "cuda:1", the number of a device. NumPy has the CPU alone.
-    - backend: "mmap" or "pread", as safetensors has them; tensors are read into memory of their own with both.
+    - backend: "mmap" or "pread", as safetensors has them. With "mmap" torch's tensors on the CPU lie in a mapping of
+      the file that is private to the process: nothing is read until it is touched, writing to them leaves the file
+      alone, and it must not be cut while they are used. All others have memory of their own.
 
     Any number of threads may use it. SafetensorError for what is no such file or has no such tensor, and after the
     `with` block. FileNotFoundError and the other errors of the system as they are.
@@ -160,8 +169,12 @@ class safe_open:  # noqa: N801 - named like the class it stands for
             raise SafetensorError(f'backend "{backend}" is invalid (expected one of: "mmap", "pread")')
         self._framework = _framework_of(framework, device)
         self._open: Shards | None
+        path = _path_of(filename)
+        before = _identity(path)
         with translated():
-            self._open = Shards(penstock.open(_path_of(filename)))
+            self._open = Shards(penstock.open(path))
+        if backend == "mmap" and self._open.archive.format == "safetensors":
+            self._framework.map(path, lambda: before is not None and _identity(path) == before)
 
     @property
     def _shards(self) -> Shards:
@@ -215,6 +228,15 @@ def _path_of(filename: Any) -> str:
     if not isinstance(path, str):
         raise TypeError(f"argument 'filename': '{type(path).__name__}' object is not an instance of 'str'")
     return path
+
+
+def _identity(path: str) -> tuple[int, ...] | None:
+    """What changes when the path becomes another file, or the file other bytes."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _framework_of(name: str, device: Any) -> Framework:

@@ -92,6 +92,9 @@ class Arrays(Framework):
         if str(device) != "cpu":
             raise SafetensorError(f"Device {device} is not supported for framework numpy")
 
+    def map(self, path: str, unchanged: Callable[[], bool]) -> None:
+        """Arrays are read, as safetensors reads them."""
+
     def whole(self, tensor: penstock.Tensor, name: str) -> Array:
         try:
             array: Array = tensor.numpy()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -26,6 +27,17 @@ class Arrays(Framework):
         self._device = torch.device(int(text) if text.isdigit() else text)
         self._direct = reachable(self._device)
         self._numbers: dict[str, int] = {}
+        self._file: torch.UntypedStorage | None = None
+
+    def map(self, path: str, unchanged: Callable[[], bool]) -> None:
+        if self._device.type != "cpu":
+            return
+        try:
+            mapped: Any = torch.UntypedStorage.from_file(path, False, os.path.getsize(path))
+        except (OSError, RuntimeError):
+            return  # what cannot be mapped is read
+        if unchanged():
+            self._file = mapped
 
     def whole(self, tensor: penstock.Tensor, name: str) -> torch.Tensor:
         try:
@@ -36,14 +48,28 @@ class Arrays(Framework):
         return out if self._device.type == "cpu" else out.to(self._device)
 
     def one(self, archive: penstock.Archive, entry: penstock.Entry) -> torch.Tensor:
+        if self._file is not None:
+            return self._mapped(self._file, entry)
         if self._direct is None:
             return super().one(archive, entry)  # type: ignore[no-any-return]
         return self._read_there(archive, [entry.name])[entry.name]
 
     def every(self, shards: Shards) -> dict[str, torch.Tensor]:
+        if self._file is not None:
+            return {name: self._mapped(self._file, entry) for name, entry in shards.entries.items()}
         if self._direct is None:
             return super().every(shards)
         return self._read_there(shards.archive, shards.entries)
+
+    def _mapped(self, file: torch.UntypedStorage, entry: penstock.Entry) -> torch.Tensor:
+        dtype = self._dtype(entry.dtype.name, entry.name)
+        begin = entry.offset or 0
+        if entry.nbytes == 0 or begin % dtype.itemsize:
+            return self.whole(entry.load(), entry.name)
+        part: Any = file[begin : begin + entry.nbytes]
+        out = torch.empty(0, dtype=dtype, device="cpu")
+        out.set_(part, 0, entry.shape)  # type: ignore[call-overload]
+        return out
 
     def _read_there(self, archive: penstock.Archive, names: Iterable[str]) -> dict[str, torch.Tensor]:
         """Entries, each of which is the whole of a storage, on the device itself. The archive is the same each time."""

@@ -85,6 +85,68 @@ def test_loaded_tensors_may_be_written_and_leave_the_file_alone(model):
     assert model.read_bytes() == before
 
 
+def mapped_as(path):
+    """How this process has the file mapped."""
+    with open("/proc/self/maps") as maps:
+        return {line.split()[1] for line in maps if line.rstrip().endswith(str(path))}
+
+
+@pytest.fixture
+def pages(tmp_path):
+    """A file of whole pages, and what is in it."""
+    path = tmp_path / "pages.safetensors"
+    tensors = {name: torch.full((2048,), float(number)) for number, name in enumerate("abc")}
+    peer.save_file(tensors, path)
+    return path, tensors
+
+
+def test_the_backend_says_whether_tensors_lie_in_the_file(pages):
+    path, _ = pages
+    kept = ours.load_file(path, backend="pread")
+    assert mapped_as(path) == set()
+    del kept
+    for load in (ours.load_file, lambda path: ours.safe_open(path, "pt").get_tensor("b")):
+        kept = load(path)
+        assert mapped_as(path) == {"rw-p"}, "private to the process"
+        del kept
+        assert mapped_as(path) == set()
+
+
+def test_mapped_tensors_are_those_of_the_file_that_was_opened(pages):
+    """Not of one that took its name since."""
+    path, tensors = pages
+    with ours.safe_open(path, "pt") as file:
+        ours.save_file({name: tensor + 7 for name, tensor in tensors.items()}, path)
+        for name, tensor in tensors.items():
+            same(file.get_tensor(name), tensor)
+
+
+def test_a_file_that_was_replaced_while_it_was_opened_is_read(pages, monkeypatch):
+    path, tensors = pages
+    seen = iter(range(100))
+    monkeypatch.setattr("penstock._safetensors._identity", lambda path: (next(seen),))
+    loaded = ours.load_file(path)
+    assert mapped_as(path) == set()
+    for name, tensor in tensors.items():
+        same(loaded[name], tensor)
+
+
+def test_tensors_that_lie_where_their_type_cannot_be_used_are_read(tmp_path):
+    """The data begins wherever the header ends."""
+    path = tmp_path / "odd.safetensors"
+    header = json.dumps({"x": {"dtype": "F32", "shape": [3], "data_offsets": [0, 12]}}).encode()
+    header += b" " * ((1 - len(header)) % 8)
+    path.write_bytes(struct.pack("<Q", len(header)) + header + struct.pack("<3f", 1, 2, 3))
+    assert ours.load_file(path)["x"].tolist() == [1, 2, 3]
+    assert ours.load_file(path)["x"].data_ptr() % 4 == 0
+
+
+def test_a_mapped_tensor_is_saved_without_the_rest_of_its_file(pages, tmp_path):
+    path, tensors = pages
+    torch.save(ours.load_file(path)["a"], tmp_path / "a.pt")
+    assert (tmp_path / "a.pt").stat().st_size < 2 * tensors["a"].nbytes
+
+
 def test_safe_open_lists_what_the_peer_lists(model):
     with safetensors.safe_open(model, "pt") as theirs, pt.safe_open(model, framework="pt", device="cpu") as mine:
         assert mine.keys() == theirs.keys()
