@@ -299,6 +299,15 @@ def test_copies_of_a_loader_in_mid_epoch(tmp_path):
         assert len(list(iterator)) == 5
 
 
+@pytest.fixture
+def interruptible():
+    """SIGINT as Python begins with it; a program that a shell started in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("workers", [0, 2])
 def test_interrupted_in_mid_epoch(tmp_path, workers):
     _, ours = rows(tmp_path)
