@@ -146,8 +146,9 @@ class LazyTensor {
   TensorEntry entry_;
 };
 
-/// An opened file: its index, no payload. A value handle; const members may be called from any thread. What looks into
-/// the index is valid while a handle on the archive lives, so a temporary refuses it.
+/// An opened file: its index, no payload (of a file of up to 64 KiB all of it, read once and copied by each load that
+/// does not ask for a map, a direct read or a device). A value handle; const members may be called from any thread.
+/// What looks into the index is valid while a handle on the archive lives, so a temporary refuses it.
 class Archive {
  public:
   /// "npy", "npz", "pt", "safetensors", "shard-index".

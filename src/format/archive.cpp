@@ -12,6 +12,7 @@
 #include "format/load_into.h"
 #include "format/load_tensors.h"
 #include "format/load_view.h"
+#include "format/small_file.h"
 #include "format/value_graph.h"
 #include "format/whole_storages.h"
 #include "io/reader.h"
@@ -52,6 +53,13 @@ ArchiveState::Found ArchiveState::find(std::string_view name) const {
                                  : find_exactly(std::string(name) + std::string(kMember));
 }
 
+Buffer ArchiveState::resident(const StorageEntry& storage, const LoadOptions& options) const {
+  if (storage.resident) return storage.resident;
+  if (!content || storage.source != 0 || storage.compression != Compression::kNone) return {};
+  if (options.device.type != DeviceType::kCpu || options.direct.value_or(false)) return {};
+  return content.part(static_cast<std::size_t>(storage.offset), static_cast<std::size_t>(storage.nbytes));
+}
+
 Buffer ArchiveState::mapping(std::uint32_t source) const {
   const std::lock_guard lock(mappings_mutex_);
   mappings_.resize(index.sources.size());
@@ -62,6 +70,16 @@ Buffer ArchiveState::mapping(std::uint32_t source) const {
 }  // namespace detail
 
 namespace {
+
+/// The index of `source`, read from `bytes`, which has the same content.
+format::Index read_index(const format::Format& format, const SourcePtr& source, const SourcePtr& bytes,
+                         const OpenOptions& options) {
+  format::Index index = format.read_index(bytes, options);
+  if (index.sources.empty()) index.sources = {source};
+  std::replace(index.sources.begin(), index.sources.end(), bytes, source);
+  format::check_index(index);
+  return index;
+}
 
 /// What `load(report)` gives; the whole report goes to the options' when it succeeds.
 template <class Load>
@@ -180,10 +198,10 @@ Archive open(SourcePtr source, const OpenOptions& options) {
   core::Stopwatch watch;
   auto state = std::make_shared<detail::ArchiveState>();
   try {
-    state->format = &format::detect(*source);
-    state->index = state->format->read_index(source, options);
-    if (state->index.sources.empty()) state->index.sources = {source};
-    format::check_index(state->index);
+    state->content = format::small_content(*source);
+    const SourcePtr bytes = state->content ? format::read_already(source, state->content) : source;
+    state->format = &format::detect(*bytes);
+    state->index = read_index(*state->format, source, bytes, options);
   } catch (const Error& error) {
     throw error.within({source->name()});
   }

@@ -17,6 +17,8 @@ namespace penstock::detail {
 struct ArchiveState {
   const format::Format* format = nullptr;
   format::Index index;
+  /// All of the file itself, where it is small: it was read whole for its index.
+  Buffer content;
   bool verify_checksums = true;
   double open_seconds = 0;
 
@@ -25,6 +27,10 @@ struct ArchiveState {
   const SourcePtr& source_of(const TensorEntry& entry) const noexcept {
     return index.sources[storage_of(entry).source];
   }
+
+  /// The bytes of a storage where memory has them and the options do not ask for another way; else empty. They are the
+  /// archive's own: each load copies them.
+  Buffer resident(const StorageEntry& storage, const LoadOptions& options) const;
 
   /// How many entries are called `name`, and the first of them.
   struct Found {

@@ -1,6 +1,7 @@
 #include "format/load_tensors.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -64,10 +65,8 @@ class WholeLoad {
   std::vector<Tensor> run() {
     find_storages();
     allocate();
-    std::size_t next = 0;
-    do {
-      next = read_some(next);
-    } while (next < deflated_.size());
+    copy_resident();
+    if (!stored_.empty() || !deflated_.empty()) read_all();
     decode_on_the_way();
     // What the engine counted of deflated storages is what they take in the file.
     report_.payload_bytes = payload_;
@@ -106,8 +105,9 @@ class WholeLoad {
     std::vector<std::size_t> direct;
     for (const std::size_t i : used_) {
       payload_ += storage(i).nbytes;
-      if (storage(i).resident) {
-        storages_[i].bytes = storage(i).resident;
+      if (Buffer there = state_.resident(storage(i), options_)) {
+        resident_.emplace_back(i, std::move(there));
+        grouped.push_back(i);
         continue;
       }
       const bool deflated = storage(i).compression != Compression::kNone;
@@ -160,6 +160,13 @@ class WholeLoad {
     wanted.bytes = buffers_[buffer].part(static_cast<std::size_t>(offset), static_cast<std::size_t>(storage(i).nbytes));
   }
 
+  void read_all() {
+    std::size_t next = 0;
+    do {
+      next = read_some(next);
+    } while (next < deflated_.size());
+  }
+
   /// One run of the engine: all that is stored the first time, and deflated storages from `first` on, as many as may be
   /// in memory compressed. Returns the first one that is left.
   std::size_t read_some(std::size_t first) {
@@ -205,6 +212,25 @@ class WholeLoad {
     move.steps.push_back({{buffer}, [this, i, buffer] { inflate_storage(i, buffers_[buffer]); }});
   }
 
+  void copy_resident() {
+    for (const auto& [i, from] : resident_) {
+      const StorageEntry& entry = storage(i);
+      const Buffer& to = storages_[i].bytes;
+      std::memcpy(to.data(), from.data(), from.size());
+      if (verified(entry)) require_crc(entry, to);
+      if (storages_[i].swap()) storages_[i].order->apply(to);
+      if (entry.resident) continue;
+      report_.read_bytes += from.size();
+      report_.route = "read";
+      if (options_.report != nullptr) report_.why = "a small file: read whole with its index";
+    }
+  }
+
+  void require_crc(const StorageEntry& entry, const Buffer& bytes) const {
+    io::require_crc(io::crc32(0, {bytes.data(), bytes.size()}), *entry.crc32, entry.nbytes,
+                    {state_.index.sources[entry.source]->name(), entry.offset, entry.name});
+  }
+
   /// What goes to a device and is not in the file as it will be there.
   void decode_on_the_way() {
     std::vector<RingJob> jobs;
@@ -226,10 +252,7 @@ class WholeLoad {
     const Buffer& out = storages_[i].bytes;
     const std::string& path = state_.index.sources[entry.source]->name();
     inflate({stored.data(), stored.size()}, {out.data(), out.size()}, path, entry.name);
-    if (verified(entry)) {
-      io::require_crc(io::crc32(0, {out.data(), out.size()}), *entry.crc32, entry.nbytes,
-                      {path, entry.offset, entry.name});
-    }
+    if (verified(entry)) require_crc(entry, out);
     if (storages_[i].swap()) storages_[i].order->apply(out);
   }
 
@@ -241,7 +264,7 @@ class WholeLoad {
     const Tensor view(wanted.bytes, entry.dtype, entry.shape, entry.strides,
                       static_cast<std::size_t>(entry.byte_offset));
     Changes left(entry);
-    if (wanted.swap() && !storage(entry.storage).resident) left.swap = false;
+    if (wanted.swap()) left.swap = false;
     const bool aligned = reinterpret_cast<std::uintptr_t>(view.data()) % natural_alignment(entry.dtype) == 0;
     const bool as_is = !left.any() && aligned;
     const bool host = view.device().type == DeviceType::kCpu;
@@ -267,6 +290,7 @@ class WholeLoad {
   std::vector<Wanted> storages_;  ///< one for each storage of the archive
   std::vector<Buffer> buffers_;
   std::vector<std::size_t> used_;
+  std::vector<std::pair<std::size_t, Buffer>> resident_;  ///< and where the bytes are
   std::vector<std::size_t> stored_;
   std::vector<std::size_t> deflated_;
   std::vector<std::size_t> decoded_;  ///< in the ring, stored or deflated

@@ -1,6 +1,7 @@
 #include "format/load_view.h"
 
 #include <array>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -65,6 +66,18 @@ Tensor load_scattered(const detail::ArchiveState& state, const TensorEntry& view
   return {once.buffer(), view.dtype, view.shape, strides};
 }
 
+/// The elements without the rest of the storage that was loaded for them: what lies between them, and what is so much
+/// more than they are that they should not keep it alive.
+Tensor alone(const Tensor& part) {
+  const auto elements = static_cast<std::uint64_t>(*core::view_extent(part.shape(), part.strides()));
+  const auto extent = static_cast<std::size_t>(elements * part.dtype().itemsize());
+  if (extent > part.nbytes()) return own_copy(part, Changes(TensorEntry{}));
+  if (extent >= part.buffer().size() / 2) return part;
+  const Buffer run = Buffer::allocate(extent);
+  std::memcpy(run.data(), part.data(), extent);
+  return {run, part.dtype(), part.shape(), part.strides()};
+}
+
 /// Whether a device gets it by the ring although its bytes are not its values yet: then nothing else of the storage, or
 /// not much, comes along.
 bool is_decoded_in_ring(const StorageEntry& storage, const TensorEntry& view, const LoadOptions& options) {
@@ -80,13 +93,10 @@ Tensor load_nearest(const detail::ArchiveState& state, const TensorEntry& view, 
   if (view.nbytes() == 0) return Tensor::empty(view.shape, view.dtype);
   if (is_decoded_in_ring(storage, view, options))
     return load_tensors(state, std::span(&view, 1), options, report).front();
-  if (storage.resident || storage.compression != Compression::kNone) {
+  if (state.resident(storage, options) || storage.compression != Compression::kNone) {
     LoadOptions to_host = options;
     to_host.device = {};
-    const Tensor part = load_tensors(state, std::span(&view, 1), to_host, report).front();
-    // A small part must not keep a large storage alive.
-    const bool small = part.nbytes() < storage.nbytes / 2;
-    return small && !storage.resident ? own_copy(part, Changes(TensorEntry{})) : part;
+    return alone(load_tensors(state, std::span(&view, 1), to_host, report).front());
   }
   if (extent_bytes(view) <= view.nbytes()) return load_run(state, view, options, report);
   return load_scattered(state, view, options, report);

@@ -23,8 +23,10 @@ Tensor map_view(const detail::ArchiveState& state, const TensorEntry& view) {
   if (storage.compression != Compression::kNone) refuse(state, view, "it is stored compressed");
   if (changes.swap) refuse(state, view, "it is stored in the other byte order");
   if (changes.any()) refuse(state, view, "it is stored as the conjugate or negative of its values");
-  Buffer memory = storage.resident;
-  if (!memory) {
+  Buffer memory;
+  if (const Buffer& there = storage.resident) {
+    memory = Buffer::wrap(there.data(), there.size(), there.owner(), true);
+  } else {
     const ByteSource& source = *state.index.sources[storage.source];
     const Buffer file = state.mapping(storage.source);
     if (!file && source.size() != 0) refuse(state, view, "what it lies in is not a file that can be mapped");

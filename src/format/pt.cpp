@@ -19,9 +19,6 @@ namespace {
 
 constexpr std::string_view kExtensions[] = {".pt", ".pth"};
 constexpr std::size_t kTarBlock = 512;
-/// A file of up to this size is read once for its index, payload and all: the end of a zip archive may lie as far from
-/// the end of its file, so that as much is read anyway, and every record apart costs another call.
-constexpr std::uint64_t kReadWhole = std::uint64_t{64} << 10;
 /// What caffe2 wrote for a few months before the zip container.
 constexpr std::string_view kOldContainer = "PYTORCH1";
 
@@ -55,13 +52,6 @@ bool sniff_pt(std::span<const std::byte> head, const ByteSource& source) {
 }
 
 Index read_pt(const SourcePtr& source, const OpenOptions& options) {
-  if (source->size() <= kReadWhole && !source->memory()) {
-    std::vector<std::byte> file(static_cast<std::size_t>(source->size()));
-    source->read(0, file);
-    Index index = read_pt_index(file, source->name(), options);
-    index.sources.push_back(source);
-    return index;
-  }
   const ZipDirectory directory = read_zip_directory(*source);
   Index index = read_pt_zip(FileBytes(*source), directory.entries, options).index;
   index.sources.push_back(source);

@@ -44,7 +44,7 @@ std::string npy_of(const Tensor& tensor) {
 
 class ArchiveTest : public testing::Test {
  protected:
-  const Tensor a = numbered_tensor({64, 100}, DType::float32, 1);
+  const Tensor a = numbered_tensor({640, 100}, DType::float32, 1);
   const Tensor b = numbered_tensor({30}, DType::int64, 2);
   const Value value = dict_of({{"encoder.weight", a}, {"encoder.bias", b}});
   TemporaryFolder folder;
@@ -320,6 +320,94 @@ TEST_F(ArchiveTest, AFileCutAfterOpeningIsAnError) {
   }
   const auto error = error_of([&] { archive.load(); });
   EXPECT_EQ(error->path(), path);
+}
+
+/// A file that is read whole when it is opened.
+class SmallFile : public ArchiveTest {
+ protected:
+  const Tensor c = numbered_tensor({50, 10}, DType::float32, 3);
+  const std::string bytes = safetensors_of(dict_of({{"c", c}, {"b", b}}));
+  const std::string path = folder / "small.safetensors";
+
+  SmallFile() { test::write_file(path, bytes); }
+};
+
+TEST_F(SmallFile, IsReadOnce) {
+  const auto source = std::make_shared<CountingSource>(bytes);
+  const Archive archive = open(source);
+  EXPECT_EQ(archive.sources()[0], source);
+  Report report;
+  EXPECT_TRUE(Tensor::identical(archive.load({.report = &report})["c"].as_tensor(), c));
+  EXPECT_EQ(report.route, "read");
+  EXPECT_EQ(report.read_bytes, c.nbytes() + b.nbytes());
+  EXPECT_THAT(report.why, HasSubstr("small"));
+  EXPECT_TRUE(Tensor::identical(archive["c"].load(), c));
+  EXPECT_TRUE(Tensor::identical(archive["c"].slice(1, 2, 4).load(), c.slice(1, 2, 4).contiguous()));
+  EXPECT_EQ(source->reads, 1U);
+  EXPECT_EQ(source->bytes_read, bytes.size());
+}
+
+TEST_F(SmallFile, GivesEachLoadMemoryOfItsOwn) {
+  const Archive archive = open(path);
+  for (int i = 0; i < 2; ++i) {
+    const Value all = archive.load();
+    const Tensor one = archive["c"].load();
+    const Tensor part = archive["c"].select(0, 3).load();
+    EXPECT_TRUE(Tensor::identical(all["c"].as_tensor(), c));
+    EXPECT_TRUE(Tensor::identical(one, c));
+    EXPECT_TRUE(Tensor::identical(part, c[3]));
+    for (const Tensor& tensor : {all["c"].as_tensor(), one, part}) std::memset(tensor.data(), 1, tensor.nbytes());
+  }
+}
+
+TEST_F(SmallFile, GivesSlicesThatLieInMemoryAsThoseOfLargeFilesDo) {
+  // NumPy's header for an array in Fortran order.
+  const Tensor x = numbered_tensor({6, 7, 8}, DType::int16);
+  std::string fortran = npy_of(x);
+  fortran.replace(fortran.find("False"), 5, "True ");
+  test::write_file(folder / "x.npy", fortran);
+  const LazyTensor lazy = open(folder / "x.npy").entry(0);
+  ASSERT_EQ(lazy.strides(), (Strides{1, 6, 42}));
+  for (const LazyTensor& slice : {lazy, lazy.slice(0, 1, 3), lazy.slice(0, 0, 6, 2), lazy.slice(2, 1, 2),
+                                  lazy.slice(2, 1, 7), lazy.slice(2, 0, 8, 3), lazy.select(0, 2), lazy.select(2, 5)}) {
+    const Tensor here = slice.load();
+    const Tensor there = slice.load({.direct = true});  // from the file
+    EXPECT_TRUE(Tensor::identical(here, there)) << slice.shape().to_string();
+    EXPECT_EQ(here.strides(), there.strides()) << slice.shape().to_string();
+    EXPECT_LE(here.buffer().size(), x.nbytes());
+  }
+  EXPECT_EQ(lazy.slice(2, 1, 2).load().buffer().size(), 6U * 7 * 2) << "without the rest of the file";
+}
+
+TEST_F(SmallFile, IsWhatItWasWhenItWasOpened) {
+  const Archive archive = open(path);
+  fs::resize_file(path, 10);
+  EXPECT_TRUE(Tensor::identical(archive.load()["c"].as_tensor(), c));
+  EXPECT_TRUE(Tensor::identical(archive["b"].load(), b));
+  EXPECT_EQ(code_of([&] { archive.load({.map = true}); }), ErrorCode::kTruncated);
+  EXPECT_EQ(code_of([&] { archive.load({.direct = true}); }), ErrorCode::kTruncated);
+}
+
+TEST_F(SmallFile, IsMappedAndReadPastTheCacheWhereThatIsAsked) {
+  Report report;
+  const Tensor mapped = open(path)["c"].load({.map = true, .report = &report});
+  EXPECT_EQ(report.route, "map");
+  EXPECT_TRUE(mapped.read_only());
+  EXPECT_TRUE(Tensor::identical(open(path).load({.direct = true, .report = &report})["c"].as_tensor(), c));
+  expect_route(report, true);
+}
+
+TEST_F(SmallFile, EndsWhereTheLimitIs) {
+  constexpr std::size_t kLimit = std::size_t{64} << 10;
+  const std::size_t header = safetensors_of(dict_of({{"x", Tensor::zeros({60000}, DType::uint8)}})).size() - 60000;
+  for (const std::size_t more : {std::size_t{0}, std::size_t{8}}) {
+    const Tensor x = numbered_tensor({static_cast<std::int64_t>(kLimit + more - header)}, DType::uint8);
+    const auto source = std::make_shared<CountingSource>(safetensors_of(dict_of({{"x", x}})));
+    ASSERT_EQ(source->size(), kLimit + more);
+    const Archive archive = open(source);
+    EXPECT_EQ(source->bytes_read == source->size(), more == 0);
+    EXPECT_TRUE(Tensor::identical(archive["x"].load(), x));
+  }
 }
 
 TEST_F(ArchiveTest, LoadTakesTheOnlyTensor) {

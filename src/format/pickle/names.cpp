@@ -154,23 +154,28 @@ constexpr auto kRenamed = std::to_array<Renamed>({
     {"numpy._core", "", "numpy.core", ""},
 });
 constexpr std::string_view kNewNumpy = "numpy._core.";
+constexpr std::string_view kOldNumpy = "numpy.core.";
 
 }  // namespace
 
-std::string canonical_name(std::string_view module, std::string_view name) {
+std::string_view canonical_name(std::string_view module, std::string_view name, CellArena& arena) {
   for (const Renamed& row : kRenamed) {
     if (row.module != module || (!row.name.empty() && row.name != name)) continue;
     module = row.to_module;
     if (!row.to_name.empty()) name = row.to_name;
     break;
   }
-  std::string out;
-  out.reserve(module.size() + 1 + name.size());
+  std::string_view package;
   if (module.starts_with(kNewNumpy)) {
-    out += "numpy.core.";
+    package = kOldNumpy;
     module.remove_prefix(kNewNumpy.size());
   }
-  return out.append(module).append(1, '.').append(name);
+  char* const out = arena.allocate_text(package.size() + module.size() + 1 + name.size());
+  char* end = out;
+  for (const std::string_view part : {package, module, std::string_view("."), name}) {
+    end = std::copy(part.begin(), part.end(), end);
+  }
+  return {out, end};
 }
 
 const KnownName* find_known(std::string_view name) noexcept {

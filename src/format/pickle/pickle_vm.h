@@ -44,6 +44,7 @@ class Resolver {
 /// What keeps its place in the memo, by index: dense as long as indices come in order, a map for the others.
 class Memo {
  public:
+  Memo() { dense_.reserve(64); }
   void put(std::uint64_t index, Cell* cell);
   Cell* get(std::uint64_t index) const noexcept;
   std::size_t size() const noexcept { return dense_.size() + sparse_.size(); }

@@ -65,6 +65,14 @@ Cell* World::make_storage(const StorageView& view) {
 }
 
 Cell* World::global(std::string_view module, std::string_view name) {
+  const std::string_view full = canonical_name(module, name, *arena_);
+  if (const auto type = storage_type(full)) {
+    Cell* cell = make(Kind::kGlobal, full);
+    cell->role = Role::kStorageType;
+    cell->dtype = type->dtype;
+    cell->boolean = type->untyped;
+    return cell;
+  }
   if (module == "torch") {
     if (const auto dtype = torch_dtype(name)) {
       Cell* cell = make(Kind::kDType);
@@ -73,16 +81,8 @@ Cell* World::global(std::string_view module, std::string_view name) {
       return cell;
     }
   }
-  const std::string full = canonical_name(module, name);
-  Cell* cell = make(Kind::kGlobal, arena_->keep(full));
-  if (const auto type = storage_type(full)) {
-    cell->role = Role::kStorageType;
-    cell->dtype = type->dtype;
-    cell->boolean = type->untyped;
-  } else if (find_known(full) == nullptr) {
-    unknown_.insert(full);
-  }
-  return cell;
+  if (find_known(full) == nullptr) unknown_.emplace(full);
+  return make(Kind::kGlobal, full);
 }
 
 Cell* World::call(Cell* callable, std::span<Cell* const> arguments) {

@@ -92,12 +92,16 @@ TEST(PythonCalls, ObjectsOfOldProtocols) {
 }
 
 TEST(Names, Canonical) {
-  EXPECT_EQ(canonical_name("__builtin__", "unicode"), "builtins.str");
-  EXPECT_EQ(canonical_name("__builtin__", "set"), "builtins.set");
-  EXPECT_EQ(canonical_name("copy_reg", "_reconstructor"), "copyreg._reconstructor");
-  EXPECT_EQ(canonical_name("torch.tensor", "_rebuild_from_type_v2"), "torch._tensor._rebuild_from_type_v2");
-  EXPECT_EQ(canonical_name("numpy._core.multiarray", "scalar"), "numpy.core.multiarray.scalar");
-  EXPECT_EQ(canonical_name("numpy._corex", "scalar"), "numpy._corex.scalar");
+  CellArena arena(0, 1000);
+  const auto name = [&arena](std::string_view module, std::string_view of) {
+    return canonical_name(module, of, arena);
+  };
+  EXPECT_EQ(name("__builtin__", "unicode"), "builtins.str");
+  EXPECT_EQ(name("__builtin__", "set"), "builtins.set");
+  EXPECT_EQ(name("copy_reg", "_reconstructor"), "copyreg._reconstructor");
+  EXPECT_EQ(name("torch.tensor", "_rebuild_from_type_v2"), "torch._tensor._rebuild_from_type_v2");
+  EXPECT_EQ(name("numpy._core.multiarray", "scalar"), "numpy.core.multiarray.scalar");
+  EXPECT_EQ(name("numpy._corex", "scalar"), "numpy._corex.scalar");
 }
 
 // --- NumPy ---
