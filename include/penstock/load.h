@@ -131,6 +131,9 @@ class LazyTensor {
   /// Narrow it; the rules of Tensor::slice and Tensor::select. Reads nothing.
   LazyTensor slice(std::size_t dim, std::int64_t start, std::int64_t stop, std::int64_t step = 1) const;
   LazyTensor select(std::size_t dim, std::int64_t index) const;
+  /// The same bytes, to be loaded in the order that they have in the file, for who swaps them or has types that are
+  /// swapped, as NumPy: its own entry() is not byte_swapped.
+  LazyTensor as_stored() const;
 
   /// Reads the bytes this view needs, and gaps of up to 16 KiB between them, into new memory; of a deflated storage all
   /// has to be inflated. Elements that lie without holes in the file keep their strides (Fortran order stays), others

@@ -238,6 +238,10 @@ void bind_entry_class(nb::module_& module) {
       .def(
           "__reduce__", [](const Entry& entry) { return reduce(entry); },
           nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
+      .def("_as_stored",
+           [](const Entry& e) {
+             return Entry{e.tensor.as_stored(), e.verify, e.keys};
+           })
       .def_static("_restore", restore_entry)
       .def("__repr__", [](const Entry& e) { return describe(e); });
 }

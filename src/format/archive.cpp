@@ -188,6 +188,12 @@ LazyTensor LazyTensor::select(std::size_t dim, std::int64_t index) const {
   return out;
 }
 
+LazyTensor LazyTensor::as_stored() const {
+  LazyTensor out = *this;
+  out.entry_.byte_swapped = false;
+  return out;
+}
+
 Tensor LazyTensor::load(const LoadOptions& options) const {
   return reported(*state_, options,
                   [&](Report& report) { return format::load_view(*state_, entry_, options, report); });

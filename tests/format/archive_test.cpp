@@ -379,6 +379,22 @@ TEST_F(SmallFile, GivesSlicesThatLieInMemoryAsThoseOfLargeFilesDo) {
   EXPECT_EQ(lazy.slice(2, 1, 2).load().buffer().size(), 6U * 7 * 2) << "without the rest of the file";
 }
 
+TEST_F(ArchiveTest, BytesMayBeHadInTheOrderOfTheFile) {
+  const Tensor x = numbered_tensor({6, 7}, DType::int16);
+  std::string big = npy_of(x);
+  big.replace(big.find("<i2"), 3, ">i2");
+  test::write_file(folder / "x.npy", big);
+  const LazyTensor swapped = open(folder / "x.npy").entry(0);
+  const LazyTensor stored = swapped.as_stored();
+  EXPECT_TRUE(swapped.entry().byte_swapped);
+  EXPECT_FALSE(stored.entry().byte_swapped);
+  for (const bool map : {false, true}) {
+    EXPECT_TRUE(Tensor::identical(stored.load({.map = map}), x));
+    EXPECT_TRUE(Tensor::identical(stored.slice(1, 2, 5).load({.map = map}), x.slice(1, 2, 5).contiguous()));
+  }
+  EXPECT_FALSE(Tensor::identical(swapped.load(), x));
+}
+
 TEST_F(SmallFile, IsWhatItWasWhenItWasOpened) {
   const Archive archive = open(path);
   fs::resize_file(path, 10);

@@ -60,7 +60,7 @@ def _named(text: str) -> np.dtype[Any]:
 def array_of(entry: penstock.Entry) -> Array:
     """The entry's elements in memory of their own, in the file's byte order and memory order."""
     dtype = dtype_of(entry)
-    tensor = entry.load()
+    tensor = entry._as_stored().load()
     array: Array
     if dtype.itemsize == 0:  # not by np.empty, which gives text the width 1
         array = np.ndarray(tensor.shape, dtype)
@@ -69,8 +69,8 @@ def array_of(entry: penstock.Entry) -> Array:
         return _of_bytes(tensor, dtype)
     array = tensor.numpy()
     if entry.byte_swapped:
-        array = array.byteswap(inplace=True).view(dtype)
-    # What was inflated or swapped on the way comes in C order.
+        array = array.view(dtype)
+    # What was inflated on the way comes in C order.
     if tensor.strides != entry.strides:
         array = np.asfortranarray(array)
     return array
