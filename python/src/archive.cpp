@@ -293,7 +293,8 @@ void bind_archive(nb::module_& module) {
       "open", [](nb::handle path, bool verify) { return open_archive(path_from(path), {.verify_checksums = verify}); },
       nb::arg("path").none(), nb::kw_only(), nb::arg("verify") = true,
       nb::sig("def open(path: str | bytes | os.PathLike[str], *, verify: bool = True) -> Archive"),
-      "Opens a tensor file and reads its index, whatever its size and extension; no payload is read. "
+      "Opens a tensor file and reads its index, whatever its size and extension; no payload is read but that of a "
+      "file of up to 64 KiB, which is read whole. "
       "`verify=False` does not look at recorded checksums.");
 }
 
