@@ -21,15 +21,26 @@ namespace {
 
 /// Goes through a Python iterable once for each epoch and remembers the last:
 /// an epoch that is begun again, as after a resume, has the same order.
-template <class Content, class Read>
+template <class Content>
 class IterableOrder {
  public:
-  IterableOrder(nb::handle iterable, std::shared_ptr<Raised> raised, Read read)
-      : iterable_(iterable), raised_(std::move(raised)), read_(read) {}
+  using Read = Content (*)(nb::handle iterable);
 
-  /// From any thread, with or without the GIL.
+  IterableOrder(nb::handle iterable, std::shared_ptr<Raised> raised, Read read)
+      : iterable_(iterable), raised_(std::move(raised)), read_(read), size_(measure()) {}
+
+  /// Its length, or how many it gave in epoch 0 where it has none.
+  std::int64_t size() const noexcept { return size_; }
+  /// From any thread, with or without the GIL. As many as size() says.
   Content at(std::uint64_t epoch) const {
     const nb::gil_scoped_acquire gil;
+    const Content& content = order_of(epoch);
+    if (content.size() != size_) throw_size(content.size(), size_);
+    return content;
+  }
+
+ private:
+  const Content& order_of(std::uint64_t epoch) const {
     if (epoch_ == epoch) return *content_;
     try {
       const nb::object set_epoch = nb::getattr(iterable_, "set_epoch", nb::none());
@@ -43,12 +54,17 @@ class IterableOrder {
     return *content_;
   }
 
- private:
+  std::int64_t measure() const {
+    if (nb::hasattr(iterable_, "__len__")) return static_cast<std::int64_t>(nb::len(iterable_));
+    return order_of(0).size();
+  }
+
   nb::handle iterable_;
   std::shared_ptr<Raised> raised_;
   Read read_;
   mutable std::optional<std::uint64_t> epoch_;
   mutable std::optional<Content> content_;
+  std::int64_t size_;  // measured by way of the members before it
 };
 
 Order order_in(nb::handle iterable) { return integers_from(iterable); }
@@ -56,23 +72,13 @@ Order order_in(nb::handle iterable) { return integers_from(iterable); }
 class IterableSampler final : public Sampler {
  public:
   IterableSampler(nb::handle iterable, std::shared_ptr<Raised> raised)
-      : order_(iterable, std::move(raised), order_in), size_(measure(iterable)) {}
+      : order_(iterable, std::move(raised), order_in) {}
 
-  std::int64_t size() const noexcept override { return size_; }
-  Order order(std::uint64_t, std::uint64_t epoch) const override {
-    Order out = order_.at(epoch);
-    if (out.size() != size_) throw_size(out.size(), size_);
-    return out;
-  }
+  std::int64_t size() const noexcept override { return order_.size(); }
+  Order order(std::uint64_t, std::uint64_t epoch) const override { return order_.at(epoch); }
 
  private:
-  std::int64_t measure(nb::handle iterable) const {
-    if (nb::hasattr(iterable, "__len__")) return static_cast<std::int64_t>(nb::len(iterable));
-    return order_.at(0).size();
-  }
-
-  IterableOrder<Order, Order (*)(nb::handle)> order_;
-  std::int64_t size_;
+  IterableOrder<Order> order_;
 };
 
 BatchSampler::Batches batches_in(nb::handle iterable) {
@@ -89,23 +95,13 @@ BatchSampler::Batches batches_in(nb::handle iterable) {
 class IterableBatchSampler final : public BatchSampler {
  public:
   IterableBatchSampler(nb::handle iterable, std::shared_ptr<Raised> raised)
-      : order_(iterable, std::move(raised), batches_in), size_(measure(iterable)) {}
+      : order_(iterable, std::move(raised), batches_in) {}
 
-  std::int64_t size() const noexcept override { return size_; }
-  Batches batches(std::uint64_t, std::uint64_t epoch) const override {
-    Batches out = order_.at(epoch);
-    if (out.size() != size_) throw_size(out.size(), size_);
-    return out;
-  }
+  std::int64_t size() const noexcept override { return order_.size(); }
+  Batches batches(std::uint64_t, std::uint64_t epoch) const override { return order_.at(epoch); }
 
  private:
-  std::int64_t measure(nb::handle iterable) const {
-    if (nb::hasattr(iterable, "__len__")) return static_cast<std::int64_t>(nb::len(iterable));
-    return order_.at(0).size();
-  }
-
-  IterableOrder<Batches, Batches (*)(nb::handle)> order_;
-  std::int64_t size_;
+  IterableOrder<Batches> order_;
 };
 
 std::vector<double> weights_from(nb::handle weights) {

@@ -10,6 +10,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from ctrl_c import interrupted
 
 import penstock
 
@@ -309,34 +310,6 @@ def test_wrong_checksums(tmp_path):
     with pytest.raises(penstock.ChecksumError, match=r"x\.npz"):
         penstock.load(path)
     assert penstock.load(path, verify=False)["a"].tolist()[2:] == list(range(2, 100))
-
-
-SIGNALLED = """
-    import os, signal, sys, threading, time, penstock
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    sent = []
-    def send():
-        time.sleep(0.3)
-        sent.append(time.monotonic())
-        os.kill(os.getpid(), signal.SIGINT)
-    {setup}
-    threading.Thread(target=send).start()
-    try:
-        {call}
-    except KeyboardInterrupt:
-        print(time.monotonic() - sent[0])
-        {after}
-    else:
-        print("finished before")
-"""
-
-
-def interrupted(tmp_path, setup, call, after="pass"):
-    """How long the call took to answer Ctrl-C, in a process of its own."""
-    code = textwrap.dedent(SIGNALLED).format(setup=setup, call=call, after=after)
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
-    return result.stdout.split()
 
 
 def test_loading_answers_ctrl_c(tmp_path):

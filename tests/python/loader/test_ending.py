@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+from ctrl_c import interrupted
 from loader_data import N, pairs
 
 import penstock
@@ -119,76 +120,29 @@ def run(code, folder, **options):
     )
 
 
-INTERRUPTED = """
-    import os, signal, sys, threading, time, penstock
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    sent = []
-
-    def send():
-        time.sleep(0.5)
-        sent.append(time.monotonic())
-        os.kill(os.getpid(), signal.SIGINT)
-
-    class Slow(list):
-        def __iter__(self):
-            time.sleep(3)
-            return super().__iter__()
-
-    def stuck():
-        # A batch that never comes: its worker waits for a sampler that sleeps.
-        labels = penstock.rows(sys.argv[1] + "/labels.npy")
-        loader = penstock.DataLoader(labels, sampler=Slow([1, 2]), num_workers={workers})
-        return next(iter(loader))
-
-    def busy():
-        loader = penstock.DataLoader(penstock.rows(sys.argv[1] + "/labels.npy"), num_workers={workers})
-        while True:
-            for _ in loader:
-                pass
-
-    threading.Thread(target=send).start()
-    try:
-        {call}()
-    except KeyboardInterrupt:
-        print(time.monotonic() - sent[0])
-"""
-
-
 @pytest.mark.parametrize("workers", [0, 2])
 def test_ctrl_c_in_a_loop(folder, workers):
-    result = run(INTERRUPTED.format(workers=workers, call="busy"), folder)
-    assert result.returncode == 0, result.stderr
-    assert float(result.stdout) < 1.0
+    setup = f"loader = penstock.DataLoader(penstock.rows('labels.npy'), num_workers={workers})"
+    answer = interrupted(folder, setup, "while True: list(loader)")
+    assert float(answer[0]) < 1.0
 
 
-def test_ctrl_c_while_a_batch_takes_long(tmp_path):
-    """A batch that takes seconds of reading in the caller's thread is broken off, and the loader goes on after it."""
-    code = """
-    import os, signal, sys, threading, time, penstock
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    sent = []
+def test_ctrl_c_while_a_worker_waits_for_a_sampler(folder):
+    slow = "type('Slow', (list,), {'__iter__': lambda self: time.sleep(3) or iter([1, 2])})"
+    setup = f"loader = penstock.DataLoader(penstock.rows('labels.npy'), sampler={slow}([1, 2]), num_workers=2)"
+    assert float(interrupted(folder, setup, "next(iter(loader))")[0]) < 1.0
 
-    def send():
-        time.sleep(0.3)
-        sent.append(time.monotonic())
-        os.kill(os.getpid(), signal.SIGINT)
 
-    loader = penstock.DataLoader(penstock.files([sys.argv[1] + "/x.npy"] * 4000), batch_size=2000, num_workers=WORKERS)
-    threading.Thread(target=send).start()
-    try:
-        next(iter(loader))
-    except KeyboardInterrupt:
-        print(time.monotonic() - sent[0])
-    small = penstock.DataLoader(penstock.files([sys.argv[1] + "/x.npy"] * 2), batch_size=2)
-    print(next(iter(small)).shape)
-    """
+@pytest.mark.parametrize("workers", [0, 1])
+def test_ctrl_c_while_a_batch_takes_long(tmp_path, workers):
+    """A batch that takes seconds of reading in the caller's thread is broken off, and another loader works after it."""
     np.save(tmp_path / "x.npy", np.zeros(1 << 18))
-    for workers in (0, 1):
-        result = run(code.replace("WORKERS", str(workers)), tmp_path)
-        assert result.returncode == 0, result.stderr
-        lines = result.stdout.splitlines()
-        assert lines[-1] == "(2, 262144)"
-        assert len(lines) == 1 or float(lines[0]) < 1.0
+    files = "penstock.files(['x.npy'] * 4000)"
+    setup = f"loader = penstock.DataLoader({files}, batch_size=2000, num_workers={workers})"
+    after = "print(*next(iter(penstock.DataLoader(penstock.files(['x.npy'] * 2), batch_size=2))).shape)"
+    seconds, *shape = interrupted(tmp_path, setup, "next(iter(loader))", after)
+    assert float(seconds) < 1.0
+    assert shape == ["2", "262144"]
 
 
 FORKED = """
