@@ -79,13 +79,15 @@ void fill(nb::dict dict, const Report& report) {
 /// load goes on for a while.
 template <class Load>
 auto reporting(bool takes_long, const LoadOptions& options, const ReportDict& report, Load load) {
-  auto [result, told] = interruptible(takes_long, [load, options = LoadOptions(options)](std::stop_token stop) mutable {
+  auto work = [load = std::move(load), options = LoadOptions(options),
+               is_wanted = report.has_value()](std::stop_token stop) mutable {
     Report own;
     options.stop = std::move(stop);
-    options.report = &own;
+    options.report = is_wanted ? &own : nullptr;
     auto loaded = load(options);
     return std::pair(std::move(loaded), std::move(own));
-  });
+  };
+  auto [result, told] = interruptible(takes_long, std::move(work));
   if (report) fill(*report, told);
   return std::move(result);
 }
@@ -134,7 +136,7 @@ void bind_archive_class(nb::module_& module) {
       .def_prop_ro(
           "structure",
           [](const PyArchive& a) {
-            return in_archive(a.get(), [&a] { return to_python(a.get().structure(), entries_of(a)); });
+            return in_file(a.get().path(), [&a] { return to_python(a.get().structure(), entries_of(a)); });
           },
           nb::sig("def structure(self) -> typing.Any"), "The nested content, with an Entry for each tensor.")
       .def("keys", names, nb::sig("def keys(self) -> list[str]"), "The tensors' names, in the file's order.")
@@ -270,13 +272,12 @@ bool takes_long(const Archive& archive) noexcept {
   return false;
 }
 
-Value load_archive(const Archive& archive, const LoadOptions& options, const ReportDict& report) {
-  return reporting(takes_long(archive), options, report, [archive](const LoadOptions& o) { return archive.load(o); });
-}
-
-nb::object load_value(const Archive& archive, const LoadOptions& options, const ReportDict& report) {
-  const Value value = load_archive(archive, options, report);
-  return in_archive(archive, [&value] { return to_python(value); });
+nb::object load_value(Archive archive, const LoadOptions& options, const ReportDict& report) {
+  const SourcePtr file = archive.sources().front();
+  const bool is_long = takes_long(archive);
+  auto load = [archive = std::move(archive)](const LoadOptions& o) mutable { return std::move(archive).load(o); };
+  const Value value = reporting(is_long, options, report, std::move(load));
+  return in_file(file->name(), [&value] { return to_python(value); });
 }
 
 Tensor load_entry(const Entry& entry, const LoadOptions& options, const ReportDict& report) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "penstock/error.h"
 #include "penstock/load.h"
@@ -26,6 +27,8 @@ class PyArchive {
 
   /// kInvalidArgument when it is closed.
   const Archive& get() const;
+  /// The only handle on it, which this is no more.
+  Archive take() { return *std::exchange(archive_, std::nullopt); }
   bool verify() const noexcept { return verify_; }
   void close() noexcept { archive_.reset(); }
 
@@ -45,17 +48,15 @@ struct Entry {
 PyArchive open_archive(const std::string& path, const OpenOptions& options);
 /// The dict that a caller wants filled with how a load was done.
 using ReportDict = std::optional<nb::dict>;
-/// Everything in it; answers signals while it loads.
-Value load_archive(const Archive& archive, const LoadOptions& options, const ReportDict& report);
-/// The same as Python's objects.
-nb::object load_value(const Archive& archive, const LoadOptions& options, const ReportDict& report);
-/// What `make` makes; its errors say which file they are about.
+/// Everything in it, as Python's objects; answers signals while it loads.
+nb::object load_value(Archive archive, const LoadOptions& options, const ReportDict& report);
+/// What `make` makes; its errors say that they are about the file at `path`.
 template <class Make>
-nb::object in_archive(const Archive& archive, const Make& make) {
+nb::object in_file(const std::string& path, const Make& make) {
   try {
     return make();
   } catch (const Error& error) {
-    throw error.within({.path = archive.path()});
+    throw error.within({.path = path});
   }
 }
 Tensor load_entry(const Entry& entry, const LoadOptions& options, const ReportDict& report);

@@ -169,7 +169,7 @@ nb::object assemble(const PyArchive& archive, const nb::list& leaves, const nb::
   const EntryLeaf leaf = [&leaves](std::size_t index) { return nb::borrow(leaves[index]); };
   const NamedLeaf make = [&named](const std::string& name, const nb::object& arguments, const nb::object& state,
                                   const nb::object& begun) { return named(text_from(name), arguments, state, begun); };
-  return in_archive(archive.get(), [&] { return to_python(archive.get().structure(), leaf, make); });
+  return in_file(archive.get().path(), [&] { return to_python(archive.get().structure(), leaf, make); });
 }
 
 /// The memory of any object with a buffer, which it keeps.

@@ -25,8 +25,8 @@ nb::object load(nb::handle path, nb::handle device, std::optional<bool> mmap, bo
   core::Stopwatch watch;
   const LoadOptions options = {
       .device = device_from(device), .map = mmap, .verify_checksums = verify, .direct = direct};
-  const PyArchive archive = open_archive(path_from(path), {.verify_checksums = verify});
-  nb::object loaded = load_value(archive.get(), options, report);
+  PyArchive archive = open_archive(path_from(path), {.verify_checksums = verify});
+  nb::object loaded = load_value(archive.take(), options, report);
   if (report) (*report)["total_seconds"] = watch.total();
   return loaded;
 }

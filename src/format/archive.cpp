@@ -93,6 +93,13 @@ auto reported(const detail::ArchiveState& state, const LoadOptions& options, Loa
   return out;
 }
 
+Value load_all(const detail::ArchiveState& state, const LoadOptions& options, format::Resident resident) {
+  return reported(state, options, [&](Report& report) {
+    return with_tensors(state.index.structure,
+                        format::load_tensors(state, state.index.entries, options, report, resident));
+  });
+}
+
 [[noreturn]] void throw_no_such_tensor(const detail::ArchiveState& state, std::string_view name) {
   core::NearestNames nearest(name);
   for (const TensorEntry& entry : state.index.entries) nearest.add(entry.name);
@@ -137,10 +144,12 @@ LazyTensor Archive::entry(std::size_t index) const {
   return {state_, state_->index.entries[index]};
 }
 
-Value Archive::load(const LoadOptions& options) const {
-  return reported(*state_, options, [&](Report& report) {
-    return with_tensors(state_->index.structure, format::load_tensors(*state_, state_->index.entries, options, report));
-  });
+Value Archive::load(const LoadOptions& options) const& { return load_all(*state_, options, format::Resident::kCopied); }
+
+Value Archive::load(const LoadOptions& options) && {
+  const auto state = std::move(state_);
+  const bool alone = state.use_count() == 1;
+  return load_all(*state, options, alone ? format::Resident::kHandedOut : format::Resident::kCopied);
 }
 
 void Archive::load_into(std::span<const Placement> placements, const LoadOptions& options) const {

@@ -59,13 +59,18 @@ struct Wanted {
 class WholeLoad {
  public:
   WholeLoad(const detail::ArchiveState& state, std::span<const TensorEntry> wanted, const LoadOptions& options,
-            Report& report)
-      : state_(state), entries_(wanted), options_(options), report_(report), storages_(state.index.storages.size()) {}
+            Report& report, Resident resident)
+      : state_(state),
+        entries_(wanted),
+        options_(options),
+        report_(report),
+        hand_out_(resident == Resident::kHandedOut),
+        storages_(state.index.storages.size()) {}
 
   std::vector<Tensor> run() {
     find_storages();
     allocate();
-    copy_resident();
+    take_resident();
     if (!stored_.empty() || !deflated_.empty()) read_all();
     decode_on_the_way();
     // What the engine counted of deflated storages is what they take in the file.
@@ -106,8 +111,12 @@ class WholeLoad {
     for (const std::size_t i : used_) {
       payload_ += storage(i).nbytes;
       if (Buffer there = state_.resident(storage(i), options_)) {
+        if (hand_out_ && is_aligned(there)) {
+          storages_[i].bytes = there;
+        } else {
+          grouped.push_back(i);
+        }
         resident_.emplace_back(i, std::move(there));
-        grouped.push_back(i);
         continue;
       }
       const bool deflated = storage(i).compression != Compression::kNone;
@@ -212,11 +221,15 @@ class WholeLoad {
     move.steps.push_back({{buffer}, [this, i, buffer] { inflate_storage(i, buffers_[buffer]); }});
   }
 
-  void copy_resident() {
+  static bool is_aligned(const Buffer& bytes) noexcept {
+    return reinterpret_cast<std::uintptr_t>(bytes.data()) % kStorageAlignment == 0;
+  }
+
+  void take_resident() {
     for (const auto& [i, from] : resident_) {
       const StorageEntry& entry = storage(i);
       const Buffer& to = storages_[i].bytes;
-      std::memcpy(to.data(), from.data(), from.size());
+      if (to.data() != from.data()) std::memcpy(to.data(), from.data(), from.size());
       if (verified(entry)) require_crc(entry, to);
       if (storages_[i].swap()) storages_[i].order->apply(to);
       if (entry.resident) continue;
@@ -287,6 +300,7 @@ class WholeLoad {
   std::span<const TensorEntry> entries_;
   const LoadOptions& options_;
   Report& report_;
+  bool hand_out_;
   std::vector<Wanted> storages_;  ///< one for each storage of the archive
   std::vector<Buffer> buffers_;
   std::vector<std::size_t> used_;
@@ -338,11 +352,11 @@ void require_loadable(const detail::ArchiveState& state, const TensorEntry& entr
 }
 
 std::vector<Tensor> load_tensors(const detail::ArchiveState& state, std::span<const TensorEntry> wanted,
-                                 const LoadOptions& options, Report& report) {
+                                 const LoadOptions& options, Report& report, Resident resident) {
   for (const TensorEntry& entry : wanted) require_loadable(state, entry, options);
   if (options.map.value_or(false)) return map_tensors(state, wanted, options, report);
   try {
-    return WholeLoad(state, wanted, options, report).run();
+    return WholeLoad(state, wanted, options, report, resident).run();
   } catch (const Error& error) {
     throw error.within({state.path()});
   }

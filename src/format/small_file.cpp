@@ -33,11 +33,9 @@ class ReadAlready final : public ByteSource {
 
 Buffer small_content(const ByteSource& source) {
   if (source.size() > kReadWhole || source.memory()) return {};
-  const auto bytes = static_cast<std::size_t>(source.size());
-  auto memory = std::make_shared_for_overwrite<std::byte[]>(bytes);
-  std::byte* const data = memory.get();
-  source.read(0, {data, bytes});
-  return Buffer::wrap(data, bytes, std::shared_ptr<const void>(std::move(memory), data));
+  Buffer content = Buffer::allocate(static_cast<std::size_t>(source.size()));
+  source.read(0, {content.data(), content.size()});
+  return content;
 }
 
 SourcePtr read_already(SourcePtr source, Buffer content) {

@@ -360,6 +360,33 @@ TEST_F(SmallFile, GivesEachLoadMemoryOfItsOwn) {
   }
 }
 
+TEST_F(SmallFile, IsHandedOutToItsOnlyHandleAlone) {
+  const Tensor x = numbered_tensor({300}, DType::int32);
+  std::string big = npy_of(x);
+  big.replace(big.find("<i4"), 3, ">i4");
+  for (const std::string& npy : {npy_of(x), big}) {
+    test::write_file(folder / "x.npy", npy);
+    Archive archive = open(folder / "x.npy");
+    const LazyTensor other = archive.entry(0);
+    const Tensor expected = other.load();
+    const Tensor copied = std::move(archive).load().as_tensor();
+    EXPECT_TRUE(Tensor::identical(copied, expected));
+    std::memset(copied.data(), 0, copied.nbytes());
+    EXPECT_TRUE(Tensor::identical(other.load(), expected)) << "the other handle's";
+    const Tensor own = open(folder / "x.npy").load().as_tensor();
+    EXPECT_TRUE(Tensor::identical(own, expected));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(own.data()) % 64, 0U);
+  }
+  // The tensors of this file lie where 64 does not divide.
+  const Value all = open(path).load();
+  EXPECT_TRUE(Tensor::identical(all["c"].as_tensor(), c));
+  EXPECT_TRUE(Tensor::identical(all["b"].as_tensor(), b));
+  for (const char* name : {"b", "c"}) {
+    const Tensor tensor = all[name].as_tensor();
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(tensor.data()) % 64, 0U);
+  }
+}
+
 TEST_F(SmallFile, GivesSlicesThatLieInMemoryAsThoseOfLargeFilesDo) {
   // NumPy's header for an array in Fortran order.
   const Tensor x = numbered_tensor({6, 7, 8}, DType::int16);

@@ -87,8 +87,8 @@ class World final : public Resolver {
   std::set<std::string, std::less<>> unknown_;
 };
 
-/// `module.name` as Python 3, torch and NumPy say it today: Python 2's modules, torch.tensor, numpy._core mapped. In the
-/// arena.
+/// `module.name` as Python 3, torch and NumPy say it today: Python 2's modules, torch.tensor, numpy._core mapped. In
+/// the arena.
 std::string_view canonical_name(std::string_view module, std::string_view name, CellArena& arena);
 
 /// A call that is to be made a value.
