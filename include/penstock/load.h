@@ -183,7 +183,8 @@ class Archive {
   /// Everything, nested as in the file; storages that tensors share are read once and stay shared. Large storages of
   /// one file lie in common blocks: a block is released with the last tensor in it.
   Value load(const LoadOptions& options = {}) const&;
-  /// The same; what memory has of the file is handed out and not copied, where no other handle on the archive is left.
+  /// The same, by an archive that is moved from: what memory has of the file is handed out and not copied, where no
+  /// other handle on it is left.
   Value load(const LoadOptions& options = {}) &&;
   /// Reads tensors into memory that is there already, the host's or a device's, converting where the dtypes differ:
   /// straight from file to place (to a device through the pinned ring) where bytes and order agree. Everything is

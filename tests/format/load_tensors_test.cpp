@@ -176,14 +176,19 @@ TEST(LoadTensors, OverlapsThatWouldGrowWithoutBoundAreRefused) {
   EXPECT_EQ(code_of([&] { load(archive); }), ErrorCode::kLimit);
 }
 
+/// Its only storage has the bytes of a tensor, in memory.
+struct ResidentArchive : MadeArchive {
+  explicit ResidentArchive(const Tensor& memory) : MadeArchive(source_of("")) {
+    add_storage(0, memory.nbytes());
+    storage(0).resident = memory.buffer();
+  }
+};
+
 TEST(LoadTensors, ResidentStoragesAreCopied) {
-  MadeArchive archive(source_of(""));
-  const std::size_t s = archive.add_storage(0, 0);
   const Tensor memory = test::numbered_tensor({40}, DType::uint8);
-  archive.storage(s).resident = memory.buffer();
-  archive.storage(s).nbytes = 40;
-  archive.add_entry(s, DType::int32, {10}, {1});
-  archive.add_entry(s, DType::int32, {10}, {1}).byte_swapped = true;
+  ResidentArchive archive(memory);
+  archive.add_entry(0, DType::int32, {10}, {1});
+  archive.add_entry(0, DType::int32, {10}, {1}).byte_swapped = true;
   const std::string before = text_of({memory.data(), 40});
   const auto tensors = load(archive);
   EXPECT_EQ(text_of({tensors[0].data(), 40}), before);
@@ -197,13 +202,10 @@ TEST(LoadTensors, ResidentStoragesAreCopied) {
 }
 
 TEST(LoadTensors, ResidentStoragesOfTheOtherByteOrderAreSwapped) {
-  MadeArchive archive(source_of(""));
-  const std::size_t s = archive.add_storage(0, 0);
   const Tensor memory = test::numbered_tensor({40}, DType::uint8);
-  archive.storage(s).resident = memory.buffer();
-  archive.storage(s).nbytes = 40;
-  archive.add_entry(s, DType::int32, {10}, {1}).byte_swapped = true;
-  archive.add_entry(s, DType::float32, {5}, {2}, 4).byte_swapped = true;
+  ResidentArchive archive(memory);
+  archive.add_entry(0, DType::int32, {10}, {1}).byte_swapped = true;
+  archive.add_entry(0, DType::float32, {5}, {2}, 4).byte_swapped = true;
   for (int i = 0; i < 2; ++i) {
     const auto tensors = load(archive);
     EXPECT_TRUE(tensors[0].buffer().shares_memory_with(tensors[1].buffer()));
