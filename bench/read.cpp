@@ -1,4 +1,5 @@
-// A file in the page cache into fresh memory: the engine against bare preads of the same bytes.
+// A file in the page cache into memory, fresh and kept from the last load: the engine against bare preads of the same
+// bytes, with checksums and without, copied by the system and out of a mapping.
 // bench_read [FILE [ROUNDS]]
 
 #include <fcntl.h>
@@ -6,11 +7,13 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <thread>
 
 #include "core/format.h"
 #include "io/crc32.h"
 #include "io/engine.h"
+#include "penstock/device.h"
 #include "penstock/source.h"
 #include "support/compare.h"
 
@@ -52,13 +55,13 @@ std::vector<io::Checksum> checksums_of(const ByteSource& source) {
   return out;
 }
 
-double engine_seconds(const SourcePtr& source, const std::vector<io::Checksum>& checksums, const io::Reader* reader) {
+double engine_seconds(const SourcePtr& source, const std::vector<io::Checksum>& checksums, std::optional<bool> mapped) {
   const Buffer buffer = Buffer::allocate(source->size());
   return bench::seconds_of([&] {
     const io::Piece piece = {.length = source->size()};
     const io::Move move = {io::make_plan({&piece, 1}), {&source, 1}, {&buffer, 1}, checksums, {}};
     Report report;
-    io::execute(move, {.threads = kThreads, .reader = reader}, report);
+    io::execute(move, {.threads = kThreads, .mapped = mapped}, report);
   });
 }
 
@@ -86,12 +89,30 @@ int main(int argc, char** argv) {
   const SourcePtr source = open_source(argc > 1 ? argv[1] : default_file());
   const std::size_t rounds = argc > 2 ? static_cast<std::size_t>(std::atoi(argv[2])) : 9;
   const std::vector<io::Checksum> checksums = checksums_of(*source);
-  std::vector<bench::Way> ways = {{"bare pread, 2 threads", [&] { return floor_seconds(*source); }},
-                                  {"engine", [&] { return engine_seconds(source, {}, nullptr); }},
-                                  {"engine, checksums", [&] { return engine_seconds(source, checksums, nullptr); }}};
-  for (const io::Reader& reader : io::readers()) {
-    if (reader.name == "mmap") ways.push_back({"engine, mmap", [&] { return engine_seconds(source, {}, &reader); }});
+  for (const bool fresh : {true, false}) {
+    const auto before = [fresh] {
+      if (fresh) empty_cache(Device());
+    };
+    const auto way = [&](const char* name, const std::vector<io::Checksum>& checked, std::optional<bool> mapped) {
+      return bench::Way{name, [&source, &checked, mapped, before] {
+                          before();
+                          return engine_seconds(source, checked, mapped);
+                        }};
+    };
+    const std::vector<io::Checksum> none;
+    const std::vector<bench::Way> ways = {{"bare pread, 2 threads",
+                                           [&] {
+                                             before();
+                                             return floor_seconds(*source);
+                                           }},
+                                          way("engine", none, {}),
+                                          way("by the system", none, false),
+                                          way("out of a mapping", none, true),
+                                          way("engine, checksums", checksums, {}),
+                                          way("by the system", checksums, false),
+                                          way("out of a mapping", checksums, true)};
+    bench::compare(
+        core::format("read {} of {} bytes into {} memory", source->name(), source->size(), fresh ? "fresh" : "kept"),
+        static_cast<double>(source->size()) / 1e9, "GB/s", ways, rounds);
   }
-  bench::compare(core::format("read {} of {} bytes", source->name(), source->size()),
-                 static_cast<double>(source->size()) / 1e9, "GB/s", ways, rounds);
 }

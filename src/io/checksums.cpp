@@ -40,26 +40,30 @@ std::size_t Checksums::first_behind(std::uint32_t buffer, std::uint64_t buffer_o
 }
 
 bool Checksums::cover(std::uint32_t buffer, std::uint64_t buffer_offset, std::uint64_t length) const {
-  const std::size_t i = first_behind(buffer, buffer_offset);
-  if (i == states_.size()) return false;
+  return next_run(buffer, buffer_offset, buffer_offset + length).has_value();
+}
+
+std::optional<Checksums::Run> Checksums::next_run(std::uint32_t buffer, std::uint64_t begin, std::uint64_t end) const {
+  const std::size_t i = first_behind(buffer, begin);
+  if (i == states_.size()) return std::nullopt;
   const Checksum& checksum = *states_[i].checksum;
-  return checksum.buffer == buffer && checksum.buffer_offset < buffer_offset + length;
+  if (begin >= end || checksum.buffer != buffer || checksum.buffer_offset >= end) return std::nullopt;
+  const std::uint64_t first = std::max(begin, checksum.buffer_offset);
+  return Run{i, first, std::min(end, end_of(checksum)) - first};
 }
 
 void Checksums::arrived(std::uint32_t buffer, std::uint64_t buffer_offset, std::span<const std::byte> bytes) {
   const std::uint64_t end = buffer_offset + bytes.size();
-  for (std::size_t i = first_behind(buffer, buffer_offset); i < states_.size(); ++i) {
-    State* const state = &states_[i];
-    const Checksum& checksum = *state->checksum;
-    if (checksum.buffer != buffer || checksum.buffer_offset >= end) break;
-    const std::uint64_t first = std::max(buffer_offset, checksum.buffer_offset);
-    const std::uint64_t last = std::min(end, end_of(checksum));
-    const auto run = bytes.subspan(first - buffer_offset, last - first);
-    add(*state, {first, run.size(), crc32(0, run)});
+  std::uint64_t at = buffer_offset;
+  while (const std::optional<Run> run = next_run(buffer, at, end)) {
+    arrived(*run, crc32(0, bytes.subspan(run->begin - buffer_offset, run->length)));
+    at = run->begin + run->length;
   }
 }
 
-void Checksums::add(State& state, const Part& part) {
+void Checksums::arrived(const Run& run, std::uint32_t crc) {
+  State& state = states_[run.checksum];
+  const Part part{run.begin, run.length, crc};
   std::uint32_t computed = part.crc;
   {
     const std::scoped_lock lock(mutex_);

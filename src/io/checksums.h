@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,6 +20,16 @@ class Checksums {
   bool empty() const noexcept { return checksums_.empty(); }
   /// Whether bytes of [buffer_offset, + length) of a buffer, which is not empty, have one to be compared.
   bool cover(std::uint32_t buffer, std::uint64_t buffer_offset, std::uint64_t length) const;
+  /// Part of a buffer that one checksum covers.
+  struct Run {
+    std::size_t checksum = 0;  ///< which
+    std::uint64_t begin = 0;
+    std::uint64_t length = 0;
+  };
+  /// The first of [begin, end) of a buffer.
+  std::optional<Run> next_run(std::uint32_t buffer, std::uint64_t begin, std::uint64_t end) const;
+  /// A run with that CRC-32 has arrived, once. As below.
+  void arrived(const Run& run, std::uint32_t crc);
   /// [buffer_offset, + bytes.size()) of a buffer has arrived, and lies at `bytes`. kChecksum when that completes a run
   /// whose CRC is not the recorded one. Thread-safe.
   void arrived(std::uint32_t buffer, std::uint64_t buffer_offset, std::span<const std::byte> bytes);
@@ -39,7 +50,6 @@ class Checksums {
 
   /// The first one that ends behind that place.
   std::size_t first_behind(std::uint32_t buffer, std::uint64_t buffer_offset) const;
-  void add(State& state, const Part& part);
   void compare(const Checksum& checksum, std::uint32_t computed) const;
 
   std::span<const Checksum> checksums_;

@@ -3,33 +3,57 @@
 #include <libdeflate.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/format.h"
 #include "core/text.h"
 #include "io/crc32_wide.h"
+#include "io/stream_copy.h"
 
 namespace penstock::io {
 namespace {
 
-std::uint32_t narrow_crc32(std::uint32_t crc, const std::byte* data, std::size_t bytes) {
-  return libdeflate_crc32(crc, data, bytes);
+std::uint32_t narrow_crc32(std::uint32_t crc, std::span<const std::byte> data) {
+  return libdeflate_crc32(crc, data.data(), data.size());
 }
 
-Crc32Function best_crc32() noexcept {
-  for (const Crc32Function wide : wide_crc32s()) {
-    if (wide != nullptr) return wide;
+std::uint32_t narrow_copy(std::uint32_t crc, std::byte* to, std::span<const std::byte> from) {
+  // What was copied a moment ago is in the first-level cache.
+  constexpr std::size_t kBlock = 16 * 1024;
+  while (!from.empty()) {
+    const auto block = from.first(std::min(kBlock, from.size()));
+    stream_copy(to, block);
+    crc = narrow_crc32(crc, block);
+    to += block.size();
+    from = from.subspan(block.size());
   }
-  return narrow_crc32;
+  return crc;
+}
+
+Crc32Functions best() noexcept {
+  for (const Crc32Functions& wide : wide_crc32s()) {
+    if (wide.of != nullptr) return wide;
+  }
+  return narrow_crc32s();
+}
+
+const Crc32Functions& chosen() noexcept {
+  static const Crc32Functions functions = best();
+  return functions;
 }
 
 }  // namespace
 
+Crc32Functions narrow_crc32s() noexcept { return {narrow_crc32, narrow_copy}; }
+
 std::uint32_t crc32(std::uint32_t crc, std::span<const std::byte> bytes) noexcept {
   // libdeflate takes a null pointer to ask for the initial value.
-  if (bytes.empty()) return crc;
-  static const Crc32Function best = best_crc32();
-  return best(crc, bytes.data(), bytes.size());
+  return bytes.empty() ? crc : chosen().of(crc, bytes);
+}
+
+std::uint32_t crc32_copy(std::uint32_t crc, std::byte* to, std::span<const std::byte> from) noexcept {
+  return from.empty() ? crc : chosen().copy(crc, to, from);
 }
 
 std::uint32_t crc32_combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_length) noexcept {

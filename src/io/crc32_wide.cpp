@@ -6,8 +6,10 @@
 #include <immintrin.h>
 #include <libdeflate.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 
 namespace penstock::io {
 namespace {
@@ -39,6 +41,20 @@ std::uint32_t crc32_of_rest(const std::array<std::byte, kBytes>& rest, const std
   return libdeflate_crc32(libdeflate_crc32(~std::uint32_t{0}, rest.data(), rest.size()), data, bytes);
 }
 
+/// The data, and where it is to be copied on the way; null: nowhere. `to` is at a multiple of a register then.
+struct Run {
+  const std::byte* data;
+  std::byte* to;
+  std::size_t bytes;
+};
+
+/// The part of the run that fits no register.
+template <bool kCopies>
+std::span<const std::byte> tail(const Run& run, std::size_t at) {
+  if constexpr (kCopies) std::memcpy(run.to + at, run.data + at, run.bytes - at);
+  return {run.data + at, run.bytes - at};
+}
+
 // The two widths below are the same but for their registers: code for an instruction set that the rest of the program
 // may not use cannot be made from one template.
 
@@ -50,7 +66,12 @@ PENSTOCK_512 inline __m512i factors_512() {
   constexpr long long kHigh = high_factor(8 * kBytes);
   return _mm512_set_epi64(kHigh, kLow, kHigh, kLow, kHigh, kLow, kHigh, kLow);
 }
-PENSTOCK_512 inline __m512i load_512(const std::byte* from) { return _mm512_loadu_si512(from); }
+template <bool kCopies>
+PENSTOCK_512 inline __m512i take_512(const Run& run, std::size_t at) {
+  const __m512i block = _mm512_loadu_si512(run.data + at);
+  if constexpr (kCopies) _mm512_stream_si512(reinterpret_cast<__m512i*>(run.to + at), block);
+  return block;
+}
 /// `block` moved forward by the distance of the factors, added to `next`.
 PENSTOCK_512 inline __m512i fold(__m512i block, __m512i by, __m512i next) {
   constexpr int kXor3 = 0x96;
@@ -58,30 +79,31 @@ PENSTOCK_512 inline __m512i fold(__m512i block, __m512i by, __m512i next) {
                                    next, kXor3);
 }
 
-PENSTOCK_512 std::uint32_t crc32_512(std::uint32_t crc, const std::byte* data, std::size_t bytes) {
+template <bool kCopies>
+PENSTOCK_512 std::uint32_t crc32_512(std::uint32_t crc, const Run& run) {
   constexpr std::size_t kBlock = sizeof(__m512i);
   constexpr std::size_t kStride = kRegisters * kBlock;
-  if (bytes < kStride) return libdeflate_crc32(crc, data, bytes);
+  if (run.bytes < kStride) return libdeflate_crc32(crc, tail<kCopies>(run, 0).data(), run.bytes);
   const __m512i start = _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(~crc)));
-  __m512i a = _mm512_xor_si512(load_512(data), start);
-  __m512i b = load_512(data + kBlock);
-  __m512i c = load_512(data + 2 * kBlock);
-  __m512i d = load_512(data + 3 * kBlock);
-  data += kStride;
-  bytes -= kStride;
+  __m512i a = _mm512_xor_si512(take_512<kCopies>(run, 0), start);
+  __m512i b = take_512<kCopies>(run, kBlock);
+  __m512i c = take_512<kCopies>(run, 2 * kBlock);
+  __m512i d = take_512<kCopies>(run, 3 * kBlock);
+  std::size_t at = kStride;
   const __m512i by_stride = factors_512<kStride>();
-  for (; bytes >= kStride; data += kStride, bytes -= kStride) {
-    a = fold(a, by_stride, load_512(data));
-    b = fold(b, by_stride, load_512(data + kBlock));
-    c = fold(c, by_stride, load_512(data + 2 * kBlock));
-    d = fold(d, by_stride, load_512(data + 3 * kBlock));
+  for (; run.bytes - at >= kStride; at += kStride) {
+    a = fold(a, by_stride, take_512<kCopies>(run, at));
+    b = fold(b, by_stride, take_512<kCopies>(run, at + kBlock));
+    c = fold(c, by_stride, take_512<kCopies>(run, at + 2 * kBlock));
+    d = fold(d, by_stride, take_512<kCopies>(run, at + 3 * kBlock));
   }
   const __m512i by_block = factors_512<kBlock>();
   __m512i sum = fold(fold(fold(a, by_block, b), by_block, c), by_block, d);
-  for (; bytes >= kBlock; data += kBlock, bytes -= kBlock) sum = fold(sum, by_block, load_512(data));
+  for (; run.bytes - at >= kBlock; at += kBlock) sum = fold(sum, by_block, take_512<kCopies>(run, at));
   alignas(kBlock) std::array<std::byte, kBlock> rest;
   _mm512_store_si512(rest.data(), sum);
-  return crc32_of_rest(rest, data, bytes);
+  const auto left = tail<kCopies>(run, at);
+  return crc32_of_rest(rest, left.data(), left.size());
 }
 
 #define PENSTOCK_256 __attribute__((target("avx2,vpclmulqdq")))
@@ -92,46 +114,69 @@ PENSTOCK_256 inline __m256i factors_256() {
   constexpr long long kHigh = high_factor(8 * kBytes);
   return _mm256_set_epi64x(kHigh, kLow, kHigh, kLow);
 }
-PENSTOCK_256 inline __m256i load_256(const std::byte* from) {
-  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+template <bool kCopies>
+PENSTOCK_256 inline __m256i take_256(const Run& run, std::size_t at) {
+  const __m256i block = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(run.data + at));
+  if constexpr (kCopies) _mm256_stream_si256(reinterpret_cast<__m256i*>(run.to + at), block);
+  return block;
 }
 PENSTOCK_256 inline __m256i fold(__m256i block, __m256i by, __m256i next) {
   const __m256i low = _mm256_clmulepi64_epi128(block, by, 0x00);
   return _mm256_xor_si256(_mm256_xor_si256(low, next), _mm256_clmulepi64_epi128(block, by, 0x11));
 }
 
-PENSTOCK_256 std::uint32_t crc32_256(std::uint32_t crc, const std::byte* data, std::size_t bytes) {
+template <bool kCopies>
+PENSTOCK_256 std::uint32_t crc32_256(std::uint32_t crc, const Run& run) {
   constexpr std::size_t kBlock = sizeof(__m256i);
   constexpr std::size_t kStride = kRegisters * kBlock;
-  if (bytes < kStride) return libdeflate_crc32(crc, data, bytes);
+  if (run.bytes < kStride) return libdeflate_crc32(crc, tail<kCopies>(run, 0).data(), run.bytes);
   const __m256i start = _mm256_zextsi128_si256(_mm_cvtsi32_si128(static_cast<int>(~crc)));
-  __m256i a = _mm256_xor_si256(load_256(data), start);
-  __m256i b = load_256(data + kBlock);
-  __m256i c = load_256(data + 2 * kBlock);
-  __m256i d = load_256(data + 3 * kBlock);
-  data += kStride;
-  bytes -= kStride;
+  __m256i a = _mm256_xor_si256(take_256<kCopies>(run, 0), start);
+  __m256i b = take_256<kCopies>(run, kBlock);
+  __m256i c = take_256<kCopies>(run, 2 * kBlock);
+  __m256i d = take_256<kCopies>(run, 3 * kBlock);
+  std::size_t at = kStride;
   const __m256i by_stride = factors_256<kStride>();
-  for (; bytes >= kStride; data += kStride, bytes -= kStride) {
-    a = fold(a, by_stride, load_256(data));
-    b = fold(b, by_stride, load_256(data + kBlock));
-    c = fold(c, by_stride, load_256(data + 2 * kBlock));
-    d = fold(d, by_stride, load_256(data + 3 * kBlock));
+  for (; run.bytes - at >= kStride; at += kStride) {
+    a = fold(a, by_stride, take_256<kCopies>(run, at));
+    b = fold(b, by_stride, take_256<kCopies>(run, at + kBlock));
+    c = fold(c, by_stride, take_256<kCopies>(run, at + 2 * kBlock));
+    d = fold(d, by_stride, take_256<kCopies>(run, at + 3 * kBlock));
   }
   const __m256i by_block = factors_256<kBlock>();
   __m256i sum = fold(fold(fold(a, by_block, b), by_block, c), by_block, d);
-  for (; bytes >= kBlock; data += kBlock, bytes -= kBlock) sum = fold(sum, by_block, load_256(data));
+  for (; run.bytes - at >= kBlock; at += kBlock) sum = fold(sum, by_block, take_256<kCopies>(run, at));
   alignas(kBlock) std::array<std::byte, kBlock> rest;
   _mm256_store_si256(reinterpret_cast<__m256i*>(rest.data()), sum);
-  return crc32_of_rest(rest, data, bytes);
+  const auto left = tail<kCopies>(run, at);
+  return crc32_of_rest(rest, left.data(), left.size());
+}
+
+template <std::uint32_t (*kCrc32)(std::uint32_t, const Run&)>
+std::uint32_t of(std::uint32_t crc, std::span<const std::byte> data) {
+  return kCrc32(crc, {data.data(), nullptr, data.size()});
+}
+
+/// Stores past the caches need whole lines of memory.
+template <std::uint32_t (*kCrc32)(std::uint32_t, const Run&)>
+std::uint32_t copy(std::uint32_t crc, std::byte* to, std::span<const std::byte> from) {
+  constexpr std::size_t kLine = 64;
+  const std::size_t lead = std::min(from.size(), (kLine - reinterpret_cast<std::uintptr_t>(to) % kLine) % kLine);
+  std::memcpy(to, from.data(), lead);
+  crc = libdeflate_crc32(crc, from.data(), lead);
+  crc = kCrc32(crc, {from.data() + lead, to + lead, from.size() - lead});
+  _mm_sfence();
+  return crc;
 }
 
 }  // namespace
 
-std::array<Crc32Function, 2> wide_crc32s() noexcept {
-  if (!__builtin_cpu_supports("vpclmulqdq")) return {};
-  return {__builtin_cpu_supports("avx512f") ? crc32_512 : nullptr,
-          __builtin_cpu_supports("avx2") ? crc32_256 : nullptr};
+std::array<Crc32Functions, 2> wide_crc32s() noexcept {
+  std::array<Crc32Functions, 2> wide{};
+  if (!__builtin_cpu_supports("vpclmulqdq")) return wide;
+  if (__builtin_cpu_supports("avx512f")) wide[0] = {of<crc32_512<false>>, copy<crc32_512<true>>};
+  if (__builtin_cpu_supports("avx2")) wide[1] = {of<crc32_256<false>>, copy<crc32_256<true>>};
+  return wide;
 }
 
 }  // namespace penstock::io
@@ -140,7 +185,7 @@ std::array<Crc32Function, 2> wide_crc32s() noexcept {
 
 namespace penstock::io {
 
-std::array<Crc32Function, 2> wide_crc32s() noexcept { return {}; }
+std::array<Crc32Functions, 2> wide_crc32s() noexcept { return {}; }
 
 }  // namespace penstock::io
 

@@ -3,12 +3,19 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace penstock::io {
 
-using Crc32Function = std::uint32_t (*)(std::uint32_t crc, const std::byte* data, std::size_t bytes);
+/// crc32 and crc32_copy (io/crc32.h) by one set of instructions. The data is not empty.
+struct Crc32Functions {
+  std::uint32_t (*of)(std::uint32_t crc, std::span<const std::byte> data) = nullptr;
+  std::uint32_t (*copy)(std::uint32_t crc, std::byte* to, std::span<const std::byte> from) = nullptr;
+};
 
-/// CRC-32 by carry-less multiplication of 512 and of 256 bits, fastest first; null where this processor has none.
-std::array<Crc32Function, 2> wide_crc32s() noexcept;
+/// By carry-less multiplication of 512 and of 256 bits, fastest first; null where this processor has none.
+std::array<Crc32Functions, 2> wide_crc32s() noexcept;
+/// Those that every processor has (io/crc32.cpp).
+Crc32Functions narrow_crc32s() noexcept;
 
 }  // namespace penstock::io

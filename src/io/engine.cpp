@@ -14,8 +14,10 @@
 #include "core/task_pool.h"
 #include "io/arrivals.h"
 #include "io/checksums.h"
+#include "io/copy_trial.h"
 #include "io/device_routes.h"
 #include "io/device_writes.h"
+#include "io/mapped_range.h"
 #include "io/reader.h"
 #include "io/routes.h"
 #include "penstock/error.h"
@@ -29,6 +31,10 @@ constexpr std::uint64_t kChunkBytes = 256 * 1024;
 // disk is at its best with several requests of this size.
 constexpr std::uint64_t kColdChunkBytes = 1024 * 1024;
 constexpr std::size_t kColdThreads = 8;
+// What is copied out of a mapping is checksummed on the way; each copy costs a guard.
+constexpr std::uint64_t kMappedChunkBytes = 1024 * 1024;
+// How long shorter ranges take tells little of the way they went.
+constexpr std::uint64_t kTellingBytes = 1024 * 1024;
 // Between two requests to a device that reads by itself the load can be cancelled.
 constexpr std::uint64_t kDeviceChunkBytes = 16 * 1024 * 1024;
 // Less than this for each thread is not worth starting one; inflating is some five times slower than reading.
@@ -96,6 +102,8 @@ struct Seconds {
 struct Worker {
   Seconds seconds;
   DirectScratch scratch;
+  std::uint64_t mapped_bytes = 0;
+  bool begun = false;  ///< whether it has read a range
 };
 
 /// One execution: what its threads share.
@@ -106,9 +114,10 @@ class Execution {
         options_(options),
         checksums_(move.checksums, move.sources),
         device_(move.buffers),
+        trial_(!move.checksums.empty()),
         arrivals_(move.plan, move.steps, move.buffers.size()) {
     if (options.reader == nullptr) {
-      routes_.emplace(move.plan, move.sources, options.direct);
+      routes_.emplace(move.plan, move.sources, options.direct, options.mapped);
       device_routes_.emplace(move, device_, checksums_, *routes_, options);
     }
     for (const SourcePtr& source : move.sources) {
@@ -129,6 +138,7 @@ class Execution {
     }
     seconds_.read += worker.seconds.read;
     seconds_.decode += worker.seconds.decode;
+    mapped_bytes_ += worker.mapped_bytes;
   }
 
   /// After all threads have returned.
@@ -140,6 +150,7 @@ class Execution {
   bool uses_ring() const noexcept { return !device_.empty(); }
   const Routes* routes() const noexcept { return routes_ ? &*routes_ : nullptr; }
   const DeviceRoutes* device_routes() const noexcept { return device_routes_ ? &*device_routes_ : nullptr; }
+  std::uint64_t mapped_bytes() const noexcept { return mapped_bytes_; }
   const Seconds& seconds() const noexcept { return seconds_; }
   std::string_view reader_name(std::uint32_t source) const noexcept { return readers_[source]->name; }
 
@@ -200,13 +211,23 @@ class Execution {
       throw Error(ErrorCode::kCancelled, "the read was cancelled before it was complete");
   }
 
+  /// A range that a thread reads.
+  struct Reading {
+    std::size_t range;
+    Staging staging;
+    Worker& worker;
+    std::optional<MappedRange> mapped;
+  };
+
   void read(std::size_t index, Worker& worker);
-  void read_chunks(std::size_t index, std::uint64_t offset, std::span<const Target> targets, Staging& staging,
-                   Worker& worker);
+  void read_by_host(Reading& reading, std::span<const Target> targets);
+  void read_chunks(Reading& reading, std::uint64_t offset, std::span<const Target> targets);
   std::uint64_t read_by_device(DeviceFile& file, std::uint64_t offset, const Target& target, Worker& worker);
-  void read_chunk(std::size_t index, std::uint64_t offset, std::span<const Target> targets, Staging& staging,
-                  Worker& worker);
-  std::uint64_t chunk_bytes(std::size_t range, std::uint64_t offset) const;
+  void read_chunk(Reading& reading, std::uint64_t offset, std::span<const Target> targets);
+  void read_parts(Reading& reading, std::uint64_t offset, std::span<const Target> targets,
+                  std::span<const Scatter> parts);
+  std::uint64_t copy_mapped(const MappedRange& from, std::uint64_t offset, const Target& target, std::byte* to);
+  std::uint64_t chunk_bytes(const Reading& reading, std::uint64_t offset) const;
   std::byte* place(const Target& target, Staging& staging) const;
 
   const Move& move_;
@@ -216,6 +237,7 @@ class Execution {
   std::vector<const Reader*> readers_;
   std::optional<Routes> routes_;
   std::optional<DeviceRoutes> device_routes_;
+  CopyTrial trial_;
 
   std::mutex mutex_;
   std::condition_variable wake_;
@@ -226,6 +248,7 @@ class Execution {
   std::exception_ptr failure_;
   std::atomic<bool> failed_{false};  // written under the mutex, looked at between chunks without
   Seconds seconds_;
+  std::uint64_t mapped_bytes_ = 0;
 };
 
 /// Cuts the targets of a range into chunks.
@@ -258,7 +281,9 @@ class ChunkCutter {
 };
 
 /// Chunks that come from the disk end at whole blocks of it, so that none is read twice.
-std::uint64_t Execution::chunk_bytes(std::size_t range, std::uint64_t offset) const {
+std::uint64_t Execution::chunk_bytes(const Reading& reading, std::uint64_t offset) const {
+  if (reading.mapped) return device_.empty() ? kMappedChunkBytes : kChunkBytes;
+  const std::size_t range = reading.range;
   if (!routes_ || (!routes_->cold(range) && routes_->direct(range) == nullptr)) return kChunkBytes;
   const std::uint64_t bytes = device_.empty() ? kColdChunkBytes : kChunkBytes;
   return bytes - offset % (kChunkBytes / 2);
@@ -268,8 +293,8 @@ void Execution::read(std::size_t index, Worker& worker) {
   const Range& range = move_.plan.ranges[index];
   const auto targets = std::span(move_.plan.targets).subspan(range.first_target, range.target_count);
   DeviceFile* const file = device_routes_ ? device_routes_->file(index) : nullptr;
-  Staging staging(device_);
-  if (file == nullptr) read_chunks(index, range.offset, targets, staging, worker);
+  Reading reading{index, Staging(device_), worker, std::nullopt};
+  if (file == nullptr) read_by_host(reading, targets);
   std::uint64_t offset = range.offset;
   for (std::size_t i = 0; file != nullptr && i < targets.size(); offset += targets[i++].length) {
     if (targets[i].buffer == kDiscard) continue;
@@ -277,20 +302,38 @@ void Execution::read(std::size_t index, Worker& worker) {
     const std::uint64_t done = read_by_device(*file, offset, rest, worker);
     rest.buffer_offset += done;
     rest.length -= done;
-    read_chunks(index, offset + done, {&rest, 1}, staging, worker);
+    read_chunks(reading, offset + done, {&rest, 1});
   }
-  staging.submit();
+  reading.staging.submit();
 }
 
-void Execution::read_chunks(std::size_t index, std::uint64_t offset, std::span<const Target> targets, Staging& staging,
-                            Worker& worker) {
+void Execution::read_by_host(Reading& reading, std::span<const Target> targets) {
+  const Range& range = move_.plan.ranges[reading.range];
+  const ByteSource& source = *move_.sources[range.source];
+  const bool mappable = routes_ && routes_->mappable(reading.range) && range.length > 0;
+  Stopwatch watch;
+  if (mappable && options_.mapped.value_or(trial_.map_next())) {
+    reading.mapped = MappedRange::map(source, range.offset, static_cast<std::size_t>(range.length));
+  }
+  read_chunks(reading, range.offset, targets);
+  const bool mapped = reading.mapped.has_value();
+  if (mapped) require_uncut(source);
+  reading.mapped.reset();
+  const double seconds = watch.lap();
+  if (mapped) reading.worker.mapped_bytes += range.length;
+  // The first range of a thread takes twice as long, whichever way it goes.
+  const bool telling = std::exchange(reading.worker.begun, true) && range.length >= kTellingBytes && seconds > 0;
+  if (mappable && telling) trial_.done(mapped, static_cast<double>(range.length) / seconds);
+}
+
+void Execution::read_chunks(Reading& reading, std::uint64_t offset, std::span<const Target> targets) {
   ChunkCutter cutter(targets);
   std::vector<Target> chunk;
   while (!failed_) {
-    const std::uint64_t length = cutter.next(chunk_bytes(index, offset), chunk);
+    const std::uint64_t length = cutter.next(chunk_bytes(reading, offset), chunk);
     if (length == 0) return;
     require_going_on();
-    read_chunk(index, offset, chunk, staging, worker);
+    read_chunk(reading, offset, chunk);
     offset += length;
   }
 }
@@ -317,33 +360,70 @@ std::byte* Execution::place(const Target& target, Staging& staging) const {
   return move_.buffers[target.buffer].data() + target.buffer_offset;
 }
 
-void Execution::read_chunk(std::size_t index, std::uint64_t offset, std::span<const Target> targets, Staging& staging,
-                           Worker& worker) {
-  if (!device_.empty()) staging.make_room(kChunkBytes);
-  Stopwatch watch;
+void Execution::read_chunk(Reading& reading, std::uint64_t offset, std::span<const Target> targets) {
+  if (!device_.empty()) reading.staging.make_room(kChunkBytes);
   std::vector<Scatter> parts;
   parts.reserve(targets.size());
   for (const Target& target : targets) {
-    parts.push_back({place(target, staging), static_cast<std::size_t>(target.length)});
+    parts.push_back({place(target, reading.staging), static_cast<std::size_t>(target.length)});
   }
-  const std::uint32_t from = move_.plan.ranges[index].source;
+  if (!reading.mapped) return read_parts(reading, offset, targets, parts);
+  for (std::size_t i = 0; i < targets.size(); offset += targets[i++].length) {
+    if (!parts[i].to) continue;
+    Stopwatch watch;
+    Target rest = targets[i];
+    const std::uint64_t done = copy_mapped(*reading.mapped, offset, rest, parts[i].to);
+    reading.worker.seconds.read += watch.lap();
+    if (done == rest.length) continue;
+    rest.buffer_offset += done;
+    rest.length -= done;
+    const Scatter part{parts[i].to + done, static_cast<std::size_t>(rest.length)};
+    read_parts(reading, offset + done, {&rest, 1}, {&part, 1});
+  }
+}
+
+void Execution::read_parts(Reading& reading, std::uint64_t offset, std::span<const Target> targets,
+                           std::span<const Scatter> parts) {
+  Stopwatch watch;
+  const std::uint32_t from = move_.plan.ranges[reading.range].source;
   const ByteSource& source = *move_.sources[from];
-  DirectFile* const direct = routes_ ? routes_->direct(index) : nullptr;
+  DirectFile* const direct = routes_ ? routes_->direct(reading.range) : nullptr;
   try {
     if (direct != nullptr) {
-      direct->read(offset, parts, worker.scratch);
+      direct->read(offset, parts, reading.worker.scratch);
     } else {
       readers_[from]->read(source, offset, parts);
     }
   } catch (const Error& error) {
     throw error.within({.path = source.name(), .offset = offset});
   }
-  worker.seconds.read += watch.lap();
+  reading.worker.seconds.read += watch.lap();
   if (checksums_.empty()) return;
   for (std::size_t i = 0; i < targets.size(); ++i) {
     if (parts[i].to) checksums_.arrived(targets[i].buffer, targets[i].buffer_offset, {parts[i].to, parts[i].bytes});
   }
-  worker.seconds.decode += watch.lap();
+  reading.worker.seconds.decode += watch.lap();
+}
+
+/// How many bytes from the front of the target arrived; the rest is for a read, which says what is wrong.
+std::uint64_t Execution::copy_mapped(const MappedRange& from, std::uint64_t offset, const Target& target,
+                                     std::byte* to) {
+  const std::uint64_t end = target.buffer_offset + target.length;
+  std::uint64_t at = target.buffer_offset;
+  const auto copy = [&](std::uint64_t until, std::uint32_t* crc) {
+    const std::uint64_t done = at - target.buffer_offset;
+    if (!from.copy(offset + done, to + done, static_cast<std::size_t>(until - at), crc)) return false;
+    at = until;
+    return true;
+  };
+  while (at < end) {
+    const auto run = checksums_.next_run(target.buffer, at, end);
+    if (!copy(run ? run->begin : end, nullptr) || !run) break;
+    std::uint32_t crc = 0;
+    if (!copy(run->begin + run->length, &crc)) break;
+    checksums_.arrived(*run, crc);
+  }
+  return at - target.buffer_offset;
 }
 
 std::size_t threads_for(const Move& move, const EngineOptions& options, const Routes* routes) {
@@ -381,7 +461,9 @@ void describe(const Move& move, const Execution& execution, std::size_t threads,
   report.why =
       core::format("{} {} into {} by {} {}", move.plan.ranges.size(), move.plan.ranges.size() == 1 ? "range" : "ranges",
                    memory, threads, threads == 1 ? "thread" : "threads");
-  if (by_device.empty()) report.why += core::format(" with {}", direct ? "direct reads" : reader);
+  const bool mapped = execution.mapped_bytes() * 2 > move.plan.read_bytes;
+  if (by_device.empty())
+    report.why += core::format(" with {}", direct ? "direct reads" : mapped ? "copies out of a mapping" : reader);
   if (routes != nullptr) report.why += routes->why();
   if (device != nullptr) report.why += device->why(move.plan.read_bytes);
 }

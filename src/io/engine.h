@@ -52,6 +52,9 @@ struct EngineOptions {
   const Reader* reader = nullptr;  ///< one that is usable for every source; null: the best for each
   /// Read past the page cache or through it; unset: by what is in it. Only without `reader`.
   std::optional<bool> direct = {};
+  /// Copy what is not read past the page cache out of a mapping, or have the system copy it; unset: what is faster for
+  /// the bytes and their file. Only without `reader`.
+  std::optional<bool> mapped = {};
   /// Large pieces from the disk to a device without the host's memory, by GPUDirect Storage: true for what is cached,
   /// and through the library's own copies, too; false never; unset: as PENSTOCK_GDS says, where it is direct and the
   /// bytes are not cached. Only without `reader`.

@@ -13,17 +13,23 @@ constexpr std::uint64_t kMinPlan = std::uint64_t{4} << 20;
 constexpr std::uint64_t kMinRange = 256 * 1024;
 // Beyond that share it is sooner to fetch the rest through the cache than all of it past it.
 constexpr double kMaxCached = 0.25;
+// What is copied out of a mapping goes past the processor's caches, which might hold less than this.
+constexpr std::uint64_t kMinMapped = std::uint64_t{32} << 20;
+// Each target is a copy of its own, under a guard that costs a system call.
+constexpr std::uint64_t kMinMappedTarget = 256 * 1024;
 
 }  // namespace
 
-Routes::Routes(const Plan& plan, std::span<const SourcePtr> sources, std::optional<bool> direct)
+Routes::Routes(const Plan& plan, std::span<const SourcePtr> sources, std::optional<bool> direct,
+               std::optional<bool> mapped)
     : asked_(direct), read_bytes_(plan.read_bytes) {
-  if (!direct.value_or(false) && plan.read_bytes < kMinPlan) return;
+  if (!direct.value_or(false) && !mapped.value_or(false) && plan.read_bytes < kMinPlan) return;
   ways_.resize(plan.ranges.size());
   files_.resize(sources.size());
   tried_.resize(sources.size());
   look(plan, sources);
   if (direct.value_or(true)) open(plan, sources);
+  if (mapped.value_or(plan.read_bytes >= kMinMapped)) allow_mapping(plan, sources, mapped.has_value());
 }
 
 void Routes::look(const Plan& plan, std::span<const SourcePtr> sources) {
@@ -41,6 +47,15 @@ void Routes::open(const Plan& plan, std::span<const SourcePtr> sources) {
     if (!ways_[i].cold && !asked_) continue;
     ways_[i].file = file_of(plan.ranges[i].source, sources);
     if (ways_[i].file != nullptr) direct_bytes_ += plan.ranges[i].length;
+  }
+}
+
+void Routes::allow_mapping(const Plan& plan, std::span<const SourcePtr> sources, bool asked) {
+  for (std::size_t i = 0; i < plan.ranges.size(); ++i) {
+    const Range& range = plan.ranges[i];
+    const bool suits = !ways_[i].cold && range.length >= kMinMappedTarget * range.target_count;
+    const bool can = ways_[i].file == nullptr && sources[range.source]->descriptor() >= 0;
+    ways_[i].mappable = can && (asked || suits);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
@@ -9,6 +10,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <thread>
 #include <vector>
@@ -164,24 +166,49 @@ TEST(Engine, MatchesNaiveCopiesForAnyPlan) {
         .max_gap = random() % 5000, .max_range = 500 + random() % 70'000, .max_targets = 3 + random() % 50};
     const Move move = {make_plan(pieces, options), sources, buffers, checksums, {}};
     Report report;
-    execute(move, {.threads = 1 + random() % 4}, report);
+    const std::optional<bool> mapped = random() % 2 == 0 ? std::optional(true) : std::nullopt;
+    execute(move, {.threads = 1 + random() % 4, .mapped = mapped}, report);
     for (std::size_t b = 0; b < buffers.size(); ++b) ASSERT_TRUE(std::ranges::equal(view(buffers[b]), wanted[b])) << b;
   }
 }
 
-TEST(Engine, VerifiesChecksumsOverSeveralRangesAndThreads) {
+class CopiedEitherWay : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Engine, CopiedEitherWay, testing::Bool(),
+                         [](const auto& way) { return std::string(way.param ? "OutOfAMapping" : "ByTheSystem"); });
+
+TEST_P(CopiedEitherWay, SaysSo) {
+  const Whole whole(2'000'000);
+  Report report;
+  execute(whole.move, {.mapped = GetParam()}, report);
+  EXPECT_TRUE(whole.arrived());
+  EXPECT_EQ(report.route, "read");
+  EXPECT_THAT(report.why, HasSubstr(GetParam() ? "with copies out of a mapping" : "with pread"));
+}
+
+TEST_P(CopiedEitherWay, ALargeFileWithChecksums) {
+  Whole whole(40'000'003, {});
+  whole.move.checksums = {whole.checksum(0, 1), whole.checksum(77, 30'000'000), whole.checksum(30'000'077, 9'000'000)};
+  Report report;
+  execute(whole.move, {}, report);
+  EXPECT_TRUE(whole.arrived()) << report.why;
+  std::ranges::fill(std::span(whole.buffers[0].data(), whole.bytes.size()), std::byte{0});
+  execute(whole.move, {.mapped = GetParam()}, report);
+  EXPECT_TRUE(whole.arrived());
+}
+
+TEST_P(CopiedEitherWay, VerifiesChecksumsOverSeveralRangesAndThreads) {
   for (const std::size_t threads : {1, 4}) {
     Whole whole(3'000'000);
     whole.move.checksums = {whole.checksum(1'000'000, 1'999'999), whole.checksum(0, 10), whole.checksum(10, 0),
                             whole.checksum(11, 999'000)};
     Report report;
-    execute(whole.move, {.threads = threads}, report);
+    execute(whole.move, {.threads = threads, .mapped = GetParam()}, report);
     EXPECT_TRUE(whole.arrived());
-    EXPECT_GT(report.decode_seconds, 0);
+    EXPECT_EQ(report.decode_seconds > 0, !GetParam()) << "out of a mapping bytes are checked on the way";
   }
 }
 
-TEST(Engine, SaysWhichRecordIsDamaged) {
+TEST_P(CopiedEitherWay, SaysWhichRecordIsDamaged) {
   for (const std::size_t threads : {1, 4}) {
     Whole whole(3'000'000);
     const Checksum good = whole.checksum(0, 1'000'000);
@@ -190,7 +217,7 @@ TEST(Engine, SaysWhichRecordIsDamaged) {
     bad.crc32 = 0xDEADBEEF;
     whole.move.checksums = {good, bad};
     Report report;
-    const auto error = error_of([&] { execute(whole.move, {.threads = threads}, report); });
+    const auto error = error_of([&] { execute(whole.move, {.threads = threads, .mapped = GetParam()}, report); });
     ASSERT_TRUE(error);
     EXPECT_EQ(error->code(), ErrorCode::kChecksum);
     EXPECT_EQ(error->path(), whole.path());
@@ -203,7 +230,7 @@ TEST(Engine, SaysWhichRecordIsDamaged) {
   }
 }
 
-TEST(Engine, ARecordMayBeginBeforeWhatIsRead) {
+TEST_P(CopiedEitherWay, ARecordMayBeginBeforeWhatIsRead) {
   for (const std::uint32_t wrong : {0U, 1U}) {
     Whole whole(3'000'000);
     Checksum checksum = whole.checksum(0, 3'000'000);
@@ -213,9 +240,9 @@ TEST(Engine, ARecordMayBeginBeforeWhatIsRead) {
     whole.move.checksums = {checksum};
     Report report;
     if (wrong == 0) {
-      execute(whole.move, {}, report);
+      execute(whole.move, {.mapped = GetParam()}, report);
     } else {
-      EXPECT_EQ(code_of([&] { execute(whole.move, {}, report); }), ErrorCode::kChecksum);
+      EXPECT_EQ(code_of([&] { execute(whole.move, {.mapped = GetParam()}, report); }), ErrorCode::kChecksum);
     }
   }
 }
@@ -322,6 +349,51 @@ TEST(Engine, SaysThatTheFileWasCut) {
     EXPECT_EQ(error->code(), ErrorCode::kTruncated);
     EXPECT_EQ(error->path(), whole.path());
   }
+}
+
+TEST_P(CopiedEitherWay, AFileThatWasCutIsCutWhateverIsRecordedOfIt) {
+  for (const std::uintmax_t left : {2'999'999U, 2'998'272U, 1'000'000U, 1U, 0U}) {
+    Whole whole(3'000'000);
+    whole.move.checksums = {whole.checksum(0, 3'000'000)};
+    std::filesystem::resize_file(whole.path(), left);
+    Report report;
+    const auto error = error_of([&] { execute(whole.move, {.mapped = GetParam()}, report); });
+    ASSERT_TRUE(error) << left;
+    EXPECT_EQ(error->code(), ErrorCode::kTruncated) << error->what();
+    EXPECT_EQ(error->path(), whole.path());
+  }
+}
+
+TEST_P(CopiedEitherWay, AFileCutWhileItIsRead) {
+  for (int round = 0; round < 6; ++round) {
+    Whole whole(24'000'000);
+    std::jthread cutter([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(round));
+      std::filesystem::resize_file(whole.path(), 5'000'000);
+    });
+    Report report;
+    try {
+      execute(whole.move, {.threads = 2, .mapped = GetParam()}, report);
+      EXPECT_TRUE(whole.arrived()) << "nothing was said about the bytes that are missing";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kTruncated) << error.what();
+    }
+  }
+}
+
+TEST(Engine, WithoutAddressSpaceTheSystemCopies) {
+  const Whole whole(64'000'000, {});
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  if (before.rlim_cur != RLIM_INFINITY) GTEST_SKIP() << "address space is limited already";
+  rlimit few = before;
+  few.rlim_cur = 1;
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &few), 0);
+  Report report;
+  execute(whole.move, {.threads = 1, .mapped = true}, report);
+  ::setrlimit(RLIMIT_AS, &before);
+  EXPECT_TRUE(whole.arrived());
+  EXPECT_THAT(report.why, HasSubstr("with pread"));
 }
 
 TEST(Engine, IsCancelledBeforeItBegins) {

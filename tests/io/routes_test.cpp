@@ -125,11 +125,40 @@ TEST_F(RoutesTest, AskedForWhateverIsCached) {
   EXPECT_GT(cached_share(*source_, 0, kBytes), 0.9);
 }
 
+TEST_F(RoutesTest, WhatIsReadPastTheCacheIsNotMapped) {
+  const Piece piece{0, 0, 0, kBytes, 0};
+  const Plan plan = make_plan({&piece, 1});
+  const Routes direct(plan, {&source_, 1}, true, true);
+  const Routes mapped(plan, {&source_, 1}, false, true);
+  const Routes neither(plan, {&source_, 1}, false, false);
+  const Routes small(plan, {&source_, 1}, {}, {});
+  for (std::size_t i = 0; i < plan.ranges.size(); ++i) {
+    EXPECT_NE(direct.mappable(i), direct.direct(i) != nullptr);
+    EXPECT_TRUE(mapped.mappable(i));
+    EXPECT_FALSE(neither.mappable(i));
+    EXPECT_FALSE(small.mappable(i)) << "as little may be wanted in the processor's cache";
+  }
+}
+
+TEST_F(RoutesTest, LargeLoadsOfLargeTensorsMayBeMapped) {
+  constexpr std::uint64_t kLarge = 40'000'000;
+  test::write_file(path_, test::numbered_bytes(kLarge));
+  source_ = open_source(path_);
+  for (const std::uint64_t length : {kLarge, kLarge / 20'000}) {
+    std::vector<Piece> pieces;
+    for (std::uint64_t at = 0; at < kLarge; at += length) pieces.push_back({0, 0, at, length, 2 * at});
+    const Plan plan = make_plan(pieces);
+    EXPECT_EQ(Routes(plan, {&source_, 1}, false).mappable(0), length == kLarge) << plan.targets.size();
+  }
+}
+
 TEST_F(RoutesTest, MemoryHasNoOtherWay) {
   source_ = memory_source(Buffer::wrap(bytes_.data(), bytes_.size(), std::make_shared<int>()));
   read(true);
   EXPECT_TRUE(arrived());
   EXPECT_EQ(report_.route, "memory");
+  const Piece piece{0, 0, 0, kBytes, 0};
+  EXPECT_FALSE(Routes(make_plan({&piece, 1}), {&source_, 1}, {}, true).mappable(0));
 }
 
 TEST_F(RoutesTest, AWrongChecksumIsFound) {

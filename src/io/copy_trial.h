@@ -1,0 +1,37 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+namespace penstock::io {
+
+/// Finds out, while ranges are read, whether cached bytes come sooner by the system's copy or out of a mapping. That
+/// depends on how large the pages are that the cache keeps them in, on checksums, and on whether the memory they go to
+/// is new: none of it can be asked for. Thread-safe.
+class CopyTrial {
+ public:
+  /// In doubt, bytes with checksums are mapped, others are not.
+  explicit CopyTrial(bool checksums) noexcept : checksums_(checksums) {}
+
+  /// Whether the next range is to be mapped: by turns, until some of both are done; then what was faster of late, and
+  /// once in a while the other.
+  bool map_next();
+  /// A range was copied at that speed.
+  void done(bool mapped, double bytes_per_second);
+
+ private:
+  static constexpr std::size_t kKept = 3;
+  struct Way {
+    std::size_t done = 0;
+    std::array<double, kKept> latest{};
+  };
+
+  bool checksums_;
+  std::mutex mutex_;
+  std::array<Way, 2> ways_;  ///< [mapped]
+  std::size_t handed_out_ = 0;
+};
+
+}  // namespace penstock::io

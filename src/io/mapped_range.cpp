@@ -1,0 +1,49 @@
+#include "io/mapped_range.h"
+
+#include <utility>
+
+#include "io/crc32.h"
+#include "io/mapping.h"
+#include "io/reader.h"
+#include "io/sigbus_guard.h"
+#include "io/stream_copy.h"
+#include "penstock/error.h"
+
+namespace penstock::io {
+namespace {
+
+class Copy final : public GuardedMemory {
+ public:
+  Copy(std::byte* to, std::span<const std::byte> from, std::uint32_t* crc) : to_(to), from_(from), crc_(crc) {}
+  bool contains(const std::byte* address) const noexcept override {
+    return address >= from_.data() && address < from_.data() + from_.size();
+  }
+  void read() const noexcept override {
+    if (crc_ == nullptr) return stream_copy(to_, from_);
+    *crc_ = crc32_copy(*crc_, to_, from_);
+  }
+
+ private:
+  std::byte* to_;
+  std::span<const std::byte> from_;
+  std::uint32_t* crc_;
+};
+
+}  // namespace
+
+std::optional<MappedRange> MappedRange::map(const ByteSource& source, std::uint64_t offset, std::size_t bytes) {
+  try {
+    require_uncut(source);
+    std::shared_ptr<const std::byte> memory = map_file(source, offset, bytes);
+    if (memory) return MappedRange(std::move(memory), offset);
+  } catch (const Error&) {
+    // Whoever asked has another way to read.
+  }
+  return std::nullopt;
+}
+
+bool MappedRange::copy(std::uint64_t offset, std::byte* to, std::size_t bytes, std::uint32_t* crc) const {
+  return bytes == 0 || read_guarded(Copy(to, {memory_.get() + (offset - offset_), bytes}, crc));
+}
+
+}  // namespace penstock::io

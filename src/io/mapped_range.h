@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "penstock/source.h"
+
+namespace penstock::io {
+
+/// A range of a file's cached pages as memory to copy from: in one go with a checksum, and past the caches, which a
+/// read by the system cannot do. Of one thread.
+class MappedRange {
+ public:
+  /// Nothing where the file cannot be mapped or is shorter now than when it was opened, or address space has run out.
+  /// `bytes` > 0, inside the source.
+  static std::optional<MappedRange> map(const ByteSource& source, std::uint64_t offset, std::size_t bytes);
+
+  /// Copies [offset, + bytes) of the file, inside the range; with `crc`, goes on with that CRC-32. False when a page is
+  /// no longer there or could not be read: nothing is known of `to` and `crc` then, and a read says what is wrong. A
+  /// file that was cut inside its last page is not seen: ask require_uncut.
+  [[nodiscard]] bool copy(std::uint64_t offset, std::byte* to, std::size_t bytes, std::uint32_t* crc = nullptr) const;
+
+ private:
+  MappedRange(std::shared_ptr<const std::byte> memory, std::uint64_t offset)
+      : memory_(std::move(memory)), offset_(offset) {}
+
+  std::shared_ptr<const std::byte> memory_;
+  std::uint64_t offset_;
+};
+
+}  // namespace penstock::io

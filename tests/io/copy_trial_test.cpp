@@ -1,0 +1,63 @@
+#include "io/copy_trial.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace penstock::io {
+namespace {
+
+/// How many of the next ranges are mapped where that is `ratio` times as fast.
+int mapped_of(CopyTrial& trial, double ratio, int ranges) {
+  int mapped = 0;
+  for (int i = 0; i < ranges; ++i) {
+    const bool next = trial.map_next();
+    trial.done(next, next ? ratio * 5e9 : 5e9);
+    if (next) ++mapped;
+  }
+  return mapped;
+}
+
+TEST(CopyTrial, TriesBothAndTakesTheFaster) {
+  for (const bool checksums : {false, true}) {
+    CopyTrial faster(checksums);
+    EXPECT_NEAR(mapped_of(faster, 1.5, 640), 627, 2);
+    CopyTrial slower(checksums);
+    EXPECT_NEAR(mapped_of(slower, 0.7, 640), 13, 2);
+  }
+}
+
+TEST(CopyTrial, InDoubtWhatIsCheckedIsMapped) {
+  CopyTrial checked(true);
+  EXPECT_GT(mapped_of(checked, 0.95, 640), 600);
+  CopyTrial unchecked(false);
+  EXPECT_LT(mapped_of(unchecked, 1.04, 640), 40);
+}
+
+TEST(CopyTrial, OneSlowRangeDecidesNothing) {
+  CopyTrial trial(false);
+  for (int i = 0; i < 6; ++i) {
+    const bool next = trial.map_next();
+    trial.done(next, next && i > 1 ? 9e9 : next ? 1e8 : 5e9);
+  }
+  EXPECT_TRUE(trial.map_next());
+}
+
+TEST(CopyTrial, FollowsWhatChanges) {
+  CopyTrial trial(false);
+  mapped_of(trial, 2, 100);
+  mapped_of(trial, 0.5, 200);
+  EXPECT_LT(mapped_of(trial, 0.5, 128), 6);
+  mapped_of(trial, 2, 400);
+  EXPECT_GT(mapped_of(trial, 2, 128), 120);
+}
+
+TEST(CopyTrial, GoesByTurnsUntilBothAreDone) {
+  CopyTrial trial(false);
+  int mapped = 0;
+  for (int i = 0; i < 100; ++i) mapped += trial.map_next() ? 1 : 0;
+  EXPECT_EQ(mapped, 50) << "ranges that other threads are at";
+}
+
+}  // namespace
+}  // namespace penstock::io
