@@ -19,12 +19,16 @@
 #include "io/source.h"
 #include "support/errors.h"
 #include "support/files.h"
+#include "support/whole_file.h"
 
 namespace penstock::io {
 namespace {
 
 using test::code_of;
 using test::error_of;
+using test::view;
+using test::WholeFile;
+using test::zeroed;
 using testing::HasSubstr;
 using Bytes = std::vector<std::byte>;
 
@@ -51,48 +55,9 @@ SourcePtr memory_of(const Bytes& bytes) {
   return memory_source(Buffer::wrap(copy->data(), copy->size(), copy));
 }
 
-Buffer zeroed(std::size_t bytes) {
-  Buffer buffer = Buffer::allocate(bytes);
-  std::fill_n(buffer.data(), bytes, std::byte{0});
-  return buffer;
-}
-
-std::span<const std::byte> view(const Buffer& buffer) { return {buffer.data(), buffer.size()}; }
-
-/// A file of some megabytes that is read into one buffer.
-class Whole {
- public:
-  explicit Whole(std::size_t size, const PlanOptions& options = {.max_range = 300'000})
-      : bytes(test::numbered_bytes(size)), buffers{zeroed(size)} {
-    test::write_file(path(), bytes);
-    sources = {open_source(path())};
-    const Piece piece = {.length = size};
-    move.plan = make_plan({&piece, 1}, options);
-    move.sources = sources;
-    move.buffers = buffers;
-  }
-  std::string path() const { return folder / "whole"; }
-  bool arrived() const { return std::ranges::equal(view(buffers[0]), bytes); }
-  Checksum checksum(std::uint64_t offset, std::uint64_t length) const {
-    return {.buffer = 0,
-            .buffer_offset = offset,
-            .length = length,
-            .crc32 = crc32(0, std::span(bytes).subspan(offset, length)),
-            .record = "record " + std::to_string(offset),
-            .source = 0,
-            .offset = offset};
-  }
-
-  test::TemporaryFolder folder;
-  Bytes bytes;
-  std::vector<SourcePtr> sources;
-  std::vector<Buffer> buffers;
-  Move move;
-};
-
 TEST(Engine, ReadsAFileOnAnyNumberOfThreads) {
   for (const std::size_t threads : {0, 1, 2, 7, 100}) {
-    const Whole whole(2'000'011);
+    const WholeFile whole(2'000'011);
     Report report;
     execute(whole.move, {.threads = threads}, report);
     EXPECT_TRUE(whole.arrived()) << threads;
@@ -105,7 +70,7 @@ TEST(Engine, ReadsAFileOnAnyNumberOfThreads) {
 }
 
 TEST(Engine, AddsToTheReport) {
-  const Whole whole(1000);
+  const WholeFile whole(1000);
   Report report;
   execute(whole.move, {}, report);
   execute(whole.move, {}, report);
@@ -120,7 +85,7 @@ TEST(Engine, HasNothingToDoForAnEmptyPlan) {
 
 TEST(Engine, EveryReaderThatServesTheSource) {
   for (const Reader& reader : readers()) {
-    const Whole whole(2'000'000);
+    const WholeFile whole(2'000'000);
     if (!reader.usable(*whole.sources[0])) continue;
     Report report;
     execute(whole.move, {.threads = 3, .reader = &reader}, report);
@@ -172,97 +137,6 @@ TEST(Engine, MatchesNaiveCopiesForAnyPlan) {
   }
 }
 
-class CopiedEitherWay : public testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(Engine, CopiedEitherWay, testing::Bool(),
-                         [](const auto& way) { return std::string(way.param ? "OutOfAMapping" : "ByTheSystem"); });
-
-TEST_P(CopiedEitherWay, SaysSo) {
-  const Whole whole(2'000'000);
-  Report report;
-  execute(whole.move, {.mapped = GetParam()}, report);
-  EXPECT_TRUE(whole.arrived());
-  EXPECT_EQ(report.route, "read");
-  EXPECT_THAT(report.why, HasSubstr(GetParam() ? "with copies out of a mapping" : "with pread"));
-}
-
-TEST_P(CopiedEitherWay, ALargeFileWithChecksums) {
-  Whole whole(40'000'003, {});
-  whole.move.checksums = {whole.checksum(0, 1), whole.checksum(77, 30'000'000), whole.checksum(30'000'077, 9'000'000)};
-  Report report;
-  execute(whole.move, {}, report);
-  EXPECT_TRUE(whole.arrived()) << report.why;
-  std::ranges::fill(std::span(whole.buffers[0].data(), whole.bytes.size()), std::byte{0});
-  execute(whole.move, {.mapped = GetParam()}, report);
-  EXPECT_TRUE(whole.arrived());
-}
-
-TEST_P(CopiedEitherWay, VerifiesChecksumsOverSeveralRangesAndThreads) {
-  for (const std::size_t threads : {1, 4}) {
-    Whole whole(3'000'000);
-    whole.move.checksums = {whole.checksum(1'000'000, 1'999'999), whole.checksum(0, 10), whole.checksum(10, 0),
-                            whole.checksum(11, 999'000)};
-    Report report;
-    execute(whole.move, {.threads = threads, .mapped = GetParam()}, report);
-    EXPECT_TRUE(whole.arrived());
-    EXPECT_EQ(report.decode_seconds > 0, !GetParam()) << "out of a mapping bytes are checked on the way";
-  }
-}
-
-TEST_P(CopiedEitherWay, SaysWhichRecordIsDamaged) {
-  for (const std::size_t threads : {1, 4}) {
-    Whole whole(3'000'000);
-    const Checksum good = whole.checksum(0, 1'000'000);
-    Checksum bad = whole.checksum(1'000'000, 2'000'000);
-    const std::uint32_t computed = bad.crc32;
-    bad.crc32 = 0xDEADBEEF;
-    whole.move.checksums = {good, bad};
-    Report report;
-    const auto error = error_of([&] { execute(whole.move, {.threads = threads, .mapped = GetParam()}, report); });
-    ASSERT_TRUE(error);
-    EXPECT_EQ(error->code(), ErrorCode::kChecksum);
-    EXPECT_EQ(error->path(), whole.path());
-    EXPECT_EQ(error->offset(), 1'000'000U);
-    EXPECT_EQ(error->tensor(), "record 1000000");
-    char text[9];
-    std::snprintf(text, sizeof(text), "%08x", computed);
-    EXPECT_THAT(error->message(), HasSubstr("deadbeef"));
-    EXPECT_THAT(error->message(), HasSubstr(text));
-  }
-}
-
-TEST_P(CopiedEitherWay, ARecordMayBeginBeforeWhatIsRead) {
-  for (const std::uint32_t wrong : {0U, 1U}) {
-    Whole whole(3'000'000);
-    Checksum checksum = whole.checksum(0, 3'000'000);
-    const Bytes header = test::numbered_bytes(77, 5);
-    checksum.before = crc32(0, header) ^ wrong;
-    checksum.crc32 = crc32_combine(crc32(0, header), checksum.crc32, checksum.length);
-    whole.move.checksums = {checksum};
-    Report report;
-    if (wrong == 0) {
-      execute(whole.move, {.mapped = GetParam()}, report);
-    } else {
-      EXPECT_EQ(code_of([&] { execute(whole.move, {.mapped = GetParam()}, report); }), ErrorCode::kChecksum);
-    }
-  }
-}
-
-TEST(Engine, AnEmptyRecordHasAChecksumToo) {
-  Whole whole(1000);
-  whole.move.checksums = {{.length = 0, .crc32 = 1, .record = "empty"}};
-  Report report;
-  EXPECT_EQ(code_of([&] { execute(whole.move, {}, report); }), ErrorCode::kChecksum);
-}
-
-TEST(Engine, NeverCallsAnUnreadRecordGood) {
-  Whole whole(1000);
-  const Piece half = {.length = 500};
-  whole.move.plan = make_plan({&half, 1});
-  whole.move.checksums = {whole.checksum(400, 200)};
-  Report report;
-  EXPECT_EQ(code_of([&] { execute(whole.move, {}, report); }), ErrorCode::kInvalidArgument);
-}
-
 TEST(Engine, StepsSeeTheirBuffersFull) {
   const Bytes bytes = test::numbered_bytes(1'000'000);
   const std::vector<SourcePtr> sources = {memory_of(bytes)};
@@ -306,14 +180,14 @@ TEST(Engine, StepsOfBuffersThatNothingFillsRunToo) {
 }
 
 TEST(Engine, AFailingStepEndsIt) {
-  Whole whole(3'000'000);
+  WholeFile whole(3'000'000);
   whole.move.steps = {{{0}, [] { throw Error(ErrorCode::kCorrupt, "does not inflate"); }}};
   Report report;
   EXPECT_EQ(code_of([&] { execute(whole.move, {.threads = 3}, report); }), ErrorCode::kCorrupt);
 }
 
 TEST(Engine, ForeignExceptionsComeOutAsTheyAre) {
-  Whole whole(1000);
+  WholeFile whole(1000);
   whole.move.steps = {{{0}, [] { throw std::bad_alloc(); }}};
   Report report;
   EXPECT_THROW(execute(whole.move, {.threads = 2}, report), std::bad_alloc);
@@ -321,7 +195,7 @@ TEST(Engine, ForeignExceptionsComeOutAsTheyAre) {
 
 TEST(Engine, ASourceThatFailsIsNamed) {
   for (const std::size_t threads : {1, 3}) {
-    Whole whole(3'000'000);
+    WholeFile whole(3'000'000);
     std::atomic<int> reads{0};
     whole.sources = {std::make_shared<HookedSource>(whole.bytes, [&](std::uint64_t offset) {
       ++reads;
@@ -338,66 +212,8 @@ TEST(Engine, ASourceThatFailsIsNamed) {
   }
 }
 
-TEST(Engine, SaysThatTheFileWasCut) {
-  for (const Reader& reader : readers()) {
-    const Whole whole(3'000'000);
-    if (!reader.usable(*whole.sources[0])) continue;
-    std::filesystem::resize_file(whole.path(), 1'000'000);
-    Report report;
-    const auto error = error_of([&] { execute(whole.move, {.threads = 2, .reader = &reader}, report); });
-    ASSERT_TRUE(error) << reader.name;
-    EXPECT_EQ(error->code(), ErrorCode::kTruncated);
-    EXPECT_EQ(error->path(), whole.path());
-  }
-}
-
-TEST_P(CopiedEitherWay, AFileThatWasCutIsCutWhateverIsRecordedOfIt) {
-  for (const std::uintmax_t left : {2'999'999U, 2'998'272U, 1'000'000U, 1U, 0U}) {
-    Whole whole(3'000'000);
-    whole.move.checksums = {whole.checksum(0, 3'000'000)};
-    std::filesystem::resize_file(whole.path(), left);
-    Report report;
-    const auto error = error_of([&] { execute(whole.move, {.mapped = GetParam()}, report); });
-    ASSERT_TRUE(error) << left;
-    EXPECT_EQ(error->code(), ErrorCode::kTruncated) << error->what();
-    EXPECT_EQ(error->path(), whole.path());
-  }
-}
-
-TEST_P(CopiedEitherWay, AFileCutWhileItIsRead) {
-  for (int round = 0; round < 6; ++round) {
-    Whole whole(24'000'000);
-    std::jthread cutter([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(round));
-      std::filesystem::resize_file(whole.path(), 5'000'000);
-    });
-    Report report;
-    try {
-      execute(whole.move, {.threads = 2, .mapped = GetParam()}, report);
-      EXPECT_TRUE(whole.arrived()) << "nothing was said about the bytes that are missing";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kTruncated) << error.what();
-    }
-  }
-}
-
-TEST(Engine, WithoutAddressSpaceTheSystemCopies) {
-  const Whole whole(64'000'000, {});
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
-  if (before.rlim_cur != RLIM_INFINITY) GTEST_SKIP() << "address space is limited already";
-  rlimit few = before;
-  few.rlim_cur = 1;
-  ASSERT_EQ(::setrlimit(RLIMIT_AS, &few), 0);
-  Report report;
-  execute(whole.move, {.threads = 1, .mapped = true}, report);
-  ::setrlimit(RLIMIT_AS, &before);
-  EXPECT_TRUE(whole.arrived());
-  EXPECT_THAT(report.why, HasSubstr("with pread"));
-}
-
 TEST(Engine, IsCancelledBeforeItBegins) {
-  const Whole whole(1000);
+  const WholeFile whole(1000);
   std::stop_source stop;
   stop.request_stop();
   Report report;
@@ -406,7 +222,7 @@ TEST(Engine, IsCancelledBeforeItBegins) {
 
 TEST(Engine, IsCancelledInTheMiddle) {
   for (const std::size_t threads : {1, 3}) {
-    Whole whole(8'000'000, {.max_range = 6'000'000});
+    WholeFile whole(8'000'000, {.max_range = 6'000'000});
     std::stop_source stop;
     std::atomic<int> reads{0};
     whole.sources = {std::make_shared<HookedSource>(whole.bytes, [&](std::uint64_t) {
@@ -431,7 +247,7 @@ TEST(Engine, RangesAreReadAtTheSameTime) {
     both.notify_all();
     both.wait(lock, [&] { return waiting >= 2; });
   };
-  Whole whole(2000, {.max_range = 1000});
+  WholeFile whole(2000, {.max_range = 1000});
   whole.sources = {std::make_shared<HookedSource>(whole.bytes, meet)};
   whole.move.sources = whole.sources;
   Report report;
@@ -440,22 +256,10 @@ TEST(Engine, RangesAreReadAtTheSameTime) {
 }
 
 TEST(Engine, RefusesAPlanThatDoesNotFit) {
-  const auto refused = [](const std::function<void(Whole&)>& spoil) {
-    Whole whole(1000);
-    spoil(whole);
-    Report report;
-    return code_of([&] { execute(whole.move, {}, report); });
-  };
-  const auto k = ErrorCode::kInvalidArgument;
-  EXPECT_EQ(refused([](Whole& w) { w.move.sources = {}; }), k);
-  EXPECT_EQ(refused([](Whole& w) { w.move.buffers = {}; }), k);
-  EXPECT_EQ(refused([](Whole& w) { w.move.plan.targets.clear(); }), k);
-  EXPECT_EQ(refused([](Whole& w) { w.move.plan.targets[0].buffer_offset = 1; }), k);
-  EXPECT_EQ(refused([](Whole& w) { w.move.plan.targets[0].length = 999; }), k);
-  EXPECT_EQ(refused([](Whole& w) { w.move.plan.targets[0].length = 1001; }), k);
-  EXPECT_EQ(refused([](Whole& w) { w.move.plan.targets[0].buffer_offset = ~std::uint64_t{0}; }), k);
-  EXPECT_EQ(refused([](Whole& w) { w.move.steps = {{{7}, [] {}}}; }), k);
-  EXPECT_EQ(refused([](Whole& w) { w.buffers[0] = Buffer::wrap(w.bytes.data(), w.bytes.size(), nullptr, true); }), k);
+  WholeFile whole(1000);
+  whole.move.plan.targets.clear();
+  Report report;
+  EXPECT_EQ(code_of([&] { execute(whole.move, {}, report); }), ErrorCode::kInvalidArgument);
 }
 
 }  // namespace

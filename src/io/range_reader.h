@@ -1,0 +1,85 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string_view>
+#include <vector>
+
+#include "io/checksums.h"
+#include "io/copy_trial.h"
+#include "io/device_routes.h"
+#include "io/device_writes.h"
+#include "io/direct_file.h"
+#include "io/engine.h"
+#include "io/mapped_range.h"
+#include "io/reader.h"
+#include "io/routes.h"
+
+namespace penstock::io {
+
+/// Brings ranges of a move's plan to their places, each the way that is best for it: by the system's copy or out of a
+/// mapping of what is in the page cache, past it, by a device, and for devices through the pinned ring. Cuts them into
+/// chunks and verifies checksums behind each. Thread-safe.
+class RangeReader {
+ public:
+  /// What each reading thread has of its own.
+  struct Worker {
+    double read_seconds = 0;
+    double decode_seconds = 0;  ///< of checksums that are not part of reading
+    std::uint64_t mapped_bytes = 0;
+    DirectScratch scratch = {};
+    bool begun = false;  ///< whether it has read a range
+  };
+
+  /// `move` has been checked (io/check_move.h). `failed`: no chunk is begun once it is set. All must outlive this.
+  RangeReader(const Move& move, const EngineOptions& options, const std::atomic<bool>& failed);
+
+  /// Range `index` of the plan. Throws Error with path and offset; what was started for a device goes on till `finish`.
+  void read(std::size_t index, Worker& worker);
+  /// After all ranges were read: every recorded checksum was compared, and copies to devices are awaited.
+  void finish() const;
+
+  /// What became of it, for the report. Null: a reader was prescribed.
+  const Routes* routes() const noexcept { return routes_ ? &*routes_ : nullptr; }
+  const DeviceRoutes* device_routes() const noexcept { return device_routes_ ? &*device_routes_ : nullptr; }
+  bool uses_ring() const noexcept { return !device_.empty(); }
+  std::string_view reader_name(std::uint32_t source) const noexcept { return readers_[source]->name; }
+
+ private:
+  /// A range that a thread reads.
+  struct Reading {
+    std::size_t range;
+    Staging staging;
+    Worker& worker;
+    std::optional<MappedRange> mapped;
+  };
+
+  void read_by_host(Reading& reading, std::span<const Target> targets);
+  std::uint64_t read_by_device(DeviceFile& file, std::uint64_t offset, const Target& target, Worker& worker);
+  void read_chunks(Reading& reading, std::uint64_t offset, std::span<const Target> targets);
+  void read_chunk(Reading& reading, std::uint64_t offset, std::span<const Target> targets);
+  void read_parts(Reading& reading, std::uint64_t offset, std::span<const Target> targets,
+                  std::span<const Scatter> parts);
+  std::uint64_t copy_mapped(const MappedRange& from, std::uint64_t offset, const Target& target, std::byte* to);
+  std::uint64_t chunk_bytes(const Reading& reading, std::uint64_t offset) const;
+  std::byte* place(const Target& target, Staging& staging) const;
+
+  const Move& move_;
+  const EngineOptions& options_;
+  const std::atomic<bool>& failed_;
+  Checksums checksums_;
+  DeviceWrites device_;
+  std::vector<const Reader*> readers_;  ///< of each source
+  std::optional<Routes> routes_;
+  std::optional<DeviceRoutes> device_routes_;
+  CopyTrial trial_;
+};
+
+/// kCancelled when `stop` was requested.
+void require_going_on(const std::stop_token& stop);
+
+}  // namespace penstock::io
