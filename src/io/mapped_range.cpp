@@ -1,9 +1,8 @@
 #include "io/mapped_range.h"
 
-#include <utility>
+#include <span>
 
 #include "io/crc32.h"
-#include "io/mapping.h"
 #include "io/reader.h"
 #include "io/sigbus_guard.h"
 #include "io/stream_copy.h"
@@ -31,19 +30,19 @@ class Copy final : public GuardedMemory {
 
 }  // namespace
 
-std::optional<MappedRange> MappedRange::map(const ByteSource& source, std::uint64_t offset, std::size_t bytes) {
+std::optional<MappedRange> MappedRange::map(MappingWindow& window, const ByteSource& source, std::uint64_t offset,
+                                            std::size_t bytes) {
   try {
     require_uncut(source);
-    std::shared_ptr<const std::byte> memory = map_file(source, offset, bytes);
-    if (memory) return MappedRange(std::move(memory), offset);
   } catch (const Error&) {
-    // Whoever asked has another way to read.
+    return std::nullopt;  // whoever asked has another way to read, which says what is wrong
   }
-  return std::nullopt;
+  const std::byte* const memory = window.map(source, offset, bytes);
+  return memory != nullptr ? std::optional(MappedRange(memory, offset)) : std::nullopt;
 }
 
 bool MappedRange::copy(std::uint64_t offset, std::byte* to, std::size_t bytes, std::uint32_t* crc) const {
-  return bytes == 0 || read_guarded(Copy(to, {memory_.get() + (offset - offset_), bytes}, crc));
+  return bytes == 0 || read_guarded(Copy(to, {memory_ + (offset - offset_), bytes}, crc));
 }
 
 }  // namespace penstock::io

@@ -2,10 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <utility>
 
+#include "io/mapping_window.h"
 #include "penstock/source.h"
 
 namespace penstock::io {
@@ -14,9 +13,10 @@ namespace penstock::io {
 /// read by the system cannot do. Of one thread.
 class MappedRange {
  public:
-  /// Nothing where the file cannot be mapped or is shorter now than when it was opened, or address space has run out.
-  /// `bytes` > 0, inside the source.
-  static std::optional<MappedRange> map(const ByteSource& source, std::uint64_t offset, std::size_t bytes);
+  /// Valid until the window maps another. Nothing where the file cannot be mapped or is shorter now than when it was
+  /// opened, or address space has run out. `bytes` > 0, inside the source.
+  static std::optional<MappedRange> map(MappingWindow& window, const ByteSource& source, std::uint64_t offset,
+                                        std::size_t bytes);
 
   /// Copies [offset, + bytes) of the file, inside the range; with `crc`, goes on with that CRC-32. False when a page is
   /// no longer there or could not be read: nothing is known of `to` and `crc` then, and a read says what is wrong. A
@@ -24,10 +24,9 @@ class MappedRange {
   [[nodiscard]] bool copy(std::uint64_t offset, std::byte* to, std::size_t bytes, std::uint32_t* crc = nullptr) const;
 
  private:
-  MappedRange(std::shared_ptr<const std::byte> memory, std::uint64_t offset)
-      : memory_(std::move(memory)), offset_(offset) {}
+  MappedRange(const std::byte* memory, std::uint64_t offset) noexcept : memory_(memory), offset_(offset) {}
 
-  std::shared_ptr<const std::byte> memory_;
+  const std::byte* memory_;
   std::uint64_t offset_;
 };
 

@@ -110,12 +110,12 @@ void RangeReader::read_by_host(Reading& reading, std::span<const Target> targets
   const bool mappable = routes_ && routes_->mappable(reading.range) && range.length > 0;
   core::Stopwatch watch;
   if (mappable && options_.mapped.value_or(trial_.map_next())) {
-    reading.mapped = MappedRange::map(source, range.offset, static_cast<std::size_t>(range.length));
+    reading.mapped =
+        MappedRange::map(reading.worker.window, source, range.offset, static_cast<std::size_t>(range.length));
   }
   read_chunks(reading, range.offset, targets);
   const bool mapped = reading.mapped.has_value();
   if (mapped) require_uncut(source);
-  reading.mapped.reset();
   const double seconds = watch.lap();
   if (mapped) reading.worker.mapped_bytes += range.length;
   // The first range of a thread takes twice as long, whichever way it goes.

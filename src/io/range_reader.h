@@ -16,6 +16,7 @@
 #include "io/direct_file.h"
 #include "io/engine.h"
 #include "io/mapped_range.h"
+#include "io/mapping_window.h"
 #include "io/reader.h"
 #include "io/routes.h"
 
@@ -32,6 +33,7 @@ class RangeReader {
     double decode_seconds = 0;  ///< of checksums that are not part of reading
     std::uint64_t mapped_bytes = 0;
     DirectScratch scratch = {};
+    MappingWindow window = {};
     bool begun = false;  ///< whether it has read a range
   };
 
