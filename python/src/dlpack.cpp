@@ -273,7 +273,7 @@ Tensor tensor_from_dlpack(nb::handle object) {
   }
   // torch itself refuses lazy conjugates, and forgets lazy negatives.
   if (has_lazy_bit(object, "is_neg")) refuse("the tensor is negated when it is read only; export .resolve_neg() of it");
-  const Tensor tensor = from_capsule(ask(object));
+  Tensor tensor = from_capsule(ask(object));
   // The producer made our current stream wait; our other streams, those of copies, wait for that one.
   if (tensor.device().type != DeviceType::kCpu && tensor.numel() != 0)
     tensor.buffer().record_use(Stream::current(tensor.device()), Buffer::Access::kWrite);

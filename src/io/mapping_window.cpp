@@ -1,15 +1,25 @@
 #include "io/mapping_window.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "core/checked.h"
 
 namespace penstock::io {
 namespace {
 
-// Eight ranges of the usual 8 MiB, each with what it begins behind a page.
-constexpr std::size_t kWindowBytes = 65 * 1024 * 1024;
+// Where the page cache keeps a file in folios of this size, one entry of the page table does for each, if the address
+// is a multiple of it wherever the place in the file is.
+constexpr std::size_t kHugePage = 2 * 1024 * 1024;
+// Eight ranges of the usual 8 MiB, with what is mapped before and behind them.
+constexpr std::size_t kWindowBytes = 8 * (8 * 1024 * 1024 + kHugePage);
+
+std::byte* round_up(std::byte* address) {
+  return address + (kHugePage - reinterpret_cast<std::uintptr_t>(address) % kHugePage) % kHugePage;
+}
 
 }  // namespace
 
@@ -17,33 +27,35 @@ MappingWindow::~MappingWindow() { release(); }
 
 const std::byte* MappingWindow::map(const ByteSource& source, std::uint64_t offset, std::size_t bytes) noexcept {
   if (source.descriptor() < 0) return nullptr;
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  const auto lead = static_cast<std::size_t>(offset % page);
-  const std::size_t pages = (lead + bytes + page - 1) / page * page;
-  if (!reserve(pages)) return nullptr;
+  const auto lead = static_cast<std::size_t>(offset % kHugePage);
+  const std::optional<std::size_t> end = core::try_add(lead, bytes);
+  if (!end || *end > std::numeric_limits<std::size_t>::max() - 2 * kHugePage) return nullptr;
+  const std::size_t length = (*end + kHugePage - 1) / kHugePage * kHugePage;
+  if (!reserve(length)) return nullptr;
   // MAP_SHARED, as in map_file.
-  void* const at = ::mmap(base_ + used_, lead + bytes, PROT_READ, MAP_SHARED | MAP_FIXED, source.descriptor(),
-                          static_cast<off_t>(offset - lead));
+  void* const at =
+      ::mmap(next_, length, PROT_READ, MAP_SHARED | MAP_FIXED, source.descriptor(), static_cast<off_t>(offset - lead));
   if (at == MAP_FAILED) return nullptr;
-  used_ += pages;
+  next_ += length;
   return static_cast<const std::byte*>(at) + lead;
 }
 
 bool MappingWindow::reserve(std::size_t bytes) noexcept {
-  if (bytes <= size_ - used_) return true;
+  if (base_ != nullptr && bytes <= static_cast<std::size_t>(base_ + size_ - next_)) return true;
   release();
-  const std::size_t size = std::max(bytes, kWindowBytes);
+  const std::size_t size = std::max(bytes, kWindowBytes) + kHugePage;
   void* const base = ::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) return false;
   base_ = static_cast<std::byte*>(base);
   size_ = size;
+  next_ = round_up(base_);
   return true;
 }
 
 void MappingWindow::release() noexcept {
   if (base_ != nullptr) ::munmap(base_, size_);
-  base_ = nullptr;
-  size_ = used_ = 0;
+  base_ = next_ = nullptr;
+  size_ = 0;
 }
 
 }  // namespace penstock::io

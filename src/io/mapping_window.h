@@ -8,7 +8,8 @@
 namespace penstock::io {
 
 /// Address space in which ranges of files are mapped one behind the other and unmapped together. Every unmapping, of
-/// little or much, has all processors that run the process forget what they know of its pages. Of one thread.
+/// little or much, has all processors that run the process forget what they know of its pages. Ranges lie where the
+/// system can show them by huge pages. Of one thread.
 class MappingWindow {
  public:
   MappingWindow() noexcept = default;
@@ -26,7 +27,7 @@ class MappingWindow {
 
   std::byte* base_ = nullptr;
   std::size_t size_ = 0;
-  std::size_t used_ = 0;
+  std::byte* next_ = nullptr;  ///< where the next range goes
 };
 
 }  // namespace penstock::io

@@ -47,6 +47,15 @@ TEST_F(MappingWindowTest, ShowsRangesOfAnyLengthAnywhere) {
   }
 }
 
+TEST_F(MappingWindowTest, LiesWhereHugePagesCanShowIt) {
+  const SourcePtr source = open_source(path_);
+  MappingWindow window;
+  for (const std::size_t offset : {0U, 1U, 5000U, 3'000'000U, 8'999'998U}) {
+    const std::byte* const memory = window.map(*source, offset, 2);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % (2 << 20), offset % (2 << 20));
+  }
+}
+
 TEST_F(MappingWindowTest, KeepsAFewAndLetsAllGo) {
   const SourcePtr source = open_source(path_);
   {
