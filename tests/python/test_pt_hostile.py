@@ -128,3 +128,17 @@ def test_a_deflated_pickle_of_many_values_is_read(tmp_path):
         archive.writestr("x/data.pkl", b"\x80\x02](" + b"K\7" * 400_000 + b"e.")
         archive.writestr("x/version", "3\n")
     assert penstock.load(tmp_path / "x.pt") == [7] * 400_000
+
+
+@pytest.mark.parametrize("innermost", [(), [], {}, (1,), None])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_samples_of_very_many_parts_are_refused(tmp_path, innermost, workers):
+    """A kilobyte of containers that hold each other twice is a thousand million of them in a batch."""
+    value = innermost
+    for _ in range(30):
+        value = (value, value)
+    torch.save(value, tmp_path / "x.pt")
+    with pytest.raises(penstock.LimitError, match="100000 parts"):
+        next(iter(penstock.DataLoader(penstock.files([tmp_path / "x.pt"]), num_workers=workers)))
+    with pytest.raises(penstock.LimitError, match="100000 parts"):
+        penstock.files([tmp_path / "x.pt"])[0]

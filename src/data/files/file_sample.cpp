@@ -66,13 +66,17 @@ class Walker {
       : entries_(entries), storages_(storages), sample_(sample), layout_(layout) {}
 
   Node walk(const Value& value, const std::string& path, const std::string& key, std::size_t depth) {
-    if (depth > kMaxDepth || structure_.leaves.size() > kMaxLeaves) {
+    if (depth > kMaxDepth || structure_.leaves.size() + empty_ > kMaxLeaves) {
       throw Error(ErrorCode::kLimit,
                   core::format("a sample is nested more than {} deep or has more than {} parts; select what "
                                "you need with keys",
                                kMaxDepth, kMaxLeaves));
     }
     if (const auto kind = leaf_kind(value.kind())) return leaf(*kind, value, path, key);
+    // Parts too: a few containers that hold each other twice lead to any number of empty ones.
+    const bool container =
+        value.is(Value::Kind::kDict) || value.is(Value::Kind::kList) || value.is(Value::Kind::kTuple);
+    if (container && value.size() == 0) ++empty_;
     switch (value.kind()) {
       case Value::Kind::kDict:
         return dict(value, path, depth);
@@ -158,6 +162,7 @@ class Walker {
   std::span<const StorageEntry> storages_;
   FileSample& sample_;
   Layout& layout_;
+  std::size_t empty_ = 0;
   Structure structure_;
 };
 
