@@ -5,6 +5,8 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "core/format.h"
@@ -21,13 +23,25 @@ constexpr std::size_t kAlignment = 64;
 /// Requests from here on are compared with what the machine has, which takes a few reads of /proc.
 constexpr std::size_t kLargeRequest = std::size_t{256} << 20;
 
+/// What there is for a request that was refused, and what to do.
+std::string explain_refusal() {
+  const MemoryInfo memory = host_memory();
+  const std::optional<MemoryInfo> addresses = address_space();
+  if (addresses && addresses->free_bytes < memory.free_bytes) {
+    return core::format(
+        "this process's addresses are limited to {}, of which {} are free; load less at a time or "
+        "raise the limit (RLIMIT_AS, ulimit -v)",
+        core::format_bytes(addresses->total_bytes), core::format_bytes(addresses->free_bytes));
+  }
+  return core::format(
+      "this process may have at most {}, of which {} are free; load less at a time or use a machine "
+      "with more memory",
+      core::format_bytes(largest_host_request()), core::format_bytes(memory.free_bytes));
+}
+
 [[noreturn]] void throw_out_of_memory(std::size_t bytes) {
-  throw Error(
-      ErrorCode::kOutOfMemory,
-      core::format("{} of host memory requested, but this process may have at most {}, of which {} are free; load "
-                   "less at a time or use a machine with more memory",
-                   core::format_bytes(bytes), core::format_bytes(largest_host_request()),
-                   core::format_bytes(host_memory().free_bytes)));
+  throw Error(ErrorCode::kOutOfMemory,
+              core::format("{} of host memory requested, but {}", core::format_bytes(bytes), explain_refusal()));
 }
 
 Buffer new_block(std::size_t bytes) {

@@ -1,5 +1,8 @@
 #include "device/host_memory.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <fstream>
@@ -49,6 +52,16 @@ std::uint64_t largest_host_request() {
   const MemInfo info = read_meminfo();
   const std::uint64_t machine = info.total + info.swap;
   return std::min(machine, core::read_cgroup_limits().memory_bytes.value_or(machine));
+}
+
+std::optional<MemoryInfo> address_space() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  std::uint64_t used_pages = 0;
+  std::ifstream("/proc/self/statm") >> used_pages;
+  const std::uint64_t used = used_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return MemoryInfo{.free_bytes = limit.rlim_cur - std::min<std::uint64_t>(used, limit.rlim_cur),
+                    .total_bytes = limit.rlim_cur};
 }
 
 }  // namespace penstock::device

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "device/backend.h"
 
@@ -11,5 +12,8 @@ MemoryInfo host_memory();
 
 /// The most that one request can ever be given: physical memory and swap, or the control group's limit.
 std::uint64_t largest_host_request();
+
+/// The addresses that this process may use, whatever memory there is; nothing without a limit (RLIMIT_AS).
+std::optional<MemoryInfo> address_space();
 
 }  // namespace penstock::device
