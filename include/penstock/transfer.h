@@ -13,7 +13,7 @@
 namespace penstock {
 
 /// Copies of one direction. A copy is what was handed to the driver: neighbouring pieces that a load copies together
-/// are one.
+/// are one, large pageable memory goes in several.
 struct TransferCounts {
   std::uint64_t copies = 0;
   std::uint64_t bytes = 0;
@@ -48,7 +48,7 @@ class TransferScope {
  public:
   enum class Threads : std::uint8_t {
     kAll,      ///< every thread of the process, those that load and feed in the background included
-    kCurrent,  ///< only what the thread that made the scope submits and waits for itself
+    kCurrent,  ///< only what the thread that made the scope asks for and waits for; loads copy from threads of theirs
   };
 
   explicit TransferScope(Threads threads = Threads::kAll) noexcept;

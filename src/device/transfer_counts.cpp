@@ -11,24 +11,10 @@ namespace penstock {
 namespace device {
 namespace {
 
-constexpr std::size_t kDirections = 4;
 constexpr double kNanosecond = 1e-9;
 
-/// A cache line for each direction: threads that load and threads that fetch results do not slow each other down.
-template <class Number>
-struct alignas(64) Counters {
-  Number copies{0};
-  Number bytes{0};
-  Number submit_nanoseconds{0};
-  Number waits{0};
-  Number wait_nanoseconds{0};
-};
-
-using Plain = std::array<Counters<std::uint64_t>, kDirections>;
-using Shared = std::array<Counters<std::atomic<std::uint64_t>>, kDirections>;
-
-constinit Shared process_counters{};
-thread_local constinit Plain thread_counters{};
+constinit Counters<std::atomic<std::uint64_t>> process_counters{};
+thread_local constinit Counters<std::uint64_t> thread_counters{};
 
 void add(std::uint64_t& to, std::uint64_t value) noexcept { to += value; }
 void add(std::atomic<std::uint64_t>& to, std::uint64_t value) noexcept {
@@ -38,7 +24,7 @@ std::uint64_t get(std::uint64_t value) noexcept { return value; }
 std::uint64_t get(const std::atomic<std::uint64_t>& value) noexcept { return value.load(std::memory_order_relaxed); }
 
 template <class Number>
-TransferCounts counts_of(const Counters<Number>& from) noexcept {
+TransferCounts counts_of(const DirectionCounters<Number>& from) noexcept {
   return {.copies = get(from.copies),
           .bytes = get(from.bytes),
           .submit_seconds = static_cast<double>(get(from.submit_nanoseconds)) * kNanosecond,
@@ -56,10 +42,21 @@ std::uint64_t nanoseconds_since(CountClock::time_point begin) noexcept {
       std::chrono::duration_cast<std::chrono::nanoseconds>(CountClock::now() - begin).count());
 }
 
+/// Adds `sign` times `from` to `to`, wrapping around.
+void accumulate(Counters<std::uint64_t>& to, const Counters<std::uint64_t>& from, std::uint64_t sign = 1) noexcept {
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    to[i].copies += sign * from[i].copies;
+    to[i].bytes += sign * from[i].bytes;
+    to[i].submit_nanoseconds += sign * from[i].submit_nanoseconds;
+    to[i].waits += sign * from[i].waits;
+    to[i].wait_nanoseconds += sign * from[i].wait_nanoseconds;
+  }
+}
+
 template <class Add>
 void update(Direction direction, Add change) noexcept {
   const auto index = static_cast<std::size_t>(direction);
-  if (index >= kDirections) return;
+  if (index >= process_counters.size()) return;
   change(process_counters[index]);
   change(thread_counters[index]);
 }
@@ -80,6 +77,17 @@ CountedWait::~CountedWait() {
     add(counters.wait_nanoseconds, spent);
   });
 }
+
+void HelperCounts::run(const std::function<void()>& work) {
+  if (std::this_thread::get_id() == caller_) return work();
+  const Counters<std::uint64_t> before = thread_counters;
+  work();
+  const std::scoped_lock lock(mutex_);
+  accumulate(sum_, thread_counters);
+  accumulate(sum_, before, -std::uint64_t{1});
+}
+
+HelperCounts::~HelperCounts() { accumulate(thread_counters, sum_); }
 
 }  // namespace device
 

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <mutex>
+#include <thread>
 
 #include "penstock/device.h"
 
@@ -23,6 +27,18 @@ constexpr Direction direction_of(Device from, Device to) noexcept {
 
 using CountClock = std::chrono::steady_clock;
 
+/// A cache line for each direction: threads that load and threads that fetch results do not slow each other down.
+template <class Number>
+struct alignas(64) DirectionCounters {
+  Number copies{0};
+  Number bytes{0};
+  Number submit_nanoseconds{0};
+  Number waits{0};
+  Number wait_nanoseconds{0};
+};
+template <class Number>
+using Counters = std::array<DirectionCounters<Number>, static_cast<std::size_t>(Direction::kHostToHost)>;
+
 /// `copies` copies were handed to the driver, which took since `begin`.
 void count_copies(Direction direction, std::size_t copies, std::size_t bytes, CountClock::time_point begin) noexcept;
 
@@ -37,6 +53,24 @@ class CountedWait {
  private:
   Direction direction_;
   CountClock::time_point begin_;
+};
+
+/// Lets what helper threads count during a call count for the thread that calls, where scopes of it look.
+class HelperCounts {
+ public:
+  HelperCounts() noexcept : caller_(std::this_thread::get_id()) {}
+  /// In the thread that made it, when the helpers are done.
+  ~HelperCounts();
+  HelperCounts(const HelperCounts&) = delete;
+  HelperCounts& operator=(const HelperCounts&) = delete;
+
+  /// Does `work` in the calling thread, a helper or the caller itself.
+  void run(const std::function<void()>& work);
+
+ private:
+  const std::thread::id caller_;
+  std::mutex mutex_;
+  Counters<std::uint64_t> sum_{};
 };
 
 }  // namespace penstock::device

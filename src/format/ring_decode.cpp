@@ -17,7 +17,7 @@ namespace penstock::format {
 namespace {
 
 /// What a slot of the ring always has room for; a multiple of every unit's width.
-constexpr std::uint64_t kChunk = io::PinnedRing::kSlotBytes / 2;
+constexpr std::uint64_t kChunk = device::PinnedRing::kSlotBytes / 2;
 /// Stored bytes that one thread takes on at once.
 constexpr std::uint64_t kPart = 4 * kChunk;
 constexpr std::size_t kMaxThreads = 16;

@@ -2,28 +2,12 @@
 
 #include <algorithm>
 #include <iterator>
-#include <memory>
 #include <utility>
 
 #include "device/backend.h"
-#include "penstock/error.h"
 #include "penstock/stream.h"
 
 namespace penstock::io {
-namespace {
-
-/// All work of a queue, where no mark could be recorded. What a device that failed still does is over.
-class QueueEnd final : public device::Mark {
- public:
-  explicit QueueEnd(device::QueuePtr queue) : queue_(std::move(queue)) {}
-  bool done() const override { return queue_->done(); }
-  void synchronize() const override { queue_->synchronize(); }
-
- private:
-  device::QueuePtr queue_;
-};
-
-}  // namespace
 
 DeviceWrites::DeviceWrites(std::span<const Buffer> buffers) : buffers_(buffers) {
   for (const Buffer& buffer : buffers) {
@@ -31,7 +15,7 @@ DeviceWrites::DeviceWrites(std::span<const Buffer> buffers) : buffers_(buffers) 
     const auto same = [&](const device::QueuePtr& queue) { return queue->device() == buffer.device(); };
     auto found = std::find_if(queues_.begin(), queues_.end(), same);
     if (found == queues_.end()) {
-      queues_.push_back(PinnedRing::instance().copy_queue(buffer.device()));
+      queues_.push_back(device::PinnedRing::instance().copy_queue(buffer.device()));
       found = std::prev(queues_.end());
     }
     const Stream stream = StreamAccess::make(*found);
@@ -64,8 +48,8 @@ void DeviceWrites::finish(bool waits) const {
 }
 
 void Staging::make_room(std::size_t bytes) {
-  if (slot_ && PinnedRing::kSlotBytes - used_ < bytes) submit();
-  if (!slot_) slot_.emplace(PinnedRing::instance().take());
+  if (slot_ && device::PinnedRing::kSlotBytes - used_ < bytes) submit();
+  if (!slot_) slot_.emplace(device::PinnedRing::instance().take());
 }
 
 std::byte* Staging::place(const Target& target) {
@@ -88,15 +72,7 @@ void Staging::submit() {
   if (!slot_) return;
   for (std::size_t i = 0; i < copies_.size(); ++i) {
     if (copies_[i].empty()) continue;
-    const device::QueuePtr& queue = writes_.queues()[i];
-    try {
-      queue->copy(copies_[i], device::Direction::kHostToDevice);
-      slot_->add_mark(queue->record());
-    } catch (const Error&) {
-      // Some copies may be under way, and the slot will be filled again.
-      slot_->add_mark(std::make_shared<const QueueEnd>(queue));
-      throw;
-    }
+    slot_->copy(writes_.queues()[i], copies_[i], device::Direction::kHostToDevice);
     copies_[i].clear();
   }
   used_ = 0;

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "device/pinned_ring.h"
 #include "device/queue.h"
-#include "io/pinned_ring.h"
 #include "io/plan.h"
 #include "penstock/buffer.h"
 
@@ -52,7 +52,7 @@ class Staging {
 
  private:
   const DeviceWrites& writes_;
-  std::optional<PinnedRing::Slot> slot_;
+  std::optional<device::PinnedRing::Slot> slot_;
   std::size_t used_ = 0;
   std::vector<std::vector<device::CopyRange>> copies_;  ///< of each queue
 };

@@ -10,6 +10,7 @@
 #include "device/backend.h"
 #include "device/buffer_access.h"
 #include "device/ping_pong.h"
+#include "device/staged_copy.h"
 #include "ops/kernels.h"
 #include "penstock/error.h"
 
@@ -33,20 +34,38 @@ void wait_for(const Event& copied, const Transfer& transfer) {
   copied.synchronize();
 }
 
+bool is_pageable(const Buffer& buffer) { return on_host(buffer) && !buffer.is_pinned(); }
+
+/// All the same ends. Asking the driver which are pageable takes as long as a small copy.
+void start_copies(const device::QueuePtr& queue, std::span<const Transfer> transfers) {
+  const device::Direction direction = direction_of(transfers.front());
+  std::size_t total = 0;
+  for (const Transfer& t : transfers) total += t.from.size();
+  const bool may_stage =
+      device::worth_staging(total) && (on_host(transfers.front().from) || on_host(transfers.front().to));
+  std::vector<device::CopyRange> at_once;
+  std::vector<device::CopyRange> pageable;
+  at_once.reserve(transfers.size());
+  for (const Transfer& t : transfers) {
+    if (t.from.size() == 0) continue;
+    auto& ranges = may_stage && (is_pageable(t.from) || is_pageable(t.to)) ? pageable : at_once;
+    ranges.push_back({t.to.data(), t.from.data(), t.from.size()});
+  }
+  queue->copy(at_once, direction);
+  if (!device::copy_staged(queue, pageable, direction)) queue->copy(pageable, direction);
+}
+
 }  // namespace
 
 Event submit(std::span<const Transfer> transfers) {
   if (transfers.empty()) return {};
   const Transfer& first = transfers.front();
   const Stream stream = Stream::current(on_host(first.to) ? first.from.device() : first.to.device());
-  std::vector<device::CopyRange> ranges;
-  ranges.reserve(transfers.size());
   for (const Transfer& t : transfers) {
     t.from.order_after_writes(stream);
     t.to.order_after_writes(stream);
-    if (t.from.size() != 0) ranges.push_back({t.to.data(), t.from.data(), t.from.size()});
   }
-  StreamAccess::queue(stream)->copy(ranges, direction_of(first));
+  start_copies(StreamAccess::queue(stream), transfers);
   for (const Transfer& t : transfers) {
     t.from.record_use(stream, Buffer::Access::kRead);
     t.to.record_use(stream, Buffer::Access::kWrite);

@@ -48,6 +48,29 @@ TEST(TransferScope, CountsEachDirectionByItself) {
   EXPECT_EQ(stats.total().waits, 1U);
 }
 
+TEST(HelperCounts, CountForTheThreadThatMadeThem) {
+  const TransferScope all;
+  const TransferScope own(TransferScope::Threads::kCurrent);
+  const auto copy = [] {
+    device::count_copies(Direction::kHostToDevice, 1, 10, CountClock::now());
+    const device::CountedWait wait(Direction::kDeviceToHost);
+  };
+  {
+    device::HelperCounts counts;
+    counts.run(copy);
+    std::thread helper([&] {
+      copy();  // of the helper's own
+      counts.run(copy);
+      counts.run(copy);
+    });
+    helper.join();
+  }
+  EXPECT_EQ(own.stats().host_to_device.copies, 3U);
+  EXPECT_EQ(own.stats().host_to_device.bytes, 30U);
+  EXPECT_EQ(own.stats().device_to_host.waits, 3U);
+  EXPECT_EQ(all.stats().host_to_device.copies, 4U);
+}
+
 TEST(TransferScope, CountsAllThreadsOrItsOwn) {
   const TransferScope all;
   const TransferScope own(TransferScope::Threads::kCurrent);

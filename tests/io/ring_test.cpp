@@ -6,9 +6,9 @@
 #include <thread>
 #include <vector>
 
+#include "device/pinned_ring.h"
 #include "io/crc32.h"
 #include "io/engine.h"
-#include "io/pinned_ring.h"
 #include "io/source.h"
 #include "penstock/stream.h"
 #include "penstock/tensor.h"
@@ -60,8 +60,8 @@ using Ring = WithFile<test::WithDevice>;
 using SimulatedRing = WithFile<test::WithSimulator>;
 
 TEST_F(Ring, CarriesFilesOfEverySizeOnAnyNumberOfThreads) {
-  for (const std::size_t size : {std::size_t{1}, std::size_t{4096}, PinnedRing::kSlotBytes, PinnedRing::kSlotBytes + 1,
-                                 std::size_t{9'000'011}}) {
+  for (const std::size_t size : {std::size_t{1}, std::size_t{4096}, device::PinnedRing::kSlotBytes,
+                                 device::PinnedRing::kSlotBytes + 1, std::size_t{9'000'011}}) {
     for (const std::size_t threads : {0, 1, 3, 16}) {
       Report report;
       execute(whole(size, device), {.threads = threads, .mapped = threads % 2 != 0}, report);
@@ -74,14 +74,14 @@ TEST_F(Ring, CarriesFilesOfEverySizeOnAnyNumberOfThreads) {
 }
 
 TEST_F(Ring, CarriesMoreThanItHolds) {
-  const std::size_t size = PinnedRing::kSlotBytes * PinnedRing::kSlots * 5 / 4 + 7;
+  const std::size_t size = device::PinnedRing::kSlotBytes * device::PinnedRing::kDefaultSlots * 5 / 4 + 7;
   Report report;
   execute(whole(size, device), {.threads = 4}, report);
   EXPECT_TRUE(bytes_of(buffers[0]) == bytes);
 }
 
 TEST_F(Ring, CountsEveryByteOnce) {
-  const std::size_t size = PinnedRing::kSlotBytes * 3 + 11;
+  const std::size_t size = device::PinnedRing::kSlotBytes * 3 + 11;
   const Move move = whole(size, device);
   const TransferScope all;
   const TransferScope own(TransferScope::Threads::kCurrent);
