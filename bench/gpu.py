@@ -1,7 +1,9 @@
-"""Files in the page cache to the memory of a CUDA device, and products of matrices there. Needs a device."""
+"""Files in the page cache and pageable tensors to the memory of a CUDA device and back, and products of matrices there.
+Needs a device."""
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from pathlib import Path
 
@@ -12,12 +14,18 @@ from line import PEER_PYTHON, Absent, Call, Floor, Line, Program
 GB = (1, 4, 16)
 FORMATS = ("pt", "safetensors", "npy")
 MATRICES = (1024, 4096, 8192)
+MOVED_GB = 1
+SWEPT_GB = 4
+RINGS = (16, 32, 64, 128, 256)
+THREADS = (1, 2, 4, 8, 16)
 
 
-def _ours(path: Path) -> Call:
+def _ours(path: Path, ring: int | None = None, threads: int | None = None) -> Call:
+    if ring is not None:
+        os.environ["PENSTOCK_RING"] = str(ring)
     import penstock
 
-    return lambda: penstock.load(path, device="cuda:0")
+    return lambda: penstock.load(path, device="cuda:0", threads=threads)
 
 
 def _finished(work: Call) -> Call:
@@ -82,6 +90,54 @@ def _load_line(root: Path, gb: int, suffix: str) -> Line:
     )
 
 
+def _sweep_line(root: Path, ring: int | None = None, threads: int | None = None) -> Line:
+    """What the size of the ring and the number of threads make of one load."""
+    path = corpus.sized_path(root, SWEPT_GB, "safetensors")
+    how = f"a ring of {ring} MiB" if ring is not None else f"{threads} threads"
+    return Line(
+        name=f".safetensors of {SWEPT_GB} GB to a device, {how}",
+        unit="GB/s",
+        work=SWEPT_GB,
+        ours=Program(partial(_ours, path, ring, threads)),
+        peers={},
+        floor=Floor(["device", str(SWEPT_GB * 10**9)], "bytes_per_second", 1e9),
+        prepare=partial(corpus.sized, root, SWEPT_GB, "safetensors"),
+    )
+
+
+def _our_move(to: str) -> Call:
+    import penstock
+
+    source = penstock.zeros(MOVED_GB * 10**9, dtype="uint8").to("cpu" if to == "cuda:0" else "cuda:0")
+
+    def run() -> object:
+        moved = source.to(to)
+        penstock.synchronize("cuda:0")
+        return moved
+
+    return run
+
+
+def _torch_move(to: str) -> Call:
+    import torch
+
+    source = torch.zeros(MOVED_GB * 10**9, dtype=torch.uint8).to("cpu" if to == "cuda:0" else "cuda:0")
+    return _finished(lambda: source.to(to))
+
+
+def _move_line(to: str) -> Line:
+    """Pageable memory at the host's end. The floor is pinned memory's to the device."""
+    return Line(
+        name=f"tensor of {MOVED_GB} GB to {'the device' if to == 'cuda:0' else 'the host'}, pageable",
+        unit="GB/s",
+        work=MOVED_GB,
+        ours=Program(partial(_our_move, to), ("penstock",)),
+        peers={"torch's to": Program(partial(_torch_move, to), loads.TORCH)},
+        floor=Floor(["device", str(MOVED_GB * 10**9)], "bytes_per_second", 1e9),
+        goal_peer=1,
+    )
+
+
 def _our_product(size: int) -> Call:
     import penstock
 
@@ -119,4 +175,6 @@ def lines(root: Path) -> list[Line]:
     if not penstock.is_available():
         raise Absent("no CUDA device here; run it on a machine with one")
     loads = [_load_line(root, gb, suffix) for gb in GB for suffix in FORMATS]
-    return loads + [_product_line(size) for size in MATRICES]
+    moves = [_move_line(to) for to in ("cuda:0", "cpu")]
+    sweeps = [_sweep_line(root, ring=ring) for ring in RINGS] + [_sweep_line(root, threads=count) for count in THREADS]
+    return loads + sweeps + moves + [_product_line(size) for size in MATRICES]

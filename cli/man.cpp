@@ -66,6 +66,9 @@ constexpr std::array kLibraryVariables = {
     Variable{"PENSTOCK_GDS",
              "Whether files are read into devices by cuFile (GPUDirect Storage): on, off, or auto, the default, where "
              "that is direct and the bytes are not cached."},
+    Variable{
+        "PENSTOCK_RING",
+        "The MiB of page-locked host memory that files and tensors pass on their way to devices; 64 when not set."},
     Variable{"XDG_CACHE_HOME",
              "The folder in which lists of files that are asked for with an index are kept, in penstock; ~/.cache when "
              "not set."},

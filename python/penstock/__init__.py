@@ -97,6 +97,7 @@ from penstock._core import (
 )
 from penstock._core import _version as __version__
 from penstock._extremum import Extremum
+from penstock._moving import to
 from penstock._opaque import Opaque
 from penstock.errors import (
     CancelledError,
@@ -235,6 +236,7 @@ __all__ = [
     "synchronize",
     "tanh",
     "tensor",
+    "to",
     "transfer_stats",
     "transfers",
     "zeros",

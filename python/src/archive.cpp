@@ -56,13 +56,6 @@ std::string describe(const Archive& archive) {
                       archive.format(), archive.entries().size(), archive.entries().size() == 1 ? "" : "s");
 }
 
-nb::object load_all(const PyArchive& archive, nb::handle device, std::optional<bool> mmap, std::optional<bool> direct,
-                    const ReportDict& report) {
-  const LoadOptions options = {
-      .device = device_from(device), .map = mmap, .verify_checksums = archive.verify(), .direct = direct};
-  return load_value(archive.get(), options, report);
-}
-
 void fill(nb::dict dict, const Report& report) {
   dict.clear();
   dict["route"] = text_from(report.route);
@@ -152,11 +145,19 @@ void bind_archive_class(nb::module_& module) {
           nb::sig("def __iter__(self) -> typing.Iterator[str]"))
       .def("__getitem__", entry_named, nb::arg("name").none(), nb::sig("def __getitem__(self, name: str, /) -> Entry"),
            "The entry of that name; KeyError names similar ones.")
-      .def("load", load_all, nb::arg("device") = "cpu", nb::arg("mmap") = nb::none(), nb::kw_only(),
-           nb::arg("direct") = nb::none(), nb::arg("report") = nb::none(),
-           nb::sig("def load(self, device: object = 'cpu', mmap: bool | None = None, *, direct: bool | None = None, "
-                   "report: dict[str, typing.Any] | None = None) -> typing.Any"),
-           "Everything, nested as in the file. `mmap`, `direct` and `report` as in penstock.load.")
+      .def(
+          "load",
+          [](const PyArchive& a, nb::handle device, std::optional<bool> mmap, std::optional<bool> direct,
+             std::optional<bool> gds, std::optional<std::int64_t> threads, const ReportDict& report) {
+            const LoadArguments arguments = {device, mmap, direct, gds, threads};
+            return load_value(a.get(), arguments.options(a.verify()), report);
+          },
+          nb::arg("device") = "cpu", nb::arg("mmap") = nb::none(), nb::kw_only(), nb::arg("direct") = nb::none(),
+          nb::arg("gds") = nb::none(), nb::arg("threads") = nb::none(), nb::arg("report") = nb::none(),
+          nb::sig("def load(self, device: object = 'cpu', mmap: bool | None = None, *, direct: bool | None = None, "
+                  "gds: bool | None = None, threads: int | None = None, "
+                  "report: dict[str, typing.Any] | None = None) -> typing.Any"),
+          "Everything, nested as in the file. The arguments are those of penstock.load.")
       .def("close", &PyArchive::close, "Lets go of the file; entries taken before still work.")
       .def(
           "__enter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __enter__(self) -> Archive"))
@@ -221,16 +222,16 @@ void bind_entry_class(nb::module_& module) {
       .def(
           "load",
           [](const Entry& e, nb::handle device, std::optional<bool> mmap, std::optional<bool> direct,
-             const ReportDict& report) {
-            const LoadOptions options = {
-                .device = device_from(device), .map = mmap, .verify_checksums = e.verify, .direct = direct};
-            return load_entry(e, options, report);
+             std::optional<bool> gds, std::optional<std::int64_t> threads, const ReportDict& report) {
+            const LoadArguments arguments = {device, mmap, direct, gds, threads};
+            return load_entry(e, arguments.options(e.verify), report);
           },
           nb::arg("device") = "cpu", nb::arg("mmap") = nb::none(), nb::kw_only(), nb::arg("direct") = nb::none(),
-          nb::arg("report") = nb::none(),
+          nb::arg("gds") = nb::none(), nb::arg("threads") = nb::none(), nb::arg("report") = nb::none(),
           nb::sig("def load(self, device: object = 'cpu', mmap: bool | None = None, *, direct: bool | None = None, "
+                  "gds: bool | None = None, threads: int | None = None, "
                   "report: dict[str, typing.Any] | None = None) -> Tensor"),
-          "`mmap`, `direct` and `report` as in penstock.load.")
+          "The arguments are those of penstock.load.")
       .def(
           "__array__",
           [](const Entry& e, const nb::args& args, const nb::kwargs& kwargs) {
@@ -253,6 +254,15 @@ void bind_entry_class(nb::module_& module) {
 const Archive& PyArchive::get() const {
   if (archive_) return *archive_;
   throw Error(ErrorCode::kInvalidArgument, "the archive is closed; open the file again");
+}
+
+LoadOptions LoadArguments::options(bool verify) const {
+  return {.device = device_from(device),
+          .map = mmap,
+          .verify_checksums = verify,
+          .direct = direct,
+          .gds = gds,
+          .threads = threads ? not_negative(*threads, "threads") : 0};
 }
 
 PyArchive open_archive(const std::string& path, const OpenOptions& options) {

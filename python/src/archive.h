@@ -48,6 +48,17 @@ struct Entry {
 PyArchive open_archive(const std::string& path, const OpenOptions& options);
 /// The dict that a caller wants filled with how a load was done.
 using ReportDict = std::optional<nb::dict>;
+/// How a caller wants a load done, as the arguments of penstock.load say.
+struct LoadArguments {
+  nb::handle device;
+  std::optional<bool> mmap;
+  std::optional<bool> direct;
+  std::optional<bool> gds;
+  std::optional<std::int64_t> threads;
+
+  /// kInvalidArgument for what cannot be.
+  LoadOptions options(bool verify) const;
+};
 /// Everything in it, as Python's objects; answers signals while it loads.
 nb::object load_value(Archive archive, const LoadOptions& options, const ReportDict& report);
 /// What `make` makes; its errors say that they are about the file at `path`.

@@ -36,7 +36,7 @@ nb::dict stats_of(nb::handle device) {
 nb::dict properties_of(nb::handle device) {
   const DeviceProperties properties = device_properties(device_or_current(device));
   nb::dict out;
-  out["name"] = properties.name;
+  out["name"] = text_from(properties.name);
   out["total_bytes"] = properties.total_bytes;
   out["numa_node"] = properties.numa_node;
   out["unified_memory"] = properties.unified_memory;

@@ -56,11 +56,6 @@ struct Arguments {
   nb::handle trace;
 };
 
-std::size_t not_negative(std::int64_t value, const char* name) {
-  if (value >= 0) return static_cast<std::size_t>(value);
-  throw Error(ErrorCode::kInvalidArgument, core::format("found {}={}, expected 0 or more", name, value));
-}
-
 std::size_t workers_from(nb::handle given) {
   if (PyUnicode_Check(given.ptr()) && nb::cast<std::string>(given) == "auto") return LoaderOptions::kAutoWorkers;
   std::int64_t number = 0;

@@ -14,6 +14,7 @@ void bind_devices(nb::module_& module);
 void bind_transfers(nb::module_& module);
 void bind_doctor(nb::module_& module);
 void bind_tensor(nb::module_& module);
+void bind_moves(nb::module_& module);
 void bind_elementwise(nb::module_& module);
 void bind_creation(nb::module_& module);
 void bind_reductions(nb::module_& module);

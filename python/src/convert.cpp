@@ -61,6 +61,11 @@ DType dtype_from(nb::handle dtype) {
                            nb::repr(dtype).c_str()));
 }
 
+std::size_t not_negative(std::int64_t value, const char* name) {
+  if (value >= 0) return static_cast<std::size_t>(value);
+  throw Error(ErrorCode::kInvalidArgument, core::format("found {}={}, expected 0 or more", name, value));
+}
+
 std::vector<std::int64_t> integers_from(nb::handle sequence) {
   std::vector<std::int64_t> out;
   const Py_ssize_t hint = PyObject_LengthHint(sequence.ptr(), 0);

@@ -25,6 +25,8 @@ Device device_from(nb::handle device);
 DType dtype_from(nb::handle dtype);
 /// The same; nothing for what names no type.
 std::optional<DType> try_dtype_from(nb::handle dtype);
+/// A count given as the argument `name`; kInvalidArgument below 0.
+std::size_t not_negative(std::int64_t value, const char* name);
 /// Integers in a sequence.
 std::vector<std::int64_t> integers_from(nb::handle sequence);
 /// A shape in a sequence of integers, or one integer.

@@ -20,11 +20,9 @@
 namespace penstock::python {
 namespace {
 
-nb::object load(nb::handle path, nb::handle device, std::optional<bool> mmap, bool verify, std::optional<bool> direct,
-                const ReportDict& report) {
+nb::object load(nb::handle path, const LoadArguments& arguments, bool verify, const ReportDict& report) {
   core::Stopwatch watch;
-  const LoadOptions options = {
-      .device = device_from(device), .map = mmap, .verify_checksums = verify, .direct = direct};
+  const LoadOptions options = arguments.options(verify);
   PyArchive archive = open_archive(path_from(path), {.verify_checksums = verify});
   nb::object loaded = load_value(archive.take(), options, report);
   if (report) (*report)["total_seconds"] = watch.total();
@@ -71,17 +69,24 @@ void save(nb::handle object, nb::handle path, nb::handle format, bool compress, 
 
 void bind_files(nb::module_& module) {
   module.def(
-      "load", load, nb::arg("path").none(), nb::arg("device") = "cpu", nb::arg("mmap") = nb::none(), nb::kw_only(),
-      nb::arg("verify") = true, nb::arg("direct") = nb::none(), nb::arg("report") = nb::none(),
+      "load",
+      [](nb::handle path, nb::handle device, std::optional<bool> mmap, bool verify, std::optional<bool> direct,
+         std::optional<bool> gds, std::optional<std::int64_t> threads, const ReportDict& report) {
+        return load(path, {device, mmap, direct, gds, threads}, verify, report);
+      },
+      nb::arg("path").none(), nb::arg("device") = "cpu", nb::arg("mmap") = nb::none(), nb::kw_only(),
+      nb::arg("verify") = true, nb::arg("direct") = nb::none(), nb::arg("gds") = nb::none(),
+      nb::arg("threads") = nb::none(), nb::arg("report") = nb::none(),
       nb::sig("def load(path: str | bytes | os.PathLike[str], device: object = 'cpu', mmap: bool | None = None, *, "
-              "verify: bool = True, direct: bool | None = None, report: dict[str, typing.Any] | None = None) "
-              "-> typing.Any"),
+              "verify: bool = True, direct: bool | None = None, gds: bool | None = None, threads: int | None = None, "
+              "report: dict[str, typing.Any] | None = None) -> typing.Any"),
       "Everything in a tensor file: a Tensor for one bare array, a dict for `.npz` and `.safetensors`, for `.pt` "
       "what was saved. Nothing in the file is run: objects of unknown classes become penstock.Opaque. `mmap=True` "
       "maps the file instead of reading it and gives read-only tensors. `verify=False` does not look at recorded "
       "checksums. What the page cache does not hold is read past it; `direct=True` reads all so where the file system "
-      "can, `direct=False` nothing. A dict given as `report` is filled with how the file was read: \"route\", \"why\" "
-      "in a sentence, bytes and seconds.");
+      "can, `direct=False` nothing. `gds` is whether a device is filled by GPUDirect Storage, where PENSTOCK_GDS is "
+      "not to say; `threads` how many read, where the machine is not. A dict given as `report` is filled with how the "
+      "file was read: \"route\", \"why\" in a sentence, bytes and seconds.");
   module.def(
       "_save_with",
       [](nb::handle object, nb::handle path, nb::handle describe) {

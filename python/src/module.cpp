@@ -13,6 +13,7 @@ void bind_all(nb::module_& module) {
   bind_transfers(module);
   bind_doctor(module);
   bind_tensor(module);
+  bind_moves(module);
   bind_elementwise(module);
   bind_creation(module);
   bind_reductions(module);

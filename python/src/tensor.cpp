@@ -37,7 +37,16 @@ Tensor copied(const Tensor& tensor, Work work) {
   return out;
 }
 
-Tensor to(const Tensor& tensor, nb::handle target, bool non_blocking, bool copy) {
+/// `made` of what the object `self` is; that object itself where it is the same tensor.
+nb::object itself_or(nb::handle self, Tensor made) {
+  const auto& tensor = nb::cast<const Tensor&>(self);
+  const bool same = made.data() == tensor.data() && made.buffer().shares_memory_with(tensor.buffer()) &&
+                    made.dtype() == tensor.dtype() && made.shape() == tensor.shape() &&
+                    made.strides() == tensor.strides() && made.requires_grad() == tensor.requires_grad();
+  return same ? nb::borrow(self) : nb::cast(std::move(made));
+}
+
+Tensor converted(const Tensor& tensor, nb::handle target, bool non_blocking, bool copy) {
   const TransferOptions options{.non_blocking = non_blocking, .copy = copy};
   if (nb::isinstance<Tensor>(target)) {
     return copied(tensor,
@@ -257,26 +266,46 @@ void bind_views(Class& tensor) {
 
 void bind_copies(Class& tensor) {
   tensor.def(
-      "to", to, nb::arg("target").none(), nb::kw_only(), nb::arg("non_blocking") = false, nb::arg("copy") = false,
+      "to",
+      [](nb::handle self, nb::handle target, bool non_blocking, bool copy) {
+        return itself_or(self, converted(nb::cast<const Tensor&>(self), target, non_blocking, copy));
+      },
+      nb::arg("target").none(), nb::kw_only(), nb::arg("non_blocking") = false, nb::arg("copy") = false,
       nb::sig("def to(self, target: object, *, non_blocking: bool = False, copy: bool = False) -> Tensor"),
       "This tensor if nothing changes and `copy` is not set, else a new one: of another dtype, on another device, or "
       "of both as another tensor has them. Values are converted as PyTorch converts them. With `non_blocking` a copy "
       "from pinned memory to a device is not waited for; copies to the CPU always are.");
   tensor.def(
       "cuda",
-      [](const Tensor& t, std::optional<int> index) {
+      [](nb::handle self, std::optional<int> index) {
         const Device device = index ? Device(DeviceType::kCuda, *index) : current_device();
-        return copied(t, [device](const Tensor& from) { return from.to(device); });
+        const auto work = [device](const Tensor& from) { return from.to(device); };
+        return itself_or(self, copied(nb::cast<const Tensor&>(self), work));
       },
-      nb::arg("index") = nb::none(), "The tensor on that device, by default the current one.");
+      nb::arg("index") = nb::none(), nb::sig("def cuda(self, index: int | None = None) -> Tensor"),
+      "The tensor on that device, by default the current one.");
   tensor.def(
-      "pin_memory", [](const Tensor& t) { return copied(t, [](const Tensor& from) { return from.pin_memory(); }); },
+      "pin_memory",
+      [](nb::handle self) {
+        return itself_or(self,
+                         copied(nb::cast<const Tensor&>(self), [](const Tensor& from) { return from.pin_memory(); }));
+      },
+      nb::sig("def pin_memory(self) -> Tensor"),
       "This tensor if its memory is page-locked, else a copy in memory that is, from which devices copy faster.");
   tensor.def(
-      "cpu", [](const Tensor& t) { return copied(t, [](const Tensor& from) { return from.to(Device{}); }); },
-      "The tensor in memory of the CPU.");
+      "cpu",
+      [](nb::handle self) {
+        return itself_or(self,
+                         copied(nb::cast<const Tensor&>(self), [](const Tensor& from) { return from.to(Device{}); }));
+      },
+      nb::sig("def cpu(self) -> Tensor"), "The tensor in memory of the CPU.");
   tensor.def(
-      "contiguous", [](const Tensor& t) { return copied(t, [](const Tensor& from) { return from.contiguous(); }); },
+      "contiguous",
+      [](nb::handle self) {
+        return itself_or(self,
+                         copied(nb::cast<const Tensor&>(self), [](const Tensor& from) { return from.contiguous(); }));
+      },
+      nb::sig("def contiguous(self) -> Tensor"),
       "This tensor if its elements lie in C order, else a copy where they do.");
   tensor.def(
       "clone", [](const Tensor& t) { return copied(t, [](const Tensor& from) { return from.clone(); }); },

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "penstock/error.h"
+
 namespace penstock::device {
 
 void UseLog::add(const QueuePtr& queue, bool writes) {
@@ -12,9 +14,26 @@ void UseLog::add(const QueuePtr& queue, bool writes) {
   if (writes) {
     for (Use& other : uses_) other.last_write = false;
   }
-  if (use == uses_.end()) use = uses_.insert(uses_.end(), Use{queue, nullptr, false});
+  if (use == uses_.end()) {
+    drop_what_is_over();
+    use = uses_.insert(uses_.end(), Use{queue, nullptr, false});
+  }
   use->mark = std::move(mark);
   use->last_write = use->last_write || writes;
+}
+
+bool UseLog::is_over(const Use& use) noexcept {
+  try {
+    return use.mark ? use.mark->done() : use.queue->done();
+  } catch (const Error&) {
+    return false;  // whoever waits for it is told
+  }
+}
+
+void UseLog::drop_what_is_over() {
+  if (uses_.size() < look_through_at_) return;
+  std::erase_if(uses_, is_over);
+  look_through_at_ = std::max(look_through_at_, 2 * uses_.size());
 }
 
 MarkPtr UseLog::last_write(const Queue* except) {

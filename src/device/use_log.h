@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <mutex>
 #include <vector>
 
@@ -27,10 +28,15 @@ class UseLog {
     bool last_write = false;
   };
 
+  static bool is_over(const Use& use) noexcept;
+
   MarkPtr last_write(const Queue* except);
+  void drop_what_is_over();
 
   std::mutex mutex_;
-  std::vector<Use> uses_;  ///< one for each queue
+  std::vector<Use> uses_;  ///< one for each queue, as long as its work goes on
+  /// So many uses are worth asking which are over. Queues come and go: handles on another library's are made anew.
+  std::size_t look_through_at_ = 8;
 };
 
 }  // namespace penstock::device

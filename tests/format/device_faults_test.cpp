@@ -131,6 +131,31 @@ TEST_F(DeviceFaults, DISABLED_Lost) {
 
 TEST_F(DeviceFaults, ADeviceThatIsLostDuringALoadIsSaidToBe) { expect_in_a_process("Lost"); }
 
+TEST_F(DeviceFaults, DISABLED_OtherDevice) {
+  const std::string path = dict_file(30);
+  const Device other(DeviceType::kCuda, 1);
+  const Tensor large = test::pattern(20 * kMega);
+  load_value(path, {.device = other});
+  const std::jthread loser = after_copies(2, lose_device);
+  set_speed(200 * kMega);
+  EXPECT_EQ(test::code_of([&] { load_value(path, {.device = device, .threads = 2}); }), ErrorCode::kNoDevice);
+  set_speed(0);
+  // More often than the ring has slots: those that the lost device left are used again.
+  for (int i = 0; i < 3; ++i) {
+    const Value there = load_value(path, {.device = other});
+    EXPECT_TRUE(Tensor::identical(there["third"].as_tensor(), test::pattern(30 * kMega)));
+    EXPECT_TRUE(Tensor::identical(large.to(other).cpu(), large));
+    const Tensor pinned = large.pin_memory();
+    EXPECT_TRUE(pinned.is_pinned());
+    EXPECT_TRUE(Tensor::identical(pinned.to(other), large));
+  }
+}
+
+TEST_F(DeviceFaults, TheOtherDevicesOfALostOneGoOn) {
+  if (device_count() < 2) GTEST_SKIP() << "one device only";
+  expect_in_a_process("OtherDevice");
+}
+
 TEST_F(DeviceFaults, DISABLED_Broken) {
   const std::string path = dict_file(30);
   fail("execution of cuMemcpyAsync", 3, 700);

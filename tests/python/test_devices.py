@@ -18,8 +18,14 @@ needs_simulator = pytest.mark.skipif("PENSTOCK_SIM_MODE" not in os.environ, reas
 def test_the_cpu_needs_no_driver():
     t = penstock.tensor([1.0, 2.0])
     assert not t.is_cuda
-    assert t.cpu() is not None
-    assert t.to("cpu", copy=True).equal(t)
+    assert t.cpu() is t
+    assert t.to("cpu") is t
+    assert t.to(t) is t
+    assert t.to("float32") is t
+    assert t.contiguous() is t
+    copy = t.to("cpu", copy=True)
+    assert copy is not t
+    assert copy.equal(t)
     assert t.to(penstock.tensor([1], dtype="int32")).dtype == "int32"
 
 
@@ -47,6 +53,33 @@ def test_doctor_knows_file_memory_and_devices(tmp_path):
 
 def test_nothing_is_pinned_by_itself():
     assert not penstock.tensor([1.0]).is_pinned()
+
+
+def test_properties_of_the_cpu():
+    found = penstock.device_properties("cpu")
+    assert isinstance(found["name"], str)
+    assert found["total_bytes"] > 0
+
+
+@needs_device
+def test_properties_of_devices():
+    for index in range(penstock.device_count()):
+        found = penstock.device_properties(f"cuda:{index}")
+        assert found["name"]
+        assert found["total_bytes"] == penstock.memory_stats(f"cuda:{index}")["total_bytes"]
+        assert len(found["capability"]) == 2
+        assert found["driver_version"] >= 11000
+
+
+@needs_device
+def test_what_changes_nothing_is_the_same_object():
+    d = penstock.arange(0, 10).to("cuda:0")
+    assert d.cuda() is d
+    assert d.cuda(0) is d
+    assert d.to("cuda:0") is d
+    assert d.to(d) is d
+    pinned = d.cpu().pin_memory()
+    assert pinned.pin_memory() is pinned
 
 
 @needs_device
@@ -99,6 +132,20 @@ def test_dlpack_keeps_the_device_and_orders_streams():
     for refused in (0, -2):
         with pytest.raises(BufferError, match="stream"):
             d.__dlpack__(stream=refused)
+
+
+@needs_device
+def test_load_takes_the_way_that_gds_asks_for(tmp_path):
+    path = tmp_path / "x.npy"
+    penstock.save(penstock.arange(0, 2_000_000, dtype="int64"), path)
+    archive = penstock.open(path)
+    for load in (lambda **options: penstock.load(path, **options), archive.load, archive[archive.keys()[0]].load):
+        for gds in (True, False):
+            report = {}
+            assert load(device="cuda:0", gds=gds, report=report).cpu()[-1].item() == 1_999_999
+            # What cannot go by cuFile says why.
+            assert report["route"] == ("gds" if gds and "because" not in report["why"] else "ring")
+            assert ("cuFile" in report["why"]) == gds
 
 
 @needs_device

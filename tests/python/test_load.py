@@ -100,6 +100,26 @@ def test_past_the_page_cache_or_through_it_as_asked(large):
                 assert ("past" if direct else "through") + " the page cache, as asked" in report["why"]
 
 
+def test_as_many_threads_as_asked(large):
+    for load in loads_of(large):
+        for threads in (1, 2):
+            report = {}
+            assert load(threads=threads, report=report).numpy()[-1, -1] == 1_999_999
+            assert f" by {threads} thread" in report["why"]
+        with pytest.raises(ValueError, match="threads=-1"):
+            load(threads=-1)
+        with pytest.raises(TypeError):
+            load(threads=1.5)
+
+
+def test_gds_means_nothing_on_the_host(large):
+    for load in loads_of(large):
+        for gds in (True, False):
+            report = {}
+            load(gds=gds, report=report)
+            assert report["route"] in ("read", "direct")
+
+
 def test_report_of_a_load_that_fails_stays_as_it_was(tmp_path):
     report = {"from": "before"}
     with pytest.raises(FileNotFoundError):

@@ -16,18 +16,31 @@ HERE = Path(__file__).parent
 SIMULATOR = HERE.parents[1] / "build/release/tests/simulator"
 DRIVER = SIMULATOR / "libpenstock_simulated_cuda.so"
 CUBLAS = SIMULATOR / "libpenstock_simulated_cublas.so"
-FILES = ["test_devices.py", "test_device_ops.py", "torch/test_torch_devices.py"]
+CUFILE = SIMULATOR / "libpenstock_simulated_cufile.so"
+FILES = [
+    *(
+        "test_devices.py",
+        "test_device_ops.py",
+        "test_cuda_array.py",
+        "test_transfers.py",
+        "test_dlpack.py",
+        "test_moving.py",
+    ),
+    "torch/test_torch_devices.py",
+]
 
 
 @pytest.mark.skipif("PENSTOCK_LIBCUDA" in os.environ, reason="PENSTOCK_LIBCUDA names a driver already")
 @pytest.mark.skipif(not DRIVER.exists(), reason="no simulated driver: ninja -C build/release penstock_simulated_cuda")
 @pytest.mark.skipif(not CUBLAS.exists(), reason="no simulated cuBLAS: ninja -C build/release penstock_simulated_cublas")
+@pytest.mark.skipif(not CUFILE.exists(), reason="no simulated cuFile: ninja -C build/release penstock_simulated_cufile")
 @pytest.mark.parametrize("cublas", [str(CUBLAS), ""], ids=["cublas", "kernels"])
 @pytest.mark.parametrize("mode", ["eager", "lazy", "reorder", "delay"])
 def test_what_needs_a_device(mode, cublas):
     environment = os.environ | {
         "PENSTOCK_LIBCUDA": str(DRIVER),
         "PENSTOCK_LIBCUBLAS": cublas,
+        "PENSTOCK_LIBCUFILE": str(CUFILE),
         "PENSTOCK_SIM_MODE": mode,
         "PENSTOCK_SIM_DEVICES": "2",
         "PENSTOCK_SIM_AUDIT": "1",

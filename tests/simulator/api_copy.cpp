@@ -78,6 +78,7 @@ struct Copy {
 
   CUresult operator()() const {
     take_time(to.bytes);
+    if (const CUresult lost = failure(); lost != kSuccess) return lost;
     if (checked && hash_of(from.data(), from.bytes) != hash) {
       const Lock lock;
       violation("a pinned source was changed between the call that copies it and the copy");
@@ -86,6 +87,16 @@ struct Copy {
       std::memmove(to.data(), staged != nullptr ? staged->data() : from.data(), to.bytes);
     }
     return note_written(to, from);
+  }
+
+  /// Of a device that was lost while it copied: it reads nothing more.
+  CUresult failure() const {
+    const Lock lock;
+    for (const Side* side : {&to, &from}) {
+      if (!side->on_device()) continue;
+      if (const CUresult failed = failure_of(*side->memory->context); failed != kSuccess) return failed;
+    }
+    return kSuccess;
   }
 };
 
@@ -121,8 +132,13 @@ bool fits(Where where, const Side& side) {
   return where == Where::kAnywhere || (where == Where::kDevice) == side.on_device();
 }
 
+/// Memory of a pool is accessible from its own device; what another device's context copies does not reach it.
+bool reaches(const Side& side) {
+  return !side.on_device() || side.memory->pool == nullptr || side.memory->context == current_context();
+}
+
 CUresult copy(const char* name, CUdeviceptr to, Where to_where, CUdeviceptr from, Where from_where, std::size_t bytes,
-              CUstream handle, bool waits) {
+              CUstream handle, bool waits, bool between_devices = false) {
   const Call call(name, Need::kContext);
   if (call.refused()) return call.result();
   StreamPtr stream;
@@ -132,6 +148,7 @@ CUresult copy(const char* name, CUdeviceptr to, Where to_where, CUdeviceptr from
   if (const CUresult result = resolve(name, to, bytes, target); result != kSuccess) return result;
   if (const CUresult result = resolve(name, from, bytes, source); result != kSuccess) return result;
   if (bytes > 0 && (!fits(to_where, target) || !fits(from_where, source))) return kInvalidValue;
+  if (!between_devices && (!reaches(target) || !reaches(source))) return kInvalidValue;
   const CUresult result = copy(name, target, source, stream);
   if (result != kSuccess || !waits) return result;
   std::uint64_t last = 0;
@@ -140,6 +157,13 @@ CUresult copy(const char* name, CUdeviceptr to, Where to_where, CUdeviceptr from
     last = stream->submitted;
   }
   return wait_for({stream, last});
+}
+
+/// Whether it is memory of that context.
+bool belongs(CUdeviceptr address, CUcontext context) {
+  const Lock lock;
+  const AllocationPtr memory = find_allocation(address);
+  return memory != nullptr && memory->context->handle == context;
 }
 
 CUdeviceptr host(const void* address) { return reinterpret_cast<CUdeviceptr>(address); }
@@ -195,8 +219,8 @@ PENSTOCK_SIM_API CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, std::size_
 
 PENSTOCK_SIM_API CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                                             CUcontext from_context, std::size_t bytes, CUstream stream) {
-  if (to_context == nullptr || from_context == nullptr) return kInvalidContext;
-  return copy("cuMemcpyPeerAsync", to, Where::kDevice, from, Where::kDevice, bytes, stream, false);
+  if (!belongs(to, to_context) || !belongs(from, from_context)) return kInvalidContext;
+  return copy("cuMemcpyPeerAsync", to, Where::kDevice, from, Where::kDevice, bytes, stream, false, true);
 }
 
 PENSTOCK_SIM_API CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, std::size_t count, CUstream stream) {

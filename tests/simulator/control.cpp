@@ -58,9 +58,15 @@ PENSTOCK_SIM_API void penstockSimFail(const char* name, std::uint64_t nth, int c
 }
 
 PENSTOCK_SIM_API void penstockSimLose(int device, int code) {
-  const Lock lock;
-  state().lost.at(static_cast<std::size_t>(device)) = code;
-  state().changed.notify_all();
+  ContextPtr context;
+  {
+    const Lock lock;
+    state().lost.at(static_cast<std::size_t>(device)) = code;
+    state().changed.notify_all();
+    context = state().contexts.at(static_cast<std::size_t>(device));
+  }
+  // What it was given is over: it uses no host memory any more.
+  if (code != kSuccess && context != nullptr) wait_for_all(*context);
 }
 
 PENSTOCK_SIM_API void penstockSimSetSpeed(std::uint64_t bytes_per_second) {

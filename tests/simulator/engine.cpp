@@ -136,7 +136,8 @@ Place submit(const StreamPtr& stream, const OperationPtr& operation) {
     const Lock lock;
     order_with_legacy(stream, *operation);
     operation->number = ++stream->submitted;
-    operation->held = draw_held();
+    // A device that was lost meanwhile does not keep it for later.
+    operation->held = draw_held() && failure_of(*stream->context) == kSuccess;
     use(*operation, 1);
     stream->queue.push_back(operation);
     now = is_eager() && !operation->host_function && may_run(*stream) && stream->queue.size() == 1;

@@ -45,10 +45,10 @@ std::shared_ptr<Context> Context::find(int index) noexcept {
   return found(contexts, index);
 }
 
-std::shared_ptr<Context> Context::any() noexcept {
+std::vector<std::shared_ptr<Context>> Context::all() {
   Table& contexts = table();
   const std::scoped_lock lock(contexts.mutex);
-  return contexts.contexts.empty() ? nullptr : contexts.contexts.front();
+  return contexts.contexts;
 }
 
 Context::Context(int index) : index_(index) {
@@ -97,7 +97,9 @@ CUmodule Context::load_module(std::string_view name) {
   std::array<void*, 2> values = {log.data(), reinterpret_cast<void*>(std::uintptr_t{log.size()})};
   CUmodule module = nullptr;
   const CUresult result = driver().module_load(&module, row->ptx, 2, options.data(), values.data());
-  if (result == kInvalidPtx || result == kUnsupportedPtx || result == kJitDisabled) {
+  constexpr std::array refusals = {kInvalidImage,        kNoBinaryForGpu, kInvalidPtx,
+                                   kJitCompilerNotFound, kUnsupportedPtx, kJitDisabled};
+  if (std::ranges::find(refusals, result) != refusals.end()) {
     throw Error(
         ErrorCode::kUnsupported,
         core::format("the driver of {} refuses the kernels of {} (error {}{}{}): use a newer driver, or the cpu",
@@ -109,7 +111,7 @@ CUmodule Context::load_module(std::string_view name) {
 }
 
 CUfunction Context::find_kernel(std::string_view name) {
-  const std::scoped_lock lock(mutex_);
+  const std::scoped_lock lock(kernel_mutex_);
   const auto known = kernels_.find(name);
   if (known != kernels_.end()) return known->second;
   const std::size_t slash = name.find('/');

@@ -21,8 +21,8 @@ class Context {
   /// Null when device `index` is not in use.
   static std::shared_ptr<Context> find(int index) noexcept;
 
-  /// One that is in use, or null.
-  static std::shared_ptr<Context> any() noexcept;
+  /// Those in use.
+  static std::vector<std::shared_ptr<Context>> all();
 
   explicit Context(int index);
   ~Context();
@@ -50,6 +50,7 @@ class Context {
   CUcontext context_ = nullptr;
   std::mutex mutex_;
   std::vector<CUevent> idle_events_;
+  std::mutex kernel_mutex_;  ///< of the maps; held while a driver compiles, which takes seconds
   std::map<std::string, CUmodule, std::less<>> modules_;
   std::map<std::string, CUfunction, std::less<>> kernels_;
 };

@@ -1,11 +1,13 @@
 #include "device/cuda/cuda_backend.h"
 
 #include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "device/cuda/memory.h"
 #include "device/cuda/pinned.h"
@@ -83,11 +85,14 @@ class CudaBackend final : public Backend {
               bool read_only) const override {
     return used(index).memory->wrap(data, bytes, std::move(owner), read_only);
   }
-  Buffer allocate_pinned(std::size_t bytes) const override { return any_used().pinned->allocate(bytes); }
+  Buffer allocate_pinned(std::size_t bytes) const override {
+    return by_any<Buffer>([bytes](const Used& device) { return device.pinned->allocate(bytes); });
+  }
   bool is_pinned(const void* address) const noexcept override { return cuda::is_pinned(address); }
   std::optional<int> device_of(const void* address) const noexcept override { return cuda::device_of(address); }
   std::shared_ptr<const void> register_host(void* data, std::size_t bytes) const override {
-    return cuda::register_host(any_used().context, data, bytes);
+    return by_any<std::shared_ptr<const void>>(
+        [=](const Used& device) { return cuda::register_host(device.context, data, bytes); });
   }
 
   void in_context(int index, const std::function<void()>& action) const override {
@@ -129,6 +134,31 @@ class CudaBackend final : public Backend {
       if (!used_.empty() && !used_.contains(current_index)) return used_.begin()->second;
     }
     return used(current_index);
+  }
+
+  /// What holds for all devices, asked for by one that works: any_used(), or another where that has failed.
+  template <class Result>
+  Result by_any(const std::function<Result(const Used&)>& action) const {
+    const std::vector<const Used*> devices = used_from(any_used());
+    for (std::size_t i = 0;; ++i) {
+      try {
+        return action(*devices[i]);
+      } catch (const Error& error) {
+        if (!has_failed(error) || i + 1 == devices.size()) throw;
+      }
+    }
+  }
+  static bool has_failed(const Error& error) noexcept {
+    return error.code() == ErrorCode::kDeviceFailed || error.code() == ErrorCode::kNoDevice;
+  }
+  /// All that are in use, `first` before the others.
+  std::vector<const Used*> used_from(const Used& first) const {
+    const std::scoped_lock lock(mutex_);
+    std::vector<const Used*> out = {&first};
+    for (const auto& [index, used] : used_) {
+      if (&used != &first) out.push_back(&used);
+    }
+    return out;
   }
 
   mutable std::mutex mutex_;

@@ -46,8 +46,7 @@ void find_memory(Symbols& symbols, Driver& d) {
   symbols.required("cuMemHostUnregister", d.host_unregister);
   symbols.required("cuPointerGetAttribute", d.pointer_attribute);
   symbols.required("cuMemcpyAsync", d.copy);
-  symbols.required("cuMemcpyHtoDAsync_v2", d.copy_to_device);
-  symbols.required("cuMemcpyDtoHAsync_v2", d.copy_to_host);
+  symbols.required("cuMemcpyPeerAsync", d.copy_between);
   symbols.required("cuMemsetD8Async", d.fill);
   symbols.optional("cuMemPoolCreate", d.pool_create);
   symbols.optional("cuMemPoolDestroy", d.pool_destroy);
@@ -99,6 +98,10 @@ std::string start(Driver& d) {
   const CUresult result = d.init(0);
   if (result == kStubLibrary) {
     return "the libcuda found is the toolkit's stub, not a driver: take its folder out of LD_LIBRARY_PATH";
+  }
+  if (result == kNotInitialized) {
+    return "the NVIDIA driver does not start in a process that was forked after CUDA was used: start processes by "
+           "\"spawn\" or \"forkserver\"";
   }
   if (result != kSuccess) return "the NVIDIA driver does not start: cuInit gives " + describe(d, result);
   d.driver_version(&d.version);

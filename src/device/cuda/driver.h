@@ -34,8 +34,7 @@ struct Driver {
   CUresult (*host_unregister)(void*) = nullptr;
   CUresult (*pointer_attribute)(void*, int, CUdeviceptr) = nullptr;
   CUresult (*copy)(CUdeviceptr, CUdeviceptr, std::size_t, CUstream) = nullptr;
-  CUresult (*copy_to_device)(CUdeviceptr, const void*, std::size_t, CUstream) = nullptr;
-  CUresult (*copy_to_host)(void*, CUdeviceptr, std::size_t, CUstream) = nullptr;
+  CUresult (*copy_between)(CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, std::size_t, CUstream) = nullptr;
   CUresult (*fill)(CUdeviceptr, unsigned char, std::size_t, CUstream) = nullptr;
 
   CUresult (*stream_create)(CUstream*, unsigned, int) = nullptr;

@@ -55,6 +55,7 @@ class Memory::Block {
   Block& operator=(const Block&) = delete;
   ~Block() {
     if (!usable()) return;
+    memory_->unreserve(bytes_);
     try {
       memory_->give_back(address_, bytes_, *home_, uses_.take(home_.get()));
     } catch (const Error&) {
@@ -117,9 +118,11 @@ Buffer Memory::allocate(std::size_t bytes, const QueuePtr& queue) {
   try {
     block = std::make_shared<Block>(shared_from_this(), queue, home, *address, bytes);
   } catch (...) {
+    unreserve(bytes);
     give_back(*address, bytes, *cuda_queue, {});
     throw;
   }
+  note_taken();
   UseLog* const uses = &block->uses();
   // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver's addresses are numbers
   return BufferAccess::make(std::move(block), reinterpret_cast<std::byte*>(*address), bytes, context_->device(), false,
@@ -138,22 +141,27 @@ bool Memory::reserve(std::size_t bytes) {
   const std::scoped_lock lock(mutex_);
   if (cap_ && (bytes > *cap_ || in_use_ > *cap_ - bytes)) return false;
   in_use_ += bytes;
-  peak_ = std::max(peak_, in_use_);
-  ++allocations_;
   return true;
 }
 
+void Memory::unreserve(std::size_t bytes) noexcept {
+  const std::scoped_lock lock(mutex_);
+  in_use_ -= bytes;
+}
+
+void Memory::note_taken() noexcept {
+  const std::scoped_lock lock(mutex_);
+  peak_ = std::max(peak_, in_use_);
+  ++allocations_;
+}
+
 std::optional<CUdeviceptr> Memory::take_reserved(std::size_t bytes, CudaQueue& queue) {
-  const auto give_up = [this, bytes] {
-    const std::scoped_lock lock(mutex_);
-    in_use_ -= bytes;
-  };
   try {
     const std::optional<CUdeviceptr> address = try_take(bytes, queue);
-    if (!address) give_up();
+    if (!address) unreserve(bytes);
     return address;
   } catch (...) {
-    give_up();
+    unreserve(bytes);
     throw;
   }
 }
@@ -198,10 +206,6 @@ std::optional<CUdeviceptr> Memory::try_reuse(std::size_t bytes, CudaQueue& queue
 }
 
 void Memory::give_back(CUdeviceptr address, std::size_t bytes, CudaQueue& queue, std::vector<MarkPtr> uses) {
-  {
-    const std::scoped_lock lock(mutex_);
-    in_use_ -= bytes;
-  }
   if (pool_ != nullptr) {
     for (const MarkPtr& mark : uses) queue.wait(*mark);
     const Current current(*context_);
@@ -231,7 +235,8 @@ MemoryStats Memory::stats() const {
   out.free_bytes = free_bytes;
   out.total_bytes = total_bytes;
   std::uint64_t pooled = 0;
-  if (pool_ != nullptr) check(driver().pool_get(pool_, kPoolReservedNow, &pooled), "cuMemPoolGetAttribute");
+  // Drivers before 11.3 have pools without this attribute.
+  if (pool_ != nullptr && driver().pool_get(pool_, kPoolReservedNow, &pooled) != kSuccess) pooled = 0;
   const std::scoped_lock lock(mutex_);
   out.in_use_bytes = in_use_;
   out.peak_bytes = peak_;

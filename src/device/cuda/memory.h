@@ -44,6 +44,9 @@ class Memory : public std::enable_shared_from_this<Memory> {
   /// Of a block that could not be given back in queue order.
   void free_now(CUdeviceptr address) noexcept;
   bool reserve(std::size_t bytes);
+  void unreserve(std::size_t bytes) noexcept;
+  /// What was reserved is a block now.
+  void note_taken() noexcept;
   [[noreturn]] void throw_out_of_memory(std::size_t bytes) const;
 
   const ContextPtr context_;

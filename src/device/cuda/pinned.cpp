@@ -174,17 +174,18 @@ template <class T>
 std::optional<T> attribute_of(const void* address, int attribute) noexcept {
   if (!initialised() || forked()) return std::nullopt;
   T value{};
-  bool known = false;
+  CUresult result = kDeinitialized;
   const auto ask = [&](const Driver& d) {
-    known = d.pointer_attribute(&value, attribute, reinterpret_cast<CUdeviceptr>(address)) == kSuccess;
+    result = d.pointer_attribute(&value, attribute, reinterpret_cast<CUdeviceptr>(address));
   };
-  // The driver answers in any context; without one of ours, another library's may be current.
-  if (const ContextPtr context = Context::any()) {
+  // The driver answers in any context that has not failed; without one of ours, another library's may be current.
+  const std::vector<ContextPtr> contexts = Context::all();
+  for (const ContextPtr& context : contexts) {
     quietly_in(*context, ask);
-  } else {
-    ask(*find_driver());
+    if (result == kSuccess || result == kInvalidValue) break;
   }
-  return known ? std::optional<T>(value) : std::nullopt;
+  if (contexts.empty()) ask(*find_driver());
+  return result == kSuccess ? std::optional<T>(value) : std::nullopt;
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
 #include "device/cuda/queue.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "core/format.h"
 #include "core/text.h"
+#include "device/cuda/pinned.h"
 #include "device/cuda/products.h"
 #include "penstock/error.h"
 
@@ -18,6 +20,16 @@ bool is_done(CUresult result, std::string_view call) {
   if (result == kNotReady) return false;
   check(result, call);
   return true;
+}
+
+/// That of the device whose memory it is.
+ContextPtr context_of(const std::byte* pointer) {
+  const std::optional<int> index = device_of(pointer);
+  if (!index) {
+    throw Error(ErrorCode::kDeviceFailed,
+                core::format("the driver knows {} as no device's memory", static_cast<const void*>(pointer)));
+  }
+  return Context::of(*index);
 }
 
 void run_action(void* action) noexcept {
@@ -60,6 +72,18 @@ QueuePtr CudaQueue::make(const ContextPtr& context, int priority) {
   return std::make_shared<CudaQueue>(context, stream, Kind::kOwned);
 }
 
+void CudaQueue::copy_one(const CopyRange& range, Direction direction) {
+  if (direction != Direction::kPeerToPeer) {
+    return check(driver().copy(address(range.to), address(range.from), range.bytes, stream_), "cuMemcpyAsync");
+  }
+  // Memory of a pool is its own device's alone: what copies by one context does not reach it on another.
+  const ContextPtr to = context_of(range.to);
+  const ContextPtr from = context_of(range.from);
+  check(driver().copy_between(address(range.to), to->context(), address(range.from), from->context(), range.bytes,
+                              stream_),
+        "cuMemcpyPeerAsync");
+}
+
 void CudaQueue::copy(std::span<const CopyRange> ranges, Direction direction) {
   const Current current(*context_);
   const auto begin = CountClock::now();
@@ -67,7 +91,7 @@ void CudaQueue::copy(std::span<const CopyRange> ranges, Direction direction) {
   std::size_t bytes = 0;
   for (const CopyRange& range : ranges) {
     if (range.bytes == 0) continue;
-    check(driver().copy(address(range.to), address(range.from), range.bytes, stream_), "cuMemcpyAsync");
+    copy_one(range, direction);
     ++copies;
     bytes += range.bytes;
   }

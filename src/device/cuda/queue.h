@@ -53,6 +53,8 @@ class CudaQueue final : public Queue {
   const ContextPtr& context() const noexcept { return context_; }
 
  private:
+  void copy_one(const CopyRange& range, Direction direction);
+
   ContextPtr context_;
   CUstream stream_;
   Kind kind_;

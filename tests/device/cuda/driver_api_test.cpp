@@ -19,6 +19,8 @@ static_assert(kDeinitialized == CUDA_ERROR_DEINITIALIZED && kStubLibrary == CUDA
 static_assert(kDeviceUnavailable == CUDA_ERROR_DEVICE_UNAVAILABLE && kNoDevice == CUDA_ERROR_NO_DEVICE);
 static_assert(kInvalidDevice == CUDA_ERROR_INVALID_DEVICE && kInvalidPtx == CUDA_ERROR_INVALID_PTX);
 static_assert(kUnsupportedPtx == CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+static_assert(kInvalidImage == CUDA_ERROR_INVALID_IMAGE && kNoBinaryForGpu == CUDA_ERROR_NO_BINARY_FOR_GPU);
+static_assert(kJitCompilerNotFound == CUDA_ERROR_JIT_COMPILER_NOT_FOUND);
 static_assert(kJitDisabled == CUDA_ERROR_JIT_COMPILATION_DISABLED && kNotFound == CUDA_ERROR_NOT_FOUND);
 static_assert(kNotReady == CUDA_ERROR_NOT_READY && kNotSupported == CUDA_ERROR_NOT_SUPPORTED);
 static_assert(kHostRegistered == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
@@ -72,8 +74,7 @@ PENSTOCK_SAME(host_alloc, cuMemHostAlloc);
 PENSTOCK_SAME(host_register, cuMemHostRegister);
 PENSTOCK_SAME(pointer_attribute, cuPointerGetAttribute);
 PENSTOCK_SAME(copy, cuMemcpyAsync);
-PENSTOCK_SAME(copy_to_device, cuMemcpyHtoDAsync);
-PENSTOCK_SAME(copy_to_host, cuMemcpyDtoHAsync);
+PENSTOCK_SAME(copy_between, cuMemcpyPeerAsync);
 PENSTOCK_SAME(fill, cuMemsetD8Async);
 PENSTOCK_SAME(stream_create, cuStreamCreateWithPriority);
 PENSTOCK_SAME(stream_wait, cuStreamWaitEvent);

@@ -11,6 +11,7 @@
 #include "penstock/stream.h"
 #include "support/devices.h"
 #include "support/errors.h"
+#include "support/simulator.h"
 
 namespace penstock {
 namespace {
@@ -32,6 +33,28 @@ TEST_F(CudaMemory, IsOnItsDeviceAndCounted) {
     EXPECT_EQ(now.allocations, before.allocations + 1);
   }
   EXPECT_EQ(memory_stats(device).in_use_bytes, before.in_use_bytes);
+}
+
+TEST_F(CudaMemory, ThatIsRefusedIsNotCounted) {
+  const MemoryStats before = memory_stats(device);
+  EXPECT_EQ(test::code_of([this] { Buffer::allocate(std::size_t{1} << 50, device); }), ErrorCode::kOutOfMemory);
+  const MemoryStats after = memory_stats(device);
+  EXPECT_EQ(after.in_use_bytes, before.in_use_bytes);
+  EXPECT_EQ(after.peak_bytes, before.peak_bytes);
+  EXPECT_EQ(after.allocations, before.allocations);
+}
+
+class SimulatedCudaMemory : public test::WithSimulator {};
+
+TEST_F(SimulatedCudaMemory, WhatIsCachedMakesWayForWhatIsAskedFor) {
+  constexpr std::size_t kMega = std::size_t{1} << 20;
+  const auto set_memory = test::simulator_function<PenstockSimSetMemory>("penstockSimSetMemory");
+  empty_cache(device);
+  set_memory(statistics().device_bytes + 100 * kMega);
+  Buffer::allocate(60 * kMega, device);
+  const Buffer larger = Buffer::allocate(90 * kMega, device);
+  EXPECT_EQ(test::code_of([this] { Buffer::allocate(20 * kMega, device); }), ErrorCode::kOutOfMemory);
+  set_memory(std::uint64_t{16} << 30);
 }
 
 TEST_F(CudaMemory, OfNoBytesIsThereToo) {

@@ -1,0 +1,60 @@
+"""Nested values from one device to another, in one batch of copies."""
+
+from __future__ import annotations
+
+from penstock._core import Tensor, _move
+
+# As in _opaque.py: what takes long to import is left to those who need it.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def to(value: Any, device: object, *, non_blocking: bool = False, copy: bool = False) -> Any:
+    """`value` with all tensors in it on `device`, moved in one batch; memory that tensors share is moved once and stays
+    shared. Dicts, lists and tuples, named ones too, are made anew; whatever else is in them is the same object. A
+    tensor that is there already stays itself, unless `copy` asks for another. `non_blocking` is that of Tensor.to.
+    """
+    found: dict[str, Tensor] = {}
+    _collect(value, "", found, set())
+    moved = _move(list(found), list(found.values()), device, non_blocking, copy)
+    return _rebuilt(value, dict(zip(map(id, found.values()), moved, strict=True)), {})
+
+
+def _children(value: Any) -> list[tuple[object, Any]]:
+    if isinstance(value, dict):
+        return list(value.items())
+    return list(enumerate(value)) if isinstance(value, (list, tuple)) else []
+
+
+def _collect(value: Any, name: str, found: dict[str, Tensor], seen: set[int]) -> None:
+    """The tensors by where they lie: "layers.0.weight"."""
+    if isinstance(value, Tensor):
+        found[f"{name}#{len(found)}" if name in found else name] = value
+        return
+    children = _children(value)
+    if not children or id(value) in seen:
+        return
+    seen.add(id(value))
+    for key, child in children:
+        _collect(child, f"{name}.{key}" if name else str(key), found, seen)
+
+
+def _rebuilt(value: Any, moved: dict[int, Tensor], made: dict[int, Any]) -> Any:
+    if isinstance(value, Tensor):
+        return moved[id(value)]
+    if not isinstance(value, (dict, list, tuple)):
+        return value
+    if id(value) in made:
+        return made[id(value)]
+    if isinstance(value, tuple):
+        parts = [_rebuilt(part, moved, made) for part in value]
+        made[id(value)] = type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+        return made[id(value)]
+    import copy
+
+    out: Any = copy.copy(value)
+    made[id(value)] = out
+    for key, child in _children(value):
+        out[key] = _rebuilt(child, moved, made)
+    return out

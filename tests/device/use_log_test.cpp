@@ -1,0 +1,70 @@
+#include "device/use_log.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "device/backend.h"
+#include "penstock/buffer.h"
+#include "penstock/stream.h"
+#include "support/devices.h"
+#include "support/simulator.h"
+
+namespace penstock::device {
+namespace {
+
+/// Memory that lives long, as a weight does, and the streams that come and go meanwhile.
+class LongLivedMemory : public test::WithSimulator {
+ protected:
+  static constexpr int kRounds = 400;
+  static constexpr std::uint64_t kFew = 64;
+
+  const QueuePtr& fill(const Stream& stream, std::byte value) const {
+    memory.order_after_writes(stream);
+    StreamAccess::queue(stream)->fill(memory.data(), value, memory.size());
+    memory.record_use(stream, Buffer::Access::kWrite);
+    return StreamAccess::queue(stream);
+  }
+
+  Buffer memory;
+
+  void SetUp() override {
+    test::WithSimulator::SetUp();
+    if (!IsSkipped()) memory = Buffer::allocate(4096, device);
+  }
+};
+
+TEST_F(LongLivedMemory, ForgetsHandlesOnOtherLibrariesStreams) {
+  const Stream theirs(device);
+  const std::uint64_t before = statistics().events;
+  for (int i = 0; i < kRounds; ++i) {
+    fill(Stream::wrap(device, theirs.native()), std::byte{1});
+    if (i % 4 == 0) theirs.synchronize();
+  }
+  theirs.synchronize();
+  EXPECT_LE(statistics().events, before + kFew);
+}
+
+TEST_F(LongLivedMemory, LetsStreamsGo) {
+  const std::uint64_t before = statistics().streams;
+  for (int i = 0; i < kRounds; ++i) {
+    const Stream mine(device);
+    fill(mine, std::byte{1})->synchronize();
+  }
+  EXPECT_LE(statistics().streams, before + kFew);
+}
+
+TEST_F(LongLivedMemory, IsStillOrderedAfterTheLastOfManyWrites) {
+  std::vector<Stream> streams;
+  for (int i = 0; i < 40; ++i) fill(streams.emplace_back(device), static_cast<std::byte>(i));
+  const Stream reader(device);
+  std::vector<std::byte> read(memory.size());
+  memory.order_after_writes(reader);
+  const CopyRange range = {read.data(), memory.data(), read.size()};
+  StreamAccess::queue(reader)->copy({&range, 1}, Direction::kDeviceToHost);
+  reader.synchronize();
+  EXPECT_EQ(read, std::vector<std::byte>(read.size(), std::byte{39}));
+}
+
+}  // namespace
+}  // namespace penstock::device
