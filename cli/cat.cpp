@@ -2,6 +2,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "command.h"
 #include "core/format.h"
@@ -17,7 +18,7 @@ namespace {
 struct Options {
   std::string path;
   std::optional<std::string> name;  ///< which may be empty
-  std::optional<std::string> slice;
+  std::vector<SlicePart> slice;
   bool json = false;
 };
 
@@ -60,7 +61,7 @@ void print_rows(const Tensor& tensor) {
 int run(const Options& options) {
   const Archive archive = open(options.path);
   LazyTensor lazy = choose(archive, options);
-  if (options.slice) lazy = apply_slice(lazy, *options.slice);
+  if (!options.slice.empty()) lazy = apply_slice(lazy, options.slice);
   const Tensor tensor = lazy.load();
   require_printable(archive, tensor);
   if (options.json) {
@@ -74,11 +75,22 @@ int run(const Options& options) {
   return 0;
 }
 
+std::vector<SlicePart> slice_from(const std::string& text) {
+  try {
+    return parse_slice(text);
+  } catch (const Error& refused) {
+    throw CLI::ValidationError("--slice", refused.what());
+  }
+}
+
 std::function<int()> attach(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("file", options->path, "A tensor file")->required()->type_name("FILE");
   app.add_option("name", options->name, "The tensor; may be left out when the file holds one")->type_name("NAME");
-  app.add_option("--slice", options->slice, "Part of it in Python's notation, such as 0:4,:,2")->type_name("SLICE");
+  app.add_option_function<std::string>(
+         "--slice", [options](const std::string& text) { options->slice = slice_from(text); },
+         "Part of it in Python's notation, such as 0:4,:,2")
+      ->type_name("SLICE");
   app.add_flag("--json", options->json, "Print JSON");
   return [options] { return run(*options); };
 }

@@ -14,9 +14,28 @@
 namespace penstock::cli {
 namespace {
 
+bool is_option(std::string_view word) {
+  return word.size() > 1 && word[0] == '-' && std::isdigit(static_cast<unsigned char>(word[1])) == 0;
+}
+
+/// What CLI11 says only where nothing else is wrong.
+std::string unknown_option(const CLI::App& app) {
+  const std::vector<std::string> words = app.remaining();
+  const auto found = std::find_if(words.begin(), words.end(), is_option);
+  if (found == words.end()) return {};
+  std::vector<std::string> options;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+  }
+  const auto near = core::nearest_names(*found, std::vector<std::string_view>(options.begin(), options.end()));
+  return core::format("{} has no option {}{}\nRun with --help for more information.\n", app.get_name(),
+                      core::quoted(*found), near.empty() ? "" : "; " + core::did_you_mean(near));
+}
+
 /// CLI11 knows which word it could not place, but says only that a command is missing.
 std::string wrong_usage(const CLI::App* app, const CLI::Error& error) {
-  if (!app->get_subcommands().empty()) {
+  for (const CLI::App* sub : app->get_subcommands()) {
+    if (const std::string unknown = unknown_option(*sub); !unknown.empty()) return unknown;
     return core::format("{}\nRun with --help for more information.\n", core::escaped(error.what()));
   }
   std::vector<std::string_view> names;
@@ -29,10 +48,6 @@ std::string wrong_usage(const CLI::App* app, const CLI::Error& error) {
     if (const auto near = core::nearest_names(words[0], names); !near.empty()) text += "; " + core::did_you_mean(near);
   }
   return core::format("{}\nCommands: {}. Run with --help for more information.\n", text, fmt::join(names, ", "));
-}
-
-bool is_option(std::string_view word) {
-  return word.size() > 1 && word[0] == '-' && std::isdigit(static_cast<unsigned char>(word[1])) == 0;
 }
 
 /// Whether the word behind `word` is its value.

@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "command.h"
@@ -43,10 +45,13 @@ int run(const std::vector<std::string>& words) {
 int main(int argc, char** argv) try {
   const int code = run(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
   // A full disk or closed descriptor shows only here: output that was lost is a failure.
-  if (std::fflush(stdout) != 0) return fail("standard output could not be written; is the disk full?");
+  if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
   return code;
 } catch (const penstock::Error& error) {
   return fail(error.what());
+} catch (const std::system_error& error) {
+  if (std::ferror(stdout) == 0) return fail(error.what());
+  return fail(penstock::core::format("standard output could not be written: {}", error.code().message()).c_str());
 } catch (const std::exception& error) {
   return fail(error.what());
 }

@@ -14,8 +14,6 @@
 namespace penstock::cli {
 namespace {
 
-constexpr std::string_view kEllipsis = "...";
-
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   while (true) {
@@ -44,39 +42,56 @@ std::optional<std::int64_t> parse_integer(std::string_view text, std::string_vie
   return value;
 }
 
-LazyTensor narrow(const LazyTensor& tensor, std::size_t dim, std::string_view part) {
+SlicePart parse_range(std::string_view part) {
   const auto bounds = split(part, ':');
   if (bounds.size() > 3) refuse(part, "has more than start, stop and step");
-  const std::int64_t start = parse_integer(bounds[0], part).value_or(0);
-  const std::int64_t stop = parse_integer(bounds[1], part).value_or(std::numeric_limits<std::int64_t>::max());
-  const std::int64_t step = bounds.size() == 3 ? parse_integer(bounds[2], part).value_or(1) : 1;
-  if (step < 1) refuse(part, "has a step below 1");
-  return tensor.slice(dim, start, stop, step);
+  SlicePart out{.kind = SlicePart::Kind::kRange};
+  out.start = parse_integer(bounds[0], part).value_or(0);
+  out.stop = parse_integer(bounds[1], part).value_or(std::numeric_limits<std::int64_t>::max());
+  out.step = bounds.size() == 3 ? parse_integer(bounds[2], part).value_or(1) : 1;
+  if (out.step < 1) refuse(part, "has a step below 1");
+  return out;
+}
+
+SlicePart parse_part(std::string_view part) {
+  if (part == "...") return {};
+  if (part.find(':') != std::string_view::npos) return parse_range(part);
+  if (const auto index = parse_integer(part, part)) return {.kind = SlicePart::Kind::kIndex, .start = *index};
+  refuse(part, "is empty");
+}
+
+std::size_t count_ellipses(const std::vector<SlicePart>& parts) {
+  return static_cast<std::size_t>(std::count_if(
+      parts.begin(), parts.end(), [](const SlicePart& part) { return part.kind == SlicePart::Kind::kEllipsis; }));
 }
 
 }  // namespace
 
-LazyTensor apply_slice(LazyTensor tensor, std::string_view text) {
-  if (text.empty()) refuse(text, "is empty");
-  const auto parts = split(text, ',');
-  const auto ellipses = static_cast<std::size_t>(std::count(parts.begin(), parts.end(), kEllipsis));
+std::vector<SlicePart> parse_slice(std::string_view text) {
+  std::vector<SlicePart> parts;
+  for (const std::string_view part : split(text, ',')) parts.push_back(parse_part(part));
+  if (count_ellipses(parts) > 1) refuse("...", "may stand only once");
+  return parts;
+}
+
+LazyTensor apply_slice(LazyTensor tensor, const std::vector<SlicePart>& parts) {
   const std::size_t rank = tensor.shape().rank();
-  if (ellipses > 1) refuse(kEllipsis, "may stand only once");
-  if (parts.size() - ellipses > rank) {
+  const std::size_t dims = parts.size() - count_ellipses(parts);
+  if (dims > rank) {
     throw Error(ErrorCode::kInvalidArgument,
-                core::format("the slice {} has {} parts for a tensor of shape {}", core::quoted(text),
-                             parts.size() - ellipses, tensor.shape().to_string()));
+                core::format("the slice has {} parts for a tensor of shape {}", dims, tensor.shape().to_string()));
   }
   std::size_t dim = 0;
-  for (const std::string_view part : parts) {
-    if (part == kEllipsis) {
-      dim += rank - (parts.size() - 1);
-    } else if (part.find(':') != std::string_view::npos) {
-      tensor = narrow(tensor, dim++, part);
-    } else if (const auto index = parse_integer(part, part)) {
-      tensor = tensor.select(dim, *index);
-    } else {
-      refuse(part, "is empty");
+  for (const SlicePart& part : parts) {
+    switch (part.kind) {
+      case SlicePart::Kind::kEllipsis:
+        dim += rank - dims;
+        break;
+      case SlicePart::Kind::kRange:
+        tensor = tensor.slice(dim++, part.start, part.stop, part.step);
+        break;
+      default:
+        tensor = tensor.select(dim, part.start);
     }
   }
   return tensor;

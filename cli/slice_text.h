@@ -1,13 +1,26 @@
 #pragma once
 
+#include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "penstock/load.h"
 
 namespace penstock::cli {
 
-/// Narrows `tensor` by text in Python's notation, "0:4,:,2", "-1", "...,0", "::2". kInvalidArgument names the part that
-/// is wrong; more parts than dimensions, steps below 1 and integers out of range are refused. Reads nothing.
-LazyTensor apply_slice(LazyTensor tensor, std::string_view text);
+/// What a slice does to one dimension, or to those that "..." stands for.
+struct SlicePart {
+  enum class Kind : std::uint8_t { kIndex, kRange, kEllipsis };
+  Kind kind = Kind::kEllipsis;
+  std::int64_t start = 0;  ///< or the index
+  std::int64_t stop = 0;
+  std::int64_t step = 1;
+};
+
+/// The parts of text in Python's notation, "0:4,:,2", "-1", "...,0", "::2". kInvalidArgument names the part that is
+/// wrong: steps below 1 are.
+std::vector<SlicePart> parse_slice(std::string_view text);
+/// Narrows `tensor`; kInvalidArgument for more parts than it has dimensions, kIndexOutOfRange. Reads nothing.
+LazyTensor apply_slice(LazyTensor tensor, const std::vector<SlicePart>& parts);
 
 }  // namespace penstock::cli

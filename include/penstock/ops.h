@@ -9,6 +9,7 @@
 #include <complex>
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 
@@ -22,27 +23,34 @@ namespace penstock {
 /// A number of no particular width: in type promotion it counts only by its kind. A value.
 class Scalar {
  public:
-  enum class Kind : std::uint8_t { kBool, kInteger, kReal, kComplex };
+  /// kUnsigned: an integer of 2^63 or more.
+  enum class Kind : std::uint8_t { kBool, kInteger, kUnsigned, kReal, kComplex };
 
   // NOLINTBEGIN(google-explicit-constructor): a number is a scalar
   /// Of bool itself: a pointer is none.
   template <std::same_as<bool> T>
   Scalar(T value) noexcept : kind_(Kind::kBool), integer_(value ? 1 : 0) {}
-  /// Unsigned 64-bit values wrap.
   template <std::integral T>
   requires(!std::same_as<T, bool>) Scalar(T value)
-  noexcept : kind_(Kind::kInteger), integer_(static_cast<std::int64_t>(value)) {}
+  noexcept
+      : kind_(value > 0 && static_cast<std::uint64_t>(value) > std::numeric_limits<std::int64_t>::max()
+                  ? Kind::kUnsigned
+                  : Kind::kInteger),
+        integer_(static_cast<std::int64_t>(value)) {}
   Scalar(double value) noexcept : real_(value) {}
   template <std::floating_point T>
   Scalar(std::complex<T> value) noexcept : kind_(Kind::kComplex), real_(value) {}
   // NOLINTEND(google-explicit-constructor)
 
   Kind kind() const noexcept { return kind_; }
-  bool is_integral() const noexcept { return kind_ == Kind::kBool || kind_ == Kind::kInteger; }
-  std::int64_t integer() const noexcept { return integer_; }    ///< of kBool and kInteger
+  bool is_integral() const noexcept { return kind_ <= Kind::kUnsigned; }
+  std::int64_t integer() const noexcept { return integer_; }    ///< of kBool and kInteger; of kUnsigned less 2^64
   std::complex<double> real() const noexcept { return real_; }  ///< of kReal and kComplex
-  double to_double() const noexcept { return is_integral() ? static_cast<double>(integer_) : real_.real(); }
-  /// As a tensor without dimensions of bool, int64, float64 or complex128.
+  double to_double() const noexcept {
+    if (kind_ == Kind::kUnsigned) return static_cast<double>(static_cast<std::uint64_t>(integer_));
+    return is_integral() ? static_cast<double>(integer_) : real_.real();
+  }
+  /// As a tensor without dimensions of bool, int64, uint64, float64 or complex128.
   Tensor to_tensor() const;
 
  private:

@@ -79,14 +79,6 @@ void bind_drawn(nb::module_& module, const char* name, Drawer draw, const char* 
       nb::arg("device") = nb::none(), nb::sig(signature), doc);
 }
 
-std::int64_t integer_from(nb::handle object) {
-  const nb::object index = nb::steal(PyNumber_Index(object.ptr()));
-  if (!index.is_valid()) nb::raise_python_error();
-  const long long value = PyLong_AsLongLong(index.ptr());
-  if (value == -1 && PyErr_Occurred()) nb::raise_python_error();
-  return value;
-}
-
 /// randint(high, size) and randint(low, high, size).
 Tensor random_integers(const nb::args& args, nb::handle generator, nb::handle dtype, nb::handle device) {
   if (args.size() < 2 || args.size() > 3) throw nb::type_error("randint() takes (high, size) or (low, high, size)");

@@ -2,6 +2,7 @@
 
 #include "core/format.h"
 #include "format/npy_dtype.h"
+#include "interrupt.h"
 #include "penstock/error.h"
 
 namespace penstock::python {
@@ -66,17 +67,49 @@ std::size_t not_negative(std::int64_t value, const char* name) {
   throw Error(ErrorCode::kInvalidArgument, core::format("found {}={}, expected 0 or more", name, value));
 }
 
+namespace {
+
+/// As no exception is set but OverflowError; others are thrown as they are.
+[[noreturn]] void throw_too_large(nb::handle index, const char* type) {
+  if (PyErr_ExceptionMatches(PyExc_OverflowError) == 0) nb::raise_python_error();
+  PyErr_Clear();
+  // Python refuses to write out very long ones.
+  const auto bits = nb::cast<std::size_t>(index.attr("bit_length")());
+  const std::string number = bits > 128 ? core::format("an integer of {} bits", bits) : str_of(index);
+  throw Error(ErrorCode::kInvalidArgument,
+              core::format("{} does not fit {}; integers have 64 bits at most, floats are larger", number, type));
+}
+
+nb::object index_of(nb::handle object) {
+  nb::object index = nb::steal(PyNumber_Index(object.ptr()));
+  if (!index.is_valid()) nb::raise_python_error();
+  return index;
+}
+
+}  // namespace
+
+std::int64_t integer_from(nb::handle object) {
+  const nb::object index = index_of(object);
+  const long long value = PyLong_AsLongLong(index.ptr());
+  if (value == -1 && PyErr_Occurred()) throw_too_large(index, "int64");
+  return value;
+}
+
+std::uint64_t unsigned_from(nb::handle object) {
+  const nb::object index = index_of(object);
+  const unsigned long long value = PyLong_AsUnsignedLongLong(index.ptr());
+  if (value == static_cast<unsigned long long>(-1) && PyErr_Occurred()) throw_too_large(index, "uint64");
+  return value;
+}
+
 std::vector<std::int64_t> integers_from(nb::handle sequence) {
   std::vector<std::int64_t> out;
   const Py_ssize_t hint = PyObject_LengthHint(sequence.ptr(), 0);
   if (hint < 0) nb::raise_python_error();
   out.reserve(static_cast<std::size_t>(hint));
   for (const nb::handle item : nb::iter(sequence)) {
-    const nb::object index = nb::steal(PyNumber_Index(item.ptr()));
-    if (!index.is_valid()) nb::raise_python_error();
-    const long long value = PyLong_AsLongLong(index.ptr());
-    if (value == -1 && PyErr_Occurred()) nb::raise_python_error();
-    out.push_back(value);
+    out.push_back(integer_from(item));
+    yield_at(out.size());
   }
   return out;
 }

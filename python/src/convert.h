@@ -27,7 +27,11 @@ DType dtype_from(nb::handle dtype);
 std::optional<DType> try_dtype_from(nb::handle dtype);
 /// A count given as the argument `name`; kInvalidArgument below 0.
 std::size_t not_negative(std::int64_t value, const char* name);
-/// Integers in a sequence.
+/// An int, or what has an __index__; kInvalidArgument beyond 64 bits.
+std::int64_t integer_from(nb::handle object);
+/// The same of numbers from 0 to 2^64 - 1.
+std::uint64_t unsigned_from(nb::handle object);
+/// Integers in an iterable; answers signals.
 std::vector<std::int64_t> integers_from(nb::handle sequence);
 /// A shape in a sequence of integers, or one integer.
 Shape shape_from(nb::handle shape);

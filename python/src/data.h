@@ -5,6 +5,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -27,16 +28,20 @@ struct PyBatchSampler {
   BatchSamplerPtr sampler;
 };
 
-/// Where an exception of Python code that C++ called waits for the call to
-/// return.
+/// Between a loader and its Python sampler.
 struct Raised {
+  /// An exception of Python code that C++ called, until the call returns.
   std::exception_ptr exception;
+  /// Nobody waits for the order that is being read.
+  std::atomic<bool> stopped{false};
 };
 
 /// A sampler of ours, or any iterable of integers, which is gone through anew
-/// at each epoch (after `set_epoch(epoch)` when it has that). The result
+/// at each epoch (after `set_epoch(epoch)` when it has that), as far as its
+/// length says, or where it has none to kMostUncounted. The result
 /// borrows `sampler`, which must outlive it; `raised` gets what it raises.
 SamplerPtr sampler_from(nb::handle sampler, const std::shared_ptr<Raised>& raised);
+inline constexpr std::size_t kMostUncounted = std::size_t{1} << 26;
 /// The same for an iterable of lists of integers.
 BatchSamplerPtr batch_sampler_from(nb::handle sampler, const std::shared_ptr<Raised>& raised);
 

@@ -19,7 +19,7 @@ namespace {
 }
 
 /// An integer, also a NumPy one or a tensor of one; nothing for a bool (a mask elsewhere) and other objects.
-std::optional<std::int64_t> integer_from(nb::handle item) {
+std::optional<std::int64_t> index_from(nb::handle item) {
   if (PyBool_Check(item.ptr()) || !PyIndex_Check(item.ptr())) return std::nullopt;
   const nb::object index = nb::steal(PyNumber_Index(item.ptr()));
   if (!index.is_valid()) {
@@ -75,7 +75,7 @@ Tensor with_new_axis(const Tensor& tensor, std::size_t dim) {
 
 /// One integer in the place of dimension 0, the commonest index of all.
 std::optional<std::int64_t> single_integer(nb::handle key) {
-  return PyLong_CheckExact(key.ptr()) ? integer_from(key) : std::nullopt;
+  return PyLong_CheckExact(key.ptr()) ? index_from(key) : std::nullopt;
 }
 
 template <class T>
@@ -125,7 +125,7 @@ std::vector<IndexStep> index_steps(nb::handle key, const Shape& shape) {
       const bool everything = step.start == 0 && step.stop == shape[from] && step.step == 1;
       if (!everything) steps.push_back(step);
       ++from;
-    } else if (const std::optional<std::int64_t> value = integer_from(item)) {
+    } else if (const std::optional<std::int64_t> value = index_from(item)) {
       steps.push_back({IndexStep::Kind::kSelect, dim, *value});
       ++from;
     } else {

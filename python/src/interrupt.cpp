@@ -39,6 +39,12 @@ void check_signals() {
   if (PyErr_CheckSignals() != 0) nb::raise_python_error();
 }
 
+void yield_at(std::size_t number) {
+  if (number % 1024 != 0) return;
+  { const nb::gil_scoped_release others; }
+  if (signals_arrive_here()) check_signals();
+}
+
 Running::Running() {
   Counter& c = counter();
   if (getpid() != c.process) {

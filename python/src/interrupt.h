@@ -6,6 +6,7 @@
 #include <nanobind/nanobind.h>
 
 #include <chrono>
+#include <cstddef>
 #include <future>
 #include <optional>
 #include <stop_token>
@@ -28,6 +29,9 @@ inline constexpr std::chrono::seconds kExitPatience{5};
 bool signals_arrive_here() noexcept;
 /// Runs the handlers of signals that arrived; throws what they raise.
 void check_signals();
+/// In a long loop over Python objects, at item `number`: now and then other threads get the GIL, which C code does not
+/// give up by itself, and signals are answered.
+void yield_at(std::size_t number);
 
 /// Work on a thread of its own, which may be left behind: its last sign of life.
 class Running {

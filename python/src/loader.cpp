@@ -119,6 +119,7 @@ LoaderStats PyLoader::stats() {
 
 void PyLoader::stop() noexcept {
   if (loader_ == nullptr || core::forks() != forks_) return;
+  raised_->stopped = true;
   std::shared_ptr<DataLoader> held = loader_;
   const nb::gil_scoped_release released;
   std::shared_ptr<DataLoader>(std::move(held))->stop();
@@ -158,6 +159,7 @@ void PyLoader::abandon(std::uint64_t iteration) noexcept {
 
 std::optional<Batch> PyLoader::next(std::uint64_t iteration) {
   if (kept_ && iteration == iteration_) return std::exchange(kept_, std::nullopt);
+  raised_->stopped = false;
   if (options_.num_workers > 0) return next_prepared(iteration);
   return is_quick_ || !signals_arrive_here() ? next_here(iteration) : next_on_thread(iteration);
 }

@@ -135,22 +135,6 @@ DType common_type(const std::vector<nb::object>& leaves) {
   return common;
 }
 
-std::int64_t integer_of(const nb::object& leaf) {
-  const nb::object index = nb::steal(PyNumber_Index(leaf.ptr()));
-  if (!index.is_valid()) nb::raise_python_error();
-  const long long value = PyLong_AsLongLong(index.ptr());
-  if (value == -1 && PyErr_Occurred()) nb::raise_python_error();
-  return value;
-}
-
-std::uint64_t unsigned_of(const nb::object& leaf) {
-  const nb::object index = nb::steal(PyNumber_Index(leaf.ptr()));
-  if (!index.is_valid()) nb::raise_python_error();
-  const unsigned long long value = PyLong_AsUnsignedLongLong(index.ptr());
-  if (value == static_cast<unsigned long long>(-1) && PyErr_Occurred()) nb::raise_python_error();
-  return value;
-}
-
 double real_of(const nb::object& leaf) {
   const double value = PyFloat_AsDouble(leaf.ptr());
   if (value == -1 && PyErr_Occurred()) nb::raise_python_error();
@@ -180,8 +164,10 @@ Tensor from_leaves(const Shape& shape, const std::vector<nb::object>& leaves, co
     case Kind::kBool:
       return filled<bool>(shape, DType::boolean, leaves, [](const nb::object& leaf) { return leaf.is(Py_True); });
     case Kind::kInteger:
-      if (type == DType::uint64) return filled<std::uint64_t>(shape, type, leaves, unsigned_of);
-      return filled<std::int64_t>(shape, DType::int64, leaves, integer_of);
+      // Floats hold what no integer does.
+      if (type.is_floating()) return filled<double>(shape, DType::float64, leaves, real_of);
+      if (type == DType::uint64) return filled<std::uint64_t>(shape, type, leaves, unsigned_from);
+      return filled<std::int64_t>(shape, DType::int64, leaves, integer_from);
     case Kind::kReal:
       return filled<double>(shape, DType::float64, leaves, real_of);
     default:
@@ -198,7 +184,7 @@ void require_in_range(const std::vector<nb::object>& leaves, const DType& dtype)
   const std::int64_t least = dtype.is_signed() ? -most - 1 : 0;
   for (const nb::object& leaf : leaves) {
     if (kind_of(leaf) != Kind::kInteger) continue;
-    const std::int64_t value = integer_of(leaf);
+    const std::int64_t value = integer_from(leaf);
     if (value < least || value > most) {
       throw Error(ErrorCode::kInvalidArgument, core::format("{} is outside the range of {}", value, dtype.name()));
     }

@@ -17,9 +17,10 @@ std::optional<Scalar> scalar_from(nb::handle object) {
       PyErr_Clear();  // an array with an __index__ that only says no
       return std::nullopt;
     }
-    const long long value = PyLong_AsLongLong(index.ptr());
-    if (value == -1 && PyErr_Occurred()) nb::raise_python_error();
-    return Scalar(value);
+    int overflow = 0;
+    const long long value = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+    if (overflow > 0) return Scalar(unsigned_from(index));
+    return Scalar(overflow < 0 ? integer_from(index) : value);
   }
   return std::nullopt;
 }

@@ -29,7 +29,7 @@ class HeldOperand {
   Scalar number_;
 };
 
-/// A bool, int, float or complex; nothing for other objects. OverflowError beyond 64 bits.
+/// A bool, int, float or complex; nothing for other objects. kInvalidArgument beyond 64 bits.
 std::optional<Scalar> scalar_from(nb::handle object);
 /// A Tensor or a number; nothing for other objects.
 std::optional<HeldOperand> operand_from(nb::handle object);

@@ -1,51 +1,81 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <limits>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "bindings.h"
 #include "convert.h"
 #include "core/format.h"
 #include "data.h"
+#include "interrupt.h"
 #include "penstock/error.h"
 
 namespace penstock::python {
 namespace {
 
-[[noreturn]] void throw_size(std::int64_t found, std::int64_t expected) {
-  throw Error(ErrorCode::kInvalidArgument,
-              core::format("the sampler gave {} indices, expected {} as its length says", found, expected));
-}
+/// One reading of a Python sampler, which may be long or endless: answers
+/// signals, and ends when nobody waits for it any more.
+class Reading {
+ public:
+  explicit Reading(const std::atomic<bool>& stopped) : stopped_(stopped) {}
+
+  void append(nb::handle iterable, std::size_t most, std::vector<std::int64_t>& out) {
+    const std::size_t end = most > out.max_size() - out.size() ? out.max_size() : out.size() + most;
+    if (out.size() == end) return;
+    for (const nb::handle item : nb::iter(iterable)) {
+      out.push_back(integer_from(item));
+      count();
+      if (out.size() == end) return;
+    }
+  }
+
+  void count() {
+    if (stopped_) throw Error(ErrorCode::kCancelled, "the loader was stopped");
+    yield_at(++count_);
+  }
+
+ private:
+  const std::atomic<bool>& stopped_;
+  std::size_t count_ = 0;
+};
 
 /// Goes through a Python iterable once for each epoch and remembers the last:
 /// an epoch that is begun again, as after a resume, has the same order.
 template <class Content>
 class IterableOrder {
  public:
-  using Read = Content (*)(nb::handle iterable);
+  /// Reads `most` indices or batches, or fewer where there are not as many.
+  using Read = Content (*)(nb::handle iterable, std::size_t most, Reading reading);
 
-  IterableOrder(nb::handle iterable, std::shared_ptr<Raised> raised, Read read)
-      : iterable_(iterable), raised_(std::move(raised)), read_(read), size_(measure()) {}
+  /// `unit`: what it gives.
+  IterableOrder(nb::handle iterable, std::shared_ptr<Raised> raised, Read read, const char* unit)
+      : iterable_(iterable), raised_(std::move(raised)), read_(read), unit_(unit), size_(measure()) {}
 
   /// Its length, or how many it gave in epoch 0 where it has none.
   std::int64_t size() const noexcept { return size_; }
   /// From any thread, with or without the GIL. As many as size() says.
   Content at(std::uint64_t epoch) const {
     const nb::gil_scoped_acquire gil;
-    const Content& content = order_of(epoch);
-    if (content.size() != size_) throw_size(content.size(), size_);
-    return content;
+    // One more than it should have, to see that there is none.
+    const Content& content = order_of(epoch, static_cast<std::size_t>(size_) + 1);
+    if (content.size() == size_) return content;
+    const std::string found = content.size() > size_ ? "more" : core::format("{} {}", content.size(), unit_);
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        core::format("the sampler gave {}, expected {} {} as its length or its first epoch says", found, size_, unit_));
   }
 
  private:
-  const Content& order_of(std::uint64_t epoch) const {
+  const Content& order_of(std::uint64_t epoch, std::size_t most) const {
     if (epoch_ == epoch) return *content_;
     try {
       const nb::object set_epoch = nb::getattr(iterable_, "set_epoch", nb::none());
       if (!set_epoch.is_none()) set_epoch(epoch);
-      content_ = read_(iterable_);
+      content_ = read_(iterable_, most, Reading(raised_->stopped));
     } catch (const nb::python_error&) {
       raised_->exception = std::current_exception();
       throw Error(ErrorCode::kCancelled, "the sampler raised an exception");
@@ -56,23 +86,33 @@ class IterableOrder {
 
   std::int64_t measure() const {
     if (nb::hasattr(iterable_, "__len__")) return static_cast<std::int64_t>(nb::len(iterable_));
-    return order_of(0).size();
+    const std::int64_t size = order_of(0, kMostUncounted + 1).size();
+    if (size <= static_cast<std::int64_t>(kMostUncounted)) return size;
+    throw Error(ErrorCode::kLimit,
+                core::format("the sampler has no length and gave more than {} {}; give it a __len__, or use "
+                             "penstock.torch.DataLoader, which draws from endless samplers as it goes",
+                             kMostUncounted, unit_));
   }
 
   nb::handle iterable_;
   std::shared_ptr<Raised> raised_;
   Read read_;
+  const char* unit_;
   mutable std::optional<std::uint64_t> epoch_;
   mutable std::optional<Content> content_;
   std::int64_t size_;  // measured by way of the members before it
 };
 
-Order order_in(nb::handle iterable) { return integers_from(iterable); }
+Order order_in(nb::handle iterable, std::size_t most, Reading reading) {
+  std::vector<std::int64_t> out;
+  reading.append(iterable, most, out);
+  return out;
+}
 
 class IterableSampler final : public Sampler {
  public:
   IterableSampler(nb::handle iterable, std::shared_ptr<Raised> raised)
-      : order_(iterable, std::move(raised), order_in) {}
+      : order_(iterable, std::move(raised), order_in, "indices") {}
 
   std::int64_t size() const noexcept override { return order_.size(); }
   Order order(std::uint64_t, std::uint64_t epoch) const override { return order_.at(epoch); }
@@ -81,13 +121,14 @@ class IterableSampler final : public Sampler {
   IterableOrder<Order> order_;
 };
 
-BatchSampler::Batches batches_in(nb::handle iterable) {
+BatchSampler::Batches batches_in(nb::handle iterable, std::size_t most, Reading reading) {
   std::vector<std::int64_t> all;
   std::vector<std::int64_t> ends;
   for (const nb::handle batch : nb::iter(iterable)) {
-    const std::vector<std::int64_t> indices = integers_from(batch);
-    all.insert(all.end(), indices.begin(), indices.end());
+    reading.append(batch, std::numeric_limits<std::size_t>::max(), all);
     ends.push_back(static_cast<std::int64_t>(all.size()));
+    reading.count();
+    if (ends.size() == most) break;
   }
   return {std::move(all), std::move(ends)};
 }
@@ -95,7 +136,7 @@ BatchSampler::Batches batches_in(nb::handle iterable) {
 class IterableBatchSampler final : public BatchSampler {
  public:
   IterableBatchSampler(nb::handle iterable, std::shared_ptr<Raised> raised)
-      : order_(iterable, std::move(raised), batches_in) {}
+      : order_(iterable, std::move(raised), batches_in, "batches") {}
 
   std::int64_t size() const noexcept override { return order_.size(); }
   Batches batches(std::uint64_t, std::uint64_t epoch) const override { return order_.at(epoch); }
@@ -138,7 +179,10 @@ BatchSamplerPtr make_batches(nb::handle sampler, std::optional<std::int64_t> bat
     return batches(order, *batch_size, drop_last);
   }
   std::vector<std::vector<std::int64_t>> given;
-  for (const nb::handle batch : nb::iter(sampler)) given.push_back(integers_from(batch));
+  for (const nb::handle batch : nb::iter(sampler)) {
+    given.push_back(integers_from(batch));
+    yield_at(given.size());
+  }
   return batches(std::move(given));
 }
 

@@ -24,6 +24,7 @@ constexpr double kMaxCount = 0x1p62;
 /// Whether an integer type of so many bits holds the number.
 bool holds(const DType& dtype, const Scalar& value) {
   const auto bits = static_cast<int>(dtype.itemsize() * 8);
+  if (value.kind() == Scalar::Kind::kUnsigned) return dtype == DType::uint64;
   if (value.is_integral()) {
     const std::int64_t number = value.integer();
     if (bits == 64) return dtype.is_signed() || number >= 0;
@@ -83,8 +84,9 @@ void fill_range(const Tensor& out, T start, T step) {
 
 void require_in_range(const Scalar& value, const DType& dtype) {
   if (!dtype.is_integer() || value.kind() == Scalar::Kind::kComplex || holds(dtype, value)) return;
-  const std::string number =
-      value.is_integral() ? std::to_string(value.integer()) : core::format("{}", value.to_double());
+  std::string number = core::format("{}", value.to_double());
+  if (value.is_integral()) number = std::to_string(value.integer());
+  if (value.kind() == Scalar::Kind::kUnsigned) number = std::to_string(static_cast<std::uint64_t>(value.integer()));
   throw Error(ErrorCode::kInvalidArgument,
               core::format("{} does not fit {}; choose a wider dtype", number, dtype.name()));
 }
@@ -108,6 +110,11 @@ Tensor full(const Shape& shape, const Scalar& value, std::optional<DType> dtype,
 }
 
 Tensor arange(const Scalar& start, const Scalar& stop, const Scalar& step, std::optional<DType> dtype, Device device) {
+  for (const Scalar* number : {&start, &stop, &step}) {
+    if (number->kind() == Scalar::Kind::kUnsigned) {
+      ops::throw_bad_range(start, stop, step, "integers below 2^63 were expected");
+    }
+  }
   const bool integers = start.is_integral() && stop.is_integral() && step.is_integral();
   const DType type = std::move(dtype).value_or(integers ? DType::int64 : DType::float32);
   ops::require_numeric(type, "arange");

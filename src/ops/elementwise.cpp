@@ -82,8 +82,9 @@ Tensor binary(BinaryOp op, std::string_view name, const Operand& a, const Operan
   if (op == BinaryOp::kSubtract && (is_bool(a) || is_bool(b))) throw_no_meaning(name, DType::boolean);
   if (loop == nullptr) throw_no_meaning(name, common);
   // As PyTorch: of a product or quotient of halves, a divisor or factor without dimensions is not rounded to a half.
+  // Nor is a number that is divided, of whose quotient PyTorch rounds the reciprocal instead.
   const bool keeps_number = op == BinaryOp::kMultiply || op == BinaryOp::kDivide;
-  const bool left_number = op == BinaryOp::kMultiply && a.tensor() == nullptr;
+  const bool left_number = keeps_number && a.tensor() == nullptr;
   const Side left = side_of(a, common, compute, left_number);
   const Side right = side_of(b, common, compute, keeps_number);
   const Shape shape = broadcast_shapes(left.tensor.shape(), right.tensor.shape());
@@ -146,6 +147,8 @@ Tensor Scalar::to_tensor() const {
       return Tensor::of<bool>({integer_ != 0}).reshape({});
     case Kind::kInteger:
       return Tensor::of<std::int64_t>({integer_}).reshape({});
+    case Kind::kUnsigned:
+      return Tensor::of<std::uint64_t>({static_cast<std::uint64_t>(integer_)}).reshape({});
     case Kind::kReal:
       return Tensor::of<double>({real_.real()}).reshape({});
     default:

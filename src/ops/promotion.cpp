@@ -97,6 +97,8 @@ DType default_type(const Scalar& number) noexcept {
       return DType::boolean;
     case Scalar::Kind::kInteger:
       return DType::int64;
+    case Scalar::Kind::kUnsigned:
+      return DType::uint64;
     case Scalar::Kind::kReal:
       return DType::float32;
     default:

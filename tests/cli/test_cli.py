@@ -296,6 +296,22 @@ def test_wrong_usage_is_2(args):
     assert run(*args, code=2).stderr
 
 
+@pytest.mark.parametrize("text", ["x", "::0", "", "0,", "1:2:3:4", "...,...", "99999999999999999999"])
+def test_wrong_slices_are_wrong_usage(text):
+    """Whether or not there is a file."""
+    told = run("cat", "missing.npy", "--slice", text, code=2).stderr
+    assert told.startswith("--slice: the slice part ")
+    assert "as in Python" in told
+
+
+@pytest.mark.parametrize("args", [["--jsn"], ["missing.npy", "--jsn"], ["--jsn=1", "missing.npy"]])
+def test_unknown_options_are_named(args):
+    option = next(word for word in args if word.startswith("-"))
+    told = run("ls", *args, code=2).stderr
+    assert told.startswith(f"ls has no option '{option}'")
+    assert "did you mean '--json'?" in told or "=" in option
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [
@@ -329,11 +345,7 @@ def test_bad_files_are_1_and_named(tmp_path, archive):
         ["cat", archive, "nothing"],
         ["cat", archive],
         ["cat", archive, "a", "--slice=9"],
-        ["cat", archive, "a", "--slice=x"],
-        ["cat", archive, "a", "--slice=::0"],
         ["cat", archive, "a", "--slice=0,0,0"],
-        ["cat", archive, "a", "--slice", ""],
-        ["cat", archive, "b", "--slice", ""],
         ["bench", tmp_path / "empty"],
         ["bench", tmp_path / "norows.npy", "--rows"],
     ):
@@ -408,7 +420,7 @@ def test_full_disk_is_an_error(args):
     with open("/dev/full", "w") as full:
         done = subprocess.run([PROGRAM, *args], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
-    assert "could not be written" in done.stderr
+    assert done.stderr == "penstock: standard output could not be written: No space left on device\n"
 
 
 COMPLETE = """

@@ -52,6 +52,18 @@ def test_full_beyond_the_type(value, dtype):
         penstock.full((), value, dtype=dtype)
 
 
+@pytest.mark.parametrize("value", [2**63, 2**64 - 1], ids=str)
+def test_full_of_integers_beyond_int64(value):
+    assert penstock.full((2,), value).dtype == "uint64"
+    for dtype in ("uint64", "float32", "bfloat16", "complex64"):
+        same(penstock.full((2,), value, dtype=dtype), torch.full((2,), value, dtype=getattr(torch, dtype)))
+    for dtype in ("int64", "int8", "uint32"):
+        with pytest.raises(ValueError, match=f"{value} does not fit {dtype}"):
+            penstock.full((2,), value, dtype=dtype)
+    with pytest.raises(ValueError, match="below 2"):
+        penstock.arange(value, value + 1 if value == 2**63 else value)
+
+
 @given(st.integers(-50, 50), st.integers(-50, 50), st.integers(-7, 7).filter(bool))
 def test_arange_of_integers(start, stop, step):
     if (stop - start) * step < 0:

@@ -161,6 +161,29 @@ def test_number_on_the_left(name, a):
     assert_same(BINARY[name](3, ours(x)) if name != "div" else 3.0 / ours(x), expected, rtol=rtol, atol=rtol)
 
 
+@pytest.mark.parametrize("half", ["float16", "bfloat16"])
+@pytest.mark.parametrize("number", [1.1, 1 / 3, 1000.123, 7, 1e-6])
+def test_a_number_is_divided_unrounded(half, number):
+    x = sample(half, (5000,), 3)
+    assert_same(number / ours(x), (torch.tensor(number, dtype=torch.float32) / x.float()).to(x.dtype))
+
+
+@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("dtype", ["uint64", "int8", "int64", "float16", "float32", "float64", "bool", "complex64"])
+@pytest.mark.parametrize("number", [2**63, 2**63 + 1024, 2**64 - 1], ids=str)
+def test_integers_beyond_int64(name, dtype, number):
+    x = torch.tensor([0, 1, 0]).to(dtype_of(dtype))
+    if dtype == "uint64":
+        x = torch.tensor([0, 1, 2**63 + 1024], dtype=torch.uint64)
+    expected = torch_or_error(lambda: BINARY[name](x, number))
+    if isinstance(expected, Exception):
+        if "not implemented for 'UInt64'" not in str(expected):
+            with pytest.raises((penstock.UnsupportedError, penstock.DTypeMismatchError)):
+                BINARY[name](ours(x), number)
+        return
+    assert_same(BINARY[name](ours(x), number), expected)
+
+
 @pytest.mark.parametrize("name", ARITHMETIC)
 @pytest.mark.parametrize("half", ["float16", "bfloat16"])
 @pytest.mark.parametrize("other", ["float64", "float32", "float16", "int64"])
@@ -335,8 +358,12 @@ def test_other_objects_are_no_operands():
         x + "text"
     with pytest.raises(TypeError, match="str"):
         penstock.add(x, "text")
-    with pytest.raises(OverflowError):
+    with pytest.raises(penstock.InvalidArgumentError, match="18446744073709551616 does not fit uint64"):
         x + 2**64
+    with pytest.raises(penstock.InvalidArgumentError, match="-9223372036854775809 does not fit int64"):
+        x + (-(2**63) - 1)
+    with pytest.raises(penstock.InvalidArgumentError, match="an integer of 20001 bits does not fit uint64"):
+        x + 2**20000
     assert {x: 1}[x] == 1
 
 

@@ -264,6 +264,14 @@ def test_from_lists():
     assert penstock.tensor([[], []]).shape == (2, 0)
     assert penstock.tensor((1, 2), "int8").dtype == "int8"
     assert penstock.tensor([2**64 - 1], "uint64").tolist() == [2**64 - 1]
+    for dtype in ("float16", "float32", "float64"):
+        many = [2**53 + 1, 2**64, -(2**70), 16777217, 3]
+        with np.errstate(over="ignore"):
+            assert penstock.tensor(many, dtype).tolist() == np.array(many, "f8").astype(dtype).tolist()
+    with pytest.raises(penstock.InvalidArgumentError, match="9223372036854775808 does not fit int64"):
+        penstock.tensor([2**63])
+    with pytest.raises(penstock.InvalidArgumentError, match="-1 does not fit uint64"):
+        penstock.tensor([-1], "uint64")
     assert penstock.tensor([penstock.tensor(1.5), 2]).tolist() == [1.5, 2]
     assert penstock.tensor([np.float32(1.5), np.int8(2)]).tolist() == [1.5, 2]
     assert penstock.tensor(bytearray(b"ab")).tolist() == [97, 98]

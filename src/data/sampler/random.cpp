@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "core/format.h"
+#include "data/sampler/drawn.h"
 #include "data/sampler/narrow.h"
 #include "data/sampler/permutation.h"
 #include "penstock/error.h"
@@ -25,14 +26,13 @@ class Random final : public Sampler {
     if (!replacement_ && samples_ <= population_ && population_ < data::kLargePermutation) {
       return Order(std::make_shared<data::Permutation>(population_, samples_, generator));
     }
-    return data::narrowest(samples_, population_, [&](auto out) {
-      if (replacement_) {
-        // torch draws in chunks of 32 from one generator, which gives the same numbers as drawing all at once.
-        data::randint(population_, out, generator);
-      } else {
-        permute(out, generator);
-      }
-    });
+    if (replacement_) {
+      // torch draws in chunks of 32 from one generator, which gives the same numbers as drawing all at once.
+      return data::drawn(samples_, population_, [generator, population = population_](auto out) mutable {
+        data::randint(population, out, generator);
+      });
+    }
+    return data::narrowest(samples_, population_, [&](auto out) { permute(out, generator); });
   }
 
  private:

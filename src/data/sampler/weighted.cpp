@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "core/format.h"
 #include "data/random.h"
-#include "data/sampler/narrow.h"
+#include "data/sampler/drawn.h"
 #include "penstock/error.h"
 #include "penstock/sampler.h"
 
@@ -12,11 +14,11 @@ namespace penstock {
 
 namespace {
 
-/// With replacement: the first index whose cumulative weight exceeds uniform() * total. A guide table with one entry
-/// for each weight (the first candidate of each equal part of [0, total)) bounds the search to a few steps.
-class WithReplacement final : public Sampler {
+/// Draws the first index whose cumulative weight exceeds uniform * total. A guide table with one entry for each weight
+/// (the first candidate of each equal part of [0, total)) bounds the search to a few steps.
+class Cumulative {
  public:
-  WithReplacement(std::span<const double> weights, std::int64_t samples) : samples_(samples) {
+  explicit Cumulative(std::span<const double> weights) {
     // Divided by the largest so that the sum cannot overflow.
     const double largest = *std::max_element(weights.begin(), weights.end());
     cumulative_.reserve(weights.size());
@@ -29,14 +31,17 @@ class WithReplacement final : public Sampler {
     fill_guide();
   }
 
-  std::int64_t size() const noexcept override { return samples_; }
+  /// How many weights there are.
+  std::int64_t size() const noexcept { return static_cast<std::int64_t>(cumulative_.size()); }
 
-  Order order(std::uint64_t seed, std::uint64_t epoch) const override {
-    data::Generator generator(seed + epoch);
-    return data::narrowest(samples_, static_cast<std::int64_t>(cumulative_.size()), [&](auto out) {
-      using Index = typename decltype(out)::value_type;
-      for (Index& index : out) index = static_cast<Index>(draw(generator.uniform()));
-    });
+  std::int64_t draw(double uniform) const {
+    const double at = uniform * cumulative_.back();
+    const auto parts = guide_.size() - 1;
+    const auto part = std::min(parts - 1, static_cast<std::size_t>(uniform * static_cast<double>(parts)));
+    // Rounding can put `at` just outside the part it was found by: one part more on each side covers it.
+    const auto first = cumulative_.begin() + static_cast<std::ptrdiff_t>(guide_[part == 0 ? 0 : part - 1]);
+    const auto last = cumulative_.begin() + static_cast<std::ptrdiff_t>(guide_[std::min(part + 2, parts)]);
+    return std::upper_bound(first, last, at) - cumulative_.begin();
   }
 
  private:
@@ -52,20 +57,29 @@ class WithReplacement final : public Sampler {
     guide_[parts] = last_;
   }
 
-  std::int64_t draw(double uniform) const {
-    const double at = uniform * cumulative_.back();
-    const auto parts = guide_.size() - 1;
-    const auto part = std::min(parts - 1, static_cast<std::size_t>(uniform * static_cast<double>(parts)));
-    // Rounding can put `at` just outside the part it was found by: one part more on each side covers it.
-    const auto first = cumulative_.begin() + static_cast<std::ptrdiff_t>(guide_[part == 0 ? 0 : part - 1]);
-    const auto last = cumulative_.begin() + static_cast<std::ptrdiff_t>(guide_[std::min(part + 2, parts)]);
-    return std::upper_bound(first, last, at) - cumulative_.begin();
-  }
-
-  std::int64_t samples_;
   std::size_t last_ = 0;  ///< the last index with a weight
   std::vector<double> cumulative_;
   std::vector<std::size_t> guide_;
+};
+
+class WithReplacement final : public Sampler {
+ public:
+  WithReplacement(std::span<const double> weights, std::int64_t samples)
+      : samples_(samples), weights_(std::make_shared<const Cumulative>(weights)) {}
+
+  std::int64_t size() const noexcept override { return samples_; }
+
+  Order order(std::uint64_t seed, std::uint64_t epoch) const override {
+    return data::drawn(samples_, weights_->size(),
+                       [weights = weights_, generator = data::Generator(seed + epoch)](auto out) mutable {
+                         using Index = typename decltype(out)::value_type;
+                         for (Index& index : out) index = static_cast<Index>(weights->draw(generator.uniform()));
+                       });
+  }
+
+ private:
+  std::int64_t samples_;
+  std::shared_ptr<const Cumulative> weights_;  ///< orders outlive the sampler
 };
 
 /// Without replacement: the order of exponential variates with rate weights[i], which is the order in which drawing one

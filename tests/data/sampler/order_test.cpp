@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "data/random.h"
+#include "data/sampler/drawn.h"
 #include "data/sampler/permutation.h"
 #include "penstock/sampler.h"
 
@@ -54,6 +55,46 @@ TEST(Order, CopiesLiveOnBeyondTheFirst) {
 TEST(Order, ARangeTakesNoMemory) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   EXPECT_EQ(Order::range(kMost)[kMost - 1], kMost - 1);
+}
+
+TEST(Drawn, DrawsNoFurtherThanAskedAndEachOnce) {
+  for (const std::int64_t bound : {std::int64_t{1} << 32, (std::int64_t{1} << 32) + 1}) {
+    const auto drawn = std::make_shared<std::int64_t>(0);
+    const Order order = data::drawn(1'000, bound, [drawn](auto out) {
+      using Index = typename decltype(out)::value_type;
+      for (Index& index : out) index = static_cast<Index>(2 * (*drawn)++);
+    });
+    EXPECT_EQ(order.size(), 1'000);
+    EXPECT_EQ(*drawn, 0);
+    EXPECT_EQ(order[9], 18);
+    EXPECT_EQ(*drawn, 10);
+    EXPECT_EQ(order[3], 6);
+    EXPECT_EQ(*drawn, 10);
+    Indices piece(20);
+    order.copy(5, piece);
+    for (std::size_t i = 0; i < piece.size(); ++i) EXPECT_EQ(piece[i], static_cast<std::int64_t>(2 * (5 + i)));
+    EXPECT_EQ(*drawn, 25);
+    EXPECT_EQ(order.to_vector().back(), 1'998);
+    EXPECT_EQ(*drawn, 1'000);
+  }
+}
+
+/// Draws with replacement, of more indices than anyone waits for.
+std::vector<SamplerPtr> long_samplers(std::int64_t samples) {
+  return {random(7, {.replacement = true, .num_samples = samples}),
+          random(std::int64_t{1} << 40, {.replacement = true, .num_samples = samples}), weighted({1, 2, 3}, samples)};
+}
+
+TEST(Drawn, LongOrdersBeginAsShortOnesDo) {
+  const std::vector<SamplerPtr> brief = long_samplers(50);
+  std::vector<SamplerPtr> endless = long_samplers(std::int64_t{1} << 28);
+  for (std::size_t i = 0; i < brief.size(); ++i) {
+    const Order order = endless[i]->order(3, 4);
+    endless[i] = nullptr;
+    Indices first(50);
+    order.copy(0, first);
+    EXPECT_EQ(first, brief[i]->order(3, 4).to_vector());
+  }
 }
 
 Indices randperm(std::int64_t size, std::uint64_t seed) {

@@ -133,6 +133,32 @@ def test_ctrl_c_while_a_worker_waits_for_a_sampler(folder):
     assert float(interrupted(folder, setup, "next(iter(loader))")[0]) < 1.0
 
 
+ENDLESS = {"sampler": "itertools.cycle([0])", "batch_sampler": "itertools.repeat([0, 1])"}
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_ctrl_c_while_an_endless_sampler_is_counted(folder, kind):
+    call = f"penstock.DataLoader(penstock.rows('labels.npy'), {kind}={ENDLESS[kind]})"
+    assert float(interrupted(folder, "import itertools", call)[0]) < 1.0
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_ctrl_c_while_an_endless_sampler_is_read(folder, kind, workers):
+    """In the caller's thread and in a thread of the loader's; another pass reads it again."""
+    endless = f"type('Endless', (), {{'__len__': lambda s: 1 << 40, '__iter__': lambda s: {ENDLESS[kind]}}})()"
+    setup = (
+        "import itertools; "
+        f"loader = penstock.DataLoader(penstock.rows('labels.npy'), {kind}={endless}, num_workers={workers})"
+    )
+    assert float(interrupted(folder, setup, "next(iter(loader))")[0]) < 1.0
+
+
+@pytest.mark.parametrize("call", ["penstock.SubsetSampler(endless)", "penstock.BatchSampler([endless])"])
+def test_ctrl_c_while_endless_indices_are_kept(folder, call):
+    assert float(interrupted(folder, "import itertools; endless = itertools.cycle([0])", call)[0]) < 1.0
+
+
 @pytest.mark.parametrize("workers", [0, 1])
 def test_ctrl_c_while_a_batch_takes_long(tmp_path, workers):
     """A batch that takes seconds of reading in the caller's thread is broken off, and another loader works after it."""

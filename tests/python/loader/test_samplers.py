@@ -1,6 +1,7 @@
 """The order of samples: our samplers beside torch's, and those of users."""
 
 import gc
+import itertools
 import weakref
 
 import numpy as np
@@ -110,14 +111,35 @@ def test_exceptions_of_python_samplers_arrive(folder, workers):
         penstock.DataLoader(penstock.rows(folder / "labels.npy"), sampler=(1 // 0 for _ in ["generator"]))
 
 
-def test_python_samplers_of_wrong_length(folder):
-    class Liar(list):
+@pytest.mark.parametrize("given", [[1, 2], [1] * 6, itertools.cycle([1])], ids=["less", "more", "endless"])
+@pytest.mark.parametrize("kind", ["sampler", "batch_sampler"])
+def test_python_samplers_of_wrong_length(folder, kind, given):
+    class Liar:
         def __len__(self):
             return 5
 
-    loader = penstock.DataLoader(penstock.rows(folder / "labels.npy"), sampler=Liar([1, 2]))
-    with pytest.raises(ValueError, match="5"):
+        def __iter__(self):
+            return iter(given) if kind == "sampler" else ([i] for i in given)
+
+    loader = penstock.DataLoader(penstock.rows(folder / "labels.npy"), **{kind: Liar()})
+    found, unit = "2" if given == [1, 2] else "more", "indices" if kind == "sampler" else "batches"
+    with pytest.raises(ValueError, match=f"gave {found}.* expected 5 {unit}"):
         list(loader)
+
+
+def test_endless_samplers_without_length(folder):
+    with pytest.raises(penstock.LimitError, match=r"no length and gave more than 67108864 indices.*__len__"):
+        penstock.DataLoader(penstock.rows(folder / "labels.npy"), sampler=itertools.cycle([0]))
+
+
+def test_python_samplers_without_length(folder):
+    class Three:
+        def __iter__(self):
+            return iter(range(3))
+
+    loader = penstock.DataLoader(penstock.rows(folder / "labels.npy"), sampler=Three(), batch_size=2)
+    assert len(loader) == 2
+    assert [len(batch.tolist()) for _ in range(2) for batch in loader] == [2, 1, 2, 1]
 
 
 def test_indices_outside_the_dataset(folder):
