@@ -37,6 +37,9 @@ class Generator {
   std::uint64_t offset_ = 0;
 };
 
+/// Blocks that `count` values of type `drawn` take: of rand and randn their own type, of randint int64.
+std::uint64_t blocks_taken(std::int64_t count, const DType& drawn) noexcept;
+
 /// Uniform in [0, 1), every multiple of 2^-24 (float64: 2^-53, float16: 2^-11, bfloat16: 2^-8) equally likely.
 /// kInvalidArgument unless the type is one of these four.
 Tensor rand(const Shape& shape, Generator& generator, const DType& dtype = DType::float32, Device device = {});

@@ -37,16 +37,36 @@ def replaced(path: str | bytes, write: Callable[[Any], None]) -> None:
         if exists:
             shutil.copymode(target, temporary)
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         if os.path.exists(temporary):
             os.unlink(temporary)
-        raise
+        refused = _system_error(error)
+        if refused is None:
+            raise
+        raise _error(name, refused.errno) from error
+
+
+def _system_error(error: BaseException) -> OSError | None:
+    """What the system refused, which writers may lay another error over as they close their file."""
+    cause: BaseException | None = error if isinstance(error, (OSError, RuntimeError)) else None
+    while cause is not None and not isinstance(cause, penstock.Error):
+        if isinstance(cause, OSError) and cause.errno is not None:
+            return cause
+        cause = cause.__cause__ or cause.__context__
+    return None
 
 
 def _error(name: str, number: int | None) -> penstock.Error:
     kind = _KINDS.get(number, penstock.InputOutputError)
-    message = f"cannot write the file: {os.strerror(number or 0)}; check the path"
+    message = f"cannot write the file: {os.strerror(number or 0)}; {_ADVICE.get(number, 'check the path')}"
     return kind(f"{name}: {message}" if name else message, message, name)
+
+
+_ADVICE: dict[int | None, str] = {
+    errno.EFBIG: "the file system or a limit (RLIMIT_FSIZE) takes no larger files",
+    errno.ENOSPC: "free some space or write elsewhere",
+    errno.EDQUOT: "free some space or write elsewhere",
+}
 
 
 _KINDS: dict[int | None, type[penstock.Error]] = {

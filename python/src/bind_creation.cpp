@@ -1,5 +1,7 @@
 #include <nanobind/stl/pair.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -31,16 +33,30 @@ Scalar number_from(nb::handle object) {
   throw nb::type_error(("found a " + object_type(object) + " where a number was expected").c_str());
 }
 
+/// How much work it is to fill so many elements; the first on a device may be preceded by seconds of preparing it.
+std::size_t bytes_of(const Shape& shape, const DType& dtype, Device where) {
+  if (where.type != DeviceType::kCpu) return std::numeric_limits<std::size_t>::max();
+  // Saturated: what cannot be had is refused where memory is asked for.
+  const double bytes = static_cast<double>(shape.numel()) * static_cast<double>(dtype.itemsize());
+  return bytes < 0x1p62 ? static_cast<std::size_t>(bytes) : std::numeric_limits<std::size_t>::max();
+}
+
 /// The generator given, or a new one that is seeded by the operating system.
 class Source {
  public:
   explicit Source(nb::handle generator)
       : own_(generator.is_none() ? Generator::from_entropy() : Generator(0)),
         given_(generator.is_none() ? nullptr : nb::cast<Generator*>(generator)) {}
-  /// A generator for one call: what it takes of the given one is taken at once, under the GIL.
+  /// make(generator) of so many values of type `drawn`, without the GIL. What it takes of the given one is taken
+  /// before.
   template <class Make>
-  Tensor draw(Make make) {
-    return make(given_ != nullptr ? *given_ : own_);
+  Tensor draw(const Shape& shape, const DType& drawn, Device where, Make make) {
+    if (given_ != nullptr) {
+      own_ = *given_;
+      given_->take(blocks_taken(shape.numel(), drawn));
+    }
+    return computed(bytes_of(shape, drawn, where),
+                    [make = std::move(make), generator = own_]() mutable { return make(generator); });
   }
 
  private:
@@ -58,7 +74,7 @@ void bind_filled(nb::module_& module, const char* name, Maker make, const char* 
         const Shape shape = shape_of(size);
         const DType type = dtype_or(dtype, DType::float32);
         const Device where = device_or_cpu(device);
-        return computed(std::numeric_limits<std::size_t>::max(), [=] { return make(shape, type, where); });
+        return computed(bytes_of(shape, type, where), [=] { return make(shape, type, where); });
       },
       nb::arg("size"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), nb::sig(signature),
       doc);
@@ -71,9 +87,10 @@ void bind_drawn(nb::module_& module, const char* name, Drawer draw, const char* 
       name,
       [draw](const nb::args& size, nb::handle generator, nb::handle dtype, nb::handle device) {
         const Shape shape = shape_of(size);
-        return Source(generator).draw([&](Generator& source) {
-          return draw(shape, source, dtype_or(dtype, DType::float32), device_or_cpu(device));
-        });
+        const DType type = dtype_or(dtype, DType::float32);
+        const Device where = device_or_cpu(device);
+        return Source(generator).draw(shape, type, where,
+                                      [=](Generator& source) { return draw(shape, source, type, where); });
       },
       nb::arg("size"), nb::kw_only(), nb::arg("generator") = nb::none(), nb::arg("dtype") = nb::none(),
       nb::arg("device") = nb::none(), nb::sig(signature), doc);
@@ -85,9 +102,10 @@ Tensor random_integers(const nb::args& args, nb::handle generator, nb::handle dt
   const std::int64_t low = args.size() == 3 ? integer_from(args[0]) : 0;
   const std::int64_t high = integer_from(args[args.size() - 2]);
   const Shape shape = shape_from(args[args.size() - 1]);
-  return Source(generator).draw([&](Generator& source) {
-    return randint(low, high, shape, source, dtype_or(dtype, DType::int64), device_or_cpu(device));
-  });
+  const DType type = dtype_or(dtype, DType::int64);
+  const Device where = device_or_cpu(device);
+  return Source(generator).draw(shape, DType::int64, where,
+                                [=](Generator& source) { return randint(low, high, shape, source, type, where); });
 }
 
 /// arange(end), arange(start, end) and arange(start, end, step).
@@ -97,7 +115,12 @@ Tensor range(const nb::args& args, nb::handle dtype, nb::handle device) {
   const Scalar start = given == 1 ? Scalar(0) : number_from(args[0]);
   const Scalar stop = number_from(args[given == 1 ? 0 : 1]);
   const Scalar step = given == 3 ? number_from(args[2]) : Scalar(1);
-  return arange(start, stop, step, optional_dtype(dtype), device_or_cpu(device));
+  const double count = (stop.to_double() - start.to_double()) / step.to_double();
+  const double bytes = std::clamp(count * 8, 0.0, 0x1p62);
+  return computed(std::isnan(bytes) ? 0 : static_cast<std::size_t>(bytes),
+                  [=, type = optional_dtype(dtype), where = device_or_cpu(device)] {
+                    return arange(start, stop, step, type, where);
+                  });
 }
 
 /// The low 64 bits of an integer, so that -1 and 2**64 - 1 are one seed.
@@ -185,7 +208,11 @@ void bind_creation(nb::module_& module) {
   module.def(
       "full",
       [](nb::handle size, nb::handle value, nb::handle dtype, nb::handle device) {
-        return full(shape_from(size), number_from(value), optional_dtype(dtype), device_or_cpu(device));
+        const Shape shape = shape_from(size);
+        const std::optional<DType> type = optional_dtype(dtype);
+        const Device where = device_or_cpu(device);
+        return computed(bytes_of(shape, type.value_or(DType::int64), where),
+                        [=, number = number_from(value)] { return full(shape, number, type, where); });
       },
       nb::arg("size"), nb::arg("fill_value"), nb::kw_only(), nb::arg("dtype") = nb::none(),
       nb::arg("device") = nb::none(),

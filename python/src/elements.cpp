@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/format.h"
+#include "interrupt.h"
 #include "penstock/error.h"
 
 namespace penstock::python {
@@ -126,8 +127,11 @@ class ListBuilder {
       : tensor_(tensor), reader_(reader_for(tensor.dtype().code())), itemsize_(tensor.dtype().itemsize()) {}
 
   /// Recursion is as deep as the tensor has dimensions, 64 at most.
-  nb::object build(std::size_t dim, const std::byte* address) const {
-    if (dim == tensor_.rank()) return reader_(address, itemsize_);
+  nb::object build(std::size_t dim, const std::byte* address) {
+    if (dim == tensor_.rank()) {
+      yield_at(++count_);
+      return reader_(address, itemsize_);
+    }
     const std::int64_t size = tensor_.shape()[dim];
     const std::ptrdiff_t step = tensor_.strides()[dim] * static_cast<std::ptrdiff_t>(itemsize_);
     nb::object list = checked(PyList_New(size));
@@ -141,6 +145,7 @@ class ListBuilder {
   const Tensor& tensor_;
   ElementReader reader_;
   std::size_t itemsize_;
+  std::size_t count_ = 0;
 };
 
 }  // namespace

@@ -14,6 +14,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "device/current.h"
+
 namespace nb = nanobind;
 
 namespace penstock::python {
@@ -53,7 +55,8 @@ struct Release {
   ~Release() { held.reset(); }
 };
 
-/// work(stop_token) with the GIL released, answering signals if `long_enough`. An exception of a signal handler sets
+/// work(stop_token) with the GIL released, answering signals if `long_enough`; what is current in the calling thread
+/// (device, streams) is so for the work. An exception of a signal handler sets
 /// the token and is thrown, at the latest kStopPatience after; the work then ends alone, so it must own all it uses.
 template <class Work>
 auto interruptible(bool long_enough, Work work) -> std::invoke_result_t<Work&, std::stop_token> {
@@ -63,11 +66,13 @@ auto interruptible(bool long_enough, Work work) -> std::invoke_result_t<Work&, s
     return work(std::stop_token{});
   }
   std::stop_source stop;
-  std::packaged_task<Result()> task([held = std::optional<Work>(std::move(work)), token = stop.get_token()]() mutable {
-    // What the work owns is gone before its result is there.
-    const Release<Work> release{held};
-    return (*held)(token);
-  });
+  std::packaged_task<Result()> task(
+      [held = std::optional<Work>(std::move(work)), token = stop.get_token(), current = device::Current()]() mutable {
+        current.adopt();
+        // What the work owns is gone before its result is there.
+        const Release<Work> release{held};
+        return (*held)(token);
+      });
   std::future<Result> result = task.get_future();
   // The task, and what it holds, is gone before it stops counting as running.
   std::thread([running = Running(), work_on = std::move(task)]() mutable { work_on(); }).detach();

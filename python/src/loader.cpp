@@ -212,7 +212,8 @@ std::optional<Batch> PyLoader::next_here(std::uint64_t iteration) {
 
 std::optional<Batch> PyLoader::next_on_thread(std::uint64_t iteration) {
   const Clock::time_point start = Clock::now();
-  std::packaged_task<std::optional<Batch>()> task([this, iteration, loader = usable()] {
+  std::packaged_task<std::optional<Batch>()> task([this, iteration, loader = usable(), current = device::Current()] {
+    current.adopt();
     const std::scoped_lock lock(mutex_);
     return take(iteration, [&](bool&) { return loader->next(); });
   });

@@ -7,6 +7,7 @@
 #include "core/format.h"
 #include "elements.h"
 #include "foreign.h"
+#include "interrupt.h"
 #include "penstock/error.h"
 #include "penstock/ops.h"
 
@@ -63,6 +64,7 @@ void flatten(nb::handle data, const Shape& shape, std::size_t dim, std::vector<n
   }
   if (leaf) {
     out.push_back(nb::borrow(data));
+    yield_at(out.size());
     return;
   }
   for (const nb::handle item : nb::iter(data)) flatten(item, shape, dim + 1, out);

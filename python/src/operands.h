@@ -40,7 +40,7 @@ std::vector<Tensor> tensors_from(nb::handle sequence);
 template <class Work>
 auto computed(std::size_t bytes, Work work) {
   constexpr std::size_t long_work = std::size_t{16} << 20;
-  return interruptible(bytes >= long_work, [work = std::move(work)](std::stop_token) { return work(); });
+  return interruptible(bytes >= long_work, [work = std::move(work)](std::stop_token) mutable { return work(); });
 }
 
 }  // namespace penstock::python

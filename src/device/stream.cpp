@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "device/backend.h"
+#include "device/current.h"
 #include "device/queue.h"
 
 namespace penstock {
@@ -31,6 +32,15 @@ QueuePtr current_queue(Device device) {
     if (queue->device() == device) return queue;
   }
   return backend_for(device.type).default_queue(device.index);
+}
+
+Current::Current() : queues_(guarded_queues()) {
+  for (const Backend* backend : backends()) devices_.emplace_back(backend->type(), backend->current_device());
+}
+
+void Current::adopt() const {
+  for (const Device device : devices_) backend_for(device.type).set_current_device(device.index);
+  guarded_queues() = queues_;
 }
 
 }  // namespace device

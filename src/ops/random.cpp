@@ -67,12 +67,6 @@ void draw(const Tensor& out, std::uint64_t seed, std::uint64_t first_block, Valu
   });
 }
 
-/// Blocks of the stream that `count` values of `width` bytes need.
-std::uint64_t blocks_for(std::int64_t count, std::size_t width) {
-  const std::uint64_t per_block = sizeof(RandomWords) / width;
-  return (static_cast<std::uint64_t>(count) + per_block - 1) / per_block;
-}
-
 /// High bits of a word that make a uniform number, so that every value is exact in the type.
 int uniform_bits(const DType& dtype) noexcept {
   if (dtype == DType::bfloat16) return 8;
@@ -87,7 +81,7 @@ Tensor real_numbers(Draw kind, const char* name, const Shape& shape, Generator& 
   }
   Tensor out = Tensor::empty(shape, dtype, device);
   const bool wide = dtype == DType::float64;
-  const std::uint64_t first = generator.take(blocks_for(out.numel(), wide ? 8 : 4));
+  const std::uint64_t first = generator.take(blocks_taken(out.numel(), dtype));
   const int bits = uniform_bits(dtype);
   if (!ops::on_host(out)) {
     const auto launcher = ops::launcher_for(device);
@@ -115,6 +109,12 @@ Generator Generator::from_entropy() {
   return Generator(high << 32 | entropy());
 }
 
+std::uint64_t blocks_taken(std::int64_t count, const DType& drawn) noexcept {
+  // A word for each, of 64-bit types two.
+  const std::uint64_t per_block = drawn.itemsize() == 8 ? 2 : 4;
+  return (static_cast<std::uint64_t>(count) + per_block - 1) / per_block;
+}
+
 Tensor rand(const Shape& shape, Generator& generator, const DType& dtype, Device device) {
   return real_numbers(Draw::kUniform, "rand", shape, generator, dtype, device);
 }
@@ -133,7 +133,7 @@ Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, Generato
   ops::require_in_range(low, dtype);
   ops::require_in_range(high - 1, dtype);
   Tensor out = Tensor::empty(shape, dtype, device);
-  const std::uint64_t first = generator.take(blocks_for(out.numel(), sizeof(std::int64_t)));
+  const std::uint64_t first = generator.take(blocks_taken(out.numel(), DType::int64));
   const std::uint64_t range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
   if (!ops::on_host(out)) {
     ops::draw_integers_on_device(*ops::launcher_for(device), out, {generator.seed(), first}, low, range);

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <thread>
+
+#include "device/current.h"
 #include "penstock/buffer.h"
 #include "penstock/error.h"
 #include "support/errors.h"
@@ -49,6 +53,21 @@ TEST(StreamGuard, Nests) {
     EXPECT_EQ(Stream::current(Device{}), outer);
   }
   EXPECT_EQ(Stream::current(Device{}), before);
+}
+
+TEST(Current, GoesWithTheWorkToAnotherThread) {
+  const Stream stream(Device{});
+  std::optional<device::Current> current;
+  {
+    const StreamGuard guard(stream);
+    current.emplace();
+  }
+  std::thread([&] {
+    EXPECT_EQ(Stream::current(Device{}), Stream::default_of(Device{}));
+    current->adopt();
+    EXPECT_EQ(Stream::current(Device{}), stream);
+  }).join();
+  EXPECT_EQ(Stream::current(Device{}), Stream::default_of(Device{}));
 }
 
 TEST(Stream, OfAnAbsentDeviceIsNoDevice) {

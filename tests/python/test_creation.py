@@ -3,8 +3,10 @@
 import math
 import pickle
 import struct
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from ctrl_c import interrupted
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,6 +64,28 @@ def test_full_of_integers_beyond_int64(value):
             penstock.full((2,), value, dtype=dtype)
     with pytest.raises(ValueError, match="below 2"):
         penstock.arange(value, value + 1 if value == 2**63 else value)
+
+
+MAKERS = {
+    "randn": "penstock.randn(2**28)",
+    "rand": "penstock.rand(2**28, generator=penstock.Generator(1))",
+    "randint": "penstock.randint(9, (2**27,))",
+    "arange": "penstock.arange(2**27)",
+    "full": "penstock.full((2**30,), 1, dtype='int8')",
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_making_much_answers_ctrl_c(tmp_path, name):
+    assert float(interrupted(tmp_path, "", f"while True: {MAKERS[name]}")[0]) < 1.0
+
+
+def test_threads_that_share_a_generator_draw_different_numbers():
+    shared = penstock.Generator(3)
+    with ThreadPoolExecutor(4) as pool:
+        drawn = list(pool.map(lambda _: penstock.rand(1 << 22, generator=shared)[:4].tolist(), range(8)))
+    alone = penstock.Generator(3)
+    assert sorted(drawn) == sorted(penstock.rand(1 << 22, generator=alone)[:4].tolist() for _ in range(8))
 
 
 @given(st.integers(-50, 50), st.integers(-50, 50), st.integers(-7, 7).filter(bool))

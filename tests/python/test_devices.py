@@ -111,6 +111,33 @@ def test_streams_nest_and_order_work():
 
 
 @needs_device
+def test_large_work_goes_to_the_current_stream(tmp_path):
+    """Though it is another thread that submits it, while the caller's looks for signals."""
+    penstock.save(penstock.ones(64, 1 << 18), tmp_path / "x.npy")
+    host = penstock.ones(1 << 24).pin_memory()
+    small = penstock.rows(tmp_path / "x.npy")
+    stream = penstock.Stream("cuda:0")
+    work = {
+        "zeros": lambda: penstock.zeros(1 << 24, device="cuda:0"),
+        "randn": lambda: penstock.randn(1 << 24, device="cuda:0"),
+        "copy": lambda: host.to("cuda:0", non_blocking=True),
+        "sum": lambda: made["zeros"] + 1,
+        "load": lambda: penstock.load(tmp_path / "x.npy", device="cuda:0"),
+        "batch": lambda: next(iter(penstock.DataLoader(small, batch_size=64, device="cuda:0"))),
+        "to": lambda: penstock.to([host], "cuda:0", non_blocking=True),
+    }
+    made = {}
+    with stream:
+        for name, call in work.items():
+            stream.synchronize()
+            made[name] = call()
+            if os.environ.get("PENSTOCK_SIM_MODE") == "lazy" and name != "load":
+                assert not stream.done(), name
+    assert made["sum"].cpu().equal(host)
+    assert made["load"].cpu().equal(made["batch"].cpu())
+
+
+@needs_device
 def test_memory_is_counted():
     before = penstock.memory_stats()["in_use_bytes"]
     d = penstock.zeros((1024,), dtype="float32").cuda()

@@ -7,6 +7,7 @@ import weakref
 
 import numpy as np
 import pytest
+from ctrl_c import interrupted
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
@@ -253,6 +254,13 @@ def test_lists_become_what_torch_makes_of_them(name):
     assert f"torch.{found.dtype}" == str(expected.dtype)
     assert tuple(found.shape) == tuple(expected.shape)
     assert repr(found.tolist()) == repr(expected.tolist())
+
+
+def test_long_lists_answer_ctrl_c(tmp_path):
+    """Both ways; each takes seconds."""
+    big = "x = penstock.zeros(20_000_000, dtype='int8')"
+    assert float(interrupted(tmp_path, big, "while True: x.tolist()")[0]) < 0.5
+    assert float(interrupted(tmp_path, "x = [1] * 20_000_000", "while True: penstock.tensor(x)")[0]) < 0.5
 
 
 def test_from_lists():

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import penstock
 
-__all__ = ["EmptyFileError", "as_torchs", "torch_errors"]
+__all__ = ["EmptyFileError", "UnmappableFileError", "as_torchs", "torch_errors"]
 
 
 class EmptyFileError(penstock.UnknownFormatError, EOFError):
@@ -36,6 +36,10 @@ class DamagedFileError(penstock.ChecksumError, pickle.UnpicklingError, RuntimeEr
 
 class UnsafeFileError(penstock.UnsafeError, pickle.UnpicklingError):
     """Content that only running code could load."""
+
+
+class UnmappableFileError(penstock.OutOfMemoryError, RuntimeError):
+    """The process has not as many addresses left as the file has bytes."""
 
 
 class UnequalSamplesError(penstock.ShapeMismatchError, RuntimeError):

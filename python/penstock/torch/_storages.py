@@ -23,6 +23,7 @@ from penstock._core import (
 )
 from penstock.errors import _within
 from penstock.torch._devices import filled, reachable
+from penstock.torch._errors import UnmappableFileError
 
 __all__ = ["MapLocation", "Packed", "check_map_location", "read_tensors"]
 
@@ -281,6 +282,14 @@ def _empty_storages(archive: penstock.Archive) -> list[torch.UntypedStorage | No
     return [torch.UntypedStorage(_storage_parts(archive, i)[0]) for i in range(_storage_count(archive))]
 
 
+def _mapped_file(path: str, shared: bool) -> torch.UntypedStorage:
+    try:
+        return torch.UntypedStorage.from_file(path, shared, os.path.getsize(path))  # type: ignore[return-value]
+    except RuntimeError as error:
+        message = "the file cannot be mapped; leave mmap out, or raise the limit on addresses (ulimit -v)"
+        raise UnmappableFileError(f"{path}: {message}", message, path) from error
+
+
 def _mapped_storages(archive: penstock.Archive, resident: Sequence[int]) -> list[torch.UntypedStorage | None]:
     """All but those that are `resident`. What lies where its type cannot be used is copied, and so is what has the
     other byte order: the file's own bytes stay as they are."""
@@ -302,7 +311,7 @@ def _mapped_storages(archive: penstock.Archive, resident: Sequence[int]) -> list
             out.append(filled(archive, {i: (nbytes, torch.device("cpu"))})[i].untyped_storage())
             continue
         if path not in files:
-            files[path] = torch.UntypedStorage.from_file(path, shared, os.path.getsize(path))  # type: ignore[assignment]
+            files[path] = _mapped_file(path, shared)
         mapped = files[path][offset : offset + nbytes]
         out.append(mapped.clone() if offset % alignments[i] else mapped)
     return out

@@ -78,6 +78,11 @@ class DataLoader(torch_data.DataLoader[_Sample]):
     ) -> None:
         if on_error not in {"raise", "skip", "replace"}:
             raise ValueError(f"on_error is {on_error!r}; it must be 'raise', 'skip' or 'replace'")
+        if isinstance(num_workers, str):
+            raise TypeError(
+                f"num_workers is {num_workers!r}; it must be a number here, as of torch's loader (penstock.DataLoader "
+                "finds one by itself)"
+            )
         if isinstance(dataset, penstock.Dataset):
             dataset = Dataset(dataset)
         mapped = plain_mapped(dataset)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import mmap
+import subprocess
+import sys
 import zipfile
 
 import pytest
@@ -130,6 +132,20 @@ class TestMmap:
         before = path.read_bytes()
         pt.load(path, mmap=True).add_(1)
         assert path.read_bytes() == before
+
+    def test_more_than_there_are_addresses_for_is_refused(self, path):
+        torch.save(torch.zeros(1 << 26), path)
+        code = (
+            "import resource, sys, penstock, penstock.torch as pt\n"
+            "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+            "resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 27),) * 2)\n"
+            "try:\n"
+            "    pt.load(sys.argv[1], mmap=True)\n"
+            "except penstock.OutOfMemoryError as error:\n"
+            "    print(isinstance(error, RuntimeError), error.path == sys.argv[1], error)\n"
+        )
+        done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+        assert done.stdout.startswith(f"True True {path}: the file cannot be mapped; leave mmap out"), done.stdout
 
     def test_needs_a_path(self, path):
         torch.save(torch.zeros(4), path)

@@ -20,6 +20,11 @@ def test_options_without_bounds_are_refused(folder, options):
         list(pt.DataLoader(pt.Files(str(folder / "*.pt")), **options))
 
 
+def test_a_number_of_workers_is_a_number(folder):
+    with pytest.raises(TypeError, match=r"'auto'.*must be a number here"):
+        pt.DataLoader(pt.Files(folder), num_workers="auto")
+
+
 @pytest.mark.parametrize(
     "options",
     [

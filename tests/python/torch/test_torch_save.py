@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections
 import io
 import pickle
+import subprocess
+import sys
 import zipfile
 
 import pytest
@@ -23,6 +25,26 @@ def same(a, b):
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "x.pt"
+
+
+LIMITED = """
+import os, resource, signal, sys, numpy, torch, penstock, penstock.torch as pt
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
+try:
+    pt.save({"x": %s}, sys.argv[1])
+except penstock.InputOutputError as error:
+    print(error)
+print(os.listdir(os.path.dirname(sys.argv[1])))
+"""
+
+
+@pytest.mark.parametrize("made", ["torch.zeros(1 << 20)", "numpy.zeros(1 << 20)", "bytearray(1 << 20)"])
+def test_a_file_that_grows_too_large_leaves_nothing(path, made):
+    done = subprocess.run([sys.executable, "-c", LIMITED % made, str(path)], capture_output=True, text=True, check=True)
+    told, left = done.stdout.splitlines()
+    assert told.startswith(f"{path}: cannot write the file: File too large; the file system")
+    assert left == "[]"
 
 
 @pytest.mark.parametrize("name", [name for name in VALUES if name != "list in itself"])
