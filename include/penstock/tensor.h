@@ -143,8 +143,12 @@ class Tensor {
   /// This tensor if it is there already, else a copy on `target`. The copy runs on the current stream of the device
   /// that takes part.
   Tensor to(Device target, TransferOptions options = {}) const;
+  /// Both, in the order that moves less.
+  Tensor to(Device target, const DType& dtype, TransferOptions options = {}) const;
   /// The type and device of `other`.
-  Tensor to(const Tensor& other, TransferOptions options = {}) const;
+  Tensor to(const Tensor& other, TransferOptions options = {}) const {
+    return to(other.device(), other.dtype(), options);
+  }
   Tensor cpu() const { return to(Device{}); }
   /// The calling thread's current device.
   Tensor cuda() const { return to(current_device(DeviceType::kCuda)); }

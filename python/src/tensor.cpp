@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -46,26 +47,62 @@ nb::object itself_or(nb::handle self, Tensor made) {
   return same ? nb::borrow(self) : nb::cast(std::move(made));
 }
 
-Tensor converted(const Tensor& tensor, nb::handle target, bool non_blocking, bool copy) {
-  const TransferOptions options{.non_blocking = non_blocking, .copy = copy};
+/// What Tensor.to is asked for.
+struct Conversion {
+  std::optional<Device> device;
+  std::optional<DType> dtype;
+};
+
+/// Of a tensor, a dtype or a device, in whatever spelling.
+Conversion conversion_from(nb::handle target) {
   if (nb::isinstance<Tensor>(target)) {
-    return copied(tensor,
-                  [like = nb::cast<Tensor>(target), options](const Tensor& from) { return from.to(like, options); });
+    const auto& like = nb::cast<const Tensor&>(target);
+    return {like.device(), like.dtype()};
   }
-  if (const std::optional<DType> dtype = try_dtype_from(target)) {
-    return copied(tensor, [dtype = *dtype, copy](const Tensor& from) {
-      return copy && from.dtype() == dtype ? from.clone() : from.to(dtype);
-    });
-  }
+  if (const std::optional<DType> dtype = try_dtype_from(target)) return {std::nullopt, *dtype};
   try {
-    const Device device = device_from(target);
-    return copied(tensor, [device, options](const Tensor& from) { return from.to(device, options); });
+    return {device_from(target), std::nullopt};
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kInvalidArgument) throw;
     throw Error(ErrorCode::kInvalidArgument,
                 core::format("found {}, expected a dtype such as \"float16\" or a device such as \"cpu\"",
                              nb::repr(target).c_str()));
   }
+}
+
+Conversion conversion_from(nb::handle target, nb::handle dtype, nb::handle device) {
+  Conversion out = target.is_none() ? Conversion{} : conversion_from(target);
+  if (target.is_none() && dtype.is_none() && device.is_none()) {
+    throw Error(ErrorCode::kInvalidArgument, "found nothing to convert to, expected a dtype, a device or a tensor");
+  }
+  if ((out.dtype && !dtype.is_none()) || (out.device && !device.is_none())) {
+    throw Error(ErrorCode::kInvalidArgument, core::format("found two {} to convert to, expected one",
+                                                          out.dtype && !dtype.is_none() ? "dtypes" : "devices"));
+  }
+  if (!dtype.is_none()) out.dtype = dtype_from(dtype);
+  if (!device.is_none()) out.device = device_from(device);
+  return out;
+}
+
+Tensor converted(const Tensor& tensor, const Conversion& to, const TransferOptions& options) {
+  return copied(tensor, [to, options](const Tensor& from) {
+    return from.to(to.device.value_or(from.device()), to.dtype.value_or(from.dtype()), options);
+  });
+}
+
+/// "cuda", the index of a CUDA device, or nothing for the current one.
+Device cuda_device_from(nb::handle device) {
+  if (device.is_none()) return current_device(DeviceType::kCuda);
+  if (PyIndex_Check(device.ptr())) {
+    const std::int64_t index = integer_from(device);
+    if (index < 0 || index > std::numeric_limits<int>::max()) {
+      throw Error(ErrorCode::kInvalidArgument, core::format("found device {}, expected 0 or more", index));
+    }
+    return {DeviceType::kCuda, static_cast<int>(index)};
+  }
+  const Device out = device_from(device);
+  if (out.type == DeviceType::kCuda) return out;
+  throw Error(ErrorCode::kInvalidArgument, core::format("found device {}, expected a CUDA device", out.to_string()));
 }
 
 Tensor reshape(const Tensor& tensor, const nb::args& sizes) {
@@ -267,23 +304,27 @@ void bind_views(Class& tensor) {
 void bind_copies(Class& tensor) {
   tensor.def(
       "to",
-      [](nb::handle self, nb::handle target, bool non_blocking, bool copy) {
-        return itself_or(self, converted(nb::cast<const Tensor&>(self), target, non_blocking, copy));
+      [](nb::handle self, nb::handle target, nb::handle dtype, nb::handle device, bool non_blocking, bool copy) {
+        const Conversion to = conversion_from(target, dtype, device);
+        return itself_or(self, converted(nb::cast<const Tensor&>(self), to, {non_blocking, copy}));
       },
-      nb::arg("target").none(), nb::kw_only(), nb::arg("non_blocking") = false, nb::arg("copy") = false,
-      nb::sig("def to(self, target: object, *, non_blocking: bool = False, copy: bool = False) -> Tensor"),
+      nb::arg("target") = nb::none(), nb::arg("dtype") = nb::none(), nb::kw_only(), nb::arg("device") = nb::none(),
+      nb::arg("non_blocking") = false, nb::arg("copy") = false,
+      nb::sig("def to(self, target: object = None, dtype: object = None, *, device: object = None, non_blocking: bool "
+              "= False, copy: bool = False) -> Tensor"),
       "This tensor if nothing changes and `copy` is not set, else a new one: of another dtype, on another device, or "
-      "of both as another tensor has them. Values are converted as PyTorch converts them. With `non_blocking` a copy "
-      "from pinned memory to a device is not waited for; copies to the CPU always are.");
+      "of both, as arguments name them or as another tensor has them. Values are converted as PyTorch converts them. "
+      "With `non_blocking` a copy from pinned memory to a device is not waited for; copies to the CPU always are.");
   tensor.def(
       "cuda",
-      [](nb::handle self, std::optional<int> index) {
-        const Device device = index ? Device(DeviceType::kCuda, *index) : current_device();
-        const auto work = [device](const Tensor& from) { return from.to(device); };
-        return itself_or(self, copied(nb::cast<const Tensor&>(self), work));
+      [](nb::handle self, nb::handle device, bool non_blocking) {
+        const Conversion to = {cuda_device_from(device), std::nullopt};
+        return itself_or(self, converted(nb::cast<const Tensor&>(self), to, {.non_blocking = non_blocking}));
       },
-      nb::arg("index") = nb::none(), nb::sig("def cuda(self, index: int | None = None) -> Tensor"),
-      "The tensor on that device, by default the current one.");
+      nb::arg("device") = nb::none(), nb::arg("non_blocking") = false,
+      nb::sig("def cuda(self, device: object = None, non_blocking: bool = False) -> Tensor"),
+      "The tensor on that device (an index, \"cuda:1\", a Device), by default the current one; `non_blocking` as in "
+      "`to`.");
   tensor.def(
       "pin_memory",
       [](nb::handle self) {

@@ -126,11 +126,10 @@ Tensor Tensor::to(Device target, TransferOptions options) const {
   return copied.with_requires_grad(requires_grad_);
 }
 
-Tensor Tensor::to(const Tensor& other, TransferOptions options) const {
-  const Device target = other.device();
-  // Converted first when that makes less to move.
-  const bool narrows = other.dtype().itemsize() < dtype_.itemsize();
-  const Tensor moved = narrows ? to(other.dtype()).to(target, options) : to(target, options).to(other.dtype());
+Tensor Tensor::to(Device target, const DType& dtype, TransferOptions options) const {
+  const bool narrows = dtype.itemsize() < dtype_.itemsize();
+  const TransferOptions as_needed{.non_blocking = options.non_blocking};
+  const Tensor moved = narrows ? to(dtype).to(target, as_needed) : to(target, as_needed).to(dtype);
   const bool same = moved.buffer_.shares_memory_with(buffer_);
   return same && options.copy ? clone() : moved;
 }

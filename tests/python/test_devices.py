@@ -29,6 +29,27 @@ def test_the_cpu_needs_no_driver():
     assert t.to(penstock.tensor([1], dtype="int32")).dtype == "int32"
 
 
+def test_to_takes_device_and_dtype():
+    t = penstock.tensor([1.0, 2.5])
+    for made in (t.to("cpu", "float16"), t.to(dtype="float16"), t.to("float16", device="cpu"), t.to(None, "float16")):
+        assert (made.dtype, made.device, made.tolist()) == ("float16", "cpu", [1, 2.5])
+    assert t.to(device="cpu") is t
+    assert t.to("cpu", "float32") is t
+    for copy in (t.to("cpu", "float32", copy=True), t.to(t, copy=True)):
+        assert copy is not t
+        assert copy.equal(t)
+    for wrong in (
+        lambda: t.to(),
+        lambda: t.to("float16", "float32"),
+        lambda: t.to("cpu", device="cpu"),
+        lambda: t.to(t, "float16"),
+        lambda: t.cuda("cpu"),
+        lambda: t.cuda(-1),
+    ):
+        with pytest.raises(penstock.InvalidArgumentError, match="expected"):
+            wrong()
+
+
 def test_absent_devices_are_refused():
     t = penstock.tensor([1.0])
     for call in (lambda: t.cuda(77), lambda: t.to("cuda:77"), lambda: penstock.Stream("cuda:77")):
@@ -75,7 +96,8 @@ def test_properties_of_devices():
 def test_what_changes_nothing_is_the_same_object():
     d = penstock.arange(0, 10).to("cuda:0")
     assert d.cuda() is d
-    assert d.cuda(0) is d
+    assert d.cuda(0) is d.cuda("cuda:0") is d.cuda(penstock.Device("cuda:0"), non_blocking=True) is d
+    assert d.to("cuda", d.dtype) is d.to(device="cuda:0", dtype=d.dtype) is d
     assert d.to("cuda:0") is d
     assert d.to(d) is d
     pinned = d.cpu().pin_memory()
