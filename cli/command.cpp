@@ -34,8 +34,8 @@ std::string unknown_option(const CLI::App& app) {
 
 /// CLI11 knows which word it could not place, but says only that a command is missing.
 std::string wrong_usage(const CLI::App* app, const CLI::Error& error) {
-  for (const CLI::App* sub : app->get_subcommands()) {
-    if (const std::string unknown = unknown_option(*sub); !unknown.empty()) return unknown;
+  if (const auto chosen = app->get_subcommands(); !chosen.empty()) {
+    if (std::string unknown = unknown_option(*chosen.front()); !unknown.empty()) return unknown;
     return core::format("{}\nRun with --help for more information.\n", core::escaped(error.what()));
   }
   std::vector<std::string_view> names;

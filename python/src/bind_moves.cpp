@@ -36,7 +36,7 @@ nb::list move(std::vector<std::string> names, const nb::list& tensors, nb::handl
   issue_transfer_warnings(warnings);
   nb::list out;
   for (std::size_t i = 0; i < moved.size(); ++i) {
-    const Tensor before = nb::cast<Tensor>(tensors[i]);
+    const auto before = nb::cast<Tensor>(tensors[i]);
     const Tensor& now = moved.item(i).second.as_tensor();
     const bool stayed = !copy && before.device() == now.device();
     out.append(stayed ? nb::object(tensors[i]) : nb::cast(now));
