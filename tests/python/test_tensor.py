@@ -259,8 +259,8 @@ def test_lists_become_what_torch_makes_of_them(name):
 def test_long_lists_answer_ctrl_c(tmp_path):
     """Both ways; each takes seconds."""
     big = "x = penstock.zeros(20_000_000, dtype='int8')"
-    assert float(interrupted(tmp_path, big, "while True: x.tolist()")[0]) < 0.5
-    assert float(interrupted(tmp_path, "x = [1] * 20_000_000", "while True: penstock.tensor(x)")[0]) < 0.5
+    assert float(interrupted(tmp_path, big, "while True: x.tolist()")[0]) < 1.0
+    assert float(interrupted(tmp_path, "x = [1] * 20_000_000", "while True: penstock.tensor(x)")[0]) < 1.0
 
 
 def test_from_lists():
