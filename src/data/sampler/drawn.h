@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <utility>
 
+#include "data/sampler/narrow.h"
 #include "data/sampler/order_impl.h"
 #include "penstock/sampler.h"
 
@@ -49,8 +49,7 @@ class Drawn final : public detail::OrderImpl {
 /// after the other, of std::uint32_t or std::int64_t, and gives the same indices however they are cut.
 template <class Draw>
 Order drawn(std::int64_t size, std::int64_t bound, Draw draw) {
-  constexpr std::int64_t kNarrow = std::int64_t{std::numeric_limits<std::uint32_t>::max()} + 1;
-  if (bound <= kNarrow) return Order(std::make_shared<Drawn<std::uint32_t, Draw>>(size, std::move(draw)));
+  if (is_narrow(bound)) return Order(std::make_shared<Drawn<std::uint32_t, Draw>>(size, std::move(draw)));
   return Order(std::make_shared<Drawn<std::int64_t, Draw>>(size, std::move(draw)));
 }
 

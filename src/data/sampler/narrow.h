@@ -11,6 +11,11 @@
 
 namespace penstock::data {
 
+/// Whether 4 bytes are enough for indices less than `bound`.
+constexpr bool is_narrow(std::int64_t bound) noexcept {
+  return bound <= std::int64_t{std::numeric_limits<std::uint32_t>::max()} + 1;
+}
+
 /// The order that `fill` puts into a span of `size` indices, each less than `bound`; in 4 bytes each where that is
 /// enough. `fill` takes spans of both types.
 template <class Fill>
@@ -19,9 +24,8 @@ Order narrowest(std::int64_t size, std::int64_t bound, Fill fill) {
     fill(std::span<T>(indices));
     return Order(std::move(indices));
   };
-  constexpr std::int64_t kNarrow = std::int64_t{std::numeric_limits<std::uint32_t>::max()} + 1;
   const auto count = static_cast<std::size_t>(size);
-  return bound <= kNarrow ? as(std::vector<std::uint32_t>(count)) : as(std::vector<std::int64_t>(count));
+  return is_narrow(bound) ? as(std::vector<std::uint32_t>(count)) : as(std::vector<std::int64_t>(count));
 }
 
 }  // namespace penstock::data
