@@ -7,6 +7,7 @@
 
 #include "core/format.h"
 #include "core/text.h"
+#include "format/failing_tensor.h"
 #include "format/load_tensors.h"
 #include "format/load_view.h"
 #include "format/materialise.h"
@@ -60,6 +61,7 @@ class DirectMove {
     buffers_.push_back(to.buffer());
     const std::uint64_t offset = storage.offset + entry.byte_offset;
     pieces_.push_back({storage.source, buffer, offset, entry.nbytes(), to.byte_offset()});
+    entries_.push_back(&entry);
     if (auto checksum = checksum_of_run(state_, entry, entry.nbytes(), options_)) {
       checksum->buffer = buffer;
       checksum->buffer_offset = to.byte_offset();
@@ -70,13 +72,18 @@ class DirectMove {
   void run(Report& report) {
     if (pieces_.empty()) return;
     const io::Move move{io::make_plan(pieces_), state_.index.sources, buffers_, std::move(checksums_), {}};
-    io::execute(move, engine_options(options_), report);
+    try {
+      io::execute(move, engine_options(options_), report);
+    } catch (const Error& error) {
+      throw with_tensor(error, state_.index, entries_);
+    }
   }
 
  private:
   const detail::ArchiveState& state_;
   const LoadOptions& options_;
   std::vector<io::Piece> pieces_;
+  std::vector<const TensorEntry*> entries_;  ///< of each piece
   std::vector<Buffer> buffers_;
   std::vector<io::Checksum> checksums_;
 };

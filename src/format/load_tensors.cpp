@@ -7,6 +7,7 @@
 
 #include "core/format.h"
 #include "device/backend.h"
+#include "format/failing_tensor.h"
 #include "format/inflate.h"
 #include "format/load_layout.h"
 #include "format/load_view.h"
@@ -194,9 +195,19 @@ class WholeLoad {
     move.plan = io::make_plan(pieces);
     move.sources = state_.index.sources;
     move.buffers = buffers_;
-    io::execute(move, engine_options(options_), report_);
+    try {
+      io::execute(move, engine_options(options_), report_);
+    } catch (const Error& error) {
+      throw with_tensor(error, state_.index, wanted_entries());
+    }
     buffers_.resize(kept);
     return next;
+  }
+
+  std::vector<const TensorEntry*> wanted_entries() const {
+    std::vector<const TensorEntry*> out;
+    for (const TensorEntry& entry : entries_) out.push_back(&entry);
+    return out;
   }
 
   void add_stored(std::vector<io::Piece>& pieces, io::Move& move) {

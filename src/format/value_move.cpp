@@ -13,6 +13,7 @@
 #include "device/ping_pong.h"
 #include "format/value_graph.h"
 #include "ops/transfer.h"
+#include "penstock/error.h"
 
 namespace penstock {
 namespace {
@@ -41,22 +42,57 @@ std::vector<Tensor> tensors_of(const Value& root) {
   return out;
 }
 
+/// Where the first tensor over that memory lies: "layers.0.weight".
+std::string name_of(const Value& root, const Tensor& tensor) {
+  std::vector<std::pair<Value, std::string>> pending{{root, {}}};
+  std::unordered_set<const void*> seen;
+  while (!pending.empty()) {
+    const auto [value, name] = std::move(pending.back());
+    pending.pop_back();
+    const auto add = [&, &path = name](const Value& child, const std::string& key) {
+      pending.emplace_back(child, path.empty() ? key : core::format("{}.{}", path, key));
+    };
+    if (!seen.insert(value.node_id()).second) continue;
+    if (value.is(Value::Kind::kTensor)) {
+      const Tensor& found = value.as_tensor();
+      if (found.defined() && found.data() == tensor.data() && found.shape() == tensor.shape()) return name;
+    } else if (value.is(Value::Kind::kDict)) {
+      for (std::size_t i = 0; i < value.size(); ++i) {
+        const auto [key, child] = value.item(i);
+        add(child, key.is(Value::Kind::kString) ? key.as_string() : key.to_string());
+      }
+    } else if (value.is(Value::Kind::kList) || value.is(Value::Kind::kTuple)) {
+      for (std::size_t i = 0; i < value.size(); ++i) add(value[i], std::to_string(i));
+    }
+  }
+  return {};
+}
+
 /// Bytes of one memory that some tensors span together, and where they go.
 struct Run {
   Buffer from;
-  Buffer to;
+  Tensor first;  ///< of those tensors
+  Buffer to = {};
   std::size_t block = 0;
   std::size_t offset = 0;
+};
+
+/// Memory that is allocated at once, for the run of `first` and maybe others.
+struct Block {
+  std::size_t bytes = 0;
+  const Tensor* first = nullptr;
 };
 
 /// Everything that moves, laid out as runs in blocks and copied at once.
 class Batch {
  public:
-  Batch(Device target, const TransferOptions& options) : target_(target), options_(options) {}
+  /// `root`, which outlives this, is what all tensors are of: it says their names.
+  Batch(const Value& root, Device target, const TransferOptions& options)
+      : root_(root), target_(target), options_(options) {}
 
   void add(const Tensor& tensor) {
     if (stays(tensor)) return;
-    if (tensor.nbytes() != 0) spans_.push_back(ops::span_of(tensor));
+    if (tensor.nbytes() != 0) spans_.push_back({ops::span_of(tensor), tensor});
   }
 
   void move() {
@@ -94,11 +130,12 @@ class Batch {
 
   /// Spans that overlap are one run.
   void make_runs() {
-    std::sort(spans_.begin(), spans_.end(), [](const Buffer& a, const Buffer& b) { return a.data() < b.data(); });
-    for (const Buffer& span : spans_) {
+    std::sort(spans_.begin(), spans_.end(), [](const Run& a, const Run& b) { return a.from.data() < b.from.data(); });
+    for (const Run& tensor : spans_) {
+      const Buffer& span = tensor.from;
       Buffer* const last = runs_.empty() ? nullptr : &runs_.back().from;
       if (last == nullptr || span.data() >= last->data() + last->size()) {
-        runs_.push_back({span, {}});
+        runs_.push_back(tensor);
         continue;
       }
       const std::size_t end = static_cast<std::size_t>(span.data() - last->data()) + span.size();
@@ -108,59 +145,42 @@ class Batch {
   }
 
   void allocate() {
-    std::vector<std::size_t> blocks;
+    std::vector<Block> blocks;
     std::optional<std::size_t> open;
     for (Run& run : runs_) {
       if (run.from.size() > kSmallRun) {
         run.block = blocks.size();
-        blocks.push_back(run.from.size());
+        blocks.push_back({run.from.size(), &run.first});
         continue;
       }
-      if (!open || blocks[*open] + run.from.size() > kBlock) {
+      if (!open || blocks[*open].bytes + run.from.size() > kBlock) {
         open = blocks.size();
-        blocks.push_back(0);
+        blocks.push_back({0, &run.first});
       }
       run.block = *open;
-      run.offset = blocks[*open];
-      blocks[*open] = align_up(run.offset + run.from.size());
+      run.offset = blocks[*open].bytes;
+      blocks[*open].bytes = align_up(run.offset + run.from.size());
     }
     std::vector<Buffer> buffers;
     buffers.reserve(blocks.size());
-    for (const std::size_t bytes : blocks) buffers.push_back(Buffer::allocate(bytes, target_));
+    for (const Block& block : blocks) buffers.push_back(make(block));
     for (Run& run : runs_) run.to = buffers[run.block].part(run.offset, run.from.size());
   }
 
-  Device target_;
-  TransferOptions options_;
-  std::vector<Buffer> spans_;
-  std::vector<Run> runs_;
-};
-
-/// Where the first tensor over that memory lies: "layers.0.weight".
-std::string name_of(const Value& root, const Tensor& tensor) {
-  std::vector<std::pair<Value, std::string>> pending{{root, {}}};
-  std::unordered_set<const void*> seen;
-  while (!pending.empty()) {
-    const auto [value, name] = std::move(pending.back());
-    pending.pop_back();
-    const auto add = [&, &path = name](const Value& child, const std::string& key) {
-      pending.emplace_back(child, path.empty() ? key : core::format("{}.{}", path, key));
-    };
-    if (!seen.insert(value.node_id()).second) continue;
-    if (value.is(Value::Kind::kTensor)) {
-      const Tensor& found = value.as_tensor();
-      if (found.defined() && found.data() == tensor.data() && found.shape() == tensor.shape()) return name;
-    } else if (value.is(Value::Kind::kDict)) {
-      for (std::size_t i = 0; i < value.size(); ++i) {
-        const auto [key, child] = value.item(i);
-        add(child, key.is(Value::Kind::kString) ? key.as_string() : key.to_string());
-      }
-    } else if (value.is(Value::Kind::kList) || value.is(Value::Kind::kTuple)) {
-      for (std::size_t i = 0; i < value.size(); ++i) add(value[i], std::to_string(i));
+  Buffer make(const Block& block) const {
+    try {
+      return Buffer::allocate(block.bytes, target_);
+    } catch (const Error& error) {
+      throw error.within({.tensor = name_of(root_, *block.first)});
     }
   }
-  return {};
-}
+
+  const Value& root_;
+  Device target_;
+  TransferOptions options_;
+  std::vector<Run> spans_;  ///< of one tensor each
+  std::vector<Run> runs_;
+};
 
 }  // namespace
 
@@ -169,7 +189,7 @@ Value Value::to(Device device, TransferOptions options) const {
   const std::vector<Tensor> tensors = tensors_of(*this);
   const auto stays = [&](const Tensor& tensor) { return tensor.device() == device && !options.copy; };
   if (std::all_of(tensors.begin(), tensors.end(), stays)) return *this;
-  Batch batch(device, options);
+  Batch batch(*this, device, options);
   for (const Tensor& tensor : tensors) batch.add(tensor);
   batch.move();
   return map_tensors(*this, [&](const Tensor& tensor) {

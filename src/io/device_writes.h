@@ -47,6 +47,8 @@ class Staging {
   void make_room(std::size_t bytes);
   /// Where the bytes of `target`, for which there is room, are to be read to.
   std::byte* place(const Target& target);
+  /// Whether nothing has been placed since the last copies were started.
+  bool empty() const noexcept { return used_ == 0; }
   /// Starts the copies of what was placed and read, and gives the slot back.
   void submit();
 

@@ -85,7 +85,7 @@ void RangeReader::read(std::size_t index, Worker& worker) {
   const Range& range = move_.plan.ranges[index];
   const auto targets = std::span(move_.plan.targets).subspan(range.first_target, range.target_count);
   DeviceFile* const file = device_routes_ ? device_routes_->file(index) : nullptr;
-  Reading reading{index, Staging(device_), worker, std::nullopt};
+  Reading reading{index, Staging(device_), worker, std::nullopt, range.offset};
   if (file == nullptr) read_by_host(reading, targets);
   std::uint64_t offset = range.offset;
   for (std::size_t i = 0; file != nullptr && i < targets.size(); offset += targets[i++].length) {
@@ -96,7 +96,15 @@ void RangeReader::read(std::size_t index, Worker& worker) {
     rest.length -= done;
     read_chunks(reading, offset + done, {&rest, 1});
   }
-  reading.staging.submit();
+  try {
+    reading.staging.submit();
+  } catch (const Error& error) {
+    throw within(error, reading, reading.staged_from);
+  }
+}
+
+Error RangeReader::within(const Error& error, const Reading& reading, std::uint64_t offset) const {
+  return error.within({.path = move_.sources[move_.plan.ranges[reading.range].source]->name(), .offset = offset});
 }
 
 void RangeReader::finish() const {
@@ -158,8 +166,18 @@ std::byte* RangeReader::place(const Target& target, Staging& staging) const {
   return move_.buffers[target.buffer].data() + target.buffer_offset;
 }
 
+/// For a chunk that begins at `offset`.
+void RangeReader::make_room(Reading& reading, std::uint64_t offset) const {
+  try {
+    reading.staging.make_room(kChunkBytes);
+  } catch (const Error& error) {
+    throw within(error, reading, reading.staged_from);
+  }
+  if (reading.staging.empty()) reading.staged_from = offset;
+}
+
 void RangeReader::read_chunk(Reading& reading, std::uint64_t offset, std::span<const Target> targets) {
-  if (!device_.empty()) reading.staging.make_room(kChunkBytes);
+  if (!device_.empty()) make_room(reading, offset);
   std::vector<Scatter> parts;
   parts.reserve(targets.size());
   for (const Target& target : targets) {
@@ -193,7 +211,7 @@ void RangeReader::read_parts(Reading& reading, std::uint64_t offset, std::span<c
       readers_[from]->read(source, offset, parts);
     }
   } catch (const Error& error) {
-    throw error.within({.path = source.name(), .offset = offset});
+    throw within(error, reading, offset);
   }
   reading.worker.read_seconds += watch.lap();
   if (checksums_.empty()) return;

@@ -19,6 +19,7 @@
 #include "io/mapping_window.h"
 #include "io/reader.h"
 #include "io/routes.h"
+#include "penstock/error.h"
 
 namespace penstock::io {
 
@@ -40,7 +41,8 @@ class RangeReader {
   /// `move` has been checked (io/check_move.h). `failed`: no chunk is begun once it is set. All must outlive this.
   RangeReader(const Move& move, const EngineOptions& options, const std::atomic<bool>& failed);
 
-  /// Range `index` of the plan. Throws Error with path and offset; what was started for a device goes on till `finish`.
+  /// Range `index` of the plan. Throws Error with path and offset (where a copy to a device fails, that of the first
+  /// byte that was to be copied together); what was started for a device goes on till `finish`.
   void read(std::size_t index, Worker& worker);
   /// After all ranges were read: every recorded checksum was compared, and copies to devices are awaited.
   void finish() const;
@@ -58,6 +60,7 @@ class RangeReader {
     Staging staging;
     Worker& worker;
     std::optional<MappedRange> mapped;
+    std::uint64_t staged_from = 0;  ///< in the file: what lies in the staging's slot begins there
   };
 
   void read_by_host(Reading& reading, std::span<const Target> targets);
@@ -69,6 +72,8 @@ class RangeReader {
   std::uint64_t copy_mapped(const MappedRange& from, std::uint64_t offset, const Target& target, std::byte* to);
   std::uint64_t chunk_bytes(const Reading& reading, std::uint64_t offset) const;
   std::byte* place(const Target& target, Staging& staging) const;
+  void make_room(Reading& reading, std::uint64_t offset) const;
+  Error within(const Error& error, const Reading& reading, std::uint64_t offset) const;
 
   const Move& move_;
   const EngineOptions& options_;

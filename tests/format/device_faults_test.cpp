@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "penstock/load.h"
@@ -91,6 +93,19 @@ TEST_F(DeviceFaults, MemoryThatRunsOutInAStateDictIsReleased) {
   EXPECT_EQ(after.in_use_bytes, before.in_use_bytes);
   EXPECT_EQ(held_after, held);
   EXPECT_EQ(load_value(path, {.device = device}).size(), 3U);
+}
+
+TEST_F(DeviceFaults, MemoryThatRunsOutWhileValuesMoveIsSaidToBeMissedForATensor) {
+  const Value host = load_value(dict_file(70));
+  empty_cache(device);
+  set_memory(statistics().device_bytes + 150 * kMega);
+  const auto error = test::error_of([&] { Value::list({host}).to(device); });
+  set_memory(std::uint64_t{16} << 30);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kOutOfMemory);
+  // Runs go by their addresses, so which of the three comes last is not known.
+  EXPECT_THAT(error->tensor(), testing::AnyOf("0.first", "0.second", "0.third"));
+  EXPECT_THAT(error->message(), HasSubstr("70 MiB requested on cuda:0"));
 }
 
 TEST_F(DeviceFaults, ALoadIsStoppedDuringItsCopies) {
@@ -185,6 +200,36 @@ TEST_F(DeviceFaults, DISABLED_Refused) {
 }
 
 TEST_F(DeviceFaults, CallsThatTheDriverRefusesEndTheLoadAndHarmNothing) { expect_in_a_process("Refused"); }
+
+TEST_F(DeviceFaults, DISABLED_RefusedOne) {
+  const std::string path = dict_file(30);
+  const Archive archive = open(path);
+  std::vector<Tensor> there;
+  std::vector<Placement> placements;
+  for (std::size_t i = 0; i < archive.entries().size(); ++i) {
+    there.push_back(Tensor::empty({30 * kMega}, DType::uint8, device));
+    placements.push_back({i, there.back()});
+  }
+  const std::function<void()> loads[] = {[&] { archive.load({.device = device, .threads = 1}); },
+                                         [&] { archive.load_into(placements, {.threads = 1}); }};
+  for (const auto& load : loads) {
+    // A slot of 4 MiB is a copy, or two where a tensor ends in it.
+    for (const auto& [copy, tensor] : {std::pair(1, 0), {6, 0}, {12, 1}, {20, 2}}) {
+      fail("cuMemcpyAsync", static_cast<std::uint64_t>(copy), 999);
+      const auto error = test::error_of(load);
+      ASSERT_TRUE(error) << copy;
+      const TensorEntry& entry = archive.entries()[static_cast<std::size_t>(tensor)];
+      const StorageEntry& storage = archive.storages()[entry.storage];
+      EXPECT_EQ(error->tensor(), entry.name) << copy;
+      EXPECT_EQ(error->path(), path) << copy;
+      ASSERT_TRUE(error->offset()) << copy;
+      EXPECT_GE(*error->offset(), storage.offset) << copy;
+      EXPECT_LT(*error->offset(), storage.offset + storage.nbytes) << copy;
+    }
+  }
+}
+
+TEST_F(DeviceFaults, ACopyThatTheDriverRefusesIsSaidToBeOfATensor) { expect_in_a_process("RefusedOne"); }
 
 }  // namespace
 }  // namespace penstock
