@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -13,10 +12,12 @@
 #include <thread>
 #include <vector>
 
+#include "device/host_memory.h"
 #include "io/crc32.h"
 #include "io/reader.h"
 #include "support/errors.h"
 #include "support/files.h"
+#include "support/limited_addresses.h"
 #include "support/whole_file.h"
 
 namespace penstock::io {
@@ -163,15 +164,13 @@ TEST_P(CopiedEitherWay, AFileCutWhileItIsRead) {
 
 TEST(RangeReader, WithoutAddressSpaceTheSystemCopies) {
   const WholeFile whole(64'000'000, {});
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
-  if (before.rlim_cur != RLIM_INFINITY) GTEST_SKIP() << "address space is limited already";
-  rlimit few = before;
-  few.rlim_cur = 1;
-  ASSERT_EQ(::setrlimit(RLIMIT_AS, &few), 0);
+  if (device::address_space()) GTEST_SKIP() << "limited already";
   Report report;
-  execute(whole.move, {.threads = 1, .mapped = true}, report);
-  ::setrlimit(RLIMIT_AS, &before);
+  {
+    // Enough for a sanitizer's own needs.
+    const test::LimitedAddresses limited(std::uint64_t{32} << 20);
+    execute(whole.move, {.threads = 1, .mapped = true}, report);
+  }
   EXPECT_TRUE(whole.arrived());
   EXPECT_THAT(report.why, HasSubstr("with pread"));
 }
