@@ -3,6 +3,7 @@
 //   bench_floor files LIST THREADS            open+fstat+read+close of every path in LIST, one a line
 //   bench_floor rows THREADS FILE...          memcpy of shuffled rows of the arrays, mapped
 //   bench_floor read THREADS FILE             pread of the whole file into fresh huge pages
+//   bench_floor read-again THREADS FILE       the same into pages that have been written before
 //   bench_floor cold direct THREADS FILE      the same from an empty page cache, past it (O_DIRECT)
 //   bench_floor cold cached THREADS FILE      the same from an empty page cache, through it
 //   bench_floor tree THREADS FOLDER           getdents64 of every folder below; a sample is a file
@@ -74,11 +75,13 @@ Floor measure(const std::vector<std::string>& args) {
   if (args.size() == 3 && args[0] == "files") return files(args[1], std::stoul(args[2]));
   if (args.size() >= 3 && args[0] == "rows") return rows({args.begin() + 2, args.end()}, std::stoul(args[1]));
   if (args.size() == 3 && args[0] == "read") return whole_read(args[2], {.threads = std::stoul(args[1])});
+  if (args.size() == 3 && args[0] == "read-again")
+    return whole_read(args[2], {.kept = true, .threads = std::stoul(args[1])});
   if (args.size() == 4 && args[0] == "cold") return cold_read(args[3], args[1], std::stoul(args[2]));
   if (args.size() == 2 && args[0] == "device") return device(std::stoul(args[1]));
   if (args.size() == 3 && args[0] == "tree") return tree(args[2], std::stoul(args[1]));
   throw std::runtime_error(
-      "usage: bench_floor files LIST THREADS | rows THREADS FILE... | read THREADS FILE | "
+      "usage: bench_floor files LIST THREADS | rows THREADS FILE... | read|read-again THREADS FILE | "
       "cold direct|cached THREADS FILE | device BYTES | tree THREADS FOLDER");
 }
 

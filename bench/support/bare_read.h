@@ -1,6 +1,6 @@
 #pragma once
 
-// A whole file into fresh huge pages by bare system calls: what reads of large files are compared with.
+// A whole file into huge pages by bare system calls: what reads of large files are compared with.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -12,6 +12,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -23,13 +26,14 @@ namespace penstock::bench {
 
 struct BareRead {
   bool direct = false;  ///< O_DIRECT
+  bool kept = false;    ///< into memory that has been written before
   std::size_t threads = 2;
   std::size_t piece = std::size_t{8} << 20;  ///< bytes of a pread; a multiple of every disk's block
 };
 
 inline std::string name_of(const BareRead& how) {
-  return core::format("pread{} of {} KiB into fresh huge pages, {} threads", how.direct ? " past the cache" : "",
-                      how.piece / 1024, how.threads);
+  return core::format("pread{} of {} KiB into {} huge pages, {} threads", how.direct ? " past the cache" : "",
+                      how.piece / 1024, how.kept ? "kept" : "fresh", how.threads);
 }
 
 /// Huge pages that nobody has touched.
@@ -67,17 +71,22 @@ inline void read_pieces(int fd, std::byte* to, std::size_t size, std::size_t pie
 
 /// Seconds from opening the file to having all of it.
 inline double bare_read(const std::string& path, const BareRead& how) {
+  std::optional<FreshMemory> memory;
+  if (how.kept) {
+    const auto bytes = static_cast<std::size_t>(std::filesystem::file_size(path)) + 4096;
+    std::memset(memory.emplace(bytes).data(), 1, bytes);
+  }
   const auto started = std::chrono::steady_clock::now();
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | (how.direct ? O_DIRECT : 0));
   struct stat facts {};
   if (fd < 0 || ::fstat(fd, &facts) != 0) throw std::runtime_error("cannot open " + path);
   const auto size = static_cast<std::size_t>(facts.st_size);
-  const FreshMemory memory(size + 4096);
+  if (!memory) memory.emplace(size + 4096);
   std::atomic<std::size_t> next = 0;
   {
     std::vector<std::jthread> workers;
     for (std::size_t t = 0; t < how.threads; ++t) {
-      workers.emplace_back([&] { read_pieces(fd, memory.data(), size, how.piece, next); });
+      workers.emplace_back([&] { read_pieces(fd, memory->data(), size, how.piece, next); });
     }
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
