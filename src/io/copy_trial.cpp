@@ -1,14 +1,15 @@
 #include "io/copy_trial.h"
 
 #include <algorithm>
+#include <span>
 
 namespace penstock::io {
 namespace {
 
-// How much faster a mapping must be. It costs pages that are mapped, and unmapped for all threads; but speeds vary, and
-// one pass over memory in place of two is as a rule the faster.
+// How much faster a mapping must be: entering its pages holds up the process's other threads. Where there are
+// checksums, one pass over memory in place of two is as a rule the faster.
 constexpr double kWorthwhile = 1.05;
-constexpr double kWorthwhileWithChecksums = 0.9;
+constexpr double kWorthwhileWithChecksums = 1.0;
 // A way that is half as fast may cost a load a hundredth.
 constexpr std::size_t kOneInSoMany = 64;
 
@@ -19,16 +20,32 @@ bool CopyTrial::map_next() {
   const auto& [copied, mapped] = ways_;
   ++handed_out_;
   if (copied.done < kKept || mapped.done < kKept) return handed_out_ % 2 == 0;
-  // The best of some: a range may be held up by whatever else the machine does.
-  const double worthwhile = checksums_ ? kWorthwhileWithChecksums : kWorthwhile;
-  const bool faster = *std::ranges::max_element(mapped.latest) > worthwhile * *std::ranges::max_element(copied.latest);
+  const bool faster = mapping_is_faster();
   return handed_out_ % kOneInSoMany == 0 ? !faster : faster;
+}
+
+/// By the best of some: a range may be held up by whatever else the machine does.
+bool CopyTrial::mapping_is_faster() const {
+  const auto best = [](const Way& way) { return *std::ranges::max_element(way.latest); };
+  const auto times = std::span(unmapping_.latest).first(std::min(unmapping_.done, kKept));
+  const double unmapping = times.empty() ? 0 : *std::ranges::min_element(times);
+  const double mapped = 1 / (1 / best(ways_[1]) + unmapping);
+  return mapped > (checksums_ ? kWorthwhileWithChecksums : kWorthwhile) * best(ways_[0]);
 }
 
 void CopyTrial::done(bool mapped, double bytes_per_second) {
   const std::scoped_lock lock(mutex_);
-  Way& way = ways_[mapped ? 1 : 0];
-  way.latest[way.done++ % kKept] = bytes_per_second;
+  ways_[mapped ? 1 : 0].add(bytes_per_second);
+}
+
+void CopyTrial::unmapped(std::uint64_t bytes, double seconds) {
+  const std::scoped_lock lock(mutex_);
+  unmapping_.add(seconds / static_cast<double>(bytes));
+}
+
+bool CopyTrial::knows_unmapping() {
+  const std::scoped_lock lock(mutex_);
+  return unmapping_.done > 0;
 }
 
 }  // namespace penstock::io

@@ -18,19 +18,27 @@ class CopyTrial {
   /// Whether the next range is to be mapped: by turns, until some of both are done; then what was faster of late, and
   /// once in a while the other.
   bool map_next();
-  /// A range was copied at that speed.
+  /// A range was copied at that speed, without what unmapping it takes.
   void done(bool mapped, double bytes_per_second);
+  /// So many bytes of mapped ranges were unmapped in that time, which counts for all that are mapped.
+  void unmapped(std::uint64_t bytes, double seconds);
+  /// Whether that has happened.
+  bool knows_unmapping();
 
  private:
   static constexpr std::size_t kKept = 3;
   struct Way {
     std::size_t done = 0;
     std::array<double, kKept> latest{};
+    void add(double value) { latest[done++ % kKept] = value; }
   };
+
+  bool mapping_is_faster() const;
 
   bool checksums_;
   std::mutex mutex_;
   std::array<Way, 2> ways_;  ///< [mapped]
+  Way unmapping_;            ///< its latest in seconds a byte
   std::size_t handed_out_ = 0;
 };
 

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "core/checked.h"
+#include "core/stopwatch.h"
 
 namespace penstock::io {
 namespace {
@@ -37,6 +39,7 @@ const std::byte* MappingWindow::map(const ByteSource& source, std::uint64_t offs
       ::mmap(next_, length, PROT_READ, MAP_SHARED | MAP_FIXED, source.descriptor(), static_cast<off_t>(offset - lead));
   if (at == MAP_FAILED) return nullptr;
   next_ += length;
+  mapped_ += bytes;
   return static_cast<const std::byte*>(at) + lead;
 }
 
@@ -53,7 +56,11 @@ bool MappingWindow::reserve(std::size_t bytes) noexcept {
 }
 
 void MappingWindow::release() noexcept {
-  if (base_ != nullptr) ::munmap(base_, size_);
+  if (base_ == nullptr) return;
+  core::Stopwatch watch;
+  ::munmap(base_, size_);
+  unmapped_.seconds += watch.lap();
+  unmapped_.bytes += std::exchange(mapped_, 0);
   base_ = next_ = nullptr;
   size_ = 0;
 }

@@ -116,19 +116,24 @@ void RangeReader::read_by_host(Reading& reading, std::span<const Target> targets
   const Range& range = move_.plan.ranges[reading.range];
   const ByteSource& source = *move_.sources[range.source];
   const bool mappable = routes_ && routes_->mappable(reading.range) && range.length > 0;
+  MappingWindow& window = reading.worker.window;
+  const MappingWindow::Unmapped before = window.unmapped();
   core::Stopwatch watch;
   if (mappable && options_.mapped.value_or(trial_.map_next())) {
-    reading.mapped =
-        MappedRange::map(reading.worker.window, source, range.offset, static_cast<std::size_t>(range.length));
+    reading.mapped = MappedRange::map(window, source, range.offset, static_cast<std::size_t>(range.length));
   }
   read_chunks(reading, range.offset, targets);
   const bool mapped = reading.mapped.has_value();
   if (mapped) require_uncut(source);
-  const double seconds = watch.lap();
+  const double seconds = watch.lap() - (window.unmapped().seconds - before.seconds);
   if (mapped) reading.worker.mapped_bytes += range.length;
   // The first range of a thread takes twice as long, whichever way it goes.
   const bool telling = std::exchange(reading.worker.begun, true) && range.length >= kTellingBytes && seconds > 0;
   if (mappable && telling) trial_.done(mapped, static_cast<double>(range.length) / seconds);
+  reading.mapped.reset();
+  if (mapped && telling && !trial_.knows_unmapping()) window.release();
+  const std::uint64_t unmapped = window.unmapped().bytes - before.bytes;
+  if (unmapped > 0) trial_.unmapped(unmapped, window.unmapped().seconds - before.seconds);
 }
 
 void RangeReader::read_chunks(Reading& reading, std::uint64_t offset, std::span<const Target> targets) {

@@ -29,9 +29,24 @@ TEST(CopyTrial, TriesBothAndTakesTheFaster) {
 
 TEST(CopyTrial, InDoubtWhatIsCheckedIsMapped) {
   CopyTrial checked(true);
-  EXPECT_GT(mapped_of(checked, 0.95, 640), 600);
+  EXPECT_GT(mapped_of(checked, 1.03, 640), 600);
   CopyTrial unchecked(false);
-  EXPECT_LT(mapped_of(unchecked, 1.04, 640), 40);
+  EXPECT_LT(mapped_of(unchecked, 1.03, 640), 40);
+}
+
+TEST(CopyTrial, UnmappingCounts) {
+  constexpr std::uint64_t kRange = 8'000'000;
+  for (const bool checksums : {false, true}) {
+    CopyTrial trial(checksums);
+    EXPECT_FALSE(trial.knows_unmapping());
+    mapped_of(trial, 1.5, 6);
+    EXPECT_TRUE(trial.map_next());
+    trial.unmapped(10 * kRange, 10 * kRange / 10e9);  // 5 * 1.5 GB/s becomes 4.3
+    EXPECT_TRUE(trial.knows_unmapping());
+    EXPECT_FALSE(trial.map_next());
+    trial.unmapped(10 * kRange, 10 * kRange / 50e9);  // the first was held up
+    EXPECT_TRUE(trial.map_next());
+  }
 }
 
 TEST(CopyTrial, OneSlowRangeDecidesNothing) {

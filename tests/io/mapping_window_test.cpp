@@ -82,6 +82,21 @@ TEST_F(MappingWindowTest, ARangeLargerThanTheWindow) {
   EXPECT_TRUE(shows(window.map(*source, 1, 10), 1, 10));
 }
 
+TEST_F(MappingWindowTest, SaysWhatUnmappingTook) {
+  const SourcePtr source = open_source(path_);
+  MappingWindow window;
+  ASSERT_NE(window.map(*source, 0, 100), nullptr);
+  ASSERT_NE(window.map(*source, 100, 200), nullptr);
+  EXPECT_EQ(window.unmapped().bytes, 0U);
+  window.release();
+  EXPECT_EQ(window.unmapped().bytes, 300U);
+  EXPECT_GT(window.unmapped().seconds, 0);
+  const double seconds = window.unmapped().seconds;
+  window.release();
+  EXPECT_EQ(window.unmapped().seconds, seconds) << "it had nothing";
+  EXPECT_TRUE(shows(window.map(*source, 0, 100), 0, 100));
+}
+
 TEST_F(MappingWindowTest, MemoryIsNotMapped) {
   MappingWindow window;
   EXPECT_EQ(window.map(*memory_source(Buffer::allocate(100)), 0, 100), nullptr);
