@@ -64,6 +64,17 @@ def _fastsafetensors(path: Path) -> Call:
     return _finished(loads.fastsafetensors(path, "cuda:0"))
 
 
+def _instanttensor(path: Path) -> Call:
+    """Through the page cache, which the files are in."""
+    from instanttensor import BackendPolicy, safe_open
+
+    def run() -> object:
+        with safe_open(str(path), framework="pt", device=0, backend=BackendPolicy.BUFFERED) as file:
+            return dict(file.tensors())
+
+    return _finished(run)
+
+
 def _peers(path: Path) -> dict[str, Program]:
     if path.suffix == ".pt":
         return {"torch.load to cuda": Program(partial(_torch, path), loads.TORCH)}
@@ -87,6 +98,21 @@ def _load_line(root: Path, gb: int, suffix: str) -> Line:
         goal_peer=5,
         goal_floor=0.95,
         prepare=partial(corpus.sized, root, gb, suffix),
+    )
+
+
+def _instanttensor_line(root: Path, gb: int) -> Line:
+    """Apart from the other peers, as its goal is another."""
+    path = corpus.sized_path(root, gb, "safetensors")
+    return Line(
+        name=f".safetensors of {gb} GB to a device, beside InstantTensor",
+        unit="GB/s",
+        work=gb,
+        ours=Program(partial(_ours, path), ("penstock",)),
+        peers={"InstantTensor": Program(partial(_instanttensor, path), loads.TORCH, PEER_PYTHON)},
+        floor=Floor(["device", str(gb * 10**9)], "bytes_per_second", 1e9),
+        goal_peer=1,
+        prepare=partial(corpus.sized, root, gb, "safetensors"),
     )
 
 
@@ -177,4 +203,5 @@ def lines(root: Path) -> list[Line]:
     loads = [_load_line(root, gb, suffix) for gb in GB for suffix in FORMATS]
     moves = [_move_line(to) for to in ("cuda:0", "cpu")]
     sweeps = [_sweep_line(root, ring=ring) for ring in RINGS] + [_sweep_line(root, threads=count) for count in THREADS]
+    loads += [_instanttensor_line(root, gb) for gb in GB]
     return loads + sweeps + moves + [_product_line(size) for size in MATRICES]

@@ -1,4 +1,4 @@
-"""Files in the page cache to a device, on the simulated driver with copies that cost nothing: what that takes of the host."""
+"""Files in the page cache to a simulated device whose copies cost nothing: what that takes of the host."""
 
 from __future__ import annotations
 
