@@ -108,14 +108,15 @@ Tensor operator>=(const Operand& a, const Operand& b);
 
 Tensor operator-(const Tensor& tensor);
 inline Tensor neg(const Tensor& tensor) { return -tensor; }
-// Of integers and bool: float32. At most 3 units in the last place from the exact value for float32 and float64.
+// Of integers and bool: float32. At most 3 units in the last place from the exact value for float32 and float64. Of
+// complex numbers on the CPU only (kUnsupported on devices).
 Tensor exp(const Tensor& tensor);
 Tensor log(const Tensor& tensor);
 Tensor sqrt(const Tensor& tensor);
 Tensor tanh(const Tensor& tensor);
 /// max(x, 0); NaN stays.
 Tensor relu(const Tensor& tensor);
-/// Of complex numbers: the modulus, a real type.
+/// Of complex numbers: the modulus, a real type; on the CPU only (kUnsupported on devices).
 Tensor abs(const Tensor& tensor);
 
 // --- reductions ---
@@ -148,7 +149,7 @@ Tensor argmax(const Tensor& tensor, std::int64_t dim, bool keepdim = false);
 
 /// Products of vectors, matrices and batches of them, whose leading dimensions are broadcast. Both of one type
 /// (kDTypeMismatch); halves and float8 are accumulated in float32. The order of summation is the library's that does
-/// it. On devices complex numbers take the device's own library (kUnsupported without one).
+/// it.
 Tensor matmul(const Tensor& a, const Tensor& b);
 /// Behind each other along `dim`, in the promoted type. Vectors of size 0 are skipped.
 Tensor cat(std::span<const Tensor> tensors, std::int64_t dim = 0);

@@ -1,3 +1,4 @@
+#include <complex>
 #include <cstring>
 
 #include "core/format.h"
@@ -9,17 +10,22 @@
 namespace penstock::ops {
 namespace {
 
-void require_real(const DType& compute, Device device) {
-  if (!compute.is_complex()) return;
+void require_kernel(UnaryOp op, const DType& compute, Device device) {
+  if (!compute.is_complex() || op == UnaryOp::kNegate) return;
   throw Error(ErrorCode::kUnsupported,
-              core::format("complex numbers are computed with on the CPU, and the operands are on {}; use to(\"cpu\")",
+              core::format("this function of complex numbers is computed on the CPU, and the operand is on {}; use "
+                           "to(\"cpu\")",
                            device.to_string()));
 }
 
 /// The number in host memory, in the type to compute in.
 void set_number(KernelOperand& out, const Side& side, const DType& compute) {
   const Tensor number = side.tensor.to(DType(side.by_way_of)).to(compute);
-  if (compute.is_floating()) {
+  if (compute.is_complex()) {
+    const auto value = number.to(DType::complex128).item<std::complex<double>>();
+    out.real = value.real();
+    out.imag = value.imag();
+  } else if (compute.is_floating()) {
     out.real = number.item<double>();
   } else {
     out.integer = number.item<std::int64_t>();
@@ -46,7 +52,6 @@ bool is_number(const Tensor& tensor, Device device) { return tensor.rank() == 0 
 
 Tensor binary_on_device(Launcher& launcher, BinaryOp op, const std::array<Side, 2>& given, const Shape& shape,
                         const DType& compute, const DType& result, Device device) {
-  require_real(compute, device);
   Tensor out = Tensor::empty(shape, result, device);
   if (out.numel() == 0) return out;
   std::array<Side, 2> sides = given;
@@ -67,21 +72,22 @@ Tensor binary_on_device(Launcher& launcher, BinaryOp op, const std::array<Side, 
                                 compute.code(),
                                 result.code(),
                                 op};
-  launcher.launch("arithmetic/penstock_binary", &parameters, layout.shape.count, reads, std::span(&out, 1));
+  const char* const kernel = compute.is_complex() ? "complex/penstock_complex_binary" : "arithmetic/penstock_binary";
+  launcher.launch(kernel, &parameters, layout.shape.count, reads, std::span(&out, 1));
   return out;
 }
 
 Tensor unary_on_device(Launcher& launcher, UnaryOp op, const Side& given, const DType& compute, const DType& result) {
   const Device device = given.tensor.device();
-  require_real(compute, device);
+  require_kernel(op, compute, device);
   Tensor out = Tensor::empty(given.tensor.shape(), result, device);
   if (out.numel() == 0) return out;
   const Side side{aligned_for_kernels(launcher, given.tensor), given.by_way_of};
   const KernelLayout layout = make_kernel_layout(out.shape(), std::span(&side.tensor, 1));
   const UnaryKernel parameters{
       layout.shape, operand_of(side, layout.steps[0], compute, false), out.data(), compute.code(), result.code(), op};
-  launcher.launch("arithmetic/penstock_unary", &parameters, layout.shape.count, std::span(&side.tensor, 1),
-                  std::span(&out, 1));
+  const char* const kernel = compute.is_complex() ? "complex/penstock_complex_unary" : "arithmetic/penstock_unary";
+  launcher.launch(kernel, &parameters, layout.shape.count, std::span(&side.tensor, 1), std::span(&out, 1));
   return out;
 }
 
@@ -106,7 +112,8 @@ void multiply_on_device(Launcher& launcher, const Tensor& a, const Tensor& b, co
   parameters.b_column_stride = operands[1].strides()[b.rank() - 1];
   parameters.count =
       layout.shape.count * static_cast<std::uint64_t>(tiles(parameters.rows) * tiles(parameters.columns));
-  launcher.launch("matmul/penstock_matmul", &parameters, parameters.count, operands, std::span(&out, 1));
+  const char* const kernel = out.dtype().is_complex() ? "complex/penstock_complex_matmul" : "matmul/penstock_matmul";
+  launcher.launch(kernel, &parameters, parameters.count, operands, std::span(&out, 1));
 }
 
 }  // namespace penstock::ops

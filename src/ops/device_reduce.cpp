@@ -4,7 +4,6 @@
 
 #include "ops/device_ops.h"
 #include "ops/kernel_layout.h"
-#include "penstock/error.h"
 
 namespace penstock::ops {
 namespace {
@@ -93,7 +92,9 @@ Tensor lanes_for(const Pass& pass, const DType& type) {
 Tensor sum_chunks(Launcher& launcher, const Pass& pass, const DType& type) {
   const Tensor lanes = lanes_for(pass, type);
   const ReduceKernel apart = lanes_kernel(pass, type, lanes);
-  launcher.launch("reduce/penstock_sum_lanes", &apart, apart.count, std::span(&pass.values, 1), std::span(&lanes, 1));
+  const bool complex = type.is_complex();
+  launcher.launch(complex ? "complex/penstock_complex_sum_lanes" : "reduce/penstock_sum_lanes", &apart, apart.count,
+                  std::span(&pass.values, 1), std::span(&lanes, 1));
   Tensor sums = Tensor::empty({lanes.shape()[0]}, type, lanes.device());
   JoinKernel join{};
   join.count = static_cast<std::uint64_t>(sums.numel());
@@ -102,7 +103,8 @@ Tensor sum_chunks(Launcher& launcher, const Pass& pass, const DType& type) {
   join.values = lanes.data();
   join.to_values = sums.data();
   const std::array<Tensor, 2> writes = {lanes, sums};
-  launcher.launch("reduce/penstock_join_sums", &join, join.count, {}, writes);
+  launcher.launch(complex ? "complex/penstock_complex_join_sums" : "reduce/penstock_join_sums", &join, join.count, {},
+                  writes);
   return sums;
 }
 
@@ -144,9 +146,6 @@ DType search_type(const DType& dtype) {
 
 Tensor sum_on_device(Launcher& launcher, const Reduction& reduction, const DType& type) {
   const Device device = reduction.view.device();
-  if (type.is_complex()) {
-    throw Error(ErrorCode::kUnsupported, "complex numbers are summed on the CPU; use to(\"cpu\")");
-  }
   if (reduction.view.numel() == 0) return Tensor::zeros(reduction.result, type, device);
   Pass pass = first_pass(launcher, reduction);
   while (true) {

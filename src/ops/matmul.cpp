@@ -155,17 +155,11 @@ Tensor multiply_on_its_device(Product product) {
   const DType given = product.a.dtype();
   const auto launcher = ops::launcher_for(device);
   if (const auto done = multiply_by_library(*launcher, product)) return *done;
-  const bool real = !given.is_complex();
-  const DType type = real && !given.is_floating() ? DType::int64 : ops::compute_type(given);
+  const DType type = given.is_complex() || given.is_floating() ? ops::compute_type(given) : DType::int64;
   if (type != given) {
     product.a = product.a.to(type);
     product.b = product.b.to(type);
     if (const auto done = multiply_by_library(*launcher, product)) return done->to(given);
-  }
-  if (!real) {
-    throw Error(ErrorCode::kUnsupported,
-                core::format("complex numbers are multiplied on the CPU, and the operands are on {}; use to(\"cpu\")",
-                             device.to_string()));
   }
   const Tensor out = Tensor::empty(product.result, type, device);
   ops::multiply_on_device(*launcher, product.a, product.b, product.batch, out);

@@ -148,8 +148,45 @@ TEST_F(DeviceOps, MixedDevicesAreNamed) {
   EXPECT_THAT(total->message(), HasSubstr("cpu and cuda:0! (add: a, b)"));
   const std::array<Tensor, 2> both = {here, there};
   EXPECT_EQ(test::code_of([&] { return cat(both); }), ErrorCode::kDeviceMismatch);
-  EXPECT_EQ(test::code_of([&] { return full({2}, std::complex<double>(0, 1), {}, device_) * 2; }),
-            ErrorCode::kUnsupported);
+}
+
+TEST_F(DeviceOps, ComplexNumbersGiveTheBitsOfTheCpu) {
+  const std::complex<double> number(0.3, -1.7);
+  for (const DType::Code code : {DType::Code::kComplex32, DType::Code::kComplex64, DType::Code::kComplex128}) {
+    const DType dtype(code);
+    const auto complex_sample = [&](std::uint64_t seed) {
+      return (sample({5, 7}, seed, DType::float64) + sample({5, 7}, seed + 1, DType::float64) * std::complex(0.0, 1.0))
+          .to(dtype);
+    };
+    const Tensor x = complex_sample(20);
+    const Tensor y = complex_sample(30);
+    const Tensor u = x.to(device_);
+    const Tensor v = y.to(device_);
+    expect_same(u + v, x + y);
+    expect_same(u.transpose(0, 1) - v.transpose(0, 1), x.transpose(0, 1) - y.transpose(0, 1));
+    expect_same(u * v, x * y);
+    expect_same(u / v, x / y);
+    expect_same(u / 0, x / 0);
+    expect_same(u == v, x == y);
+    expect_same(u != u[1], x != x[1]);
+    expect_same(-u, -x);
+    expect_same(number * u, number * x);
+    expect_same(u + number, x + number);
+    for (const DType::Code real : {DType::Code::kBool, DType::Code::kUInt8, DType::Code::kInt64, DType::Code::kFloat16,
+                                   DType::Code::kFloat32, DType::Code::kFloat64}) {
+      const Tensor r = sample({5, 7}, 40).to(DType(real));
+      expect_same(u * r.to(device_), x * r);
+      expect_same(r.to(device_) / u, r / x);
+    }
+    expect_same(sum(u), sum(x));
+    expect_same(sum(u, 0), sum(x, 0));
+    expect_same(mean(u, 1), mean(x, 1));
+    EXPECT_EQ(test::code_of([&] { return exp(u); }), ErrorCode::kUnsupported);
+    EXPECT_EQ(test::code_of([&] { return abs(u); }), ErrorCode::kUnsupported);
+  }
+  expect_same(sample({3}, 50).to(device_) * number, sample({3}, 50) * number);
+  const Tensor many = full({9000}, number);
+  expect_same(sum(many.to(device_)), sum(many));
 }
 
 /// A tensor without dimensions in host memory goes with every device, as in PyTorch.

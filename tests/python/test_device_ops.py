@@ -35,7 +35,7 @@ def test_creation(device):
     assert penstock.full((2,), 1.5, device=device).tolist() == [1.5, 1.5]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int32"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int32", "complex64"])
 def test_products_of_small_integers_are_exact(device, dtype):
     generator = penstock.Generator(4)
     a = penstock.randint(-3, 4, (5, 2, 7), generator=generator).to(dtype)
@@ -51,3 +51,24 @@ def test_devices_are_not_mixed(device):
     with pytest.raises(penstock.DeviceMismatchError, match=r"two devices, cuda:0 and cpu! \(matmul: a, b\)"):
         x.to(device) @ x
     assert (x.to(device) * penstock.tensor(2)).tolist() == [[2, 2], [2, 2]]
+
+
+@pytest.mark.parametrize("dtype", ["complex32", "complex64", "complex128"])
+def test_complex_numbers(device, dtype):
+    x = penstock.tensor([1 + 2j, -0.5j, 3, 0.1 - 7j], dtype=dtype)
+    there = x.to(device)
+    y = penstock.tensor([2.0, 0.3, -1.0, 5.0])
+    for found, expected in [
+        (there + 1j, x + 1j),
+        (there * there, x * x),
+        (there / y.to(device), x / y),
+        (1 - there, 1 - x),
+        (-there, -x),
+        (there == there[0], x == x[0]),
+        (there.sum(), x.sum()),
+        (there.mean(0, keepdim=True), x.mean(0, keepdim=True)),
+    ]:
+        assert found.device == "cuda:0"
+        assert found.to("cpu").equal(expected)
+    with pytest.raises(penstock.UnsupportedError, match=r"on the CPU, and the operand is on cuda:0; use to\(\"cpu\"\)"):
+        there.exp()

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "ops/kernels/arithmetic.cu"
+#include "ops/kernels/complex.cu"
 #include "ops/kernels/matmul.cu"
 #include "ops/kernels/move.cu"
 #include "ops/kernels/reduce.cu"
@@ -39,6 +40,11 @@ inline constexpr std::array kHostKernels = {
     HostKernel{"penstock_extreme_lanes", run_host_kernel<ops::ReduceKernel, ops::penstock_extreme_lanes>},
     HostKernel{"penstock_join_extremes", run_host_kernel<ops::JoinKernel, ops::penstock_join_extremes>},
     HostKernel{"penstock_matmul", run_host_kernel<ops::MatmulKernel, ops::penstock_matmul>},
+    HostKernel{"penstock_complex_binary", run_host_kernel<ops::BinaryKernel, ops::penstock_complex_binary>},
+    HostKernel{"penstock_complex_unary", run_host_kernel<ops::UnaryKernel, ops::penstock_complex_unary>},
+    HostKernel{"penstock_complex_sum_lanes", run_host_kernel<ops::ReduceKernel, ops::penstock_complex_sum_lanes>},
+    HostKernel{"penstock_complex_join_sums", run_host_kernel<ops::JoinKernel, ops::penstock_complex_join_sums>},
+    HostKernel{"penstock_complex_matmul", run_host_kernel<ops::MatmulKernel, ops::penstock_complex_matmul>},
 };
 
 }  // namespace penstock::test

@@ -25,6 +25,11 @@ PENSTOCK_DEVICE inline void write(std::byte* at, T value) {
   *reinterpret_cast<T*>(at) = value;
 }
 
+template <class T>
+inline constexpr bool kIsComplex = false;
+template <class Real>
+inline constexpr bool kIsComplex<Complex<Real>> = true;
+
 /// A real element as To, one of the types that C++ has: converted as ops::convert does it.
 template <class To>
 PENSTOCK_DEVICE inline To load(const std::byte* at, Code type) {
@@ -65,6 +70,22 @@ PENSTOCK_DEVICE inline To load(const std::byte* at, Code type) {
       return machine_convert<To>(Float8E8M0FNU::decode(read<Float8E8M0FNU>(at)));
     default:
       return machine_convert<To>(read<float>(at));
+  }
+}
+
+/// An element of any type as a complex number.
+template <class To>
+requires kIsComplex<To> PENSTOCK_DEVICE inline To load(const std::byte* at, Code type) {
+  using Real = decltype(To::real);
+  switch (type) {
+    case Code::kComplex32:
+      return {load<Real>(at, Code::kFloat16), load<Real>(at + 2, Code::kFloat16)};
+    case Code::kComplex64:
+      return {load<Real>(at, Code::kFloat32), load<Real>(at + 4, Code::kFloat32)};
+    case Code::kComplex128:
+      return {load<Real>(at, Code::kFloat64), load<Real>(at + 8, Code::kFloat64)};
+    default:
+      return {load<Real>(at, type), Real{0}};
   }
 }
 
@@ -109,6 +130,16 @@ PENSTOCK_DEVICE inline void store(std::byte* at, Code type, std::int64_t value) 
   }
 }
 PENSTOCK_DEVICE inline void store(std::byte* at, Code, std::uint64_t value) { write(at, value); }
+template <class Real>
+PENSTOCK_DEVICE inline void store(std::byte* at, Code type, Complex<Real> value) {
+  if (type == Code::kComplex32) {
+    store(at, Code::kFloat16, static_cast<float>(value.real));
+    store(at + 2, Code::kFloat16, static_cast<float>(value.imag));
+  } else {
+    write(at, value.real);
+    write(at + sizeof(Real), value.imag);
+  }
+}
 
 /// Writes a number of any machine type as any real type, converted as ops::convert does it.
 template <class From>
@@ -197,16 +228,20 @@ PENSTOCK_DEVICE inline Offsets offsets(const KernelShape& shape, const KernelSte
   return offsets_of(shape, a, b, i);
 }
 
-/// Bytes of a real element.
+/// Bytes of an element.
 PENSTOCK_DEVICE constexpr unsigned width_of(Code type) noexcept {
   switch (type) {
+    case Code::kComplex128:
+      return 16;
     case Code::kUInt64:
     case Code::kInt64:
     case Code::kFloat64:
+    case Code::kComplex64:
       return 8;
     case Code::kUInt32:
     case Code::kInt32:
     case Code::kFloat32:
+    case Code::kComplex32:
       return 4;
     case Code::kUInt16:
     case Code::kInt16:
