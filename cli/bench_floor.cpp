@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -44,9 +45,10 @@ std::uint64_t read_whole(const std::string& path, std::vector<char>& scratch) {
   struct stat facts {};
   std::uint64_t total = 0;
   if (::fstat(fd, &facts) == 0) {
-    scratch.resize(std::max(scratch.size(), static_cast<std::size_t>(facts.st_size)));
-    const ssize_t got = ::read(fd, scratch.data(), static_cast<std::size_t>(facts.st_size));
-    total = got > 0 ? static_cast<std::uint64_t>(got) : 0;
+    const std::size_t piece = std::min(scratch.size(), static_cast<std::size_t>(std::max<off_t>(facts.st_size, 1)));
+    ssize_t got = 0;
+    while (total < static_cast<std::uint64_t>(facts.st_size) && (got = ::read(fd, scratch.data(), piece)) > 0)
+      total += static_cast<std::uint64_t>(got);
   }
   ::close(fd);
   return total;
@@ -60,7 +62,8 @@ Floor rates(std::string what, std::size_t samples, std::uint64_t bytes, double s
 
 Floor file_floor(const std::vector<std::string>& paths, std::size_t threads) {
   std::atomic<std::uint64_t> bytes{0};
-  std::vector<std::vector<char>> scratch(threads);
+  constexpr std::size_t kPiece = std::size_t{8} << 20;
+  std::vector<std::vector<char>> scratch(threads, std::vector<char>(kPiece));
   const double seconds = timed_blocks(paths.size(), threads, [&](std::size_t first, std::size_t last, std::size_t t) {
     std::uint64_t sum = 0;
     for (std::size_t i = first; i < last; ++i) sum += read_whole(paths[i], scratch[t]);
@@ -73,11 +76,12 @@ Floor file_floor(const std::vector<std::string>& paths, std::size_t threads) {
 Floor row_floor(const std::vector<Tensor>& columns, const std::vector<std::int64_t>& order, std::size_t threads) {
   std::uint64_t row_bytes = 0;
   for (const Tensor& column : columns) row_bytes += column.nbytes() / static_cast<std::uint64_t>(column.shape()[0]);
-  constexpr std::size_t kRowsInFlight = 256;
-  std::vector<std::vector<char>> scratch(threads, std::vector<char>(row_bytes * kRowsInFlight));
+  constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
+  const std::size_t in_flight = std::clamp<std::size_t>(kMostBytes / std::max<std::uint64_t>(row_bytes, 1), 1, 256);
+  std::vector<std::vector<char>> scratch(threads, std::vector<char>(row_bytes * in_flight));
   const double seconds = timed_blocks(order.size(), threads, [&](std::size_t first, std::size_t last, std::size_t t) {
     for (std::size_t i = first; i < last; ++i) {
-      char* to = scratch[t].data() + (i % kRowsInFlight) * row_bytes;
+      char* to = scratch[t].data() + (i % in_flight) * row_bytes;
       for (const Tensor& column : columns) {
         const std::size_t size = column.nbytes() / static_cast<std::size_t>(column.shape()[0]);
         std::memcpy(to, column.data() + static_cast<std::size_t>(order[i]) * size, size);

@@ -80,7 +80,8 @@ class StreamGuard {
 
  private:
   DeviceGuard device_;
-  Stream before_;
+  Device of_;
+  std::shared_ptr<device::Queue> before_;  ///< null: the default one
 };
 
 }  // namespace penstock

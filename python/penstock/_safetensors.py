@@ -13,6 +13,7 @@ from typing import Any
 
 import penstock
 from penstock._core import _open_memory
+from penstock._identity import identity
 from penstock._shards import Shards
 
 __all__ = [
@@ -170,11 +171,11 @@ class safe_open:  # noqa: N801 - named like the class it stands for
         self._framework = _framework_of(framework, device)
         self._open: Shards | None
         path = _path_of(filename)
-        before = _identity(path)
+        before = identity(path)
         with translated():
             self._open = Shards(penstock.open(path))
         if backend == "mmap" and self._open.archive.format == "safetensors":
-            self._framework.map(path, lambda: before is not None and _identity(path) == before)
+            self._framework.map(path, lambda: before is not None and identity(path) == before)
 
     @property
     def _shards(self) -> Shards:
@@ -228,15 +229,6 @@ def _path_of(filename: Any) -> str:
     if not isinstance(path, str):
         raise TypeError(f"argument 'filename': '{type(path).__name__}' object is not an instance of 'str'")
     return path
-
-
-def _identity(path: str) -> tuple[int, ...] | None:
-    """What changes when the path becomes another file, or the file other bytes."""
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):
-        return None
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _framework_of(name: str, device: Any) -> Framework:

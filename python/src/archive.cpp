@@ -96,7 +96,9 @@ Entry restore_entry(nb::handle path, nb::handle entry_name, const nb::tuple& key
 
 /// A path that another process can open too.
 nb::object reducible_path(const std::string& path) {
-  if (std::filesystem::exists(path)) return path_text(std::filesystem::absolute(path).string());
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::absolute(path, error);
+  if (!error && std::filesystem::exists(whole, error)) return path_text(whole.string());
   throw Error(ErrorCode::kUnsupported, "what lies in memory alone cannot be pickled; pickle its bytes instead", {path});
 }
 

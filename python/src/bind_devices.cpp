@@ -83,11 +83,36 @@ void bind_functions(nb::module_& module) {
       "Waits for all work of a device.");
 }
 
-/// A Stream, and the guards of its `with` blocks.
 struct PyStream {
   Stream stream;
-  std::vector<std::shared_ptr<StreamGuard>> guards = {};
 };
+
+/// The `with` block of a stream.
+struct Block {
+  Stream stream;
+  std::unique_ptr<StreamGuard> guard;
+};
+
+/// Those that this thread is in.
+std::vector<Block>& blocks() {
+  thread_local std::vector<Block> blocks;
+  return blocks;
+}
+
+void enter(const Stream& stream) {
+  // First, so that the thread's list of queues is there for as long as its blocks.
+  auto guard = std::make_unique<StreamGuard>(stream);
+  blocks().push_back({stream, std::move(guard)});
+}
+
+void leave(const Stream& stream) {
+  if (blocks().empty() || !(blocks().back().stream == stream)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "this thread's innermost block is not the stream's: blocks end in the thread and in the reverse order "
+                "they began in");
+  }
+  blocks().pop_back();
+}
 
 PyStream wrapped(nb::handle device, std::uintptr_t pointer) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): Python knows streams as numbers
@@ -129,12 +154,12 @@ void bind_stream(nb::module_& module) {
       .def(
           "__enter__",
           [](PyStream& s) -> PyStream& {
-            s.guards.push_back(std::make_shared<StreamGuard>(s.stream));
+            enter(s.stream);
             return s;
           },
           nb::rv_policy::reference, nb::sig("def __enter__(self) -> Stream"))
       .def(
-          "__exit__", [](PyStream& s, const nb::args&) { s.guards.pop_back(); },
+          "__exit__", [](const PyStream& s, const nb::args&) { leave(s.stream); },
           nb::sig("def __exit__(self, *exception: object) -> None"))
       .def(
           "__eq__",

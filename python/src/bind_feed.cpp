@@ -31,7 +31,11 @@ class PyFeed {
   PyFeed& operator=(const PyFeed&) = delete;
 
   std::size_t window() const { return usable()->window(); }
-  void push(nb::handle indices) { usable()->push(integers_from(indices)); }
+  void push(nb::handle indices) {
+    auto numbers = integers_from(indices);  // runs the caller's code, which may close this
+    const std::shared_ptr<BatchFeed> held = usable();
+    held->push(std::move(numbers));
+  }
   LoaderStats stats() const { return usable()->stats(); }
 
   nb::object next() {

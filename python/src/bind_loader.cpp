@@ -22,16 +22,18 @@ class LoaderIterator {
   ~LoaderIterator() { abandon(); }
 
   nb::object next() {
-    if (!loader_.is_valid()) throw nb::stop_iteration();
-    std::optional<Batch> batch = nb::cast<PyLoader&>(loader_).next(iteration_);
+    // Another thread may find the end, and let go of the loader, while this one waits without the GIL.
+    const nb::object held = loader_;
+    if (!held.is_valid()) throw nb::stop_iteration();
+    std::optional<Batch> batch = nb::cast<PyLoader&>(held).next(iteration_);
     if (batch) return to_python(batch->value);
     loader_.reset();
     throw nb::stop_iteration();
   }
 
   void abandon() noexcept {
-    if (loader_.is_valid()) nb::inst_ptr<PyLoader>(loader_)->abandon(iteration_);
-    loader_.reset();
+    const nb::object held = std::move(loader_);
+    if (held.is_valid()) nb::inst_ptr<PyLoader>(held)->abandon(iteration_);
   }
   nb::handle loader() const noexcept { return loader_; }
 

@@ -5,6 +5,7 @@
 
 #include "bindings.h"
 #include "convert.h"
+#include "core/checked.h"
 #include "core/format.h"
 #include "device/backend.h"
 #include "dlpack_abi.h"
@@ -190,7 +191,11 @@ ForeignArray describe(M* managed, bool read_only) {
   const Strides strides = from.strides == nullptr || from.ndim == 0
                               ? out.shape.contiguous_strides()
                               : Strides(std::span<const std::int64_t>(from.strides, out.shape.rank()));
-  for (const std::int64_t stride : strides) out.byte_strides.push_back(stride * itemsize);
+  for (const std::int64_t stride : strides) {
+    const auto bytes = core::try_mul(stride, itemsize);
+    if (!bytes) throw Error(ErrorCode::kInvalidArgument, core::format("found a DLPack tensor with stride {}", stride));
+    out.byte_strides.push_back(*bytes);
+  }
   return out;
 }
 
@@ -206,7 +211,7 @@ Tensor from_capsule(nb::handle capsule) {
     auto* managed = take<ManagedVersioned>(capsule, dlpack::kVersionedUsedName);
     if (managed->major != dlpack::kMajor) {
       const std::uint32_t major = managed->major;
-      managed->deleter(managed);
+      if (managed->deleter != nullptr) managed->deleter(managed);
       throw Error(ErrorCode::kUnsupported, core::format("found a DLPack capsule of version {}, expected 1", major));
     }
     return tensor_over(describe(managed, (managed->flags & dlpack::kReadOnly) != 0));

@@ -1,10 +1,12 @@
 #include "foreign.h"
 
+#include <charconv>
 #include <cstring>
 #include <span>
 
 #include "convert.h"
 #include "core/format.h"
+#include "core/text.h"
 #include "device/backend.h"
 #include "dlpack.h"
 #include "format/npy_dtype.h"
@@ -58,6 +60,12 @@ std::vector<std::int64_t> contiguous_byte_strides(const Shape& shape, std::size_
   return out;
 }
 
+std::byte* address_from(nb::handle number) {
+  void* const address = PyLong_AsVoidPtr(number.ptr());
+  if (address == nullptr && PyErr_Occurred() != nullptr) nb::raise_python_error();
+  return static_cast<std::byte*>(address);
+}
+
 // --- __array_interface__ (NumPy) ---
 
 struct InterfaceType {
@@ -84,7 +92,12 @@ InterfaceType interface_type(nb::handle object, const nb::dict& interface) {
   }
   const nb::object descr = interface.contains("descr") ? nb::object(interface["descr"]) : nb::none();
   if (typestr.find('V') != std::string::npos && is_structure(descr)) {
-    const std::size_t itemsize = std::stoul(typestr.substr(2));
+    std::size_t itemsize = 0;
+    const char* const end = typestr.data() + typestr.size();
+    if (typestr.size() < 3 || std::from_chars(typestr.data() + 2, end, itemsize).ptr != end) {
+      throw Error(ErrorCode::kUnsupported,
+                  core::format("found the type {}, expected '|V' and a size", core::quoted(typestr)));
+    }
     return {DType::with_descr(DType::Code::kStructured, itemsize, nb::repr(descr).c_str())};
   }
   // ml_dtypes' types call themselves raw bytes here.
@@ -120,7 +133,7 @@ Tensor from_interface(nb::handle object, const nb::dict& interface) {
                                                       "type {}; pass numpy.asarray of it",
                                                       object_type(object)));
   }
-  array.data = static_cast<std::byte*>(PyLong_AsVoidPtr(nb::object(data[0]).ptr()));
+  array.data = address_from(nb::object(data[0]));
   array.read_only = nb::cast<bool>(nb::bool_(nb::object(data[1])));
   // The interface may own what it describes (an object that makes it anew each time).
   array.owner = keep_alive(nb::make_tuple(object, interface));
@@ -163,7 +176,7 @@ Tensor from_cuda_interface(nb::handle object, const nb::dict& interface) {
   const nb::object strides = interface.contains("strides") ? nb::object(interface["strides"]) : nb::none();
   array.byte_strides =
       strides.is_none() ? contiguous_byte_strides(array.shape, array.dtype.itemsize()) : integers_from(strides);
-  array.data = static_cast<std::byte*>(PyLong_AsVoidPtr(nb::object(data[0]).ptr()));
+  array.data = address_from(nb::object(data[0]));
   array.read_only = nb::cast<bool>(nb::bool_(nb::object(data[1])));
   array.device = device_of_pointer(array.data);
   array.owner = keep_alive(nb::make_tuple(object, interface));
@@ -280,6 +293,10 @@ std::optional<Tensor> foreign_array(nb::handle object) {
 }  // namespace
 
 Tensor tensor_over(const ForeignArray& array) {
+  if (array.byte_strides.size() != array.shape.rank()) {
+    throw Error(ErrorCode::kInvalidArgument, core::format("found {} strides of an array of {} dimensions",
+                                                          array.byte_strides.size(), array.shape.rank()));
+  }
   if (array.shape.numel() == 0) return Tensor::empty(array.shape, array.dtype, array.device);
   const std::optional<Strides> strides = element_strides(array);
   if (!strides && array.device.type != DeviceType::kCpu) {

@@ -8,8 +8,10 @@
 #include <chrono>
 #include <cstddef>
 #include <future>
+#include <memory>
 #include <optional>
 #include <stop_token>
+#include <system_error>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -66,16 +68,23 @@ auto interruptible(bool long_enough, Work work) -> std::invoke_result_t<Work&, s
     return work(std::stop_token{});
   }
   std::stop_source stop;
-  std::packaged_task<Result()> task(
+  auto task = std::make_shared<std::packaged_task<Result()>>(
       [held = std::optional<Work>(std::move(work)), token = stop.get_token(), current = device::Current()]() mutable {
         current.adopt();
         // What the work owns is gone before its result is there.
         const Release<Work> release{held};
         return (*held)(token);
       });
-  std::future<Result> result = task.get_future();
-  // The task, and what it holds, is gone before it stops counting as running.
-  std::thread([running = Running(), work_on = std::move(task)]() mutable { work_on(); }).detach();
+  std::future<Result> result = task->get_future();
+  try {
+    // The task, and what it holds, is gone before it stops counting as running.
+    std::thread([running = Running(), work_on = task] { (*work_on)(); }).detach();
+  } catch (const std::system_error&) {
+    // The system gives no thread: here, then, where no signal is answered.
+    const nb::gil_scoped_release released;
+    (*task)();
+  }
+  task.reset();
   const auto done = [&](std::chrono::milliseconds patience) {
     const nb::gil_scoped_release released;
     return result.wait_for(patience) == std::future_status::ready;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <limits>
 #include <new>
+#include <system_error>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -218,7 +219,14 @@ std::optional<Batch> PyLoader::next_on_thread(std::uint64_t iteration) {
     return take(iteration, [&](bool&) { return loader->next(); });
   });
   std::future<std::optional<Batch>> result = task.get_future();
-  std::thread worker(std::move(task));
+  std::thread worker;
+  try {
+    worker = std::thread([&task] { task(); });
+  } catch (const std::system_error&) {
+    // The system gives no thread: here, then, where no signal is answered.
+    const nb::gil_scoped_release released;
+    task();
+  }
   const auto wait = [&] {
     const nb::gil_scoped_release released;
     return result.wait_for(kSignalPeriod) == std::future_status::ready;
@@ -235,7 +243,7 @@ std::optional<Batch> PyLoader::next_on_thread(std::uint64_t iteration) {
   }
   {
     const nb::gil_scoped_release released;
-    worker.join();
+    if (worker.joinable()) worker.join();
   }
   is_quick_ = Clock::now() - start < kQuick;
   try {

@@ -206,6 +206,13 @@ Tensor tensor_from(nb::handle data, nb::handle dtype) {
   const Shape shape = nested_shape(data);
   std::vector<nb::object> leaves;
   flatten(data, shape, 0, leaves);
+  // A list's length and what it gives are two things, and other threads may change it.
+  if (static_cast<std::int64_t>(leaves.size()) != shape.numel()) {
+    throw Error(ErrorCode::kShapeMismatch,
+                core::format("found {} values in lists whose lengths promise shape {}: they changed meanwhile, or say "
+                             "something else than they give",
+                             leaves.size(), shape.to_string()));
+  }
   const DType type = wanted ? *wanted : common_type(leaves);
   const Tensor values = from_leaves(shape, leaves, type);
   if (wanted) require_in_range(leaves, type);

@@ -67,6 +67,9 @@ TaskPool::TaskPool(std::size_t threads, const std::string& name) {
     stop();
     throw Error(ErrorCode::kLimit, core::format("cannot start thread {} of {}: {}; use fewer threads",
                                                 threads_.size() + 1, threads, error.code().message()));
+  } catch (...) {
+    stop();
+    throw;
   }
 }
 

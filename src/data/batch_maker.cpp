@@ -25,7 +25,7 @@ Error named(const Error& error, const Dataset& dataset, std::int64_t index) {
   if (error.code() == ErrorCode::kCancelled) return error;
   const std::string what = dataset.impl().describe(index);
   return error.prefixed(what == error.path() ? core::format("sample {}: ", index)
-                                             : core::format("sample {} ({}): ", index, what));
+                                             : core::format("sample {} ({}): ", index, core::escaped(what)));
 }
 
 /// The error with the batch in front.

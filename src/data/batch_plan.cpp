@@ -4,6 +4,7 @@
 
 #include "core/checked.h"
 #include "core/format.h"
+#include "core/text.h"
 
 namespace penstock::data {
 
@@ -16,7 +17,7 @@ namespace {
 }  // namespace
 
 std::string Located::describe(std::size_t position) const {
-  return core::format("sample {} ({})", indices[position], dataset.describe(indices[position]));
+  return core::format("sample {} ({})", indices[position], core::escaped(dataset.describe(indices[position])));
 }
 
 std::string Column::where() const { return leaf_.path.empty() ? std::string() : " at " + leaf_.path; }

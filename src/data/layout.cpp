@@ -5,6 +5,7 @@
 
 #include "core/checked.h"
 #include "core/format.h"
+#include "core/text.h"
 
 namespace penstock::data {
 
@@ -127,7 +128,7 @@ std::string kind_text(const Node& node, const Structure& structure) {
       std::string keys;
       for (const Value& key : node.keys) {
         keys += keys.empty() ? "" : ", ";
-        keys += key.is(Value::Kind::kString) ? core::format("'{}'", key.as_string()) : key.to_string();
+        keys += key.is(Value::Kind::kString) ? core::quoted(key.as_string()) : key.to_string();
       }
       return core::format("a dict with the keys {}", keys.empty() ? "(none)" : keys);
     }

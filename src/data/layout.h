@@ -52,8 +52,6 @@ struct TensorLayout {
   bool contiguous = true;
 
   TensorLayout(DType type, Shape sizes, Strides steps);
-  /// Same dtype and shape: what decides whether samples stack.
-  bool stacks_with(const TensorLayout& other) const noexcept { return dtype == other.dtype && shape == other.shape; }
 };
 
 /// Everything about a sample but its payload. Immutable; equal pointers mean equal layouts.

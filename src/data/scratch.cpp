@@ -31,23 +31,21 @@ std::byte* Arena::allocate(std::size_t bytes, std::size_t align) {
 void Arena::add_block(std::size_t bytes) {
   filled_ += used_;
   used_ = last_ = 0;
-  const std::size_t size = std::max({bytes, kBlock, blocks_.empty() ? 0 : 2 * blocks_.back().size});
+  const std::size_t size = std::max({bytes, kBlock, least_, blocks_.empty() ? 0 : 2 * blocks_.back().size});
   blocks_.push_back({std::make_unique_for_overwrite<std::byte[]>(size), size});
 }
 
-void Arena::reset() {
-  // One block as large as all of them, so that the same work again needs no more.
+void Arena::reset() noexcept {
+  // The next one is as large as all of them, so that the same work again needs no more.
   if (blocks_.size() > 1) {
-    std::size_t total = 0;
-    for (const Block& block : blocks_) total += block.size;
+    least_ = 0;
+    for (const Block& block : blocks_) least_ += block.size;
     blocks_.clear();
-    filled_ = used_ = 0;
-    add_block(total);
   }
   used_ = last_ = filled_ = 0;
 }
 
-void Scratch::reset() {
+void Scratch::reset() noexcept {
   arena.reset();
   rows.clear();
   tensors.clear();

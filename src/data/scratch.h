@@ -33,7 +33,7 @@ class Arena {
   }
   /// Gives back the end of the last allocation, of which `used` bytes stay.
   void trim_last(std::size_t used) noexcept { used_ = last_ + used; }
-  void reset();
+  void reset() noexcept;
   /// Bytes handed out since reset.
   std::size_t used() const noexcept { return filled_ + used_; }
 
@@ -45,6 +45,7 @@ class Arena {
   void add_block(std::size_t bytes);
 
   std::vector<Block> blocks_;  ///< the last one is in use
+  std::size_t least_ = 0;      ///< bytes of the next first block
   std::size_t used_ = 0;       ///< of the last block
   std::size_t last_ = 0;       ///< where the last allocation begins
   std::size_t filled_ = 0;     ///< in the blocks before it
@@ -75,7 +76,7 @@ class Scratch {
   const std::atomic<bool>* cancelled = nullptr;
 
   /// Forgets the last batch.
-  void reset();
+  void reset() noexcept;
   /// kCancelled when `cancelled` is set; called once a sample or so.
   void check_cancelled() const;
 

@@ -34,8 +34,8 @@ const Backend* find(DeviceType type) noexcept {
 }  // namespace
 
 std::span<const Backend* const> backends() noexcept {
-  static const std::array<const Backend*, 2> table = {&cpu_backend(), &cuda_backend()};
-  return table;
+  static const std::array<const Backend*, 2> kBackends = {&cpu_backend(), &cuda_backend()};
+  return kBackends;
 }
 
 const Backend& backend_for(DeviceType type) {

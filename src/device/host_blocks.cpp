@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <mutex>
@@ -68,9 +69,9 @@ struct HostBlocks::State {
   std::mutex mutex;
   std::optional<std::size_t> max_idle_bytes;  ///< found out when it is first needed
   std::vector<Range> idle;                    ///< longest unused first
-  std::size_t idle_bytes = 0;
-  std::size_t returned = 0;      ///< to the kernel, and not asked for again
-  std::size_t wanted_again = 0;  ///< asked for after as much had been returned
+  std::atomic<std::size_t> idle_bytes = 0;    ///< written under the mutex
+  std::size_t returned = 0;                   ///< to the kernel, and not asked for again
+  std::size_t wanted_again = 0;               ///< asked for after as much had been returned
 };
 
 /// The smallest that holds `bytes`; what is left of it stays.
@@ -171,9 +172,6 @@ Buffer HostBlocks::take(std::size_t bytes) const {
 
 void HostBlocks::release_idle() const { unmap_all(state_->take_idle()); }
 
-std::size_t HostBlocks::idle_bytes() const {
-  const std::scoped_lock lock(state_->mutex);
-  return state_->idle_bytes;
-}
+std::size_t HostBlocks::idle_bytes() const { return state_->idle_bytes; }
 
 }  // namespace penstock::device

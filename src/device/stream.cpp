@@ -1,6 +1,7 @@
 #include "penstock/stream.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "device/backend.h"
@@ -16,11 +17,19 @@ std::vector<device::QueuePtr>& guarded_queues() {
   return queues;
 }
 
-void set_current_queue(const device::QueuePtr& queue) {
+/// Null stands for the default queue. What was there before; putting that back asks nothing of the backend, which may
+/// have failed by then.
+device::QueuePtr exchange_current_queue(Device device, device::QueuePtr queue) {
   std::vector<device::QueuePtr>& queues = guarded_queues();
-  const Device device = queue->device();
-  std::erase_if(queues, [device](const device::QueuePtr& other) { return other->device() == device; });
-  if (queue != device::backend_for(device.type).default_queue(device.index)) queues.push_back(queue);
+  const auto found =
+      std::ranges::find_if(queues, [device](const device::QueuePtr& other) { return other->device() == device; });
+  if (found == queues.end()) {
+    if (queue) queues.push_back(std::move(queue));
+    return nullptr;
+  }
+  std::swap(*found, queue);
+  if (!*found) queues.erase(found);
+  return queue;
 }
 
 }  // namespace
@@ -79,10 +88,11 @@ bool operator==(const Stream& a, const Stream& b) noexcept {
   return a.queue_ == b.queue_ || (a.device() == b.device() && a.native() == b.native());
 }
 
-StreamGuard::StreamGuard(const Stream& stream) : device_(stream.device()), before_(Stream::current(stream.device())) {
-  set_current_queue(stream.queue_);
+StreamGuard::StreamGuard(const Stream& stream) : device_(stream.device()), of_(stream.device()) {
+  const bool is_default = stream.queue_ == device::backend_for(of_.type).default_queue(of_.index);
+  before_ = exchange_current_queue(of_, is_default ? nullptr : stream.queue_);
 }
 
-StreamGuard::~StreamGuard() { set_current_queue(before_.queue_); }
+StreamGuard::~StreamGuard() { exchange_current_queue(of_, std::move(before_)); }
 
 }  // namespace penstock

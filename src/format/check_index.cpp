@@ -1,5 +1,7 @@
 #include "format/check_index.h"
 
+#include <algorithm>
+
 #include "core/checked.h"
 #include "core/format.h"
 #include "core/view.h"
@@ -33,6 +35,13 @@ void check_storage(const StorageEntry& storage, const Index& index) {
   }
 }
 
+/// Strides of dimensions of size 1 lead nowhere, but many write them in bytes.
+bool fit_in_bytes(const TensorEntry& entry) {
+  const auto itemsize = static_cast<std::int64_t>(entry.dtype.itemsize());
+  return std::all_of(entry.strides.begin(), entry.strides.end(),
+                     [itemsize](std::int64_t stride) { return core::try_mul(stride, itemsize).has_value(); });
+}
+
 void check_entry(const TensorEntry& entry, const Index& index) {
   if (entry.storage >= index.storages.size()) {
     throw Error(ErrorCode::kCorrupt, "it is a view of a storage that the file does not have",
@@ -47,7 +56,7 @@ void check_entry(const TensorEntry& entry, const Index& index) {
   const auto bytes = elements
                          ? core::try_mul<std::uint64_t>(static_cast<std::uint64_t>(*elements), entry.dtype.itemsize())
                          : std::nullopt;
-  if (!bytes || !core::range_fits(entry.byte_offset, *bytes, storage.nbytes)) {
+  if (!bytes || (*bytes > 0 && !fit_in_bytes(entry)) || !core::range_fits(entry.byte_offset, *bytes, storage.nbytes)) {
     throw Error(ErrorCode::kCorrupt,
                 core::format("{} of shape {} with strides {} from byte {} does not lie inside its storage of {} bytes",
                              entry.dtype.name(), entry.shape.to_string(), entry.strides.to_string(), entry.byte_offset,

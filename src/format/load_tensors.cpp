@@ -65,8 +65,7 @@ class WholeLoad {
         entries_(wanted),
         options_(options),
         report_(report),
-        hand_out_(resident == Resident::kHandedOut),
-        storages_(state.index.storages.size()) {}
+        hand_out_(resident == Resident::kHandedOut) {}
 
   std::vector<Tensor> run() {
     find_storages();
@@ -91,18 +90,28 @@ class WholeLoad {
 
   void find_storages() {
     for (const TensorEntry& entry : entries_) {
-      if (entry.nbytes() == 0) continue;
-      Wanted& wanted = storages_[entry.storage];
-      const ByteOrder order(entry);
-      if (!wanted.order) {
-        wanted.order = order;
-        used_.push_back(entry.storage);
-      }
-      wanted.mixed = wanted.mixed || *wanted.order != order;
-      wanted.marked = wanted.marked || entry.conjugate || entry.negative;
+      if (entry.nbytes() != 0) used_.push_back(entry.storage);
     }
     std::sort(used_.begin(), used_.end());
+    used_.erase(std::unique(used_.begin(), used_.end()), used_.end());
+    storages_.resize(used_.size());
+    for (const TensorEntry& entry : entries_) {
+      if (entry.nbytes() == 0) continue;
+      Wanted& to = wanted(entry.storage);
+      const ByteOrder order(entry);
+      if (!to.order) to.order = order;
+      to.mixed = to.mixed || *to.order != order;
+      to.marked = to.marked || entry.conjugate || entry.negative;
+    }
   }
+
+  /// Of one of used_. What a load takes goes by what it loads, however much else the file has.
+  const Wanted& wanted(std::size_t storage) const {
+    if (used_.size() == state_.index.storages.size()) return storages_[storage];
+    const auto found = std::lower_bound(used_.begin(), used_.end(), storage);
+    return storages_[static_cast<std::size_t>(found - used_.begin())];
+  }
+  Wanted& wanted(std::size_t storage) { return const_cast<Wanted&>(std::as_const(*this).wanted(storage)); }
 
   /// Memory for everything that is read. A stored storage that is swapped has a buffer of its own, whose step need not
   /// wait for a whole block.
@@ -113,7 +122,7 @@ class WholeLoad {
       payload_ += storage(i).nbytes;
       if (Buffer there = state_.resident(storage(i), options_)) {
         if (hand_out_ && is_aligned(there)) {
-          storages_[i].bytes = there;
+          wanted(i).bytes = there;
         } else {
           grouped.push_back(i);
         }
@@ -121,12 +130,12 @@ class WholeLoad {
         continue;
       }
       const bool deflated = storage(i).compression != Compression::kNone;
-      const bool to_device = options_.device.type != DeviceType::kCpu && !storages_[i].mixed && !storages_[i].marked;
-      const bool in_ring = to_device && (deflated || storages_[i].swap());
+      const bool to_device = options_.device.type != DeviceType::kCpu && !wanted(i).mixed && !wanted(i).marked;
+      const bool in_ring = to_device && (deflated || wanted(i).swap());
       (in_ring ? decoded_ : deflated ? deflated_ : stored_).push_back(i);
       if (to_device) {
         direct.push_back(i);
-      } else if (deflated || !storages_[i].swap()) {
+      } else if (deflated || !wanted(i).swap()) {
         grouped.push_back(i);
       } else {
         place(i, add_buffer(storage(i).nbytes), 0);
@@ -164,10 +173,10 @@ class WholeLoad {
   }
 
   void place(std::size_t i, std::uint32_t buffer, std::uint64_t offset) {
-    Wanted& wanted = storages_[i];
-    wanted.buffer = buffer;
-    wanted.offset = offset;
-    wanted.bytes = buffers_[buffer].part(static_cast<std::size_t>(offset), static_cast<std::size_t>(storage(i).nbytes));
+    Wanted& to = wanted(i);
+    to.buffer = buffer;
+    to.offset = offset;
+    to.bytes = buffers_[buffer].part(static_cast<std::size_t>(offset), static_cast<std::size_t>(storage(i).nbytes));
   }
 
   void read_all() {
@@ -213,14 +222,14 @@ class WholeLoad {
   void add_stored(std::vector<io::Piece>& pieces, io::Move& move) {
     for (const std::size_t i : stored_) {
       const StorageEntry& entry = storage(i);
-      const Wanted& to = storages_[i];
+      const Wanted& to = wanted(i);
       pieces.push_back({entry.source, to.buffer, entry.offset, entry.nbytes, to.offset});
       if (verified(entry)) {
         move.checksums.push_back(
             {to.buffer, to.offset, entry.nbytes, *entry.crc32, entry.name, entry.source, entry.offset});
       }
       if (to.swap()) {
-        move.steps.push_back({{to.buffer}, [this, i] { storages_[i].order->apply(storages_[i].bytes); }});
+        move.steps.push_back({{to.buffer}, [this, i] { wanted(i).order->apply(wanted(i).bytes); }});
       }
     }
   }
@@ -239,10 +248,10 @@ class WholeLoad {
   void take_resident() {
     for (const auto& [i, from] : resident_) {
       const StorageEntry& entry = storage(i);
-      const Buffer& to = storages_[i].bytes;
+      const Buffer& to = wanted(i).bytes;
       if (to.data() != from.data()) std::memcpy(to.data(), from.data(), from.size());
       if (verified(entry)) require_crc(entry, to);
-      if (storages_[i].swap()) storages_[i].order->apply(to);
+      if (wanted(i).swap()) wanted(i).order->apply(to);
       if (entry.resident) continue;
       report_.read_bytes += from.size();
       report_.route = "read";
@@ -259,7 +268,7 @@ class WholeLoad {
   void decode_on_the_way() {
     std::vector<RingJob> jobs;
     for (const std::size_t i : decoded_) {
-      const Wanted& to = storages_[i];
+      const Wanted& to = wanted(i);
       RingJob job{&storage(i), state_.index.sources[storage(i).source].get(), to.buffer, to.offset};
       if (to.swap()) {
         job.swap_width = to.order->width;
@@ -273,22 +282,21 @@ class WholeLoad {
 
   void inflate_storage(std::size_t i, const Buffer& stored) const {
     const StorageEntry& entry = storage(i);
-    const Buffer& out = storages_[i].bytes;
+    const Buffer& out = wanted(i).bytes;
     const std::string& path = state_.index.sources[entry.source]->name();
     inflate({stored.data(), stored.size()}, {out.data(), out.size()}, path, entry.name);
     if (verified(entry)) require_crc(entry, out);
-    if (storages_[i].swap()) storages_[i].order->apply(out);
+    if (wanted(i).swap()) wanted(i).order->apply(out);
   }
 
   Tensor tensor_of(const TensorEntry& entry) const {
     if (entry.nbytes() == 0) {
       return Tensor::empty(entry.shape, entry.dtype, options_.device).with_requires_grad(entry.requires_grad);
     }
-    const Wanted& wanted = storages_[entry.storage];
-    const Tensor view(wanted.bytes, entry.dtype, entry.shape, entry.strides,
-                      static_cast<std::size_t>(entry.byte_offset));
+    const Wanted& from = wanted(entry.storage);
+    const Tensor view(from.bytes, entry.dtype, entry.shape, entry.strides, static_cast<std::size_t>(entry.byte_offset));
     Changes left(entry);
-    if (wanted.swap()) left.swap = false;
+    if (from.swap()) left.swap = false;
     const bool aligned = reinterpret_cast<std::uintptr_t>(view.data()) % natural_alignment(entry.dtype) == 0;
     const bool as_is = !left.any() && aligned;
     const bool host = view.device().type == DeviceType::kCpu;
@@ -312,9 +320,9 @@ class WholeLoad {
   const LoadOptions& options_;
   Report& report_;
   bool hand_out_;
-  std::vector<Wanted> storages_;  ///< one for each storage of the archive
+  std::vector<Wanted> storages_;  ///< one for each of used_
   std::vector<Buffer> buffers_;
-  std::vector<std::size_t> used_;
+  std::vector<std::size_t> used_;                         ///< storages, each once, in order
   std::vector<std::pair<std::size_t, Buffer>> resident_;  ///< and where the bytes are
   std::vector<std::size_t> stored_;
   std::vector<std::size_t> deflated_;

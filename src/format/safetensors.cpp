@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/format.h"
+#include "core/text.h"
 #include "format/flat_tensors.h"
 #include "format/safetensors_header.h"
 #include "penstock/error.h"
@@ -89,6 +90,13 @@ void set_packed_shape(const SafetensorsTensor& tensor, std::int64_t packed, Tens
   }
 }
 
+/// The unknown type's name, in such a way that nobody takes it for one of ours or another library's ("int8"): those of
+/// safetensors are capitals.
+std::string opaque_name(const std::string& name) {
+  const auto of_safetensors = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; };
+  return std::ranges::all_of(name, of_safetensors) ? name : "safetensors type " + core::quoted(name);
+}
+
 /// Gives the entry of an unknown type elements that the bytes divide into.
 void set_opaque(const SafetensorsTensor& tensor, TensorEntry& entry) {
   const std::uint64_t bytes = tensor.end - tensor.begin;
@@ -99,7 +107,8 @@ void set_opaque(const SafetensorsTensor& tensor, TensorEntry& entry) {
   } else if (elements != bytes) {
     entry.shape = Shape{static_cast<std::int64_t>(bytes)};
   }
-  entry.dtype = DType::with_descr(DType::Code::kOpaque, static_cast<std::size_t>(itemsize), tensor.foreign_dtype);
+  entry.dtype =
+      DType::with_descr(DType::Code::kOpaque, static_cast<std::size_t>(itemsize), opaque_name(tensor.foreign_dtype));
 }
 
 /// Adds the tensor's entry and storage. Types below a byte get the shape of our packed elements; one that Penstock does

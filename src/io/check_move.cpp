@@ -33,8 +33,9 @@ void check_range(const Range& range, const Move& move) {
   std::uint64_t left = range.length;
   for (const Target& target : std::span(move.plan.targets).subspan(range.first_target, range.target_count)) {
     check_target(target, move.buffers);
-    if (target.length > left) left = 0;
-    left -= std::min(left, target.length);
+    if (target.length > left)
+      throw Error(ErrorCode::kInvalidArgument, "a range of the plan is shorter than its targets");
+    left -= target.length;
   }
   if (left != 0) throw Error(ErrorCode::kInvalidArgument, "a range of the plan is longer than its targets");
 }

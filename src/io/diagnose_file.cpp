@@ -37,7 +37,7 @@ class MadeFile {
     if (!file) core::throw_errno(errno, "cannot make a file to read", {.path = folder});
     try {
       fill(file.get(), bytes);
-    } catch (const Error&) {
+    } catch (...) {
       ::unlink(path_.c_str());
       throw;
     }

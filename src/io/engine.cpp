@@ -35,6 +35,7 @@ class Execution {
         options_(options),
         reader_(move, options, failed_),
         arrivals_(move.plan, move.steps, move.buffers.size()) {
+    ready_.reserve(move.steps.size());  // while threads work nothing may fail to be told
     arrivals_.ready_at_once(ready_);
   }
 
@@ -55,7 +56,10 @@ class Execution {
 
   /// After all threads have returned.
   void finish() const {
-    if (failure_) std::rethrow_exception(failure_);
+    if (failure_) {
+      reader_.settle();
+      std::rethrow_exception(failure_);
+    }
     reader_.finish();
   }
   const RangeReader& reader() const noexcept { return reader_; }

@@ -37,7 +37,10 @@ const std::byte* MappingWindow::map(const ByteSource& source, std::uint64_t offs
   // MAP_SHARED, as in map_file.
   void* const at =
       ::mmap(next_, length, PROT_READ, MAP_SHARED | MAP_FIXED, source.descriptor(), static_cast<off_t>(offset - lead));
-  if (at == MAP_FAILED) return nullptr;
+  if (at == MAP_FAILED) {
+    leave_out(length);
+    return nullptr;
+  }
   next_ += length;
   mapped_ += bytes;
   return static_cast<const std::byte*>(at) + lead;
@@ -53,6 +56,16 @@ bool MappingWindow::reserve(std::size_t bytes) noexcept {
   size_ = size;
   next_ = round_up(base_);
   return true;
+}
+
+/// A refused mapping may have removed what was reserved there (Linux before 6.12), where others may map by now.
+void MappingWindow::leave_out(std::size_t hole) noexcept {
+  std::byte* const behind = next_ + hole;
+  if (next_ > base_) ::munmap(base_, static_cast<std::size_t>(next_ - base_));
+  if (base_ + size_ > behind) ::munmap(behind, static_cast<std::size_t>(base_ + size_ - behind));
+  base_ = next_ = nullptr;
+  size_ = 0;
+  mapped_ = 0;
 }
 
 void MappingWindow::release() noexcept {

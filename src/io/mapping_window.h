@@ -33,6 +33,7 @@ class MappingWindow {
 
  private:
   bool reserve(std::size_t bytes) noexcept;
+  void leave_out(std::size_t hole) noexcept;
 
   std::byte* base_ = nullptr;
   std::size_t size_ = 0;

@@ -29,7 +29,7 @@ struct Reader {
 std::span<const Reader> readers() noexcept;
 const Reader& reader_for(const ByteSource& source) noexcept;
 
-/// The whole of a source as read-only memory: its own if it has some, a private mapping of a file otherwise, an empty
+/// The whole of a source as read-only memory: its own if it has some, a read-only mapping of a file otherwise, an empty
 /// buffer when it can be neither.
 Buffer map_source(const ByteSource& source);
 

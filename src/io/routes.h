@@ -34,7 +34,6 @@ class Routes {
   /// Whether range `range` may be copied out of a mapping, if that is faster.
   bool mappable(std::size_t range) const noexcept { return !ways_.empty() && ways_[range].mappable; }
 
-  std::uint64_t cold_bytes() const noexcept { return cold_bytes_; }
   std::uint64_t direct_bytes() const noexcept { return direct_bytes_; }
   /// Whether threads will spend their time waiting: half or more comes from the disk.
   bool waits_for_disk() const noexcept {

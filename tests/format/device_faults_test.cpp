@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/pinned_ring.h"
 #include "penstock/load.h"
 #include "penstock/ops.h"
 #include "penstock/save.h"
@@ -121,6 +122,23 @@ TEST_F(DeviceFaults, ALoadIsStoppedDuringItsCopies) {
   EXPECT_EQ(memory_stats(device).in_use_bytes, before);
   set_speed(0);
   EXPECT_TRUE(Tensor::identical(load_value(path, {.device = device})["third"].as_tensor(), test::pattern(30 * kMega)));
+}
+
+TEST_F(DeviceFaults, NothingIsWrittenAfterALoadHasFailed) {
+  const Archive archive = open(dict_file(30));
+  std::vector<Tensor> there;
+  std::vector<Placement> placements;
+  for (std::size_t i = 0; i < archive.entries().size(); ++i) {
+    there.push_back(Tensor::empty({30 * kMega}, DType::uint8, device));
+    placements.push_back({i, there.back()});
+  }
+  set_speed(100 * kMega);
+  std::stop_source stop;
+  const std::jthread stopper = after_copies(2, [&stop] { stop.request_stop(); });
+  const auto code = test::code_of([&] { archive.load_into(placements, {.threads = 2, .stop = stop.get_token()}); });
+  EXPECT_EQ(code, ErrorCode::kCancelled);
+  // Others may write to that memory now.
+  EXPECT_TRUE(device::PinnedRing::instance().copy_queue(device)->done());
 }
 
 TEST_F(DeviceFaults, DISABLED_Lost) {

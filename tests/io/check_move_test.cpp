@@ -48,6 +48,7 @@ INSTANTIATE_TEST_SUITE_P(
         Spoilt{"ShortTarget", [](WholeFile& w) { w.move.plan.targets[0].length = 999; }, "longer than its targets"},
         Spoilt{"LongTarget", [](WholeFile& w) { w.move.plan.targets[0].length = 1001; },
                "bytes 0 to 1001 of a buffer of 1000"},
+        Spoilt{"ShortRange", [](WholeFile& w) { w.move.plan.ranges[0].length = 999; }, "shorter than its targets"},
         Spoilt{"ReadOnly",
                [](WholeFile& w) { w.buffers[0] = Buffer::wrap(w.bytes.data(), w.bytes.size(), nullptr, true); },
                "read-only memory"},

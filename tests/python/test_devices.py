@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -130,6 +132,33 @@ def test_streams_nest_and_order_work():
     assert event.done()
     assert penstock.Stream.wrap("cuda:0", stream.pointer) == stream
     assert d.cpu().tolist() == list(range(10))
+
+
+@needs_device
+def test_blocks_of_a_stream_belong_to_their_thread():
+    stream, other = penstock.Stream("cuda:0"), penstock.Stream("cuda:0")
+    before = penstock.Stream.current("cuda:0")
+    inside, leave = threading.Event(), threading.Event()
+
+    def work():
+        with stream:
+            inside.set()
+            leave.wait(30)
+            assert penstock.Stream.current("cuda:0") == stream
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(work)
+        assert inside.wait(30)
+        with stream:
+            assert penstock.Stream.current("cuda:0") == stream
+        assert penstock.Stream.current("cuda:0") == before
+        leave.set()
+        done.result(30)
+    with pytest.raises(penstock.InvalidArgumentError, match="innermost block"):
+        stream.__exit__(None, None, None)
+    with stream, pytest.raises(penstock.InvalidArgumentError, match="innermost block"):
+        other.__exit__(None, None, None)
+    assert penstock.Stream.current("cuda:0") == before
 
 
 @needs_device

@@ -433,3 +433,35 @@ def test_formats_numbers_as_torch_does(spec):
     assert f"{penstock.ones(2)}" == repr(penstock.ones(2))
     with pytest.raises(TypeError):
         format(penstock.ones(2), ".2f")
+
+
+class OtherLength(list):
+    """Says that it has two elements, whatever it gives."""
+
+    def __len__(self):
+        return 2
+
+
+@pytest.mark.parametrize("given", [0, 1, 3, 5000])
+def test_lists_that_give_something_else_than_they_say_are_refused(given):
+    lists = OtherLength(range(given))
+    if given == 0:
+        with pytest.raises(IndexError):
+            penstock.tensor(lists)
+        return
+    with pytest.raises(penstock.ShapeMismatchError, match=f"found {given} values in lists whose lengths promise"):
+        penstock.tensor(lists)
+
+
+def test_strides_of_another_length_than_the_shape_are_refused():
+    class Odd:
+        __array_interface__ = {  # noqa: RUF012 - as the protocol has it
+            "shape": (2, 3),
+            "typestr": "<f4",
+            "data": (np.zeros(6, "f4").ctypes.data, False),
+            "strides": (12,),
+            "version": 3,
+        }
+
+    with pytest.raises(penstock.InvalidArgumentError, match="found 1 strides of an array of 2 dimensions"):
+        penstock.asarray(Odd())

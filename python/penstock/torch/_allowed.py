@@ -54,7 +54,7 @@ class Allowed:
         made = _derived(named, args)
         if made is None:
             made = _bare(named, name, args, has_state=state is not None)
-        _set_down(made, name, state)
+        _give_state(made, name, state)
         return made
 
     def begun(self, name: str, args: Any) -> Any:
@@ -69,7 +69,14 @@ class Allowed:
     def complete(self, name: str, begun: Any, state: Any) -> None:
         """Gives an object of `begun` its state."""
         if not isinstance(begun, torch.Tensor):
-            _set_down(begun, name, state)
+            _give_state(begun, name, state)
+
+
+def _give_state(made: Any, name: str, state: Any) -> None:
+    try:
+        _set_down(made, name, state)
+    except (RuntimeError, ValueError, TypeError, LookupError, AttributeError) as error:
+        raise RefusedError(f"the state of a {name} is none that its attributes are set by ({error})") from error
 
 
 def _named_globals() -> Iterator[tuple[str, Any]]:

@@ -83,7 +83,7 @@ class Arrays(Framework):
         return {name: memory[part[0]].view(dtypes[name]).reshape(part[2]) for name, part in parts.items()}
 
     def _dtype(self, dtype: str, name: str) -> torch.dtype:
-        known = getattr(torch, dtype, None)
+        known = vars(torch).get(dtype)  # getattr would import modules by that name
         if isinstance(known, torch.dtype):
             return known
         raise SafetensorError(f"torch has no type for {dtype}, that of tensor {name!r}; use penstock.open")

@@ -42,7 +42,7 @@ class Rebuilder:
         if begun is not None:
             return self._completed(name, begun, state)
         if args is None or name == "torch.dtype":
-            constant = _constant(name if args is None else f"torch.{args[0]}")
+            constant = _constant(f"torch.{args[0]}" if args else name)
             return self._foreign(name, args, state) if constant is None else constant
         build = _BUILDERS.get(name)
         if name == _WRAPPER:
@@ -133,7 +133,7 @@ def _constant(name: str) -> Any:
     if name in DATA_TYPES:
         return DATA_TYPES[name]
     module, _, attribute = name.rpartition(".")
-    value = getattr(torch, attribute, None) if module == "torch" else None
+    value = vars(torch).get(attribute) if module == "torch" else None  # getattr would import modules by that name
     return value if isinstance(value, _CONSTANTS) else None
 
 
@@ -194,7 +194,10 @@ def _quantized(args: Any) -> torch.Tensor:
     values, scheme, scales, zero_points, axis, size = args
     if not isinstance(values, Packed):
         raise penstock.CorruptError("a quantized tensor's values are of a type that is not quantized")
-    parameters: tuple[Any, ...] = (getattr(torch, scheme), scales, zero_points)
+    kind = vars(torch).get(scheme)
+    if not isinstance(kind, torch.qscheme):
+        raise penstock.CorruptError(f"a quantized tensor has the scheme {scheme!r}, which torch does not have")
+    parameters: tuple[Any, ...] = (kind, scales, zero_points)
     strides = values.strides
     if axis is not None:
         parameters = (*parameters, axis)

@@ -21,6 +21,7 @@ from penstock._core import (
     _storage_count,
     _storage_parts,
 )
+from penstock._identity import identity
 from penstock.errors import _within
 from penstock.torch._devices import filled, reachable
 from penstock.torch._errors import UnmappableFileError
@@ -51,10 +52,13 @@ class Packed:
         self.requires_grad = requires_grad
 
 
-def read_tensors(archive: penstock.Archive, map_location: MapLocation, *, mmap: bool) -> list[Any]:
+def read_tensors(
+    archive: penstock.Archive, map_location: MapLocation, *, mmap: bool, before: tuple[int, ...] | None = None
+) -> list[Any]:
     """For each entry of the archive a torch tensor, or a Packed for quantized ones; shared storages are shared.
 
-    Entries that are NumPy's arrays become those.
+    Entries that are NumPy's arrays become those. `before` is the `identity` of the file from before it was opened:
+    mapped is no other.
     """
     arrays = _arrays_of(archive)
     fake = torch._guards.detect_fake_mode(None) is not None
@@ -63,7 +67,7 @@ def read_tensors(archive: penstock.Archive, map_location: MapLocation, *, mmap: 
     if _skips_data():
         return _Views(archive, _moved(archive, _empty_storages(archive), map_location), arrays).all()
     if mmap:
-        storages = _mapped_storages(archive, _storages_of(archive, arrays))
+        storages = _mapped_storages(archive, _storages_of(archive, arrays), before)
         return _Views(archive, _moved(archive, storages, map_location), arrays).all()
     placed = _device_storages(archive, _storages_of(archive, arrays), map_location)
     if placed is not None:
@@ -134,7 +138,7 @@ class _Views:
         if index in self.arrays:
             return self.arrays[index]
         number, name, shape, strides, byte_offset, requires_grad, conj, neg = _entry_parts(self.archive, index)
-        dtype = getattr(torch, name, None)
+        dtype = vars(torch).get(name)  # getattr would import modules by that name
         if not isinstance(dtype, torch.dtype):
             raise self._error(penstock.UnsupportedError, index, f"torch has no type for {name}; use penstock.load")
         storage = self._storage(number)
@@ -282,15 +286,20 @@ def _empty_storages(archive: penstock.Archive) -> list[torch.UntypedStorage | No
     return [torch.UntypedStorage(_storage_parts(archive, i)[0]) for i in range(_storage_count(archive))]
 
 
-def _mapped_file(path: str, shared: bool) -> torch.UntypedStorage:
+def _mapped_file(path: str, shared: bool, before: tuple[int, ...] | None) -> torch.UntypedStorage:
     try:
-        return torch.UntypedStorage.from_file(path, shared, os.path.getsize(path))  # type: ignore[return-value]
+        mapped: Any = torch.UntypedStorage.from_file(path, shared, os.path.getsize(path))
     except RuntimeError as error:
         message = "the file cannot be mapped; leave mmap out, or raise the limit on addresses (ulimit -v)"
         raise UnmappableFileError(f"{path}: {message}", message, path) from error
+    if before is None or identity(path) != before:
+        raise penstock.ChangedError(f"{path}: the file was replaced or written to while it was loaded; load it again")
+    return mapped  # type: ignore[no-any-return]
 
 
-def _mapped_storages(archive: penstock.Archive, resident: Sequence[int]) -> list[torch.UntypedStorage | None]:
+def _mapped_storages(
+    archive: penstock.Archive, resident: Sequence[int], before: tuple[int, ...] | None
+) -> list[torch.UntypedStorage | None]:
     """All but those that are `resident`. What lies where its type cannot be used is copied, and so is what has the
     other byte order: the file's own bytes stay as they are."""
     files: dict[str, torch.UntypedStorage] = {}
@@ -311,7 +320,7 @@ def _mapped_storages(archive: penstock.Archive, resident: Sequence[int]) -> list
             out.append(filled(archive, {i: (nbytes, torch.device("cpu"))})[i].untyped_storage())
             continue
         if path not in files:
-            files[path] = _mapped_file(path, shared)
+            files[path] = _mapped_file(path, shared, before)
         mapped = files[path][offset : offset + nbytes]
         out.append(mapped.clone() if offset % alignments[i] else mapped)
     return out

@@ -14,6 +14,7 @@ import torch
 import penstock
 from penstock._core import _assemble, _is_legacy, _legacy_end, _open_file, _open_memory
 from penstock._files import number_of
+from penstock._identity import identity
 from penstock._text import listed
 from penstock.errors import _within
 from penstock.torch._errors import EmptyFileError, torch_errors
@@ -86,9 +87,10 @@ def load(
     mmap = _mmap_by_default() if mmap is None else mmap
     if mmap and not _is_path(f):
         raise ValueError("f must be a file path in order to use the mmap argument")
+    before = identity(os.fspath(f)) if mmap else None
     with opened(f, verify, decode) as archive:
         rebuilder = Rebuilder()
-        leaves = read_tensors(archive, map_location, mmap=bool(mmap))
+        leaves = read_tensors(archive, map_location, mmap=bool(mmap), before=before)
         try:
             value = _assemble(archive, leaves, rebuilder)
         except penstock.Error as error:

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/format.h"
+#include "core/text.h"
 
 namespace penstock::data {
 
@@ -28,7 +29,7 @@ std::optional<Difference> difference(const Structure& a, const Node& node_a, con
   if (text_a != text_b) return Difference{path, std::move(text_a), std::move(text_b)};
   for (std::size_t i = 0; i < node_a.children.size(); ++i) {
     const std::string step = node_a.kind == Node::Kind::kDict && node_a.keys[i].is(Value::Kind::kString)
-                                 ? core::format("['{}']", node_a.keys[i].as_string())
+                                 ? core::format("[{}]", core::quoted(node_a.keys[i].as_string()))
                                  : core::format("[{}]", i);
     if (auto found = difference(a, node_a.children[i], b, node_b.children[i], path + step)) return found;
   }

@@ -32,7 +32,8 @@ bool usable_key(const Value& key) {
 }
 
 std::string key_text(const Value& key) {
-  return key.is(Value::Kind::kString) ? core::format("['{}']", key.as_string()) : core::format("[{}]", key.to_string());
+  return key.is(Value::Kind::kString) ? core::format("[{}]", core::quoted(key.as_string()))
+                                      : core::format("[{}]", key.to_string());
 }
 
 std::optional<LeafKind> leaf_kind(Value::Kind kind) {
@@ -101,7 +102,7 @@ class Walker {
     Node node{.kind = Node::Kind::kDict};
     for (const std::string& key : keys) {
       node.keys.push_back(Value::string(key));
-      node.children.push_back(walk(content[key], core::format("['{}']", key), key, 1));
+      node.children.push_back(walk(content[key], core::format("[{}]", core::quoted(key)), key, 1));
     }
     return node;
   }

@@ -22,6 +22,11 @@ class Distributed final : public Sampler {
 
   Order order(std::uint64_t seed, std::uint64_t epoch) const override {
     const Order all = order_->order(seed, epoch);
+    if (all.size() != order_->size()) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  core::format("the sampler to distribute gave {} indices and said that it has {}", all.size(),
+                               order_->size()));
+    }
     std::vector<std::int64_t> out(static_cast<std::size_t>(per_rank_));
     std::int64_t position = options_.rank;
     for (std::int64_t& index : out) {

@@ -50,7 +50,6 @@ inline constexpr int kAttributeHostNuma = 134;
 
 // CUstream_flags, CUevent_flags, flags of cuMemHostAlloc and cuMemHostRegister
 inline constexpr unsigned kStreamNonBlocking = 1;
-inline constexpr unsigned kEventBlockingSync = 1;
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr unsigned kHostPortable = 1;
 

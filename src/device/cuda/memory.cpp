@@ -58,7 +58,7 @@ class Memory::Block {
     memory_->unreserve(bytes_);
     try {
       memory_->give_back(address_, bytes_, *home_, uses_.take(home_.get()));
-    } catch (const Error&) {
+    } catch (const std::exception&) {
       memory_->free_now(address_);
     }
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <exception>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -53,8 +55,8 @@ class PinnedMemory::Block {
     if (!usable()) return;
     try {
       memory_->give_back({data_, bytes_, uses_.take()});
-    } catch (const Error&) {
-      // Nothing says when a device that failed is done with it.
+    } catch (const std::exception&) {
+      // Nothing says when a device that failed is done with it; without memory for the list, it stays locked.
       return;
     }
   }
@@ -69,15 +71,17 @@ class PinnedMemory::Block {
 
 PinnedMemory::PinnedMemory(ContextPtr context) : context_(std::move(context)) {}
 
-PinnedMemory::~PinnedMemory() {
-  quietly_in(*context_, [this](const Driver& d) {
-    // A driver frees page-locked memory only when nothing uses it; blocks may have been used on other devices too.
-    for (const Idle& block : idle_) {
+/// A driver frees page-locked memory only when nothing uses it; blocks may have been used on other devices too.
+void PinnedMemory::free_quietly(const Context& context, std::span<const Idle> blocks) noexcept {
+  quietly_in(context, [blocks](const Driver& d) {
+    for (const Idle& block : blocks) {
       for (const MarkPtr& mark : block.uses) wait_quietly(*mark);
       d.host_free(block.data);
     }
   });
 }
+
+PinnedMemory::~PinnedMemory() { free_quietly(*context_, idle_); }
 
 Buffer PinnedMemory::allocate(std::size_t bytes) {
   const auto self = shared_from_this();
@@ -116,30 +120,40 @@ void* PinnedMemory::take(std::size_t bytes) {
   return data;
 }
 
-void PinnedMemory::give_back(Idle block) noexcept {
-  const std::scoped_lock lock(mutex_);
-  idle_bytes_ += block.bytes;
-  idle_.push_back(std::move(block));
-  while (idle_bytes_ > kMaxIdle) {
-    const Idle& oldest = idle_.front();
-    quietly_in(*context_, [&oldest](const Driver& d) {
-      for (const MarkPtr& mark : oldest.uses) wait_quietly(*mark);
-      d.host_free(oldest.data);
-    });
-    idle_bytes_ -= oldest.bytes;
-    idle_.erase(idle_.begin());
+void PinnedMemory::give_back(Idle block) {
+  std::vector<Idle> surplus;
+  {
+    const std::scoped_lock lock(mutex_);
+    idle_bytes_ += block.bytes;
+    idle_.push_back(std::move(block));
+    auto kept = idle_.begin();
+    for (; idle_bytes_ > kMaxIdle; ++kept) idle_bytes_ -= kept->bytes;
+    surplus.assign(std::make_move_iterator(idle_.begin()), std::make_move_iterator(kept));
+    idle_.erase(idle_.begin(), kept);
   }
+  // Without the lock: others need not wait for what the device still does with these.
+  free_quietly(*context_, surplus);
 }
 
 void PinnedMemory::empty_cache() {
-  const std::scoped_lock lock(mutex_);
-  const Current current(*context_);
-  for (const Idle& block : idle_) {
-    for (const MarkPtr& mark : block.uses) mark->synchronize();
-    check(driver().host_free(block.data), "cuMemFreeHost");
+  std::vector<Idle> idle;
+  {
+    const std::scoped_lock lock(mutex_);
+    idle.swap(idle_);
+    idle_bytes_ = 0;
   }
-  idle_.clear();
-  idle_bytes_ = 0;
+  const Current current(*context_);
+  std::exception_ptr failure;
+  for (const Idle& block : idle) {
+    try {
+      for (const MarkPtr& mark : block.uses) mark->synchronize();
+      check(driver().host_free(block.data), "cuMemFreeHost");
+    } catch (const Error&) {
+      // Nothing says when a device that failed is done with it, so that its memory stays locked.
+      failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
 }
 
 namespace {

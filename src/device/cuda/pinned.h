@@ -3,6 +3,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "device/cuda/context.h"
@@ -30,7 +31,8 @@ class PinnedMemory : public std::enable_shared_from_this<PinnedMemory> {
   struct Idle;
 
   void* take(std::size_t bytes);
-  void give_back(Idle block) noexcept;
+  void give_back(Idle block);
+  static void free_quietly(const Context& context, std::span<const Idle> blocks) noexcept;
 
   const ContextPtr context_;
   std::mutex mutex_;

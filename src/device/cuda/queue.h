@@ -50,8 +50,6 @@ class CudaQueue final : public Queue {
   bool done() override;
   void synchronize() override;
 
-  const ContextPtr& context() const noexcept { return context_; }
-
  private:
   void copy_one(const CopyRange& range, Direction direction);
 

@@ -57,9 +57,6 @@ class World final : public Resolver {
 
   CellArena& arena() noexcept { return *arena_; }
   Index& index() noexcept { return *index_; }
-  bool swapped() const noexcept { return swapped_; }
-  /// Every tensor that was made, reachable in the end or not; without names.
-  std::vector<TensorEntry>& tensors() noexcept { return tensors_; }
   std::vector<StorageView>& views() noexcept { return views_; }
   /// Which storage holds the bytes of an inline array's data cell.
   std::unordered_map<const Cell*, std::uint32_t>& inline_storages() noexcept { return inline_; }

@@ -224,6 +224,12 @@ TEST(Samplers, DistributedSplitsAnotherSampler) {
 }
 
 TEST(Samplers, DistributedRefusesARankOutside) {
+  struct Short final : Sampler {
+    std::int64_t size() const noexcept override { return 4; }
+    Order order(std::uint64_t, std::uint64_t) const override { return Indices{}; }
+  };
+  EXPECT_THAT(error_of([] { distributed(std::make_shared<Short>(), {.num_replicas = 2})->order(0, 0); }).message(),
+              HasSubstr("gave 0 indices and said that it has 4"));
   EXPECT_THAT(error_of([] { distributed(10, {.rank = 3, .num_replicas = 3}); }).message(),
               HasSubstr("Invalid rank 3, rank should be in the interval [0, 2]"));
   EXPECT_EQ(error_of([] { distributed(10, {.rank = -1, .num_replicas = 3}); }).code(), ErrorCode::kInvalidArgument);

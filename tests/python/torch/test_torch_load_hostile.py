@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import gc
 import io
+import json
 import pickle
+import struct
+import subprocess
+import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -17,6 +22,7 @@ from load_pairs import (
 
 import penstock
 import penstock.torch as pt
+import penstock.torch.safetensors as ps
 
 
 class TestFiles:
@@ -148,3 +154,47 @@ class TestHostileComposites:
         rewritten_storage(path, torch.tensor([0, 6]), torch.tensor([0, 60]))
         with pytest.raises(penstock.CorruptError, match="nested"):
             pt.load(path)
+
+
+def unknown_safetensors(path, dtype):
+    header = json.dumps({"a": {"dtype": dtype, "shape": [2], "data_offsets": [0, 16]}}).encode()
+    header += b" " * (-len(header) % 8)
+    path.write_bytes(struct.pack("<Q", len(header)) + header + bytes(range(16)))
+    return path
+
+
+IMPORTS = """
+import sys, torch, penstock, penstock.torch as pt, penstock.torch.safetensors as ps
+before = set(sys.modules)
+for load in (pt.load, lambda path: pt.load(path, unknown="keep"), ps.load_file):
+    try:
+        load(sys.argv[1])
+    except Exception as error:
+        pass
+print([name for name in set(sys.modules) - before if name.startswith("torch._inductor")])
+"""
+
+
+def test_names_in_a_file_import_nothing(tmp_path):
+    """torch imports modules when they are asked for as attributes."""
+    named = tmp_path / "named.pt"
+    with zipfile.ZipFile(named, "w") as archive:
+        archive.writestr("archive/data.pkl", b"\x80\x02ctorch\n_inductor\n.")
+        archive.writestr("archive/version", b"3\n")
+    for path in (named, unknown_safetensors(tmp_path / "x.safetensors", "_inductor")):
+        ran = subprocess.run([sys.executable, "-c", IMPORTS, str(path)], capture_output=True, text=True, check=True)
+        assert ran.stdout.strip() == "[]", path
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float64", "quint8", "float", "complex128", "int64"])
+def test_types_that_safetensors_lacks_are_none_of_ours(tmp_path, dtype):
+    path = unknown_safetensors(tmp_path / "x.safetensors", dtype)
+    for load in (ps.load_file, pt.load, lambda path: ps.load_file(path, backend="pread")):
+        with pytest.raises(Exception, match="safetensors type") as refused:
+            load(path)
+        assert isinstance(refused.value, (penstock.Error, ps.SafetensorError))
+    tensor = penstock.load(path)["a"]
+    assert str(tensor.dtype) == f"safetensors type '{dtype}'"
+    assert tensor.view_bytes().tolist() == list(range(16))
+    with pytest.raises(penstock.Error):
+        penstock.save({"a": tensor}, tmp_path / "x.pt")

@@ -151,3 +151,12 @@ class TestMmap:
         torch.save(torch.zeros(4), path)
         with path.open("rb") as file, pytest.raises(ValueError, match="must be a file path"):
             pt.load(file, mmap=True)
+
+
+def test_a_file_that_is_replaced_while_it_is_mapped_is_said_to_be(tmp_path, monkeypatch):
+    path = tmp_path / "x.pt"
+    torch.save({"a": torch.arange(100_000)}, path)
+    seen = iter(range(100))
+    monkeypatch.setattr("penstock.torch._storages.identity", lambda path: (next(seen),))
+    with pytest.raises(penstock.ChangedError, match="replaced or written to while it was loaded"):
+        pt.load(path, mmap=True)
