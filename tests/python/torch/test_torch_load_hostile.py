@@ -195,6 +195,6 @@ def test_types_that_safetensors_lacks_are_none_of_ours(tmp_path, dtype):
         assert isinstance(refused.value, (penstock.Error, ps.SafetensorError))
     tensor = penstock.load(path)["a"]
     assert str(tensor.dtype) == f"safetensors type '{dtype}'"
-    assert tensor.view_bytes().tolist() == list(range(16))
+    assert tensor.view_bytes().reshape(-1).tolist() == list(range(16))
     with pytest.raises(penstock.Error):
         penstock.save({"a": tensor}, tmp_path / "x.pt")
