@@ -87,7 +87,7 @@ def load(
     mmap = _mmap_by_default() if mmap is None else mmap
     if mmap and not _is_path(f):
         raise ValueError("f must be a file path in order to use the mmap argument")
-    before = identity(os.fspath(f)) if mmap else None
+    before = identity(os.fspath(f)) if mmap else None  # type: ignore[arg-type]
     with opened(f, verify, decode) as archive:
         rebuilder = Rebuilder()
         leaves = read_tensors(archive, map_location, mmap=bool(mmap), before=before)
