@@ -136,14 +136,19 @@ void decode_in_ring(std::span<const RingJob> jobs, std::span<const Buffer> buffe
   const io::DeviceWrites writes(buffers);
   const std::size_t wanted = options.threads != 0 ? options.threads : std::min(kMaxThreads, core::usable_cpus());
   const std::size_t threads = std::min(wanted, parts.size());
-  core::parallel_for(parts.size(), threads, [&](std::size_t i) {
-    const RingJob& job = *parts[i].job;
-    try {
-      decode(parts[i], writes, options.stop);
-    } catch (const Error& error) {
-      throw error.within({job.source->name(), job.storage->offset, job.storage->name});
-    }
-  });
+  try {
+    core::parallel_for(parts.size(), threads, [&](std::size_t i) {
+      const RingJob& job = *parts[i].job;
+      try {
+        decode(parts[i], writes, options.stop);
+      } catch (const Error& error) {
+        throw error.within({job.source->name(), job.storage->offset, job.storage->name});
+      }
+    });
+  } catch (...) {
+    writes.settle();
+    throw;
+  }
   writes.finish(true);
   if (report.route != "gds" || bytes * 2 >= report.read_bytes) report.route = "ring";
   report.why += core::format("{}{} decoded in the pinned ring by {} {}", report.why.empty() ? "" : "; ",

@@ -1,6 +1,7 @@
 #include "io/device_writes.h"
 
 #include <algorithm>
+#include <exception>
 #include <iterator>
 #include <utility>
 
@@ -44,6 +45,14 @@ void DeviceWrites::finish(bool waits) const {
     if (!waits) continue;
     const device::CountedWait counted(device::Direction::kHostToDevice);
     mark->synchronize();
+  }
+}
+
+void DeviceWrites::settle() const noexcept {
+  try {
+    finish(true);
+  } catch (const std::exception&) {
+    return;  // a device that failed copies nothing more, and the first error is the one to be told
   }
 }
 

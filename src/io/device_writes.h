@@ -32,6 +32,8 @@ class DeviceWrites {
   /// After the last copy was submitted: the calling thread's current streams wait for all of them, and the host too
   /// when it `waits`.
   void finish(bool waits) const;
+  /// After a failure: what was submitted is over, and writes no more to memory of the caller's.
+  void settle() const noexcept;
 
  private:
   std::span<const Buffer> buffers_;

@@ -112,14 +112,6 @@ void RangeReader::finish() const {
   device_.finish(options_.wait);
 }
 
-void RangeReader::settle() const noexcept {
-  try {
-    device_.finish(true);
-  } catch (const std::exception&) {
-    return;  // a device that failed copies nothing more, and the first error is the one to be told
-  }
-}
-
 void RangeReader::read_by_host(Reading& reading, std::span<const Target> targets) {
   const Range& range = move_.plan.ranges[reading.range];
   const ByteSource& source = *move_.sources[range.source];

@@ -47,8 +47,8 @@ class RangeReader {
   /// After all ranges were read: every recorded checksum was compared, and copies to devices are awaited.
   void finish() const;
 
-  /// After one failed: what was started for devices is over, and writes no more to memory of the caller's.
-  void settle() const noexcept;
+  /// After one failed; as DeviceWrites::settle.
+  void settle() const noexcept { device_.settle(); }
 
   /// What became of it, for the report. Null: a reader was prescribed.
   const Routes* routes() const noexcept { return routes_ ? &*routes_ : nullptr; }
