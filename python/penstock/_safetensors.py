@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 import re
-import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ import penstock
 from penstock._core import _open_memory
 from penstock._identity import identity
 from penstock._shards import Shards
+from penstock._temporary import temporary_path
 
 __all__ = [
     "CODES",
@@ -277,8 +277,7 @@ def save_to(tensors: dict[str, Any], filename: Any, metadata: dict[str, str] | N
 
 def save_bytes(tensors: dict[str, Any], metadata: dict[str, str] | None) -> bytes:
     """The bytes of the file that `save_to` writes."""
-    with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
-        path = os.path.join(folder, "tensors.safetensors")
+    with temporary_path(".safetensors", "<bytes>") as path:
         save_to(tensors, path, metadata)
         with open(path, "rb") as file:
             return file.read()

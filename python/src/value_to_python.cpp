@@ -25,10 +25,6 @@ nb::object checked(PyObject* object) {
   return nb::steal(object);
 }
 
-void require(int status) {
-  if (status != 0) nb::raise_python_error();
-}
-
 /// Lone surrogates, which pickles may hold, stay.
 nb::object string_of(const std::string& utf8) {
   return checked(PyUnicode_DecodeUTF8(utf8.data(), static_cast<Py_ssize_t>(utf8.size()), "surrogatepass"));
@@ -134,6 +130,19 @@ struct Made {
 };
 using MadeObjects = std::unordered_map<const Node*, Made>;
 
+[[noreturn]] void throw_unhashable() {
+  throw Error(ErrorCode::kUnsupported, "found a key of a dict or an element of a set that Python cannot hash");
+}
+
+/// What putting a key into a dict or set gave: TypeErrors are those of keys that only Python knows to have no hash, such
+/// as arrays.
+void require_hashed(int status) {
+  if (status == 0) return;
+  if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) nb::raise_python_error();
+  PyErr_Clear();
+  throw_unhashable();
+}
+
 /// Python hashes tuples by recursion and anew at each use: keys that would overflow the stack or take for ever are
 /// refused, and so are those that cannot be hashed or contain themselves.
 class KeyCheck {
@@ -153,7 +162,7 @@ class KeyCheck {
     if (key == nullptr || is_leaf(key->kind) || key->kind == Kind::kObject) return;
     const bool hashable = key->kind == Kind::kTuple || (key->kind == Kind::kSet && key->type_name == "frozenset");
     if (!hashable || !made_.at(key).complete) {
-      throw Error(ErrorCode::kUnsupported, "found a key of a dict or an element of a set that Python cannot hash");
+      throw_unhashable();
     }
     if (depth == kDeepest || ++parts_ > kMostParts) {
       throw Error(ErrorCode::kLimit, core::format("found a key of a dict that nests deeper than {} or has more than {} "
@@ -295,7 +304,9 @@ class Converter {
       check_key_(ValueGraph::node_of(frame.node->items[i]));
       elements.append(frame.parts[i]);
     }
-    return checked(PyFrozenSet_New(elements.ptr()));
+    PyObject* made = PyFrozenSet_New(elements.ptr());
+    require_hashed(made == nullptr ? -1 : 0);
+    return nb::steal(made);
   }
 
   static bool has_plain_keys(const Node& node) {
@@ -314,11 +325,11 @@ class Converter {
       check_key_(ValueGraph::node_of(frame.node->items[i]));
       const nb::object& key = frame.parts[i];
       if (step == 1) {
-        require(PySet_Add(frame.object.ptr(), key.ptr()));
+        require_hashed(PySet_Add(frame.object.ptr(), key.ptr()));
       } else if (PyDict_CheckExact(frame.object.ptr())) {
-        require(PyDict_SetItem(frame.object.ptr(), key.ptr(), frame.parts[i + 1].ptr()));
+        require_hashed(PyDict_SetItem(frame.object.ptr(), key.ptr(), frame.parts[i + 1].ptr()));
       } else {
-        require(PyObject_SetItem(frame.object.ptr(), key.ptr(), frame.parts[i + 1].ptr()));
+        require_hashed(PyObject_SetItem(frame.object.ptr(), key.ptr(), frame.parts[i + 1].ptr()));
       }
     }
     if (!frame.state.is_valid()) return;

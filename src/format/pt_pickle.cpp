@@ -299,7 +299,9 @@ bool Pickler::name(PickleWriter& out, const Value& value) {
     out.global("torch", name.substr(kTorch.size()));
     return true;
   }
-  if (name != "torch.strided" && name != "torch.jagged" && !name.starts_with("torch.sparse_")) return false;
+  constexpr auto kLayouts = std::to_array<std::string_view>({"torch.strided", "torch.jagged", "torch._mkldnn"});
+  const bool is_layout = std::find(kLayouts.begin(), kLayouts.end(), name) != kLayouts.end();
+  if (!is_layout && !name.starts_with("torch.sparse_")) return false;
   out.global("torch.serialization", "_get_layout");
   out.text(name);
   out.tuple(1);

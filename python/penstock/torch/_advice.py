@@ -21,7 +21,7 @@ def advice(obj: Any) -> str:
     for kinds, text in _KINDS:
         if isinstance(obj, kinds):
             return text
-    if hasattr(obj, "__dlpack__") or hasattr(obj, "__array_interface__"):
+    if hasattr(obj, "__dlpack__") or getattr(getattr(obj, "dtype", None), "kind", "") in {*"biufc"}:
         return "torch.as_tensor(x)"
     for kind, text in _SHAPES:
         if isinstance(obj, kind):

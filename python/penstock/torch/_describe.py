@@ -17,6 +17,7 @@ _QUANTIZED = {
     torch.quint4x2: torch.uint8,
     torch.quint2x4: torch.uint8,
 }
+_COMPRESSED = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 _PER_BYTE = {torch.quint4x2: 2, torch.quint2x4: 4}
 
 # Type name, requires_grad, (dtype, strides) where they are others than DLPack gives, attributes.
@@ -101,13 +102,15 @@ def _composite(name: str, tensor: torch.Tensor, *parts: Any) -> penstock.Opaque:
 def _sparse(tensor: torch.Tensor) -> _Described:
     whole = tensor.detach()
     size = torch.Size(tensor.shape)
+    # As torch.save does it, which says of compressed ones alone, by their values, whether they want a gradient.
+    values = tensor.values() if tensor.layout in _COMPRESSED else None
     parts: tuple[Any, ...]
     if tensor.layout == torch.sparse_coo:
         parts = (whole._indices(), whole._values(), size, tensor.is_coalesced())
     elif tensor.layout in {torch.sparse_csr, torch.sparse_bsr}:
-        parts = (whole.crow_indices(), whole.col_indices(), whole.values(), size)
+        parts = (whole.crow_indices(), whole.col_indices(), values, size)
     elif tensor.layout in {torch.sparse_csc, torch.sparse_bsc}:
-        parts = (whole.ccol_indices(), whole.row_indices(), whole.values(), size)
+        parts = (whole.ccol_indices(), whole.row_indices(), values, size)
     else:
         return f"found a tensor of layout {tensor.layout}, which torch does not save either; make it strided"
     return _composite(f"{tensor.layout}_tensor", tensor, *parts)

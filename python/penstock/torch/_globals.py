@@ -68,7 +68,8 @@ class Readable:
         if numpy is None or not isinstance(named, type):
             return False
         arrays = (numpy.ndarray, numpy.dtype, numpy.matrix, numpy.recarray, numpy.memmap, numpy.record)
-        return named in arrays or named in numpy.sctypeDict.values()
+        # Other packages add types of their own to that dict.
+        return named in arrays or (named.__module__ == "numpy" and named in numpy.sctypeDict.values())
 
     def knows_class_of(self, obj: Any) -> bool:
         """Whether there is a way to read objects of this one's class. What it consists of is looked at by itself."""
@@ -77,10 +78,12 @@ class Readable:
             return kind in _COLLECTIONS
         if isinstance(obj, torch.nn.Parameter) and kind.__reduce_ex__ is torch.nn.Parameter.__reduce_ex__:
             return kind is torch.nn.Parameter  # it says of no other class that it is of that
-        if kind in _CONSTANTS or self.knows(kind):
-            return True
         numpy = sys.modules.get("numpy")
-        return numpy is not None and isinstance(obj, (numpy.generic, numpy.dtype))
+        if numpy is not None and isinstance(obj, numpy.dtype):
+            return obj.type.__module__ == "numpy"
+        if numpy is not None and isinstance(obj, (numpy.generic, numpy.ndarray)) and obj.dtype.hasobject:
+            return obj.dtype == object and self.knows(kind)
+        return kind in _CONSTANTS or self.knows(kind)
 
 
 _CONSTANTS = frozenset((torch.dtype, torch.layout, torch.qscheme, FakeTensor))

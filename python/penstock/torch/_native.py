@@ -14,7 +14,7 @@ __all__ = ["is_native"]
 _Parts = Callable[[Any], Iterable[Iterable[Any]] | None]
 
 _PLAIN = (NoneType, bool, int, float, complex, str, bytes)
-_TORCH = (torch.Size, torch.device, torch.dtype, torch.layout, torch.qscheme)
+_TORCH = (torch.Size, torch.device, torch.layout, torch.qscheme)
 _STORAGES = (torch.UntypedStorage, torch.storage.TypedStorage)
 _LEAVES = frozenset((*_PLAIN, *_TORCH, *_STORAGES))
 
@@ -54,6 +54,19 @@ def _parts(part: Any, kind: type[Any]) -> Iterable[Iterable[Any]] | None:
     return () if issubclass(kind, torch.storage.TypedStorage) else None
 
 
+# Types that have a name and bits, in torch alone.
+_BITS = frozenset(
+    kind
+    for name, kind in vars(torch).items()
+    if isinstance(kind, torch.dtype)
+    and (name.startswith("bits") or name in {f"{s}int{n}" for s in ("", "u") for n in range(1, 8)})
+)
+
+
+def _tensor_parts(part: torch.Tensor) -> Iterable[Iterable[Any]] | None:
+    return None if part.dtype in _BITS else (vars(part).values(),)
+
+
 _PARTS: dict[type[Any], _Parts] = {
     list: lambda part: (part,),
     tuple: lambda part: (part,),
@@ -61,6 +74,7 @@ _PARTS: dict[type[Any], _Parts] = {
     dict: lambda part: (part.keys(), part.values()),
     collections.OrderedDict: lambda part: (part.keys(), part.values(), vars(part).values()),
     collections.Counter: lambda part: None if vars(part) else (part.keys(), part.values()),
-    torch.Tensor: lambda part: (vars(part).values(),),
-    torch.nn.Parameter: lambda part: (vars(part).values(),),
+    torch.Tensor: _tensor_parts,
+    torch.nn.Parameter: _tensor_parts,
+    torch.dtype: lambda part: None if part in _BITS else (),
 }

@@ -16,7 +16,9 @@ _SCALARS = frozenset(
     "numpy.bool numpy.int8 numpy.int16 numpy.int32 numpy.int64 numpy.uint8 numpy.uint16 numpy.uint32 numpy.uint64 "
     "numpy.float16 numpy.float32 numpy.float64 numpy.complex64 numpy.complex128 numpy.bytes_".split()
 )
-_TYPES: dict[str, Any] = {f"numpy.{kind.__name__}": kind for kind in np.sctypeDict.values()} | {
+_TYPES: dict[str, Any] = {
+    f"numpy.{kind.__name__}": kind for kind in np.sctypeDict.values() if kind.__module__ == "numpy"
+} | {
     f"{kind.__module__}.{kind.__qualname__}": kind
     for kind in (np.ndarray, np.dtype, np.matrix, np.recarray, np.memmap, np.record)
 }

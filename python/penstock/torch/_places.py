@@ -34,7 +34,7 @@ def _parts(part: Any) -> Iterator[tuple[str, Any]]:
             yield step, key
     elif isinstance(part, (list, tuple, set, frozenset)):
         yield from ((f"[{index}]", item) for index, item in enumerate(part))
-    elif getattr(getattr(part, "dtype", None), "hasobject", False):
+    elif getattr(getattr(part, "dtype", None), "char", "") == "O":  # elements of structures are made anew at each look
         yield from ((f".flat[{index}]", item) for index, item in enumerate(part.flat))
     if isinstance(part, defaultdict):
         yield ".default_factory", part.default_factory

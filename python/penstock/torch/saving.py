@@ -13,6 +13,7 @@ import torch
 import penstock
 from penstock._core import _save_with
 from penstock._replace import replaced
+from penstock._temporary import temporary_path
 from penstock.torch._describe import described
 from penstock.torch._native import is_native
 from penstock.torch._pickling import save_pickled
@@ -35,9 +36,9 @@ def save(
     Takes everything that torch.load(weights_only=True) reads back: tensors of every kind (sparse, quantized, nested,
     meta, conjugate by a flag, with attributes), parameters, storages, state dicts and nested dicts, lists, tuples and
     sets of them with numbers, strings, sizes, dtypes, layouts and devices, and objects of classes that
-    torch.serialization.add_safe_globals allows. Beyond these, what `load` reads and torch.load(weights_only=True) wants
-    add_safe_globals for: NumPy's arrays, scalars and dtypes as those, frozensets, defaultdicts and references to
-    Python's own data types.
+    torch.serialization.add_safe_globals allows (which `load` reads where they are their parts and nothing else). Beyond
+    these, what `load` reads and torch.load(weights_only=True) wants add_safe_globals for: NumPy's arrays, scalars and
+    dtypes as those, frozensets, defaultdicts and references to Python's own data types.
     DTypeMismatchError, a TypeError, says of anything else where in the object it lies and what to save instead: nothing
     is written as another type than it is.
 
@@ -81,8 +82,7 @@ def _save_native(obj: Any, f: str | os.PathLike[str] | IO[bytes]) -> None:
     if isinstance(f, (str, os.PathLike)):
         _save_with(obj, os.fspath(f), described)
         return
-    with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
-        path = os.path.join(folder, "x.pt")
+    with temporary_path(".pt", str(getattr(f, "name", "<memory>"))) as path:
         _save_with(obj, path, described)
         with open(path, "rb") as written:
             shutil.copyfileobj(written, f, 1 << 20)

@@ -54,6 +54,7 @@ constexpr auto kKnown = std::to_array<KnownName>({
     {"torch.ShortTensor", call_tensor_class},
     {"torch.Size", call_size},
     {"torch.Tensor", call_tensor_class},
+    {"torch._mkldnn", nullptr},
     {"torch._sparse_coo_tensor", nullptr},
     {"torch._tensor._rebuild_from_type", call_rebuild_from_type},
     {"torch._tensor._rebuild_from_type_v2", call_rebuild_from_type},

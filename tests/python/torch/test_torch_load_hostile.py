@@ -198,3 +198,17 @@ def test_types_that_safetensors_lacks_are_none_of_ours(tmp_path, dtype):
     assert tensor.view_bytes().reshape(-1).tolist() == list(range(16))
     with pytest.raises(penstock.Error):
         penstock.save({"a": tensor}, tmp_path / "x.pt")
+
+
+class _ArrayInAFile:
+    def __reduce__(self):
+        return np.ones(2).__reduce__()
+
+
+@pytest.mark.parametrize("value", [{_ArrayInAFile(): 1}, {_ArrayInAFile()}, frozenset([_ArrayInAFile()])], ids=type)
+def test_parts_without_a_hash_name_the_file(tmp_path, value):
+    path = tmp_path / "x.pt"
+    torch.save([value], path)
+    with pytest.raises(penstock.UnsupportedError, match="cannot hash") as caught:
+        pt.load(path)
+    assert caught.value.path == str(path)

@@ -14,6 +14,7 @@ import types
 import uuid
 import zipfile
 
+import ml_dtypes
 import numpy as np
 import pytest
 import torch
@@ -114,6 +115,35 @@ def test_references_to_types_of_data(path):
     assert torch.load(path, weights_only=False) == pt.load(path) == kinds
 
 
+@pytest.mark.parametrize("value", [torch.int4, torch.uint1, torch.bits8, torch._mkldnn, torch.jagged], ids=str)
+def test_constants_that_torch_alone_has(path, value):
+    pt.save([value, {"a": value}], path)
+    assert torch.load(path) == pt.load(path) == [value, {"a": value}]
+    torch.save(value, path)
+    assert pt.load(path) is value
+
+
+@pytest.mark.parametrize("dtype", [torch.bits8, torch.bits4x2, torch.bits16], ids=str)
+def test_tensors_of_bits(path, dtype):
+    raw = torch.arange(6, dtype=torch.int16 if dtype == torch.bits16 else torch.uint8)
+    tensor = raw.view(dtype)
+    pt.save({"a": tensor, "again": tensor}, path)
+    for loaded in (torch.load(path), pt.load(path)):
+        assert loaded["a"].dtype == dtype
+        assert torch.equal(loaded["again"].view(raw.dtype), raw)
+        assert loaded["a"].data_ptr() == loaded["again"].data_ptr()
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc], ids=str)
+@pytest.mark.parametrize("wanted", [False, True])
+def test_gradients_of_sparse_tensors_are_wanted_as_torch_keeps_it(path, layout, wanted):
+    tensor = torch.eye(2).to_sparse(layout=layout).requires_grad_(wanted)
+    torch.save(tensor, path)
+    expected = torch.load(path).requires_grad
+    pt.save(tensor, path)
+    assert torch.load(path).requires_grad == pt.load(path).requires_grad == expected
+
+
 def test_frozensets_and_tensors_of_penstocks(path):
     tensor = penstock.tensor([1, 2])
     pt.save([frozenset([(1, "a")]), tensor, tensor], path)
@@ -153,6 +183,11 @@ REFUSED = {
     "view of memory": (memoryview(b"a"), r"bytes\(x\)"),
     "masked array": (np.ma.masked_array([1], [True]), "MaskedArray"),
     "object in an array": (np.array([Config()], dtype=object), "Config"),
+    "structure with objects": (np.zeros(2, [("a", object)]), "ndarray"),
+    "array of ml_dtypes": (np.zeros(2, ml_dtypes.bfloat16), "bfloat16"),
+    "number of ml_dtypes": (ml_dtypes.bfloat16(1), "bfloat16"),
+    "type of ml_dtypes": (np.dtype(ml_dtypes.int4), "int4"),
+    "class of ml_dtypes": (ml_dtypes.float8_e5m2, "float8_e5m2"),
     "factory": (collections.defaultdict(lambda: 1), "lambda"),
 }
 
