@@ -11,6 +11,7 @@
 #include "convert.h"
 #include "core/format.h"
 #include "elements.h"
+#include "gil.h"
 #include "indexing.h"
 #include "interrupt.h"
 #include "penstock/error.h"
@@ -269,7 +270,7 @@ LoadOptions LoadArguments::options(bool verify) const {
 
 PyArchive open_archive(const std::string& path, const OpenOptions& options) {
   const SourcePtr source = [&] {
-    const nb::gil_scoped_release released;
+    const ReleasedGil released;
     return open_source(path);
   }();
   const auto read_index = [=](std::stop_token) { return open(source, options); };

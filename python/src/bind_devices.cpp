@@ -8,6 +8,7 @@
 
 #include "bindings.h"
 #include "convert.h"
+#include "gil.h"
 #include "penstock/device.h"
 #include "penstock/error.h"
 #include "penstock/stream.h"
@@ -15,7 +16,7 @@
 namespace penstock::python {
 namespace {
 
-using Released = nb::call_guard<nb::gil_scoped_release>;
+using Released = nb::call_guard<ReleasedGil>;
 
 /// None stands for the current device.
 Device device_or_current(nb::handle device) { return device.is_none() ? current_device() : device_from(device); }
@@ -76,7 +77,7 @@ void bind_functions(nb::module_& module) {
       "synchronize",
       [](nb::handle device) {
         const Device which = device_or_current(device);
-        const nb::gil_scoped_release released;
+        const ReleasedGil released;
         synchronize(which);
       },
       nb::arg("device") = nb::none(), nb::sig("def synchronize(device: object = None) -> None"),

@@ -10,6 +10,7 @@
 #include "core/forks.h"
 #include "core/format.h"
 #include "data/batch_feed.h"
+#include "gil.h"
 #include "interrupt.h"
 #include "loader.h"
 #include "penstock/error.h"
@@ -44,7 +45,7 @@ class PyFeed {
     for (;;) {
       std::optional<Batch> batch;
       {
-        const nb::gil_scoped_release released;
+        const ReleasedGil released;
         batch = held->next_for(std::chrono::duration<double>(kSignalPeriod).count());
       }
       if (batch) return to_python(batch->value);
@@ -61,7 +62,7 @@ class PyFeed {
       return;
     }
     std::shared_ptr<BatchFeed> last = std::move(feed_);
-    const nb::gil_scoped_release released;
+    const ReleasedGil released;
     last->cancel();
     last.reset();
   }

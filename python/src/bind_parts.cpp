@@ -21,6 +21,7 @@
 #include "format/npy_header.h"
 #include "format/pt_legacy.h"
 #include "format/value_graph.h"
+#include "gil.h"
 #include "indexing.h"
 #include "interrupt.h"
 #include "penstock/error.h"
@@ -180,8 +181,8 @@ Buffer memory_of(nb::handle data) {
   const auto size = static_cast<std::size_t>(view->len);
   const std::shared_ptr<const void> owner(view.release(), [](const void* held) {
     auto* buffer = static_cast<Py_buffer*>(const_cast<void*>(held));
-    if (Py_IsInitialized() != 0) {
-      const nb::gil_scoped_acquire gil;
+    if (interpreter_is_usable()) {
+      const AcquiredGil gil;
       PyBuffer_Release(buffer);
     }
     delete buffer;
@@ -212,14 +213,10 @@ nb::tuple npy_sizes(nb::handle head, const std::string& name) {
 /// `decode` of OpenOptions by a Python function of bytes, which gives text or None; None itself is none.
 decltype(OpenOptions::decode) decoder(nb::handle function) {
   if (function.is_none()) return {};
-  const auto release = [](PyObject* object) {
-    const nb::gil_scoped_acquire acquired;
-    Py_DECREF(object);
-  };
-  const std::shared_ptr<PyObject> held(nb::borrow(function).release().ptr(), release);
-  return [held](std::string_view bytes) -> std::optional<std::string> {
-    const nb::gil_scoped_acquire acquired;
-    const nb::object text = nb::handle(held.get())(nb::bytes(bytes.data(), bytes.size()));
+  return [held = keep_alive(nb::borrow(function))](std::string_view bytes) -> std::optional<std::string> {
+    const AcquiredGil acquired;
+    auto* const decode = static_cast<PyObject*>(const_cast<void*>(held.get()));
+    const nb::object text = nb::handle(decode)(nb::bytes(bytes.data(), bytes.size()));
     if (text.is_none()) return std::nullopt;
     Py_ssize_t size = 0;
     const char* utf8 = PyUnicode_AsUTF8AndSize(text.ptr(), &size);

@@ -8,6 +8,7 @@
 
 #include "bindings.h"
 #include "convert.h"
+#include "gil.h"
 #include "penstock/error.h"
 #include "penstock/transfer.h"
 #include "transfer_warnings.h"
@@ -22,7 +23,7 @@ void hand_on(const TransferWarning& warning) {
   if (collecting != nullptr) {
     collecting->push_back(warning.message);
   } else if (interpreter_is_usable() && PyGILState_GetThisThreadState() != nullptr) {
-    const nb::gil_scoped_acquire gil;
+    const AcquiredGil gil;
     issue_transfer_warnings({warning.message});
   } else {
     std::fprintf(stderr, "penstock: warning: %s\n", warning.message.c_str());

@@ -2,6 +2,7 @@
 
 #include "core/format.h"
 #include "format/npy_dtype.h"
+#include "gil.h"
 #include "interrupt.h"
 #include "penstock/error.h"
 
@@ -148,19 +149,11 @@ nb::tuple tuple_of(const Shape& shape) {
   return nb::borrow<nb::tuple>(out);
 }
 
-bool interpreter_is_usable() noexcept {
-#if PY_VERSION_HEX >= 0x030D0000
-  return Py_IsInitialized() != 0 && Py_IsFinalizing() == 0;
-#else
-  return Py_IsInitialized() != 0 && _Py_IsFinalizing() == 0;
-#endif
-}
-
 std::shared_ptr<const void> keep_alive(nb::object object) {
   PyObject* kept = object.release().ptr();
   return {kept, [](const void* pointer) {
             if (!interpreter_is_usable()) return;
-            const nb::gil_scoped_acquire gil;
+            const AcquiredGil gil;
             Py_DECREF(static_cast<PyObject*>(const_cast<void*>(pointer)));
           }};
 }

@@ -46,8 +46,6 @@ nb::tuple tuple_of(const Shape& shape);
 
 /// Keeps a Python object alive from C++, whatever thread lets go of it last; after the interpreter's end it is left.
 std::shared_ptr<const void> keep_alive(nb::object object);
-/// False when the interpreter is gone or going: no Python call may be made.
-bool interpreter_is_usable() noexcept;
 
 /// Module and name of an object's type: "numpy.ndarray".
 std::string object_type(nb::handle object);

@@ -10,6 +10,7 @@
 #include "device/backend.h"
 #include "dlpack_abi.h"
 #include "foreign.h"
+#include "gil.h"
 #include "penstock/error.h"
 #include "penstock/stream.h"
 

@@ -10,6 +10,7 @@
 #include "device/backend.h"
 #include "dlpack.h"
 #include "format/npy_dtype.h"
+#include "gil.h"
 #include "ops/kernels.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
@@ -213,7 +214,7 @@ struct BufferView {
   Py_buffer view{};
   ~BufferView() {
     if (!interpreter_is_usable()) return;
-    const nb::gil_scoped_acquire gil;
+    const AcquiredGil gil;
     PyBuffer_Release(&view);
   }
 };

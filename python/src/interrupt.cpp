@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <mutex>
 
+#include "gil.h"
+
 namespace penstock::python {
 namespace {
 
@@ -26,7 +28,7 @@ void wait_for_running() {
   Counter& c = counter();
   // Threads do not follow into a forked child, and what they held locked stays so.
   if (getpid() != c.process) return;
-  const nb::gil_scoped_release released;
+  const ReleasedGil released;
   std::unique_lock lock(c.mutex);
   c.none.wait_for(lock, kExitPatience, [&c] { return c.running == 0; });
 }
@@ -41,7 +43,7 @@ void check_signals() {
 
 void yield_at(std::size_t number) {
   if (number % 1024 != 0) return;
-  { const nb::gil_scoped_release others; }
+  { const ReleasedGil others; }
   if (signals_arrive_here()) check_signals();
 }
 

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "device/current.h"
+#include "gil.h"
 
 namespace nb = nanobind;
 
@@ -64,7 +65,7 @@ template <class Work>
 auto interruptible(bool long_enough, Work work) -> std::invoke_result_t<Work&, std::stop_token> {
   using Result = std::invoke_result_t<Work&, std::stop_token>;
   if (!long_enough || !signals_arrive_here()) {
-    const nb::gil_scoped_release released;
+    const ReleasedGil released;
     return work(std::stop_token{});
   }
   std::stop_source stop;
@@ -81,12 +82,12 @@ auto interruptible(bool long_enough, Work work) -> std::invoke_result_t<Work&, s
     std::thread([running = Running(), work_on = task] { (*work_on)(); }).detach();
   } catch (const std::system_error&) {
     // The system gives no thread: here, then, where no signal is answered.
-    const nb::gil_scoped_release released;
+    const ReleasedGil released;
     (*task)();
   }
   task.reset();
   const auto done = [&](std::chrono::milliseconds patience) {
-    const nb::gil_scoped_release released;
+    const ReleasedGil released;
     return result.wait_for(patience) == std::future_status::ready;
   };
   while (!done(kSignalPeriod)) {

@@ -11,6 +11,7 @@
 
 #include "core/forks.h"
 #include "core/format.h"
+#include "gil.h"
 #include "interrupt.h"
 #include "penstock/error.h"
 
@@ -42,7 +43,7 @@ void PyLoader::clear() noexcept {
   {
     // Workers may wait for the GIL, to ask a Python sampler or to let go of a Python object.
     std::shared_ptr<DataLoader> last = std::move(loader_);
-    const nb::gil_scoped_release released;
+    const ReleasedGil released;
     last.reset();
   }
   kept_.reset();
@@ -72,7 +73,7 @@ template <class Work>
 auto PyLoader::locked(Work work) {
   std::shared_ptr<DataLoader> held = usable();
   try {
-    const nb::gil_scoped_release released;
+    const ReleasedGil released;
     const std::shared_ptr<DataLoader> loader = std::move(held);
     const std::scoped_lock lock(mutex_);
     return work(*loader);
@@ -114,7 +115,7 @@ void PyLoader::seek(const LoaderPosition& position) {
 
 LoaderStats PyLoader::stats() {
   std::shared_ptr<DataLoader> held = usable();
-  const nb::gil_scoped_release released;
+  const ReleasedGil released;
   return std::shared_ptr<DataLoader>(std::move(held))->stats();
 }
 
@@ -122,13 +123,13 @@ void PyLoader::stop() noexcept {
   if (loader_ == nullptr || core::forks() != forks_) return;
   raised_->stopped = true;
   std::shared_ptr<DataLoader> held = loader_;
-  const nb::gil_scoped_release released;
+  const ReleasedGil released;
   std::shared_ptr<DataLoader>(std::move(held))->stop();
 }
 
 void PyLoader::write_trace() {
   std::shared_ptr<DataLoader> held = usable();
-  const nb::gil_scoped_release released;
+  const ReleasedGil released;
   const std::shared_ptr<DataLoader> loader = std::move(held);
   const std::scoped_lock lock(mutex_);
   loader->write_trace();
@@ -224,11 +225,11 @@ std::optional<Batch> PyLoader::next_on_thread(std::uint64_t iteration) {
     worker = std::thread([&task] { task(); });
   } catch (const std::system_error&) {
     // The system gives no thread: here, then, where no signal is answered.
-    const nb::gil_scoped_release released;
+    const ReleasedGil released;
     task();
   }
   const auto wait = [&] {
-    const nb::gil_scoped_release released;
+    const ReleasedGil released;
     return result.wait_for(kSignalPeriod) == std::future_status::ready;
   };
   std::exception_ptr signal;
@@ -242,7 +243,7 @@ std::optional<Batch> PyLoader::next_on_thread(std::uint64_t iteration) {
     }
   }
   {
-    const nb::gil_scoped_release released;
+    const ReleasedGil released;
     if (worker.joinable()) worker.join();
   }
   is_quick_ = Clock::now() - start < kQuick;

@@ -11,6 +11,7 @@
 #include "convert.h"
 #include "core/format.h"
 #include "data.h"
+#include "gil.h"
 #include "interrupt.h"
 #include "penstock/error.h"
 
@@ -59,7 +60,7 @@ class IterableOrder {
   std::int64_t size() const noexcept { return size_; }
   /// From any thread, with or without the GIL. As many as size() says.
   Content at(std::uint64_t epoch) const {
-    const nb::gil_scoped_acquire gil;
+    const AcquiredGil gil;
     // One more than it should have, to see that there is none.
     const Content& content = order_of(epoch, static_cast<std::size_t>(size_) + 1);
     if (content.size() == size_) return content;
@@ -187,7 +188,7 @@ BatchSamplerPtr make_batches(nb::handle sampler, std::optional<std::int64_t> bat
 }
 
 std::vector<std::int64_t> order_of(const PySampler& sampler, std::uint64_t seed, std::uint64_t epoch) {
-  const nb::gil_scoped_release released;
+  const ReleasedGil released;
   return sampler.sampler->order(seed, epoch).to_vector();
 }
 

@@ -16,6 +16,7 @@
 #include "dlpack.h"
 #include "elements.h"
 #include "foreign.h"
+#include "gil.h"
 #include "indexing.h"
 #include "interrupt.h"
 #include "penstock/error.h"
@@ -164,7 +165,7 @@ nb::object array(const Tensor& tensor, nb::handle dtype, nb::handle copy) {
 bool equal(const Tensor& tensor, nb::handle other) {
   const std::optional<Tensor> array = array_from(other);
   if (!array) return false;
-  const nb::gil_scoped_release released;
+  const ReleasedGil released;
   return Tensor::identical(tensor, *array);
 }
 

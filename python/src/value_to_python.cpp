@@ -134,8 +134,8 @@ using MadeObjects = std::unordered_map<const Node*, Made>;
   throw Error(ErrorCode::kUnsupported, "found a key of a dict or an element of a set that Python cannot hash");
 }
 
-/// What putting a key into a dict or set gave: TypeErrors are those of keys that only Python knows to have no hash, such
-/// as arrays.
+/// What putting a key into a dict or set gave: TypeErrors are those of keys that only Python knows to have no hash,
+/// such as arrays.
 void require_hashed(int status) {
   if (status == 0) return;
   if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) nb::raise_python_error();

@@ -80,9 +80,9 @@ class Readable:
             return kind is torch.nn.Parameter  # it says of no other class that it is of that
         numpy = sys.modules.get("numpy")
         if numpy is not None and isinstance(obj, numpy.dtype):
-            return obj.type.__module__ == "numpy"
+            return bool(obj.type.__module__ == "numpy")
         if numpy is not None and isinstance(obj, (numpy.generic, numpy.ndarray)) and obj.dtype.hasobject:
-            return obj.dtype == object and self.knows(kind)
+            return bool(obj.dtype == object) and self.knows(kind)
         return kind in _CONSTANTS or self.knows(kind)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import operator
+import sys
 import warnings
+import weakref
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,15 +16,41 @@ from torch.utils.data._utils.pin_memory import pin_memory
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 import penstock
-from penstock.torch._convert import batch_to_torch, sample_to_torch
+from penstock.torch._finish import Finish
 from penstock.torch._position import Position, draw_base_seed
-from penstock.torch._reads import Read, Reads, timed_out
-from penstock.torch._samples import named, to_device
+from penstock.torch._reads import Reads, timed_out
+from penstock.torch._samples import to_device
+from penstock.torch._threads import Threads
 
 if TYPE_CHECKING:
     from penstock.torch.loader import DataLoader
 
-__all__ = ["Iteration"]
+__all__ = ["Iteration", "Progress"]
+
+
+class Progress:
+    """How far an iteration has come: what its loader keeps of it, as it holds threads and batches itself."""
+
+    def __init__(self, begin: Position, reads: Reads) -> None:
+        self._begin = begin
+        self._reads = weakref.ref(reads)
+        self._stats: dict[str, Any] = {}
+        self.given = begin.batch
+        self.finished = False
+
+    def position(self, loader: DataLoader[Any]) -> Position:
+        """After the last batch that was given; at the beginning of the next epoch behind the end of this one."""
+        if self.finished:
+            return Position.now(loader, draws_seed=not loader.persistent_workers)
+        return self._begin.after(self.given, loader.set_aside)
+
+    def stats(self) -> dict[str, Any]:
+        reads = self._reads()
+        return self._stats if reads is None else reads.stats()
+
+    def keep_stats(self) -> None:
+        """Before the iteration goes."""
+        self._stats = self.stats()
 
 
 class Iteration(_BaseDataLoaderIter):
@@ -30,12 +58,11 @@ class Iteration(_BaseDataLoaderIter):
 
     Indices are drawn from the sampler when torch draws them: `prefetch_factor * num_workers` batches ahead, or when a
     batch is asked for without workers. So endless samplers work, and a generator that is shared with other code has the
-    state that torch would leave it in.
+    state that torch would leave it in. Threads and batches that wait go with it, or at the end of the epoch.
     """
 
     def __init__(self, loader: DataLoader[Any], resume: Position | None) -> None:
-        self._loader = loader
-        self._pool: ThreadPoolExecutor | None = None
+        self._threads: Threads | None = None
         self._working: deque[Future[Any]] = deque()
         self._start(loader, resume, draws_seed=True)
         if not self._reads.on_device:
@@ -47,6 +74,7 @@ class Iteration(_BaseDataLoaderIter):
         self._start(loader, resume, draws_seed=False)
 
     def _start(self, loader: DataLoader[Any], resume: Position | None, *, draws_seed: bool) -> None:
+        self._loader = loader = loader._apart()  # which does not lead back here
         self._dataset = loader.dataset
         self._num_workers = operator.index(loader.num_workers) if loader.num_workers else 0
         self._timeout = loader.timeout
@@ -57,15 +85,16 @@ class Iteration(_BaseDataLoaderIter):
         self._pins = loader.pin_memory and torch.accelerator.is_available()
         self._index_sampler = loader._index_sampler
         self._reads = Reads(loader)
+        self._finish = Finish(loader.collate_fn, loader._mapped, self._reads.describe)
+        begin = Position.now(loader, draws_seed=draws_seed) if resume is None else resume
         if resume is None:
-            self._begin = Position.now(loader, draws_seed=draws_seed)
             self._sampler_iter = iter(self._index_sampler)
             if draws_seed:
                 self._base_seed = draw_base_seed(loader.generator)
         else:
-            self._begin = resume
             self._sampler_iter = self._resumed(resume)
-        self._reads.begin(self._sampler_iter, 0 if resume is None else resume.batch)
+        self.progress = Progress(begin, self._reads)
+        self._reads.begin(self._sampler_iter, begin.batch)
         if self._num_workers == 0 and self._timeout != 0:
             raise AssertionError(f"timeout={self._timeout} needs num_workers > 0; leave it out without")
 
@@ -81,9 +110,10 @@ class Iteration(_BaseDataLoaderIter):
         return indices
 
     def _stop(self) -> None:
-        for work in self._working:
-            work.cancel()
         self._working.clear()
+        if self._threads is not None:
+            self._threads.close()
+            self._threads = None
         self._reads.close()
 
     def __iter__(self) -> Iteration:
@@ -99,65 +129,32 @@ class Iteration(_BaseDataLoaderIter):
             return self._next()
 
     def _next(self) -> Any:
-        loader = self._loader
-        if loader._mapped is None:
-            value = self._finish(self._reads.next())
-        elif self._num_workers == 0:
-            value = self._work(self._reads.next())
-        else:
-            value = self._next_mapped()
+        try:
+            value = self._next_mapped() if self._loader._mapped and self._num_workers > 0 else self._next_read()
+        except StopIteration:
+            if self._reads.finished and not self._working:  # else a function's own
+                self.progress.finished = True
+                self._stop()
+            raise
+        finally:
+            self.progress.given = self._reads.taken - len(self._working)
         self._num_yielded += 1
         if self._reads.on_device:
             return value
         if self._pins:
             value = pin_memory(value)
-        return value if loader.device is None else to_device(value, loader.device)
+        device = self._loader.device
+        return value if device is None else to_device(value, device)
 
-    def position(self) -> Position:
-        """After the last batch that was given; at the beginning of the next epoch after the last of this one."""
-        if self._reads.finished:
-            return Position.now(self._loader, draws_seed=not self._loader.persistent_workers)
-        return self._begin.after(self._reads.taken - len(self._working), self._loader.set_aside)
-
-    def stats(self) -> dict[str, Any]:
-        return self._reads.stats()
-
-    # Making what the user gets.
-
-    def _finish(self, read: Read) -> Any:
-        if not read.apart:
-            return batch_to_torch(read.value)
-        samples = sample_to_torch(read.value)
-        return self._collate_fn(samples[0] if self._reads.whole and not self._reads.bulk else samples)
-
-    def _work(self, read: Read) -> Any:
-        mapped = self._loader._mapped
-        assert mapped is not None
-        if mapped.batched:
-            return self._call(read.indices, self._finish(read))
-        pairs = zip(read.indices, read.value, strict=True)
-        samples = [self._call([index], sample_to_torch(sample)) for index, sample in pairs]
-        return self._collate_fn(samples[0] if self._reads.whole else samples)
-
-    def _call(self, indices: list[int], argument: Any) -> Any:
-        mapped = self._loader._mapped
-        assert mapped is not None
-        try:
-            return mapped.function(argument)
-        except Exception as error:
-            if not indices:
-                raise
-            first = f"sample {indices[0]}: {self._reads.describe(indices[0])}"
-            where = first if len(indices) == 1 else f"a batch of {len(indices)} samples that begins with {first}"
-            other = named(error, where)
-            if other is error:
-                raise
-            raise other from error
+    def _next_read(self) -> Any:
+        read = self._reads.next()
+        return self._finish(read, self._reads.alone)
 
     def _next_mapped(self) -> Any:
         """Keeps as many calls under way as there are workers; their results come in order."""
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._num_workers, "penstock-map")
+        if self._threads is None:
+            self._threads = Threads(self._num_workers, "penstock-map")
+        self._threads.require_own_process()
         while not self._reads.finished and len(self._working) <= self._num_workers:
             try:
                 read = self._reads.next()
@@ -172,10 +169,8 @@ class Iteration(_BaseDataLoaderIter):
                 failed.set_exception(error)
                 self._working.append(failed)
                 continue
-            self._working.append(self._pool.submit(self._work, read))
+            self._working.append(self._threads.submit(self._finish, read, self._reads.alone))
         if not self._working:
-            self._pool.shutdown(wait=False)
-            self._pool = None
             raise StopIteration
         first = self._working[0]
         wait([first], self._timeout or None)
@@ -184,8 +179,9 @@ class Iteration(_BaseDataLoaderIter):
         return self._working.popleft().result()
 
     def __del__(self) -> None:
-        if getattr(self, "_pool", None) is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)  # type: ignore[union-attr]
+        if hasattr(self, "progress") and not sys.is_finalizing():  # when much of Python is gone
+            self.progress.keep_stats()
+            self._stop()
 
 
 def _warn_of_pinning(loader: DataLoader[Any]) -> None:

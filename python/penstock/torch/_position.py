@@ -42,8 +42,9 @@ def _samples(loader: DataLoader[Any]) -> int:
 class Position:
     """The random state that the epoch began with, the sampler's epoch, and how many batches were taken since.
 
-    The order of an epoch follows from these for every sampler that draws from the loader's generator, from torch's
-    global one or from its own `generator`; one that has `state_dict` is asked for its own.
+    The order of an epoch follows from these for every sampler that draws from the loader's generator (`random`), from
+    torch's global one (`torch_random`, or `random` where the loader has none of its own) or from its own `generator`;
+    one that has `state_dict` is asked for its own.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Position:
         batch_size: int | None = None,
         sampler_random: torch.Tensor | None = None,
         draws_seed: bool = True,
+        torch_random: torch.Tensor | None = None,
     ) -> None:
         self.random = random
         self.batch = batch
@@ -67,12 +69,14 @@ class Position:
         self.batch_size = batch_size
         self.sampler_random = sampler_random
         self.draws_seed = draws_seed
+        self.torch_random = torch_random
 
     @staticmethod
     def now(loader: DataLoader[Any], *, draws_seed: bool = True) -> Position:
         """At the beginning of an epoch that begins now; `draws_seed`: with the drawing of a base seed."""
         generator = loader.generator
-        random = generator.get_state() if isinstance(generator, torch.Generator) else torch.get_rng_state()
+        torch_random = torch.get_rng_state()
+        random = generator.get_state() if isinstance(generator, torch.Generator) else torch_random
         sampler, own_generator = _source(loader), _own_generator(loader)
         return Position(
             random,
@@ -84,6 +88,7 @@ class Position:
             loader.batch_size,
             None if own_generator is None else own_generator.get_state(),
             draws_seed,
+            None if random is torch_random else torch_random,
         )
 
     def after(self, batch: int, set_aside: list[tuple[int, str, str]]) -> Position:
@@ -117,6 +122,12 @@ class Position:
             )
         return position
 
+    def restore_epoch(self, loader: DataLoader[Any]) -> None:
+        """Tells the sampler its epoch. Another that the program tells it before it iterates counts."""
+        sampler = _source(loader)
+        if self.sampler_epoch is not None and hasattr(sampler, "set_epoch"):
+            sampler.set_epoch(self.sampler_epoch)
+
     def restore(self, loader: DataLoader[Any]) -> tuple[Iterator[Any], bool]:
         """The index sampler's iterator after `batch` batches, and whether there were that many.
 
@@ -127,13 +138,13 @@ class Position:
             own_generator.set_state(self.sampler_random)
         if self.sampler is not None and hasattr(sampler, "load_state_dict"):
             sampler.load_state_dict(self.sampler)
-        if self.sampler_epoch is not None and hasattr(sampler, "set_epoch"):
-            sampler.set_epoch(self.sampler_epoch)
+        torch_random: torch.Tensor | None = self.random
         if loader.generator is not None:
             loader.generator.set_state(self.random)
-            return self._advance(loader)
+            torch_random = self.torch_random
         before = torch.get_rng_state()
-        torch.set_rng_state(self.random)
+        if torch_random is not None:
+            torch.set_rng_state(torch_random)
         try:
             return self._advance(loader)
         finally:

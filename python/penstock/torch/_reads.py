@@ -66,6 +66,7 @@ class Reads:
         self._pending: deque[list[int] | None] = deque()
         self.taken = 0
         self.finished = False
+        self._last_stats: dict[str, Any] | None = None
 
     def begin(self, indices: Iterator[Any], taken: int) -> None:
         """Takes what the sampler draws, of whose batches `taken` are behind us."""
@@ -73,11 +74,23 @@ class Reads:
         if self._workers > 0:
             self._draw()
 
+    @property
+    def alone(self) -> bool:
+        """Whether what comes next is a sample by itself."""
+        return self.whole and not self.bulk
+
     def close(self) -> None:
+        """Ends the workers, and what they prepared."""
+        if self._last_stats is not None:
+            return
+        try:
+            self._last_stats = self._feed.stats()
+        except penstock.Error:  # in a forked child, where there are none
+            self._last_stats = {}
         self._feed.close()
 
     def stats(self) -> dict[str, Any]:
-        return self._feed.stats()
+        return self._feed.stats() if self._last_stats is None else self._last_stats
 
     def describe(self, index: int) -> str:
         return self._samples.describe(index)
@@ -85,10 +98,11 @@ class Reads:
     def next(self) -> Read:
         """The next batch of which something is left; StopIteration behind the last. An error belongs to one batch."""
         while True:
-            if self._workers == 0:
+            if self._workers == 0 and not self.finished:
                 self._draw()
             if not self._pending:
                 self.finished = True
+                self.close()
                 raise StopIteration
             indices = self._pending.popleft()
             self.taken += 1

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from typing import Any
 
 import penstock
+from penstock.torch._threads import Threads
 
 __all__ = ["SampleFeed"]
 
@@ -23,7 +24,7 @@ class SampleFeed:
         self.window = max(1, workers * factor)
         self._dataset = dataset
         self._timeout = timeout or None
-        self._pool = ThreadPoolExecutor(workers, "penstock-samples") if workers > 0 else None
+        self._pool = Threads(workers, "penstock-samples") if workers > 0 else None
         self._unread: deque[list[int]] = deque()
         self._reads: deque[list[Future[Any]]] = deque()
 
@@ -37,6 +38,7 @@ class SampleFeed:
         """The samples of the oldest push. An error belongs to one batch."""
         if self._pool is None:
             return [self._dataset[index] for index in self._unread.popleft()]
+        self._pool.require_own_process()
         if wait(self._reads[0], self._timeout).not_done:
             message = f"DataLoader timed out after {self._timeout} seconds"
             raise penstock.TimedOutError(message, message)
@@ -48,7 +50,4 @@ class SampleFeed:
 
     def close(self) -> None:
         if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-
-    def __del__(self) -> None:
-        self.close()
+            self._pool.close()

@@ -16,7 +16,7 @@ from penstock.torch._convert import sample_to_torch
 from penstock.torch._errors import as_torchs
 from penstock.torch._samples import as_mapping_of
 
-__all__ = ["Dataset", "Files", "Mapped", "Rows", "counted", "native_of", "plain_mapped"]
+__all__ = ["Dataset", "Files", "Mapped", "Rows", "counted", "mapped_of", "native_of"]
 
 
 _Sample = TypeVar("_Sample", covariant=True)
@@ -85,8 +85,12 @@ class Dataset(torch_data.Dataset[_Sample]):
 
         The loader calls `function` in `num_workers` threads. Threads share Python's interpreter lock: they speed up
         functions that spend their time in torch, NumPy or waiting, but not pure Python. For that there is
-        `processes=True`: torch's own loader then runs `function` in `num_workers` processes. It must not depend on
-        the order of the calls.
+        `processes=True`: torch's own loader then runs `function` in `num_workers` processes, and so it should for
+        functions that draw random numbers: all threads of a process share the global generators of torch, NumPy and
+        `random`, so that what they draw depends on which of them comes first. It must not depend on the order of the
+        calls.
+
+        What `torch.utils.data.Subset` and `random_split` make of a mapped dataset is mapped likewise.
         """
         return Mapped(self, function, batched=batched, processes=processes)
 
@@ -126,10 +130,11 @@ def Files(  # noqa: N802 - named like the class it stands for
 
 
 class Mapped(torch_data.Dataset[Any]):
-    """What `Dataset.map` gives. Without a loader, `mapped[i]` calls the function on sample i."""
+    """What `Dataset.map` gives. Without a loader, `mapped[i]` calls the function on sample i; TypeError where it is one
+    of batches."""
 
     def __init__(
-        self, dataset: Dataset[Any], function: Callable[[Any], Any], *, batched: bool, processes: bool
+        self, dataset: torch_data.Dataset[Any], function: Callable[[Any], Any], *, batched: bool, processes: bool
     ) -> None:
         self.dataset = dataset
         self.function = function
@@ -137,15 +142,19 @@ class Mapped(torch_data.Dataset[Any]):
         self.processes = processes
 
     def __len__(self) -> int:
-        return len(self.dataset)
+        return len(self.dataset)  # type: ignore[arg-type]
 
     def __getitem__(self, index: int) -> Any:
         try:
             index = operator.index(index)
         except TypeError as error:
             raise TypeError(f"{error}; torch.utils.data.Subset makes a dataset of several samples") from None
-        sample = self.dataset[index]
-        return sample if self.batched else self.function(sample)
+        if self.batched:
+            raise TypeError(
+                f"{self!r} is a function of whole batches, which penstock.torch.DataLoader makes; a sample by itself "
+                "has none"
+            )
+        return self.function(self.dataset[index])
 
     def __repr__(self) -> str:
         return f"{self.dataset!r}.map({self.function!r})"
@@ -191,11 +200,18 @@ def _has_plain_samples(dataset: object, kind: type[Any]) -> bool:
     return same and not hasattr(own, "__getitems__")
 
 
-def plain_mapped(dataset: Any) -> Mapped | None:
-    """The dataset itself where a loader may call its function in threads, else None."""
-    if not isinstance(dataset, Mapped) or dataset.processes or not _has_plain_samples(dataset, Mapped):
+def mapped_of(dataset: Any) -> Mapped | None:
+    """The dataset as a function of other samples, if it is one: a `Mapped`, or torch's Subset of one, whose function is
+    then that of the subset's samples."""
+    if isinstance(dataset, Mapped):
+        return dataset if _has_plain_samples(dataset, Mapped) else None
+    if type(dataset) is not torch_data.Subset:
         return None
-    return dataset
+    whole = mapped_of(dataset.dataset)
+    if whole is None:
+        return None
+    part = torch_data.Subset(whole.dataset, dataset.indices)
+    return Mapped(part, whole.function, batched=whole.batched, processes=whole.processes)
 
 
 def counted(indices: Iterable[int], size: int) -> list[int]:

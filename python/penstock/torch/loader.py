@@ -9,10 +9,10 @@ import torch
 import torch.utils.data as torch_data
 
 import penstock
-from penstock.torch._iteration import Iteration
+from penstock.torch._iteration import Iteration, Progress
 from penstock.torch._position import Position
 from penstock.torch._samples import SetAside
-from penstock.torch.datasets import Dataset, Mapped, native_of, plain_mapped
+from penstock.torch.datasets import Dataset, Mapped, mapped_of, native_of
 
 __all__ = ["DataLoader", "LoaderTimeoutError"]
 
@@ -85,7 +85,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
             )
         if isinstance(dataset, penstock.Dataset):
             dataset = Dataset(dataset)
-        mapped = plain_mapped(dataset)
+        mapped = mapped_of(dataset)
         native = _native_under(dataset, mapped, worker_init_fn)
         _require_native(native, collate_fn, on_error)
         self.native = native
@@ -114,13 +114,17 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         self._mapped = mapped
         self._set_aside = SetAside()
         self._resume: Position | None = None
-        self._latest: Iteration | None = None
-        if native is None:
-            self._leave_to_torch()
+        self._latest: Progress | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy is of the loader, not of an iteration of it with its workers.
         return {**vars(self), "_latest": None, "_iterator": None}
+
+    def _apart(self) -> DataLoader[_Sample]:
+        """The loader as it is now, for an iteration of it."""
+        twin: DataLoader[_Sample] = object.__new__(type(self))
+        vars(twin).update(self.__getstate__())
+        return twin
 
     def check_worker_number_rationality(self) -> None:
         """As torch's, for processes; threads that only read are cheap."""
@@ -130,11 +134,10 @@ class DataLoader(torch_data.DataLoader[_Sample]):
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         if self.native is not None:
             # Indices of a Subset, and the worker_init_fn, may have changed since.
+            self._mapped = mapped_of(self.dataset)
             self.native = _native_under(self.dataset, self._mapped, self.worker_init_fn)
-            if self.native is None:
-                self._leave_to_torch()
         if self.native is None:
-            iterator: Iterator[Any] = super().__iter__()
+            iterator = self._torchs_iterator()
             return iterator if self.device is None else _moved(iterator, self.device)
         if self.num_workers > 0 and self.prefetch_factor == 0:
             raise AssertionError("prefetch_factor must be greater than 0 with workers")
@@ -142,16 +145,27 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         persistent = self.persistent_workers and self.num_workers > 0
         if persistent and isinstance(self._iterator, Iteration):
             self._iterator._reset(self, resume=resume)
+            self._latest = self._iterator.progress
             return self._iterator
         # Threads may iterate at the same time: each gets the one that it asked for.
-        iteration = self._latest = Iteration(self, resume)
+        iteration = Iteration(self, resume)
+        self._latest = iteration.progress
         if persistent:
             self._iterator = iteration
         return iteration
 
-    def _leave_to_torch(self) -> None:
-        if isinstance(self.dataset, Mapped) and self.dataset.batched:
-            self.collate_fn = _Composed(self.collate_fn, self.dataset.function)
+    def _torchs_iterator(self) -> Iterator[Any]:
+        """The iterator of torch's own loader, which calls functions of batches behind the collation."""
+        mapped = self._mapped
+        if mapped is None or not mapped.batched:
+            iterator: Iterator[Any] = super().__iter__()
+            return iterator
+        twin = self._apart()
+        composed = _Composed(self.collate_fn, mapped.function)
+        vars(twin).update(dataset=mapped.dataset, collate_fn=composed, _iterator=self._iterator)
+        iterator = torch_data.DataLoader.__iter__(twin)
+        self._iterator = twin._iterator
+        return iterator
 
     @property
     def set_aside(self) -> list[tuple[int, str, str]]:
@@ -167,13 +181,14 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         self._require_position()
         if self._resume is not None:
             return self._resume.to_dict()
-        position = Position.now(self) if self._latest is None else self._latest.position()
+        position = Position.now(self) if self._latest is None else self._latest.position(self)
         return position.to_dict()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """The next iteration goes on from there. ValueError for what is no such state, or another dataset's."""
         self._require_position()
         self._resume = Position.from_dict(state_dict, self)
+        self._resume.restore_epoch(self)
 
     def _require_position(self) -> None:
         if self.native is None:
@@ -197,7 +212,7 @@ def _require_native(native: penstock.Dataset | None, collate_fn: Any, on_error: 
 
 def _native_under(dataset: Any, mapped: Mapped | None, worker_init_fn: Any) -> penstock.Dataset | None:
     """What is read natively, if that is possible: functions of processes need processes."""
-    if worker_init_fn is not None or getattr(dataset, "processes", False):
+    if worker_init_fn is not None or (mapped is not None and mapped.processes):
         return None
     return native_of(dataset if mapped is None else mapped.dataset)
 

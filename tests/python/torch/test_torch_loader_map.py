@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import threading
 
+import numpy as np
 import pytest
+import torch
+import torch.utils.data as td
 from loader_folder import COUNT, same
 
 import penstock.torch as pt
@@ -79,3 +82,49 @@ def test_a_timeout_is_for_mapped_functions_too(folder):
             next(iterator)
     go.set()
     assert next(iterator).item() == 2
+
+
+@pytest.fixture
+def numbers(tmp_path):
+    np.save(tmp_path / "numbers.npy", np.arange(37))
+    return pt.Rows(tmp_path / "numbers.npy")
+
+
+def hundredfold(value):
+    return value * 100
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("batched", [False, True])
+@pytest.mark.parametrize("processes", [False, True])
+def test_parts_of_a_mapped_dataset_are_mapped(numbers, batched, processes, workers):
+    mapped = numbers.map(hundredfold, batched=batched, processes=processes)
+    part = td.Subset(td.Subset(mapped, range(3, 30)), [0, 5, 7])
+    loader = pt.DataLoader(part, batch_size=2, num_workers=workers)
+    assert [batch.tolist() for batch in loader] == [[300, 800], [1000]]
+    assert (loader.native is None) == processes
+    again = pt.DataLoader(loader.dataset, batch_size=loader.batch_size, collate_fn=loader.collate_fn)
+    assert [batch.tolist() for batch in again] == [[300, 800], [1000]]
+    if not processes:
+        assert loader.state_dict()["batch"] == 0
+        assert pt.DataLoader(part, on_error="skip").set_aside == []
+
+
+def test_a_function_of_batches_has_no_samples(numbers):
+    mapped = numbers.map(hundredfold, batched=True)
+    for read in (
+        lambda: mapped[3],
+        lambda: next(iter(td.DataLoader(mapped))),
+        lambda: next(iter(pt.DataLoader(td.ConcatDataset([mapped, mapped])))),
+    ):
+        with pytest.raises(TypeError, match="whole batches"):
+            read()
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_functions_of_batches_in_processes_that_stay(numbers, persistent):
+    mapped = numbers.map(hundredfold, batched=True, processes=True)
+    loader = pt.DataLoader(mapped, batch_size=30, num_workers=1, persistent_workers=persistent)
+    for _ in range(2):
+        assert torch.cat(list(loader)).tolist() == [100 * i for i in range(37)]
+    assert loader.collate_fn is td.default_collate

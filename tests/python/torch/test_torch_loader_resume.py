@@ -121,3 +121,73 @@ class TestResume:
         state = pt.DataLoader(pt.Rows(np.zeros(4))).state_dict()
         with pytest.raises(ValueError, match="4 samples, but this one has 53"):
             pt.DataLoader(pt.Files(folder)).load_state_dict(state)
+
+    @pytest.mark.parametrize("workers", [0, 1, 3])
+    @pytest.mark.parametrize("taken", [1, 7, 8, 9, 10])
+    def test_mapped_ones_say_what_they_gave(self, tmp_path, taken, workers):
+        np.save(tmp_path / "r.npy", np.arange(37))
+        dataset = pt.Rows(tmp_path / "r.npy").map(lambda row: row + 1)
+        loader = pt.DataLoader(dataset, batch_size=4, num_workers=workers)
+        batches = iter(loader)
+        for _ in range(taken):
+            next(batches)
+        state = loader.state_dict()
+        assert state["batch"] == taken
+        resumed = pt.DataLoader(dataset, batch_size=4)
+        resumed.load_state_dict(state)
+        assert [batch.tolist() for batch in resumed] == [batch.tolist() for batch in batches]
+
+    @pytest.mark.parametrize(
+        "sampler",
+        [
+            lambda rows: td.RandomSampler(rows),
+            lambda rows: td.RandomSampler(rows, replacement=True, num_samples=50),
+            lambda rows: td.WeightedRandomSampler([1.0] * len(rows), 50),
+        ],
+        ids=["random", "replacement", "weighted"],
+    )
+    def test_samplers_of_torchs_generator_beside_a_loaders_own(self, tmp_path, sampler):
+        np.save(tmp_path / "r.npy", np.arange(37))
+        rows = pt.Rows(tmp_path / "r.npy")
+
+        def make():
+            return pt.DataLoader(rows, 8, sampler=sampler(rows), generator=torch.Generator().manual_seed(1))
+
+        torch.manual_seed(0)
+        loader = make()
+        batches = iter(loader)
+        for _ in range(2):
+            next(batches)
+        state, rest = loader.state_dict(), [batch.tolist() for batch in batches]
+        torch.manual_seed(5)
+        resumed = make()
+        resumed.load_state_dict(state)
+        assert [batch.tolist() for batch in resumed] == rest
+
+    @pytest.mark.parametrize("workers", [0, 2])
+    def test_the_program_says_the_epoch_of_a_sampler(self, tmp_path, workers):
+        np.save(tmp_path / "r.npy", np.arange(37))
+
+        def make():
+            rows = pt.Rows(tmp_path / "r.npy")
+            return pt.DataLoader(rows, 4, sampler=td.DistributedSampler(rows, 2, 0), num_workers=workers)
+
+        def epoch(loader, number):
+            loader.sampler.set_epoch(number)
+            return torch.cat(list(loader)).tolist()
+
+        loader = make()
+        first = epoch(loader, 0)
+        state = loader.state_dict()
+        expected = [epoch(loader, 1), epoch(loader, 2)]
+        resumed = make()
+        resumed.load_state_dict(state)
+        assert [epoch(resumed, 1), epoch(resumed, 2)] == expected
+        assert expected[0] != first
+
+        loader.sampler.set_epoch(7)
+        batches = iter(loader)
+        next(batches)
+        resumed = make()
+        resumed.load_state_dict(loader.state_dict())
+        assert torch.cat(list(resumed)).tolist() == torch.cat(list(batches)).tolist()

@@ -1,0 +1,119 @@
+"""Threads that call Python functions, and keep no program from ending."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from typing import Any
+
+import penstock
+
+__all__ = ["Threads"]
+
+_Call = tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]
+_Queue = queue.SimpleQueue[_Call | None]
+
+_PATIENCE = 5.0  # seconds, which torch gives its workers too
+
+
+class Threads:
+    """Up to `most` threads that make calls in the order in which they are asked for.
+
+    The end of the program waits for calls under way, for five seconds at most, and not for those that have not begun.
+    One thread asks.
+    """
+
+    def __init__(self, most: int, name: str) -> None:
+        self._most = most
+        self._name = name
+        self._process = os.getpid()
+        self._queue: _Queue = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._leave = partial(_leave, self._queue, self._threads, self._process)
+        atexit.register(self._leave)
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        """What `function(*args)` is going to give."""
+        future: Future[Any] = Future()
+        self._queue.put((future, function, args))
+        if len(self._threads) < self._most:
+            self._start_another()
+        return future
+
+    def require_own_process(self) -> None:
+        """InvalidArgumentError in a forked child, where nobody makes the calls."""
+        if os.getpid() != self._process:
+            message = (
+                "the loader was made before this process was forked, and its threads stayed in the parent; make a new "
+                "one in the child"
+            )
+            raise penstock.InvalidArgumentError(message, message)
+
+    def close(self) -> None:
+        """Ends the threads after the calls under way; those that have not begun are cancelled."""
+        atexit.unregister(self._leave)
+        _end(self._queue, self._threads)
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _start_another(self) -> None:
+        thread = threading.Thread(
+            target=_serve, args=(self._queue,), name=f"{self._name}-{len(self._threads)}", daemon=True
+        )
+        try:
+            thread.start()
+        except RuntimeError:  # none to be had, or too late in the program's life
+            if not self._threads:
+                _make(self._queue.get())
+        else:
+            self._threads.append(thread)
+
+
+# They know the queue alone, so that the owner can go while they work.
+
+
+def _serve(calls: _Queue) -> None:
+    while (call := calls.get()) is not None:
+        _make(call)
+        del call
+
+
+def _make(call: _Call | None) -> None:
+    assert call is not None
+    future, function, args = call
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = function(*args)
+    except BaseException as error:
+        future.set_exception(error)
+    else:
+        future.set_result(result)
+
+
+def _end(calls: _Queue, threads: list[threading.Thread]) -> None:
+    while True:
+        try:
+            call = calls.get_nowait()
+        except queue.Empty:
+            break
+        if call is not None:
+            call[0].cancel()
+    for _ in threads:
+        calls.put(None)
+
+
+def _leave(calls: _Queue, threads: list[threading.Thread], process: int) -> None:
+    if os.getpid() != process:
+        return
+    _end(calls, threads)
+    deadline = time.monotonic() + _PATIENCE
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
