@@ -69,7 +69,8 @@ struct LoaderOptions {
   std::string trace = {};
 };
 
-/// Where an iteration stands: enough to go on exactly, under any number of workers. Plain data; text form is JSON.
+/// Where an iteration stands: enough to go on exactly, under any number of workers, and of ranks where what all of them
+/// have taken are whole batches of theirs. Plain data; text form is JSON.
 struct LoaderPosition {
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;
@@ -77,6 +78,7 @@ struct LoaderPosition {
   std::int64_t samples = 0;  ///< size of the dataset, to refuse another one's state
   /// What `batch` counts in, to refuse a loader of other batches; 0 with a batch_sampler, and where a state has none.
   std::int64_t batch_size = 0;
+  std::int64_t num_replicas = 1;  ///< ranks, each of which has taken `batch` batches
 
   std::string to_json() const;
   /// kInvalidArgument names the field that is missing or wrong.

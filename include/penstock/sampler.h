@@ -48,6 +48,9 @@ class Sampler {
   virtual std::int64_t size() const noexcept = 0;
   /// The indices of one epoch, size() of them.
   virtual Order order(std::uint64_t seed, std::uint64_t epoch) const = 0;
+  /// Ranks among which an order is dealt out in turn, of which this is the part of one; so that the first n indices of
+  /// all of them are the first n * replicas() of that order.
+  virtual std::int64_t replicas() const noexcept { return 1; }
 };
 using SamplerPtr = std::shared_ptr<const Sampler>;
 
@@ -111,6 +114,8 @@ class BatchSampler {
   virtual Batches batches(std::uint64_t seed, std::uint64_t epoch) const = 0;
   /// Batches an epoch has.
   virtual std::int64_t size() const noexcept = 0;
+  /// That of the sampler whose indices the batches have, where they are all of one size.
+  virtual std::int64_t replicas() const noexcept { return 1; }
 };
 using BatchSamplerPtr = std::shared_ptr<const BatchSampler>;
 

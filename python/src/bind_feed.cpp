@@ -37,10 +37,12 @@ class PyFeed {
     const std::shared_ptr<BatchFeed> held = usable();
     held->push(std::move(numbers));
   }
+  bool ready() const { return usable()->ready() || kept_; }
   LoaderStats stats() const { return usable()->stats(); }
 
   nb::object next() {
     const std::shared_ptr<BatchFeed> held = usable();
+    if (kept_) return to_python(std::exchange(kept_, std::nullopt)->value);
     const Clock::time_point start = Clock::now();
     for (;;) {
       std::optional<Batch> batch;
@@ -48,13 +50,15 @@ class PyFeed {
         const ReleasedGil released;
         batch = held->next_for(std::chrono::duration<double>(kSignalPeriod).count());
       }
-      if (batch) return to_python(batch->value);
+      kept_ = std::move(batch);  // what a signal's handler raises comes first
       check_signals();
+      if (kept_) return to_python(std::exchange(kept_, std::nullopt)->value);
       if (timeout_ > 0 && std::chrono::duration<double>(Clock::now() - start).count() >= timeout_) throw_timeout();
     }
   }
 
   void close() noexcept {
+    kept_.reset();
     if (feed_ == nullptr) return;
     if (core::forks() != forks_) {
       // The threads stayed in the parent: waiting for them would take for ever.
@@ -80,6 +84,7 @@ class PyFeed {
     throw Error(ErrorCode::kTimeout, core::format("DataLoader timed out after {} seconds", timeout_));
   }
 
+  std::optional<Batch> kept_;        ///< taken from the feed, not yet given
   std::shared_ptr<BatchFeed> feed_;  ///< changed under the GIL only
   double timeout_;
   std::uint64_t forks_ = core::forks();
@@ -104,6 +109,7 @@ void bind_feed(nb::module_& module) {
            nb::sig("def __init__(self, dataset: Dataset, collate: Collate, num_workers: int, prefetch_factor: int, "
                    "memory_budget: int | None, timeout: float, device: object) -> None"))
       .def_prop_ro("window", &PyFeed::window, "Batches that may be pushed and not taken.")
+      .def_prop_ro("ready", &PyFeed::ready, "Whether `next` would not wait.")
       .def("push", &PyFeed::push, nb::arg("indices"), nb::sig("def push(self, indices: Iterable[int]) -> None"))
       .def("next", &PyFeed::next, nb::sig("def next(self) -> typing.Any"),
            "The batch of the oldest push. An error belongs to one batch.")

@@ -1,6 +1,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include "arguments.h"
 #include "bindings.h"
 #include "convert.h"
 #include "core/format.h"
@@ -43,44 +44,48 @@ class LoaderIterator {
 };
 
 struct Arguments {
-  std::int64_t batch_size;
-  bool shuffle;
+  nb::handle batch_size;
+  nb::handle shuffle;
   nb::handle sampler;
   nb::handle num_workers;
   nb::handle collate;
-  bool drop_last;
+  nb::handle drop_last;
   nb::handle batch_sampler;
-  std::int64_t prefetch_factor;
-  std::uint64_t seed;
-  std::optional<std::uint64_t> memory_budget;
-  double timeout;
+  nb::handle prefetch_factor;
+  nb::handle seed;
+  nb::handle memory_budget;
+  nb::handle timeout;
   nb::handle device;
   nb::handle trace;
 };
 
 std::size_t workers_from(nb::handle given) {
   if (PyUnicode_Check(given.ptr()) && nb::cast<std::string>(given) == "auto") return LoaderOptions::kAutoWorkers;
-  std::int64_t number = 0;
-  if (PyLong_Check(given.ptr()) && nb::try_cast(given, number)) return not_negative(number, "num_workers");
+  if (PyIndex_Check(given.ptr()) != 0) {
+    return not_negative(integer_argument(given, "num_workers"), "num_workers");
+  }
   throw Error(ErrorCode::kDTypeMismatch,
               core::format("found num_workers={}, expected a number of threads or \"auto\"", nb::repr(given).c_str()));
 }
 
 LoaderOptions options_from(const Arguments& arguments, const std::shared_ptr<Raised>& raised) {
   LoaderOptions options;
-  options.batch_size = arguments.batch_size;
-  options.shuffle = arguments.shuffle;
+  options.batch_size = integer_argument(arguments.batch_size, "batch_size");
+  options.shuffle = flag_argument(arguments.shuffle, "shuffle");
   options.num_workers = workers_from(arguments.num_workers);
-  options.drop_last = arguments.drop_last;
-  options.prefetch_factor = not_negative(arguments.prefetch_factor, "prefetch_factor");
-  options.seed = arguments.seed;
-  options.timeout = arguments.timeout;
+  options.drop_last = flag_argument(arguments.drop_last, "drop_last");
+  options.prefetch_factor =
+      not_negative(integer_argument(arguments.prefetch_factor, "prefetch_factor"), "prefetch_factor");
+  options.seed = count_argument(arguments.seed, "seed");
+  options.timeout = number_argument(arguments.timeout, "timeout");
   options.device = device_from(arguments.device);
   if (!arguments.trace.is_none()) {
     options.trace = path_from(arguments.trace);
     if (options.trace.empty()) throw Error(ErrorCode::kInvalidArgument, "found an empty trace, expected a file's path");
   }
-  if (arguments.memory_budget) options.memory_budget = *arguments.memory_budget;
+  if (!arguments.memory_budget.is_none()) {
+    options.memory_budget = count_argument(arguments.memory_budget, "memory_budget");
+  }
   if (nb::isinstance<Collate>(arguments.collate)) {
     options.collate = nb::cast<Collate>(arguments.collate);
   } else if (!arguments.collate.is_none()) {
@@ -97,9 +102,11 @@ LoaderOptions options_from(const Arguments& arguments, const std::shared_ptr<Rai
 
 void construct(PyLoader* self, nb::handle dataset, const Arguments& arguments) {
   if (!nb::isinstance<Dataset>(dataset)) {
-    throw Error(ErrorCode::kDTypeMismatch, core::format("found a dataset of type {}, expected a penstock "
-                                                        "Dataset; make one with rows() or files()",
-                                                        object_type(dataset)));
+    const bool is_torchs = nb::hasattr(dataset, "native");
+    throw Error(ErrorCode::kDTypeMismatch,
+                core::format("found a dataset of type {}, expected a penstock.Dataset; {}", object_type(dataset),
+                             is_torchs ? "give its `native`, or take penstock.torch.DataLoader"
+                                       : "make one with rows() or files()"));
   }
   const auto raised = std::make_shared<Raised>();
   // Both may be Python objects that the options borrow.
@@ -122,6 +129,7 @@ nb::dict state_dict(PyLoader& loader) {
   out["batch"] = position.batch;
   out["samples"] = position.samples;
   out["batch_size"] = position.batch_size;
+  out["num_replicas"] = position.num_replicas;
   return out;
 }
 
@@ -147,6 +155,7 @@ void load_state_dict(PyLoader& loader, nb::handle state) {
   position.batch = field<std::int64_t>(dict, "batch");
   position.samples = field<std::int64_t>(dict, "samples");
   if (dict.contains("batch_size")) position.batch_size = field<std::int64_t>(dict, "batch_size");
+  if (dict.contains("num_replicas")) position.num_replicas = field<std::int64_t>(dict, "num_replicas");
   loader.seek(position);
 }
 
@@ -247,39 +256,38 @@ void bind_loader(nb::module_& module) {
   nb::class_<PyLoader>(module, "DataLoader", nb::type_slots(slots), nb::is_weak_referenceable(), kLoader)
       .def(
           "__init__",
-          [](PyLoader* self, nb::handle dataset, std::int64_t batch_size, bool shuffle, nb::handle sampler,
-             nb::handle num_workers, nb::handle collate, bool drop_last, nb::handle batch_sampler,
-             std::int64_t prefetch_factor, std::uint64_t seed, std::optional<std::uint64_t> memory_budget,
-             double timeout, nb::handle device, nb::handle trace) {
+          [](PyLoader* self, nb::handle dataset, nb::handle batch_size, nb::handle shuffle, nb::handle sampler,
+             nb::handle num_workers, nb::handle collate, nb::handle drop_last, nb::handle batch_sampler,
+             nb::handle prefetch_factor, nb::handle seed, nb::handle memory_budget, nb::handle timeout,
+             nb::handle device, nb::handle trace) {
             construct(self, dataset,
                       {batch_size, shuffle, sampler, num_workers, collate, drop_last, batch_sampler, prefetch_factor,
                        seed, memory_budget, timeout, device, trace});
           },
-          nb::arg("dataset").none(), nb::arg("batch_size") = 1, nb::arg("shuffle") = false,
+          nb::arg("dataset").none(), nb::arg("batch_size").none() = 1, nb::arg("shuffle").none() = false,
           nb::arg("sampler") = nb::none(), nb::arg("num_workers").none() = "auto", nb::arg("collate") = nb::none(),
-          nb::arg("drop_last") = false, nb::kw_only(), nb::arg("batch_sampler") = nb::none(),
-          nb::arg("prefetch_factor") = 2, nb::arg("seed") = 0, nb::arg("memory_budget") = nb::none(),
-          nb::arg("timeout") = 0.0, nb::arg("device") = "cpu", nb::arg("trace") = nb::none(),
+          nb::arg("drop_last").none() = false, nb::kw_only(), nb::arg("batch_sampler") = nb::none(),
+          nb::arg("prefetch_factor").none() = 2, nb::arg("seed").none() = 0, nb::arg("memory_budget") = nb::none(),
+          nb::arg("timeout").none() = 0.0, nb::arg("device") = "cpu", nb::arg("trace") = nb::none(),
           nb::sig("def __init__(self, dataset: Dataset, batch_size: int = 1, "
-                  "shuffle: bool = False, sampler: Sampler | "
-                  "typing.Iterable[int] | None = None, num_workers: int | str = 'auto', "
-                  "collate: Collate | None = None, drop_last: "
-                  "bool = False, *, batch_sampler: BatchSampler | "
-                  "typing.Iterable[typing.Iterable[int]] | None = None, "
-                  "prefetch_factor: int = 2, seed: int = 0, memory_budget: int "
-                  "| None = None, timeout: float = 0.0, "
+                  "shuffle: bool = False, sampler: Sampler | typing.Iterable[int] | None = None, "
+                  "num_workers: int | str = 'auto', collate: Collate | None = None, drop_last: bool = False, *, "
+                  "batch_sampler: BatchSampler | typing.Iterable[typing.Iterable[int]] | None = None, "
+                  "prefetch_factor: int = 2, seed: int = 0, memory_budget: int | None = None, timeout: float = 0.0, "
                   "device: object = 'cpu', trace: str | os.PathLike[str] | None = None) -> None"))
       .def("__len__", &PyLoader::size, "Batches in an epoch.")
       .def(
           "__iter__", [](nb::object self) { return LoaderIterator(std::move(self)); },
           "Begins the current epoch, or goes on where load_state_dict left it. "
           "Ends an iteration begun before.")
-      .def("set_epoch", &PyLoader::set_epoch, nb::arg("epoch"), "Begins that epoch from its first batch.")
+      .def(
+          "set_epoch", [](PyLoader& loader, nb::handle epoch) { loader.set_epoch(count_argument(epoch, "epoch")); },
+          nb::arg("epoch").none(), nb::sig("def set_epoch(self, epoch: int) -> None"),
+          "Begins that epoch from its first batch.")
       .def_prop_ro("epoch", &PyLoader::epoch, "The epoch that the next batch belongs to.")
       .def("state_dict", state_dict, nb::sig("def state_dict(self) -> dict[str, int]"),
-           "Where the iteration stands, after the last batch handed out: "
-           "enough to go on exactly, under any number of "
-           "workers.")
+           "Where the iteration stands, after the last batch handed out: enough to go on exactly, under any number of "
+           "workers, and of ranks of a DistributedSampler where what all have taken are whole batches of theirs.")
       .def("load_state_dict", load_state_dict, nb::arg("state").none(),
            nb::sig("def load_state_dict(self, state: dict[str, int]) -> None"),
            "The next iteration goes on from there. ValueError for the state of "

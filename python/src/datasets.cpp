@@ -130,7 +130,10 @@ void bind_datasets(nb::module_& module) {
       .def("__len__", &Dataset::size)
       .def("__getitem__", sample, nb::arg("index"), nb::sig("def __getitem__(self, index: int, /) -> typing.Any"),
            "Sample `index` alone, read now; negative indices count from the end.")
-      .def("describe", &Dataset::describe, nb::arg("index"), "What a sample is, for messages: \"clips/0007.pt\".")
+      .def(
+          "describe", [](const Dataset& self, std::int64_t index) { return path_text(self.describe(index)); },
+          nb::arg("index"), nb::sig("def describe(self, index: int) -> str"),
+          "What a sample is, for messages: \"clips/0007.pt\".")
       .def(
           "__reduce__", [](nb::handle self) { return nb::object(self.attr(kRecipe)); },
           nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))

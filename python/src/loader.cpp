@@ -193,8 +193,9 @@ std::optional<Batch> PyLoader::next_prepared(std::uint64_t iteration) {
         return next;
       });
     });
-    if (!timed_out) return batch;
+    kept_ = std::move(batch);  // what a signal's handler raises comes first
     check_signals();
+    if (!timed_out) return std::exchange(kept_, std::nullopt);
     if (seconds_since(start) >= limit) {
       throw Error(ErrorCode::kTimeout,
                   core::format("DataLoader timed out after {} seconds waiting for a batch; raise timeout or use more "

@@ -26,6 +26,8 @@ class BatchFeed {
   /// The next batch in the order of `push`, or nothing after `seconds`. An error belongs to one batch; the call after
   /// it goes on. kCancelled after `cancel`, kInvalidArgument when none is pushed.
   std::optional<Batch> next_for(double seconds);
+  /// Whether `next_for` would not wait.
+  bool ready() const { return prefetcher_.ready(); }
   /// Drops what is pushed; a waiting `next_for` throws kCancelled. `push` begins anew.
   void cancel() noexcept { prefetcher_.cancel(); }
 

@@ -95,8 +95,12 @@ class LoaderState {
   }
 
   LoaderPosition position() const {
-    return {
-        .seed = seed_, .epoch = epoch_, .batch = next_, .samples = maker_.dataset().size(), .batch_size = batch_size()};
+    return {.seed = seed_,
+            .epoch = epoch_,
+            .batch = next_,
+            .samples = maker_.dataset().size(),
+            .batch_size = batch_size(),
+            .num_replicas = batch_sampler_->replicas()};
   }
 
   void seek(const LoaderPosition& position) {
@@ -114,16 +118,31 @@ class LoaderState {
                        "same batch_size, or from the beginning of an epoch",
                        position.batch_size, batch_size()));
     }
-    if (position.batch < 0 || position.batch > size()) {
+    const std::int64_t batch = own_batch(position);
+    if (batch < 0 || batch > size()) {
       refuse(
           core::format("the position stands after batch {}, but an epoch has {}; go on with the same batch_size and "
                        "drop_last",
-                       position.batch, size()));
+                       batch, size()));
     }
     epoch_batches_ = nullptr;
     seed_ = position.seed;
-    go_to(position.epoch, position.batch);
+    go_to(position.epoch, batch);
     just_loaded_ = true;
+  }
+
+  /// How many batches this rank would have taken where as many samples were, by as many ranks as there are now.
+  std::int64_t own_batch(const LoaderPosition& position) const {
+    const std::int64_t ranks = batch_sampler_->replicas();
+    if (position.num_replicas == ranks || position.batch == 0) return position.batch;
+    std::int64_t all = 0;
+    const bool fits =
+        position.num_replicas >= 1 && !__builtin_mul_overflow(position.batch, position.num_replicas, &all);
+    if (fits && all % ranks == 0) return all / ranks;
+    refuse(
+        core::format("the position is one after batch {} of each of {} ranks, which {} ranks cannot go on from with "
+                     "whole batches; go on with {}, or from a position after more or fewer batches",
+                     position.batch, position.num_replicas, ranks, position.num_replicas));
   }
 
   LoaderStats stats() const { return prefetcher_.stats(); }

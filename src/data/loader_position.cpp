@@ -28,7 +28,8 @@ void read_field(const Json& json, const char* name, T& out) {
 }  // namespace
 
 std::string LoaderPosition::to_json() const {
-  return Json{{"seed", seed}, {"epoch", epoch}, {"batch", batch}, {"samples", samples}, {"batch_size", batch_size}}
+  return Json{{"seed", seed},       {"epoch", epoch},           {"batch", batch},
+              {"samples", samples}, {"batch_size", batch_size}, {"num_replicas", num_replicas}}
       .dump();
 }
 
@@ -41,6 +42,7 @@ LoaderPosition LoaderPosition::from_json(std::string_view json) {
   read_field(parsed, "batch", out.batch);
   read_field(parsed, "samples", out.samples);
   if (parsed.contains("batch_size")) read_field(parsed, "batch_size", out.batch_size);
+  if (parsed.contains("num_replicas")) read_field(parsed, "num_replicas", out.num_replicas);
   if (out.batch < 0) refuse(core::format("the field 'batch' of the loader's state is {}, not a count", out.batch));
   if (out.samples < 0)
     refuse(core::format("the field 'samples' of the loader's state is {}, not a count", out.samples));

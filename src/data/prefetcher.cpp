@@ -140,6 +140,12 @@ bool Prefetcher::running() const {
   return run_ != nullptr;
 }
 
+bool Prefetcher::ready() const {
+  const std::scoped_lock lock(mutex_);
+  if (run_ == nullptr || run_->next_take >= run_->next_start) return false;
+  return std::as_const(*run_).slot(run_->next_take).state == Slot::State::kReady;
+}
+
 void Prefetcher::cancel() noexcept {
   RunPtr dropped;  // outlives the lock: what was prepared is released after it
   {

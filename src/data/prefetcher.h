@@ -67,6 +67,8 @@ class Prefetcher {
   bool running() const;
   /// The next batch, which must not be past the end; waits until `deadline` (for ever without one).
   Outcome take(std::optional<Clock::time_point> deadline);
+  /// Whether `take` would not wait, as far as there is a batch to take.
+  bool ready() const;
   /// Drops everything. A waiting `take` gives kCancelled.
   void cancel() noexcept;
 

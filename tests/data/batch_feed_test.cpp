@@ -40,6 +40,15 @@ TEST(BatchFeed, GivesWhatIsPushedInOrderWhateverTheWorkers) {
   }
 }
 
+TEST(BatchFeed, SaysWhetherABatchIsThere) {
+  BatchFeed feed(numbers(4), {.num_workers = 1, .prefetch_factor = 2});
+  EXPECT_FALSE(feed.ready());
+  feed.push({0});
+  while (!feed.ready()) std::this_thread::yield();
+  EXPECT_TRUE(feed.next_for(0));
+  EXPECT_FALSE(feed.ready());
+}
+
 TEST(BatchFeed, AnErrorBelongsToOneBatch) {
   BatchFeed feed(numbers(4), {.num_workers = 2});
   feed.push({0});

@@ -16,12 +16,16 @@ TEST(LoaderPosition, SurvivesItsText) {
   const LoaderPosition position{.seed = std::numeric_limits<std::uint64_t>::max(),
                                 .epoch = 3,
                                 .batch = std::numeric_limits<std::int64_t>::max(),
-                                .samples = 1000};
+                                .samples = 1000,
+                                .batch_size = 5,
+                                .num_replicas = 6};
   const LoaderPosition back = LoaderPosition::from_json(position.to_json());
   EXPECT_EQ(back.seed, position.seed);
   EXPECT_EQ(back.epoch, position.epoch);
   EXPECT_EQ(back.batch, position.batch);
   EXPECT_EQ(back.samples, position.samples);
+  EXPECT_EQ(back.batch_size, position.batch_size);
+  EXPECT_EQ(back.num_replicas, position.num_replicas);
   EXPECT_EQ(nlohmann::json::parse(position.to_json())["epoch"], 3);
 }
 

@@ -353,6 +353,46 @@ TEST(Loader, RefusesAPositionOfAnotherDataset) {
   EXPECT_THAT(loader.next()->indices, ElementsAre(2, 3));
 }
 
+TEST(Loader, GoesOnWithOtherRanksWhereAllHaveTakenWholeBatches) {
+  const Dataset dataset = rows(test::numbered_rows(120, 1));
+  const auto rank = [&](std::int64_t number, std::int64_t of) {
+    return DataLoader(dataset, {.batch_size = 4, .sampler = distributed(120, {.rank = number, .num_replicas = of})});
+  };
+  for (const std::int64_t before : {1, 2, 3, 6}) {
+    for (const std::int64_t after : {1, 2, 3, 6}) {
+      std::multiset<std::int64_t> seen;
+      LoaderPosition position;
+      for (std::int64_t number = 0; number < before; ++number) {
+        DataLoader loader = rank(number, before);
+        for (int i = 0; i < 2; ++i) {
+          const std::optional<Batch> batch = loader.next();
+          seen.insert(batch->indices.begin(), batch->indices.end());
+        }
+        position = loader.position();
+      }
+      if (2 * before % after != 0) {
+        DataLoader loader = rank(0, after);
+        EXPECT_THAT(test::error_of([&] { loader.seek(position); })->message(), HasSubstr("whole batches"));
+        continue;
+      }
+      for (std::int64_t number = 0; number < after; ++number) {
+        DataLoader loader = rank(number, after);
+        loader.seek(position);
+        while (const auto batch = loader.next()) seen.insert(batch->indices.begin(), batch->indices.end());
+      }
+      EXPECT_EQ(seen.size(), 120U) << before << " ranks, then " << after;
+      EXPECT_EQ(std::set<std::int64_t>(seen.begin(), seen.end()).size(), 120U);
+    }
+  }
+  DataLoader loader = rank(0, 2);
+  LoaderPosition position = loader.position();
+  position.batch = std::numeric_limits<std::int64_t>::max();
+  position.num_replicas = 4;
+  EXPECT_EQ(test::code_of([&] { loader.seek(position); }), ErrorCode::kInvalidArgument);
+  position.num_replicas = -4;
+  EXPECT_EQ(test::code_of([&] { loader.seek(position); }), ErrorCode::kInvalidArgument);
+}
+
 TEST(Loader, CountsWhatItDid) {
   TemporaryFolder folder;
   test::write_tensors(folder, test::equal_tensors(12, Shape{100}), ".npy");

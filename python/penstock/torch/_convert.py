@@ -85,7 +85,7 @@ def batch_to_torch(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: batch_to_torch(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):
-        return [tuple(item) if _is_text(item) else batch_to_torch(item) for item in value]
+        return [tuple(item) if _is_text(item) else item for item in map(batch_to_torch, value)]
     return value
 
 
@@ -93,10 +93,12 @@ def _is_text(value: Any) -> bool:
     return type(value) is list and len(value) > 0 and isinstance(value[0], (str, bytes))
 
 
-def _stacked(tensor: penstock.Tensor) -> torch.Tensor:
+def _stacked(tensor: penstock.Tensor) -> Any:
     try:
         return to_torch(tensor)
     except BufferError:
+        if tensor.ndim == 1 and tensor.numpy().dtype.kind in "US":  # whose rows default_collate takes for strings
+            return tensor.numpy().tolist()
         raise TypeError(
             f"torch has no tensors of {tensor.dtype} to make a batch of; a collate_fn gets such samples as NumPy arrays"
         ) from None

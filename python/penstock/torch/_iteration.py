@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 import sys
 import warnings
-import weakref
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, wait
@@ -18,6 +17,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 import penstock
 from penstock.torch._finish import Finish
 from penstock.torch._position import Position, draw_base_seed
+from penstock.torch._progress import Progress
 from penstock.torch._reads import Reads, timed_out
 from penstock.torch._samples import to_device
 from penstock.torch._threads import Threads
@@ -25,32 +25,7 @@ from penstock.torch._threads import Threads
 if TYPE_CHECKING:
     from penstock.torch.loader import DataLoader
 
-__all__ = ["Iteration", "Progress"]
-
-
-class Progress:
-    """How far an iteration has come: what its loader keeps of it, as it holds threads and batches itself."""
-
-    def __init__(self, begin: Position, reads: Reads) -> None:
-        self._begin = begin
-        self._reads = weakref.ref(reads)
-        self._stats: dict[str, Any] = {}
-        self.given = begin.batch
-        self.finished = False
-
-    def position(self, loader: DataLoader[Any]) -> Position:
-        """After the last batch that was given; at the beginning of the next epoch behind the end of this one."""
-        if self.finished:
-            return Position.now(loader, draws_seed=not loader.persistent_workers)
-        return self._begin.after(self.given, loader.set_aside)
-
-    def stats(self) -> dict[str, Any]:
-        reads = self._reads()
-        return self._stats if reads is None else reads.stats()
-
-    def keep_stats(self) -> None:
-        """Before the iteration goes."""
-        self._stats = self.stats()
+__all__ = ["Iteration"]
 
 
 class Iteration(_BaseDataLoaderIter):
@@ -148,35 +123,45 @@ class Iteration(_BaseDataLoaderIter):
 
     def _next_read(self) -> Any:
         read = self._reads.next()
-        return self._finish(read, self._reads.alone)
+        if not read.apart and self._loader._mapped is None:
+            return self._finish(read, self._reads.alone)
+        with self.progress.in_functions():
+            return self._finish(read, self._reads.alone)
 
     def _next_mapped(self) -> Any:
-        """Keeps as many calls under way as there are workers; their results come in order."""
+        """As many calls are under way as torch has batches; their results come in order."""
         if self._threads is None:
             self._threads = Threads(self._num_workers, "penstock-map")
         self._threads.require_own_process()
-        while not self._reads.finished and len(self._working) <= self._num_workers:
-            try:
-                read = self._reads.next()
-            except StopIteration:
-                break
-            except penstock.TimedOutError:
-                if not self._working:
-                    raise
-                break
-            except penstock.Error as error:
-                failed: Future[Any] = Future()
-                failed.set_exception(error)
-                self._working.append(failed)
-                continue
-            self._working.append(self._threads.submit(self._finish, read, self._reads.alone))
         if not self._working:
-            raise StopIteration
+            self._call_with_next(self._threads)
+        self._call_with_ready(self._threads)
         first = self._working[0]
-        wait([first], self._timeout or None)
+        with self.progress.in_functions():
+            wait([first], self._timeout or None)
         if not first.done():
             raise timed_out(self._timeout)
-        return self._working.popleft().result()
+        self._working.popleft()
+        self._reads.release()
+        self._call_with_ready(self._threads)
+        return first.result()
+
+    def _call_with_ready(self, threads: Threads) -> None:
+        while self._reads.ready:
+            self._call_with_next(threads)
+
+    def _call_with_next(self, threads: Threads) -> None:
+        """StopIteration behind the last."""
+        try:
+            read = self._reads.next(hold=True)
+        except penstock.TimedOutError:
+            raise
+        except penstock.Error as error:
+            failed: Future[Any] = Future()
+            failed.set_exception(error)
+            self._working.append(failed)
+        else:
+            self._working.append(threads.submit(self._finish, read, self._reads.alone))
 
     def __del__(self) -> None:
         if hasattr(self, "progress") and not sys.is_finalizing():  # when much of Python is gone

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
+import torch.utils.data as torch_data
 
 if TYPE_CHECKING:
     from penstock.torch.loader import DataLoader
 
 __all__ = ["Position", "draw_base_seed"]
 
+_DEALING = (torch_data.DistributedSampler.__iter__,)
 _KIND = "penstock.torch.DataLoader"
 
 
@@ -34,6 +36,13 @@ def _own_generator(loader: DataLoader[Any]) -> torch.Generator | None:
     return generator if isinstance(generator, torch.Generator) and generator is not loader.generator else None
 
 
+def _replicas(loader: DataLoader[Any]) -> int:
+    """How many ranks share an order that is dealt out in turn."""
+    sampler = _source(loader)
+    dealt = isinstance(sampler, torch_data.DistributedSampler) and type(sampler).__iter__ in _DEALING
+    return sampler.num_replicas if dealt else 1
+
+
 def _samples(loader: DataLoader[Any]) -> int:
     assert loader.native is not None
     return len(loader.native)
@@ -41,6 +50,8 @@ def _samples(loader: DataLoader[Any]) -> int:
 
 class Position:
     """The random state that the epoch began with, the sampler's epoch, and how many batches were taken since.
+
+    With `num_replicas` ranks each of them has taken as many.
 
     The order of an epoch follows from these for every sampler that draws from the loader's generator (`random`), from
     torch's global one (`torch_random`, or `random` where the loader has none of its own) or from its own `generator`;
@@ -59,6 +70,7 @@ class Position:
         sampler_random: torch.Tensor | None = None,
         draws_seed: bool = True,
         torch_random: torch.Tensor | None = None,
+        num_replicas: int = 1,
     ) -> None:
         self.random = random
         self.batch = batch
@@ -70,6 +82,7 @@ class Position:
         self.sampler_random = sampler_random
         self.draws_seed = draws_seed
         self.torch_random = torch_random
+        self.num_replicas = num_replicas
 
     @staticmethod
     def now(loader: DataLoader[Any], *, draws_seed: bool = True) -> Position:
@@ -89,6 +102,7 @@ class Position:
             None if own_generator is None else own_generator.get_state(),
             draws_seed,
             None if random is torch_random else torch_random,
+            _replicas(loader),
         )
 
     def after(self, batch: int, set_aside: list[tuple[int, str, str]]) -> Position:
@@ -120,7 +134,20 @@ class Position:
                 f"the state is one of a dataset of {position.samples} samples, but this one has {_samples(loader)}; "
                 "go on with the dataset it was taken from"
             )
-        return position
+        return position._of_ranks(_replicas(loader))
+
+    def _of_ranks(self, ranks: int) -> Position:
+        """Where as many samples were taken by so many ranks. ValueError where those are no whole batches."""
+        if self.batch == 0 or self.num_replicas == ranks:
+            return self
+        batch, left = divmod(self.batch * self.num_replicas, ranks)
+        if left:
+            raise ValueError(
+                f"the state is one after batch {self.batch} of each of {self.num_replicas} ranks, which {ranks} ranks "
+                f"cannot go on from with whole batches; go on with {self.num_replicas}, or from a state after more or "
+                "fewer batches"
+            )
+        return Position(**{**vars(self), "batch": batch, "num_replicas": ranks})
 
     def restore_epoch(self, loader: DataLoader[Any]) -> None:
         """Tells the sampler its epoch. Another that the program tells it before it iterates counts."""

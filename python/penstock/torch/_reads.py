@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 import torch.utils.data as torch_data
+from torch.utils.data._utils.collate import default_collate_fn_map
 
 import penstock
 from penstock._core import _Feed
 from penstock.torch._convert import sample_to_torch
 from penstock.torch._errors import as_torchs
 from penstock.torch._sample_feed import SampleFeed
-from penstock.torch._samples import Samples
+from penstock.torch._samples import Samples, is_of_process
 from penstock.torch.collate import Rule
 from penstock.torch.datasets import counted
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Read", "Reads", "arrives_on_device", "timed_out"]
 
-_STACKED = (torch_data.default_collate,)
 # What native collation says of samples that torch may still find a way to stack.
 _UNLIKE = (penstock.DTypeMismatchError, penstock.ShapeMismatchError, penstock.UnsupportedError)
 
@@ -41,7 +41,8 @@ class Reads:
     """Asks the workers for the batches that a sampler draws, and gives them in order.
 
     `whole`: samples come one by one, without batches; `bulk`: then of lists of indices, each the stack of its samples.
-    `on_device`: batches arrive on the loader's device. `taken` counts batches that were given, or left out.
+    `on_device`: batches arrive on the loader's device. `taken` counts batches that were given, or left out; `held`
+    those of them that the loader has yet to hand on, and which count as under way.
     """
 
     def __init__(self, loader: DataLoader[Any]) -> None:
@@ -65,6 +66,8 @@ class Reads:
         # None: a batch of which nothing is left.
         self._pending: deque[list[int] | None] = deque()
         self.taken = 0
+        self.held = 0
+        self._left_out: int | None = 0  # batches, while there were no others
         self.finished = False
         self._last_stats: dict[str, Any] | None = None
 
@@ -95,24 +98,56 @@ class Reads:
     def describe(self, index: int) -> str:
         return self._samples.describe(index)
 
-    def next(self) -> Read:
-        """The next batch of which something is left; StopIteration behind the last. An error belongs to one batch."""
+    @property
+    def ready(self) -> bool:
+        """Whether `next` would give something at once."""
+        return bool(self._pending) and (not self._pending[0] or self._feed.ready)
+
+    def next(self, *, hold: bool = False) -> Read:
+        """The next batch of which something is left; StopIteration behind the last. An error belongs to one batch.
+
+        `hold`: to be counted as held, until `release`.
+        """
         while True:
             if self._workers == 0 and not self.finished:
                 self._draw()
             if not self._pending:
                 self.finished = True
                 self.close()
+                self._require_some()
                 raise StopIteration
+            before = self.taken
             indices = self._pending.popleft()
             self.taken += 1
+            self.held += hold
             try:
                 value = self._take(indices)
+            except BaseException:
+                if self.taken == before:  # it is still to come
+                    self.held -= hold
+                raise
             finally:
                 if self._workers > 0:
                     self._draw()
             if value is not None:
+                self._left_out = None
                 return value
+            if self._left_out is not None:
+                self._left_out += 1
+            if hold:
+                self.release()
+
+    def _require_some(self) -> None:
+        """Where `on_error` left nothing of an epoch, that has another reason than its samples."""
+        if self._left_out:
+            _, what, why = self._set_aside.listed()[0]
+            message = f"no sample of the epoch can be read; the first is {what}: {why}"
+            raise penstock.InvalidArgumentError(message, message)
+
+    def release(self) -> None:
+        """One of the batches that are held was handed on."""
+        self.held -= 1
+        self._draw()
 
     def _new_feed(self, workers: int, collate: penstock.Collate | None = None) -> _Feed | SampleFeed:
         loader = self._loader
@@ -131,12 +166,12 @@ class Reads:
         self._native = not self.whole and not per_sample
         if self._native and isinstance(collate, (Rule, penstock.Collate)):
             return collate.native if isinstance(collate, Rule) else collate
-        self._native = self._native and collate in _STACKED
+        self._native = self._native and _is_default(collate)
         return penstock.stack() if self._native else penstock.samples()
 
     def _draw(self) -> None:
         """Asks for batches until as many are under way as torch would have."""
-        while len(self._pending) < self._feed.window:
+        while not self.finished and len(self._pending) + self.held < self._feed.window:
             try:
                 drawn = next(self._indices)
             except StopIteration:
@@ -186,18 +221,32 @@ class Reads:
         if not indices:
             return self._empty()
         try:
-            return Read(indices, self._feed.next(), not self._native)
+            return Read(indices, self._next_of_feed(indices), not self._native)
         except penstock.TimedOutError as error:
-            self._pending.appendleft(indices)
-            self.taken -= 1
             raise timed_out(self._timeout) from error
         except penstock.Error as error:
             other = self._otherwise(indices, error)
             if other is not None:
                 return other
-            if self._loader.on_error == "raise" or not self._set_aside.try_each(self._samples, indices):
+            if (
+                self._loader.on_error == "raise"
+                or is_of_process(error)
+                or not self._set_aside.try_each(self._samples, indices)
+            ):
                 raise as_torchs(error, self._refusal) from error.__cause__
         return self._again(self._repaired(indices))
+
+    def _next_of_feed(self, indices: list[int]) -> Any:
+        """An error belongs to the batch; but when time is up, or a signal's handler raises something, that is still to
+        come."""
+        try:
+            return self._feed.next()
+        except BaseException as error:
+            of_signal = isinstance(self._feed, _Feed) and not isinstance(error, penstock.Error)
+            if of_signal or isinstance(error, penstock.TimedOutError):
+                self._pending.appendleft(indices)
+                self.taken -= 1
+            raise
 
     def _empty(self) -> Read:
         """What the sampler itself gave no samples for."""
@@ -227,7 +276,7 @@ class Reads:
         """A batch that only torch's own collation stacks, or whose samples only the dataset makes; from here on all
         batches are made so. None where that fails too: the native error names the files.
         """
-        stacked = self._native and self._collate_fn in _STACKED
+        stacked = self._native and _is_default(self._collate_fn)
         samples = self._refusal = None
         if stacked and isinstance(error, _UNLIKE):
             samples = self._tried(self._new_feed(0, penstock.samples()), indices)
@@ -260,6 +309,13 @@ class Reads:
         for pending in self._pending:
             if pending:
                 self._feed.push(pending)
+
+
+def _is_default(collate: Any) -> bool:
+    """Whether that is torch's default_collate, as torch made it: programs may teach it other types."""
+    if collate is not torch_data.default_collate:
+        return False
+    return all(part.__module__ == torch_data.default_collate.__module__ for part in default_collate_fn_map.values())
 
 
 def timed_out(timeout: float) -> Exception:

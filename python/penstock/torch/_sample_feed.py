@@ -34,6 +34,11 @@ class SampleFeed:
         else:
             self._reads.append([self._pool.submit(self._dataset.__getitem__, index) for index in indices])
 
+    @property
+    def ready(self) -> bool:
+        """Whether `next` would not wait."""
+        return bool(self._reads) and all(read.done() for read in self._reads[0])
+
     def next(self) -> list[Any]:
         """The samples of the oldest push. An error belongs to one batch."""
         if self._pool is None:

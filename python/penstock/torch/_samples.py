@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import errno
+import os
 from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any
 
@@ -10,7 +12,7 @@ import torch
 
 import penstock
 
-__all__ = ["Samples", "SetAside", "as_mapping_of", "named", "to_device"]
+__all__ = ["Samples", "SetAside", "as_mapping_of", "is_of_process", "named", "to_device"]
 
 
 class Samples:
@@ -28,6 +30,21 @@ class Samples:
 
     def describe(self, index: int) -> str:
         return self._native.describe(index)
+
+
+_OF_PROCESS = (
+    penstock.CancelledError,
+    penstock.DeviceFailedError,
+    penstock.NoDeviceError,
+    penstock.OutOfMemoryError,
+    penstock.TimedOutError,
+)
+_NO_DESCRIPTORS = tuple(os.strerror(number) for number in (errno.EMFILE, errno.ENFILE))
+
+
+def is_of_process(error: penstock.Error) -> bool:
+    """Whether it says nothing of the sample: what the process lacks, another time it may have."""
+    return isinstance(error, _OF_PROCESS) or any(text in error.message for text in _NO_DESCRIPTORS)
 
 
 class SetAside:
@@ -61,6 +78,8 @@ class SetAside:
             try:
                 samples[index]
             except penstock.Error as error:
+                if is_of_process(error):
+                    raise
                 self._reasons[index] = (samples.describe(index), str(error))
                 found = True
         return found
@@ -121,7 +140,8 @@ def named(error: Exception, where: str) -> Exception:
     """
     text = f"{error} (at {where})"
     try:
-        out = type(error)(text)
+        # Errors of the system say more than a text.
+        out = error if isinstance(error, OSError) and error.errno is not None else type(error)(text)
     except Exception:
         out = error
     if str(out).endswith(text) or repr(text) in str(out):

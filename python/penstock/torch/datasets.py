@@ -183,7 +183,10 @@ def native_of(dataset: Any) -> penstock.Dataset | None:
         return dataset.native if _has_plain_samples(dataset, Dataset) else None
     if type(dataset) is torch_data.Subset:
         whole = native_of(dataset.dataset)
-        return None if whole is None else penstock.subset(whole, counted(dataset.indices, len(whole)))
+        indices = dataset.indices
+        # As Subset asks for them: one by one, so that a dict of them is another list than its keys.
+        each = indices if isinstance(indices, (list, range)) else [indices[i] for i in range(len(indices))]
+        return None if whole is None else penstock.subset(whole, counted(each, len(whole)))
     if type(dataset) is torch_data.ConcatDataset:
         parts = [native_of(part) for part in dataset.datasets]
         return None if None in parts else penstock.concat(*(part for part in parts if part is not None))
@@ -216,4 +219,4 @@ def mapped_of(dataset: Any) -> Mapped | None:
 
 def counted(indices: Iterable[int], size: int) -> list[int]:
     """Negative ones counted from the front; what is outside stays, and is named so in errors."""
-    return [index + size if -size <= index < 0 else index for index in map(int, indices)]
+    return [index + size if -size <= index < 0 else index for index in map(operator.index, indices)]

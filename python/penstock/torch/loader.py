@@ -9,8 +9,9 @@ import torch
 import torch.utils.data as torch_data
 
 import penstock
-from penstock.torch._iteration import Iteration, Progress
+from penstock.torch._iteration import Iteration
 from penstock.torch._position import Position
+from penstock.torch._progress import Progress
 from penstock.torch._samples import SetAside
 from penstock.torch.datasets import Dataset, Mapped, mapped_of, native_of
 
@@ -132,6 +133,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
             super().check_worker_number_rationality()
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        self.device = None if self.device is None else torch.device(self.device)  # which may be set
         if self.native is not None:
             # Indices of a Subset, and the worker_init_fn, may have changed since.
             self._mapped = mapped_of(self.dataset)

@@ -19,6 +19,7 @@ class EqualBatches final : public BatchSampler {
       : sampler_(std::move(sampler)), batch_size_(batch_size), drop_last_(drop_last) {}
 
   std::int64_t size() const noexcept override { return count_batches(sampler_->size(), batch_size_, drop_last_); }
+  std::int64_t replicas() const noexcept override { return sampler_->replicas(); }
 
   Batches batches(std::uint64_t seed, std::uint64_t epoch) const override {
     Order order = sampler_->order(seed, epoch);

@@ -1,5 +1,7 @@
 """Epochs, resume, and errors in mid-epoch."""
 
+import signal
+
 import numpy as np
 import pytest
 from loader_data import labels_of, pairs
@@ -142,8 +144,60 @@ def test_options_are_checked(folder):
     ):
         with pytest.raises(penstock.InvalidArgumentError):
             penstock.DataLoader(labels, **options)
+    for name, value in {
+        "seed": -1,
+        "memory_budget": -1,
+        "batch_size": 2.0,
+        "shuffle": None,
+        "drop_last": "no",
+        "timeout": None,
+        "prefetch_factor": None,
+        "num_workers": 1.5,
+    }.items():
+        with pytest.raises(penstock.Error, match=rf"found {name}="):
+            penstock.DataLoader(labels, **{name: value})
+    with pytest.raises(penstock.InvalidArgumentError, match="found seed="):
+        penstock.DataLoader(labels, seed=2**64)
+    with pytest.raises(penstock.InvalidArgumentError, match="found epoch=-1"):
+        penstock.DataLoader(labels).set_epoch(-1)
+    numbers = {name: np.int64(2) for name in ("batch_size", "num_workers", "prefetch_factor", "seed")}
+    loader = penstock.DataLoader(labels, **numbers, shuffle=np.True_, drop_last=1)
+    assert len(loader) == len(labels) // 2
     with pytest.raises(penstock.DTypeMismatchError, match="collate"):
         penstock.DataLoader(labels, collate=list)
+
+
+def test_what_a_signals_handler_raises_loses_no_batch(tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(64).repeat(1 << 14))
+    rows = penstock.rows(np.load(tmp_path / "x.npy", mmap_mode="r").reshape(64, -1))
+
+    class StopError(Exception):
+        pass
+
+    def take(batches):
+        return next(batches, None)
+
+    def stop(number, frame):
+        if frame.f_code is take.__code__:
+            raise StopError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        for delay in (0.0005, 0.002, 0.005, 0.01):
+            got, batches = [], iter(penstock.DataLoader(rows, batch_size=16, num_workers=1))
+            signal.setitimer(signal.ITIMER_REAL, delay)
+            while True:
+                try:
+                    batch = take(batches)
+                except StopError:
+                    continue
+                if batch is None:
+                    break
+                got.append(int(batch.numpy()[0, 0]))
+            assert got == [0, 16, 32, 48]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_timeout(tmp_path):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import resource
 import time
 
 import numpy as np
 import pytest
 import torch
-from loader_folder import COUNT
+import torch.utils.data as td
+from loader_folder import COUNT, same
 
 import penstock
 import penstock.torch as pt
@@ -76,8 +78,39 @@ class TestBadSamples:
     def test_a_batch_of_nothing_but_bad_ones_is_left_out(self, broken):
         loader = pt.DataLoader(pt.Files(broken, keys="y"), batch_sampler=[[3, 4], [1]], on_error="skip")
         assert [b["y"].tolist() for b in loader] == [[1]]
+
+    @pytest.mark.parametrize("workers", [0, 2])
+    @pytest.mark.parametrize("policy", ["skip", "replace"])
+    def test_an_epoch_of_nothing_but_bad_ones_is_an_error(self, broken, policy, workers):
         only_bad = penstock.subset(penstock.files(broken), [3, 4])
-        assert list(pt.DataLoader(only_bad, 2, on_error="replace")) == []
+        with pytest.raises(penstock.InvalidArgumentError, match=r"no sample of the epoch.*003\.pt"):
+            list(pt.DataLoader(only_bad, 2, on_error=policy, num_workers=workers))
+
+    def test_names_that_are_no_text(self, broken):
+        odd = os.path.join(os.fsencode(broken), b"e\xfe.pt")
+        with open(odd, "wb"):
+            pass
+        loader = pt.DataLoader(pt.Files(broken, keys="y"), 3, on_error="skip")
+        assert len(list(loader)) == 4
+        assert [os.fsencode(what) for _, what, _ in loader.set_aside][-1] == odd
+
+    @pytest.mark.parametrize("policy", ["skip", "replace"])
+    def test_what_the_process_lacks_says_nothing_of_samples(self, folder, policy):
+        loader = pt.DataLoader(pt.Files(folder), 3, on_error=policy)
+        expected = len(list(loader))
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        held = [os.open(os.devnull, os.O_RDONLY)]
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (held[0] + 1, limits[1]))
+            with pytest.raises(penstock.InputOutputError, match="open files"):
+                list(pt.DataLoader(pt.Files(folder), 3, on_error=policy))
+            with pytest.raises(penstock.InputOutputError, match="open files"):
+                list(loader)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+            os.close(held[0])
+        assert loader.set_aside == []
+        assert len(list(loader)) == expected
 
     def test_samples_that_do_not_fit_together_are_still_an_error(self, tmp_path):
         for i in range(4):
@@ -147,3 +180,21 @@ def test_timeout(tmp_path):
     assert time.monotonic() - start < 30
     assert issubclass(pt.LoaderTimeoutError, RuntimeError)
     assert issubclass(pt.LoaderTimeoutError, TimeoutError)
+
+
+@pytest.mark.parametrize("indices", [[1.7, 2.0], "12", [None]], ids=repr)
+def test_indices_of_parts_are_integers(arrays, indices):
+    with pytest.raises(TypeError):
+        list(pt.DataLoader(td.Subset(arrays[1], indices)))
+
+
+def test_indices_of_parts_in_a_dict(arrays):
+    part = td.Subset(arrays[1], {0: 4, 1: 2})
+    same(list(pt.DataLoader(part)), list(td.DataLoader(part)))
+
+
+def test_what_torchs_collation_was_taught_counts(arrays, monkeypatch):
+    from torch.utils.data._utils.collate import default_collate_fn_map
+
+    monkeypatch.setitem(default_collate_fn_map, torch.Tensor, lambda batch, **_: ("taught", len(batch)))
+    assert next(iter(pt.DataLoader(arrays[1], 4)))[0] == ("taught", 4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -128,3 +129,68 @@ def test_functions_of_batches_in_processes_that_stay(numbers, persistent):
     for _ in range(2):
         assert torch.cat(list(loader)).tolist() == [100 * i for i in range(37)]
     assert loader.collate_fn is td.default_collate
+
+
+def test_calls_are_under_way_while_the_loop_computes(numbers):
+    made = []
+    mapped = numbers.map(lambda batch: made.append(len(batch)) or batch, batched=True)
+    batches = iter(pt.DataLoader(mapped, batch_size=2, num_workers=2, prefetch_factor=4))
+    for _ in range(4):
+        next(batches)
+        time.sleep(0.05)
+    deadline = time.monotonic() + 20
+    while len(made) < 4 + 6 and time.monotonic() < deadline:  # of 8 that torch would have under way
+        time.sleep(0.01)
+    assert len(made) >= 4 + 6
+    assert len(list(batches)) == 15
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_figures_name_slow_functions(numbers, workers):
+    mapped = numbers.map(lambda value: time.sleep(0.002) or value)
+    loader = pt.DataLoader(mapped, batch_size=4, num_workers=workers)
+    for _ in loader:
+        pass
+    figures = loader.stats()
+    assert figures["bottleneck"] == "functions"
+    assert figures["function_seconds"] > 0
+    assert str(figures).endswith(figures["limit"])
+    assert "functions of Python's" in figures["limit"]
+    plain = pt.DataLoader(numbers, batch_size=4, num_workers=workers)
+    list(plain)
+    assert plain.stats()["bottleneck"] != "functions"
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_mapped_loaders_draw_as_far_ahead_as_torch(numbers, workers):
+    def drawn(loader_of, dataset):
+        seen = []
+        sampler = td.BatchSampler(SeenBy(seen, td.SequentialSampler(dataset)), 2, drop_last=False)
+        options = {"num_workers": workers, "prefetch_factor": 2 if workers else None}
+        batches = iter(loader_of(dataset, batch_sampler=sampler, **options))
+        return [(next(batches), len(seen))[1] for _ in range(4)]
+
+    mapped = numbers.map(hundredfold)
+    assert drawn(pt.DataLoader, mapped) == drawn(td.DataLoader, mapped)
+
+
+class SeenBy(td.Sampler):
+    def __init__(self, seen, sampler):
+        self.seen, self.sampler = seen, sampler
+
+    def __iter__(self):
+        for index in self.sampler:
+            self.seen.append(index)
+            yield index
+
+    def __len__(self):
+        return len(self.sampler)
+
+
+def test_text_beside_numbers(tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(5))
+    np.save(tmp_path / "names.npy", np.array([f"img{i}" for i in range(5)]))
+    (numbers, names), *_ = pt.DataLoader(pt.Rows(tmp_path / "x.npy", tmp_path / "names.npy"), batch_size=3)
+    assert numbers.tolist() == [0, 1, 2]
+    assert names == ("img0", "img1", "img2")
+    assert next(iter(pt.DataLoader(pt.Rows(tmp_path / "names.npy"), batch_size=2))) == ["img0", "img1"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import numpy as np
 import pytest
 import torch
@@ -191,3 +193,57 @@ class TestResume:
         resumed = make()
         resumed.load_state_dict(loader.state_dict())
         assert torch.cat(list(resumed)).tolist() == torch.cat(list(batches)).tolist()
+
+    def test_other_ranks_go_on_where_all_have_taken_whole_batches(self, tmp_path):
+        np.save(tmp_path / "r.npy", np.arange(120))
+        rows = pt.Rows(tmp_path / "r.npy")
+
+        def rank(number, of):
+            return pt.DataLoader(rows, 4, sampler=td.DistributedSampler(rows, of, number))
+
+        seen = []
+        for number in range(2):
+            loader = rank(number, 2)
+            batches = iter(loader)
+            seen += next(batches).tolist() + next(batches).tolist()
+        state = loader.state_dict()
+        for number in range(4):
+            resumed = rank(number, 4)
+            resumed.load_state_dict(state)
+            seen += torch.cat(list(resumed)).tolist()
+        assert sorted(seen) == list(range(120))
+        next(batches)
+        with pytest.raises(ValueError, match="after batch 3 of each of 2 ranks"):
+            rank(0, 4).load_state_dict(loader.state_dict())
+
+
+def test_what_a_signals_handler_raises_loses_no_batch(tmp_path):
+    from penstock.torch._reads import Reads
+
+    class StopError(Exception):
+        pass
+
+    def stop(number, frame):
+        if frame.f_code is Reads._next_of_feed.__code__:
+            raise StopError
+
+    np.save(tmp_path / "x.npy", np.arange(64).repeat(1 << 14).reshape(64, -1))
+    loader = pt.DataLoader(pt.Rows(tmp_path / "x.npy"), 16, num_workers=1, prefetch_factor=1)
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        for delay in (0.0005, 0.002, 0.005, 0.01):
+            got, batches = [], iter(loader)
+            signal.setitimer(signal.ITIMER_REAL, delay)
+            while True:
+                try:
+                    batch = next(batches, None)
+                except StopError:
+                    assert loader.state_dict()["batch"] == len(got)
+                    continue
+                if batch is None:
+                    break
+                got.append(int(batch[0, 0]))
+            assert got == [0, 16, 32, 48]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,75 @@
+"""How far an iteration of penstock.torch.DataLoader has come."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from penstock._stats import LoaderStats
+from penstock.torch._position import Position
+from penstock.torch._reads import Reads
+
+if TYPE_CHECKING:
+    from penstock.torch.loader import DataLoader
+
+__all__ = ["Progress"]
+
+_MUCH = 0.5  # of the time
+
+
+class Progress:
+    """What a loader keeps of its newest iteration, which itself goes with its threads and batches.
+
+    `given`: batches that the user has had, and those left out; `function_seconds`: how long the caller waited for
+    Python's functions, the dataset's and `collate_fn`.
+    """
+
+    def __init__(self, begin: Position, reads: Reads) -> None:
+        self._begin = begin
+        self._reads = weakref.ref(reads)
+        self._stats: dict[str, Any] = {}
+        self.given = begin.batch
+        self.finished = False
+        self.function_seconds = 0.0
+
+    def position(self, loader: DataLoader[Any]) -> Position:
+        """After the last batch that was given; at the beginning of the next epoch behind the end of this one."""
+        if self.finished:
+            return Position.now(loader, draws_seed=not loader.persistent_workers)
+        return self._begin.after(self.given, loader.set_aside)
+
+    @contextmanager
+    def in_functions(self) -> Iterator[None]:
+        """Counts the time of the block."""
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.function_seconds += time.perf_counter() - begin
+
+    def stats(self) -> dict[str, Any]:
+        reads = self._reads()
+        return self._stats if reads is None else _with_functions(reads.stats(), self.function_seconds)
+
+    def keep_stats(self) -> None:
+        """Before the iteration goes."""
+        self._stats = self.stats()
+
+
+def _with_functions(stats: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """The reading's own counts take functions for the caller's time."""
+    if not stats:
+        return stats
+    figures = {**stats, "function_seconds": seconds}
+    figures["caller_seconds"] = max(0.0, stats["caller_seconds"] - seconds)
+    whole = stats["caller_seconds"] + stats["wait_seconds"]
+    if seconds > _MUCH * whole:
+        figures["bottleneck"] = "functions"
+        figures["limit"] = (
+            "functions of Python's are the limit, the dataset's and collate_fn: the caller waits for them "
+            f"{seconds / whole:.0%} of the time; map(processes=True) runs those of a dataset on all processors"
+        )
+    return LoaderStats(figures, str(stats).replace(stats["limit"], figures["limit"]))
