@@ -11,6 +11,7 @@
 #include "penstock/error.h"
 #include "penstock/load.h"
 #include "slice_text.h"
+#include "terminal.h"
 
 namespace penstock::cli {
 namespace {
@@ -53,7 +54,9 @@ void print_rows(const Tensor& tensor) {
     const std::size_t row = index / columns;
     const bool row_begins = index % columns == 0;
     if (row_begins && row > 0 && row % rows_in_plane == 0) core::print("\n");
-    core::print("{}{}", row_begins ? "" : " ", printer.text(index));
+    const std::string text = printer.text(index);
+    const bool is_text = printer.kind() == ElementClass::kText;
+    core::print("{}{}", row_begins ? "" : " ", is_text ? printable(text) : text);
     if ((index + 1) % columns == 0) core::print("\n");
   }
 }

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "core/format.h"
-#include "terminal.h"
 
 namespace penstock::cli {
 namespace {
@@ -143,15 +142,16 @@ std::string ElementPrinter::raw_text(std::size_t index) {
   }
   // NumPy pads fixed-length text with zeros and drops them on reading.
   out.erase(out.find_last_not_of('\0') + 1);
-  return printable(out);
+  return out;
+}
+
+std::string ElementPrinter::decimal(double value) const {
+  const bool single = wide_.dtype() == DType::float32 || wide_.dtype() == DType::complex64;
+  return single ? core::format("{}", static_cast<float>(value)) : core::format("{}", value);
 }
 
 std::string ElementPrinter::text(std::size_t index) {
   const std::size_t at = place(index);
-  const bool single = wide_.dtype() == DType::float32 || wide_.dtype() == DType::complex64;
-  const auto decimal = [single](double value) {
-    return single ? core::format("{}", static_cast<float>(value)) : core::format("{}", value);
-  };
   switch (kind_) {
     case ElementClass::kBool:
       return read_at<std::uint8_t>(raw_, at) != 0 ? "true" : "false";

@@ -23,6 +23,8 @@ class ElementPrinter {
   /// For kReal and kComplex (real, imaginary), kInteger, kUnsigned.
   double real(std::size_t index);
   double imaginary(std::size_t index);
+  /// One of these as text, at the width of the elements.
+  std::string decimal(double value) const;
   std::int64_t integer(std::size_t index);
   std::uint64_t unsigned_integer(std::size_t index);
   ElementClass kind() const noexcept { return kind_; }

@@ -8,7 +8,10 @@
 namespace penstock::cli {
 namespace {
 
-Json number(double value, const std::string& text) { return std::isfinite(value) ? Json::parse(text) : Json(text); }
+Json number(double value, const std::string& text) {
+  if (value == 0 && std::signbit(value)) return value;  // as a whole number it has no sign
+  return std::isfinite(value) ? Json::parse(text) : Json(text);
+}
 
 Json element(ElementPrinter& printer, std::size_t index) {
   switch (printer.kind()) {
@@ -19,10 +22,10 @@ Json element(ElementPrinter& printer, std::size_t index) {
     case ElementClass::kUnsigned:
       return printer.unsigned_integer(index);
     case ElementClass::kReal:
-      return number(printer.real(index), printer.text(index));
+      return number(printer.real(index), printer.decimal(printer.real(index)));
     case ElementClass::kComplex:
-      return Json::array({number(printer.real(index), core::format("{}", printer.real(index))),
-                          number(printer.imaginary(index), core::format("{}", printer.imaginary(index)))});
+      return Json::array({number(printer.real(index), printer.decimal(printer.real(index))),
+                          number(printer.imaginary(index), printer.decimal(printer.imaginary(index)))});
     default:
       return printer.text(index);
   }

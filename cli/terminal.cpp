@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <exception>
 
 #include "core/format.h"
 #include "core/text.h"
@@ -37,7 +38,13 @@ std::string paint(std::FILE* stream, std::string_view style, std::string_view te
   return wants_colour(stream) ? core::format("\x1B[{}m{}\x1B[0m", style, text) : std::string(text);
 }
 
-void print_error(std::string_view what) { core::print(stderr, "{} {}\n", paint(stderr, "31;1", "penstock:"), what); }
+void print_error(std::string_view what) noexcept {
+  try {
+    core::print(stderr, "{} {}\n", paint(stderr, "31;1", "penstock:"), what);
+  } catch (const std::exception&) {
+    // Nobody reads it; the exit status says it too.
+  }
+}
 
 std::string printable(std::string_view text) {
   std::string out;

@@ -17,7 +17,7 @@ bool wants_colour(std::FILE* stream) noexcept;
 std::string paint(std::FILE* stream, std::string_view style, std::string_view text);
 
 /// "penstock: WHAT" and a newline to stderr, as all errors are told.
-void print_error(std::string_view what);
+void print_error(std::string_view what) noexcept;
 
 /// Text from a file made safe to print: what core::escaped writes out is; backslashes are doubled, so that none passes
 /// for the beginning of an escape.

@@ -82,7 +82,7 @@ STANDARD = set(
 # C and POSIX headers, for sources only.
 SYSTEM = re.compile(r"^(sys|linux|asm|bits|netinet|arpa)/|^[a-z0-9_]*intrin\.h$")
 SYSTEM_FILES = set(
-    "aio dirent dlfcn errno fcntl glob poll pthread sched setjmp signal termios time ucontext unistd".split()
+    "aio cxxabi dirent dlfcn errno fcntl glob poll pthread sched setjmp signal termios time ucontext unistd".split()
 )
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(<[^>]+>|"[^"]+")')

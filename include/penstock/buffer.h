@@ -77,6 +77,8 @@ class Buffer {
   void record_use(const Stream& stream, Access access) const;
   /// Work submitted to `stream` from now on runs after the last recorded write.
   void order_after_writes(const Stream& stream) const;
+  /// Work submitted to `stream` from now on runs after every recorded use: before it writes over what others read.
+  void order_after_uses(const Stream& stream) const;
   /// Blocks until the last recorded write is done; before the host reads memory that a stream writes.
   void wait_for_writes() const;
 

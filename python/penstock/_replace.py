@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import secrets
-import shutil
+import stat
 from collections.abc import Callable
 from typing import Any
 
@@ -20,13 +21,15 @@ def replaced(path: str | bytes, write: Callable[[Any], None]) -> None:
     name = os.fsdecode(path)
     target = os.path.realpath(name)
     exists = bool(name) and os.path.exists(target)
+    if os.path.islink(target):  # to itself, by whatever way
+        raise _error(name, errno.ELOOP)
     if not name or os.path.isdir(target):
         raise _error(name, errno.EISDIR if name else errno.ENOENT)
     if exists and not os.path.isfile(target):
         raise penstock.UnsupportedError(
             f"{name}: this is a device, FIFO or socket, which a file cannot replace; name another path"
         )
-    temporary = f"{target}.{secrets.token_hex(6)}.tmp"
+    temporary = os.path.join(os.path.dirname(target), f".penstock-{secrets.token_hex(6)}.tmp")
     try:
         out = open(temporary, "xb")  # noqa: SIM115 - closed below, where errors are those of `write`
     except OSError as error:
@@ -35,7 +38,7 @@ def replaced(path: str | bytes, write: Callable[[Any], None]) -> None:
         with out:
             write(out)
         if exists:
-            shutil.copymode(target, temporary)
+            _give(temporary, os.stat(target))
         os.replace(temporary, target)
     except BaseException as error:
         if os.path.exists(temporary):
@@ -44,6 +47,13 @@ def replaced(path: str | bytes, write: Callable[[Any], None]) -> None:
         if refused is None:
             raise
         raise _error(name, refused.errno) from error
+
+
+def _give(path: str, like: os.stat_result) -> None:
+    """The owner, where this process may, and the permissions of the file that it takes the place of."""
+    with contextlib.suppress(PermissionError):
+        os.chown(path, like.st_uid, like.st_gid)
+    os.chmod(path, stat.S_IMODE(like.st_mode))
 
 
 def _system_error(error: BaseException) -> OSError | None:
@@ -63,6 +73,11 @@ def _error(name: str, number: int | None) -> penstock.Error:
 
 
 _ADVICE: dict[int | None, str] = {
+    errno.EMFILE: "raise the limit on open files (ulimit -n)",
+    errno.ENFILE: "close files in other programs",
+    errno.ENAMETOOLONG: "use a shorter path",
+    errno.ELOOP: "its symbolic links lead in a circle",
+    errno.EROFS: "write somewhere else",
     errno.EFBIG: "the file system or a limit (RLIMIT_FSIZE) takes no larger files",
     errno.ENOSPC: "free some space or write elsewhere",
     errno.EDQUOT: "free some space or write elsewhere",
@@ -71,6 +86,8 @@ _ADVICE: dict[int | None, str] = {
 
 _KINDS: dict[int | None, type[penstock.Error]] = {
     errno.ENOENT: penstock.NotFoundError,
+    errno.ELOOP: penstock.NotFoundError,
+    errno.EROFS: penstock.PermissionDeniedError,
     errno.ENOTDIR: penstock.NotDirectoryError,
     errno.EISDIR: penstock.IsDirectoryError,
     errno.EACCES: penstock.PermissionDeniedError,

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import IO, Any
 
 import penstock
-from penstock.errors import _within
+from penstock.errors import _renamed
 
-__all__ = ["temporary_path"]
+__all__ = ["copied", "temporary_path"]
+
+_AT_ONCE = 1 << 20  # bytes
 
 
 @contextmanager
@@ -22,7 +26,22 @@ def temporary_path(suffix: str, name: str) -> Iterator[str]:
         try:
             yield path
         except penstock.Error as error:
-            if error.path != path or isinstance(error, OSError):
-                raise
-            bare = type(error)(error.message, error.message, None, error.offset, error.tensor)
-            raise _within(bare, name) from error
+            if not isinstance(error, OSError):
+                _renamed(error, path, name)
+            raise
+
+
+def copied(source: IO[bytes], out: Any) -> None:
+    """All that is left in `source`, written to an object with `write`, which may take less than it is given.
+
+    InputOutputError when it takes nothing.
+    """
+    while chunk := source.read(_AT_ONCE):
+        while chunk:
+            taken = out.write(chunk)
+            if taken is None and not isinstance(out, io.RawIOBase):
+                break  # what says nothing took all
+            if not taken:
+                message = "the stream takes no more; what was written is not the whole file"
+                raise penstock.InputOutputError(message, message)
+            chunk = chunk[taken:]

@@ -256,6 +256,16 @@ def _within(error: Error, path: str | None = None, tensor: str | None = None) ->
     return type(error)(text, error.message, where, error.offset, name)
 
 
+def _renamed(error: Error, path: str, name: str) -> None:
+    """Has an error about the file at `path` name `name` in its place."""
+    if error.path != path:
+        return
+    error.args = (str(error).replace(path, name, 1), *error.args[1:])
+    error.path = name
+    if isinstance(error, OSError):
+        error.filename = name
+
+
 _CLASSES: dict[str, type[Error]] = {cls.code: cls for cls in Error.__subclasses__()}
 
 

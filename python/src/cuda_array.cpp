@@ -25,11 +25,13 @@ bool has_name(const DType& dtype) {
           .c_str());
 }
 
-/// The calling thread's stream, which waits for the tensor's writes and counts as its user.
+/// The calling thread's stream, which waits for the tensor's writes and counts as its user; and so does the default
+/// stream, to which consumers submit more.
 std::uintptr_t hand_over(const Tensor& tensor) {
   const Stream stream = Stream::current(tensor.device());
   tensor.buffer().order_after_writes(stream);
   tensor.buffer().record_use(stream, Buffer::Access::kRead);
+  tensor.buffer().record_use(Stream::default_of(tensor.device()), Buffer::Access::kRead);
   return stream.native() == nullptr ? kDefaultStream : reinterpret_cast<std::uintptr_t>(stream.native());
 }
 

@@ -103,6 +103,13 @@ bool is_mapping(nb::handle object) {
          (PyMapping_Check(object.ptr()) && nb::hasattr(object, "keys") && nb::hasattr(object, "items"));
 }
 
+/// NumPy's masked arrays hand over their elements as if all counted.
+void require_unmasked(nb::handle object) {
+  if (!nb::hasattr(object, "mask") || !nb::hasattr(object, "filled") || !nb::hasattr(object, "fill_value")) return;
+  throw Error(ErrorCode::kUnsupported,
+              "a file has no place for the mask of a masked array; save its filled() values, or data and mask each");
+}
+
 class Collector {
  public:
   explicit Collector(nb::handle describe) : describe_(describe) {}
@@ -220,6 +227,7 @@ class Collector {
   void take_tensor(Node& node, nb::handle object, std::size_t position) {
     std::optional<Tensor> tensor;
     try {
+      require_unmasked(object);
       tensor = array_from(object);
     } catch (const Error& error) {
       throw error.prefixed(place_of(position));

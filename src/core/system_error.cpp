@@ -25,7 +25,7 @@ constexpr std::array kRows = std::to_array<Row>({
     {EPERM, ErrorCode::kPermission, "check the permissions of the file and its folders"},
     {EROFS, ErrorCode::kPermission, "write somewhere else"},
     {ETXTBSY, ErrorCode::kPermission, ""},
-    {ENAMETOOLONG, ErrorCode::kInvalidArgument, "use a shorter path"},
+    {ENAMETOOLONG, ErrorCode::kIo, "use a shorter path"},
     {ELOOP, ErrorCode::kNotFound, "its symbolic links lead in a circle"},
     {ENOMEM, ErrorCode::kOutOfMemory, "free memory or ask for less"},
     {EMFILE, ErrorCode::kIo, "raise the limit on open files (ulimit -n)"},

@@ -51,6 +51,10 @@ void Buffer::order_after_writes(const Stream& stream) const {
   if (uses_ != nullptr) uses_->order_after_writes(*StreamAccess::queue(stream));
 }
 
+void Buffer::order_after_uses(const Stream& stream) const {
+  if (uses_ != nullptr) uses_->order_after_uses(*StreamAccess::queue(stream));
+}
+
 void Buffer::wait_for_writes() const {
   if (uses_ != nullptr) uses_->wait_for_writes();
 }

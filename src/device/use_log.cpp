@@ -49,6 +49,17 @@ void UseLog::order_after_writes(Queue& queue) {
   if (const MarkPtr mark = last_write(&queue)) queue.wait(*mark);
 }
 
+void UseLog::order_after_uses(Queue& queue) {
+  std::vector<MarkPtr> marks;
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const Use& use : uses_) {
+      if (use.queue.get() != &queue) marks.push_back(use.mark ? use.mark : use.queue->record());
+    }
+  }
+  for (const MarkPtr& mark : marks) queue.wait(*mark);
+}
+
 void UseLog::wait_for_writes() {
   if (const MarkPtr mark = last_write(nullptr)) mark->synchronize();
 }

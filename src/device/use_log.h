@@ -16,6 +16,8 @@ class UseLog {
   void add(const QueuePtr& queue, bool writes);
   /// Later work of `queue` runs after the last write.
   void order_after_writes(Queue& queue);
+  /// Later work of `queue` runs after all uses.
+  void order_after_uses(Queue& queue);
   /// The host waits for the last write.
   void wait_for_writes();
   /// Marks after all uses, but for those of `except`, whose own order does; forgets them.

@@ -20,7 +20,7 @@ DeviceWrites::DeviceWrites(std::span<const Buffer> buffers) : buffers_(buffers) 
       found = std::prev(queues_.end());
     }
     const Stream stream = StreamAccess::make(*found);
-    buffer.order_after_writes(stream);
+    buffer.order_after_uses(stream);
     buffer.record_use(stream, Buffer::Access::kWrite);
   }
 }

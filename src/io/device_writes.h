@@ -16,8 +16,8 @@ namespace penstock::io {
 /// The buffers of a move that lie on devices, and the copy queues that fill them.
 class DeviceWrites {
  public:
-  /// Copies are ordered after whatever made the buffers, and count as their uses from now on. `buffers` must outlive
-  /// this.
+  /// Copies are ordered after whatever made the buffers or reads what they had, and count as their uses from now on.
+  /// `buffers` must outlive this.
   explicit DeviceWrites(std::span<const Buffer> buffers);
 
   bool empty() const noexcept { return queues_.empty(); }
@@ -26,7 +26,7 @@ class DeviceWrites {
   std::span<const device::QueuePtr> queues() const noexcept { return queues_; }
   std::size_t queue_index(Device device) const noexcept;
 
-  /// The host waits until nothing that made the buffers is under way, so that others than the copy queues may fill
+  /// The host waits until nothing that made the buffers or reads them is under way, so that others than the copy queues may fill
   /// them.
   void wait_for_earlier() const;
   /// After the last copy was submitted: the calling thread's current streams wait for all of them, and the host too

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -41,7 +42,7 @@ double copy_speed(const Stream& stream, const Buffer& from, const Buffer& to) {
   const device::Direction direction = device::direction_of(from.device(), to.device());
   const device::QueuePtr& queue = StreamAccess::queue(stream);
   from.order_after_writes(stream);
-  to.order_after_writes(stream);
+  to.order_after_uses(stream);
   from.record_use(stream, Buffer::Access::kRead);
   to.record_use(stream, Buffer::Access::kWrite);
   return best_speed(from.size(), [&] {
@@ -83,8 +84,7 @@ void add_products(Device device, Section& out) {
   out.add("products", library.name.empty() ? "Penstock's own kernel" : library.name);
   if (!library.name.empty()) return;
   out.advise(Weight::kNote,
-             core::format("matmul on {} is slower than it could be and refuses complex numbers, because {}",
-                          device.to_string(), library.why_none));
+             core::format("matmul on {} is slower than it could be, because {}", device.to_string(), library.why_none));
 }
 
 Section diagnose_device(Device device, std::size_t copy_bytes) {
@@ -120,7 +120,12 @@ void diagnose_devices(std::size_t copy_bytes, std::vector<Section>& out) {
     Section driver{"driver", {}};
     driver.add("devices", static_cast<std::uint64_t>(count));
     if (count == 0) {
-      driver.advise(Weight::kNote, "no device can be used: " + backend->why_none());
+      const char* const mask = std::getenv("CUDA_VISIBLE_DEVICES");
+      driver.advise(Weight::kNote, core::format("no device can be used: {}{}", backend->why_none(),
+                                                mask == nullptr ? ""
+                                                                : core::format("; CUDA_VISIBLE_DEVICES={} says "
+                                                                               "which there may be",
+                                                                               core::quoted(mask))));
     } else {
       driver.add("version", version_text(backend->properties(0).driver_version));
     }

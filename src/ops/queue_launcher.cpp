@@ -45,7 +45,7 @@ class QueueLauncher final : public Launcher {
  private:
   void order(std::span<const Tensor> reads, std::span<const Tensor> writes) const {
     for (const Tensor& tensor : reads) tensor.buffer().order_after_writes(stream_);
-    for (const Tensor& tensor : writes) tensor.buffer().order_after_writes(stream_);
+    for (const Tensor& tensor : writes) tensor.buffer().order_after_uses(stream_);
   }
   void record(std::span<const Tensor> reads, std::span<const Tensor> writes) const {
     for (const Tensor& tensor : reads) tensor.buffer().record_use(stream_, Buffer::Access::kRead);

@@ -63,7 +63,7 @@ Event submit(std::span<const Transfer> transfers) {
   const Stream stream = Stream::current(on_host(first.to) ? first.from.device() : first.to.device());
   for (const Transfer& t : transfers) {
     t.from.order_after_writes(stream);
-    t.to.order_after_writes(stream);
+    t.to.order_after_uses(stream);
   }
   start_copies(StreamAccess::queue(stream), transfers);
   for (const Transfer& t : transfers) {

@@ -66,5 +66,21 @@ TEST_F(LongLivedMemory, IsStillOrderedAfterTheLastOfManyWrites) {
   EXPECT_EQ(read, std::vector<std::byte>(read.size(), std::byte{39}));
 }
 
+TEST_F(LongLivedMemory, IsNotWrittenOverBeforeItIsRead) {
+  const Stream reader(device);
+  const Stream writer(device);
+  fill(writer, std::byte{1});
+  std::vector<std::byte> read(memory.size());
+  memory.order_after_writes(reader);
+  const CopyRange range = {read.data(), memory.data(), read.size()};
+  StreamAccess::queue(reader)->copy({&range, 1}, Direction::kDeviceToHost);
+  memory.record_use(reader, Buffer::Access::kRead);
+  memory.order_after_uses(writer);
+  fill(writer, std::byte{2});
+  writer.synchronize();
+  reader.synchronize();
+  EXPECT_EQ(read, std::vector<std::byte>(read.size(), std::byte{1}));
+}
+
 }  // namespace
 }  // namespace penstock::device

@@ -83,6 +83,9 @@ class NpzFile(np.lib.npyio.NpzFile):
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and (key in self.files or key.removesuffix(".npy") in self.files)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("an open .npz cannot be pickled or copied; pickle dict(npz), or its path")
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.files)
 

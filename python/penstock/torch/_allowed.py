@@ -60,7 +60,7 @@ class Allowed:
     def begun(self, name: str, args: Any) -> Any:
         """The object of an allowed name whose state is yet to come; None for what needs it."""
         named = self._named[name]
-        if not isinstance(named, type) or issubclass(named, (enum.Enum, tuple, *_BASES)) or is_plain(named):
+        if not isinstance(named, type) or issubclass(named, (enum.Enum, *_BASES)) or is_plain(named):
             return None
         if issubclass(named, torch.Tensor):
             return _tensor(named, name, args)
@@ -140,7 +140,7 @@ def _is_slotted_dataclass(kind: type[Any]) -> bool:
     return dataclasses.is_dataclass(kind) and setter is not None and getattr(kind, "__setstate__", None) is setter
 
 
-_BASES = (str, bytes, int, float, complex, set, frozenset)
+_BASES = (str, bytes, int, float, complex, tuple, set, frozenset)
 
 
 def _derived(kind: Any, args: Any) -> Any:

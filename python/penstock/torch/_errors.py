@@ -109,6 +109,9 @@ def torch_errors() -> Iterator[None]:
         yield
     except penstock.Error as error:
         twin = as_torchs(error)
-        if twin is error:
-            raise
-        raise twin from error.__cause__
+        try:
+            if twin is error:
+                raise
+            raise twin from error.__cause__
+        finally:
+            del twin  # whose traceback leads here, and to all that was read

@@ -7,12 +7,13 @@ from functools import cached_property
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
 import penstock
 from penstock.torch import _distributed
 from penstock.torch._allowed import Allowed, RefusedError
 from penstock.torch._globals import DATA_TYPES
-from penstock.torch._storages import Packed
+from penstock.torch._storages import Packed, skips_data
 
 __all__ = ["Rebuilder"]
 
@@ -210,7 +211,10 @@ def _quantized(args: Any) -> torch.Tensor:
 
 
 def _has_values(*tensors: torch.Tensor | None) -> bool:
-    """Whether there is something to check: tensors on the meta device have no elements. All are there, or none."""
+    """Whether there is something to check: tensors on the meta device and fake ones have no elements, and within
+    torch.serialization.skip_data nothing was read. All are there, or none."""
+    if skips_data() or any(isinstance(tensor, FakeTensor) for tensor in tensors):
+        return False
     on_meta = {tensor.is_meta for tensor in tensors if tensor is not None}
     if len(on_meta) > 1:
         raise RuntimeError("only some of them are on the meta device")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Sequence
 from mmap import MAP_SHARED
@@ -26,7 +27,7 @@ from penstock.errors import _within
 from penstock.torch._devices import filled, reachable
 from penstock.torch._errors import UnmappableFileError
 
-__all__ = ["MapLocation", "Packed", "check_map_location", "read_tensors"]
+__all__ = ["MapLocation", "Packed", "check_map_location", "read_tensors", "skips_data"]
 
 Restore = Callable[[torch.UntypedStorage, str], torch.UntypedStorage]
 MapLocation = str | torch.device | dict[str, str] | Callable[[torch.UntypedStorage, str], Any] | None
@@ -63,8 +64,8 @@ def read_tensors(
     arrays = _arrays_of(archive)
     fake = torch._guards.detect_fake_mode(None) is not None
     if fake or _is_meta(map_location):
-        return _Views(archive, _meta_storages(archive, fake=fake), arrays).all()
-    if _skips_data():
+        return _Views(archive, _meta_storages(archive, fake=fake and not _is_meta(map_location)), arrays).all()
+    if skips_data():
         return _Views(archive, _moved(archive, _empty_storages(archive), map_location), arrays).all()
     if mmap:
         storages = _mapped_storages(archive, _storages_of(archive, arrays), before)
@@ -277,7 +278,7 @@ def _meta_storages(archive: penstock.Archive, *, fake: bool) -> list[torch.Untyp
     return out
 
 
-def _skips_data() -> bool:
+def skips_data() -> bool:
     """Within torch.serialization.skip_data."""
     return bool(getattr(getattr(torch.serialization, "_serialization_tls", None), "skip_data", False))
 
@@ -290,7 +291,10 @@ def _mapped_file(path: str, shared: bool, before: tuple[int, ...] | None) -> tor
     try:
         mapped: Any = torch.UntypedStorage.from_file(path, shared, os.path.getsize(path))
     except RuntimeError as error:
-        message = "the file cannot be mapped; leave mmap out, or raise the limit on addresses (ulimit -v)"
+        advice = "raise the limit on addresses (ulimit -v)"
+        if os.strerror(errno.EMFILE) in str(error):
+            advice = "raise the limit on open files (ulimit -n)"
+        message = f"the file cannot be mapped; leave mmap out, or {advice}"
         raise UnmappableFileError(f"{path}: {message}", message, path) from error
     if before is None or identity(path) != before:
         raise penstock.ChangedError(f"{path}: the file was replaced or written to while it was loaded; load it again")

@@ -190,24 +190,55 @@ def _quoted(keys: list[str]) -> str:
 
 
 def _fill(archive: penstock.Archive, entries: dict[str, int], places: dict[str, torch.Tensor]) -> None:
-    """Reads into place where the memory is there for it; else tensor by tensor and then over. The last of tied keys
-    counts."""
-    direct: dict[tuple[int, int], tuple[int, torch.Tensor]] = {}
+    """Reads into place where the memory is there for it, and the place's own; else tensor by tensor and then over, in
+    order. The last of tied keys counts."""
+    last = {_memory_of(tensor): key for key, tensor in places.items()}
+    direct: list[tuple[int, torch.Tensor]] = []
+    copied: list[tuple[int, torch.Tensor]] = []
+    own = _with_memory_of_their_own([places[key] for key in last.values()])
     with torch.no_grad():
-        for key, tensor in places.items():
-            place = tensor.detach()
-            number = entries[key]
-            shape = _entry_parts(archive, number)[2]
-            if not _can_be_read_into(place) or _loses_parts(archive, number, place):
-                place.copy_(_one(archive, number))
-                continue
-            if place.numel():
-                direct[place.data_ptr(), place.numel()] = (number, place.reshape(shape))
-        _load_into(archive, [number for number, _ in direct.values()], [place for _, place in direct.values()])
+        for key, is_alone in zip(last.values(), own, strict=True):
+            place, number = places[key].detach(), entries[key]
+            if not is_alone or not _can_be_read_into(place) or _loses_parts(archive, number, place):
+                copied.append((number, place))
+            elif place.numel():
+                direct.append((number, place.reshape(_entry_parts(archive, number)[2])))
+        _load_into(archive, [number for number, _ in direct], [place for _, place in direct])
+        for number, place in copied:
+            place.copy_(_one(archive, number))
     # As torch's copies would: a backward pass through what was there before must not go on.
-    for _, place in direct.values():
+    for _, place in direct:
         if not place.is_inference():
             torch.autograd.graph.increment_version(place)
+
+
+def _memory_of(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """What two names of the same elements have in common, and nothing else has."""
+    if not _has_span(tensor):
+        return (id(tensor),)
+    return (tensor.device, tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.is_conj())
+
+
+def _has_span(tensor: torch.Tensor) -> bool:
+    return tensor.layout == torch.strided and not tensor.is_nested and not tensor.is_meta and tensor.numel() > 0
+
+
+def _with_memory_of_their_own(tensors: list[torch.Tensor]) -> list[bool]:
+    """For each tensor whether neither another one nor an element of its own lies where it does."""
+    alone = [not _has_span(tensor) or torch._debug_has_internal_overlap(tensor) == 0 for tensor in tensors]
+    spans = []
+    for number, tensor in enumerate(tensors):
+        if _has_span(tensor):
+            steps = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+            begin = tensor.data_ptr()
+            spans.append((str(tensor.device), begin, begin + (steps + 1) * tensor.itemsize, number))
+    reach: tuple[str, int, int] = ("", 0, -1)  # device, end, and whose that is
+    for device, begin, end, number in sorted(spans):
+        if device == reach[0] and begin < reach[1]:
+            alone[number] = alone[reach[2]] = False
+        if device != reach[0] or end > reach[1]:
+            reach = (device, end, number)
+    return alone
 
 
 def _can_be_read_into(place: torch.Tensor) -> bool:

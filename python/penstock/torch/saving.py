@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import shutil
 import tempfile
 from typing import IO, Any
 
@@ -13,7 +12,7 @@ import torch
 import penstock
 from penstock._core import _save_with
 from penstock._replace import replaced
-from penstock._temporary import temporary_path
+from penstock._temporary import copied, temporary_path
 from penstock.torch._describe import described
 from penstock.torch._native import is_native
 from penstock.torch._pickling import save_pickled
@@ -75,7 +74,7 @@ def save(
     with tempfile.TemporaryFile() as whole:
         write(whole)
         whole.seek(0)
-        shutil.copyfileobj(whole, f, 1 << 20)
+        copied(whole, f)
 
 
 def _save_native(obj: Any, f: str | os.PathLike[str] | IO[bytes]) -> None:
@@ -85,7 +84,7 @@ def _save_native(obj: Any, f: str | os.PathLike[str] | IO[bytes]) -> None:
     with temporary_path(".pt", str(getattr(f, "name", "<memory>"))) as path:
         _save_with(obj, path, described)
         with open(path, "rb") as written:
-            shutil.copyfileobj(written, f, 1 << 20)
+            copied(written, f)
 
 
 def _is_as_by_default() -> bool:

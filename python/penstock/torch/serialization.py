@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import pickle
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import IO, Any, Literal
 
 import torch
@@ -16,7 +17,7 @@ from penstock._core import _assemble, _is_legacy, _legacy_end, _open_file, _open
 from penstock._files import number_of
 from penstock._identity import identity
 from penstock._text import listed
-from penstock.errors import _within
+from penstock.errors import _renamed, _within
 from penstock.torch._errors import EmptyFileError, torch_errors
 from penstock.torch._rebuild import Rebuilder
 from penstock.torch._storages import MapLocation, check_map_location, read_tensors
@@ -88,7 +89,7 @@ def load(
     if mmap and not _is_path(f):
         raise ValueError("f must be a file path in order to use the mmap argument")
     before = identity(os.fspath(f)) if mmap else None  # type: ignore[arg-type]
-    with opened(f, verify, decode) as archive:
+    with _named_as_given(f), opened(f, verify, decode) as archive:
         rebuilder = Rebuilder()
         leaves = read_tensors(archive, map_location, mmap=bool(mmap), before=before)
         try:
@@ -222,7 +223,8 @@ def _opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | N
         raise _opened_as_text(name)
     start, number = f.tell(), number_of(f)
     if start == 0 and number is not None and not _is_legacy(os.pread(number, 64, start)):
-        return _open_file(f"/proc/self/fd/{number}", *options)
+        with contextlib.suppress(penstock.PermissionDeniedError, penstock.NotFoundError):  # to open it once more
+            return _open_file(_path_of(number), *options)
     data: Any = f.getbuffer()[start:] if type(f) is io.BytesIO else f.read()
     if isinstance(data, str):
         raise _opened_as_text(name)
@@ -231,6 +233,22 @@ def _opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | N
         f.seek(start + end)
         data = memoryview(data)[:end]
     return _open_memory(data, name, *options)
+
+
+def _path_of(number: int) -> str:
+    return f"/proc/self/fd/{number}"
+
+
+@contextlib.contextmanager
+def _named_as_given(f: FileLike) -> Iterator[None]:
+    """Errors about an open file by its number name it as the program knows it."""
+    try:
+        yield
+    except penstock.Error as error:
+        number = None if _is_path(f) else number_of(f)
+        if number is not None:
+            _renamed(error, _path_of(number), str(getattr(f, "name", "<memory>")))
+        raise
 
 
 def _opened_as_text(name: str) -> penstock.InvalidArgumentError:

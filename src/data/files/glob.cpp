@@ -69,11 +69,12 @@ std::vector<Listing> find_files(const std::string& pattern, const std::string& f
 PathTable expand(std::string_view pattern, const FilesOptions& options) {
   const std::string text(pattern);
   PathTable out;
-  // A name that exists as it is written is taken so. A file whose name has '*' or '?' is among those that it stands
-  // for, who are what is meant.
+  // A name that exists as it is written is taken so. A file whose name has '*' or '?' and no brackets is among those
+  // that it stands for, who are what is meant.
   const FileKind kind = kind_of(text);
   const bool folder = kind == FileKind::kFolder || kind == FileKind::kLinkToFolder;
-  if (kind == FileKind::kFile && text.find_first_of("*?") == std::string::npos) {
+  const bool stands_for_itself = text.find_first_of("*?") != std::string::npos && text.find('[') == std::string::npos;
+  if (kind == FileKind::kFile && !stands_for_itself) {
     out.add(text);
   } else if (folder) {
     out = table_of(find_files(text, text, {{PatternPart::Kind::kTensorFile, {}}}, options));

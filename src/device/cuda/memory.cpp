@@ -171,15 +171,27 @@ std::optional<CUdeviceptr> Memory::try_take(std::size_t bytes, CudaQueue& queue)
   const Driver& d = driver();
   for (const bool last : {false, true}) {
     if (const auto reused = try_reuse(bytes, queue)) return reused;
+    // What a pool has in store is its own affair until it grows.
+    if (pool_ == nullptr && caches_too_much(bytes)) empty_cache();
     CUdeviceptr address = 0;
     const auto stream = static_cast<CUstream>(queue.native());
     const CUresult result =
         pool_ != nullptr ? d.pool_alloc(&address, bytes, pool_, stream) : d.mem_alloc(&address, round_up(bytes));
+    if (result == kSuccess && pool_ != nullptr && caches_too_much(0)) empty_cache();
     if (result == kSuccess) return address;
     if (result != kOutOfMemory) throw_result(result, pool_ != nullptr ? "cuMemAllocFromPoolAsync" : "cuMemAlloc");
     if (!last) empty_cache();
   }
   return std::nullopt;
+}
+
+bool Memory::caches_too_much(std::size_t more) {
+  const std::scoped_lock lock(mutex_);
+  if (!cap_) return false;
+  std::uint64_t pooled = 0;
+  if (pool_ != nullptr && driver().pool_get(pool_, kPoolReservedNow, &pooled) != kSuccess) return false;
+  const std::uint64_t held = pool_ != nullptr ? pooled : in_use_ + idle_bytes_ - more;
+  return held > *cap_ - std::min<std::uint64_t>(more, *cap_);
 }
 
 std::optional<CUdeviceptr> Memory::try_reuse(std::size_t bytes, CudaQueue& queue) {

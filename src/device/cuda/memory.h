@@ -40,6 +40,8 @@ class Memory : public std::enable_shared_from_this<Memory> {
   std::optional<CUdeviceptr> take_reserved(std::size_t bytes, CudaQueue& queue);
   std::optional<CUdeviceptr> try_take(std::size_t bytes, CudaQueue& queue);
   std::optional<CUdeviceptr> try_reuse(std::size_t bytes, CudaQueue& queue);
+  /// Whether what is held, in use and cached, is more than the cap with `more`, which were reserved and are not held.
+  bool caches_too_much(std::size_t more);
   void give_back(CUdeviceptr address, std::size_t bytes, CudaQueue& queue, std::vector<MarkPtr> uses);
   /// Of a block that could not be given back in queue order.
   void free_now(CUdeviceptr address) noexcept;

@@ -1,5 +1,7 @@
 #include "device/cuda/pinned.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
 #include <exception>
@@ -47,8 +49,8 @@ struct PinnedMemory::Idle {
 
 class PinnedMemory::Block {
  public:
-  Block(std::shared_ptr<PinnedMemory> memory, void* data, std::size_t bytes)
-      : memory_(std::move(memory)), data_(data), bytes_(bytes) {}
+  Block(std::shared_ptr<PinnedMemory> memory, std::size_t bytes)
+      : memory_(std::move(memory)), data_(memory_->take(bytes)), bytes_(bytes) {}
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
   ~Block() {
@@ -60,6 +62,7 @@ class PinnedMemory::Block {
       return;
     }
   }
+  std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
   UseLog& uses() noexcept { return uses_; }
 
  private:
@@ -87,23 +90,31 @@ Buffer PinnedMemory::allocate(std::size_t bytes) {
   const auto self = shared_from_this();
   if (bytes == 0) return BufferAccess::make(std::shared_ptr<const void>(self, &kNothing), nullptr, 0, Device{});
   const std::size_t rounded = round_up(bytes);
-  void* const data = take(rounded);
-  const auto block = std::make_shared<Block>(self, data, rounded);
-  return BufferAccess::make(block, static_cast<std::byte*>(data), bytes, Device{}, false, &block->uses());
+  const auto block = std::make_shared<Block>(self, rounded);
+  return BufferAccess::make(block, block->data(), bytes, Device{}, false, &block->uses());
 }
 
 void* PinnedMemory::take(std::size_t bytes) {
-  {
-    const std::scoped_lock lock(mutex_);
-    const auto fits = [bytes](const Idle& block) { return block.bytes == bytes && passed(block.uses); };
-    const auto found = std::find_if(idle_.rbegin(), idle_.rend(), fits);
-    if (found != idle_.rend()) {
-      void* const data = found->data;
-      idle_bytes_ -= found->bytes;
-      idle_.erase(std::next(found).base());
-      return data;
-    }
-  }
+  void* data = take_idle(bytes);
+  if (data == nullptr) data = lock_new(bytes);
+  const std::scoped_lock lock(mutex_);
+  in_use_ += bytes;
+  peak_ = std::max(peak_, in_use_);
+  return data;
+}
+
+void* PinnedMemory::take_idle(std::size_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  const auto fits = [bytes](const Idle& block) { return block.bytes == bytes && passed(block.uses); };
+  const auto found = std::find_if(idle_.rbegin(), idle_.rend(), fits);
+  if (found == idle_.rend()) return nullptr;
+  void* const data = found->data;
+  idle_bytes_ -= found->bytes;
+  idle_.erase(std::next(found).base());
+  return data;
+}
+
+void* PinnedMemory::lock_new(std::size_t bytes) {
   const Current current(*context_);
   void* data = nullptr;
   CUresult result = driver().host_alloc(&data, bytes, kHostPortable);
@@ -120,14 +131,24 @@ void* PinnedMemory::take(std::size_t bytes) {
   return data;
 }
 
+std::size_t PinnedMemory::most_idle() const noexcept {
+  static const std::size_t quarter = [] {
+    const long pages = sysconf(_SC_PHYS_PAGES);
+    const long page = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page > 0 ? static_cast<std::size_t>(pages) / 4 * static_cast<std::size_t>(page) : 0;
+  }();
+  return std::max(kLeastIdle, std::min(peak_, quarter));
+}
+
 void PinnedMemory::give_back(Idle block) {
   std::vector<Idle> surplus;
   {
     const std::scoped_lock lock(mutex_);
     idle_bytes_ += block.bytes;
+    in_use_ -= block.bytes;
     idle_.push_back(std::move(block));
     auto kept = idle_.begin();
-    for (; idle_bytes_ > kMaxIdle; ++kept) idle_bytes_ -= kept->bytes;
+    for (const std::size_t most = most_idle(); idle_bytes_ > most; ++kept) idle_bytes_ -= kept->bytes;
     surplus.assign(std::make_move_iterator(idle_.begin()), std::make_move_iterator(kept));
     idle_.erase(idle_.begin(), kept);
   }
@@ -141,6 +162,7 @@ void PinnedMemory::empty_cache() {
     const std::scoped_lock lock(mutex_);
     idle.swap(idle_);
     idle_bytes_ = 0;
+    peak_ = in_use_;
   }
   const Current current(*context_);
   std::exception_ptr failure;

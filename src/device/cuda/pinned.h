@@ -15,8 +15,10 @@ namespace penstock::device::cuda {
 /// queues that it was used with are past it. Thread-safe.
 class PinnedMemory : public std::enable_shared_from_this<PinnedMemory> {
  public:
-  /// At most this many bytes of unused blocks are kept.
-  static constexpr std::size_t kMaxIdle = std::size_t{256} << 20;
+  /// Bytes of unused blocks that are kept: as many as were ever in use at once since the cache was last emptied, so
+  /// that what is used in turn is pinned once, but at least kLeastIdle, and otherwise at most a quarter of the
+  /// machine's memory.
+  static constexpr std::size_t kLeastIdle = std::size_t{256} << 20;
 
   explicit PinnedMemory(ContextPtr context);
   ~PinnedMemory();
@@ -31,13 +33,18 @@ class PinnedMemory : public std::enable_shared_from_this<PinnedMemory> {
   struct Idle;
 
   void* take(std::size_t bytes);
+  void* take_idle(std::size_t bytes);
+  void* lock_new(std::size_t bytes);
   void give_back(Idle block);
+  std::size_t most_idle() const noexcept;
   static void free_quietly(const Context& context, std::span<const Idle> blocks) noexcept;
 
   const ContextPtr context_;
   std::mutex mutex_;
   std::vector<Idle> idle_;
   std::size_t idle_bytes_ = 0;
+  std::size_t in_use_ = 0;
+  std::size_t peak_ = 0;  ///< of in_use_
 };
 
 /// Page-locks memory that exists; unlocked with the handle. kInvalidArgument where it is locked already.

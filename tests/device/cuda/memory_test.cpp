@@ -57,6 +57,20 @@ TEST_F(SimulatedCudaMemory, WhatIsCachedMakesWayForWhatIsAskedFor) {
   set_memory(std::uint64_t{16} << 30);
 }
 
+TEST_F(SimulatedCudaMemory, WhatIsCachedCountsAgainstTheCap) {
+  constexpr std::size_t kMega = std::size_t{1} << 20;
+  empty_cache(device);
+  const std::uint64_t cap = memory_stats(device).in_use_bytes + 100 * kMega;
+  set_memory_cap(device, cap);
+  Buffer::allocate(100 * kMega, device);
+  std::vector<Buffer> small;
+  for (int i = 0; i < 100; ++i) {
+    small.push_back(Buffer::allocate(kMega, device));
+    EXPECT_LE(memory_stats(device).reserved_bytes, cap);
+  }
+  set_memory_cap(device, std::nullopt);
+}
+
 TEST_F(CudaMemory, OfNoBytesIsThereToo) {
   const Buffer buffer = Buffer::allocate(0, device);
   EXPECT_TRUE(buffer);
@@ -118,6 +132,19 @@ TEST_F(CudaMemory, PinnedBlocksAreRecycled) {
   }
   EXPECT_EQ(Buffer::allocate_pinned(100'000).data(), first);
   EXPECT_FALSE(Buffer::allocate(100'000).is_pinned());
+}
+
+TEST_F(SimulatedCudaMemory, PinnedBlocksThatAreUsedInTurnAreLockedOnce) {
+  constexpr std::size_t kLarge = std::size_t{160} << 20;
+  const auto in_turn = [] {
+    std::vector<Buffer> buffers;
+    for (int i = 0; i < 3; ++i) buffers.push_back(Buffer::allocate_pinned(kLarge));
+  };
+  in_turn();
+  const std::uint64_t before = statistics().pinned_allocations;
+  for (int round = 0; round < 5; ++round) in_turn();
+  EXPECT_EQ(statistics().pinned_allocations, before);
+  empty_cache(device);
 }
 
 TEST_F(CudaMemory, AnAddressTellsItsDevice) {

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import bz2
 import collections
+import contextlib
+import gc
 import gzip
 import io
 import json
 import lzma
 import os
+import pathlib
 import pickle
 import re
 import struct
@@ -16,6 +19,7 @@ import tempfile
 import warnings
 import zipfile
 
+import numpy as np
 import pytest
 import torch
 from load_pairs import same
@@ -362,3 +366,62 @@ def test_quantized_elements_without_a_scale_are_refused(tmp_path):
     for load in (penstock.load, pt.load):
         with pytest.raises(penstock.CorruptError, match=r"x\.pt: .*qint32.*scale"):
             load(path)
+
+
+def test_what_was_written_into_an_open_file_is_read(tmp_path):
+    path = tmp_path / "x.pt"
+    torch.save({"a": torch.arange(10.0)}, path)
+    place = path.read_bytes().find(torch.arange(10.0).numpy().tobytes())
+    with open(path, "r+b") as file:
+        file.read(10)
+        file.seek(place)
+        file.write(np.float32(99).tobytes())
+        file.seek(0)
+        assert pt.load(file, verify=False)["a"].tolist() == [99, *range(1, 10)]
+
+
+def test_a_file_that_may_not_be_opened_again(tmp_path, saved, monkeypatch):
+    def refuse(path, *options):
+        raise penstock.PermissionDeniedError(f"{path}: cannot open the file")
+
+    path = tmp_path / "x.pt"
+    path.write_bytes(saved([1, torch.ones(2)]))
+    monkeypatch.setattr("penstock.torch.serialization._open_file", refuse)
+    with open(path, "rb") as file:
+        assert torch.equal(pt.load(file)[1], torch.ones(2))
+
+
+def test_errors_about_open_files_have_their_name(tmp_path):
+    path = tmp_path / "x.pt"
+    torch.save({"a": torch.arange(1000.0)}, path)
+    path.write_bytes(path.read_bytes()[:-50])
+    with open(path, "rb") as file, pytest.raises(penstock.Error) as caught:
+        pt.load(file)
+    assert caught.value.path == str(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "/proc" not in str(caught.value)
+
+
+@pytest.mark.parametrize("fails", ["cut", "damaged", "unknown", "unsafe", "empty"])
+def test_failures_leave_nothing_behind(tmp_path, fails):
+    path = tmp_path / "x.pt"
+    torch.save({"a": torch.arange(1000.0), "b": pathlib.Path("a") if fails == "unknown" else 1}, path)
+    data = path.read_bytes()
+    place = data.find(torch.arange(1000.0).numpy().tobytes()) + 8
+    data = {"cut": data[:-50], "damaged": data[:place] + b"x" + data[place + 1 :], "empty": b""}.get(fails, data)
+    buffer = io.BytesIO(data)
+
+    def load():
+        with contextlib.suppress(penstock.Error):
+            pt.load(buffer, **({"weights_only": False} if fails == "unsafe" else {}))
+
+    load()
+    gc.collect()
+    gc.disable()
+    try:
+        load()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
+    buffer.seek(0)
+    buffer.truncate()  # which nothing keeps from it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 
 import pytest
 import torch
@@ -318,3 +319,61 @@ def test_a_damaged_file_is_an_error(path):
     path.write_bytes(data)
     with pytest.raises(penstock.ChecksumError):
         pt.load_into({"a": torch.zeros(1000)}, path)
+
+
+class TestPlacesInOneMemory:
+    """As one place after the other gets its tensor."""
+
+    @staticmethod
+    def both(path, state, make, keys):
+        torch.save(state, path)
+        out = []
+        for load in (lambda into: pt.load_into(into, path), lambda into: copy_each(into, torch.load(path))):
+            memory, places = make()
+            load(dict(zip(keys, places, strict=True)))
+            out.append(memory)
+        assert torch.equal(*out)
+
+    def test_that_overlap(self, path):
+        def make():
+            memory = torch.zeros(9)
+            return memory, [memory[:3], memory[2:5], memory[6:]]
+
+        state = {name: torch.arange(3.0) + 10 * i for i, name in enumerate("abc")}
+        self.both(path, state, make, "abc")
+        self.both(path, state, make, "bac")
+
+    def test_within_each_other_and_interleaved(self, path):
+        def make():
+            memory = torch.zeros(12)
+            return memory, [memory, memory[3:5], memory[6::2], memory[7::2]]
+
+        state = {
+            "a": torch.ones(12),
+            "b": torch.full((2,), 2.0),
+            "c": torch.full((3,), 3.0),
+            "d": torch.full((3,), 4.0),
+        }
+        self.both(path, state, make, "abcd")
+
+    def test_of_tied_keys_the_last_counts(self, path):
+        def make():
+            memory = torch.zeros(3)
+            return memory, [memory, memory]
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.both(path, {"a": torch.ones(3), "b": torch.full((3,), 2 + 1j)}, make, "ab")
+            self.both(path, {"a": torch.full((3,), 2 + 1j), "b": torch.ones(3)}, make, "ab")
+
+    def test_an_expanded_place_is_refused_as_torch_does(self, path):
+        torch.save({"a": torch.arange(12.0).reshape(3, 4)}, path)
+        memory = torch.zeros(4)
+        with pytest.raises(RuntimeError, match="single memory location"):
+            pt.load_into({"a": memory.expand(3, 4)}, path)
+        assert memory.tolist() == [0, 0, 0, 0]
+
+
+def copy_each(places, state):
+    for key, place in places.items():
+        place.copy_(state[key])

@@ -309,3 +309,17 @@ def test_parts_of_plain_values_are_looked_at(tmp_path, call):
     torch.save(call, tmp_path / "x.pt")
     with torch.serialization.safe_globals([call.kind]), pytest.raises(pt.UnknownGlobalsError, match="do not make one"):
         pt.load(tmp_path / "x.pt")
+
+
+class OwnTuple(tuple):
+    pass
+
+
+def test_tuples_of_a_class_of_their_own(tmp_path):
+    value = [OwnTuple((1, torch.ones(2))), OwnTuple()]
+    torch.save(value, tmp_path / "x.pt")
+    with torch.serialization.safe_globals([OwnTuple]):
+        loaded = pt.load(tmp_path / "x.pt")
+    assert [type(part) for part in loaded] == [OwnTuple, OwnTuple]
+    assert loaded[0][0] == 1
+    assert loaded[1] == ()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import collections
 import io
+import os
 import pickle
 import subprocess
 import sys
 import zipfile
 
+import numpy as np
 import pytest
 import torch
 from load_pairs import VALUES, with_attribute
@@ -209,3 +211,67 @@ def test_errors_name_the_place(path):
         pt.save({"a": [1, torch.nn.Linear(1, 1)]}, path)
     with pytest.raises(penstock.Error, match=r"\['a'\]\[1\]"):
         pt.save({"a": [1, torch.ones(2).as_subclass(Own)]}, path)
+
+
+class Trickle(io.RawIOBase):
+    """A raw stream, which may take less than it is given."""
+
+    def __init__(self, most=10**9):
+        self.taken = b""
+        self.most = most
+
+    def write(self, data):
+        part = bytes(data[: min(100, self.most - len(self.taken))])
+        self.taken += part
+        return len(part)
+
+
+@pytest.mark.parametrize("value", [torch.arange(3000.0), np.arange(3000.0)], ids=["native", "pickled"])
+def test_raw_streams_get_all_of_it_or_an_error(value):
+    stream = Trickle()
+    pt.save({"a": value}, stream)
+    assert pt.load(io.BytesIO(stream.taken))["a"].tolist() == list(range(3000))
+    with pytest.raises(OSError, match="takes no more"):
+        pt.save({"a": value}, Trickle(most=5000))
+
+
+def test_errors_of_saving_to_streams_name_no_file_on_the_way():
+    with pytest.raises(penstock.UnsupportedError) as caught:
+        pt.save({"a": torch.ones(2).to_mkldnn()}, io.BytesIO())
+    assert caught.value.path == "<memory>"
+    assert str(caught.value).startswith("<memory>: at ['a']: ")
+
+
+class TestTheFileInItsPlace:
+    """The two ways that files are written behave alike."""
+
+    VALUES = pytest.mark.parametrize("value", [torch.arange(3.0), np.arange(3.0)], ids=["native", "pickled"])
+
+    @VALUES
+    def test_keeps_owner_and_permissions(self, tmp_path, value):
+        if os.getuid() != 0:
+            pytest.skip("only root gives files away")
+        path = tmp_path / "x.pt"
+        path.write_bytes(b"before")
+        os.chown(path, 1234, 4321)
+        path.chmod(0o640)
+        pt.save({"a": value}, path)
+        status = path.stat()
+        assert (status.st_uid, status.st_gid, status.st_mode & 0o777) == (1234, 4321, 0o640)
+
+    @VALUES
+    def test_has_as_long_a_name_as_there_may_be(self, tmp_path, value):
+        path = tmp_path / ("x" * 252 + ".pt")
+        pt.save({"a": value}, path)
+        assert pt.load(path)["a"].tolist() == [0, 1, 2]
+        with pytest.raises(OSError, match="shorter path"):
+            pt.save({"a": value}, tmp_path / ("x" * 300))
+
+    @VALUES
+    def test_links_in_a_circle_stay(self, tmp_path, value):
+        path = tmp_path / "x.pt"
+        path.symlink_to(path)
+        with pytest.raises(penstock.NotFoundError, match="circle"):
+            pt.save({"a": value}, path)
+        assert path.is_symlink()
+        assert [file.name for file in tmp_path.iterdir()] == ["x.pt"]
