@@ -9,9 +9,11 @@ import textwrap
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
 import penstock
+from penstock import _core
 
 needs_device = pytest.mark.skipif(not penstock.is_available(), reason="no device")
 needs_simulator = pytest.mark.skipif("PENSTOCK_SIM_MODE" not in os.environ, reason="not the simulated driver")
@@ -301,3 +303,15 @@ def test_a_forked_worker_is_refused_and_may_use_the_cpu(tmp_path):
     assert all("forked" in refusal for refusal in refusals)
     assert loaded == "[0, 1, 2]"
     assert last == "0 [1.0, 1.0, 1.0, 1.0]"
+
+
+@needs_device
+def test_what_is_loaded_over_is_read_first(tmp_path):
+    for name, value in (("a", 1.0), ("b", 7.0)):
+        np.save(tmp_path / f"{name}.npy", np.full(1000, value, np.float32))
+    place = penstock.load(tmp_path / "a.npy", device="cuda:0")
+    doubled = place * 2
+    with penstock.open(tmp_path / "b.npy") as archive:
+        _core._load_into(archive, [0], [place])
+    assert set(doubled.tolist()) == {2.0}
+    assert set(place.tolist()) == {7.0}

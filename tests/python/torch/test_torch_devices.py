@@ -200,12 +200,12 @@ class TestMemoryOfOthers:
 @pytest.mark.parametrize("workers", [0, 2])
 def test_batches_are_made_on_the_device(tmp_path, monkeypatch, workers):
     """As far as it goes without torch's own CUDA: what torch would be handed is there already."""
-    from penstock.torch import _iteration, _reads
+    from penstock.torch import _finish, _reads
 
     for i in range(20):
         torch.save({"x": torch.full((3,), float(i)), "y": i}, tmp_path / f"{i:02d}.pt")
     monkeypatch.setattr(_reads, "arrives_on_device", lambda device: device is not None)
-    monkeypatch.setattr(_iteration, "batch_to_torch", lambda value: value)
+    monkeypatch.setattr(_finish, "batch_to_torch", lambda value: value)
     loader = pt.DataLoader(pt.Files(tmp_path), 8, num_workers=workers, device="cuda:0", shuffle=True, pin_memory=True)
     torch.manual_seed(3)
     batches = list(loader)
