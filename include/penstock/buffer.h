@@ -9,6 +9,7 @@
 
 namespace penstock {
 
+class Event;
 class Stream;
 namespace device {
 class UseLog;
@@ -75,6 +76,8 @@ class Buffer {
   /// Says that work just submitted to `stream` uses this memory: the memory is not reused before that work is done, and
   /// after kWrite other streams that order_after_writes() wait for it. Of memory that needs no such care: nothing.
   void record_use(const Stream& stream, Access access) const;
+  /// The same of work that is over at `event`, recorded behind it: whoever waits does not wait for what follows there.
+  void record_use(const Stream& stream, Access access, const Event& event) const;
   /// Work submitted to `stream` from now on runs after the last recorded write.
   void order_after_writes(const Stream& stream) const;
   /// Work submitted to `stream` from now on runs after every recorded use: before it writes over what others read.

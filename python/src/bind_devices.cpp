@@ -71,8 +71,14 @@ void bind_functions(nb::module_& module) {
       nb::sig("def set_memory_cap(device: object, bytes: int | None) -> None"),
       "The most that Penstock may hold of a device at once; None: no cap.");
   module.def(
-      "empty_cache", [](nb::handle device) { empty_cache(device_or_current(device)); }, nb::arg("device") = nb::none(),
-      nb::sig("def empty_cache(device: object = None) -> None"), "Returns cached memory to the driver.");
+      "empty_cache",
+      [](nb::handle device) {
+        const Device which = device_or_current(device);
+        const ReleasedGil released;
+        empty_cache(which);
+      },
+      nb::arg("device") = nb::none(), nb::sig("def empty_cache(device: object = None) -> None"),
+      "Returns cached memory to the driver.");
   module.def(
       "synchronize",
       [](nb::handle device) {

@@ -152,8 +152,14 @@ class ListBuilder {
 
 bool has_elements(const DType& dtype) noexcept { return dtype.is_numeric() || reader_for(dtype.code()) != nullptr; }
 
+Tensor on_host(const Tensor& tensor) {
+  if (tensor.device().type == DeviceType::kCpu) return tensor;
+  const ReleasedGil released;
+  return tensor.to(Device{});
+}
+
 Tensor readable(const Tensor& tensor) {
-  Tensor host = tensor.to(Device{});
+  Tensor host = on_host(tensor);
   if (reader_for(host.dtype().code()) != nullptr) return host;
   if (!host.dtype().is_numeric()) throw_no_elements(host.dtype());
   return host.to(host.dtype().is_complex() ? DType::complex64 : DType::float32);

@@ -47,6 +47,10 @@ void Buffer::record_use(const Stream& stream, Access access) const {
   if (uses_ != nullptr) uses_->add(StreamAccess::queue(stream), access == Access::kWrite);
 }
 
+void Buffer::record_use(const Stream& stream, Access access, const Event& event) const {
+  if (uses_ != nullptr) uses_->add(StreamAccess::queue(stream), access == Access::kWrite, StreamAccess::mark(event));
+}
+
 void Buffer::order_after_writes(const Stream& stream) const {
   if (uses_ != nullptr) uses_->order_after_writes(*StreamAccess::queue(stream));
 }

@@ -6,9 +6,9 @@
 
 namespace penstock::device {
 
-void UseLog::add(const QueuePtr& queue, bool writes) {
+void UseLog::add(const QueuePtr& queue, bool writes, MarkPtr mark) {
   // A foreign queue may be destroyed when its work is done.
-  MarkPtr mark = queue->is_foreign() ? queue->record() : nullptr;
+  if (mark == nullptr && queue->is_foreign()) mark = queue->record();
   const std::scoped_lock lock(mutex_);
   auto use = std::find_if(uses_.begin(), uses_.end(), [&](const Use& u) { return u.queue == queue; });
   if (writes) {
@@ -38,8 +38,12 @@ void UseLog::drop_what_is_over() {
 
 MarkPtr UseLog::last_write(const Queue* except) {
   const std::scoped_lock lock(mutex_);
-  for (const Use& use : uses_) {
+  for (Use& use : uses_) {
     if (!use.last_write || use.queue.get() == except) continue;
+    if (use.mark && is_over(use)) {
+      use.last_write = false;  // as memory that nobody writes, for all who ask from now on
+      return nullptr;
+    }
     return use.mark ? use.mark : use.queue->record();
   }
   return nullptr;

@@ -12,8 +12,8 @@ namespace penstock::device {
 /// a mark recorded then lies after them. Thread-safe.
 class UseLog {
  public:
-  /// Work that was just submitted to `queue` reads the block, or writes it.
-  void add(const QueuePtr& queue, bool writes);
+  /// Work that was just submitted to `queue` reads the block, or writes it. `mark`: behind it, where there is one.
+  void add(const QueuePtr& queue, bool writes, MarkPtr mark = nullptr);
   /// Later work of `queue` runs after the last write.
   void order_after_writes(Queue& queue);
   /// Later work of `queue` runs after all uses.

@@ -15,6 +15,7 @@
 #include "format/materialise.h"
 #include "format/ring_decode.h"
 #include "io/crc32.h"
+#include "io/device_writes.h"
 #include "ops/kernels.h"
 #include "ops/transfer.h"
 #include "penstock/error.h"
@@ -157,7 +158,7 @@ class WholeLoad {
   }
 
   std::uint32_t add_buffer(std::uint64_t bytes, Device device = {}) {
-    buffers_.push_back(Buffer::allocate(static_cast<std::size_t>(bytes), device));
+    buffers_.push_back(io::allocate_to_fill(static_cast<std::size_t>(bytes), device));
     return static_cast<std::uint32_t>(buffers_.size() - 1);
   }
 

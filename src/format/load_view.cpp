@@ -14,6 +14,7 @@
 #include "format/materialise.h"
 #include "format/strided_read.h"
 #include "io/crc32.h"
+#include "io/device_writes.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -32,7 +33,7 @@ Tensor load_run(const detail::ArchiveState& state, const TensorEntry& view, cons
   const Device device = changes.any() ? Device{} : options.device;
   const std::uint64_t offset = storage.offset + view.byte_offset;
   const std::size_t lead = device.type == DeviceType::kCpu ? phase_of(offset, length).value_or(0) : 0;
-  const Buffer block = Buffer::allocate(static_cast<std::size_t>(length) + lead, device);
+  const Buffer block = io::allocate_to_fill(static_cast<std::size_t>(length) + lead, device);
   const std::array buffers{block.part(lead, static_cast<std::size_t>(length))};
   const io::Piece piece{storage.source, 0, offset, length, 0};
   io::Move move{io::make_plan(std::span(&piece, 1)), state.index.sources, buffers, {}, {}};

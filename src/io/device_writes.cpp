@@ -10,6 +10,12 @@
 
 namespace penstock::io {
 
+Buffer allocate_to_fill(std::size_t bytes, Device device) {
+  if (device.type == DeviceType::kCpu) return Buffer::allocate(bytes);
+  const StreamGuard guard(StreamAccess::make(device::PinnedRing::instance().copy_queue(device)));
+  return Buffer::allocate(bytes, device);
+}
+
 DeviceWrites::DeviceWrites(std::span<const Buffer> buffers) : buffers_(buffers) {
   for (const Buffer& buffer : buffers) {
     if (buffer.device().type == DeviceType::kCpu || buffer.size() == 0) continue;
@@ -19,9 +25,7 @@ DeviceWrites::DeviceWrites(std::span<const Buffer> buffers) : buffers_(buffers) 
       queues_.push_back(device::PinnedRing::instance().copy_queue(buffer.device()));
       found = std::prev(queues_.end());
     }
-    const Stream stream = StreamAccess::make(*found);
-    buffer.order_after_uses(stream);
-    buffer.record_use(stream, Buffer::Access::kWrite);
+    buffer.order_after_uses(StreamAccess::make(*found));
   }
 }
 
@@ -39,20 +43,30 @@ void DeviceWrites::wait_for_earlier() const {
 }
 
 void DeviceWrites::finish(bool waits) const {
-  for (const device::QueuePtr& queue : queues_) {
-    const device::MarkPtr mark = queue->record();
-    device::current_queue(queue->device())->wait(*mark);
-    if (!waits) continue;
-    const device::CountedWait counted(device::Direction::kHostToDevice);
-    mark->synchronize();
+  for (const device::QueuePtr& queue : queues_) finish(queue, waits);
+}
+
+void DeviceWrites::finish(const device::QueuePtr& queue, bool waits) const {
+  const device::MarkPtr mark = queue->record();
+  // From here on they are there when that is passed, whatever else the queue has to copy.
+  const Stream stream = StreamAccess::make(queue);
+  for (const Buffer& buffer : buffers_) {
+    if (buffer.device() != queue->device()) continue;
+    buffer.record_use(stream, Buffer::Access::kWrite, StreamAccess::make(mark));
   }
+  device::current_queue(queue->device())->wait(*mark);
+  if (!waits) return;
+  const device::CountedWait counted(device::Direction::kHostToDevice);
+  mark->synchronize();
 }
 
 void DeviceWrites::settle() const noexcept {
-  try {
-    finish(true);
-  } catch (const std::exception&) {
-    return;  // a device that failed copies nothing more, and the first error is the one to be told
+  for (const device::QueuePtr& queue : queues_) {
+    try {
+      finish(queue, true);
+    } catch (const std::exception&) {
+      continue;  // a device that failed copies nothing more, and the first error is the one to be told
+    }
   }
 }
 

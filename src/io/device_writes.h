@@ -13,11 +13,14 @@
 
 namespace penstock::io {
 
+/// Memory to be filled by a move: on a device it belongs to the copy queue, which waits for nothing else to have it.
+Buffer allocate_to_fill(std::size_t bytes, Device device);
+
 /// The buffers of a move that lie on devices, and the copy queues that fill them.
 class DeviceWrites {
  public:
-  /// Copies are ordered after whatever made the buffers or reads what they had, and count as their uses from now on.
-  /// `buffers` must outlive this.
+  /// Copies are ordered after whatever made the buffers or reads what they had; they count as uses once `finish` or
+  /// `settle` was called, one of which has to be. `buffers` must outlive this.
   explicit DeviceWrites(std::span<const Buffer> buffers);
 
   bool empty() const noexcept { return queues_.empty(); }
@@ -26,8 +29,8 @@ class DeviceWrites {
   std::span<const device::QueuePtr> queues() const noexcept { return queues_; }
   std::size_t queue_index(Device device) const noexcept;
 
-  /// The host waits until nothing that made the buffers or reads them is under way, so that others than the copy queues may fill
-  /// them.
+  /// The host waits until nothing that made the buffers or reads them is under way, so that others than the copy queues
+  /// may fill them.
   void wait_for_earlier() const;
   /// After the last copy was submitted: the calling thread's current streams wait for all of them, and the host too
   /// when it `waits`.
@@ -36,6 +39,8 @@ class DeviceWrites {
   void settle() const noexcept;
 
  private:
+  void finish(const device::QueuePtr& queue, bool waits) const;
+
   std::span<const Buffer> buffers_;
   std::vector<device::QueuePtr> queues_;  ///< one for each device
 };

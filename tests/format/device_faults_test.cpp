@@ -205,8 +205,13 @@ TEST_F(DeviceFaults, ACopyThatFailsEndsTheLoad) { expect_in_a_process("Broken");
 TEST_F(DeviceFaults, DISABLED_Refused) {
   const std::string path = dict_file(30);
   const std::uint64_t before = memory_stats(device).in_use_bytes;
-  for (const char* entry_point : {"cuMemcpyAsync", "cuEventRecord", "cuEventCreate", "cuStreamWaitEvent"}) {
-    fail(entry_point, 2, 999);
+  struct Case {
+    const char* entry_point;
+    std::uint64_t nth;
+  };
+  for (const auto& [entry_point, nth] :
+       {Case{"cuMemcpyAsync", 2}, {"cuEventRecord", 2}, {"cuEventCreate", 2}, {"cuStreamWaitEvent", 1}}) {
+    fail(entry_point, nth, 999);
     const auto error = test::error_of([&] { load_value(path, {.device = device, .threads = 2}); });
     ASSERT_TRUE(error) << entry_point;
     EXPECT_EQ(error->code(), ErrorCode::kDeviceFailed) << entry_point;

@@ -82,6 +82,13 @@ PENSTOCK_SIM_API CUresult cuStreamSynchronize(CUstream handle) {
   return found != kSuccess ? found : wait_for(place);
 }
 
+PENSTOCK_SIM_API CUresult cuThreadExchangeStreamCaptureMode(int* mode) {
+  const Call call("cuThreadExchangeStreamCaptureMode", Need::kNothing);
+  if (call.refused()) return call.result();
+  std::swap(*mode, capture_mode());
+  return kSuccess;
+}
+
 PENSTOCK_SIM_API CUresult cuStreamQuery(CUstream handle) {
   const Call call("cuStreamQuery", Need::kContext);
   if (call.refused()) return call.result();

@@ -2,8 +2,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "simulator/engine.h"
@@ -47,6 +50,15 @@ __attribute__((destructor)) void audit_at_exit() {
   ::_exit(97);
 }
 
+/// What may not be done beside a capture (cuThreadExchangeStreamCaptureMode), as far as anybody calls it.
+bool is_unsafe(std::string_view name) {
+  constexpr auto kUnsafe = std::to_array<std::string_view>(
+      {"cuCtxSynchronize", "cuEventQuery", "cuEventSynchronize", "cuMemAlloc_v2", "cuMemFreeHost", "cuMemFree_v2",
+       "cuMemHostAlloc", "cuMemHostRegister_v2", "cuMemHostUnregister", "cuModuleLoadDataEx", "cuStreamQuery",
+       "cuStreamSynchronize"});
+  return std::find(kUnsafe.begin(), kUnsafe.end(), name) != kUnsafe.end();
+}
+
 }  // namespace
 
 Call::Call(const char* name, Need need) : result_(admit(name, need)) {}
@@ -60,6 +72,10 @@ CUresult Call::admit(const char* name, Need need) const {
   if (in_host_function() && need != Need::kNothing) {
     violation(std::string(name) + " called by a host function");
     return kNotPermitted;
+  }
+  if (s.captures && capture_mode() != kCaptureRelaxed && is_unsafe(name)) {
+    violation(std::string(name) + " while a graph is captured");
+    return kCaptureUnsupported;
   }
   if (const CUresult fault = due_fault(name); fault != kSuccess) return fault;
   if (need != Need::kNothing && !s.initialised.load()) return kNotInitialized;
@@ -122,6 +138,11 @@ std::vector<ContextPtr>& context_stack() {
 ContextPtr current_context() { return context_stack().empty() ? nullptr : context_stack().back(); }
 
 bool is_device(CUdevice ordinal) { return ordinal >= 0 && static_cast<std::size_t>(ordinal) < state().visible.size(); }
+
+int& capture_mode() {
+  static thread_local int mode = 0;
+  return mode;
+}
 
 bool& in_host_function() {
   static thread_local bool inside = false;

@@ -38,6 +38,8 @@ ContextPtr current_context();
 /// The visible device `ordinal`, or null. Needs the lock.
 bool is_device(CUdevice ordinal);
 
+/// CUstreamCaptureMode of the calling thread.
+int& capture_mode();
 /// Set on threads that run a host function.
 bool& in_host_function();
 

@@ -57,6 +57,11 @@ PENSTOCK_SIM_API void penstockSimFail(const char* name, std::uint64_t nth, int c
   state().faults[name] = {nth, code};
 }
 
+PENSTOCK_SIM_API void penstockSimCapture(int captures) {
+  const Lock lock;
+  state().captures = captures != 0;
+}
+
 PENSTOCK_SIM_API void penstockSimLose(int device, int code) {
   ContextPtr context;
   {
@@ -130,6 +135,7 @@ template <class Declared, class Defined>
 constexpr bool kIs = std::is_same_v<Declared, Defined>;
 static_assert(kIs<PenstockSimSetMode, decltype(penstockSimSetMode)> && kIs<PenstockSimFail, decltype(penstockSimFail)>);
 static_assert(kIs<PenstockSimLose, decltype(penstockSimLose)> && kIs<PenstockSimReset, decltype(penstockSimReset)>);
+static_assert(kIs<PenstockSimCapture, decltype(penstockSimCapture)>);
 static_assert(kIs<PenstockSimSetSpeed, decltype(penstockSimSetSpeed)>);
 static_assert(kIs<PenstockSimSetMemory, decltype(penstockSimSetMemory)>);
 static_assert(kIs<PenstockSimGetStatistics, decltype(penstockSimGetStatistics)>);

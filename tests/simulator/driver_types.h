@@ -69,8 +69,12 @@ enum Result : CUresult {
   kLaunchFailed = 719,
   kNotPermitted = 800,
   kNotSupported = 801,
+  kCaptureUnsupported = 900,
   kUnknown = 999,
 };
+
+// CUstreamCaptureMode
+inline constexpr int kCaptureRelaxed = 2;
 
 // CUdevice_attribute
 inline constexpr int kMaxThreadsPerBlock = 1;

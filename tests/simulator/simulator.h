@@ -61,6 +61,9 @@ using PenstockSimLose = void(int device, int code);
 using PenstockSimSetSpeed = void(std::uint64_t bytes_per_second);
 /// Bytes of each device, from now on.
 using PenstockSimSetMemory = void(std::uint64_t bytes);
+/// Says that a thread captures a graph, so that others, and it too, may make no call that could be unsafe (as
+/// CU_STREAM_CAPTURE_MODE_GLOBAL has it), or that none does any more.
+using PenstockSimCapture = void(int captures);
 /// Ends all faults and violations and sets the counts back; what is alive stays.
 using PenstockSimReset = void();
 using PenstockSimGetStatistics = void(PenstockSimStatistics* statistics);

@@ -168,6 +168,7 @@ struct State {
   std::map<std::string, std::uint64_t, std::less<>> calls;
   std::map<std::string, PenstockSimKernel*, std::less<>> kernels;
   std::deque<std::string> violations;
+  bool captures = false;  ///< somewhere, of a graph
   PenstockSimStatistics counts{};
   std::uintptr_t next_handle = 0x5100'0000'0000;
 };

@@ -126,8 +126,17 @@ CUfunction Context::find_kernel(std::string_view name) {
   return function;
 }
 
+BesideCaptures::BesideCaptures(const Driver& driver) noexcept : driver_(driver) {
+  if (driver_.exchange_capture_mode != nullptr) driver_.exchange_capture_mode(&mode_);
+}
+
+BesideCaptures::~BesideCaptures() {
+  if (driver_.exchange_capture_mode != nullptr) driver_.exchange_capture_mode(&mode_);
+}
+
 Current::Current(const Context& context) {
   require_not_forked();
+  beside_captures_.emplace(driver());
   check(driver().context_push(context.context()), "cuCtxPushCurrent");
 }
 

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,6 +57,20 @@ class Context {
 };
 using ContextPtr = std::shared_ptr<Context>;
 
+/// While it lives, the calling thread's calls are none that a driver forbids, and that end the capture, while another
+/// thread captures a graph: what they are about is no part of it.
+class BesideCaptures {
+ public:
+  explicit BesideCaptures(const Driver& driver) noexcept;
+  ~BesideCaptures();
+  BesideCaptures(const BesideCaptures&) = delete;
+  BesideCaptures& operator=(const BesideCaptures&) = delete;
+
+ private:
+  const Driver& driver_;
+  int mode_ = kCaptureRelaxed;
+};
+
 /// Makes a context the calling thread's current one while it lives, and what was current before again afterwards.
 class Current {
  public:
@@ -64,6 +79,9 @@ class Current {
   ~Current();
   Current(const Current&) = delete;
   Current& operator=(const Current&) = delete;
+
+ private:
+  std::optional<BesideCaptures> beside_captures_;
 };
 
 /// Runs `action(driver)` in the context where failures have nobody to go to, as in destructors: nothing happens where
@@ -72,6 +90,7 @@ template <class Action>
 void quietly_in(const Context& context, Action&& action) noexcept {
   if (!usable()) return;
   const Driver& d = *find_driver();
+  const BesideCaptures beside_captures(d);
   if (d.context_push(context.context()) != kSuccess) return;
   action(d);
   CUcontext popped = nullptr;

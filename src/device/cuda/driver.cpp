@@ -48,6 +48,7 @@ void find_memory(Symbols& symbols, Driver& d) {
   symbols.required("cuMemcpyAsync", d.copy);
   symbols.required("cuMemcpyPeerAsync", d.copy_between);
   symbols.required("cuMemsetD8Async", d.fill);
+  symbols.optional("cuThreadExchangeStreamCaptureMode", d.exchange_capture_mode);
   symbols.optional("cuMemPoolCreate", d.pool_create);
   symbols.optional("cuMemPoolDestroy", d.pool_destroy);
   symbols.optional("cuMemPoolSetAttribute", d.pool_set);

@@ -55,6 +55,9 @@ struct Driver {
   CUresult (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**,
                      void**) = nullptr;
 
+  // Optional: drivers from 10.1.
+  CUresult (*exchange_capture_mode)(int*) = nullptr;
+
   // Optional: drivers from 11.2.
   CUresult (*pool_create)(CUmemoryPool*, const CUmemPoolProps*) = nullptr;
   CUresult (*pool_destroy)(CUmemoryPool) = nullptr;

@@ -48,6 +48,9 @@ inline constexpr int kAttributeMinor = 76;
 inline constexpr int kAttributeMemoryPools = 115;
 inline constexpr int kAttributeHostNuma = 134;
 
+// CUstreamCaptureMode
+inline constexpr int kCaptureRelaxed = 2;
+
 // CUstream_flags, CUevent_flags, flags of cuMemHostAlloc and cuMemHostRegister
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDisableTiming = 2;

@@ -57,5 +57,30 @@ TEST_F(CudaContexts, DISABLED_OfOneDevice) {
 }
 TEST_F(CudaContexts, AreMadeOfDevicesInUseOnlyAndNeverLeftCurrent) { expect_in_a_process("OfOneDevice"); }
 
+TEST_F(CudaContexts, AreUsedBesideCapturesOfGraphs) {
+  const auto captures = test::simulator_function<PenstockSimCapture>("penstockSimCapture");
+  const auto exchange = test::simulator_function<int(int*)>("cuThreadExchangeStreamCaptureMode");
+  const std::uint64_t before = statistics().violations;
+  captures(1);
+  {
+    const Stream stream(device);
+    const Buffer pinned = Buffer::allocate_pinned(std::size_t{3} << 20);
+    const Buffer buffer = Buffer::allocate(std::size_t{3} << 20, device);
+    const Event event = stream.record();
+    (void)event.done();
+    event.synchronize();
+    stream.synchronize();
+    synchronize(device);
+    empty_cache(device);
+  }
+  empty_cache(device);
+  int mode = 1;
+  exchange(&mode);
+  EXPECT_EQ(mode, 0) << "the caller's own mode is as it was";
+  exchange(&mode);
+  captures(0);
+  EXPECT_EQ(statistics().violations, before);
+}
+
 }  // namespace
 }  // namespace penstock

@@ -84,6 +84,7 @@ PENSTOCK_SAME(launch_host, cuLaunchHostFunc);
 PENSTOCK_SAME(module_load, cuModuleLoadDataEx);
 PENSTOCK_SAME(module_function, cuModuleGetFunction);
 PENSTOCK_SAME(launch, cuLaunchKernel);
+PENSTOCK_SAME(exchange_capture_mode, cuThreadExchangeStreamCaptureMode);
 PENSTOCK_SAME(pool_create, cuMemPoolCreate);
 PENSTOCK_SAME(pool_set, cuMemPoolSetAttribute);
 PENSTOCK_SAME(pool_trim, cuMemPoolTrimTo);
