@@ -36,7 +36,7 @@ struct DeviceProperties {
   std::string name;
   std::uint64_t total_bytes = 0;
   int numa_node = -1;           ///< -1: unknown or spread
-  bool unified_memory = false;  ///< the host may read and write it
+  bool unified_memory = false;  ///< it has the host's memory and none of its own
   std::size_t alignment = 64;   ///< of every allocation
   int driver_version = 0;       ///< 12080 for 12.8; 0: none needed
   int major = 0;                ///< compute capability, major and minor
@@ -81,7 +81,8 @@ class DeviceGuard {
 MemoryStats memory_stats(Device device);
 /// The most bytes that Penstock will hold of `device` at once; beyond it allocation is kOutOfMemory. Nothing: no cap.
 void set_memory_cap(Device device, std::optional<std::uint64_t> bytes);
-/// Returns cached memory to the driver; buffers in use stay.
+/// Returns cached memory to the driver, page-locked host memory too; buffers in use stay. Waits for all work that was
+/// submitted to the device before.
 void empty_cache(Device device);
 /// Blocks until all work that was submitted to the device, by whatever stream, is done.
 void synchronize(Device device);

@@ -65,6 +65,16 @@ std::size_t slots_wanted() {
   return megabytes * kMega / PinnedRing::kSlotBytes;
 }
 
+/// Null where the driver locks no memory, or not as much: what is copied out of it arrives all the same.
+std::shared_ptr<const void> try_to_lock(const Backend& backend, const Buffer& memory) {
+  try {
+    return backend.register_host(memory.data(), memory.size());
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kOutOfMemory && error.code() != ErrorCode::kUnsupported) throw;
+    return nullptr;
+  }
+}
+
 }  // namespace
 
 PinnedRing& PinnedRing::instance() {
@@ -79,7 +89,7 @@ PinnedRing::PinnedRing(std::size_t slots) : memory_(Buffer::allocate(kSlotBytes 
   // The kernel hands out its pages faster to several threads than to the one that locks them.
   core::parallel_for(slots, core::usable_cpus(),
                      [this](std::size_t i) { std::memset(memory_.data() + i * kSlotBytes, 0, kSlotBytes); });
-  locked_ = backend->register_host(memory_.data(), memory_.size());
+  locked_ = try_to_lock(*backend, memory_);
   // A forked process has no use for it, and sharing pages until one side writes would move ours from under the device.
   ::madvise(memory_.data(), memory_.size(), MADV_DONTFORK);
   for (std::size_t i = 0; i < slots; ++i) idle_.push_back({memory_.data() + i * kSlotBytes, {}});

@@ -55,6 +55,8 @@ class PinnedRing {
   /// The slot that has waited longest, after its copies; blocks while threads hold all of them. A thread that holds one
   /// must not take another.
   Slot take();
+  /// False where the driver did not lock its memory: copies take longer then, and starting one waits for it.
+  bool is_locked() const noexcept { return locked_ != nullptr; }
   /// The queue by which files are copied out of the ring to `device`: one saturates the bus.
   QueuePtr copy_queue(Device device);
 

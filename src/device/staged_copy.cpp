@@ -63,10 +63,11 @@ void to_host(const Load& load, PinnedRing::Slot slot, const QueuePtr& queue) {
   for (std::size_t i = 0; i < load.size(); ++i) std::memcpy(load[i].to, to_slot[i].to, load[i].bytes);
 }
 
-/// Null where its memory cannot be had.
+/// Null where its memory cannot be had or locked: the driver's own way is as good then.
 PinnedRing* find_ring() {
   try {
-    return &PinnedRing::instance();
+    PinnedRing& ring = PinnedRing::instance();
+    return ring.is_locked() ? &ring : nullptr;
   } catch (const Error&) {
     return nullptr;
   }

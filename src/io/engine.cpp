@@ -182,7 +182,10 @@ class Way {
   bool most(std::uint64_t bytes) const { return bytes * 2 > move_.plan.read_bytes; }
   std::string memory() const {
     if (!by_device_.empty()) return "device memory through " + reader_.device_routes()->how();
-    return reader_.uses_ring() ? "device memory through the pinned ring" : "host memory";
+    if (!reader_.uses_ring()) return "host memory";
+    return device::PinnedRing::instance().is_locked()
+               ? "device memory through the pinned ring"
+               : "device memory through a ring that the driver did not page-lock, which is slower,";
   }
 
   const Move& move_;

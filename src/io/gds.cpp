@@ -70,7 +70,9 @@ Found open_driver() {
     found.why_not = core::format("{} lacks entry points that cuFile has", library().name);
     return found;
   }
-  if (const Result result = driver.api.driver_open(); result.error != kSuccess) {
+  const Result result = driver.api.driver_open();
+  // Another library of the process may have opened it.
+  if (result.error != kSuccess && result.error != kDriverAlreadyOpen) {
     found.why_not = core::format("cuFile does not start: cuFileDriverOpen gives {}", describe(result.error));
     return found;
   }

@@ -14,6 +14,7 @@ inline constexpr int kErrorBase = 5000;  ///< results beyond it, or below its ne
 
 inline constexpr int kDriverNotInitialized = 5001;
 inline constexpr int kDriverVersionMismatch = 5004;
+inline constexpr int kDriverAlreadyOpen = 5026;
 inline constexpr int kPlatformNotSupported = 5007;
 inline constexpr int kIoNotSupported = 5008;
 inline constexpr int kDeviceNotSupported = 5009;

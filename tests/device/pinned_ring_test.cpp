@@ -3,11 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "device/staged_copy.h"
+#include "penstock/buffer.h"
 #include "penstock/error.h"
+#include "penstock/stream.h"
+#include "penstock/tensor.h"
 #include "support/devices.h"
 #include "support/errors.h"
 #include "support/process.h"
@@ -42,6 +47,27 @@ TEST_F(SimulatedRingSetting, IsASizeThatCanBe) {
     const test::Ended ended = test::run_again(std::string("PENSTOCK_RING=") + setting + " PENSTOCK_SIM_AUDIT=1",
                                               "SimulatedRingSetting.DISABLED_Refused");
     EXPECT_EQ(ended.status, 0) << setting << ": " << ended.output;
+  }
+}
+
+/// Run where the driver locks no memory that it has not made itself.
+TEST_F(SimulatedRingSetting, DISABLED_NotLocked) {
+  EXPECT_FALSE(PinnedRing::instance().is_locked());
+  EXPECT_NE(PinnedRing::instance().take().data(), nullptr);
+  // Memory that is not locked gains nothing by going through other memory that is not.
+  const Stream stream(device);
+  const Tensor from = test::pattern(20'000'000);
+  const Buffer there = Buffer::allocate(from.nbytes(), device);
+  const std::array range{CopyRange{there.data(), from.data(), from.nbytes()}};
+  EXPECT_FALSE(copy_staged(StreamAccess::queue(stream), range, Direction::kHostToDevice));
+}
+
+TEST_F(SimulatedRingSetting, MayBeWithoutPageLocking) {
+  for (const char* code : {"1", "2", "304", "800", "801"}) {
+    const test::Ended ended =
+        test::run_again(std::string("PENSTOCK_SIM_AUDIT=1 PENSTOCK_SIM_FAULTS=cuMemHostRegister_v2:*:") + code,
+                        "SimulatedRingSetting.DISABLED_NotLocked");
+    EXPECT_EQ(ended.status, 0) << code << ": " << ended.output;
   }
 }
 

@@ -67,6 +67,7 @@ TEST_F(GdsState, DISABLED_Fact) {
 TEST_F(GdsState, TheDoctorSaysWhichWayItIs) {
   EXPECT_THAT(said_with("PENSTOCK_SIM_CUFILE=direct", "GdsState.DISABLED_Fact"),
               HasSubstr("simulated_cufile.so: direct, nvidia-fs 2.17'"));
+  EXPECT_THAT(said_with("PENSTOCK_SIM_CUFILE=open", "GdsState.DISABLED_Fact"), HasSubstr(": direct, nvidia-fs 2.17'"));
   EXPECT_THAT(said_with("PENSTOCK_SIM_CUFILE=compat", "GdsState.DISABLED_Fact"), HasSubstr(": in compatibility mode'"));
   EXPECT_THAT(said_with("PENSTOCK_SIM_CUFILE=closed", "GdsState.DISABLED_Fact"),
               HasSubstr(": cuFile does not start: cuFileDriverOpen gives error 5001"));

@@ -16,6 +16,7 @@
 #include "support/devices.h"
 #include "support/errors.h"
 #include "support/files.h"
+#include "support/process.h"
 #include "support/simulator.h"
 
 namespace penstock::io {
@@ -206,6 +207,21 @@ TEST_F(SimulatedRing, IsPageLocked) {
   Report report;
   execute(whole(9'000'000, device), {.threads = 2}, report);
   EXPECT_EQ(statistics().pageable_copies, before);
+}
+
+/// Run where the driver locks no memory that it has not made itself.
+TEST_F(SimulatedRing, DISABLED_NotLocked) {
+  Report report;
+  execute(whole(device::PinnedRing::kSlotBytes * 3 + 11, device), {.threads = 2}, report);
+  EXPECT_EQ(bytes_of(buffers[0]), bytes);
+  EXPECT_EQ(report.route, "ring");
+  EXPECT_THAT(report.why, testing::HasSubstr("a ring that the driver did not page-lock, which is slower,"));
+}
+
+TEST_F(SimulatedRing, ThatIsNotPageLockedCarriesFilesAndSaysSo) {
+  const test::Ended ended = test::run_again("PENSTOCK_SIM_AUDIT=1 PENSTOCK_SIM_FAULTS=cuMemHostRegister_v2:*:801",
+                                            "SimulatedRing.DISABLED_NotLocked");
+  EXPECT_EQ(ended.status, 0) << ended.output;
 }
 
 }  // namespace

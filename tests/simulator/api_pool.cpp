@@ -1,5 +1,6 @@
 // Stream-ordered memory: what drivers before 11.2 do not have, and libpenstock_simulated_old_cuda.so neither.
 
+#include <algorithm>
 #include <cstring>
 
 #include "simulator/call.h"
@@ -23,6 +24,11 @@ CUmemoryPool current_pool(int device) {
   return chosen != nullptr ? chosen : default_pool(device);
 }
 
+void give_to_device(Pool& pool, std::uint64_t bytes) {
+  pool.kept -= bytes;
+  state().used.at(static_cast<std::size_t>(pool.device)) -= bytes;
+}
+
 OperationPtr make_operation(const char* name, const AllocationPtr& allocation) {
   auto operation = std::make_shared<Operation>();
   operation->name = name;
@@ -37,15 +43,26 @@ CUresult allocate_in_order(const char* name, CUdeviceptr* address, std::size_t b
     const Lock lock;
     const PoolPtr pool = find(state().pools, handle);
     if (pool == nullptr || address == nullptr) return kInvalidValue;
+    give_to_device(*pool, std::min<std::uint64_t>(pool->kept, bytes));
     if (const CUresult result = allocate(bytes, handle, allocation); result != kSuccess) return result;
     pool->used += bytes;
     pool->used_high = std::max(pool->used_high, pool->used);
+    pool->reserved_high = std::max(pool->reserved_high, pool->used + pool->kept);
     *address = allocation->address;
   }
   const OperationPtr operation = make_operation(name, allocation);
   operation->run = [] { return CUresult{kSuccess}; };
   submit(stream, operation);
   return kSuccess;
+}
+
+// What a pool has beyond its threshold goes back to the device, as a driver does at the next synchronisation.
+void keep(Pool& pool, std::uint64_t bytes) {
+  pool.used -= bytes;
+  const std::uint64_t room = pool.threshold - std::min(pool.threshold, pool.used + pool.kept);
+  const std::uint64_t kept = std::min(bytes, room);
+  pool.kept += kept;
+  state().used.at(static_cast<std::size_t>(pool.device)) += kept;
 }
 
 // Work that was submitted elsewhere and has not come to its end is not waited for by a free in this stream.
@@ -71,10 +88,14 @@ CUresult pool_value(int attribute, const Pool& pool, std::uint64_t& value) {
       value = pool.threshold;
       return kSuccess;
     case kPoolReserved:
+      value = pool.used + pool.kept;
+      return kSuccess;
     case kPoolUsed:
       value = pool.used;
       return kSuccess;
     case kPoolReservedHigh:
+      value = pool.reserved_high;
+      return kSuccess;
     case kPoolUsedHigh:
       value = pool.used_high;
       return kSuccess;
@@ -130,8 +151,8 @@ PENSTOCK_SIM_API CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
   operation->name = "cuMemFreeAsync";
   operation->run = [allocation]() -> CUresult {
     const Lock lock;
-    if (const PoolPtr pool = find(state().pools, allocation->pool)) pool->used -= allocation->bytes;
     release(allocation);
+    if (const PoolPtr pool = find(state().pools, allocation->pool)) keep(*pool, allocation->bytes);
     return kSuccess;
   };
   submit(stream, operation);
@@ -155,6 +176,7 @@ PENSTOCK_SIM_API CUresult cuMemPoolDestroy(CUmemoryPool handle) {
   const Lock lock;
   const PoolPtr pool = find(state().pools, handle);
   if (pool == nullptr || pool->is_default) return kInvalidValue;
+  give_to_device(*pool, pool->kept);
   state().pools.erase(handle);
   for (CUmemoryPool& current : state().current_pools) current = current == handle ? nullptr : current;
   return kSuccess;
@@ -167,7 +189,8 @@ PENSTOCK_SIM_API CUresult cuMemPoolSetAttribute(CUmemoryPool handle, int attribu
   const PoolPtr pool = find(state().pools, handle);
   if (pool == nullptr || value == nullptr || attribute < 1 || attribute > kPoolUsedHigh) return kInvalidValue;
   if (attribute == kPoolReleaseThreshold) std::memcpy(&pool->threshold, value, sizeof pool->threshold);
-  if (attribute == kPoolReservedHigh || attribute == kPoolUsedHigh) pool->used_high = pool->used;
+  if (attribute == kPoolReservedHigh) pool->reserved_high = pool->used + pool->kept;
+  if (attribute == kPoolUsedHigh) pool->used_high = pool->used;
   return kSuccess;
 }
 
@@ -183,11 +206,16 @@ PENSTOCK_SIM_API CUresult cuMemPoolGetAttribute(CUmemoryPool handle, int attribu
   return result;
 }
 
-PENSTOCK_SIM_API CUresult cuMemPoolTrimTo(CUmemoryPool handle, [[maybe_unused]] std::size_t bytes_to_keep) {
+PENSTOCK_SIM_API CUresult cuMemPoolTrimTo(CUmemoryPool handle, std::size_t bytes_to_keep) {
   const Call call("cuMemPoolTrimTo", Need::kStart);
   if (call.refused()) return call.result();
   const Lock lock;
-  return find(state().pools, handle) == nullptr ? CUresult{kInvalidValue} : CUresult{kSuccess};
+  const PoolPtr pool = find(state().pools, handle);
+  if (pool == nullptr) return kInvalidValue;
+  const std::uint64_t surplus =
+      pool->used + pool->kept - std::min(pool->used + pool->kept, std::uint64_t{bytes_to_keep});
+  give_to_device(*pool, std::min(surplus, pool->kept));
+  return kSuccess;
 }
 
 PENSTOCK_SIM_API CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {

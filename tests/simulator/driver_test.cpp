@@ -41,6 +41,47 @@ TEST_F(DriverTest, RefusesToAllocateNoDeviceBytes) {
   EXPECT_EQ((call<CUdeviceptr*, std::size_t>("cuMemAlloc_v2", &address, 0)), kInvalidValue);
 }
 
+TEST_F(DriverTest, KeepsFreedMemoryInAPoolUntilItIsTrimmed) {
+  constexpr std::size_t kBytes = std::size_t{64} << 20;
+  CUmemPoolProps properties{};
+  properties.allocation_type = 1;
+  properties.location = {.type = 1, .id = 0};
+  CUmemoryPool pool = nullptr;
+  ASSERT_EQ((call<CUmemoryPool*, const CUmemPoolProps*>("cuMemPoolCreate", &pool, &properties)), kSuccess);
+  std::uint64_t all = UINT64_MAX;
+  ASSERT_EQ((call<CUmemoryPool, int, void*>("cuMemPoolSetAttribute", pool, kPoolReleaseThreshold, &all)), kSuccess);
+  const auto value = [pool](int attribute) {
+    std::uint64_t out = 0;
+    EXPECT_EQ((call<CUmemoryPool, int, void*>("cuMemPoolGetAttribute", pool, attribute, &out)), kSuccess);
+    return out;
+  };
+  const auto free_bytes = [] {
+    std::size_t free = 0;
+    std::size_t total = 0;
+    EXPECT_EQ((call<std::size_t*, std::size_t*>("cuMemGetInfo_v2", &free, &total)), kSuccess);
+    return free;
+  };
+  const std::size_t before = free_bytes();
+  const CUstream stream = make_stream();
+  CUdeviceptr address = 0;
+  for (int turn = 0; turn < 2; ++turn) {
+    ASSERT_EQ((call<CUdeviceptr*, std::size_t, CUmemoryPool, CUstream>("cuMemAllocFromPoolAsync", &address, kBytes,
+                                                                       pool, stream)),
+              kSuccess);
+    ASSERT_EQ((call<CUdeviceptr, CUstream>("cuMemFreeAsync", address, stream)), kSuccess);
+    ASSERT_EQ(synchronize(stream), kSuccess);
+    EXPECT_EQ(value(kPoolUsed), 0U);
+    EXPECT_GE(value(kPoolReserved), kBytes);
+    EXPECT_GE(value(kPoolReservedHigh), kBytes);
+    EXPECT_LE(free_bytes(), before - kBytes);
+    EXPECT_GT(free_bytes(), before - 2 * kBytes);
+  }
+  ASSERT_EQ((call<CUmemoryPool, std::size_t>("cuMemPoolTrimTo", pool, 0)), kSuccess);
+  EXPECT_EQ(value(kPoolReserved), 0U);
+  EXPECT_EQ(free_bytes(), before);
+  EXPECT_EQ((call<CUmemoryPool>("cuMemPoolDestroy", pool)), kSuccess);
+}
+
 TEST_F(DriverTest, CopiesThereAndBack) {
   const auto bytes = pattern(100'001);
   const CUstream stream = make_stream();

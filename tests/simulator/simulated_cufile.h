@@ -9,7 +9,8 @@
 //
 // Environment, read by the first call:
 //   PENSTOCK_SIM_CUFILE     direct (default): nvidia-fs is there; compat: it is not; peer: the kernel does it without;
-//                           closed: cuFileDriverOpen gives 5001; no_handles: cuFileHandleRegister gives 5008;
+//                           closed: cuFileDriverOpen gives 5001; open: it gives 5026, as where another library of the
+//                           process has opened it, and reads are direct; no_handles: cuFileHandleRegister gives 5008;
 //                           no_pools: memory of a driver's pool is refused (5013)
 //   PENSTOCK_SIM_AUDIT      1: handles that are left, and violations, make the exit status 97
 

@@ -121,6 +121,8 @@ struct Pool {
   std::uint64_t threshold = 0;
   std::uint64_t used = 0;
   std::uint64_t used_high = 0;
+  std::uint64_t kept = 0;  ///< freed, and still taken from the device
+  std::uint64_t reserved_high = 0;
 };
 using PoolPtr = std::shared_ptr<Pool>;
 

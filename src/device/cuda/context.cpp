@@ -28,6 +28,16 @@ std::shared_ptr<Context> found(const Table& contexts, int index) {
   return at != contexts.contexts.end() ? *at : nullptr;
 }
 
+/// Throws where the driver does not take the kernels: some drivers say so only when one of them is asked for.
+void require_not_refused(Device device, CUresult result, std::string_view kernels, std::string_view log) {
+  constexpr std::array refusals = {kInvalidImage,        kNoBinaryForGpu, kInvalidPtx,
+                                   kJitCompilerNotFound, kUnsupportedPtx, kJitDisabled};
+  if (std::ranges::find(refusals, result) == refusals.end()) return;
+  throw Error(ErrorCode::kUnsupported,
+              core::format("the driver of {} refuses the kernels of {} (error {}{}{}): use a newer driver, or the cpu",
+                           device.to_string(), core::quoted(kernels), result, log.empty() ? "" : ": ", log));
+}
+
 }  // namespace
 
 std::shared_ptr<Context> Context::of(int index) {
@@ -97,14 +107,7 @@ CUmodule Context::load_module(std::string_view name) {
   std::array<void*, 2> values = {log.data(), reinterpret_cast<void*>(std::uintptr_t{log.size()})};
   CUmodule module = nullptr;
   const CUresult result = driver().module_load(&module, row->ptx, 2, options.data(), values.data());
-  constexpr std::array refusals = {kInvalidImage,        kNoBinaryForGpu, kInvalidPtx,
-                                   kJitCompilerNotFound, kUnsupportedPtx, kJitDisabled};
-  if (std::ranges::find(refusals, result) != refusals.end()) {
-    throw Error(
-        ErrorCode::kUnsupported,
-        core::format("the driver of {} refuses the kernels of {} (error {}{}{}): use a newer driver, or the cpu",
-                     device().to_string(), core::quoted(name), result, log[0] != '\0' ? ": " : "", log.data()));
-  }
+  require_not_refused(device(), result, name, log.data());
   check(result, "cuModuleLoadDataEx");
   modules_.emplace(name, module);
   return module;
@@ -121,6 +124,7 @@ CUfunction Context::find_kernel(std::string_view name) {
   CUfunction function = nullptr;
   const CUresult result = driver().module_function(&function, module, std::string(name.substr(slash + 1)).c_str());
   if (result == kNotFound) return nullptr;
+  require_not_refused(device(), result, name, "");
   check(result, "cuModuleGetFunction");
   kernels_.emplace(name, function);
   return function;
@@ -137,7 +141,7 @@ BesideCaptures::~BesideCaptures() {
 Current::Current(const Context& context) {
   require_not_forked();
   beside_captures_.emplace(driver());
-  check(driver().context_push(context.context()), "cuCtxPushCurrent");
+  context.check(driver().context_push(context.context()), "cuCtxPushCurrent");
 }
 
 Current::~Current() {

@@ -35,6 +35,9 @@ class Context {
   CUdevice handle() const noexcept { return handle_; }
   CUcontext context() const noexcept { return context_; }
 
+  /// Throws what a failure of `call` means, which was made for this device.
+  void check(CUresult result, std::string_view call) const { cuda::check(result, call, index_); }
+
   /// An event without timing, recycled. Callers have the context current.
   CUevent take_event();
   void give_back(CUevent event) noexcept;

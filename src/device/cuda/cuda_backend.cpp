@@ -74,8 +74,9 @@ class CudaBackend final : public Backend {
     device.pinned->empty_cache();
   }
   void synchronize(int index) const override {
-    const Current current(*used(index).context);
-    check(driver().context_synchronize(), "cuCtxSynchronize");
+    const Context& context = *used(index).context;
+    const Current current(context);
+    context.check(driver().context_synchronize(), "cuCtxSynchronize");
   }
 
   Buffer allocate(int index, std::size_t bytes, Purpose) const override {
@@ -105,7 +106,7 @@ class CudaBackend final : public Backend {
     // 1 is how Python's protocols write the default stream, 2 the calling thread's own, which the driver knows too.
     const Used& device = used(index);
     if (native == nullptr || native == legacy_stream()) return device.queue;
-    return std::make_shared<CudaQueue>(device.context, static_cast<CUstream>(native), CudaQueue::Kind::kForeign);
+    return CudaQueue::wrap(device.context, static_cast<CUstream>(native));
   }
   bool has_kernel(int index, std::string_view kernel) const override {
     const ContextPtr& context = used(index).context;
@@ -170,11 +171,11 @@ DeviceProperties CudaBackend::properties(int index) const {
   require_not_forked();
   const Driver& d = driver();
   CUdevice device = 0;
-  check(d.device_get(&device, index), "cuDeviceGet");
+  check(d.device_get(&device, index), "cuDeviceGet", index);
   std::array<char, 256> name{};
-  check(d.device_name(name.data(), static_cast<int>(name.size()), device), "cuDeviceGetName");
+  check(d.device_name(name.data(), static_cast<int>(name.size()), device), "cuDeviceGetName", index);
   std::size_t bytes = 0;
-  check(d.device_total_mem(&bytes, device), "cuDeviceTotalMem");
+  check(d.device_total_mem(&bytes, device), "cuDeviceTotalMem", index);
   // Old drivers do not know all of them.
   const auto attribute = [&](int which, int otherwise) {
     int value = otherwise;

@@ -34,6 +34,7 @@ void find_devices(Symbols& symbols, Driver& d) {
   symbols.required("cuCtxPushCurrent_v2", d.context_push);
   symbols.required("cuCtxPopCurrent_v2", d.context_pop);
   symbols.required("cuCtxSynchronize", d.context_synchronize);
+  symbols.required("cuCtxGetDevice", d.context_device);
 }
 
 void find_memory(Symbols& symbols, Driver& d) {
@@ -64,6 +65,7 @@ void find_work(Symbols& symbols, Driver& d) {
   symbols.required("cuStreamSynchronize", d.stream_synchronize);
   symbols.required("cuStreamQuery", d.stream_query);
   symbols.required("cuStreamWaitEvent", d.stream_wait);
+  symbols.optional("cuStreamGetCtx", d.stream_context);
   symbols.required("cuEventCreate", d.event_create);
   symbols.required("cuEventDestroy_v2", d.event_destroy);
   symbols.required("cuEventRecord", d.event_record);
@@ -171,16 +173,17 @@ void require_not_forked() {
               "\"forkserver\", or keep the worker on the cpu");
 }
 
-void throw_result(CUresult result, std::string_view call) {
+void throw_result(CUresult result, std::string_view call, int device) {
   const ErrorCode code = result == kOutOfMemory                                ? ErrorCode::kOutOfMemory
                          : result == kNoDevice || result == kDeviceUnavailable ? ErrorCode::kNoDevice
                          : result == kInvalidDevice                            ? ErrorCode::kNoDevice
                                                                                : ErrorCode::kDeviceFailed;
-  throw Error(code, core::format("the CUDA driver's {} gives {}", call, describe(driver(), result)));
+  throw Error(code,
+              core::format("the CUDA driver's {} for cuda:{} gives {}", call, device, describe(driver(), result)));
 }
 
-void check(CUresult result, std::string_view call) {
-  if (result != kSuccess) throw_result(result, call);
+void check(CUresult result, std::string_view call, int device) {
+  if (result != kSuccess) throw_result(result, call, device);
 }
 
 }  // namespace penstock::device::cuda

@@ -24,6 +24,7 @@ struct Driver {
   CUresult (*context_push)(CUcontext) = nullptr;
   CUresult (*context_pop)(CUcontext*) = nullptr;
   CUresult (*context_synchronize)() = nullptr;
+  CUresult (*context_device)(CUdevice*) = nullptr;
 
   CUresult (*mem_info)(std::size_t*, std::size_t*) = nullptr;
   CUresult (*mem_alloc)(CUdeviceptr*, std::size_t) = nullptr;
@@ -54,6 +55,9 @@ struct Driver {
   CUresult (*module_unload)(CUmodule) = nullptr;
   CUresult (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**,
                      void**) = nullptr;
+
+  // Optional: drivers from 9.2.
+  CUresult (*stream_context)(CUstream, CUcontext*) = nullptr;
 
   // Optional: drivers from 10.1.
   CUresult (*exchange_capture_mode)(int*) = nullptr;
@@ -88,8 +92,9 @@ void require_not_forked();
 /// True while destructors may call the driver.
 bool usable() noexcept;
 
-/// Turns a failure of `call` into an Error: kOutOfMemory, kNoDevice or kDeviceFailed with the driver's words.
-void check(CUresult result, std::string_view call);
-[[noreturn]] void throw_result(CUresult result, std::string_view call);
+/// Turns a failure of `call` into an Error: kOutOfMemory, kNoDevice or kDeviceFailed with the device it was made for
+/// and the driver's words.
+void check(CUresult result, std::string_view call, int device);
+[[noreturn]] void throw_result(CUresult result, std::string_view call, int device);
 
 }  // namespace penstock::device::cuda

@@ -34,10 +34,13 @@ inline constexpr CUresult kInvalidPtx = 218;
 inline constexpr CUresult kJitCompilerNotFound = 221;
 inline constexpr CUresult kUnsupportedPtx = 222;
 inline constexpr CUresult kJitDisabled = 223;
+inline constexpr CUresult kOperatingSystem = 304;
+inline constexpr CUresult kInvalidHandle = 400;
 inline constexpr CUresult kNotFound = 500;
 inline constexpr CUresult kNotReady = 600;
 inline constexpr CUresult kHostRegistered = 712;
 inline constexpr CUresult kHostNotRegistered = 713;
+inline constexpr CUresult kNotPermitted = 800;
 inline constexpr CUresult kNotSupported = 801;
 
 // CUdevice_attribute

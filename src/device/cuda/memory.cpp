@@ -30,7 +30,7 @@ CUmemoryPool make_pool(const Context& context) {
   if (d.pool_create(&pool, &properties) != kSuccess) return nullptr;
   // Memory stays in the pool until empty_cache(): giving it to the driver at each synchronisation makes steps slow.
   std::uint64_t keep = UINT64_MAX;
-  check(d.pool_set(pool, kPoolReleaseThreshold, &keep), "cuMemPoolSetAttribute");
+  context.check(d.pool_set(pool, kPoolReleaseThreshold, &keep), "cuMemPoolSetAttribute");
   return pool;
 }
 
@@ -179,7 +179,8 @@ std::optional<CUdeviceptr> Memory::try_take(std::size_t bytes, CudaQueue& queue)
         pool_ != nullptr ? d.pool_alloc(&address, bytes, pool_, stream) : d.mem_alloc(&address, round_up(bytes));
     if (result == kSuccess && pool_ != nullptr && caches_too_much(0)) empty_cache();
     if (result == kSuccess) return address;
-    if (result != kOutOfMemory) throw_result(result, pool_ != nullptr ? "cuMemAllocFromPoolAsync" : "cuMemAlloc");
+    if (result != kOutOfMemory)
+      throw_result(result, pool_ != nullptr ? "cuMemAllocFromPoolAsync" : "cuMemAlloc", context_->index());
     if (!last) empty_cache();
   }
   return std::nullopt;
@@ -221,7 +222,7 @@ void Memory::give_back(CUdeviceptr address, std::size_t bytes, CudaQueue& queue,
   if (pool_ != nullptr) {
     for (const MarkPtr& mark : uses) queue.wait(*mark);
     const Current current(*context_);
-    check(driver().pool_free(address, static_cast<CUstream>(queue.native())), "cuMemFreeAsync");
+    context_->check(driver().pool_free(address, static_cast<CUstream>(queue.native())), "cuMemFreeAsync");
     return;
   }
   uses.push_back(queue.record());
@@ -243,7 +244,7 @@ MemoryStats Memory::stats() const {
   MemoryStats out;
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
-  check(driver().mem_info(&free_bytes, &total_bytes), "cuMemGetInfo");
+  context_->check(driver().mem_info(&free_bytes, &total_bytes), "cuMemGetInfo");
   out.free_bytes = free_bytes;
   out.total_bytes = total_bytes;
   std::uint64_t pooled = 0;
@@ -266,9 +267,9 @@ void Memory::set_cap(std::optional<std::uint64_t> bytes) {
 void Memory::empty_cache() {
   const Current current(*context_);
   // What was given back in queue order is free only when the queues have come so far.
-  check(driver().context_synchronize(), "cuCtxSynchronize");
+  context_->check(driver().context_synchronize(), "cuCtxSynchronize");
   if (pool_ != nullptr) {
-    check(driver().pool_trim(pool_, 0), "cuMemPoolTrimTo");
+    context_->check(driver().pool_trim(pool_, 0), "cuMemPoolTrimTo");
     return;
   }
   std::vector<Idle> idle;
@@ -277,7 +278,7 @@ void Memory::empty_cache() {
     idle.swap(idle_);
     idle_bytes_ = 0;
   }
-  for (const Idle& block : idle) check(driver().mem_free(block.address), "cuMemFree");
+  for (const Idle& block : idle) context_->check(driver().mem_free(block.address), "cuMemFree");
 }
 
 void Memory::throw_out_of_memory(std::size_t bytes) const {

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <exception>
 #include <iterator>
@@ -33,6 +34,12 @@ void wait_quietly(const Mark& mark) noexcept {
   } catch (const Error&) {
     return;
   }
+}
+
+[[noreturn]] void throw_cannot_lock(std::size_t bytes) {
+  throw Error(ErrorCode::kOutOfMemory,
+              core::format("{} of page-locked host memory requested, more than the driver can lock: pin less",
+                           core::format_bytes(bytes)));
 }
 
 bool passed(const std::vector<MarkPtr>& uses) {
@@ -122,12 +129,8 @@ void* PinnedMemory::lock_new(std::size_t bytes) {
     empty_cache();
     result = driver().host_alloc(&data, bytes, kHostPortable);
   }
-  if (result == kOutOfMemory) {
-    throw Error(ErrorCode::kOutOfMemory,
-                core::format("{} of page-locked host memory requested, more than the driver can lock: pin less",
-                             core::format_bytes(bytes)));
-  }
-  check(result, "cuMemHostAlloc");
+  if (result == kOutOfMemory) throw_cannot_lock(bytes);
+  context_->check(result, "cuMemHostAlloc");
   return data;
 }
 
@@ -169,7 +172,7 @@ void PinnedMemory::empty_cache() {
   for (const Idle& block : idle) {
     try {
       for (const MarkPtr& mark : block.uses) mark->synchronize();
-      check(driver().host_free(block.data), "cuMemFreeHost");
+      context_->check(driver().host_free(block.data), "cuMemFreeHost");
     } catch (const Error&) {
       // Nothing says when a device that failed is done with it, so that its memory stays locked.
       failure = std::current_exception();
@@ -196,7 +199,16 @@ std::shared_ptr<const void> register_host(const ContextPtr& context, void* data,
   if (result == kHostRegistered) {
     throw Error(ErrorCode::kInvalidArgument, "the memory is page-locked already, or a part of it is");
   }
-  check(result, "cuMemHostRegister");
+  if (result == kOutOfMemory) throw_cannot_lock(bytes);
+  // What the driver gives where it, or the system it runs on, locks no memory that it has not made itself.
+  constexpr std::array refusals = {kInvalidValue, kOperatingSystem, kNotPermitted, kNotSupported};
+  if (std::ranges::find(refusals, result) != refusals.end()) {
+    throw Error(ErrorCode::kUnsupported,
+                core::format("the driver does not page-lock this memory (cuMemHostRegister gives {}): take memory of "
+                             "pinned tensors",
+                             result));
+  }
+  context->check(result, "cuMemHostRegister");
   auto registration = std::make_shared<Registration>();
   registration->context = context;
   registration->data = data;

@@ -10,6 +10,7 @@
 
 #include "core/format.h"
 #include "device/cuda/cublas.h"
+#include "device/cuda/cuda_backend.h"
 #include "penstock/error.h"
 
 namespace penstock::device::cuda {
@@ -45,16 +46,44 @@ struct Closer {
   ~Closer() { handles().close(); }
 };
 
-/// Callers have the context current.
-void create(const Cublas& cublas, Handle& out) {
+cublasStatus_t try_to_create(const Cublas& cublas, Handle& out) {
   cublasStatus_t status = cublas.create(&out.handle);
   if (status == kBlasSuccess) {
     status = cublas.set_math_mode(out.handle, kBlasSumsInFull);
-    if (status == kBlasSuccess) return;
+    if (status == kBlasSuccess) return status;
     cublas.destroy(out.handle);
   }
   out.handle = nullptr;
-  out.why_not = core::format("{} does not start here: it gives {}", cublas.path, cublas.describe(status));
+  return status;
+}
+
+/// Without memory for its workspace cuBLAS says one of two things, of which one has other causes too.
+bool is_for_want_of_memory(const Context& context, cublasStatus_t status) {
+  constexpr std::uint64_t kPlenty = std::uint64_t{512} << 20;
+  if (status != kBlasAllocFailed && status != kBlasNotInitialized) return false;
+  return cuda_backend().stats(context.index()).free_bytes < kPlenty;
+}
+
+/// False where there was nothing to empty.
+bool empty_cache(const Context& context) {
+  const MemoryStats now = cuda_backend().stats(context.index());
+  if (now.reserved_bytes <= now.in_use_bytes) return false;
+  cuda_backend().empty_cache(context.index());
+  return true;
+}
+
+/// Callers have the context current. Whether the outcome is for good: memory may be there another time.
+bool create(const Cublas& cublas, Handle& out) {
+  cublasStatus_t status = try_to_create(cublas, out);
+  bool wanted_memory = is_for_want_of_memory(*out.context, status);
+  if (wanted_memory && empty_cache(*out.context)) {
+    status = try_to_create(cublas, out);
+    wanted_memory = is_for_want_of_memory(*out.context, status);
+  }
+  if (status == kBlasSuccess) return true;
+  out.why_not = core::format("{} does not start here: it gives {}{}", cublas.path, cublas.describe(status),
+                             wanted_memory ? ", with little memory of the device free" : "");
+  return !wanted_memory;
 }
 
 HandlePtr Handles::of(const ContextPtr& context, const Cublas& cublas) {
@@ -67,7 +96,7 @@ HandlePtr Handles::of(const ContextPtr& context, const Cublas& cublas) {
   }
   made->context = context;
   const Current current(*context);
-  create(cublas, *made);
+  if (!create(cublas, *made)) return made;
   // After cuBLAS has registered what it destroys when the process ends, so that this comes before.
   static const Closer closer;
   return handles_.emplace(context->index(), std::move(made)).first->second;

@@ -16,9 +16,9 @@ namespace {
 CUdeviceptr address(const std::byte* pointer) noexcept { return reinterpret_cast<CUdeviceptr>(pointer); }
 
 /// False while work is going on; what failed is thrown.
-bool is_done(CUresult result, std::string_view call) {
+bool is_done(const Context& context, CUresult result, std::string_view call) {
   if (result == kNotReady) return false;
-  check(result, call);
+  context.check(result, call);
   return true;
 }
 
@@ -32,6 +32,17 @@ ContextPtr context_of(const std::byte* pointer) {
   return Context::of(*index);
 }
 
+/// Where the driver tells. A context of somebody else's on the device may be the stream's, not the primary one alone.
+std::optional<CUdevice> device_of_stream(const Driver& d, CUstream stream) {
+  CUcontext owner = nullptr;
+  if (d.stream_context == nullptr || d.stream_context(stream, &owner) != kSuccess) return std::nullopt;
+  if (d.context_push(owner) != kSuccess) return std::nullopt;
+  CUdevice device = 0;
+  const bool known = d.context_device(&device) == kSuccess;
+  d.context_pop(&owner);
+  return known ? std::optional(device) : std::nullopt;
+}
+
 void run_action(void* action) noexcept {
   const std::unique_ptr<std::function<void()>> owned(static_cast<std::function<void()>*>(action));
   (*owned)();
@@ -43,19 +54,19 @@ CudaMark::CudaMark(ContextPtr context, CUstream stream) : context_(std::move(con
   const CUresult result = driver().event_record(event_, stream);
   if (result == kSuccess) return;
   context_->give_back(event_);
-  throw_result(result, "cuEventRecord");
+  throw_result(result, "cuEventRecord", context_->index());
 }
 
 CudaMark::~CudaMark() { context_->give_back(event_); }
 
 bool CudaMark::done() const {
   const Current current(*context_);
-  return is_done(driver().event_query(event_), "cuEventQuery");
+  return is_done(*context_, driver().event_query(event_), "cuEventQuery");
 }
 
 void CudaMark::synchronize() const {
   const Current current(*context_);
-  check(driver().event_synchronize(event_), "cuEventSynchronize");
+  context_->check(driver().event_synchronize(event_), "cuEventSynchronize");
 }
 
 CudaQueue::CudaQueue(ContextPtr context, CUstream stream, Kind kind) noexcept
@@ -68,20 +79,32 @@ CudaQueue::~CudaQueue() {
 QueuePtr CudaQueue::make(const ContextPtr& context, int priority) {
   const Current current(*context);
   CUstream stream = nullptr;
-  check(driver().stream_create(&stream, kStreamNonBlocking, priority), "cuStreamCreateWithPriority");
+  context->check(driver().stream_create(&stream, kStreamNonBlocking, priority), "cuStreamCreateWithPriority");
   return std::make_shared<CudaQueue>(context, stream, Kind::kOwned);
+}
+
+QueuePtr CudaQueue::wrap(const ContextPtr& context, CUstream stream) {
+  const Current current(*context);
+  const std::optional<CUdevice> device = device_of_stream(driver(), stream);
+  if (device && *device != context->handle()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("the stream {} is none of {}: name the device that it was made on",
+                             static_cast<const void*>(stream), context->device().to_string()));
+  }
+  return std::make_shared<CudaQueue>(context, stream, Kind::kForeign);
 }
 
 void CudaQueue::copy_one(const CopyRange& range, Direction direction) {
   if (direction != Direction::kPeerToPeer) {
-    return check(driver().copy(address(range.to), address(range.from), range.bytes, stream_), "cuMemcpyAsync");
+    return context_->check(driver().copy(address(range.to), address(range.from), range.bytes, stream_),
+                           "cuMemcpyAsync");
   }
   // Memory of a pool is its own device's alone: what copies by one context does not reach it on another.
   const ContextPtr to = context_of(range.to);
   const ContextPtr from = context_of(range.from);
-  check(driver().copy_between(address(range.to), to->context(), address(range.from), from->context(), range.bytes,
-                              stream_),
-        "cuMemcpyPeerAsync");
+  context_->check(driver().copy_between(address(range.to), to->context(), address(range.from), from->context(),
+                                        range.bytes, stream_),
+                  "cuMemcpyPeerAsync");
 }
 
 void CudaQueue::copy(std::span<const CopyRange> ranges, Direction direction) {
@@ -101,7 +124,7 @@ void CudaQueue::copy(std::span<const CopyRange> ranges, Direction direction) {
 void CudaQueue::fill(std::byte* to, std::byte value, std::size_t bytes) {
   if (bytes == 0) return;
   const Current current(*context_);
-  check(driver().fill(address(to), std::to_integer<unsigned char>(value), bytes, stream_), "cuMemsetD8Async");
+  context_->check(driver().fill(address(to), std::to_integer<unsigned char>(value), bytes, stream_), "cuMemsetD8Async");
 }
 
 void CudaQueue::launch(const Launch& launch) {
@@ -113,9 +136,9 @@ void CudaQueue::launch(const Launch& launch) {
   }
   // The driver takes the arguments without const and copies them.
   auto** const arguments = const_cast<void**>(launch.arguments.data());
-  check(driver().launch(function, launch.grid[0], launch.grid[1], launch.grid[2], launch.block[0], launch.block[1],
-                        launch.block[2], launch.shared_bytes, stream_, arguments, nullptr),
-        "cuLaunchKernel");
+  context_->check(driver().launch(function, launch.grid[0], launch.grid[1], launch.grid[2], launch.block[0],
+                                  launch.block[1], launch.block[2], launch.shared_bytes, stream_, arguments, nullptr),
+                  "cuLaunchKernel");
 }
 
 bool CudaQueue::multiplies(DType::Code type) { return cuda::multiplies(context_, type); }
@@ -125,7 +148,7 @@ bool CudaQueue::multiply(const MatrixProduct& product) { return cuda::multiply(c
 void CudaQueue::on_complete(std::function<void()> action) {
   const Current current(*context_);
   auto owned = std::make_unique<std::function<void()>>(std::move(action));
-  check(driver().launch_host(stream_, run_action, owned.get()), "cuLaunchHostFunc");
+  context_->check(driver().launch_host(stream_, run_action, owned.get()), "cuLaunchHostFunc");
   static_cast<void>(owned.release());
 }
 
@@ -138,17 +161,17 @@ void CudaQueue::wait(const Mark& mark) {
   const auto* const event = dynamic_cast<const CudaMark*>(&mark);
   if (event == nullptr) return mark.synchronize();
   const Current current(*context_);
-  check(driver().stream_wait(stream_, event->event(), 0), "cuStreamWaitEvent");
+  context_->check(driver().stream_wait(stream_, event->event(), 0), "cuStreamWaitEvent");
 }
 
 bool CudaQueue::done() {
   const Current current(*context_);
-  return is_done(driver().stream_query(stream_), "cuStreamQuery");
+  return is_done(*context_, driver().stream_query(stream_), "cuStreamQuery");
 }
 
 void CudaQueue::synchronize() {
   const Current current(*context_);
-  check(driver().stream_synchronize(stream_), "cuStreamSynchronize");
+  context_->check(driver().stream_synchronize(stream_), "cuStreamSynchronize");
 }
 
 }  // namespace penstock::device::cuda

@@ -35,6 +35,8 @@ class CudaQueue final : public Queue {
 
   /// A new stream, which does not wait for the default one.
   static QueuePtr make(const ContextPtr& context, int priority);
+  /// Somebody else's, which must outlive it. kInvalidArgument for one of another device.
+  static QueuePtr wrap(const ContextPtr& context, CUstream stream);
 
   Device device() const noexcept override { return context_->device(); }
   void* native() const noexcept override { return stream_; }

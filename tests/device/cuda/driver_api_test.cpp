@@ -78,6 +78,8 @@ PENSTOCK_SAME(copy_between, cuMemcpyPeerAsync);
 PENSTOCK_SAME(fill, cuMemsetD8Async);
 PENSTOCK_SAME(stream_create, cuStreamCreateWithPriority);
 PENSTOCK_SAME(stream_wait, cuStreamWaitEvent);
+PENSTOCK_SAME(stream_context, cuStreamGetCtx);
+PENSTOCK_SAME(context_device, cuCtxGetDevice);
 PENSTOCK_SAME(event_create, cuEventCreate);
 PENSTOCK_SAME(event_record, cuEventRecord);
 PENSTOCK_SAME(launch_host, cuLaunchHostFunc);

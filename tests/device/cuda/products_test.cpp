@@ -199,6 +199,42 @@ TEST_F(CudaProducts, AreAbsentForAReason) {
   EXPECT_THAT(reason_with("PENSTOCK_SIM_JIT=0"), HasSubstr("does not start here"));
 }
 
+constexpr std::size_t kMega = std::size_t{1} << 20;
+
+void set_device_memory(std::uint64_t bytes) {
+  test::simulator_function<PenstockSimSetMemory>("penstockSimSetMemory")(bytes);
+}
+
+/// Run in processes of their own, whose first product it is.
+TEST_F(CudaProducts, DISABLED_WithMemoryCached) {
+  const Work work(device);
+  Buffer::allocate(60 * kMega, device);
+  set_device_memory(statistics().device_bytes + kMega);
+  ASSERT_GE(memory_stats(device).reserved_bytes, 60 * kMega);
+  EXPECT_TRUE(work.multiply());
+  EXPECT_EQ(work.result(), kProduct);
+}
+
+TEST_F(CudaProducts, DISABLED_WithMemoryInUse) {
+  const Work work(device);
+  const Buffer held = Buffer::allocate(60 * kMega, device);
+  set_device_memory(statistics().device_bytes + kMega);
+  EXPECT_FALSE(work.multiply());
+  const ProductLibrary library = backend_for(DeviceType::kCuda).product_library(0);
+  EXPECT_THAT(library.why_none,
+              HasSubstr("gives 3 (CUBLAS_STATUS_ALLOC_FAILED), with little memory of the device free"));
+  set_device_memory(std::uint64_t{16} << 30);
+  EXPECT_TRUE(work.multiply());
+  EXPECT_EQ(work.result(), kProduct);
+}
+
+TEST_F(CudaProducts, GetTheirWorkspaceOnceThereIsMemory) {
+  for (const char* name : {"CudaProducts.DISABLED_WithMemoryCached", "CudaProducts.DISABLED_WithMemoryInUse"}) {
+    const test::Ended ended = test::run_again("PENSTOCK_SIM_AUDIT=1", name);
+    EXPECT_EQ(ended.status, 0) << ended.output;
+  }
+}
+
 TEST_F(CudaProducts, NameTheirLibrary) {
   const ProductLibrary library = backend_for(DeviceType::kCuda).product_library(0);
   EXPECT_THAT(library.name, HasSubstr("cuBLAS 13.0.0 ("));

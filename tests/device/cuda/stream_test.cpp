@@ -10,6 +10,8 @@
 #include "penstock/error.h"
 #include "support/devices.h"
 #include "support/errors.h"
+#include "support/process.h"
+#include "support/simulator.h"
 
 namespace penstock {
 namespace {
@@ -67,6 +69,17 @@ TEST_F(CudaStream, OfAnotherLibraryIsWrappedAndNotDestroyed) {
   EXPECT_EQ(Stream::wrap(device, reinterpret_cast<void*>(std::uintptr_t{1})), Stream::default_of(device));
 }
 
+TEST_F(CudaStream, OfAnotherDeviceIsRefused) {
+  if (device_count() < 2) GTEST_SKIP() << "one device only";
+  const Device second(DeviceType::kCuda, 1);
+  const Stream theirs(second);
+  const auto error = test::error_of([&] { Stream::wrap(device, theirs.native()); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(error->message(), testing::HasSubstr("is none of cuda:0"));
+  EXPECT_EQ(Stream::wrap(second, theirs.native()), theirs);
+}
+
 TEST_F(CudaStream, ActionsRunAfterWork) {
   const Stream stream(device);
   std::atomic<int> calls{0};
@@ -81,6 +94,36 @@ TEST_F(CudaStream, AnUnknownKernelIsUnsupported) {
     EXPECT_FALSE(device::backend_for(device.type).has_kernel(0, name));
     EXPECT_EQ(test::code_of([&] { StreamAccess::queue(stream)->launch({.kernel = name}); }), ErrorCode::kUnsupported);
   }
+}
+
+class SimulatedCudaStream : public test::WithSimulator {};
+
+TEST_F(SimulatedCudaStream, ErrorsNameTheDeviceAndTheCall) {
+  const Device last(DeviceType::kCuda, device_count() - 1);
+  const Stream stream(last);
+  const auto fail = test::simulator_function<PenstockSimFail>("penstockSimFail");
+  fail("cuStreamSynchronize", 1, 1);
+  const auto error = test::error_of([&] { stream.synchronize(); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kDeviceFailed);
+  EXPECT_THAT(error->message(),
+              testing::StartsWith("the CUDA driver's cuStreamSynchronize for " + last.to_string() + " gives "));
+}
+
+/// Run where a driver says no more than by this call that it does not take the kernels.
+TEST_F(SimulatedCudaStream, DISABLED_RefusedKernels) {
+  const Stream stream(device);
+  const auto error =
+      test::error_of([&] { StreamAccess::queue(stream)->launch({.kernel = "arithmetic/penstock_binary"}); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kUnsupported);
+  EXPECT_THAT(error->message(), testing::HasSubstr("the driver of cuda:0 refuses the kernels of"));
+}
+
+TEST_F(SimulatedCudaStream, KernelsMayBeRefusedWhenTheyAreLookedUp) {
+  const test::Ended ended = test::run_again("PENSTOCK_SIM_AUDIT=1 PENSTOCK_SIM_FAULTS=cuModuleGetFunction:*:222",
+                                            "SimulatedCudaStream.DISABLED_RefusedKernels");
+  EXPECT_EQ(ended.status, 0) << ended.output;
 }
 
 TEST_F(CudaStream, CurrentDevicesArePerThread) {

@@ -21,10 +21,13 @@
 namespace penstock::simulator {
 namespace {
 
+constexpr std::size_t kWorkspace = std::size_t{4} << 20;  ///< of device memory that each handle takes
+
 struct Handle {
   CUcontext context = nullptr;
   CUmodule module = nullptr;
   CUfunction kernel = nullptr;
+  CUdeviceptr workspace = 0;
   CUstream stream = nullptr;
   int math = 0;
   std::thread::id streamed_by;  ///< who set the stream for the next product
@@ -133,7 +136,11 @@ PENSTOCK_SIM_API cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
   if (!l.starts) return kBlasNotInitialized;
   Handle made;
   made.context = context;
-  if (load_kernel(*driver, made) != kSuccess) return kBlasNotInitialized;
+  if (driver->allocate(&made.workspace, kWorkspace) != kSuccess) return kBlasAllocFailed;
+  if (load_kernel(*driver, made) != kSuccess) {
+    driver->free(made.workspace);
+    return kBlasNotInitialized;
+  }
   *handle = reinterpret_cast<cublasHandle_t>(l.next_handle += 16);
   l.handles.emplace(*handle, made);
   return kBlasSuccess;
@@ -145,6 +152,7 @@ PENSTOCK_SIM_API cublasStatus_t cublasDestroy_v2(cublasHandle_t given) {
   if (handle == nullptr) return kBlasNotInitialized;
   find_blas_driver()->synchronize();
   find_blas_driver()->module_unload(handle->module);
+  find_blas_driver()->free(handle->workspace);
   library().handles.erase(given);
   return kBlasSuccess;
 }
@@ -183,6 +191,8 @@ PENSTOCK_SIM_API const char* cublasGetStatusName(cublasStatus_t status) {
       return "CUBLAS_STATUS_SUCCESS";
     case kBlasNotInitialized:
       return "CUBLAS_STATUS_NOT_INITIALIZED";
+    case kBlasAllocFailed:
+      return "CUBLAS_STATUS_ALLOC_FAILED";
     case kBlasInvalidValue:
       return "CUBLAS_STATUS_INVALID_VALUE";
     case kBlasExecutionFailed:

@@ -20,6 +20,8 @@ bool find_all(void* library, BlasDriver& out) {
   find("cuModuleGetFunction", out.module_function);
   find("cuModuleUnload", out.module_unload);
   find("cuCtxSynchronize", out.synchronize);
+  find("cuMemAlloc_v2", out.allocate);
+  find("cuMemFree_v2", out.free);
   find("cuLaunchKernel", out.launch);
   find("penstockSimReport", out.report);
   find("penstockSimAddKernel", out.add_kernel);

@@ -16,6 +16,8 @@ struct BlasDriver {
   CUresult (*module_function)(CUfunction*, CUmodule, const char*) = nullptr;
   CUresult (*module_unload)(CUmodule) = nullptr;
   CUresult (*synchronize)() = nullptr;
+  CUresult (*allocate)(CUdeviceptr*, std::size_t) = nullptr;
+  CUresult (*free)(CUdeviceptr) = nullptr;
   CUresult (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**,
                      void**) = nullptr;
   PenstockSimReport* report = nullptr;

@@ -15,6 +15,7 @@ namespace penstock::simulator {
 enum BlasStatus : cublasStatus_t {
   kBlasSuccess = 0,
   kBlasNotInitialized = 1,
+  kBlasAllocFailed = 3,
   kBlasInvalidValue = 7,
   kBlasExecutionFailed = 13,
   kBlasNotSupported = 15,

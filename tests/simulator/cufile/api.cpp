@@ -72,7 +72,7 @@ PENSTOCK_SIM_CUFILE_API CUfileError_t cuFileDriverOpen() {
   ++s.counts.opens;
   if (s.mode == Mode::kClosed) return {kDriverNotInitialized, 0};
   s.process = ::getpid();
-  return {kSuccess, 0};
+  return {s.mode == Mode::kOpen ? int{kDriverAlreadyOpen} : int{kSuccess}, 0};
 }
 
 PENSTOCK_SIM_CUFILE_API CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t* properties) {
@@ -84,7 +84,7 @@ PENSTOCK_SIM_CUFILE_API CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t
   properties->nvfs.max_direct_io_size = 16384;
   properties->nvfs.dcontrolflags = kAllowCompat;
   const bool open = s.process != 0;
-  if (open && (s.mode == Mode::kDirect || s.mode == Mode::kNoHandles || s.mode == Mode::kNoPools)) {
+  if (open && s.mode != Mode::kCompat && s.mode != Mode::kPeer) {
     properties->nvfs.major_version = 2;
     properties->nvfs.minor_version = 17;
     properties->nvfs.dstatusflags = kNvme;

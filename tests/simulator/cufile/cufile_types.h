@@ -50,6 +50,7 @@ static_assert(sizeof(CUfileDrvProps_t) == 56 && sizeof(CUfileDescr_t) == 24 && s
 enum Error : int {
   kSuccess = 0,
   kDriverNotInitialized = 5001,
+  kDriverAlreadyOpen = 5026,
   kIoNotSupported = 5008,
   kCudaPointerInvalid = 5012,
   kCudaMemoryTypeInvalid = 5013,

@@ -14,6 +14,7 @@ Mode mode_of(std::string_view name) {
   if (name == "compat") return Mode::kCompat;
   if (name == "peer") return Mode::kPeer;
   if (name == "closed") return Mode::kClosed;
+  if (name == "open") return Mode::kOpen;
   if (name == "no_handles") return Mode::kNoHandles;
   if (name == "no_pools") return Mode::kNoPools;
   std::fprintf(stderr, "simulated cuFile: PENSTOCK_SIM_CUFILE is unknown\n");

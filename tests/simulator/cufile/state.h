@@ -13,7 +13,7 @@
 
 namespace penstock::simulator::cufile {
 
-enum class Mode { kDirect, kCompat, kPeer, kClosed, kNoHandles, kNoPools };
+enum class Mode { kDirect, kCompat, kPeer, kClosed, kOpen, kNoHandles, kNoPools };
 
 /// A registered file.
 struct File {
