@@ -15,6 +15,8 @@
 #include "core/task_pool.h"
 #include "core/text.h"
 #include "device/backend.h"
+#include "device/numa.h"
+#include "penstock/device.h"
 #include "penstock/error.h"
 
 namespace penstock::device {
@@ -77,15 +79,16 @@ std::shared_ptr<const void> try_to_lock(const Backend& backend, const Buffer& me
 
 }  // namespace
 
-PinnedRing& PinnedRing::instance() {
+PinnedRing& PinnedRing::instance(Device device) {
   pinning_backend();  // made first, so that the ring goes before it
-  static PinnedRing ring(slots_wanted());
+  static PinnedRing ring(device, slots_wanted());
   return ring;
 }
 
-PinnedRing::PinnedRing(std::size_t slots) : memory_(Buffer::allocate(kSlotBytes * slots)) {
+PinnedRing::PinnedRing(Device device, std::size_t slots) : memory_(Buffer::allocate(kSlotBytes * slots)) {
+  require_device(device);
   const Backend* const backend = pinning_backend();
-  if (backend == nullptr) require_device(Device(DeviceType::kCuda, 0));
+  prefer_node({memory_.data(), memory_.size()}, device_properties(device).numa_node);
   // The kernel hands out its pages faster to several threads than to the one that locks them.
   core::parallel_for(slots, core::usable_cpus(),
                      [this](std::size_t i) { std::memset(memory_.data() + i * kSlotBytes, 0, kSlotBytes); });

@@ -23,10 +23,11 @@ class PinnedRing {
   static constexpr std::size_t kDefaultSlots = 16;
 
   /// The one of this process, as large as the environment's PENSTOCK_RING says, by default kDefaultSlots slots.
-  /// kNoDevice, kOutOfMemory when its memory cannot be had, kInvalidArgument for a setting that is no size.
-  static PinnedRing& instance();
+  /// It is made for `device`, on whose NUMA node it then lies; later calls for others give the same. kNoDevice,
+  /// kOutOfMemory when its memory cannot be had, kInvalidArgument for a setting that is no size.
+  static PinnedRing& instance(Device device);
 
-  explicit PinnedRing(std::size_t slots = kDefaultSlots);
+  explicit PinnedRing(Device device, std::size_t slots = kDefaultSlots);
   PinnedRing(const PinnedRing&) = delete;
   PinnedRing& operator=(const PinnedRing&) = delete;
   ~PinnedRing();

@@ -64,9 +64,9 @@ void to_host(const Load& load, PinnedRing::Slot slot, const QueuePtr& queue) {
 }
 
 /// Null where its memory cannot be had or locked: the driver's own way is as good then.
-PinnedRing* find_ring() {
+PinnedRing* find_ring(Device device) {
   try {
-    PinnedRing& ring = PinnedRing::instance();
+    PinnedRing& ring = PinnedRing::instance(device);
     return ring.is_locked() ? &ring : nullptr;
   } catch (const Error&) {
     return nullptr;
@@ -80,7 +80,7 @@ bool worth_staging(std::size_t bytes) noexcept { return bytes >= kMinBytes && co
 bool copy_staged(const QueuePtr& queue, std::span<const CopyRange> ranges, Direction direction) {
   std::size_t total = 0;
   for (const CopyRange& range : ranges) total += range.bytes;
-  PinnedRing* const ring = worth_staging(total) ? find_ring() : nullptr;
+  PinnedRing* const ring = worth_staging(total) ? find_ring(queue->device()) : nullptr;
   if (ring == nullptr) return false;
   const std::size_t threads = std::min(core::usable_cpus(), kMaxThreads);
   const std::vector<Load> loads = cut_into_loads(ranges);

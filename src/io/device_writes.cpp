@@ -12,7 +12,7 @@ namespace penstock::io {
 
 Buffer allocate_to_fill(std::size_t bytes, Device device) {
   if (device.type == DeviceType::kCpu) return Buffer::allocate(bytes);
-  const StreamGuard guard(StreamAccess::make(device::PinnedRing::instance().copy_queue(device)));
+  const StreamGuard guard(StreamAccess::make(device::PinnedRing::instance(device).copy_queue(device)));
   return Buffer::allocate(bytes, device);
 }
 
@@ -22,7 +22,8 @@ DeviceWrites::DeviceWrites(std::span<const Buffer> buffers) : buffers_(buffers) 
     const auto same = [&](const device::QueuePtr& queue) { return queue->device() == buffer.device(); };
     auto found = std::find_if(queues_.begin(), queues_.end(), same);
     if (found == queues_.end()) {
-      queues_.push_back(device::PinnedRing::instance().copy_queue(buffer.device()));
+      ring_ = &device::PinnedRing::instance(buffer.device());
+      queues_.push_back(ring_->copy_queue(buffer.device()));
       found = std::prev(queues_.end());
     }
     buffer.order_after_uses(StreamAccess::make(*found));
@@ -72,7 +73,7 @@ void DeviceWrites::settle() const noexcept {
 
 void Staging::make_room(std::size_t bytes) {
   if (slot_ && device::PinnedRing::kSlotBytes - used_ < bytes) submit();
-  if (!slot_) slot_.emplace(device::PinnedRing::instance().take());
+  if (!slot_) slot_.emplace(writes_.ring()->take());
 }
 
 std::byte* Staging::place(const Target& target) {

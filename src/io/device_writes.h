@@ -24,6 +24,8 @@ class DeviceWrites {
   explicit DeviceWrites(std::span<const Buffer> buffers);
 
   bool empty() const noexcept { return queues_.empty(); }
+  /// What they are filled through; null where they are empty.
+  device::PinnedRing* ring() const noexcept { return ring_; }
   bool has(const Target& target) const noexcept;
   const Buffer& buffer(const Target& target) const noexcept { return buffers_[target.buffer]; }
   std::span<const device::QueuePtr> queues() const noexcept { return queues_; }
@@ -42,6 +44,7 @@ class DeviceWrites {
   void finish(const device::QueuePtr& queue, bool waits) const;
 
   std::span<const Buffer> buffers_;
+  device::PinnedRing* ring_ = nullptr;
   std::vector<device::QueuePtr> queues_;  ///< one for each device
 };
 

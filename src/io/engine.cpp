@@ -162,7 +162,7 @@ class Way {
 
   std::string_view route() const {
     if (!by_device_.empty()) return by_device_;
-    if (reader_.uses_ring()) return "ring";
+    if (reader_.ring() != nullptr) return "ring";
     if (direct_) return "direct";
     return by_host_ == "memory" ? "memory" : "read";
   }
@@ -182,8 +182,8 @@ class Way {
   bool most(std::uint64_t bytes) const { return bytes * 2 > move_.plan.read_bytes; }
   std::string memory() const {
     if (!by_device_.empty()) return "device memory through " + reader_.device_routes()->how();
-    if (!reader_.uses_ring()) return "host memory";
-    return device::PinnedRing::instance().is_locked()
+    if (reader_.ring() == nullptr) return "host memory";
+    return reader_.ring()->is_locked()
                ? "device memory through the pinned ring"
                : "device memory through a ring that the driver did not page-lock, which is slower,";
   }

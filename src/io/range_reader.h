@@ -53,7 +53,8 @@ class RangeReader {
   /// What became of it, for the report. Null: a reader was prescribed.
   const Routes* routes() const noexcept { return routes_ ? &*routes_ : nullptr; }
   const DeviceRoutes* device_routes() const noexcept { return device_routes_ ? &*device_routes_ : nullptr; }
-  bool uses_ring() const noexcept { return !device_.empty(); }
+  /// Null: all goes to host memory.
+  const device::PinnedRing* ring() const noexcept { return device_.ring(); }
   std::string_view reader_name(std::uint32_t source) const noexcept { return readers_[source]->name; }
 
  private:

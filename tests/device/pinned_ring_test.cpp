@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "device/numa.h"
 #include "device/staged_copy.h"
 #include "penstock/buffer.h"
 #include "penstock/error.h"
@@ -15,6 +16,7 @@
 #include "penstock/tensor.h"
 #include "support/devices.h"
 #include "support/errors.h"
+#include "support/memory_policy.h"
 #include "support/process.h"
 #include "support/simulator.h"
 
@@ -25,7 +27,7 @@ class ARing : public test::WithDevice {};
 class SimulatedRingSetting : public test::WithSimulator {};
 
 TEST_F(ARing, LendsEachSlotOnceAndAgainWhenItIsBack) {
-  PinnedRing ring(3);
+  PinnedRing ring(device, 3);
   std::set<const std::byte*> places;
   {
     std::vector<PinnedRing::Slot> slots;
@@ -36,7 +38,7 @@ TEST_F(ARing, LendsEachSlotOnceAndAgainWhenItIsBack) {
 }
 
 TEST_F(SimulatedRingSetting, DISABLED_Refused) {
-  const auto error = test::error_of([] { PinnedRing::instance(); });
+  const auto error = test::error_of([this] { PinnedRing::instance(device); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument);
   EXPECT_THAT(error->message(), testing::HasSubstr("PENSTOCK_RING is"));
@@ -52,8 +54,8 @@ TEST_F(SimulatedRingSetting, IsASizeThatCanBe) {
 
 /// Run where the driver locks no memory that it has not made itself.
 TEST_F(SimulatedRingSetting, DISABLED_NotLocked) {
-  EXPECT_FALSE(PinnedRing::instance().is_locked());
-  EXPECT_NE(PinnedRing::instance().take().data(), nullptr);
+  EXPECT_FALSE(PinnedRing::instance(device).is_locked());
+  EXPECT_NE(PinnedRing::instance(device).take().data(), nullptr);
   // Memory that is not locked gains nothing by going through other memory that is not.
   const Stream stream(device);
   const Tensor from = test::pattern(20'000'000);
@@ -69,6 +71,26 @@ TEST_F(SimulatedRingSetting, MayBeWithoutPageLocking) {
                         "SimulatedRingSetting.DISABLED_NotLocked");
     EXPECT_EQ(ended.status, 0) << code << ": " << ended.output;
   }
+}
+
+/// Run with a device whose NUMA node is known.
+TEST_F(SimulatedRingSetting, DISABLED_OnItsNode) {
+  const auto policy = test::memory_policy(PinnedRing::instance(device).take().data());
+  std::printf("policy %d\n", policy && policy->nodes.test(0) ? policy->mode : -1);
+}
+
+TEST_F(SimulatedRingSetting, LiesOnTheNodeOfTheDeviceItIsMadeFor) {
+  const Buffer memory = Buffer::allocate(PinnedRing::kSlotBytes);
+  prefer_node({memory.data(), memory.size()}, 0);
+  const auto policy = test::memory_policy(memory.data());
+  if (!policy || policy->mode != test::MemoryPolicy::kPreferred) GTEST_SKIP() << "the kernel prefers no node";
+  const auto said_with = [](const char* node) {
+    return test::run_again(std::string("PENSTOCK_SIM_AUDIT=1 PENSTOCK_SIM_NUMA=") + node,
+                           "SimulatedRingSetting.DISABLED_OnItsNode")
+        .output;
+  };
+  EXPECT_THAT(said_with("0"), testing::HasSubstr("policy 1\n"));
+  EXPECT_THAT(said_with("900"), testing::HasSubstr("policy -1\n"));
 }
 
 }  // namespace

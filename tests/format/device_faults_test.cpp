@@ -138,7 +138,7 @@ TEST_F(DeviceFaults, NothingIsWrittenAfterALoadHasFailed) {
   const auto code = test::code_of([&] { archive.load_into(placements, {.threads = 2, .stop = stop.get_token()}); });
   EXPECT_EQ(code, ErrorCode::kCancelled);
   // Others may write to that memory now.
-  EXPECT_TRUE(device::PinnedRing::instance().copy_queue(device)->done());
+  EXPECT_TRUE(device::PinnedRing::instance(device).copy_queue(device)->done());
 }
 
 TEST_F(DeviceFaults, DISABLED_Lost) {

@@ -54,7 +54,7 @@ int attribute_value(int attribute, CUdevice device) {
     case kMemoryPools:
       return 1;
     case kHostNuma:
-      return -1;
+      return state().settings.numa_node;
     default:
       return 0;
   }

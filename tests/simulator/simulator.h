@@ -19,6 +19,7 @@
 //   PENSTOCK_SIM_COPIES          0: copies from pinned memory to a device are counted and not made, so that what is
 //   left is
 //                                the host's work beside a device that copies by itself; for measurements
+//   PENSTOCK_SIM_NUMA            NUMA node of each device, by default unknown
 //   PENSTOCK_SIM_AUDIT           1: what is left or was done wrong at exit makes the exit status 97
 
 extern "C" {

@@ -55,6 +55,7 @@ State* make_state() {
   s->settings.jit = number("PENSTOCK_SIM_JIT", 1) != 0;
   s->settings.audit = number("PENSTOCK_SIM_AUDIT", 0) != 0;
   s->settings.speed = number("PENSTOCK_SIM_BYTES_PER_SECOND", 0);
+  s->settings.numa_node = static_cast<int>(number("PENSTOCK_SIM_NUMA", UINT64_MAX));
   s->settings.copies = number("PENSTOCK_SIM_COPIES", 1) != 0;
   read_faults(*s);
   ::pthread_atfork(nullptr, nullptr, [] { state().forked.store(state().initialised.load()); });

@@ -142,6 +142,7 @@ struct Settings {
   bool audit = false;
   std::uint64_t speed = 0;
   bool copies = true;
+  int numa_node = -1;
 };
 
 /// All that the driver knows. Read and written under a Lock, the atomics aside.
