@@ -108,8 +108,9 @@ Tensor operator>=(const Operand& a, const Operand& b);
 
 Tensor operator-(const Tensor& tensor);
 inline Tensor neg(const Tensor& tensor) { return -tensor; }
-// Of integers and bool: float32. At most 3 units in the last place from the exact value for float32 and float64. Of
-// complex numbers on the CPU only (kUnsupported on devices).
+// Of integers and bool: float32. At most 3 units in the last place from the exact value for float32 and float64, and in
+// each part of complex64 and complex128, whose special values and cuts are those of ISO C, annex G; of complex numbers on
+// the CPU only (kUnsupported on devices).
 Tensor exp(const Tensor& tensor);
 Tensor log(const Tensor& tensor);
 Tensor sqrt(const Tensor& tensor);

@@ -95,26 +95,27 @@ struct MathOf<double> {
     p = p * z + 0x1.9999999999a39p-2;
     return p * z + 0x1.5555555555555p-1;
   }
-  static constexpr double sine(double z) noexcept {
+  /// (sine(z) - 2 pi) / z.
+  static constexpr double sine_rest(double z) noexcept {
     double p = -0x1.6c5b93983c0b1p-1;
     p = p * z + 0x1.e8eed159ae936p1;
     p = p * z - 0x1.e3074b502de1fp3;
     p = p * z + 0x1.50783485cc006p5;
     p = p * z - 0x1.32d2cce62ac24p6;
     p = p * z + 0x1.466bc6775aad9p6;
-    p = p * z - 0x1.4abbce625be53p5;
-    return p * z + 0x1.921fb54442d18p2;
+    return p * z - 0x1.4abbce625be53p5;
   }
-  static constexpr double cosine(double z) noexcept {
+  static constexpr double sine(double z) noexcept { return sine_rest(z) * z + 0x1.921fb54442d18p2; }
+  /// (cosine(z) - 1 + 2 pi^2 z) / z^2.
+  static constexpr double cosine_rest(double z) noexcept {
     double p = -0x1.b264cc8f5a8a1p0;
     p = p * z + 0x1.f9cc4154b7f1bp2;
     p = p * z - 0x1.a6d1ec795faf9p4;
     p = p * z + 0x1.e1f50683565a9p5;
     p = p * z - 0x1.55d3c7e3c90fdp6;
-    p = p * z + 0x1.03c1f081b5aacp6;
-    p = p * z - 0x1.3bd3cc9be45dep4;
-    return p * z + 1.0;
+    return p * z + 0x1.03c1f081b5aacp6;
   }
+  static constexpr double cosine(double z) noexcept { return (cosine_rest(z) * z - 0x1.3bd3cc9be45dep4) * z + 1.0; }
 };
 
 /// x = n ln(2) + r with |r| <= ln(2) / 2, and expm1(r). NaN gives any n and NaN.
@@ -168,27 +169,46 @@ template <class Real>
   return std::bit_cast<Real>(std::bit_cast<Bits>(expm1 / (expm1 + Real{2})) | sign);
 }
 
+/// m 2^exponent with m between the roots of 1/2 and 2.
+template <class Real>
+struct AboutOne {
+  Real m;
+  typename MathOf<Real>::Int exponent;
+};
+
+/// Of a normal number above 0.
+template <class Real>
+[[gnu::always_inline]] constexpr AboutOne<Real> about_one(Real normal) noexcept {
+  using M = MathOf<Real>;
+  using Bits = typename M::Bits;
+  constexpr Real root_half = static_cast<Real>(0x1.6a09e667f3bcdp-1);
+  const Bits above = std::bit_cast<Bits>(normal) - std::bit_cast<Bits>(root_half);
+  const auto exponent = static_cast<typename M::Int>(above) >> M::kMantissa;
+  return {std::bit_cast<Real>(std::bit_cast<Bits>(normal) - (static_cast<Bits>(exponent) << M::kMantissa)), exponent};
+}
+
+/// log(1 + f) + high + low, for 1 + f between the roots of 1/2 and 2; `high` is a multiple of kLn2High, `low` below its
+/// last place.
+template <class Real>
+[[gnu::always_inline]] constexpr Real log_above_one(Real f, Real high, Real low) noexcept {
+  const Real s = f / (Real{2} + f);
+  const Real z = s * s;
+  const Real half_square = f * f * static_cast<Real>(0.5);
+  const Real rest = s * (half_square + z * MathOf<Real>::log_rest(z)) + low;
+  return high - ((half_square - rest) - f);
+}
+
 template <class Real>
 [[gnu::always_inline]] constexpr Real log_of(Real x) noexcept {
   using M = MathOf<Real>;
   using Bits = typename M::Bits;
-  using Int = typename M::Int;
   constexpr Real infinity = std::bit_cast<Real>(static_cast<Bits>(2 * M::kBias + 1) << M::kMantissa);
   constexpr Real smallest_normal = std::bit_cast<Real>(Bits{1} << M::kMantissa);
-  constexpr Real root_half = static_cast<Real>(0x1.6a09e667f3bcdp-1);
   const bool tiny = x < smallest_normal;
   const Real normal = x * (tiny ? power_of_two<Real>(M::kMantissa) : Real{1});
-  // normal = m 2^e with m between the roots of 1/2 and 2.
-  const Bits above = std::bit_cast<Bits>(normal) - std::bit_cast<Bits>(root_half);
-  const Int exponent = static_cast<Int>(above) >> M::kMantissa;
-  const Real m = std::bit_cast<Real>(std::bit_cast<Bits>(normal) - (static_cast<Bits>(exponent) << M::kMantissa));
-  const Real e = static_cast<Real>(static_cast<std::int32_t>(exponent) - (tiny ? M::kMantissa : 0));
-  const Real f = m - Real{1};
-  const Real s = f / (Real{2} + f);
-  const Real z = s * s;
-  const Real half_square = f * f * static_cast<Real>(0.5);
-  const Real rest = s * (half_square + z * M::log_rest(z)) + e * M::kLn2Low;
-  const Real finite = e * M::kLn2High - ((half_square - rest) - f);
+  const AboutOne<Real> parts = about_one(normal);
+  const Real e = static_cast<Real>(static_cast<std::int32_t>(parts.exponent) - (tiny ? M::kMantissa : 0));
+  const Real finite = log_above_one(parts.m - Real{1}, e * M::kLn2High, e * M::kLn2Low);
   const Real of_zero = x == Real{0} ? -infinity : finite;
   const Real of_negative = x < Real{0} ? infinity - infinity : of_zero;
   return x < infinity ? of_negative : x;

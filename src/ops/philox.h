@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 
+#include "ops/exact.h"
 #include "ops/math.h"
 
 namespace penstock::ops {
@@ -66,17 +67,6 @@ template <class Real>
 [[gnu::always_inline]] constexpr NormalPair<double> normals_of_words(std::uint64_t radius,
                                                                      std::uint64_t angle) noexcept {
   return normals_of<double>(uniform_of(radius) + 0x1p-54, uniform_of(angle));
-}
-
-/// The high 64 bits of the product, by halves.
-[[gnu::always_inline]] constexpr std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) noexcept {
-  const std::uint64_t a_low = a & 0xFFFFFFFFU;
-  const std::uint64_t a_high = a >> 32;
-  const std::uint64_t b_low = b & 0xFFFFFFFFU;
-  const std::uint64_t b_high = b >> 32;
-  const std::uint64_t middle = a_high * b_low + (a_low * b_low >> 32);
-  const std::uint64_t other = a_low * b_high + (middle & 0xFFFFFFFFU);
-  return a_high * b_high + (middle >> 32) + (other >> 32);
 }
 
 /// What is drawn. Of one block: four float32 or two float64 or int64.

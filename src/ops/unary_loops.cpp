@@ -1,5 +1,3 @@
-#include <cmath>
-#include <complex>
 #include <cstring>
 
 #include "ops/element_loops.h"
@@ -31,30 +29,19 @@ void loop(const std::byte* from, std::byte* to, std::size_t count) {
   for_each_element<Op, T>(from, to, count);
 }
 
-/// The standard library's function of a complex number.
-template <auto kFunction>
-struct OfComplex {
-  template <class Real>
-  static auto apply(std::complex<Real> value) {
-    return kFunction(value);
-  }
-};
+/// Functions with branches, which do not vectorise.
+template <class Op>
+UnaryLoop for_complex(DType::Code type) noexcept {
+  using enum DType::Code;
+  if (type == kComplex64) return for_each_element<Op, Complex<float>>;
+  return type == kComplex128 ? for_each_element<Op, Complex<double>> : nullptr;
+}
 
-template <class Op, auto kFunction>
+template <class Op>
 UnaryLoop for_floats(DType::Code type) noexcept {
   using enum DType::Code;
-  switch (type) {
-    case kFloat32:
-      return loop<Op, float>;
-    case kFloat64:
-      return loop<Op, double>;
-    case kComplex64:
-      return for_each_element<OfComplex<kFunction>, std::complex<float>>;
-    case kComplex128:
-      return for_each_element<OfComplex<kFunction>, std::complex<double>>;
-    default:
-      return nullptr;
-  }
+  if (type == kFloat32) return loop<Op, float>;
+  return type == kFloat64 ? loop<Op, double> : for_complex<Op>(type);
 }
 
 /// bool, which is computed as uint8, has no meaning under any operation that comes here.
@@ -92,10 +79,9 @@ UnaryLoop negation(DType::Code type) noexcept {
   return type == DType::Code::kComplex128 ? loop<Negate, Complex<double>> : for_numbers<Negate>(type);
 }
 
-UnaryLoop modulus(DType::Code type) noexcept {
-  constexpr auto abs = [](auto value) { return std::abs(value); };
-  if (DType(type).is_complex()) return for_floats<Absolute, abs>(type);
-  return for_numbers<Absolute>(type);
+UnaryLoop size(DType::Code type) noexcept {
+  if (type == DType::Code::kComplex64) return loop<Absolute, Complex<float>>;
+  return type == DType::Code::kComplex128 ? loop<Absolute, Complex<double>> : for_numbers<Absolute>(type);
 }
 
 }  // namespace
@@ -105,17 +91,17 @@ UnaryLoop unary_loop(UnaryOp op, DType::Code type) noexcept {
     case UnaryOp::kNegate:
       return negation(type);
     case UnaryOp::kAbs:
-      return modulus(type);
+      return size(type);
     case UnaryOp::kRelu:
       return for_numbers<Relu>(type);
     case UnaryOp::kExp:
-      return for_floats<Exp, [](auto value) { return std::exp(value); }>(type);
+      return for_floats<Exp>(type);
     case UnaryOp::kLog:
-      return for_floats<Log, [](auto value) { return std::log(value); }>(type);
+      return for_floats<Log>(type);
     case UnaryOp::kSqrt:
-      return for_floats<Sqrt, [](auto value) { return std::sqrt(value); }>(type);
+      return for_floats<Sqrt>(type);
     case UnaryOp::kTanh:
-      return for_floats<Tanh, [](auto value) { return std::tanh(value); }>(type);
+      return for_floats<Tanh>(type);
   }
   return nullptr;
 }
