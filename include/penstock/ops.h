@@ -109,15 +109,14 @@ Tensor operator>=(const Operand& a, const Operand& b);
 Tensor operator-(const Tensor& tensor);
 inline Tensor neg(const Tensor& tensor) { return -tensor; }
 // Of integers and bool: float32. At most 3 units in the last place from the exact value for float32 and float64, and in
-// each part of complex64 and complex128, whose special values and cuts are those of ISO C, annex G; of complex numbers on
-// the CPU only (kUnsupported on devices).
+// each part of complex64 and complex128, whose special values and cuts are those of ISO C, annex G.
 Tensor exp(const Tensor& tensor);
 Tensor log(const Tensor& tensor);
 Tensor sqrt(const Tensor& tensor);
 Tensor tanh(const Tensor& tensor);
 /// max(x, 0); NaN stays.
 Tensor relu(const Tensor& tensor);
-/// Of complex numbers: the modulus, a real type; on the CPU only (kUnsupported on devices).
+/// Of complex numbers: the modulus, a real type.
 Tensor abs(const Tensor& tensor);
 
 // --- reductions ---

@@ -27,8 +27,8 @@ inline constexpr double kNan = __builtin_nan("");
   return is_infinite(z.real) || is_infinite(z.imag);
 }
 
-/// The power 2^-e, of an even e, that a number is multiplied with so that the square of its larger part neither
-/// overflows nor loses bits.
+/// The even e for which the square of the larger part of z 2^-e neither overflows nor loses bits; 0 where none is
+/// needed.
 template <class Number>
 [[gnu::always_inline]] constexpr int scale_of(Complex<double> z) noexcept {
   if constexpr (sizeof(Number) == sizeof(double)) return 0;

@@ -1,22 +1,12 @@
 #include <complex>
 #include <cstring>
 
-#include "core/format.h"
 #include "ops/convert.h"
 #include "ops/device_ops.h"
 #include "ops/kernel_layout.h"
-#include "penstock/error.h"
 
 namespace penstock::ops {
 namespace {
-
-void require_kernel(UnaryOp op, const DType& compute, Device device) {
-  if (!compute.is_complex() || op == UnaryOp::kNegate) return;
-  throw Error(ErrorCode::kUnsupported,
-              core::format("this function of complex numbers is computed on the CPU, and the operand is on {}; use "
-                           "to(\"cpu\")",
-                           device.to_string()));
-}
 
 /// The number in host memory, in the type to compute in.
 void set_number(KernelOperand& out, const Side& side, const DType& compute) {
@@ -79,7 +69,6 @@ Tensor binary_on_device(Launcher& launcher, BinaryOp op, const std::array<Side, 
 
 Tensor unary_on_device(Launcher& launcher, UnaryOp op, const Side& given, const DType& compute, const DType& result) {
   const Device device = given.tensor.device();
-  require_kernel(op, compute, device);
   Tensor out = Tensor::empty(given.tensor.shape(), result, device);
   if (out.numel() == 0) return out;
   const Side side{aligned_for_kernels(launcher, given.tensor), given.by_way_of};

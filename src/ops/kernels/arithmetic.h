@@ -85,15 +85,14 @@ PENSTOCK_DEVICE inline void compute_binary(const BinaryKernel& p, std::uint64_t 
   if constexpr (!kIsComplex<T>) write(to, p.op == BinaryOp::kLess ? Less::apply(a, b) : LessEqual::apply(a, b));
 }
 
+/// Of real numbers.
 template <class T>
 PENSTOCK_DEVICE inline void compute_unary(const UnaryKernel& p, std::uint64_t i) {
   const T a = operand<T>(p.a, offsets(p.shape, p.a.steps, p.a.steps, i).first);
   std::byte* const to = p.to + i * width_of(p.result);
   if (p.op == UnaryOp::kNegate) return store(to, p.result, Negate::apply(a));
-  if constexpr (!kIsComplex<T>) {
-    if (p.op == UnaryOp::kAbs) return store(to, p.result, Absolute::apply(a));
-    if (p.op == UnaryOp::kRelu) return store(to, p.result, Relu::apply(a));
-  }
+  if (p.op == UnaryOp::kAbs) return store(to, p.result, Absolute::apply(a));
+  if (p.op == UnaryOp::kRelu) return store(to, p.result, Relu::apply(a));
   if constexpr (std::is_floating_point_v<T>) {
     switch (p.op) {
       case UnaryOp::kExp:
