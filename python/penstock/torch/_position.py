@@ -158,7 +158,9 @@ class Position:
     def restore(self, loader: DataLoader[Any]) -> tuple[Iterator[Any], bool]:
         """The index sampler's iterator after `batch` batches, and whether there were that many.
 
-        torch's global random state is left as it was, so that a resumed program draws what it would have drawn.
+        torch's global random state is left as it was, so that a resumed program draws what it would have drawn. Where it
+        is what this epoch began with, as in a program that restored it or made its seed anew, it is left as the epoch
+        would have, so that the next one is not this one again.
         """
         sampler, own_generator = _source(loader), _own_generator(loader)
         if own_generator is not None and self.sampler_random is not None:
@@ -169,18 +171,23 @@ class Position:
         if loader.generator is not None:
             loader.generator.set_state(self.random)
             torch_random = self.torch_random
-        before = torch.get_rng_state()
+        before = after = torch.get_rng_state()
         if torch_random is not None:
             torch.set_rng_state(torch_random)
         try:
-            return self._advance(loader)
+            beginnings = [torch.get_rng_state()]
+            indices = iter(loader._index_sampler)
+            if self.draws_seed:
+                draw_base_seed(loader.generator)
+            beginnings.append(torch.get_rng_state())
+            advanced = self._advance(indices)
+            if any(torch.equal(before, beginning) for beginning in beginnings):
+                after = torch.get_rng_state()
+            return advanced
         finally:
-            torch.set_rng_state(before)
+            torch.set_rng_state(after)
 
-    def _advance(self, loader: DataLoader[Any]) -> tuple[Iterator[Any], bool]:
-        indices = iter(loader._index_sampler)
-        if self.draws_seed:
-            draw_base_seed(loader.generator)
+    def _advance(self, indices: Iterator[Any]) -> tuple[Iterator[Any], bool]:
         for _ in range(self.batch):
             if next(indices, None) is None:
                 return indices, False

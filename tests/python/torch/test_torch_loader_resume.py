@@ -103,6 +103,38 @@ class TestResume:
         again.load_state_dict(state)
         assert [b["y"].tolist() for b in again] == expected
 
+    @pytest.mark.parametrize("workers", [0, 2])
+    @pytest.mark.parametrize("kind", ["shuffle", "weighted", "weighted beside a generator"])
+    @pytest.mark.parametrize(
+        ("taken", "restored"), [(0, True), (3, True), (7, True), (8, True), (0, False), (3, False)]
+    )
+    def test_the_epochs_behind_it_are_others(self, folder, taken, restored, kind, workers):
+        """They are drawn from torch's global random state, which programs restore, or seed as they did before."""
+
+        def make():
+            options = {"shuffle": True} if kind == "shuffle" else {"sampler": weighted}
+            if kind == "weighted beside a generator":
+                options["generator"] = torch.Generator().manual_seed(9)
+            return pt.DataLoader(pt.Files(folder, keys="y"), 8, num_workers=workers, **options)
+
+        weighted = td.WeightedRandomSampler([1.0] * COUNT, COUNT)
+        torch.manual_seed(4)
+        loader = make()
+        batches = iter(loader)
+        for _ in range(taken):
+            if next(batches, None) is None:
+                batches = loader
+        state, random = loader.state_dict(), torch.get_rng_state()
+        expected = [[b["y"].tolist() for b in epoch] for epoch in (batches, loader, loader)]
+        assert expected[1] != expected[2]
+
+        torch.manual_seed(4)
+        again = make()
+        again.load_state_dict(state)
+        if restored:
+            torch.set_rng_state(random)
+        assert [[b["y"].tolist() for b in again] for _ in range(3)] == expected
+
     def test_survives_torch_save(self, folder, tmp_path):
         loader = pt.DataLoader(pt.Files(folder), 8, sampler=td.DistributedSampler(pt.Files(folder), 2, 0))
         loader.sampler.set_epoch(3)
