@@ -24,7 +24,7 @@ class Order {
   explicit Order(std::vector<std::uint32_t> indices);
   /// For the library itself.
   explicit Order(std::shared_ptr<const detail::OrderImpl> impl) noexcept : impl_(std::move(impl)) {}
-  /// 0, 1, ... size - 1, which take no memory.
+  /// 0, 1, ... size - 1, which take no memory. kInvalidArgument for a negative size.
   static Order range(std::int64_t size);
 
   std::int64_t size() const noexcept;
@@ -96,7 +96,7 @@ class BatchSampler {
    public:
     /// Batch b ends before position ends[b] of `order`. kInvalidArgument unless `ends` only grow, within the order.
     Batches(Order order, std::vector<std::int64_t> ends);
-    /// `batch_size` (>= 1) at a time; the last, smaller one is left out with drop_last.
+    /// `batch_size` at a time; the last, smaller one is left out with drop_last. kInvalidArgument for a size below 1.
     static Batches equal(Order order, std::int64_t batch_size, bool drop_last = false);
 
     std::int64_t size() const noexcept { return batch_size_ > 0 ? count_ : static_cast<std::int64_t>(ends_.size()); }
@@ -119,7 +119,7 @@ class BatchSampler {
 };
 using BatchSamplerPtr = std::shared_ptr<const BatchSampler>;
 
-/// `batch_size` (>= 1) at a time; the last, smaller one is left out with drop_last.
+/// `batch_size` at a time; the last, smaller one is left out with drop_last. kInvalidArgument for a size below 1.
 BatchSamplerPtr batches(SamplerPtr sampler, std::int64_t batch_size, bool drop_last = false);
 /// The same given batches every epoch.
 BatchSamplerPtr batches(std::vector<std::vector<std::int64_t>> given);

@@ -135,9 +135,11 @@ class LoaderState {
   std::int64_t own_batch(const LoaderPosition& position) const {
     const std::int64_t ranks = batch_sampler_->replicas();
     if (position.num_replicas == ranks || position.batch == 0) return position.batch;
+    if (position.num_replicas < 1) {
+      refuse(core::format("the position is one of {} ranks, expected 1 or more", position.num_replicas));
+    }
     std::int64_t all = 0;
-    const bool fits =
-        position.num_replicas >= 1 && !__builtin_mul_overflow(position.batch, position.num_replicas, &all);
+    const bool fits = !__builtin_mul_overflow(position.batch, position.num_replicas, &all);
     if (fits && all % ranks == 0) return all / ranks;
     refuse(
         core::format("the position is one after batch {} of each of {} ranks, which {} ranks cannot go on from with "
@@ -220,6 +222,7 @@ DataLoader::DataLoader(Dataset dataset, LoaderOptions options)
     : state_(std::make_unique<detail::LoaderState>(std::move(dataset), std::move(options))) {}
 DataLoader::DataLoader(DataLoader&&) noexcept = default;
 DataLoader& DataLoader::operator=(DataLoader&& other) noexcept {
+  if (this == &other) return *this;
   const DataLoader before(std::move(*this));
   state_ = std::move(other.state_);
   return *this;

@@ -46,6 +46,9 @@ LoaderPosition LoaderPosition::from_json(std::string_view json) {
   if (out.batch < 0) refuse(core::format("the field 'batch' of the loader's state is {}, not a count", out.batch));
   if (out.samples < 0)
     refuse(core::format("the field 'samples' of the loader's state is {}, not a count", out.samples));
+  if (out.num_replicas < 1) {
+    refuse(core::format("the field 'num_replicas' of the loader's state is {}, expected 1 or more", out.num_replicas));
+  }
   return out;
 }
 

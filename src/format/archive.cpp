@@ -15,6 +15,7 @@
 #include "format/small_file.h"
 #include "format/value_graph.h"
 #include "format/whole_storages.h"
+#include "io/range_reader.h"
 #include "io/reader.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
@@ -84,6 +85,7 @@ format::Index read_index(const format::Format& format, const SourcePtr& source, 
 /// What `load(report)` gives; the whole report goes to the options' when it succeeds.
 template <class Load>
 auto reported(const detail::ArchiveState& state, const LoadOptions& options, Load load) {
+  io::require_going_on(options.stop);
   core::Stopwatch watch;
   Report report;
   report.open_seconds = state.open_seconds;

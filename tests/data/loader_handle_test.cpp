@@ -86,6 +86,16 @@ TEST(LoaderHandle, IsARange) {
   }
 }
 
+TEST(LoaderHandle, AssignedToItselfGoesOn) {
+  for (const std::size_t workers : {std::size_t{0}, std::size_t{2}}) {
+    DataLoader loader = some_loader(workers);
+    ASSERT_TRUE(loader.next());
+    DataLoader& same = loader;
+    loader = std::move(same);
+    EXPECT_EQ(loader.next()->indices.front(), 2);
+  }
+}
+
 /// Says that it has ten indices.
 class Mistaken final : public Sampler {
  public:

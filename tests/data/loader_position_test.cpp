@@ -4,6 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "data/support.h"
 #include "penstock/loader.h"
 #include "support/errors.h"
 
@@ -45,6 +46,16 @@ TEST(LoaderPosition, NamesTheFieldThatIsWrong) {
   nlohmann::json json = {
       {"seed", 1}, {"epoch", 2}, {"batch", std::numeric_limits<std::uint64_t>::max()}, {"samples", 4}};
   EXPECT_THAT(test::error_of([&] { LoaderPosition::from_json(json.dump()); })->message(), HasSubstr("'batch'"));
+}
+
+TEST(LoaderPosition, IsOneOfOneRankOrMore) {
+  for (const std::int64_t ranks : {0, -2}) {
+    const LoaderPosition position{.batch = 1, .samples = 64, .batch_size = 2, .num_replicas = ranks};
+    EXPECT_THAT(test::error_of([&] { LoaderPosition::from_json(position.to_json()); })->message(),
+                HasSubstr("'num_replicas'"));
+    DataLoader loader(rows(test::numbered_rows(64, 3)), {.batch_size = 2});
+    EXPECT_THAT(test::error_of([&] { loader.seek(position); })->message(), HasSubstr("expected 1 or more"));
+  }
 }
 
 TEST(LoaderPosition, RefusesWhatIsNoObject) {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <random>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -438,6 +439,16 @@ TEST_F(SmallFile, IsMappedAndReadPastTheCacheWhereThatIsAsked) {
   EXPECT_TRUE(mapped.read_only());
   EXPECT_TRUE(Tensor::identical(open(path).load({.direct = true, .report = &report})["c"].as_tensor(), c));
   expect_route(report, true);
+}
+
+TEST_F(SmallFile, IsNotLoadedWhenTheLoadWasStopped) {
+  std::stop_source stop;
+  const Archive archive = open(std::make_shared<CountingSource>(bytes));
+  const LoadOptions options{.stop = stop.get_token()};
+  EXPECT_TRUE(Tensor::identical(archive["c"].load(options), c));
+  stop.request_stop();
+  EXPECT_EQ(code_of([&] { archive.load(options); }), ErrorCode::kCancelled);
+  EXPECT_EQ(code_of([&] { archive["c"].load(options); }), ErrorCode::kCancelled);
 }
 
 TEST_F(SmallFile, EndsWhereTheLimitIs) {

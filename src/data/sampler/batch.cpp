@@ -9,6 +9,12 @@ namespace penstock {
 
 namespace {
 
+void require_batch_size(std::int64_t batch_size) {
+  if (batch_size >= 1) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              core::format("batch_size should be a positive integer value, but got batch_size={}", batch_size));
+}
+
 std::int64_t count_batches(std::int64_t samples, std::int64_t batch_size, bool drop_last) noexcept {
   return samples / batch_size + (!drop_last && samples % batch_size != 0 ? 1 : 0);
 }
@@ -65,6 +71,7 @@ BatchSampler::Batches::Batches(Order order, std::vector<std::int64_t> ends)
 }
 
 BatchSampler::Batches BatchSampler::Batches::equal(Order order, std::int64_t batch_size, bool drop_last) {
+  require_batch_size(batch_size);
   Batches out;
   out.order_ = std::move(order);
   out.batch_size_ = batch_size;
@@ -86,10 +93,7 @@ void BatchSampler::Batches::get(std::int64_t number, std::vector<std::int64_t>& 
 
 BatchSamplerPtr batches(SamplerPtr sampler, std::int64_t batch_size, bool drop_last) {
   if (!sampler) throw Error(ErrorCode::kInvalidArgument, "the sampler to take batches from is null");
-  if (batch_size < 1) {
-    throw Error(ErrorCode::kInvalidArgument,
-                core::format("batch_size should be a positive integer value, but got batch_size={}", batch_size));
-  }
+  require_batch_size(batch_size);
   return std::make_shared<EqualBatches>(std::move(sampler), batch_size, drop_last);
 }
 

@@ -2,7 +2,9 @@
 #include <numeric>
 #include <utility>
 
+#include "core/format.h"
 #include "data/sampler/order_impl.h"
+#include "penstock/error.h"
 #include "penstock/sampler.h"
 
 namespace penstock {
@@ -39,7 +41,12 @@ class Listed final : public detail::OrderImpl {
 Order::Order(std::vector<std::int64_t> indices) : impl_(std::make_shared<Listed<std::int64_t>>(std::move(indices))) {}
 Order::Order(std::vector<std::uint32_t> indices) : impl_(std::make_shared<Listed<std::uint32_t>>(std::move(indices))) {}
 
-Order Order::range(std::int64_t size) { return Order(std::make_shared<Range>(size)); }
+Order Order::range(std::int64_t size) {
+  if (size < 0) {
+    throw Error(ErrorCode::kInvalidArgument, core::format("the size of an order is {}; it must be 0 or more", size));
+  }
+  return Order(std::make_shared<Range>(size));
+}
 
 std::int64_t Order::size() const noexcept { return impl_ ? impl_->size() : 0; }
 

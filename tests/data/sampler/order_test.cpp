@@ -13,6 +13,7 @@
 #include "data/sampler/drawn.h"
 #include "data/sampler/permutation.h"
 #include "penstock/sampler.h"
+#include "support/errors.h"
 
 namespace penstock {
 namespace {
@@ -50,6 +51,10 @@ TEST(Order, CopiesLiveOnBeyondTheFirst) {
     copy = first;
   }
   EXPECT_EQ(copy.to_vector(), (Indices{5, 6}));
+}
+
+TEST(Order, ARangeHasNoNegativeSize) {
+  EXPECT_EQ(test::code_of([] { Order::range(-1); }), ErrorCode::kInvalidArgument);
 }
 
 TEST(Order, ARangeTakesNoMemory) {

@@ -292,6 +292,10 @@ TEST(BatchSamplers, ASizeBeyondAllSamplesIsOneBatch) {
 TEST(BatchSamplers, RefusesABatchSizeBelowOne) {
   EXPECT_THAT(error_of([] { batches(sequential(3), 0); }).message(),
               HasSubstr("batch_size should be a positive integer value"));
+  for (const std::int64_t size : {0, -1}) {
+    EXPECT_EQ(error_of([&] { BatchSampler::Batches::equal(Order::range(3), size); }).code(),
+              ErrorCode::kInvalidArgument);
+  }
   EXPECT_EQ(error_of([] { batches(SamplerPtr{}, 2); }).code(), ErrorCode::kInvalidArgument);
 }
 
