@@ -2,7 +2,6 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -239,7 +238,7 @@ void attach_numbers(CLI::App& app, Options& options) {
   take_number(*app.add_option("--batch-size", options.batch_size, "Samples in a batch")->capture_default_str(), 1);
   take_number_or_auto(
       *app.add_option("--workers", options.workers, "Threads that prepare batches")->default_str("auto"), 0,
-      std::numeric_limits<std::int64_t>::max(), std::to_string(LoaderOptions::kAutoWorkers));
+      LoaderOptions::kMostWorkers, std::to_string(LoaderOptions::kAutoWorkers));
   take_number(*app.add_option("--epochs", options.epochs, "Passes over the data; the median is reported")
                    ->capture_default_str(),
               1, kMostEpochs);

@@ -10,6 +10,7 @@
 #include "core/format.h"
 #include "core/text.h"
 #include "option.h"
+#include "terminal.h"
 
 namespace penstock::cli {
 namespace {
@@ -33,7 +34,7 @@ std::string unknown_option(const CLI::App& app) {
 }
 
 /// CLI11 knows which word it could not place, but says only that a command is missing.
-std::string wrong_usage(const CLI::App* app, const CLI::Error& error) {
+std::string what_is_wrong(const CLI::App* app, const CLI::Error& error) {
   if (const auto chosen = app->get_subcommands(); !chosen.empty()) {
     if (std::string unknown = unknown_option(*chosen.front()); !unknown.empty()) return unknown;
     return core::format("{}\nRun with --help for more information.\n", core::escaped(error.what()));
@@ -48,6 +49,11 @@ std::string wrong_usage(const CLI::App* app, const CLI::Error& error) {
     if (const auto near = core::nearest_names(words[0], names); !near.empty()) text += "; " + core::did_you_mean(near);
   }
   return core::format("{}\nCommands: {}. Run with --help for more information.\n", text, fmt::join(names, ", "));
+}
+
+/// As every other error begins.
+std::string wrong_usage(const CLI::App* app, const CLI::Error& error) {
+  return core::format("{} {}", paint(stderr, "31;1", "penstock:"), what_is_wrong(app, error));
 }
 
 /// Whether the word behind `word` is its value.

@@ -47,14 +47,15 @@ struct LoaderOptions {
   SamplerPtr sampler = {};
   /// Excludes batch_size, shuffle, sampler and drop_last.
   BatchSamplerPtr batch_sampler = {};
-  /// Threads that prepare batches ahead; 0: the caller's thread, when it asks. kAutoWorkers: one for each processor
-  /// that this process may use, up to 16, and up to 64 while they wait for storage and more of them bring more, which
-  /// is measured as batches are taken; LoaderStats::workers tells the number.
+  /// Threads that prepare batches ahead, up to kMostWorkers; 0: the caller's thread, when it asks. kAutoWorkers: one
+  /// for each processor that this process may use, up to 16, and up to 64 while they wait for storage and more of them
+  /// bring more, which is measured as batches are taken; LoaderStats::workers tells the number.
   std::size_t num_workers = kAutoWorkers;
   static constexpr std::size_t kAutoWorkers = std::numeric_limits<std::size_t>::max();
+  static constexpr std::size_t kMostWorkers = 4096;
   Collate collate = stack();
   bool drop_last = false;
-  /// Batches ahead for each worker, >= 1.
+  /// Batches ahead for each worker, 1 to 2^20.
   std::size_t prefetch_factor = 2;
   std::uint64_t seed = 0;
   /// Bytes of finished and started batches that the caller has not taken; one batch is always let through.

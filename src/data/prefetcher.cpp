@@ -30,15 +30,14 @@ double seconds_between(Prefetcher::Clock::time_point start, Prefetcher::Clock::t
 
 double seconds_since(Prefetcher::Clock::time_point start) { return seconds_between(start, Prefetcher::Clock::now()); }
 
-constexpr std::size_t kMostWorkers = 4096;
 constexpr std::size_t kMostPrefetch = 1 << 20;
 
 void require_bounded(const LoaderOptions& options) {
-  if (options.num_workers > kMostWorkers && options.num_workers != LoaderOptions::kAutoWorkers) {
+  if (options.num_workers > LoaderOptions::kMostWorkers && options.num_workers != LoaderOptions::kAutoWorkers) {
     throw Error(
         ErrorCode::kInvalidArgument,
         core::format("num_workers is {}; it must be {} or less, and more than there are processors gain nothing",
-                     options.num_workers, kMostWorkers));
+                     options.num_workers, LoaderOptions::kMostWorkers));
   }
   if (options.prefetch_factor < 1 || options.prefetch_factor > kMostPrefetch) {
     throw Error(ErrorCode::kInvalidArgument,

@@ -248,14 +248,14 @@ def test_bench_suggests_no_name_that_is_empty():
 @pytest.mark.parametrize("value", ["99999999999999999999", "9223372036854775808", "-1", "1e3", "0x10", "1.5", "x", ""])
 def test_bench_refuses_what_is_no_number_in_range(option, value):
     told = run("bench", DIGITS / "images.npy", option, value, code=2).stderr
-    assert told.startswith(f"{option}: found '{value}', expected a whole number from ")
+    assert told.startswith(f"penstock: {option}: found '{value}', expected a whole number from ")
     assert all(len(line) < 120 for line in told.splitlines())
 
 
 @pytest.mark.parametrize("option", ["--batch-size", "--epochs"])
 def test_bench_refuses_none(option):
     told = run("bench", DIGITS / "images.npy", option, 0, code=2).stderr
-    assert re.match(rf"{option}: found '0', expected a whole number from 1 to \d+\n", told)
+    assert re.match(rf"penstock: {option}: found '0', expected a whole number from 1 to \d+\n", told)
 
 
 def test_bench_reads_digits_as_decimal():
@@ -288,19 +288,20 @@ def test_version():
         ["cat", "x", "--slice"],
         ["bench", "x", "--batch-size", "0"],
         ["bench", "x", "--workers", "-1"],
+        ["bench", "x", "--workers", "4097"],
         ["bench", "x", "--collate", "magic"],
         ["completion", "fish"],
     ],
 )
 def test_wrong_usage_is_2(args):
-    assert run(*args, code=2).stderr
+    assert run(*args, code=2).stderr.startswith("penstock: ")
 
 
 @pytest.mark.parametrize("text", ["x", "::0", "", "0,", "1:2:3:4", "...,...", "99999999999999999999"])
 def test_wrong_slices_are_wrong_usage(text):
     """Whether or not there is a file."""
     told = run("cat", "missing.npy", "--slice", text, code=2).stderr
-    assert told.startswith("--slice: the slice part ")
+    assert told.startswith("penstock: --slice: the slice part ")
     assert "as in Python" in told
 
 
@@ -308,7 +309,7 @@ def test_wrong_slices_are_wrong_usage(text):
 def test_unknown_options_are_named(args):
     option = next(word for word in args if word.startswith("-"))
     told = run("ls", *args, code=2).stderr
-    assert told.startswith(f"ls has no option '{option}'")
+    assert told.startswith(f"penstock: ls has no option '{option}'")
     assert "did you mean '--json'?" in told or "=" in option
 
 
@@ -323,7 +324,7 @@ def test_unknown_options_are_named(args):
 )
 def test_what_is_no_command_is_named(args, said):
     told = run(*args, code=2).stderr
-    assert told.startswith(said)
+    assert told.startswith(f"penstock: {said}")
     assert ", ".join(COMMANDS) in told
 
 
