@@ -104,6 +104,27 @@ class IterableOrder {
   std::int64_t size_;  // measured by way of the members before it
 };
 
+/// A class of torch's, if the program has imported it.
+nb::object torchs(const char* module, const char* name) {
+  const nb::object found = nb::module_::import_("sys").attr("modules").attr("get")(module);
+  return found.is_none() ? nb::none() : nb::getattr(found, name, nb::none());
+}
+
+/// The ranks among which torch's DistributedSampler deals its order out in turn; 1 for every other sampler, also for
+/// those derived from it that make an order of their own.
+std::int64_t replicas_of(nb::handle sampler) {
+  const nb::object kind = torchs("torch.utils.data.distributed", "DistributedSampler");
+  if (kind.is_none() || !nb::isinstance(sampler, kind)) return 1;
+  if (!nb::getattr(sampler.type(), "__iter__").is(nb::getattr(kind, "__iter__"))) return 1;
+  return integer_from(nb::getattr(sampler, "num_replicas"));
+}
+
+/// The same of the sampler whose indices torch's BatchSampler has.
+std::int64_t replicas_of_batches(nb::handle batch_sampler) {
+  const bool equal = batch_sampler.type().is(torchs("torch.utils.data.sampler", "BatchSampler"));
+  return equal ? replicas_of(nb::getattr(batch_sampler, "sampler")) : 1;
+}
+
 Order order_in(nb::handle iterable, std::size_t most, Reading reading) {
   std::vector<std::int64_t> out;
   reading.append(iterable, most, out);
@@ -113,13 +134,15 @@ Order order_in(nb::handle iterable, std::size_t most, Reading reading) {
 class IterableSampler final : public Sampler {
  public:
   IterableSampler(nb::handle iterable, std::shared_ptr<Raised> raised)
-      : order_(iterable, std::move(raised), order_in, "indices") {}
+      : order_(iterable, std::move(raised), order_in, "indices"), replicas_(replicas_of(iterable)) {}
 
   std::int64_t size() const noexcept override { return order_.size(); }
+  std::int64_t replicas() const noexcept override { return replicas_; }
   Order order(std::uint64_t, std::uint64_t epoch) const override { return order_.at(epoch); }
 
  private:
   IterableOrder<Order> order_;
+  std::int64_t replicas_;
 };
 
 BatchSampler::Batches batches_in(nb::handle iterable, std::size_t most, Reading reading) {
@@ -137,13 +160,15 @@ BatchSampler::Batches batches_in(nb::handle iterable, std::size_t most, Reading 
 class IterableBatchSampler final : public BatchSampler {
  public:
   IterableBatchSampler(nb::handle iterable, std::shared_ptr<Raised> raised)
-      : order_(iterable, std::move(raised), batches_in, "batches") {}
+      : order_(iterable, std::move(raised), batches_in, "batches"), replicas_(replicas_of_batches(iterable)) {}
 
   std::int64_t size() const noexcept override { return order_.size(); }
+  std::int64_t replicas() const noexcept override { return replicas_; }
   Batches batches(std::uint64_t, std::uint64_t epoch) const override { return order_.at(epoch); }
 
  private:
   IterableOrder<Batches> order_;
+  std::int64_t replicas_;
 };
 
 std::vector<double> weights_from(nb::handle weights) {

@@ -159,6 +159,35 @@ def test_torch_samplers(folder):
         loader.set_epoch(epoch + 1)
 
 
+@pytest.mark.parametrize("in_batches", [False, True])
+def test_the_ranks_of_torchs_distributed_sampler_are_known(folder, in_batches):
+    labels = penstock.rows(folder / "labels.npy")
+
+    def loader(rank, ranks, kind=torch.utils.data.DistributedSampler):
+        sampler = kind(range(N), num_replicas=ranks, rank=rank)
+        if in_batches:
+            return penstock.DataLoader(labels, batch_sampler=torch.utils.data.BatchSampler(sampler, 2, False))
+        return penstock.DataLoader(labels, batch_size=2, sampler=sampler)
+
+    every = [index for batch in loader(0, 1) for index in batch.tolist()]
+    ranks = [loader(rank, 2) for rank in range(2)]
+    taken = [next(batches).tolist() for batches in map(iter, ranks) for _ in range(3)]
+    assert sorted(itertools.chain(*taken)) == sorted(every[:12])
+    state = ranks[0].state_dict()
+    assert state["num_replicas"] == 2
+    alone = loader(0, 1)
+    alone.load_state_dict(state)
+    assert [index for batch in alone for index in batch.tolist()] == every[12:]
+    with pytest.raises(ValueError, match="5 ranks"):
+        loader(0, 5).load_state_dict(state)
+
+    class Own(torch.utils.data.DistributedSampler):
+        def __iter__(self):
+            return iter(range(len(self)))
+
+    assert loader(0, 2, Own).state_dict()["num_replicas"] == 1
+
+
 def test_a_sampler_that_refers_to_its_loader_is_collected(folder):
     class Sampler(list):
         loader = None
