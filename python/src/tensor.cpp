@@ -266,7 +266,7 @@ void bind_exports(Class& tensor) {
       "__dlpack__", to_dlpack, nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
       nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none(),
       nb::sig("def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None, "
-              "dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> object"),
+              "dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> typing.Any"),
       "A DLPack capsule over the same memory; a copy with `copy=True`. BufferError for what DLPack cannot express: "
       "text, dates and structures, and read-only memory towards consumers that know no read-only.");
   tensor.def("__dlpack_device__", dlpack_device, nb::sig("def __dlpack_device__(self) -> tuple[int, int]"));

@@ -158,9 +158,9 @@ class Position:
     def restore(self, loader: DataLoader[Any]) -> tuple[Iterator[Any], bool]:
         """The index sampler's iterator after `batch` batches, and whether there were that many.
 
-        torch's global random state is left as it was, so that a resumed program draws what it would have drawn. Where it
-        is what this epoch began with, as in a program that restored it or made its seed anew, it is left as the epoch
-        would have, so that the next one is not this one again.
+        torch's global random state is left as it was, so that a resumed program draws what it would have drawn. Where
+        it is what this epoch began with, as in a program that restored it or seeded it as before, it is left as the
+        epoch would have, so that the next one is not this one again.
         """
         sampler, own_generator = _source(loader), _own_generator(loader)
         if own_generator is not None and self.sampler_random is not None:

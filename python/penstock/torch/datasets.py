@@ -5,10 +5,11 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 import torch.utils.data as torch_data
+from typing_extensions import TypeVar
 
 import penstock
 from penstock._core import _Feed
@@ -19,7 +20,7 @@ from penstock.torch._samples import as_mapping_of
 __all__ = ["Dataset", "Files", "Mapped", "Rows", "counted", "mapped_of", "native_of"]
 
 
-_Sample = TypeVar("_Sample", covariant=True)
+_Sample = TypeVar("_Sample", covariant=True, default=Any)
 
 
 class Dataset(torch_data.Dataset[_Sample]):

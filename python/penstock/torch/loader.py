@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal
 
 import torch
 import torch.utils.data as torch_data
+from typing_extensions import TypeVar
 
 import penstock
 from penstock.torch._iteration import Iteration
@@ -22,7 +23,7 @@ class LoaderTimeoutError(penstock.TimedOutError, RuntimeError):
     """A batch took longer than the loader's `timeout`; a RuntimeError too, as from torch's own loader."""
 
 
-_Sample = TypeVar("_Sample", covariant=True)
+_Sample = TypeVar("_Sample", covariant=True, default=Any)
 
 
 class DataLoader(torch_data.DataLoader[_Sample]):
@@ -55,7 +56,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: torch_data.Dataset[_Sample] | Sequence[_Sample] | penstock.Dataset,
         batch_size: int | None = 1,
         shuffle: bool | None = None,
         sampler: Any = None,
@@ -91,7 +92,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         _require_native(native, collate_fn, on_error)
         self.native = native
         super().__init__(
-            dataset,
+            dataset,  # type: ignore[arg-type]
             batch_size,
             shuffle,
             sampler,
