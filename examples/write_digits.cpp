@@ -14,10 +14,10 @@
 
 namespace ps = penstock;
 
-constexpr std::int64_t kSide = 8;
+constexpr std::size_t kSide = 8;
 
-bool is_blank(std::span<const std::uint8_t> image, std::int64_t column) {
-  for (std::int64_t row = 0; row < kSide; ++row) {
+bool is_blank(std::span<const std::uint8_t> image, std::size_t column) {
+  for (std::size_t row = 0; row < kSide; ++row) {
     if (image[row * kSide + column] != 0) return false;
   }
   return true;
@@ -26,11 +26,11 @@ bool is_blank(std::span<const std::uint8_t> image, std::int64_t column) {
 // The image's columns as a sequence (length, 8), blank margins left out.
 ps::Tensor clip_of(const ps::Tensor& image) {
   const auto pixels = image.values<const std::uint8_t>();
-  std::int64_t first = 0;
-  std::int64_t last = kSide;
+  std::size_t first = 0;
+  std::size_t last = kSide;
   while (first < last && is_blank(pixels, first)) ++first;
   while (last > first && is_blank(pixels, last - 1)) --last;
-  return image.transpose(0, 1).slice(0, first, last).contiguous();
+  return image.transpose(0, 1).slice(0, static_cast<std::int64_t>(first), static_cast<std::int64_t>(last)).contiguous();
 }
 
 int main(int argc, char** argv) try {
@@ -50,7 +50,8 @@ int main(int argc, char** argv) try {
     char name[16];
     std::snprintf(name, sizeof(name), "%04d.pt", static_cast<int>(i));
     const ps::Tensor image = images[i].clone();
-    const ps::Value sample = ps::Value::dict({{"x", ps::Value::tensor(image)}, {"y", ps::Value::integer(classes[i])}});
+    const std::int64_t label = classes[static_cast<std::size_t>(i)];
+    const ps::Value sample = ps::Value::dict({{"x", ps::Value::tensor(image)}, {"y", ps::Value::integer(label)}});
     ps::save(sample, (out / "digits" / name).string(), quick);
     ps::save(clip_of(image), (out / "clips" / name).string(), quick);
   }

@@ -97,7 +97,7 @@ class Walker {
       throw Error(ErrorCode::kDTypeMismatch,
                   core::format("keys were given, but the file holds {} instead of a dict; leave "
                                "keys out",
-                               content.to_string()));
+                               content.is(Value::Kind::kTensor) ? "a tensor" : content.to_string()));
     }
     Node node{.kind = Node::Kind::kDict};
     for (const std::string& key : keys) {

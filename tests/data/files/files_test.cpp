@@ -105,7 +105,9 @@ TEST(Files, SelectKeysInTheirOrder) {
   }
   TemporaryFolder folder;
   save(Tensor::zeros(Shape{2}), folder / "x.npy");
-  EXPECT_EQ(test::code_of([&] { files(folder.path().string(), {.keys = {"a"}}).get(0); }), ErrorCode::kDTypeMismatch);
+  const auto no_dict = test::error_of([&] { files(folder.path().string(), {.keys = {"a"}}).get(0); });
+  EXPECT_EQ(no_dict->code(), ErrorCode::kDTypeMismatch);
+  EXPECT_THAT(no_dict->message(), HasSubstr("the file holds a tensor"));
 }
 
 TEST(Files, KeysPassOverWhatCannotBeASample) {
