@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
@@ -87,6 +88,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
             )
         if isinstance(dataset, penstock.Dataset):
             dataset = Dataset(dataset)
+        budget = _budget(memory_budget)
         mapped = mapped_of(dataset)
         native = _native_under(dataset, mapped, worker_init_fn)
         _require_native(native, collate_fn, on_error)
@@ -112,7 +114,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         )
         self.device = None if device is None else torch.device(device)
         self.on_error = on_error
-        self.memory_budget = memory_budget
+        self.memory_budget = budget
         self._mapped = mapped
         self._set_aside = SetAside()
         self._resume: Position | None = None
@@ -196,9 +198,21 @@ class DataLoader(torch_data.DataLoader[_Sample]):
     def _require_position(self) -> None:
         if self.native is None:
             raise NotImplementedError(
-                "only loaders of Penstock datasets know their position; for other datasets use torchdata's "
-                "StatefulDataLoader"
+                "only loaders that read a Penstock dataset natively, without worker_init_fn and processes=True, know "
+                "their position; for others use torchdata's StatefulDataLoader"
             )
+
+
+def _budget(given: Any) -> int | None:
+    if given is None:
+        return None
+    try:
+        bytes_ahead = operator.index(given)
+    except TypeError:
+        raise TypeError(f"found memory_budget={given!r}, expected a whole number of bytes") from None
+    if not 0 <= bytes_ahead < 1 << 64:
+        raise ValueError(f"found memory_budget={given!r}, expected 0 or more, of at most 64 bits")
+    return bytes_ahead
 
 
 def _require_native(native: penstock.Dataset | None, collate_fn: Any, on_error: str) -> None:
@@ -210,7 +224,10 @@ def _require_native(native: penstock.Dataset | None, collate_fn: Any, on_error: 
             "penstock.torch"
         )
     if on_error != "raise":
-        raise ValueError(f"on_error={on_error!r} needs a Penstock dataset that is read natively; leave it out")
+        raise ValueError(
+            f"on_error={on_error!r} needs a Penstock dataset that is read natively, without worker_init_fn and "
+            "processes=True; leave it out"
+        )
 
 
 def _native_under(dataset: Any, mapped: Mapped | None, worker_init_fn: Any) -> penstock.Dataset | None:

@@ -20,6 +20,27 @@ def test_options_without_bounds_are_refused(folder, options):
         list(pt.DataLoader(pt.Files(str(folder / "*.pt")), **options))
 
 
+@pytest.mark.parametrize(
+    ("budget", "error"), [(-1, ValueError), (2**64, ValueError), ("1G", TypeError), (1.5, TypeError)]
+)
+def test_a_budget_is_a_number_of_bytes(folder, budget, error):
+    with pytest.raises(error, match=f"found memory_budget={budget!r}, expected"):
+        pt.DataLoader(pt.Files(folder), memory_budget=budget)
+
+
+def test_a_budget_may_be_numpys(folder):
+    assert len(list(pt.DataLoader(pt.Files(folder), 8, memory_budget=np.int64(1), num_workers=1))) == -(-COUNT // 8)
+
+
+def test_what_processes_do_not_have_says_why(folder):
+    mapped = pt.Files(folder).map(len, processes=True)
+    for dataset, options in ((mapped, {}), (pt.Files(folder), {"worker_init_fn": print})):
+        with pytest.raises(NotImplementedError, match="without worker_init_fn and processes=True"):
+            pt.DataLoader(dataset, num_workers=1, **options).state_dict()
+        with pytest.raises(ValueError, match="without worker_init_fn and processes=True"):
+            pt.DataLoader(dataset, num_workers=1, on_error="skip", **options)
+
+
 def test_a_number_of_workers_is_a_number(folder):
     with pytest.raises(TypeError, match=r"'auto'.*must be a number here"):
         pt.DataLoader(pt.Files(folder), num_workers="auto")
