@@ -15,6 +15,7 @@ from penstock._core import _open_memory
 from penstock._identity import identity
 from penstock._shards import Shards
 from penstock._temporary import temporary_path
+from penstock.errors import _within
 
 __all__ = [
     "CODES",
@@ -104,12 +105,13 @@ class Framework(ABC):
 
 
 @contextmanager
-def translated() -> Iterator[None]:
-    """Penstock's errors about content become SafetensorError; those of the system stay what they are."""
+def translated(path: str | None = None) -> Iterator[None]:
+    """Penstock's errors about content become SafetensorError; those of the system stay what they are. Those that do not
+    say which file they are about say `path`."""
     try:
         yield
-    except SafetensorError:
-        raise
+    except SafetensorError as error:
+        raise _within(error, path) from error.__cause__
     except penstock.Error as error:
         system = (OSError, MemoryError, TypeError, IndexError, penstock.CancelledError, penstock.NoDeviceError)
         if isinstance(error, system):
@@ -203,12 +205,13 @@ class safe_open:  # noqa: N801 - named like the class it stands for
 
     def get_tensor(self, name: str) -> Any:
         """The whole tensor of that name."""
-        with translated():
-            return self._framework.one(self._shards.archive, self._named(name))
+        entry = self._named(name)
+        with translated(self._shards.archive.path):
+            return self._framework.one(self._shards.archive, entry)
 
     def get_tensors(self) -> dict[str, Any]:
         """All tensors by name."""
-        with translated():
+        with translated(self._shards.archive.path):
             return self._framework.every(self._shards)
 
     def get_slice(self, name: str) -> SafeSlice:

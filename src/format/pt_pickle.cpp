@@ -68,18 +68,33 @@ bool is_quantized(DType::Code code) { return code >= kQInt8 && code <= kQUInt2x4
 /// Several values a byte; in memory a row of bytes.
 bool is_packed(DType::Code code) { return code == kQUInt4x2 || code == kQUInt2x4; }
 
-bool is_scheme(std::string_view name) { return name.starts_with("torch.per_"); }
+bool is_known_with(std::string_view prefix, std::string_view name) {
+  return name.starts_with(prefix) && pickle::find_known(name) != nullptr;
+}
 
-/// The composite tensors of torch_composites.cpp: their function, and how many of the items it takes.
+bool is_scheme(std::string_view name) { return is_known_with("torch.per_", name); }
+
+/// The composite tensors of torch_composites.cpp: their layout, and how many tensors their items begin with.
 struct Composite {
   std::string_view type_name;
   std::string_view layout;  ///< sparse: its name; empty: nested
+  std::size_t tensors;
 };
 constexpr Composite kComposites[] = {
-    {"torch.sparse_coo_tensor", "torch.sparse_coo"}, {"torch.sparse_csr_tensor", "torch.sparse_csr"},
-    {"torch.sparse_csc_tensor", "torch.sparse_csc"}, {"torch.sparse_bsr_tensor", "torch.sparse_bsr"},
-    {"torch.sparse_bsc_tensor", "torch.sparse_bsc"}, {"torch.nested_tensor", {}},
+    {"torch.sparse_coo_tensor", "torch.sparse_coo", 2}, {"torch.sparse_csr_tensor", "torch.sparse_csr", 3},
+    {"torch.sparse_csc_tensor", "torch.sparse_csc", 3}, {"torch.sparse_bsr_tensor", "torch.sparse_bsr", 3},
+    {"torch.sparse_bsc_tensor", "torch.sparse_bsc", 3}, {"torch.nested_tensor", {}, 4},
 };
+
+/// Whether the items are tensors, and of sparse ones then the size, which a COO tensor may say more behind.
+bool has_its_parts(const Value& value, const Composite& kind) {
+  const bool coo = kind.tensors == 2;
+  if (value.size() != 4 && !(coo && value.size() == 3)) return false;
+  for (std::size_t i = 0; i < kind.tensors; ++i) {
+    if (!value[i].is(Kind::kTensor)) return false;
+  }
+  return kind.tensors == 4 || value[kind.tensors].is(Kind::kTuple) || value[kind.tensors].is(Kind::kList);
+}
 
 constexpr std::string_view kJagged = "torch.nested._internal.nested_tensor._rebuild_njt";
 
@@ -301,7 +316,7 @@ bool Pickler::name(PickleWriter& out, const Value& value) {
   }
   constexpr auto kLayouts = std::to_array<std::string_view>({"torch.strided", "torch.jagged", "torch._mkldnn"});
   const bool is_layout = std::find(kLayouts.begin(), kLayouts.end(), name) != kLayouts.end();
-  if (!is_layout && !name.starts_with("torch.sparse_")) return false;
+  if (!is_layout && !is_known_with("torch.sparse_", name)) return false;
   out.global("torch.serialization", "_get_layout");
   out.text(name);
   out.tuple(1);
@@ -318,6 +333,7 @@ void Pickler::device(PickleWriter& out, const Value& value) {
 
 /// Items: dtype, size, strides, requires_grad.
 void Pickler::meta(PickleWriter& out, const Value& value) {
+  if (value.size() != 4) out.unsupported("the meta tensor is not (dtype, size, strides, requires_grad)");
   open_call(out, value, {"torch._utils", "_rebuild_meta_tensor_no_storage"});
   out.mark();
   for (std::size_t i = 0; i < value.size(); ++i) out.value(value[i]);
@@ -344,6 +360,9 @@ void Pickler::jagged(PickleWriter& out, const Value& value) {
 
 void Pickler::composite(PickleWriter& out, const Value& value, const Composite& kind) {
   const bool sparse = !kind.layout.empty();
+  if (!has_its_parts(value, kind)) {
+    out.unsupported(core::format("the parts of a {} are not those that torch makes one of", kind.type_name));
+  }
   open_call(out, value, {"torch._utils", sparse ? "_rebuild_sparse_tensor" : "_rebuild_nested_tensor"});
   if (sparse) out.value(Value::global(std::string(kind.layout)));
   if (value.size() > 3) out.mark();

@@ -259,6 +259,14 @@ TEST(PtWrite, WhatTorchWouldNotLoadIsRefusedByName) {
   };
   EXPECT_THAT(says(Value::object("mypkg.Config", {})), HasSubstr("'mypkg.Config'"));
   EXPECT_THAT(says(Value::global("os.system")), HasSubstr("'os.system'"));
+  EXPECT_THAT(says(Value::global("torch.sparse_coo_tensor")), HasSubstr("'torch.sparse_coo_tensor'"));
+  EXPECT_THAT(says(Value::global("torch.per_foo")), HasSubstr("'torch.per_foo'"));
+  const Value tensor = Value::tensor(numbered_tensor({2}, DType::float32));
+  for (const char* name : {"torch.sparse_coo_tensor", "torch.sparse_bsr_tensor", "torch.nested_tensor"}) {
+    EXPECT_THAT(says(Value::object(name, {tensor, tensor, tensor})), HasSubstr(name));
+    EXPECT_THAT(says(Value::object(name, {tensor, Value(), Value::tuple({}), tensor})), HasSubstr(name));
+  }
+  EXPECT_THAT(says(Value::object("torch.meta_tensor", {})), HasSubstr("meta tensor"));
   EXPECT_THAT(says(Value::set({}, "frozenset")), HasSubstr("frozenset"));
   EXPECT_THAT(says(Value::dict(std::vector<Value::Item>{}, "collections.defaultdict")), HasSubstr("defaultdict"));
   EXPECT_THAT(says(Value::tuple({Value()}, "my.Point")), HasSubstr("my.Point"));

@@ -19,6 +19,10 @@ from penstock.torch._devices import filled, reachable
 __all__ = ["Arrays"]
 
 
+def _no_type(dtype: object, name: str) -> SafetensorError:
+    return SafetensorError(f"torch has no type for {dtype}, that of tensor {name!r}; use penstock.open")
+
+
 class Arrays(Framework):
     """Tensors on one device; RuntimeError from torch, on the first tensor, where the device is not there."""
 
@@ -43,8 +47,7 @@ class Arrays(Framework):
         try:
             out = to_torch(tensor)
         except BufferError as error:
-            message = f"torch has no type for {tensor.dtype}, that of tensor {name!r}; use penstock.open"
-            raise SafetensorError(message) from error
+            raise _no_type(tensor.dtype, name) from error
         return out if self._device.type == "cpu" else out.to(self._device)
 
     def one(self, archive: penstock.Archive, entry: penstock.Entry) -> torch.Tensor:
@@ -86,7 +89,7 @@ class Arrays(Framework):
         known = vars(torch).get(dtype)  # getattr would import modules by that name
         if isinstance(known, torch.dtype):
             return known
-        raise SafetensorError(f"torch has no type for {dtype}, that of tensor {name!r}; use penstock.open")
+        raise _no_type(dtype, name)
 
     def part(self, entry: penstock.Entry, key: Any) -> torch.Tensor:
         if is_basic(key):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
+import sys
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ def rebuilt(name: str, args: Any, state: Any) -> Any:
         return _TYPES.get(name)
     try:
         if name in _SCALARS:
-            return getattr(np, "bool_" if name == "numpy.bool" else name.removeprefix("numpy."))(args[0])
+            return _plain_scalar("bool_" if name == "numpy.bool" else name.removeprefix("numpy."), *args)
         if name == "numpy.dtype":
             return _dtype(args, state)
         if name == "numpy.core.multiarray.scalar":
@@ -106,17 +107,32 @@ def _known(dtype: Any) -> _Dtype:
     return dtype
 
 
+def _plain_scalar(name: str, value: Any) -> Any:
+    if not isinstance(value, bytes if name == "bytes_" else (bool, int, float, complex)):
+        raise TypeError(name)
+    return getattr(np, name)(value)
+
+
 def _scalar(dtype: Any, data: Any = b"") -> Any:
     """One element of its bytes. Objects are elements as they are."""
     if _known(dtype).hasobject:
         if dtype != np.dtype(object):
             raise ValueError("a structure with objects")
         return data
-    return _of_bytes(data, dtype, ())[()]
+    element = _of_bytes(data, dtype, ())
+    if dtype.kind == "U" and bool((_code_points(element) > sys.maxunicode).any()):
+        raise ValueError("a text with what is no Unicode code point")
+    return element[()]
+
+
+def _code_points(text: np.ndarray[Any, _Dtype]) -> np.ndarray[Any, _Dtype]:
+    return np.frombuffer(text.tobytes(), np.dtype(np.uint32).newbyteorder(text.dtype.byteorder))
 
 
 def _of_bytes(data: Any, dtype: _Dtype, shape: tuple[int, ...]) -> np.ndarray[Any, _Dtype]:
-    raw = data.encode("latin-1") if isinstance(data, str) else bytes(data)
+    raw = data.encode("latin-1") if isinstance(data, str) else data
+    if not isinstance(raw, (bytes, bytearray)):  # of a number both would be as many zeros
+        raise TypeError("data")
     if dtype.itemsize == 0:
         return np.zeros(shape, dtype)
     return np.frombuffer(bytearray(raw), dtype).reshape(shape)

@@ -292,6 +292,8 @@ def _in_order(
     width = size[batch + 1 if by_rows else batch] // (values.shape[batch + (2 if by_rows else 1)] if blocked else 1)
     if plain.numel() == 0 or int(plain.min()) < 0 or int(plain.max()) >= width:
         raise IndexError("an index is outside")
+    if compressed.numel() == 0 or int(compressed.min()) < 0 or int(compressed.max()) > plain.shape[-1]:
+        raise IndexError("a row is outside")  # and would be counted through
     ordered = torch.empty_like(plain)
     starts = compressed.reshape(-1, compressed.shape[-1])[:, :-1]
     counts = compressed.diff().reshape(starts.shape)
@@ -348,9 +350,11 @@ def _check_jagged(
         raise penstock.CorruptError(f"a jagged tensor has no dimension {dim}, or no offsets")
     if not _has_values(values, offsets, lengths):
         return None
-    sizes = offsets.diff() if lengths is None else lengths
-    ends = offsets[:-1] + sizes if sizes.shape == offsets[:-1].shape else None
-    if ends is None or int(offsets.min()) < 0 or bool((sizes < 0).any()) or bool((ends > values.shape[dim - 1]).any()):
+    starts = offsets.to(torch.int64)
+    sizes = starts.diff() if lengths is None else lengths.to(torch.int64)
+    room = values.shape[dim - 1] - starts[:-1]
+    fits = sizes.shape == room.shape and int(starts.min()) >= 0 and not bool(((sizes < 0) | (sizes > room)).any())
+    if not fits:
         raise penstock.CorruptError(f"the rows of a jagged tensor do not lie in its values of shape {values.shape}")
     return sizes
 
@@ -408,5 +412,4 @@ _BUILDERS: dict[str, Callable[[Any], Any]] = {
     "torch.sparse_csc_tensor": _sparse_compressed(torch.sparse_csc),
     "torch.sparse_csr_tensor": _sparse_compressed(torch.sparse_csr),
     "torch.storage.TypedStorage": _typed_storage,
-    "torch.storage.UntypedStorage": _untyped_storage,
 }

@@ -225,14 +225,25 @@ def _opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | N
     if start == 0 and number is not None and not _is_legacy(os.pread(number, 64, start)):
         with contextlib.suppress(penstock.PermissionDeniedError, penstock.NotFoundError):  # to open it once more
             return _open_file(_path_of(number), *options)
-    data: Any = f.getbuffer()[start:] if type(f) is io.BytesIO else f.read()
-    if isinstance(data, str):
-        raise _opened_as_text(name)
+    data: Any = f.getbuffer()[start:] if type(f) is io.BytesIO else _rest_of(f, name)
     if _is_legacy(data[:64]):  # others may follow, and the next call goes on there
         end = _legacy_end(data, name)
         f.seek(start + end)
         data = memoryview(data)[:end]
     return _open_memory(data, name, *options)
+
+
+def _rest_of(f: Any, name: str) -> bytes:
+    """All that `f` gives, which may be less at a time than there is."""
+    parts: list[bytes] = []
+    while part := f.read():
+        if isinstance(part, str):
+            raise _opened_as_text(name)
+        if not isinstance(part, (bytes, bytearray, memoryview)):
+            message = f"the file's read() gives an object of type {type(part).__name__}, where bytes were expected"
+            raise penstock.DTypeMismatchError(f"{name}: {message}", message, name)
+        parts.append(part)  # type: ignore[arg-type]
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _path_of(number: int) -> str:

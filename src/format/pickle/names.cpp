@@ -102,6 +102,11 @@ constexpr auto kKnown = std::to_array<KnownName>({
 static_assert(std::is_sorted(kKnown.begin(), kKnown.end(),
                              [](const KnownName& a, const KnownName& b) { return a.name < b.name; }));
 
+constexpr auto kOwnNames = std::to_array<std::string_view>(
+    {"torch.device", "torch.marked_tensor", "torch.meta_tensor", "torch.nested_tensor", "torch.quantized",
+     "torch.sparse_bsc_tensor", "torch.sparse_bsr_tensor", "torch.sparse_coo_tensor", "torch.sparse_csc_tensor",
+     "torch.sparse_csr_tensor", "torch.wrapper_subclass", kParameterName, kStorageName});
+
 struct StorageClass {
   std::string_view name;  // before "Storage"
   StorageType type;
@@ -184,6 +189,10 @@ const KnownName* find_known(std::string_view name) noexcept {
       std::lower_bound(kKnown.begin(), kKnown.end(), name,
                        [](const KnownName& known, std::string_view wanted) { return known.name < wanted; });
   return row != kKnown.end() && row->name == name ? &*row : nullptr;
+}
+
+bool is_own_name(std::string_view name) noexcept {
+  return std::find(kOwnNames.begin(), kOwnNames.end(), name) != kOwnNames.end();
 }
 
 std::optional<StorageType> storage_type(std::string_view name) noexcept {

@@ -280,11 +280,14 @@ void Machine::require_hashable(Cell* key) {
   }
 }
 
+void Machine::require_callable(const Cell* callable) const {
+  if (callable->is(Kind::kGlobal) || callable->is(Kind::kObject)) return;
+  corrupt(core::format("{} calls {}, where the name of a function or class was expected", opcode_,
+                       kind_name(callable->kind)));
+}
+
 void Machine::call(Cell* callable, std::span<Cell* const> arguments) {
-  if (!callable->is(Kind::kGlobal) && !callable->is(Kind::kObject)) {
-    corrupt(core::format("{} calls {}, where the name of a function or class was expected", opcode_,
-                         kind_name(callable->kind)));
-  }
+  require_callable(callable);
   push(resolver_->call(callable, arguments));
 }
 
@@ -452,14 +455,13 @@ void Machine::op_newobj_ex() {
     corrupt(core::format("NEWOBJ_EX has {}, where a dict of arguments was expected", kind_name(keywords->kind)));
   }
   if (keywords->items.empty()) return call(callable, arguments_of(arguments));
-  // Nothing that Penstock knows is made so: an inert object whose last argument is the dict.
-  Cell* object = make(Kind::kObject);
-  object->type_name = callable->type_name;
+  // Nothing that Penstock knows is made so.
+  require_callable(callable);
   const auto items = arguments_of(arguments);
   arena_->charge(items.size());
-  object->items.assign(items.begin(), items.end());
-  object->items.push_back(keywords);
-  push(object);
+  std::vector<Cell*> all(items.begin(), items.end());
+  all.push_back(keywords);
+  push(resolver_->inert(callable, all));
 }
 
 void Machine::op_build() {

@@ -35,6 +35,8 @@ class Resolver {
   /// REDUCE, NEWOBJ, OBJ, INST: the result of the call; an inert kObject for what is not known. `callable` is kGlobal
   /// or kObject.
   virtual Cell* call(Cell* callable, std::span<Cell* const> arguments) = 0;
+  /// What such a call gives where nothing is known of the name, or with keywords, which come last: an inert kObject.
+  virtual Cell* inert(Cell* callable, std::span<Cell* const> arguments) = 0;
   /// BUILD: gives `object` its state.
   virtual void build(Cell* object, Cell* state) = 0;
   /// BINPERSID, PERSID: what lies outside the pickle.
@@ -109,6 +111,7 @@ class Machine {
   void add_items(Cell* target, std::span<Cell* const> items);
   Cell* collector(Cell* object, Role role);
   void require_hashable(Cell* key);
+  void require_callable(const Cell* callable) const;
   void call(Cell* callable, std::span<Cell* const> arguments);
   static std::span<Cell* const> arguments_of(Cell* tuple);
   void put(std::uint64_t index);

@@ -157,7 +157,7 @@ Cell* call_reconstructor(const Call& call) {
   const Cell& base = require(call, 1, Kind::kGlobal, "base class");
   if (!type->is(Kind::kGlobal)) bad_argument(call, "class", "a name");
   const bool plain = base.type_name == "builtins.object";
-  return call.world.make_object(type->type_name, plain ? std::span<Cell* const>() : call.arguments.subspan(2));
+  return call.world.inert(type, plain ? std::span<Cell* const>() : call.arguments.subspan(2));
 }
 
 Cell* call_newobj(const Call& call) {

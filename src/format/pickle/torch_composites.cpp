@@ -58,6 +58,10 @@ std::int64_t parameter_count(const Call& call, const Cell& cell, std::string_vie
   return static_cast<std::int64_t>(cell.items.size());
 }
 
+bool is_scheme(const Cell& cell) {
+  return cell.is(Kind::kGlobal) && cell.type_name.starts_with("torch.per_") && find_known(cell.type_name) != nullptr;
+}
+
 void check_per_tensor(const Call& call, const Cell::Items& parameters) {
   if (parameters.size() != 3) bad_argument(call, "quantizer", "(scheme, scale, zero point)");
   const bool scale = parameters[1]->is(Kind::kFloat) || parameters[1]->is(Kind::kInt);
@@ -140,7 +144,7 @@ Cell* call_rebuild_qtensor(const Call& call) {
   TensorEntry values = per_byte > 1 ? packed_view(call, view, per_byte)
                                     : checked_view(view, DType(view.dtype), require_int(call, 1, "offset"), shape,
                                                    require_shape(call, 3, "stride"));
-  if (parameters.items.empty() || !parameters.items[0]->type_name.starts_with("torch.per_")) {
+  if (parameters.items.empty() || !is_scheme(*parameters.items[0])) {
     bad_argument(call, "quantizer", "a tuple that starts with one of torch's schemes");
   }
   const bool per_channel = parameters.items[0]->type_name.starts_with("torch.per_channel");

@@ -48,6 +48,15 @@ std::optional<StorageType> storage_type_of(std::string_view tensor_class) {
   return storage_type(core::format("{}Storage", tensor_class));
 }
 
+/// Whether tensors can be of that class: a name that stands for values of another kind would make them those.
+bool may_be_tensor_class(const Cell& type) {
+  const std::string_view name = type.type_name;
+  if (name == kParameterName) return true;
+  if (type.role == Role::kStorageType || is_own_name(name) || name.starts_with("numpy.")) return false;
+  const KnownName* known = find_known(name);
+  return known == nullptr || known->handler == nullptr || known->handler == call_tensor_class;
+}
+
 /// The same tensor again under another mark, sharing the storage.
 Cell* with_mark(World& world, const Cell& data, bool requires_grad, std::string_view type_name = {}) {
   TensorEntry tensor = world.tensor_of(data);
@@ -162,7 +171,10 @@ Cell* call_rebuild_from_type(const Call& call) {
   Cell* made = call.world.call(call.arguments[0], arguments.items);
   if (!made->is(Kind::kTensor) && !made->is(Kind::kObject)) bad_argument(call, "function", "one that makes a tensor");
   if (!call.arguments[3]->is(Kind::kNone)) made->state = call.arguments[3];
-  if (made->is(Kind::kTensor) && type.type_name != "torch.Tensor") made->type_name = type.type_name;
+  if (made->is(Kind::kTensor) && type.type_name != "torch.Tensor") {
+    if (!may_be_tensor_class(type)) bad_argument(call, "class", "one of tensors");
+    made->type_name = type.type_name;
+  }
   return made;
 }
 

@@ -89,7 +89,15 @@ Cell* World::call(Cell* callable, std::span<Cell* const> arguments) {
   if (callable->is(Kind::kGlobal)) {
     const KnownName* known = find_known(callable->type_name);
     if (known != nullptr && known->handler != nullptr) return known->handler({*this, callable, arguments});
-    return make_object(callable->type_name, arguments);
+  }
+  return inert(callable, arguments);
+}
+
+Cell* World::inert(Cell* callable, std::span<Cell* const> arguments) {
+  if (callable->is(Kind::kGlobal)) {
+    const std::string_view name = callable->type_name;
+    // Nobody may take a call that a file names like an object of ours for one, whose parts are checked.
+    return make_object(is_own_name(name) ? arena_->keep(core::format("{}()", name)) : name, arguments);
   }
   // What an unknown object would give when called: inert like itself, the callee first.
   arena_->charge(arguments.size());

@@ -52,6 +52,7 @@ class World final : public Resolver {
 
   Cell* global(std::string_view module, std::string_view name) override;
   Cell* call(Cell* callable, std::span<Cell* const> arguments) override;
+  Cell* inert(Cell* callable, std::span<Cell* const> arguments) override;
   void build(Cell* object, Cell* state) override;
   Cell* persistent(Cell* id) override;
 
@@ -105,6 +106,8 @@ struct KnownName {
 };
 /// The row for a canonical name, or null.
 const KnownName* find_known(std::string_view name) noexcept;
+/// Whether objects of that name are made here, of checked parts, and of nothing that a file gives the name to.
+bool is_own_name(std::string_view name) noexcept;
 
 /// The element type of a storage class ("torch.FloatStorage", "torch.cuda.HalfStorage"); UntypedStorage counts bytes.
 struct StorageType {

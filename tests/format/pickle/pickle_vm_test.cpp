@@ -265,6 +265,7 @@ const std::vector<Refusal> kRefusals = {
     {"REDUCE_of_None", "N)R.", ErrorCode::kCorrupt, "REDUCE calls None", 2},
     {"REDUCE_of_text", "U\x01x)R.", ErrorCode::kCorrupt, "REDUCE calls a str", 4},
     {"REDUCE_without_tuple", "cm\nn\n]R.", ErrorCode::kCorrupt, "a tuple was expected", 6},
+    {"NEWOBJ_EX_of_list", "])}K\x01Ns\x92.", ErrorCode::kCorrupt, "NEWOBJ_EX calls a list", 7},
     {"NEWOBJ_of_int", "K\x01)\x81.", ErrorCode::kCorrupt, "NEWOBJ calls an int", 3},
     {"NEWOBJ_EX_keywords", "cm\nn\n)]\x92.", ErrorCode::kCorrupt, "NEWOBJ_EX", 7},
     {"OBJ_empty", "(o.", ErrorCode::kCorrupt, "OBJ has no class", 1},

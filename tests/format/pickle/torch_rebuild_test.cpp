@@ -227,6 +227,11 @@ std::string sparse(const std::string& layout, std::initializer_list<std::string>
               {call(global("torch.serialization", "_get_layout"), {text("torch." + layout)}), tuple(data)});
 }
 
+std::string from_type(const std::string& type) {
+  return call(global("torch._tensor", "_rebuild_from_type_v2"),
+              {utils("_rebuild_tensor"), type, tuple({floats(), integer(0), integers({1}), integers({1})}), kNone});
+}
+
 std::vector<Lie> lies() {
   const auto view = [](std::int64_t offset, const std::vector<std::int64_t>& shape,
                        const std::vector<std::int64_t>& strides) { return tensor(floats(), offset, shape, strides); };
@@ -267,6 +272,10 @@ std::vector<Lie> lies() {
       {"parameter_of_list", call(utils("_rebuild_parameter"), {"]", kTrue, ordered_dict()})},
       {"from_type_of_list", call(global("torch._tensor", "_rebuild_from_type_v2"),
                                  {global("builtins", "list"), global("m", "T"), tuple({}), kNone})},
+      {"from_type_of_storage", from_type(global("torch.storage", "TypedStorage"))},
+      {"from_type_of_size", from_type(global("torch", "Size"))},
+      {"from_type_of_numpys_array", from_type(global("numpy", "ndarray"))},
+      {"from_type_in_numpys_order", from_type(global("numpy.core.numeric", "_frombuffer"))},
       {"storage_missing", tensor(storage("FloatStorage", "9", 16), 0, {1}, {1})},
       {"storage_of_other_size", tensor(storage("FloatStorage", "0", 17), 0, {1}, {1})},
       {"storage_numel_wraps", tensor(storage("FloatStorage", "0", (std::int64_t{1} << 62) + 16), 0, {1}, {1})},
@@ -313,6 +322,8 @@ std::vector<Lie> lies() {
       {"quantized_scale_text",
        qtensor({2}, {1}, 0, tuple({global("torch", "per_tensor_affine"), text("1"), integer(0)}))},
       {"quantized_scheme_unknown", qtensor({2}, {1}, 0, tuple({global("os", "system"), integer(1), integer(0)}))},
+      {"quantized_scheme_that_torch_has_not",
+       qtensor({2}, {1}, 0, tuple({global("torch", "per_tensor_other"), integer(1), integer(0)}))},
       {"quantized_no_scheme", qtensor({2}, {1}, 0, tuple({}))},
       {"packed_beyond", qtensor({33}, {1}, 0, per_tensor(), "QUInt4x2Storage")},
       {"sparse_indices_flat", sparse("sparse_coo", {ints({2}), leaf(), integers({4, 4})})},
@@ -423,6 +434,27 @@ TEST(Composites, NestedMetaAndWrappers) {
       call(utils("_rebuild_wrapper_subclass"), {global("my", "T"), dtype("float32"), integers({2}), integers({1}),
                                                 integer(0), global("torch", "strided"), text("cpu"), kFalse}));
   EXPECT_EQ(wrapper.type_name(), "torch.wrapper_subclass");
+}
+
+TEST(Composites, CallsThatAFileNamesLikeThemAreNone) {
+  for (const char* name : {"quantized", "sparse_coo_tensor", "sparse_bsc_tensor", "nested_tensor", "meta_tensor",
+                           "marked_tensor", "wrapper_subclass"}) {
+    const std::string callable = global("torch", name);
+    const std::string other = "torch." + std::string(name) + "()";
+    const Index index = index_of(call(callable, {leaf()}));
+    EXPECT_EQ(index.structure.type_name(), other);
+    EXPECT_EQ(index.unknown_globals, std::vector<std::string>{"torch." + std::string(name)});
+    EXPECT_EQ(read_object(callable + tuple({leaf()}) + dict({text("a"), kNone}) + "\x92").type_name(), other);
+    EXPECT_EQ(
+        read_object(call(global("copyreg", "_reconstructor"), {callable, global("builtins", "list"), "]"})).type_name(),
+        other);
+  }
+  EXPECT_EQ(
+      read_object(global("torch.nn", "Parameter") + tuple({leaf()}) + dict({text("a"), kNone}) + "\x92").type_name(),
+      "torch.nn.Parameter");
+  EXPECT_EQ(read_object(global("torch.nn.parameter", "Parameter") + tuple({leaf()}) + dict({text("a"), kNone}) + "\x92")
+                .type_name(),
+            "torch.nn.parameter.Parameter()");
 }
 
 TEST(Types, SizeDeviceDTypeLayout) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fractions
 import gc
 import io
 import json
@@ -16,6 +17,7 @@ import pytest
 import torch
 from load_pairs import (
     Model,
+    rewritten,
     rewritten_storage,
     same,
 )
@@ -55,6 +57,28 @@ class TestFiles:
         assert places[0] == places[1]
         with pytest.raises(penstock.Error):
             pt.load(path)
+
+    @pytest.mark.parametrize("zipped", [True, False])
+    def test_objects_that_read_a_little_at_a_time(self, path, zipped):
+        value = {"x": torch.randn(300)}
+        torch.save(value, path, _use_new_zipfile_serialization=zipped)
+
+        class Slow(io.BytesIO):
+            def read(self, size=-1):
+                return super().read(100 if size is None or size < 0 else min(size, 100))
+
+        same(pt.load(Slow(path.read_bytes())), value)
+        same(torch.load(Slow(path.read_bytes())), value)
+
+    @pytest.mark.parametrize(("given", "error"), [("text", ValueError), (5, TypeError), (None, EOFError)])
+    def test_objects_that_read_no_bytes(self, given, error):
+        class Odd(io.BytesIO):
+            def read(self, size=-1):
+                return given
+
+        with pytest.raises(error) as caught:
+            pt.load(Odd())
+        assert isinstance(caught.value, penstock.Error)
 
     def test_a_file_that_has_lost_its_name(self, path):
         torch.save(torch.ones(3), path)
@@ -140,6 +164,18 @@ class TestHostileComposites:
         with pytest.raises(penstock.CorruptError, match=r"sparse COO tensor .* size is inconsistent"):
             pt.load(path)
 
+    @pytest.mark.parametrize("rows", [[0, 1 << 28, 1 << 29], [0, -1, 2], [0, 3, 2]])
+    def test_compressed_rows_of_more_than_is_there(self, path, rows, monkeypatch):
+        def unwanted(*args):
+            raise AssertionError("counted through the rows")
+
+        monkeypatch.setattr(torch, "repeat_interleave", unwanted)
+        torch.save(torch.sparse_csr_tensor([0, 1, 2], [0, 1], [1.0, 2.0], (2, 4)), path)
+        rewritten_storage(path, torch.tensor([0, 1, 2]), torch.tensor(rows))
+        with pytest.raises(penstock.CorruptError, match="sparse CSR tensor") as caught:
+            pt.load(path, verify=False)
+        assert caught.value.path == str(path)
+
     @pytest.mark.parametrize("offsets", [[0, 60], [-1, 6], [4, 2]])
     def test_jagged_offsets(self, path, offsets):
         values = torch.randn(6, 2)
@@ -148,11 +184,81 @@ class TestHostileComposites:
         with pytest.raises(penstock.CorruptError, match="jagged"):
             pt.load(path, verify=False)
 
+    def test_jagged_lengths_that_wrap(self, path):
+        jagged = torch.nested.nested_tensor_from_jagged(torch.randn(6, 2), torch.tensor([1, 6]), torch.tensor([5]))
+        torch.save(jagged, path)
+        rewritten_storage(path, torch.tensor([5]), torch.tensor([2**63 - 1]))
+        with pytest.raises(penstock.CorruptError, match="jagged"):
+            pt.load(path, verify=False)
+
     def test_nested_offsets(self, path):
         nested = torch.nested.nested_tensor([torch.randn(2, 3), torch.randn(4, 3)])
         torch.save(nested, path)
         rewritten_storage(path, torch.tensor([0, 6]), torch.tensor([0, 60]))
         with pytest.raises(penstock.CorruptError, match="nested"):
+            pt.load(path)
+
+
+class Called:
+    """A call with these arguments."""
+
+    def __init__(self, function, *arguments):
+        self.parts = function, arguments
+
+    def __reduce__(self):
+        return self.parts
+
+
+def renamed(path, name):
+    """The archive with another name in place of fractions.Fraction."""
+    module, _, attribute = name.rpartition(".")
+    return rewritten(path, lambda data: data.replace(b"cfractions\nFraction\n", f"c{module}\n{attribute}\n".encode()))
+
+
+class TestNamesOfOurs:
+    """Files that name calls like what Penstock makes of torch's, whose parts nobody has checked."""
+
+    @pytest.mark.parametrize(
+        "name",
+        ["torch.sparse_coo_tensor", "torch.sparse_csr_tensor", "torch.storage.TypedStorage", "torch.quantized"],
+    )
+    def test_are_named(self, path, name):
+        parts = torch.eye(2).to_sparse_csr()
+        arguments = parts.crow_indices(), parts.col_indices(), parts.values(), (2, 2)
+        torch.save(Called(fractions.Fraction, *arguments), path)
+        path = renamed(path, name)
+        with pytest.raises((pickle.UnpicklingError, RuntimeError)):
+            torch.load(path)
+        with pytest.raises(penstock.UnsafeError, match=name):
+            pt.load(path)
+        kept = pt.load(path, unknown="keep")
+        assert kept.type_name == f"{name}()"
+        assert torch.equal(kept.args[0], parts.crow_indices())
+
+    @pytest.mark.parametrize("name", ["torch.sparse_coo_tensor", "torch.sparse_csr_tensor"])
+    def test_are_not_saved_as_tensors(self, path, name):
+        torch.save([Called(fractions.Fraction, torch.eye(2), torch.ones(3), torch.ones(2), (7, 7))], path)
+        with pytest.raises(penstock.UnsupportedError, match=name):
+            penstock.save(penstock.load(renamed(path, name)), path)
+
+    @pytest.mark.parametrize("name", ["torch.sparse_coo_tensor", "torch.per_foo"])
+    def test_other_names_are_not_saved_as_layouts_and_schemes(self, path, name):
+        torch.save([fractions.Fraction], path)
+        with pytest.raises(penstock.UnsupportedError, match=name):
+            penstock.save(penstock.load(renamed(path, name)), path)
+
+    @pytest.mark.parametrize("kind", [torch.UntypedStorage, torch.Size, np.ndarray, np.float32])
+    def test_are_no_classes_of_tensors(self, path, kind):
+        call = torch.ones(3).__reduce_ex__(2)
+        torch.save(Called(torch._tensor._rebuild_from_type_v2, call[0], kind, call[1], None), path)
+        with pytest.raises((pickle.UnpicklingError, TypeError)):
+            torch.load(path)
+        with pytest.raises(penstock.Error):
+            pt.load(path)
+
+    def test_storages_are_not_made_of_tensors(self, path):
+        torch.save(Called(torch.UntypedStorage, torch.eye(2).to_sparse()), path)
+        with pytest.raises(penstock.UnsafeError, match="UntypedStorage"):
             pt.load(path)
 
 
@@ -192,6 +298,7 @@ def test_types_that_safetensors_lacks_are_none_of_ours(tmp_path, dtype):
     for load in (ps.load_file, pt.load, lambda path: ps.load_file(path, backend="pread")):
         with pytest.raises(Exception, match="safetensors type") as refused:
             load(path)
+        assert str(path) in str(refused.value)
         assert isinstance(refused.value, (penstock.Error, ps.SafetensorError))
     tensor = penstock.load(path)["a"]
     assert str(tensor.dtype) == f"safetensors type '{dtype}'"

@@ -200,6 +200,45 @@ def test_parts_of_other_kinds_are_refused_in_plain_words(path, parts):
         pt.load(path)
 
 
+SCALAR = np.float64(1).__reduce__()[0]
+FROM_BUFFER = np.ones(1).__reduce_ex__(5)[0]
+
+
+class Array(Parts):
+    """An array by its state, as protocol 2 has it."""
+
+    def __init__(self, *state):
+        super().__init__(*np.ones(1).__reduce__()[:2], state)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Parts(SCALAR, (np.dtype("g"), 1 << 38), None),
+        Parts(FROM_BUFFER, (1 << 38, np.dtype("g"), (3,), "C"), None),
+        Array(1, (3,), np.dtype("g"), False, 1 << 38),
+        Parts(np.bytes_, (1 << 38,), None),
+        Parts(np.float32, ([1.0, 2.0],), None),
+    ],
+    ids=["scalar", "buffer", "array", "bytes", "list"],
+)
+def test_numbers_in_place_of_bytes_become_no_zeros(path, value):
+    """bytes(N) would be that many."""
+    torch.save([value], path)
+    with pytest.raises(penstock.UnsupportedError, match=r"numpy\..*its parts are of other kinds"):
+        pt.load(path)
+    assert isinstance(pt.load(path, unknown="keep")[0], penstock.Opaque)
+
+
+@pytest.mark.parametrize("order", "<>")
+def test_texts_of_no_characters(path, order):
+    torch.save(Parts(SCALAR, (np.dtype(f"{order}U1"), np.array([0x110000], f"{order}u4").tobytes()), None), path)
+    with pytest.raises(penstock.UnsupportedError, match=r"numpy\.core\.multiarray\.scalar .*no Unicode code point"):
+        pt.load(path)
+    torch.save(Parts(SCALAR, (np.dtype(f"{order}U1"), np.array([0x10FFFF], f"{order}u4").tobytes()), None), path)
+    assert pt.load(path) == "\U0010ffff"
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     array=hnp.arrays(
