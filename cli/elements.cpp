@@ -1,6 +1,7 @@
 #include "elements.h"
 
 #include <algorithm>
+#include <cmath>
 #include <complex>
 #include <cstring>
 
@@ -146,6 +147,7 @@ std::string ElementPrinter::raw_text(std::size_t index) {
 }
 
 std::string ElementPrinter::decimal(double value) const {
+  if (std::isnan(value)) return "nan";  // of either sign, which other libraries do not show
   const bool single = wide_.dtype() == DType::float32 || wide_.dtype() == DType::complex64;
   return single ? core::format("{}", static_cast<float>(value)) : core::format("{}", value);
 }

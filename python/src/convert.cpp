@@ -11,6 +11,15 @@ namespace {
 
 std::string str_of(nb::handle object) { return nb::str(object).c_str(); }
 
+/// As a ValueError is set of a path that no file can have (zero bytes, characters without a form); others are thrown as
+/// they are.
+[[noreturn]] void throw_no_path(nb::handle path) {
+  if (PyErr_ExceptionMatches(PyExc_ValueError) == 0) nb::raise_python_error();
+  const nb::python_error error;
+  throw Error(ErrorCode::kInvalidArgument,
+              core::format("{} is no path that a file can have: {}", nb::repr(path).c_str(), str_of(error.value())));
+}
+
 std::optional<DType> dtype_from_text(const std::string& text) {
   if (std::optional<DType> named = DType::from_name(text)) return named;
   try {
@@ -34,7 +43,7 @@ std::optional<DType> dtype_from_type(nb::handle type) {
 
 std::string path_from(nb::handle path) {
   PyObject* bytes = nullptr;
-  if (PyUnicode_FSConverter(path.ptr(), &bytes) == 0) nb::raise_python_error();
+  if (PyUnicode_FSConverter(path.ptr(), &bytes) == 0) throw_no_path(path);
   const nb::object owner = nb::steal(bytes);
   return {PyBytes_AS_STRING(bytes), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes))};
 }

@@ -62,7 +62,8 @@ nb::object text_at(const std::byte* address, std::size_t size) {
   while (!letters.empty() && letters.back() == 0) letters.pop_back();
   for (const Py_UCS4 letter : letters) {
     if (letter > 0x10FFFF) {
-      throw Error(ErrorCode::kCorrupt, core::format("found {:#x} in a text, which is no Unicode code point", letter));
+      throw Error(ErrorCode::kCorrupt,
+                  core::format("found {:#x} in a text, which is no Unicode code point; take .view_bytes()", letter));
     }
   }
   return checked(

@@ -6,6 +6,7 @@
 #include "convert.h"
 #include "core/format.h"
 #include "elements.h"
+#include "penstock/error.h"
 
 namespace penstock::python {
 namespace {
@@ -46,6 +47,7 @@ class FloatNotation {
   }
 
   std::string operator()(double value) const {
+    if (std::isnan(value)) return "nan";  // of either sign, as others show it
     if (!std::isfinite(value)) return core::format("{}", value);
     if (scientific_) return core::format("{:.{}e}", value, kDigits);
     if (whole_) return core::format("{:.0f}.", value);
@@ -72,11 +74,19 @@ class Elements {
  private:
   // Element by element, so that of a large tensor only what is shown is converted and, on another device, copied.
   void collect(std::size_t dim, std::size_t offset) {
-    if (dim == tensor_.rank())
-      return add(to_item(Tensor(tensor_.buffer(), tensor_.dtype(), Shape{}, Strides{}, offset)));
+    if (dim == tensor_.rank()) return add_one(Tensor(tensor_.buffer(), tensor_.dtype(), Shape{}, Strides{}, offset));
     const std::int64_t step = tensor_.strides()[dim] * static_cast<std::int64_t>(tensor_.dtype().itemsize());
     for (const std::int64_t i : shown(tensor_.shape()[dim], shorten_)) {
       if (i >= 0) collect(dim + 1, offset + static_cast<std::size_t>(i * step));
+    }
+  }
+
+  void add_one(const Tensor& element) {
+    try {
+      add(to_item(element));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kCorrupt) throw;
+      texts_.emplace_back("<no text>");
     }
   }
 

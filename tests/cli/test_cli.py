@@ -163,6 +163,9 @@ def test_cat_takes_an_empty_name(tmp_path):
 def test_cat_writes_what_json_lacks_as_text(tmp_path):
     np.save(tmp_path / "x.npy", np.array([np.nan, np.inf, -np.inf, 1e300]))
     assert run_json("cat", tmp_path / "x.npy")["values"] == ["nan", "inf", "-inf", 1e300]
+    np.save(tmp_path / "x.npy", np.copysign(np.nan, [1, -1]))
+    assert run_json("cat", tmp_path / "x.npy")["values"] == ["nan", "nan"]
+    assert run("cat", tmp_path / "x.npy").stdout == "nan nan\n"
 
 
 def pt_with(tmp_path, pickled: bytes) -> Path:

@@ -62,6 +62,13 @@ def test_folder_in_place_of_a_file(tmp_path):
     fails(penstock.IsDirectoryError, IsADirectoryError, lambda: penstock.open(tmp_path), tmp_path)
 
 
+@pytest.mark.parametrize("path", ["a\0b.npy", b"a\0b.npy", "\ud800.npy"])
+def test_paths_that_no_file_can_have(path):
+    tensor = penstock.tensor([1])
+    for call in (penstock.load, penstock.open, penstock.rows, penstock.files, lambda path: penstock.save(tensor, path)):
+        fails(penstock.InvalidArgumentError, ValueError, lambda call=call: call(path), repr(path), "no path")
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_no_permission(npy):
     npy.chmod(0)

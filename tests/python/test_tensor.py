@@ -385,6 +385,15 @@ def test_repr(data, text):
     assert repr(penstock.tensor(data)) == text
 
 
+def test_repr_of_what_is_no_value():
+    negative_nan = np.array([-np.nan, np.copysign(np.nan, -1)], "f4")
+    assert repr(penstock.tensor(negative_nan)) == "penstock.Tensor([nan, nan], dtype=float32)"
+    texts = penstock.tensor(np.array([0xFFFFFFFF, ord("a")], "u4").view("U1"))
+    assert repr(texts) == "penstock.Tensor([<no text>,       'a'], dtype=str32)"
+    with pytest.raises(penstock.CorruptError, match=r"no Unicode code point; take \.view_bytes"):
+        texts.tolist()
+
+
 def test_repr_of_long_and_odd_tensors():
     text = repr(penstock.tensor(np.arange(3000).reshape(100, 30)))
     assert "..." in text
