@@ -1,6 +1,8 @@
 #include "format/pickle/structure.h"
 
 #include <algorithm>
+#include <cmath>
+#include <compare>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -63,39 +65,38 @@ std::string key_text(const Cell& key, bool inside_tuple = false) {
   }
 }
 
-/// Whether two keys are one to a dict. Numbers of different kinds that are equal count as different: no writer does
-/// that.
-bool same_key(const Cell& a, const Cell& b) {
-  if (&a == &b) return true;
-  if (a.kind != b.kind) return false;
+/// Compares keys so that those that are one to a dict are equal. Numbers of different kinds that are equal count as
+/// different, and so do tuples of equal tuples: no writer does that.
+std::strong_ordering compare_keys(const Cell& a, const Cell& b, bool inside_tuple = false) {
+  if (&a == &b) return std::strong_ordering::equal;
+  if (a.kind != b.kind) return a.kind <=> b.kind;
   switch (a.kind) {
     case Kind::kString:
     case Kind::kBytes:
     case Kind::kBigInt:
-      return a.text == b.text;
+      return a.text <=> b.text;
     case Kind::kInt:
-      return a.integer == b.integer;
+      return a.integer <=> b.integer;
     case Kind::kBool:
-      return a.boolean == b.boolean;
+      return a.boolean <=> b.boolean;
+    case Kind::kFloat:
+      if (a.real < b.real) return std::strong_ordering::less;
+      if (a.real > b.real) return std::strong_ordering::greater;
+      if (a.real == b.real) return std::strong_ordering::equal;
+      // NaN is behind all others, and no NaN is another.
+      if (std::isnan(a.real) != std::isnan(b.real)) return std::isnan(a.real) <=> std::isnan(b.real);
+      break;
+    case Kind::kTuple:
+      if (inside_tuple) break;
+      if (a.items.size() != b.items.size()) return a.items.size() <=> b.items.size();
+      for (std::size_t i = 0; i < a.items.size(); ++i) {
+        if (const auto order = compare_keys(*a.items[i], *b.items[i], true); order != 0) return order;
+      }
+      return std::strong_ordering::equal;
     default:
-      return false;
+      break;
   }
-}
-
-bool key_before(const Cell* a, const Cell* b) {
-  if (a->kind != b->kind) return a->kind < b->kind;
-  switch (a->kind) {
-    case Kind::kString:
-    case Kind::kBytes:
-    case Kind::kBigInt:
-      return a->text < b->text;
-    case Kind::kInt:
-      return a->integer < b->integer;
-    case Kind::kBool:
-      return !a->boolean && b->boolean;
-    default:
-      return a < b;
-  }
+  return std::compare_three_way()(&a, &b);
 }
 
 /// Readers that took the first or the last of two equal keys would disagree about what the file holds.
@@ -103,9 +104,9 @@ void require_unique_keys(const Cell& dict) {
   std::vector<const Cell*> keys;
   keys.reserve(dict.items.size() / 2);
   for (std::size_t i = 0; i < dict.items.size(); i += 2) keys.push_back(dict.items[i]);
-  std::sort(keys.begin(), keys.end(), key_before);
-  const auto twin =
-      std::adjacent_find(keys.begin(), keys.end(), [](const Cell* a, const Cell* b) { return same_key(*a, *b); });
+  std::sort(keys.begin(), keys.end(), [](const Cell* a, const Cell* b) { return compare_keys(*a, *b) < 0; });
+  const auto twin = std::adjacent_find(keys.begin(), keys.end(),
+                                       [](const Cell* a, const Cell* b) { return compare_keys(*a, *b) == 0; });
   if (twin == keys.end()) return;
   throw Error(ErrorCode::kCorrupt, core::format("a dict has the key {} twice", core::quoted(key_text(**twin))));
 }

@@ -15,9 +15,19 @@ using enum DType::Code;
 
 [[noreturn]] void corrupt(std::string message) { throw Error(ErrorCode::kCorrupt, std::move(message)); }
 
+/// A list that the pickle cannot lengthen any more, now that it has been checked.
+Cell* settled(const Call& call, Cell* cell) {
+  if (!cell->is(Kind::kList)) return cell;
+  call.world.arena().charge(cell->items.size());
+  Cell* list = call.world.make(Kind::kList);
+  list->items = cell->items;
+  return list;
+}
+
 Cell* make_sealed(const Call& call, std::string_view type_name, std::span<Cell* const> items) {
   Cell* object = call.world.make_object(type_name, items);
   object->role = Role::kSealed;
+  for (Cell*& item : object->items) item = settled(call, item);
   return object;
 }
 

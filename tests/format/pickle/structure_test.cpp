@@ -105,10 +105,15 @@ TEST(Structure, OrderedDictsKeepTheirMetadata) {
 TEST(Structure, AKeyTwiceIsRefused) {
   for (const std::string& object :
        {dict({text("a"), "N", text("a"), "N"}), dict({"K\x05", "N", "J\x05\x00\x00\x00"s, "N"}),
-        dict({"\x88", "N", "\x88", "N"}), dict({"N", "N", "N", "N"}), dict({bytes("x"), "N", bytes("x"), "N"})}) {
+        dict({"\x88", "N", "\x88", "N"}), dict({"N", "N", "N", "N"}), dict({bytes("x"), "N", bytes("x"), "N"}),
+        dict({"F1.5\n", "N", "Fnan\n", "N", "F1.5\n", "N"}), dict({"F0.0\n", "N", "F-0.0\n", "N"}),
+        dict({tuple({text("a"), "K\x05"}), "N", tuple({text("a"), "J\x05\x00\x00\x00"s}), "N"}),
+        dict({tuple({}), "N", "N", "N", tuple({}), "N"})}) {
     EXPECT_THAT(error_of([&] { read_object(object); })->message(), HasSubstr("twice"));
   }
   EXPECT_EQ(read_object(dict({text("1"), "N", "K\x01", "N", bytes("1"), "N"})).size(), 3U);
+  EXPECT_EQ(read_object(dict({"Fnan\n", "N", "F2\n", "N", "Fnan\n", "N"})).size(), 3U);
+  EXPECT_EQ(read_object(dict({tuple({"K\x01", "K\x02"}), "N", tuple({"K\x01", "K\x03"}), "N"})).size(), 2U);
 }
 
 /// A byte string of Python 2.

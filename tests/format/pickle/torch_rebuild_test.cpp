@@ -385,6 +385,17 @@ TEST(Composites, Quantized) {
   EXPECT_TRUE(value[4].is(Kind::kNone));
 }
 
+TEST(Composites, ListsDoNotGrowOnceTheyWereChecked) {
+  const std::string size = list({integer(2), integer(3)}) + "q\x07";
+  const std::string scales = numbers(3) + "q\x08";
+  const std::string object =
+      call(utils("_rebuild_qtensor"), {storage("QInt8Storage", "1", 16), integer(0), size, integers({3, 1}),
+                                       per_channel(scales, numbers(3), integer(1)), kFalse, ordered_dict()});
+  const Value value = read_object(object + "h\x07" + integer(1000) + "a0h\x08" + integer(1) + "a0");
+  EXPECT_EQ(value[2].size(), 3U);
+  EXPECT_EQ(value[5].size(), 2U);
+}
+
 TEST(Composites, QuantizedPerChannel) {
   const Value lists = read_object(qtensor({2, 3}, {3, 1}, 0, per_channel(numbers(3), numbers(3), integer(1))));
   EXPECT_EQ(lists[1].as_string(), "per_channel_affine");
