@@ -34,8 +34,18 @@ def machine() -> dict:
         "python": platform.python_version(),
         **{name: metadata.version(name) for name in PACKAGES},
         "peers": peer_versions(),
+        **devices(),
         "date": datetime.now(timezone.utc).date().isoformat(),
     }
+
+
+def devices() -> dict:
+    import penstock
+
+    if not penstock.is_available():
+        return {}
+    facts = [penstock.device_properties(f"cuda:{index}") for index in range(penstock.device_count())]
+    return {"devices": [one["name"] for one in facts], "driver_version": facts[0]["driver_version"]}
 
 
 def peer_versions() -> dict[str, str]:
