@@ -80,6 +80,8 @@ struct LoaderPosition {
   /// What `batch` counts in, to refuse a loader of other batches; 0 with a batch_sampler, and where a state has none.
   std::int64_t batch_size = 0;
   std::int64_t num_replicas = 1;  ///< ranks, each of which has taken `batch` batches
+  /// Sampler::kind of what decides the order, to refuse a loader with another; empty where a state has none.
+  std::string order = {};
 
   std::string to_json() const;
   /// kInvalidArgument names the field that is missing or wrong.

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -51,6 +52,10 @@ class Sampler {
   /// Ranks among which an order is dealt out in turn, of which this is the part of one; so that the first n indices of
   /// all of them are the first n * replicas() of that order.
   virtual std::int64_t replicas() const noexcept { return 1; }
+  /// How the order is decided ("sequential", "random", ...), by which a loader tells the state of another one: each
+  /// kind gives other samples for the same (seed, epoch). Of all ranks that share an order it is the same. Valid for
+  /// ever.
+  virtual std::string_view kind() const noexcept { return "own"; }
 };
 using SamplerPtr = std::shared_ptr<const Sampler>;
 
@@ -116,6 +121,8 @@ class BatchSampler {
   virtual std::int64_t size() const noexcept = 0;
   /// That of the sampler whose indices the batches have, where they are all of one size.
   virtual std::int64_t replicas() const noexcept { return 1; }
+  /// That of the sampler whose indices the batches have.
+  virtual std::string_view kind() const noexcept { return "own"; }
 };
 using BatchSamplerPtr = std::shared_ptr<const BatchSampler>;
 

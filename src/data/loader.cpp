@@ -100,7 +100,8 @@ class LoaderState {
             .batch = next_,
             .samples = maker_.dataset().size(),
             .batch_size = batch_size(),
-            .num_replicas = batch_sampler_->replicas()};
+            .num_replicas = batch_sampler_->replicas(),
+            .order = std::string(batch_sampler_->kind())};
   }
 
   void seek(const LoaderPosition& position) {
@@ -117,6 +118,12 @@ class LoaderState {
           core::format("the position is one of batches of {}, but this loader makes batches of {}; go on with the "
                        "same batch_size, or from the beginning of an epoch",
                        position.batch_size, batch_size()));
+    }
+    if (!position.order.empty() && position.batch > 0 && position.order != batch_sampler_->kind()) {
+      refuse(
+          core::format("the position is one in an order that is {}, but this loader's is {}; go on with the same "
+                       "shuffle and sampler, or from the beginning of an epoch",
+                       position.order, batch_sampler_->kind()));
     }
     const std::int64_t batch = own_batch(position);
     if (batch < 0 || batch > size()) {

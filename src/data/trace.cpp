@@ -141,6 +141,15 @@ class Trace::Writer {
 
 void Trace::write() {
   changed_ = false;
+  try {
+    write_events();
+  } catch (...) {
+    changed_ = true;
+    throw;
+  }
+}
+
+void Trace::write_events() const {
   const std::vector<View> lanes = views();
   io::AtomicFile file(path_, false);
   Writer writer(file, start_);

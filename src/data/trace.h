@@ -83,11 +83,12 @@ class Trace {
     return blocks_taken_.fetch_add(1, std::memory_order_relaxed) < kMostEvents / Lane::kBlock;
   }
   std::vector<View> views() const;
+  void write_events() const;
 
   const std::string path_;
   const Clock::time_point start_ = Clock::now();
   std::atomic<std::size_t> blocks_taken_{0};
-  std::atomic<bool> changed_{true};  ///< since `write`
+  std::atomic<bool> changed_{true};  ///< since what was written
   mutable std::mutex mutex_;         ///< of lanes_
   std::deque<Lane> lanes_;           ///< stay where they are
 };

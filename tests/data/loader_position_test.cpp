@@ -19,7 +19,8 @@ TEST(LoaderPosition, SurvivesItsText) {
                                 .batch = std::numeric_limits<std::int64_t>::max(),
                                 .samples = 1000,
                                 .batch_size = 5,
-                                .num_replicas = 6};
+                                .num_replicas = 6,
+                                .order = "random"};
   const LoaderPosition back = LoaderPosition::from_json(position.to_json());
   EXPECT_EQ(back.seed, position.seed);
   EXPECT_EQ(back.epoch, position.epoch);
@@ -27,6 +28,7 @@ TEST(LoaderPosition, SurvivesItsText) {
   EXPECT_EQ(back.samples, position.samples);
   EXPECT_EQ(back.batch_size, position.batch_size);
   EXPECT_EQ(back.num_replicas, position.num_replicas);
+  EXPECT_EQ(back.order, position.order);
   EXPECT_EQ(nlohmann::json::parse(position.to_json())["epoch"], 3);
 }
 
@@ -56,6 +58,13 @@ TEST(LoaderPosition, IsOneOfOneRankOrMore) {
     DataLoader loader(rows(test::numbered_rows(64, 3)), {.batch_size = 2});
     EXPECT_THAT(test::error_of([&] { loader.seek(position); })->message(), HasSubstr("expected 1 or more"));
   }
+}
+
+TEST(LoaderPosition, TakesStatesThatDoNotSayTheOrder) {
+  nlohmann::json json = {{"seed", 1}, {"epoch", 2}, {"batch", 3}, {"samples", 4}};
+  EXPECT_EQ(LoaderPosition::from_json(json.dump()).order, "");
+  json["order"] = 3;
+  EXPECT_THAT(test::error_of([&] { LoaderPosition::from_json(json.dump()); })->message(), HasSubstr("'order'"));
 }
 
 TEST(LoaderPosition, RefusesWhatIsNoObject) {

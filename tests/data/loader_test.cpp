@@ -353,6 +353,36 @@ TEST(Loader, RefusesAPositionOfAnotherDataset) {
   EXPECT_THAT(loader.next()->indices, ElementsAre(2, 3));
 }
 
+TEST(Loader, RefusesAPositionOfAnotherOrder) {
+  const Dataset dataset = rows(test::numbered_rows(12, 1));
+  const auto of = [&](SamplerPtr sampler) {
+    return DataLoader(dataset, {.batch_size = 2, .sampler = std::move(sampler)});
+  };
+  DataLoader shuffled(dataset, {.batch_size = 2, .shuffle = true});
+  shuffled.next();
+  LoaderPosition position = shuffled.position();
+  const auto refused = [&](DataLoader loader) -> std::string {
+    try {
+      loader.seek(position);
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return "";
+  };
+  EXPECT_THAT(refused(DataLoader(dataset, {.batch_size = 2})), HasSubstr("random, but this loader's is sequential"));
+  EXPECT_NE(refused(of(random(12, {.replacement = true}))), "");
+  EXPECT_NE(refused(of(subset({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, true))), "");
+  EXPECT_NE(refused(DataLoader(dataset, {.batch_sampler = batches({{0, 1}, {2, 3}})})), "");
+  EXPECT_EQ(refused(of(random(12))), "");
+  EXPECT_EQ(refused(of(distributed(12, {}))), "") << "the same order, dealt out to one rank";
+  EXPECT_EQ(refused(DataLoader(dataset, {.batch_sampler = batches(random(12), 2)})), "");
+  position.order.clear();
+  EXPECT_EQ(refused(DataLoader(dataset, {.batch_size = 2})), "") << "a state that does not say";
+  position = shuffled.position();
+  position.batch = 0;
+  EXPECT_EQ(refused(DataLoader(dataset, {.batch_size = 2})), "") << "from the beginning of an epoch";
+}
+
 TEST(Loader, GoesOnWithOtherRanksWhereAllHaveTakenWholeBatches) {
   const Dataset dataset = rows(test::numbered_rows(120, 1));
   const auto rank = [&](std::int64_t number, std::int64_t of) {

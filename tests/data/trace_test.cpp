@@ -97,6 +97,22 @@ TEST(Trace, WritesAtItsEndAndWhenAsked) {
   EXPECT_EQ(count(content(path), "\"copy\""), 1U);
 }
 
+TEST(Trace, WritesAtItsEndWhatFailedBefore) {
+  TemporaryFolder folder;
+  const std::filesystem::path inner = folder.path() / "inner";
+  const std::filesystem::path aside = folder.path() / "aside";
+  std::filesystem::create_directory(inner);
+  {
+    Trace trace((inner / "x.json").string());
+    const auto now = Trace::Clock::now();
+    trace.lane("one").add(What::kBatch, now, now, 7);
+    std::filesystem::rename(inner, aside);
+    EXPECT_EQ(test::code_of([&] { trace.write(); }), ErrorCode::kNotFound);
+    std::filesystem::rename(aside, inner);
+  }
+  EXPECT_EQ(count(content(inner / "x.json"), "\"args\":{\"batch\":7}"), 1U);
+}
+
 TEST(Trace, TheLoaderWritesIt) {
   TemporaryFolder folder;
   const TemporaryFolder out;

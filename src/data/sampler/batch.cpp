@@ -26,6 +26,7 @@ class EqualBatches final : public BatchSampler {
 
   std::int64_t size() const noexcept override { return count_batches(sampler_->size(), batch_size_, drop_last_); }
   std::int64_t replicas() const noexcept override { return sampler_->replicas(); }
+  std::string_view kind() const noexcept override { return sampler_->kind(); }
 
   Batches batches(std::uint64_t seed, std::uint64_t epoch) const override {
     Order order = sampler_->order(seed, epoch);
@@ -48,6 +49,7 @@ class GivenBatches final : public BatchSampler {
   explicit GivenBatches(Batches batches) : batches_(std::move(batches)) {}
 
   std::int64_t size() const noexcept override { return batches_.size(); }
+  std::string_view kind() const noexcept override { return "given batches"; }
   Batches batches(std::uint64_t, std::uint64_t) const override { return batches_; }
 
  private:

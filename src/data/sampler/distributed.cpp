@@ -20,6 +20,7 @@ class Distributed final : public Sampler {
 
   std::int64_t size() const noexcept override { return per_rank_; }
   std::int64_t replicas() const noexcept override { return options_.num_replicas; }
+  std::string_view kind() const noexcept override { return order_->kind(); }
 
   Order order(std::uint64_t seed, std::uint64_t epoch) const override {
     const Order all = order_->order(seed, epoch);

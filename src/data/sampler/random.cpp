@@ -20,6 +20,7 @@ class Random final : public Sampler {
       : population_(population), samples_(samples), replacement_(replacement) {}
 
   std::int64_t size() const noexcept override { return samples_; }
+  std::string_view kind() const noexcept override { return replacement_ ? "random with replacement" : "random"; }
 
   Order order(std::uint64_t seed, std::uint64_t epoch) const override {
     data::Generator generator(seed + epoch);

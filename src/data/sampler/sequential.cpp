@@ -10,6 +10,7 @@ class Sequential final : public Sampler {
  public:
   explicit Sequential(std::int64_t size) : size_(size) {}
   std::int64_t size() const noexcept override { return size_; }
+  std::string_view kind() const noexcept override { return "sequential"; }
   Order order(std::uint64_t, std::uint64_t) const override { return Order::range(size_); }
 
  private:

@@ -13,6 +13,7 @@ class Subset final : public Sampler {
   Subset(std::vector<std::int64_t> indices, bool shuffle) : indices_(std::move(indices)), shuffle_(shuffle) {}
 
   std::int64_t size() const noexcept override { return indices_.size(); }
+  std::string_view kind() const noexcept override { return shuffle_ ? "shuffled subset" : "subset"; }
 
   Order order(std::uint64_t seed, std::uint64_t epoch) const override {
     if (!shuffle_) return indices_;

@@ -68,6 +68,7 @@ class WithReplacement final : public Sampler {
       : samples_(samples), weights_(std::make_shared<const Cumulative>(weights)) {}
 
   std::int64_t size() const noexcept override { return samples_; }
+  std::string_view kind() const noexcept override { return "weighted"; }
 
   Order order(std::uint64_t seed, std::uint64_t epoch) const override {
     return data::drawn(samples_, weights_->size(),
@@ -90,6 +91,7 @@ class WithoutReplacement final : public Sampler {
       : samples_(samples), weights_(std::move(weights)) {}
 
   std::int64_t size() const noexcept override { return samples_; }
+  std::string_view kind() const noexcept override { return "weighted without replacement"; }
 
   Order order(std::uint64_t seed, std::uint64_t epoch) const override {
     struct Arrival {
