@@ -54,8 +54,9 @@ struct FilesOptions {
 
 /// Each file is a sample: one tensor, or the dict, list or tuple of tensors and scalars in it. `pattern` is a file, a
 /// folder (its tensor files, by extension, not those of sub-folders) or a glob (`*`, `?`, `[a-z]`, and `**` for any
-/// depth; a file called just so goes before a set in brackets); the order is by name, bytewise. kNotFound when nothing
-/// matches. Files are looked at when they are needed. A list of paths takes no index (kInvalidArgument).
+/// depth, through links to folders too but for those that lead back up; a file called just so goes before a set in
+/// brackets); the order is by name, bytewise. kNotFound when nothing matches. Files are looked at when they are needed.
+/// A list of paths takes no index (kInvalidArgument).
 Dataset files(std::string_view pattern, const FilesOptions& options = {});
 Dataset files(const std::vector<std::string>& paths, const FilesOptions& options = {});
 

@@ -3,9 +3,12 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include "core/format.h"
 #include "core/system_error.h"
@@ -18,6 +21,13 @@ namespace {
 constexpr std::int64_t kCoarsestClock = 2'000'000'000;
 
 std::int64_t nanoseconds(const timespec& time) { return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
+
+/// Where it really is, with '/' behind; empty when it is not there.
+std::string real_folder(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::filesystem::path real = std::filesystem::canonical(path.empty() ? "." : path, error);
+  return error ? "" : (real / "").string();
+}
 
 }  // namespace
 
@@ -34,6 +44,17 @@ FileKind kind_of(const std::string& path) {
 std::string join(const std::string& folder, std::string_view name) {
   if (folder.empty() || folder.back() == '/') return folder + std::string(name);
   return core::format("{}/{}", folder, name);
+}
+
+bool WayBack::has(const std::string& link) {
+  if (way_.empty()) {
+    const std::filesystem::path whole(folder_);
+    std::filesystem::path path = whole.root_path();
+    way_.push_back(real_folder(path));
+    for (const std::filesystem::path& name : whole.relative_path()) way_.push_back(real_folder(path /= name));
+  }
+  const std::string target = real_folder(link);
+  return std::any_of(way_.begin(), way_.end(), [&](const std::string& on_way) { return on_way.starts_with(target); });
 }
 
 void list_folder(const std::string& folder, const std::function<void(std::string_view, FileKind)>& see) {

@@ -123,9 +123,10 @@ class Scanner {
       }
     }
     if (listed) {
+      WayBack way_back(visit.folder);
       list_folder(visit.folder, [&](std::string_view name, FileKind kind) {
         if (kind == FileKind::kFile && takes_file(visit.parts, name)) add(name);
-        if (kind == FileKind::kFolder || kind == FileKind::kLinkToFolder) enter(visit, name, kind, out.next);
+        if (kind == FileKind::kFolder || kind == FileKind::kLinkToFolder) enter(visit, name, kind, way_back, out.next);
       });
     }
     out.names = scratch->sorter.sorted(names);
@@ -142,13 +143,15 @@ class Scanner {
     });
   }
 
-  void enter(const Visit& visit, std::string_view name, FileKind kind, std::vector<Visit>& next) const {
+  void enter(const Visit& visit, std::string_view name, FileKind kind, WayBack& way_back,
+             std::vector<Visit>& next) const {
     std::vector<Visit> found;
     for (const std::uint32_t part : visit.parts) {
       const PatternPart& own = parts_[part];
       if (own.kind == PatternPart::Kind::kAnyDepth) {
-        // Links may lead back up.
-        if (kind == FileKind::kFolder && name[0] != '.') settle(join(visit.folder, name), part, found);
+        const std::string folder = join(visit.folder, name);
+        const bool ends = kind == FileKind::kFolder || !way_back.has(folder);
+        if (name[0] != '.' && ends) settle(folder, part, found);
       } else if (own.kind == PatternPart::Kind::kGlob && !is_last(part) && matches(own.text, name)) {
         settle(join(visit.folder, name), part + 1, found);
       }

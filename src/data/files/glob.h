@@ -8,9 +8,9 @@
 namespace penstock::data {
 
 /// The regular files that `pattern` stands for, sorted: a file, a folder (the files in it with a tensor format's
-/// extension), or a glob, in which the component `**` means any number of folders (not hidden ones, not links).
-/// `options.index` is heeded. kNotFound when there is none; kPermission, kIo for a folder that cannot be
-/// listed, or an index that cannot be written.
+/// extension), or a glob, in which the component `**` means any number of folders: links to such too, but for those
+/// that lead back up, and none that is hidden. `options.index` is heeded. kNotFound when there is none; kPermission,
+/// kIo for a folder that cannot be listed, or an index that cannot be written.
 PathTable expand(std::string_view pattern, const FilesOptions& options = {});
 
 }  // namespace penstock::data

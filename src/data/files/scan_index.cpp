@@ -23,8 +23,9 @@ namespace penstock::data {
 namespace {
 
 // Magic, how many bytes follow the CRC, their CRC-32; then the key, and the listings one after the other. Numbers are
-// little-endian as in memory, texts have their length before them. A change of this layout changes the magic.
-constexpr std::string_view kMagic = "PSTKIDX2";
+// little-endian as in memory, texts have their length before them. A change of this layout, or of what
+// is listed, changes the magic.
+constexpr std::string_view kMagic = "PSTKIDX3";
 constexpr std::string_view kAnyMagic = kMagic.substr(0, 7);  ///< of every version
 constexpr std::size_t kHead = kMagic.size() + sizeof(std::uint64_t) + sizeof(std::uint32_t);
 

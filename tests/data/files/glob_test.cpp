@@ -90,6 +90,20 @@ TEST_F(Expand, LinksAreFollowedButNotForEver) {
   EXPECT_THAT(names("**/z.pt"), ElementsAre("z.pt"));
 }
 
+TEST_F(Expand, TwoStarsFollowLinksToFoldersThatDoNotLeadBackUp) {
+  TemporaryFolder elsewhere;
+  std::filesystem::create_directories(elsewhere / "in");
+  test::write_file(elsewhere / "in/7.pt", "x");
+  ASSERT_EQ(::symlink(std::string(elsewhere / "").c_str(), (folder_ / "b/out").c_str()), 0);
+  ASSERT_EQ(::symlink(std::string(folder_ / "b").c_str(), (elsewhere / "in/back").c_str()), 0);
+  ASSERT_EQ(::symlink("../a/deep", (folder_ / "b/side").c_str()), 0);
+  ASSERT_EQ(::symlink("/", (folder_ / "b/root").c_str()), 0);
+  ASSERT_EQ(::symlink(".", (folder_ / "b/itself").c_str()), 0);
+  ASSERT_EQ(::symlink("../a", (folder_ / "b/.hidden").c_str()), 0);
+  EXPECT_THAT(names("b/**/*.pt"), ElementsAre("b/1.pt", "b/out/in/7.pt", "b/side/3.pt", "b/side/er/4.pt"));
+  EXPECT_THAT(names("b/**/7.pt"), ElementsAre("b/out/in/7.pt"));
+}
+
 TEST_F(Expand, OnlyRegularFilesCount) {
   ASSERT_EQ(::mkfifo((folder_ / "pipe.pt").c_str(), 0600), 0);
   std::filesystem::create_directory(folder_ / "folder.pt");
