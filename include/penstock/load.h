@@ -171,6 +171,8 @@ class Archive {
   /// `__metadata__` of safetensors, archive facts of `.pt` ("version", "byteorder"), as text.
   const std::map<std::string, std::string>& metadata() const& noexcept;
   const std::map<std::string, std::string>& metadata() const&& = delete;
+  /// Whether the file has any: true also for an empty `__metadata__`.
+  bool has_metadata() const noexcept;
   /// Names in the file that Penstock does not know and keeps as inert objects.
   std::span<const std::string> unknown_globals() const& noexcept;
   std::span<const std::string> unknown_globals() const&& = delete;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -16,8 +17,8 @@ struct SaveOptions {
   std::string format = {};
   /// Deflate the members of an `.npz`; kUnsupported for other formats.
   bool compress = false;
-  /// `__metadata__` of safetensors; kUnsupported for other formats when not empty.
-  std::map<std::string, std::string> metadata = {};
+  /// `__metadata__` of safetensors, an empty one where this is; kUnsupported for other formats when not empty.
+  std::optional<std::map<std::string, std::string>> metadata = {};
   /// Flush to the disk before the file appears under its name.
   bool sync = true;
   /// kCancelled soon after it is set, and nothing appears.

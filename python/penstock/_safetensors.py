@@ -200,8 +200,8 @@ class safe_open:  # noqa: N801 - named like the class it stands for
         return list(self._shards.entries)
 
     def metadata(self) -> dict[str, str] | None:
-        """What the file says about itself; None when it says nothing."""
-        return dict(self._shards.metadata) or None
+        """What the file says about itself; None where it has no place for that, {} where that is empty."""
+        return None if self._shards.metadata is None else dict(self._shards.metadata)
 
     def get_tensor(self, name: str) -> Any:
         """The whole tensor of that name."""

@@ -18,7 +18,7 @@ class Shards:
             message = f"found a {archive.format} file, expected safetensors; load it with penstock.load"
             raise penstock.UnknownFormatError(f"{archive.path}: {message}", message, archive.path)
         self.archive = archive
-        self.metadata = archive.metadata
+        self.metadata = archive.metadata if archive.has_metadata else None
         entries = [archive[name] for name in archive]
         if archive.format == "safetensors":
             entries.sort(key=lambda entry: (entry.offset or 0, entry.nbytes))

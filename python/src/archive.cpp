@@ -127,6 +127,9 @@ void bind_archive_class(nb::module_& module) {
           "path", [](const PyArchive& a) { return path_text(a.get().path()); }, nb::sig("def path(self) -> str"))
       .def_prop_ro("metadata", metadata, nb::sig("def metadata(self) -> dict[str, str]"),
                    "What the file says about itself, as text.")
+      .def_prop_ro(
+          "has_metadata", [](const PyArchive& a) { return a.get().has_metadata(); },
+          "Whether the file says anything about itself: an empty `__metadata__` of safetensors counts.")
       .def_prop_ro("unknown_globals", unknown_globals, nb::sig("def unknown_globals(self) -> list[str]"),
                    "Names in the file that Penstock does not know and keeps as inert penstock.Opaque objects.")
       .def_prop_ro(

@@ -29,9 +29,9 @@ nb::object load(nb::handle path, const LoadArguments& arguments, bool verify, co
   return loaded;
 }
 
-std::map<std::string, std::string> metadata_from(nb::handle metadata) {
+std::optional<std::map<std::string, std::string>> metadata_from(nb::handle metadata) {
+  if (metadata.is_none()) return std::nullopt;
   std::map<std::string, std::string> out;
-  if (metadata.is_none()) return out;
   for (const auto& [key, value] : nb::cast<nb::dict>(metadata)) {
     if (!PyUnicode_Check(key.ptr()) || !PyUnicode_Check(value.ptr())) {
       throw Error(ErrorCode::kDTypeMismatch, core::format("found metadata {}: {}, expected strings for both",

@@ -122,6 +122,7 @@ std::span<const StorageEntry> Archive::storages() const& noexcept { return state
 std::span<const SourcePtr> Archive::sources() const& noexcept { return state_->index.sources; }
 const Value& Archive::structure() const& noexcept { return state_->index.structure; }
 const std::map<std::string, std::string>& Archive::metadata() const& noexcept { return state_->index.metadata; }
+bool Archive::has_metadata() const noexcept { return state_->index.empty_metadata || !state_->index.metadata.empty(); }
 std::span<const std::string> Archive::unknown_globals() const& noexcept { return state_->index.unknown_globals; }
 
 bool Archive::contains(std::string_view name) const noexcept { return state_->find(name).count != 0; }

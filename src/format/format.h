@@ -22,6 +22,7 @@ struct Index {
   std::vector<TensorEntry> entries;
   Value structure;  ///< nested content; tensors are Value::entry(i). A bare tensor file: the entry itself
   std::map<std::string, std::string> metadata;
+  bool empty_metadata = false;  ///< the file has an object for it with nothing in it
   std::vector<std::string> unknown_globals;
 };
 

@@ -136,6 +136,7 @@ Index read_index(const SourcePtr& source, const OpenOptions&) {
   Index index;
   index.sources = {source};
   index.metadata = std::move(file.header.metadata);
+  index.empty_metadata = file.header.has_metadata && index.metadata.empty();
   index.entries.reserve(file.header.tensors.size());
   index.storages.reserve(file.header.tensors.size());
   for (const SafetensorsTensor& tensor : file.header.tensors) add_tensor(tensor, file.data_start, index);

@@ -62,6 +62,7 @@ void HeaderReader::on_object() {
     state_ = State::kTop;
   } else if (state_ == State::kTop) {
     state_ = metadata_next_ ? State::kMetadata : State::kTensor;
+    header.has_metadata |= metadata_next_;
     fields_ = 0;
     field_ = kNoField;
     unknown_fields_.clear();

@@ -30,6 +30,7 @@ struct SafetensorsTensor {
 struct SafetensorsHeader {
   std::vector<SafetensorsTensor> tensors;  ///< in order of their bytes, without gap or overlap
   std::map<std::string, std::string> metadata;
+  bool has_metadata = false;  ///< the header has the object, an empty one too
 };
 
 /// Parses the header `json`, which lies at byte 8 of the file at `path` and is followed by `data_bytes` bytes. Checks

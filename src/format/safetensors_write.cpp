@@ -105,13 +105,13 @@ std::string shape_of_values(const Planned& planned) {
 
 std::string make_header(const std::vector<Planned>& tensors, const SaveOptions& options) {
   std::string json = "{";
-  if (!options.metadata.empty()) {
+  if (options.metadata) {
     json += R"("__metadata__":{)";
-    for (const auto& [key, text] : options.metadata) {
+    for (const auto& [key, text] : *options.metadata) {
       json += core::format("{}:{},", json_string(key, "metadata key"), json_string(text, "metadata text"));
     }
-    json.back() = '}';
-    json += ',';
+    if (json.back() == ',') json.pop_back();
+    json += "},";
   }
   std::uint64_t at = 0;
   for (const Planned& planned : tensors) {

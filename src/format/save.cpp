@@ -64,7 +64,7 @@ void require_supported(const format::Format& format, const SaveOptions& options,
     throw Error(ErrorCode::kUnsupported, core::format("{} files are not compressed; only npz can be", format.name),
                 {std::string(path)});
   }
-  if (!options.metadata.empty() && format.name != "safetensors") {
+  if (options.metadata && !options.metadata->empty() && format.name != "safetensors") {
     throw Error(ErrorCode::kUnsupported, core::format("{} files hold no metadata; only safetensors do", format.name),
                 {std::string(path)});
   }

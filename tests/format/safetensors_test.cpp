@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ std::string file_of(const std::string& header, const std::string& data) {
   const std::uint64_t length = header.size();
   return std::string(reinterpret_cast<const char*>(&length), 8) + header + data;
 }
+
+using Metadata = std::map<std::string, std::string>;
 
 std::string written(const Value& value, const SaveOptions& options = {}) {
   StringSink sink;
@@ -167,9 +170,18 @@ TEST(SafetensorsWrite, PutsWideTypesFirstThenNames) {
 
 TEST(SafetensorsWrite, Metadata) {
   const std::string file =
-      written(Value::dict(std::vector<Value::Item>{}), {.metadata = {{"a", "b"}, {"c", "\"\x01"}}});
+      written(Value::dict(std::vector<Value::Item>{}), {.metadata = Metadata{{"a", "b"}, {"c", "\"\x01"}}});
   EXPECT_THAT(file, HasSubstr(R"({"__metadata__":{"a":"b","c":"\"\u0001"}})"));
   EXPECT_EQ(read(file).metadata.at("c"), "\"\x01");
+}
+
+TEST(SafetensorsWrite, EmptyMetadataIsNotNone) {
+  const Value nothing = Value::dict(std::vector<Value::Item>{});
+  const std::string empty = written(nothing, {.metadata = Metadata{}});
+  EXPECT_THAT(empty, HasSubstr(R"({"__metadata__":{}})"));
+  EXPECT_TRUE(open(source_of(empty)).has_metadata());
+  EXPECT_FALSE(open(source_of(written(nothing))).has_metadata());
+  EXPECT_FALSE(open(source_of(file_of(R"({"__metadata__":null})", ""))).has_metadata()) << "as the reference";
 }
 
 TEST(SafetensorsWrite, ContentComesBack) {

@@ -50,8 +50,9 @@ TEST_F(SaveTest, OrTheOption) {
 
 TEST_F(SaveTest, OptionsOfOtherFormatsAreRefused) {
   EXPECT_EQ(code_of([&] { save(tensor, folder / "x.safetensors", {.compress = true}); }), ErrorCode::kUnsupported);
-  EXPECT_EQ(code_of([&] { save(tensor, folder / "x.npy", {.metadata = {{"a", "b"}}}); }), ErrorCode::kUnsupported);
-  save(tensor, folder / "x.safetensors", {.metadata = {{"a", "b"}}});
+  const std::map<std::string, std::string> metadata = {{"a", "b"}};
+  EXPECT_EQ(code_of([&] { save(tensor, folder / "x.npy", {.metadata = metadata}); }), ErrorCode::kUnsupported);
+  save(tensor, folder / "x.safetensors", {.metadata = metadata});
   const Archive archive = open(folder / "x.safetensors");
   EXPECT_EQ(archive.metadata().at("a"), "b");
 }

@@ -162,6 +162,15 @@ def test_safe_open_lists_what_the_peer_lists(model):
             assert mine.get_slice(name).get_dtype() == theirs.get_slice(name).get_dtype()
 
 
+@pytest.mark.parametrize("metadata", [None, {}, {"made": "here"}], ids=str)
+def test_metadata_are_those_of_the_peer(metadata, tmp_path):
+    """Empty metadata are not the same as none."""
+    assert ours.save({"a": X}, metadata) == peer.save({"a": X}, metadata)
+    ours.save_file({"a": X}, tmp_path / "a.safetensors", metadata)
+    with pt.safe_open(tmp_path / "a.safetensors", framework="pt") as mine:
+        assert mine.metadata() == metadata
+
+
 KEYS = """0 | 1, 2 | -1 | ... | ..., 0 | 0, ... | 0:1 | 0:2:2 | ::2 | :, ::2 | ::-1 | None | None, 0 | True | False |
 [0, 1] | :, [2, 0] | torch.tensor([0, 1]) | :, torch.tensor([1]) | 5 | -3 | 0, 0, 0 | 0, 0, 0, 0 | 0:100 | -1: | 1:0 |
 :-1 | "a" | 1.0 | [0, 1], [1, 2] | [5] | [-1] | [] | () | (slice(None), [0, 1], 0) | :, :, [True, False, True, False] |
