@@ -7,6 +7,7 @@
 #include "convert.h"
 #include "core/format.h"
 #include "core/text.h"
+#include "core/view.h"
 #include "device/backend.h"
 #include "dlpack.h"
 #include "format/npy_dtype.h"
@@ -18,13 +19,6 @@
 
 namespace penstock::python {
 namespace {
-
-/// Bytes from the first element of the lowest address to the end of the last; strides not negative, no empty dimension.
-std::size_t extent(const ForeignArray& array) {
-  std::int64_t last = 0;
-  for (std::size_t dim = 0; dim < array.shape.rank(); ++dim) last += (array.shape[dim] - 1) * array.byte_strides[dim];
-  return static_cast<std::size_t>(last) + array.dtype.itemsize();
-}
 
 void gather(const ForeignArray& array, std::size_t dim, const std::byte* from, std::byte*& to) {
   if (dim == array.shape.rank()) {
@@ -305,7 +299,12 @@ Tensor tensor_over(const ForeignArray& array) {
                 core::format("found negative strides on {}; make it contiguous first", array.device.to_string()));
   }
   if (!strides) return gathered(array);
-  const Buffer buffer = Buffer::wrap(array.data, extent(array), array.device, array.owner, array.read_only);
+  const auto span = core::view_span(array.shape, *strides, array.dtype.itemsize());
+  if (!span) {
+    throw Error(ErrorCode::kLimit,
+                core::format("found an array of shape {} whose strides reach beyond 63 bits", array.shape.to_string()));
+  }
+  const Buffer buffer = Buffer::wrap(array.data, *span, array.device, array.owner, array.read_only);
   return Tensor(buffer, array.dtype, array.shape, *strides);
 }
 

@@ -1,6 +1,7 @@
 #include "core/view.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/checked.h"
 #include "core/format.h"
@@ -76,6 +77,13 @@ std::optional<std::int64_t> view_extent(const Shape& shape, const Strides& strid
     last = *sum;
   }
   return try_add(last, std::int64_t{1});
+}
+
+std::optional<std::uint64_t> view_span(const Shape& shape, const Strides& strides, std::size_t itemsize) noexcept {
+  const auto elements = view_extent(shape, strides);
+  if (!elements || !std::in_range<std::int64_t>(itemsize)) return std::nullopt;
+  const auto bytes = try_mul(*elements, static_cast<std::int64_t>(itemsize));
+  return bytes ? std::optional(static_cast<std::uint64_t>(*bytes)) : std::nullopt;
 }
 
 bool is_c_order(const Shape& shape, const Strides& strides) noexcept {

@@ -21,6 +21,8 @@ std::int64_t slice_view(Shape& shape, Strides& strides, std::size_t dim, std::in
 /// Elements of memory from the first to the last one, both counted: 0 when there are none, nothing when that does not
 /// fit in 63 bits.
 std::optional<std::int64_t> view_extent(const Shape& shape, const Strides& strides) noexcept;
+/// The same in bytes, of elements of `itemsize`: what the view spans.
+std::optional<std::uint64_t> view_span(const Shape& shape, const Strides& strides, std::size_t itemsize) noexcept;
 /// Whether the elements are the numbers 0, 1, 2, ... in C order.
 bool is_c_order(const Shape& shape, const Strides& strides) noexcept;
 

@@ -39,12 +39,6 @@ void require_layout(const Shape& shape, const Strides& strides) {
                            dtype.name(), shape.to_string(), strides.to_string(), offset, size));
 }
 
-/// One past the last byte of the last element, from the first element; nothing when that does not fit in 63 bits.
-std::optional<std::int64_t> extent_of(const Shape& shape, const Strides& strides, const DType& dtype) {
-  const auto elements = core::view_extent(shape, strides);
-  return elements ? bytes_of(*elements, dtype) : std::nullopt;
-}
-
 Strides c_order_of(const Shape& shape) {
   require_layout(shape, shape);
   return shape.contiguous_strides();
@@ -110,8 +104,8 @@ Tensor::Tensor(Buffer buffer, DType dtype, Shape shape, Strides strides, std::si
       strides_(std::move(strides)) {
   require_layout(shape_, strides_);
   numel_ = shape_.numel();
-  const auto extent = extent_of(shape_, strides_, dtype_);
-  if (!extent || !core::range_fits(byte_offset_, static_cast<std::uint64_t>(*extent), buffer_.size())) {
+  const auto span = core::view_span(shape_, strides_, dtype_.itemsize());
+  if (!span || !core::range_fits(byte_offset_, *span, buffer_.size())) {
     throw_outside(shape_, strides_, dtype_, byte_offset_, buffer_.size());
   }
   if (!bytes_of(numel_, dtype_)) {

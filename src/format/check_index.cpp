@@ -52,10 +52,7 @@ void check_entry(const TensorEntry& entry, const Index& index) {
   bool valid = entry.shape.rank() == entry.strides.rank();
   for (const std::int64_t size : entry.shape) valid = valid && size >= 0;
   for (const std::int64_t stride : entry.strides) valid = valid && stride >= 0;
-  const auto elements = valid ? core::view_extent(entry.shape, entry.strides) : std::nullopt;
-  const auto bytes = elements
-                         ? core::try_mul<std::uint64_t>(static_cast<std::uint64_t>(*elements), entry.dtype.itemsize())
-                         : std::nullopt;
+  const auto bytes = valid ? core::view_span(entry.shape, entry.strides, entry.dtype.itemsize()) : std::nullopt;
   if (!bytes || (*bytes > 0 && !fit_in_bytes(entry)) || !core::range_fits(entry.byte_offset, *bytes, storage.nbytes)) {
     throw Error(ErrorCode::kCorrupt,
                 core::format("{} of shape {} with strides {} from byte {} does not lie inside its storage of {} bytes",

@@ -20,15 +20,15 @@
 namespace penstock::format {
 namespace {
 
-std::uint64_t extent_bytes(const TensorEntry& view) {
-  return static_cast<std::uint64_t>(*core::view_extent(view.shape, view.strides)) * view.dtype.itemsize();
+std::uint64_t span_of(const TensorEntry& view) {
+  return *core::view_span(view.shape, view.strides, view.dtype.itemsize());
 }
 
 /// One contiguous read of everything from the first element to the last, which keeps its strides.
 Tensor load_run(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options,
                 Report& report) {
   const StorageEntry& storage = state.storage_of(view);
-  const std::uint64_t length = extent_bytes(view);
+  const std::uint64_t length = span_of(view);
   const Changes changes(view);
   const Device device = changes.any() ? Device{} : options.device;
   const std::uint64_t offset = storage.offset + view.byte_offset;
@@ -70,12 +70,11 @@ Tensor load_scattered(const detail::ArchiveState& state, const TensorEntry& view
 /// The elements without the rest of the storage that was loaded for them: what lies between them, and what is so much
 /// more than they are that they should not keep it alive.
 Tensor alone(const Tensor& part) {
-  const auto elements = static_cast<std::uint64_t>(*core::view_extent(part.shape(), part.strides()));
-  const auto extent = static_cast<std::size_t>(elements * part.dtype().itemsize());
-  if (extent > part.nbytes()) return own_copy(part, Changes(TensorEntry{}));
-  if (extent >= part.buffer().size() / 2) return part;
-  const Buffer run = Buffer::allocate(extent);
-  std::memcpy(run.data(), part.data(), extent);
+  const std::size_t span = *core::view_span(part.shape(), part.strides(), part.dtype().itemsize());
+  if (span > part.nbytes()) return own_copy(part, Changes(TensorEntry{}));
+  if (span >= part.buffer().size() / 2) return part;
+  const Buffer run = Buffer::allocate(span);
+  std::memcpy(run.data(), part.data(), span);
   return {run, part.dtype(), part.shape(), part.strides()};
 }
 
@@ -84,7 +83,7 @@ Tensor alone(const Tensor& part) {
 bool is_decoded_in_ring(const StorageEntry& storage, const TensorEntry& view, const LoadOptions& options) {
   if (options.device.type == DeviceType::kCpu || storage.resident || view.conjugate || view.negative) return false;
   if (storage.compression != Compression::kNone) return view.nbytes() >= storage.nbytes / 2;
-  return Changes(view).swap && view.byte_offset == 0 && extent_bytes(view) == storage.nbytes;
+  return Changes(view).swap && view.byte_offset == 0 && span_of(view) == storage.nbytes;
 }
 
 /// On the device where that can be at once, on the host where elements have to be changed or picked.
@@ -99,7 +98,7 @@ Tensor load_nearest(const detail::ArchiveState& state, const TensorEntry& view, 
     to_host.device = {};
     return alone(load_tensors(state, std::span(&view, 1), to_host, report).front());
   }
-  if (extent_bytes(view) <= view.nbytes()) return load_run(state, view, options, report);
+  if (span_of(view) <= view.nbytes()) return load_run(state, view, options, report);
   return load_scattered(state, view, options, report);
 }
 

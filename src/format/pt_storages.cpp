@@ -38,8 +38,8 @@ struct Cluster {
 };
 
 Span span_of(const Tensor& tensor, std::size_t position) {
-  const auto extent = core::view_extent(tensor.shape(), tensor.strides());  // fits: the tensor lies in memory
-  const auto bytes = static_cast<std::size_t>(extent.value_or(0)) * tensor.dtype().itemsize();
+  // Fits: the tensor lies in memory.
+  const std::size_t bytes = *core::view_span(tensor.shape(), tensor.strides(), tensor.dtype().itemsize());
   return {tensor.buffer().owner().get(), tensor.data(), tensor.data() + bytes, tensor.buffer().data(), position};
 }
 

@@ -23,10 +23,6 @@ constexpr std::uint64_t kBytesPerThread = 2 * 1024 * 1024;
 constexpr std::uint64_t kPartsPerThread = 256;
 constexpr std::size_t kMaxThreads = 16;
 
-std::uint64_t extent_bytes(const Shape& shape, const Strides& strides, std::size_t itemsize) {
-  return static_cast<std::uint64_t>(*core::view_extent(shape, strides)) * itemsize;
-}
-
 /// Dimensions that have more than one index, narrowest stride first.
 std::vector<std::size_t> by_stride(const StridedView& view) {
   std::vector<std::size_t> dims;
@@ -45,7 +41,7 @@ StridedPlan::StridedPlan(StridedView view) : view_(std::move(view)) {
   for (const Cut& c : cuts_) count_ *= c.parts;
   Shape whole = view_.shape;
   for (const Cut& c : cuts_) whole[c.dim] = c.width;
-  read_bytes_ = count_ * extent_bytes(whole, view_.strides, view_.itemsize);
+  read_bytes_ = count_ * *core::view_span(whole, view_.strides, view_.itemsize);
 }
 
 void StridedPlan::cut() {
@@ -81,7 +77,7 @@ StridedPlan::Part StridedPlan::part(std::uint64_t index) const {
     element += static_cast<std::uint64_t>(start * view_.strides[cut.dim]);
   }
   out.offset = view_.offset + element * view_.itemsize;
-  out.bytes = extent_bytes(out.shape, view_.strides, view_.itemsize);
+  out.bytes = *core::view_span(out.shape, view_.strides, view_.itemsize);
   return out;
 }
 

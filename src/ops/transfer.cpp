@@ -83,9 +83,8 @@ void transfer(std::span<const Transfer> transfers, const TransferOptions& option
 }
 
 Buffer span_of(const Tensor& tensor) {
-  const auto elements = core::view_extent(tensor.shape(), tensor.strides());
-  const std::size_t bytes = static_cast<std::size_t>(elements.value_or(0)) * tensor.dtype().itemsize();
-  return tensor.buffer().part(tensor.byte_offset(), bytes);
+  return tensor.buffer().part(tensor.byte_offset(),
+                              *core::view_span(tensor.shape(), tensor.strides(), tensor.dtype().itemsize()));
 }
 
 Tensor copy_span(const Tensor& tensor, Device target, const TransferOptions& options) {

@@ -26,6 +26,15 @@ TEST(View, ExtentThatDoesNotFitIsNothing) {
   EXPECT_EQ(view_extent({2}, {kMax - 1}), kMax);
 }
 
+TEST(View, SpanIsTheExtentInBytes) {
+  EXPECT_EQ(view_span({3, 4}, {10, 2}, 4), 108U);
+  EXPECT_EQ(view_span({3, 0}, {kMax, kMax}, 4), 0U);
+  EXPECT_EQ(view_span({2}, {kMax - 1}, 1), kMax);
+  EXPECT_EQ(view_span({2}, {kMax - 1}, 2), std::nullopt);
+  EXPECT_EQ(view_span({2}, {kMax}, 1), std::nullopt);
+  EXPECT_EQ(view_span({1}, {1}, std::numeric_limits<std::size_t>::max()), std::nullopt);
+}
+
 TEST(View, COrderIgnoresSizesOfOne) {
   EXPECT_TRUE(is_c_order({2, 3}, {3, 1}));
   EXPECT_TRUE(is_c_order({2, 1, 3}, {3, 99, 1}));

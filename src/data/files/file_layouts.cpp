@@ -89,11 +89,10 @@ const FileLayouts::Known* FileLayouts::find_pt(const File& file, Scratch& scratc
 
 FileLayouts::Place FileLayouts::place_of(const TensorEntry& entry) {
   // The index was checked: all of it lies in the storage.
-  const std::int64_t elements = core::view_extent(entry.shape, entry.strides).value();
   return {.storage = entry.storage,
           .offset = entry.byte_offset,
           .nbytes = entry.nbytes(),
-          .extent = static_cast<std::uint64_t>(elements) * entry.dtype.itemsize()};
+          .extent = core::view_span(entry.shape, entry.strides, entry.dtype.itemsize()).value()};
 }
 
 const FileLayouts::Known* FileLayouts::learn_pt(const std::shared_ptr<const format::Index>& index, const File& file,
