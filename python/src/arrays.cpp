@@ -170,8 +170,8 @@ nb::object to_numpy(const Tensor& tensor) {
   const nb::object numpy = nb::module_::import_("numpy");
   const nb::object dtype = numpy_dtype(tensor.dtype());
   const nb::tuple shape = tuple_of(tensor.shape());
-  // NumPy makes types without width one letter wide, so there is no memory to share.
-  if (tensor.dtype().itemsize() == 0) return numpy.attr("zeros")(shape, dtype);
+  // No memory to share, and not by zeros(), which gives text the width 1.
+  if (tensor.dtype().itemsize() == 0) return numpy.attr("ndarray")(shape, dtype);
   return numpy.attr("ndarray")(shape, dtype, nb::cast(Memory{tensor}), 0, byte_strides(tensor));
 }
 

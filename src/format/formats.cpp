@@ -27,7 +27,8 @@ std::string known_formats() {
 
 [[noreturn]] void throw_foreign(const ByteSource& source) {
   if (source.size() == 0) {
-    throw Error(ErrorCode::kUnknownFormat, "the file is empty; it should hold tensors: write it again",
+    throw Error(ErrorCode::kUnknownFormat,
+                "the file is empty, or tells no size, as those of /proc do; it should hold tensors: write it again",
                 {source.name(), 0});
   }
   std::vector<std::byte> head(std::min<std::uint64_t>(source.size(), kForeignBytes));

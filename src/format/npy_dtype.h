@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "penstock/dtype.h"
 #include "penstock/shape.h"
@@ -21,6 +22,8 @@ struct NpyType {
   bool has_objects = false;
   /// Of a sub-array type `(descr, shape)`: dimensions that follow the array's own. dtype is the element's.
   Shape inner = {};
+  /// `inner` as the descr has it, a sub-array of sub-arrays: the outermost first, those without dimensions left out.
+  std::vector<Shape> levels = {};
 };
 
 /// Parses the string form of a simple descr: "<f4", "|b1", ">M8[25us]", "<U7", "f8", or a type's name where NumPy

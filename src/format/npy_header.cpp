@@ -56,11 +56,14 @@ class Structure {
     bytes_ = core::checked_add(bytes_, bytes, "the size of the array's type");
     if (text_.size() > 1) text_ += ", ";
     const bool nested = field.dtype.code() == DType::Code::kStructured;
-    const std::string descr = nested ? field.dtype.numpy_descr() : python_repr(npy_descr_in_file_order(field));
+    std::string descr = nested ? field.dtype.numpy_descr() : python_repr(npy_descr_in_file_order(field));
+    for (std::size_t i = field.levels.size(); i-- > 1;) {
+      descr = core::format("({}, {})", descr, field.levels[i].to_string());
+    }
     const std::string label =
         title.empty() ? python_repr(name) : core::format("({}, {})", python_repr(title), python_repr(name));
     text_ += core::format("({}, {}", label, descr);
-    if (field.inner.rank() != 0) text_ += ", " + field.inner.to_string();
+    if (!field.levels.empty()) text_ += ", " + field.levels.front().to_string();
     text_ += ')';
   }
 
@@ -89,6 +92,11 @@ Shape joined(const Shape& outer, const Shape& inner) {
   Shape out = outer;
   for (const std::int64_t dim : inner) out.push_back(dim);
   return out;
+}
+
+void add_level(NpyType& type, const Shape& outer) {
+  type.inner = joined(outer, type.inner);
+  if (outer.rank() != 0) type.levels.insert(type.levels.begin(), outer);
 }
 
 void HeaderParser::parse(NpyHeader& header) {
@@ -162,7 +170,7 @@ NpyType HeaderParser::parse_type(std::size_t depth) {
 NpyType HeaderParser::parse_sub_array(std::size_t depth) {
   NpyType type = parse_type(depth + 1);
   scan_.expect(',');
-  type.inner = joined(parse_field_shape(), type.inner);
+  add_level(type, parse_field_shape());
   scan_.accept(',');
   scan_.expect(')');
   return type;
@@ -187,7 +195,7 @@ NpyType HeaderParser::parse_structure(std::size_t depth) {
     scan_.expect(',');
     NpyType field = parse_type(depth + 1);
     if (scan_.more_items(')')) {
-      field.inner = joined(parse_field_shape(), field.inner);
+      add_level(field, parse_field_shape());
       scan_.accept(',');
       scan_.expect(')');
     }

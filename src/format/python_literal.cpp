@@ -67,6 +67,7 @@ std::string_view LiteralScanner::string() {
     quote = at_end() ? '\0' : text_[at_];
   }
   if (quote != '\'' && quote != '"') fail("the header has something else where a string must be");
+  if (text_.substr(at_, 3) == std::string(3, quote)) fail("a string in the header has three quotes where one must be");
   const std::size_t begin = ++at_;
   for (; !at_end(); ++at_) {
     const char c = text_[at_];

@@ -303,6 +303,12 @@ def test_lone_surrogates(tmp_path):
     assert loaded == {"k\ud800": "\udcff"}
 
 
+@pytest.mark.parametrize("text", ["\ud800", "a\ud800\ud801b", "\ud800\\x", "\udc00\ud800\n", "\U0001f600"], ids=ascii)
+def test_text_of_protocol_0(text, tmp_path):
+    """Lone surrogates are escaped as other characters are."""
+    assert penstock.load(pickled(tmp_path, pickle.dumps([text], 0))) == [text]
+
+
 def test_integers_of_many_digits(tmp_path):
     value = 7**2500
     loaded = penstock.load(pickled(tmp_path, pickle.dumps([value, -value], 2)))

@@ -101,6 +101,15 @@ def test_reads_every_version(tmp_path, version):
     same(penstock.load(tmp_path / "x.npy"), array)
 
 
+@pytest.mark.parametrize("dtype", ["S0", "U0"])
+def test_text_without_width_keeps_it(tmp_path, dtype):
+    array = np.ndarray((2, 3), dtype)
+    penstock.save(array, tmp_path / "x.npy")
+    loaded = penstock.load(tmp_path / "x.npy").numpy()
+    assert (loaded.dtype, loaded.dtype.itemsize, loaded.shape) == (array.dtype, 0, (2, 3))
+    assert loaded.tolist() == array.tolist()
+
+
 def test_long_double_is_raw_bytes(tmp_path):
     array = np.arange(5, dtype=np.longdouble)
     np.save(tmp_path / "x.npy", array)

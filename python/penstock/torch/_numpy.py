@@ -133,8 +133,9 @@ def _of_bytes(data: Any, dtype: _Dtype, shape: tuple[int, ...]) -> np.ndarray[An
     raw = data.encode("latin-1") if isinstance(data, str) else data
     if not isinstance(raw, (bytes, bytearray)):  # of a number both would be as many zeros
         raise TypeError("data")
-    if dtype.itemsize == 0:
-        return np.zeros(shape, dtype)
+    if dtype.itemsize == 0:  # not by np.zeros, which gives text the width 1
+        empty: np.ndarray[Any, _Dtype] = np.ndarray(shape, dtype)
+        return empty
     return np.frombuffer(bytearray(raw), dtype).reshape(shape)
 
 
@@ -152,7 +153,8 @@ def _array(name: str, args: Any, state: Any) -> np.ndarray[Any, _Dtype]:
             raise ValueError("an array of objects without objects")
         else:
             flat = _of_bytes(data, dtype, (-1,) if dtype.itemsize else shape)
-            array = flat.reshape(shape, order=order)
+            own = dtype if dtype.names else dtype.newbyteorder("=")
+            array = flat.astype(own, copy=False).reshape(shape, order=order)
     return array.view(_ARRAYS[name]) if name in _ARRAYS else array
 
 

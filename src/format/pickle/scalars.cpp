@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "format/utf8.h"
@@ -58,7 +59,8 @@ std::optional<std::uint32_t> digits_at(std::string_view text, std::size_t at, st
   return value;
 }
 
-constexpr bool is_surrogate(std::uint32_t point) { return point >= 0xD800 && point < 0xE000; }
+constexpr bool is_high_surrogate(std::uint32_t point) { return point >= 0xD800 && point < 0xDC00; }
+constexpr bool is_low_surrogate(std::uint32_t point) { return point >= 0xDC00 && point < 0xE000; }
 
 /// Decodes the escape whose backslash is at `at`; gives the position behind it.
 std::optional<std::size_t> unescape(std::string_view body, std::size_t at, std::string& out) {
@@ -192,7 +194,10 @@ std::optional<std::string> unquote(std::string_view literal) {
 std::optional<std::string> from_raw_unicode_escape(std::string_view text) {
   std::string out;
   out.reserve(text.size());
-  std::uint32_t high = 0;  // first half of a surrogate pair, as Python 2 writes them
+  std::uint32_t high = 0;  // perhaps the first half of a pair, as Python 2 writes them
+  const auto take_high = [&] {
+    if (high != 0) append_utf8(out, std::exchange(high, 0));
+  };
   for (std::size_t i = 0; i < text.size();) {
     std::uint32_t point = static_cast<unsigned char>(text[i]);
     const char next = text[i] == '\\' && i + 1 < text.size() ? text[i + 1] : '\0';
@@ -202,7 +207,8 @@ std::optional<std::string> from_raw_unicode_escape(std::string_view text) {
       if (!value || *value > 0x10FFFF) return std::nullopt;
       point = *value;
       i += 2 + digits;
-    } else if (next != '\0' && high == 0) {
+    } else if (next != '\0') {
+      take_high();
       out += '\\';  // a pair of characters that means itself
       append_utf8(out, static_cast<unsigned char>(next));
       i += 2;
@@ -210,18 +216,17 @@ std::optional<std::string> from_raw_unicode_escape(std::string_view text) {
     } else {
       ++i;
     }
-    if (high != 0) {
-      if (point < 0xDC00 || point > 0xDFFF) return std::nullopt;
-      point = 0x10000 + ((high - 0xD800) << 10) + (point - 0xDC00);
-      high = 0;
-    } else if (is_surrogate(point)) {
-      if (point >= 0xDC00) return std::nullopt;
-      high = point;
-      continue;
+    if (high != 0 && is_low_surrogate(point)) {
+      point = 0x10000 + ((std::exchange(high, 0) - 0xD800) << 10) + (point - 0xDC00);
     }
-    append_utf8(out, point);
+    take_high();
+    if (is_high_surrogate(point)) {
+      high = point;
+    } else {
+      append_utf8(out, point);
+    }
   }
-  if (high != 0) return std::nullopt;
+  take_high();
   return out;
 }
 

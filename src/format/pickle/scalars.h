@@ -32,7 +32,7 @@ std::string from_latin1(std::string_view bytes);
 
 /// The content of a Python 2 string literal ('...' or "...", with escapes), or nothing.
 std::optional<std::string> unquote(std::string_view literal);
-/// Python's raw-unicode-escape to UTF-8, or nothing when it is malformed.
+/// Python's raw-unicode-escape to UTF-8 (lone surrogates as if they were characters), or nothing when it is malformed.
 std::optional<std::string> from_raw_unicode_escape(std::string_view text);
 
 }  // namespace penstock::format::pickle

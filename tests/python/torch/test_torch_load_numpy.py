@@ -56,6 +56,8 @@ ARRAYS = {
     "c order": lambda: np.arange(6, dtype=np.float32).reshape(2, 3),
     "fortran order": lambda: np.asfortranarray(np.arange(6).reshape(2, 3)),
     "a view": lambda: np.arange(20).reshape(4, 5)[::2, 1:4],
+    "big-endian long doubles": lambda: np.arange(4).astype(">f16"),
+    "text without width": lambda: np.ndarray((2, 3), "S0"),
     "big-endian": lambda: np.arange(4, dtype=">i4"),
     "big-endian fortran": lambda: np.asfortranarray(np.arange(6, dtype=">f8").reshape(2, 3)),
     "no dimensions": lambda: np.array(3.5),
