@@ -20,13 +20,19 @@ __all__ = ["save_pickled"]
 def save_pickled(obj: Any, file: Any, protocol: int, *, zipped: bool, byteorder: bool) -> None:
     """What torch.save writes into a binary file, with its settings of torch.utils.serialization.config.
 
-    DTypeMismatchError says of what `load` would not read where it lies and what to save instead.
+    DTypeMismatchError says of what `load` would not read where it lies and what to save instead, UnsupportedError where
+    an array of objects contains itself.
     """
     module: Any = SimpleNamespace(__name__="pickle", Pickler=_Pickler, dump=pickle.dump)
     try:
         torch.save(obj, file, module, protocol, zipped, not byteorder)
     except _UnreadableError as error:
         raise _refusal(obj, error) from None
+    except _EndlessArrayError as error:
+        raise penstock.UnsupportedError(
+            f"{place_of(obj, error.array)}found an array of objects that contains itself, which penstock.torch.load "
+            "cannot make; save a list that does"
+        ) from None
 
 
 class _UnreadableError(Exception):
@@ -36,6 +42,12 @@ class _UnreadableError(Exception):
         super().__init__()
         self.part = part
         self.owner = owner
+
+
+class _EndlessArrayError(Exception):
+    def __init__(self, array: Any) -> None:
+        super().__init__()
+        self.array = array
 
 
 class _Pickler(pickle.Pickler):
@@ -50,6 +62,8 @@ class _Pickler(pickle.Pickler):
         if isinstance(obj, (penstock.Tensor, penstock.Entry)):
             tensor = obj if isinstance(obj, penstock.Tensor) else obj.load()
             return to_torch(tensor).__reduce_ex__(2)
+        if _holds_objects(obj) and place_of(list(obj.flat), obj):
+            raise _EndlessArrayError(obj)
         if self._readable.is_name(obj):
             known = self._readable.knows(obj)
         else:
@@ -58,6 +72,11 @@ class _Pickler(pickle.Pickler):
         if not known:
             raise _UnreadableError(obj, self._owner)
         return NotImplemented
+
+
+def _holds_objects(obj: Any) -> bool:
+    """An array of NumPy's. Other things that have a dtype warn when they are asked for it."""
+    return hasattr(type(obj), "flat") and getattr(getattr(obj, "dtype", None), "char", "") == "O"
 
 
 def _refusal(root: Any, error: _UnreadableError) -> penstock.Error:

@@ -100,6 +100,20 @@ def test_numpys_objects_stay_numpys(path, value):
         assert repr(ours.dtype) == repr(theirs.dtype)
 
 
+@pytest.mark.parametrize("way", [lambda array: array, lambda array: [{"a": array}]], ids=["itself", "a list"])
+def test_an_array_that_contains_itself_is_refused(path, way):
+    """It would not load."""
+    array = np.empty(2, object)
+    array[1] = way(array)
+    with pytest.raises(penstock.UnsupportedError, match=r"at \['x'\]: found an array of objects that contains itself"):
+        pt.save({"x": array}, path)
+    assert not path.exists()
+    array[1] = [1]
+    pt.save({"x": array, "again": array}, path)
+    loaded = pt.load(path)
+    assert loaded["x"] is loaded["again"]
+
+
 @pytest.mark.parametrize("dtype", ["<m8[s]", "<U3", "<f4"])
 def test_an_array_that_two_ways_lead_to(path, dtype):
     one = np.zeros(2, dtype)
