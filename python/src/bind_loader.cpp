@@ -130,6 +130,7 @@ nb::dict state_dict(PyLoader& loader) {
   out["samples"] = position.samples;
   out["batch_size"] = position.batch_size;
   out["num_replicas"] = position.num_replicas;
+  out["order"] = text_from(position.order);
   return out;
 }
 
@@ -138,9 +139,9 @@ T field(const nb::dict& state, const char* name) {
   T value{};
   if (state.contains(name) && nb::try_cast<T>(nb::object(state[name]), value)) return value;
   throw Error(ErrorCode::kInvalidArgument,
-              core::format("found {} in the state, expected a whole number "
-                           "under '{}' as state_dict() writes it",
-                           state.contains(name) ? nb::repr(nb::object(state[name])).c_str() : "nothing", name));
+              core::format("found {} in the state, expected {} under '{}' as state_dict() writes it",
+                           state.contains(name) ? nb::repr(nb::object(state[name])).c_str() : "nothing",
+                           std::is_integral_v<T> ? "a whole number" : "text", name));
 }
 
 void load_state_dict(PyLoader& loader, nb::handle state) {
@@ -156,6 +157,7 @@ void load_state_dict(PyLoader& loader, nb::handle state) {
   position.samples = field<std::int64_t>(dict, "samples");
   if (dict.contains("batch_size")) position.batch_size = field<std::int64_t>(dict, "batch_size");
   if (dict.contains("num_replicas")) position.num_replicas = field<std::int64_t>(dict, "num_replicas");
+  if (dict.contains("order")) position.order = field<std::string>(dict, "order");
   loader.seek(position);
 }
 
@@ -285,13 +287,13 @@ void bind_loader(nb::module_& module) {
           nb::arg("epoch").none(), nb::sig("def set_epoch(self, epoch: int) -> None"),
           "Begins that epoch from its first batch.")
       .def_prop_ro("epoch", &PyLoader::epoch, "The epoch that the next batch belongs to.")
-      .def("state_dict", state_dict, nb::sig("def state_dict(self) -> dict[str, int]"),
+      .def("state_dict", state_dict, nb::sig("def state_dict(self) -> dict[str, int | str]"),
            "Where the iteration stands, after the last batch handed out: enough to go on exactly, under any number of "
            "workers, and of ranks of a DistributedSampler where what all have taken are whole batches of theirs.")
       .def("load_state_dict", load_state_dict, nb::arg("state").none(),
-           nb::sig("def load_state_dict(self, state: dict[str, int]) -> None"),
+           nb::sig("def load_state_dict(self, state: dict[str, int | str]) -> None"),
            "The next iteration goes on from there. ValueError for the state of "
-           "another dataset.")
+           "another dataset, batch_size, shuffle or sampler.")
       .def(
           "stats", [](PyLoader& loader) { return figures_of(loader.stats()); },
           nb::sig("def stats(self) -> dict[str, typing.Any]"),

@@ -43,6 +43,16 @@ def _replicas(loader: DataLoader[Any]) -> int:
     return sampler.num_replicas if dealt else 1
 
 
+def _order(loader: DataLoader[Any]) -> str:
+    """What decides the order: the class of torch's samplers; those of others are not told apart."""
+    sampler = _source(loader)
+    kind = type(sampler)
+    if kind.__module__.partition(".")[0] != "torch":
+        return "own"
+    shuffles = getattr(sampler, "shuffle", None)  # DistributedSampler's
+    return kind.__name__ if shuffles is None else f"{kind.__name__}(shuffle={bool(shuffles)})"
+
+
 def _samples(loader: DataLoader[Any]) -> int:
     assert loader.native is not None
     return len(loader.native)
@@ -71,6 +81,7 @@ class Position:
         draws_seed: bool = True,
         torch_random: torch.Tensor | None = None,
         num_replicas: int = 1,
+        order: str | None = None,
     ) -> None:
         self.random = random
         self.batch = batch
@@ -83,6 +94,7 @@ class Position:
         self.draws_seed = draws_seed
         self.torch_random = torch_random
         self.num_replicas = num_replicas
+        self.order = order
 
     @staticmethod
     def now(loader: DataLoader[Any], *, draws_seed: bool = True) -> Position:
@@ -103,6 +115,7 @@ class Position:
             draws_seed,
             None if random is torch_random else torch_random,
             _replicas(loader),
+            _order(loader),
         )
 
     def after(self, batch: int, set_aside: list[tuple[int, str, str]]) -> Position:
@@ -128,6 +141,11 @@ class Position:
             raise ValueError(
                 f"the state is one of batches of {position.batch_size}, but this loader makes batches of "
                 f"{loader.batch_size}; go on with the same batch_size, or from the beginning of an epoch"
+            )
+        if position.batch > 0 and position.order not in {None, _order(loader)}:
+            raise ValueError(
+                f"the state is one in the order of {position.order}, but this loader has {_order(loader)}; go on with "
+                "the same shuffle and sampler, or from the beginning of an epoch"
             )
         if position.samples != _samples(loader):
             raise ValueError(

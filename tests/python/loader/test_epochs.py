@@ -4,7 +4,7 @@ import signal
 
 import numpy as np
 import pytest
-from loader_data import labels_of, pairs
+from loader_data import N, labels_of, pairs
 
 import penstock
 
@@ -40,7 +40,7 @@ def test_resume_in_mid_epoch(folder, before, after, taken):
             if len(got) == taken:
                 break
     state = first.state_dict()
-    assert all(isinstance(value, int) for value in state.values())
+    assert all(isinstance(value, (int, str)) for value in state.values())
     second = make(after)
     second.load_state_dict(state)
     got += labels_of(second)
@@ -66,6 +66,26 @@ def test_states_of_others_are_refused(folder):
     with pytest.raises(TypeError):
         loader.load_state_dict([1])
     assert len(list(loader)) == len(loader)
+
+
+def test_states_of_other_orders_are_refused(folder):
+    data = pairs(folder)
+    shuffled = penstock.DataLoader(data, batch_size=5, shuffle=True)
+    next(iter(shuffled))
+    state = shuffled.state_dict()
+    assert state["order"] == "random"
+    for loader in (
+        penstock.DataLoader(data, batch_size=5),
+        penstock.DataLoader(data, batch_size=5, sampler=range(N)),
+        penstock.DataLoader(data, batch_size=5, sampler=penstock.RandomSampler(N, replacement=True)),
+    ):
+        with pytest.raises(ValueError, match="shuffle and sampler"):
+            loader.load_state_dict(state)
+        loader.load_state_dict({**state, "batch": 0})
+        loader.load_state_dict({key: value for key, value in state.items() if key != "order"})
+    penstock.DataLoader(data, batch_size=5, sampler=penstock.DistributedSampler(N, 1, 0)).load_state_dict(state)
+    with pytest.raises(ValueError, match="'order'"):
+        shuffled.load_state_dict({**state, "order": 3})
 
 
 def test_epochs(folder):

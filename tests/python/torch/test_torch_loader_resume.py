@@ -29,6 +29,20 @@ def test_a_state_of_other_batches_is_refused(tmp_path):
         next(iter(loader))
 
 
+def test_a_state_of_another_order_is_refused(tmp_path):
+    np.save(tmp_path / "r.npy", np.arange(10))
+    rows = pt.Rows(tmp_path / "r.npy")
+    shuffled = pt.DataLoader(rows, batch_size=3, shuffle=True)
+    next(iter(shuffled))
+    state = shuffled.state_dict()
+    for sampler in (None, range(10), td.DistributedSampler(rows, 1, 0)):
+        with pytest.raises(ValueError, match="shuffle and sampler"):
+            pt.DataLoader(rows, batch_size=3, sampler=sampler).load_state_dict(state)
+        pt.DataLoader(rows, batch_size=3, sampler=sampler).load_state_dict({**state, "batch": 0})
+        pt.DataLoader(rows, batch_size=3, sampler=sampler).load_state_dict({**state, "order": None})
+    pt.DataLoader(rows, batch_size=3, sampler=td.RandomSampler(rows)).load_state_dict(state)
+
+
 class TestResume:
     @pytest.mark.parametrize("workers", [0, 2])
     @pytest.mark.parametrize("with_generator", [False, True])
