@@ -15,6 +15,7 @@
 #include "interrupt.h"
 #include "penstock/dataset.h"
 #include "penstock/error.h"
+#include "penstock/loader.h"
 #include "value.h"
 
 namespace penstock::python {
@@ -103,6 +104,25 @@ bool takes_long(const Dataset& dataset, std::int64_t index) {
   return inside && dataset.impl().read_bytes(from_start) >= kLongSample;
 }
 
+/// The samples of a slice as one batch, stacked.
+nb::object batch_of(const Dataset& dataset, nb::handle slice) {
+  Py_ssize_t start = 0;
+  Py_ssize_t stop = 0;
+  Py_ssize_t step = 0;
+  if (PySlice_Unpack(slice.ptr(), &start, &stop, &step) < 0) nb::raise_python_error();
+  const Py_ssize_t count = PySlice_AdjustIndices(dataset.size(), &start, &stop, step);
+  if (count == 0) {
+    throw Error(ErrorCode::kInvalidArgument, core::format("found {}, which has no samples of the {}; a batch has some",
+                                                          nb::repr(slice).c_str(), dataset.size()));
+  }
+  std::vector<std::int64_t> indices;
+  for (Py_ssize_t i = 0; i < count; ++i) indices.push_back(start + i * step);
+  return to_python(interruptible(true, [dataset, indices](std::stop_token) {
+    const auto samples = static_cast<std::int64_t>(indices.size());
+    return DataLoader(subset(dataset, indices), {.batch_size = samples, .num_workers = 0}).next()->value;
+  }));
+}
+
 nb::object sample(const Dataset& dataset, std::int64_t index) {
   return to_python(
       interruptible(takes_long(dataset, index), [dataset, index](std::stop_token) { return dataset.get(index); }));
@@ -130,6 +150,10 @@ void bind_datasets(nb::module_& module) {
       .def("__len__", &Dataset::size)
       .def("__getitem__", sample, nb::arg("index"), nb::sig("def __getitem__(self, index: int, /) -> typing.Any"),
            "Sample `index` alone, read now; negative indices count from the end.")
+      .def(
+          "__getitem__", [](const Dataset& self, nb::slice samples) { return batch_of(self, samples); },
+          nb::arg("samples"), nb::sig("def __getitem__(self, samples: slice, /) -> typing.Any"),
+          "The samples of a slice stacked into one batch, read now; subset() makes a dataset of a part.")
       .def(
           "describe", [](const Dataset& self, std::int64_t index) { return path_text(self.describe(index)); },
           nb::arg("index"), nb::sig("def describe(self, index: int) -> str"),

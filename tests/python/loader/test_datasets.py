@@ -95,3 +95,17 @@ def test_combinations(folder):
         penstock.zip(labels, joined)
     with pytest.raises(IndexError):
         penstock.subset(labels, [N])
+
+
+def test_slices_are_batches(folder):
+    both = penstock.zip(penstock.rows(folder / "images.npy"), penstock.rows(folder / "labels.npy"))
+    for part in (slice(1, 3), slice(None, None, -1), slice(-2, None), slice(0, 10**9, 7)):
+        images, labels = both[part]
+        assert labels.tolist() == list(range(N))[part]
+        assert images.numpy().tolist() == np.load(folder / "images.npy")[part].tolist()
+    samples = penstock.files(folder / "dicts")[2:4]
+    assert (samples["y"].tolist(), samples["name"]) == ([2, 3], ["s2", "s3"])
+    with pytest.raises(ValueError, match="no samples"):
+        both[3:3]
+    with pytest.raises(TypeError):
+        both[1.5]
