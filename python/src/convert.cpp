@@ -149,6 +149,11 @@ nb::object path_text(std::string_view path) {
   return nb::steal(PyUnicode_DecodeFSDefaultAndSize(path.data(), static_cast<Py_ssize_t>(path.size())));
 }
 
+nb::object checked(PyObject* object) {
+  if (object == nullptr) nb::raise_python_error();
+  return nb::steal(object);
+}
+
 nb::tuple tuple_of(const Shape& shape) {
   nb::object out = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(shape.rank())));
   if (!out.is_valid()) nb::raise_python_error();

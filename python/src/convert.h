@@ -44,6 +44,9 @@ nb::str text_from(std::string_view utf8);
 nb::object path_text(std::string_view path);
 nb::tuple tuple_of(const Shape& shape);
 
+/// What a function of Python's gave, which is owned from here on; the exception that it set where that is null.
+nb::object checked(PyObject* object);
+
 /// Keeps a Python object alive from C++, whatever thread lets go of it last; after the interpreter's end it is left.
 std::shared_ptr<const void> keep_alive(nb::object object);
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "convert.h"
 #include "core/format.h"
 #include "interrupt.h"
 #include "penstock/error.h"
@@ -16,11 +17,6 @@ T load(const std::byte* address) {
   T out;
   std::memcpy(&out, address, sizeof(T));
   return out;
-}
-
-nb::object checked(PyObject* object) {
-  if (object == nullptr) nb::raise_python_error();
-  return nb::steal(object);
 }
 
 template <class T>

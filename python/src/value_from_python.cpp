@@ -29,11 +29,6 @@ struct Visit {
   std::size_t index;
 };
 
-nb::object checked(PyObject* object) {
-  if (object == nullptr) nb::raise_python_error();
-  return nb::steal(object);
-}
-
 std::string utf8_of(nb::handle text) {
   Py_ssize_t size = 0;
   if (const char* utf8 = PyUnicode_AsUTF8AndSize(text.ptr(), &size)) return {utf8, static_cast<std::size_t>(size)};

@@ -20,11 +20,6 @@ using Node = detail::ValueNode;
 constexpr std::string_view kByteArray = "bytearray";
 constexpr std::string_view kDefaultDict = "collections.defaultdict";
 
-nb::object checked(PyObject* object) {
-  if (object == nullptr) nb::raise_python_error();
-  return nb::steal(object);
-}
-
 /// Lone surrogates, which pickles may hold, stay.
 nb::object string_of(const std::string& utf8) {
   return checked(PyUnicode_DecodeUTF8(utf8.data(), static_cast<Py_ssize_t>(utf8.size()), "surrogatepass"));
