@@ -30,20 +30,21 @@ class Finish:
         if mapped is None:
             return self._collated(read, alone)
         if mapped.batched:
-            return self._call(mapped, read.indices, self._collated(read, alone))
+            return self._call(mapped.function, read.indices, self._collated(read, alone))
         pairs = zip(read.indices, read.value, strict=True)
-        samples = [self._call(mapped, [index], sample_to_torch(sample)) for index, sample in pairs]
-        return self._collate_fn(samples[0] if alone else samples)
+        samples = [self._call(mapped.function, [index], sample_to_torch(sample)) for index, sample in pairs]
+        return self._call(self._collate_fn, read.indices, samples[0] if alone else samples)
 
     def _collated(self, read: Read, alone: bool) -> Any:
         if not read.apart:
             return batch_to_torch(read.value)
         samples = sample_to_torch(read.value)
-        return self._collate_fn(samples[0] if alone else samples)
+        return self._call(self._collate_fn, read.indices, samples[0] if alone else samples)
 
-    def _call(self, mapped: Mapped, indices: list[int], argument: Any) -> Any:
+    def _call(self, function: Callable[[Any], Any], indices: list[int], argument: Any) -> Any:
+        """Errors of the user's function, of samples or of batches, name what it was called with."""
         try:
-            return mapped.function(argument)
+            return function(argument)
         except Exception as error:
             if not indices:
                 raise

@@ -14,6 +14,7 @@ from loader_folder import COUNT, same
 
 import penstock
 import penstock.torch as pt
+from penstock.torch.datasets import native_of
 
 
 def test_a_view_of_more_than_memory_holds_is_refused(tmp_path):
@@ -40,6 +41,18 @@ def test_indices_are_integers(folder):
         with pytest.raises(TypeError):
             list(pt.DataLoader(files, sampler=sampler))
     assert len(list(pt.DataLoader(files, sampler=[np.int64(1), torch.tensor(2), True]))) == 3
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_what_collate_fn_raises_names_its_samples(folder, workers):
+    def collate(samples):
+        raise KeyError(samples[0]["y"])
+
+    iterator = iter(pt.DataLoader(pt.Files(folder), 3, num_workers=workers, collate_fn=collate))
+    with pytest.raises(KeyError, match=r"a batch of 3 samples that begins with sample 0: .*000\.pt"):
+        next(iterator)
+    with pytest.raises(KeyError, match=r"begins with sample 3: .*003\.pt"):
+        next(iterator)
 
 
 class TestBadSamples:
@@ -186,6 +199,15 @@ def test_timeout(tmp_path):
 def test_indices_of_parts_are_integers(arrays, indices):
     with pytest.raises(TypeError):
         list(pt.DataLoader(td.Subset(arrays[1], indices)))
+
+
+def test_indices_of_parts_are_converted_when_they_change(arrays):
+    part = td.Subset(arrays[1], [4, 2])
+    native = native_of(part)
+    assert native_of(part) is native
+    part.indices.append(-1)
+    assert native_of(part) is not native
+    assert len(native_of(part)) == 3
 
 
 def test_indices_of_parts_in_a_dict(arrays):
