@@ -69,14 +69,6 @@ bool samples_are_rows(const Options& options) {
   return archive.entries().size() == 1 && archive.entry(0).shape().rank() > 0 && archive.entry(0).shape()[0] > 1;
 }
 
-void show_progress(std::int64_t done, std::int64_t all) {
-  if (is_terminal(stderr)) core::print(stderr, "\r{} / {} batches ", done, all);
-}
-
-void clear_progress() {
-  if (is_terminal(stderr)) core::print(stderr, "\r\x1B[K");
-}
-
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t middle = values.size() / 2;
@@ -105,14 +97,14 @@ Result run_loader(const Dataset& dataset, const Options& options,
   for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {
     const auto started = Clock::now();
     while (loader.next()) {
-      if (++done % 64 == 0) show_progress(done, all);
+      if (++done % 64 == 0) show_progress(core::format("{} / {} batches ", done, all));
     }
     epochs.push_back(std::chrono::duration<double>(Clock::now() - started).count());
     result.wall_seconds += epochs.back();
     result.floor = floor(std::max<std::size_t>(loader.stats().workers, 1));
     floors.push_back(result.floor.samples_per_second);
   }
-  clear_progress();
+  show_progress({});
   if (!options.trace.empty()) loader.write_trace();
   result.stats = loader.stats();
   const auto runs = static_cast<double>(options.epochs);
@@ -195,10 +187,6 @@ Json result_json(const Result& result, const Options& options) {
 std::string rates(double samples_per_second, std::string_view samples, double bytes_per_second) {
   return core::format("{} {}/s, {}/s", human_count(static_cast<std::uint64_t>(samples_per_second)), samples,
                       core::format_bytes(static_cast<std::uint64_t>(bytes_per_second)));
-}
-
-std::string counted(std::uint64_t count, std::string_view what) {
-  return core::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
 std::string epochs_text(std::int64_t epochs) {

@@ -38,6 +38,10 @@ std::string paint(std::FILE* stream, std::string_view style, std::string_view te
   return wants_colour(stream) ? core::format("\x1B[{}m{}\x1B[0m", style, text) : std::string(text);
 }
 
+void show_progress(std::string_view text) {
+  if (is_terminal(stderr)) core::print(stderr, "\r{}\x1B[K", text);
+}
+
 void print_error(std::string_view what) noexcept {
   try {
     core::print(stderr, "{} {}\n", paint(stderr, "31;1", "penstock:"), what);
@@ -72,6 +76,10 @@ std::string human_count(std::uint64_t count) {
   std::string digits = std::to_string(count);
   for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
   return digits;
+}
+
+std::string counted(std::uint64_t count, std::string_view what) {
+  return core::format("{} {}{}", human_count(count), what, count == 1 ? "" : "s");
 }
 
 void print_table(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows,

@@ -16,6 +16,9 @@ bool wants_colour(std::FILE* stream) noexcept;
 /// `text` in an SGR style such as "1" (bold) or "31;1" where `stream` wants colour, else as it is.
 std::string paint(std::FILE* stream, std::string_view style, std::string_view text);
 
+/// Where stderr is a terminal: `text` in place of what was shown before; empty to leave nothing.
+void show_progress(std::string_view text);
+
 /// "penstock: WHAT" and a newline to stderr, as all errors are told.
 void print_error(std::string_view what) noexcept;
 
@@ -27,6 +30,8 @@ std::string printable(std::string_view text);
 std::string human_bytes(double bytes);
 /// "12,345".
 std::string human_count(std::uint64_t count);
+/// "1 file", "12,345 files".
+std::string counted(std::uint64_t count, std::string_view what);
 
 /// Rows under a header, columns padded to their widest cell; `right` lists columns that align right. Printed to stdout.
 void print_table(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows,

@@ -46,6 +46,9 @@ const Format* find_format(const ByteSource& source);
 std::span<const Format> formats() noexcept;
 /// The format of a source by content, or kUnknownFormat with what was found and what is known.
 const Format& detect(const ByteSource& source);
+/// The format that save() writes to `path`: the one that the options name, or that of the extension. kInvalidArgument
+/// when there is none, kUnsupported for options that it has no place for.
+const Format& format_to_write(std::string_view path, const SaveOptions& options);
 
 // One declaration for each row; each is defined in its own file.
 extern const Format kNpyFormat;

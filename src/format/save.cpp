@@ -94,10 +94,14 @@ class StoppableSink final : public io::ByteSink {
 
 }  // namespace
 
-void save(const Value& value, std::string_view path, const SaveOptions& options) {
-  const format::Format& format =
-      options.format.empty() ? format_by_extension(path) : format_by_name(options.format, path);
+const format::Format& format::format_to_write(std::string_view path, const SaveOptions& options) {
+  const Format& format = options.format.empty() ? format_by_extension(path) : format_by_name(options.format, path);
   require_supported(format, options, path);
+  return format;
+}
+
+void save(const Value& value, std::string_view path, const SaveOptions& options) {
+  const format::Format& format = format::format_to_write(path, options);
   try {
     io::AtomicFile file(std::string(path), options.sync);
     StoppableSink sink(file, options);

@@ -86,4 +86,8 @@ PathTable expand(std::string_view pattern, const FilesOptions& options) {
   return out;
 }
 
+PathTable files_below(const std::string& folder) {
+  return table_of(find_files(folder, folder, {{PatternPart::Kind::kAnyDepth, {}}}, {}));
+}
+
 }  // namespace penstock::data
