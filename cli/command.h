@@ -25,6 +25,7 @@ std::span<const Command> commands() noexcept;
 extern const Command kLs;
 extern const Command kInfo;
 extern const Command kCat;
+extern const Command kVerify;
 extern const Command kBench;
 extern const Command kDoctor;
 extern const Command kVersion;

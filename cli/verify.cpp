@@ -1,0 +1,261 @@
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "command.h"
+#include "content_check.h"
+#include "core/format.h"
+#include "core/task_pool.h"
+#include "data/files/folder_list.h"
+#include "data/files/glob.h"
+#include "data/files/sample_extensions.h"
+#include "format/format.h"
+#include "json.h"
+#include "penstock/error.h"
+#include "penstock/load.h"
+#include "terminal.h"
+
+namespace penstock::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> paths;
+  bool json = false;
+  bool quiet = false;
+};
+
+/// Nothing wrong, but not what it may be taken for.
+struct Note {
+  std::string path;
+  std::vector<std::string> unknown_globals;
+  std::vector<std::string> object_arrays;
+};
+
+struct Bad {
+  std::string path;
+  Error error;
+};
+
+struct Result {
+  std::uint64_t files = 0;
+  std::uint64_t tensors = 0;
+  std::uint64_t bytes = 0;  ///< of the files
+  std::vector<Bad> bad;
+  std::vector<Note> notes;
+};
+
+struct File {
+  std::string path;
+  bool named = false;  ///< by the user, so that it has to hold tensors; else found in a folder
+};
+
+bool has_tensor_extension(const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename();
+  const auto& indexes = format::kShardIndexFormat.extensions;
+  return data::is_sample_name(name) ||
+         std::any_of(indexes.begin(), indexes.end(), [&](std::string_view end) { return name.ends_with(end); });
+}
+
+class Verifier {
+ public:
+  void verify(const std::vector<std::string>& paths) {
+    std::vector<File> files;
+    for (const std::string& path : paths) find(path, files);
+    core::parallel_for(files.size(), core::usable_cpus(), [&](std::size_t i) { verify(files[i]); });
+    show_progress({});
+  }
+
+  Result take() {
+    const auto by_path = [](const auto& a, const auto& b) { return a.path < b.path; };
+    std::stable_sort(result_.bad.begin(), result_.bad.end(), by_path);
+    std::stable_sort(result_.notes.begin(), result_.notes.end(), by_path);
+    return std::move(result_);
+  }
+
+ private:
+  void find(const std::string& path, std::vector<File>& files) {
+    const data::FileKind kind = data::kind_of(path);
+    if (kind != data::FileKind::kFolder && kind != data::FileKind::kLinkToFolder) {
+      files.push_back({path, true});
+      return;
+    }
+    try {
+      const data::PathTable found = data::files_below(path);
+      for (std::int64_t i = 0; i < found.size(); ++i) files.push_back({found.path(i), false});
+    } catch (const Error& error) {
+      add_bad(path, error);
+    }
+  }
+
+  void verify(const File& file) {
+    bool counted = false;
+    try {
+      const SourcePtr source = open_source(file.path);
+      const bool is_ours = file.named || has_tensor_extension(file.path) || format::find_format(*source) != nullptr;
+      if (!is_ours || !is_new(*source)) return;
+      counted = true;
+      add_file(source->size());
+      check(source);
+    } catch (const Error& error) {
+      if (!counted) add_file(0);
+      add_bad(file.path, error);
+    }
+  }
+
+  void check(const SourcePtr& source) {
+    const Archive archive = open(source);
+    if (archive.format() == format::kShardIndexFormat.name) {
+      for (const SourcePtr& shard : archive.sources().subspan(1)) verify({shard->name(), true});
+      return;
+    }
+    check_content(*source, [this](std::uint64_t bytes) { add_checked(bytes); });
+    add_good(archive);
+  }
+
+  /// A file may be named twice, by links, and by an index beside it.
+  bool is_new(const ByteSource& source) {
+    struct stat status {};
+    if (source.descriptor() < 0 || ::fstat(source.descriptor(), &status) != 0) return true;
+    const std::lock_guard lock(mutex_);
+    return seen_.emplace(status.st_dev, status.st_ino).second;
+  }
+
+  void add_file(std::uint64_t bytes) {
+    constexpr std::uint64_t kTold = 64;
+    const std::lock_guard lock(mutex_);
+    result_.bytes += bytes;
+    if (++result_.files % kTold == 0) tell();
+  }
+
+  void add_checked(std::uint64_t bytes) {
+    constexpr std::uint64_t kTold = std::uint64_t{1} << 26;
+    const std::lock_guard lock(mutex_);
+    const std::uint64_t before = std::exchange(checked_, checked_ + bytes);
+    if (before / kTold != checked_ / kTold) tell();
+  }
+
+  void tell() const {
+    show_progress(core::format("{}, {}, {} bad ", counted(result_.files, "file"),
+                               human_bytes(static_cast<double>(checked_)), result_.bad.size()));
+  }
+
+  void add_good(const Archive& archive) {
+    const std::span<const std::string> unknown = archive.unknown_globals();
+    Note note{archive.path(), {unknown.begin(), unknown.end()}, {}};
+    for (const TensorEntry& entry : archive.entries()) {
+      if (entry.pickled) note.object_arrays.push_back(entry.name);
+    }
+    const std::lock_guard lock(mutex_);
+    result_.tensors += archive.entries().size();
+    if (!note.unknown_globals.empty() || !note.object_arrays.empty()) result_.notes.push_back(std::move(note));
+  }
+
+  void add_bad(const std::string& path, const Error& error) {
+    const std::lock_guard lock(mutex_);
+    result_.bad.push_back({path, error.within({.path = path})});
+  }
+
+  std::mutex mutex_;
+  Result result_;
+  std::uint64_t checked_ = 0;  ///< bytes after inflating
+  std::set<std::pair<dev_t, ino_t>> seen_;
+};
+
+/// With the file's path in front also where something else is what the error is about, such as a missing shard.
+std::string text_of(const Bad& bad) {
+  if (bad.error.path() == bad.path) return bad.error.what();
+  return core::format("{}: {}", printable(bad.path), bad.error.what());
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  return printable(core::format("{}", fmt::join(names, ", ")));
+}
+
+void print_bad(const Result& result) {
+  for (const Bad& bad : result.bad) core::print("{} {}\n", paint(stdout, "31;1", "bad:"), text_of(bad));
+}
+
+void print_notes(const Result& result) {
+  for (const Note& note : result.notes) {
+    const std::string path = printable(note.path);
+    if (const auto& names = note.unknown_globals; !names.empty()) {
+      core::print("note: {}: unknown names, kept inert and not run: {}\n", path, joined(names));
+    }
+    if (const auto& names = note.object_arrays; !names.empty()) {
+      core::print("note: {}: arrays of Python objects, which are not loaded: {}\n", path, joined(names));
+    }
+  }
+}
+
+void print_summary(const Result& result) {
+  core::print("{}, {}, {}: {}\n", counted(result.files, "file"), counted(result.tensors, "tensor"),
+              human_bytes(static_cast<double>(result.bytes)),
+              result.bad.empty() ? "all good" : core::format("{} bad", result.bad.size()));
+}
+
+Json to_json(const Bad& bad) {
+  Json out{{"path", bad.path}, {"error", text_of(bad)}, {"code", error_code_info(bad.error.code()).name}};
+  if (bad.error.offset()) out["offset"] = *bad.error.offset();
+  if (!bad.error.tensor().empty()) out["tensor"] = bad.error.tensor();
+  return out;
+}
+
+Json to_json(const Result& result) {
+  Json bad = Json::array();
+  for (const Bad& each : result.bad) bad.push_back(to_json(each));
+  Json notes = Json::array();
+  for (const Note& note : result.notes) {
+    notes.push_back(
+        Json{{"path", note.path}, {"unknown_globals", note.unknown_globals}, {"object_arrays", note.object_arrays}});
+  }
+  return Json{{"files", result.files},
+              {"tensors", result.tensors},
+              {"bytes", result.bytes},
+              {"bad", std::move(bad)},
+              {"notes", std::move(notes)}};
+}
+
+int run(const Options& options) {
+  Verifier verifier;
+  verifier.verify(options.paths);
+  const Result result = verifier.take();
+  if (result.files == 0 && result.bad.empty()) {
+    throw Error(ErrorCode::kNotFound, "there are no tensor files in it or below", {.path = options.paths.front()});
+  }
+  if (options.json) {
+    print_json(to_json(result));
+  } else {
+    print_bad(result);
+    if (!options.quiet) print_notes(result);
+    if (!options.quiet) print_summary(result);
+  }
+  return result.bad.empty() ? 0 : 1;
+}
+
+std::function<int()> attach(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("path", options->paths, "Tensor files and folders of them")->required()->type_name("PATH");
+  CLI::Option* const json = app.add_flag("--json", options->json, "Print JSON");
+  app.add_flag("--quiet", options->quiet, "Print only what is bad")->excludes(json);
+  return [options] { return run(*options); };
+}
+
+}  // namespace
+
+const Command kVerify{
+    "verify", "Read files whole and say which are damaged",
+    "Reads every byte of each file in little memory and checks all that loading checks, and the CRC-32 of every "
+    "member of an archive. Of folders it takes all files below them that have the extension or the content of a "
+    "tensor format, but for hidden ones and links to folders; of an index of shards, the shards. Prints a line for "
+    "each bad file and how much was read. What loading keeps inert, such as names that Penstock does not know, is "
+    "noted and not bad. The exit status is 1 where a file is bad.",
+    attach};
+
+}  // namespace penstock::cli

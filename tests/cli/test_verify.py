@@ -1,0 +1,267 @@
+"""penstock verify: what is damaged is found, wherever in a file it lies, and what is sound is not called bad."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import resource
+import struct
+import subprocess
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = str(Path(os.environ.get("PENSTOCK_BUILD", ROOT / "build" / "release")) / "bin" / "penstock")
+DATA_LIMIT = 256 << 20  # with room for the stacks of threads
+
+
+def verify(*args: object, code: int = 0) -> subprocess.CompletedProcess:
+    done = subprocess.run([PROGRAM, "verify", *map(str, args)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+    return done
+
+
+def verify_json(*args: object, code: int = 0) -> dict:
+    return json.loads(verify(*args, "--json", code=code).stdout)
+
+
+def safetensors(path: Path, tensors: dict[str, np.ndarray], metadata: dict[str, str] | None = None) -> Path:
+    entries: dict = {"__metadata__": metadata} if metadata else {}
+    payload = b""
+    for name, array in tensors.items():
+        end = len(payload) + array.nbytes
+        entries[name] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": [len(payload), end]}
+        payload += array.tobytes()
+    header = json.dumps(entries).encode()
+    path.write_bytes(struct.pack("<Q", len(header)) + header + payload)
+    return path
+
+
+def pt(path: Path, pickled: bytes, records: dict[str, bytes] | None = None) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in {"data.pkl": b"\x80\x02" + pickled + b".", "version": b"3\n", **(records or {})}.items():
+            archive.writestr(f"a/{name}", content)
+    return path
+
+
+def flip(path: Path, offset: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[offset] ^= 0xFF
+    path.write_bytes(content)
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """Six sound files, one of them in a folder of its own, and others that are nobody's."""
+    (tmp_path / "below" / "deep").mkdir(parents=True)
+    np.save(tmp_path / "a.npy", np.arange(5))
+    np.savez(tmp_path / "b.npz", x=np.arange(1000), y=np.float32(1), empty=np.zeros((0, 3)))
+    np.savez_compressed(tmp_path / "c.npz", x=np.arange(1000), y=np.float32(1))
+    safetensors(tmp_path / "below" / "d.safetensors", {"w": np.ones(4, "f4")}, {"k": "v"})
+    pt(tmp_path / "below" / "deep" / "e.pt", b"K\x07")
+    pt(tmp_path / "below" / "by_content.bin", b"K\x07")
+    (tmp_path / "README.md").write_text("nothing of ours")
+    (tmp_path / "config.json").write_text('{"layers": 3}')
+    (tmp_path / "empty.txt").touch()
+    (tmp_path / ".hidden.npy").write_bytes(b"cut")
+    return tmp_path
+
+
+def test_a_sound_folder_is_good(folder):
+    result = verify_json(folder)
+    assert result["bad"] == []
+    assert result["notes"] == []
+    assert result["files"] == 6
+    assert result["tensors"] == 1 + 3 + 2 + 1
+    ours = [path for path in folder.rglob("*") if path.suffix in {".npy", ".npz", ".safetensors", ".pt", ".bin"}]
+    assert result["bytes"] == sum(path.stat().st_size for path in ours if path.name[0] != ".")
+    out = verify(folder).stdout
+    assert out.startswith("6 files, 7 tensors, ")
+    assert out.endswith(": all good\n")
+    assert verify(folder, "--quiet").stdout == ""
+
+
+def test_every_flipped_byte_of_a_stored_member_is_found(tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez(path, x=np.arange(6, dtype="u1"))
+    sound = path.read_bytes()
+    begin = sound.index(b"\x93NUMPY")
+    end = sound.index(b"PK\x01\x02")
+    for offset in range(begin, end):
+        path.write_bytes(sound)
+        flip(path, offset)
+        assert len(verify_json(path, code=1)["bad"]) == 1, offset
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_a_damaged_member_is_named(tmp_path, save):
+    path = tmp_path / "x.npz"
+    save(path, good=np.arange(3), hurt=np.arange(100_000) ** 2)
+    with zipfile.ZipFile(path) as archive:
+        info = archive.getinfo("hurt.npy")
+    flip(path, info.header_offset + 200 + info.compress_size // 2)
+    bad = verify_json(path, code=1)["bad"][0]
+    assert bad["path"] == str(path)
+    assert bad["code"] in ("checksum", "corrupt")
+    assert "hurt" in bad["error"]
+    line = verify(path, "--quiet", code=1).stdout
+    assert line.startswith(f"bad: {path}: ")
+    assert line.count("\n") == 1
+    assert re.search(r"\n1 file, 0 tensors, \d+ kB: 1 bad\n$", verify(path, code=1).stdout)
+
+
+def test_members_that_no_tensor_lies_in_are_checked(tmp_path):
+    path = pt(tmp_path / "x.pt", b"K\x07", {".data/serialization_id": b"0123456789", "data/0": b"unused"})
+    verify(path)
+    flip(path, path.read_bytes().index(b"unused"))
+    assert "data/0" in verify(path, code=1).stdout
+
+
+def test_what_torch_wrote_without_checksums_is_good(tmp_path):
+    path = pt(tmp_path / "x.pt", b"K\x07", {"data/0": b"unused"})
+    content = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        recorded = struct.pack("<I", archive.getinfo("a/data/0").CRC)
+    path.write_bytes(content.replace(recorded, bytes(4)).replace(b"unused", b"UNUSED"))
+    verify(path)
+
+
+def test_several_bad_files_are_told_in_order_and_the_rest_is_read(folder):
+    np.save(folder / "z.npy", np.arange(100))
+    (folder / "z.npy").write_bytes((folder / "z.npy").read_bytes()[:200])
+    (folder / "foreign.pt").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(64))
+    hostile = struct.pack("<Q", 1 << 60) + b"{}"
+    (folder / "hostile.safetensors").write_bytes(hostile)
+    result = verify_json(folder, folder / "missing.npy", code=1)
+    assert result["files"] == 6 + 4
+    found = {Path(bad["path"]).name: bad["code"] for bad in result["bad"]}
+    assert list(found) == sorted(found)
+    assert {"z.npy": "truncated", "foreign.pt": "unknown_format", "missing.npy": "not_found"}.items() <= found.items()
+    assert set(found) == {"z.npy", "foreign.pt", "missing.npy", "hostile.safetensors"}
+    assert [bad["error"].startswith(bad["path"]) for bad in result["bad"]] == [True] * 4
+
+
+def test_named_files_have_to_be_ours_whatever_they_are_called(folder):
+    assert "README.md" in verify(folder / "README.md", code=1).stdout
+    assert verify_json(folder / "below" / "by_content.bin")["files"] == 1
+
+
+def test_a_folder_without_tensor_files_is_an_error(tmp_path):
+    (tmp_path / "README.md").write_text("nothing of ours")
+    done = verify(tmp_path, code=1)
+    assert done.stdout == ""
+    assert done.stderr.startswith(f"penstock: {tmp_path}: ")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_what_may_not_be_read_is_bad(folder):
+    (folder / "a.npy").chmod(0)
+    assert verify_json(folder, code=1)["bad"][0]["code"] == "permission"
+
+
+def test_names_that_are_not_known_are_a_note(tmp_path):
+    path = pt(tmp_path / "x.pt", b"cos\nsystem\nX\x04\x00\x00\x00true\x85R")
+    result = verify_json(path)
+    assert result["notes"] == [{"path": str(path), "unknown_globals": ["os.system"], "object_arrays": []}]
+    out = verify(path).stdout
+    assert out.startswith(f"note: {path}: ")
+    assert "os.system" in out
+    assert verify(path, "--quiet").stdout == ""
+
+
+def test_arrays_of_objects_are_checked_and_noted(tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez(path, o=np.array([{"a": 1}, None], dtype=object))
+    assert verify_json(path)["notes"][0]["object_arrays"] == ["o"]
+    flip(path, path.read_bytes().index(b"PK\x01\x02") - 3)
+    assert verify_json(path, code=1)["bad"][0]["code"] == "checksum"
+
+
+def index(tmp_path: Path) -> Path:
+    for name in ("one", "two"):
+        np.savez(tmp_path / f"{name}.npz", **{name: np.arange(100)})
+    path = tmp_path / "model.safetensors.index.json"
+    path.write_text(json.dumps({"weight_map": {"one": "one.npz", "two": "two.npz"}}))
+    return path
+
+
+def test_shards_are_read_once(tmp_path):
+    path = index(tmp_path)
+    for args in ([path], [tmp_path], [tmp_path, path, tmp_path / "one.npz"]):
+        result = verify_json(*args)
+        assert (result["files"], result["tensors"]) == (3, 2)
+    os.link(tmp_path / "one.npz", tmp_path / "again.npz")
+    os.symlink("one.npz", tmp_path / "link.npz")
+    assert verify_json(tmp_path)["files"] == 3
+
+
+def test_a_damaged_shard_is_found_through_its_index(tmp_path):
+    path = index(tmp_path)
+    content = (tmp_path / "two.npz").read_bytes()
+    flip(tmp_path / "two.npz", content.index(b"PK\x01\x02") - 5)
+    assert [bad["path"] for bad in verify_json(path, code=1)["bad"]] == [str(tmp_path / "two.npz")]
+    (tmp_path / "two.npz").unlink()
+    bad = verify_json(path, code=1)["bad"][0]
+    assert bad["path"] == str(path)
+    assert bad["error"].startswith(str(path))
+    assert "two.npz" in bad["error"]
+
+
+def limited(*args: object) -> subprocess.CompletedProcess:
+    def limit():
+        resource.setrlimit(resource.RLIMIT_DATA, (DATA_LIMIT, DATA_LIMIT))
+
+    return subprocess.run([PROGRAM, *map(str, args)], capture_output=True, text=True, preexec_fn=limit, timeout=300)
+
+
+def test_memory_stays_low_however_large_the_file_is(tmp_path):
+    size = 1 << 30
+    header = json.dumps({"w": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}).encode()
+    path = tmp_path / "sparse.safetensors"
+    path.write_bytes(struct.pack("<Q", len(header)) + header)
+    os.truncate(path, 8 + len(header) + size)
+    done = limited("verify", path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "1 file, 1 tensor, 1.1 GB: all good\n"
+
+
+def test_memory_stays_low_however_much_a_member_inflates(tmp_path):
+    path = tmp_path / "zeros.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("x.npy", "w") as member:
+        np.lib.format.write_array_header_1_0(member, {"descr": "|u1", "fortran_order": False, "shape": (1 << 29,)})
+        for _ in range(64):
+            member.write(bytes(1 << 23))
+    assert limited("cat", path, "x", "--slice", "0:1").returncode == 1  # which inflates all of it
+    done = limited("verify", path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_hostile_names_cannot_write_to_the_terminal(tmp_path):
+    path = pt(tmp_path / "x.pt", b"c\x1b[2J\nsys\x1b[31mtem\nK\x01\x85R", {"data/\x1b[2J": b"unused"})
+    assert "\x1b" not in verify(path).stdout
+    flip(path, path.read_bytes().index(b"unused"))
+    assert "\x1b" not in verify(path, code=1).stdout
+
+
+def test_progress_is_for_terminals_alone(tmp_path):
+    for i in range(70):
+        np.save(tmp_path / f"{i}.npy", np.arange(i))
+    assert verify(tmp_path).stderr == ""
+    leader, follower = pty.openpty()
+    done = subprocess.run([PROGRAM, "verify", tmp_path], stdout=subprocess.PIPE, stderr=follower, text=True)
+    shown = os.read(leader, 65536)
+    os.close(follower)
+    os.close(leader)
+    assert b"64 files" in shown
+    assert shown.endswith(b"\r\x1b[K")
+    assert done.stdout.startswith("70 files, 70 tensors, ")
+
+
+@pytest.mark.parametrize("args", [[], ["--what", "x"], ["x", "--quiet", "--json"]])
+def test_wrong_usage(args):
+    assert verify(*args, code=2).stderr.startswith("penstock: ")
