@@ -26,6 +26,7 @@ extern const Command kLs;
 extern const Command kInfo;
 extern const Command kCat;
 extern const Command kVerify;
+extern const Command kConvert;
 extern const Command kBench;
 extern const Command kDoctor;
 extern const Command kVersion;

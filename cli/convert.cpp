@@ -1,0 +1,141 @@
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "command.h"
+#include "content_check.h"
+#include "core/format.h"
+#include "format/format.h"
+#include "format/materialise.h"
+#include "json.h"
+#include "option.h"
+#include "penstock/error.h"
+#include "penstock/load.h"
+#include "penstock/save.h"
+#include "terminal.h"
+
+namespace penstock::cli {
+namespace {
+
+using Metadata = std::map<std::string, std::string>;
+
+struct Options {
+  std::string from;
+  std::string to;
+  std::string format;
+  bool compress = false;
+  bool force = false;
+  bool json = false;
+};
+
+void require_free(const Archive& from, const Options& options) {
+  std::error_code ignored;
+  for (const SourcePtr& source : from.sources()) {
+    if (!std::filesystem::equivalent(source->name(), options.to, ignored)) continue;
+    throw Error(ErrorCode::kInvalidArgument, "this is the file that is to be converted; name another one to write",
+                {.path = options.to});
+  }
+  if (options.force || !std::filesystem::exists(options.to, ignored)) return;
+  throw Error(ErrorCode::kInvalidArgument, "the file exists; name another one, or replace it with --force",
+              {.path = options.to});
+}
+
+/// What whoever wrote the file said of it; what a `.pt` has by that name describes its container.
+Metadata metadata_of(const Archive& archive) {
+  if (archive.format() == format::kPtFormat.name) return {};
+  Metadata metadata = archive.metadata();
+  if (archive.sources().size() == 1) return metadata;
+  const Archive shard = open(archive.sources()[1]);
+  if (shard.format() == format::kPtFormat.name) {
+    for (const auto& [key, text] : shard.metadata()) metadata.erase(key);
+  }
+  return metadata;
+}
+
+/// Whether views of the mapped file are its tensors as they are: those that the file does not align would each be read
+/// alone, and share no storage any more.
+bool can_be_mapped(const Archive& archive) {
+  const auto storages = archive.storages();
+  const auto entries = archive.entries();
+  return std::all_of(entries.begin(), entries.end(), [&](const TensorEntry& entry) {
+    const StorageEntry& storage = storages[entry.storage];
+    const bool aligned = (storage.offset + entry.byte_offset) % format::natural_alignment(entry.dtype) == 0;
+    return storage.compression == Compression::kNone && !format::Changes(entry).any() && !storage.resident && aligned;
+  });
+}
+
+/// Checked as verify does it where mapping would not.
+Value load_checked(const Archive& archive) {
+  if (!can_be_mapped(archive)) return archive.load();
+  for (const SourcePtr& source : archive.sources()) check_content(*source);
+  return archive.load({.map = true});
+}
+
+void report(const Options& options, const Metadata& left_out) {
+  const Archive written = open(options.to);
+  std::vector<std::string> keys;
+  for (const auto& [key, text] : left_out) keys.push_back(key);
+  const std::uint64_t bytes = written.sources().front()->size();
+  if (options.json) {
+    print_json(Json{{"path", options.to},
+                    {"format", written.format()},
+                    {"tensors", written.entries().size()},
+                    {"bytes", bytes},
+                    {"metadata_left_out", keys}});
+  } else {
+    core::print("{}: {}, {}, {}\n", printable(options.to), written.format(),
+                counted(written.entries().size(), "tensor"), human_bytes(static_cast<double>(bytes)));
+  }
+  if (keys.empty()) return;
+  print_error(core::format("{}: {} files have no place for metadata, which is left out: {}", printable(options.to),
+                           written.format(), printable(core::format("{}", fmt::join(keys, ", ")))));
+}
+
+int run(const Options& options) {
+  SaveOptions how{.format = options.format, .compress = options.compress};
+  const format::Format& target = format::format_to_write(options.to, how);
+  const Archive archive = open(options.from);
+  require_free(archive, options);
+  Metadata metadata = metadata_of(archive);
+  if (target.name == format::kSafetensorsFormat.name) how.metadata = std::exchange(metadata, {});
+  save(load_checked(archive), options.to, how);
+  report(options, metadata);
+  return 0;
+}
+
+std::vector<std::string> writable_formats() {
+  std::vector<std::string> names;
+  for (const format::Format& format : format::formats()) {
+    if (format.write != nullptr) names.emplace_back(format.name);
+  }
+  return names;
+}
+
+std::function<int()> attach(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("from", options->from, "A tensor file, or an index of shards")->required()->type_name("FILE");
+  app.add_option("to", options->to, "The file to write")->required()->type_name("FILE");
+  take_word(*app.add_option("--to", options->format, "The format to write, in place of the extension's"),
+            writable_formats());
+  app.add_flag("--compress", options->compress, "Deflate the members of an .npz");
+  app.add_flag("--force", options->force, "Replace a file that exists");
+  app.add_flag("--json", options->json, "Print JSON");
+  return [options] { return run(*options); };
+}
+
+}  // namespace
+
+const Command kConvert{
+    "convert", "Write a tensor file in another format",
+    "The extension of the second file says which format: .npy, .npz, .pt, .pth or .safetensors. It appears whole or "
+    "not at all. What that format cannot hold is refused, but for metadata, which is told on standard error when it "
+    "is left out; dicts in dicts become names joined with dots where there is only one level. A file whose bytes are "
+    "its values is mapped and takes no memory; what is compressed, of the other byte order or not aligned is loaded. "
+    "An index of shards becomes one file. Nothing in the first file is run.",
+    attach};
+
+}  // namespace penstock::cli
