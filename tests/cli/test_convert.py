@@ -83,10 +83,12 @@ def test_torch_to_torch_keeps_strides_and_structure(tmp_path):
 
 
 @pytest.mark.parametrize("legacy", [False, True])
-def test_shared_storages_stay_shared_or_are_refused(tmp_path, legacy):
+@pytest.mark.parametrize("shift", range(4), ids="shift{}".format)
+def test_shared_storages_stay_shared_or_are_refused(tmp_path, legacy, shift):
+    """Also where the file, shifted by the length of a key, does not align them."""
     torch = pytest.importorskip("torch")
     whole = torch.arange(10.0)
-    shared = {"whole": whole, "part": whole[2:5]}
+    shared = {"whole": whole, "part": whole[2:5], "k" * (shift + 1): whole[:1].clone()}
     torch.save(shared, tmp_path / "m.pt", _use_new_zipfile_serialization=not legacy)
     convert(tmp_path / "m.pt", tmp_path / "n.pt")
     found = torch.load(tmp_path / "n.pt")
@@ -221,6 +223,18 @@ def test_damaged_bytes_are_not_passed_on(tmp_path, kind):
     told = convert(path, tmp_path / "x.pt", code=1).stderr
     assert told.startswith(f"penstock: {path}: ")
     assert sorted(os.listdir(tmp_path)) == ["x.npz"]
+
+
+def test_damaged_bytes_of_a_mapped_file_are_not_passed_on(tmp_path):
+    torch = pytest.importorskip("torch")
+    path = tmp_path / "m.pt"
+    torch.save({"w": torch.full((1000,), 7, dtype=torch.uint8)}, path)
+    convert(path, tmp_path / "m.npz")
+    content = bytearray(path.read_bytes())
+    content[content.index(b"\7" * 1000) + 500] ^= 0x10
+    path.write_bytes(content)
+    assert "CRC-32" in convert(path, tmp_path / "n.npz", code=1).stderr
+    assert sorted(os.listdir(tmp_path)) == ["m.npz", "m.pt"]
 
 
 def test_cut_and_foreign_files_are_refused(tmp_path):

@@ -10,6 +10,7 @@ import resource
 import struct
 import subprocess
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -265,3 +266,20 @@ def test_progress_is_for_terminals_alone(tmp_path):
 @pytest.mark.parametrize("args", [[], ["--what", "x"], ["x", "--quiet", "--json"]])
 def test_wrong_usage(args):
     assert verify(*args, code=2).stderr.startswith("penstock: ")
+
+
+def test_bytes_behind_a_compressed_stream_are_found(tmp_path):
+    path = tmp_path / "x.npz"
+    plain = bytes(1000)
+    packer = zlib.compressobj(wbits=-15)
+    stream = packer.compress(plain) + packer.flush()
+    for junk in (b"", b"junk"):
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("x", stream + junk)
+        content = bytearray(path.read_bytes())
+        for method in (8, content.index(b"PK\x01\x02") + 10):
+            struct.pack_into("<H", content, method, zipfile.ZIP_DEFLATED)
+            struct.pack_into("<I", content, method + 6, zlib.crc32(plain))
+            struct.pack_into("<I", content, method + 14, len(plain))
+        path.write_bytes(content)
+        assert ("4 bytes follow" in verify(path, code=1 if junk else 0).stdout) == bool(junk)
