@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,15 +46,14 @@ void require_free(const Archive& from, const Options& options) {
 }
 
 /// What whoever wrote the file said of it; what a `.pt` has by that name describes its container.
-Metadata metadata_of(const Archive& archive) {
-  if (archive.format() == format::kPtFormat.name) return {};
+std::optional<Metadata> metadata_of(const Archive& archive) {
+  if (archive.format() == format::kPtFormat.name || !archive.has_metadata()) return std::nullopt;
   Metadata metadata = archive.metadata();
   if (archive.sources().size() == 1) return metadata;
   const Archive shard = open(archive.sources()[1]);
-  if (shard.format() == format::kPtFormat.name) {
-    for (const auto& [key, text] : shard.metadata()) metadata.erase(key);
-  }
-  return metadata;
+  if (shard.format() != format::kPtFormat.name) return metadata;
+  for (const auto& [key, text] : shard.metadata()) metadata.erase(key);
+  return metadata.empty() ? std::nullopt : std::optional(std::move(metadata));
 }
 
 /// Whether views of the mapped file are its tensors as they are: those that the file does not align would each be read
@@ -100,10 +100,10 @@ int run(const Options& options) {
   const format::Format& target = format::format_to_write(options.to, how);
   const Archive archive = open(options.from);
   require_free(archive, options);
-  Metadata metadata = metadata_of(archive);
-  if (target.name == format::kSafetensorsFormat.name) how.metadata = std::exchange(metadata, {});
+  std::optional<Metadata> metadata = metadata_of(archive);
+  if (target.name == format::kSafetensorsFormat.name) how.metadata = std::exchange(metadata, std::nullopt);
   save(load_checked(archive), options.to, how);
-  report(options, metadata);
+  report(options, metadata.value_or(Metadata{}));
   return 0;
 }
 

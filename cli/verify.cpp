@@ -253,7 +253,8 @@ const Command kVerify{
     "verify", "Read files whole and say which are damaged",
     "Reads every byte of each file in little memory and checks all that loading checks, and the CRC-32 of every "
     "member of an archive. Of folders it takes all files below them that have the extension or the content of a "
-    "tensor format, but for hidden ones and links to folders; of an index of shards, the shards. Prints a line for "
+    "tensor format, but for hidden ones and links that lead back up; of an index of shards, the shards. Prints a line "
+    "for "
     "each bad file and how much was read. What loading keeps inert, such as names that Penstock does not know, is "
     "noted and not bad. The exit status is 1 where a file is bad.",
     attach};

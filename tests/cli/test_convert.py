@@ -26,7 +26,7 @@ def convert(*args: object, code: int = 0, **extra) -> subprocess.CompletedProces
 
 def safetensors(path: Path, dtype: str, shape: list[int], payload: bytes, metadata: dict | None = None) -> Path:
     entries = {"w": {"dtype": dtype, "shape": shape, "data_offsets": [0, len(payload)]}}
-    header = json.dumps({**entries, **({"__metadata__": metadata} if metadata else {})}).encode()
+    header = json.dumps({**entries, **({} if metadata is None else {"__metadata__": metadata})}).encode()
     header += b" " * (-len(header) % 8)
     path.write_bytes(struct.pack("<Q", len(header)) + header + payload)
     return path
@@ -160,6 +160,15 @@ def test_metadata_is_kept_or_told(tmp_path):
     assert "licence" in done.stderr
     assert "\x1b" not in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_empty_metadata_are_not_none(tmp_path):
+    reader = pytest.importorskip("safetensors")
+    for name, metadata in {"empty": {}, "none": None}.items():
+        source = safetensors(tmp_path / f"{name}.safetensors", "F32", [1], bytes(4), metadata)
+        assert convert(source, tmp_path / f"{name}2.safetensors").stderr == ""
+        with reader.safe_open(tmp_path / f"{name}2.safetensors", "np") as opened:
+            assert opened.metadata() == metadata
 
 
 def test_what_a_pt_says_of_its_container_is_no_metadata(tmp_path):

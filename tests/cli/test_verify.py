@@ -283,3 +283,12 @@ def test_bytes_behind_a_compressed_stream_are_found(tmp_path):
             struct.pack_into("<I", content, method + 14, len(plain))
         path.write_bytes(content)
         assert ("4 bytes follow" in verify(path, code=1 if junk else 0).stdout) == bool(junk)
+
+
+def test_links_to_folders_are_followed_but_for_those_that_lead_back_up(tmp_path):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+    np.savez(tmp_path / "there" / "x.npz", x=np.ones(3))
+    os.symlink("../there", tmp_path / "here" / "link")
+    os.symlink("..", tmp_path / "here" / "up")
+    assert verify_json(tmp_path / "here")["files"] == 1

@@ -13,8 +13,8 @@ namespace penstock::data {
 /// kIo for a folder that cannot be listed, or an index that cannot be written.
 PathTable expand(std::string_view pattern, const FilesOptions& options = {});
 
-/// All regular files below `folder`, whatever they are called, but for hidden ones; sorted. Hidden folders and links to
-/// folders are left out. kPermission, kIo for a folder that cannot be listed.
+/// All regular files below `folder`, whatever they are called, but for hidden ones; sorted. Hidden folders and links
+/// that lead back up are left out. kPermission, kIo for a folder that cannot be listed.
 PathTable files_below(const std::string& folder);
 
 }  // namespace penstock::data
