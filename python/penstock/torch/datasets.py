@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -185,7 +184,10 @@ def native_of(dataset: Any) -> penstock.Dataset | None:
         return dataset.native if _has_plain_samples(dataset, Dataset) else None
     if type(dataset) is torch_data.Subset:
         whole = native_of(dataset.dataset)
-        return None if whole is None else _subset_of(whole, dataset)
+        indices = dataset.indices
+        # As Subset asks for them: one by one, so that a dict of them is another list than its keys.
+        each = indices if isinstance(indices, (list, range)) else [indices[i] for i in range(len(indices))]
+        return None if whole is None else penstock.subset(whole, counted(each, len(whole)))
     if type(dataset) is torch_data.ConcatDataset:
         parts = [native_of(part) for part in dataset.datasets]
         return None if None in parts else penstock.concat(*(part for part in parts if part is not None))
@@ -193,22 +195,6 @@ def native_of(dataset: Any) -> penstock.Dataset | None:
         parts = [native_of(part) for part in dataset.datasets]
         return None if None in parts else penstock.zip(*(part for part in parts if part is not None))
     return None
-
-
-#: By torch's Subset: what it was one of, its indices then, and the native form.
-_subsets: weakref.WeakKeyDictionary[Any, tuple[Any, Sequence[Any], penstock.Dataset]] = weakref.WeakKeyDictionary()
-
-
-def _subset_of(whole: penstock.Dataset, part: torch_data.Subset[Any]) -> penstock.Dataset:
-    """Made anew where the indices have changed: comparing millions of them takes a fraction of converting them."""
-    indices: Any = part.indices
-    # As Subset asks for them: one by one, so that a dict of them is another list than its keys.
-    each = indices if isinstance(indices, (list, range)) else [indices[i] for i in range(len(indices))]
-    before, then, native = _subsets.get(part, (None, (), None))
-    if native is None or before is not whole or then != each:
-        native = penstock.subset(whole, counted(each, len(whole)))
-        _subsets[part] = (whole, each[:], native)
-    return native
 
 
 def _has_plain_samples(dataset: object, kind: type[Any]) -> bool:

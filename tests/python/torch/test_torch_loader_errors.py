@@ -14,7 +14,6 @@ from loader_folder import COUNT, same
 
 import penstock
 import penstock.torch as pt
-from penstock.torch.datasets import native_of
 
 
 def test_a_view_of_more_than_memory_holds_is_refused(tmp_path):
@@ -199,15 +198,6 @@ def test_timeout(tmp_path):
 def test_indices_of_parts_are_integers(arrays, indices):
     with pytest.raises(TypeError):
         list(pt.DataLoader(td.Subset(arrays[1], indices)))
-
-
-def test_indices_of_parts_are_converted_when_they_change(arrays):
-    part = td.Subset(arrays[1], [4, 2])
-    native = native_of(part)
-    assert native_of(part) is native
-    part.indices.append(-1)
-    assert native_of(part) is not native
-    assert len(native_of(part)) == 3
 
 
 def test_indices_of_parts_in_a_dict(arrays):
