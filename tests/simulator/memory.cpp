@@ -55,6 +55,8 @@ CUresult allocate(std::size_t bytes, CUmemoryPool pool, AllocationPtr& allocatio
   made->context = context;
   made->pool = pool;
   allocation = AllocationPtr(made.release(), [](Allocation* a) {
+    // Work on a stream may have let go of it last under the lock, unseen.
+    const Unseen unseen;
     ::munmap(a->alias, a->mapped);
     delete a;
   });
