@@ -9,9 +9,11 @@ namespace {
 // How much faster a mapping must be: entering its pages holds up the process's other threads. Where there are
 // checksums, one pass over memory in place of two is as a rule the faster.
 constexpr double kWorthwhile = 1.05;
-constexpr double kWorthwhileWithChecksums = 1.0;
-// A way that is half as fast may cost a load a hundredth.
+constexpr double kWorthwhileWithChecksums = 0.97;
+// The other way is tried again so often that it costs a load a hundredth, if it is half as fast or nearly as fast.
 constexpr std::size_t kOneInSoMany = 64;
+constexpr std::size_t kOneInSoManyWhenClose = 16;
+constexpr double kClose = 1.15;
 
 }  // namespace
 
@@ -20,17 +22,18 @@ bool CopyTrial::map_next() {
   const auto& [copied, mapped] = ways_;
   ++handed_out_;
   if (copied.done < kKept || mapped.done < kKept) return handed_out_ % 2 == 0;
-  const bool faster = mapping_is_faster();
-  return handed_out_ % kOneInSoMany == 0 ? !faster : faster;
+  const double gain = gain_by_mapping();
+  const bool close = gain < kClose && gain > 1 / kClose;
+  const bool worthwhile = gain > (checksums_ ? kWorthwhileWithChecksums : kWorthwhile);
+  return handed_out_ % (close ? kOneInSoManyWhenClose : kOneInSoMany) == 0 ? !worthwhile : worthwhile;
 }
 
 /// By the best of some: a range may be held up by whatever else the machine does.
-bool CopyTrial::mapping_is_faster() const {
+double CopyTrial::gain_by_mapping() const {
   const auto best = [](const Way& way) { return *std::ranges::max_element(way.latest); };
   const auto times = std::span(unmapping_.latest).first(std::min(unmapping_.done, kKept));
   const double unmapping = times.empty() ? 0 : *std::ranges::min_element(times);
-  const double mapped = 1 / (1 / best(ways_[1]) + unmapping);
-  return mapped > (checksums_ ? kWorthwhileWithChecksums : kWorthwhile) * best(ways_[0]);
+  return 1 / (1 / best(ways_[1]) + unmapping) / best(ways_[0]);
 }
 
 void CopyTrial::done(bool mapped, double bytes_per_second) {

@@ -8,8 +8,8 @@
 namespace penstock::io {
 
 /// Finds out, while ranges are read, whether cached bytes come sooner by the system's copy or out of a mapping. That
-/// depends on how large the pages are that the cache keeps them in, on checksums, and on whether the memory they go to
-/// is new: none of it can be asked for. Thread-safe.
+/// depends on how large the pages are that the cache keeps them in, which cannot be asked for, and on checksums and the
+/// processor. Thread-safe.
 class CopyTrial {
  public:
   /// In doubt, bytes with checksums are mapped, others are not.
@@ -33,7 +33,8 @@ class CopyTrial {
     void add(double value) { latest[done++ % kKept] = value; }
   };
 
-  bool mapping_is_faster() const;
+  /// How many times as fast a mapping is.
+  double gain_by_mapping() const;
 
   bool checksums_;
   std::mutex mutex_;

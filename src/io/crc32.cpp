@@ -9,7 +9,6 @@
 #include "core/format.h"
 #include "core/text.h"
 #include "io/crc32_wide.h"
-#include "io/stream_copy.h"
 
 namespace penstock::io {
 namespace {
@@ -18,12 +17,12 @@ std::uint32_t narrow_crc32(std::uint32_t crc, std::span<const std::byte> data) {
   return libdeflate_crc32(crc, data.data(), data.size());
 }
 
-std::uint32_t narrow_copy(std::uint32_t crc, std::byte* to, std::span<const std::byte> from) {
+std::uint32_t narrow_copy(std::uint32_t crc, std::byte* to, std::span<const std::byte> from, Stores stores) {
   // What was copied a moment ago is in the first-level cache.
   constexpr std::size_t kBlock = 16 * 1024;
   while (!from.empty()) {
     const auto block = from.first(std::min(kBlock, from.size()));
-    stream_copy(to, block);
+    copy(to, block, stores);
     crc = narrow_crc32(crc, block);
     to += block.size();
     from = from.subspan(block.size());
@@ -52,8 +51,8 @@ std::uint32_t crc32(std::uint32_t crc, std::span<const std::byte> bytes) noexcep
   return bytes.empty() ? crc : chosen().of(crc, bytes);
 }
 
-std::uint32_t crc32_copy(std::uint32_t crc, std::byte* to, std::span<const std::byte> from) noexcept {
-  return from.empty() ? crc : chosen().copy(crc, to, from);
+std::uint32_t crc32_copy(std::uint32_t crc, std::byte* to, std::span<const std::byte> from, Stores stores) noexcept {
+  return from.empty() ? crc : chosen().copy(crc, to, from, stores);
 }
 
 std::uint32_t crc32_combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_length) noexcept {

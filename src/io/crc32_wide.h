@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <span>
 
+#include "io/copy.h"
+
 namespace penstock::io {
 
 /// crc32 and crc32_copy (io/crc32.h) by one set of instructions. The data is not empty.
 struct Crc32Functions {
   std::uint32_t (*of)(std::uint32_t crc, std::span<const std::byte> data) = nullptr;
-  std::uint32_t (*copy)(std::uint32_t crc, std::byte* to, std::span<const std::byte> from) = nullptr;
+  std::uint32_t (*copy)(std::uint32_t crc, std::byte* to, std::span<const std::byte> from, Stores stores) = nullptr;
 };
 
 /// By carry-less multiplication of 512 and of 256 bits, fastest first; null where this processor has none.

@@ -5,7 +5,6 @@
 #include "io/crc32.h"
 #include "io/reader.h"
 #include "io/sigbus_guard.h"
-#include "io/stream_copy.h"
 #include "penstock/error.h"
 
 namespace penstock::io {
@@ -13,36 +12,38 @@ namespace {
 
 class Copy final : public GuardedMemory {
  public:
-  Copy(std::byte* to, std::span<const std::byte> from, std::uint32_t* crc) : to_(to), from_(from), crc_(crc) {}
+  Copy(std::byte* to, std::span<const std::byte> from, Stores stores, std::uint32_t* crc)
+      : to_(to), from_(from), stores_(stores), crc_(crc) {}
   bool contains(const std::byte* address) const noexcept override {
     return address >= from_.data() && address < from_.data() + from_.size();
   }
   void read() const noexcept override {
-    if (crc_ == nullptr) return stream_copy(to_, from_);
-    *crc_ = crc32_copy(*crc_, to_, from_);
+    if (crc_ == nullptr) return io::copy(to_, from_, stores_);
+    *crc_ = crc32_copy(*crc_, to_, from_, stores_);
   }
 
  private:
   std::byte* to_;
   std::span<const std::byte> from_;
+  Stores stores_;
   std::uint32_t* crc_;
 };
 
 }  // namespace
 
 std::optional<MappedRange> MappedRange::map(MappingWindow& window, const ByteSource& source, std::uint64_t offset,
-                                            std::size_t bytes) {
+                                            std::size_t bytes, Stores stores) {
   try {
     require_uncut(source);
   } catch (const Error&) {
     return std::nullopt;  // whoever asked has another way to read, which says what is wrong
   }
   const std::byte* const memory = window.map(source, offset, bytes);
-  return memory != nullptr ? std::optional(MappedRange(memory, offset)) : std::nullopt;
+  return memory != nullptr ? std::optional(MappedRange(memory, offset, stores)) : std::nullopt;
 }
 
 bool MappedRange::copy(std::uint64_t offset, std::byte* to, std::size_t bytes, std::uint32_t* crc) const {
-  return bytes == 0 || read_guarded(Copy(to, {memory_ + (offset - offset_), bytes}, crc));
+  return bytes == 0 || read_guarded(Copy(to, {memory_ + (offset - offset_), bytes}, stores_, crc));
 }
 
 }  // namespace penstock::io

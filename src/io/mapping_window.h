@@ -22,6 +22,8 @@ class MappingWindow {
   const std::byte* map(const ByteSource& source, std::uint64_t offset, std::size_t bytes) noexcept;
   /// Unmaps all it holds.
   void release() noexcept;
+  /// What it holds, as it was asked for.
+  std::uint64_t mapped() const noexcept { return mapped_; }
 
   /// What unmapping has taken so far, by `map` too. With small pages that is as much as half of what copying them
   /// takes.
@@ -38,7 +40,7 @@ class MappingWindow {
   std::byte* base_ = nullptr;
   std::size_t size_ = 0;
   std::byte* next_ = nullptr;  ///< where the next range goes
-  std::uint64_t mapped_ = 0;   ///< bytes that were asked for
+  std::uint64_t mapped_ = 0;   ///< bytes
   Unmapped unmapped_;
 };
 

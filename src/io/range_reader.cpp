@@ -18,6 +18,8 @@ constexpr std::uint64_t kColdChunkBytes = 1024 * 1024;
 constexpr std::uint64_t kMappedChunkBytes = 1024 * 1024;
 // How long shorter ranges take tells little of the way they went.
 constexpr std::uint64_t kTellingBytes = 1024 * 1024;
+// An unmapping of less is mostly the interruption of other processors, which windows that are used up share among more.
+constexpr std::uint64_t kTellingMappedBytes = 24 * 1024 * 1024;
 // Between two requests to a device that reads by itself the load can be cancelled.
 constexpr std::uint64_t kDeviceChunkBytes = 16 * 1024 * 1024;
 
@@ -120,7 +122,8 @@ void RangeReader::read_by_host(Reading& reading, std::span<const Target> targets
   const MappingWindow::Unmapped before = window.unmapped();
   core::Stopwatch watch;
   if (mappable && options_.mapped.value_or(trial_.map_next())) {
-    reading.mapped = MappedRange::map(window, source, range.offset, static_cast<std::size_t>(range.length));
+    reading.mapped =
+        MappedRange::map(window, source, range.offset, static_cast<std::size_t>(range.length), stores(range, targets));
   }
   read_chunks(reading, range.offset, targets);
   const bool mapped = reading.mapped.has_value();
@@ -131,9 +134,25 @@ void RangeReader::read_by_host(Reading& reading, std::span<const Target> targets
   const bool telling = std::exchange(reading.worker.begun, true) && range.length >= kTellingBytes && seconds > 0;
   if (mappable && telling) trial_.done(mapped, static_cast<double>(range.length) / seconds);
   reading.mapped.reset();
-  if (mapped && telling && !trial_.knows_unmapping()) window.release();
+  if (mapped && telling && window.mapped() >= kTellingMappedBytes && !trial_.knows_unmapping()) window.release();
   const std::uint64_t unmapped = window.unmapped().bytes - before.bytes;
   if (unmapped > 0) trial_.unmapped(unmapped, window.unmapped().seconds - before.seconds);
+}
+
+/// By what the middle of the range goes to: at its ends others may have begun a page already.
+Stores RangeReader::stores(const Range& range, std::span<const Target> targets) const {
+  if (!device_.empty()) return Stores::kStreamed;
+  std::uint64_t rest = range.length / 2;
+  for (const Target& target : targets) {
+    if (rest >= target.length) {
+      rest -= target.length;
+    } else if (target.buffer != kDiscard) {
+      return stores_for(move_.buffers[target.buffer].data() + target.buffer_offset + rest);
+    } else {
+      break;
+    }
+  }
+  return Stores::kStreamed;
 }
 
 void RangeReader::read_chunks(Reading& reading, std::uint64_t offset, std::span<const Target> targets) {

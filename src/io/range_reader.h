@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "io/checksums.h"
+#include "io/copy.h"
 #include "io/copy_trial.h"
 #include "io/device_routes.h"
 #include "io/device_writes.h"
@@ -74,6 +75,7 @@ class RangeReader {
   void read_parts(Reading& reading, std::uint64_t offset, std::span<const Target> targets,
                   std::span<const Scatter> parts);
   std::uint64_t copy_mapped(const MappedRange& from, std::uint64_t offset, const Target& target, std::byte* to);
+  Stores stores(const Range& range, std::span<const Target> targets) const;
   std::uint64_t chunk_bytes(const Reading& reading, std::uint64_t offset) const;
   std::byte* place(const Target& target, Staging& staging) const;
   void make_room(Reading& reading, std::uint64_t offset) const;

@@ -29,9 +29,9 @@ TEST(CopyTrial, TriesBothAndTakesTheFaster) {
 
 TEST(CopyTrial, InDoubtWhatIsCheckedIsMapped) {
   CopyTrial checked(true);
-  EXPECT_GT(mapped_of(checked, 1.03, 640), 600);
+  EXPECT_GT(mapped_of(checked, 0.98, 640), 590);
   CopyTrial unchecked(false);
-  EXPECT_LT(mapped_of(unchecked, 1.03, 640), 40);
+  EXPECT_LT(mapped_of(unchecked, 1.03, 640), 50);
 }
 
 TEST(CopyTrial, UnmappingCounts) {
@@ -65,6 +65,13 @@ TEST(CopyTrial, FollowsWhatChanges) {
   EXPECT_LT(mapped_of(trial, 0.5, 128), 6);
   mapped_of(trial, 2, 400);
   EXPECT_GT(mapped_of(trial, 2, 128), 120);
+}
+
+TEST(CopyTrial, WhatIsNearlyAsFastIsTriedMoreOften) {
+  CopyTrial trial(true);
+  mapped_of(trial, 0.9, 6);
+  EXPECT_FALSE(trial.map_next());
+  EXPECT_GT(mapped_of(trial, 1.1, 32), 16) << "the next trial is no further than 16 ranges away";
 }
 
 TEST(CopyTrial, GoesByTurnsUntilBothAreDone) {

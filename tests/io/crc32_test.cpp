@@ -66,15 +66,18 @@ TEST(Crc32, CopiesOnTheWayForEveryLengthAndAlignment) {
   std::vector<Crc32Functions> ways = {{crc32, crc32_copy}, narrow_crc32s()};
   for (const Crc32Functions& wide : wide_crc32s()) ways.push_back(wide);
   for (const Crc32Functions& way : ways) {
-    for (std::size_t length = 1; way.copy != nullptr && length < 40'000; length += length < 1200 ? 1 : 997) {
-      const auto run = std::span(bytes).subspan(length % 61, length);
-      const std::size_t at = 1 + length % 71;
-      std::vector<std::byte> to(at + length + 64, std::byte{0xAA});
-      const auto before = static_cast<std::uint32_t>(length);
-      ASSERT_EQ(way.copy(before, to.data() + at, run), way.of(before, run)) << length;
-      ASSERT_TRUE(std::ranges::equal(run, std::span(to).subspan(at, length))) << length;
-      ASSERT_TRUE(only(std::byte{0xAA}, std::span(to).first(at))) << length;
-      ASSERT_TRUE(only(std::byte{0xAA}, std::span(to).subspan(at + length))) << length;
+    if (way.copy == nullptr) continue;
+    for (const Stores stores : {Stores::kCached, Stores::kStreamed}) {
+      for (std::size_t length = 1; length < 40'000; length += length < 1200 ? 1 : 997) {
+        const auto run = std::span(bytes).subspan(length % 61, length);
+        const std::size_t at = 1 + length % 71;
+        std::vector<std::byte> to(at + length + 64, std::byte{0xAA});
+        const auto before = static_cast<std::uint32_t>(length);
+        ASSERT_EQ(way.copy(before, to.data() + at, run, stores), way.of(before, run)) << length;
+        ASSERT_TRUE(std::ranges::equal(run, std::span(to).subspan(at, length))) << length;
+        ASSERT_TRUE(only(std::byte{0xAA}, std::span(to).first(at))) << length;
+        ASSERT_TRUE(only(std::byte{0xAA}, std::span(to).subspan(at + length))) << length;
+      }
     }
   }
 }

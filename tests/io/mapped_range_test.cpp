@@ -35,7 +35,8 @@ class MappedRangeTest : public testing::Test {
 TEST_F(MappedRangeTest, AnyPartWithAndWithoutItsChecksum) {
   const SourcePtr source = open_source(path_);
   for (const std::uint64_t begin : {0U, 1U, 4095U, 4096U, 200'001U}) {
-    const auto range = MappedRange::map(window_, *source, begin, kBytes - begin);
+    const Stores stores = begin % 2 == 0 ? Stores::kCached : Stores::kStreamed;
+    const auto range = MappedRange::map(window_, *source, begin, kBytes - begin, stores);
     ASSERT_TRUE(range);
     for (const std::size_t bytes : {0U, 1U, 63U, 64U, 5000U, 90'000U}) {
       for (const std::uint64_t skip : {0U, 7U, 9000U}) {
@@ -53,7 +54,7 @@ TEST_F(MappedRangeTest, AnyPartWithAndWithoutItsChecksum) {
 
 TEST_F(MappedRangeTest, WhatIsGoneIsNotCopied) {
   const SourcePtr source = open_source(path_);
-  const auto range = MappedRange::map(window_, *source, 0, kBytes);
+  const auto range = MappedRange::map(window_, *source, 0, kBytes, Stores::kStreamed);
   ASSERT_TRUE(range);
   std::filesystem::resize_file(path_, 100'000);
   std::uint32_t crc = 0;
@@ -61,12 +62,12 @@ TEST_F(MappedRangeTest, WhatIsGoneIsNotCopied) {
   EXPECT_TRUE(arrived(0, 90'000));
   EXPECT_FALSE(range->copy(0, to_.data(), kBytes));
   EXPECT_FALSE(range->copy(0, to_.data(), kBytes, &crc));
-  EXPECT_FALSE(MappedRange::map(window_, *source, 0, 10)) << "shorter than when it was opened";
+  EXPECT_FALSE(MappedRange::map(window_, *source, 0, 10, Stores::kStreamed)) << "shorter than when it was opened";
 }
 
 TEST_F(MappedRangeTest, MemoryIsNotMapped) {
   const SourcePtr source = memory_source(Buffer::allocate(100));
-  EXPECT_FALSE(MappedRange::map(window_, *source, 0, 100));
+  EXPECT_FALSE(MappedRange::map(window_, *source, 0, 100, Stores::kStreamed));
 }
 
 }  // namespace
