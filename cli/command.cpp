@@ -89,12 +89,14 @@ void settle_double_dash(const CLI::App& app, std::vector<std::string>& words) {
 }  // namespace
 
 std::span<const Command> commands() noexcept {
-  static const std::array kCommands{kLs, kInfo, kCat, kVerify, kConvert, kBench, kDoctor, kVersion, kCompletion, kMan};
+  static const std::array kCommands{kLs,    kInfo,   kCat,     kVerify,     kConvert, kPack,
+                                    kBench, kDoctor, kVersion, kCompletion, kMan};
   return kCommands;
 }
 
 CommandLine::CommandLine()
-    : app("Look into, check and convert tensor files and measure how fast they load, without running anything from "
+    : app("Look into, check, convert and pack tensor files and measure how fast they load, without running anything "
+          "from "
           "them.") {
   app.name("penstock");
   app.set_version_flag("--version", "penstock " PENSTOCK_VERSION, "Print the version and exit");

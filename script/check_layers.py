@@ -46,6 +46,7 @@ PUBLIC = {
     "collate.h": "data",
     "dataset.h": "data",
     "loader.h": "data",
+    "pack.h": "data",
     "penstock.h": "data",
     "torch.h": "data",
 }

@@ -11,6 +11,7 @@
 #include "penstock/load.h"
 #include "penstock/loader.h"
 #include "penstock/ops.h"
+#include "penstock/pack.h"
 #include "penstock/random.h"
 #include "penstock/report.h"
 #include "penstock/sampler.h"

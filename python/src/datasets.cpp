@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "archive.h"
+#include "arguments.h"
 #include "bindings.h"
 #include "convert.h"
 #include "core/format.h"
@@ -16,6 +17,7 @@
 #include "penstock/dataset.h"
 #include "penstock/error.h"
 #include "penstock/loader.h"
+#include "penstock/pack.h"
 #include "value.h"
 
 namespace penstock::python {
@@ -128,6 +130,26 @@ nb::object sample(const Dataset& dataset, std::int64_t index) {
       interruptible(takes_long(dataset, index), [dataset, index](std::stop_token) { return dataset.get(index); }));
 }
 
+nb::dict pack_to(const Dataset& dataset, nb::handle folder, nb::handle shard_bytes, bool verify) {
+  PackOptions options;
+  const std::int64_t bytes = integer_argument(shard_bytes, "shard_bytes");
+  if (bytes < 1) {
+    throw Error(ErrorCode::kInvalidArgument, core::format("found shard_bytes={}, expected 1 or more", bytes));
+  }
+  options.shard_bytes = static_cast<std::uint64_t>(bytes);
+  options.verify_checksums = verify;
+  const PackSummary done =
+      interruptible(true, [dataset, path = path_from(folder), options](const std::stop_token& stop) mutable {
+        options.stop = stop;
+        return pack(dataset, path, options);
+      });
+  nb::dict out;
+  out["samples"] = done.samples;
+  out["shards"] = done.shards;
+  out["bytes"] = done.bytes;
+  return out;
+}
+
 /// Indices as list, array or tensor.
 std::vector<std::int64_t> indices_from(nb::handle indices) {
   if (PyList_Check(indices.ptr()) || PyTuple_Check(indices.ptr())) return integers_from(indices);
@@ -195,6 +217,32 @@ void bind_datasets(nb::module_& module) {
       "the order of a folder or glob is by name. "
       "`keys` takes only these keys of each file's dict. `index` keeps the list of files, in the user's cache folder "
       "(True) or in a file of your own, and next time lists only folders that changed; it may be deleted at any time.");
+  module.def(
+      "packed",
+      [](nb::handle pattern) {
+        const std::string text = path_from(pattern);
+        return made("packed", nb::make_tuple(pattern),
+                    interruptible(true, [text](std::stop_token) { return packed(text); }));
+      },
+      nb::arg("pattern").none(), nb::sig("def packed(pattern: str | os.PathLike[str]) -> Dataset"),
+      "The samples that `pack` or the command `penstock pack` wrote: those of every file that `pattern` matches (a "
+      "folder, a glob or a file), one after the other. The files are mapped, not read. Numbers come back as tensors "
+      "without dimensions, which batches make no difference of.");
+  module.def(
+      "pack",
+      [](nb::handle dataset, nb::handle folder, nb::handle shard_bytes, bool verify) {
+        return pack_to(dataset_from(dataset), folder, shard_bytes, verify);
+      },
+      nb::arg("dataset").none(), nb::arg("folder").none(), nb::kw_only(), nb::arg("shard_bytes").none() = 256 << 20,
+      nb::arg("verify") = true,
+      nb::sig("def pack(dataset: Dataset, folder: str | os.PathLike[str], *, shard_bytes: int = 268435456, "
+              "verify: bool = True) -> dict[str, int]"),
+      "Writes the samples of a dataset, in order, into a few large `.safetensors` files of about `shard_bytes` in a "
+      "new "
+      "folder, which appears with all of them or not at all; `packed` gives them back. Tensors and numbers of equal "
+      "shape are stacked; where dimension 0 differs, they lie end to end, with an array of offsets. Text and None are "
+      "refused. Returns how many \"samples\", \"shards\" and \"bytes\" were written. `verify=False` does not look at "
+      "recorded checksums.");
   module.def(
       "zip", [](const nb::args& datasets) { return made("zip", datasets, zip(datasets_from(datasets))); },
       nb::sig("def zip(*datasets: Dataset) -> Dataset"),

@@ -19,7 +19,7 @@ BUILD = Path(os.environ.get("PENSTOCK_BUILD", ROOT / "build" / "release"))
 PROGRAM = str(BUILD / "bin" / "penstock")
 STAGES = ("open", "read", "decode", "collate", "copy", "send")
 DIGITS = ROOT / "examples" / "data" / "digits"
-COMMANDS = ["ls", "info", "cat", "verify", "convert", "bench", "doctor", "version", "completion", "man"]
+COMMANDS = ["ls", "info", "cat", "verify", "convert", "pack", "bench", "doctor", "version", "completion", "man"]
 
 
 def run(*args: object, code: int = 0) -> subprocess.CompletedProcess:

@@ -7,7 +7,7 @@ for batch in pt.DataLoader(pt.Files("clips/*.pt"), batch_size=32, collate_fn=pt.
 """
 
 from penstock.torch.collate import pad, pad_to, ragged, stack
-from penstock.torch.datasets import Dataset, Files, Mapped, Rows
+from penstock.torch.datasets import Dataset, Files, Mapped, Packed, Rows
 from penstock.torch.loader import DataLoader, LoaderTimeoutError
 from penstock.torch.loading import load_into
 from penstock.torch.safetensors import SafetensorError, load_file, load_model, safe_open, save_file, save_model
@@ -20,6 +20,7 @@ __all__ = [
     "Files",
     "LoaderTimeoutError",
     "Mapped",
+    "Packed",
     "Rows",
     "SafetensorError",
     "UnknownGlobalsError",

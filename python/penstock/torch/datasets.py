@@ -17,7 +17,7 @@ from penstock.torch._convert import sample_to_torch
 from penstock.torch._errors import as_torchs
 from penstock.torch._samples import as_mapping_of
 
-__all__ = ["Dataset", "Files", "Mapped", "Rows", "counted", "mapped_of", "native_of"]
+__all__ = ["Dataset", "Files", "Mapped", "Packed", "Rows", "counted", "mapped_of", "native_of"]
 
 
 _Sample = TypeVar("_Sample", covariant=True, default=Any)
@@ -108,6 +108,14 @@ def Rows(*sources: Any) -> Dataset[Any]:  # noqa: N802 - named like the class it
         raise TypeError("Rows() takes one array or more; found none")
     parts = [penstock.rows(source) for source in sources]
     return Dataset(parts[0] if len(parts) == 1 else penstock.zip(*parts))
+
+
+def Packed(pattern: str | os.PathLike[str]) -> Dataset[Any]:  # noqa: N802 - named like the class it stands for
+    """The samples that `penstock.pack` or the command `penstock pack` wrote into the files of a folder or pattern.
+
+    The files are mapped, not read. Numbers come back as tensors without dimensions.
+    """
+    return Dataset(penstock.packed(pattern))
 
 
 def Files(  # noqa: N802 - named like the class it stands for

@@ -1,14 +1,12 @@
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
 #include "core/format.h"
 #include "core/text.h"
+#include "data/dataset/mapped_rows.h"
 #include "data/dataset_impl.h"
-#include "data/files/file_sample.h"
-#include "io/reader.h"
 
 namespace penstock {
 
@@ -59,15 +57,6 @@ class Rows final : public detail::DatasetImpl {
   std::size_t step_ = 0;
 };
 
-/// The tensor as a view of the mapped file, when it lies in it as it will in memory.
-std::optional<Tensor> mapped(const LazyTensor& lazy) {
-  if (!data::lies_plain(lazy.entry(), lazy.storage()) || lazy.entry().pickled) return std::nullopt;
-  const Buffer file = io::map_source(*lazy.source());
-  if (!file) return std::nullopt;
-  const std::uint64_t offset = lazy.storage().offset + lazy.entry().byte_offset;
-  return Tensor(file, lazy.dtype(), lazy.shape(), lazy.strides(), static_cast<std::size_t>(offset));
-}
-
 std::string tensor_names(const Archive& archive) {
   constexpr std::size_t kShown = 5;
   std::string out;
@@ -95,9 +84,7 @@ Dataset rows(const Tensor& tensor) {
 }
 
 Dataset rows(const LazyTensor& tensor) {
-  std::optional<Tensor> array = mapped(tensor);
-  if (!array) array = tensor.load();
-  return Dataset(std::make_shared<Rows>(std::move(*array), tensor.source()->name()));
+  return Dataset(std::make_shared<Rows>(data::mapped_or_loaded(tensor), tensor.source()->name()));
 }
 
 Dataset rows(std::string_view path, std::string_view key) {

@@ -1,0 +1,84 @@
+#include "penstock/pack.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "command.h"
+#include "core/format.h"
+#include "json.h"
+#include "option.h"
+#include "terminal.h"
+
+namespace penstock::cli {
+namespace {
+
+constexpr std::int64_t kMega = 1'000'000;
+/// So that bytes fit.
+constexpr std::int64_t kMostMegabytes = 1'000'000'000;
+
+struct Options {
+  std::string from;
+  std::string to;
+  std::vector<std::string> keys;
+  std::int64_t shard_megabytes = 256;
+  std::size_t workers = LoaderOptions::kAutoWorkers;
+  bool json = false;
+};
+
+int run(const Options& options) {
+  const Dataset dataset = files(options.from, {.keys = options.keys});
+  PackOptions how{.shard_bytes = static_cast<std::uint64_t>(options.shard_megabytes * kMega),
+                  .num_workers = options.workers};
+  how.progress = [&](std::int64_t samples) {
+    show_progress(core::format("{} of {}", human_count(static_cast<std::uint64_t>(samples)),
+                               counted(static_cast<std::uint64_t>(dataset.size()), "sample")));
+  };
+  PackSummary done;
+  try {
+    done = pack(dataset, options.to, how);
+  } catch (...) {
+    show_progress({});
+    throw;
+  }
+  show_progress({});
+  if (options.json) {
+    print_json(Json{{"path", options.to}, {"samples", done.samples}, {"shards", done.shards}, {"bytes", done.bytes}});
+  } else {
+    core::print(
+        "{}: {} in {}, {}\n", printable(options.to), counted(static_cast<std::uint64_t>(done.samples), "sample"),
+        counted(static_cast<std::uint64_t>(done.shards), "shard"), human_bytes(static_cast<double>(done.bytes)));
+  }
+  return 0;
+}
+
+std::function<int()> attach(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("from", options->from, "A folder of tensor files, or a pattern")->required()->type_name("PATH");
+  app.add_option("to", options->to, "The folder to write: a new one, or an empty one")->required()->type_name("FOLDER");
+  app.add_option("--key", options->keys, "Take only this key of each file's dict; may be given again")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  take_number(*app.add_option("--shard-mb", options->shard_megabytes, "About so many megabytes in a shard")
+                   ->capture_default_str(),
+              1, kMostMegabytes);
+  take_number_or_auto(
+      *app.add_option("--workers", options->workers, "Threads that read shards ahead")->default_str("auto"), 0,
+      static_cast<std::int64_t>(LoaderOptions::kMostWorkers), std::to_string(LoaderOptions::kAutoWorkers));
+  app.add_flag("--json", options->json, "Print JSON");
+  return [options] { return run(*options); };
+}
+
+}  // namespace
+
+const Command kPack{
+    "pack", "Put many small tensor files into a few large ones",
+    "Each file is a sample. Its tensors and numbers become rows of arrays in FOLDER/00000.safetensors and so on, in "
+    "the "
+    "order of the files' names; where dimension 0 differs from sample to sample, they are laid end to end, with an "
+    "array of offsets. packed() of the library gives the samples back, read at the speed of rows of one large array; "
+    "any reader of safetensors finds the arrays. The folder appears with all its files or not at all. Text and other "
+    "values that are no numbers are refused: choose others with --key. Nothing in the files is run.",
+    attach};
+
+}  // namespace penstock::cli

@@ -1,0 +1,85 @@
+#include "data/pack/new_folder.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <random>
+#include <system_error>
+#include <utility>
+
+#include "core/format.h"
+#include "penstock/error.h"
+
+namespace penstock::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kTries = 100;
+
+ErrorCode code_of(int error) {
+  switch (error) {
+    case ENOENT:
+      return ErrorCode::kNotFound;
+    case ENOTDIR:
+      return ErrorCode::kNotDirectory;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return ErrorCode::kPermission;
+    default:
+      return ErrorCode::kIo;
+  }
+}
+
+[[noreturn]] void fail(const std::string& path, int error) {
+  throw Error(code_of(error), core::format("the folder could not be made: {}", std::generic_category().message(error)),
+              {.path = path});
+}
+
+[[noreturn]] void refuse(const std::string& path) {
+  throw Error(ErrorCode::kInvalidArgument, "there is something already; name a new folder or an empty one",
+              {.path = path});
+}
+
+/// Without slashes at its end, which would put the temporary folder inside.
+std::string trimmed(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+}  // namespace
+
+NewFolder::NewFolder(std::string path) : path_(trimmed(std::move(path))) {
+  std::error_code ignored;
+  const fs::file_status found = fs::symlink_status(path_, ignored);
+  if (fs::exists(found) && (!fs::is_directory(found) || !fs::is_empty(path_, ignored))) refuse(path_);
+  std::random_device random;
+  for (int i = 0; i < kTries; ++i) {
+    std::string name = core::format("{}.{:08x}.tmp", path_, random());
+    if (::mkdir(name.c_str(), 0777) == 0) {
+      temporary_ = std::move(name);
+      return;
+    }
+    if (errno != EEXIST) fail(path_, errno);
+  }
+  fail(path_, EEXIST);
+}
+
+NewFolder::~NewFolder() {
+  std::error_code ignored;
+  if (!temporary_.empty()) fs::remove_all(temporary_, ignored);
+}
+
+void NewFolder::commit() {
+  // In place of an empty folder, as rename(2) of one does.
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR) refuse(path_);
+    fail(path_, errno);
+  }
+  temporary_.clear();
+}
+
+}  // namespace penstock::data

@@ -1,0 +1,139 @@
+#include "penstock/pack.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "core/format.h"
+#include "data/dataset_impl.h"
+#include "data/pack/new_folder.h"
+#include "data/pack/sample_form.h"
+#include "data/pack/shard.h"
+#include "data/scratch.h"
+#include "penstock/error.h"
+#include "penstock/save.h"
+
+namespace penstock {
+namespace {
+
+/// Of so many samples the mean size is taken.
+constexpr std::int64_t kSampled = 32;
+constexpr double kStopPeriod = 0.05;
+
+std::uint64_t bytes_of(const Value& value) {
+  if (value.is(Value::Kind::kTensor)) return value.as_tensor().nbytes();
+  constexpr std::uint64_t kNumber = 8;
+  const bool nested = value.is(Value::Kind::kDict) || value.is(Value::Kind::kList) || value.is(Value::Kind::kTuple);
+  if (!nested) return kNumber;
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    bytes += bytes_of(value.is(Value::Kind::kDict) ? value.item(i).second : value[i]);
+  }
+  return bytes;
+}
+
+std::int64_t samples_a_shard(const Dataset& dataset, std::uint64_t shard_bytes) {
+  const std::int64_t count = std::min(dataset.size(), kSampled);
+  std::uint64_t bytes = 0;
+  for (std::int64_t i = 0; i < count; ++i) bytes += bytes_of(dataset.get(i * (dataset.size() / count)));
+  const std::uint64_t mean = std::max<std::uint64_t>(1, bytes / static_cast<std::uint64_t>(count));
+  const auto most = static_cast<std::uint64_t>(dataset.size());
+  return static_cast<std::int64_t>(std::clamp<std::uint64_t>(shard_bytes / mean, 1, most));
+}
+
+data::SampleForm form_of_first(const Dataset& dataset) {
+  static_cast<void>(dataset.get(0));  // whose errors name the file
+  data::Scratch scratch;
+  const std::int64_t first = 0;
+  data::Sample sample;
+  dataset.impl().locate({&first, 1}, scratch, {&sample, 1});
+  return data::form_of(*sample.layout->structure, dataset.describe(0));
+}
+
+/// The samples of shard after shard: stacked by the loader as long as that can be, and then kept apart.
+class Batches {
+ public:
+  Batches(Dataset dataset, const PackOptions& options, std::int64_t samples)
+      : dataset_(std::move(dataset)), options_(options), samples_(samples), loader_(make(stack())) {}
+
+  std::optional<Batch> next() {
+    if (apart_) return taken();
+    const LoaderPosition here = loader_->position();
+    try {
+      return taken();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kShapeMismatch) throw;
+    }
+    apart_ = true;
+    loader_ = make(ragged());
+    loader_->seek(here);
+    return taken();
+  }
+
+ private:
+  std::optional<Batch> taken() {
+    while (true) {
+      if (options_.stop.stop_requested()) throw Error(ErrorCode::kCancelled, "packing was cancelled before its end");
+      bool timed_out = false;
+      std::optional<Batch> batch = loader_->next_for(kStopPeriod, timed_out);
+      if (!timed_out) return batch;
+    }
+  }
+
+  std::unique_ptr<DataLoader> make(Collate collate) const {
+    return std::make_unique<DataLoader>(dataset_, LoaderOptions{.batch_size = samples_,
+                                                                .num_workers = options_.num_workers,
+                                                                .collate = std::move(collate),
+                                                                .prefetch_factor = 1,
+                                                                .memory_budget = options_.shard_bytes,
+                                                                .verify_checksums = options_.verify_checksums});
+  }
+
+  Dataset dataset_;
+  const PackOptions& options_;
+  std::int64_t samples_;
+  bool apart_ = false;
+  std::unique_ptr<DataLoader> loader_;
+};
+
+/// Names in order of their bytes are in order of their numbers.
+std::string name_of(std::int64_t shard, std::int64_t shards) {
+  constexpr std::size_t kDigits = 5;
+  const std::size_t width = std::max(kDigits, std::to_string(shards - 1).size());
+  return core::format("{:0{}}.safetensors", shard, width);
+}
+
+/// The bytes of the file.
+std::uint64_t write(const data::Shard& shard, const std::string& path, const std::stop_token& stop) {
+  save(shard.arrays, path,
+       {.format = "safetensors",
+        .metadata = {{{std::string(data::kSampleFormKey), data::to_json(shard.form)}}},
+        .stop = stop});
+  return std::filesystem::file_size(path);
+}
+
+}  // namespace
+
+PackSummary pack(const Dataset& dataset, std::string_view folder, const PackOptions& options) {
+  if (dataset.size() == 0) throw Error(ErrorCode::kInvalidArgument, "the dataset has no samples to pack");
+  const std::int64_t samples = samples_a_shard(dataset, options.shard_bytes);
+  const std::int64_t shards = (dataset.size() + samples - 1) / samples;
+  const data::SampleForm form = form_of_first(dataset);
+  data::NewFolder target{std::string(folder)};
+  Batches batches(dataset, options, samples);
+  PackSummary summary;
+  while (const std::optional<Batch> batch = batches.next()) {
+    const auto describe = [&](std::size_t i) { return dataset.describe(batch->indices[i]); };
+    const data::Shard shard = data::make_shard(batch->value, form, describe);
+    summary.bytes += write(shard, target.place(name_of(summary.shards++, shards)), options.stop);
+    summary.samples += batch->size();
+    if (options.progress) options.progress(summary.samples);
+  }
+  target.commit();
+  return summary;
+}
+
+}  // namespace penstock

@@ -1,0 +1,74 @@
+"""penstock pack: what it says, what it refuses, and that nothing is left where it does."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file
+
+PROGRAM = Path(__file__).resolve().parents[2] / "build/release/bin/penstock"
+
+
+def pack(*args: object, code: int = 0) -> subprocess.CompletedProcess:
+    done = subprocess.run([PROGRAM, "pack", *map(str, args)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+@pytest.fixture
+def clips(tmp_path):
+    folder = tmp_path / "clips"
+    folder.mkdir()
+    for i in range(20):
+        torch.save({"x": torch.full((1 + i % 3, 1000), float(i)), "label": i}, folder / f"{i:02d}.pt")
+    return folder
+
+
+def test_writes_and_tells(clips, tmp_path):
+    done = pack(clips, tmp_path / "shards")
+    assert done.stdout.startswith(f"{tmp_path / 'shards'}: 20 samples in 1 shard, ")
+    assert done.stderr == ""
+    arrays = load_file(tmp_path / "shards" / "00000.safetensors")
+    assert arrays["label"].tolist() == list(range(20))
+    assert arrays["x"][arrays["x.offsets"][7], 0] == 7
+
+
+def test_shards_of_some_size_and_json(tmp_path):
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    for i in range(10):
+        np.save(folder / f"{i}.npy", np.full(62_500, i))
+    told = json.loads(pack(folder / "*.npy", tmp_path / "shards", "--shard-mb", 2, "--json", "--workers", 1).stdout)
+    assert told == {"path": str(tmp_path / "shards"), "samples": 10, "shards": 3, "bytes": told["bytes"]}
+    shapes = [load_file(path)["tensor"].shape for path in sorted((tmp_path / "shards").iterdir())]
+    assert shapes == [(4, 62_500), (4, 62_500), (2, 62_500)]
+
+
+def test_keys(clips, tmp_path):
+    pack(clips, tmp_path / "shards", "--key", "label")
+    assert set(load_file(tmp_path / "shards" / "00000.safetensors")) == {"label"}
+    pack(clips, tmp_path / "both", "--key", "label", "--key", "x")
+    assert "no key 'nope'" in pack(clips, tmp_path / "none", "--key", "nope", code=1).stderr
+
+
+def test_leaves_nothing_where_it_fails(clips, tmp_path):
+    (clips / "13.pt").write_bytes((clips / "13.pt").read_bytes()[:500])
+    assert "13.pt" in pack(clips, tmp_path / "shards", code=1).stderr
+    torch.save({"x": torch.ones(1, 1000), "label": "text"}, clips / "13.pt")
+    assert "13.pt" in pack(clips, tmp_path / "shards", code=1).stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["clips"]
+
+
+def test_replaces_nothing(clips, tmp_path):
+    before = sorted(path.name for path in clips.iterdir())
+    assert "new folder" in pack(clips, clips, code=1).stderr
+    assert "new folder" in pack(clips, clips / "00.pt", code=1).stderr
+    assert sorted(path.name for path in clips.iterdir()) == before
+    (tmp_path / "empty").mkdir()
+    pack(clips, tmp_path / "empty")
+    assert pack(clips, tmp_path / "other", "--shard-mb", 0, code=2).stdout == ""

@@ -1,0 +1,181 @@
+#include "penstock/pack.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data/support.h"
+#include "penstock/load.h"
+#include "penstock/ops.h"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+using test::bits_of;
+using testing::HasSubstr;
+
+class PackTest : public testing::Test {
+ protected:
+  PackTest() { fs::create_directory(clips_); }
+
+  void write(int number, const Value& sample) const {
+    save(sample, clips_ + "/" + std::to_string(1000 + number) + ".pt", {.sync = false});
+  }
+  Dataset clips() const { return files(clips_); }
+  std::vector<std::string> names(const std::string& folder) const {
+    std::vector<std::string> out;
+    for (const auto& entry : fs::directory_iterator(folder)) out.push_back(entry.path().filename());
+    std::sort(out.begin(), out.end());
+    return out;
+  }
+  /// Whether the shards give what the files give, one by one and in batches of any collation.
+  void expect_same(const Dataset& from, const Collate& collate) const {
+    const Dataset back = packed(shards_);
+    ASSERT_EQ(back.size(), from.size());
+    const LoaderOptions options{.batch_size = 7, .shuffle = true, .num_workers = 2, .collate = collate, .seed = 5};
+    DataLoader wanted(from, options);
+    DataLoader found(back, options);
+  }
+
+  test::TemporaryFolder folder_;
+  std::string clips_ = folder_ / "clips";
+  std::string shards_ = folder_ / "shards";
+};
+
+using Items = std::vector<std::pair<std::string, Value>>;
+
+Value dict(Items items) { return Value::dict(std::move(items)); }
+
+Value numbered(std::int64_t length, std::int64_t number) {
+  Tensor x = test::numbered_rows(length, 3);
+  for (std::int32_t& value : x.values<std::int32_t>()) value += 7 * static_cast<std::int32_t>(number);
+  return dict(
+      {{"x", Value::tensor(x)},
+       {"label", Value::integer(number)},
+       {"pair", Value::tuple({Value::real(0.5 * static_cast<double>(number)), Value::boolean(number % 2 == 0)})}});
+}
+
+TEST_F(PackTest, SamplesOfOneShapeAreStacked) {
+  for (int i = 0; i < 50; ++i) write(i, numbered(4, i));
+  const PackSummary summary = pack(clips(), shards_, {.shard_bytes = 16 * (48 + 8 * 3)});
+  EXPECT_EQ(summary.samples, 50);
+  EXPECT_EQ(summary.shards, 4);
+  EXPECT_EQ(names(shards_), (std::vector<std::string>{"00000.safetensors", "00001.safetensors", "00002.safetensors",
+                                                      "00003.safetensors"}));
+  const Value first = load_value(shards_ + "/00000.safetensors");
+  EXPECT_EQ(first["x"].as_tensor().shape(), (Shape{16, 4, 3}));
+  EXPECT_EQ(first["pair.1"].as_tensor().dtype(), DType::boolean);
+  expect_same(clips(), stack());
+  EXPECT_EQ(packed(shards_).describe(17), shards_ + "/00001.safetensors[1]");
+  EXPECT_EQ(packed(shards_ + "/00003.safetensors").size(), 2);
+}
+
+TEST_F(PackTest, SamplesOfManyLengthsLieEndToEnd) {
+  for (int i = 0; i < 40; ++i) write(i, numbered(i * 5 % 7, i));
+  pack(clips(), shards_, {.shard_bytes = 400});
+  const Value first = load_value(shards_ + "/00000.safetensors");
+  EXPECT_EQ(first["x"].as_tensor().rank(), 2U);
+  EXPECT_EQ(first["x.offsets"].as_tensor().dtype(), DType::int64);
+  expect_same(clips(), pad({.lengths = true}));
+  for (std::int64_t i = 0; i < 40; ++i) {
+    EXPECT_EQ(bits_of(packed(shards_).get(i)["x"]), bits_of(clips().get(i)["x"])) << i;
+  }
+}
+
+TEST_F(PackTest, ShardsOfOneShapeEachGoTogether) {
+  for (int i = 0; i < 20; ++i) write(i, numbered(i < 10 ? 2 : 5, i));
+  write(20, numbered(3, 20));
+  pack(subset(clips(), {0, 1, 2, 3, 10, 11, 12, 13, 4, 20, 5}), shards_, {.shard_bytes = 4 * 70});
+  EXPECT_GT(names(shards_).size(), 2U);
+  expect_same(subset(clips(), {0, 1, 2, 3, 10, 11, 12, 13, 4, 20, 5}), pad());
+}
+
+TEST_F(PackTest, ATensorAloneIsGivenBackAlone) {
+  for (int i = 0; i < 9; ++i) write(i, Value::tensor(full(Shape{i % 3}, i, DType::int16)));
+  pack(clips(), shards_);
+  EXPECT_EQ(names(shards_).size(), 1U);
+  expect_same(clips(), ragged());
+  EXPECT_TRUE(packed(shards_).get(2).is(Value::Kind::kTensor));
+}
+
+TEST_F(PackTest, NamesThatWouldClashAreKeptApart) {
+  const auto of = [](std::int64_t n) { return Value::tensor(full(Shape{n}, n, DType::int32)); };
+  for (int i = 1; i < 4; ++i) {
+    write(i, dict(Items{{"a", of(i)}, {"a.offsets", of(i + 1)}, {"b", dict(Items{{"c", of(2)}})}, {"b.c", of(3)}}));
+  }
+  pack(clips(), shards_);
+  expect_same(clips(), ragged());
+}
+
+TEST_F(PackTest, WhatArraysCannotHoldIsRefusedAndNothingIsLeft) {
+  const auto refused = [&](const Value& sample) {
+    write(0, sample);
+    const auto error = test::error_of([&] { pack(clips(), shards_); });
+    EXPECT_EQ(names(folder_ / "."), std::vector<std::string>{"clips"});
+    return error;
+  };
+  const auto text = refused(dict(Items{{"id", Value::string("x")}}));
+  EXPECT_EQ(text->code(), ErrorCode::kUnsupported);
+  EXPECT_THAT(text->what(), HasSubstr("1000.pt: found a string at ['id']"));
+  EXPECT_EQ(refused(Value())->code(), ErrorCode::kUnsupported);
+  EXPECT_EQ(refused(Value::tensor(full(Shape{2}, 1, DType::complex128)))->code(), ErrorCode::kUnsupported);
+}
+
+TEST_F(PackTest, ASampleOfAnotherFormIsNamed) {
+  write(0, Value::tensor(full(Shape{2, 3}, 1, DType::int32)));
+  write(1, Value::tensor(full(Shape{3, 3}, 1, DType::int32)));
+  write(2, Value::tensor(full(Shape{2, 4}, 1, DType::int32)));
+  const auto shape = test::error_of([&] { pack(clips(), shards_); });
+  EXPECT_EQ(shape->code(), ErrorCode::kShapeMismatch);
+  EXPECT_THAT(shape->what(), HasSubstr("1002.pt"));
+  write(2, Value::tensor(full(Shape{2, 3}, 1, DType::int64)));
+  const auto dtype = test::error_of([&] { pack(clips(), shards_); });
+  EXPECT_EQ(dtype->code(), ErrorCode::kDTypeMismatch);
+  EXPECT_THAT(dtype->what(), HasSubstr("1002.pt"));
+  write(2, numbered(1, 1));
+  EXPECT_EQ(test::code_of([&] { pack(clips(), shards_); }), ErrorCode::kShapeMismatch);
+  EXPECT_EQ(names(folder_ / "."), std::vector<std::string>{"clips"});
+}
+
+TEST_F(PackTest, ADamagedFileIsNamedAndNothingIsLeft) {
+  for (int i = 0; i < 9; ++i) write(i, numbered(4, i));
+  fs::resize_file(clips_ + "/1006.pt", 300);
+  const auto error = test::error_of([&] { pack(clips(), shards_, {.shard_bytes = 100}); });
+  EXPECT_THAT(error->what(), HasSubstr("1006.pt"));
+  EXPECT_EQ(names(folder_ / "."), std::vector<std::string>{"clips"});
+}
+
+TEST_F(PackTest, WhatIsThereIsNotReplaced) {
+  write(0, numbered(4, 0));
+  fs::create_directory(shards_);
+  pack(clips(), shards_ + "//");
+  EXPECT_EQ(names(shards_).size(), 1U) << "an empty folder";
+  EXPECT_EQ(test::code_of([&] { pack(clips(), shards_); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(test::code_of([&] { pack(clips(), clips_ + "/1000.pt"); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(test::code_of([&] { pack(clips(), folder_ / "none/shards"); }), ErrorCode::kNotFound);
+  EXPECT_EQ(test::code_of([&] { pack(subset(clips(), {}), folder_ / "empty"); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(names(clips_).size(), 1U);
+}
+
+TEST_F(PackTest, CanBeStopped) {
+  for (int i = 0; i < 9; ++i) write(i, numbered(4, i));
+  std::stop_source stop;
+  std::int64_t told = 0;
+  const auto progress = [&](std::int64_t samples) {
+    told = samples;
+    if (samples > 2) stop.request_stop();
+  };
+  const PackOptions options{.shard_bytes = 100, .progress = progress, .stop = stop.get_token()};
+  EXPECT_EQ(test::code_of([&] { pack(clips(), shards_, options); }), ErrorCode::kCancelled);
+  EXPECT_EQ(told, 3);
+  EXPECT_EQ(names(folder_ / "."), std::vector<std::string>{"clips"});
+}
+
+}  // namespace
+}  // namespace penstock
