@@ -27,6 +27,8 @@ def loaders() -> None:
     assert_type(pairs, pt.DataLoader[Any])
     files = pt.DataLoader(penstock.files("clips/*.pt"), on_error="skip", memory_budget=1 << 20)
     assert_type(files, pt.DataLoader[Any])
+    masked = pt.DataLoader(pt.Files("clips/*.pt"), collate_fn=pt.pad(), on_error="mask")
+    assert_type(masked, pt.DataLoader[Any])
     mapped = pt.DataLoader(pt.Files("clips/*.pt").map(lambda sample: sample))
     assert_type(mapped, pt.DataLoader[Any])
     dataset = pt.Dataset(penstock.subset(penstock.files("clips/*.pt"), [0, 1]))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from penstock.torch._convert import batch_to_torch, sample_to_torch
 from penstock.torch._reads import Read
 from penstock.torch._samples import named
@@ -16,16 +18,29 @@ __all__ = ["Finish"]
 class Finish:
     """Collates what was read, where that was not done natively, and calls the dataset's function, if it has one.
 
-    Any number of threads may use it. `describe`: what the sample of an index is, for errors.
+    Any number of threads may use it. `describe`: what the sample of an index is, for errors; `masks`: beside each batch
+    goes which of its samples are those that were asked for.
     """
 
-    def __init__(self, collate_fn: Callable[[Any], Any], mapped: Mapped | None, describe: Callable[[int], str]) -> None:
+    def __init__(
+        self,
+        collate_fn: Callable[[Any], Any],
+        mapped: Mapped | None,
+        describe: Callable[[int], str],
+        *,
+        masks: bool = False,
+    ) -> None:
         self._collate_fn = collate_fn
         self._mapped = mapped
         self._describe = describe
+        self._masks = masks
 
     def __call__(self, read: Read, alone: bool) -> Any:
         """`alone`: the batch is a sample by itself."""
+        batch = self._batch(read, alone)
+        return (batch, _valid(read, alone)) if self._masks else batch
+
+    def _batch(self, read: Read, alone: bool) -> Any:
         mapped = self._mapped
         if mapped is None:
             return self._collated(read, alone)
@@ -54,3 +69,8 @@ class Finish:
             if other is error:
                 raise
             raise other from error
+
+
+def _valid(read: Read, alone: bool) -> Any:
+    own = [index == wanted for index, wanted in zip(read.indices, read.wanted, strict=True)]
+    return own[0] if alone else torch.tensor(own, dtype=torch.bool)

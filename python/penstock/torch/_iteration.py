@@ -60,7 +60,8 @@ class Iteration(_BaseDataLoaderIter):
         self._pins = loader.pin_memory and torch.accelerator.is_available()
         self._index_sampler = loader._index_sampler
         self._reads = Reads(loader)
-        self._finish = Finish(loader.collate_fn, loader._mapped, self._reads.describe)
+        self._masks = loader.on_error == "mask"
+        self._finish = Finish(loader.collate_fn, loader._mapped, self._reads.describe, masks=self._masks)
         begin = Position.now(loader, draws_seed=draws_seed) if resume is None else resume
         if resume is None:
             self._sampler_iter = iter(self._index_sampler)
@@ -114,8 +115,15 @@ class Iteration(_BaseDataLoaderIter):
         finally:
             self.progress.given = self._reads.taken - len(self._working)
         self._num_yielded += 1
-        if self._reads.on_device:
-            return value
+        there = self._reads.on_device
+        if not self._masks:
+            return value if there else self._placed(value)
+        batch, valid = value
+        # Unpinned, the mask would have the copy wait for all that the device has to do.
+        return (batch, self._placed(pin_memory(valid))) if there else (self._placed(batch), self._placed(valid))
+
+    def _placed(self, value: Any) -> Any:
+        """Pinned, and on the loader's device, where it asks for that."""
         if self._pins:
             value = pin_memory(value)
         device = self._loader.device

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -30,11 +30,22 @@ _UNLIKE = (penstock.DTypeMismatchError, penstock.ShapeMismatchError, penstock.Un
 
 
 class Read(NamedTuple):
-    """A batch as the workers left it: whole, or the list of its samples."""
+    """A batch as the workers left it: whole, or the list of its samples.
+
+    `wanted`: the samples that the sampler asked for; where `on_error` puts others in their places, `indices` has those.
+    """
 
     indices: list[int]
     value: Any
     apart: bool
+    wanted: Sequence[int] = ()
+
+
+class _Asked(NamedTuple):
+    """A batch under way: what the sampler asked for, and what is read for it; None where nothing of it is left."""
+
+    wanted: list[int]
+    indices: list[int] | None
 
 
 class Reads:
@@ -63,8 +74,7 @@ class Reads:
         self.on_device: bool = self._native and loader._mapped is None and arrives_on_device(loader.device)
         self._feed: _Feed | SampleFeed = self._new_feed(self._workers)
         self._indices: Iterator[Any] = iter(())
-        # None: a batch of which nothing is left.
-        self._pending: deque[list[int] | None] = deque()
+        self._pending: deque[_Asked] = deque()
         self.taken = 0
         self.held = 0
         self._left_out: int | None = 0  # batches, while there were no others
@@ -101,7 +111,7 @@ class Reads:
     @property
     def ready(self) -> bool:
         """Whether `next` would give something at once."""
-        return bool(self._pending) and (not self._pending[0] or self._feed.ready)
+        return bool(self._pending) and (not self._pending[0].indices or self._feed.ready)
 
     def next(self, *, hold: bool = False) -> Read:
         """The next batch of which something is left; StopIteration behind the last. An error belongs to one batch.
@@ -117,11 +127,11 @@ class Reads:
                 self._require_some()
                 raise StopIteration
             before = self.taken
-            indices = self._pending.popleft()
+            asked = self._pending.popleft()
             self.taken += 1
             self.held += hold
             try:
-                value = self._take(indices)
+                value = self._take(asked)
             except BaseException:
                 if self.taken == before:  # it is still to come
                     self.held -= hold
@@ -131,7 +141,10 @@ class Reads:
                     self._draw()
             if value is not None:
                 self._left_out = None
-                return value
+                return value._replace(wanted=asked.wanted)
+            if self._loader.on_error == "mask":  # batches are counted on, and none is left out
+                self._left_out = None
+                raise self._unreadable()
             if self._left_out is not None:
                 self._left_out += 1
             if hold:
@@ -140,9 +153,12 @@ class Reads:
     def _require_some(self) -> None:
         """Where `on_error` left nothing of an epoch, that has another reason than its samples."""
         if self._left_out:
-            _, what, why = self._set_aside.listed()[0]
-            message = f"no sample of the epoch can be read; the first is {what}: {why}"
-            raise penstock.InvalidArgumentError(message, message)
+            raise self._unreadable()
+
+    def _unreadable(self) -> penstock.Error:
+        _, what, why = self._set_aside.listed()[0]
+        message = f"no sample of the epoch can be read; the first is {what}: {why}"
+        return penstock.InvalidArgumentError(message, message)
 
     def release(self) -> None:
         """One of the batches that are held was handed on."""
@@ -178,9 +194,9 @@ class Reads:
                 return
             if self.whole and isinstance(drawn, (list, slice)) != self.bulk:
                 self._read_lists(not self.bulk)
-            asked = self._checked(drawn)
-            indices = self._chosen(asked)
-            self._pending.append(indices if indices or not asked else None)
+            wanted = self._wanted(drawn)
+            indices = self._chosen(wanted)
+            self._pending.append(_Asked(wanted, indices if indices or not wanted else None))
             if indices:
                 self._feed.push(indices)
 
@@ -193,6 +209,11 @@ class Reads:
         self._feed.close()
         self._feed = self._new_feed(self._workers)
 
+    def _wanted(self, drawn: Any) -> list[int]:
+        """Counted from the front."""
+        indices = self._checked(drawn)
+        return counted(indices, len(self._dataset)) if indices and min(indices) < 0 else indices
+
     def _checked(self, drawn: Any) -> list[int]:
         if self.whole and not self.bulk:
             return [operator.index(drawn)]
@@ -201,9 +222,7 @@ class Reads:
         return [operator.index(one) for one in drawn]
 
     def _chosen(self, indices: list[int]) -> list[int]:
-        """Counted from the front, and without what is known not to be readable."""
-        if indices and min(indices) < 0:
-            indices = counted(indices, len(self._dataset))
+        """Without what is known not to be readable."""
         if self._set_aside.any_of(indices):
             return self._repaired(indices)
         return indices
@@ -214,14 +233,15 @@ class Reads:
             return set_aside.without(indices)
         return set_aside.replaced(self._samples, indices)
 
-    def _take(self, indices: list[int] | None) -> Read | None:
+    def _take(self, asked: _Asked) -> Read | None:
         """The batch that was asked for first; None when nothing of it is left."""
+        indices = asked.indices
         if indices is None:
             return None
         if not indices:
             return self._empty()
         try:
-            return Read(indices, self._next_of_feed(indices), not self._native)
+            return Read(indices, self._next_of_feed(asked), not self._native)
         except penstock.TimedOutError as error:
             raise timed_out(self._timeout) from error
         except penstock.Error as error:
@@ -236,7 +256,7 @@ class Reads:
                 raise as_torchs(error, self._refusal) from error.__cause__
         return self._again(self._repaired(indices))
 
-    def _next_of_feed(self, indices: list[int]) -> Any:
+    def _next_of_feed(self, asked: _Asked) -> Any:
         """An error belongs to the batch; but when time is up, or a signal's handler raises something, that is still to
         come."""
         try:
@@ -244,7 +264,7 @@ class Reads:
         except BaseException as error:
             of_signal = isinstance(self._feed, _Feed) and not isinstance(error, penstock.Error)
             if of_signal or isinstance(error, penstock.TimedOutError):
-                self._pending.appendleft(indices)
+                self._pending.appendleft(asked)
                 self.taken -= 1
             raise
 
@@ -307,8 +327,8 @@ class Reads:
         self._feed.close()
         self._feed = self._new_feed(self._workers)
         for pending in self._pending:
-            if pending:
-                self._feed.push(pending)
+            if pending.indices:
+                self._feed.push(pending.indices)
 
 
 def _is_default(collate: Any) -> bool:

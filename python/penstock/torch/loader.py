@@ -48,7 +48,12 @@ class DataLoader(torch_data.DataLoader[_Sample]):
       nothing to do then. Others are moved by torch when they are taken, after `pin_memory` if that is set.
     - on_error: what a sample that cannot be read does. "raise": the error names it and its file, and the iterator can
       go on with the next batch. "skip": the batch is delivered without it. "replace": the next sample that can be read
-      takes its place. Which ones were left out, and why, is in `set_aside`.
+      takes its place. "mask": it does so too, and the loader gives pairs `(batch, valid)`, also where all samples are
+      good: `valid` is a bool tensor with one element for each sample of the batch, False where another stands in, which
+      is to be ignored. It goes where its batch goes (`device`, `pin_memory`); without batches (`batch_size=None`) it is
+      a bool. A batch of which no sample can be read is given too; where the whole dataset has none, that is an error.
+      Which ones were left out, and why, is in `set_aside`: each is tried once in the life of a loader, and a loader
+      that resumes takes them over from the state.
     - memory_budget: bytes of batches prepared ahead, at most (default 1 GiB).
 
     `state_dict()` and `load_state_dict()` resume exactly in the middle of an epoch, with any number of workers, and
@@ -76,11 +81,11 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         pin_memory_device: str = "",
         in_order: bool = True,
         device: str | torch.device | None = None,
-        on_error: Literal["raise", "skip", "replace"] = "raise",
+        on_error: Literal["raise", "skip", "replace", "mask"] = "raise",
         memory_budget: int | None = None,
     ) -> None:
-        if on_error not in {"raise", "skip", "replace"}:
-            raise ValueError(f"on_error is {on_error!r}; it must be 'raise', 'skip' or 'replace'")
+        if on_error not in {"raise", "skip", "replace", "mask"}:
+            raise ValueError(f"on_error is {on_error!r}; it must be 'raise', 'skip', 'replace' or 'mask'")
         if isinstance(num_workers, str):
             raise TypeError(
                 f"num_workers is {num_workers!r}; it must be a number here, as of torch's loader (penstock.DataLoader "
@@ -141,6 +146,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
             # Indices of a Subset, and the worker_init_fn, may have changed since.
             self._mapped = mapped_of(self.dataset)
             self.native = _native_under(self.dataset, self._mapped, self.worker_init_fn)
+            _require_native(self.native, self.collate_fn, self.on_error)
         if self.native is None:
             iterator = self._torchs_iterator()
             return iterator if self.device is None else _moved(iterator, self.device)

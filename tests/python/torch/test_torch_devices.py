@@ -216,3 +216,22 @@ def test_batches_are_made_on_the_device(tmp_path, monkeypatch, workers):
         assert batch["x"].device == "cuda:0"
         assert batch["x"].cpu().tolist() == other["x"].tolist()
         assert batch["y"].cpu().tolist() == other["y"].tolist()
+
+
+def test_masks_follow_their_batches_to_the_device(tmp_path, monkeypatch):
+    from penstock.torch import _finish, _iteration, _reads
+
+    for i in range(8):
+        torch.save(torch.full((3,), float(i)), tmp_path / f"{i}.pt")
+    (tmp_path / "5.pt").write_bytes(b"")
+    monkeypatch.setattr(_reads, "arrives_on_device", lambda device: device is not None)
+    monkeypatch.setattr(_finish, "batch_to_torch", lambda value: value)
+    monkeypatch.setattr(_iteration, "pin_memory", lambda value: ("pinned", value.tolist()))
+    monkeypatch.setattr(_iteration, "to_device", lambda value, device: (value, device))
+    pairs = list(pt.DataLoader(pt.Files(tmp_path), 4, device="cuda:0", on_error="mask"))
+    assert [batch.device for batch, _ in pairs] == ["cuda:0"] * 2
+    assert [batch.cpu()[:, 0].tolist() for batch, _ in pairs] == [[0, 1, 2, 3], [4, 6, 6, 7]]
+    assert [valid for _, valid in pairs] == [
+        (("pinned", [True] * 4), CUDA),
+        (("pinned", [True, False, True, True]), CUDA),
+    ]

@@ -92,7 +92,7 @@ class TestBadSamples:
         assert [b["y"].tolist() for b in loader] == [[1]]
 
     @pytest.mark.parametrize("workers", [0, 2])
-    @pytest.mark.parametrize("policy", ["skip", "replace"])
+    @pytest.mark.parametrize("policy", ["skip", "replace", "mask"])
     def test_an_epoch_of_nothing_but_bad_ones_is_an_error(self, broken, policy, workers):
         only_bad = penstock.subset(penstock.files(broken), [3, 4])
         with pytest.raises(penstock.InvalidArgumentError, match=r"no sample of the epoch.*003\.pt"):
@@ -106,7 +106,7 @@ class TestBadSamples:
         assert len(list(loader)) == 4
         assert [os.fsencode(what) for _, what, _ in loader.set_aside][-1] == odd
 
-    @pytest.mark.parametrize("policy", ["skip", "replace"])
+    @pytest.mark.parametrize("policy", ["skip", "replace", "mask"])
     def test_what_the_process_lacks_says_nothing_of_samples(self, folder, policy):
         loader = pt.DataLoader(pt.Files(folder), 3, on_error=policy)
         expected = len(list(loader))
