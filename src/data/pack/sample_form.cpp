@@ -118,10 +118,11 @@ class Parser {
     if (depth > kMaxDepth) throw Error(ErrorCode::kLimit, "the form of samples is nested too deeply", {.path = path_});
     if (!json.is_object() || json.empty()) refuse("a part of it is no object");
     if (json.contains(kValues)) return leaf(json, path, key);
-    const auto& [name, children] = *json.items().begin();
+    const auto only = json.begin();
+    const Json& children = only.value();
     if (json.size() != 1 || !children.is_array()) refuse("a part of it is neither an array nor children");
     Node out;
-    out.kind = kind_of(name);
+    out.kind = kind_of(only.key());
     for (std::size_t i = 0; i < children.size(); ++i) {
       if (out.kind != Node::Kind::kDict) {
         out.children.push_back(node(children[i], core::format("{}[{}]", path, i), key, depth + 1));
@@ -147,6 +148,9 @@ class Parser {
     const auto number = static_cast<std::uint32_t>(form_.arrays.size());
     form_.structure.leaves.push_back({LeafKind::kTensor, number, path, key});
     form_.arrays.push_back({text(json[kValues]), json.contains(kOffsets) ? text(json[kOffsets]) : ""});
+    // Else a few bytes could make a sample of any size.
+    const std::string& values = form_.arrays.back().values;
+    if (!taken_.insert(values).second) refuse(core::format("{} is two parts of it", core::quoted(values)));
     Node out;
     out.leaf = number;
     return out;
@@ -165,6 +169,7 @@ class Parser {
 
   std::string path_;
   SampleForm form_;
+  std::set<std::string> taken_;
 };
 
 }  // namespace

@@ -82,7 +82,8 @@ TEST_F(PackedTest, FormsThatAreNone) {
   for (const char* form :
        {"", "x", "{", "[]", "{}", "3", R"({"values":3})", R"({"values":"x","offsets":[]})", R"({"dict":[]})",
         R"({"dict":{"x":{"values":"x"}}})", R"({"dict":[["x"]]})", R"({"dict":[[1,{"values":"x"}]]})",
-        R"({"set":[{"values":"x"}]})", R"({"list":[{"values":"x"}],"tuple":[]})", R"({"list":[[]]})"}) {
+        R"({"set":[{"values":"x"}]})", R"({"list":[{"values":"x"}],"tuple":[]})", R"({"list":[[]]})",
+        R"({"list":[{"values":"x"},{"values":"x"}]})"}) {
     EXPECT_EQ(refusal(arrays, form), ErrorCode::kCorrupt) << form;
   }
   std::string deep = R"({"values":"x"})";
