@@ -38,6 +38,13 @@ void expect_same(const Tensor& found, const Tensor& expected) {
   EXPECT_TRUE(Tensor::identical(found, expected)) << found.to_string() << " " << expected.to_string();
 }
 
+TEST_F(DeviceOps, NumbersThatAreAddressesOfTheDeviceStayNumbers) {
+  const Tensor there = full({8}, 0, DType::int64, device_);
+  const auto address = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(there.data()));
+  expect_same(full({4}, address, DType::int64, device_), full({4}, address, DType::int64));
+  expect_same(there + address, full({8}, 0, DType::int64) + address);
+}
+
 TEST_F(DeviceOps, ElementwiseGivesTheBitsOfTheCpu) {
   using Work = std::function<Tensor(const Tensor&, const Tensor&)>;
   const std::array<Work, 9> all = {

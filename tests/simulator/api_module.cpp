@@ -25,12 +25,18 @@ void write_log(unsigned count, const int* options, void** values, const char* te
 /// A launch's arguments as the call found them, pointers to device memory turned into ones that may be used.
 class Arguments {
  public:
-  Arguments(const std::vector<std::size_t>& sizes, void** values, Operation& operation) {
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      auto& block = blocks_.emplace_back((sizes[i] + sizeof(Word) - 1) / sizeof(Word));
-      std::memcpy(block.data(), values[i], sizes[i]);
-      for (Word& word : block) {
-        for (std::uint64_t& half : word.halves) translate(half, operation);
+  Arguments(const Function& function, void** values, Operation& operation) {
+    const auto pointers = pointers_of(function.name);
+    for (std::size_t i = 0; i < function.parameters.size(); ++i) {
+      const std::size_t size = function.parameters[i];
+      auto& block = blocks_.emplace_back((size + sizeof(Word) - 1) / sizeof(Word));
+      std::memcpy(block.data(), values[i], size);
+      if (pointers) {
+        for (const std::size_t at : *pointers) translate(block[at / sizeof(Word)].halves[at / 8 % 2], operation);
+      } else {
+        for (Word& word : block) {
+          for (std::uint64_t& half : word.halves) translate(half, operation);
+        }
       }
     }
     for (auto& block : blocks_) pointers_.push_back(block.data());
@@ -164,7 +170,7 @@ PENSTOCK_SIM_API CUresult cuLaunchKernel(CUfunction handle, unsigned grid_x, uns
   if (!is_possible(launch)) return kInvalidValue;
   auto operation = std::make_shared<Operation>();
   operation->name = "cuLaunchKernel";
-  auto copied = std::make_shared<const Arguments>(function->parameters, arguments, *operation);
+  auto copied = std::make_shared<const Arguments>(*function, arguments, *operation);
   // The operation alone owns them: ThreadSanitizer sees no order between its end and this call's.
   operation->run = [name = function->name, launch, copied = std::move(copied), memory = operation->memory] {
     return run_launch(name, launch, *copied, memory);

@@ -3,7 +3,9 @@
 // The device kernels, compiled for the host from the same sources: what a simulated device runs under their names.
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "ops/kernels/arithmetic.cu"
@@ -19,32 +21,70 @@ namespace penstock::test {
 struct HostKernel {
   std::string_view name;
   void (*run)(const void* parameters, std::uint64_t thread, std::uint64_t threads);
+  std::span<const std::size_t> pointers;  ///< where the parameters have pointers to device memory, in bytes
 };
+
+template <class Parameters>
+inline constexpr std::array<std::size_t, 0> kPointers{};
+template <>
+inline constexpr std::array kPointers<ops::FillKernel>{offsetof(ops::FillKernel, to)};
+template <>
+inline constexpr std::array kPointers<ops::RangeKernel>{offsetof(ops::RangeKernel, to)};
+template <>
+inline constexpr std::array kPointers<ops::RandomKernel>{offsetof(ops::RandomKernel, to)};
+template <>
+inline constexpr std::array kPointers<ops::MoveKernel>{offsetof(ops::MoveKernel, from), offsetof(ops::MoveKernel, to)};
+template <>
+inline constexpr std::array kPointers<ops::SelectKernel>{
+    offsetof(ops::SelectKernel, from), offsetof(ops::SelectKernel, indices), offsetof(ops::SelectKernel, to)};
+template <>
+inline constexpr std::array kPointers<ops::BinaryKernel>{
+    offsetof(ops::BinaryKernel, a.from), offsetof(ops::BinaryKernel, b.from), offsetof(ops::BinaryKernel, to)};
+template <>
+inline constexpr std::array kPointers<ops::UnaryKernel>{offsetof(ops::UnaryKernel, a.from),
+                                                        offsetof(ops::UnaryKernel, to)};
+template <>
+inline constexpr std::array kPointers<ops::ReduceKernel>{
+    offsetof(ops::ReduceKernel, from), offsetof(ops::ReduceKernel, from_indices), offsetof(ops::ReduceKernel, values),
+    offsetof(ops::ReduceKernel, indices)};
+template <>
+inline constexpr std::array kPointers<ops::JoinKernel>{
+    offsetof(ops::JoinKernel, values), offsetof(ops::JoinKernel, indices), offsetof(ops::JoinKernel, to_values),
+    offsetof(ops::JoinKernel, to_indices)};
+template <>
+inline constexpr std::array kPointers<ops::MatmulKernel>{offsetof(ops::MatmulKernel, a), offsetof(ops::MatmulKernel, b),
+                                                         offsetof(ops::MatmulKernel, to)};
 
 template <class Parameters, void (*kKernel)(const Parameters&, std::uint64_t, std::uint64_t)>
 void run_host_kernel(const void* parameters, std::uint64_t thread, std::uint64_t threads) {
   kKernel(*static_cast<const Parameters*>(parameters), thread, threads);
 }
 
+template <class Parameters, void (*kKernel)(const Parameters&, std::uint64_t, std::uint64_t)>
+constexpr HostKernel host_kernel(std::string_view name) {
+  static_assert(!kPointers<Parameters>.empty(), "say where these parameters have pointers");
+  return {name, run_host_kernel<Parameters, kKernel>, kPointers<Parameters>};
+}
+
 inline constexpr std::array kHostKernels = {
-    HostKernel{"penstock_fill", run_host_kernel<ops::FillKernel, ops::penstock_fill>},
-    HostKernel{"penstock_range", run_host_kernel<ops::RangeKernel, ops::penstock_range>},
-    HostKernel{"penstock_random", run_host_kernel<ops::RandomKernel, ops::penstock_random>},
-    HostKernel{"penstock_copy", run_host_kernel<ops::MoveKernel, ops::penstock_copy>},
-    HostKernel{"penstock_convert", run_host_kernel<ops::MoveKernel, ops::penstock_convert>},
-    HostKernel{"penstock_select", run_host_kernel<ops::SelectKernel, ops::penstock_select>},
-    HostKernel{"penstock_binary", run_host_kernel<ops::BinaryKernel, ops::penstock_binary>},
-    HostKernel{"penstock_unary", run_host_kernel<ops::UnaryKernel, ops::penstock_unary>},
-    HostKernel{"penstock_sum_lanes", run_host_kernel<ops::ReduceKernel, ops::penstock_sum_lanes>},
-    HostKernel{"penstock_join_sums", run_host_kernel<ops::JoinKernel, ops::penstock_join_sums>},
-    HostKernel{"penstock_extreme_lanes", run_host_kernel<ops::ReduceKernel, ops::penstock_extreme_lanes>},
-    HostKernel{"penstock_join_extremes", run_host_kernel<ops::JoinKernel, ops::penstock_join_extremes>},
-    HostKernel{"penstock_matmul", run_host_kernel<ops::MatmulKernel, ops::penstock_matmul>},
-    HostKernel{"penstock_complex_binary", run_host_kernel<ops::BinaryKernel, ops::penstock_complex_binary>},
-    HostKernel{"penstock_complex_unary", run_host_kernel<ops::UnaryKernel, ops::penstock_complex_unary>},
-    HostKernel{"penstock_complex_sum_lanes", run_host_kernel<ops::ReduceKernel, ops::penstock_complex_sum_lanes>},
-    HostKernel{"penstock_complex_join_sums", run_host_kernel<ops::JoinKernel, ops::penstock_complex_join_sums>},
-    HostKernel{"penstock_complex_matmul", run_host_kernel<ops::MatmulKernel, ops::penstock_complex_matmul>},
+    host_kernel<ops::FillKernel, ops::penstock_fill>("penstock_fill"),
+    host_kernel<ops::RangeKernel, ops::penstock_range>("penstock_range"),
+    host_kernel<ops::RandomKernel, ops::penstock_random>("penstock_random"),
+    host_kernel<ops::MoveKernel, ops::penstock_copy>("penstock_copy"),
+    host_kernel<ops::MoveKernel, ops::penstock_convert>("penstock_convert"),
+    host_kernel<ops::SelectKernel, ops::penstock_select>("penstock_select"),
+    host_kernel<ops::BinaryKernel, ops::penstock_binary>("penstock_binary"),
+    host_kernel<ops::UnaryKernel, ops::penstock_unary>("penstock_unary"),
+    host_kernel<ops::ReduceKernel, ops::penstock_sum_lanes>("penstock_sum_lanes"),
+    host_kernel<ops::JoinKernel, ops::penstock_join_sums>("penstock_join_sums"),
+    host_kernel<ops::ReduceKernel, ops::penstock_extreme_lanes>("penstock_extreme_lanes"),
+    host_kernel<ops::JoinKernel, ops::penstock_join_extremes>("penstock_join_extremes"),
+    host_kernel<ops::MatmulKernel, ops::penstock_matmul>("penstock_matmul"),
+    host_kernel<ops::BinaryKernel, ops::penstock_complex_binary>("penstock_complex_binary"),
+    host_kernel<ops::UnaryKernel, ops::penstock_complex_unary>("penstock_complex_unary"),
+    host_kernel<ops::ReduceKernel, ops::penstock_complex_sum_lanes>("penstock_complex_sum_lanes"),
+    host_kernel<ops::JoinKernel, ops::penstock_complex_join_sums>("penstock_complex_join_sums"),
+    host_kernel<ops::MatmulKernel, ops::penstock_complex_matmul>("penstock_complex_matmul"),
 };
 
 }  // namespace penstock::test
