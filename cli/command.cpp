@@ -96,8 +96,7 @@ std::span<const Command> commands() noexcept {
 
 CommandLine::CommandLine()
     : app("Look into, check, convert and pack tensor files and measure how fast they load, without running anything "
-          "from "
-          "them.") {
+          "from them.") {
   app.name("penstock");
   app.set_version_flag("--version", "penstock " PENSTOCK_VERSION, "Print the version and exit");
   app.require_subcommand(1);

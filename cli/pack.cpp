@@ -74,10 +74,9 @@ std::function<int()> attach(CLI::App& app) {
 const Command kPack{
     "pack", "Put many small tensor files into a few large ones",
     "Each file is a sample. Its tensors and numbers become rows of arrays in FOLDER/00000.safetensors and so on, in "
-    "the "
-    "order of the files' names; where dimension 0 differs from sample to sample, they are laid end to end, with an "
-    "array of offsets. packed() of the library gives the samples back, read at the speed of rows of one large array; "
-    "any reader of safetensors finds the arrays. The folder appears with all its files or not at all. Text and other "
+    "the order of the files' names; where dimension 0 differs from sample to sample, they are laid end to end, with an "
+    "array of offsets. packed() of the library gives the samples back, without opening a file for each; any reader of "
+    "safetensors finds the arrays. The folder appears with all its files or not at all. Text and other "
     "values that are no numbers are refused: choose others with --key. Nothing in the files is run.",
     attach};
 

@@ -14,7 +14,7 @@ namespace penstock {
 struct PackOptions {
   /// What a shard holds, about: samples are counted by the mean of some. At least one sample.
   std::uint64_t shard_bytes = std::uint64_t{256} << 20;
-  /// Threads that read shards ahead, of which there are up to three in memory; as LoaderOptions::num_workers.
+  /// Threads that read samples ahead, within shard_bytes as LoaderOptions::memory_budget; as its num_workers.
   std::size_t num_workers = LoaderOptions::kAutoWorkers;
   bool verify_checksums = true;
   /// Called behind each shard with the samples written so far, by the calling thread.

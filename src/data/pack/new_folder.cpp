@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/format.h"
+#include "core/system_error.h"
 #include "penstock/error.h"
 
 namespace penstock::data {
@@ -19,24 +20,8 @@ namespace fs = std::filesystem;
 
 constexpr int kTries = 100;
 
-ErrorCode code_of(int error) {
-  switch (error) {
-    case ENOENT:
-      return ErrorCode::kNotFound;
-    case ENOTDIR:
-      return ErrorCode::kNotDirectory;
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return ErrorCode::kPermission;
-    default:
-      return ErrorCode::kIo;
-  }
-}
-
 [[noreturn]] void fail(const std::string& path, int error) {
-  throw Error(code_of(error), core::format("the folder could not be made: {}", std::generic_category().message(error)),
-              {.path = path});
+  core::throw_errno(error, "cannot make the folder", {.path = path});
 }
 
 [[noreturn]] void refuse(const std::string& path) {

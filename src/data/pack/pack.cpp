@@ -1,7 +1,6 @@
 #include "penstock/pack.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +14,7 @@
 #include "data/scratch.h"
 #include "penstock/error.h"
 #include "penstock/save.h"
+#include "penstock/source.h"
 
 namespace penstock {
 namespace {
@@ -112,7 +112,7 @@ std::uint64_t write(const data::Shard& shard, const std::string& path, const std
        {.format = "safetensors",
         .metadata = {{{std::string(data::kSampleFormKey), data::to_json(shard.form)}}},
         .stop = stop});
-  return std::filesystem::file_size(path);
+  return open_source(path)->size();
 }
 
 }  // namespace
