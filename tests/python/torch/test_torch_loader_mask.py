@@ -63,11 +63,14 @@ def damage(path, how, payload):
         path.write_bytes(data[: len(data) // 2] if how == "cut" else b"")
 
 
+def paths_in(folder, suffix):
+    return [folder / f"{i:03d}{suffix}" for i in range(COUNT)]
+
+
 @pytest.fixture(scope="module")
 def dicts(tmp_path_factory):
     """.pt files of dicts, those of BAD damaged."""
-    folder = tmp_path_factory.mktemp("dicts")
-    paths = [folder / f"{i:03d}.pt" for i in range(COUNT)]
+    paths = paths_in(tmp_path_factory.mktemp("dicts"), ".pt")
     for i, path in enumerate(paths):
         x = torch.full((64,), i + 0.25)
         torch.save({"x": x, "y": i, "name": f"n{i}"}, path)
@@ -79,8 +82,7 @@ def dicts(tmp_path_factory):
 @pytest.fixture(scope="module")
 def clips(tmp_path_factory):
     """.npy files of differing lengths, those of BAD damaged, as far as the format can tell."""
-    folder = tmp_path_factory.mktemp("clips")
-    paths = [folder / f"{i:03d}.npy" for i in range(COUNT)]
+    paths = paths_in(tmp_path_factory.mktemp("clips"), ".npy")
     for i, path in enumerate(paths):
         np.save(path, np.full((i % 4 + 1, 2), i, np.float32))
         if i in BAD:
@@ -90,8 +92,7 @@ def clips(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("whole")
-    paths = [folder / f"{i:03d}.npy" for i in range(COUNT)]
+    paths = paths_in(tmp_path_factory.mktemp("whole"), ".npy")
     for i, path in enumerate(paths):
         np.save(path, np.full(2, i))
     return Loop(paths)
