@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <array>
 #include <cstring>
 
+#include "io/side_by_side.h"
 #include "io/sigbus_guard.h"
 
 namespace penstock::io {
@@ -11,18 +11,20 @@ namespace {
 // what counts is how many of them are waited for at once.
 constexpr std::size_t kCacheLine = 64;
 
-// Of small and of large rows the first lines of those to come are asked for while one is copied, and the prefetchers
-// follow from there. More lines than this, or rows much further ahead, measure slower, and so do stores past the cache.
+// Of rows that are not copied side by side (io/side_by_side.h) the first lines of those to come are asked for while one
+// is copied, and the prefetchers follow from there. More lines than this, or rows much further ahead, measure slower,
+// and so do stores past the cache.
 constexpr std::size_t kLinesAhead = 8;
 constexpr std::size_t kBytesAhead = 4096;
 constexpr std::size_t kMaxRowsAhead = 16;
 
-// Rows between them are copied side by side, a line of each in turn, which waits for the pages and lines of all of them
-// at once: half as fast again as one after the other at 3 KB. From a page on fewer: their targets, which are as far
-// apart as the rows are long, share sets of the cache.
-constexpr std::size_t kSideBySideFrom = 1024;
-constexpr std::size_t kPage = 4096;
-constexpr std::size_t kSideBySideUpTo = 16384;
+const SideBySide& fastest_side_by_side() noexcept {
+  static const SideBySide fastest = [] {
+    const auto copies = side_by_side_copies();
+    return copies[0].copy != nullptr ? copies[0] : copies[1];
+  }();
+  return fastest;
+}
 
 class Rows final : public GuardedMemory {
  public:
@@ -53,8 +55,8 @@ class Rows final : public GuardedMemory {
       default:
         break;
     }
-    if (row_bytes_ < kSideBySideFrom || row_bytes_ > kSideBySideUpTo) return copy_rows<0>();
-    return row_bytes_ < kPage ? copy_side_by_side<8>() : copy_side_by_side<4>();
+    if (row_bytes_ < side_by_side_.least_bytes || row_bytes_ > kSideBySideUpTo) return copy_rows<0>();
+    side_by_side_.copy(rows_, row_bytes_);
   }
 
  private:
@@ -72,28 +74,10 @@ class Rows final : public GuardedMemory {
     }
   }
 
-  template <std::size_t kRows>
-  void copy_side_by_side() const noexcept {
-    const std::size_t whole = rows_.size() / kRows * kRows;
-    for (std::size_t i = 0; i < whole; i += kRows) copy_group<kRows>(rows_.subspan(i).template first<kRows>());
-    for (const GatherRow& row : rows_.subspan(whole)) std::memcpy(row.to, row.from, row_bytes_);
-  }
-
-  template <std::size_t kRows>
-  void copy_group(std::span<const GatherRow, kRows> group) const noexcept {
-    std::array<GatherRow, kRows> rows;  // a copy, which the stores below cannot change
-    std::copy(group.begin(), group.end(), rows.begin());
-    const std::size_t lines = row_bytes_ / kCacheLine * kCacheLine;
-    for (std::size_t at = 0; at < lines; at += kCacheLine) {
-      for (const GatherRow& row : rows) std::memcpy(row.to + at, row.from + at, kCacheLine);
-    }
-    if (lines == row_bytes_) return;
-    for (const GatherRow& row : rows) std::memcpy(row.to + lines, row.from + lines, row_bytes_ - lines);
-  }
-
   std::span<const GatherRow> rows_;
   std::size_t row_bytes_;
   std::size_t ahead_;
+  const SideBySide& side_by_side_ = fastest_side_by_side();
 };
 
 }  // namespace
