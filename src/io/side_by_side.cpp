@@ -1,11 +1,10 @@
 #include "io/side_by_side.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "core/processor.h"
 
 namespace penstock::io {
 namespace {
@@ -16,49 +15,44 @@ constexpr std::size_t kPage = 4096;
 // How far ahead of the copy lines are asked for, into the rows of the next group too.
 constexpr std::size_t kAhead = 4 * kCacheLine;
 
+/// By words that are all loaded before one is stored, so that the compiler takes the widest registers which the
+/// function that this becomes part of may use.
+[[gnu::always_inline]] inline void copy_line(std::byte* to, const std::byte* from) noexcept {
+  std::array<std::uint64_t, kCacheLine / sizeof(std::uint64_t)> words;
+  for (std::size_t i = 0; i < words.size(); ++i) std::memcpy(&words[i], from + i * sizeof(words[i]), sizeof(words[i]));
+  for (std::size_t i = 0; i < words.size(); ++i) std::memcpy(to + i * sizeof(words[i]), &words[i], sizeof(words[i]));
+}
+
 /// The lines in the first `bytes` of `kRows` rows, by way of a copy of the rows, which stores cannot change; with
 /// `kFetch` the lines to come are asked for, those of `next` too. `bytes` is kAhead or more.
+template <std::size_t kRows, bool kFetch>
+[[gnu::always_inline]] inline void copy_group(const GatherRow* group, const GatherRow* next,
+                                              std::size_t bytes) noexcept {
+  std::array<GatherRow, kRows> rows;
+  std::copy_n(group, kRows, rows.begin());
+  for (std::size_t at = 0; at < bytes; at += kCacheLine) {
+    for (std::size_t i = 0; i < kRows; ++i) {
+      const std::size_t ahead = at + kAhead;
+      if (kFetch) __builtin_prefetch(ahead < bytes ? rows[i].from + ahead : next[i].from + (ahead - bytes));
+      copy_line(rows[i].to + at, rows[i].from + at);
+    }
+  }
+}
+
+/// copy_group with what every processor of the kind has, and with wider registers.
 struct Plain {
   template <std::size_t kRows, bool kFetch>
   static void copy(const GatherRow* group, const GatherRow* next, std::size_t bytes) noexcept {
-    std::array<GatherRow, kRows> rows;
-    std::copy_n(group, kRows, rows.begin());
-    for (std::size_t at = 0; at < bytes; at += kCacheLine) {
-      for (std::size_t i = 0; i < kRows; ++i) {
-        const std::size_t ahead = at + kAhead;
-        if (kFetch) __builtin_prefetch(ahead < bytes ? rows[i].from + ahead : next[i].from + (ahead - bytes));
-        std::memcpy(rows[i].to + at, rows[i].from + at, kCacheLine);
-      }
-    }
+    copy_group<kRows, kFetch>(group, next, bytes);
   }
 };
 
-#if defined(__x86_64__)
-
-/// The same but for its registers: code for an instruction set that the rest of the program may not use cannot be made
-/// from one template.
 struct Avx2 {
   template <std::size_t kRows, bool kFetch>
-  __attribute__((target("avx2"))) static void copy(const GatherRow* group, const GatherRow* next,
-                                                   std::size_t bytes) noexcept {
-    std::array<GatherRow, kRows> rows;
-    std::copy_n(group, kRows, rows.begin());
-    for (std::size_t at = 0; at < bytes; at += kCacheLine) {
-      for (std::size_t i = 0; i < kRows; ++i) {
-        const std::size_t ahead = at + kAhead;
-        if (kFetch) __builtin_prefetch(ahead < bytes ? rows[i].from + ahead : next[i].from + (ahead - bytes));
-        const auto* const from = reinterpret_cast<const __m256i*>(rows[i].from + at);
-        auto* const to = reinterpret_cast<__m256i*>(rows[i].to + at);
-        const __m256i first = _mm256_loadu_si256(from);
-        const __m256i second = _mm256_loadu_si256(from + 1);
-        _mm256_storeu_si256(to, first);
-        _mm256_storeu_si256(to + 1, second);
-      }
-    }
+  PENSTOCK_TARGET_AVX2 static void copy(const GatherRow* group, const GatherRow* next, std::size_t bytes) noexcept {
+    copy_group<kRows, kFetch>(group, next, bytes);
   }
 };
-
-#endif
 
 template <class By, std::size_t kRows, bool kFetch>
 void copy_groups(std::span<const GatherRow> rows, std::size_t bytes) noexcept {
@@ -84,15 +78,11 @@ void copy(std::span<const GatherRow> rows, std::size_t row_bytes) {
   for (const GatherRow& row : rows) std::memcpy(row.to + lines, row.from + lines, row_bytes - lines);
 }
 
-SideBySide avx2() noexcept {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2")) return {kAhead, copy<Avx2>};
-#endif
-  return {};
-}
-
 }  // namespace
 
-std::array<SideBySide, 2> side_by_side_copies() noexcept { return {avx2(), SideBySide{1024, copy<Plain>}}; }
+std::array<SideBySide, 2> side_by_side_copies() noexcept {
+  const SideBySide wide = core::has_avx2() ? SideBySide{kAhead, copy<Avx2>} : SideBySide{};
+  return {wide, SideBySide{1024, copy<Plain>}};
+}
 
 }  // namespace penstock::io

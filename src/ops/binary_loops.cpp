@@ -1,9 +1,9 @@
 #include <cstring>
 #include <type_traits>
 
+#include "core/processor.h"
 #include "ops/element_loops.h"
 #include "ops/element_ops.h"
-#include "ops/processor.h"
 
 namespace penstock::ops {
 namespace {
@@ -29,7 +29,7 @@ PENSTOCK_TARGET_AVX2 void avx2_loop(const std::byte* a, const std::byte* b, std:
 
 template <class Op, class T>
 void loop(const std::byte* a, const std::byte* b, std::byte* to, std::size_t count) {
-  if (has_avx2()) return avx2_loop<Op, T>(a, b, to, count);
+  if (core::has_avx2()) return avx2_loop<Op, T>(a, b, to, count);
   for_each_element<Op, T>(a, b, to, count);
 }
 

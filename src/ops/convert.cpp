@@ -6,9 +6,9 @@
 #include <tuple>
 #include <utility>
 
+#include "core/processor.h"
 #include "ops/half_loops.h"
 #include "ops/machine_convert.h"
-#include "ops/processor.h"
 #include "ops/small_float.h"
 
 namespace penstock::ops {
@@ -49,7 +49,7 @@ PENSTOCK_TARGET_AVX2 void avx2_loop(const std::byte* from, std::byte* to, std::s
 
 template <template <class, class> class Rule, class From, class To>
 void loop(const std::byte* from, std::byte* to, std::size_t count) {
-  if (has_avx2()) return avx2_loop<Rule, From, To>(from, to, count);
+  if (core::has_avx2()) return avx2_loop<Rule, From, To>(from, to, count);
   for_each_element<Rule, From, To>(from, to, count);
 }
 

@@ -4,10 +4,10 @@
 #include <utility>
 #include <vector>
 
+#include "core/processor.h"
 #include "ops/blocks.h"
 #include "ops/device_ops.h"
 #include "ops/operands.h"
-#include "ops/processor.h"
 #include "ops/reduction.h"
 
 namespace penstock::ops {
@@ -63,7 +63,7 @@ void search_sequence(BlockReader& reader, std::int64_t first, std::int64_t count
     // Most blocks change nothing, and that is seen faster than where.
     const auto size = static_cast<std::int64_t>(some);
     const bool any =
-        has_avx2() ? any_beats_avx2<kExtreme>(values, size, best) : any_beats<kExtreme>(values, size, best);
+        core::has_avx2() ? any_beats_avx2<kExtreme>(values, size, best) : any_beats<kExtreme>(values, size, best);
     if (!any) return;
     for (std::int64_t i = 0; i < size; ++i) {
       const T value = element<T>(values, i);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "core/processor.h"
 #include "ops/element_ops.h"
-#include "ops/processor.h"
 
 namespace penstock::ops {
 namespace {
@@ -34,7 +34,7 @@ PENSTOCK_TARGET_AVX2 void avx2_integers(const MatrixView& a, const MatrixView& b
 
 template <class T>
 void integers(const MatrixView& a, const MatrixView& b, void* c) {
-  return has_avx2() ? avx2_integers<T>(a, b, c) : multiply_integers<T>(a, b, c);
+  return core::has_avx2() ? avx2_integers<T>(a, b, c) : multiply_integers<T>(a, b, c);
 }
 
 Gemm of_floats(GemmType type) noexcept {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "ops/processor.h"
+#include "core/processor.h"
 #include "ops/small_float.h"
 
 #if PENSTOCK_HAS_AVX2_LOOPS
@@ -64,12 +64,12 @@ std::size_t encode_vectors(const std::byte*, std::byte*, std::size_t) { return 0
 }  // namespace
 
 void decode_float16(const std::byte* from, std::byte* to, std::size_t count) {
-  const std::size_t done = has_avx2() ? decode_vectors(from, to, count) : 0;
+  const std::size_t done = core::has_avx2() ? decode_vectors(from, to, count) : 0;
   decode_portable(from + done * 2, to + done * 4, count - done);
 }
 
 void encode_float16(const std::byte* from, std::byte* to, std::size_t count) {
-  const std::size_t done = has_avx2() ? encode_vectors(from, to, count) : 0;
+  const std::size_t done = core::has_avx2() ? encode_vectors(from, to, count) : 0;
   encode_portable(from + done * 4, to + done * 2, count - done);
 }
 

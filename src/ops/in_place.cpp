@@ -4,11 +4,11 @@
 #include <cstring>
 
 #include "core/format.h"
+#include "core/processor.h"
 #include "ops/device_ops.h"
 #include "ops/kernels.h"
 #include "ops/layout.h"
 #include "ops/operands.h"
-#include "ops/processor.h"
 #include "penstock/error.h"
 
 namespace penstock::ops {
@@ -41,7 +41,7 @@ PENSTOCK_TARGET_AVX2 void swap_avx2(std::byte* bytes, std::size_t count) {
 template <class Word>
 void swap_words(std::span<std::byte> bytes) {
   const std::size_t count = bytes.size() / sizeof(Word);
-  if (has_avx2()) return swap_avx2<Word>(bytes.data(), count);
+  if (core::has_avx2()) return swap_avx2<Word>(bytes.data(), count);
   reverse_words<Word>(bytes.data(), count);
 }
 

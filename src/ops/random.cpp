@@ -5,11 +5,11 @@
 #include <random>
 
 #include "core/format.h"
+#include "core/processor.h"
 #include "ops/blocks.h"
 #include "ops/device_ops.h"
 #include "ops/operands.h"
 #include "ops/philox.h"
-#include "ops/processor.h"
 #include "ops/promotion.h"
 #include "ops/value_range.h"
 #include "penstock/error.h"
@@ -57,7 +57,7 @@ void draw(const Tensor& out, std::uint64_t seed, std::uint64_t first_block, Valu
     std::array<Value, ops::kBlock> drawn;
     ops::for_each_block(begin, end, [&](std::int64_t first, std::size_t count) {
       const std::uint64_t block = first_block + static_cast<std::uint64_t>(first / per_block);
-      if (ops::has_avx2()) {
+      if (core::has_avx2()) {
         draw_block_avx2(seed, block, values, drawn.data());
       } else {
         draw_block(seed, block, values, drawn.data());

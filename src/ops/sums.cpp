@@ -4,12 +4,12 @@
 #include <cstring>
 #include <vector>
 
+#include "core/processor.h"
 #include "ops/blocks.h"
 #include "ops/convert.h"
 #include "ops/device_ops.h"
 #include "ops/element_ops.h"
 #include "ops/operands.h"
-#include "ops/processor.h"
 #include "ops/reduction.h"
 
 namespace penstock::ops {
@@ -51,11 +51,11 @@ PENSTOCK_TARGET_AVX2 void add_to_lanes_avx2(T* lanes, const std::byte* from, std
 
 template <class T>
 void add_row(T* to, const std::byte* from, std::int64_t count) {
-  return has_avx2() ? add_elements_avx2(to, from, count) : add_elements(to, from, count);
+  return core::has_avx2() ? add_elements_avx2(to, from, count) : add_elements(to, from, count);
 }
 template <class T>
 void add_sequence(T* lanes, const std::byte* from, std::int64_t count) {
-  return has_avx2() ? add_to_lanes_avx2(lanes, from, count) : add_to_lanes(lanes, from, count);
+  return core::has_avx2() ? add_to_lanes_avx2(lanes, from, count) : add_to_lanes(lanes, from, count);
 }
 
 /// Lane j takes in lane j + half, for half the number of lanes, a quarter, ...; `width` results lie side by side in a

@@ -1,8 +1,8 @@
 #include <cstring>
 
+#include "core/processor.h"
 #include "ops/element_loops.h"
 #include "ops/element_ops.h"
-#include "ops/processor.h"
 
 namespace penstock::ops {
 namespace {
@@ -25,7 +25,7 @@ PENSTOCK_TARGET_AVX2 void avx2_loop(const std::byte* from, std::byte* to, std::s
 
 template <class Op, class T>
 void loop(const std::byte* from, std::byte* to, std::size_t count) {
-  if (has_avx2()) return avx2_loop<Op, T>(from, to, count);
+  if (core::has_avx2()) return avx2_loop<Op, T>(from, to, count);
   for_each_element<Op, T>(from, to, count);
 }
 

@@ -11,7 +11,7 @@
 #define PENSTOCK_TARGET_AVX2
 #endif
 
-namespace penstock::ops {
+namespace penstock::core {
 
 /// Whether functions marked PENSTOCK_TARGET_AVX2 may be called. No processor has AVX2 without F16C, which Clang 14
 /// cannot ask for.
@@ -23,4 +23,4 @@ inline bool has_avx2() noexcept {
 #endif
 }
 
-}  // namespace penstock::ops
+}  // namespace penstock::core
