@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 import penstock
+from penstock.torch._thread_state import ThreadState
 
 __all__ = ["Threads"]
 
@@ -39,9 +40,9 @@ class Threads:
         atexit.register(self._leave)
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """What `function(*args)` is going to give."""
+        """What `function(*args)` is going to give, in the caller's torch state and context variables."""
         future: Future[Any] = Future()
-        self._queue.put((future, function, args))
+        self._queue.put((future, ThreadState().call, (function, *args)))
         if len(self._threads) < self._most:
             self._start_another()
         return future

@@ -84,12 +84,14 @@ class Dataset(torch_data.Dataset[_Sample]):
     def map(self, function: Callable[[Any], Any], *, batched: bool = False, processes: bool = False) -> Mapped:
         """Each sample (or each batch, if `batched`) as `function` makes it from the one that was read.
 
-        The loader calls `function` in `num_workers` threads. Threads share Python's interpreter lock: they speed up
-        functions that spend their time in torch, NumPy or waiting, but not pure Python. For that there is
-        `processes=True`: torch's own loader then runs `function` in `num_workers` processes, and so it should for
-        functions that draw random numbers: all threads of a process share the global generators of torch, NumPy and
-        `random`, so that what they draw depends on which of them comes first. It must not depend on the order of the
-        calls.
+        The loader calls `function` in `num_workers` threads, under what the thread that iterates has when it asks for
+        batches: `no_grad`, `inference_mode`, autocast, default device, modes and hooks of torch, context variables.
+        Modes are the same objects in all threads, and torch's own `FakeTensorMode` is not safe there. Threads share
+        Python's interpreter lock: they speed up functions that spend their time in torch, NumPy or waiting, but not
+        pure Python. For that there is `processes=True`: torch's own loader then runs `function` in `num_workers`
+        processes, and so it should for functions that draw random numbers: all threads of a process share the global
+        generators of torch, NumPy and `random`, so that what they draw depends on which of them comes first. It must
+        not depend on the order of the calls.
 
         What `torch.utils.data.Subset` and `random_split` make of a mapped dataset is mapped likewise.
         """
