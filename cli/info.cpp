@@ -1,10 +1,12 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "command.h"
 #include "core/format.h"
 #include "json.h"
+#include "json_content.h"
 #include "penstock/load.h"
 #include "terminal.h"
 
@@ -38,21 +40,24 @@ Totals totals_of(const Archive& archive) {
   return totals;
 }
 
-Json info_json(const Archive& archive, const Totals& totals) {
-  Json tensors = Json::array();
-  for (const TensorEntry& entry : archive.entries()) tensors.push_back(to_json(archive, entry));
-  return Json{{"path", archive.path()},
-              {"format", archive.format()},
-              {"file_bytes", totals.file_bytes},
-              {"tensor_count", archive.entries().size()},
-              {"storage_count", archive.storages().size()},
-              {"tensor_bytes", totals.tensor_bytes},
-              {"elements", totals.elements},
-              {"dtypes", totals.by_dtype},
-              {"metadata", archive.metadata()},
-              {"unknown_globals", std::vector(archive.unknown_globals().begin(), archive.unknown_globals().end())},
-              {"structure", to_json(archive, archive.structure())},
-              {"tensors", tensors}};
+void print_info(const Archive& archive, const Totals& totals) {
+  JsonWriter out;
+  out.begin_object();
+  write_members(
+      out, Json{{"path", archive.path()},
+                {"format", archive.format()},
+                {"file_bytes", totals.file_bytes},
+                {"tensor_count", archive.entries().size()},
+                {"storage_count", archive.storages().size()},
+                {"tensor_bytes", totals.tensor_bytes},
+                {"elements", totals.elements},
+                {"dtypes", totals.by_dtype},
+                {"metadata", archive.metadata()},
+                {"unknown_globals", std::vector(archive.unknown_globals().begin(), archive.unknown_globals().end())}});
+  write_content(out, archive);
+  write_entries(out, archive);
+  out.end();
+  out.finish();
 }
 
 void line(std::string_view label, const std::string& text) {
@@ -81,7 +86,7 @@ int run(const Options& options) {
   const Archive archive = open(options.path);
   const Totals totals = totals_of(archive);
   if (options.json) {
-    print_json(info_json(archive, totals));
+    print_info(archive, totals);
   } else {
     print_human(archive, totals);
   }

@@ -3,20 +3,22 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "json_writer.h"
 #include "penstock/load.h"
-#include "penstock/value.h"
+#include "penstock/tensor.h"
 
 namespace penstock::cli {
 
 using Json = nlohmann::ordered_json;
 
-/// One tensor as the commands show it: name, dtype, shape, strides, nbytes, file, offset, and flags where set.
-Json to_json(const Archive& archive, const TensorEntry& entry);
-/// The nested content, tensors by name. Containers deeper than 64 and whatever comes after the first hundred thousand
-/// values become "...": what is there once in a file may be in many places of its content, or in itself.
-Json to_json(const Archive& archive, const Value& value);
+void write_json(JsonWriter& out, const Json& json);
+/// The members of `object` into the one that is open.
+void write_members(JsonWriter& out, const Json& object);
+/// The member "tensors" of the object that is open: each tensor of an archive with its name, dtype, shape, strides,
+/// nbytes, file, offset, storage, and flags where set.
+void write_entries(JsonWriter& out, const Archive& archive);
 
-/// Prints with two spaces a level; invalid UTF-8 from files is replaced, never passed on.
+/// Prints with two spaces a level.
 void print_json(const Json& json);
 /// Prints an object and, as its last member, every element of a host tensor, nested by dimension; numbers that JSON
 /// lacks (nan, inf) become strings, and no elements at all an empty list, whatever the shape. Written as it goes: it

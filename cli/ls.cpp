@@ -31,10 +31,11 @@ void print_human(const Archive& archive, bool with_title) {
   print_table({"NAME", "DTYPE", "SHAPE", "BYTES", "OFFSET"}, rows, {3, 4});
 }
 
-Json entries_json(const Archive& archive) {
-  Json entries = Json::array();
-  for (const TensorEntry& entry : archive.entries()) entries.push_back(to_json(archive, entry));
-  return Json{{"path", archive.path()}, {"format", archive.format()}, {"tensors", entries}};
+void write_listing(JsonWriter& out, const Archive& archive) {
+  out.begin_object();
+  write_members(out, Json{{"path", archive.path()}, {"format", archive.format()}});
+  write_entries(out, archive);
+  out.end();
 }
 
 /// The archive; nothing where the file cannot be read, which is then told.
@@ -49,15 +50,21 @@ std::optional<Archive> open_or_tell(const std::string& path, std::string& error)
 }
 
 int list_json(const Options& options) {
-  Json all = Json::array();
+  JsonWriter out;
   int code = 0;
+  const bool several = options.paths.size() > 1;
+  if (several) out.begin_array();
   for (const std::string& path : options.paths) {
     std::string error;
-    const std::optional<Archive> archive = open_or_tell(path, error);
-    all.push_back(archive ? entries_json(*archive) : Json{{"path", path}, {"error", error}});
-    if (!archive) code = 1;
+    if (const std::optional<Archive> archive = open_or_tell(path, error)) {
+      write_listing(out, *archive);
+    } else {
+      write_json(out, Json{{"path", path}, {"error", error}});
+      code = 1;
+    }
   }
-  print_json(all.size() == 1 ? all[0] : all);
+  if (several) out.end();
+  out.finish();
   return code;
 }
 

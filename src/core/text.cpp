@@ -95,6 +95,52 @@ void append_escaped(std::string& out, CodePoint point) {
   }
 }
 
+bool is_plain_in_json(char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; }
+
+/// As UTF-16 has it.
+void append_json_code(std::string& out, std::uint32_t value) {
+  if (value < 0x10000) return core::append(out, "\\u{:04x}", value);
+  const std::uint32_t above = value - 0x10000;
+  core::append(out, "\\u{:04x}\\u{:04x}", 0xD800 + (above >> 10U), 0xDC00 + (above & 0x3FFU));
+}
+
+void append_json_ascii(std::string& out, char c) {
+  switch (c) {
+    case '"':
+      out += "\\\"";
+      return;
+    case '\\':
+      out += "\\\\";
+      return;
+    case '\n':
+      out += "\\n";
+      return;
+    case '\r':
+      out += "\\r";
+      return;
+    case '\t':
+      out += "\\t";
+      return;
+    default:
+      append_json_code(out, static_cast<unsigned char>(c));
+  }
+}
+
+/// What Python's "surrogatepass" writes for half a pair.
+std::optional<CodePoint> decode_surrogate(std::string_view text) {
+  if (text.size() < 3 || text[0] != '\xED' || (static_cast<unsigned char>(text[1]) & 0xE0U) != 0xA0U)
+    return std::nullopt;
+  if (!is_continuation(text[2])) return std::nullopt;
+  return CodePoint{
+      0xD000 | (static_cast<unsigned char>(text[1]) & 0x3FU) << 6U | (static_cast<unsigned char>(text[2]) & 0x3FU), 3};
+}
+
+CodePoint decode_for_json(std::string_view text) {
+  if (const auto point = decode(text)) return *point;
+  if (const auto half = decode_surrogate(text)) return *half;
+  return {0xDC00U | static_cast<unsigned char>(text.front()), 1};
+}
+
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 /// Levenshtein distance where case counts as nothing; `limit` + 1 as soon as it is certain to exceed `limit`.
@@ -138,6 +184,28 @@ std::string escaped(std::string_view text) {
     text.remove_prefix(point->bytes);
   }
   return out;
+}
+
+std::string json_quoted(std::string_view text) {
+  std::string out = "\"";
+  out.reserve(text.size() + 2);
+  while (!text.empty()) {
+    const auto end = std::find_if_not(text.begin(), text.end(), is_plain_in_json);
+    out.append(text.begin(), end);
+    text.remove_prefix(static_cast<std::size_t>(end - text.begin()));
+    if (text.empty()) break;
+    const CodePoint point = decode_for_json(text);
+    const bool half = point.value >= 0xD800 && point.value <= 0xDFFF;
+    if (point.value < 0x80) {
+      append_json_ascii(out, text.front());
+    } else if (half || is_unprintable(point.value)) {
+      append_json_code(out, point.value);
+    } else {
+      out += text.substr(0, point.bytes);
+    }
+    text.remove_prefix(point.bytes);
+  }
+  return out + '"';
 }
 
 std::string quoted(std::string_view text) {

@@ -15,6 +15,10 @@ namespace penstock::core {
 /// `text` with control characters, invalid UTF-8, and characters that reorder or hide text or are invisible themselves
 /// written as \n, \xNN or \u{NNNN}. Printable UTF-8 stays as it is.
 std::string escaped(std::string_view text);
+/// `text` in double quotes as JSON has it. What `escaped` writes out is \uNNNN here too, so that no string of a file
+/// moves a terminal's cursor. Bytes that are not UTF-8 become lone surrogates, as Python has them: half a pair for a
+/// surrogate of its own, \udcNN for any other byte (surrogateescape), so that two texts which differ never look alike.
+std::string json_quoted(std::string_view text);
 /// `text` escaped and in single quotes; one of more than 80 bytes loses its middle to "...".
 std::string quoted(std::string_view text);
 /// "1 byte", "512 bytes", "1.5 GiB".

@@ -47,6 +47,19 @@ TEST(Escaped, KeepsTheNeighboursOfWhatDeceives) {
   EXPECT_EQ(escaped(text), text);
 }
 
+TEST(JsonQuoted, WritesOutWhatEscapedDoes) {
+  EXPECT_EQ(json_quoted("w.\"\\/\n\t\x01\x7f"), R"("w.\"\\/\n\t\u0001\u007f")");
+  EXPECT_EQ(json_quoted("Größe 重み 🙂"), "\"Größe 重み 🙂\"");
+  EXPECT_EQ(json_quoted("\xc2\x9b\u202e\U000e0041"), R"("\u009b\u202e\udb40\udc41")");
+}
+
+TEST(JsonQuoted, KeepsBytesThatAreNoUtf8AsPythonDoes) {
+  EXPECT_EQ(json_quoted("a\xff\xc3"), R"("a\udcff\udcc3")");
+  EXPECT_EQ(json_quoted("\xed\xa0\x80"), R"("\ud800")") << "half a pair";
+  EXPECT_EQ(json_quoted("\xed\xa0"), R"("\udced\udca0")");
+  EXPECT_EQ(json_quoted(std::string_view("\0", 1)), R"("\u0000")");
+}
+
 TEST(Quoted, CutsTheMiddleOfLongNames) {
   EXPECT_EQ(core::quoted("w"), "'w'");
   EXPECT_EQ(core::quoted(std::string(80, 'x')), "'" + std::string(80, 'x') + "'");

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace penstock::cli {
+
+/// Writes JSON to stdout as it comes: nothing of it is kept, however much there is. Containers opened with kLines have
+/// an item a line, two spaces a level; those opened with kCompact, and all in them, stay on one line. Strings are
+/// core::json_quoted's.
+class JsonWriter {
+ public:
+  enum class Layout : std::uint8_t { kLines, kCompact };
+
+  void begin_object(Layout layout = Layout::kLines) { begin('{', '}', layout); }
+  void begin_array(Layout layout = Layout::kLines) { begin('[', ']', layout); }
+  void end();
+  /// The name of the member that comes next.
+  void key(std::string_view name);
+  void string(std::string_view text);
+  /// What is JSON already: a number, true, null.
+  void raw(std::string_view json);
+
+  /// Call once, last: a newline, and all that is kept back is given to stdout.
+  void finish();
+
+ private:
+  struct Level {
+    char close;
+    Layout layout;
+    bool empty = true;
+  };
+
+  void begin(char open, char close, Layout layout);
+  void place();
+  void new_line(std::size_t levels);
+  void flush_when_full();
+
+  std::vector<Level> levels_;
+  bool after_key_ = false;
+  std::string out_;
+};
+
+}  // namespace penstock::cli
