@@ -80,13 +80,13 @@ _OF_BATCHES: tuple[type[penstock.Error], ...] = (
 )
 
 
-def as_torchs(error: penstock.Error, refusal: Exception | None = None) -> penstock.Error:
-    """The error as one of torch's type too, where there is one; `refusal`: what default_collate said of the samples."""
+def as_torchs(error: penstock.Error, refusal: type[Exception] | None = None) -> penstock.Error:
+    """The error as one of torch's type too, where there is one; `refusal`: how default_collate refused the samples."""
     kind = _KINDS.get(type(error))
     if kind is UnknownFileError and _is_empty(error.path):
         kind = EmptyFileError
     if kind is None and refusal is not None:
-        wanted = (type(error), type(refusal))
+        wanted = (type(error), refusal)
         kind = next((one for one in _OF_BATCHES if one.__bases__ == wanted), None)
     if kind is None:
         return error

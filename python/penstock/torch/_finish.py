@@ -66,9 +66,12 @@ class Finish:
             first = f"sample {indices[0]}: {self._describe(indices[0])}"
             where = first if len(indices) == 1 else f"a batch of {len(indices)} samples that begins with {first}"
             other = named(error, where)
-            if other is error:
-                raise
-            raise other from error
+            try:
+                if other is error:
+                    raise
+                raise other from error
+            finally:
+                del other  # whose traceback leads here
 
 
 def _valid(read: Read, alone: bool) -> Any:

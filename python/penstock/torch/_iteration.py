@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import operator
+import os
 import sys
+import threading
 import warnings
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,7 +22,7 @@ from penstock.torch._position import Position, draw_base_seed
 from penstock.torch._progress import Progress
 from penstock.torch._reads import Reads, timed_out
 from penstock.torch._samples import to_device
-from penstock.torch._threads import Threads
+from penstock.torch._threads import Threads, are_done
 
 if TYPE_CHECKING:
     from penstock.torch.loader import DataLoader
@@ -34,9 +36,13 @@ class Iteration(_BaseDataLoaderIter):
     Indices are drawn from the sampler when torch draws them: `prefetch_factor * num_workers` batches ahead, or when a
     batch is asked for without workers. So endless samplers work, and a generator that is shared with other code has the
     state that torch would leave it in. Threads and batches that wait go with it, or at the end of the epoch.
+
+    Several threads may take from one: each batch comes to one of them, and the end to all.
     """
 
     def __init__(self, loader: DataLoader[Any], resume: Position | None) -> None:
+        self._lock = threading.RLock()
+        self._process = os.getpid()
         self._threads: Threads | None = None
         self._working: deque[Future[Any]] = deque()
         self._start(loader, resume, draws_seed=True)
@@ -45,8 +51,9 @@ class Iteration(_BaseDataLoaderIter):
 
     def _reset(self, loader: DataLoader[Any], first_iter: bool = False, resume: Position | None = None) -> None:
         """Begins the next epoch, as the iterator of persistent workers does; no new base seed is drawn."""
-        self._stop()
-        self._start(loader, resume, draws_seed=False)
+        with self._alone():
+            self._stop()
+            self._start(loader, resume, draws_seed=False)
 
     def _start(self, loader: DataLoader[Any], resume: Position | None, *, draws_seed: bool) -> None:
         self._loader = loader = loader._apart()  # which does not lead back here
@@ -99,10 +106,17 @@ class Iteration(_BaseDataLoaderIter):
         return len(self._index_sampler)
 
     def __next__(self) -> Any:
-        if not torch._C._autograd._profiler_enabled():
-            return self._next()
-        with torch.autograd.profiler.record_function(f"enumerate(DataLoader)#{type(self).__name__}.__next__"):
-            return self._next()
+        with self._alone():
+            if not torch._C._autograd._profiler_enabled():
+                return self._next()
+            with torch.autograd.profiler.record_function(f"enumerate(DataLoader)#{type(self).__name__}.__next__"):
+                return self._next()
+
+    def _alone(self) -> threading.RLock:
+        """For one thread at a time; again for the one that has it, as of functions that take a batch themselves."""
+        if os.getpid() != self._process:  # whoever had it when this process was forked stayed in the parent
+            self._lock, self._process = threading.RLock(), os.getpid()
+        return self._lock
 
     def _next(self) -> Any:
         try:
@@ -138,21 +152,25 @@ class Iteration(_BaseDataLoaderIter):
 
     def _next_mapped(self) -> Any:
         """As many calls are under way as torch has batches; their results come in order."""
+        if self._reads.finished and not self._working:
+            raise StopIteration
         if self._threads is None:
             self._threads = Threads(self._num_workers, "penstock-map")
         self._threads.require_own_process()
         if not self._working:
             self._call_with_next(self._threads)
         self._call_with_ready(self._threads)
-        first = self._working[0]
         with self.progress.in_functions():
-            wait([first], self._timeout or None)
-        if not first.done():
+            in_time = are_done([self._working[0]], self._timeout or None)
+        if not in_time:
             raise timed_out(self._timeout)
-        self._working.popleft()
-        self._reads.release()
-        self._call_with_ready(self._threads)
-        return first.result()
+        first = self._working.popleft()
+        try:
+            self._reads.release()
+            self._call_with_ready(self._threads)
+            return first.result()
+        finally:
+            del first  # whose error's traceback leads here
 
     def _call_with_ready(self, threads: Threads) -> None:
         while self._reads.ready:
@@ -165,15 +183,17 @@ class Iteration(_BaseDataLoaderIter):
         except penstock.TimedOutError:
             raise
         except penstock.Error as error:
-            failed: Future[Any] = Future()
-            failed.set_exception(error)
-            self._working.append(failed)
+            self._working.append(Future())
+            self._working[-1].set_exception(error)
         else:
             self._working.append(threads.submit(self._finish, read, self._reads.alone))
 
     def __del__(self) -> None:
-        if hasattr(self, "progress") and not sys.is_finalizing():  # when much of Python is gone
+        if not hasattr(self, "progress") or sys.is_finalizing():  # when much of Python is gone
+            return
+        try:
             self.progress.keep_stats()
+        finally:
             self._stop()
 
 

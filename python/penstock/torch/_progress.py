@@ -65,8 +65,9 @@ def _with_functions(stats: dict[str, Any], seconds: float) -> dict[str, Any]:
         return stats
     figures = {**stats, "function_seconds": seconds}
     figures["caller_seconds"] = max(0.0, stats["caller_seconds"] - seconds)
-    whole = stats["caller_seconds"] + stats["wait_seconds"]
-    if seconds > _MUCH * whole:
+    # Reading may have begun anew, without what was counted before.
+    whole = max(stats["caller_seconds"] + stats["wait_seconds"], seconds)
+    if seconds > _MUCH * whole > 0:
         figures["bottleneck"] = "functions"
         figures["limit"] = (
             "functions of Python's are the limit, the dataset's and collate_fn: the caller waits for them "

@@ -67,7 +67,7 @@ class Reads:
         self._collate_fn = loader.collate_fn
         self._samples = Samples(loader.dataset if loader._mapped is None else loader._mapped.dataset, loader.native)
         self._one_by_one = False
-        self._refusal: Exception | None = None
+        self._refusal: type[Exception] | None = None  # no error itself: its traceback would lead back here
         self.whole = not loader._auto_collation
         self.bulk = False
         self._collate = self._native_collate()
@@ -96,14 +96,16 @@ class Reads:
         """Ends the workers, and what they prepared."""
         if self._last_stats is not None:
             return
-        try:
-            self._last_stats = self._feed.stats()
-        except penstock.Error:  # in a forked child, where there are none
-            self._last_stats = {}
+        self._last_stats = self.stats()
         self._feed.close()
 
     def stats(self) -> dict[str, Any]:
-        return self._feed.stats() if self._last_stats is None else self._last_stats
+        if self._last_stats is not None:
+            return self._last_stats
+        try:
+            return self._feed.stats()
+        except penstock.Error:  # in a forked child, where there are none
+            return {}
 
     def describe(self, index: int) -> str:
         return self._samples.describe(index)
@@ -311,14 +313,14 @@ class Reads:
         return Read(indices, samples, True)
 
     def _tried(self, feed: _Feed | SampleFeed, indices: list[int]) -> Any:
-        """The samples, where torch stacks those that are to be stacked; else None, and `_refusal` is what it said."""
+        """The samples, where torch stacks those that are to be stacked; else None, and `_refusal` is how it said so."""
         try:
             feed.push(indices)
             samples = feed.next()
             if self._native:
                 self._collate_fn(sample_to_torch(samples))
         except Exception as refusal:
-            self._refusal = refusal.with_traceback(None)
+            self._refusal = type(refusal)
             return None
         return samples
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from typing import Any
 
 import penstock
-from penstock.torch._threads import Threads
+from penstock.torch._threads import Threads, are_done
 
 __all__ = ["SampleFeed"]
 
@@ -44,10 +44,13 @@ class SampleFeed:
         if self._pool is None:
             return [self._dataset[index] for index in self._unread.popleft()]
         self._pool.require_own_process()
-        if wait(self._reads[0], self._timeout).not_done:
+        if not are_done(self._reads[0], self._timeout):
             message = f"DataLoader timed out after {self._timeout} seconds"
             raise penstock.TimedOutError(message, message)
-        return [read.result() for read in self._reads.popleft()]
+        reads, samples = self._reads.popleft(), []
+        while reads:
+            samples.append(reads.pop(0).result())  # unnamed: an error's traceback would lead back to it
+        return samples
 
     def stats(self) -> dict[str, Any]:
         """None: nothing is counted here."""

@@ -7,15 +7,15 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable
+from concurrent.futures import CancelledError, Future, TimeoutError
 from functools import partial
 from typing import Any
 
 import penstock
 from penstock.torch._thread_state import ThreadState
 
-__all__ = ["Threads"]
+__all__ = ["Threads", "are_done"]
 
 _Call = tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]
 _Queue = queue.SimpleQueue[_Call | None]
@@ -58,6 +58,8 @@ class Threads:
 
     def close(self) -> None:
         """Ends the threads after the calls under way; those that have not begun are cancelled."""
+        if os.getpid() != self._process:  # what forked found locked stays so
+            return
         atexit.unregister(self._leave)
         _end(self._queue, self._threads)
 
@@ -77,6 +79,22 @@ class Threads:
             self._threads.append(thread)
 
 
+def are_done(futures: Iterable[Future[Any]], timeout: float | None) -> bool:
+    """Whether all of them are there within `timeout` seconds.
+
+    `concurrent.futures.wait` would leave a cycle of references in each of them when a signal's handler raises in it.
+    """
+    deadline = None if timeout is None else time.monotonic() + timeout
+    for future in futures:
+        try:
+            future.exception(None if deadline is None else max(0.0, deadline - time.monotonic()))
+        except TimeoutError:
+            return False
+        except CancelledError:
+            continue
+    return True
+
+
 # They know the queue alone, so that the owner can go while they work.
 
 
@@ -89,14 +107,18 @@ def _serve(calls: _Queue) -> None:
 def _make(call: _Call | None) -> None:
     assert call is not None
     future, function, args = call
-    if not future.set_running_or_notify_cancel():
-        return
+    del call
     try:
-        result = function(*args)
-    except BaseException as error:
-        future.set_exception(error)
-    else:
-        future.set_result(result)
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            result = function(*args)
+        except BaseException as error:
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+    finally:
+        del future  # which an error's traceback would lead back to
 
 
 def _end(calls: _Queue, threads: list[threading.Thread]) -> None:

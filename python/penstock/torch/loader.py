@@ -57,7 +57,8 @@ class DataLoader(torch_data.DataLoader[_Sample]):
     - memory_budget: bytes of batches prepared ahead, at most (default 1 GiB).
 
     `state_dict()` and `load_state_dict()` resume exactly in the middle of an epoch, with any number of workers, and
-    follow torchdata's StatefulDataLoader protocol. One thread iterates.
+    follow torchdata's StatefulDataLoader protocol. Several threads may take from one iterator: each batch comes to one
+    of them.
     """
 
     def __init__(
