@@ -69,17 +69,45 @@ void note_written(const std::vector<AllocationPtr>& allocations) {
   for (const AllocationPtr& memory : allocations) memory->written.add(0, memory->bytes);
 }
 
-CUresult run_launch(const std::string& name, PenstockSimLaunch launch, const Arguments& arguments,
-                    const std::vector<AllocationPtr>& memory) {
-  launch.arguments = arguments.data();
-  launch.count = arguments.size();
-  if (run_kernel(name, launch)) {
-    note_written(memory);
-    return kSuccess;
+/// The memory that a kernel may touch: all of each allocation and of each page-locked block that it has a pointer into.
+std::vector<ptx::Range> ranges_of(const std::vector<AllocationPtr>& memory, const std::vector<PinnedPtr>& pinned) {
+  std::vector<ptx::Range> ranges;
+  for (const AllocationPtr& block : memory) ranges.push_back({block->alias, block->bytes, true});
+  for (const PinnedPtr& block : pinned) {
+    ranges.push_back({reinterpret_cast<std::byte*>(block->address), block->bytes, true});
   }
-  const Lock lock;
-  violation("there is no simulated kernel " + name);
-  return kLaunchFailed;
+  return ranges;
+}
+
+/// A launch as its turn comes.
+struct Launching {
+  std::string name;
+  PenstockSimLaunch launch;
+  ptx::Order order;
+  std::shared_ptr<const Arguments> arguments;
+  std::vector<AllocationPtr> memory;
+  std::vector<PinnedPtr> pinned;
+
+  CUresult operator()() {
+    launch.arguments = arguments->data();
+    launch.count = arguments->size();
+    const Ran ran = run_kernel(name, launch, order, ranges_of(memory, pinned));
+    if (ran == Ran::kWell) {
+      note_written(memory);
+      return kSuccess;
+    }
+    if (ran == Ran::kUnknown) {
+      const Lock lock;
+      violation("there is no simulated kernel " + name);
+    }
+    return kLaunchFailed;
+  }
+};
+
+/// Launches take turns in the order of their threads.
+ptx::Order next_order(std::uint64_t launches) {
+  constexpr ptx::Order kOrders[] = {ptx::Order::kBackward, ptx::Order::kShuffled, ptx::Order::kForward};
+  return kOrders[launches % std::size(kOrders)];
 }
 
 bool is_possible(const PenstockSimLaunch& launch) {
@@ -92,14 +120,27 @@ bool is_possible(const PenstockSimLaunch& launch) {
          launch.shared_bytes <= 49152;
 }
 
+/// An entry of ours in a text that is not ours, or "".
+std::string find_foreign(const Ptx& ptx, std::string_view text) {
+  for (const auto& [name, parameters] : ptx.entries) {
+    if (!is_translated(name, text)) return name;
+  }
+  return "";
+}
+
 CUresult load(CUmodule* handle, const void* image, unsigned count, const int* options, void** values) {
   if (handle == nullptr || image == nullptr) return kInvalidValue;
   const auto ptx = read_ptx(static_cast<const char*>(image));
+  const std::string foreign = ptx ? find_foreign(*ptx, static_cast<const char*>(image)) : "";
   const Lock lock;
   const Settings& settings = state().settings;
   if (!settings.jit) return kJitDisabled;
   if (!ptx) {
     write_log(count, options, values, "ptxas fatal   : the text is not PTX");
+    return kInvalidPtx;
+  }
+  if (!foreign.empty()) {
+    violation(foreign + " comes in a text that is not the one which was translated; build the simulator anew");
     return kInvalidPtx;
   }
   if (ptx->version > newest_ptx(settings.version)) {
@@ -159,10 +200,11 @@ PENSTOCK_SIM_API CUresult cuLaunchKernel(CUfunction handle, unsigned grid_x, uns
   StreamPtr stream;
   if (const CUresult result = stream_here(stream_handle, stream); result != kSuccess) return result;
   FunctionPtr function;
+  std::uint64_t launches = 0;
   {
     const Lock lock;
     function = find(state().functions, handle);
-    ++state().counts.launches;
+    launches = ++state().counts.launches;
   }
   if (function == nullptr || function->context != stream->context) return kInvalidHandle;
   if (extra != nullptr || (arguments == nullptr && !function->parameters.empty())) return kInvalidValue;
@@ -172,9 +214,8 @@ PENSTOCK_SIM_API CUresult cuLaunchKernel(CUfunction handle, unsigned grid_x, uns
   operation->name = "cuLaunchKernel";
   auto copied = std::make_shared<const Arguments>(*function, arguments, *operation);
   // The operation alone owns them: ThreadSanitizer sees no order between its end and this call's.
-  operation->run = [name = function->name, launch, copied = std::move(copied), memory = operation->memory] {
-    return run_launch(name, launch, *copied, memory);
-  };
+  operation->run = Launching{function->name,    launch,           next_order(launches), std::move(copied),
+                             operation->memory, operation->pinned};
   submit(stream, operation);
   return kSuccess;
 }

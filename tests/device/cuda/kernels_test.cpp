@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "support/host_kernels.h"
+#include "support/kernel_parameters.h"
 
 namespace penstock::device::cuda {
 namespace {
@@ -19,7 +19,7 @@ bool has_kernel(std::string_view kernel) {
 }
 
 TEST(CudaKernels, EveryKernelThatHostsKnow) {
-  for (const test::HostKernel& kernel : test::kHostKernels) EXPECT_TRUE(has_kernel(kernel.name)) << kernel.name;
+  for (const test::KernelParameters& kernel : test::kKernelParameters) EXPECT_TRUE(has_kernel(kernel.name)) << kernel.name;
   EXPECT_FALSE(has_kernel("penstock_bin"));
 }
 

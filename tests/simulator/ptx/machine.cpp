@@ -1,0 +1,83 @@
+#include "simulator/ptx/machine.h"
+
+#include <sys/mman.h>
+
+#include <new>
+
+namespace penstock::simulator::ptx {
+namespace {
+
+template <class T>
+T* reserve(std::size_t count) {
+  if (count == 0) return nullptr;
+  // Anonymous pages are zero and cost nothing until they are touched.
+  void* const memory = mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  return static_cast<T*>(memory);
+}
+
+bool contains(const std::byte* begin, std::size_t size, std::uint64_t address, std::size_t bytes) {
+  const std::uint64_t from = reinterpret_cast<std::uint64_t>(begin);
+  return address >= from && address - from <= size && bytes <= size - (address - from);
+}
+
+}  // namespace
+
+Machine::Machine(std::span<const Range> global, std::span<const std::byte> parameters) : parameters_(parameters) {
+  arrays_.reserve(global.size());
+  for (const Range& range : global) arrays_.push_back({range, reserve<Visits>(range.bytes)});
+}
+
+Machine::~Machine() {
+  for (const Array& array : arrays_) {
+    if (array.visits != nullptr) munmap(array.visits, array.range.bytes * sizeof(Visits));
+  }
+}
+
+void Machine::check_inside(std::span<const std::byte> block, std::uint64_t address, std::size_t bytes, const char* what,
+                           int line) {
+  check_aligned(address, bytes, line);
+  if (contains(block.data(), block.size(), address, bytes)) return;
+  throw Fault(line, std::string("reads outside of ") + what);
+}
+
+void Machine::check_constant(std::uint64_t address, std::size_t bytes, int line) const {
+  check_aligned(address, bytes, line);
+  for (const std::span<const std::byte> constant : constants_) {
+    if (contains(constant.data(), constant.size(), address, bytes)) return;
+  }
+  throw Fault(line, "reads outside of the module's constants");
+}
+
+const Machine::Array& Machine::array_at(std::uint64_t address, std::size_t bytes, int line) {
+  for (std::size_t i = 0; i < arrays_.size(); ++i) {
+    const std::size_t at = (latest_ + i) % arrays_.size();
+    if (contains(arrays_[at].range.begin, arrays_[at].range.bytes, address, bytes)) {
+      latest_ = at;
+      return arrays_[at];
+    }
+  }
+  throw Fault(line, "touches memory outside of the arrays that it was given");
+}
+
+void Machine::touch(std::uint64_t address, std::size_t bytes, bool write, int line) {
+  check_aligned(address, bytes, line);
+  const Array& array = array_at(address, bytes, line);
+  if (write && !array.range.writable) throw Fault(line, "writes to an array that it may only read");
+  const std::size_t first = address - reinterpret_cast<std::uint64_t>(array.range.begin);
+  for (std::size_t i = first; i < first + bytes; ++i) {
+    Visits& visits = array.visits[i];
+    if (visits.writer != 0 && visits.writer != thread_) {
+      throw Fault(line, write ? "two threads write one place" : "reads what another thread writes");
+    }
+    if (write) {
+      if (visits.reader != 0 && visits.reader != thread_) throw Fault(line, "writes what another thread reads");
+      visits.writer = thread_;
+    } else {
+      visits.reader = visits.reader == 0 || visits.reader == thread_ ? thread_ : kSeveral;
+    }
+  }
+}
+
+}  // namespace penstock::simulator::ptx
