@@ -214,8 +214,8 @@ PENSTOCK_SIM_API CUresult cuLaunchKernel(CUfunction handle, unsigned grid_x, uns
   operation->name = "cuLaunchKernel";
   auto copied = std::make_shared<const Arguments>(*function, arguments, *operation);
   // The operation alone owns them: ThreadSanitizer sees no order between its end and this call's.
-  operation->run = Launching{function->name,    launch,           next_order(launches), std::move(copied),
-                             operation->memory, operation->pinned};
+  operation->run =
+      Launching{function->name, launch, next_order(launches), std::move(copied), operation->memory, operation->pinned};
   submit(stream, operation);
   return kSuccess;
 }

@@ -20,7 +20,8 @@ class Sequence {
  public:
   Sequence(Order order, std::uint64_t count) : order_(order), count_(count) {
     constexpr std::uint64_t kPrimes[] = {2654435761, 40503, 7919, 101, 13, 7, 5, 3, 2};
-    const auto* const found = std::ranges::find_if(kPrimes, [&](std::uint64_t p) { return count % p != 0 && p < count; });
+    const auto* const found =
+        std::ranges::find_if(kPrimes, [&](std::uint64_t p) { return count % p != 0 && p < count; });
     step_ = found != std::end(kPrimes) ? *found : 1;
   }
   std::uint64_t operator[](std::uint64_t i) const noexcept {

@@ -11,8 +11,8 @@ template <class T>
 T* reserve(std::size_t count) {
   if (count == 0) return nullptr;
   // Anonymous pages are zero and cost nothing until they are touched.
-  void* const memory = mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const memory =
+      mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   return static_cast<T*>(memory);
 }

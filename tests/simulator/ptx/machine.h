@@ -2,8 +2,8 @@
 
 // What a translated kernel runs on: its threads' indices, and memory that knows where its arrays end and which thread
 // was at each byte. Threads run one after the other, each from front to back, because the kernels have no barriers,
-// atomics or shared memory (translate.py refuses those): any order must give the same results, and two threads that meet
-// at one byte, at least one of them writing, are an error in every order.
+// atomics or shared memory (translate.py refuses those): any order must give the same results, and two threads that
+// meet at one byte, at least one of them writing, are an error in every order.
 
 #include <array>
 #include <cstddef>
