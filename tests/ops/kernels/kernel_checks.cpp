@@ -2,9 +2,9 @@
 // and broadcasting make awkward, and at sizes around what the threads of a launch divide among themselves.
 
 #include <array>
-#include <bit>
+#include <cmath>
 #include <cstring>
-#include <functional>
+#include <limits>
 #include <sstream>
 
 #include "ops/device_ops.h"
@@ -46,18 +46,47 @@ std::string text(const Parts&... parts) {
   return out.str();
 }
 
-/// Numbers about zero and, every third, random bits: of every size and sign that the type has, with NaN, infinities and
-/// subnormals among them.
+/// The ends of the types' ranges, what is beside them, and what rounds to even: where conversions and comparisons turn.
+Tensor edges(const DType& dtype) {
+  std::vector<double> numbers = {0,       0.5,     1,   1.5, 2.5,   3,     1e-45, 1e-310,
+                                 0x1p-14, 0x1p-24, 448, 464, 65504, 65519, 65520};
+  for (const int power : {7, 8, 15, 16, 24, 25, 31, 32, 53, 54, 63, 64, 127, 128}) {
+    for (const double beside : {-1.0, -0.5, 0.0, 0.5, 1.0}) numbers.push_back(std::ldexp(1.0, power) + beside);
+  }
+  numbers.push_back(std::numeric_limits<double>::infinity());
+  const std::size_t positive = numbers.size();
+  for (std::size_t i = 0; i < positive; ++i) numbers.push_back(-numbers[i]);
+  numbers.push_back(std::numeric_limits<double>::quiet_NaN());
+  return Tensor::of<double>(numbers).to(dtype);
+}
+
+void put(const Tensor& to, std::int64_t place, const Tensor& from, std::int64_t index) {
+  const std::size_t width = to.dtype().itemsize();
+  std::memcpy(to.data() + static_cast<std::size_t>(place) * width,
+              from.data() + static_cast<std::size_t>(index) * width, width);
+}
+
+/// Numbers about zero; every third element random bits, of every size and sign that the type has; and every fifth one
+/// an edge, the same one at the same place whatever the type, so that pairs of samples have equal elements too.
 Tensor sample(const Shape& shape, const DType& dtype, std::uint64_t seed) {
   Generator generator(seed);
-  const Tensor moderate = randn(shape, generator, DType::float64) * 5;
+  const Tensor out = (randn(shape, generator, DType::float64) * 5).to(dtype);
   const Tensor any = numbered_tensor(shape, dtype, seed);
-  const Tensor out = moderate.to(dtype);
-  for (std::int64_t i = 0; i < out.numel(); i += 3) {
-    std::memcpy(out.data() + static_cast<std::size_t>(i) * dtype.itemsize(),
-                any.data() + static_cast<std::size_t>(i) * dtype.itemsize(), dtype.itemsize());
+  const Tensor turns = edges(dtype);
+  for (std::int64_t i = 0; i < out.numel(); ++i) {
+    if (i % 3 == 0) put(out, i, any, i);
+    if (i % 5 == 1) put(out, i, turns, (i / 5) % turns.numel());
   }
   return out;
+}
+
+/// `tensor`'s elements in `rank` dimensions that cannot be joined to fewer: each has a gap behind it.
+Tensor with_gaps(const DType& dtype, std::size_t rank, std::uint64_t seed) {
+  Shape whole;
+  for (std::size_t d = 0; d < rank; ++d) whole.push_back(d % 3 == 0 ? 4 : 3);
+  Tensor view = sample(whole, dtype, seed);
+  for (std::size_t d = 0; d < rank; ++d) view = view.slice(static_cast<std::int64_t>(d), 0, whole[d] - 1);
+  return view;
 }
 
 /// The parts of contiguous complex numbers.
@@ -80,6 +109,9 @@ bool same(const Tensor& a, const Tensor& b) {
   return sum(((x == y) * (signs != 0)) + ((x != x) * (y != y))).item<std::int64_t>() == a.numel();
 }
 
+/// Dimensions that kernels take.
+constexpr std::size_t kRanks = 8;
+
 /// Sizes at which the last thread, block or round of a launch has more or less to do.
 std::vector<std::int64_t> sizes_around(std::int64_t threads) {
   return {1, 2, 31, 32, 33, threads - 1, threads, threads + 1, 2 * threads - 1, 2 * threads, 2 * threads + 1};
@@ -94,6 +126,20 @@ void convert_every_pair(Launcher& launcher, std::int64_t threads, Findings& find
       ops::cast_on_device(launcher, source, found);
       findings.expect(same(found, expected), text("convert", DType(from), "to", DType(to)));
     }
+  }
+  for (const DType::Code from : all_types()) {
+    const Tensor turns = edges(DType::float64).to(DType(from));
+    for (const DType::Code to : all_types()) {
+      const Tensor found = Tensor::zeros(turns.shape(), DType(to));
+      ops::cast_on_device(launcher, turns, found);
+      findings.expect(same(found, turns.to(DType(to))), text("convert edges", DType(from), "to", DType(to)));
+    }
+  }
+  for (std::size_t rank = 1; rank <= kRanks; ++rank) {
+    const Tensor x = with_gaps(DType::float32, rank, 5);
+    const Tensor found = with_gaps(DType::int16, rank, 6);
+    ops::cast_on_device(launcher, x, found);
+    findings.expect(Tensor::identical(found.contiguous(), x.to(DType::int16).contiguous()), text("rank", rank));
   }
   for (const std::int64_t size : sizes_around(threads)) {
     if (size <= 0) continue;
@@ -151,8 +197,16 @@ void binary_of(std::span<const DType::Code> left, std::span<const DType::Code> r
     for (const DType::Code second : right) {
       const Tensor a = sample({5, 1, 9}, DType(first), 1).transpose(0, 2);
       const Tensor b = sample({4, 5}, DType(second), 2);
-      for (const BinaryOp op : kBinary) binary(launcher, a, b, op, findings);
+      const Tensor c = sample({300}, DType(first), 3);
+      const Tensor d = sample({300}, DType(second), 4);
+      for (const BinaryOp op : kBinary) {
+        binary(launcher, a, b, op, findings);
+        binary(launcher, c, d, op, findings);
+      }
     }
+  }
+  for (std::size_t rank = 1; rank <= kRanks; ++rank) {
+    binary(launcher, with_gaps(DType(left[0]), rank, 1), with_gaps(DType(right[0]), rank, 2), BinaryOp::kAdd, findings);
   }
 }
 
@@ -195,6 +249,10 @@ void unary_of_every_type(Launcher& launcher, std::int64_t threads, Findings& fin
   }
   for (const std::int64_t size : sizes_around(threads)) {
     if (size > 0) check(sample({size}, DType::float32, 6), UnaryOp::kNegate, neg);
+  }
+  for (std::size_t rank = 1; rank <= kRanks; ++rank) {
+    check(with_gaps(DType::int32, rank, 1), UnaryOp::kAbs, abs);
+    check(with_gaps(DType::complex64, rank, 1), UnaryOp::kNegate, neg);
   }
 }
 
@@ -242,7 +300,9 @@ void product(Launcher& launcher, const Tensor& a, const Tensor& b, const Shape& 
   const Tensor expected = matmul(a, b);
   const Tensor found = Tensor::zeros(expected.shape(), expected.dtype());
   ops::multiply_on_device(launcher, a, b, batch, found);
-  findings.expect(Tensor::identical(found, expected), text("product", a.shape(), b.shape(), a.dtype()));
+  // The sign of a zero depends on the order of the sum.
+  findings.expect(sum(found == expected).item<std::int64_t>() == expected.numel(),
+                  text("product", a.shape(), b.shape(), a.dtype()));
 }
 
 /// Of whole numbers, whose sums are exact in any order.
@@ -252,10 +312,22 @@ void products(Launcher& launcher, std::span<const DType::Code> types, Findings& 
   for (const DType::Code type : types) {
     product(launcher, a.to(DType(type)), b.to(DType(type)), Shape{2, 3}, findings);
     // Sizes around those of the tiles.
-    for (const std::int64_t n : {1, 3, 4, 5, 8, 9, 16, 17}) {
-      const Tensor left = (arange(0, n * (n + 1)).reshape({n, n + 1}) - n).to(DType(type));
-      const Tensor right = (arange(0, (n + 1) * 3).reshape({n + 1, 3}) - 2).to(DType(type));
-      product(launcher, left, right, Shape{}, findings);
+    for (const std::int64_t n : {1, 2, 3, 4, 5, 8, 9, 17}) {
+      for (const std::int64_t depth : {1, 2, 3, 7}) {
+        const Tensor left = (arange(0, n * depth).reshape({n, depth}) - n).to(DType(type));
+        const Tensor right = (arange(0, depth * 5).reshape({depth, 5}) - 2).to(DType(type));
+        product(launcher, left, right, Shape{}, findings);
+        product(launcher, right.transpose(0, 1), left.transpose(0, 1), Shape{}, findings);
+      }
+    }
+    for (std::size_t rank = 3; rank <= kRanks + 2; ++rank) {
+      Shape batch;
+      for (std::size_t d = 0; d + 2 < rank; ++d) batch.push_back(2);
+      Shape many = batch;
+      many.push_back(3);
+      many.push_back(2);
+      const Tensor left = (arange(0, many.numel()).reshape(many) - 5).to(DType(type));
+      product(launcher, left, left.transpose(rank - 1, rank - 2), batch, findings);
     }
   }
 }
@@ -282,6 +354,12 @@ void copies(Launcher& launcher, std::int64_t threads, Findings& findings) {
       const Tensor to = Tensor::zeros(from.shape(), dtype);
       ops::copy_on_device(launcher, from, to);
       findings.expect(Tensor::identical(from, to), text("copy", dtype, "at", offset));
+    }
+    for (std::size_t rank = 1; rank <= kRanks; ++rank) {
+      const Tensor from = with_gaps(DType::int32, rank, 1);
+      const Tensor to = with_gaps(DType::int32, rank, 2);
+      ops::copy_on_device(launcher, from, to);
+      findings.expect(Tensor::identical(from.contiguous(), to.contiguous()), text("copy of rank", rank));
     }
     for (const std::int64_t size : sizes_around(threads)) {
       if (size <= 0) continue;
@@ -316,16 +394,14 @@ void fills(Launcher& launcher, std::int64_t threads, Findings& findings) {
 void ranges(Launcher& launcher, std::int64_t threads, Findings& findings) {
   for (const std::int64_t size : sizes_around(threads)) {
     if (size <= 0) continue;
-    for (const DType& type : {DType::int16, DType::uint8, DType::int64}) {
-      const Tensor found = Tensor::empty({size}, type);
-      ops::range_on_device(launcher, found, std::int64_t{-3}, std::int64_t{7});
-      findings.expect(Tensor::identical(found, (arange(0, size) * 7 - 3).to(type)), text("range", size, type));
-    }
-    for (const DType& type : {DType::float16, DType::float32, DType::float64}) {
-      const Tensor found = Tensor::empty({size}, type);
-      ops::range_on_device(launcher, found, 0.1, 0.3);
-      const Tensor expected = (arange(0, size).to(DType::float64) * 0.3 + 0.1).to(type);
-      findings.expect(Tensor::identical(found, expected), text("range", size, type));
+    const Tensor whole = arange(0, size) * 7 - 300;
+    const Tensor parts = arange(0, size).to(DType::float64) * 37.3 - 400.1;
+    for (const DType::Code type : kReals) {
+      const Tensor found = Tensor::empty({size}, DType(type));
+      ops::range_on_device(launcher, found, std::int64_t{-300}, std::int64_t{7});
+      findings.expect(same(found, whole.to(DType(type))), text("range", size, DType(type)));
+      ops::range_on_device(launcher, found, -400.1, 37.3);
+      findings.expect(same(found, parts.to(DType(type))), text("range of fractions", size, DType(type)));
     }
   }
 }
@@ -344,6 +420,23 @@ void selections(Launcher& launcher, std::int64_t /*threads*/, Findings& findings
   }
 }
 
+/// Does nothing where the type does not hold the numbers.
+void integers(Launcher& launcher, const DType& type, std::int64_t low, std::int64_t high, Findings& findings) {
+  for (const std::uint64_t seed : {std::uint64_t{79}, ~std::uint64_t{0}}) {
+    Generator generator(seed);
+    Tensor expected;
+    try {
+      expected = randint(low, high, {33}, generator, type);
+    } catch (const Error&) {
+      return;
+    }
+    const Tensor found = Tensor::empty({33}, type);
+    const auto range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
+    ops::draw_integers_on_device(launcher, found, {seed, 0}, low, range);
+    findings.expect(same(found, expected), text("randint", low, high, type));
+  }
+}
+
 void random_numbers(Launcher& launcher, std::int64_t threads, Findings& findings) {
   for (const DType::Code type : {DType::Code::kFloat32, DType::Code::kFloat16, DType::Code::kBFloat16}) {
     const int bits = type == DType::Code::kFloat32 ? 24 : type == DType::Code::kFloat16 ? 11 : 8;
@@ -356,13 +449,22 @@ void random_numbers(Launcher& launcher, std::int64_t threads, Findings& findings
       findings.expect(Tensor::identical(found, randn({size}, generator, DType(type))), text("randn", DType(type)));
     }
   }
-  Generator generator(78);
-  const Tensor doubles = Tensor::empty({7, 11}, DType::float64);
-  ops::draw_doubles_on_device(launcher, doubles, {78, 0}, ops::Draw::kNormal);
-  findings.expect(Tensor::identical(doubles, randn({7, 11}, generator, DType::float64)), "randn of doubles");
-  const Tensor integers = Tensor::empty({9}, DType::int32);
-  ops::draw_integers_on_device(launcher, integers, {78, generator.offset()}, -5, 100);
-  findings.expect(Tensor::identical(integers, randint(-5, 95, {9}, generator, DType::int32)), "randint");
+  for (const ops::Draw kind : {ops::Draw::kUniform, ops::Draw::kNormal}) {
+    Generator generator(78);
+    const Tensor found = Tensor::empty({7, 11}, DType::float64);
+    ops::draw_doubles_on_device(launcher, found, {78, 0}, kind);
+    const bool uniform = kind == ops::Draw::kUniform;
+    const Tensor expected =
+        uniform ? rand({7, 11}, generator, DType::float64) : randn({7, 11}, generator, DType::float64);
+    findings.expect(Tensor::identical(found, expected), uniform ? "rand of doubles" : "randn of doubles");
+  }
+  for (const DType::Code type : kReals) {
+    for (const std::int64_t high : {1, 2, 100}) integers(launcher, DType(type), 0, high, findings);
+  }
+  for (const std::int64_t high :
+       {std::int64_t{1} << 31, std::int64_t{1} << 32, (std::int64_t{1} << 32) + 1, INT64_MAX}) {
+    integers(launcher, DType::int64, -5, high, findings);
+  }
 }
 
 }  // namespace

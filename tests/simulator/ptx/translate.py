@@ -574,6 +574,7 @@ def translate_mutants(listed: Path, folder: Path) -> Iterator[str]:
         yield f"constexpr std::size_t kParameterBytes = {entry.parameter_bytes};"
         yield "}"
     yield "}  // namespace"
+    yield "extern const std::vector<Mutant> kMutants;"
     yield "const std::vector<Mutant> kMutants = {"
     for i, mutation in enumerate(mutations):
         space = f"mutant_{i}"
