@@ -53,10 +53,10 @@ Bits<D> float_to_integer(Bits<S> a) {
 
 template <class D, class S, Mode kMode>
 Bits<D> integer_to_integer(Bits<S> a) {
-  const __int128 x = value<S>(a);
+  const Int128 x = value<S>(a);
   if (!kMode.saturate) return static_cast<Bits<D>>(x);
   using Limits = std::numeric_limits<Value<D>>;
-  return static_cast<Bits<D>>(std::clamp<__int128>(x, Limits::min(), Limits::max()));
+  return static_cast<Bits<D>>(std::clamp<Int128>(x, Limits::min(), Limits::max()));
 }
 
 template <class D, class S, Mode kMode>

@@ -44,6 +44,10 @@ struct S64 : Type<std::int64_t, std::uint64_t> {};
 struct F32 : Type<float, std::uint32_t> {};
 struct F64 : Type<double, std::uint64_t> {};
 
+// Wide enough for the product of any two integers, and for any integer of either sign.
+__extension__ using Int128 = __int128;
+__extension__ using UInt128 = unsigned __int128;
+
 template <class T>
 using Bits = typename T::Bits;
 template <class T>
@@ -170,7 +174,7 @@ Bits<T> mul_lo(Bits<T> a, Bits<T> b) {
 
 template <class T>
 Bits<T> mul_hi(Bits<T> a, Bits<T> b) {
-  using Wide = std::conditional_t<std::is_signed_v<Value<T>>, __int128, unsigned __int128>;
+  using Wide = std::conditional_t<std::is_signed_v<Value<T>>, Int128, UInt128>;
   return static_cast<Bits<T>>((Wide{value<T>(a)} * Wide{value<T>(b)}) >> kWidth<T>);
 }
 

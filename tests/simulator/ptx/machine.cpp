@@ -2,6 +2,8 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <functional>
 #include <new>
 
 namespace penstock::simulator::ptx {
@@ -22,11 +24,30 @@ bool contains(const std::byte* begin, std::size_t size, std::uint64_t address, s
   return address >= from && address - from <= size && bytes <= size - (address - from);
 }
 
+/// Ranges that share bytes as one, so that each byte has one note of who was there. Writable where one of them is: an
+/// operation in place has its array among both what it reads and what it writes.
+std::vector<Range> without_overlaps(std::span<const Range> ranges) {
+  std::vector<Range> sorted(ranges.begin(), ranges.end());
+  std::ranges::sort(sorted, std::less<>(), &Range::begin);
+  std::vector<Range> out;
+  for (const Range& range : sorted) {
+    if (range.bytes == 0) continue;
+    Range* const last = out.empty() ? nullptr : &out.back();
+    if (last == nullptr || range.begin >= last->begin + last->bytes) {
+      out.push_back(range);
+      continue;
+    }
+    const auto reach = static_cast<std::size_t>(range.begin - last->begin) + range.bytes;
+    last->bytes = std::max(last->bytes, reach);
+    last->writable = last->writable || range.writable;
+  }
+  return out;
+}
+
 }  // namespace
 
 Machine::Machine(std::span<const Range> global, std::span<const std::byte> parameters) : parameters_(parameters) {
-  arrays_.reserve(global.size());
-  for (const Range& range : global) arrays_.push_back({range, reserve<Visits>(range.bytes)});
+  for (const Range& range : without_overlaps(global)) arrays_.push_back({range, reserve<Visits>(range.bytes)});
 }
 
 Machine::~Machine() {
