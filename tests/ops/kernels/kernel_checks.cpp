@@ -2,14 +2,12 @@
 // and broadcasting make awkward, and at sizes around what the threads of a launch divide among themselves.
 
 #include <array>
-#include <cmath>
-#include <cstring>
-#include <limits>
 #include <sstream>
 
 #include "ops/device_ops.h"
 #include "ops/kernels.h"
 #include "ops/kernels/findings.h"
+#include "ops/kernels/samples.h"
 #include "ops/promotion.h"
 #include "penstock/error.h"
 #include "penstock/ops.h"
@@ -46,69 +44,6 @@ std::string text(const Parts&... parts) {
   return out.str();
 }
 
-/// The ends of the types' ranges, what is beside them, and what rounds to even: where conversions and comparisons turn.
-Tensor edges(const DType& dtype) {
-  std::vector<double> numbers = {0,       0.5,     1,   1.5, 2.5,   3,     1e-45, 1e-310,
-                                 0x1p-14, 0x1p-24, 448, 464, 65504, 65519, 65520};
-  for (const int power : {7, 8, 15, 16, 24, 25, 31, 32, 53, 54, 63, 64, 127, 128}) {
-    for (const double beside : {-1.0, -0.5, 0.0, 0.5, 1.0}) numbers.push_back(std::ldexp(1.0, power) + beside);
-  }
-  numbers.push_back(std::numeric_limits<double>::infinity());
-  const std::size_t positive = numbers.size();
-  for (std::size_t i = 0; i < positive; ++i) numbers.push_back(-numbers[i]);
-  numbers.push_back(std::numeric_limits<double>::quiet_NaN());
-  return Tensor::of<double>(numbers).to(dtype);
-}
-
-void put(const Tensor& to, std::int64_t place, const Tensor& from, std::int64_t index) {
-  const std::size_t width = to.dtype().itemsize();
-  std::memcpy(to.data() + static_cast<std::size_t>(place) * width,
-              from.data() + static_cast<std::size_t>(index) * width, width);
-}
-
-/// Numbers about zero; every third element random bits, of every size and sign that the type has; and every fifth one
-/// an edge, the same one at the same place whatever the type, so that pairs of samples have equal elements too.
-Tensor sample(const Shape& shape, const DType& dtype, std::uint64_t seed) {
-  Generator generator(seed);
-  const Tensor out = (randn(shape, generator, DType::float64) * 5).to(dtype);
-  const Tensor any = numbered_tensor(shape, dtype, seed);
-  const Tensor turns = edges(dtype);
-  for (std::int64_t i = 0; i < out.numel(); ++i) {
-    if (i % 3 == 0) put(out, i, any, i);
-    if (i % 5 == 1) put(out, i, turns, (i / 5) % turns.numel());
-  }
-  return out;
-}
-
-/// `tensor`'s elements in `rank` dimensions that cannot be joined to fewer: each has a gap behind it.
-Tensor with_gaps(const DType& dtype, std::size_t rank, std::uint64_t seed) {
-  Shape whole;
-  for (std::size_t d = 0; d < rank; ++d) whole.push_back(d % 3 == 0 ? 4 : 3);
-  Tensor view = sample(whole, dtype, seed);
-  for (std::size_t d = 0; d < rank; ++d) view = view.slice(static_cast<std::int64_t>(d), 0, whole[d] - 1);
-  return view;
-}
-
-/// The parts of contiguous complex numbers.
-Tensor parts_of(const Tensor& tensor) {
-  const DType part = ops::real_type(tensor.dtype());
-  const Shape shape{2 * tensor.numel()};
-  return Tensor(tensor.buffer(), part, shape, shape.contiguous_strides());
-}
-
-/// Equal but for the bits of NaNs, which processors choose.
-bool same(const Tensor& a, const Tensor& b) {
-  if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
-  if (Tensor::identical(a, b)) return true;
-  if (a.dtype().is_complex()) return same(parts_of(a), parts_of(b));
-  if (!a.dtype().is_floating()) return false;
-  const Tensor x = a.to(DType::float64);
-  const Tensor y = b.to(DType::float64);
-  // Zeros of either sign are equal numbers and different results.
-  const Tensor signs = (1.0 / x == 1.0 / y) + (x != 0.0);
-  return sum(((x == y) * (signs != 0)) + ((x != x) * (y != y))).item<std::int64_t>() == a.numel();
-}
-
 /// Dimensions that kernels take.
 constexpr std::size_t kRanks = 8;
 
@@ -128,11 +63,13 @@ void convert_every_pair(Launcher& launcher, std::int64_t threads, Findings& find
     }
   }
   for (const DType::Code from : all_types()) {
-    const Tensor turns = edges(DType::float64).to(DType(from));
-    for (const DType::Code to : all_types()) {
-      const Tensor found = Tensor::zeros(turns.shape(), DType(to));
-      ops::cast_on_device(launcher, turns, found);
-      findings.expect(same(found, turns.to(DType(to))), text("convert edges", DType(from), "to", DType(to)));
+    for (const Tensor& values : {edges(DType(from)), patterns(DType(from))}) {
+      for (const DType::Code to : all_types()) {
+        const Tensor found = Tensor::zeros(values.shape(), DType(to));
+        ops::cast_on_device(launcher, values, found);
+        findings.expect(same(found, values.to(DType(to))),
+                        text("convert", values.numel(), DType(from), "to", DType(to)));
+      }
     }
   }
   for (std::size_t rank = 1; rank <= kRanks; ++rank) {
@@ -199,6 +136,8 @@ void binary_of(std::span<const DType::Code> left, std::span<const DType::Code> r
       const Tensor b = sample({4, 5}, DType(second), 2);
       const Tensor c = sample({300}, DType(first), 3);
       const Tensor d = sample({300}, DType(second), 4);
+      const Tensor e = patterns(DType(first));
+      binary(launcher, e, sample({e.numel()}, DType(second), 5), BinaryOp::kAdd, findings);
       for (const BinaryOp op : kBinary) {
         binary(launcher, a, b, op, findings);
         binary(launcher, c, d, op, findings);
@@ -245,6 +184,8 @@ void unary_of_every_type(Launcher& launcher, std::int64_t threads, Findings& fin
       if (type == DType::Code::kBool && op < UnaryOp::kExp) continue;
       if (x.dtype().is_complex() && op == UnaryOp::kRelu) continue;
       check(x, op, function);
+      check(patterns(DType(type)), op, function);
+      check(edges(DType(type)), op, function);
     }
   }
   for (const std::int64_t size : sizes_around(threads)) {
@@ -256,25 +197,39 @@ void unary_of_every_type(Launcher& launcher, std::int64_t threads, Findings& fin
   }
 }
 
+/// The types that sums of `type` are formed in; kernels have the conversions of all, whichever of them `sum` takes.
+std::vector<DType> sum_types(const DType& type) {
+  if (type.is_complex()) return {DType::complex64, DType::complex128};
+  return {DType::int64, DType::float32, DType::float64};
+}
+
+/// Sums of `view` along each dimension and all of it.
+void sums_of(Launcher& launcher, const Tensor& view, Findings& findings) {
+  for (std::int64_t dim = -1; dim < static_cast<std::int64_t>(view.rank()); ++dim) {
+    const std::vector<std::int64_t> dims(dim < 0 ? 0 : 1, dim);
+    const ops::Reduction reduction = ops::make_reduction(view, dims, false, "sum");
+    for (const DType& in : sum_types(view.dtype())) {
+      findings.expect(same(ops::sum_on_device(launcher, reduction, in), ops::sum_as(reduction, in)),
+                      text("sum", view.shape(), view.dtype(), dim, "in", in));
+    }
+  }
+}
+
 void sums_have_the_same_bits(Launcher& launcher, std::int64_t /*threads*/, Findings& findings) {
-  for (const Shape& shape :
-       {Shape{5}, Shape{33}, Shape{4097}, Shape{3, 5000}, Shape{5000, 3}, Shape{2, 70, 4, 5}, Shape{70000}}) {
-    for (const DType::Code type :
-         {DType::Code::kFloat32, DType::Code::kFloat16, DType::Code::kBFloat16, DType::Code::kFloat64,
-          DType::Code::kInt8, DType::Code::kBool, DType::Code::kComplex64, DType::Code::kComplex128}) {
+  for (const Shape& shape : {Shape{5}, Shape{33}, Shape{4097}, Shape{3, 5000}, Shape{5000, 3}, Shape{2, 70, 4, 5}}) {
+    for (const DType::Code type : {DType::Code::kFloat32, DType::Code::kFloat64, DType::Code::kComplex64}) {
       Generator generator(6);
       const Tensor x = randn(shape, generator, DType::float64).to(DType(type));
-      const bool floating = x.dtype().is_floating() || x.dtype().is_complex();
-      const DType in = floating ? ops::compute_type(x.dtype()) : DType::int64;
-      for (std::int64_t dim = -1; dim < static_cast<std::int64_t>(shape.rank()); ++dim) {
-        const std::vector<std::int64_t> dims(dim < 0 ? 0 : 1, dim);
-        for (const Tensor& view : {x, x.transpose(0, x.rank() - 1)}) {
-          const ops::Reduction reduction = ops::make_reduction(view, dims, false, "sum");
-          findings.expect(Tensor::identical(ops::sum_on_device(launcher, reduction, in), ops::sum_as(reduction, in)),
-                          text("sum", shape, x.dtype(), dim));
-        }
-      }
+      sums_of(launcher, x, findings);
+      sums_of(launcher, x.transpose(0, x.rank() - 1), findings);
     }
+  }
+  for (const DType::Code type : all_types()) {
+    sums_of(launcher, edges(DType(type)), findings);
+    sums_of(launcher, patterns(DType(type)), findings);
+    Generator generator(7);
+    const Tensor moderate = (randn({9, 40, 3}, generator, DType::float64) * 5).to(DType(type));
+    sums_of(launcher, moderate.slice(1, 0, 40, 3).transpose(0, 2), findings);
   }
 }
 
