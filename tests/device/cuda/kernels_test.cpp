@@ -19,7 +19,8 @@ bool has_kernel(std::string_view kernel) {
 }
 
 TEST(CudaKernels, EveryKernelThatHostsKnow) {
-  for (const test::KernelParameters& kernel : test::kKernelParameters) EXPECT_TRUE(has_kernel(kernel.name)) << kernel.name;
+  for (const test::KernelParameters& kernel : test::kKernelParameters)
+    EXPECT_TRUE(has_kernel(kernel.name)) << kernel.name;
   EXPECT_FALSE(has_kernel("penstock_bin"));
 }
 
