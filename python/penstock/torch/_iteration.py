@@ -69,6 +69,10 @@ class Iteration(_BaseDataLoaderIter):
         self._reads = Reads(loader)
         self._masks = loader.on_error == "mask"
         self._finish = Finish(loader.collate_fn, loader._mapped, self._reads.describe, masks=self._masks)
+        if resume is not None and not resume.begun:
+            resume.settle(loader)
+            self._set_aside(resume)
+            draws_seed, resume = resume.draws_seed, None
         begin = Position.now(loader, draws_seed=draws_seed) if resume is None else resume
         if resume is None:
             self._sampler_iter = iter(self._index_sampler)
@@ -78,12 +82,12 @@ class Iteration(_BaseDataLoaderIter):
             self._sampler_iter = self._resumed(resume)
         self.progress = Progress(begin, self._reads)
         self._reads.begin(self._sampler_iter, begin.batch)
+        self._note()
         if self._num_workers == 0 and self._timeout != 0:
             raise AssertionError(f"timeout={self._timeout} needs num_workers > 0; leave it out without")
 
     def _resumed(self, resume: Position) -> Iterator[Any]:
-        for entry in resume.set_aside:
-            self._loader._set_aside.add(*entry)
+        self._set_aside(resume)
         indices, complete = resume.restore(self._loader)
         if not complete:
             raise ValueError(
@@ -91,6 +95,15 @@ class Iteration(_BaseDataLoaderIter):
                 "batch_size, drop_last and sampler"
             )
         return indices
+
+    def _set_aside(self, resume: Position) -> None:
+        for entry in resume.set_aside:
+            self._loader._set_aside.add(*entry)
+
+    def _note(self) -> None:
+        """For those who ask where it stands."""
+        self.progress.given = self._reads.taken - len(self._working)
+        self.progress.drawn, self.progress.ended = self._reads.drawn, self._reads.ended
 
     def _stop(self) -> None:
         self._working.clear()
@@ -127,7 +140,7 @@ class Iteration(_BaseDataLoaderIter):
                 self._stop()
             raise
         finally:
-            self.progress.given = self._reads.taken - len(self._working)
+            self._note()
         self._num_yielded += 1
         there = self._reads.on_device
         if not self._masks:

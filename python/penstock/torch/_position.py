@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,8 +13,10 @@ import torch.utils.data as torch_data
 if TYPE_CHECKING:
     from penstock.torch.loader import DataLoader
 
-__all__ = ["Position", "draw_base_seed"]
+__all__ = ["Generators", "Position", "draw_base_seed"]
 
+_DRAWING = (torch_data.RandomSampler, torch_data.SubsetRandomSampler, torch_data.WeightedRandomSampler)
+_SETTLED = (torch_data.SequentialSampler.__iter__, torch_data.DistributedSampler.__iter__)
 _DEALING = (torch_data.DistributedSampler.__iter__,)
 _KIND = "penstock.torch.DataLoader"
 
@@ -53,9 +56,66 @@ def _order(loader: DataLoader[Any]) -> str:
     return kind.__name__ if shuffles is None else f"{kind.__name__}(shuffle={bool(shuffles)})"
 
 
-def _samples(loader: DataLoader[Any]) -> int:
-    assert loader.native is not None
-    return len(loader.native)
+def _samples(loader: DataLoader[Any]) -> int | None:
+    """None of datasets that do not know."""
+    if loader.native is not None:
+        return len(loader.native)
+    if isinstance(loader.dataset, torch_data.IterableDataset):
+        return None
+    try:
+        return len(loader.dataset)  # type: ignore[arg-type]
+    except (TypeError, NotImplementedError):
+        return None
+
+
+def _follows_torch(loader: DataLoader[Any]) -> bool:
+    """Whether what comes is drawn from torch's global generator. It is left alone where it is not: the ranks of a
+    distributed program have different ones, and may share a state."""
+    if isinstance(loader.dataset, torch_data.IterableDataset):
+        return not loader.num_workers
+    sampler = _source(loader)
+    kind = type(sampler)
+    if kind in _DRAWING:
+        return sampler.generator is None
+    if kind.__iter__ in _SETTLED or _replicas(loader) > 1:
+        return False
+    return isinstance(sampler, torch_data.Sampler) or inspect.isgeneratorfunction(getattr(kind, "__iter__", None))
+
+
+class Generators:
+    """What a loader's order is drawn from: its own generator, its sampler's and torch's global one."""
+
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        own = loader.generator if isinstance(loader.generator, torch.Generator) else None
+        self._all = {"loader": own, "sampler": _own_generator(loader), "torch": torch.default_generator}
+
+    def states(self, loader: DataLoader[Any]) -> dict[str, torch.Tensor]:
+        """As they are now; torch's only where something of the loader follows from it."""
+        follows = _follows_torch(loader)
+        return {
+            name: generator.get_state()
+            for name, generator in self._all.items()
+            if generator is not None and (name != "torch" or follows)
+        }
+
+    def put(self, states: Mapping[str, torch.Tensor | None], *, where_not_seeded: bool = False) -> None:
+        """`where_not_seeded`: not those that the program seeded since they had that state, or one that followed."""
+        for name, generator in self._all.items():
+            state = states.get(name)
+            if generator is None or state is None:
+                continue
+            if not (where_not_seeded and _is_seeded_anew(generator, state)):
+                generator.set_state(state)
+
+
+def _is_seeded_anew(generator: torch.Generator, state: torch.Tensor) -> bool:
+    """Draws leave a generator the seed that it was given last."""
+    before = torch.Generator(generator.device)
+    before.set_state(state)
+    seed = generator.initial_seed()
+    return seed != before.initial_seed() or torch.equal(
+        generator.get_state(), torch.Generator(generator.device).manual_seed(seed).get_state()
+    )
 
 
 class Position:
@@ -65,14 +125,18 @@ class Position:
 
     The order of an epoch follows from these for every sampler that draws from the loader's generator (`random`), from
     torch's global one (`torch_random`, or `random` where the loader has none of its own) or from its own `generator`;
-    one that has `state_dict` is asked for its own.
+    one that has `state_dict` is asked for its own. The sampler is drawn from ahead of what is taken: `drawn` batches,
+    and its end if it is `ended`. `later` are the generators when the state was taken, from which the epochs to come
+    are drawn. Between epochs, where none has `begun`, they are all there is.
+
+    `python`: what iterators of torch's own know beside that.
     """
 
     def __init__(
         self,
         random: torch.Tensor,
         batch: int,
-        samples: int,
+        samples: int | None,
         sampler_epoch: int | None = None,
         sampler: dict[str, Any] | None = None,
         set_aside: list[tuple[int, str, str]] | None = None,
@@ -82,6 +146,11 @@ class Position:
         torch_random: torch.Tensor | None = None,
         num_replicas: int = 1,
         order: str | None = None,
+        drawn: int | None = None,
+        ended: bool = False,
+        later: dict[str, torch.Tensor] | None = None,
+        begun: bool = True,
+        python: dict[str, Any] | None = None,
     ) -> None:
         self.random = random
         self.batch = batch
@@ -95,6 +164,11 @@ class Position:
         self.torch_random = torch_random
         self.num_replicas = num_replicas
         self.order = order
+        self.drawn = drawn
+        self.ended = ended
+        self.later = later
+        self.begun = begun
+        self.python = python
 
     @staticmethod
     def now(loader: DataLoader[Any], *, draws_seed: bool = True) -> Position:
@@ -116,10 +190,26 @@ class Position:
             None if random is torch_random else torch_random,
             _replicas(loader),
             _order(loader),
+            0,
+            later=Generators(loader).states(loader),
+            begun=False,
         )
 
-    def after(self, batch: int, set_aside: list[tuple[int, str, str]]) -> Position:
-        return Position(**{**vars(self), "batch": batch, "set_aside": set_aside})
+    def before(self) -> Position:
+        """The same epoch, before its first batch."""
+        return Position(**{**vars(self), "batch": 0, "drawn": 0, "ended": False})
+
+    def after(self, batch: int, drawn: int, ended: bool, loader: DataLoader[Any]) -> Position:
+        """As many batches later, of this epoch, of which `drawn` were drawn so far."""
+        now = {
+            "batch": batch,
+            "drawn": max(drawn, self.drawn or 0),
+            "ended": ended or self.ended,
+            "set_aside": loader.set_aside,
+            "later": Generators(loader).states(loader),
+            "begun": True,
+        }
+        return Position(**{**vars(self), **now})
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": _KIND, **vars(self)}
@@ -135,8 +225,11 @@ class Position:
             raise ValueError(f"the state is not one of {_KIND}: {error}") from None
         if not isinstance(position.batch, int) or position.batch < 0:
             raise ValueError(f"the state's 'batch' is {position.batch!r}, expected how many batches were taken")
-        if not isinstance(position.random, torch.Tensor):
-            raise ValueError("the state's 'random' is no tensor, expected the state of a random generator")
+        states = [position.random, *(position.later or {}).values()] if _is_dict(position.later) else [None]
+        if not all(isinstance(state, torch.Tensor) for state in states):
+            raise ValueError("the state's 'random' or 'later' is no tensor, expected the state of a random generator")
+        if not (position.drawn is None or isinstance(position.drawn, int)) or not _is_dict(position.python):
+            raise ValueError("the state's 'drawn' is no number or its 'python' no dict, unlike what state_dict() gives")
         if position.batch > 0 and position.batch_size not in {None, loader.batch_size}:
             raise ValueError(
                 f"the state is one of batches of {position.batch_size}, but this loader makes batches of "
@@ -147,7 +240,7 @@ class Position:
                 f"the state is one in the order of {position.order}, but this loader has {_order(loader)}; go on with "
                 "the same shuffle and sampler, or from the beginning of an epoch"
             )
-        if position.samples != _samples(loader):
+        if None not in {position.samples, _samples(loader)} and position.samples != _samples(loader):
             raise ValueError(
                 f"the state is one of a dataset of {position.samples} samples, but this one has {_samples(loader)}; "
                 "go on with the dataset it was taken from"
@@ -165,49 +258,58 @@ class Position:
                 f"cannot go on from with whole batches; go on with {self.num_replicas}, or from a state after more or "
                 "fewer batches"
             )
-        return Position(**{**vars(self), "batch": batch, "num_replicas": ranks})
+        return Position(**{**vars(self), "batch": batch, "drawn": batch, "num_replicas": ranks})
 
-    def restore_epoch(self, loader: DataLoader[Any]) -> None:
-        """Tells the sampler its epoch. Another that the program tells it before it iterates counts."""
+    def load(self, loader: DataLoader[Any]) -> None:
+        """Tells the sampler its epoch, and between epochs generators and sampler where they stood. What the program
+        tells and seeds them before it iterates counts."""
         sampler = _source(loader)
         if self.sampler_epoch is not None and hasattr(sampler, "set_epoch"):
             sampler.set_epoch(self.sampler_epoch)
+        if not self.begun:
+            self._load_sampler(sampler)
+            Generators(loader).put(self.later or {})
+
+    def settle(self, loader: DataLoader[Any]) -> None:
+        """Before the epoch that had not begun: takes back what was drawn since it was loaded, but no seed."""
+        Generators(loader).put(self.later or {}, where_not_seeded=True)
+
+    def _load_sampler(self, sampler: Any) -> None:
+        """As it was when the epoch began. That may be the end of the one before, behind which it begins anew."""
+        if self.sampler is None or not hasattr(sampler, "load_state_dict"):
+            return
+        sampler.load_state_dict(self.sampler)
+        if next(iter(sampler), None) is not None:
+            sampler.load_state_dict(self.sampler)
 
     def restore(self, loader: DataLoader[Any]) -> tuple[Iterator[Any], bool]:
         """The index sampler's iterator after `batch` batches, and whether there were that many.
 
-        torch's global random state is left as it was, so that a resumed program draws what it would have drawn. Where
-        it is what this epoch began with, as in a program that restored it or seeded it as before, it is left as the
-        epoch would have, so that the next one is not this one again.
+        The sampler is gone through again under the generators that the epoch began with. They are then put where they
+        stood when the state was taken, so that the epochs behind this one are those of the program that was not
+        stopped. torch's global one stays as it was where nothing of the loader follows from it.
         """
-        sampler, own_generator = _source(loader), _own_generator(loader)
-        if own_generator is not None and self.sampler_random is not None:
-            own_generator.set_state(self.sampler_random)
-        if self.sampler is not None and hasattr(sampler, "load_state_dict"):
-            sampler.load_state_dict(self.sampler)
-        torch_random: torch.Tensor | None = self.random
-        if loader.generator is not None:
-            loader.generator.set_state(self.random)
-            torch_random = self.torch_random
-        before = after = torch.get_rng_state()
-        if torch_random is not None:
-            torch.set_rng_state(torch_random)
+        generators, later = Generators(loader), dict(self.later or {})
+        later.setdefault("torch", torch.get_rng_state())
+        own = loader.generator is not None
+        begin = {"loader": self.random if own else None, "sampler": self.sampler_random}
         try:
-            beginnings = [torch.get_rng_state()]
+            self._load_sampler(_source(loader))
+            generators.put({**begin, "torch": self.torch_random if own else self.random})
             indices = iter(loader._index_sampler)
             if self.draws_seed:
                 draw_base_seed(loader.generator)
-            beginnings.append(torch.get_rng_state())
-            advanced = self._advance(indices)
-            if any(torch.equal(before, beginning) for beginning in beginnings):
-                after = torch.get_rng_state()
-            return advanced
+            return self._advance(indices)
         finally:
-            torch.set_rng_state(after)
+            generators.put(later)
 
     def _advance(self, indices: Iterator[Any]) -> tuple[Iterator[Any], bool]:
-        for _ in range(self.batch):
-            if next(indices, None) is None:
-                return indices, False
-        # The first index is when samplers draw what the whole epoch follows from.
-        return itertools.chain(list(itertools.islice(indices, 1)), indices), True
+        """As far as it was drawn from; the first index is when samplers draw what the whole epoch follows from."""
+        drawn = list(itertools.islice(indices, self.batch + 1 if self.drawn is None else max(self.drawn, self.batch)))
+        if self.ended:
+            drawn += itertools.islice(indices, 1)
+        return itertools.chain(drawn[self.batch :], indices), len(drawn) >= self.batch
+
+
+def _is_dict(value: Any) -> bool:
+    return value is None or isinstance(value, dict)

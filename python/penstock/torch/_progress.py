@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -27,19 +27,26 @@ class Progress:
     Python's functions, the dataset's and `collate_fn`.
     """
 
-    def __init__(self, begin: Position, reads: Reads) -> None:
+    def __init__(self, begin: Position, reads: Reads | None = None) -> None:
         self._begin = begin
-        self._reads = weakref.ref(reads)
+        self._reads = _nothing if reads is None else weakref.ref(reads)
         self._stats: dict[str, Any] = {}
         self.given = begin.batch
+        self.drawn = begin.batch  # of the sampler
+        self.ended = False  # the sampler is
+        # What torch's own iterators know; asked with whether they are finished.
+        self.python: Callable[[bool], dict[str, Any] | None] = _nothing
         self.finished = False
         self.function_seconds = 0.0
 
     def position(self, loader: DataLoader[Any]) -> Position:
         """After the last batch that was given; at the beginning of the next epoch behind the end of this one."""
         if self.finished:
-            return Position.now(loader, draws_seed=not loader.persistent_workers)
-        return self._begin.after(self.given, loader.set_aside)
+            position = Position.now(loader, draws_seed=not loader.persistent_workers)
+        else:
+            position = self._begin.after(self.given, self.drawn, self.ended, loader)
+        position.python = self.python(self.finished)
+        return position
 
     @contextmanager
     def in_functions(self) -> Iterator[None]:
@@ -57,6 +64,10 @@ class Progress:
     def keep_stats(self) -> None:
         """Before the iteration goes."""
         self._stats = self.stats()
+
+
+def _nothing(*_: Any) -> None:
+    """There is nothing to refer to, or to know."""
 
 
 def _with_functions(stats: dict[str, Any], seconds: float) -> dict[str, Any]:

@@ -52,8 +52,9 @@ class Reads:
     """Asks the workers for the batches that a sampler draws, and gives them in order.
 
     `whole`: samples come one by one, without batches; `bulk`: then of lists of indices, each the stack of its samples.
-    `on_device`: batches arrive on the loader's device. `taken` counts batches that were given, or left out; `held`
-    those of them that the loader has yet to hand on, and which count as under way.
+    `drawn`: batches that the sampler gave; `ended`: it has no more. `on_device`: batches arrive on the loader's device.
+    `taken` counts batches that were given, or left out; `held` those of them that the loader has yet to hand on, and
+    which count as under way.
     """
 
     def __init__(self, loader: DataLoader[Any]) -> None:
@@ -76,6 +77,8 @@ class Reads:
         self._indices: Iterator[Any] = iter(())
         self._pending: deque[_Asked] = deque()
         self.taken = 0
+        self.drawn = 0
+        self.ended = False
         self.held = 0
         self._left_out: int | None = 0  # batches, while there were no others
         self.finished = False
@@ -83,7 +86,7 @@ class Reads:
 
     def begin(self, indices: Iterator[Any], taken: int) -> None:
         """Takes what the sampler draws, of whose batches `taken` are behind us."""
-        self._indices, self.taken = indices, taken
+        self._indices, self.taken, self.drawn = indices, taken, taken
         if self._workers > 0:
             self._draw()
 
@@ -193,7 +196,9 @@ class Reads:
             try:
                 drawn = next(self._indices)
             except StopIteration:
+                self.ended = True
                 return
+            self.drawn += 1
             if self.whole and isinstance(drawn, (list, slice)) != self.bulk:
                 self._read_lists(not self.bulk)
             wanted = self._wanted(drawn)

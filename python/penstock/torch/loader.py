@@ -15,6 +15,7 @@ from penstock.torch._iteration import Iteration
 from penstock.torch._position import Position
 from penstock.torch._progress import Progress
 from penstock.torch._samples import SetAside
+from penstock.torch._torch_road import iterator_of
 from penstock.torch.datasets import Dataset, Mapped, mapped_of, native_of
 
 __all__ = ["DataLoader", "LoaderTimeoutError"]
@@ -54,11 +55,15 @@ class DataLoader(torch_data.DataLoader[_Sample]):
       a bool. A batch of which no sample can be read is given too; where the whole dataset has none, that is an error.
       Which ones were left out, and why, is in `set_aside`: each is tried once in the life of a loader, and a loader
       that resumes takes them over from the state.
+    - snapshot_every_n_steps: taken for programs written for torchdata's loader; positions are exact after each batch.
     - memory_budget: bytes of batches prepared ahead, at most (default 1 GiB).
 
-    `state_dict()` and `load_state_dict()` resume exactly in the middle of an epoch, with any number of workers, and
-    follow torchdata's StatefulDataLoader protocol. Several threads may take from one iterator: each batch comes to one
-    of them.
+    `state_dict()` and `load_state_dict()` resume exactly in the middle of an epoch, with any number of workers, and the
+    epochs behind it are those of the run that was not stopped: the iteration that goes on puts the generators where
+    they stood, torch's global one where the order comes from it. Between epochs no order is drawn yet, and a seed that
+    the program sets after loading counts. All datasets have states, with torchdata's StatefulDataLoader protocol:
+    Python's own are counted on, iterable ones gone through again, and those (or their iterators) with `state_dict` and
+    `load_state_dict` asked. Several threads may take from one iterator: each batch comes to one of them.
     """
 
     def __init__(
@@ -81,6 +86,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         persistent_workers: bool = False,
         pin_memory_device: str = "",
         in_order: bool = True,
+        snapshot_every_n_steps: int | None = None,
         device: str | torch.device | None = None,
         on_error: Literal["raise", "skip", "replace", "mask"] = "raise",
         memory_budget: int | None = None,
@@ -150,6 +156,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
             _require_native(self.native, self.collate_fn, self.on_error)
         if self.native is None:
             iterator = self._torchs_iterator()
+            self._latest = iterator.progress
             return iterator if self.device is None else _moved(iterator, self.device)
         if self.num_workers > 0 and self.prefetch_factor == 0:
             raise AssertionError("prefetch_factor must be greater than 0 with workers")
@@ -166,18 +173,26 @@ class DataLoader(torch_data.DataLoader[_Sample]):
             self._iterator = iteration
         return iteration
 
-    def _torchs_iterator(self) -> Iterator[Any]:
+    def _torchs_iterator(self) -> Any:
         """The iterator of torch's own loader, which calls functions of batches behind the collation."""
-        mapped = self._mapped
-        if mapped is None or not mapped.batched:
-            iterator: Iterator[Any] = super().__iter__()
-            return iterator
-        twin = self._apart()
-        composed = _Composed(self.collate_fn, mapped.function)
-        vars(twin).update(dataset=mapped.dataset, collate_fn=composed, _iterator=self._iterator)
-        iterator = torch_data.DataLoader.__iter__(twin)
-        self._iterator = twin._iterator
+        resume, self._resume = self._resume, None
+        twin, mapped = self._apart(), self._mapped
+        if mapped is not None and mapped.batched:
+            vars(twin).update(dataset=mapped.dataset, collate_fn=_Composed(self.collate_fn, mapped.function))
+        persistent = self.persistent_workers and self.num_workers > 0
+        if persistent and self._iterator is not None and resume is None:
+            self._iterator._reset(twin)
+            return self._iterator
+        self._iterator = None  # with its workers, which know another position
+        iterator = iterator_of(twin, resume)
+        if persistent:
+            self._iterator = iterator
         return iterator
+
+    @property
+    def _index_sampler(self) -> Any:
+        given = vars(self).get("_given_indices")
+        return super()._index_sampler if given is None else given
 
     @property
     def set_aside(self) -> list[tuple[int, str, str]]:
@@ -190,7 +205,6 @@ class DataLoader(torch_data.DataLoader[_Sample]):
 
     def state_dict(self) -> dict[str, Any]:
         """Where the newest iteration stands, after the last batch it gave. Plain data that torch.save takes."""
-        self._require_position()
         if self._resume is not None:
             return self._resume.to_dict()
         position = Position.now(self) if self._latest is None else self._latest.position(self)
@@ -198,16 +212,8 @@ class DataLoader(torch_data.DataLoader[_Sample]):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """The next iteration goes on from there. ValueError for what is no such state, or another dataset's."""
-        self._require_position()
         self._resume = Position.from_dict(state_dict, self)
-        self._resume.restore_epoch(self)
-
-    def _require_position(self) -> None:
-        if self.native is None:
-            raise NotImplementedError(
-                "only loaders that read a Penstock dataset natively, without worker_init_fn and processes=True, know "
-                "their position; for others use torchdata's StatefulDataLoader"
-            )
+        self._resume.load(self)
 
 
 def _budget(given: Any) -> int | None:

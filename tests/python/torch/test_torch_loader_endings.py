@@ -195,8 +195,6 @@ def no_collection():
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.usefixtures("no_collection")
 def test_nothing_stays(folder, ending, workers, persistent):
-    if workers and ending == "torch's road, collate_fn":
-        pytest.skip("torch's own iterator leaves a cycle there")
     if persistent and (workers == 0 or ending.startswith("torch's")):
         pytest.skip("there is nothing that persists, or processes of torch's")
     options = {"persistent_workers": True} if persistent else {}
