@@ -4,9 +4,14 @@
 
 #include <nanobind/nanobind.h>
 
+#include "penstock/error.h"
+
 namespace nb = nanobind;
 
 namespace penstock::python {
+
+/// Sets the Python exception that `error` arrives as, where no exception of C++ may pass.
+void set_python_error(const Error& error) noexcept;
 
 void bind_errors(nb::module_& module);
 void bind_dtype(nb::module_& module);

@@ -102,6 +102,15 @@ void destroy_capsule(PyObject* capsule) {
   managed->deleter(managed);
 }
 
+/// All but where the sizes and strides lie.
+void describe_memory(const Tensor& tensor, DLTensor& out) {
+  out.data = tensor.data();
+  out.device = device_of(tensor);
+  out.ndim = static_cast<std::int32_t>(tensor.rank());
+  out.dtype = dlpack_type(tensor.dtype());
+  out.byte_offset = 0;
+}
+
 template <class M>
 std::unique_ptr<Export<M>> make_export(const Tensor& tensor) {
   auto out = std::make_unique<Export<M>>();
@@ -110,23 +119,18 @@ std::unique_ptr<Export<M>> make_export(const Tensor& tensor) {
   out->strides.assign(tensor.strides().begin(), tensor.strides().end());
   out->managed.context = out.get();
   out->managed.deleter = release<M>;
-  DLTensor& description = out->managed.tensor;
-  description.data = out->tensor.data();
-  description.device = device_of(tensor);
-  description.ndim = static_cast<std::int32_t>(tensor.rank());
-  description.dtype = dlpack_type(tensor.dtype());
-  description.shape = out->shape.data();
-  description.strides = out->strides.data();
-  description.byte_offset = 0;
+  describe_memory(out->tensor, out->managed.tensor);
+  out->managed.tensor.shape = out->shape.data();
+  out->managed.tensor.strides = out->strides.data();
   return out;
 }
 
 template <class M>
-nb::object make_capsule(std::unique_ptr<Export<M>> content) {
-  PyObject* capsule = PyCapsule_New(&content->managed, kName<M>, destroy_capsule<M>);
-  if (capsule == nullptr) nb::raise_python_error();
-  static_cast<void>(content.release());  // the capsule owns it now
-  return nb::steal(capsule);
+nb::object make_capsule(M* managed) {
+  PyObject* capsule = PyCapsule_New(managed, kName<M>, destroy_capsule<M>);
+  if (capsule != nullptr) return nb::steal(capsule);
+  managed->deleter(managed);
+  nb::raise_python_error();
 }
 
 bool speaks_versioned(nb::handle max_version) {
@@ -209,13 +213,7 @@ M* take(nb::handle capsule, const char* used_name) {
 
 Tensor from_capsule(nb::handle capsule) {
   if (PyCapsule_IsValid(capsule.ptr(), dlpack::kVersionedName) != 0) {
-    auto* managed = take<ManagedVersioned>(capsule, dlpack::kVersionedUsedName);
-    if (managed->major != dlpack::kMajor) {
-      const std::uint32_t major = managed->major;
-      if (managed->deleter != nullptr) managed->deleter(managed);
-      throw Error(ErrorCode::kUnsupported, core::format("found a DLPack capsule of version {}, expected 1", major));
-    }
-    return tensor_over(describe(managed, (managed->flags & dlpack::kReadOnly) != 0));
+    return import_versioned(take<ManagedVersioned>(capsule, dlpack::kVersionedUsedName));
   }
   if (PyCapsule_IsValid(capsule.ptr(), dlpack::kLegacyName) != 0) {
     return tensor_over(describe(take<Managed>(capsule, dlpack::kLegacyUsedName), false));
@@ -263,13 +261,36 @@ nb::object to_dlpack(const Tensor& tensor, nb::handle stream, nb::handle max_ver
   }
   const Tensor exported = copied ? tensor.clone() : tensor;
   hand_over(exported, stream);
-  if (!versioned) return make_capsule(make_export<Managed>(exported));
-  auto content = make_export<ManagedVersioned>(exported);
+  if (!versioned) return make_capsule(&make_export<Managed>(exported).release()->managed);
+  return make_capsule(export_versioned(exported, copied));
+}
+
+ManagedVersioned* export_versioned(const Tensor& tensor, bool copied) {
+  auto content = make_export<ManagedVersioned>(tensor);
   content->managed.major = dlpack::kMajor;
   content->managed.minor = dlpack::kMinor;
-  content->managed.flags = (exported.read_only() ? dlpack::kReadOnly : 0) | (copied ? dlpack::kIsCopied : 0);
-  return make_capsule(std::move(content));
+  content->managed.flags = (tensor.read_only() ? dlpack::kReadOnly : 0) | (copied ? dlpack::kIsCopied : 0);
+  return &content.release()->managed;
 }
+
+Tensor import_versioned(ManagedVersioned* managed) {
+  if (managed->major == dlpack::kMajor)
+    return tensor_over(describe(managed, (managed->flags & dlpack::kReadOnly) != 0));
+  const std::uint32_t major = managed->major;
+  if (managed->deleter != nullptr) managed->deleter(managed);
+  throw Error(ErrorCode::kUnsupported, core::format("found a DLPack tensor of version {}, expected 1", major));
+}
+
+void describe_borrowed(const Tensor& tensor, DLTensor& out) {
+  describe_memory(tensor, out);
+  // DLPack's structure is not const; consumers may not write to these.
+  out.shape = const_cast<std::int64_t*>(tensor.shape().begin());      // NOLINT(cppcoreguidelines-pro-type-const-cast)
+  out.strides = const_cast<std::int64_t*>(tensor.strides().begin());  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+}
+
+DType dtype_from_dlpack(const DataType& type) { return type_of(type); }
+
+Device device_from_dlpack(const dlpack::DLDevice& device) { return device_of_memory(device); }
 
 Tensor tensor_from_dlpack(nb::handle object) {
   if (PyCapsule_CheckExact(object.ptr())) return from_capsule(object);
@@ -277,6 +298,7 @@ Tensor tensor_from_dlpack(nb::handle object) {
     throw nb::type_error(
         core::format("from_dlpack() takes an object with __dlpack__; found {}", object_type(object)).c_str());
   }
+  if (std::optional<Tensor> tensor = tensor_by_exchange(object)) return *std::move(tensor);
   // torch itself refuses lazy conjugates, and forgets lazy negatives.
   if (has_lazy_bit(object, "is_neg")) refuse("the tensor is negated when it is read only; export .resolve_neg() of it");
   Tensor tensor = from_capsule(ask(object));

@@ -4,6 +4,9 @@
 
 #include <nanobind/nanobind.h>
 
+#include <optional>
+
+#include "dlpack_abi.h"
 #include "penstock/tensor.h"
 
 namespace nb = nanobind;
@@ -19,5 +22,24 @@ nb::object to_dlpack(const Tensor& tensor, nb::handle stream, nb::handle max_ver
 bool has_lazy_bit(nb::handle object, const char* name);
 /// (device type, index) in DLPack's numbers.
 nb::tuple dlpack_device(const Tensor& tensor);
+
+/// `Tensor.__dlpack_c_exchange_api__`: our functions of DLPack's C exchange interface, in a capsule.
+nb::object exchange_capsule();
+/// The tensor of an object whose type offers that interface; nothing where it does not, or where the object has
+/// something to say that only its `__dlpack__` says (torch's tensors that require gradients or are lazily conjugated).
+std::optional<Tensor> tensor_by_exchange(nb::handle object);
+
+// What both ways of DLPack share.
+
+/// An owner of `tensor` as DLPack describes it; its deleter frees it. BufferError for types that DLPack lacks.
+dlpack::ManagedVersioned* export_versioned(const Tensor& tensor, bool copied);
+/// A tensor over the memory of `managed`, which is taken over, also where this throws.
+Tensor import_versioned(dlpack::ManagedVersioned* managed);
+/// Describes `tensor`, which must outlive the description.
+void describe_borrowed(const Tensor& tensor, dlpack::DLTensor& out);
+/// kUnsupported for types that Penstock lacks.
+DType dtype_from_dlpack(const dlpack::DataType& type);
+/// kNoDevice for devices other than the host and CUDA's.
+Device device_from_dlpack(const dlpack::DLDevice& device);
 
 }  // namespace penstock::python

@@ -1,6 +1,6 @@
 #pragma once
 
-// DLPack 1.1's structures, as the specification lays them out (dmlc/dlpack, dlpack.h). Only what is exchanged with
+// DLPack 1.3's structures, as the specification lays them out (dmlc/dlpack, dlpack.h). Only what is exchanged with
 // Python.
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace penstock::python::dlpack {
 
 inline constexpr std::uint32_t kMajor = 1;
-inline constexpr std::uint32_t kMinor = 1;
+inline constexpr std::uint32_t kMinor = 3;
 
 inline constexpr std::uint64_t kReadOnly = 1;
 inline constexpr std::uint64_t kIsCopied = 2;
@@ -21,6 +21,7 @@ inline constexpr const char* kLegacyName = "dltensor";
 inline constexpr const char* kLegacyUsedName = "used_dltensor";
 inline constexpr const char* kVersionedName = "dltensor_versioned";
 inline constexpr const char* kVersionedUsedName = "used_dltensor_versioned";
+inline constexpr const char* kExchangeName = "dlpack_exchange_api";
 
 enum Code : std::uint8_t {
   kInt = 0,
@@ -71,6 +72,21 @@ struct ManagedVersioned {
   void (*deleter)(ManagedVersioned*);
   std::uint64_t flags;
   DLTensor tensor;
+};
+
+/// What a type offers as `__dlpack_c_exchange_api__`: functions that exchange tensors without calls of Python. They
+/// throw nothing; all but the first return -1 with a Python error set. None of them orders streams.
+struct ExchangeApi {
+  std::uint32_t major;
+  std::uint32_t minor;
+  const ExchangeApi* previous;  ///< for an older major version, or null
+  /// A new tensor like the prototype (type, shape, device). Errors go to `set_error`.
+  int (*allocate)(DLTensor* prototype, ManagedVersioned** out, void* error_context,
+                  void (*set_error)(void* error_context, const char* kind, const char* message));
+  int (*export_object)(void* object, ManagedVersioned** out);
+  int (*import_tensor)(ManagedVersioned* tensor, void** out_object);  ///< takes the tensor over
+  int (*describe_object)(void* object, DLTensor* out);                ///< borrowed; null where there is none
+  int (*current_stream)(std::int32_t device_type, std::int32_t device, void** out);
 };
 
 }  // namespace penstock::python::dlpack

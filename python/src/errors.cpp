@@ -28,28 +28,33 @@ nb::object text(std::string_view bytes) {
 
 nb::object text_or_none(std::string_view bytes) { return bytes.empty() ? nb::none() : text(bytes); }
 
-void set_python_error(const Error& error) {
+/// The exception of penstock.errors that `error` arrives as.
+nb::object exception_of(const Error& error) {
   const nb::object make = nb::module_::import_("penstock.errors").attr("_make");
   const nb::object offset = error.offset() ? nb::object(nb::int_(*error.offset())) : nb::none();
   const std::string_view code = error_code_info(error.code()).name;
-  const nb::object exception = make(nb::str(code.data(), code.size()), text(error.what()), text(error.message()),
-                                    text_or_none(error.path()), offset, text_or_none(error.tensor()));
-  PyErr_SetObject(exception.type().ptr(), exception.ptr());
+  return make(nb::str(code.data(), code.size()), text(error.what()), text(error.message()), text_or_none(error.path()),
+              offset, text_or_none(error.tensor()));
 }
 
 void translate(const std::exception_ptr& pointer, void*) {
   try {
     std::rethrow_exception(pointer);
   } catch (const Error& error) {
-    try {
-      set_python_error(error);
-    } catch (nb::python_error& failure) {
-      failure.restore();
-    }
+    set_python_error(error);
   }
 }
 
 }  // namespace
+
+void set_python_error(const Error& error) noexcept {
+  try {
+    const nb::object exception = exception_of(error);
+    PyErr_SetObject(exception.type().ptr(), exception.ptr());
+  } catch (nb::python_error& failure) {
+    failure.restore();
+  }
+}
 
 void bind_errors(nb::module_& module) {
   nb::register_exception_translator(translate);

@@ -269,6 +269,7 @@ void bind_exports(Class& tensor) {
               "dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> typing.Any"),
       "A DLPack capsule over the same memory; a copy with `copy=True`. BufferError for what DLPack cannot express: "
       "text, dates and structures, and read-only memory towards consumers that know no read-only.");
+  tensor.attr("__dlpack_c_exchange_api__") = exchange_capsule();
   tensor.def("__dlpack_device__", dlpack_device, nb::sig("def __dlpack_device__(self) -> tuple[int, int]"));
   tensor.def("tobytes", to_bytes, "The elements' bytes in C order.");
   tensor.def("tolist", to_list, nb::sig("def tolist(self) -> typing.Any"),
