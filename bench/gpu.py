@@ -64,6 +64,10 @@ def _fastsafetensors(path: Path) -> Call:
     return _finished(loads.fastsafetensors(path, "cuda:0"))
 
 
+def _runai(path: Path) -> Call:
+    return _finished(loads.runai(path, "cuda:0"))
+
+
 def _instanttensor(path: Path) -> Call:
     """Through the page cache, which the files are in."""
     from instanttensor import BackendPolicy, safe_open
@@ -83,6 +87,7 @@ def _peers(path: Path) -> dict[str, Program]:
     return {
         "load_file to cuda": Program(partial(_safetensors, path), ("torch", "safetensors.torch")),
         "fastsafetensors": Program(partial(_fastsafetensors, path), loads.TORCH, PEER_PYTHON),
+        "runai-model-streamer": Program(partial(_runai, path), loads.TORCH, PEER_PYTHON),
     }
 
 

@@ -38,7 +38,7 @@ def peers_of_safetensors(path: Path) -> dict[str, Program]:
     return {
         "load_file and cloned": Program(partial(_safetensors, path, clone=True), TORCH),
         "fastsafetensors": Program(partial(fastsafetensors, path, "cpu"), TORCH, PEER_PYTHON),
-        "runai-model-streamer": Program(partial(_runai, path), TORCH, PEER_PYTHON),
+        "runai-model-streamer": Program(partial(runai, path, "cpu"), TORCH, PEER_PYTHON),
     }
 
 
@@ -84,12 +84,12 @@ def fastsafetensors(path: Path, device: str) -> Call:
     return run
 
 
-def _runai(path: Path) -> Call:
+def runai(path: Path, device: str) -> Call:
     from runai_model_streamer import SafetensorsStreamer
 
     def run() -> object:
         with SafetensorsStreamer() as streamer:
-            streamer.stream_file(str(path), device="cpu")
+            streamer.stream_file(str(path), device=device)
             return dict(streamer.get_tensors())
 
     return run
