@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "penstock/load.h"
@@ -21,11 +22,14 @@ class DatasetImpl;
 class Dataset {
  public:
   std::int64_t size() const noexcept;
-  /// Sample `index` alone, read now: a tensor, a dict or tuple of tensors and scalars, or a tuple for `zip`. Negative
+  /// Sample `index` alone, read now: a tensor, a dict or tuple of tensors and scalars, or what `zip` makes. Negative
   /// indices count from the end; kIndexOutOfRange.
   Value get(std::int64_t index) const;
   /// What sample `index` is, for messages: "clips/0007.pt", "images.npy[7]".
   std::string describe(std::int64_t index) const;
+  /// The file of each sample, in their order: of files(), and of what subset() and concat() make of them.
+  /// kInvalidArgument for a dataset whose samples are no files.
+  std::vector<std::string> paths() const;
 
   explicit Dataset(std::shared_ptr<const detail::DatasetImpl> impl) : impl_(std::move(impl)) {}
   const detail::DatasetImpl& impl() const noexcept { return *impl_; }
@@ -66,6 +70,8 @@ template <class... More>
 Dataset zip(const Dataset& first, const More&... more) {
   return zip(std::vector<Dataset>{first, more...});
 }
+/// Sample i is the dict of sample i of each, under these names. kInvalidArgument for a name that is there twice.
+Dataset zip(const std::vector<std::pair<std::string, Dataset>>& datasets);
 /// All samples of the first, then of the second, ...
 Dataset concat(const std::vector<Dataset>& datasets);
 /// The samples at `indices`, in that order; repeats are fine. kIndexOutOfRange.

@@ -10,12 +10,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["archive", "dataset", "entry"]
+__all__ = ["archive", "dataset", "entry", "named_zip"]
 
 
 def dataset(function: str, *args: Any) -> Any:
     """What `penstock.<function>(*args)` makes."""
     return getattr(penstock, function)(*args)
+
+
+def named_zip(parts: dict[str, Any]) -> Any:
+    """`penstock.zip` of datasets with names."""
+    return penstock.zip(**parts)
 
 
 def archive(path: Any, verify: bool) -> Any:

@@ -38,13 +38,15 @@ std::vector<std::string> keys_from(nb::handle keys) {
 /// Under which name a dataset keeps what it is unpickled by.
 constexpr const char* kRecipe = "_recipe";
 
+nb::object with_recipe(const char* maker, const nb::object& arguments, Dataset dataset) {
+  nb::object out = nb::cast(std::move(dataset));
+  nb::setattr(out, kRecipe, nb::make_tuple(nb::module_::import_("penstock._pickling").attr(maker), arguments));
+  return out;
+}
+
 /// The dataset with what it was made by: a function of the package and its arguments.
 nb::object made(const char* function, const nb::object& arguments, Dataset dataset) {
-  nb::object out = nb::cast(std::move(dataset));
-  nb::setattr(
-      out, kRecipe,
-      nb::make_tuple(nb::module_::import_("penstock._pickling").attr("dataset"), nb::make_tuple(function) + arguments));
-  return out;
+  return with_recipe("dataset", nb::make_tuple(function) + arguments, std::move(dataset));
 }
 
 Dataset rows_of(nb::handle source, nb::handle key) {
@@ -83,16 +85,62 @@ Dataset files_of(nb::handle pattern, const FilesOptions& options) {
   return interruptible(true, [paths, options](std::stop_token) { return files(paths, options); });
 }
 
-Dataset dataset_from(nb::handle object) {
-  if (nb::isinstance<Dataset>(object)) return nb::cast<Dataset>(object);
+/// What datasets of other classes have that hold one of ours: it gives that, or says why it cannot.
+constexpr const char* kHeld = "__penstock_dataset__";
+
+/// The Dataset, or the one that the object holds.
+nb::object held_dataset(nb::handle object) {
+  if (nb::isinstance<Dataset>(object)) return nb::borrow(object);
+  if (PyType_Check(object.ptr()) == 0 && nb::hasattr(object, kHeld)) {
+    nb::object held = object.attr(kHeld)();
+    if (nb::isinstance<Dataset>(held)) return held;
+  }
   throw Error(ErrorCode::kDTypeMismatch, core::format("found an object of type {}, expected a penstock "
                                                       "Dataset; make one with rows() or files()",
                                                       object_type(object)));
 }
 
-std::vector<Dataset> datasets_from(const nb::args& objects) {
+Dataset dataset_from(nb::handle object) { return nb::cast<Dataset>(held_dataset(object)); }
+
+nb::tuple held_datasets(const nb::args& objects) {
+  nb::list out;
+  for (const nb::handle object : objects) out.append(held_dataset(object));
+  return nb::tuple(out);
+}
+
+std::vector<Dataset> datasets_from(const nb::tuple& objects) {
   std::vector<Dataset> out;
-  for (const nb::handle object : objects) out.push_back(dataset_from(object));
+  for (const nb::handle object : objects) out.push_back(nb::cast<Dataset>(object));
+  return out;
+}
+
+/// Of datasets a dataset of tuples, of named ones a dataset of dicts.
+nb::object zipped(const nb::args& datasets, const nb::kwargs& named) {
+  if (named.size() == 0) {
+    const nb::tuple parts = held_datasets(datasets);
+    return made("zip", parts, zip(datasets_from(parts)));
+  }
+  if (datasets.size() > 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "found datasets with names and without in one zip; give all of them names, for dicts, or none, for "
+                "tuples");
+  }
+  nb::dict kept;
+  std::vector<std::pair<std::string, Dataset>> parts;
+  for (const auto& [name, object] : named) {
+    const nb::object part = held_dataset(object);
+    kept[name] = part;
+    parts.emplace_back(name_from(name), nb::cast<Dataset>(part));
+  }
+  return with_recipe("named_zip", nb::make_tuple(kept), zip(parts));
+}
+
+nb::list paths_of(const Dataset& dataset) {
+  if (!dataset.impl().samples_are_files()) {
+    throw nb::attribute_error("the samples of this dataset are no files of their own; describe(i) says what they are");
+  }
+  nb::list out;
+  for (const std::string& path : dataset.paths()) out.append(path_text(path));
   return out;
 }
 
@@ -180,6 +228,9 @@ void bind_datasets(nb::module_& module) {
           "describe", [](const Dataset& self, std::int64_t index) { return path_text(self.describe(index)); },
           nb::arg("index"), nb::sig("def describe(self, index: int) -> str"),
           "What a sample is, for messages: \"clips/0007.pt\".")
+      .def_prop_ro("paths", paths_of, nb::sig("def paths(self) -> list[str]"),
+                   "The file of each sample, in their order: of files(), and of what subset() and concat() make of "
+                   "them. AttributeError where samples are no files.")
       .def(
           "__reduce__", [](nb::handle self) { return nb::object(self.attr(kRecipe)); },
           nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
@@ -244,15 +295,20 @@ void bind_datasets(nb::module_& module) {
       "refused. Returns how many \"samples\", \"shards\" and \"bytes\" were written. `verify=False` does not look at "
       "recorded checksums.");
   module.def(
-      "zip", [](const nb::args& datasets) { return made("zip", datasets, zip(datasets_from(datasets))); },
-      nb::sig("def zip(*datasets: Dataset) -> Dataset"),
-      "Sample i is the tuple of sample i of each; the sizes must agree.");
+      "zip", zipped, nb::sig("def zip(*datasets: Dataset, **named: Dataset) -> Dataset"),
+      "Sample i is the tuple of sample i of each, or the dict of them by name: `zip(image=a, label=b)`; the sizes must "
+      "agree. This, concat(), subset() and pack() take datasets of penstock.torch too.");
   module.def(
-      "concat", [](const nb::args& datasets) { return made("concat", datasets, concat(datasets_from(datasets))); },
+      "concat",
+      [](const nb::args& datasets) {
+        const nb::tuple parts = held_datasets(datasets);
+        return made("concat", parts, concat(datasets_from(parts)));
+      },
       nb::sig("def concat(*datasets: Dataset) -> Dataset"), "All samples of the first, then of the second, ...");
   module.def(
       "subset",
-      [](nb::handle dataset, nb::handle indices) {
+      [](nb::handle given, nb::handle indices) {
+        const nb::object dataset = held_dataset(given);
         const std::vector<std::int64_t> chosen = indices_from(indices);
         const nb::object kept = nb::cast(Tensor::of(std::span<const std::int64_t>(chosen)));
         return made("subset", nb::make_tuple(dataset, kept), subset(dataset_from(dataset), chosen));

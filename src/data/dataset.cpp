@@ -22,6 +22,17 @@ std::int64_t Dataset::size() const noexcept { return impl_->size(); }
 
 Value Dataset::get(std::int64_t index) const { return data::read_sample(*this, from_start(index, size())); }
 
+std::vector<std::string> Dataset::paths() const {
+  if (!impl_->samples_are_files()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "the samples of this dataset are no files of their own; describe(i) says what sample i is");
+  }
+  std::vector<std::string> out;
+  out.reserve(static_cast<std::size_t>(size()));
+  for (std::int64_t i = 0; i < size(); ++i) out.push_back(impl_->describe(i));
+  return out;
+}
+
 std::string Dataset::describe(std::int64_t index) const { return impl_->describe(from_start(index, size())); }
 
 }  // namespace penstock

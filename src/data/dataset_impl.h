@@ -56,6 +56,8 @@ class DatasetImpl {
   virtual ~DatasetImpl() = default;
   virtual std::int64_t size() const noexcept = 0;
   virtual std::string describe(std::int64_t index) const = 0;
+  /// Whether each sample is a file, whose path `describe` gives.
+  virtual bool samples_are_files() const noexcept { return false; }
   /// Bytes that are read for one sample, at most, as far as that is cheap to tell; the largest number where it is not.
   virtual std::uint64_t read_bytes(std::int64_t index) const = 0;
   /// Finds out what and where the samples are: reads headers, and whole files when they are small. `indices` are in

@@ -75,17 +75,24 @@ LayoutPtr single_tensor_layout(TensorLayout tensor) {
   return layout;
 }
 
-LayoutPtr tuple_layout(std::span<const LayoutPtr> parts, StructureInterner& interner) {
+namespace {
+
+/// A dict where there are names, else a tuple.
+LayoutPtr joined_layout(std::span<const std::string> names, std::span<const LayoutPtr> parts,
+                        StructureInterner& interner) {
   auto layout = std::make_shared<Layout>();
   Structure structure;
-  structure.root.kind = Node::Kind::kTuple;
+  structure.root.kind = names.empty() ? Node::Kind::kTuple : Node::Kind::kDict;
+  for (const std::string& name : names) structure.root.keys.push_back(Value::string(name));
   for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::string place = names.empty() ? core::format("[{}]", i) : core::format("[{}]", core::quoted(names[i]));
     const Structure& part = *parts[i]->structure;
     structure.root.children.push_back(shifted(part.root, static_cast<std::uint32_t>(structure.leaves.size())));
     for (Leaf leaf : part.leaves) {
       const std::size_t before = leaf.kind == LeafKind::kTensor ? layout->tensors.size() : layout->scalars.size();
       leaf.number += static_cast<std::uint32_t>(before);
-      leaf.path = core::format("[{}]{}", i, leaf.path);
+      leaf.path = place + leaf.path;
+      if (leaf.key.empty() && !names.empty()) leaf.key = names[i];
       structure.leaves.push_back(std::move(leaf));
     }
     layout->tensors.insert(layout->tensors.end(), parts[i]->tensors.begin(), parts[i]->tensors.end());
@@ -93,6 +100,17 @@ LayoutPtr tuple_layout(std::span<const LayoutPtr> parts, StructureInterner& inte
   }
   layout->structure = interner.intern(std::move(structure));
   return layout;
+}
+
+}  // namespace
+
+LayoutPtr tuple_layout(std::span<const LayoutPtr> parts, StructureInterner& interner) {
+  return joined_layout({}, parts, interner);
+}
+
+LayoutPtr dict_layout(std::span<const std::string> names, std::span<const LayoutPtr> parts,
+                      StructureInterner& interner) {
+  return joined_layout(names, parts, interner);
 }
 
 std::string_view kind_text(LeafKind kind) noexcept {

@@ -76,6 +76,9 @@ LayoutPtr single_tensor_layout(TensorLayout tensor);
 
 /// The tuple of samples with these layouts.
 LayoutPtr tuple_layout(std::span<const LayoutPtr> parts, StructureInterner& interner);
+/// The dict of samples with these layouts; `names` has a key for each of them.
+LayoutPtr dict_layout(std::span<const std::string> names, std::span<const LayoutPtr> parts,
+                      StructureInterner& interner);
 
 /// "a list of 2", "the string 'abc'": what a value is, for messages.
 std::string kind_text(const Structure::Node& node, const Structure& structure);

@@ -24,6 +24,10 @@ class Concat final : public detail::DatasetImpl {
     const std::size_t part = part_of(index);
     return parts_[part].impl().describe(index - begin(part));
   }
+  bool samples_are_files() const noexcept override {
+    return std::all_of(parts_.begin(), parts_.end(),
+                       [](const Dataset& part) { return part.impl().samples_are_files(); });
+  }
   std::uint64_t read_bytes(std::int64_t index) const override {
     const std::size_t part = part_of(index);
     return parts_[part].impl().read_bytes(index - begin(part));

@@ -14,11 +14,13 @@ using data::Layout;
 using data::LayoutPtr;
 using data::Sample;
 
-/// Tuples of layouts seen, so that samples of equal parts share one.
+/// Tuples or dicts of layouts seen, so that samples of equal parts share one.
 class Composed final : public data::Scratch::State {
  public:
-  /// The layout of the tuple of these parts; valid until the Scratch is reset.
-  const Layout* compose(std::span<const Layout* const> parts, data::Scratch& scratch) {
+  /// The layout of the dict of these parts, or of their tuple where there are no names; valid until the Scratch is
+  /// reset.
+  const Layout* compose(std::span<const std::string> names, std::span<const Layout* const> parts,
+                        data::Scratch& scratch) {
     for (const Entry& entry : entries_) {
       const auto same = [](const Layout* a, const LayoutPtr& b) { return a == b.get(); };
       if (std::equal(parts.begin(), parts.end(), entry.parts.begin(), same)) return entry.layout.get();
@@ -29,7 +31,8 @@ class Composed final : public data::Scratch::State {
     }
     Entry entry;
     for (const Layout* part : parts) entry.parts.push_back(part->shared_from_this());
-    entry.layout = data::tuple_layout(entry.parts, scratch.structures);
+    entry.layout = names.empty() ? data::tuple_layout(entry.parts, scratch.structures)
+                                 : data::dict_layout(names, entry.parts, scratch.structures);
     return entries_.emplace_back(std::move(entry)).layout.get();
   }
 
@@ -44,7 +47,8 @@ class Composed final : public data::Scratch::State {
 
 class Zip final : public detail::DatasetImpl {
  public:
-  explicit Zip(std::vector<Dataset> parts) : parts_(std::move(parts)) {}
+  Zip(std::vector<std::string> names, std::vector<Dataset> parts)
+      : names_(std::move(names)), parts_(std::move(parts)) {}
 
   std::int64_t size() const noexcept override { return parts_[0].size(); }
   std::string describe(std::int64_t index) const override {
@@ -70,7 +74,7 @@ class Zip final : public detail::DatasetImpl {
     auto& composed = scratch.state<Composed>(this);
     const auto layouts = scratch.arena.array<const Layout*>(parts_.size());
     std::fill(layouts.begin(), layouts.end(), nullptr);
-    const Layout* tuple = nullptr;
+    const Layout* joined = nullptr;
     for (std::size_t i = 0; i < count; ++i) {
       bool as_before = true;
       for (std::size_t p = 0; p < parts_.size(); ++p) {
@@ -78,23 +82,22 @@ class Zip final : public detail::DatasetImpl {
         as_before &= layout == layouts[p];
         layouts[p] = layout;
       }
-      if (!as_before) tuple = composed.compose(layouts, scratch);
-      const auto sources = scratch.arena.array<data::Source>(tuple->tensors.size());
+      if (!as_before) joined = composed.compose(names_, layouts, scratch);
+      const auto sources = scratch.arena.array<data::Source>(joined->tensors.size());
       auto next = sources.begin();
       for (std::size_t p = 0; p < parts_.size(); ++p) {
         next = std::copy_n(samples[p * count + i].sources, layouts[p]->tensors.size(), next);
       }
-      out[i] = {tuple, sources.data()};
+      out[i] = {joined, sources.data()};
     }
   }
 
  private:
+  std::vector<std::string> names_;  ///< of the dict that a sample is; empty: a tuple
   std::vector<Dataset> parts_;
 };
 
-}  // namespace
-
-Dataset zip(const std::vector<Dataset>& datasets) {
+void require_equal_sizes(const std::vector<Dataset>& datasets) {
   if (datasets.empty()) throw Error(ErrorCode::kInvalidArgument, "there is nothing to zip; give one dataset or more");
   for (std::size_t i = 1; i < datasets.size(); ++i) {
     if (datasets[i].size() == datasets[0].size()) continue;
@@ -104,7 +107,28 @@ Dataset zip(const std::vector<Dataset>& datasets) {
                      "a subset of the longer one",
                      i, datasets[i].size(), datasets[0].size()));
   }
-  return Dataset(std::make_shared<Zip>(datasets));
+}
+
+}  // namespace
+
+Dataset zip(const std::vector<Dataset>& datasets) {
+  require_equal_sizes(datasets);
+  return Dataset(std::make_shared<Zip>(std::vector<std::string>{}, datasets));
+}
+
+Dataset zip(const std::vector<std::pair<std::string, Dataset>>& datasets) {
+  std::vector<std::string> names;
+  std::vector<Dataset> parts;
+  for (const auto& [name, part] : datasets) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  core::format("found the name '{}' twice in a zip; give each dataset a name of its own", name));
+    }
+    names.push_back(name);
+    parts.push_back(part);
+  }
+  require_equal_sizes(parts);
+  return Dataset(std::make_shared<Zip>(std::move(names), std::move(parts)));
 }
 
 }  // namespace penstock

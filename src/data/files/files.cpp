@@ -41,6 +41,7 @@ class Files final : public detail::DatasetImpl {
 
   std::int64_t size() const noexcept override { return paths_.size(); }
   std::string describe(std::int64_t index) const override { return paths_.path(index); }
+  bool samples_are_files() const noexcept override { return true; }
   std::uint64_t read_bytes(std::int64_t index) const override {
     struct stat status {};
     const bool known = ::stat(paths_.path(index).c_str(), &status) == 0 && S_ISREG(status.st_mode);
