@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 
 from penstock.torch._convert import batch_to_torch, sample_to_torch
+from penstock.torch._plan import Functions
 from penstock.torch._reads import Read
 from penstock.torch._samples import named
-from penstock.torch.datasets import Mapped
 
 __all__ = ["Finish"]
 
@@ -25,13 +26,14 @@ class Finish:
     def __init__(
         self,
         collate_fn: Callable[[Any], Any],
-        mapped: Mapped | None,
+        functions: Functions | None,
         describe: Callable[[int], str],
         *,
         masks: bool = False,
     ) -> None:
         self._collate_fn = collate_fn
-        self._mapped = mapped
+        self._make = None if functions is None else functions.make
+        self._function = None if functions is None else functions.batch
         self._describe = describe
         self._masks = masks
 
@@ -41,19 +43,16 @@ class Finish:
         return (batch, _valid(read, alone)) if self._masks else batch
 
     def _batch(self, read: Read, alone: bool) -> Any:
-        mapped = self._mapped
-        if mapped is None:
-            return self._collated(read, alone)
-        if mapped.batched:
-            return self._call(mapped.function, read.indices, self._collated(read, alone))
-        pairs = zip(read.indices, read.value, strict=True)
-        samples = [self._call(mapped.function, [index], sample_to_torch(sample)) for index, sample in pairs]
-        return self._call(self._collate_fn, read.indices, samples[0] if alone else samples)
+        batch = self._collated(read, alone)
+        return batch if self._function is None else self._call(self._function, read.indices, batch)
 
     def _collated(self, read: Read, alone: bool) -> Any:
         if not read.apart:
             return batch_to_torch(read.value)
         samples = sample_to_torch(read.value)
+        if self._make is not None:
+            pairs = zip(read.indices, samples, strict=True)
+            samples = [self._call(partial(self._make, index), [index], sample) for index, sample in pairs]
         return self._call(self._collate_fn, read.indices, samples[0] if alone else samples)
 
     def _call(self, function: Callable[[Any], Any], indices: list[int], argument: Any) -> Any:

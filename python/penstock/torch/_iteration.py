@@ -68,7 +68,7 @@ class Iteration(_BaseDataLoaderIter):
         self._index_sampler = loader._index_sampler
         self._reads = Reads(loader)
         self._masks = loader.on_error == "mask"
-        self._finish = Finish(loader.collate_fn, loader._mapped, self._reads.describe, masks=self._masks)
+        self._finish = Finish(loader.collate_fn, loader._functions, self._reads.describe, masks=self._masks)
         if resume is not None and not resume.begun:
             resume.settle(loader)
             self._set_aside(resume)
@@ -133,7 +133,7 @@ class Iteration(_BaseDataLoaderIter):
 
     def _next(self) -> Any:
         try:
-            value = self._next_mapped() if self._loader._mapped and self._num_workers > 0 else self._next_read()
+            value = self._next_mapped() if self._loader._functions and self._num_workers > 0 else self._next_read()
         except StopIteration:
             if self._reads.finished and not self._working:  # else a function's own
                 self.progress.finished = True
@@ -158,7 +158,7 @@ class Iteration(_BaseDataLoaderIter):
 
     def _next_read(self) -> Any:
         read = self._reads.next()
-        if not read.apart and self._loader._mapped is None:
+        if not read.apart and self._loader._functions is None:
             return self._finish(read, self._reads.alone)
         with self.progress.in_functions():
             return self._finish(read, self._reads.alone)

@@ -23,7 +23,7 @@ from penstock.torch.datasets import counted
 if TYPE_CHECKING:
     from penstock.torch.loader import DataLoader
 
-__all__ = ["Read", "Reads", "arrives_on_device", "timed_out"]
+__all__ = ["Read", "Reads", "arrives_on_device", "explained", "timed_out"]
 
 # What native collation says of samples that torch may still find a way to stack.
 _UNLIKE = (penstock.DTypeMismatchError, penstock.ShapeMismatchError, penstock.UnsupportedError)
@@ -61,18 +61,19 @@ class Reads:
         assert loader.native is not None
         self._loader = loader
         self._dataset = loader.native
-        self._mapped = loader._mapped
+        self._functions = loader._functions
         self._set_aside = loader._set_aside
         self._workers = operator.index(loader.num_workers) if loader.num_workers else 0
         self._timeout = loader.timeout
         self._collate_fn = loader.collate_fn
-        self._samples = Samples(loader.dataset if loader._mapped is None else loader._mapped.dataset, loader.native)
+        read = loader.dataset if self._functions is None else self._functions.dataset
+        self._samples = Samples(read, loader.native)
         self._one_by_one = False
         self._refusal: type[Exception] | None = None  # no error itself: its traceback would lead back here
         self.whole = not loader._auto_collation
         self.bulk = False
         self._collate = self._native_collate()
-        self.on_device: bool = self._native and loader._mapped is None and arrives_on_device(loader.device)
+        self.on_device: bool = self._native and loader._functions is None and arrives_on_device(loader.device)
         self._feed: _Feed | SampleFeed = self._new_feed(self._workers)
         self._indices: Iterator[Any] = iter(())
         self._pending: deque[_Asked] = deque()
@@ -183,7 +184,7 @@ class Reads:
     def _native_collate(self) -> penstock.Collate:
         """What the workers do: the whole collation where that is ours, else the samples as they are."""
         collate = self._collate_fn
-        per_sample = self._mapped is not None and not self._mapped.batched
+        per_sample = self._functions is not None and self._functions.make is not None
         self._native = not self.whole and not per_sample
         if self._native and isinstance(collate, (Rule, penstock.Collate)):
             return collate.native if isinstance(collate, Rule) else collate
@@ -209,7 +210,7 @@ class Reads:
 
     def _read_lists(self, bulk: bool) -> None:
         """Without batches, a sampler may give lists of indices: each is one sample, that of its stacked rows."""
-        if self._pending or self._mapped is not None:
+        if self._pending or self._functions is not None:
             raise TypeError("found a list where the sampler gives indices; expected one or the other of all samples")
         self.bulk = bulk
         self._collate = penstock.stack() if bulk else penstock.samples()
@@ -336,6 +337,23 @@ class Reads:
         for pending in self._pending:
             if pending.indices:
                 self._feed.push(pending.indices)
+
+
+def explained(loader: DataLoader[Any]) -> str:
+    """Who does what with a dataset that is read natively, for people."""
+    functions, collate = loader._functions, loader.collate_fn
+    workers = f"{loader.num_workers} threads read" if loader.num_workers else "the caller's thread reads"
+    calls = "these threads" if loader.num_workers and functions is not None else "the caller's thread"
+    if functions is not None and functions.make is not None:
+        made = f"{calls} call the dataset's functions and collate"
+    elif not loader._auto_collation:
+        made = "samples come one by one"
+    elif isinstance(collate, (Rule, penstock.Collate)) or _is_default(collate):
+        made = "batches are collated natively"
+    else:
+        made = f"{calls} calls collate_fn with the samples"
+    behind = "" if functions is None or functions.batch is None else f", and {calls} call the function of batches"
+    return f"native: {workers} the samples; {made}{behind}"
 
 
 def _is_default(collate: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -12,12 +12,14 @@ import torch.utils.data as torch_data
 from typing_extensions import TypeVar
 
 import penstock
-from penstock._core import _Feed
+from penstock.torch._batch_reads import BatchReads
+from penstock.torch._class_folders import ClassFolders
 from penstock.torch._convert import sample_to_torch
 from penstock.torch._errors import as_torchs
-from penstock.torch._samples import as_mapping_of
+from penstock.torch._samples import as_mapping_of, is_of_process
+from penstock.torch._taken_apart import Promises, holds_tensors_alone, taken_apart
 
-__all__ = ["Dataset", "Files", "Mapped", "Packed", "Rows", "counted", "mapped_of", "native_of"]
+__all__ = ["Dataset", "Files", "Mapped", "Packed", "Rows", "Zip", "counted", "has_plain_samples"]
 
 
 _Sample = TypeVar("_Sample", covariant=True, default=Any)
@@ -27,14 +29,21 @@ class Dataset(torch_data.Dataset[_Sample]):
     """A `penstock.Dataset` for torch: `dataset[i]` reads sample i and gives torch tensors.
 
     `penstock.torch.DataLoader` reads its batches natively; any other loader may use it as the map-style dataset that
-    it is. `native` is the penstock.Dataset. Any number of threads and processes may use it; it pickles.
+    it is, and reads whole batches of it at once by `__getitems__`. `native` is the penstock.Dataset. Any number of
+    threads and processes may use it; it pickles. Classes derived from it keep what they define: where one has a
+    `__getitem__`, `__getitems__` or `__len__` of its own, its samples are made by that, in every loader.
     """
+
+    _keys: list[str] | None = None
+    _promises: Promises | None = None
+    # Whether samples hold tensors alone, and have been alike so far; None: not looked at yet.
+    _alike: bool | None = None
 
     def __init__(self, native: penstock.Dataset) -> None:
         if not isinstance(native, penstock.Dataset):
             raise TypeError(f"found an object of type {type(native).__name__}, expected a penstock.Dataset")
         self.native = native
-        self._keys: list[str] | None = None
+        self._reads = BatchReads()
 
     def __len__(self) -> int:
         return len(self.native)
@@ -58,6 +67,42 @@ class Dataset(torch_data.Dataset[_Sample]):
         except penstock.Error as error:
             raise as_torchs(error) from error.__cause__
 
+    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
+        """The samples at these indices, read together: what torch's own loader asks for, and those that others make of
+        ours (accelerate's, transformers')."""
+        if type(self).__getitem__ is not Dataset.__getitem__:
+            return [self[index] for index in indices]
+        if self._promises is not None:
+            self._promises.say()
+        if not len(indices):
+            return []
+        try:
+            return self._read_together(counted(indices, len(self)))
+        except penstock.Error as error:
+            if is_of_process(error):
+                raise
+            return [self[index] for index in indices]  # which makes what has no native form, or names the sample
+
+    def _read_together(self, indices: list[int]) -> list[Any]:
+        if self._alike is None:
+            self._alike = holds_tensors_alone(self[indices[0]])
+        if self._alike:
+            # Reading the batch into one piece and taking it apart costs less than a piece of memory for each sample.
+            try:
+                return taken_apart(self._stacked(indices), len(indices))
+            except (TypeError, penstock.Error):  # also for text and dates, which torch has no tensors of
+                self._alike = False
+        return self._reads.samples(self.native, indices)
+
+    def __penstock_dataset__(self) -> penstock.Dataset:
+        """What functions of `penstock` take for the dataset; TypeError where that has other samples."""
+        if not has_plain_samples(self, Dataset):
+            raise TypeError(
+                f"the class {type(self).__name__} makes samples of its own, which no native dataset has; give its "
+                "`native` for those that lie below"
+            )
+        return self.native
+
     @staticmethod
     def _loaded(path: str, keys: list[str]) -> Any:
         """What the file holds, also what no native sample has a form for: sparse and quantized tensors, sets, ..."""
@@ -77,9 +122,7 @@ class Dataset(torch_data.Dataset[_Sample]):
         return None
 
     def _stacked(self, indices: list[int]) -> Any:
-        feed = _Feed(self.native, penstock.stack(), 0, 1, None, 0.0, "cpu")
-        feed.push(counted(indices, len(self)))
-        return sample_to_torch(feed.next())
+        return self._reads.stacked(self.native, counted(indices, len(self)))
 
     def map(self, function: Callable[[Any], Any], *, batched: bool = False, processes: bool = False) -> Mapped:
         """Each sample (or each batch, if `batched`) as `function` makes it from the one that was read.
@@ -98,46 +141,92 @@ class Dataset(torch_data.Dataset[_Sample]):
         return Mapped(self, function, batched=batched, processes=processes)
 
     def __repr__(self) -> str:
-        return f"penstock.torch.{type(self).__name__}({self.native!r})"
+        kind = type(self)
+        name = f"penstock.torch.{kind.__name__}" if kind.__module__ == __name__ else kind.__qualname__
+        return f"{name}({self.native!r})"
 
 
-def Rows(*sources: Any) -> Dataset[Any]:  # noqa: N802 - named like the class it stands for
+class Rows(Dataset[_Sample]):
     """Samples are the rows of large arrays: paths, tensors or arrays. Of several, a sample is the tuple of their rows.
 
-    Uncompressed files are mapped, not read.
+    `key` is the name of the tensor in a file that has several: one for all files, or a list with one for each source
+    (None where it needs none). Uncompressed files are mapped, not read.
     """
-    if not sources:
-        raise TypeError("Rows() takes one array or more; found none")
-    parts = [penstock.rows(source) for source in sources]
-    return Dataset(parts[0] if len(parts) == 1 else penstock.zip(*parts))
+
+    _alike = True
+
+    def __init__(self, *sources: Any, key: str | Sequence[str | None] | None = None) -> None:
+        if not sources:
+            raise TypeError("Rows() takes one array or more; found none")
+        keys = [key] * len(sources) if key is None or isinstance(key, str) else list(key)
+        if len(keys) != len(sources):
+            raise ValueError(f"found {len(keys)} keys for {len(sources)} sources, expected one for each")
+        parts = [penstock.rows(source, name) for source, name in zip(sources, keys, strict=True)]
+        super().__init__(parts[0] if len(parts) == 1 else penstock.zip(*parts))
 
 
-def Packed(pattern: str | os.PathLike[str]) -> Dataset[Any]:  # noqa: N802 - named like the class it stands for
+class Packed(Dataset[_Sample]):
     """The samples that `penstock.pack` or the command `penstock pack` wrote into the files of a folder or pattern.
 
     The files are mapped, not read. Numbers come back as tensors without dimensions.
     """
-    return Dataset(penstock.packed(pattern))
+
+    def __init__(self, pattern: str | os.PathLike[str]) -> None:
+        super().__init__(penstock.packed(pattern))
 
 
-def Files(  # noqa: N802 - named like the class it stands for
-    pattern: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
-    keys: str | Iterable[str] | None = None,
-    index: bool | str | os.PathLike[str] = False,
-) -> Dataset[Any]:
+class Files(ClassFolders, Dataset[_Sample]):
     """Each file is a sample. `pattern`: a file, a folder, a glob or a list of paths; `keys`: only these of its dict.
 
-    `index` keeps the list of files between runs, as in `penstock.files`.
+    `index` keeps the list of files between runs, as in `penstock.files`. `paths` are the files in the order of the
+    samples. Where the folders are classes ("train/cat/1.pt"), `classes`, `class_to_idx` and `targets` are what
+    torchvision's ImageFolder has under these names.
     """
-    keys = [keys] if isinstance(keys, str) else keys if keys is None else list(keys)
-    for key in keys or ():
-        if not isinstance(key, str):
-            raise TypeError(
-                f"keys are names; found {key!r}: leave them out and choose with .map(lambda sample: sample[{key!r}])"
-            )
-    dataset: Dataset[Any] = Dataset(penstock.files(pattern, keys, index))
-    dataset._keys = keys or []
-    return dataset
+
+    def __init__(
+        self,
+        pattern: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        keys: str | Iterable[str] | None = None,
+        index: bool | str | os.PathLike[str] = False,
+    ) -> None:
+        names = [keys] if isinstance(keys, str) else keys if keys is None else list(keys)
+        for key in names or ():
+            if not isinstance(key, str):
+                raise TypeError(
+                    f"keys are names; found {key!r}: leave them out and choose with "
+                    f".map(lambda sample: sample[{key!r}])"
+                )
+        single = isinstance(pattern, (str, bytes, os.PathLike))
+        pattern = pattern if single else list(pattern)  # type: ignore[arg-type]
+        super().__init__(penstock.files(pattern, names, index))
+        self._keys = names or []
+        self._pattern = os.fsdecode(pattern) if single else None  # type: ignore[arg-type]
+
+
+class Zip(Dataset[_Sample]):
+    """Sample i is the tuple of sample i of each dataset, or the dict of them by name: `Zip(image=files, label=labels)`.
+
+    Takes datasets that are read natively, torch's Subset and the like of them, and tensors and arrays, whose rows are
+    the samples. A function is mapped over the whole: `Zip(a, b).map(function)`.
+    """
+
+    def __init__(self, *datasets: Any, **named: Any) -> None:
+        parts = [_zippable(part, str(number)) for number, part in enumerate(datasets)]
+        super().__init__(penstock.zip(*parts, **{name: _zippable(part, name) for name, part in named.items()}))
+
+
+def _zippable(part: Any, name: str) -> penstock.Dataset:
+    from penstock.torch._plan import contains_penstock, native_of
+
+    if not isinstance(part, torch_data.Dataset) and not contains_penstock(part):
+        return penstock.rows(part)
+    native = native_of(part)
+    if native is None:
+        raise TypeError(
+            f"part {name} of the zip, a {type(part).__name__}, is made by Python code; map functions over the zip, or "
+            "join such datasets with torch.utils.data.StackDataset"
+        )
+    return native
 
 
 class Mapped(torch_data.Dataset[Any]):
@@ -154,6 +243,29 @@ class Mapped(torch_data.Dataset[Any]):
 
     def __len__(self) -> int:
         return len(self.dataset)  # type: ignore[arg-type]
+
+    def map(self, function: Callable[[Any], Any], *, batched: bool = False, processes: bool = False) -> Mapped:
+        """As `Dataset.map`, of what this dataset's function makes."""
+        if self.batched and not batched:
+            raise TypeError("a function of samples cannot follow one of batches; map it before, or as one of batches")
+        return Mapped(self, function, batched=batched, processes=processes)
+
+    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
+        """The samples at these indices, for loaders that read a batch at once. Of a function of batches, which is
+        called with all of them: what it gives, taken apart again into samples."""
+        if type(self).__getitem__ is not Mapped.__getitem__:
+            return [self[index] for index in indices]
+        at_once = getattr(self.dataset, "__getitems__", None)
+        samples = at_once(indices) if callable(at_once) else [self.dataset[index] for index in indices]
+        if not self.batched:
+            return [self.function(sample) for sample in samples]
+        return taken_apart(self.function(torch_data.default_collate(samples)), len(samples)) if samples else []
+
+    def __penstock_dataset__(self) -> penstock.Dataset:
+        raise TypeError(
+            "a mapped dataset has a function of Python, which no native dataset has; give the dataset that it was "
+            "mapped from, and map what is made of that"
+        )
 
     def __getitem__(self, index: int) -> Any:
         try:
@@ -182,50 +294,12 @@ def _without_rows(batch: Any) -> Any:
     return batch
 
 
-def native_of(dataset: Any) -> penstock.Dataset | None:
-    """The penstock.Dataset that holds the same samples, or None when there is none.
-
-    Looks through torch's Subset (random_split makes them), ConcatDataset and StackDataset. A class derived from
-    `Dataset` that has samples of its own making is none.
-    """
-    if isinstance(dataset, penstock.Dataset):
-        return dataset
-    if isinstance(dataset, Dataset):
-        return dataset.native if _has_plain_samples(dataset, Dataset) else None
-    if type(dataset) is torch_data.Subset:
-        whole = native_of(dataset.dataset)
-        indices = dataset.indices
-        # As Subset asks for them: one by one, so that a dict of them is another list than its keys.
-        each = indices if isinstance(indices, (list, range)) else [indices[i] for i in range(len(indices))]
-        return None if whole is None else penstock.subset(whole, counted(each, len(whole)))
-    if type(dataset) is torch_data.ConcatDataset:
-        parts = [native_of(part) for part in dataset.datasets]
-        return None if None in parts else penstock.concat(*(part for part in parts if part is not None))
-    if type(dataset) is torch_data.StackDataset and isinstance(dataset.datasets, tuple):
-        parts = [native_of(part) for part in dataset.datasets]
-        return None if None in parts else penstock.zip(*(part for part in parts if part is not None))
-    return None
-
-
-def _has_plain_samples(dataset: object, kind: type[Any]) -> bool:
+def has_plain_samples(dataset: object, kind: type[Any]) -> bool:
     """Whether the samples of the dataset, of a class derived from `kind`, are made as `kind` makes them."""
     own = type(dataset)
-    same = all(getattr(own, name) is getattr(kind, name) for name in ("__getitem__", "__len__"))
-    return same and not hasattr(own, "__getitems__")
-
-
-def mapped_of(dataset: Any) -> Mapped | None:
-    """The dataset as a function of other samples, if it is one: a `Mapped`, or torch's Subset of one, whose function is
-    then that of the subset's samples."""
-    if isinstance(dataset, Mapped):
-        return dataset if _has_plain_samples(dataset, Mapped) else None
-    if type(dataset) is not torch_data.Subset:
-        return None
-    whole = mapped_of(dataset.dataset)
-    if whole is None:
-        return None
-    part = torch_data.Subset(whole.dataset, dataset.indices)
-    return Mapped(part, whole.function, batched=whole.batched, processes=whole.processes)
+    return all(
+        getattr(own, name, None) is getattr(kind, name, None) for name in ("__getitem__", "__getitems__", "__len__")
+    )
 
 
 def counted(indices: Iterable[int], size: int) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
@@ -11,12 +12,16 @@ import torch.utils.data as torch_data
 from typing_extensions import TypeVar
 
 import penstock
+from penstock._stats import LoaderStats
 from penstock.torch._iteration import Iteration
+from penstock.torch._plan import Road, promise, road_of
 from penstock.torch._position import Position
 from penstock.torch._progress import Progress
+from penstock.torch._reads import explained
 from penstock.torch._samples import SetAside
+from penstock.torch._taken_apart import NotNativeWarning
 from penstock.torch._torch_road import iterator_of
-from penstock.torch.datasets import Dataset, Mapped, mapped_of, native_of
+from penstock.torch.datasets import Dataset
 
 __all__ = ["DataLoader", "LoaderTimeoutError"]
 
@@ -101,10 +106,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         if isinstance(dataset, penstock.Dataset):
             dataset = Dataset(dataset)
         budget = _budget(memory_budget)
-        mapped = mapped_of(dataset)
-        native = _native_under(dataset, mapped, worker_init_fn)
-        _require_native(native, collate_fn, on_error)
-        self.native = native
+        self._take(road_of(dataset, worker_init_fn), collate_fn, on_error)
         super().__init__(
             dataset,  # type: ignore[arg-type]
             batch_size,
@@ -127,7 +129,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         self.device = None if device is None else torch.device(device)
         self.on_error = on_error
         self.memory_budget = budget
-        self._mapped = mapped
+        self._say_what_is_lost()
         self._set_aside = SetAside()
         self._resume: Position | None = None
         self._latest: Progress | None = None
@@ -151,9 +153,9 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         self.device = None if self.device is None else torch.device(self.device)  # which may be set
         if self.native is not None:
             # Indices of a Subset, and the worker_init_fn, may have changed since.
-            self._mapped = mapped_of(self.dataset)
-            self.native = _native_under(self.dataset, self._mapped, self.worker_init_fn)
-            _require_native(self.native, self.collate_fn, self.on_error)
+            self._take(road_of(self.dataset, self.worker_init_fn), self.collate_fn, self.on_error)
+            if self.native is None:
+                self._say_what_is_lost()
         if self.native is None:
             iterator = self._torchs_iterator()
             self._latest = iterator.progress
@@ -176,9 +178,9 @@ class DataLoader(torch_data.DataLoader[_Sample]):
     def _torchs_iterator(self) -> Any:
         """The iterator of torch's own loader, which calls functions of batches behind the collation."""
         resume, self._resume = self._resume, None
-        twin, mapped = self._apart(), self._mapped
-        if mapped is not None and mapped.batched:
-            vars(twin).update(dataset=mapped.dataset, collate_fn=_Composed(self.collate_fn, mapped.function))
+        twin, functions = self._apart(), self._functions
+        if functions is not None and functions.batch is not None:
+            vars(twin).update(dataset=functions.dataset, collate_fn=_Composed(self.collate_fn, functions.batch))
         persistent = self.persistent_workers and self.num_workers > 0
         if persistent and self._iterator is not None and resume is None:
             self._iterator._reset(twin)
@@ -200,8 +202,36 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         return self._set_aside.listed()
 
     def stats(self) -> dict[str, Any]:
-        """Counts, bytes and seconds of the newest iteration; nothing before the first, or on torch's own road."""
-        return {} if self._latest is None else self._latest.stats()
+        """Counts, bytes and seconds of the newest iteration, as far as there is one that was read natively.
+
+        "road" is "native", or "torch" where torch's own loader makes the batches; then "reason" says why.
+        """
+        if self.native is None:
+            return {"road": "torch", "reason": self._road.reason}
+        figures = {} if self._latest is None else self._latest.stats()
+        return LoaderStats({"road": "native", **figures}, str(figures)) if figures else {"road": "native"}
+
+    def explain(self) -> str:
+        """Who reads the dataset's samples, who makes batches of them, and why: a sentence for people."""
+        return f"torch's own loader: {self._road.reason}" if self.native is None else explained(self)
+
+    def _take(self, road: Road, collate_fn: Any, on_error: str) -> None:
+        _require_native(road, collate_fn, on_error)
+        self._road, self.native, self._functions = road, road.native, road.functions
+
+    def _say_what_is_lost(self) -> None:
+        """Once in a loader's life: what a Penstock dataset, or an argument of Penstock's, cannot do on its road."""
+        if self.native is not None:
+            kept = {"on_error": None if self.on_error == "raise" else self.on_error, "device": self.device}
+            told = " and ".join(f"{name}={str(value)!r}" for name, value in kept.items() if value is not None)
+            if told:
+                promise(self.dataset, told)
+            return
+        lost = [] if self._road.asked else [f"this dataset goes to torch's own loader: {self._road.reason}"]
+        if self.memory_budget is not None:
+            lost.append(f"memory_budget bounds native reading alone, and {self._road.reason}; leave it out")
+        for text in lost:
+            warnings.warn(text, NotNativeWarning, stacklevel=3)
 
     def state_dict(self) -> dict[str, Any]:
         """Where the newest iteration stands, after the last batch it gave. Plain data that torch.save takes."""
@@ -228,26 +258,19 @@ def _budget(given: Any) -> int | None:
     return bytes_ahead
 
 
-def _require_native(native: penstock.Dataset | None, collate_fn: Any, on_error: str) -> None:
-    if native is not None:
+def _require_native(road: Road, collate_fn: Any, on_error: str) -> None:
+    if road.native is not None:
         return
     if isinstance(collate_fn, penstock.Collate):
         raise TypeError(
             "pad, pad_to, ragged and stack of penstock work on Penstock datasets alone; for this one take those of "
-            "penstock.torch"
+            f"penstock.torch ({road.reason})"
         )
     if on_error != "raise":
         raise ValueError(
             f"on_error={on_error!r} needs a Penstock dataset that is read natively, without worker_init_fn and "
-            "processes=True; leave it out"
+            f"processes=True; leave it out ({road.reason})"
         )
-
-
-def _native_under(dataset: Any, mapped: Mapped | None, worker_init_fn: Any) -> penstock.Dataset | None:
-    """What is read natively, if that is possible: functions of processes need processes."""
-    if worker_init_fn is not None or (mapped is not None and mapped.processes):
-        return None
-    return native_of(dataset if mapped is None else mapped.dataset)
 
 
 class _Composed:

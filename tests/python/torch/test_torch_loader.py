@@ -330,6 +330,6 @@ def test_batches_are_the_users_to_write(folder):
 
 def test_stats(folder):
     loader = pt.DataLoader(pt.Files(folder), 8, num_workers=1)
-    assert loader.stats() == {}
+    assert loader.stats() == {"road": "native"}
     list(loader)
     assert loader.stats()["samples"] == COUNT

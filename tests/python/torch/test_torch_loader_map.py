@@ -115,8 +115,8 @@ def test_a_function_of_batches_has_no_samples(numbers):
     mapped = numbers.map(hundredfold, batched=True)
     for read in (
         lambda: mapped[3],
-        lambda: next(iter(td.DataLoader(mapped))),
-        lambda: next(iter(pt.DataLoader(td.ConcatDataset([mapped, mapped])))),
+        lambda: next(iter(td.DataLoader(td.ConcatDataset([mapped, mapped])))),
+        lambda: next(iter(pt.DataLoader(td.ConcatDataset([mapped, numbers.map(id, batched=True)])))),
     ):
         with pytest.raises(TypeError, match="whole batches"):
             read()

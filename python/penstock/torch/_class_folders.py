@@ -1,0 +1,76 @@
+"""Datasets of files whose folders are classes."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cached_property
+
+import penstock
+
+__all__ = ["ClassFolders"]
+
+
+class ClassFolders:
+    """The labels that paths like "train/cat/1.pt" hold, under the names that torchvision's ImageFolder has for them.
+
+    A class is the first folder below what all files have in common: the part of a pattern in front of its first `*`,
+    `?` or `[`, the folder itself, or of a list of paths the folder that all of them lie below.
+    """
+
+    native: penstock.Dataset
+    _pattern: str | None
+
+    @property
+    def paths(self) -> list[str]:
+        """The file of each sample, in their order."""
+        return self.native.paths
+
+    @cached_property
+    def _class_names(self) -> list[str]:
+        paths = self.paths
+        root = _root(self._pattern) if self._pattern is not None else _common(paths)
+        begin = len(root) + (not root.endswith(os.sep)) if root else 0
+        out = []
+        for path in paths:
+            name, below, _ = path[begin:].partition(os.sep)
+            if not below or not path.startswith(root):
+                raise ValueError(
+                    f"{path} lies in no class's folder below {root or 'the working folder'!r}; files with classes are "
+                    "found by patterns like 'train/*/*.pt'"
+                )
+            out.append(name)
+        return out
+
+    @cached_property
+    def classes(self) -> list[str]:
+        """The names of the classes, in order. ValueError where a file lies in no class's folder."""
+        return sorted(set(self._class_names))
+
+    @property
+    def class_to_idx(self) -> dict[str, int]:
+        """The number of each class: its place in `classes`."""
+        return {name: number for number, name in enumerate(self.classes)}
+
+    @cached_property
+    def targets(self) -> list[int]:
+        """The number of each sample's class; `torch.tensor(files.targets)` is what `Zip` takes."""
+        numbers = self.class_to_idx
+        return [numbers[name] for name in self._class_names]
+
+
+def _root(pattern: str) -> str:
+    """The folder in front of the first part of a pattern that stands for several; a folder is its own."""
+    if os.path.isdir(pattern):
+        return pattern
+    root = ""
+    for part in pattern.split(os.sep)[:-1]:
+        if re.search(r"[*?[]", part) and not os.path.isdir(root + part):
+            break
+        root += part + os.sep
+    return root
+
+
+def _common(paths: list[str]) -> str:
+    folders = {os.path.dirname(path) for path in paths}
+    return os.path.commonpath(folders) if folders else ""

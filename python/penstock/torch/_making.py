@@ -1,0 +1,89 @@
+"""How a sample is made by Python of what was read for it: functions of the sample's index and of that."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Both", "Branches", "Chosen", "Fields", "Items", "LookedUp", "Made", "Make"]
+
+Make = Callable[[int, Any], Any]
+
+
+@dataclass(frozen=True)
+class Made:
+    """A function of the samples that another way makes."""
+
+    inner: Make | None
+    function: Callable[[Any], Any]
+
+    def __call__(self, index: int, sample: Any) -> Any:
+        return self.function(sample if self.inner is None else self.inner(index, sample))
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The samples of a subset."""
+
+    indices: Sequence[int]
+    inner: Make
+
+    def __call__(self, index: int, sample: Any) -> Any:
+        return self.inner(self.indices[index], sample)
+
+
+@dataclass(frozen=True)
+class Branches:
+    """The samples of datasets that stand one behind the other, each with a way of its own."""
+
+    ends: list[int]
+    makes: list[Make | None]
+
+    def __call__(self, index: int, sample: Any) -> Any:
+        part = bisect_right(self.ends, index)
+        make = self.makes[part]
+        return sample if make is None else make(index - self.ends[part - 1] if part else index, sample)
+
+
+@dataclass(frozen=True)
+class Items:
+    """Tuples of samples."""
+
+    makes: list[Make | None]
+
+    def __call__(self, index: int, sample: Any) -> Any:
+        pairs = zip(self.makes, sample, strict=True)
+        return tuple(part if make is None else make(index, part) for make, part in pairs)
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Dicts of samples."""
+
+    makes: dict[str, Make | None]
+
+    def __call__(self, index: int, sample: Any) -> Any:
+        return {name: sample[name] if make is None else make(index, sample[name]) for name, make in self.makes.items()}
+
+
+@dataclass(frozen=True)
+class LookedUp:
+    """Samples of plain data."""
+
+    data: Any
+
+    def __call__(self, index: int, sample: Any) -> Any:
+        return self.data[index]
+
+
+@dataclass(frozen=True)
+class Both:
+    """One function of batches after the other."""
+
+    first: Callable[[Any], Any]
+    second: Callable[[Any], Any]
+
+    def __call__(self, batch: Any) -> Any:
+        return self.second(self.first(batch))
