@@ -70,7 +70,8 @@ def taken_apart(batch: Any, count: int) -> list[Any]:
         if len(batch) == count and all(isinstance(item, (str, bytes)) for item in batch):
             return list(batch)
         items = [taken_apart(item, count) for item in batch]
-        return [tuple(item[i] for item in items) for i in range(count)]
+        kind = list if isinstance(batch, list) else tuple
+        return [kind(item[i] for item in items) for i in range(count)]
     raise TypeError(
         f"a function of batches gave {_shown(batch)} for a batch of {count} samples; a loader that is not "
         "penstock.torch.DataLoader wants samples, and there are not as many in it: take penstock.torch.DataLoader, or "

@@ -122,21 +122,30 @@ def _make(call: _Call | None) -> None:
 
 
 def _end(calls: _Queue, threads: list[threading.Thread]) -> None:
+    for future in _taken_back(calls):
+        future.cancel()
+    for _ in threads:
+        calls.put(None)
+
+
+def _taken_back(calls: _Queue) -> list[Future[Any]]:
+    """The calls that have not begun, and now never will."""
+    out = []
     while True:
         try:
             call = calls.get_nowait()
         except queue.Empty:
-            break
+            return out
         if call is not None:
-            call[0].cancel()
-    for _ in threads:
-        calls.put(None)
+            out.append(call[0])
 
 
 def _leave(calls: _Queue, threads: list[threading.Thread], process: int) -> None:
     if os.getpid() != process:
         return
-    _end(calls, threads)
+    _taken_back(calls)  # not cancelled, or daemon threads that wait for them would raise while Python ends
+    for _ in threads:
+        calls.put(None)
     deadline = time.monotonic() + _PATIENCE
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))

@@ -121,6 +121,35 @@ TEST(Zip, MakesTuples) {
   EXPECT_EQ(both.describe(1), "<tensor>[1], <tensor>[1]");
 }
 
+TEST(Zip, MakesDictsOfNames) {
+  const Dataset x = rows(test::numbered_rows(4, 3));
+  const Dataset y = rows(test::numbered_rows(4, 1));
+  const Dataset both = zip({{"image", x}, {"label", zip(x, y)}});
+  const Value sample = both.get(2);
+  ASSERT_EQ(sample.kind(), Value::Kind::kDict);
+  EXPECT_EQ(bits_of(sample.item(0).first), bits_of(Value::string("image")));
+  EXPECT_EQ(bits_of(sample.item(0).second), bits_of(x.get(2)));
+  EXPECT_EQ(bits_of(sample.item(1).second[1]), bits_of(y.get(2)));
+  DataLoader loader(both, {.batch_size = 4, .num_workers = 1});
+  const Value batch = loader.next()->value;
+  EXPECT_EQ(batch.item(0).second.as_tensor().shape(), (Shape{4, 3}));
+  EXPECT_EQ(batch.item(1).second[1].as_tensor().shape(), (Shape{4, 1}));
+  EXPECT_EQ(test::code_of([&] { zip({{"a", x}, {"a", y}}); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(test::code_of([&] { zip({{"a", x}, {"b", rows(test::numbered_rows(5, 1))}}); }), ErrorCode::kShapeMismatch);
+}
+
+TEST(Paths, AreThoseOfFilesAndOfWhatIsMadeOfThem) {
+  TemporaryFolder folder;
+  for (const char* name : {"a.npy", "b.npy", "c.npy"}) save(test::numbered_rows(2, 2), folder / name);
+  const Dataset all = files(folder.path().string());
+  const std::vector<std::string> expected = {folder / "a.npy", folder / "b.npy", folder / "c.npy"};
+  EXPECT_EQ(all.paths(), expected);
+  EXPECT_EQ(subset(all, {2, 0}).paths(), (std::vector<std::string>{folder / "c.npy", folder / "a.npy"}));
+  EXPECT_EQ(concat({subset(all, {1}), all}).paths().size(), 4u);
+  EXPECT_EQ(test::code_of([&] { zip(all, all).paths(); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(test::code_of([&] { concat({all, rows(folder / "a.npy")}).paths(); }), ErrorCode::kInvalidArgument);
+}
+
 TEST(Zip, RefusesUnequalSizes) {
   const auto error = test::error_of([] { zip(rows(test::numbered_rows(4, 3)), rows(test::numbered_rows(5, 3))); });
   EXPECT_EQ(error->code(), ErrorCode::kShapeMismatch);
