@@ -130,7 +130,7 @@ def _end(calls: _Queue, threads: list[threading.Thread]) -> None:
 
 def _taken_back(calls: _Queue) -> list[Future[Any]]:
     """The calls that have not begun, and now never will."""
-    out = []
+    out: list[Future[Any]] = []
     while True:
         try:
             call = calls.get_nowait()
