@@ -77,7 +77,7 @@ def _follows_torch(loader: DataLoader[Any]) -> bool:
     kind = type(sampler)
     if kind in _DRAWING:
         return sampler.generator is None
-    if kind.__iter__ in _SETTLED or _replicas(loader) > 1:
+    if getattr(kind, "__iter__", None) in _SETTLED or _replicas(loader) > 1:
         return False
     return isinstance(sampler, torch_data.Sampler) or inspect.isgeneratorfunction(getattr(kind, "__iter__", None))
 
