@@ -182,6 +182,19 @@ class Archive {
   LazyTensor operator[](std::string_view name) const;
   LazyTensor entry(std::size_t index) const;
 
+  /// The part of the content that a key leads to, as an archive by itself: its structure is that value, its entries are
+  /// the tensors in it, named as from there, and loading it reads their bytes alone. `key`: one of a dict's, or several
+  /// with dots between them, where positions in lists and integer keys are written in digits ("optimizer.state.0"). A
+  /// key that has dots itself is found first. kKeyNotFound says what is there.
+  Archive part(std::string_view key) const;
+  /// The same by a single key: a string, or an integer that is a key of a dict or a position in a list.
+  /// kInvalidArgument for other values.
+  Archive part(const Value& key) const;
+  /// The items of the content, a dict, whose keys are strings that begin with `prefix`, called by what follows it:
+  /// "module." takes the state dict out of what a wrapper of the module saved. kKeyNotFound when there is none,
+  /// kDTypeMismatch when the content is no dict.
+  Archive with_prefix(std::string_view prefix) const;
+
   /// Everything, nested as in the file; storages that tensors share are read once and stay shared. Large storages of
   /// one file lie in common blocks: a block is released with the last tensor in it.
   Value load(const LoadOptions& options = {}) const&;

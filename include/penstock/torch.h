@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -121,7 +122,17 @@ inline Tensor from_torch(const at::Tensor& tensor) {
       .with_requires_grad(tensor.requires_grad());
 }
 
+/// The same content as torch's own nested values, tensors as `to_torch` gives them: dicts (of strings or of integers as
+/// keys), lists, tuples, numbers, strings and None. kUnsupported for what torch has no value for, which says where it
+/// lies.
+inline c10::IValue to_ivalue(const Value& value);
+
 struct LoadStateDictOptions {
+  /// Which part of the file is the module's state dict, as Archive::part has it ("model_state_dict"): only its bytes
+  /// are read. Empty: all of the file.
+  std::string key = {};
+  /// What the module's names have before them there, as Archive::with_prefix has it ("module.").
+  std::string prefix = {};
   /// Every parameter and buffer is in the file, and nothing else is.
   bool strict = true;
   /// Moves the module there first.
@@ -150,12 +161,48 @@ inline std::string listed(const std::vector<std::string>& names) {
   return out;
 }
 
+/// Where the file may have a name that it seems to lack.
+inline std::string elsewhere(const IncompatibleKeys& keys) {
+  const std::string end = "." + keys.missing.front();
+  for (const std::string& name : keys.unexpected) {
+    if (name.size() > end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0) {
+      return "; it has \"" + name + "\": choose the part that is the module's by the options' key or prefix";
+    }
+  }
+  return {};
+}
+
 inline void require_all(const IncompatibleKeys& keys, const std::string& path) {
   if (!keys.missing.empty()) {
-    throw Error(ErrorCode::kKeyNotFound, "the file lacks what the module has: " + listed(keys.missing), {path});
+    throw Error(ErrorCode::kKeyNotFound,
+                "the file lacks what the module has: " + listed(keys.missing) + elsewhere(keys), {path});
   }
   if (!keys.unexpected.empty()) {
     throw Error(ErrorCode::kInvalidArgument, "the file has what the module lacks: " + listed(keys.unexpected), {path});
+  }
+}
+
+inline Archive open_state_dict(std::string_view path, const LoadStateDictOptions& options) {
+  Archive archive = open(path, {.verify_checksums = options.verify_checksums});
+  if (!options.key.empty()) archive = archive.part(std::string_view(options.key));
+  if (!options.prefix.empty()) archive = archive.with_prefix(options.prefix);
+  if (!archive.structure().is(Value::Kind::kDict)) {
+    throw Error(ErrorCode::kDTypeMismatch,
+                "found " + archive.structure().to_string() +
+                    ", expected a state dict, which is a dict of tensors by name; choose the part of the file that is "
+                    "one by the options' key",
+                {archive.path()});
+  }
+  return archive;
+}
+
+/// Keys whose values are no tensors and hold none.
+inline void add_other_keys(const Value& state, std::vector<std::string>& out) {
+  using Kind = Value::Kind;
+  for (std::size_t i = 0; i < state.size(); ++i) {
+    const auto [key, item] = state.item(i);
+    const bool may_hold_tensors = item.is(Kind::kTensor) || item.is(Kind::kObject) || item.size() > 0;
+    if (!may_hold_tensors) out.push_back(key.is(Kind::kString) ? key.as_string() : key.to_string());
   }
 }
 
@@ -163,64 +210,159 @@ inline void require_all(const IncompatibleKeys& keys, const std::string& path) {
 
 /// Reads a state dict (`.pt` of Python, `.safetensors`) into the module's parameters and buffers, straight into their
 /// memory on the CPU, converting where types differ. requires_grad stays as the module has it. Names and shapes are
-/// checked before anything is touched: kKeyNotFound, kInvalidArgument (unexpected), kShapeMismatch.
+/// checked before anything is touched: kKeyNotFound, kInvalidArgument (unexpected), kShapeMismatch, kDTypeMismatch (no
+/// dict). Of parameters that are tied the last one's tensor counts.
 inline IncompatibleKeys load_state_dict(torch::nn::Module& module, std::string_view path,
                                         const LoadStateDictOptions& options = {}) {
-  const Archive archive = open(path, {.verify_checksums = options.verify_checksums});
+  const Archive archive = detail::open_state_dict(path, options);
   IncompatibleKeys keys;
   std::vector<std::pair<std::size_t, at::Tensor>> found;
   const auto entries = archive.entries();
+  std::unordered_map<std::string_view, std::size_t> positions;
+  for (std::size_t i = 0; i < entries.size(); ++i) positions.emplace(entries[i].name, i);
   std::vector<bool> wanted(entries.size(), false);
   for (const auto& [name, tensor] : detail::tensors_of(module)) {
-    const auto at = std::find_if(entries.begin(), entries.end(), [&](const TensorEntry& e) { return e.name == name; });
-    if (at == entries.end()) {
+    const auto at = positions.find(name);
+    if (at == positions.end()) {
       keys.missing.push_back(name);
       continue;
     }
     const Shape shape = detail::shape_of(tensor.sizes());
-    if (at->shape != shape) {
+    const Shape& stored = entries[at->second].shape;
+    if (stored != shape) {
       throw Error(ErrorCode::kShapeMismatch,
-                  "the file has shape " + at->shape.to_string() + " where the module has " + shape.to_string(),
+                  "the file has shape " + stored.to_string() + " where the module has " + shape.to_string(),
                   {.path = archive.path(), .tensor = name});
     }
-    const auto index = static_cast<std::size_t>(at - entries.begin());
-    wanted[index] = true;
-    found.emplace_back(index, tensor);
+    wanted[at->second] = true;
+    found.emplace_back(at->second, tensor);
   }
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (!wanted[i]) keys.unexpected.push_back(entries[i].name);
   }
+  detail::add_other_keys(archive.structure(), keys.unexpected);
   if (options.strict) detail::require_all(keys, archive.path());
   const torch::NoGradGuard no_grad;
   if (options.device) module.to(*options.device);
   std::vector<Placement> placements;
+  std::unordered_map<const void*, std::size_t> placed;
   for (const auto& [index, parameter] : found) {
     // Moving a module replaces the memory behind its parameters' handles, not the handles.
     const at::Tensor place = parameter.detach();
-    if (place.is_cpu()) {
-      placements.push_back({index, from_torch(place)});
-    } else {
+    if (!place.is_cpu()) {
       place.copy_(to_torch(archive.entry(index).load()));
+      continue;
+    }
+    const Placement placement{index, from_torch(place)};
+    const auto [at, is_new] = placed.try_emplace(placement.to.data(), placements.size());
+    if (is_new || place.numel() == 0) {
+      placements.push_back(placement);
+    } else {
+      placements[at->second] = placement;
     }
   }
   archive.load_into(placements, {.verify_checksums = options.verify_checksums});
   return keys;
 }
 
-/// Batches of a DataLoader for torch::data::make_data_loader (without workers of its own: the DataLoader has some).
-/// A batch is its tensors in order: {images, labels} for zip(). The batch size that torch::data asks for is not looked
-/// at; the loader's own counts.
-class TorchBatches : public torch::data::datasets::StatefulDataset<TorchBatches, std::vector<at::Tensor>> {
+namespace detail {
+
+[[noreturn]] inline void throw_no_ivalue(const Value& value, const std::string& place) {
+  throw Error(ErrorCode::kUnsupported, "torch has no value for " + value.to_string() +
+                                           (place.empty() ? std::string() : ", which lies at " + place) +
+                                           "; leave it out of the samples, or take batches from the DataLoader itself");
+}
+
+inline std::string joined(const std::string& place, const std::string& step) {
+  return place.empty() ? step : place + "." + step;
+}
+
+inline c10::IValue ivalue_of(const Value& value, const std::string& place, int depth);
+
+inline c10::IValue dict_of(const Value& value, const std::string& place, int depth) {
+  const auto are = [&value](Value::Kind kind) {
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      if (!value.item(i).first.is(kind)) return false;
+    }
+    return true;
+  };
+  const bool by_text = are(Value::Kind::kString);
+  if (!by_text && !are(Value::Kind::kInt)) throw_no_ivalue(value, place);
+  c10::impl::GenericDict out(by_text ? c10::TypePtr(c10::StringType::get()) : c10::TypePtr(c10::IntType::get()),
+                             c10::AnyType::get());
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    const auto [key, item] = value.item(i);
+    const std::string step = by_text ? key.as_string() : std::to_string(key.as_int());
+    out.insert(by_text ? c10::IValue(step) : c10::IValue(key.as_int()), ivalue_of(item, joined(place, step), depth));
+  }
+  return out;
+}
+
+inline c10::IValue sequence_of(const Value& value, const std::string& place, int depth) {
+  std::vector<c10::IValue> items;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    items.push_back(ivalue_of(value[i], joined(place, std::to_string(i)), depth));
+  }
+  if (value.is(Value::Kind::kTuple)) return c10::ivalue::Tuple::create(std::move(items));
+  c10::impl::GenericList out(c10::AnyType::get());
+  for (c10::IValue& item : items) out.push_back(std::move(item));
+  return out;
+}
+
+inline c10::IValue ivalue_of(const Value& value, const std::string& place, int depth) {
+  constexpr int kDeepest = 1000;
+  if (depth == kDeepest) throw Error(ErrorCode::kLimit, "the content nests deeper than 1000 levels, at " + place);
+  switch (value.kind()) {
+    case Value::Kind::kNone:
+      return {};
+    case Value::Kind::kBool:
+      return value.as_bool();
+    case Value::Kind::kInt:
+      return value.as_int();
+    case Value::Kind::kFloat:
+      return value.as_float();
+    case Value::Kind::kComplex:
+      return c10::complex<double>(value.as_complex());
+    case Value::Kind::kString:
+      return value.as_string();
+    case Value::Kind::kTensor:
+      return to_torch(value.as_tensor());
+    case Value::Kind::kDict:
+      return dict_of(value, place, depth + 1);
+    case Value::Kind::kList:
+    case Value::Kind::kTuple:
+      return sequence_of(value, place, depth + 1);
+    default:
+      throw_no_ivalue(value, place);
+  }
+}
+
+/// The tensors of a batch that is nothing but tensors, in order.
+inline void add_tensors(const Value& value, const std::string& place, std::vector<at::Tensor>& out) {
+  if (value.is(Value::Kind::kTensor)) {
+    out.push_back(to_torch(value.as_tensor()));
+  } else if (value.is(Value::Kind::kTuple) || value.is(Value::Kind::kList)) {
+    for (std::size_t i = 0; i < value.size(); ++i) add_tensors(value[i], joined(place, std::to_string(i)), out);
+  } else {
+    throw Error(
+        ErrorCode::kUnsupported,
+        "found " + value.to_string() + (place.empty() ? std::string() : " at " + place) +
+            " in a batch, and TorchBatches gives tensors without their keys and nothing else; TorchValues gives "
+            "dicts, numbers and strings too");
+  }
+}
+
+/// What TorchBatches and TorchValues have in common: a DataLoader as one of torch::data's datasets.
+template <class Self, class Content>
+class TorchLoader : public torch::data::datasets::StatefulDataset<Self, Content> {
  public:
-  TorchBatches(const Dataset& dataset, const LoaderOptions& options)
+  TorchLoader(const Dataset& dataset, const LoaderOptions& options)
       : loader_(std::make_shared<DataLoader>(dataset, options)) {}
 
-  c10::optional<std::vector<at::Tensor>> get_batch(std::size_t) override {
+  c10::optional<Content> get_batch(std::size_t) override {
     const std::optional<Batch> batch = loader_->next();
     if (!batch) return c10::nullopt;
-    std::vector<at::Tensor> out;
-    collect(batch->value, out);
-    return out;
+    return Self::content_of(batch->value);
   }
   /// Batches in an epoch.
   c10::optional<std::size_t> size() const override { return static_cast<std::size_t>(loader_->size()); }
@@ -236,17 +378,34 @@ class TorchBatches : public torch::data::datasets::StatefulDataset<TorchBatches,
   DataLoader& loader() noexcept { return *loader_; }
 
  private:
-  static void collect(const Value& value, std::vector<at::Tensor>& out) {
-    if (value.is(Value::Kind::kTensor)) {
-      out.push_back(to_torch(value.as_tensor()));
-    } else if (value.is(Value::Kind::kDict)) {
-      for (std::size_t i = 0; i < value.size(); ++i) collect(value.item(i).second, out);
-    } else if (value.is(Value::Kind::kTuple) || value.is(Value::Kind::kList)) {
-      for (std::size_t i = 0; i < value.size(); ++i) collect(value[i], out);
-    }
-  }
-
   std::shared_ptr<DataLoader> loader_;
+};
+
+}  // namespace detail
+
+inline c10::IValue to_ivalue(const Value& value) { return detail::ivalue_of(value, {}, 0); }
+
+/// Batches of a DataLoader for torch::data::make_data_loader (without workers of its own: the DataLoader has some).
+/// A batch is its tensors in order: {images, labels} for zip(). Samples with keys, numbers or strings, which a vector
+/// of tensors has no place for, are kUnsupported: TorchValues has them. The batch size that torch::data asks for is not
+/// looked at; the loader's own counts.
+class TorchBatches : public detail::TorchLoader<TorchBatches, std::vector<at::Tensor>> {
+ public:
+  using TorchLoader::TorchLoader;
+
+  static std::vector<at::Tensor> content_of(const Value& batch) {
+    std::vector<at::Tensor> out;
+    detail::add_tensors(batch, {}, out);
+    return out;
+  }
+};
+
+/// The same with all that a batch has, as torch's own nested values: batch.toGenericDict().at("image").toTensor().
+class TorchValues : public detail::TorchLoader<TorchValues, c10::IValue> {
+ public:
+  using TorchLoader::TorchLoader;
+
+  static c10::IValue content_of(const Value& batch) { return to_ivalue(batch); }
 };
 
 }  // namespace penstock

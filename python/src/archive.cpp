@@ -271,6 +271,26 @@ LoadOptions LoadArguments::options(bool verify) const {
           .threads = threads ? not_negative(*threads, "threads") : 0};
 }
 
+Archive part_of(Archive archive, nb::handle key, nb::handle prefix) {
+  const auto step_to = [](nb::handle step) {
+    if (PyUnicode_Check(step.ptr())) return Value::string(name_from(step));
+    if (PyLong_Check(step.ptr()) && !PyBool_Check(step.ptr())) return Value::integer(integer_from(step));
+    throw Error(
+        ErrorCode::kDTypeMismatch,
+        core::format("found a key of type {}, expected a string, an integer or a list of these", object_type(step)));
+  };
+  if (PyList_Check(key.ptr()) || PyTuple_Check(key.ptr())) {
+    for (const nb::handle step : nb::iter(key)) archive = archive.part(step_to(step));
+  } else if (PyUnicode_Check(key.ptr())) {
+    archive = archive.part(std::string_view(name_from(key)));
+  } else if (!key.is_none()) {
+    archive = archive.part(step_to(key));
+  }
+  if (prefix.is_none()) return archive;
+  const std::string begin = name_from(prefix);
+  return begin.empty() ? archive : archive.with_prefix(begin);
+}
+
 PyArchive open_archive(const std::string& path, const OpenOptions& options) {
   const SourcePtr source = [&] {
     const ReleasedGil released;

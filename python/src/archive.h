@@ -46,6 +46,10 @@ struct Entry {
 
 /// penstock.open: reads the index; answers signals while it does.
 PyArchive open_archive(const std::string& path, const OpenOptions& options);
+/// The part of the content that `key` and `prefix` choose: a string is a key, or several with dots between them; an
+/// integer is a key or a position; of a list each item is one step. With a prefix the keys that begin with it, without
+/// it. kDTypeMismatch for other keys.
+Archive part_of(Archive archive, nb::handle key, nb::handle prefix);
 /// The dict that a caller wants filled with how a load was done.
 using ReportDict = std::optional<nb::dict>;
 /// How a caller wants a load done, as the arguments of penstock.load say.

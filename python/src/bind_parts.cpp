@@ -244,6 +244,14 @@ PyArchive open_memory(nb::handle data, const std::string& name, bool verify, nb:
 }  // namespace
 
 void bind_parts(nb::module_& module) {
+  module.def(
+      "_part",
+      [](const PyArchive& archive, nb::handle key, nb::handle prefix) {
+        return PyArchive(part_of(archive.get(), key, prefix), archive.verify());
+      },
+      nb::arg("archive"), nb::arg("key").none(), nb::arg("prefix").none(),
+      nb::sig("def _part(archive: Archive, key: str | int | typing.Sequence[str | int] | None, "
+              "prefix: str | None) -> Archive"));
   module.def("_load_parts", load_parts, nb::arg("archive"),
              nb::sig("def _load_parts(archive: Archive) -> tuple[list[Tensor | None], list[Tensor | None]]"));
   module.def("_entry_parts", entry_parts, nb::arg("archive"), nb::arg("index"),

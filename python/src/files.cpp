@@ -20,11 +20,12 @@
 namespace penstock::python {
 namespace {
 
-nb::object load(nb::handle path, const LoadArguments& arguments, bool verify, const ReportDict& report) {
+nb::object load(nb::handle path, const LoadArguments& arguments, bool verify, nb::handle key, nb::handle prefix,
+                const ReportDict& report) {
   core::Stopwatch watch;
   const LoadOptions options = arguments.options(verify);
   PyArchive archive = open_archive(path_from(path), {.verify_checksums = verify});
-  nb::object loaded = load_value(archive.take(), options, report);
+  nb::object loaded = load_value(part_of(archive.take(), key, prefix), options, report);
   if (report) (*report)["total_seconds"] = watch.total();
   return loaded;
 }
@@ -71,21 +72,27 @@ void bind_files(nb::module_& module) {
   module.def(
       "load",
       [](nb::handle path, nb::handle device, std::optional<bool> mmap, bool verify, std::optional<bool> direct,
-         std::optional<bool> gds, std::optional<std::int64_t> threads, const ReportDict& report) {
-        return load(path, {device, mmap, direct, gds, threads}, verify, report);
+         std::optional<bool> gds, std::optional<std::int64_t> threads, nb::handle key, nb::handle prefix,
+         const ReportDict& report) {
+        return load(path, {device, mmap, direct, gds, threads}, verify, key, prefix, report);
       },
       nb::arg("path").none(), nb::arg("device") = "cpu", nb::arg("mmap") = nb::none(), nb::kw_only(),
       nb::arg("verify") = true, nb::arg("direct") = nb::none(), nb::arg("gds") = nb::none(),
-      nb::arg("threads") = nb::none(), nb::arg("report") = nb::none(),
+      nb::arg("threads") = nb::none(), nb::arg("key") = nb::none(), nb::arg("prefix") = nb::none(),
+      nb::arg("report") = nb::none(),
       nb::sig("def load(path: str | bytes | os.PathLike[str], device: object = 'cpu', mmap: bool | None = None, *, "
               "verify: bool = True, direct: bool | None = None, gds: bool | None = None, threads: int | None = None, "
+              "key: str | int | typing.Sequence[str | int] | None = None, prefix: str | None = None, "
               "report: dict[str, typing.Any] | None = None) -> typing.Any"),
       "Everything in a tensor file: a Tensor for one bare array, a dict for `.npz` and `.safetensors`, for `.pt` "
       "what was saved. Nothing in the file is run: objects of unknown classes become penstock.Opaque. `mmap=True` "
       "maps the file instead of reading it and gives read-only tensors. `verify=False` does not look at recorded "
       "checksums. What the page cache does not hold is read past it; `direct=True` reads all so where the file system "
       "can, `direct=False` nothing. `gds` is whether a device is filled by GPUDirect Storage, where PENSTOCK_GDS is "
-      "not to say; `threads` how many read, where the machine is not. A dict given as `report` is filled with how the "
+      "not to say; `threads` how many read, where the machine is not. `key` chooses a part of the content, of which "
+      "alone the bytes are read: a key, several with dots between them (\"optimizer.state.0\"), or a list of keys and "
+      "positions; `prefix` chooses the keys of a dict that begin with it, and leaves it out of them. A dict given as "
+      "`report` is filled with how the "
       "file was read: \"route\", \"why\" in a sentence, bytes and seconds.");
   module.def(
       "_save_with",

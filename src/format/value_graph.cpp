@@ -79,6 +79,14 @@ class Copier {
   std::vector<std::pair<const Node*, Node*>> pending_;
 };
 
+/// What was given for the tensor at `index`.
+template <class T>
+const T& given(std::span<const T> all, std::size_t index) {
+  if (index < all.size()) return all[index];
+  throw Error(ErrorCode::kInvalidArgument,
+              core::format("the value refers to tensor {}, but {} were given", index, all.size()));
+}
+
 }  // namespace
 
 ValueGraph::ValueGraph() : nodes_(std::make_shared<std::deque<Node>>()) {}
@@ -99,11 +107,15 @@ Value with_tensors(const Value& value, std::span<const Tensor> tensors) {
   return Copier([tensors](const Node::Scalar& scalar) -> Node::Scalar {
            const auto* entry = std::get_if<Node::Entry>(&scalar);
            if (entry == nullptr) return scalar;
-           if (entry->index >= tensors.size()) {
-             throw Error(ErrorCode::kInvalidArgument, core::format("the value refers to tensor {}, but {} were given",
-                                                                   entry->index, tensors.size()));
-           }
-           return std::make_shared<const Tensor>(tensors[entry->index]);
+           return std::make_shared<const Tensor>(given(tensors, entry->index));
+         })
+      .copy(value);
+}
+
+Value with_entries(const Value& value, std::span<const std::size_t> positions) {
+  return Copier([positions](const Node::Scalar& scalar) -> Node::Scalar {
+           const auto* entry = std::get_if<Node::Entry>(&scalar);
+           return entry == nullptr ? scalar : Node::Entry{given(positions, entry->index)};
          })
       .copy(value);
 }

@@ -69,6 +69,10 @@ class ValueGraph {
 /// kInvalidArgument when there is no such tensor.
 Value with_tensors(const Value& value, std::span<const Tensor> tensors);
 
+/// A copy of `value` in which the unloaded tensor i is number positions[i]; sharing and cycles are kept.
+/// kInvalidArgument when there is no such number.
+Value with_entries(const Value& value, std::span<const std::size_t> positions);
+
 /// A copy of `value` in which change(tensor) stands for every loaded tensor; sharing and cycles are kept.
 Value map_tensors(const Value& value, const std::function<Tensor(const Tensor&)>& change);
 

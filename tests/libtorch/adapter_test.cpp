@@ -109,6 +109,95 @@ TEST(LoadStateDict, ChecksBeforeItTouchesAnything) {
   EXPECT_EQ(module->weight.abs().sum().item<float>(), 0);
 }
 
+TEST(LoadStateDict, TakesAPartOfTheFileAndNoOtherBytes) {
+  torch::nn::Linear from(3, 2);
+  torch::nn::Linear to(3, 2);
+  const Value state = Value::dict({{"module.weight", Value::tensor(from_torch(from->weight))},
+                                   {"module.bias", Value::tensor(from_torch(from->bias))}});
+  const Value large = Value::tensor(Tensor::zeros(Shape{1 << 20}));
+  const std::string path = temporary("checkpoint.pt");
+  save(Value::dict({{"epoch", Value::integer(4)}, {"model", state}, {"optimizer", Value::dict({{"m", large}})}}), path);
+  load_state_dict(*to, path, {.key = "model", .prefix = "module."});
+  EXPECT_TRUE(torch::equal(to->weight, from->weight));
+  Report report;
+  open(path).part("model").load({.report = &report});
+  EXPECT_LT(report.read_bytes, 1U << 16);
+
+  const auto message = [&](const LoadStateDictOptions& options) {
+    try {
+      load_state_dict(*to, path, options);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(message({}).find("it has \"model.module.weight\""), std::string::npos) << message({});
+  EXPECT_NE(message({.key = "epoch"}).find("found 4, expected a state dict"), std::string::npos);
+  EXPECT_EQ(code_of([&] { load_state_dict(*to, path, {.key = "modle"}); }), ErrorCode::kKeyNotFound);
+  const auto keys = load_state_dict(*to, path, {.strict = false});
+  EXPECT_EQ(keys.missing, (std::vector<std::string>{"weight", "bias"}));
+  EXPECT_EQ(keys.unexpected,
+            (std::vector<std::string>{"model.module.weight", "model.module.bias", "optimizer.m", "epoch"}));
+}
+
+TEST(LoadStateDict, NumbersBesideTensorsAreUnexpected) {
+  torch::nn::Linear module(3, 2);
+  const std::string path = temporary("numbers.pt");
+  save(Value::dict({{"weight", Value::tensor(from_torch(module->weight))},
+                    {"bias", Value::tensor(from_torch(module->bias))},
+                    {"epoch", Value::integer(4)}}),
+       path);
+  EXPECT_EQ(code_of([&] { load_state_dict(*module, path); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(load_state_dict(*module, path, {.strict = false}).unexpected, std::vector<std::string>{"epoch"});
+}
+
+TEST(ToIValue, KeepsStructureKeysAndStrings) {
+  const Value value = Value::dict({{"image", Value::tensor(Tensor::of<float>({1, 2}))},
+                                   {"caption", Value::list({Value::string("a"), Value::string("b")})},
+                                   {"pair", Value::tuple({Value::integer(3), Value::real(0.5), Value()})},
+                                   {"by number", Value::dict({{Value::integer(7), Value::boolean(true)}})}});
+  const auto dict = to_ivalue(value).toGenericDict();
+  EXPECT_TRUE(torch::equal(dict.at("image").toTensor(), torch::tensor({1.0F, 2.0F})));
+  EXPECT_EQ(dict.at("caption").toList().get(1).toStringRef(), "b");
+  const auto pair = dict.at("pair").toTuple()->elements();
+  EXPECT_EQ(pair[0].toInt(), 3);
+  EXPECT_EQ(pair[1].toDouble(), 0.5);
+  EXPECT_TRUE(pair[2].isNone());
+  EXPECT_TRUE(dict.at("by number").toGenericDict().at(7).toBool());
+  EXPECT_EQ(code_of([] { to_ivalue(Value::list({Value::set({Value::integer(1)})})); }), ErrorCode::kUnsupported);
+  EXPECT_EQ(code_of([] {
+              to_ivalue(Value::tensor(Tensor::zeros(Shape{1}, DType::with_descr(DType::Code::kText, 12, "<U3"))));
+            }),
+            ErrorCode::kUnsupported);
+}
+
+/// Samples {"x": tensor, "name": text}.
+Dataset named_samples() {
+  std::vector<std::string> paths;
+  for (int i = 0; i < 4; ++i) {
+    paths.push_back(temporary("sample" + std::to_string(i) + ".pt"));
+    save(Value::dict(
+             {{"x", Value::tensor(Tensor::of<std::int64_t>({i}))}, {"name", Value::string("s" + std::to_string(i))}}),
+         paths.back());
+  }
+  return files(paths);
+}
+
+TEST(TorchValues, HaveKeysAndStrings) {
+  TorchValues values(named_samples(), {.batch_size = 2});
+  const auto batch = values.get_batch(0)->toGenericDict();
+  EXPECT_TRUE(torch::equal(batch.at("x").toTensor().flatten(), torch::tensor({0, 1})));
+  EXPECT_EQ(batch.at("name").toList().get(1).toStringRef(), "s1");
+}
+
+TEST(TorchBatches, RefuseWhatIsMoreThanTensors) {
+  TorchBatches batches(named_samples(), {.batch_size = 2});
+  EXPECT_EQ(code_of([&] { batches.get_batch(0); }), ErrorCode::kUnsupported);
+  const Tensor values = Tensor::of<float>({1, 2});
+  TorchBatches pairs(zip({rows(values), rows(values)}), {.batch_size = 2});
+  EXPECT_EQ(pairs.get_batch(0)->size(), 2U);
+}
+
 TEST(TorchBatches, AreTheLoadersAndResume) {
   const Tensor values = from_torch(torch::arange(10));
   const auto make = [&] { return TorchBatches(rows(values), {.batch_size = 3, .shuffle = true, .seed = 5}); };

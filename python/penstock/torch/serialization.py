@@ -7,13 +7,13 @@ import io
 import os
 import pickle
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any, Literal
 
 import torch
 
 import penstock
-from penstock._core import _assemble, _is_legacy, _legacy_end, _open_file, _open_memory
+from penstock._core import _assemble, _is_legacy, _legacy_end, _open_file, _open_memory, _part
 from penstock._files import number_of
 from penstock._identity import identity
 from penstock._text import listed
@@ -22,7 +22,7 @@ from penstock.torch._errors import EmptyFileError, torch_errors
 from penstock.torch._rebuild import Rebuilder
 from penstock.torch._storages import MapLocation, check_map_location, read_tensors
 
-__all__ = ["FileLike", "UnknownGlobalsError", "load", "opened"]
+__all__ = ["FileLike", "UnknownGlobalsError", "load", "load_archive", "opened"]
 
 FileLike = str | os.PathLike[str] | IO[bytes]
 
@@ -50,6 +50,8 @@ def load(
     encoding: str = "utf-8",
     unknown: Literal["error", "keep"] = "error",
     verify: bool = True,
+    key: str | int | Sequence[str | int] | None = None,
+    prefix: str | None = None,
 ) -> Any:
     """What `torch.load(f, weights_only=True)` gives: the same types, values, strides, sharing and flags.
 
@@ -74,6 +76,10 @@ def load(
       and other plain values of Python's. Functions and classes with a way of their own are not called;
       UnknownGlobalsError says which.
     - verify: look at recorded checksums.
+    - key: a part of the content, which is read and made alone: a key, several with dots between them
+      ("optimizer.state.0", where a key that has dots itself is found first), or a list of keys and positions.
+    - prefix: of a dict the items whose keys begin with it, without it: "module." takes the state dict of a module out
+      of what its wrapper saved.
 
     What torch.load takes from its surroundings is taken: skip_data and set_default_load_endianness of
     torch.serialization, and a FakeTensorMode, under which no payload is read and tensors are fake.
@@ -90,19 +96,32 @@ def load(
         raise ValueError("f must be a file path in order to use the mmap argument")
     before = identity(os.fspath(f)) if mmap else None  # type: ignore[arg-type]
     with _named_as_given(f), opened(f, verify, decode) as archive:
-        rebuilder = Rebuilder()
-        leaves = read_tensors(archive, map_location, mmap=bool(mmap), before=before)
-        try:
-            value = _assemble(archive, leaves, rebuilder)
-        except penstock.Error as error:
-            raise _within(error, archive.path, _name_of(archive, leaves, rebuilder.broken)) from error
-        rebuilder.finish()
-        if rebuilder.unknown and unknown == "error":
-            raise _unknown_globals(archive, rebuilder.unknown)
-        if rebuilder.unfit and unknown == "error":
-            raise _unfit(archive, rebuilder.unfit)
-        if rebuilder.refused and unknown == "error":
-            raise _refused(archive, rebuilder.refused)
+        part = archive if key is None and prefix is None else _part(archive, key, prefix)
+        return load_archive(part, map_location, unknown=unknown, mmap=bool(mmap), before=before)
+
+
+def load_archive(
+    archive: penstock.Archive,
+    map_location: MapLocation,
+    *,
+    unknown: Literal["error", "keep"] = "error",
+    mmap: bool = False,
+    before: tuple[int, ...] | None = None,
+) -> Any:
+    """All of an archive as torch's objects. `before` is as for `read_tensors`."""
+    rebuilder = Rebuilder()
+    leaves = read_tensors(archive, map_location, mmap=mmap, before=before)
+    try:
+        value = _assemble(archive, leaves, rebuilder)
+    except penstock.Error as error:
+        raise _within(error, archive.path, _name_of(archive, leaves, rebuilder.broken)) from error
+    rebuilder.finish()
+    if rebuilder.unknown and unknown == "error":
+        raise _unknown_globals(archive, rebuilder.unknown)
+    if rebuilder.unfit and unknown == "error":
+        raise _unfit(archive, rebuilder.unfit)
+    if rebuilder.refused and unknown == "error":
+        raise _refused(archive, rebuilder.refused)
     return value
 
 
@@ -140,7 +159,7 @@ def _name_of(archive: penstock.Archive, leaves: list[Any], parts: Any) -> str | 
 
 
 def _refuse_code(weights_only: object, pickle_module: object) -> None:
-    if weights_only is not None and not weights_only:
+    if weights_only is not None and not weights_only and not _is_asked_by_torch():
         raise penstock.UnsafeError(
             "weights_only=False would run code found in the file, which Penstock never does; leave it out, and "
             "use unknown='keep' for objects of other classes"
@@ -151,12 +170,33 @@ def _refuse_code(weights_only: object, pickle_module: object) -> None:
         )
 
 
+def _is_asked_by_torch() -> bool:
+    """Whether torch itself calls torch.load, which a program has set to `load`: torch asks for weights_only=False where
+    it unpickles storages and reads its own distributed checkpoints, which do not need it."""
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        frame = frame.f_back
+        module = str(frame.f_globals.get("__name__")).partition(".")[0]
+        if module not in {"penstock", "contextlib"}:
+            return module == "torch"
+    return False
+
+
 def _unknown_globals(archive: penstock.Archive, names: set[str]) -> UnknownGlobalsError:
     found = sorted(names)
-    message = (
-        f"the file names {listed(found)}, which are none of torch's own types; nothing of the file was run. Load it "
-        "with unknown='keep' to get them as inert penstock.Opaque objects"
-    )
+    if any(name.startswith("torch.nn.modules.") for name in found):
+        message = (
+            f"the file holds a whole module, of the classes {listed(found)}, which only running code could make; "
+            "nothing of the file was run. Its tensors are there by penstock.open, under their names. Where you trust "
+            "the file, load it once with torch.load(weights_only=False) and save module.state_dict() instead. To get "
+            "the objects as inert penstock.Opaque ones, load it with unknown='keep'"
+        )
+    else:
+        message = (
+            f"the file names {listed(found)}, which torch.load(weights_only=True) does not know either; nothing of the "
+            "file was run. Take a part of the file that is without them by key=, or load it with unknown='keep' to get "
+            "them as inert penstock.Opaque objects"
+        )
     message += _about_distributed(found)
     if archive.metadata.get("kind") == "torchscript":
         message += ", or, as it is a TorchScript archive, with torch.jit.load"

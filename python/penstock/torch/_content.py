@@ -1,0 +1,116 @@
+"""What a file holds, as `load_into` looks at it before anything is read: its containers, numbers and strings, with a
+mark for each tensor and for each object that only loading makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+import penstock
+from penstock._core import _assemble, _entry_parts, _part
+
+__all__ = ["Content", "EntryAt", "Made", "is_plain", "kind_of", "shape_of"]
+
+_SCALARS = (type(None), bool, int, float, complex, str, bytes)
+_TENSORS = ("", "torch.nn.parameter.Buffer", "torch.nn.parameter.Parameter")
+
+
+class EntryAt:
+    """A tensor that is an entry of the archive, with nothing to it but its elements."""
+
+    __slots__ = ("number", "shape")
+
+    def __init__(self, number: int, shape: tuple[int, ...]) -> None:
+        self.number = number
+        self.shape = shape
+
+
+class Made:
+    """An object of a named type, which its parts make when it is loaded: a sparse tensor, an array, a torch.Size."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class Content:
+    """The content of an archive: `root` without its tensors, and `at`, which loads what lies in it.
+
+    With `loaded` the root is that, all of it, and nothing is left to be read.
+    """
+
+    def __init__(self, archive: penstock.Archive, loaded: Any = None, *, is_loaded: bool = False) -> None:
+        self.archive = archive
+        self._loaded = loaded
+        self._is_loaded = is_loaded
+        self.root = loaded if is_loaded else self._outline()
+
+    def _outline(self) -> Any:
+        marks = [EntryAt(number, _entry_parts(self.archive, number)[2]) for number in range(len(self.archive))]
+        return _assemble(self.archive, marks, _marked)
+
+    def at(self, steps: Sequence[Any]) -> Any:
+        """What the keys lead to, loaded into host memory, and nothing else where the keys are strings and integers."""
+        from penstock.torch.serialization import load_archive
+
+        if not self._is_loaded and all(type(step) in (str, int) for step in steps):
+            return load_archive(_part(self.archive, list(steps), None), "cpu")
+        if not self._is_loaded:
+            self._loaded, self._is_loaded = load_archive(self.archive, "cpu"), True
+        value = self._loaded
+        for step in steps:
+            value = value[step]
+        return value
+
+
+def _marked(name: str, args: Any, state: Any, begun: Any) -> Any:
+    if begun is not None:
+        return begun
+    if name in _TENSORS and args and isinstance(args[0], EntryAt):
+        return args[0]
+    return Made(name)
+
+
+def shape_of(leaf: EntryAt | torch.Tensor) -> tuple[int, ...]:
+    return leaf.shape if isinstance(leaf, EntryAt) else tuple(leaf.shape)
+
+
+def is_plain(value: Any) -> bool:
+    """Whether it consists of numbers, strings and None, in lists and tuples or by itself."""
+    seen: set[int] = set()
+    open_parts = [value]
+    while open_parts:
+        part = open_parts.pop()
+        if type(part) in (list, tuple):
+            if id(part) not in seen:
+                seen.add(id(part))
+                open_parts.extend(part)
+        elif type(part) not in _SCALARS and type(part) is not torch.Size:
+            return False
+    return True
+
+
+def kind_of(value: Any) -> str:
+    """In a sentence, with its article."""
+    if isinstance(value, EntryAt):
+        return f"a tensor of shape {value.shape}"
+    if isinstance(value, torch.Tensor):
+        return f"a tensor of shape {tuple(value.shape)}"
+    if isinstance(value, Made):
+        return f"an object of class {value.name}" if value.name else "an object"
+    if value is None:
+        return "None"
+    if isinstance(value, (bool, int, float, complex)):
+        return f"the number {value!r}"
+    if isinstance(value, str):
+        return "a string"
+    if isinstance(value, Mapping):
+        return f"a dict of {len(value)}"
+    if isinstance(value, (list, tuple)):
+        return f"a {'list' if isinstance(value, list) else 'tuple'} of {len(value)}"
+    name = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+    return f"an object of class {name}"

@@ -1,0 +1,87 @@
+"""Reading tensors into memory that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+import penstock
+from penstock._core import _entry_parts, _load_into
+from penstock.torch._content import EntryAt
+from penstock.torch._convert import to_torch
+from penstock.torch._devices import reachable
+
+__all__ = ["fill"]
+
+
+def fill(archive: penstock.Archive, places: Sequence[tuple[torch.Tensor, EntryAt | torch.Tensor]]) -> None:
+    """Reads into place where the memory is there for it, and the place's own; else tensor by tensor and then over, in
+    order. The last of tied places counts."""
+    last = {_memory_of(place): (place, leaf) for place, leaf in places}
+    direct: list[tuple[int, torch.Tensor]] = []
+    copied: list[tuple[EntryAt | torch.Tensor, torch.Tensor]] = []  # not detached: a sparse tensor's parts are its own
+    own = _with_memory_of_their_own([place for place, _ in last.values()])
+    with torch.no_grad():
+        for (tensor, leaf), is_alone in zip(last.values(), own, strict=True):
+            place = tensor.detach()
+            is_direct = isinstance(leaf, EntryAt) and is_alone and _can_be_read_into(place)
+            if not isinstance(leaf, EntryAt) or not is_direct or _loses_parts(archive, leaf.number, place):
+                copied.append((leaf, tensor))
+            elif place.numel():
+                direct.append((leaf.number, place.reshape(leaf.shape)))
+        _load_into(archive, [number for number, _ in direct], [place for _, place in direct])
+        for leaf, place in copied:
+            place.copy_(_one(archive, leaf.number) if isinstance(leaf, EntryAt) else leaf)
+    # As torch's copies would: a backward pass through what was there before must not go on.
+    for _, place in direct:
+        if not place.is_inference():
+            torch.autograd.graph.increment_version(place)
+
+
+def _memory_of(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """What two names of the same elements have in common, and nothing else has."""
+    if not _has_span(tensor):
+        return (id(tensor),)
+    return (tensor.device, tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.is_conj())
+
+
+def _has_span(tensor: torch.Tensor) -> bool:
+    return tensor.layout == torch.strided and not tensor.is_nested and not tensor.is_meta and tensor.numel() > 0
+
+
+def _with_memory_of_their_own(tensors: list[torch.Tensor]) -> list[bool]:
+    """For each tensor whether neither another one nor an element of its own lies where it does."""
+    alone = [not _has_span(tensor) or torch._debug_has_internal_overlap(tensor) == 0 for tensor in tensors]
+    spans = []
+    for number, tensor in enumerate(tensors):
+        if _has_span(tensor):
+            steps = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+            begin = tensor.data_ptr()
+            spans.append((str(tensor.device), begin, begin + (steps + 1) * tensor.itemsize, number))
+    reach: tuple[str, int, int] = ("", 0, -1)  # device, end, and whose that is
+    for device, begin, end, number in sorted(spans):
+        if device == reach[0] and begin < reach[1]:
+            alone[number] = alone[reach[2]] = False
+        if device != reach[0] or end > reach[1]:
+            reach = (device, end, number)
+    return alone
+
+
+def _can_be_read_into(place: torch.Tensor) -> bool:
+    if type(place) is not torch.Tensor:  # a class of its own may copy in a way of its own
+        return False
+    if place.is_conj() or place.is_neg() or place.is_quantized or place.layout != torch.strided:
+        return False
+    return place.device.type == "cpu" or reachable(place.device) is not None
+
+
+def _loses_parts(archive: penstock.Archive, number: int, place: torch.Tensor) -> bool:
+    """Whether imaginary parts are left out, of which torch warns."""
+    return _entry_parts(archive, number)[1].startswith("complex") and not place.is_complex()
+
+
+def _one(archive: penstock.Archive, number: int) -> torch.Tensor:
+    name = archive.keys()[number]
+    return to_torch(archive[name].load())

@@ -1,0 +1,292 @@
+"""Which part of a file each tensor, number and object of a target takes: found out before anything is touched."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from numbers import Number
+from typing import Any
+
+import torch
+
+from penstock.torch._content import Content, EntryAt, Made, is_plain, kind_of, shape_of
+from penstock.torch._modules import has_own_ways, keys_of_later, tensors_of
+
+__all__ = ["Plan"]
+
+_Steps = tuple[Any, ...]
+
+
+@dataclass
+class _Node:
+    """A part of the target, what the file has for it, and where both are."""
+
+    target: Any
+    content: Any
+    steps: _Steps
+    put: Callable[[Any], None] | None
+    """Sets another object in its place; None at the root."""
+
+    @property
+    def path(self) -> str:
+        return ".".join(map(str, self.steps))
+
+
+@dataclass
+class _TupleParts:
+    """The items of a tuple as they will be: a tuple with other ones takes its place."""
+
+    node: _Node
+    items: list[Any]
+
+    def settle(self) -> None:
+        before = self.node.target
+        if self.node.put is not None and not all(a is b for a, b in zip(before, self.items, strict=True)):
+            self.node.put(tuple.__new__(type(before), self.items))
+
+
+@dataclass
+class Plan:
+    """What loading will do. `problems` say why it cannot be done; keys and paths are as in `IncompatibleKeys`."""
+
+    content: Content
+    assign: bool
+    places: list[tuple[torch.Tensor, EntryAt | torch.Tensor]] = field(default_factory=list)
+    calls: list[_Node] = field(default_factory=list)
+    """Modules with ways of their own, optimizers and the like: what `load_state_dict` is called of."""
+    missing: list[str] = field(default_factory=list)
+    unexpected: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    _puts: list[Callable[[], None]] = field(default_factory=list)
+    _open: list[_Node] = field(default_factory=list)
+    _seen: dict[tuple[int, int], Any] = field(default_factory=dict)
+    """Containers by their ids, and they themselves: an id is another's when its object is gone."""
+
+    def make(self, target: Any) -> None:
+        self._open.append(_Node(target, self.content.root, (), None))
+        while self._open:
+            self._visit(self._open.pop())
+
+    def settle(self) -> None:
+        """Puts numbers and other objects into their places, the parts of a tuple before the tuple."""
+        for put in reversed(self._puts):
+            put()
+
+    def _visit(self, node: _Node) -> None:
+        target = node.target
+        if isinstance(target, torch.nn.Module):
+            self._module(node)
+        elif isinstance(target, torch.Tensor) or _is_array(target):
+            self._tensor(node)
+        elif callable(getattr(type(target), "load_state_dict", None)):
+            self._stateful(node)
+        elif isinstance(target, (Mapping, list, tuple)) and not _is_value(target):
+            self._container(node)
+        else:
+            self._value(node)
+
+    # One method a kind of target.
+
+    def _module(self, node: _Node) -> None:
+        module, content = node.target, node.content
+        if not isinstance(content, Mapping):
+            self._unlike(node, "a module")
+        elif self.assign or has_own_ways(module) or not _is_flat(content):
+            self.calls.append(node)
+        else:
+            wanted = dict(tensors_of(module))
+            for key in keys_of_later(module, content):
+                del wanted[key]
+            self.missing += [_joined(node.path, key) for key in wanted if key not in content]
+            self.unexpected += [_joined(node.path, key) for key in content if key not in wanted]
+            for key, place in wanted.items():
+                if key in content:
+                    self._place(place, content[key], _joined(node.path, key))
+
+    def _stateful(self, node: _Node) -> None:
+        if isinstance(node.content, Mapping):
+            self.calls.append(node)
+        else:
+            self._unlike(node, f"a {type(node.target).__name__}, which takes a state dict")
+
+    def _tensor(self, node: _Node) -> None:
+        leaf = self._leaf(node)
+        if leaf is None:
+            self._unlike(node, f"a tensor of shape {tuple(node.target.shape)}")
+        elif not self.assign:
+            self._array(node, leaf) if _is_array(node.target) else self._place(node.target, leaf, node.path)
+        elif node.put is None:
+            self.problems.append("assign=True replaces tensors, and a tensor by itself lies in nothing; use load.")
+        elif _fits(node.target, leaf, node.path, self.problems):
+            self._put(node, leaf)
+
+    def _array(self, node: _Node, leaf: EntryAt | torch.Tensor) -> None:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")  # of arrays that must not be written
+                place = torch.from_numpy(node.target)
+        except (TypeError, ValueError, UserWarning) as error:
+            self.problems.append(f"{_named(node.path)}: the array cannot be filled: {error}.")
+            return
+        self._place(place, leaf, node.path)
+
+    def _leaf(self, node: _Node) -> EntryAt | torch.Tensor | None:
+        """The file's tensor; None for objects that are none."""
+        made = node.content
+        if isinstance(made, Made):
+            made = self.content.at(node.steps)
+        if _is_array(made):
+            made = torch.from_numpy(made)
+        return made if isinstance(made, (EntryAt, torch.Tensor)) else None
+
+    def _place(self, place: torch.Tensor, leaf: EntryAt | torch.Tensor, path: str) -> None:
+        if not _fits(place, leaf, path, self.problems):
+            return
+        if place.is_meta:
+            self.problems.append(
+                f"{_named(path)}: the target is on the meta device and has no memory to fill; use assign=True."
+            )
+            return
+        self.places.append((place, leaf))
+
+    def _container(self, node: _Node) -> None:
+        target, content = node.target, node.content
+        key = (id(target), id(content))
+        if key in self._seen:  # by another way, or a cycle
+            return
+        self._seen[key] = (target, content)
+        like = Mapping if isinstance(target, Mapping) else (list, tuple)
+        if not isinstance(content, like):
+            self._unlike(node, kind_of(target))
+            return
+        items = target
+        if isinstance(target, tuple):
+            parts = _TupleParts(node, list(target))
+            items = parts.items
+            self._puts.append(parts.settle)
+        inner = []
+        for step in _keys(target):
+            steps = (*node.steps, step)
+            if _has(content, step):
+                inner.append(_Node(target[step], content[step], steps, self._putter(items, step, node, steps)))
+            else:
+                self._lacks(target[step], steps)
+        self.unexpected += [
+            path
+            for step in _keys(content)
+            if not _has(target, step)
+            for path in _leaves(content[step], (*node.steps, step))
+        ]
+        self._open.extend(reversed(inner))
+
+    def _putter(self, items: Any, step: Any, node: _Node, steps: _Steps) -> Callable[[Any], None] | None:
+        """None where nothing can be replaced."""
+        if isinstance(items, Mapping) and not isinstance(items, MutableMapping):
+            return None
+        if isinstance(node.target, tuple) and node.put is None:
+            return None
+        return lambda value: items.__setitem__(step, value)
+
+    def _value(self, node: _Node) -> None:
+        target, content = node.target, node.content
+        if target is not None and not _is_like(target, content) and not isinstance(content, Made):
+            self._unlike(node, kind_of(target))
+            return
+        # What holds tensors or objects has marks in their place.
+        value = content if is_plain(content) else self.content.at(node.steps)
+        if isinstance(content, Made) and target is not None and not _is_like(target, value):
+            self._unlike(node, kind_of(target))
+        elif node.put is not None:
+            self._put(node, value)
+        elif isinstance(target, list):
+            self._puts.append(lambda: target.__setitem__(slice(None), value))
+        elif type(value) is not type(target) or value != target:
+            where = _named(node.path) if node.steps else "the target"
+            self.problems.append(
+                f"{where}: {kind_of(target)} cannot be replaced where it lies; put it into a dict or a list."
+            )
+
+    # What they have in common.
+
+    def _put(self, node: _Node, value: Any) -> None:
+        put = node.put
+        assert put is not None
+        self._puts.append(lambda: put(value))
+
+    def _lacks(self, target: Any, steps: _Steps) -> None:
+        self.missing += _leaves(target, steps)
+
+    def _unlike(self, node: _Node, wanted: str) -> None:
+        where = _named(node.path) if node.steps else "the file"
+        self.problems.append(f"{where}: found {kind_of(node.content)} in the file, where the target has {wanted}.")
+
+
+def _named(path: str) -> str:
+    return path or "the target"
+
+
+def _joined(path: str, key: Any) -> str:
+    return f"{path}.{key}" if path else str(key)
+
+
+def _is_flat(content: Mapping[Any, Any]) -> bool:
+    """Whether it is a plain state dict: of any other only torch can say what it means to a module."""
+    return all(isinstance(key, str) and isinstance(leaf, EntryAt) for key, leaf in content.items())
+
+
+def _is_array(target: Any) -> bool:
+    kind = type(target)
+    return kind.__module__ == "numpy" and kind.__name__ in {"ndarray", "memmap"}
+
+
+def _is_value(target: Any) -> bool:
+    """A list or tuple of numbers and strings is taken as one: histories and the like grow from file to file."""
+    return isinstance(target, (list, tuple)) and is_plain(target)
+
+
+def _is_like(target: Any, content: Any) -> bool:
+    """Whether a value of the file may stand for the target's: both numbers, both text, both lists of such."""
+    if content is None:
+        return True
+    if isinstance(target, Number):
+        return isinstance(content, Number)
+    if isinstance(target, (list, tuple)):
+        return isinstance(content, (list, tuple)) and is_plain(content)
+    return type(target) is type(content)
+
+
+def _fits(place: Any, leaf: EntryAt | torch.Tensor, path: str, problems: list[str]) -> bool:
+    """torch lets one element of shape (1,) stand for a scalar, as files before 0.4 have it."""
+    shape = shape_of(leaf)
+    if tuple(place.shape) == shape or (place.ndim == 0 and shape == (1,)):
+        return True
+    problems.append(
+        f"size mismatch for {_named(path)}: copying a param with shape {torch.Size(shape)} from checkpoint, the shape "
+        f"in current model is {torch.Size(place.shape)}."
+    )
+    return False
+
+
+def _keys(container: Any) -> Any:
+    return list(container) if isinstance(container, Mapping) else range(len(container))
+
+
+def _has(container: Any, step: Any) -> bool:
+    return step in container if isinstance(container, Mapping) else step < len(container)
+
+
+def _leaves(value: Any, steps: _Steps) -> Iterator[str]:
+    """The paths of all that is no container; of one that is empty, or led to before, its own."""
+    seen: set[int] = set()
+    open_parts = [(value, steps)]
+    while open_parts:
+        part, at = open_parts.pop()
+        path = ".".join(map(str, at))
+        if isinstance(part, torch.nn.Module):
+            yield from (_joined(path, key) for key, _ in tensors_of(part))
+        elif isinstance(part, (Mapping, list, tuple)) and len(part) and id(part) not in seen and not _is_value(part):
+            seen.add(id(part))
+            open_parts.extend((part[step], (*at, step)) for step in reversed(_keys(part)))
+        else:
+            yield path
