@@ -14,6 +14,9 @@ from penstock._replace import replaced
 
 __all__ = ["save", "savez", "savez_compressed"]
 
+# As NumPy has them: programs may set numpy.savez to ours.
+_SAVEZ, _SAVEZ_COMPRESSED = np.savez, np.savez_compressed
+
 File = str | bytes | os.PathLike[str] | IO[bytes]
 
 
@@ -63,7 +66,7 @@ def _named(args: tuple[ArrayLike, ...], kwds: dict[str, ArrayLike]) -> dict[str,
 
 
 def _save_npz(file: File, arrays: dict[str, np.ndarray[Any, Any]], *, compress: bool) -> None:
-    write: Callable[..., None] = np.savez_compressed if compress else np.savez
+    write: Callable[..., None] = _SAVEZ_COMPRESSED if compress else _SAVEZ
     if hasattr(file, "write"):
         write(file, allow_pickle=False, **arrays)
         return

@@ -9,9 +9,19 @@ import os
 import pickle
 from collections.abc import Iterator
 
+import torch
+
 import penstock
 
-__all__ = ["EmptyFileError", "UnmappableFileError", "as_torchs", "torch_errors"]
+__all__ = [
+    "DeviceMemoryError",
+    "EmptyFileError",
+    "UnmadeError",
+    "UnmappableFileError",
+    "UnreachableDeviceError",
+    "as_torchs",
+    "torch_errors",
+]
 
 
 class EmptyFileError(penstock.UnknownFormatError, EOFError):
@@ -40,6 +50,18 @@ class UnsafeFileError(penstock.UnsafeError, pickle.UnpicklingError):
 
 class UnmappableFileError(penstock.OutOfMemoryError, RuntimeError):
     """The process has not as many addresses left as the file has bytes."""
+
+
+class UnreachableDeviceError(penstock.NoDeviceError, RuntimeError):
+    """The file records a device that is not here, or that torch does not know."""
+
+
+class UnmadeError(penstock.UnsupportedError, NotImplementedError):
+    """Parts of an object that torch has no way to make one of."""
+
+
+class DeviceMemoryError(penstock.OutOfMemoryError, torch.OutOfMemoryError):
+    """The device has not enough memory left."""
 
 
 class UnequalSamplesError(penstock.ShapeMismatchError, RuntimeError):

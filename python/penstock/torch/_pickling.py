@@ -16,6 +16,8 @@ from penstock.torch._places import place_of
 
 __all__ = ["save_pickled"]
 
+_SAVE = torch.save  # as torch has it: programs may set torch.save to ours
+
 
 def save_pickled(obj: Any, file: Any, protocol: int, *, zipped: bool, byteorder: bool) -> None:
     """What torch.save writes into a binary file, with its settings of torch.utils.serialization.config.
@@ -25,7 +27,7 @@ def save_pickled(obj: Any, file: Any, protocol: int, *, zipped: bool, byteorder:
     """
     module: Any = SimpleNamespace(__name__="pickle", Pickler=_Pickler, dump=pickle.dump)
     try:
-        torch.save(obj, file, module, protocol, zipped, not byteorder)
+        _SAVE(obj, file, module, protocol, zipped, not byteorder)
     except _UnreadableError as error:
         raise _refusal(obj, error) from None
     except _EndlessArrayError as error:

@@ -12,6 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 import penstock
 from penstock.torch import _distributed
 from penstock.torch._allowed import Allowed, RefusedError
+from penstock.torch._errors import DeviceMemoryError, UnmadeError
 from penstock.torch._globals import DATA_TYPES
 from penstock.torch._storages import Packed, skips_data
 
@@ -38,6 +39,16 @@ class Rebuilder:
         self._states: list[tuple[torch.Tensor, Any]] = []
 
     def __call__(self, name: str, args: Any, state: Any, begun: Any = None) -> Any:
+        try:
+            return self._made(name, args, state, begun)
+        except penstock.Error:
+            self.broken = args
+            raise
+        except Exception as error:  # whatever a file makes torch raise
+            self.broken = args
+            raise _as_ours(name, error) from error
+
+    def _made(self, name: str, args: Any, state: Any, begun: Any) -> Any:
         if state is ...:
             return self._begin(name, args)
         if begun is not None:
@@ -47,24 +58,11 @@ class Rebuilder:
             return self._foreign(name, args, state) if constant is None else constant
         build = _BUILDERS.get(name)
         if name == _WRAPPER:
-            distributed = self._built(lambda parts: _distributed.wrapper(parts, state), name, args)
+            distributed = _distributed.wrapper(args, state)
             return self._keep(name, args, state) if distributed is None else distributed
         if build is None:
             return self._foreign(name, args, state)
-        return self._noted(self._built(build, name, args), state)
-
-    def _built(self, build: Callable[[Any], Any], name: str, args: Any) -> Any:
-        try:
-            return build(args)
-        except penstock.Error:
-            self.broken = args
-            raise
-        except (NotImplementedError, torch.OutOfMemoryError):  # not the file's fault
-            raise
-        except (RuntimeError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
-            self.broken = args
-            reason = str(error).partition("\n")[0]
-            raise penstock.CorruptError(f"the parts of a {_KINDS.get(name, name)} do not make one: {reason}") from error
+        return self._noted(build(args), state)
 
     def _noted(self, built: Any, state: Any) -> Any:
         if state is not None and isinstance(built, torch.Tensor):
@@ -79,7 +77,7 @@ class Rebuilder:
     def _begin(self, name: str, args: Any) -> Any:
         build = _BUILDERS.get(name)
         if build is not None:
-            return self._built(build, name, args)
+            return build(args)
         if name.startswith("numpy."):
             return None
         if name in self._allowed:
@@ -127,6 +125,15 @@ class Rebuilder:
         if name != _WRAPPER:  # the file names its class, an argument of its own
             self.unknown.add(name)
         return penstock.Opaque(name, args, state)
+
+
+def _as_ours(name: str, error: Exception) -> penstock.Error:
+    kind, reason = _KINDS.get(name, name), str(error).partition("\n")[0]
+    if isinstance(error, torch.OutOfMemoryError):
+        return DeviceMemoryError(f"there is no memory left for a {kind}: {reason}")
+    if isinstance(error, NotImplementedError):
+        return UnmadeError(f"torch has no way to make a {kind} of these parts: {reason}")
+    return penstock.CorruptError(f"the parts of a {kind} do not make one: {reason}")
 
 
 def _constant(name: str) -> Any:

@@ -25,7 +25,7 @@ from penstock._core import (
 from penstock._identity import identity
 from penstock.errors import _within
 from penstock.torch._devices import filled, reachable
-from penstock.torch._errors import UnmappableFileError
+from penstock.torch._errors import DeviceMemoryError, UnmappableFileError, UnreachableDeviceError
 
 __all__ = ["MapLocation", "Packed", "check_map_location", "read_tensors", "skips_data"]
 
@@ -150,13 +150,13 @@ class _Views:
         tensor = torch.empty((0,), dtype=dtype, device=storage.device)
         try:
             tensor.set_(storage, offset, shape, strides)
-        except RuntimeError as error:  # sizes whose product only Penstock can tell is 0
+            if storage._fake_device is not None:
+                tensor.fake_device = torch.device(storage._fake_device)  # type: ignore[attr-defined]
+            if conj or neg:
+                flags = {name: True for name, value in (("conj", conj), ("neg", neg)) if value}
+                torch._utils.set_tensor_metadata(tensor, flags)
+        except Exception as error:  # such as sizes whose product only Penstock can tell is 0
             raise self._error(penstock.CorruptError, index, f"torch cannot have it: {error}") from error
-        if storage._fake_device is not None:
-            tensor.fake_device = torch.device(storage._fake_device)  # type: ignore[attr-defined]
-        if conj or neg:
-            flags = {name: True for name, value in (("conj", conj), ("neg", neg)) if value}
-            torch._utils.set_tensor_metadata(tensor, flags)
         return self.with_gradient(tensor, index) if requires_grad else tensor
 
     def with_gradient(self, tensor: torch.Tensor, index: int) -> torch.Tensor:
@@ -220,10 +220,24 @@ def _restore(map_location: MapLocation) -> Restore:
                 )
             if placed is not None:
                 return placed
-        moved: torch.UntypedStorage = default_restore_location(storage, _wanted(map_location, location))
-        return moved
+        return _at(storage, _wanted(map_location, location))
 
     return restore
+
+
+def _at(storage: torch.UntypedStorage, location: str) -> torch.UntypedStorage:
+    """The storage on the device of that name, which only torch can say where to find."""
+    try:
+        moved: torch.UntypedStorage = default_restore_location(storage, location)
+    except torch.OutOfMemoryError as error:
+        raise DeviceMemoryError(f"there is no memory left on {location!r}: {error}") from error
+    except Exception as error:
+        reason = str(error).partition("\n")[0].removesuffix(".")
+        raise UnreachableDeviceError(
+            f"torch cannot put a storage on the device {location!r}, which the file or map_location names: {reason}. "
+            "Give map_location='cpu', or a dict from the file's devices to yours"
+        ) from error
+    return moved
 
 
 def _wanted(map_location: MapLocation, location: str) -> str:
@@ -259,10 +273,18 @@ def _moved(
     archive: penstock.Archive, storages: Sequence[torch.UntypedStorage | None], map_location: MapLocation
 ) -> list[torch.UntypedStorage | None]:
     restore = _restore(map_location)
-    return [
-        None if storage is None else restore(storage, _storage_parts(archive, i)[1] or "cpu")
-        for i, storage in enumerate(storages)
-    ]
+    out: list[torch.UntypedStorage | None] = []
+    for i, storage in enumerate(storages):
+        try:
+            out.append(None if storage is None else restore(storage, _storage_parts(archive, i)[1] or "cpu"))
+        except penstock.Error as error:
+            raise _within(error, archive.path, _name_within(archive, i)) from error.__cause__
+    return out
+
+
+def _name_within(archive: penstock.Archive, storage: int) -> str | None:
+    """The name of the first tensor in a storage."""
+    return next((name for i, name in enumerate(archive.keys()) if _entry_parts(archive, i)[0] == storage), None)
 
 
 def _meta_storages(archive: penstock.Archive, *, fake: bool) -> list[torch.UntypedStorage | None]:
