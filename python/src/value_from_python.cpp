@@ -121,11 +121,33 @@ class Collector {
  private:
   /// The node an object becomes: a plain one at once, others are queued; the same object is the same node.
   Node* add(nb::handle object, std::size_t parent, nb::object key, std::size_t index) {
+    if (PyLong_CheckExact(object.ptr())) return add_integer(object);
     if (const auto known = known_.find(object.ptr()); known != known_.end()) return known->second;
     Node* node = graph_.add(Kind::kNone);
     if (set_plain(*node, object)) return node;
     known_.emplace(object.ptr(), node);
     visits_.push_back({nb::borrow(object), node, parent, std::move(key), index});
+    return node;
+  }
+
+  /// Lists of labels and of tokens are millions of small integers: each is one node however often it comes.
+  Node* add_integer(nb::handle object) {
+    constexpr std::size_t kAtFirst = 256;
+    constexpr std::size_t kShared = 65536;
+    int overflow = 0;
+    const long long value = PyLong_AsLongLongAndOverflow(object.ptr(), &overflow);
+    if (overflow != 0 || value < 0 || value >= static_cast<long long>(kShared)) {
+      Node* node = graph_.add(Kind::kInt);
+      set_integer(*node, object);
+      return node;
+    }
+    const auto place = static_cast<std::size_t>(value);
+    if (place >= integers_.size()) integers_.resize(place < kAtFirst ? kAtFirst : kShared);
+    Node*& node = integers_[place];
+    if (node == nullptr) {
+      node = graph_.add(Kind::kInt);
+      node->scalar = static_cast<std::int64_t>(value);
+    }
     return node;
   }
 
@@ -154,7 +176,9 @@ class Collector {
     if (PyFrozenSet_Check(object.ptr())) node.type_name = "frozenset";
     if (object_type(object) == "torch.Size") node.type_name = "torch.Size";
     // A copy first: reading an item may run Python code, which could change the sequence.
-    for (const nb::handle item : nb::list(nb::borrow(object))) add_item(node, item, position);
+    const nb::list items(nb::borrow(object));
+    node.items.reserve(items.size());
+    for (const nb::handle item : items) add_item(node, item, position);
   }
 
   void take_mapping(Node& node, nb::handle object, std::size_t position) {
@@ -253,6 +277,7 @@ class Collector {
   std::vector<nb::object> described_;  ///< known_ goes by addresses
   ValueGraph graph_;
   std::vector<Visit> visits_;
+  std::vector<Node*> integers_;                 ///< of each small one its node, or null
   std::unordered_map<PyObject*, Node*> known_;  // visits_ keeps the objects, so that no other takes their address
   std::vector<std::pair<Node*, Tensor>> tensors_;
 };

@@ -165,7 +165,8 @@ class TarReader final : public pickle::Outside {
   const FileBytes& file_;
   const OpenOptions& options_;
   Index& index_;
-  pickle::CellArena arena_{pickle::Limits{}.cells, pickle::Limits{}.text_slack};
+  const pickle::Limits limits_ = pickle::Limits::of(file_.size());
+  pickle::CellArena arena_{limits_.cells, limits_.text_slack};
   pickle::World world_{arena_, index_, *this};
   std::map<std::string, Cell*, std::less<>> objects_;
   std::vector<std::vector<std::byte>> kept_;  ///< pickles that cells view
@@ -198,7 +199,7 @@ Cell* TarReader::next(std::uint64_t& at, std::uint64_t end) {
   // The bytes are copied first: a window that proved too small has left no cell behind that matters.
   return with_window(file_, at, end, kFirstWindow, [&](std::span<const std::byte> bytes) {
     std::vector<std::byte> copy(bytes.begin(), bytes.end());
-    pickle::Machine machine(copy, at, arena_, world_);
+    pickle::Machine machine(copy, at, arena_, world_, limits_);
     Cell* value = machine.run();
     copy.resize(machine.consumed());
     kept_.push_back(std::move(copy));

@@ -20,8 +20,6 @@ namespace penstock::format {
 
 namespace {
 
-/// A pickle takes several times its size in memory while it is read.
-constexpr std::uint64_t kMaxRecordBytes = std::uint64_t{1} << 31;
 /// Of the records of a word or a number.
 constexpr std::uint64_t kMaxFactBytes = 4096;
 constexpr std::int64_t kOldestVersion = 1;
@@ -159,13 +157,11 @@ bool read_byteorder(const FileBytes& file, std::span<const ZipEntry> entries, co
 /// torch stores its pickles, and what others deflate shrinks some twenty times: a few bytes must not become gigabytes
 /// of cells because they deflate well.
 pickle::Limits limits_for(const ZipEntry& pickle) {
-  constexpr std::uint64_t kCells = 250'000;
   constexpr std::uint64_t kCellsPerByte = 32;
-  pickle::Limits limits;
+  pickle::Limits limits = pickle::Limits::of(pickle.size);
   if (pickle.method != kZipDeflate) return limits;
-  if (pickle.compressed_size < limits.cells / kCellsPerByte) {
-    limits.cells = std::min<std::uint64_t>(limits.cells, kCells + kCellsPerByte * pickle.compressed_size);
-  }
+  limits.cells =
+      std::min<std::uint64_t>(limits.cells, pickle::Limits::kAlways + kCellsPerByte * pickle.compressed_size);
   return limits;
 }
 
@@ -248,12 +244,6 @@ std::optional<std::uint32_t> recorded_crc(const ZipEntry& entry, bool verify) no
 
 std::span<const std::byte> read_pt_record(const FileBytes& file, const ZipEntry& entry, bool verify,
                                           std::vector<std::byte>& store) {
-  if (entry.size > kMaxRecordBytes) {
-    fail(ErrorCode::kLimit,
-         core::format("the record has {}, and Penstock reads up to {}", core::format_bytes(entry.size),
-                      core::format_bytes(kMaxRecordBytes)),
-         file.path(), entry.data_offset, entry.name);
-  }
   std::span<const std::byte> bytes = file.at(entry.data_offset, entry.compressed_size, store);
   if (entry.method == kZipDeflate) {
     std::vector<std::byte> inflated(entry.size);

@@ -124,13 +124,11 @@ void Machine::drop_mark() {
 }
 
 void Machine::push_int(std::int64_t value) {
-  const bool is_small = value >= 0 && value < static_cast<std::int64_t>(small_.size());
-  if (is_small && small_[static_cast<std::size_t>(value)] != nullptr) {
-    return push(small_[static_cast<std::size_t>(value)]);
-  }
+  Cell** const place = integers_.place(value);
+  if (place != nullptr && *place != nullptr) return push(*place);
   Cell* cell = make(Kind::kInt);
   cell->integer = value;
-  if (is_small) small_[static_cast<std::size_t>(value)] = cell;
+  if (place != nullptr) *place = cell;
   push(cell);
 }
 

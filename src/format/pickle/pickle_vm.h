@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <unordered_map>
@@ -16,11 +17,21 @@
 
 namespace penstock::format::pickle {
 
-/// Budgets against hostile pickles; exceeding one is kLimit. Far above what real files have.
+/// Budgets against hostile pickles; exceeding one is kLimit. They grow with the pickle, as what it may cost does: every
+/// value takes bytes of it.
 struct Limits {
-  std::size_t cells = 10'000'000;
-  std::size_t memo = 20'000'000;
-  std::size_t stack = 20'000'000;
+  /// A pickler writes two bytes or more for each value that is an object of its own, and one for each place on the
+  /// stack.
+  static constexpr std::size_t kAlways = 250'000;
+
+  /// Those of a pickle of that many bytes.
+  static Limits of(std::uint64_t bytes) noexcept {
+    return {.cells = kAlways + bytes / 2, .memo = kAlways + bytes, .stack = kAlways + bytes};
+  }
+
+  std::size_t cells = kAlways;
+  std::size_t memo = kAlways;
+  std::size_t stack = kAlways;
   /// Made text (decoded, converted) beyond eight times the pickle's own bytes.
   std::size_t text_slack = std::size_t{64} << 20;
 };
@@ -54,6 +65,28 @@ class Memo {
  private:
   std::vector<Cell*> dense_;
   std::unordered_map<std::uint64_t, Cell*> sparse_;
+};
+
+/// One cell for each integer from 0 to 65535, made when first met: lists of labels and of tokens are millions of these.
+class IntegerCells {
+ public:
+  /// Where the cell of `value` is kept, null at first; no place for other integers.
+  Cell** place(std::int64_t value) {
+    if (value < 0 || value >= kPageSize * kPages) return nullptr;
+    if (value < kPageSize) return &first_[static_cast<std::size_t>(value)];
+    if (pages_.empty()) pages_.resize(kPages);
+    auto& page = pages_[static_cast<std::size_t>(value / kPageSize)];
+    if (!page) page = std::make_unique<Page>();
+    return &(*page)[static_cast<std::size_t>(value % kPageSize)];
+  }
+
+ private:
+  static constexpr std::int64_t kPageSize = 256;
+  static constexpr std::int64_t kPages = 256;
+  using Page = std::array<Cell*, kPageSize>;
+
+  Page first_{};
+  std::vector<std::unique_ptr<Page>> pages_;
 };
 
 /// Reads one pickle. `bytes` must outlive the arena's cells, which view it.
@@ -151,7 +184,7 @@ class Machine {
   const char* opcode_ = "";  ///< name of the current one, for errors
   std::uint64_t at_ = 0;     ///< its absolute offset
   Cell *none_, *true_, *false_, *empty_;
-  std::array<Cell*, 256> small_{};                  ///< integers 0 to 255, made when first met
+  IntegerCells integers_;
   std::unordered_map<const Cell*, bool> hashable_;  ///< tuples that were looked at
 };
 

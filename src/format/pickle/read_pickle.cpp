@@ -6,7 +6,8 @@
 namespace penstock::format::pickle {
 
 std::size_t read_pickle(std::span<const std::byte> bytes, std::uint64_t base, Index& index, Outside& outside,
-                        bool swapped, bool whole, const Limits& limits, const Decode& decode) {
+                        bool swapped, bool whole, const std::optional<Limits>& given, const Decode& decode) {
+  const Limits limits = given.value_or(Limits::of(bytes.size()));
   CellArena arena(limits.cells, limits.text_slack + 8 * bytes.size());
   World world(arena, index, outside, swapped);
   Machine machine(bytes, base, arena, world, limits);
