@@ -186,9 +186,10 @@ inline Archive open_state_dict(std::string_view path, const LoadStateDictOptions
   Archive archive = open(path, {.verify_checksums = options.verify_checksums});
   if (!options.key.empty()) archive = archive.part(std::string_view(options.key));
   if (!options.prefix.empty()) archive = archive.with_prefix(options.prefix);
-  if (!archive.structure().is(Value::Kind::kDict)) {
+  const Value& content = archive.structure();
+  if (!content.is(Value::Kind::kDict)) {
     throw Error(ErrorCode::kDTypeMismatch,
-                "found " + archive.structure().to_string() +
+                "found " + (content.is(Value::Kind::kTensor) ? "a tensor by itself" : content.to_string()) +
                     ", expected a state dict, which is a dict of tensors by name; choose the part of the file that is "
                     "one by the options' key",
                 {archive.path()});

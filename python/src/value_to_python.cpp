@@ -7,6 +7,7 @@
 
 #include "convert.h"
 #include "core/format.h"
+#include "format/pickle/structure.h"
 #include "format/value_graph.h"
 #include "penstock/error.h"
 #include "value.h"
@@ -150,8 +151,8 @@ class KeyCheck {
   }
 
  private:
-  static constexpr int kDeepest = 64;
-  static constexpr int kMostParts = 100'000;
+  static constexpr int kDeepest = format::pickle::kMaxKeyDepth;
+  static constexpr int kMostParts = format::pickle::kMaxKeyParts;
 
   void visit(const Node* key, int depth) {
     if (key == nullptr || is_leaf(key->kind) || key->kind == Kind::kObject) return;

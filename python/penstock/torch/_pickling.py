@@ -28,6 +28,11 @@ def save_pickled(obj: Any, file: Any, protocol: int, *, zipped: bool, byteorder:
     module: Any = SimpleNamespace(__name__="pickle", Pickler=_Pickler, dump=pickle.dump)
     try:
         _SAVE(obj, file, module, protocol, zipped, not byteorder)
+    except RecursionError as error:
+        raise penstock.LimitError(
+            "the value nests deeper than Python's own pickler goes, which writes this one; make it flatter, or raise "
+            "sys.setrecursionlimit"
+        ) from error
     except _UnreadableError as error:
         raise _refusal(obj, error) from None
     except _EndlessArrayError as error:

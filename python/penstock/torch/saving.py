@@ -10,7 +10,7 @@ from typing import IO, Any
 import torch
 
 import penstock
-from penstock._core import _save_with
+from penstock._core import _open_file, _save_with
 from penstock._replace import replaced
 from penstock._temporary import copied, temporary_path
 from penstock.torch._describe import described
@@ -67,6 +67,7 @@ def save(
     def write(out: Any) -> None:
         options = {"zipped": _use_new_zipfile_serialization, "byteorder": not _disable_byteorder_record}
         save_pickled(obj, out, pickle_protocol, **options)
+        _require_readable(out)
 
     if isinstance(f, (str, os.PathLike)):
         replaced(os.fspath(f), write)
@@ -75,6 +76,17 @@ def save(
         write(whole)
         whole.seek(0)
         copied(whole, f)
+
+
+def _require_readable(file: Any) -> None:
+    """What torch has written is within the bounds of what `load` reads: on integers, nesting and the like."""
+    file.flush()
+    try:
+        _open_file(f"/proc/self/fd/{file.fileno()}", False)
+    except (penstock.LimitError, penstock.UnsupportedError, penstock.CorruptError) as error:
+        raise penstock.UnsupportedError(
+            f"penstock.torch.load would not read what torch.save makes of this: {error.message}; leave that part out"
+        ) from None
 
 
 def _save_native(obj: Any, f: str | os.PathLike[str] | IO[bytes]) -> None:

@@ -317,12 +317,29 @@ void PickleWriter::dict(const Value& value) {
   }
 }
 
+void PickleWriter::require_readable_key(const Value& key) const {
+  if (!key.is(Kind::kTuple)) return;
+  int parts = 0;
+  std::vector<std::pair<Value, int>> open{{key, 0}};
+  while (!open.empty()) {
+    const auto [value, depth] = std::move(open.back());
+    open.pop_back();
+    if (!value.is(Kind::kTuple)) continue;
+    if (depth == kMaxKeyDepth || ++parts > kMaxKeyParts) {
+      unsupported(core::format("a key nests deeper than {} tuples or has more than {} of them, which would not be read",
+                               kMaxKeyDepth, kMaxKeyParts));
+    }
+    for (std::size_t i = 0; i < value.size(); ++i) open.emplace_back(value[i], depth + 1);
+  }
+}
+
 void PickleWriter::dict_items(const Value& value) {
   const std::size_t size = value.size();
   for (std::size_t first = 0; first < size; first += kBatch) {
     if (size > 1) mark();
     for (std::size_t i = first; i < std::min(size, first + kBatch); ++i) {
       const Value::Item item = value.item(i);
+      require_readable_key(item.first);
       child(item.first, "key");
       child(item.second, place_of(item.first));
     }
@@ -340,7 +357,10 @@ void PickleWriter::set(const Value& value) {
   put();
   for (std::size_t first = 0; first < value.size(); first += kBatch) {
     mark();
-    for (std::size_t i = first; i < std::min(value.size(), first + kBatch); ++i) child(value[i], i);
+    for (std::size_t i = first; i < std::min(value.size(), first + kBatch); ++i) {
+      require_readable_key(value[i]);
+      child(value[i], i);
+    }
     op('e');
   }
   tuple(1);

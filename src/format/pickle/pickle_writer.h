@@ -75,6 +75,8 @@ class PickleWriter {
   void size_value(const Value& value);
   void dict(const Value& value);
   void dict_items(const Value& value);
+  /// What is read back is hashed within bounds.
+  void require_readable_key(const Value& key) const;
   void set(const Value& value);
   /// `value` in a place of its own, for errors.
   void child(const Value& value, std::string_view place);

@@ -139,6 +139,7 @@ class Builder {
   void fill(Node* node, const Cell& cell);
   void add_entry(Cell* cell);
   void add_alias(const Cell& cell);
+  std::string affordable_name();
   void name_apart();
 
   World& world_;
@@ -291,16 +292,24 @@ void Builder::fill(Node* node, const Cell& cell) {
 }
 
 void Builder::add_entry(Cell* cell) {
-  world_.arena().charge_text(name_.size());
   index_.entries.push_back(world_.tensor_of(*cell));
-  index_.entries.back().name = name_;
+  index_.entries.back().name = affordable_name();
 }
 
 void Builder::add_alias(const Cell& cell) {
   world_.arena().charge(World::kCellsOfTensor);
-  world_.arena().charge_text(name_.size());
   index_.entries.push_back(world_.tensor_of(cell));
-  index_.entries.back().name = name_;
+  index_.entries.back().name = affordable_name();
+}
+
+/// The name, or its end where names come to far more text than the file has: many tensors below keys of thousands of
+/// characters, which a file holds once.
+std::string Builder::affordable_name() {
+  constexpr std::size_t kEnd = 150;
+  if (name_.size() <= kEnd || world_.arena().try_charge_text(name_.size())) return name_;
+  std::size_t begin = name_.size() - kEnd;
+  while (begin < name_.size() && (static_cast<unsigned char>(name_[begin]) & 0xC0U) == 0x80U) ++begin;
+  return "..." + name_.substr(begin);
 }
 
 /// Keys may hold dots, so that two ways can give one name: the later ones get "#2", "#3" ...

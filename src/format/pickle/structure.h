@@ -12,6 +12,11 @@ namespace penstock::format::pickle {
 /// may recurse that deep, so long as cycles are watched for.
 inline constexpr std::size_t kMaxDepth = 2000;
 
+/// Keys of dicts and elements of sets: tuples in tuples that one may have, in depth and in number. Python hashes them
+/// by recursion and anew at each use.
+inline constexpr int kMaxKeyDepth = 64;
+inline constexpr int kMaxKeyParts = 100'000;
+
 using Decode = decltype(OpenOptions::decode);
 
 /// Makes what `root` reaches the structure of the world's index: nodes with sharing and cycles kept, an entry for each

@@ -275,3 +275,55 @@ class TestTheFileInItsPlace:
             pt.save({"a": value}, path)
         assert path.is_symlink()
         assert [file.name for file in tmp_path.iterdir()] == ["x.pt"]
+
+
+def nested(depth, leaf=1, kind=tuple):
+    for _ in range(depth):
+        leaf = kind([leaf])
+    return leaf
+
+
+class TestWhatIsWrittenIsRead:
+    """Whatever `save` takes, `load` gives back: no bound of the reader is met by a file that the writer makes."""
+
+    BY_TORCH = collections.defaultdict(int)  # which makes torch's own pickler write
+
+    @pytest.mark.parametrize("beside", [None, BY_TORCH])
+    @pytest.mark.parametrize(
+        "value",
+        [
+            2**2000,
+            2**9000,
+            {nested(64): 1},
+            {nested(65): 1},
+            {nested(200)},
+            nested(900, kind=list),
+            torch.ones([1] * 64),
+            torch.ones([1] * 65),
+            {float("nan"): 1, 0.5: 2, None: 3, (1, 2): 4},
+            {"\ud800": torch.ones(1)},
+            torch.empty(0, 2**40),
+        ],
+        ids=lambda value: None,
+    )
+    def test_bounds(self, tmp_path, value, beside):
+        path = tmp_path / "x.pt"
+        try:
+            pt.save([value, beside], path)
+        except penstock.Error:
+            assert not path.exists()
+        else:
+            assert repr(pt.load(path)[0]) == repr(value)
+
+    def test_many_values(self, tmp_path):
+        value = {"ids": [[i % 50_000 for i in range(600)] for _ in range(2000)], "empty": [[] for _ in range(300_000)]}
+        pt.save(value, tmp_path / "x.pt")
+        assert pt.load(tmp_path / "x.pt") == value
+
+    def test_many_tensors_below_long_keys(self, tmp_path):
+        value = {"a" * 3000: {"b" * 3000: {str(i): torch.ones(1) for i in range(15_000)}}}
+        pt.save(value, tmp_path / "x.pt")
+        loaded = pt.load(tmp_path / "x.pt")
+        assert list(loaded["a" * 3000]["b" * 3000]) == list(value["a" * 3000]["b" * 3000])
+        names = penstock.open(tmp_path / "x.pt").keys()
+        assert len(set(names)) == len(names)
