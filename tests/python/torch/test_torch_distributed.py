@@ -7,7 +7,11 @@ import sys
 import textwrap
 
 import pytest
+import torch
 import torch.distributed
+
+import penstock
+import penstock.torch as pt
 
 pytestmark = pytest.mark.skipif(
     not torch.distributed.is_available(), reason="torch was built without torch.distributed"
@@ -115,3 +119,15 @@ def test_without_their_module_the_error_names_it(saved):
 
 def test_what_lacks_parts_is_refused(tmp_path):
     assert run(BROKEN, tmp_path / "x.pt") == "refused\n" * 4
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_files_of_a_sharded_checkpoint_are_called_what_they_are(tmp_path):
+    from torch.distributed import checkpoint
+
+    checkpoint.save({"a": torch.ones(2), "b": {"c": torch.zeros(3)}}, checkpoint_id=tmp_path)
+    with pytest.raises(penstock.UnknownFormatError, match=r"the \.metadata of a torch\.distributed\.checkpoint folder"):
+        pt.load(tmp_path / ".metadata")
+    (shard,) = tmp_path.glob("*.distcp")
+    with pytest.raises(penstock.UnsupportedError, match=r"like a \.distcp, which torch\.distributed\.checkpoint loads"):
+        pt.load(shard)

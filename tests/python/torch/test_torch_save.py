@@ -286,9 +286,7 @@ def nested(depth, leaf=1, kind=tuple):
 class TestWhatIsWrittenIsRead:
     """Whatever `save` takes, `load` gives back: no bound of the reader is met by a file that the writer makes."""
 
-    BY_TORCH = collections.defaultdict(int)  # which makes torch's own pickler write
-
-    @pytest.mark.parametrize("beside", [None, BY_TORCH])
+    @pytest.mark.parametrize("beside", [None, collections.defaultdict(int)], ids=["by ours", "by torch's pickler"])
     @pytest.mark.parametrize(
         "value",
         [
