@@ -10,7 +10,7 @@ from typing import IO, Any
 import torch
 
 import penstock
-from penstock._core import _open_file, _save_with
+from penstock._core import _assemble, _open_file, _save_with
 from penstock._replace import replaced
 from penstock._temporary import copied, temporary_path
 from penstock.torch._describe import described
@@ -82,7 +82,8 @@ def _require_readable(file: Any) -> None:
     """What torch has written is within the bounds of what `load` reads: on integers, nesting and the like."""
     file.flush()
     try:
-        _open_file(f"/proc/self/fd/{file.fileno()}", False)
+        archive = _open_file(f"/proc/self/fd/{file.fileno()}", False)
+        _assemble(archive, [None] * len(archive), lambda name, args, state, begun: begun or object())
     except (penstock.LimitError, penstock.UnsupportedError, penstock.CorruptError) as error:
         raise penstock.UnsupportedError(
             f"penstock.torch.load would not read what torch.save makes of this: {error.message}; leave that part out"

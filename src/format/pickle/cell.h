@@ -77,12 +77,7 @@ class CellArena {
     if (bytes > text_left_) throw_too_much_text();
     text_left_ -= bytes;
   }
-  /// The same where the budget allows it; else nothing is taken.
-  bool try_charge_text(std::size_t bytes) noexcept {
-    if (bytes > text_left_) return false;
-    text_left_ -= bytes;
-    return true;
-  }
+  std::size_t text_left() const noexcept { return text_left_; }
   /// `bytes` uninitialised bytes for made text, from the budget of text.
   char* allocate_text(std::size_t bytes);
   /// A copy of `text` in the arena.

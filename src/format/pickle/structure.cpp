@@ -118,7 +118,8 @@ void require_unique_keys(const Cell& dict) {
 
 class Builder {
  public:
-  Builder(World& world, const Decode& decode) : world_(world), index_(world.index()), decode_(decode) {}
+  Builder(World& world, const Decode& decode)
+      : world_(world), index_(world.index()), decode_(decode), names_left_(world.arena().text_left() / 2) {}
 
   void build(Cell* root);
 
@@ -148,6 +149,7 @@ class Builder {
   ValueGraph graph_;
   std::vector<Frame> frames_;
   std::string name_;
+  std::size_t names_left_;  ///< bytes of long names that may still be made
 };
 
 void Builder::build(Cell* root) {
@@ -306,7 +308,11 @@ void Builder::add_alias(const Cell& cell) {
 /// characters, which a file holds once.
 std::string Builder::affordable_name() {
   constexpr std::size_t kEnd = 150;
-  if (name_.size() <= kEnd || world_.arena().try_charge_text(name_.size())) return name_;
+  if (name_.size() <= kEnd) return name_;
+  if (name_.size() <= names_left_) {
+    names_left_ -= name_.size();
+    return name_;
+  }
   std::size_t begin = name_.size() - kEnd;
   while (begin < name_.size() && (static_cast<unsigned char>(name_[begin]) & 0xC0U) == 0x80U) ++begin;
   return "..." + name_.substr(begin);
