@@ -11,6 +11,7 @@ import torch
 
 import penstock
 from penstock._core import _assemble, _entry_parts, _part
+from penstock._text import abbreviated
 
 __all__ = ["Content", "EntryAt", "Made", "is_plain", "kind_of", "shape_of"]
 
@@ -101,7 +102,7 @@ def kind_of(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         return f"a tensor of shape {tuple(value.shape)}"
     if isinstance(value, Made):
-        return f"an object of class {value.name}" if value.name else "an object"
+        return f"an object of class {abbreviated(value.name)}" if value.name else "an object"
     if value is None:
         return "None"
     if isinstance(value, (bool, int, float, complex)):

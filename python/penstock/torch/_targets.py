@@ -10,12 +10,14 @@ from typing import Any
 
 import torch
 
+from penstock._text import abbreviated
 from penstock.torch._content import Content, EntryAt, Made, is_plain, kind_of, shape_of
 from penstock.torch._modules import has_own_ways, keys_of_later, tensors_of
 
 __all__ = ["Plan"]
 
 _Steps = tuple[Any, ...]
+_MOST_OF_A_PATH = 1000
 
 
 @dataclass
@@ -108,7 +110,7 @@ class Plan:
         if isinstance(node.content, Mapping):
             self.calls.append(node)
         else:
-            self._unlike(node, f"a {type(node.target).__name__}, which takes a state dict")
+            self._unlike(node, f"{kind_of(node.target)}, which takes a state dict")
 
     def _tensor(self, node: _Node) -> None:
         leaf = self._leaf(node)
@@ -223,7 +225,7 @@ class Plan:
 
 
 def _named(path: str) -> str:
-    return path or "the target"
+    return abbreviated(path, _MOST_OF_A_PATH) or "the target"
 
 
 def _joined(path: str, key: Any) -> str:

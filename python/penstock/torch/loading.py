@@ -9,6 +9,7 @@ import torch
 
 import penstock
 from penstock._core import _part
+from penstock._text import abbreviated
 from penstock.torch._content import Content, Made, kind_of
 from penstock.torch._errors import torch_errors
 from penstock.torch._filling import fill
@@ -19,7 +20,7 @@ from penstock.torch.serialization import FileLike, load_archive, opened
 
 __all__ = ["IncompatibleKeys", "load_into"]
 
-_MOST_SHOWN = 40
+_MOST_SHOWN, _MOST_OF_A_KEY = 40, 1000
 
 
 class IncompatibleKeys(NamedTuple):
@@ -146,9 +147,9 @@ def _require_fit(target: Any, plan: Plan, strict: bool) -> None:
 
 
 def _quoted(target: Any, keys: list[str]) -> str:
-    if isinstance(target, torch.nn.Module) or len(keys) <= _MOST_SHOWN:
-        return ", ".join(f'"{key}"' for key in keys)
-    return ", ".join(f'"{key}"' for key in keys[:_MOST_SHOWN]) + f" and {len(keys) - _MOST_SHOWN} more"
+    most = len(keys) if isinstance(target, torch.nn.Module) else _MOST_SHOWN
+    shown = ", ".join(f'"{abbreviated(key, _MOST_OF_A_KEY)}"' for key in keys[:most])
+    return shown if len(keys) <= most else f"{shown} and {len(keys) - most} more"
 
 
 def _called(target: Any, plan: Plan, strict: bool) -> IncompatibleKeys:

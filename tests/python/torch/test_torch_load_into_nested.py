@@ -119,6 +119,14 @@ class TestDicts:
         with pytest.raises(penstock.Error, match="CRC"):
             pt.load_into(target, path)
 
+    def test_keys_in_messages_do_not_reach_the_terminal(self, path):
+        torch.save({"a\x1b[2J": torch.ones(1), "b": {"c\n": 1}}, path)
+        with pytest.raises(RuntimeError) as caught:
+            pt.load_into({"b": {"c\n": "text"}}, path)
+        assert "a\\x1b[2J" in str(caught.value)
+        assert "b.c\\n: found the number 1" in str(caught.value)
+        assert "\x1b" not in str(caught.value)
+
     def test_assign_replaces_tensors_at_any_depth(self, path, checkpoint):
         target = copy.deepcopy(checkpoint)
         old = target["optimizer_state_dict"]["state"][0]["exp_avg"]
@@ -274,7 +282,8 @@ class TestObjects:
             pt.load_into({"model_state_dict": module[0], "optimizer_state_dict": fresh}, path, strict=False)
         assert torch.equal(module[0].weight, weight)
         with pytest.raises(
-            RuntimeError, match=r"loss: found the number 0\.25 in the file, where the target has a Adam"
+            RuntimeError,
+            match=r"loss: found the number 0\.25 in the file, where the target has an object of class torch",
         ):
             pt.load_into({"loss": fresh}, path, strict=False)
 
