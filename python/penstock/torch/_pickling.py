@@ -88,7 +88,7 @@ def _holds_objects(obj: Any) -> bool:
 
 def _refusal(root: Any, error: _UnreadableError) -> penstock.Error:
     part, owner = error.part, error.owner
-    place = place_of(root, part) or place_of(root, owner)
+    place = place_of(root, part) or ("" if owner is None else place_of(root, owner))
     if isinstance(owner, torch.Tensor) and type(owner) is part:
         part = owner
     is_name = Readable().is_name(part)

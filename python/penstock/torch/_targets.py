@@ -10,8 +10,10 @@ from typing import Any
 
 import torch
 
+import penstock
 from penstock._text import abbreviated
 from penstock.torch._content import Content, EntryAt, Made, is_plain, kind_of, shape_of
+from penstock.torch._convert import to_torch
 from penstock.torch._modules import has_own_ways, keys_of_later, tensors_of
 
 __all__ = ["Plan"]
@@ -79,7 +81,7 @@ class Plan:
         target = node.target
         if isinstance(target, torch.nn.Module):
             self._module(node)
-        elif isinstance(target, torch.Tensor) or _is_array(target):
+        elif isinstance(target, (torch.Tensor, penstock.Tensor)) or _is_array(target):
             self._tensor(node)
         elif callable(getattr(type(target), "load_state_dict", None)):
             self._stateful(node)
@@ -117,7 +119,10 @@ class Plan:
         if leaf is None:
             self._unlike(node, f"a tensor of shape {tuple(node.target.shape)}")
         elif not self.assign:
-            self._array(node, leaf) if _is_array(node.target) else self._place(node.target, leaf, node.path)
+            if isinstance(node.target, torch.Tensor):
+                self._place(node.target, leaf, node.path)
+            else:
+                self._array(node, leaf)
         elif node.put is None:
             self.problems.append("assign=True replaces tensors, and a tensor by itself lies in nothing; use load.")
         elif _fits(node.target, leaf, node.path, self.problems):
@@ -127,8 +132,8 @@ class Plan:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")  # of arrays that must not be written
-                place = torch.from_numpy(node.target)
-        except (TypeError, ValueError, UserWarning) as error:
+                place = _writable(node.target)
+        except (BufferError, TypeError, ValueError, UserWarning) as error:
             self.problems.append(f"{_named(node.path)}: the array cannot be filled: {error}.")
             return
         self._place(place, leaf, node.path)
@@ -240,6 +245,15 @@ def _is_flat(content: Mapping[Any, Any]) -> bool:
 def _is_array(target: Any) -> bool:
     kind = type(target)
     return kind.__module__ == "numpy" and kind.__name__ in {"ndarray", "memmap"}
+
+
+def _writable(array: Any) -> torch.Tensor:
+    """A tensor over the memory of NumPy's or Penstock's."""
+    if not isinstance(array, penstock.Tensor):
+        return torch.from_numpy(array)
+    if array.read_only:
+        raise BufferError("its memory is read-only")
+    return to_torch(array)
 
 
 def _is_value(target: Any) -> bool:

@@ -53,7 +53,7 @@ def load_into(
     way where their types differ. A target is
 
     - a module: its parameters and buffers are filled by their names;
-    - a tensor;
+    - a tensor, or an array of NumPy's or Penstock's;
     - an object with `load_state_dict`, such as an optimizer, a scheduler or a GradScaler, which gets its state;
     - a dict, list or tuple of targets, at any depth: `{"model": model, "optimizer": optimizer, "epoch": 0}`. Numbers
       and strings in it, and lists and tuples of nothing else, become the file's; None takes whatever the file has.
@@ -112,7 +112,7 @@ def _converted(state: Any, dtype: torch.dtype | None) -> Any:
 
 
 def _require_target(target: Any) -> None:
-    if isinstance(target, (torch.nn.Module, torch.Tensor, Mapping, list, tuple)):
+    if isinstance(target, (torch.nn.Module, torch.Tensor, penstock.Tensor, Mapping, list, tuple)):
         return
     if callable(getattr(type(target), "load_state_dict", None)) or type(target).__name__ == "ndarray":
         return

@@ -250,6 +250,10 @@ def opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | No
 
 def _opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | None) -> penstock.Archive:
     options = (verify, decode, _is_big_endian_by_default())
+    if isinstance(f, bytes) and b"\0" in f:
+        raise penstock.DTypeMismatchError(
+            f"found {len(f)} bytes of a file's content, expected a path or a file; put them into an io.BytesIO"
+        )
     if isinstance(f, (str, bytes, os.PathLike)):
         return _open_file(f, *options)
     for method in ("read", "seek", "tell"):
@@ -266,6 +270,9 @@ def _opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | N
         with contextlib.suppress(penstock.PermissionDeniedError, penstock.NotFoundError):  # to open it once more
             return _open_file(_path_of(number), *options)
     data: Any = f.getbuffer()[start:] if type(f) is io.BytesIO else _rest_of(f, name)
+    if start > 0 and len(data) == 0:
+        message = f"the file object stands at its end, byte {start}, and nothing follows; call its seek(0) first"
+        raise EmptyFileError(f"{name}: {message}", message, name, start)
     if _is_legacy(data[:64]):  # others may follow, and the next call goes on there
         end = _legacy_end(data, name)
         f.seek(start + end)

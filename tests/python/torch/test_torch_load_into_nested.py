@@ -308,6 +308,12 @@ class TestOtherTargets:
         array.flags.writeable = False
         with pytest.raises(RuntimeError, match="the array cannot be filled"):
             pt.load_into(array, tmp_path / "x.npy")
+        own = penstock.zeros((2, 3))
+        pt.load_into({"x": own}["x"], tmp_path / "x.npy")
+        assert own.tolist() == [[0, 1, 2], [3, 4, 5]]
+        mapped = penstock.load(tmp_path / "x.npy", mmap=True)
+        with pytest.raises(RuntimeError, match="its memory is read-only"):
+            pt.load_into(mapped, tmp_path / "x.npy")
         with pytest.raises(RuntimeError, match="size mismatch for the target"):
             pt.load_into(tensor[0], tmp_path / "x.npy")
         with pytest.raises(RuntimeError, match="use load"):

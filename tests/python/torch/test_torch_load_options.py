@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import mmap
 import subprocess
 import sys
@@ -201,3 +202,14 @@ def test_surroundings_without_values(tmp_path, kind, surroundings, location):
     if kind == "jagged":  # whose sizes have names of their own
         ours, expected = ours[:4], expected[:4]
     assert ours == expected
+
+
+def test_what_is_no_file_to_begin_with(tmp_path):
+    stream = io.BytesIO()
+    pt.save({"a": torch.ones(1)}, stream)
+    with pytest.raises(EOFError, match=r"stands at its end, byte \d+, .* seek\(0\)"):
+        pt.load(stream)
+    with pytest.raises(TypeError, match=r"bytes of a file's content, .*io\.BytesIO"):
+        pt.load(stream.getvalue())
+    with pytest.raises(TypeError, match=r"^found an object of class torch\.nn\.modules\.linear\.Linear, .*state_dict"):
+        pt.save(torch.nn.Linear(1, 1), tmp_path / "x.pt")
