@@ -105,10 +105,33 @@ def file_line(root: Path, name: str, folder: Path, goals: tuple[float, float], r
     )
 
 
+def _torch_files(folder: Path, by_torch: bool) -> Call:
+    import torch.utils.data as torch_data
+
+    import penstock.torch as pt
+
+    dataset, kind = pt.Files(folder), torch_data.DataLoader if by_torch else pt.DataLoader
+    return lambda: drain(kind(dataset, batch_size=BATCH, shuffle=True))
+
+
+def driven_line(folder: Path) -> Line:
+    """What is left when others make torch's own loader of ours, as accelerate and transformers do."""
+    imports = ("torch", "penstock.torch")
+    return Line(
+        name="10,000 .pt of 16 KB, pt.Files in torch's own loader",
+        unit="files/s",
+        work=corpus.SMALL_FILES,
+        ours=Program(partial(_torch_files, folder, True), imports),
+        peers={"penstock.torch.DataLoader": Program(partial(_torch_files, folder, False), imports)},
+        goal_peer=0.5,
+    )
+
+
 def lines(root: Path) -> list[Line]:
     return [
         file_line(root, "10,000 .pt of 16 KB", corpus.small_pt(root), (30, 0.7), load_pt, False),
         file_line(root, "10,000 .pt, dict of tensor and scalar", corpus.small_dict(root), (30, 0.6), load_pt, False),
         file_line(root, "10,000 .pt of 100 to 400 rows, padded", corpus.small_ragged(root), (25, 0.6), load_pt, True),
         file_line(root, "10,000 .npy of 16 KB", corpus.small_npy(root), (15, 0.7), load_npy, False),
+        driven_line(corpus.small_pt(root)),
     ]

@@ -96,9 +96,13 @@ struct PtLayouts::State {
   std::unordered_multimap<std::uint64_t, Layout> kept;  ///< by key()
   std::size_t kept_bytes = 0;
 
-  /// Equal for files of one layout: of what they share, sizes are the cheapest to compare.
+  /// Equal for files of one layout: of what they share, sizes are the cheapest to compare. Files with a label in their
+  /// pickle have equal sizes, and are told apart by its CRC: else each would be compared with all that went before.
   std::uint64_t key() const noexcept {
     std::uint64_t key = entries.size();
+    if (!entries.empty() && entries.front().name.ends_with("data.pkl")) {
+      key |= std::uint64_t{entries.front().crc32} << 32;
+    }
     for (const ZipEntry& entry : entries) key = (key ^ entry.size) * 0x9E3779B97F4A7C15;
     return key;
   }

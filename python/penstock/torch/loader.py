@@ -260,6 +260,11 @@ def _budget(given: Any) -> int | None:
 
 def _require_native(road: Road, collate_fn: Any, on_error: str) -> None:
     if road.native is not None:
+        if isinstance(collate_fn, penstock.Collate) and road.functions is not None and road.functions.make is not None:
+            raise TypeError(
+                "pad, pad_to, ragged and stack of penstock work on what is read, and functions of Python's make other "
+                "samples of that; take those of penstock.torch"
+            )
         return
     if isinstance(collate_fn, penstock.Collate):
         raise TypeError(

@@ -305,6 +305,31 @@ def test_arguments_that_only_native_reading_has(folder):
         assert next(iter(pt.DataLoader(Own(folder), 4, device="meta"))).device.type == "meta"
 
 
+def test_native_collations_do_not_see_what_functions_make(folder):
+    mapped = pt.Files(folder).map(x_of)
+    with pytest.raises(TypeError, match=r"take those of penstock\.torch"):
+        pt.DataLoader(mapped, 4, collate_fn=penstock.pad())
+    assert next(iter(pt.DataLoader(mapped, 4, collate_fn=pt.pad()))).shape == (4, 3, 4)
+
+
+def test_samplers_draw_from_trees(folder):
+    labels = list(range(COUNT))
+    dataset = td.StackDataset(x=pt.Files(folder).map(x_of), y=labels)
+    parts = td.random_split(dataset, [0.7, 0.3], torch.Generator().manual_seed(1))
+    weights = torch.arange(COUNT, dtype=torch.float64)
+    for make in (
+        lambda kind: [kind(part, 5, shuffle=True, generator=torch.Generator().manual_seed(2)) for part in parts],
+        lambda kind: [
+            kind(dataset, 5, sampler=td.WeightedRandomSampler(weights, 20, generator=torch.Generator().manual_seed(3)))
+        ],
+        lambda kind: [kind(dataset, 5, sampler=td.DistributedSampler(dataset, 2, rank)) for rank in (0, 1)],
+    ):
+        ours, theirs = make(pt.DataLoader), make(td.DataLoader)
+        for mine, other in zip(ours, theirs, strict=True):
+            assert mine.native is not None
+            same(list(mine), list(other))
+
+
 def test_explanations(folder):
     files = pt.Files(folder)
     assert "collated natively" in pt.DataLoader(files).explain()
