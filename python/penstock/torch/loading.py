@@ -143,7 +143,10 @@ def _require_fit(target: Any, plan: Plan, strict: bool) -> None:
     messages += plan.problems
     if messages:
         message = "Error(s) in loading state_dict for {}:\n\t{}".format(type(target).__name__, "\n\t".join(messages))
-        raise RuntimeError(message + hint(target, plan.content.root, plan.missing))
+        advice = hint(target, plan.content.root, plan.missing)
+        if strict and plan.unexpected and not (plan.missing or plan.problems or isinstance(target, torch.nn.Module)):
+            advice = "\n\tstrict=False fills the target and passes over what else the file has."
+        raise RuntimeError(message + advice)
 
 
 def _quoted(target: Any, keys: list[str]) -> str:

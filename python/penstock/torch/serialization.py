@@ -250,9 +250,10 @@ def opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | No
 
 def _opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | None) -> penstock.Archive:
     options = (verify, decode, _is_big_endian_by_default())
-    if isinstance(f, bytes) and b"\0" in f:
+    given: Any = f
+    if isinstance(given, bytes) and b"\0" in given:
         raise penstock.DTypeMismatchError(
-            f"found {len(f)} bytes of a file's content, expected a path or a file; put them into an io.BytesIO"
+            f"found {len(given)} bytes of a file's content, expected a path or a file; put them into an io.BytesIO"
         )
     if isinstance(f, (str, bytes, os.PathLike)):
         return _open_file(f, *options)

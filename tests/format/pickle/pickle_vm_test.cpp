@@ -336,6 +336,22 @@ TEST(Machine, BudgetsHold) {
   EXPECT_EQ(code_of([&] { run(copy + repeated("h\x01h\x02\x85R0", 10) + "N.", {.cells = 3000}); }), ErrorCode::kLimit);
 }
 
+TEST(Machine, BudgetsGrowWithThePickle) {
+  // Half a million lists, in more bytes than two each; and as many integers, of which equal ones are one cell.
+  std::string lists = "](";
+  std::string integers = "](";
+  for (int i = 0; i < 500'000; ++i) {
+    lists += "]0]q\x01";
+    integers += "M\x01\x02";
+  }
+  EXPECT_EQ(read_whole(lists + "e.").structure.size(), 500'000U);
+  const Value many = read_whole(integers + "e.").structure;
+  EXPECT_EQ(many[499'999].as_int(), 0x201);
+  EXPECT_TRUE(many[0].same_node(many[1]));
+  const Limits limits = Limits::of(9'000'000);
+  EXPECT_LT(limits.cells, 5'000'000U);
+}
+
 TEST(Machine, MemoIndicesCostNothing) {
   // Four billion as an index must not reserve four billion places.
   EXPECT_EQ(read_whole("K\x07r\xff\xff\xff\xff"s + "0j\xff\xff\xff\xff.").structure.as_int(), 7);
