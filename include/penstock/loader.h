@@ -150,8 +150,10 @@ struct LoaderStats {
 /// Iterates over a dataset in batches, prepared ahead by `num_workers` threads. Batches come in order and are the same
 /// bit by bit whatever the number of workers. One thread iterates; `stop` and `stats` may be called from any. Moving is
 /// allowed, copying is not; moved from, a loader may only be destroyed or assigned to. The destructor stops: it waits
-/// for no more than the file operation each worker is in. In a forked child, where its threads are not, a loader of the
-/// parent's refuses to go on (kInvalidArgument) and its destructor keeps its memory.
+/// for the file operations that the workers are in, for five seconds at most. One that hangs longer, as on a network
+/// storage that is gone, is left behind: it goes on with the dataset's and the batch's memory, which go when it ends.
+/// In a forked child, where its threads are not, a loader of the parent's refuses to go on (kInvalidArgument) and its
+/// destructor keeps its memory.
 class DataLoader {
  public:
   /// kInvalidArgument for options that exclude each other or are out of range. For a trace that cannot be written the

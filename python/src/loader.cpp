@@ -62,6 +62,11 @@ std::shared_ptr<DataLoader> PyLoader::usable() const {
                 "its threads "
                 "stayed in the parent; make a new one in the child");
   }
+  if (left_behind_.valid() && left_behind_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    throw Error(
+        ErrorCode::kCancelled,
+        "a read of the DataLoader that was interrupted still hangs; make a new loader, or wait for the storage");
+  }
   return loader_;
 }
 
@@ -75,7 +80,7 @@ auto PyLoader::locked(Work work) {
   try {
     const ReleasedGil released;
     const std::shared_ptr<DataLoader> loader = std::move(held);
-    const std::scoped_lock lock(mutex_);
+    const std::scoped_lock lock(turns_->mutex);
     return work(*loader);
   } catch (const Error&) {
     rethrow_raised();
@@ -94,7 +99,7 @@ std::uint64_t PyLoader::epoch() {
 void PyLoader::set_epoch(std::uint64_t epoch) {
   kept_.reset();
   locked([this, epoch](DataLoader& loader) {
-    ++iteration_;
+    ++turns_->iteration;
     loader.set_epoch(epoch);
   });
 }
@@ -108,7 +113,7 @@ LoaderPosition PyLoader::position() {
 void PyLoader::seek(const LoaderPosition& position) {
   locked([&](DataLoader& loader) {
     loader.seek(position);
-    ++iteration_;
+    ++turns_->iteration;
   });
   kept_.reset();
 }
@@ -131,7 +136,7 @@ void PyLoader::write_trace() {
   std::shared_ptr<DataLoader> held = usable();
   const ReleasedGil released;
   const std::shared_ptr<DataLoader> loader = std::move(held);
-  const std::scoped_lock lock(mutex_);
+  const std::scoped_lock lock(turns_->mutex);
   loader->write_trace();
 }
 
@@ -151,31 +156,31 @@ std::uint64_t PyLoader::begin() {
   kept_.reset();
   return locked([this](DataLoader& loader) {
     loader.restart();
-    return ++iteration_;
+    return ++turns_->iteration;
   });
 }
 
 void PyLoader::abandon(std::uint64_t iteration) noexcept {
-  if (iteration == iteration_) stop();
+  if (iteration == turns_->iteration) stop();
 }
 
 std::optional<Batch> PyLoader::next(std::uint64_t iteration) {
-  if (kept_ && iteration == iteration_) return std::exchange(kept_, std::nullopt);
+  if (kept_ && iteration == turns_->iteration) return std::exchange(kept_, std::nullopt);
   raised_->stopped = false;
   if (options_.num_workers > 0) return next_prepared(iteration);
   return is_quick_ || !signals_arrive_here() ? next_here(iteration) : next_on_thread(iteration);
 }
 
 template <class Take>
-std::optional<Batch> PyLoader::take(std::uint64_t iteration, Take take_next) {
-  if (iteration != iteration_) {
+std::optional<Batch> PyLoader::take(Turns& turns, std::uint64_t iteration, Take take_next) {
+  if (iteration != turns.iteration) {
     throw Error(ErrorCode::kInvalidArgument,
                 "this iteration ended when another began, or its position or epoch was set; take a new iterator");
   }
-  if (iteration == ended_) return std::nullopt;
+  if (iteration == turns.ended) return std::nullopt;
   bool waiting = false;
   std::optional<Batch> batch = take_next(waiting);
-  if (!batch && !waiting) ended_ = iteration;
+  if (!batch && !waiting) turns.ended = iteration;
   return batch;
 }
 
@@ -187,7 +192,7 @@ std::optional<Batch> PyLoader::next_prepared(std::uint64_t iteration) {
     const double patience = std::clamp(limit - seconds_since(start), 0.0, Seconds(kSignalPeriod).count());
     bool timed_out = false;
     std::optional<Batch> batch = locked([&](DataLoader& loader) {
-      return take(iteration, [&](bool& waiting) {
+      return take(*turns_, iteration, [&](bool& waiting) {
         std::optional<Batch> next = loader.next_for(patience, timed_out);
         waiting = timed_out;
         return next;
@@ -208,44 +213,46 @@ std::optional<Batch> PyLoader::next_prepared(std::uint64_t iteration) {
 std::optional<Batch> PyLoader::next_here(std::uint64_t iteration) {
   const Clock::time_point start = Clock::now();
   std::optional<Batch> batch =
-      locked([&](DataLoader& loader) { return take(iteration, [&](bool&) { return loader.next(); }); });
+      locked([&](DataLoader& loader) { return take(*turns_, iteration, [&](bool&) { return loader.next(); }); });
   is_quick_ = Clock::now() - start < kQuick;
   return batch;
 }
 
 std::optional<Batch> PyLoader::next_on_thread(std::uint64_t iteration) {
   const Clock::time_point start = Clock::now();
-  std::packaged_task<std::optional<Batch>()> task([this, iteration, loader = usable(), current = device::Current()] {
-    current.adopt();
-    const std::scoped_lock lock(mutex_);
-    return take(iteration, [&](bool&) { return loader->next(); });
-  });
-  std::future<std::optional<Batch>> result = task.get_future();
-  std::thread worker;
+  // It owns all it uses: it may be left behind.
+  auto task = std::make_shared<std::packaged_task<std::optional<Batch>()>>(
+      [iteration, turns = turns_, loader = usable(), current = device::Current()]() mutable {
+        current.adopt();
+        const std::shared_ptr<DataLoader> held = std::move(loader);
+        const std::scoped_lock lock(turns->mutex);
+        return take(*turns, iteration, [&](bool&) { return held->next(); });
+      });
+  std::future<std::optional<Batch>> result = task->get_future();
   try {
-    worker = std::thread([&task] { task(); });
+    std::thread([running = Running(), task] { (*task)(); }).detach();
   } catch (const std::system_error&) {
     // The system gives no thread: here, then, where no signal is answered.
     const ReleasedGil released;
-    task();
+    (*task)();
   }
-  const auto wait = [&] {
+  task.reset();
+  const auto wait = [&](std::chrono::milliseconds patience) {
     const ReleasedGil released;
-    return result.wait_for(kSignalPeriod) == std::future_status::ready;
+    return result.wait_for(patience) == std::future_status::ready;
   };
   std::exception_ptr signal;
-  while (!wait()) {
+  while (!signal && !wait(kSignalPeriod)) {
     try {
       check_signals();
     } catch (...) {
       signal = std::current_exception();
       stop();
-      break;
+      if (!wait(kStopPatience)) {
+        left_behind_ = std::move(result);
+        std::rethrow_exception(signal);
+      }
     }
-  }
-  {
-    const ReleasedGil released;
-    if (worker.joinable()) worker.join();
   }
   is_quick_ = Clock::now() - start < kQuick;
   try {

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -58,6 +59,14 @@ class PyLoader {
   void clear() noexcept;
 
  private:
+  /// One thread takes at a time; what is left behind owns this too.
+  struct Turns {
+    std::mutex mutex;
+    /// Changed under the mutex only.
+    std::atomic<std::uint64_t> iteration = 0;
+    std::uint64_t ended = 0;
+  };
+
   /// kInvalidArgument when it is closed or this is a forked child. Let go of
   /// the result without the GIL: the last one to do so waits for workers, which
   /// may wait for the GIL.
@@ -66,9 +75,9 @@ class PyLoader {
   /// sampler raised meanwhile.
   template <class Work>
   auto locked(Work work);
-  /// take_next(waiting) for an iteration that neither ended nor was followed by another. mutex_ must be held.
+  /// take_next(waiting) for an iteration that neither ended nor was followed by another. The mutex must be held.
   template <class Take>
-  std::optional<Batch> take(std::uint64_t iteration, Take take_next);
+  static std::optional<Batch> take(Turns& turns, std::uint64_t iteration, Take take_next);
   std::optional<Batch> next_prepared(std::uint64_t iteration);
   std::optional<Batch> next_here(std::uint64_t iteration);
   std::optional<Batch> next_on_thread(std::uint64_t iteration);
@@ -80,16 +89,15 @@ class PyLoader {
   std::shared_ptr<Raised> raised_;
   /// Changed under the GIL only.
   std::shared_ptr<DataLoader> loader_;
-  std::mutex mutex_;
+  const std::shared_ptr<Turns> turns_ = std::make_shared<Turns>();
   std::uint64_t forks_;  ///< core::forks() where its threads are
-  /// Changed under mutex_ only.
-  std::atomic<std::uint64_t> iteration_ = 0;
-  std::uint64_t ended_ = 0;
   /// A batch that was ready when a signal handler raised.
   std::optional<Batch> kept_;
   /// Whether a batch made in the caller's thread is expected to be there before
   /// anybody misses Ctrl-C.
   bool is_quick_ = false;
+  /// A read that hung on when it was interrupted: its thread has the turn until it ends.
+  std::future<std::optional<Batch>> left_behind_;
 };
 
 }  // namespace penstock::python

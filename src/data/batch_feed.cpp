@@ -22,24 +22,32 @@ PrefetchOptions with_a_thread(const LoaderOptions& options) {
 
 }  // namespace
 
+BatchFeed::State::State(Dataset dataset, const LoaderOptions& options)
+    : maker(std::move(dataset), options.collate, options.device, options.memory_budget),
+      prefetcher(maker, with_a_thread(options)) {}
+
 BatchFeed::BatchFeed(Dataset dataset, const LoaderOptions& options)
-    : maker_(std::move(dataset), options.collate, options.device, options.memory_budget),
-      prefetcher_(maker_, with_a_thread(options)),
-      window_(static_cast<std::size_t>(prefetcher_.window())) {}
+    : state_(std::make_unique<State>(std::move(dataset), options)),
+      window_(static_cast<std::size_t>(state_->prefetcher.window())) {}
+
+BatchFeed::~BatchFeed() {
+  Prefetcher& prefetcher = state_->prefetcher;
+  let_go(std::move(state_), prefetcher);
+}
 
 void BatchFeed::push(std::vector<std::int64_t> indices) {
-  if (!prefetcher_.running()) {
-    prefetcher_.start_empty();
+  if (!state_->prefetcher.running()) {
+    state_->prefetcher.start_empty();
     waiting_ = 0;
   }
-  prefetcher_.push(std::move(indices));
+  state_->prefetcher.push(std::move(indices));
   ++waiting_;
 }
 
 std::optional<Batch> BatchFeed::next_for(double seconds) {
   if (waiting_ == 0) throw Error(ErrorCode::kInvalidArgument, "no batch is asked for; push one first");
   const auto patience = std::chrono::duration_cast<Prefetcher::Clock::duration>(std::chrono::duration<double>(seconds));
-  Prefetcher::Outcome outcome = prefetcher_.take(Prefetcher::Clock::now() + patience);
+  Prefetcher::Outcome outcome = state_->prefetcher.take(Prefetcher::Clock::now() + patience);
   if (const auto* nothing = std::get_if<Prefetcher::Nothing>(&outcome)) {
     if (*nothing == Prefetcher::Nothing::kTimedOut) return std::nullopt;
     throw Error(ErrorCode::kCancelled, "the loader was stopped");

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -18,6 +19,10 @@ namespace penstock::data {
 class BatchFeed {
  public:
   BatchFeed(Dataset dataset, const LoaderOptions& options);
+  /// As that of DataLoader.
+  ~BatchFeed();
+  BatchFeed(const BatchFeed&) = delete;
+  BatchFeed& operator=(const BatchFeed&) = delete;
 
   /// Batches that may be pushed and not taken.
   std::size_t window() const noexcept { return window_; }
@@ -27,16 +32,23 @@ class BatchFeed {
   /// it goes on. kCancelled after `cancel`, kInvalidArgument when none is pushed.
   std::optional<Batch> next_for(double seconds);
   /// Whether `next_for` would not wait.
-  bool ready() const { return prefetcher_.ready(); }
+  bool ready() const { return state_->prefetcher.ready(); }
   /// Drops what is pushed; a waiting `next_for` throws kCancelled. `push` begins anew.
-  void cancel() noexcept { prefetcher_.cancel(); }
+  void cancel() noexcept { state_->prefetcher.cancel(); }
 
-  LoaderStats stats() const { return prefetcher_.stats(); }
+  LoaderStats stats() const { return state_->prefetcher.stats(); }
 
  private:
+  /// What workers use, who may be left behind with it.
+  struct State {
+    State(Dataset dataset, const LoaderOptions& options);
+
+    BatchMaker maker;
+    Prefetcher prefetcher;
+  };
+
   std::atomic<std::int64_t> waiting_ = 0;  ///< pushed and not taken
-  BatchMaker maker_;
-  Prefetcher prefetcher_;
+  std::unique_ptr<State> state_;
   std::size_t window_;
 };
 

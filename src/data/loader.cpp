@@ -160,6 +160,10 @@ class LoaderState {
     trace_->write();
   }
   void stop() noexcept { prefetcher_.cancel(); }
+  static void let_go(std::unique_ptr<LoaderState> state) noexcept {
+    Prefetcher& prefetcher = state->prefetcher_;
+    data::let_go(std::move(state), prefetcher);
+  }
   /// Whether this is another process than the one that has its threads.
   bool forked() const noexcept { return core::forks() != forks_; }
 
@@ -235,8 +239,13 @@ DataLoader& DataLoader::operator=(DataLoader&& other) noexcept {
   return *this;
 }
 DataLoader::~DataLoader() {
-  // The threads stayed in the parent: waiting for them would take for ever.
-  if (state_ && state_->forked()) static_cast<void>(state_.release());
+  if (!state_) return;
+  if (state_->forked()) {
+    // The threads stayed in the parent: waiting for them would take for ever.
+    static_cast<void>(state_.release());
+  } else {
+    detail::LoaderState::let_go(std::move(state_));
+  }
 }
 
 detail::LoaderState& DataLoader::usable() const {

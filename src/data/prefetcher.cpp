@@ -83,7 +83,31 @@ Prefetcher::~Prefetcher() {
     quit_ = true;
   }
   work_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
+  for (std::thread& thread : threads_) {
+    if (thread.joinable()) thread.join();
+  }
+}
+
+bool Prefetcher::end(Clock::duration patience) noexcept {
+  cancel();
+  std::unique_lock lock(mutex_);
+  quit_ = true;
+  work_.notify_all();
+  return left_.wait_for(lock, patience, [this] { return have_left_ == threads_.size(); });
+}
+
+void Prefetcher::leave_behind(Whole whole) noexcept {
+  const std::scoped_lock lock(mutex_);  // which is gone before `whole`
+  for (std::thread& thread : threads_) thread.detach();
+  if (have_left_ < threads_.size()) left_behind_ = std::move(whole);
+}
+
+void Prefetcher::serve(std::size_t number) {
+  work(number);
+  Whole last{nullptr, nullptr};  // maybe what this is part of: nothing is touched after it is gone
+  const std::scoped_lock lock(mutex_);
+  if (++have_left_ == threads_.size()) last = std::move(left_behind_);
+  left_.notify_all();
 }
 
 void Prefetcher::start(Batches batches, std::int64_t first) {
@@ -124,7 +148,7 @@ std::span<const std::int64_t> Prefetcher::Run::indices(std::int64_t batch) {
 void Prefetcher::start_threads() {
   try {
     while (threads_.size() < tuner_.workers()) {
-      threads_.emplace_back([this, number = threads_.size()] { work(number); });
+      threads_.emplace_back([this, number = threads_.size()] { serve(number); });
       ::pthread_setname_np(threads_.back().native_handle(), "penstock-load");
     }
   } catch (const std::system_error& error) {
@@ -157,6 +181,9 @@ void Prefetcher::cancel() noexcept {
   }
   work_.notify_all();
   ready_.notify_all();
+  if (!dropped) return;
+  // A worker may hold the run for as long as its file operation takes; nobody looks at outcomes of a cancelled one.
+  for (Slot& slot : dropped->slots) slot.outcome = Nothing::kCancelled;
 }
 
 std::int64_t Prefetcher::window() const {

@@ -48,8 +48,11 @@ class Prefetcher {
   enum class Nothing : std::uint8_t { kTimedOut, kCancelled };
   using Outcome = std::variant<Batch, Error, std::exception_ptr, Nothing>;
 
+  /// What a Prefetcher is part of.
+  using Whole = std::unique_ptr<void, void (*)(void*)>;
+
   Prefetcher(const BatchMaker& maker, const PrefetchOptions& options);
-  /// Cancels and waits for the file operation that each worker is in.
+  /// Cancels and waits for the file operation that each worker is in, however long that takes; see `let_go`.
   ~Prefetcher();
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
@@ -71,6 +74,10 @@ class Prefetcher {
   bool ready() const;
   /// Drops everything. A waiting `take` gives kCancelled.
   void cancel() noexcept;
+  /// Cancels for good; whether the workers have ended within that time.
+  bool end(Clock::duration patience) noexcept;
+  /// Where they have not: the last of them to end destroys `whole`, which they use until then.
+  void leave_behind(Whole whole) noexcept;
 
   LoaderStats stats() const;
 
@@ -106,6 +113,7 @@ class Prefetcher {
   using RunPtr = std::shared_ptr<Run>;
 
   void start_threads();
+  void serve(std::size_t number);
   void work(std::size_t number);
   void set_up(Scratch& scratch) const;
   Trace::Lane* lane(std::string name) const {
@@ -139,7 +147,10 @@ class Prefetcher {
   std::condition_variable work_;   ///< for workers: something to start, or to allocate
   std::condition_variable ready_;  ///< for the taker
   RunPtr run_;
+  std::condition_variable left_;  ///< for who ends it
   bool quit_ = false;
+  std::size_t have_left_ = 0;  ///< of threads_
+  Whole left_behind_{nullptr, nullptr};
   LoaderStats stats_;
   double worked_seconds_ = 0;    ///< of workers in batches, their waits for memory left out
   double iterated_seconds_ = 0;  ///< of runs before this one
@@ -148,5 +159,16 @@ class Prefetcher {
   WorkerTuner tuner_;
   std::vector<std::thread> threads_;
 };
+
+/// How long a loader that goes waits for the file operations that its workers are in. One that hangs longer, as on a
+/// storage that is gone, is left behind with what it uses.
+inline constexpr std::chrono::seconds kLeavePatience{5};
+
+/// Destroys `whole`, which `prefetcher` is part of, now or when its workers have ended.
+template <class Whole>
+void let_go(std::unique_ptr<Whole> whole, Prefetcher& prefetcher) noexcept {
+  if (prefetcher.end(kLeavePatience)) return;
+  prefetcher.leave_behind(Prefetcher::Whole(whole.release(), [](void* left) { delete static_cast<Whole*>(left); }));
+}
 
 }  // namespace penstock::data

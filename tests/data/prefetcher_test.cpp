@@ -23,6 +23,15 @@ using ::testing::HasSubstr;
 /// A gate that locating passes through: open, or shut for some samples until it is opened or the loader stops.
 class Gate {
  public:
+  /// As a file operation that hangs: nothing but `open` ends it.
+  void hang(std::int64_t index) {
+    std::unique_lock lock(mutex_);
+    ++arrived_;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return index < shut_from_; });
+    ++passed_;
+    changed_.notify_all();
+  }
   void pass(std::int64_t index, const data::Scratch& scratch) {
     std::unique_lock lock(mutex_);
     ++arrived_;
@@ -304,6 +313,31 @@ TEST(AutoWorkers, AreMoreWhereSamplesAreWaitedFor) {
   }
   EXPECT_EQ(batches, kSamples / 2);
   EXPECT_GT(loader.stats().workers, before);
+}
+
+TEST(Prefetcher, AReadThatHangsIsLeftBehindWithWhatItUses) {
+  // Outlives the test where that fails.
+  auto& gate = *new std::shared_ptr<Gate>(std::make_shared<Gate>());
+  std::weak_ptr<int> used;
+  {
+    auto marker = std::make_shared<int>(1);
+    used = marker;
+    const Dataset dataset =
+        test::watched(rows(test::numbered_rows(64, 16)),
+                      [held = gate, marker](std::int64_t index, const data::Scratch&) { held->hang(index); });
+    marker.reset();
+    gate->shut_from(8);
+    std::optional<DataLoader> loader(std::in_place, dataset,
+                                     LoaderOptions{.batch_size = 4, .num_workers = 2, .timeout = 0.01});
+    static_cast<void>(loader->next());
+    static_cast<void>(loader->next());
+    gate->wait_arrived(9);
+    EXPECT_EQ(test::error_of([&] { loader->next(); })->code(), ErrorCode::kTimeout);
+    loader.reset();  // which returns
+  }
+  EXPECT_FALSE(used.expired());
+  gate->open();
+  eventually([&] { return used.expired(); });
 }
 
 }  // namespace
