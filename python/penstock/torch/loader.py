@@ -41,7 +41,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
     straight into the batch's memory, without processes and without the interpreter lock. The order of samples is
     torch's for the same generator and samplers, bit by bit, for any number of workers. Every other dataset goes to
     torch's own loader with the same arguments; so does one with a `worker_init_fn`, which only processes have a use
-    for.
+    for. Where a Penstock dataset is inside, a NotNativeWarning says why; `explain()` and `stats()["road"]` tell it too.
 
     collate_fn: None and `default_collate` are done natively, and so are `pad_to`, `pad`, `ragged` and `stack` of this
     module; any other function is called in the caller's thread with the list of samples as torch tensors. Those of this
