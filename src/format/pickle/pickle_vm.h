@@ -70,11 +70,15 @@ class Memo {
 /// One cell for each integer from 0 to 65535, made when first met: lists of labels and of tokens are millions of these.
 class IntegerCells {
  public:
-  /// Where the cell of `value` is kept, null at first; no place for other integers.
+  /// Where the cell of `value` is kept, null at first; no place for other integers, nor for the first few of two bytes,
+  /// which are all that a small file has: tables would cost more than they save.
   Cell** place(std::int64_t value) {
     if (value < 0 || value >= kPageSize * kPages) return nullptr;
     if (value < kPageSize) return &first_[static_cast<std::size_t>(value)];
-    if (pages_.empty()) pages_.resize(kPages);
+    if (pages_.empty()) {
+      if (++met_ < kFew) return nullptr;
+      pages_.resize(kPages);
+    }
     auto& page = pages_[static_cast<std::size_t>(value / kPageSize)];
     if (!page) page = std::make_unique<Page>();
     return &(*page)[static_cast<std::size_t>(value % kPageSize)];
@@ -83,10 +87,12 @@ class IntegerCells {
  private:
   static constexpr std::int64_t kPageSize = 256;
   static constexpr std::int64_t kPages = 256;
+  static constexpr std::size_t kFew = 1000;
   using Page = std::array<Cell*, kPageSize>;
 
   Page first_{};
   std::vector<std::unique_ptr<Page>> pages_;
+  std::size_t met_ = 0;  ///< integers of two bytes, while there are no pages
 };
 
 /// Reads one pickle. `bytes` must outlive the arena's cells, which view it.
