@@ -6,7 +6,7 @@ import struct
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from ctrl_c import interrupted
+from ctrl_c import answers_ctrl_c
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -77,7 +77,7 @@ MAKERS = {
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_making_much_answers_ctrl_c(tmp_path, name):
-    assert float(interrupted(tmp_path, "", f"while True: {MAKERS[name]}")[0]) < 1.0
+    answers_ctrl_c(tmp_path, "", f"while True: {MAKERS[name]}")
 
 
 def test_threads_that_share_a_generator_draw_different_numbers():

@@ -7,7 +7,7 @@ import weakref
 
 import numpy as np
 import pytest
-from ctrl_c import interrupted
+from ctrl_c import answers_ctrl_c
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
@@ -259,8 +259,8 @@ def test_lists_become_what_torch_makes_of_them(name):
 def test_long_lists_answer_ctrl_c(tmp_path):
     """Both ways; each takes seconds."""
     big = "x = penstock.zeros(20_000_000, dtype='int8')"
-    assert float(interrupted(tmp_path, big, "while True: x.tolist()")[0]) < 1.0
-    assert float(interrupted(tmp_path, "x = [1] * 20_000_000", "while True: penstock.tensor(x)")[0]) < 1.0
+    answers_ctrl_c(tmp_path, big, "while True: x.tolist()")
+    answers_ctrl_c(tmp_path, "x = [1] * 20_000_000", "while True: penstock.tensor(x)")
 
 
 def test_from_lists():

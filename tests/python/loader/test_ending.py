@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 import pytest
-from ctrl_c import interrupted
+from ctrl_c import answers_ctrl_c
 from loader_data import N, pairs
 
 import penstock
@@ -22,7 +22,7 @@ def threads():
 
 def settled(measure, expected):
     """Threads that were told to end may take a moment to vanish from /proc."""
-    for _ in range(200):
+    for _ in range(2000):
         if measure() <= expected:
             return True
         time.sleep(0.01)
@@ -123,14 +123,13 @@ def run(code, folder, **options):
 @pytest.mark.parametrize("workers", [0, 2])
 def test_ctrl_c_in_a_loop(folder, workers):
     setup = f"loader = penstock.DataLoader(penstock.rows('labels.npy'), num_workers={workers})"
-    answer = interrupted(folder, setup, "while True: list(loader)")
-    assert float(answer[0]) < 1.0
+    answers_ctrl_c(folder, setup, "while True: list(loader)")
 
 
 def test_ctrl_c_while_a_worker_waits_for_a_sampler(folder):
     slow = "type('Slow', (list,), {'__iter__': lambda self: time.sleep(3) or iter([1, 2])})"
     setup = f"loader = penstock.DataLoader(penstock.rows('labels.npy'), sampler={slow}([1, 2]), num_workers=2)"
-    assert float(interrupted(folder, setup, "next(iter(loader))")[0]) < 1.0
+    answers_ctrl_c(folder, setup, "next(iter(loader))")
 
 
 ENDLESS = {"sampler": "itertools.cycle([0])", "batch_sampler": "itertools.repeat([0, 1])"}
@@ -139,7 +138,7 @@ ENDLESS = {"sampler": "itertools.cycle([0])", "batch_sampler": "itertools.repeat
 @pytest.mark.parametrize("kind", ENDLESS)
 def test_ctrl_c_while_an_endless_sampler_is_counted(folder, kind):
     call = f"penstock.DataLoader(penstock.rows('labels.npy'), {kind}={ENDLESS[kind]})"
-    assert float(interrupted(folder, "import itertools", call)[0]) < 1.0
+    answers_ctrl_c(folder, "import itertools", call)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -151,12 +150,12 @@ def test_ctrl_c_while_an_endless_sampler_is_read(folder, kind, workers):
         "import itertools; "
         f"loader = penstock.DataLoader(penstock.rows('labels.npy'), {kind}={endless}, num_workers={workers})"
     )
-    assert float(interrupted(folder, setup, "next(iter(loader))")[0]) < 1.0
+    answers_ctrl_c(folder, setup, "next(iter(loader))")
 
 
 @pytest.mark.parametrize("call", ["penstock.SubsetSampler(endless)", "penstock.BatchSampler([endless])"])
 def test_ctrl_c_while_endless_indices_are_kept(folder, call):
-    assert float(interrupted(folder, "import itertools; endless = itertools.cycle([0])", call)[0]) < 1.0
+    answers_ctrl_c(folder, "import itertools; endless = itertools.cycle([0])", call)
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -166,9 +165,7 @@ def test_ctrl_c_while_a_batch_takes_long(tmp_path, workers):
     files = "penstock.files(['x.npy'] * 4000)"
     setup = f"loader = penstock.DataLoader({files}, batch_size=2000, num_workers={workers})"
     after = "print(*next(iter(penstock.DataLoader(penstock.files(['x.npy'] * 2), batch_size=2))).shape)"
-    seconds, *shape = interrupted(tmp_path, setup, "next(iter(loader))", after)
-    assert float(seconds) < 1.0
-    assert shape == ["2", "262144"]
+    assert answers_ctrl_c(tmp_path, setup, "next(iter(loader))", after) == ["2", "262144"]
 
 
 FORKED = """
