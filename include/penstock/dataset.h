@@ -45,6 +45,9 @@ Dataset rows(const Tensor& tensor);
 Dataset rows(const LazyTensor& tensor);
 Dataset rows(std::string_view path, std::string_view key = {});
 
+/// Samples are these texts (UTF-8): labels, names, captions. A batch has them as a list.
+Dataset strings(std::vector<std::string> strings);
+
 struct FilesOptions {
   /// Take only these keys of each file's dict (in this order, giving a dict); empty: everything.
   std::vector<std::string> keys = {};

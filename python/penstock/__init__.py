@@ -99,6 +99,7 @@ from penstock._core import (
 )
 from penstock._core import _version as __version__
 from penstock._extremum import Extremum
+from penstock._load_into import Unmatched, load_into
 from penstock._moving import to
 from penstock._opaque import Opaque
 from penstock.errors import (
@@ -175,6 +176,7 @@ __all__ = [
     "Transfers",
     "TruncatedError",
     "UnknownFormatError",
+    "Unmatched",
     "UnsafeError",
     "UnsupportedError",
     "WeightedSampler",
@@ -204,6 +206,7 @@ __all__ = [
     "is_available",
     "le",
     "load",
+    "load_into",
     "log",
     "lt",
     "matmul",

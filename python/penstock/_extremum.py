@@ -11,7 +11,15 @@ __all__ = ["Extremum"]
 
 
 class Extremum(tuple["Tensor", "Tensor"]):
-    """The greatest or least elements, and where along the dimension they are: of equal ones the first."""
+    """The greatest or least elements, and where along the dimension they are.
+
+    Parameters
+    ----------
+    values
+        The elements.
+    indices
+        Where they are: of equal ones the first.
+    """
 
     __slots__ = ()
 

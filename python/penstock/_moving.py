@@ -11,9 +11,25 @@ if TYPE_CHECKING:
 
 
 def to(value: Any, device: object, *, non_blocking: bool = False, copy: bool = False) -> Any:
-    """`value` with all tensors in it on `device`, moved in one batch; memory that tensors share is moved once and stays
-    shared. Dicts, lists and tuples, named ones too, are made anew; whatever else is in them is the same object. A
-    tensor that is there already stays itself, unless `copy` asks for another. `non_blocking` is that of Tensor.to.
+    """A nested value with all its tensors on a device, moved in one batch.
+
+    Memory that tensors share is moved once and stays shared. Dicts, lists and tuples, named ones too,
+    are made anew; whatever else is in them is the same object.
+
+    Parameters
+    ----------
+    value
+        A Tensor, or dicts, lists and tuples of them and of other things.
+    device
+        Where the tensors go.
+    non_blocking
+        As in `Tensor.to`.
+    copy
+        Make a new tensor also of one that is there already.
+
+    Returns
+    -------
+    The same nesting, with the moved tensors.
     """
     found: dict[str, Tensor] = {}
     _collect(value, "", found, set())

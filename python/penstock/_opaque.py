@@ -17,10 +17,17 @@ __all__ = ["Opaque"]
 class Opaque:
     """An object of a class that Penstock does not know, or a call that it does not make.
 
-    Nothing in a file is ever run: where a pickle would construct `type_name` from `args` and give it `state`, these
-    three are kept as they lie in the file. `args` is None for a bare name of a class or function.
+    Nothing in a file is ever run: where a pickle would construct an object, its parts are kept as they
+    lie in the file. Its text says no more than fits on a few lines.
 
-    Its text says no more than fits on a few lines: files can make an object's parts few and their text endless.
+    Parameters
+    ----------
+    type_name
+        The class or function that the file names.
+    args
+        What it would be called with; None for a bare name.
+    state
+        What the object would then be given.
     """
 
     __slots__ = ("__weakref__", "args", "state", "type_name")

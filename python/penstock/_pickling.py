@@ -1,20 +1,20 @@
-"""How datasets, archives and entries come back from a pickle: by calls of these functions, which pickle by name."""
+"""How datasets, loaders, archives and more come back from a pickle: by calls of functions that pickle by name."""
 
 from __future__ import annotations
 
 import penstock
-from penstock._core import Archive, Entry
+from penstock._core import Archive, DataLoader, Entry
 
 # Only type checkers need `typing`, which takes a third of the module's import time.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["archive", "dataset", "entry", "named_zip"]
+__all__ = ["archive", "dataset", "entry", "loader", "named_zip", "reduced_loader", "reduced_sampler", "sampler"]
 
 
 def dataset(function: str, *args: Any) -> Any:
-    """What `penstock.<function>(*args)` makes."""
+    """What `penstock.<function>(*args)` makes: a dataset, or how batches are made of samples."""
     return getattr(penstock, function)(*args)
 
 
@@ -29,3 +29,36 @@ def archive(path: Any, verify: bool) -> Any:
 
 def entry(path: Any, name: str, keys: tuple[Any, ...], verify: bool) -> Any:
     return Entry._restore(path, name, keys, verify)
+
+
+def _own_class(kind: type[Any]) -> Any:
+    """The class of ours that a program's class is derived from, or that it is."""
+    return next(base for base in kind.__mro__ if base.__module__ in {"penstock", "penstock._core"})
+
+
+def sampler(kind: type[Any], arguments: tuple[Any, ...], attributes: dict[str, Any] | None) -> Any:
+    """A sampler of that class. A program's own class keeps its attributes, and its `__init__` is not called."""
+    made: Any = kind.__new__(kind)  # type: ignore[call-overload]
+    _own_class(kind).__init__(made, *arguments)
+    if attributes:
+        made.__dict__.update(attributes)
+    return made
+
+
+def loader(kind: type[Any], arguments: dict[str, Any], state: dict[str, Any], attributes: dict[str, Any] | None) -> Any:
+    """A loader that goes on where the other one stood. A program's own class keeps its attributes."""
+    made: Any = kind.__new__(kind)  # type: ignore[call-overload]
+    DataLoader.__init__(made, **arguments)
+    made.load_state_dict(state)
+    if attributes:
+        made.__dict__.update(attributes)
+    return made
+
+
+def reduced_sampler(given: Any) -> tuple[Any, ...]:
+    return sampler, (type(given), given._arguments, getattr(given, "__dict__", None))
+
+
+def reduced_loader(given: Any) -> tuple[Any, ...]:
+    """What holds something that cannot be pickled is refused by pickle itself, which names that."""
+    return loader, (type(given), given._arguments(), given.state_dict(), getattr(given, "__dict__", None))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["abbreviated", "listed"]
+__all__ = ["abbreviated", "listed", "shown"]
 
 
 def abbreviated(name: str, most: int = 80) -> str:
@@ -16,3 +16,17 @@ def listed(names: list[str], *, separator: str = ", ", most: int = 20, most_char
     """The first names, and how many more there are."""
     shown = separator.join(abbreviated(name, most_characters) for name in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def shown(value: object, most: int = 80) -> str:
+    """What an argument is, in one line: its repr, of which a long one loses its middle. Never raises."""
+    import reprlib
+
+    if isinstance(value, (bytes, bytearray, str)) and len(value) > most:
+        value = value[:most]  # so that no long text is made of it first
+        text = f"{value!r}..."
+    else:
+        short = reprlib.Repr()
+        short.maxstring = short.maxother = short.maxlong = most
+        text = short.repr(value)
+    return text if text.isprintable() else repr(text)[1:-1]

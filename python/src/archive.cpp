@@ -8,8 +8,10 @@
 #include <filesystem>
 
 #include "bindings.h"
+#include "contents.h"
 #include "convert.h"
 #include "core/format.h"
+#include "docs_files.h"
 #include "elements.h"
 #include "gil.h"
 #include "indexing.h"
@@ -116,10 +118,7 @@ nb::tuple reduce(const Entry& entry) {
 }
 
 void bind_archive_class(nb::module_& module) {
-  nb::class_<PyArchive>(
-      module, "Archive", nb::is_weak_referenceable(),
-      "An opened file: its index, no payload. A mapping from names to entries, which load on request. "
-      "Any number of threads may use it.")
+  nb::class_<PyArchive>(module, "Archive", nb::is_weak_referenceable(), docs::kArchive)
       .def_prop_ro(
           "format", [](const PyArchive& a) { return std::string(a.get().format()); },
           "\"npy\", \"npz\", \"pt\", \"safetensors\", ...")
@@ -163,7 +162,7 @@ void bind_archive_class(nb::module_& module) {
           nb::sig("def load(self, device: object = 'cpu', mmap: bool | None = None, *, direct: bool | None = None, "
                   "gds: bool | None = None, threads: int | None = None, "
                   "report: dict[str, typing.Any] | None = None) -> typing.Any"),
-          "Everything, nested as in the file. The arguments are those of penstock.load.")
+          docs::kArchiveLoad)
       .def("close", &PyArchive::close, "Lets go of the file; entries taken before still work.")
       .def(
           "__enter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __enter__(self) -> Archive"))
@@ -191,10 +190,7 @@ std::string describe(const Entry& entry) {
 }
 
 void bind_entry_class(nb::module_& module) {
-  nb::class_<Entry>(
-      module, "Entry", nb::is_weak_referenceable(),
-      "A tensor of an archive, or a slice of one, that is not loaded. Slicing reads nothing; `load` reads "
-      "the bytes of the slice alone. Keeps the file open.")
+  nb::class_<Entry>(module, "Entry", nb::is_weak_referenceable(), docs::kEntry)
       .def_prop_ro(
           "name", [](const Entry& e) { return text_from(e.tensor.name()); }, nb::sig("def name(self) -> str"))
       .def_prop_ro("dtype", [](const Entry& e) { return e.tensor.dtype(); })
@@ -237,7 +233,7 @@ void bind_entry_class(nb::module_& module) {
           nb::sig("def load(self, device: object = 'cpu', mmap: bool | None = None, *, direct: bool | None = None, "
                   "gds: bool | None = None, threads: int | None = None, "
                   "report: dict[str, typing.Any] | None = None) -> Tensor"),
-          "The arguments are those of penstock.load.")
+          docs::kEntryLoad)
       .def(
           "__array__",
           [](const Entry& e, const nb::args& args, const nb::kwargs& kwargs) {
@@ -327,12 +323,9 @@ void bind_archive(nb::module_& module) {
   bind_entry_class(module);
   bind_archive_class(module);
   module.def(
-      "open", [](nb::handle path, bool verify) { return open_archive(path_from(path), {.verify_checksums = verify}); },
+      "open", [](nb::handle path, bool verify) { return open_given(path, {.verify_checksums = verify}); },
       nb::arg("path").none(), nb::kw_only(), nb::arg("verify") = true,
-      nb::sig("def open(path: str | bytes | os.PathLike[str], *, verify: bool = True) -> Archive"),
-      "Opens a tensor file and reads its index, whatever its size and extension; no payload is read but that of a "
-      "file of up to 64 KiB, which is read whole. "
-      "`verify=False` does not look at recorded checksums.");
+      nb::sig("def open(path: typing.Any, *, verify: bool = True) -> Archive"), docs::kOpen);
 }
 
 }  // namespace penstock::python

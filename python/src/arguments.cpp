@@ -9,7 +9,7 @@ namespace {
 
 [[noreturn]] void refuse(ErrorCode code, nb::handle value, const char* name, const char* expected) {
   PyErr_Clear();
-  throw Error(code, core::format("found {}={}, expected {}", name, nb::repr(value).c_str(), expected));
+  throw Error(code, core::format("found {}={}, expected {}", name, shown(value), expected));
 }
 
 nb::object whole_number(nb::handle value, const char* name) {

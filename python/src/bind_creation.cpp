@@ -7,6 +7,7 @@
 
 #include "bindings.h"
 #include "convert.h"
+#include "docstring.h"
 #include "operands.h"
 #include "penstock/ops.h"
 #include "penstock/random.h"
@@ -77,7 +78,7 @@ void bind_filled(nb::module_& module, const char* name, Maker make, const char* 
         return computed(bytes_of(shape, type, where), [=] { return make(shape, type, where); });
       },
       nb::arg("size"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), nb::sig(signature),
-      doc);
+      docs::docstring(doc, {docs::kSize, docs::kMadeType, docs::kMadeDevice}, "Tensor").c_str());
 }
 
 using Drawer = Tensor (*)(const Shape&, Generator&, const DType&, Device);
@@ -93,7 +94,8 @@ void bind_drawn(nb::module_& module, const char* name, Drawer draw, const char* 
                                       [=](Generator& source) { return draw(shape, source, type, where); });
       },
       nb::arg("size"), nb::kw_only(), nb::arg("generator") = nb::none(), nb::arg("dtype") = nb::none(),
-      nb::arg("device") = nb::none(), nb::sig(signature), doc);
+      nb::arg("device") = nb::none(), nb::sig(signature),
+      docs::docstring(doc, {docs::kSize, docs::kGenerator, docs::kMadeType, docs::kMadeDevice}, "Tensor").c_str());
 }
 
 /// randint(high, size) and randint(low, high, size).
@@ -137,8 +139,10 @@ Generator make_generator(nb::handle seed) {
 void bind_generator(nb::module_& module) {
   nb::class_<Generator>(
       module, "Generator",
-      "A stream of random bits (Philox4x32-10). The same seed and calls give the same values on every "
-      "device. Without a `seed` the operating system chooses one.")
+      docs::docstring(
+          "A stream of random bits (Philox4x32-10).\n\nThe same seed and calls give the same values on every device.",
+          {{"seed", "An integer; the operating system chooses one unless given."}})
+          .c_str())
       .def(
           "__init__", [](Generator* self, nb::handle seed) { new (self) Generator(make_generator(seed)); },
           nb::arg("seed") = nb::none(), nb::sig("def __init__(self, seed: int | None = None) -> None"))
@@ -148,7 +152,8 @@ void bind_generator(nb::module_& module) {
             nb::cast<Generator&>(self).manual_seed(seed_from(seed));
             return nb::borrow(self);
           },
-          nb::arg("seed"), nb::sig("def manual_seed(self, seed: int) -> Generator"), "Starts anew; returns itself.")
+          nb::arg("seed"), nb::sig("def manual_seed(self, seed: int) -> Generator"),
+          docs::docstring("Starts anew; returns itself.", {{"seed", "An integer."}}, "Generator").c_str())
       .def("initial_seed", &Generator::seed, "The seed.")
       .def(
           "get_state", [](const Generator& g) { return nb::make_tuple(g.seed(), g.offset()); },
@@ -162,7 +167,10 @@ void bind_generator(nb::module_& module) {
             return nb::borrow(self);
           },
           nb::arg("state"), nb::sig("def set_state(self, state: tuple[int, int]) -> Generator"),
-          "Goes on where `get_state` was called; returns itself.")
+          docs::docstring("Goes on where `get_state` was called; returns itself.",
+                          {{"state", "What get_state() gave."}}, "Generator")
+              .c_str())
+      .def("__reduce__", reduced_by_state, nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
       .def("__getstate__", [](const Generator& g) { return std::pair(g.seed(), g.offset()); })
       .def("__setstate__", [](Generator& self, std::pair<std::uint64_t, std::uint64_t> state) {
         new (&self) Generator(state.first);
@@ -177,34 +185,42 @@ void bind_creation(nb::module_& module) {
   bind_filled(
       module, "empty", [](const Shape& s, DType t, Device d) { return Tensor::empty(s, std::move(t), d); },
       "def empty(*size: typing.Any, dtype: object = None, device: object = None) -> Tensor",
-      "A tensor whose elements are whatever the memory held; float32 unless `dtype` says otherwise.");
+      "A tensor whose elements are whatever the memory held.");
   bind_filled(
       module, "zeros", [](const Shape& s, DType t, Device d) { return Tensor::zeros(s, std::move(t), d); },
-      "def zeros(*size: typing.Any, dtype: object = None, device: object = None) -> Tensor",
-      "A tensor of zeros; float32 unless `dtype` says otherwise.");
+      "def zeros(*size: typing.Any, dtype: object = None, device: object = None) -> Tensor", "A tensor of zeros.");
   bind_filled(
       module, "ones", [](const Shape& s, DType t, Device d) { return ones(s, std::move(t), d); },
-      "def ones(*size: typing.Any, dtype: object = None, device: object = None) -> Tensor",
-      "A tensor of ones; float32 unless `dtype` says otherwise.");
+      "def ones(*size: typing.Any, dtype: object = None, device: object = None) -> Tensor", "A tensor of ones.");
   bind_drawn(module, "rand", rand,
              "def rand(*size: typing.Any, generator: Generator | None = None, dtype: object = None, device: object = "
              "None) -> Tensor",
-             "Uniform random numbers in [0, 1); other ones at each call unless a `generator` is given.");
+             "Uniform random numbers in [0, 1).");
   bind_drawn(module, "randn", randn,
              "def randn(*size: typing.Any, generator: Generator | None = None, dtype: object = None, device: object = "
              "None) -> Tensor",
-             "Normal random numbers, mean 0 and variance 1; other ones at each call unless a `generator` is given.");
+             "Normal random numbers, of mean 0 and variance 1.");
   module.def("randint", random_integers, nb::arg("args"), nb::kw_only(), nb::arg("generator") = nb::none(),
              nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
              nb::sig("def randint(*args: typing.Any, generator: Generator | None = None, dtype: object = None, "
                      "device: object = None) -> Tensor"),
-             "randint(high, size) or randint(low, high, size): random integers in [low, high), int64 unless `dtype` "
-             "says otherwise.");
-  module.def("arange", range, nb::arg("args"), nb::kw_only(), nb::arg("dtype") = nb::none(),
-             nb::arg("device") = nb::none(),
-             nb::sig("def arange(*args: float, dtype: object = None, device: object = None) -> Tensor"),
-             "arange(end), arange(start, end) or arange(start, end, step): numbers from start to before end; int64 of "
-             "integers, else float32.");
+             docs::docstring(
+                 "Random integers in [low, high).",
+                 {{"args", "(high, size), or (low, high, size); low is 0 unless given, and size a sequence of sizes."},
+                  docs::kGenerator,
+                  {"dtype", "The dtype of the elements; int64 unless given."},
+                  docs::kMadeDevice},
+                 "Tensor")
+                 .c_str());
+  module.def(
+      "arange", range, nb::arg("args"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+      nb::sig("def arange(*args: float, dtype: object = None, device: object = None) -> Tensor"),
+      docs::docstring("Numbers from start to before end.",
+                      {{"args", "(end), (start, end) or (start, end, step); start is 0 and step 1 unless given."},
+                       {"dtype", "The dtype of the elements; of integers int64, else float32, unless given."},
+                       docs::kMadeDevice},
+                      "Tensor")
+          .c_str());
   module.def(
       "full",
       [](nb::handle size, nb::handle value, nb::handle dtype, nb::handle device) {
@@ -218,7 +234,14 @@ void bind_creation(nb::module_& module) {
       nb::arg("device") = nb::none(),
       nb::sig("def full(size: typing.Any, fill_value: complex, *, dtype: object = None, device: object = None) -> "
               "Tensor"),
-      "A tensor of one value; bool, int64, float32 or complex64 by the kind of it, unless `dtype` says otherwise.");
+      docs::docstring(
+          "A tensor of one value.",
+          {{"size", "The sizes of the dimensions, in one sequence."},
+           {"fill_value", "A bool or a number."},
+           {"dtype", "The dtype of the elements; bool, int64, float32 or complex64, by the value, unless given."},
+           docs::kMadeDevice},
+          "Tensor")
+          .c_str());
 }
 
 }  // namespace penstock::python

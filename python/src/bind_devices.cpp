@@ -8,6 +8,7 @@
 
 #include "bindings.h"
 #include "convert.h"
+#include "docstring.h"
 #include "gil.h"
 #include "penstock/device.h"
 #include "penstock/error.h"
@@ -57,19 +58,24 @@ void bind_functions(nb::module_& module) {
       "current_device", [] { return current_device(); }, "What \"cuda\" stands for in this thread.");
   module.def(
       "set_current_device", [](nb::handle device) { set_current_device(device_from(device)); }, nb::arg("device"),
-      nb::sig("def set_current_device(device: object) -> None"), "Changes it, for this thread.");
+      nb::sig("def set_current_device(device: object) -> None"),
+      docs::docstring("Changes the current device of this thread.", {{"device", "A Device, its text or its index."}})
+          .c_str());
   module.def("device_properties", properties_of, nb::arg("device") = nb::none(),
              nb::sig("def device_properties(device: object = None) -> dict[str, typing.Any]"),
-             "What the driver says of a device.");
-  module.def("memory_stats", stats_of, nb::arg("device") = nb::none(),
-             nb::sig("def memory_stats(device: object = None) -> dict[str, typing.Any]"),
-             "What Penstock holds of a device's memory, in bytes.");
+             docs::docstring("What the driver says of a device.", {docs::kWhichDevice}, "dict").c_str());
+  module.def(
+      "memory_stats", stats_of, nb::arg("device") = nb::none(),
+      nb::sig("def memory_stats(device: object = None) -> dict[str, typing.Any]"),
+      docs::docstring("What Penstock holds of a device's memory, in bytes.", {docs::kWhichDevice}, "dict").c_str());
   module.def(
       "set_memory_cap",
       [](nb::handle device, std::optional<std::uint64_t> bytes) { set_memory_cap(device_or_current(device), bytes); },
       nb::arg("device").none(), nb::arg("bytes").none(),
       nb::sig("def set_memory_cap(device: object, bytes: int | None) -> None"),
-      "The most that Penstock may hold of a device at once; None: no cap.");
+      docs::docstring("Sets the most that Penstock may hold of a device at once.",
+                      {docs::kWhichDevice, {"bytes", "How many; None for no cap."}})
+          .c_str());
   module.def(
       "empty_cache",
       [](nb::handle device) {
@@ -78,7 +84,7 @@ void bind_functions(nb::module_& module) {
         empty_cache(which);
       },
       nb::arg("device") = nb::none(), nb::sig("def empty_cache(device: object = None) -> None"),
-      "Returns cached memory to the driver.");
+      docs::docstring("Returns cached memory to the driver.", {docs::kWhichDevice}).c_str());
   module.def(
       "synchronize",
       [](nb::handle device) {
@@ -87,7 +93,7 @@ void bind_functions(nb::module_& module) {
         synchronize(which);
       },
       nb::arg("device") = nb::none(), nb::sig("def synchronize(device: object = None) -> None"),
-      "Waits for all work of a device.");
+      docs::docstring("Waits for all work of a device.", {docs::kWhichDevice}).c_str());
 }
 
 struct PyStream {
@@ -127,11 +133,14 @@ PyStream wrapped(nb::handle device, std::uintptr_t pointer) {
 }
 
 void bind_stream(nb::module_& module) {
-  nb::class_<Event>(module, "Event", "A point in the work of a stream.")
+  nb::class_<Event>(module, "Event", "Event()\n--\n\nA point in the work of a stream; `Stream.record` makes it.")
       .def("done", &Event::done, "Whether all work before it is done.")
       .def("synchronize", &Event::synchronize, Released(), "Waits until it is.");
-  nb::class_<PyStream>(module, "Stream",
-                       "An ordered queue of work on a device. In a `with` block it is the thread's current one.")
+  nb::class_<PyStream>(
+      module, "Stream",
+      docs::docstring("An ordered queue of work on a device.\n\nIn a `with` block it is the thread's current one.",
+                      {docs::kWhichDevice, {"priority", "Lower numbers go first; 0 unless given."}})
+          .c_str())
       .def(
           "__init__",
           [](PyStream* self, nb::handle device, int priority) {
@@ -142,20 +151,28 @@ void bind_stream(nb::module_& module) {
       .def_static(
           "current", [](nb::handle device) { return PyStream{Stream::current(device_or_current(device))}; },
           nb::arg("device") = nb::none(), nb::sig("def current(device: object = None) -> Stream"),
-          "Where this thread's work goes.")
+          docs::docstring("Where this thread's work goes.", {docs::kWhichDevice}, "Stream").c_str())
       .def_static("wrap", wrapped, nb::arg("device").none(), nb::arg("pointer"),
                   nb::sig("def wrap(device: object, pointer: int) -> Stream"),
-                  "A stream of another library, such as `torch.cuda.Stream.cuda_stream`; it is never destroyed here.")
+                  docs::docstring("A stream of another library; it is never destroyed here.",
+                                  {docs::kWhichDevice,
+                                   {"pointer", "Its handle as a number, such as `torch.cuda.Stream.cuda_stream`."}},
+                                  "Stream")
+                      .c_str())
       .def_prop_ro("device", [](const PyStream& s) { return s.stream.device(); })
       .def_prop_ro("pointer", [](const PyStream& s) { return reinterpret_cast<std::uintptr_t>(s.stream.native()); })
-      .def("record", [](const PyStream& s) { return s.stream.record(); })
+      .def(
+          "record", [](const PyStream& s) { return s.stream.record(); }, "An event behind its work so far.")
       .def(
           "wait", [](const PyStream& s, const Event& event) { s.stream.wait(event); }, nb::arg("event"),
-          "Later work starts after `event`.")
+          docs::docstring("Later work starts after an event.", {{"event", "What is waited for."}}).c_str())
       .def(
           "wait", [](const PyStream& s, const PyStream& other) { s.stream.wait(other.stream); }, nb::arg("stream"),
-          "Later work starts after what `stream` has to do now.")
-      .def("done", [](const PyStream& s) { return s.stream.done(); })
+          docs::docstring("Later work starts after what another stream has to do now.",
+                          {{"stream", "What is waited for."}})
+              .c_str())
+      .def(
+          "done", [](const PyStream& s) { return s.stream.done(); }, "Whether all its work is done.")
       .def(
           "synchronize", [](const PyStream& s) { s.stream.synchronize(); }, Released(), "Waits for its work.")
       .def(

@@ -7,6 +7,7 @@
 
 #include "bindings.h"
 #include "convert.h"
+#include "docstring.h"
 #include "interrupt.h"
 #include "io/diagnosis.h"
 
@@ -53,9 +54,13 @@ void bind_doctor(nb::module_& module) {
   module.def(
       "doctor", doctor, nb::arg("path") = nb::none(),
       nb::sig("def doctor(path: object = None) -> dict[str, typing.Any]"),
-      "What `penstock doctor --json` prints: devices with measured copy speeds, reading of the file `path` (or of "
-      "one made for a moment in that folder), memory, limits and what the kernel offers; under \"advice\" what "
-      "slows loading down and how to change it. Bytes, and bytes a second. Takes a few seconds.");
+      docs::docstring("What `penstock doctor --json` prints; it takes a few seconds.\n\nDevices with measured copy "
+                      "speeds, reading of a file, "
+                      "memory, limits and what the kernel offers; under \"advice\" what slows loading down and how to "
+                      "change it. Bytes, and bytes a "
+                      "second.",
+                      {{"path", "The file that is read, or a folder, in which one is made for a moment."}}, "dict")
+          .c_str());
 }
 
 }  // namespace penstock::python

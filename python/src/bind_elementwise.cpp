@@ -3,6 +3,7 @@
 
 #include "bindings.h"
 #include "convert.h"
+#include "docstring.h"
 #include "operands.h"
 #include "penstock/ops.h"
 
@@ -98,11 +99,14 @@ HeldOperand required(nb::handle object) {
       ("found a " + object_type(object) + " where a penstock.Tensor or a number was expected").c_str());
 }
 
+constexpr docs::Parameter kEither{"input", "A Tensor or a number; one of the two is a Tensor."};
+
 void bind_binary(nb::module_& module, nb::class_<Tensor>& tensor, const BinaryRow& row) {
   const Binary function = row.call;
   module.def(
       row.name, [function](nb::handle a, nb::handle b) { return call(function, required(a), required(b)); },
-      nb::arg("input").none(), nb::arg("other").none(), nb::sig(row.function_signature), row.doc);
+      nb::arg("input").none(), nb::arg("other").none(), nb::sig(row.function_signature),
+      docs::docstring(row.doc, {kEither, docs::kOther}, "Tensor").c_str());
   tensor.def(
       row.method,
       [function](const Tensor& self, nb::handle other) { return call_operator(function, self, other, false); },
@@ -118,10 +122,10 @@ void bind_unary(nb::module_& module, nb::class_<Tensor>& tensor, const UnaryRow&
   const Unary function = row.call;
   module.def(
       row.name, [function](const Tensor& input) { return call(function, input); }, nb::arg("input"),
-      nb::sig(row.function_signature), row.doc);
+      nb::sig(row.function_signature), docs::docstring(row.doc, {docs::kInput}, "Tensor").c_str());
   tensor.def(
       row.name, [function](const Tensor& self) { return call(function, self); }, nb::sig(row.method_signature),
-      row.doc);
+      docs::docstring(row.doc, {}, "Tensor").c_str());
 }
 
 }  // namespace
@@ -137,13 +141,17 @@ void bind_elementwise(nb::module_& module) {
   module.def(
       "promote_types", [](nb::handle a, nb::handle b) { return promote_types(dtype_from(a), dtype_from(b)); },
       nb::arg("type1"), nb::arg("type2"), nb::sig("def promote_types(type1: object, type2: object) -> DType"),
-      "The dtype that holds the values of both, by PyTorch's table.");
+      docs::docstring("The dtype that holds the values of both, by PyTorch's table.",
+                      {{"type1", "A DType or its name."}, {"type2", "A DType or its name."}}, "DType")
+          .c_str());
   module.def(
       "result_type",
       [](nb::handle a, nb::handle b) { return result_type(required(a).operand(), required(b).operand()); },
       nb::arg("tensor1"), nb::arg("tensor2"),
       nb::sig("def result_type(tensor1: Tensor | complex, tensor2: Tensor | complex) -> DType"),
-      "The dtype that two operands are computed in.");
+      docs::docstring("The dtype that two operands are computed in.",
+                      {{"tensor1", "A Tensor or a number."}, {"tensor2", "A Tensor or a number."}}, "DType")
+          .c_str());
 }
 
 }  // namespace penstock::python

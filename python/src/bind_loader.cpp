@@ -5,6 +5,7 @@
 #include "bindings.h"
 #include "convert.h"
 #include "core/format.h"
+#include "docs_loader.h"
 #include "loader.h"
 #include "penstock/error.h"
 #include "value.h"
@@ -65,7 +66,12 @@ std::size_t workers_from(nb::handle given) {
     return not_negative(integer_argument(given, "num_workers"), "num_workers");
   }
   throw Error(ErrorCode::kDTypeMismatch,
-              core::format("found num_workers={}, expected a number of threads or \"auto\"", nb::repr(given).c_str()));
+              core::format("found num_workers={}, expected a number of threads or \"auto\"", shown(given)));
+}
+
+nb::object workers_of(const LoaderOptions& options) {
+  const std::size_t workers = options.num_workers;
+  return workers == LoaderOptions::kAutoWorkers ? nb::object(nb::str("auto")) : nb::object(nb::int_(workers));
 }
 
 LoaderOptions options_from(const Arguments& arguments, const std::shared_ptr<Raised>& raised) {
@@ -100,23 +106,43 @@ LoaderOptions options_from(const Arguments& arguments, const std::shared_ptr<Rai
   return options;
 }
 
-void construct(PyLoader* self, nb::handle dataset, const Arguments& arguments) {
-  if (!nb::isinstance<Dataset>(dataset)) {
-    const bool is_torchs = nb::hasattr(dataset, "native");
-    throw Error(ErrorCode::kDTypeMismatch,
-                core::format("found a dataset of type {}, expected a penstock.Dataset; {}", object_type(dataset),
-                             is_torchs ? "give its `native`, or take penstock.torch.DataLoader"
-                                       : "make one with rows() or files()"));
-  }
+void construct(PyLoader* self, nb::handle given, const Arguments& arguments) {
+  const nb::object dataset = held_dataset(given);
   const auto raised = std::make_shared<Raised>();
-  // Both may be Python objects that the options borrow.
-  nb::object samplers = nb::make_tuple(arguments.sampler, arguments.batch_sampler);
+  // Samplers may be Python objects that the options borrow.
+  nb::object given_parts = nb::make_tuple(arguments.sampler, arguments.batch_sampler, arguments.collate);
   try {
-    new (self) PyLoader(nb::cast<Dataset>(dataset), options_from(arguments, raised), std::move(samplers), raised);
+    new (self) PyLoader(dataset, options_from(arguments, raised), std::move(given_parts), raised);
   } catch (const Error&) {
     if (raised->exception) std::rethrow_exception(raised->exception);
     throw;
   }
+}
+
+/// The arguments that make the same loader, as far as they are not the defaults of all. A trace is the loader's own:
+/// two would write over each other's file.
+nb::dict arguments_of(const PyLoader& loader) {
+  const LoaderOptions& options = loader.options();
+  const nb::handle parts = loader.parts();
+  nb::dict out;
+  out["dataset"] = loader.dataset();
+  const nb::object batch_sampler = parts[1];
+  if (batch_sampler.is_none()) {
+    out["batch_size"] = options.batch_size;
+    out["shuffle"] = options.shuffle;
+    out["sampler"] = parts[0];
+    out["drop_last"] = options.drop_last;
+  } else {
+    out["batch_sampler"] = batch_sampler;
+  }
+  out["num_workers"] = workers_of(options);
+  out["collate"] = parts[2];
+  out["prefetch_factor"] = options.prefetch_factor;
+  out["seed"] = options.seed;
+  out["memory_budget"] = options.memory_budget;
+  out["timeout"] = options.timeout;
+  out["device"] = options.device;
+  return out;
 }
 
 // --- state and figures ---
@@ -140,7 +166,7 @@ T field(const nb::dict& state, const char* name) {
   if (state.contains(name) && nb::try_cast<T>(nb::object(state[name]), value)) return value;
   throw Error(ErrorCode::kInvalidArgument,
               core::format("found {} in the state, expected {} under '{}' as state_dict() writes it",
-                           state.contains(name) ? nb::repr(nb::object(state[name])).c_str() : "nothing",
+                           state.contains(name) ? shown(nb::object(state[name])) : std::string("nothing"),
                            std::is_integral_v<T> ? "a whole number" : "text", name));
 }
 
@@ -166,12 +192,13 @@ void load_state_dict(PyLoader& loader, nb::handle state) {
 int traverse_loader(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   if (!nb::inst_ready(self)) return 0;
-  Py_VISIT(nb::inst_ptr<PyLoader>(self)->sampler().ptr());
+  Py_VISIT(nb::inst_ptr<PyLoader>(self)->parts().ptr());
+  Py_VISIT(nb::inst_ptr<PyLoader>(self)->dataset().ptr());
   return 0;
 }
 
 int clear_loader(PyObject* self) {
-  if (nb::inst_ready(self)) nb::inst_ptr<PyLoader>(self)->clear();
+  if (nb::inst_ready(self)) nb::inst_ptr<PyLoader>(self)->forget();
   return 0;
 }
 
@@ -186,24 +213,6 @@ int clear_iterator(PyObject* self) {
   if (nb::inst_ready(self)) nb::inst_ptr<LoaderIterator>(self)->abandon();
   return 0;
 }
-
-constexpr const char* kLoader =
-    "Iterates over a dataset in batches that `num_workers` threads prepare "
-    "ahead: \"auto\" takes one for each processor, and more while they wait for storage and more of them bring "
-    "more; 0 works in the loop itself. A batch has its samples' structure: a "
-    "Tensor, a dict, a tuple for zip(), lists for strings. Batches are the "
-    "same bit by bit for any number of workers, and "
-    "their order follows from seed and epoch alone; each pass over the loader "
-    "is the next epoch, a pass that was broken off "
-    "begins again. `collate` is stack() unless given. `sampler` may be any "
-    "iterable of indices, `batch_sampler` of lists of "
-    "them. `prefetch_factor` batches for each worker and `memory_budget` bytes "
-    "are prepared ahead at most. With `timeout` "
-    "seconds a batch that takes longer raises TimeoutError. An error belongs "
-    "to one batch: the loop can go on with "
-    "`next(iterator)`. `trace` names a file for what each thread did and when, a Chrome trace that ui.perfetto.dev "
-    "opens; "
-    "close() and write_trace() write it. After a fork make a new loader in the child.";
 
 void bind_iterator(nb::module_& module) {
   static PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_iterator)},
@@ -255,7 +264,7 @@ void bind_loader(nb::module_& module) {
                                 {Py_tp_clear, reinterpret_cast<void*>(clear_loader)},
                                 {0, nullptr}};
   bind_iterator(module);
-  nb::class_<PyLoader>(module, "DataLoader", nb::type_slots(slots), nb::is_weak_referenceable(), kLoader)
+  nb::class_<PyLoader>(module, "DataLoader", nb::type_slots(slots), nb::is_weak_referenceable(), docs::kDataLoader)
       .def(
           "__init__",
           [](PyLoader* self, nb::handle dataset, nb::handle batch_size, nb::handle shuffle, nb::handle sampler,
@@ -284,42 +293,39 @@ void bind_loader(nb::module_& module) {
           "Ends an iteration begun before.")
       .def(
           "set_epoch", [](PyLoader& loader, nb::handle epoch) { loader.set_epoch(count_argument(epoch, "epoch")); },
-          nb::arg("epoch").none(), nb::sig("def set_epoch(self, epoch: int) -> None"),
-          "Begins that epoch from its first batch.")
+          nb::arg("epoch").none(), nb::sig("def set_epoch(self, epoch: int) -> None"), docs::kSetEpoch)
       .def_prop_ro("epoch", &PyLoader::epoch, "The epoch that the next batch belongs to.")
-      .def("state_dict", state_dict, nb::sig("def state_dict(self) -> dict[str, int | str]"),
-           "Where the iteration stands, after the last batch handed out: enough to go on exactly, under any number of "
-           "workers, and of ranks of a DistributedSampler where what all have taken are whole batches of theirs.")
+      .def("state_dict", state_dict, nb::sig("def state_dict(self) -> dict[str, int | str]"), docs::kStateDict)
       .def("load_state_dict", load_state_dict, nb::arg("state").none(),
-           nb::sig("def load_state_dict(self, state: dict[str, int | str]) -> None"),
-           "The next iteration goes on from there. ValueError for the state of "
-           "another dataset, batch_size, shuffle or sampler.")
+           nb::sig("def load_state_dict(self, state: dict[str, int | str]) -> None"), docs::kLoadStateDict)
       .def(
           "stats", [](PyLoader& loader) { return figures_of(loader.stats()); },
-          nb::sig("def stats(self) -> dict[str, typing.Any]"),
-          "Counts, bytes and seconds since the loader was made; those of workers add up over all of them. "
-          "\"limit\" says in a sentence what the iteration cannot be faster than, \"bottleneck\" in a word, "
-          "\"workers_because\" why there are so many workers. A dict, which prints as a few lines for people.")
-      .def(
-          "write_trace", &PyLoader::write_trace,
-          "Writes the trace so far to the file that `trace` named, in place of what was there. ValueError without one.")
-      .def(
-          "close", &PyLoader::close,
-          "Stops the workers, writes the trace where one was asked for, and frees what they prepared; the loader is of "
-          "no more use.")
+          nb::sig("def stats(self) -> dict[str, typing.Any]"), docs::kStats)
+      .def("write_trace", &PyLoader::write_trace,
+           "Writes the trace so far to the file that `trace` named.\n\nIt takes the place of what was there. "
+           "ValueError without one.")
+      .def("close", &PyLoader::close,
+           "Stops the workers; the loader is of no more use.\n\nWrites the trace where one was asked for, and frees "
+           "what was prepared.")
       .def(
           "__enter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __enter__(self) -> DataLoader"))
       .def(
           "__exit__", [](PyLoader& self, const nb::args&) { self.close(); },
           nb::sig("def __exit__(self, *args: object) -> None"))
-      .def_prop_ro("dataset", [](const PyLoader& self) { return self.dataset(); })
+      .def("_arguments",
+           [](PyLoader& self) {
+             self.size();  // refuses where it is closed
+             return arguments_of(self);
+           })
+      .def(
+          "__reduce__",
+          [](nb::handle self) { return nb::module_::import_("penstock._pickling").attr("reduced_loader")(self); },
+          nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
+      .def_prop_ro(
+          "dataset", [](const PyLoader& self) { return self.dataset(); }, nb::sig("def dataset(self) -> Dataset"))
       .def_prop_ro("batch_size", [](const PyLoader& self) { return self.options().batch_size; })
       .def_prop_ro(
-          "num_workers",
-          [](const PyLoader& self) -> nb::object {
-            const std::size_t workers = self.options().num_workers;
-            return workers == LoaderOptions::kAutoWorkers ? nb::object(nb::str("auto")) : nb::int_(workers);
-          },
+          "num_workers", [](const PyLoader& self) { return workers_of(self.options()); },
           nb::sig("def num_workers(self) -> int | str"), "As given; stats()[\"workers\"] is the number at work.")
       .def_prop_ro("seed", [](const PyLoader& self) { return self.options().seed; });
 }

@@ -16,6 +16,7 @@
 
 #include "archive.h"
 #include "bindings.h"
+#include "contents.h"
 #include "convert.h"
 #include "foreign.h"
 #include "format/npy_header.h"
@@ -150,6 +151,19 @@ void load_into(const PyArchive& source, const nb::list& entries, const nb::list&
                 });
 }
 
+/// (device, first byte, behind the last byte) of the memory that an array's elements lie in.
+nb::tuple span_of(nb::handle array) {
+  const std::optional<Tensor> tensor = array_from(array);
+  if (!tensor) throw Error(ErrorCode::kDTypeMismatch, "found no tensor");
+  std::uint64_t last = 0;
+  for (std::size_t dim = 0; dim < tensor->rank(); ++dim) {
+    last += static_cast<std::uint64_t>((tensor->shape()[dim] - 1) * tensor->strides()[dim]);
+  }
+  const std::uint64_t bytes = tensor->numel() == 0 ? 0 : (last + 1) * tensor->dtype().itemsize();
+  const auto begin = reinterpret_cast<std::uintptr_t>(tensor->data());
+  return nb::make_tuple(tensor->device().to_string(), begin, begin + bytes);
+}
+
 /// Reads storages into memory of any library, of the host or a device: {storage: its bytes}.
 void load_storages_into(const PyArchive& source, const nb::dict& places) {
   std::vector<StoragePlacement> placements;
@@ -171,23 +185,6 @@ nb::object assemble(const PyArchive& archive, const nb::list& leaves, const nb::
   const NamedLeaf make = [&named](const std::string& name, const nb::object& arguments, const nb::object& state,
                                   const nb::object& begun) { return named(text_from(name), arguments, state, begun); };
   return in_file(archive.get().path(), [&] { return to_python(archive.get().structure(), leaf, make); });
-}
-
-/// The memory of any object with a buffer, which it keeps.
-Buffer memory_of(nb::handle data) {
-  auto view = std::make_unique<Py_buffer>();
-  if (PyObject_GetBuffer(data.ptr(), view.get(), PyBUF_SIMPLE) != 0) nb::raise_python_error();
-  auto* bytes = static_cast<std::byte*>(view->buf);
-  const auto size = static_cast<std::size_t>(view->len);
-  const std::shared_ptr<const void> owner(view.release(), [](const void* held) {
-    auto* buffer = static_cast<Py_buffer*>(const_cast<void*>(held));
-    if (interpreter_is_usable()) {
-      const AcquiredGil gil;
-      PyBuffer_Release(buffer);
-    }
-    delete buffer;
-  });
-  return Buffer::wrap(bytes, size, owner, true);
 }
 
 /// Whether the first bytes of a file are those of a `.pt` of before torch 1.6.
@@ -230,17 +227,6 @@ PyArchive open_file(nb::handle path, bool verify, nb::handle decode, bool big_en
                       {.verify_checksums = verify, .decode = decoder(decode), .big_endian = big_endian});
 }
 
-PyArchive open_memory(nb::handle data, const std::string& name, bool verify, nb::handle decode, bool big_endian) {
-  Buffer memory = memory_of(data);
-  const std::size_t size = memory.size();
-  const SourcePtr source = memory_source(std::move(memory), name);
-  const OpenOptions options = {.verify_checksums = verify, .decode = decoder(decode), .big_endian = big_endian};
-  const auto read_index = [source, options](std::stop_token) { return open(source, options); };
-  // A thread that is not Python's would make a state of the interpreter for every string; this one answers signals
-  // there.
-  return {interruptible(size >= kLongLoad && !options.decode, read_index), verify};
-}
-
 }  // namespace
 
 void bind_parts(nb::module_& module) {
@@ -266,6 +252,7 @@ void bind_parts(nb::module_& module) {
   module.def("_storage_count", [](const PyArchive& archive) { return archive.get().storages().size(); });
   module.def("_load_into", load_into, nb::arg("archive"), nb::arg("entries"), nb::arg("tensors"),
              nb::sig("def _load_into(archive: Archive, entries: list[int], tensors: list[typing.Any]) -> None"));
+  module.def("_span", span_of, nb::arg("array"), nb::sig("def _span(array: object) -> tuple[str, int, int]"));
   module.def("_load_storages_into", load_storages_into, nb::arg("archive"), nb::arg("places"),
              nb::sig("def _load_storages_into(archive: Archive, places: dict[int, typing.Any]) -> None"));
   module.def("_assemble", assemble, nb::arg("archive"), nb::arg("leaves"), nb::arg("named"),
@@ -280,10 +267,16 @@ void bind_parts(nb::module_& module) {
              nb::arg("big_endian") = false,
              nb::sig("def _open_file(path: str | bytes | os.PathLike[str], verify: bool = True, "
                      "decode: Callable[[bytes], str | None] | None = None, big_endian: bool = False) -> Archive"));
-  module.def("_open_memory", open_memory, nb::arg("data"), nb::arg("name"), nb::arg("verify") = true,
-             nb::arg("decode") = nb::none(), nb::arg("big_endian") = false,
-             nb::sig("def _open_memory(data: object, name: str, verify: bool = True, "
-                     "decode: Callable[[bytes], str | None] | None = None, big_endian: bool = False) -> Archive"));
+  module.def(
+      "_open_memory",
+      [](nb::handle data, const std::string& name, bool verify, nb::handle decode, bool big_endian) {
+        return open_memory(data, name,
+                           {.verify_checksums = verify, .decode = decoder(decode), .big_endian = big_endian});
+      },
+      nb::arg("data"), nb::arg("name"), nb::arg("verify") = true, nb::arg("decode") = nb::none(),
+      nb::arg("big_endian") = false,
+      nb::sig("def _open_memory(data: object, name: str, verify: bool = True, "
+              "decode: Callable[[bytes], str | None] | None = None, big_endian: bool = False) -> Archive"));
 }
 
 }  // namespace penstock::python

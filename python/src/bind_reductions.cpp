@@ -1,8 +1,10 @@
+#include <array>
 #include <string>
 #include <vector>
 
 #include "bindings.h"
 #include "convert.h"
+#include "docstring.h"
 #include "operands.h"
 #include "penstock/ops.h"
 
@@ -27,15 +29,15 @@ constexpr SumRow kSums[] = {
      "None) -> Tensor",
      "def sum(self, dim: int | typing.Iterable[int] | None = None, keepdim: bool = False, *, dtype: object = None) -> "
      "Tensor",
-     "The sum over dimensions, all of them by default; of integers and bool in int64. `dtype` converts first. The "
-     "order "
-     "of summation is fixed: the same bits on every device."},
+     "The sum over dimensions.\n\nOf integers and bool it is int64. The order of summation is fixed: the same bits on "
+     "every "
+     "device."},
     {"mean", mean,
      "def mean(input: Tensor, dim: int | typing.Iterable[int] | None = None, keepdim: bool = False, *, dtype: object = "
      "None) -> Tensor",
      "def mean(self, dim: int | typing.Iterable[int] | None = None, keepdim: bool = False, *, dtype: object = None) -> "
      "Tensor",
-     "The mean over dimensions, all of them by default, of floats and complex numbers. `dtype` converts first."},
+     "The mean over dimensions, of floats and complex numbers."},
 };
 
 Tensor reduce(Over function, const Tensor& tensor, nb::handle dim, bool keepdim, nb::handle dtype) {
@@ -61,10 +63,10 @@ struct ExtremeRow {
 constexpr ExtremeRow kExtremes[] = {
     {"max", max, max, "def max(input: Tensor, dim: int | None = None, keepdim: bool = False) -> typing.Any",
      "def max(self, dim: int | None = None, keepdim: bool = False) -> typing.Any",
-     "The greatest element; along a dimension, the pair (values, indices). NaN counts as the greatest."},
+     "The greatest element; along a dimension, the pair (values, indices).\n\nNaN counts as the greatest."},
     {"min", min, min, "def min(input: Tensor, dim: int | None = None, keepdim: bool = False) -> typing.Any",
      "def min(self, dim: int | None = None, keepdim: bool = False) -> typing.Any",
-     "The least element; along a dimension, the pair (values, indices). NaN counts as the least."},
+     "The least element; along a dimension, the pair (values, indices).\n\nNaN counts as the least."},
 };
 
 nb::object find_extreme(const ExtremeRow& row, const Tensor& tensor, nb::handle dim, bool keepdim) {
@@ -89,9 +91,14 @@ Tensor find_argmax(const Tensor& tensor, nb::handle dim, bool keepdim) {
 /// The same as a function of the module and as a method of Tensor.
 template <class Call, class... Extra>
 void bind_both(nb::module_& module, nb::class_<Tensor>& tensor, const char* name, Call call, const char* function,
-               const char* method, const char* doc, const Extra&... extra) {
-  module.def(name, call, nb::arg("input"), extra..., nb::sig(function), doc);
-  tensor.def(name, call, extra..., nb::sig(method), doc);
+               const char* method, const std::array<std::string, 2>& documentation, const Extra&... extra) {
+  module.def(name, call, nb::arg("input"), extra..., nb::sig(function), documentation[0].c_str());
+  tensor.def(name, call, extra..., nb::sig(method), documentation[1].c_str());
+}
+
+std::array<std::string, 2> extreme_docs(const char* summary, const char* returns) {
+  return {docs::docstring(summary, {docs::kInput, docs::kOneDim, docs::kKeepdim}, returns),
+          docs::docstring(summary, {docs::kOneDim, docs::kKeepdim}, returns)};
 }
 
 }  // namespace
@@ -104,20 +111,25 @@ void bind_reductions(nb::module_& module) {
     const auto call = [function = row.call](const Tensor& input, nb::handle d, bool keep, nb::handle dtype) {
       return reduce(function, input, d, keep, dtype);
     };
-    bind_both(module, tensor, row.name, call, row.function_signature, row.method_signature, row.doc, dim, keepdim,
-              nb::kw_only(), nb::arg("dtype") = nb::none());
+    bind_both(module, tensor, row.name, call, row.function_signature, row.method_signature,
+              {docs::docstring(row.doc, {docs::kInput, docs::kDims, docs::kKeepdim, docs::kSumType}, "Tensor"),
+               docs::docstring(row.doc, {docs::kDims, docs::kKeepdim, docs::kSumType}, "Tensor")},
+              dim, keepdim, nb::kw_only(), nb::arg("dtype") = nb::none());
   }
   for (const ExtremeRow& row : kExtremes) {
     const auto call = [&row](const Tensor& input, nb::handle d, bool keep) {
       return find_extreme(row, input, d, keep);
     };
-    bind_both(module, tensor, row.name, call, row.function_signature, row.method_signature, row.doc, dim, keepdim);
+    bind_both(module, tensor, row.name, call, row.function_signature, row.method_signature,
+              extreme_docs(row.doc, "Tensor, or Extremum"), dim, keepdim);
   }
   bind_both(module, tensor, "argmax", find_argmax,
             "def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor",
             "def argmax(self, dim: int | None = None, keepdim: bool = False) -> Tensor",
-            "The index of the greatest element in C order, or along a dimension: of equal ones the first.", dim,
-            keepdim);
+            extreme_docs("The index of the greatest element in C order, or along a dimension.\n\nOf equal ones it is "
+                         "that of the first.",
+                         "Tensor"),
+            dim, keepdim);
 }
 
 }  // namespace penstock::python

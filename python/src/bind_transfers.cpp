@@ -8,6 +8,7 @@
 
 #include "bindings.h"
 #include "convert.h"
+#include "docstring.h"
 #include "gil.h"
 #include "penstock/error.h"
 #include "penstock/transfer.h"
@@ -74,7 +75,8 @@ Transfers make_transfers(const std::string& threads) {
 }
 
 void bind_scope(nb::module_& module) {
-  nb::class_<Transfers>(module, "Transfers", "What was transferred in a `with` block; `transfers()` makes one.")
+  nb::class_<Transfers>(module, "Transfers",
+                        "Transfers()\n--\n\nWhat was transferred in a `with` block; `transfers()` makes one.")
       .def("stats", &Transfers::stats, nb::sig("def stats(self) -> dict[str, dict[str, float]]"),
            "As `transfer_stats()`, of the block alone; inside it, so far.")
       .def(
@@ -87,10 +89,15 @@ void bind_scope(nb::module_& module) {
       .def(
           "__exit__", [](Transfers& self, const nb::args&) { self.end(); },
           nb::sig("def __exit__(self, *exception: object) -> None"));
-  module.def("transfers", make_transfers, nb::kw_only(), nb::arg("threads") = "all",
-             nb::sig("def transfers(*, threads: str = 'all') -> Transfers"),
-             "Counts the transfers of a `with` block: those of every thread of the process, loaders' and other "
-             "people's included, or with threads=\"current\" what this thread submits and waits for itself.");
+  module.def(
+      "transfers", make_transfers, nb::kw_only(), nb::arg("threads") = "all",
+      nb::sig("def transfers(*, threads: str = 'all') -> Transfers"),
+      docs::docstring("Counts the transfers of a `with` block.",
+                      {{"threads",
+                        "\"all\" counts those of every thread of the process, loaders' and other people's included; "
+                        "\"current\" what this thread submits and waits for itself."}},
+                      "Transfers")
+          .c_str());
 }
 
 }  // namespace
@@ -112,10 +119,14 @@ void bind_transfers(nb::module_& module) {
   module.def(
       "transfer_stats", [] { return stats_of(transfer_stats()); },
       nb::sig("def transfer_stats() -> dict[str, dict[str, float]]"),
-      "Copies of this process so far by direction (host_to_device, device_to_host, device_to_device, peer_to_peer): "
-      "`copies` and `bytes`; `submit_seconds` that threads spent starting them; `waits`, how often a thread was "
-      "blocked "
-      "until copies were done, and `wait_seconds`, how long. Seconds of several threads add up.");
+      docs::docstring("Copies of this process so far, by direction.\n\nThe directions are host_to_device, "
+                      "device_to_host, device_to_device and "
+                      "peer_to_peer; of each there are `copies` and `bytes`, `submit_seconds` that threads spent "
+                      "starting them, `waits`, how "
+                      "often a thread was blocked until copies were done, and `wait_seconds`, how long. Seconds of "
+                      "several threads add up.",
+                      {}, "dict of dicts")
+          .c_str());
   bind_scope(module);
 }
 

@@ -3,6 +3,8 @@
 #include "bindings.h"
 #include "convert.h"
 #include "core/format.h"
+#include "data.h"
+#include "docs_batches.h"
 #include "penstock/collate.h"
 #include "penstock/error.h"
 
@@ -15,7 +17,7 @@ PadMode mode_from(const std::string& mode) {
   if (mode == "replicate") return PadMode::kReplicate;
   throw Error(ErrorCode::kInvalidArgument, core::format("found mode {}, expected \"zero\", \"constant\", "
                                                         "\"reflect\" or \"replicate\"",
-                                                        nb::repr(text_from(mode)).c_str()));
+                                                        shown(text_from(mode))));
 }
 
 /// A float64, which whole numbers have to be as they are.
@@ -23,9 +25,9 @@ double value_from(nb::handle value) {
   const double out = PyFloat_AsDouble(value.ptr());
   if (out == -1.0 && PyErr_Occurred() != nullptr) nb::raise_python_error();
   if (PyLong_Check(value.ptr()) && !nb::object(nb::steal(PyLong_FromDouble(out))).equal(value)) {
-    throw Error(ErrorCode::kInvalidArgument,
-                core::format("found the padding value {}, which no float64 is; choose one of up to 2**53",
-                             nb::repr(value).c_str()));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        core::format("found the padding value {}, which no float64 is; choose one of up to 2**53", shown(value)));
   }
   return out;
 }
@@ -52,52 +54,62 @@ PadOptions options_from(std::int64_t dim, const std::string& mode, nb::handle gi
   return options;
 }
 
-Collate pad_longest(std::int64_t dim, const std::string& mode, nb::handle value, bool lengths, bool mask,
-                    nb::handle keys) {
-  return pad(options_from(dim, mode, value, lengths, mask, keys));
+/// Names that an iterable gives once, as a list that a pickle can hold.
+nb::object kept_names(nb::handle keys) {
+  return keys.is_none() || PyUnicode_Check(keys.ptr()) ? nb::borrow(keys) : nb::object(nb::list(nb::borrow(keys)));
 }
 
-Collate pad_length(std::int64_t length, std::int64_t dim, const std::string& mode, nb::handle value, bool lengths,
-                   bool mask, nb::handle keys) {
-  return pad_to(length, options_from(dim, mode, value, lengths, mask, keys));
+template <class Rule>
+nb::object plain(const char* name, Rule rule) {
+  return made_by(name, nb::tuple(), nb::cast(rule()));
 }
 
-constexpr const char* kPad =
-    "Pads dimension `dim` of each sample at its end to the longest of the "
-    "batch, then stacks. `mode` "
-    "is \"zero\", \"constant\" (`value`), \"reflect\" or \"replicate\". With "
-    "`lengths` or `mask` each "
-    "padded tensor becomes a dict of `values`, `lengths` (int64) and `mask` "
-    "(bool). `keys`: only these "
-    "keys of a dict are padded, the others stacked.";
-constexpr const char* kPadTo =
-    "Pads or cuts dimension `dim` of each sample at its end to `length`, then "
-    "stacks; what lies "
-    "beyond the cut is not read. Otherwise as `pad`.";
+nb::object pad_longest(std::int64_t dim, const std::string& mode, nb::handle value, bool lengths, bool mask,
+                       nb::handle keys) {
+  const nb::object names = kept_names(keys);
+  return made_by("pad", nb::make_tuple(dim, mode, value, lengths, mask, names),
+                 nb::cast(pad(options_from(dim, mode, value, lengths, mask, names))));
+}
+
+nb::object pad_length(std::int64_t length, std::int64_t dim, const std::string& mode, nb::handle value, bool lengths,
+                      bool mask, nb::handle keys) {
+  const nb::object names = kept_names(keys);
+  return made_by("pad_to", nb::make_tuple(length, dim, mode, value, lengths, mask, names),
+                 nb::cast(pad_to(length, options_from(dim, mode, value, lengths, mask, names))));
+}
 
 }  // namespace
 
 void bind_collates(nb::module_& module) {
-  // NOLINTNEXTLINE(bugprone-unused-raii): its constructor registers the class
-  nb::class_<Collate>(module, "Collate",
-                      "How the samples of a batch become one: stack(), pad(), "
-                      "pad_to(), ragged() or samples().");
-  module.def("stack", stack, "Tensors of equal dtype and shape become one with a new dimension 0.");
-  module.def("ragged", ragged, "Tensors stay apart: each becomes a list of tensors.");
-  module.def("samples", samples, "Samples stay apart: the batch is a list of them as they are.");
+  nb::class_<Collate>(module, "Collate", nb::dynamic_attr(), docs::kCollate)
+      .def(
+          "__reduce__", [](nb::handle self) { return nb::object(self.attr("_recipe")); },
+          nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
+      .def(
+          "__copy__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __copy__(self) -> Collate"))
+      .def(
+          "__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); }, nb::arg("memo"),
+          nb::sig("def __deepcopy__(self, memo: object) -> Collate"));
+  module.def(
+      "stack", [] { return plain("stack", [] { return stack(); }); }, nb::sig("def stack() -> Collate"),
+      docs::kStackBatches);
+  module.def(
+      "ragged", [] { return plain("ragged", ragged); }, nb::sig("def ragged() -> Collate"), docs::kRagged);
+  module.def(
+      "samples", [] { return plain("samples", samples); }, nb::sig("def samples() -> Collate"), docs::kSamples);
   module.def("pad", pad_longest, nb::arg("dim") = 0, nb::arg("mode") = "zero", nb::arg("value") = 0.0,
              nb::arg("lengths") = false, nb::arg("mask") = false, nb::arg("keys") = nb::none(),
              nb::sig("def pad(dim: int = 0, mode: str = 'zero', value: float = 0.0, "
                      "lengths: bool = False, mask: bool = "
                      "False, keys: str | typing.Iterable[str] | None = None) -> Collate"),
-             kPad);
+             docs::kPad);
   module.def("pad_to", pad_length, nb::arg("length"), nb::arg("dim") = 0, nb::arg("mode") = "zero",
              nb::arg("value") = 0.0, nb::arg("lengths") = false, nb::arg("mask") = false, nb::arg("keys") = nb::none(),
              nb::sig("def pad_to(length: int, dim: int = 0, mode: str = "
                      "'zero', value: float = 0.0, lengths: bool = False, "
                      "mask: bool = False, keys: str | typing.Iterable[str] | "
                      "None = None) -> Collate"),
-             kPadTo);
+             docs::kPadTo);
 }
 
 }  // namespace penstock::python

@@ -17,7 +17,7 @@ std::string str_of(nb::handle object) { return nb::str(object).c_str(); }
   if (PyErr_ExceptionMatches(PyExc_ValueError) == 0) nb::raise_python_error();
   const nb::python_error error;
   throw Error(ErrorCode::kInvalidArgument,
-              core::format("{} is no path that a file can have: {}", nb::repr(path).c_str(), str_of(error.value())));
+              core::format("{} is no path that a file can have: {}", shown(path), str_of(error.value())));
 }
 
 std::optional<DType> dtype_from_text(const std::string& text) {
@@ -67,9 +67,9 @@ std::optional<DType> try_dtype_from(nb::handle dtype) {
 
 DType dtype_from(nb::handle dtype) {
   if (const std::optional<DType> found = try_dtype_from(dtype)) return *found;
-  throw Error(ErrorCode::kInvalidArgument,
-              core::format("{} names no dtype; write one such as \"float32\", \"bfloat16\" or \"int64\"",
-                           nb::repr(dtype).c_str()));
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      core::format("{} names no dtype; write one such as \"float32\", \"bfloat16\" or \"int64\"", shown(dtype)));
 }
 
 std::size_t not_negative(std::int64_t value, const char* name) {
@@ -149,6 +149,11 @@ nb::object path_text(std::string_view path) {
   return nb::steal(PyUnicode_DecodeFSDefaultAndSize(path.data(), static_cast<Py_ssize_t>(path.size())));
 }
 
+nb::object reduced_by_state(nb::handle self) {
+  return nb::make_tuple(nb::module_::import_("copyreg").attr("__newobj__"), nb::make_tuple(self.type()),
+                        self.attr("__getstate__")());
+}
+
 nb::object checked(PyObject* object) {
   if (object == nullptr) nb::raise_python_error();
   return nb::steal(object);
@@ -170,6 +175,10 @@ std::shared_ptr<const void> keep_alive(nb::object object) {
             const AcquiredGil gil;
             Py_DECREF(static_cast<PyObject*>(const_cast<void*>(pointer)));
           }};
+}
+
+std::string shown(nb::handle object) {
+  return nb::str(nb::module_::import_("penstock._text").attr("shown")(object)).c_str();
 }
 
 std::string object_type(nb::handle object) {

@@ -47,9 +47,15 @@ nb::tuple tuple_of(const Shape& shape);
 /// What a function of Python's gave, which is owned from here on; the exception that it set where that is null.
 nb::object checked(PyObject* object);
 
+/// What `__reduce__` gives of an object with `__getstate__` and `__setstate__`, under every protocol; without it
+/// pickles of protocols 0 and 1 refuse classes that are not Python's own.
+nb::object reduced_by_state(nb::handle self);
+
 /// Keeps a Python object alive from C++, whatever thread lets go of it last; after the interpreter's end it is left.
 std::shared_ptr<const void> keep_alive(nb::object object);
 
+/// An argument as messages show it: its repr in one line, cut where it is long.
+std::string shown(nb::handle object);
 /// Module and name of an object's type: "numpy.ndarray".
 std::string object_type(nb::handle object);
 /// The module of an object's type begins with `library` ("torch").

@@ -20,13 +20,10 @@ namespace penstock::python {
 /// length.
 std::int64_t size_from(nb::handle dataset);
 
-/// Base of the sampler classes; each is a handle on a C++ sampler.
-struct PySampler {
-  SamplerPtr sampler;
-};
-struct PyBatchSampler {
-  BatchSamplerPtr sampler;
-};
+/// The Dataset, or the one that a dataset of another class holds; kDTypeMismatch for what has none.
+nb::object held_dataset(nb::handle object);
+/// An object of ours with what it was made by, for pickles: a function of the package and its arguments.
+nb::object made_by(const char* function, const nb::object& arguments, nb::object object);
 
 /// Between a loader and its Python sampler.
 struct Raised {
@@ -36,9 +33,25 @@ struct Raised {
   std::atomic<bool> stopped{false};
 };
 
+/// Base of the sampler classes; each is a handle on a C++ sampler, which is null in what a program derives from the
+/// base itself.
+struct PySampler {
+  SamplerPtr sampler;
+  std::shared_ptr<Raised> raised;  ///< what a Python sampler within it raises
+  nb::object arguments;            ///< the tuple that it was made by; keeps a Python sampler within it alive
+  std::uint64_t epoch = 0;         ///< that `__iter__` gives
+};
+struct PyBatchSampler {
+  BatchSamplerPtr sampler;
+  std::shared_ptr<Raised> raised;
+  nb::object arguments;
+  std::uint64_t epoch = 0;
+};
+
 /// A sampler of ours, or any iterable of integers, which is gone through anew
 /// at each epoch (after `set_epoch(epoch)` when it has that), as far as its
-/// length says, or where it has none to kMostUncounted. The result
+/// length says, or where it has none to kMostUncounted. Of a class derived from ours, what it overrides counts:
+/// `order(seed, epoch)`, else `__iter__`. The result
 /// borrows `sampler`, which must outlive it; `raised` gets what it raises.
 SamplerPtr sampler_from(nb::handle sampler, const std::shared_ptr<Raised>& raised);
 inline constexpr std::size_t kMostUncounted = std::size_t{1} << 26;

@@ -11,20 +11,47 @@
 #include "bindings.h"
 #include "convert.h"
 #include "core/format.h"
+#include "data.h"
 #include "data/dataset_impl.h"
+#include "docs_datasets.h"
 #include "foreign.h"
 #include "interrupt.h"
 #include "penstock/dataset.h"
 #include "penstock/error.h"
 #include "penstock/loader.h"
+#include "penstock/ops.h"
 #include "penstock/pack.h"
 #include "value.h"
 
 namespace penstock::python {
 namespace {
 
+/// Under which name a dataset or collation keeps what it is unpickled by.
+constexpr const char* kRecipe = "_recipe";
+
 bool is_path(nb::handle object) {
   return PyUnicode_Check(object.ptr()) || PyBytes_Check(object.ptr()) || nb::hasattr(object, "__fspath__");
+}
+
+std::vector<std::string> strings_from(nb::handle items) {
+  std::vector<std::string> out;
+  for (const nb::handle item : nb::iter(items)) {
+    if (PyUnicode_Check(item.ptr()) == 0) {
+      throw Error(ErrorCode::kDTypeMismatch,
+                  core::format("found an object of type {} at position {} of a list of strings", object_type(item),
+                               out.size()));
+    }
+    out.push_back(name_from(item));
+    yield_at(out.size());
+  }
+  return out;
+}
+
+/// Whether it is an array rather than a number, which arrays without dimensions and NumPy's scalars are too.
+bool has_dimensions(nb::handle item) {
+  if (nb::isinstance<Tensor>(item)) return true;
+  const nb::object dims = nb::getattr(item, "ndim", nb::none());
+  return !dims.is_none() && PyFloat_Check(item.ptr()) == 0;
 }
 
 std::vector<std::string> keys_from(nb::handle keys) {
@@ -35,18 +62,28 @@ std::vector<std::string> keys_from(nb::handle keys) {
   return out;
 }
 
-/// Under which name a dataset keeps what it is unpickled by.
-constexpr const char* kRecipe = "_recipe";
-
-nb::object with_recipe(const char* maker, const nb::object& arguments, Dataset dataset) {
-  nb::object out = nb::cast(std::move(dataset));
-  nb::setattr(out, kRecipe, nb::make_tuple(nb::module_::import_("penstock._pickling").attr(maker), arguments));
-  return out;
+nb::object with_recipe(const char* maker, const nb::object& arguments, nb::object object) {
+  const nb::object function = nb::module_::import_("penstock._pickling").attr(maker);
+  nb::setattr(object, kRecipe, nb::make_tuple(function, arguments));
+  return object;
 }
 
-/// The dataset with what it was made by: a function of the package and its arguments.
 nb::object made(const char* function, const nb::object& arguments, Dataset dataset) {
-  return with_recipe("dataset", nb::make_tuple(function) + arguments, std::move(dataset));
+  return made_by(function, arguments, nb::cast(std::move(dataset)));
+}
+
+/// Samples are the items: strings, numbers, nested lists of numbers, or arrays of one shape.
+Dataset rows_of_list(nb::handle items) {
+  if (nb::len(items) > 0 && PyUnicode_Check(nb::object(items[0]).ptr()) != 0) return strings(strings_from(items));
+  std::vector<Tensor> tensors;
+  for (const nb::handle item : nb::iter(items)) {
+    const std::optional<Tensor> tensor = has_dimensions(item) ? array_from(item) : std::nullopt;
+    if (!tensor) return rows(tensor_from(items, nb::none()));
+    tensors.push_back(*tensor);
+    yield_at(tensors.size());
+  }
+  if (tensors.empty()) throw Error(ErrorCode::kInvalidArgument, "found an empty list, expected one sample or more");
+  return rows(stack(tensors));
 }
 
 Dataset rows_of(nb::handle source, nb::handle key) {
@@ -57,14 +94,16 @@ Dataset rows_of(nb::handle source, nb::handle key) {
   if (!name.empty()) {
     throw Error(ErrorCode::kInvalidArgument, core::format("found key={} beside an array, expected it beside "
                                                           "a path; leave it out",
-                                                          nb::repr(key).c_str()));
+                                                          shown(key)));
   }
   if (nb::isinstance<Entry>(source)) {
     return interruptible(true, [entry = nb::cast<Entry>(source).tensor](std::stop_token) { return rows(entry); });
   }
   if (const std::optional<Tensor> tensor = array_from(source)) return rows(*tensor);
-  throw Error(ErrorCode::kDTypeMismatch, core::format("rows() takes a path, a Tensor, an Entry or an "
-                                                      "array; found an object of type {}",
+  if (PyList_Check(source.ptr()) || PyTuple_Check(source.ptr())) return rows_of_list(source);
+  throw Error(ErrorCode::kDTypeMismatch, core::format("rows() takes a path, a Tensor, an Entry, an array of any "
+                                                      "library, or a list of numbers, of strings or of arrays; found "
+                                                      "an object of type {}",
                                                       object_type(source)));
 }
 
@@ -87,18 +126,6 @@ Dataset files_of(nb::handle pattern, const FilesOptions& options) {
 
 /// What datasets of other classes have that hold one of ours: it gives that, or says why it cannot.
 constexpr const char* kHeld = "__penstock_dataset__";
-
-/// The Dataset, or the one that the object holds.
-nb::object held_dataset(nb::handle object) {
-  if (nb::isinstance<Dataset>(object)) return nb::borrow(object);
-  if (PyType_Check(object.ptr()) == 0 && nb::hasattr(object, kHeld)) {
-    nb::object held = object.attr(kHeld)();
-    if (nb::isinstance<Dataset>(held)) return held;
-  }
-  throw Error(ErrorCode::kDTypeMismatch, core::format("found an object of type {}, expected a penstock "
-                                                      "Dataset; make one with rows() or files()",
-                                                      object_type(object)));
-}
 
 Dataset dataset_from(nb::handle object) { return nb::cast<Dataset>(held_dataset(object)); }
 
@@ -132,7 +159,7 @@ nb::object zipped(const nb::args& datasets, const nb::kwargs& named) {
     kept[name] = part;
     parts.emplace_back(name_from(name), nb::cast<Dataset>(part));
   }
-  return with_recipe("named_zip", nb::make_tuple(kept), zip(parts));
+  return with_recipe("named_zip", nb::make_tuple(kept), nb::cast(zip(parts)));
 }
 
 nb::list paths_of(const Dataset& dataset) {
@@ -163,7 +190,7 @@ nb::object batch_of(const Dataset& dataset, nb::handle slice) {
   const Py_ssize_t count = PySlice_AdjustIndices(dataset.size(), &start, &stop, step);
   if (count == 0) {
     throw Error(ErrorCode::kInvalidArgument, core::format("found {}, which has no samples of the {}; a batch has some",
-                                                          nb::repr(slice).c_str(), dataset.size()));
+                                                          shown(slice), dataset.size()));
   }
   std::vector<std::int64_t> indices;
   for (Py_ssize_t i = 0; i < count; ++i) indices.push_back(start + i * step);
@@ -212,11 +239,23 @@ std::vector<std::int64_t> indices_from(nb::handle indices) {
 
 }  // namespace
 
+nb::object made_by(const char* function, const nb::object& arguments, nb::object object) {
+  return with_recipe("dataset", nb::make_tuple(function) + arguments, std::move(object));
+}
+
+nb::object held_dataset(nb::handle object) {
+  if (nb::isinstance<Dataset>(object)) return nb::borrow(object);
+  if (PyType_Check(object.ptr()) == 0 && nb::hasattr(object, kHeld)) {
+    nb::object held = object.attr(kHeld)();
+    if (nb::isinstance<Dataset>(held)) return held;
+  }
+  throw Error(ErrorCode::kDTypeMismatch, core::format("found an object of type {}, expected a penstock "
+                                                      "Dataset; make one with rows() or files()",
+                                                      object_type(object)));
+}
+
 void bind_datasets(nb::module_& module) {
-  nb::class_<Dataset>(module, "Dataset", nb::is_weak_referenceable(), nb::dynamic_attr(),
-                      "A fixed sequence of samples: it knows where sample i lies and reads nothing until a loader or "
-                      "`dataset[i]` asks. Any number of threads may use it. It pickles as what it was made of (paths, "
-                      "not their bytes), which is looked up again where it is unpickled.")
+  nb::class_<Dataset>(module, "Dataset", nb::is_weak_referenceable(), nb::dynamic_attr(), docs::kDataset)
       .def("__len__", &Dataset::size)
       .def("__getitem__", sample, nb::arg("index"), nb::sig("def __getitem__(self, index: int, /) -> typing.Any"),
            "Sample `index` alone, read now; negative indices count from the end.")
@@ -226,8 +265,7 @@ void bind_datasets(nb::module_& module) {
           "The samples of a slice stacked into one batch, read now; subset() makes a dataset of a part.")
       .def(
           "describe", [](const Dataset& self, std::int64_t index) { return path_text(self.describe(index)); },
-          nb::arg("index"), nb::sig("def describe(self, index: int) -> str"),
-          "What a sample is, for messages: \"clips/0007.pt\".")
+          nb::arg("index"), nb::sig("def describe(self, index: int) -> str"), docs::kDescribe)
       .def_prop_ro("paths", paths_of, nb::sig("def paths(self) -> list[str]"),
                    "The file of each sample, in their order: of files(), and of what subset() and concat() make of "
                    "them. AttributeError where samples are no files.")
@@ -244,11 +282,7 @@ void bind_datasets(nb::module_& module) {
       "rows",
       [](nb::handle source, nb::handle key) { return made("rows", nb::make_tuple(source, key), rows_of(source, key)); },
       nb::arg("source").none(), nb::arg("key") = nb::none(),
-      nb::sig("def rows(source: object, key: str | None = None) -> Dataset"),
-      "Samples are the rows (dimension 0) of one large array: the only tensor "
-      "of a file or the one named `key`, an "
-      "Entry of an archive, a Tensor, or an array of any library. Uncompressed "
-      "files are mapped, not read.");
+      nb::sig("def rows(source: object, key: str | None = None) -> Dataset"), docs::kRows);
   module.def(
       "files",
       [](nb::handle pattern, nb::handle keys, nb::handle index) {
@@ -262,12 +296,7 @@ void bind_datasets(nb::module_& module) {
       nb::sig("def files(pattern: str | os.PathLike[str] | "
               "typing.Iterable[str | os.PathLike[str]], keys: str | "
               "typing.Iterable[str] | None = None, index: bool | str | os.PathLike[str] = False) -> Dataset"),
-      "Each file is a sample: one tensor, or the dict, list or tuple of "
-      "tensors and scalars in it. `pattern` is a "
-      "file, a folder, a glob (`**` for any depth) or a list of paths; "
-      "the order of a folder or glob is by name. "
-      "`keys` takes only these keys of each file's dict. `index` keeps the list of files, in the user's cache folder "
-      "(True) or in a file of your own, and next time lists only folders that changed; it may be deleted at any time.");
+      docs::kFiles);
   module.def(
       "packed",
       [](nb::handle pattern) {
@@ -275,10 +304,7 @@ void bind_datasets(nb::module_& module) {
         return made("packed", nb::make_tuple(pattern),
                     interruptible(true, [text](std::stop_token) { return packed(text); }));
       },
-      nb::arg("pattern").none(), nb::sig("def packed(pattern: str | os.PathLike[str]) -> Dataset"),
-      "The samples that `pack` or the command `penstock pack` wrote: those of every file that `pattern` matches (a "
-      "folder, a glob or a file), one after the other. The files are mapped, not read. Numbers come back as tensors "
-      "without dimensions, which batches make no difference of.");
+      nb::arg("pattern").none(), nb::sig("def packed(pattern: str | os.PathLike[str]) -> Dataset"), docs::kPacked);
   module.def(
       "pack",
       [](nb::handle dataset, nb::handle folder, nb::handle shard_bytes, bool verify) {
@@ -288,23 +314,15 @@ void bind_datasets(nb::module_& module) {
       nb::arg("verify") = true,
       nb::sig("def pack(dataset: Dataset, folder: str | os.PathLike[str], *, shard_bytes: int = 268435456, "
               "verify: bool = True) -> dict[str, int]"),
-      "Writes the samples of a dataset, in order, into a few large `.safetensors` files of about `shard_bytes` in a "
-      "new "
-      "folder, which appears with all of them or not at all; `packed` gives them back. Tensors and numbers of equal "
-      "shape are stacked; where dimension 0 differs, they lie end to end, with an array of offsets. Text and None are "
-      "refused. Returns how many \"samples\", \"shards\" and \"bytes\" were written. `verify=False` does not look at "
-      "recorded checksums.");
-  module.def(
-      "zip", zipped, nb::sig("def zip(*datasets: Dataset, **named: Dataset) -> Dataset"),
-      "Sample i is the tuple of sample i of each, or the dict of them by name: `zip(image=a, label=b)`; the sizes must "
-      "agree. This, concat(), subset() and pack() take datasets of penstock.torch too.");
+      docs::kPack);
+  module.def("zip", zipped, nb::sig("def zip(*datasets: Dataset, **named: Dataset) -> Dataset"), docs::kZip);
   module.def(
       "concat",
       [](const nb::args& datasets) {
         const nb::tuple parts = held_datasets(datasets);
         return made("concat", parts, concat(datasets_from(parts)));
       },
-      nb::sig("def concat(*datasets: Dataset) -> Dataset"), "All samples of the first, then of the second, ...");
+      nb::sig("def concat(*datasets: Dataset) -> Dataset"), docs::kConcat);
   module.def(
       "subset",
       [](nb::handle given, nb::handle indices) {
@@ -316,7 +334,7 @@ void bind_datasets(nb::module_& module) {
       nb::arg("dataset").none(), nb::arg("indices").none(),
       nb::sig("def subset(dataset: Dataset, indices: typing.Iterable[int]) -> "
               "Dataset"),
-      "The samples at `indices`, in that order; repeats are fine.");
+      docs::kSubset);
 }
 
 }  // namespace penstock::python

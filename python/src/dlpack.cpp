@@ -9,6 +9,7 @@
 #include "core/format.h"
 #include "device/backend.h"
 #include "dlpack_abi.h"
+#include "docstring.h"
 #include "foreign.h"
 #include "gil.h"
 #include "penstock/error.h"
@@ -314,10 +315,13 @@ bool has_lazy_bit(nb::handle object, const char* name) {
 }
 
 void bind_dlpack(nb::module_& module) {
-  module.def("from_dlpack", tensor_from_dlpack, nb::arg("object").none(),
-             nb::sig("def from_dlpack(object: object) -> Tensor"),
-             "A tensor over the memory of `object`, which speaks DLPack (NumPy, PyTorch, JAX, ...); nothing is copied. "
-             "The memory lives as long as either side uses it. Read-only memory stays read-only.");
+  module.def(
+      "from_dlpack", tensor_from_dlpack, nb::arg("object").none(), nb::sig("def from_dlpack(object: object) -> Tensor"),
+      docs::docstring(
+          "A tensor over the memory of an object that speaks DLPack; nothing is copied.\n\nThe memory lives as long as "
+          "either side uses it. Read-only memory stays read-only.",
+          {{"object", "An array of NumPy, PyTorch, JAX, ..."}}, "Tensor")
+          .c_str());
 }
 
 }  // namespace penstock::python

@@ -9,6 +9,7 @@
 #include "bindings.h"
 #include "convert.h"
 #include "core/format.h"
+#include "docstring.h"
 #include "format/npy_dtype.h"
 #include "penstock/device.h"
 #include "penstock/error.h"
@@ -48,11 +49,12 @@ DType from_state(const State& state) {
 }
 
 void bind_dtype_class(nb::module_& module) {
-  nb::class_<DType>(
-      module, "DType",
-      "The element type of a tensor: a small immutable value. `DType(\"float32\")` takes the names of NumPy "
-      "and PyTorch; it equals every other spelling of the same type, such as \"float32\" or "
-      "torch.float32.")
+  nb::class_<DType>(module, "DType",
+                    docs::docstring("The element type of a tensor: a small immutable value.\n\nIt equals every other "
+                                    "spelling of the same type, such as "
+                                    "\"float32\" or torch.float32.",
+                                    {{"name", "A name of NumPy's or PyTorch's, such as \"float32\", or their dtype."}})
+                        .c_str())
       .def(
           "__init__", [](DType* self, nb::handle name) { new (self) DType(dtype_from(name)); }, nb::arg("name"),
           nb::sig("def __init__(self, name: object) -> None"))
@@ -71,6 +73,7 @@ void bind_dtype_class(nb::module_& module) {
            [](const DType& dtype) {
              return core::format("penstock.DType({})", nb::repr(text_from(dtype.name())).c_str());
            })
+      .def("__reduce__", reduced_by_state, nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
       .def("__getstate__", get_state)
       .def("__setstate__", [](DType& self, const State& state) { new (&self) DType(from_state(state)); });
 }
@@ -86,9 +89,11 @@ nb::object device_equal(const Device& device, nb::handle other) {
 }
 
 void bind_device_class(nb::module_& module) {
-  nb::class_<Device>(module, "Device",
-                     "Where memory lies: `Device(\"cpu\")`, `Device(\"cuda:1\")`; \"cuda\" is the current device. An "
-                     "immutable value that equals its own text.")
+  nb::class_<Device>(
+      module, "Device",
+      docs::docstring("Where memory lies: an immutable value that equals its own text.",
+                      {{"device", "\"cpu\", \"cuda\" (the current device), \"cuda:1\", or a device of torch's."}})
+          .c_str())
       .def(
           "__init__", [](Device* self, nb::handle device) { new (self) Device(device_from(device)); },
           nb::arg("device"), nb::sig("def __init__(self, device: object) -> None"))
@@ -98,6 +103,7 @@ void bind_device_class(nb::module_& module) {
       .def("__hash__", [](const Device& device) { return nb::hash(text_from(device.to_string())); })
       .def("__str__", &Device::to_string)
       .def("__repr__", [](const Device& device) { return core::format("penstock.Device(\"{}\")", device.to_string()); })
+      .def("__reduce__", reduced_by_state, nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
       .def("__getstate__", &Device::to_string)
       .def("__setstate__", [](Device& self, const std::string& text) { new (&self) Device(text); });
 }

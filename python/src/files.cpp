@@ -8,9 +8,11 @@
 
 #include "archive.h"
 #include "bindings.h"
+#include "contents.h"
 #include "convert.h"
 #include "core/format.h"
 #include "core/stopwatch.h"
+#include "docs_files.h"
 #include "interrupt.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
@@ -24,7 +26,7 @@ nb::object load(nb::handle path, const LoadArguments& arguments, bool verify, nb
                 const ReportDict& report) {
   core::Stopwatch watch;
   const LoadOptions options = arguments.options(verify);
-  PyArchive archive = open_archive(path_from(path), {.verify_checksums = verify});
+  PyArchive archive = open_given(path, {.verify_checksums = verify});
   nb::object loaded = load_value(part_of(archive.take(), key, prefix), options, report);
   if (report) (*report)["total_seconds"] = watch.total();
   return loaded;
@@ -35,8 +37,8 @@ std::optional<std::map<std::string, std::string>> metadata_from(nb::handle metad
   std::map<std::string, std::string> out;
   for (const auto& [key, value] : nb::cast<nb::dict>(metadata)) {
     if (!PyUnicode_Check(key.ptr()) || !PyUnicode_Check(value.ptr())) {
-      throw Error(ErrorCode::kDTypeMismatch, core::format("found metadata {}: {}, expected strings for both",
-                                                          nb::repr(key).c_str(), nb::repr(value).c_str()));
+      throw Error(ErrorCode::kDTypeMismatch,
+                  core::format("found metadata {}: {}, expected strings for both", shown(key), shown(value)));
     }
     out.emplace(name_from(key), name_from(value));
   }
@@ -80,20 +82,11 @@ void bind_files(nb::module_& module) {
       nb::arg("verify") = true, nb::arg("direct") = nb::none(), nb::arg("gds") = nb::none(),
       nb::arg("threads") = nb::none(), nb::arg("key") = nb::none(), nb::arg("prefix") = nb::none(),
       nb::arg("report") = nb::none(),
-      nb::sig("def load(path: str | bytes | os.PathLike[str], device: object = 'cpu', mmap: bool | None = None, *, "
+      nb::sig("def load(path: typing.Any, device: object = 'cpu', mmap: bool | None = None, *, "
               "verify: bool = True, direct: bool | None = None, gds: bool | None = None, threads: int | None = None, "
               "key: str | int | typing.Sequence[str | int] | None = None, prefix: str | None = None, "
               "report: dict[str, typing.Any] | None = None) -> typing.Any"),
-      "Everything in a tensor file: a Tensor for one bare array, a dict for `.npz` and `.safetensors`, for `.pt` "
-      "what was saved. Nothing in the file is run: objects of unknown classes become penstock.Opaque. `mmap=True` "
-      "maps the file instead of reading it and gives read-only tensors. `verify=False` does not look at recorded "
-      "checksums. What the page cache does not hold is read past it; `direct=True` reads all so where the file system "
-      "can, `direct=False` nothing. `gds` is whether a device is filled by GPUDirect Storage, where PENSTOCK_GDS is "
-      "not to say; `threads` how many read, where the machine is not. `key` chooses a part of the content, of which "
-      "alone the bytes are read: a key, several with dots between them (\"optimizer.state.0\"), or a list of keys and "
-      "positions; `prefix` chooses the keys of a dict that begin with it, and leaves it out of them. A dict given as "
-      "`report` is filled with how the "
-      "file was read: \"route\", \"why\" in a sentence, bytes and seconds.");
+      docs::kLoad);
   module.def(
       "_save_with",
       [](nb::handle object, nb::handle path, nb::handle describe) {
@@ -106,11 +99,7 @@ void bind_files(nb::module_& module) {
              nb::arg("compress") = false, nb::arg("metadata") = nb::none(), nb::arg("sync") = true,
              nb::sig("def save(obj: object, path: str | bytes | os.PathLike[str], *, format: str | None = None, "
                      "compress: bool = False, metadata: dict[str, str] | None = None, sync: bool = True) -> None"),
-             "Writes tensors, arrays of any library, and for `.pt` nested dicts, lists, tuples, numbers and strings of "
-             "them, so that NumPy, PyTorch and safetensors read the file. The format is `format` (\"npy\", \"npz\", "
-             "\"pt\", \"safetensors\") or the extension of `path`. The file appears whole or not at all. `compress` "
-             "deflates an `.npz`; `metadata` is for `.safetensors`. `sync=False` does not wait until the disk has the "
-             "file, as numpy.save and torch.save do not: faster, but a machine that loses power may lose the file.");
+             docs::kSave);
 }
 
 }  // namespace penstock::python

@@ -258,10 +258,12 @@ Tensor from_dlpack(nb::handle object) {
   } catch (nb::python_error& error) {
     const auto is = [&](PyObject* type) { return error.matches(type); };
     if (!is(PyExc_BufferError) && !is(PyExc_ValueError) && !is(PyExc_TypeError) && !is(PyExc_RuntimeError)) throw;
+    // Behind the first line torch tells where in its own code that was.
+    const std::string why = nb::str(error.value()).c_str();
     throw Error(ErrorCode::kUnsupported,
                 core::format("found an object of type {} that does not hand over its elements ({}); make it a plain "
                              "strided array first",
-                             object_type(object), nb::str(error.value()).c_str()));
+                             object_type(object), why.substr(0, why.find('\n'))));
   }
 }
 

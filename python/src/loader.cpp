@@ -28,13 +28,13 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 }  // namespace
 
-PyLoader::PyLoader(Dataset dataset, LoaderOptions options, nb::object sampler, std::shared_ptr<Raised> raised)
+PyLoader::PyLoader(nb::object dataset, LoaderOptions options, nb::object parts, std::shared_ptr<Raised> raised)
     : dataset_(std::move(dataset)),
       options_(std::move(options)),
-      sampler_(std::move(sampler)),
+      parts_(std::move(parts)),
       raised_(std::move(raised)),
       forks_(core::forks()) {
-  loader_ = std::make_shared<DataLoader>(dataset_, options_);
+  loader_ = std::make_shared<DataLoader>(nb::cast<const Dataset&>(dataset_), options_);
 }
 
 PyLoader::~PyLoader() { clear(); }
@@ -49,7 +49,7 @@ void PyLoader::clear() noexcept {
   kept_.reset();
   options_.sampler.reset();
   options_.batch_sampler.reset();
-  sampler_.reset();
+  parts_.reset();
 }
 
 std::shared_ptr<DataLoader> PyLoader::usable() const {

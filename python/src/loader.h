@@ -26,15 +26,21 @@ nb::object figures_of(const LoaderStats& figures);
 /// GIL.
 class PyLoader {
  public:
-  PyLoader(Dataset dataset, LoaderOptions options, nb::object sampler, std::shared_ptr<Raised> raised);
+  PyLoader(nb::object dataset, LoaderOptions options, nb::object parts, std::shared_ptr<Raised> raised);
   ~PyLoader();
   PyLoader(const PyLoader&) = delete;
   PyLoader& operator=(const PyLoader&) = delete;
 
   const LoaderOptions& options() const noexcept { return options_; }
-  const Dataset& dataset() const noexcept { return dataset_; }
-  /// The Python sampler, or null: what the garbage collector has to know of.
-  nb::handle sampler() const noexcept { return sampler_; }
+  /// As it was given, with what it is unpickled by.
+  nb::object dataset() const { return dataset_; }
+  /// For the garbage collector alone: the loader is of no more use.
+  void forget() noexcept {
+    clear();
+    dataset_.reset();
+  }
+  /// (sampler, batch_sampler, collate) as they were given, or null: what the garbage collector has to know of.
+  nb::handle parts() const noexcept { return parts_; }
 
   std::int64_t size();
   std::uint64_t epoch();
@@ -83,9 +89,9 @@ class PyLoader {
   std::optional<Batch> next_on_thread(std::uint64_t iteration);
   void rethrow_raised();
 
-  Dataset dataset_;
+  nb::object dataset_;
   LoaderOptions options_;
-  nb::object sampler_;
+  nb::object parts_;
   std::shared_ptr<Raised> raised_;
   /// Changed under the GIL only.
   std::shared_ptr<DataLoader> loader_;

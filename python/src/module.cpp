@@ -27,6 +27,7 @@ void bind_all(nb::module_& module) {
   bind_samplers(module);
   bind_loader(module);
   bind_feed(module);
+  bind_signatures(module);
 }
 
 }  // namespace

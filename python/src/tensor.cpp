@@ -14,6 +14,7 @@
 #include "core/format.h"
 #include "cuda_array.h"
 #include "dlpack.h"
+#include "docstring.h"
 #include "elements.h"
 #include "foreign.h"
 #include "gil.h"
@@ -65,9 +66,9 @@ Conversion conversion_from(nb::handle target) {
     return {device_from(target), std::nullopt};
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kInvalidArgument) throw;
-    throw Error(ErrorCode::kInvalidArgument,
-                core::format("found {}, expected a dtype such as \"float16\" or a device such as \"cpu\"",
-                             nb::repr(target).c_str()));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        core::format("found {}, expected a dtype such as \"float16\" or a device such as \"cpu\"", shown(target)));
   }
 }
 
@@ -250,10 +251,10 @@ void bind_facts(Class& tensor) {
 }
 
 void bind_exports(Class& tensor) {
-  tensor.def(
-      "numpy", to_numpy, nb::sig("def numpy(self) -> typing.Any"),
-      "A NumPy array over the same memory, never a copy; not writeable where `read_only`. bfloat16 and float8 need "
-      "the package ml_dtypes.");
+  tensor.def("numpy", to_numpy, nb::sig("def numpy(self) -> typing.Any"),
+             docs::docstring("A NumPy array over the same memory, never a copy; not writeable where "
+                             "`read_only`.\n\nBfloat16 and float8 need the package ml_dtypes.")
+                 .c_str());
   tensor.def("__array__", array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
              nb::sig("def __array__(self, dtype: object = None, copy: bool | None = None) -> typing.Any"));
   tensor.def_prop_ro("__array_interface__", array_interface);
@@ -273,8 +274,9 @@ void bind_exports(Class& tensor) {
   tensor.def("__dlpack_device__", dlpack_device, nb::sig("def __dlpack_device__(self) -> tuple[int, int]"));
   tensor.def("tobytes", to_bytes, "The elements' bytes in C order.");
   tensor.def("tolist", to_list, nb::sig("def tolist(self) -> typing.Any"),
-             "Nested lists of Python numbers, strings or bytes; the element itself for a 0-d tensor. Dates give the "
-             "integers they are stored as.");
+             docs::docstring("Nested lists of Python numbers, strings or bytes; the element itself for a 0-d "
+                             "tensor.\n\nDates give the integers they are stored as.")
+                 .c_str());
   tensor.def("item", to_item, nb::sig("def item(self) -> typing.Any"), "The only element of a tensor that has one.");
   tensor.def("view_bytes", view_bytes, "The same memory as uint8, with a last dimension for the bytes of an element.");
 }
@@ -296,11 +298,20 @@ void bind_views(Class& tensor) {
              nb::sig("def __getitem__(self, key: object, /) -> Tensor"),
              "A view: integers, slices with positive steps, Ellipsis and None.");
   tensor.def("__iter__", iterate, nb::sig("def __iter__(self) -> typing.Iterator[Tensor]"));
-  tensor.def("reshape", reshape, nb::sig("def reshape(self, *shape: typing.Any) -> Tensor"),
-             "The same elements under another shape, one -1 inferred; a view where strides allow it.");
+  tensor.def(
+      "reshape", reshape, nb::sig("def reshape(self, *shape: typing.Any) -> Tensor"),
+      docs::docstring("The same elements under another shape; a view where strides allow it.",
+                      {{"shape", "Sizes, each by itself or all in one sequence; one may be -1, which is inferred."}},
+                      "Tensor")
+          .c_str());
   tensor.def("permute", permute, nb::sig("def permute(self, *dims: int) -> Tensor"),
-             "A view with the dimensions in another order.");
-  tensor.def("transpose", transpose, nb::arg("dim0"), nb::arg("dim1"), "A view with two dimensions exchanged.");
+             docs::docstring("A view with the dimensions in another order.",
+                             {{"dims", "All dimensions, in their new order."}}, "Tensor")
+                 .c_str());
+  tensor.def("transpose", transpose, nb::arg("dim0"), nb::arg("dim1"),
+             docs::docstring("A view with two dimensions exchanged.",
+                             {{"dim0", "One of them."}, {"dim1", "The other one."}}, "Tensor")
+                 .c_str());
 }
 
 void bind_copies(Class& tensor) {
@@ -314,9 +325,17 @@ void bind_copies(Class& tensor) {
       nb::arg("non_blocking") = false, nb::arg("copy") = false,
       nb::sig("def to(self, target: object = None, dtype: object = None, *, device: object = None, non_blocking: bool "
               "= False, copy: bool = False) -> Tensor"),
-      "This tensor if nothing changes and `copy` is not set, else a new one: of another dtype, on another device, or "
-      "of both, as arguments name them or as another tensor has them. Values are converted as PyTorch converts them. "
-      "With `non_blocking` a copy from pinned memory to a device is not waited for; copies to the CPU always are.");
+      docs::docstring(
+          "This tensor as another dtype, on another device, or both; itself where nothing changes.\n\nValues are "
+          "converted as PyTorch converts them.",
+          {{"target", "A dtype, a device, or a tensor that has both."},
+           {"dtype", "The dtype of the result."},
+           {"device", "Where the result lies."},
+           {"non_blocking",
+            "Do not wait for a copy from pinned memory to a device; copies to the CPU are always waited for."},
+           {"copy", "Make a new tensor also where nothing changes."}},
+          "Tensor")
+          .c_str());
   tensor.def(
       "cuda",
       [](nb::handle self, nb::handle device, bool non_blocking) {
@@ -325,8 +344,11 @@ void bind_copies(Class& tensor) {
       },
       nb::arg("device") = nb::none(), nb::arg("non_blocking") = false,
       nb::sig("def cuda(self, device: object = None, non_blocking: bool = False) -> Tensor"),
-      "The tensor on that device (an index, \"cuda:1\", a Device), by default the current one; `non_blocking` as in "
-      "`to`.");
+      docs::docstring("The tensor on a CUDA device.",
+                      {{"device", "An index, \"cuda:1\" or a Device; the current one unless given."},
+                       {"non_blocking", "As in `to`."}},
+                      "Tensor")
+          .c_str());
   tensor.def(
       "pin_memory",
       [](nb::handle self) {
@@ -334,7 +356,7 @@ void bind_copies(Class& tensor) {
                          copied(nb::cast<const Tensor&>(self), [](const Tensor& from) { return from.pin_memory(); }));
       },
       nb::sig("def pin_memory(self) -> Tensor"),
-      "This tensor if its memory is page-locked, else a copy in memory that is, from which devices copy faster.");
+      docs::docstring("A tensor in page-locked memory, from which devices copy faster; itself where it is.").c_str());
   tensor.def(
       "cpu",
       [](nb::handle self) {
@@ -355,12 +377,14 @@ void bind_copies(Class& tensor) {
       "A contiguous copy, always.");
   tensor.def(
       "equal", equal, nb::arg("other").none(), nb::sig("def equal(self, other: object) -> bool"),
-      "Whether dtype, shape and the bytes of all elements agree; `other` may be any array. NaNs of equal bits are "
-      "equal.");
+      docs::docstring("Whether dtype, shape and the bytes of all elements agree.\n\nNaNs of equal bits are equal.",
+                      {{"other", "A Tensor or an array of any library."}}, "bool")
+          .c_str());
   tensor.def("__copy__", [](const Tensor& t) { return t; });
   tensor.def(
       "__deepcopy__", [](const Tensor& t, nb::handle) { return t.clone().with_requires_grad(t.requires_grad()); },
       nb::arg("memo").none(), nb::sig("def __deepcopy__(self, memo: object) -> Tensor"));
+  tensor.def("__reduce__", reduced_by_state, nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"));
   tensor.def("__getstate__", get_state,
              nb::sig("def __getstate__(self) -> tuple[DType, tuple[int, ...], bytes, bool]"));
   tensor.def("__setstate__", set_state,
@@ -376,10 +400,11 @@ void bind_tensor(nb::module_& module) {
   static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
                                 {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)},
                                 {0, nullptr}};
-  Class tensor(
-      module, "Tensor", nb::type_slots(slots), nb::is_weak_referenceable(),
-      "A typed, strided view of memory on one device. `==` compares element by element, `equal` whole tensors. "
-      "Slices share memory, which lives as long as any tensor, array or capsule made from it.");
+  Class tensor(module, "Tensor", nb::type_slots(slots), nb::is_weak_referenceable(),
+               "Tensor()\n--\n\nA typed, strided view of memory on one device.\n\n`==` compares element by element, "
+               "`equal` whole tensors. "
+               "Slices share memory, which\nlives as long as any tensor, array or capsule made from it. "
+               "load(), tensor(), zeros() and others\nmake it.");
   bind_facts(tensor);
   bind_exports(tensor);
   bind_numbers(tensor);
@@ -400,9 +425,15 @@ void bind_tensor(nb::module_& module) {
       },
       nb::arg("data").none(), nb::arg("dtype") = nb::none(), nb::kw_only(), nb::arg("device") = nb::none(),
       nb::sig("def asarray(data: object, dtype: object = None, *, device: object = None) -> Tensor"),
-      "A tensor over the memory of an array, which speaks __array_interface__, DLPack, __cuda_array_interface__ or the "
-      "buffer protocol; a copy only where `dtype` or `device` change something, and of nested lists. A Tensor is "
-      "itself.");
+      docs::docstring("A tensor over the memory of an array; a Tensor is itself.\n\nIt is a copy only where `dtype` or "
+                      "`device` change something, and of nested lists.",
+                      {{"data",
+                        "What speaks __array_interface__, DLPack, __cuda_array_interface__ or the buffer protocol; "
+                        "nested lists of numbers."},
+                       {"dtype", "The dtype of the result."},
+                       {"device", "Where the result lies."}},
+                      "Tensor")
+          .c_str());
   module.def(
       "tensor",
       [](nb::handle data, nb::handle dtype, nb::handle device) {
@@ -411,10 +442,14 @@ void bind_tensor(nb::module_& module) {
       },
       nb::arg("data").none(), nb::arg("dtype") = nb::none(), nb::kw_only(), nb::arg("device") = nb::none(),
       nb::sig("def tensor(data: object, dtype: object = None, *, device: object = None) -> Tensor"),
-      "A new tensor of nested lists of numbers and arrays, or a copy of an array or buffer. As in torch, Python "
-      "numbers "
-      "become bool, int64, float32 or complex64 and arrays keep their type, promoted to one, unless `dtype` says "
-      "otherwise.");
+      docs::docstring(
+          "A new tensor of nested lists of numbers and arrays, or a copy of an array or buffer.\n\nAs in torch, Python "
+          "numbers become bool, int64, float32 or complex64 and arrays keep their type, promoted to one.",
+          {{"data", "Numbers, nested lists of them, arrays, or an object with a buffer."},
+           {"dtype", "The dtype of the result."},
+           {"device", "Where the result lies; the CPU unless given."}},
+          "Tensor")
+          .c_str());
 }
 
 }  // namespace penstock::python

@@ -65,7 +65,10 @@ def test_folder_in_place_of_a_file(tmp_path):
 @pytest.mark.parametrize("path", ["a\0b.npy", b"a\0b.npy", "\ud800.npy"])
 def test_paths_that_no_file_can_have(path):
     tensor = penstock.tensor([1])
-    for call in (penstock.load, penstock.open, penstock.rows, penstock.files, lambda path: penstock.save(tensor, path)):
+    calls = [penstock.rows, penstock.files, lambda path: penstock.save(tensor, path)]
+    if isinstance(path, str):  # bytes with a zero in them are taken for a file's content
+        calls += [penstock.load, penstock.open]
+    for call in calls:
         fails(penstock.InvalidArgumentError, ValueError, lambda call=call: call(path), repr(path), "no path")
 
 

@@ -1,0 +1,174 @@
+"""What `penstock.load` and `penstock.open` take besides paths: bytes in memory and open files."""
+
+from __future__ import annotations
+
+import io
+import os
+
+import penstock
+from penstock._core import _is_legacy, _legacy_end, _npy_sizes
+
+# As in _opaque.py: what takes long to import is left to those who need it.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["content"]
+
+_NPY = b"\x93NUMPY"
+_MOST_HEADER = 1 << 20
+_STEP = 1 << 18
+
+
+def content(given: Any) -> tuple[Any, str]:
+    """(bytes, what errors call them) of an object with a buffer or of an open file; (None, path) where the file of that
+    path holds just those.
+
+    A file is read from where it stands. Behind a `.npy`, and behind a `.pt` of before torch 1.6, it then stands at its
+    end, so that the next one follows; behind everything else at the end of the file.
+    """
+    if isinstance(given, (bytes, bytearray, memoryview)):
+        return _viewed(given), "<bytes>"
+    if hasattr(given, "read") and not isinstance(given, _mapped_type()):
+        return _read(given)
+    try:
+        return _viewed(given), f"<{type(given).__name__}>"
+    except TypeError:
+        pass
+    name = type(given).__name__
+    message = (
+        f"found an object of type {name}, expected a path (str, bytes or os.PathLike), the bytes of a file, or a file "
+        "opened in mode 'rb'"
+    )
+    if hasattr(given, "__dlpack__") or hasattr(given, "__array_interface__"):
+        message += "; an array is its own content already, which penstock.asarray takes"
+    raise penstock.DTypeMismatchError(message, message)
+
+
+def _mapped_type() -> Any:
+    import mmap
+
+    return mmap.mmap
+
+
+def _viewed(given: Any) -> memoryview:
+    """Without a copy where they lie one behind the other; TypeError for what has no buffer of bytes."""
+    view = memoryview(given)
+    if view.itemsize != 1:
+        raise TypeError("not bytes")
+    return view if view.contiguous else memoryview(bytes(view))
+
+
+def _read(file: Any) -> tuple[Any, str]:
+    name = _name_of(file)
+    if isinstance(file, io.TextIOBase):
+        raise _as_text(name)
+    if type(file) is io.BytesIO:
+        # Its bytes are shared until somebody writes to it.
+        return _taken(file, memoryview(file.getvalue())[file.tell() :], name)
+    path = _path_of(file)
+    if path is not None:
+        file.seek(0, os.SEEK_END)
+        return None, path
+    head = _up_to(file, len(_NPY), name)
+    if head == _NPY:
+        return _npy(file, head, name), name
+    start = file.tell() - len(head) if _is_seekable(file) else None
+    head += _up_to(file, None, name)
+    if not head and start:
+        raise _at_end(name, start)
+    if _is_legacy(head[:64]):
+        end = _legacy_end(head, name)
+        if start is not None:
+            file.seek(start + end)
+        return memoryview(head)[:end], name
+    return head, name
+
+
+def _taken(file: Any, rest: memoryview, name: str) -> tuple[Any, str]:
+    """All that a BytesIO has from where it stands, or the first file in it where others may follow."""
+    start = file.tell()
+    if not rest and start:
+        raise _at_end(name, start)
+    end = len(rest)
+    if rest[: len(_NPY)] == _NPY:
+        end = min(end, sum(_npy_sizes(rest, name)))
+    elif _is_legacy(rest[:64]):
+        end = _legacy_end(rest, name)
+    file.seek(start + end)
+    return rest[:end], name
+
+
+def _npy(file: Any, head: bytearray, name: str) -> bytearray:
+    """One `.npy` and nothing behind it, as far as the file goes."""
+    head += _up_to(file, 2, name)
+    width = 2 if head[6:7] == b"\1" else 4
+    head += _up_to(file, width, name)
+    length = int.from_bytes(head[8:], "little")
+    if len(head) < 8 + width or length > _MOST_HEADER:
+        return head
+    head += _up_to(file, length, name)
+    header, payload = _npy_sizes(head, name)
+    return head + _up_to(file, payload, name) if len(head) == header else head
+
+
+def _path_of(file: Any) -> str | None:
+    """The path of a plain open file that stands at its beginning and has no more than one file in it: what is behind it
+    then is read by the faster ways."""
+    from penstock._files import number_of
+
+    number = number_of(file)
+    if number is None or file.tell() != 0:
+        return None
+    head = os.pread(number, 64, 0)
+    if not head or head.startswith(_NPY) or _is_legacy(head):
+        return None
+    path = getattr(file, "name", None)
+    try:
+        same = isinstance(path, (str, bytes)) and os.path.samestat(os.stat(path), os.fstat(number))
+    except (OSError, ValueError):
+        same = False
+    return os.fsdecode(path) if same and path is not None else None
+
+
+def _name_of(file: Any) -> str:
+    name = getattr(file, "name", None)
+    return os.fsdecode(name) if isinstance(name, (str, bytes)) and name else f"<{type(file).__name__}>"
+
+
+def _is_seekable(file: Any) -> bool:
+    try:
+        file.tell()
+        return bool(file.seekable()) if hasattr(file, "seekable") else hasattr(file, "seek")
+    except (OSError, AttributeError, ValueError):
+        return False
+
+
+def _up_to(file: Any, count: int | None, name: str) -> bytearray:
+    """That many bytes, or all there are; less where the file ends. Memory grows with what comes, not with `count`."""
+    out = bytearray()
+    while count is None or len(out) < count:
+        step = max(_STEP, len(out))
+        part = file.read(step if count is None else min(step, count - len(out)))
+        if isinstance(part, str):
+            raise _as_text(name)
+        if part is None:
+            message = "the file has nothing to read yet (it does not block); read it whole and give its bytes"
+            raise penstock.InputOutputError(f"{name}: {message}", message, name)
+        if not isinstance(part, (bytes, bytearray, memoryview)):
+            message = f"the file's read() gives an object of type {type(part).__name__}, where bytes were expected"
+            raise penstock.DTypeMismatchError(f"{name}: {message}", message, name)
+        if not part:
+            break
+        out += part
+    return out
+
+
+def _as_text(name: str) -> penstock.Error:
+    message = "the file is opened as text; open it in binary mode: open(path, 'rb')"
+    return penstock.InvalidArgumentError(f"{name}: {message}", message, name)
+
+
+def _at_end(name: str, position: int) -> penstock.Error:
+    message = f"the file stands at its end, at byte {position}; call seek(0) to read it from its beginning"
+    return penstock.TruncatedError(f"{name}: {message}", message, name)

@@ -1,0 +1,61 @@
+#include "contents.h"
+
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "convert.h"
+#include "core/format.h"
+#include "gil.h"
+#include "interrupt.h"
+#include "penstock/error.h"
+
+namespace penstock::python {
+namespace {
+
+bool is_path(nb::handle given) {
+  if (PyBytes_Check(given.ptr()) != 0) {
+    const auto size = static_cast<std::size_t>(PyBytes_GET_SIZE(given.ptr()));
+    return std::memchr(PyBytes_AS_STRING(given.ptr()), 0, size) == nullptr;
+  }
+  return PyUnicode_Check(given.ptr()) != 0 || nb::hasattr(given, "__fspath__");
+}
+
+}  // namespace
+
+Buffer memory_of(nb::handle data) {
+  auto view = std::make_unique<Py_buffer>();
+  if (PyObject_GetBuffer(data.ptr(), view.get(), PyBUF_SIMPLE) != 0) nb::raise_python_error();
+  auto* bytes = static_cast<std::byte*>(view->buf);
+  const auto size = static_cast<std::size_t>(view->len);
+  const std::shared_ptr<const void> owner(view.release(), [](const void* held) {
+    auto* buffer = static_cast<Py_buffer*>(const_cast<void*>(held));
+    if (interpreter_is_usable()) {
+      const AcquiredGil gil;
+      PyBuffer_Release(buffer);
+    }
+    delete buffer;
+  });
+  return Buffer::wrap(bytes, size, owner, true);
+}
+
+PyArchive open_memory(nb::handle data, const std::string& name, const OpenOptions& options) {
+  Buffer memory = memory_of(data);
+  const std::size_t size = memory.size();
+  const SourcePtr source = memory_source(std::move(memory), name);
+  const auto read_index = [source, options](std::stop_token) { return open(source, options); };
+  // A thread that is not Python's would make a state of the interpreter for every string; this one answers signals
+  // there.
+  return {interruptible(size >= kLongLoad && !options.decode, read_index), options.verify_checksums};
+}
+
+PyArchive open_given(nb::handle given, const OpenOptions& options) {
+  if (is_path(given)) return open_archive(path_from(given), options);
+  const nb::object content = nb::module_::import_("penstock._contents").attr("content")(given);
+  const nb::object bytes = content[0];
+  const nb::object name = content[1];
+  if (bytes.is_none()) return open_archive(path_from(name), options);
+  return open_memory(bytes, name_from(name), options);
+}
+
+}  // namespace penstock::python

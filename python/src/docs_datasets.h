@@ -1,0 +1,142 @@
+#pragma once
+
+// Docstrings of datasets.
+
+namespace penstock::python::docs {
+
+inline constexpr const char* kDataset = R"(Dataset()
+--
+
+A fixed sequence of samples, made by rows(), files(), packed(), zip(), concat() or subset().
+
+It knows where sample i lies and reads nothing until a loader or `dataset[i]` asks. Any number of
+threads may use it. It pickles as what it was made of (paths, not their bytes), which is looked up
+again where it is unpickled.)";
+
+inline constexpr const char* kDescribe = R"(What a sample is, for messages: "clips/0007.pt".
+
+Parameters
+----------
+index
+    Which sample; negative ones count from the end.
+
+Returns
+-------
+str)";
+
+inline constexpr const char* kRows = R"(Samples are the rows (dimension 0) of one large array.
+
+Uncompressed files are mapped, not read.
+
+Parameters
+----------
+source
+    A path; an Entry of an archive; a Tensor or an array of any library; or a list of numbers, of
+    nested lists of numbers, of strings, or of arrays of one shape. Strings stay text: a batch has
+    a list of them.
+key
+    Which tensor of the file, where it has several.
+
+Returns
+-------
+Dataset
+
+Examples
+--------
+>>> pairs = penstock.zip(penstock.rows("images.npy"), penstock.rows([0, 1, 1, 0])))";
+
+inline constexpr const char* kFiles =
+    R"(Each file is a sample: one tensor, or the dict, list or tuple of tensors and scalars in it.
+
+Parameters
+----------
+pattern
+    A file, a folder, a glob (`**` for any depth) or a list of paths. The order of a folder or
+    glob is by name.
+keys
+    Take only these keys of each file's dict.
+index
+    Keep the list of files, in the user's cache folder (True) or in a file of your own, and next
+    time list only folders that changed. It may be deleted at any time.
+
+Returns
+-------
+Dataset)";
+
+inline constexpr const char* kPacked = R"(The samples that `pack` or the command `penstock pack` wrote.
+
+The files are mapped, not read. Numbers come back as tensors without dimensions, which makes no
+difference in batches.
+
+Parameters
+----------
+pattern
+    A folder, a glob or a file: the samples of every file that it matches, one after the other.
+
+Returns
+-------
+Dataset)";
+
+inline constexpr const char* kPack =
+    R"(Writes the samples of a dataset, in order, into a few large `.safetensors` files.
+
+Tensors and numbers of equal shape are stacked; where dimension 0 differs, they lie end to end,
+with an array of offsets. Text and None are refused. `packed` gives the samples back.
+
+Parameters
+----------
+dataset
+    What to write.
+folder
+    A new folder, which appears with all files or not at all.
+shard_bytes
+    About how large each file becomes.
+verify
+    Check recorded checksums.
+
+Returns
+-------
+dict
+    How many "samples", "shards" and "bytes" were written.)";
+
+inline constexpr const char* kZip = R"(Sample i is the tuple of sample i of each, or the dict of them by name.
+
+The sizes must agree. Datasets of penstock.torch are taken too, here and by concat(), subset() and
+pack().
+
+Parameters
+----------
+datasets
+    One dataset or more, for tuples.
+named
+    Datasets by name, for dicts: `zip(image=a, label=b)`.
+
+Returns
+-------
+Dataset)";
+
+inline constexpr const char* kConcat = R"(All samples of the first, then of the second, ...
+
+Parameters
+----------
+datasets
+    One dataset or more.
+
+Returns
+-------
+Dataset)";
+
+inline constexpr const char* kSubset = R"(The samples at `indices`, in that order; repeats are fine.
+
+Parameters
+----------
+dataset
+    What they are taken from.
+indices
+    An iterable, array or tensor of indices; negative ones count from the end.
+
+Returns
+-------
+Dataset)";
+
+}  // namespace penstock::python::docs

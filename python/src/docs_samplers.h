@@ -1,0 +1,119 @@
+#pragma once
+
+// Docstrings of the samplers.
+
+namespace penstock::python::docs {
+
+inline constexpr const char* kSampler = R"(The order of samples, decided by (seed, epoch) alone.
+
+A DataLoader passes its own seed and epoch. Iterating over a sampler gives the order of seed 0 and
+of the epoch that set_epoch() named, 0 at first.
+
+Derive from this class, or from one of the samplers, for an order of your own: override
+`order(seed, epoch)`, which gives the indices of an epoch, or `__iter__`, and `__len__` where the
+number is known. A class of yours pickles with its attributes.)";
+
+inline constexpr const char* kSamplerOrder = R"(The indices of one epoch.
+
+Parameters
+----------
+seed
+    Of what is drawn at random.
+epoch
+    The number of the epoch, from 0.
+
+Returns
+-------
+list of int)";
+
+inline constexpr const char* kSamplerSetEpoch = R"(Chooses the epoch that iterating gives.
+
+Parameters
+----------
+epoch
+    Its number, from 0. A DataLoader sets it by itself where it iterates.)";
+
+inline constexpr const char* kSequentialSampler = R"(0, 1, ... up to the size of a dataset.
+
+Parameters
+----------
+dataset
+    A dataset, or its size.)";
+
+inline constexpr const char* kRandomSampler = R"(A permutation for each epoch: PyTorch's, for seed + epoch.
+
+Parameters
+----------
+dataset
+    A dataset, or its size.
+replacement
+    Draw each index independently of the others.
+num_samples
+    How many indices an epoch has; the size of the dataset unless given.)";
+
+inline constexpr const char* kDistributedSampler = R"(The part of one rank of an order that all ranks agree on.
+
+Rank `rank` takes every num_replicas-th sample, and all ranks take the same number of them.
+
+Parameters
+----------
+dataset
+    A dataset, its size, or another Sampler, whose order is split.
+num_replicas
+    How many ranks there are.
+rank
+    Which one this is, from 0.
+shuffle
+    Permute the order anew for each epoch.
+drop_last
+    Cut the order so that it can be split evenly; otherwise it is padded by repeating from its
+    start.)";
+
+inline constexpr const char* kSubsetSampler = R"(The given indices.
+
+Parameters
+----------
+indices
+    An iterable of indices.
+shuffle
+    Permute them anew for each epoch; otherwise they come in this order.)";
+
+inline constexpr const char* kWeightedSampler = R"(Index i with a probability proportional to weights[i].
+
+Parameters
+----------
+weights
+    Any number of weights: finite, not negative, not all zero.
+num_samples
+    How many indices an epoch has.
+replacement
+    Draw each index independently of the others; otherwise none comes twice.)";
+
+inline constexpr const char* kBatchSampler = R"(An epoch as batches of indices.
+
+Parameters
+----------
+sampler
+    A Sampler or an iterable of indices; without `batch_size` an iterable of lists of indices,
+    which are the batches.
+batch_size
+    How many indices a batch has.
+drop_last
+    Leave out the last batch where it is smaller.
+
+Derive from this class for batches of your own: override `batches(seed, epoch)` or `__iter__`.)";
+
+inline constexpr const char* kBatches = R"(All batches of one epoch.
+
+Parameters
+----------
+seed
+    Of what is drawn at random.
+epoch
+    The number of the epoch, from 0.
+
+Returns
+-------
+list of lists of int)";
+
+}  // namespace penstock::python::docs

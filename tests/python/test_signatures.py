@@ -1,0 +1,118 @@
+"""Every public callable has a signature, that of the stub, and a docstring that names its parameters."""
+
+import ast
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import penstock
+
+WIDTH = 100
+STUB = ast.parse((Path(penstock.__file__).parent / "_core.pyi").read_text())
+
+
+def public(module):
+    return [(f"{module.__name__}.{name}", getattr(module, name)) for name in module.__all__]
+
+
+def methods(name, kind):
+    for attribute in dir(kind):
+        if not attribute.startswith("_") and callable(getattr(kind, attribute)):
+            yield f"{name}.{attribute}", getattr(kind, attribute)
+
+
+def callables():
+    for name, value in public(penstock):
+        if callable(value) and not (isinstance(value, type) and issubclass(value, Warning)):
+            yield name, value
+        if isinstance(value, type) and not issubclass(value, (Exception, tuple)):
+            yield from methods(name, value)
+
+
+CALLABLES = dict(callables())
+
+
+def definitions(body, prefix=""):
+    for node in body:
+        if isinstance(node, ast.FunctionDef) and not any("property" in ast.unparse(d) for d in node.decorator_list):
+            yield prefix + node.name, node
+        elif isinstance(node, ast.ClassDef):
+            yield from definitions(node.body, f"{node.name}.")
+
+
+def parameters(node, is_method):
+    given = node.args
+    names = [a.arg for a in given.posonlyargs + given.args + ([given.vararg] if given.vararg else [])]
+    names += [a.arg for a in given.kwonlyargs + ([given.kwarg] if given.kwarg else [])]
+    return names[1:] if is_method and names[:1] == ["self"] else names
+
+
+IN_STUB: dict[str, list[ast.FunctionDef]] = {}
+for _name, _node in definitions(STUB.body):
+    IN_STUB.setdefault(_name, []).append(_node)
+
+
+@pytest.mark.parametrize("name", CALLABLES)
+def test_signatures_and_docstrings(name):
+    value = CALLABLES[name]
+    signature = inspect.signature(value)
+    named = [one for one in signature.parameters if one != "self"]
+    if not isinstance(value, type) or not issubclass(value, Exception):
+        text = inspect.getdoc(value)
+        assert text, "no docstring"
+        assert max(map(len, text.splitlines())) <= WIDTH
+        assert text.splitlines()[0].endswith((".", "...")) or "\n" not in text
+        if value not in vars(penstock.errors).values():
+            for parameter in named:
+                assert re.search(rf"\b{parameter}\b", text), f"{parameter} is not in the docstring"
+
+
+@pytest.mark.parametrize("name", sorted(IN_STUB))
+def test_signatures_are_those_of_the_stub(name):
+    owner, _, method = name.rpartition(".")
+    if method.startswith("_") and method != "__init__":
+        return
+    kind = getattr(penstock._core, owner) if owner else penstock._core
+    found = getattr(kind, method)
+    longest = max(IN_STUB[name], key=lambda node: len(parameters(node, owner)))
+    signature = inspect.signature(found)
+    assert [one for one in signature.parameters if one != "self"] == parameters(longest, owner)
+    if len(IN_STUB[name]) > 1:
+        return
+    written = {
+        argument.arg: ast.literal_eval(default)
+        for argument, default in [
+            *zip(reversed(longest.args.args), reversed(longest.args.defaults), strict=False),
+            *zip(longest.args.kwonlyargs, longest.args.kw_defaults, strict=True),
+        ]
+        if default is not None
+    }
+    defaults = {p.name: p.default for p in signature.parameters.values() if p.default is not p.empty}
+    assert defaults == written
+    if method != "__init__":
+        told = str(signature.return_annotation).replace("typing.", "").replace("'", "").replace('"', "")
+        assert told == ast.unparse(longest.returns).replace("'", "")
+
+
+def test_bound_methods_and_classes_have_theirs():
+    tensor = penstock.ones(2)
+    assert list(inspect.signature(tensor.transpose).parameters) == ["dim0", "dim1"]
+    assert list(inspect.signature(penstock.Tensor.transpose).parameters) == ["self", "dim0", "dim1"]
+    assert list(inspect.signature(penstock.RandomSampler).parameters) == ["dataset", "replacement", "num_samples"]
+    assert inspect.signature(penstock.load).bind("x.npy", mmap=True).arguments == {"path": "x.npy", "mmap": True}
+    assert inspect.signature(penstock.stack).bind()  # the rule for batches
+    assert inspect.signature(penstock.stack).bind([tensor], 0)
+    assert tensor.to.__doc__ == penstock.Tensor.to.__doc__
+
+
+@pytest.mark.parametrize("package", ["penstock.numpy", "penstock.torch", "penstock.torch.safetensors"])
+def test_packages_over_other_libraries(package):
+    pytest.importorskip("torch" if "torch" in package else "numpy")
+    for name, value in public(importlib.import_module(package)):
+        if callable(value) and not (isinstance(value, type) and issubclass(value, Exception)):
+            inspect.signature(value)
+            assert inspect.getdoc(value), name
+            assert max(map(len, inspect.getdoc(value).splitlines())) <= 124, name
