@@ -83,6 +83,11 @@ def load_into(
     >>> penstock.load_into(weights, "model.safetensors")
     Unmatched(missing_keys=[], unexpected_keys=[])
     """
+    if not isinstance(target, (dict, list, tuple)) and not _is_array(target):
+        message = (
+            f"found a target of type {type(target).__name__}, expected a tensor, an array, or a dict or list of them"
+        )
+        raise penstock.DTypeMismatchError(message, message)
     with penstock.open(path, verify=verify) as whole, _part(whole, key, prefix) as archive:
         places = _leaves(target)
         found = _matching(_leaves(archive.structure), places)
@@ -143,7 +148,11 @@ def _called(key: Any) -> str:
 
 
 def _check(places: dict[Any, _Leaf], found: dict[Any, _Leaf], strict: bool, path: str) -> None:
-    missing = [_text(key) or "the target" for key, place in places.items() if key not in found and place.needs]
+    if set(places) == {()} and () not in found:
+        held = listed([_text(key) for key in found]) or "nothing"
+        message = f"the target is one tensor, and the file holds {held}; choose one with key=, or give a dict"
+        raise penstock.KeyNotFoundError(f"{path}: {message}", message, path)
+    missing = [_text(key) for key, place in places.items() if key not in found and place.needs]
     unexpected = [_text(key) or "one value" for key in found if key not in places]
     shapes: list[str] = []
     kinds: list[str] = []

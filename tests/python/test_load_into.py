@@ -82,6 +82,17 @@ def test_one_array_is_filled_by_the_only_tensor(tmp_path):
         penstock.load_into(into * 0, (tmp_path / name).read_bytes())
 
 
+def test_targets_of_another_kind_are_called_what_they_are(path):
+    with pytest.raises(penstock.KeyNotFoundError, match=r"holds layers\.0\.w, .*key="):
+        penstock.load_into(np.zeros(2), path)
+    for target in ("x.pt", 5, None):
+        with pytest.raises(TypeError, match=f"a target of type {type(target).__name__}"):
+            penstock.load_into(target, path)
+    b = np.zeros(2)
+    penstock.load_into(b, path, key="b")
+    assert b.tolist() == B.tolist()
+
+
 def test_what_does_not_fit_is_named_by_its_path_and_nothing_is_touched(path):
     cases = [
         (lambda t: t["layers"][1].update(x=np.zeros(1)), penstock.KeyNotFoundError, r"has no layers\.1\.x"),
