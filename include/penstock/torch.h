@@ -69,6 +69,36 @@ inline Device from_torch(at::Device device) {
   throw Error(ErrorCode::kUnsupported, "found a torch tensor on " + device.str() + ", expected one on cpu or cuda");
 }
 
+[[noreturn]] inline void throw_no_memory(const std::string& what) {
+  throw Error(ErrorCode::kUnsupported, "found a torch tensor " + what + "; give one whose memory is there");
+}
+
+/// The first byte of the tensor's storage; kUnsupported where the elements are not all there: meta, fake, functional
+/// and zero tensors have no memory, and torch lets a storage be freed or shortened under its tensors.
+inline void* memory_of(const at::Tensor& tensor) try {
+  if (!tensor.has_storage()) throw_no_memory("that has no storage");
+  if (tensor.numel() == 0) return nullptr;
+  const at::Storage& storage = tensor.storage();
+  if (storage.device().type() != tensor.device().type()) throw_no_memory("that has no memory");
+  const std::size_t needed = at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.element_size(),
+                                                              static_cast<std::size_t>(tensor.storage_offset()));
+  if (storage.nbytes() < needed) {
+    throw_no_memory("whose storage was freed or resized: it has " + std::to_string(storage.nbytes()) +
+                    " bytes, and the elements need " + std::to_string(needed));
+  }
+  if (tensor.is_meta() || storage.data() == nullptr) throw_no_memory("that has no memory");
+  return storage.mutable_data();
+} catch (const c10::Error& error) {
+  throw_no_memory(std::string("that does not say where its elements lie (") + error.what_without_backtrace() + ")");
+}
+
+/// The same for the tensor `name` of the file that is to be read into it.
+inline void require_memory(const at::Tensor& place, const std::string& path, const std::string& name) try {
+  memory_of(place);
+} catch (const Error& error) {
+  throw error.within({.path = path, .tensor = name});
+}
+
 }  // namespace detail
 
 /// torch's type of the same elements; kUnsupported for types that torch does not have (text, dates, structures).
@@ -102,9 +132,10 @@ inline at::Tensor to_torch(const Tensor& tensor) {
 }
 
 /// A Tensor over the same memory, which lives as long as either; requires_grad is carried along as a mark. kUnsupported
-/// for layouts other than strided, for lazy conj and neg bits (resolve them first) and for other devices than cpu and
-/// cuda.
+/// for layouts other than strided, for lazy conj and neg bits (resolve them first), for other devices than cpu and
+/// cuda, and for tensors whose memory is not there (freed, shorter than the tensor reaches, zero and fake tensors).
 inline Tensor from_torch(const at::Tensor& tensor) {
+  if (!tensor.defined()) detail::throw_no_memory("that is not defined");
   if (tensor.layout() != at::kStrided || tensor.is_conj() || tensor.is_neg() || tensor.is_quantized()) {
     throw Error(ErrorCode::kUnsupported,
                 "found a torch tensor that is not its elements one by one (sparse, quantized, conj or neg), expected a "
@@ -112,11 +143,12 @@ inline Tensor from_torch(const at::Tensor& tensor) {
   }
   const Device device = detail::from_torch(tensor.device());
   auto owner = std::make_shared<const at::Tensor>(tensor.detach());
-  const std::size_t bytes = owner->storage().nbytes();
-  void* const data = owner->storage().mutable_data();
+  void* const data = detail::memory_of(*owner);
+  const std::size_t bytes = data == nullptr ? 0 : owner->storage().nbytes();
   const Buffer buffer =
       device.type == DeviceType::kCpu ? Buffer::wrap(data, bytes, owner) : Buffer::wrap(data, bytes, device, owner);
-  const std::size_t offset = static_cast<std::size_t>(owner->storage_offset()) * owner->element_size();
+  const std::size_t offset =
+      data == nullptr ? 0 : static_cast<std::size_t>(owner->storage_offset()) * owner->element_size();
   return Tensor(buffer, from_torch(owner->scalar_type()), detail::shape_of(owner->sizes()),
                 detail::shape_of(owner->strides()), offset)
       .with_requires_grad(tensor.requires_grad());
@@ -212,7 +244,8 @@ inline void add_other_keys(const Value& state, std::vector<std::string>& out) {
 /// Reads a state dict (`.pt` of Python, `.safetensors`) into the module's parameters and buffers, straight into their
 /// memory on the CPU, converting where types differ. requires_grad stays as the module has it. Names and shapes are
 /// checked before anything is touched: kKeyNotFound, kInvalidArgument (unexpected), kShapeMismatch, kDTypeMismatch (no
-/// dict). Of parameters that are tied the last one's tensor counts.
+/// dict), kUnsupported (parameters whose memory is not there: meta, freed). Of parameters that are tied the last one's
+/// tensor counts.
 inline IncompatibleKeys load_state_dict(torch::nn::Module& module, std::string_view path,
                                         const LoadStateDictOptions& options = {}) {
   const Archive archive = detail::open_state_dict(path, options);
@@ -247,11 +280,13 @@ inline IncompatibleKeys load_state_dict(torch::nn::Module& module, std::string_v
   if (options.device) module.to(*options.device);
   std::vector<Placement> placements;
   std::unordered_map<const void*, std::size_t> placed;
+  std::vector<std::pair<std::size_t, at::Tensor>> elsewhere;
   for (const auto& [index, parameter] : found) {
     // Moving a module replaces the memory behind its parameters' handles, not the handles.
     const at::Tensor place = parameter.detach();
+    detail::require_memory(place, archive.path(), entries[index].name);
     if (!place.is_cpu()) {
-      place.copy_(to_torch(archive.entry(index).load()));
+      elsewhere.emplace_back(index, place);
       continue;
     }
     const Placement placement{index, from_torch(place)};
@@ -262,6 +297,7 @@ inline IncompatibleKeys load_state_dict(torch::nn::Module& module, std::string_v
       placements[at->second] = placement;
     }
   }
+  for (const auto& [index, place] : elsewhere) place.copy_(to_torch(archive.entry(index).load()));
   archive.load_into(placements, {.verify_checksums = options.verify_checksums});
   return keys;
 }

@@ -25,6 +25,7 @@ void bind_creation(nb::module_& module);
 void bind_reductions(nb::module_& module);
 void bind_products(nb::module_& module);
 void bind_dlpack(nb::module_& module);
+void bind_torch_memory(nb::module_& module);
 void bind_archive(nb::module_& module);
 void bind_parts(nb::module_& module);
 void bind_files(nb::module_& module);

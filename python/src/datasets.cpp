@@ -21,6 +21,7 @@
 #include "penstock/loader.h"
 #include "penstock/ops.h"
 #include "penstock/pack.h"
+#include "torch_memory.h"
 #include "value.h"
 
 namespace penstock::python {
@@ -99,7 +100,10 @@ Dataset rows_of(nb::handle source, nb::handle key) {
   if (nb::isinstance<Entry>(source)) {
     return interruptible(true, [entry = nb::cast<Entry>(source).tensor](std::stop_token) { return rows(entry); });
   }
-  if (const std::optional<Tensor> tensor = array_from(source)) return rows(*tensor);
+  if (const std::optional<Tensor> tensor = array_from(source)) {
+    forbid_resizing(source);
+    return rows(*tensor);
+  }
   if (PyList_Check(source.ptr()) || PyTuple_Check(source.ptr())) return rows_of_list(source);
   throw Error(ErrorCode::kDTypeMismatch, core::format("rows() takes a path, a Tensor, an Entry, an array of any "
                                                       "library, or a list of numbers, of strings or of arrays; found "

@@ -14,6 +14,7 @@
 #include "gil.h"
 #include "penstock/error.h"
 #include "penstock/stream.h"
+#include "torch_memory.h"
 
 namespace penstock::python {
 namespace {
@@ -191,7 +192,8 @@ ForeignArray describe(M* managed, bool read_only) {
   out.owner = owner;
   out.read_only = read_only;
   out.dtype = type_of(from.dtype);
-  out.data = static_cast<std::byte*>(from.data) + from.byte_offset;
+  // An offset to no memory leads nowhere.
+  if (from.data != nullptr) out.data = static_cast<std::byte*>(from.data) + from.byte_offset;
   if (from.ndim > 0) out.shape = Shape(std::span<const std::int64_t>(from.shape, static_cast<std::size_t>(from.ndim)));
   const auto itemsize = static_cast<std::int64_t>(out.dtype.itemsize());
   const Strides strides = from.strides == nullptr || from.ndim == 0
@@ -299,6 +301,7 @@ Tensor tensor_from_dlpack(nb::handle object) {
     throw nb::type_error(
         core::format("from_dlpack() takes an object with __dlpack__; found {}", object_type(object)).c_str());
   }
+  require_memory(object);
   if (std::optional<Tensor> tensor = tensor_by_exchange(object)) return *std::move(tensor);
   // torch itself refuses lazy conjugates, and forgets lazy negatives.
   if (has_lazy_bit(object, "is_neg")) refuse("the tensor is negated when it is read only; export .resolve_neg() of it");

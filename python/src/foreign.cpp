@@ -5,6 +5,7 @@
 #include <span>
 
 #include "convert.h"
+#include "core/checked.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "core/view.h"
@@ -16,6 +17,7 @@
 #include "penstock/error.h"
 #include "penstock/load.h"
 #include "penstock/stream.h"
+#include "torch_memory.h"
 
 namespace penstock::python {
 namespace {
@@ -36,6 +38,25 @@ Tensor gathered(const ForeignArray& array) {
   return out;
 }
 
+/// Nothing is ever mapped in the first page, so that an address there is a null pointer, or one with an offset.
+constexpr std::uintptr_t kFirstPage = 4096;
+
+void require_address(const ForeignArray& array) {
+  if (array.dtype.itemsize() == 0 || reinterpret_cast<std::uintptr_t>(array.data) >= kFirstPage) return;
+  throw Error(ErrorCode::kUnsupported,
+              core::format("found an array of shape {} without memory (its address is null); give one whose memory is "
+                           "there",
+                           array.shape.to_string()));
+}
+
+void require_sizes(const ForeignArray& array) {
+  for (const std::int64_t size : array.shape) {
+    if (size >= 0) continue;
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("found an array of shape {}, expected no size below 0", array.shape.to_string()));
+  }
+}
+
 /// Strides in elements, where they are whole and not negative.
 std::optional<Strides> element_strides(const ForeignArray& array) {
   const auto itemsize = static_cast<std::int64_t>(array.dtype.itemsize());
@@ -51,7 +72,10 @@ std::optional<Strides> element_strides(const ForeignArray& array) {
 std::vector<std::int64_t> contiguous_byte_strides(const Shape& shape, std::size_t itemsize) {
   const Strides strides = shape.contiguous_strides();
   std::vector<std::int64_t> out(strides.begin(), strides.end());
-  for (std::int64_t& stride : out) stride *= static_cast<std::int64_t>(itemsize);
+  for (std::int64_t& stride : out) {
+    stride =
+        core::checked_mul(stride, static_cast<std::int64_t>(itemsize), "the distance between two rows of an array");
+  }
   return out;
 }
 
@@ -275,6 +299,7 @@ std::optional<Tensor> foreign_array(nb::handle object) {
     const nb::object array = object.attr("__array__")();
     return from_interface(array, nb::borrow<nb::dict>(array.attr("__array_interface__")));
   }
+  require_memory(object);
   if (nb::hasattr(object, "__dlpack__")) return from_dlpack(object);
   const nb::object on_device = nb::getattr(object, "__cuda_array_interface__", nb::none());
   if (PyDict_Check(on_device.ptr())) return from_cuda_interface(object, nb::borrow<nb::dict>(on_device));
@@ -290,11 +315,13 @@ std::optional<Tensor> foreign_array(nb::handle object) {
 }  // namespace
 
 Tensor tensor_over(const ForeignArray& array) {
+  require_sizes(array);
   if (array.byte_strides.size() != array.shape.rank()) {
     throw Error(ErrorCode::kInvalidArgument, core::format("found {} strides of an array of {} dimensions",
                                                           array.byte_strides.size(), array.shape.rank()));
   }
   if (array.shape.numel() == 0) return Tensor::empty(array.shape, array.dtype, array.device);
+  require_address(array);
   const std::optional<Strides> strides = element_strides(array);
   if (!strides && array.device.type != DeviceType::kCpu) {
     throw Error(ErrorCode::kUnsupported,

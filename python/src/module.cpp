@@ -19,6 +19,7 @@ void bind_all(nb::module_& module) {
   bind_reductions(module);
   bind_products(module);
   bind_dlpack(module);
+  bind_torch_memory(module);
   bind_archive(module);
   bind_parts(module);
   bind_files(module);

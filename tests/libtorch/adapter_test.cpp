@@ -74,6 +74,41 @@ TEST(FromTorch, RefusesWhatIsNotItsElements) {
   EXPECT_EQ(code_of([] { from_torch(torch::ones({2}, torch::kComplexFloat).conj()); }), ErrorCode::kUnsupported);
 }
 
+/// Elements [first, 1000) of a tensor whose storage is cut afterwards.
+at::Tensor shortened(std::size_t bytes, std::int64_t first = 0, std::int64_t last = 1000) {
+  at::Tensor out = torch::arange(1000, torch::kFloat).slice(0, first, last);
+  out.storage().unsafeGetStorageImpl()->set_nbytes(bytes);
+  return out;
+}
+
+TEST(FromTorch, RefusesMemoryThatIsNotThere) {
+  EXPECT_EQ(code_of([] { from_torch(at::Tensor()); }), ErrorCode::kUnsupported);
+  EXPECT_EQ(code_of([] { from_torch(at::_efficientzerotensor({10}, torch::kFloat)); }), ErrorCode::kUnsupported);
+  EXPECT_EQ(code_of([] { from_torch(torch::ones({10}, torch::kMeta)); }), ErrorCode::kUnsupported);
+  for (const std::size_t bytes : {0, 16, 3999}) {
+    EXPECT_EQ(code_of([&] { from_torch(shortened(bytes)); }), ErrorCode::kUnsupported);
+  }
+  EXPECT_EQ(code_of([] { from_torch(shortened(3000, 700)); }), ErrorCode::kUnsupported);
+  EXPECT_EQ(from_torch(shortened(3000, 0, 750)).numel(), 750);
+  EXPECT_EQ(from_torch(torch::ones({0, 3})).shape(), (Shape{0, 3}));
+}
+
+TEST(LoadStateDict, NamesTheParameterThatHasNoMemory) {
+  torch::nn::Linear module(30, 20);
+  const std::string path = temporary("whole.safetensors");
+  save(Value::dict(
+           {{"weight", Value::tensor(from_torch(module->weight))}, {"bias", Value::tensor(from_torch(module->bias))}}),
+       path);
+  module->weight.storage().unsafeGetStorageImpl()->set_nbytes(16);
+  try {
+    load_state_dict(*module, path);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
+    EXPECT_EQ(error.tensor(), "weight");
+  }
+}
+
 TEST(LoadStateDict, FillsTheModuleInPlaceAndKeepsItsMarks) {
   torch::nn::Linear from(3, 2);
   torch::nn::Linear to(3, 2);

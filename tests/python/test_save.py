@@ -204,7 +204,8 @@ UNGIVEN = {
 @pytest.mark.parametrize("extension", ["npy", "pt", "safetensors"])
 def test_arrays_that_do_not_hand_over_their_elements(tmp_path, name, extension):
     value = UNGIVEN[name]() if extension == "npy" else {"a": UNGIVEN[name]()}
-    with pytest.raises(penstock.UnsupportedError, match=rf"x\.{extension}.*does not hand over.*make it a plain"):
+    reason = "on meta that has no memory" if name == "meta" else "does not hand over.*make it a plain"
+    with pytest.raises(penstock.UnsupportedError, match=rf"x\.{extension}.*{reason}"):
         penstock.save(value, tmp_path / f"x.{extension}")
     assert list(tmp_path.iterdir()) == []
 

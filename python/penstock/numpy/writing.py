@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import penstock
+from penstock._core import _memory_fault
 from penstock._replace import replaced
 
 __all__ = ["save", "savez", "savez_compressed"]
@@ -26,7 +27,7 @@ def save(file: File, arr: ArrayLike, allow_pickle: bool = True, fix_imports: boo
     Arrays of Python objects are refused whatever `allow_pickle` says: only pickling could hold them. A file object is
     written to where it stands.
     """
-    array = _checked(np.asanyarray(arr))
+    array = _checked(_array(arr))
     if hasattr(file, "write"):
         stream: Any = file
         np.lib.format.write_array(stream, array, allow_pickle=False)
@@ -62,7 +63,7 @@ def _named(args: tuple[ArrayLike, ...], kwds: dict[str, ArrayLike]) -> dict[str,
         if name in arrays:
             raise ValueError(f"Cannot use un-named variables and keyword {name}")
         arrays[name] = value
-    return {name: _checked(np.asanyarray(value), name) for name, value in arrays.items()}
+    return {name: _checked(_array(value, name), name) for name, value in arrays.items()}
 
 
 def _save_npz(file: File, arrays: dict[str, np.ndarray[Any, Any]], *, compress: bool) -> None:
@@ -75,6 +76,15 @@ def _save_npz(file: File, arrays: dict[str, np.ndarray[Any, Any]], *, compress: 
         penstock.save(arrays, path, format="npz", compress=compress)
     else:
         replaced(path, lambda out: write(out, allow_pickle=False, **arrays))
+
+
+def _array(value: ArrayLike, name: str | None = None) -> np.ndarray[Any, Any]:
+    """NumPy's array of it. UnsupportedError for a torch tensor that has lost its memory, which NumPy reads over."""
+    fault = _memory_fault(value)
+    if fault is not None:
+        raise penstock.UnsupportedError(fault if name is None else f"{name}: {fault}", fault, tensor=name)
+    array: np.ndarray[Any, Any] = np.asanyarray(value)
+    return array
 
 
 def _checked(array: np.ndarray[Any, Any], name: str | None = None) -> np.ndarray[Any, Any]:

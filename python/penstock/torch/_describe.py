@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 import penstock
+from penstock._core import _memory_fault
 
 __all__ = ["described"]
 
@@ -44,7 +45,7 @@ def described(obj: Any) -> _Described | None:
         kind = f"{type(obj).__module__}.{type(obj).__qualname__}"
         if kind == "torch.nested._internal.nested_tensor.NestedTensor":
             return _jagged(obj)
-        return (
+        return _memory_fault(obj) or (
             f"found a tensor of class {kind}, which torch.load(weights_only=True) does not read; save "
             "tensor.as_subclass(torch.Tensor)"
         )
@@ -79,10 +80,14 @@ def _parameter(parameter: torch.nn.Parameter) -> _Described:
 
 def _tensor(tensor: torch.Tensor) -> _Described:
     if tensor.is_nested:
+        if _nested_reach(tensor) > tensor.values().numel():
+            return "found a nested tensor whose storage is shorter than it reaches; it was freed or resized"
         return _composite("torch.nested_tensor", tensor, *_nested_parts(tensor))
     if tensor.is_meta:
         parts = (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad)
         return _composite("torch.meta_tensor", tensor, *parts)
+    if (fault := _memory_fault(tensor)) is not None:
+        return fault
     if tensor.is_quantized:
         return _quantized(tensor)
     if tensor.layout != torch.strided:
@@ -124,6 +129,17 @@ def _nested_parts(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
         whole._nested_tensor_strides(),
         whole._nested_tensor_storage_offsets(),
     )
+
+
+def _nested_reach(tensor: torch.Tensor) -> int:
+    """Elements from the first one of the memory to the last one of the parts."""
+    parts = (tensor._nested_tensor_size(), tensor._nested_tensor_strides(), tensor._nested_tensor_storage_offsets())
+    reach = 0
+    for sizes, strides, offset in zip(*(part.tolist() for part in parts), strict=True) if parts[0].dim() else ():
+        if 0 not in sizes:
+            steps = sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
+            reach = max(reach, offset + steps + 1)
+    return reach
 
 
 def _jagged(tensor: Any) -> penstock.Opaque:

@@ -9,10 +9,12 @@ from typing import Any
 import torch
 
 import penstock
+from penstock._core import _memory_fault
 from penstock.torch._advice import advice
 from penstock.torch._convert import to_torch
 from penstock.torch._globals import Readable, full_name, is_filled
 from penstock.torch._places import place_of
+from penstock.torch._storages import skips_data
 
 __all__ = ["save_pickled"]
 
@@ -23,7 +25,7 @@ def save_pickled(obj: Any, file: Any, protocol: int, *, zipped: bool, byteorder:
     """What torch.save writes into a binary file, with its settings of torch.utils.serialization.config.
 
     DTypeMismatchError says of what `load` would not read where it lies and what to save instead, UnsupportedError where
-    an array of objects contains itself.
+    an array of objects contains itself and where a tensor has lost its memory.
     """
     module: Any = SimpleNamespace(__name__="pickle", Pickler=_Pickler, dump=pickle.dump)
     try:
@@ -35,6 +37,8 @@ def save_pickled(obj: Any, file: Any, protocol: int, *, zipped: bool, byteorder:
         ) from error
     except _UnreadableError as error:
         raise _refusal(obj, error) from None
+    except _NoMemoryError as error:
+        raise penstock.UnsupportedError(f"{place_of(obj, error.tensor)}{error}") from None
     except _EndlessArrayError as error:
         raise penstock.UnsupportedError(
             f"{place_of(obj, error.array)}found an array of objects that contains itself, which penstock.torch.load "
@@ -57,6 +61,12 @@ class _EndlessArrayError(Exception):
         self.array = array
 
 
+class _NoMemoryError(Exception):
+    def __init__(self, tensor: torch.Tensor, fault: str) -> None:
+        super().__init__(fault)
+        self.tensor = tensor
+
+
 class _Pickler(pickle.Pickler):
     """Asked about all but values of Python's plain types."""
 
@@ -64,6 +74,7 @@ class _Pickler(pickle.Pickler):
         super().__init__(*args, **options)
         self._readable = Readable()
         self._owner: Any = None
+        self._reads_memory = not skips_data()
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, (penstock.Tensor, penstock.Entry)):
@@ -78,7 +89,17 @@ class _Pickler(pickle.Pickler):
             self._owner = obj if known else self._owner
         if not known:
             raise _UnreadableError(obj, self._owner)
+        if isinstance(obj, torch.Tensor) and self._reads_memory and not obj.is_meta:
+            fault = _memory_fault(obj) or _layout_fault(obj)
+            if fault is not None:
+                raise _NoMemoryError(obj, fault)
         return NotImplemented
+
+
+def _layout_fault(tensor: torch.Tensor) -> str | None:
+    if tensor.layout != torch._mkldnn:  # type: ignore[attr-defined]
+        return None
+    return f"found a tensor of layout {tensor.layout}, which torch does not save either; save .to_dense() of it"
 
 
 def _holds_objects(obj: Any) -> bool:

@@ -14,6 +14,7 @@ import penstock
 from penstock._text import abbreviated
 from penstock.torch._content import Content, EntryAt, Made, is_plain, kind_of, shape_of
 from penstock.torch._convert import to_torch
+from penstock.torch._memory import require_memory
 from penstock.torch._modules import has_own_ways, keys_of_later, tensors_of
 
 __all__ = ["Plan"]
@@ -97,6 +98,8 @@ class Plan:
         if not isinstance(content, Mapping):
             self._unlike(node, "a module")
         elif self.assign or has_own_ways(module) or not _is_flat(content):
+            if not self.assign:
+                require_memory((_joined(node.path, key), place) for key, place in tensors_of(module))
             self.calls.append(node)
         else:
             wanted = dict(tensors_of(module))
@@ -155,6 +158,7 @@ class Plan:
                 f"{_named(path)}: the target is on the meta device and has no memory to fill; use assign=True."
             )
             return
+        require_memory([(_named(path), place)])
         self.places.append((place, leaf))
 
     def _container(self, node: _Node) -> None:

@@ -10,6 +10,7 @@ import torch
 from torch.utils.data import default_collate
 
 import penstock
+from penstock._core import _storage_fault
 from penstock.torch._samples import as_mapping_of
 
 __all__ = ["Pad", "Ragged", "Rule", "Stack", "pad", "pad_to", "ragged", "stack"]
@@ -36,7 +37,7 @@ class Rule:
 def _collated(samples: Sequence[Any], tensors: _Leaf, key: str | None) -> Any:
     first = samples[0]
     if _is_array(first):
-        return tensors([torch.as_tensor(sample) for sample in samples], key)
+        return tensors([_tensor(sample, number, key) for number, sample in enumerate(samples)], key)
     if isinstance(first, Mapping):
         parts = {
             name: _collated([sample[name] for sample in samples], tensors, name if isinstance(name, str) else key)
@@ -49,6 +50,15 @@ def _collated(samples: Sequence[Any], tensors: _Leaf, key: str | None) -> Any:
         items = [_collated(part, tensors, key) for part in zip(*samples, strict=True)]
         return type(first)(*items) if hasattr(first, "_fields") else items
     return default_collate(samples)  # type: ignore[arg-type]
+
+
+def _tensor(sample: Any, number: int, key: str | None) -> torch.Tensor:
+    """torch reads what lies behind a storage that was freed or shortened, so that such samples are refused here."""
+    fault = _storage_fault(sample) if isinstance(sample, torch.Tensor) else None
+    if fault is None:
+        return torch.as_tensor(sample)
+    place = f"sample {number} of the batch" + ("" if key is None else f", at [{key!r}]")
+    raise penstock.UnsupportedError(f"{place}: {fault}", fault)
 
 
 def _is_array(value: Any) -> bool:

@@ -18,6 +18,7 @@ import torch
 
 from penstock._safetensors import CODES, SafetensorError, load_bytes, safe_open, save_bytes, save_to
 from penstock.torch._arrays import Arrays
+from penstock.torch._memory import require_memory
 from penstock.torch._shared import duplicate_names, shared_names
 
 __all__ = ["SafetensorError", "load", "load_file", "load_model", "safe_open", "save", "save_file", "save_model"]
@@ -40,8 +41,9 @@ def load(data: bytes) -> dict[str, torch.Tensor]:
 def save_file(tensors: dict[str, torch.Tensor], filename: Path, metadata: dict[str, str] | None = None) -> None:
     """Writes dense, contiguous tensors that share no memory; the file appears whole or not at all.
 
-    ValueError for other tensors, RuntimeError for shared memory (`save_model` leaves duplicates out), KeyError for
-    dtypes that the format has not, TypeError for metadata that is no text.
+    ValueError for other tensors and for those without memory (freed, fake), RuntimeError for shared memory
+    (`save_model` leaves duplicates out), KeyError for dtypes that the format has not, TypeError for metadata that is no
+    text.
     """
     save_to(_checked(tensors), filename, metadata)
 
@@ -56,6 +58,7 @@ def save_model(
 ) -> None:
     """Writes a module's tensors, each memory once; the metadata says under which name those left out were kept."""
     state: dict[str, torch.Tensor] = model.state_dict()
+    require_memory(state.items())
     notes = dict(metadata or {})
     for kept, dropped in duplicate_names(state).items():
         for name in dropped:
@@ -76,7 +79,9 @@ def load_model(
 ) -> tuple[set[str], list[str]]:
     """Loads what `save_model` wrote. Gives missing and unexpected names; RuntimeError lists them if `strict`."""
     loaded = load_file(filename, device, backend=backend)
-    duplicates = duplicate_names(model.state_dict(), preferred=set(loaded))
+    state: dict[str, torch.Tensor] = model.state_dict()
+    require_memory(state.items())
+    duplicates = duplicate_names(state, preferred=set(loaded))
     result = model.load_state_dict(loaded, strict=False)
     missing, unexpected = set(result.missing_keys), list(result.unexpected_keys)
     for name in (name for dropped in duplicates.values() for name in dropped):
@@ -106,6 +111,7 @@ def _checked(tensors: Any) -> dict[str, torch.Tensor]:
             f"You are trying to save a sparse tensors: `{sparse}` which the format does not hold; `.to_dense()` makes "
             "dense ones of them, which may take much more room"
         )
+    require_memory(tensors.items())
     shared = [sorted(names) for names in shared_names(tensors) if len(names) > 1]
     if shared:
         raise RuntimeError(

@@ -16,6 +16,7 @@ from penstock._temporary import copied, temporary_path
 from penstock.torch._describe import described
 from penstock.torch._native import is_native
 from penstock.torch._pickling import save_pickled
+from penstock.torch._storages import skips_data
 
 __all__ = ["save"]
 
@@ -41,7 +42,9 @@ def save(
     DTypeMismatchError, a TypeError, says of anything else where in the object it lies and what to save instead: nothing
     is written as another type than it is.
 
-    A file at a path appears whole or not at all. Tensors on other devices are written as they are in host memory.
+    A file at a path appears whole or not at all; an open file is written to where it stands, flushed, and left open.
+    UnsupportedError names a tensor whose memory is not there (its storage freed or shortened, zero, fake). Tensors on
+    other devices are written as they are in host memory.
 
     pickle_protocol, _use_new_zipfile_serialization and _disable_byteorder_record are torch's, and so are compute_crc32,
     storage_alignment and use_pinned_memory_for_d2h of torch.utils.serialization.config.save and skip_data of
@@ -102,7 +105,7 @@ def _save_native(obj: Any, f: str | os.PathLike[str] | IO[bytes]) -> None:
 
 def _is_as_by_default() -> bool:
     """Whether torch's settings for torch.save are as torch has them."""
-    if getattr(getattr(torch.serialization, "_serialization_tls", None), "skip_data", False):
+    if skips_data():
         return False
     try:
         from torch.utils.serialization import config
