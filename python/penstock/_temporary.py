@@ -32,7 +32,8 @@ def temporary_path(suffix: str, name: str) -> Iterator[str]:
 
 
 def copied(source: IO[bytes], out: Any) -> None:
-    """All that is left in `source`, written to an object with `write`, which may take less than it is given.
+    """All that is left in `source`, written to an object with `write`, which may take less than it is given, and
+    flushed, so that whoever opens the same file by its name finds all of it; never closed.
 
     InputOutputError when it takes nothing.
     """
@@ -45,3 +46,6 @@ def copied(source: IO[bytes], out: Any) -> None:
                 message = "the stream takes no more; what was written is not the whole file"
                 raise penstock.InputOutputError(message, message)
             chunk = chunk[taken:]
+    flush = getattr(out, "flush", None)
+    if callable(flush):
+        flush()

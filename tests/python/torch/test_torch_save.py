@@ -8,6 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
+import tempfile
 import zipfile
 
 import numpy as np
@@ -325,3 +326,51 @@ class TestWhatIsWrittenIsRead:
         assert list(loaded["a" * 3000]["b" * 3000]) == list(value["a" * 3000]["b" * 3000])
         names = penstock.open(tmp_path / "x.pt").keys()
         assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("value", "options"),
+    [
+        ({"a": torch.ones(300)}, {}),
+        ({"a": torch.ones(3), "d": collections.defaultdict(list)}, {}),
+        ({"a": torch.ones(3)}, {"pickle_protocol": 4}),
+        ({"a": torch.ones(3)}, {"_use_new_zipfile_serialization": False}),
+    ],
+    ids=["native", "by torch", "protocol 4", "legacy"],
+)
+@pytest.mark.parametrize("buffering", [-1, 0])
+def test_an_open_file_is_flushed_and_stays_open(path, value, options, buffering):
+    with open(path, "wb", buffering=buffering) as out:
+        pt.save(value, out, **options)
+        assert not out.closed
+        assert torch.load(path, weights_only=False)["a"].tolist() == value["a"].tolist()
+        out.write(b"more")
+    assert path.read_bytes().endswith(b"more")
+
+
+def test_a_temporary_file_is_read_by_its_name():
+    with tempfile.NamedTemporaryFile(suffix=".pt") as file:
+        pt.save({"a": torch.arange(3)}, file)
+        assert pt.load(file.name)["a"].tolist() == [0, 1, 2]
+
+
+def test_what_cannot_be_flushed_is_written():
+    class Sink:
+        taken = b""
+
+        def write(self, data):
+            self.taken += bytes(data)
+            return len(data)
+
+    sink = Sink()
+    pt.save({"a": torch.ones(3)}, sink)
+    assert pt.load(io.BytesIO(sink.taken))["a"].tolist() == [1, 1, 1]
+
+
+def test_an_error_of_the_flush_is_seen():
+    class Full(io.BytesIO):
+        def flush(self):
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        pt.save({"a": torch.ones(3)}, Full())
