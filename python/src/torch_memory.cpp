@@ -71,10 +71,16 @@ std::optional<std::string> strided_fault(nb::handle tensor) {
   return std::nullopt;
 }
 
+/// By its class, because some tensors raise when they are asked what they have.
+bool is_torch_tensor(nb::handle object) {
+  return !PyType_Check(object.ptr()) && nb::hasattr(object.type(), "untyped_storage") &&
+         nb::hasattr(object.type(), "layout");
+}
+
 /// What `look` says of a tensor that has strides and elements; `otherwise` where the tensor does not answer.
 template <class Look>
 std::optional<std::string> asked(nb::handle object, const Look& look, const Look& otherwise) {
-  if (PyType_Check(object.ptr()) || !nb::hasattr(object, "untyped_storage")) return std::nullopt;
+  if (!is_torch_tensor(object)) return std::nullopt;
   try {
     if (text_of(nb::object(object.attr("layout"))) != "torch.strided") return std::nullopt;
     if (nb::object(object.attr("is_nested")).is(Py_True)) return std::nullopt;
@@ -110,7 +116,7 @@ void require_memory(nb::handle object) {
 }
 
 void forbid_resizing(nb::handle object) {
-  if (!nb::hasattr(object, "untyped_storage") || text_of(nb::object(object.attr("device"))) != "cpu") return;
+  if (!is_torch_tensor(object) || text_of(nb::object(object.attr("device"))) != "cpu") return;
   const nb::module_ torch = nb::module_::import_("torch");
   const nb::object bytes = torch.attr("empty")(0, nb::arg("dtype") = torch.attr("uint8"), nb::arg("device") = "cpu");
   bytes.attr("set_")(object.attr("untyped_storage")()).attr("numpy")();
