@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <new>
 
@@ -42,6 +43,13 @@ std::vector<Range> without_overlaps(std::span<const Range> ranges) {
     last->writable = last->writable || range.writable;
   }
   return out;
+}
+
+template <class Bits>
+Bits read(std::uint64_t address) {
+  Bits bits;
+  std::memcpy(&bits, reinterpret_cast<const void*>(address), sizeof bits);
+  return bits;
 }
 
 }  // namespace
@@ -100,5 +108,40 @@ void Machine::touch(std::uint64_t address, std::size_t bytes, bool write, int li
     }
   }
 }
+
+template <class Bits>
+Bits Machine::load_global(std::uint64_t address, int line) {
+  touch(address, sizeof(Bits), false, line);
+  return read<Bits>(address);
+}
+
+template <class Bits>
+void Machine::store_global(std::uint64_t address, Bits bits, int line) {
+  touch(address, sizeof(Bits), true, line);
+  std::memcpy(reinterpret_cast<void*>(address), &bits, sizeof bits);
+}
+
+template <class Bits>
+Bits Machine::load_parameter(std::uint64_t address, int line) const {
+  check_inside(parameters_, address, sizeof(Bits), "the parameter block", line);
+  return read<Bits>(address);
+}
+
+template <class Bits>
+Bits Machine::load_constant(std::uint64_t address, int line) const {
+  check_constant(address, sizeof(Bits), line);
+  return read<Bits>(address);
+}
+
+#define PENSTOCK_ACCESSES(Bits)                                          \
+  template Bits Machine::load_global<Bits>(std::uint64_t, int);          \
+  template void Machine::store_global<Bits>(std::uint64_t, Bits, int);   \
+  template Bits Machine::load_parameter<Bits>(std::uint64_t, int) const; \
+  template Bits Machine::load_constant<Bits>(std::uint64_t, int) const
+PENSTOCK_ACCESSES(std::uint8_t);
+PENSTOCK_ACCESSES(std::uint16_t);
+PENSTOCK_ACCESSES(std::uint32_t);
+PENSTOCK_ACCESSES(std::uint64_t);
+#undef PENSTOCK_ACCESSES
 
 }  // namespace penstock::simulator::ptx

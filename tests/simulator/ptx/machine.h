@@ -8,7 +8,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -60,27 +59,17 @@ class Machine {
     if (--jumps_left_ == 0) throw Fault(line, "the kernel does not end");
   }
 
+  // For unsigned integers of 8 to 64 bits. Not inline: kernels are compiled without sanitizers, which take minutes for
+  // functions of thousands of statements, and the accesses themselves are what sanitizers have to see.
   template <class Bits>
-  Bits load_global(std::uint64_t address, int line) {
-    touch(address, sizeof(Bits), false, line);
-    return read<Bits>(address);
-  }
+  Bits load_global(std::uint64_t address, int line);
   template <class Bits>
-  void store_global(std::uint64_t address, Bits bits, int line) {
-    touch(address, sizeof(Bits), true, line);
-    std::memcpy(reinterpret_cast<void*>(address), &bits, sizeof bits);
-  }
+  void store_global(std::uint64_t address, Bits bits, int line);
   template <class Bits>
-  Bits load_parameter(std::uint64_t address, int line) const {
-    check_inside(parameters_, address, sizeof(Bits), "the parameter block", line);
-    return read<Bits>(address);
-  }
+  Bits load_parameter(std::uint64_t address, int line) const;
   /// From a constant array of the module.
   template <class Bits>
-  Bits load_constant(std::uint64_t address, int line) const {
-    check_constant(address, sizeof(Bits), line);
-    return read<Bits>(address);
-  }
+  Bits load_constant(std::uint64_t address, int line) const;
   /// "The address must be naturally aligned to a multiple of the access size" (ISA, 9.7.9, "ld"), of all of a vector.
   static void check_aligned(std::uint64_t address, std::size_t bytes, int line) {
     if (address % bytes != 0) throw Fault(line, "an address is not aligned to " + std::to_string(bytes) + " bytes");
@@ -100,12 +89,6 @@ class Machine {
   };
   static constexpr std::uint32_t kSeveral = UINT32_MAX;
 
-  template <class Bits>
-  static Bits read(std::uint64_t address) {
-    Bits bits;
-    std::memcpy(&bits, reinterpret_cast<const void*>(address), sizeof bits);
-    return bits;
-  }
   static void check_inside(std::span<const std::byte> block, std::uint64_t address, std::size_t bytes, const char* what,
                            int line);
   void check_constant(std::uint64_t address, std::size_t bytes, int line) const;
