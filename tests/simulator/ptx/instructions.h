@@ -182,7 +182,7 @@ Bits<T> mul_hi(Bits<T> a, Bits<T> b) {
 template <class T>
 auto mul_wide(Bits<T> a, Bits<T> b) {
   using Wide = std::conditional_t<kWidth<T> == 16, std::uint32_t, std::uint64_t>;
-  return static_cast<Wide>(static_cast<std::int64_t>(value<T>(a)) * static_cast<std::int64_t>(value<T>(b)));
+  return static_cast<Wide>(Int128{value<T>(a)} * Int128{value<T>(b)});
 }
 
 template <class T>
