@@ -34,9 +34,14 @@ def pt_with(tmp_path, pickled):
 
 
 def test_deep_nesting_is_an_error(tmp_path):
-    for pickled in (b"]" * 1_000_000 + b"a" * 999_999 + b".", b"N" + b"\x85" * 1_000_000 + b"."):
+    for pickled in (b"]" * 1_000_000 + b"a" * 999_999 + b".", b"N" + b"\x85" * 300_000 + b"."):
         with pytest.raises(penstock.Error, match="nested"):
             penstock.load(pt_with(tmp_path, pickled))
+
+
+def test_more_values_than_a_pickler_writes_in_so_many_bytes_are_an_error(tmp_path):
+    with pytest.raises(penstock.Error, match="more objects"):
+        penstock.load(pt_with(tmp_path, b"N" + b"\x85" * 1_000_000 + b"."))
 
 
 def test_shared_structure_costs_nothing(tmp_path):
