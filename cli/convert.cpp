@@ -12,6 +12,7 @@
 #include "core/format.h"
 #include "format/format.h"
 #include "format/materialise.h"
+#include "format/unchanged.h"
 #include "json.h"
 #include "option.h"
 #include "penstock/error.h"
@@ -102,6 +103,9 @@ int run(const Options& options) {
   require_free(archive, options);
   std::optional<Metadata> metadata = metadata_of(archive);
   if (target.name == format::kSafetensorsFormat.name) how.metadata = std::exchange(metadata, std::nullopt);
+  how.before_commit = [&archive] {
+    for (const SourcePtr& source : archive.sources()) format::require_unchanged(*source);
+  };
   save(load_checked(archive), options.to, how);
   report(options, metadata.value_or(Metadata{}));
   return 0;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,11 +40,14 @@ class Dataset {
 };
 
 /// Samples are the rows (dimension 0) of one large array: a tensor in memory, a tensor of an archive, or the only
-/// tensor of a file (`key` names one of several). Uncompressed files are mapped, not read. kShapeMismatch for a 0-d
-/// array.
+/// tensor of a file (`key` names one of several). Nothing of an uncompressed file is read ahead: it is mapped, or each
+/// row is read when it is wanted (`map` false). Unset: mapped where it fits into the memory that this process may use
+/// (machine, control group); rows of a mapping that does not are read many times over. Rows with gaps within are always
+/// mapped. Checksums of the file are not looked at: a row is less than they are about. A batch of a file that was
+/// written to since it was opened is kChanged, of one that was cut kTruncated. kShapeMismatch for a 0-d array.
 Dataset rows(const Tensor& tensor);
-Dataset rows(const LazyTensor& tensor);
-Dataset rows(std::string_view path, std::string_view key = {});
+Dataset rows(const LazyTensor& tensor, std::optional<bool> map = {});
+Dataset rows(std::string_view path, std::string_view key = {}, std::optional<bool> map = {});
 
 /// Samples are these texts (UTF-8): labels, names, captions. A batch has them as a list.
 Dataset strings(std::vector<std::string> strings);

@@ -19,13 +19,13 @@ enum class ErrorCode : std::uint8_t {
   kIo,
   // The bytes are not what they claim to be.
   kUnknownFormat,  ///< no format recognises the content
-  kTruncated,      ///< the file ends before something it declares
+  kTruncated,      ///< the file ends before something it declares, or was cut while in use
   kCorrupt,        ///< a rule of the format is broken
   kChecksum,       ///< the bytes do not have their recorded CRC
   kUnsafe,         ///< content that only running code could load (object arrays), or a path that leaves its folder
   kUnsupported,    ///< valid, but a kind Penstock does not read or write
   kLimit,          ///< a budget against hostile input was exceeded
-  kChanged,        ///< the file was cut, grown or replaced while in use
+  kChanged,        ///< the file was written to, or another came in its place, while in use
   // The call asked for something that is not there or does not fit.
   kInvalidArgument,
   kKeyNotFound,

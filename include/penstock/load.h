@@ -135,6 +135,9 @@ class LazyTensor {
   /// swapped, as NumPy: its own entry() is not byte_swapped.
   LazyTensor as_stored() const;
 
+  /// A whole tensor is verified by the recorded CRC of the record it lies in, for which all of that is read (once for
+  /// an archive); a slice is not, unless it is all of the record. kChanged where the file was written to since it was
+  /// opened, kTruncated where it was cut.
   /// Reads the bytes this view needs, and gaps of up to 16 KiB between them, into new memory; of a deflated storage all
   /// has to be inflated. Elements that lie without holes in the file keep their strides (Fortran order stays), others
   /// become contiguous.
@@ -145,13 +148,18 @@ class LazyTensor {
   friend class Archive;
   LazyTensor(std::shared_ptr<const detail::ArchiveState> state, TensorEntry entry);
 
+  void narrowed(const TensorEntry& from, std::int64_t elements);
+
   std::shared_ptr<const detail::ArchiveState> state_;
   TensorEntry entry_;
+  bool is_whole_ = true;  ///< and not a slice with fewer elements
 };
 
 /// An opened file: its index, no payload (of a file of up to 64 KiB all of it, read once and copied by each load that
 /// does not ask for a map, a direct read or a device). A value handle; const members may be called from any thread.
-/// What looks into the index is valid while a handle on the archive lives, so a temporary refuses it.
+/// What looks into the index is valid while a handle on the archive lives, so a temporary refuses it. Every load gives
+/// kChanged where the file was written to since it was opened, and kTruncated where it was cut; what it filled by then
+/// is of no use. A file that another one replaced under its name stays as it was.
 class Archive {
  public:
   /// "npy", "npz", "pt", "safetensors", "shard-index".

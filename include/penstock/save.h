@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <stop_token>
@@ -21,6 +22,9 @@ struct SaveOptions {
   std::optional<std::map<std::string, std::string>> metadata = {};
   /// Flush to the disk before the file appears under its name.
   bool sync = true;
+  /// Called when all is written and before the file appears: where it throws, nothing appears. For who saves what is
+  /// mapped, to see whether it is still whole.
+  std::function<void()> before_commit = {};
   /// kCancelled soon after it is set, and nothing appears.
   std::stop_token stop = {};
 };

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,17 @@
 #include "penstock/buffer.h"
 
 namespace penstock {
+
+/// What tells one version of a file from another: a write changes `modified`, which is as fine as the clock of the file
+/// system is.
+struct FileVersion {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  std::uint64_t size = 0;
+  std::int64_t modified = 0;  ///< nanoseconds since 1970
+
+  friend bool operator==(const FileVersion&, const FileVersion&) = default;
+};
 
 /// Where the bytes of a file come from. Immutable size; reads at any offset from any thread at once.
 class ByteSource {
@@ -23,6 +35,9 @@ class ByteSource {
   virtual void read(std::uint64_t offset, std::span<std::byte> into) const = 0;
   /// An open descriptor to read from, or -1.
   virtual int descriptor() const noexcept { return -1; }
+  /// The version of the file that was opened. Loads and loaders compare it with the file of `descriptor` behind what
+  /// they read, and give kChanged where it was written to. Nothing: they do not look.
+  virtual std::optional<FileVersion> version() const noexcept { return {}; }
   /// The content as memory, when it already is (memory sources); else an empty buffer.
   virtual Buffer memory() const { return {}; }
 };

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 
-def identity(path: str) -> tuple[int, ...] | None:
+def identity(path: str | bytes) -> tuple[int, ...] | None:
     """What changes when the path becomes another file, or the file other bytes; None where nothing can be said."""
     try:
         status = os.stat(path)

@@ -121,7 +121,7 @@ class UnknownFormatError(Error, ValueError):
 
 
 class TruncatedError(Error, ValueError):
-    """The file ends before something it declares."""
+    """The file ends before something it declares, or was cut while in use."""
 
     code = "truncated"
 
@@ -157,7 +157,7 @@ class LimitError(Error, ValueError):
 
 
 class ChangedError(Error, OSError):
-    """The file was cut, grown or replaced while in use."""
+    """The file was written to, or another came in its place, while in use. Open it again when it is complete."""
 
     code = "changed"
 

@@ -21,6 +21,7 @@
 #include "foreign.h"
 #include "format/npy_header.h"
 #include "format/pt_legacy.h"
+#include "format/unchanged.h"
 #include "format/value_graph.h"
 #include "gil.h"
 #include "indexing.h"
@@ -32,6 +33,11 @@ namespace penstock::python {
 namespace {
 
 using Node = ValueGraph::Node;
+
+/// For behind reads of its files that are not the archive's own.
+void require_unchanged(const PyArchive& archive) {
+  for (const SourcePtr& source : archive.get().sources()) format::require_unchanged(*source);
+}
 
 /// Entries of each storage.
 std::vector<std::uint32_t> uses_of_storages(const Archive& archive) {
@@ -249,6 +255,8 @@ void bind_parts(nb::module_& module) {
   module.def("_array_entries", array_entries, nb::arg("archive"),
              nb::sig("def _array_entries(archive: Archive) -> list[int]"));
   module.def("_alignments", alignments, nb::arg("archive"), nb::sig("def _alignments(archive: Archive) -> list[int]"));
+  module.def("_require_unchanged", require_unchanged, nb::arg("archive"),
+             nb::sig("def _require_unchanged(archive: Archive) -> None"));
   module.def("_storage_count", [](const PyArchive& archive) { return archive.get().storages().size(); });
   module.def("_load_into", load_into, nb::arg("archive"), nb::arg("entries"), nb::arg("tensors"),
              nb::sig("def _load_into(archive: Archive, entries: list[int], tensors: list[typing.Any]) -> None"));

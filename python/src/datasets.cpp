@@ -2,6 +2,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -87,10 +88,18 @@ Dataset rows_of_list(nb::handle items) {
   return rows(stack(tensors));
 }
 
-Dataset rows_of(nb::handle source, nb::handle key) {
+/// True, False or None: not said.
+std::optional<bool> choice_from(nb::handle choice) {
+  if (choice.is_none()) return std::nullopt;
+  if (!PyBool_Check(choice.ptr())) throw nb::type_error("mmap is True, False or None");
+  return choice.is(Py_True);
+}
+
+Dataset rows_of(nb::handle source, nb::handle key, std::optional<bool> map) {
   const std::string name = key.is_none() ? "" : name_from(key);
   if (is_path(source)) {
-    return interruptible(true, [path = path_from(source), name](std::stop_token) { return rows(path, name); });
+    return interruptible(true,
+                         [path = path_from(source), name, map](std::stop_token) { return rows(path, name, map); });
   }
   if (!name.empty()) {
     throw Error(ErrorCode::kInvalidArgument, core::format("found key={} beside an array, expected it beside "
@@ -98,7 +107,8 @@ Dataset rows_of(nb::handle source, nb::handle key) {
                                                           shown(key)));
   }
   if (nb::isinstance<Entry>(source)) {
-    return interruptible(true, [entry = nb::cast<Entry>(source).tensor](std::stop_token) { return rows(entry); });
+    return interruptible(true,
+                         [entry = nb::cast<Entry>(source).tensor, map](std::stop_token) { return rows(entry, map); });
   }
   if (const std::optional<Tensor> tensor = array_from(source)) {
     forbid_resizing(source);
@@ -284,9 +294,11 @@ void bind_datasets(nb::module_& module) {
       .def("__repr__", [](const Dataset& d) { return core::format("penstock.Dataset({} samples)", d.size()); });
   module.def(
       "rows",
-      [](nb::handle source, nb::handle key) { return made("rows", nb::make_tuple(source, key), rows_of(source, key)); },
-      nb::arg("source").none(), nb::arg("key") = nb::none(),
-      nb::sig("def rows(source: object, key: str | None = None) -> Dataset"), docs::kRows);
+      [](nb::handle source, nb::handle key, nb::handle mmap) {
+        return made("rows", nb::make_tuple(source, key, mmap), rows_of(source, key, choice_from(mmap)));
+      },
+      nb::arg("source").none(), nb::arg("key") = nb::none(), nb::arg("mmap") = nb::none(),
+      nb::sig("def rows(source: object, key: str | None = None, mmap: bool | None = None) -> Dataset"), docs::kRows);
   module.def(
       "files",
       [](nb::handle pattern, nb::handle keys, nb::handle index) {
@@ -303,12 +315,14 @@ void bind_datasets(nb::module_& module) {
       docs::kFiles);
   module.def(
       "packed",
-      [](nb::handle pattern) {
+      [](nb::handle pattern, nb::handle mmap) {
         const std::string text = path_from(pattern);
-        return made("packed", nb::make_tuple(pattern),
-                    interruptible(true, [text](std::stop_token) { return packed(text); }));
+        return made(
+            "packed", nb::make_tuple(pattern, mmap),
+            interruptible(true, [text, map = choice_from(mmap)](std::stop_token) { return packed(text, map); }));
       },
-      nb::arg("pattern").none(), nb::sig("def packed(pattern: str | os.PathLike[str]) -> Dataset"), docs::kPacked);
+      nb::arg("pattern").none(), nb::arg("mmap") = nb::none(),
+      nb::sig("def packed(pattern: str | os.PathLike[str], mmap: bool | None = None) -> Dataset"), docs::kPacked);
   module.def(
       "pack",
       [](nb::handle dataset, nb::handle folder, nb::handle shard_bytes, bool verify) {

@@ -26,7 +26,9 @@ str)";
 
 inline constexpr const char* kRows = R"(Samples are the rows (dimension 0) of one large array.
 
-Uncompressed files are mapped, not read.
+Nothing of an uncompressed file is read ahead: it is mapped, or each row is read when it is wanted.
+Checksums in the file are not looked at. A sample of a file that was written to since it was opened
+raises ChangedError, of one that was cut TruncatedError.
 
 Parameters
 ----------
@@ -36,6 +38,9 @@ source
     a list of them.
 key
     Which tensor of the file, where it has several.
+mmap
+    Whether the file is mapped (True) or each row is read (False). None: mapped where it fits into
+    the memory that this process may use (machine, control group).
 
 Returns
 -------
@@ -65,13 +70,15 @@ Dataset)";
 
 inline constexpr const char* kPacked = R"(The samples that `pack` or the command `penstock pack` wrote.
 
-The files are mapped, not read. Numbers come back as tensors without dimensions, which makes no
+Nothing of the files is read ahead. Numbers come back as tensors without dimensions, which makes no
 difference in batches.
 
 Parameters
 ----------
 pattern
     A folder, a glob or a file: the samples of every file that it matches, one after the other.
+mmap
+    As of `rows`; None goes by what all files take together.
 
 Returns
 -------

@@ -14,14 +14,17 @@
 namespace penstock::data {
 
 class LargeFile;
+class SampleFile;
 
 /// Where the payload of one tensor of a sample lies. Plain data in a Scratch.
 struct Source {
-  /// Its first element in memory (a mapping of a file may be cut under us: copied under guard), or null.
+  /// Its first element in memory, or null.
   const std::byte* data = nullptr;
-  /// The file `data` is mapped from, for errors, or null.
-  const std::string* mapped = nullptr;
-  /// Without `data`: the file to read, and which of its entries.
+  /// What `data` may be mapped from: it is copied under guard, because a file may be cut under us, which is then looked
+  /// at. Without `data`: the file whose bytes from `offset` on are read, for a tensor without gaps. Or null.
+  const SampleFile* within = nullptr;
+  std::uint64_t offset = 0;
+  /// Without both: the file to read, and which of its entries.
   const LargeFile* file = nullptr;
   std::uint32_t entry = 0;
 };

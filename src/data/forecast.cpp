@@ -21,7 +21,7 @@ bool is_stack(const Located& located, const Placement& placement) noexcept {
 }
 
 /// Whether the sample was read from a file into memory of our own.
-bool was_read(const Source& source) noexcept { return source.data != nullptr && source.mapped == nullptr; }
+bool was_read(const Source& source) noexcept { return source.data != nullptr && source.within == nullptr; }
 
 bool lies_in(const std::byte* data, std::span<const std::byte> block) noexcept {
   const std::less<> before;

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <complex>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "data/files/large_file.h"
 #include "data/runs.h"
+#include "data/sample_file.h"
 #include "io/reader.h"
 #include "ops/convert.h"
 
@@ -16,6 +18,7 @@ namespace {
 
 /// Few enough that a stop is answered soon.
 constexpr std::size_t kRowsAtOnce = 1024;
+constexpr std::uint64_t kMostAtOnce = std::uint64_t{1} << 20;
 
 /// Collects equal rows of memory and copies them together, which is faster than one by one; those of a mapped file
 /// under one guard, which costs a system call.
@@ -26,12 +29,13 @@ class Gatherer {
     positions_.clear();
   }
 
-  /// `path` of the mapped file, or null: memory that stays.
-  void add(std::byte* to, const std::byte* from, std::uint64_t bytes, const std::string* path, std::size_t position) {
-    if (rows_.size() == kRowsAtOnce || bytes != bytes_ || path != path_) {
+  /// `file` that they are mapped from, or null: memory that stays.
+  void add(std::byte* to, const std::byte* from, std::uint64_t bytes, const SampleFile* file, std::size_t position) {
+    if (rows_.size() == kRowsAtOnce || bytes != bytes_ || file != file_) {
       flush();
       bytes_ = bytes;
-      path_ = path;
+      file_ = file;
+      if (file != nullptr) scratch_.sample_files.push_back({file, position});
     }
     rows_.push_back({to, from});
     positions_.push_back(position);
@@ -40,7 +44,7 @@ class Gatherer {
   void flush() {
     if (rows_.empty()) return;
     scratch_.check_cancelled();
-    if (path_ == nullptr) {
+    if (file_ == nullptr) {
       io::gather(rows_, bytes_);
     } else {
       copy_guarded();
@@ -52,9 +56,9 @@ class Gatherer {
  private:
   void copy_guarded() const {
     try {
-      io::guarded_gather(rows_, bytes_, *path_);
+      io::guarded_gather(rows_, bytes_, file_->name());
     } catch (const Error& error) {
-      throw SampleError(failing_position(), error);
+      throw SampleError(failing_position(), file_->error_of_change(error));
     }
   }
 
@@ -62,7 +66,7 @@ class Gatherer {
   std::size_t failing_position() const {
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       try {
-        io::guarded_gather(std::span(rows_).subspan(i, 1), bytes_, *path_);
+        io::guarded_gather(std::span(rows_).subspan(i, 1), bytes_, file_->name());
       } catch (const Error&) {
         return positions_[i];
       }
@@ -74,7 +78,21 @@ class Gatherer {
   std::vector<io::GatherRow>& rows_;
   std::vector<std::size_t>& positions_;
   std::uint64_t bytes_ = 0;
-  const std::string* path_ = nullptr;
+  const SampleFile* file_ = nullptr;
+};
+
+/// Bytes of a file that go to memory in one read.
+struct Run {
+  const SampleFile* file = nullptr;
+  std::uint64_t offset = 0;
+  std::byte* to = nullptr;
+  std::uint64_t bytes = 0;
+  std::size_t position = 0;  ///< of the first sample
+
+  bool goes_on(const Source& source, const std::byte* slot, std::uint64_t more) const noexcept {
+    return file == source.within && offset + bytes == source.offset && to + bytes == slot &&
+           bytes + more <= kMostAtOnce;
+  }
 };
 
 class Mover {
@@ -84,9 +102,12 @@ class Mover {
 
   void move() {
     bool files = false;
+    scratch_.sample_files.clear();
     for (const Placement& placement : plan_.placements) files |= move_from_memory(placement);
     gatherer_.flush();
     scratch_.clock.lap(Stage::kCopy);
+    for (const Placement& placement : plan_.placements) read_runs(placement);
+    require_unchanged();
     for (std::size_t i = 0; files && i < located_.size(); ++i) move_from_files(i);
     for (const Placement& placement : plan_.placements) pad(placement);
   }
@@ -127,6 +148,7 @@ class Mover {
       const Source& source = located_.samples[i].sources[placement.tensor];
       if (source.data == nullptr) {
         files |= source.file != nullptr;
+        unread_ |= source.within != nullptr;
       } else if (shared) {
         copy(*shared, source, placement.slot(i), i);
       } else if (whole(placement, i)) {
@@ -150,7 +172,46 @@ class Mover {
   void copy_run(const Source& source, std::uint64_t from, std::uint64_t to, std::uint64_t bytes, std::size_t position) {
     const std::byte* const data = source.data + from;
     if (data == block_ + to) return;  // it was read into its place
-    gatherer_.add(block_ + to, data, bytes, source.mapped, position);
+    gatherer_.add(block_ + to, data, bytes, source.within, position);
+  }
+
+  void read(const Run& run) {
+    if (run.bytes == 0) return;
+    scratch_.check_cancelled();
+    try {
+      run.file->read(run.offset, {run.to, static_cast<std::size_t>(run.bytes)});
+    } catch (const Error& error) {
+      throw SampleError(run.position, run.file->error_of_change(error));
+    }
+    scratch_.sample_files.push_back({run.file, run.position});
+    scratch_.stats.read_bytes += run.bytes;
+    scratch_.clock.lap(Stage::kRead);
+  }
+
+  /// Of files that are not mapped: samples that follow each other in the file and in the batch by one read.
+  void read_runs(const Placement& placement) {
+    if (!unread_) return;
+    Run run;
+    for (std::size_t i = 0; i < located_.size(); ++i) {
+      if (!placement.has(i)) continue;
+      const Source& source = located_.samples[i].sources[placement.tensor];
+      if (source.data != nullptr || source.within == nullptr) continue;
+      const std::uint64_t slot = placement.slot(i);
+      // What is cut off by padding lies behind the rest where there are no dimensions before.
+      if (placement.padding) {
+        read(std::exchange(run, {}));
+        const Runs runs = runs_of(placement, tensor(placement, i));
+        runs.for_each([&](std::uint64_t from, std::uint64_t to) {
+          read({source.within, source.offset + from, block_ + slot + to, runs.run_bytes(), i});
+        });
+        continue;
+      }
+      const std::uint64_t bytes = tensor(placement, i).nbytes;
+      if (!run.goes_on(source, block_ + slot, bytes))
+        read(std::exchange(run, {source.within, source.offset, block_ + slot, 0, i}));
+      run.bytes += bytes;
+    }
+    read(run);
   }
 
   /// Opens each file once for all of a sample's tensors in it.
@@ -192,11 +253,27 @@ class Mover {
     }
   }
 
+  /// Each file once, behind all copies out of it.
+  void require_unchanged() {
+    auto& files = scratch_.sample_files;
+    std::sort(files.begin(), files.end());
+    const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
+    files.erase(std::unique(files.begin(), files.end(), same), files.end());
+    for (const auto& [file, position] : files) {
+      try {
+        file->require_unchanged();
+      } catch (const Error& error) {
+        throw SampleError(position, error);
+      }
+    }
+  }
+
   const Located& located_;
   const BatchPlan& plan_;
   std::byte* block_;
   Scratch& scratch_;
   Gatherer gatherer_;
+  bool unread_ = false;  ///< some samples are read from files that are not mapped
 };
 
 template <class T, class Get>

@@ -19,6 +19,8 @@
 
 namespace penstock::data {
 
+class SampleFile;
+
 /// Memory that is handed out piece by piece and taken back all at once. Keeps what it has: a repeated amount of work
 /// allocates nothing. Not thread-safe.
 class Arena {
@@ -62,7 +64,8 @@ class Scratch {
   Arena arena;
   StructureInterner structures;
   std::vector<io::GatherRow> rows;
-  std::vector<std::size_t> row_positions;  ///< of the samples they belong to
+  std::vector<std::size_t> row_positions;                               ///< of the samples they belong to
+  std::vector<std::pair<const SampleFile*, std::size_t>> sample_files;  ///< copied from, and the first sample of each
   /// Keep what samples point to until reset.
   std::vector<Tensor> tensors;
   std::vector<std::shared_ptr<const void>> objects;

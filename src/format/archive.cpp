@@ -13,8 +13,10 @@
 #include "format/load_tensors.h"
 #include "format/load_view.h"
 #include "format/small_file.h"
+#include "format/unchanged.h"
 #include "format/value_graph.h"
 #include "format/whole_storages.h"
+#include "io/crc32.h"
 #include "io/range_reader.h"
 #include "io/reader.h"
 #include "penstock/error.h"
@@ -28,6 +30,10 @@ std::uint64_t TensorEntry::nbytes() const {
 }
 
 namespace detail {
+namespace {
+// A piece that is still in the second-level cache when its checksum is computed.
+constexpr std::uint64_t kVerifiedAtOnce = 256 * 1024;
+}  // namespace
 
 ArchiveState::Found ArchiveState::find_exactly(std::string_view name) const {
   std::call_once(names_once_, [this] {
@@ -54,11 +60,41 @@ ArchiveState::Found ArchiveState::find(std::string_view name) const {
                                  : find_exactly(std::string(name) + std::string(kMember));
 }
 
+bool ArchiveState::is_resident(const StorageEntry& storage, const LoadOptions& options) const noexcept {
+  if (storage.resident) return true;
+  if (!content || storage.source != 0 || storage.compression != Compression::kNone) return false;
+  return options.device.type == DeviceType::kCpu && !options.direct.value_or(false) && !options.map.value_or(false);
+}
+
 Buffer ArchiveState::resident(const StorageEntry& storage, const LoadOptions& options) const {
   if (storage.resident) return storage.resident;
-  if (!content || storage.source != 0 || storage.compression != Compression::kNone) return {};
-  if (options.device.type != DeviceType::kCpu || options.direct.value_or(false)) return {};
+  if (!is_resident(storage, options)) return {};
   return content.part(static_cast<std::size_t>(storage.offset), static_cast<std::size_t>(storage.nbytes));
+}
+
+void ArchiveState::verify(std::size_t storage, const LoadOptions& options, Report& report) const {
+  {
+    const std::lock_guard lock(verified_mutex_);
+    if (!verified_.empty() && verified_[storage]) return;
+  }
+  const StorageEntry& entry = index.storages[storage];
+  const ByteSource& source = *index.sources[entry.source];
+  core::Stopwatch watch;
+  std::vector<std::byte> chunk(static_cast<std::size_t>(std::min(entry.nbytes, kVerifiedAtOnce)));
+  std::uint32_t crc = 0;
+  for (std::uint64_t at = 0; at < entry.nbytes;) {
+    io::require_going_on(options.stop);
+    const auto part = std::span(chunk).first(static_cast<std::size_t>(std::min(entry.nbytes - at, kVerifiedAtOnce)));
+    source.read(entry.offset + at, part);
+    crc = io::crc32(crc, part);
+    at += part.size();
+  }
+  io::require_crc(crc, *entry.crc32, entry.nbytes, {source.name(), entry.offset, entry.name});
+  report.read_bytes += entry.nbytes;
+  report.read_seconds += watch.lap();
+  const std::lock_guard lock(verified_mutex_);
+  verified_.resize(index.storages.size());
+  verified_[storage] = true;
 }
 
 Buffer ArchiveState::mapping(std::uint32_t source) const {
@@ -82,21 +118,58 @@ format::Index read_index(const format::Format& format, const SourcePtr& source, 
   return index;
 }
 
+/// The files that a load of some entries reads.
+class Touched {
+ public:
+  Touched(const detail::ArchiveState& state, const LoadOptions& options) : state_(state), options_(options) {}
+
+  void add(const TensorEntry& entry) {
+    const StorageEntry& storage = state_.storage_of(entry);
+    const bool known = !sources_.empty() && sources_.back() == storage.source;
+    if (!known && !state_.is_resident(storage, options_)) sources_.push_back(storage.source);
+  }
+  /// Each once, behind the load.
+  void require_unchanged() {
+    std::sort(sources_.begin(), sources_.end());
+    sources_.erase(std::unique(sources_.begin(), sources_.end()), sources_.end());
+    for (const std::uint32_t source : sources_) format::require_unchanged(*state_.index.sources[source]);
+  }
+
+ private:
+  const detail::ArchiveState& state_;
+  const LoadOptions& options_;
+  std::vector<std::uint32_t> sources_;
+};
+
+Touched touched_by(const detail::ArchiveState& state, std::span<const TensorEntry> entries,
+                   const LoadOptions& options) {
+  Touched touched(state, options);
+  for (const TensorEntry& entry : entries) touched.add(entry);
+  return touched;
+}
+
 /// What `load(report)` gives; the whole report goes to the options' when it succeeds.
 template <class Load>
-auto reported(const detail::ArchiveState& state, const LoadOptions& options, Load load) {
+auto reported(const detail::ArchiveState& state, const LoadOptions& options, Touched touched, Load load) {
   io::require_going_on(options.stop);
   core::Stopwatch watch;
   Report report;
   report.open_seconds = state.open_seconds;
-  auto out = load(report);
+  auto out = [&] {
+    try {
+      return load(report);
+    } catch (const Error& error) {
+      throw format::error_of_change(error, state.index.sources);
+    }
+  }();
+  touched.require_unchanged();
   report.total_seconds = watch.total();
   if (options.report != nullptr) *options.report = std::move(report);
   return out;
 }
 
 Value load_all(const detail::ArchiveState& state, const LoadOptions& options, format::Resident resident) {
-  return reported(state, options, [&](Report& report) {
+  return reported(state, options, touched_by(state, state.index.entries, options), [&](Report& report) {
     return with_tensors(state.index.structure,
                         format::load_tensors(state, state.index.entries, options, report, resident));
   });
@@ -156,23 +229,29 @@ Value Archive::load(const LoadOptions& options) && {
 }
 
 void Archive::load_into(std::span<const Placement> placements, const LoadOptions& options) const {
-  reported(*state_, options, [&](Report& report) {
-    format::load_into(*state_, format::destinations_of(*state_, placements), options, report);
+  const std::vector<format::Destination> destinations = format::destinations_of(*state_, placements);
+  Touched touched(*state_, options);
+  for (const format::Destination& destination : destinations) touched.add(*destination.entry);
+  reported(*state_, options, std::move(touched), [&](Report& report) {
+    format::load_into(*state_, destinations, options, report);
     return true;
   });
 }
 
 void Archive::load_storages_into(std::span<const StoragePlacement> placements, const LoadOptions& options) const {
-  reported(*state_, options, [&](Report& report) {
-    const std::vector<TensorEntry> whole = format::whole_storages(state_->index);
-    format::load_into(*state_, format::destinations_of(*state_, whole, placements), options, report);
+  const std::vector<TensorEntry> whole = format::whole_storages(state_->index);
+  const std::vector<format::Destination> destinations = format::destinations_of(*state_, whole, placements);
+  Touched touched(*state_, options);
+  for (const format::Destination& destination : destinations) touched.add(*destination.entry);
+  reported(*state_, options, std::move(touched), [&](Report& report) {
+    format::load_into(*state_, destinations, options, report);
     return true;
   });
 }
 
 std::vector<Tensor> Archive::load_storages(const LoadOptions& options) const {
-  return reported(*state_, options, [&](Report& report) {
-    const std::vector<TensorEntry> whole = format::whole_storages(state_->index);
+  const std::vector<TensorEntry> whole = format::whole_storages(state_->index);
+  return reported(*state_, options, touched_by(*state_, whole, options), [&](Report& report) {
     std::vector<Tensor> loaded = format::load_tensors(*state_, whole, options, report);
     std::vector<Tensor> out(state_->index.storages.size());
     for (std::size_t i = 0; i < loaded.size(); ++i) out[whole[i].storage] = std::move(loaded[i]);
@@ -186,17 +265,23 @@ LazyTensor::LazyTensor(std::shared_ptr<const detail::ArchiveState> state, Tensor
 const StorageEntry& LazyTensor::storage() const noexcept { return state_->storage_of(entry_); }
 const SourcePtr& LazyTensor::source() const noexcept { return state_->source_of(entry_); }
 
+/// After shape and strides were cut from those of `from`, whose first element of them is that many elements ahead.
+void LazyTensor::narrowed(const TensorEntry& from, std::int64_t elements) {
+  entry_.byte_offset += static_cast<std::uint64_t>(elements) * entry_.dtype.itemsize();
+  is_whole_ = is_whole_ && entry_.shape.numel() == from.shape.numel();
+}
+
 LazyTensor LazyTensor::slice(std::size_t dim, std::int64_t start, std::int64_t stop, std::int64_t step) const {
   LazyTensor out = *this;
   const auto moved = core::slice_view(out.entry_.shape, out.entry_.strides, dim, start, stop, step);
-  out.entry_.byte_offset += static_cast<std::uint64_t>(moved) * entry_.dtype.itemsize();
+  out.narrowed(entry_, moved);
   return out;
 }
 
 LazyTensor LazyTensor::select(std::size_t dim, std::int64_t index) const {
   LazyTensor out = *this;
   const auto moved = core::select_view(out.entry_.shape, out.entry_.strides, dim, index);
-  out.entry_.byte_offset += static_cast<std::uint64_t>(moved) * entry_.dtype.itemsize();
+  out.narrowed(entry_, moved);
   return out;
 }
 
@@ -207,8 +292,9 @@ LazyTensor LazyTensor::as_stored() const {
 }
 
 Tensor LazyTensor::load(const LoadOptions& options) const {
-  return reported(*state_, options,
-                  [&](Report& report) { return format::load_view(*state_, entry_, options, report); });
+  const format::Extent extent = is_whole_ ? format::Extent::kWhole : format::Extent::kSlice;
+  return reported(*state_, options, touched_by(*state_, {&entry_, 1}, options),
+                  [&](Report& report) { return format::load_view(*state_, entry_, options, report, extent); });
 }
 
 Archive open(SourcePtr source, const OpenOptions& options) {
@@ -217,6 +303,7 @@ Archive open(SourcePtr source, const OpenOptions& options) {
   auto state = std::make_shared<detail::ArchiveState>();
   try {
     state->content = format::small_content(*source);
+    if (state->content) format::require_unchanged(*source);
     const SourcePtr bytes = state->content ? format::read_already(source, state->content) : source;
     state->format = &format::detect(*bytes);
     state->index = read_index(*state->format, source, bytes, options);

@@ -31,6 +31,15 @@ struct ArchiveState {
   /// The bytes of a storage where memory has them and the options do not ask for another way; else empty. They are the
   /// archive's own: each load copies them.
   Buffer resident(const StorageEntry& storage, const LoadOptions& options) const;
+  /// Whether a load takes the storage from memory and does not look at the file.
+  bool is_resident(const StorageEntry& storage, const LoadOptions& options) const noexcept;
+
+  /// Whether the storage has a recorded CRC that the options want verified.
+  bool is_verified(const StorageEntry& storage, const LoadOptions& options) const noexcept {
+    return storage.crc32 && options.verify_checksums && verify_checksums;
+  }
+  /// Reads a storage for nothing but its CRC, the first time; of bytes that are as they will be loaded. kChecksum.
+  void verify(std::size_t storage, const LoadOptions& options, Report& report) const;
 
   /// How many entries are called `name`, and the first of them.
   struct Found {
@@ -46,6 +55,8 @@ struct ArchiveState {
 
   mutable std::once_flag names_once_;
   mutable std::vector<std::uint32_t> by_name_;
+  mutable std::mutex verified_mutex_;
+  mutable std::vector<bool> verified_;  ///< storages that `verify` has read
   mutable std::mutex mappings_mutex_;
   mutable std::vector<Buffer> mappings_;
 };

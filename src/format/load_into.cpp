@@ -66,11 +66,14 @@ class DirectMove {
       checksum->buffer = buffer;
       checksum->buffer_offset = to.byte_offset();
       checksums_.push_back(std::move(*checksum));
+    } else if (state_.is_verified(storage, options_)) {
+      apart_.push_back(entry.storage);
     }
   }
 
   void run(Report& report) {
     if (pieces_.empty()) return;
+    for (const std::size_t storage : apart_) state_.verify(storage, options_, report);
     const io::Move move{io::make_plan(pieces_), state_.index.sources, buffers_, std::move(checksums_), {}};
     try {
       io::execute(move, engine_options(options_), report);
@@ -86,6 +89,7 @@ class DirectMove {
   std::vector<const TensorEntry*> entries_;  ///< of each piece
   std::vector<Buffer> buffers_;
   std::vector<io::Checksum> checksums_;
+  std::vector<std::size_t> apart_;  ///< storages with a checksum of which not all is read
 };
 
 void load_and_copy(const detail::ArchiveState& state, const TensorEntry& entry, const Tensor& to,

@@ -85,9 +85,7 @@ class WholeLoad {
 
  private:
   const StorageEntry& storage(std::size_t i) const { return state_.index.storages[i]; }
-  bool verified(const StorageEntry& storage) const {
-    return storage.crc32 && options_.verify_checksums && state_.verify_checksums;
-  }
+  bool verified(const StorageEntry& storage) const { return state_.is_verified(storage, options_); }
 
   void find_storages() {
     for (const TensorEntry& entry : entries_) {

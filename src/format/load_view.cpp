@@ -24,9 +24,16 @@ std::uint64_t span_of(const TensorEntry& view) {
   return *core::view_span(view.shape, view.strides, view.dtype.itemsize());
 }
 
+/// Where reading the view alone does not.
+void verify_record(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options,
+                   Report& report, Extent extent) {
+  const bool wanted = extent == Extent::kWhole && state.is_verified(state.storage_of(view), options);
+  if (wanted) state.verify(view.storage, options, report);
+}
+
 /// One contiguous read of everything from the first element to the last, which keeps its strides.
-Tensor load_run(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options,
-                Report& report) {
+Tensor load_run(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options, Report& report,
+                Extent extent) {
   const StorageEntry& storage = state.storage_of(view);
   const std::uint64_t length = span_of(view);
   const Changes changes(view);
@@ -37,7 +44,11 @@ Tensor load_run(const detail::ArchiveState& state, const TensorEntry& view, cons
   const std::array buffers{block.part(lead, static_cast<std::size_t>(length))};
   const io::Piece piece{storage.source, 0, offset, length, 0};
   io::Move move{io::make_plan(std::span(&piece, 1)), state.index.sources, buffers, {}, {}};
-  if (auto checksum = checksum_of_run(state, view, length, options)) move.checksums.push_back(std::move(*checksum));
+  if (auto checksum = checksum_of_run(state, view, length, options)) {
+    move.checksums.push_back(std::move(*checksum));
+  } else {
+    verify_record(state, view, options, report, extent);
+  }
   io::execute(move, engine_options(options), report);
   Tensor read(buffers[0], view.dtype, view.shape, view.strides);
   if (!changes.any()) return read;
@@ -49,7 +60,8 @@ Tensor load_run(const detail::ArchiveState& state, const TensorEntry& view, cons
 
 /// Reads the elements alone, or with what little lies between them.
 Tensor load_scattered(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options,
-                      Report& report) {
+                      Report& report, Extent extent) {
+  verify_record(state, view, options, report, extent);
   StridedView wanted{state.storage_of(view).offset + view.byte_offset, view.shape, view.strides, view.dtype.itemsize()};
   for (std::size_t d = 0; d < wanted.shape.rank(); ++d) {
     if (wanted.strides[d] == 0) wanted.shape[d] = 1;
@@ -88,7 +100,7 @@ bool is_decoded_in_ring(const StorageEntry& storage, const TensorEntry& view, co
 
 /// On the device where that can be at once, on the host where elements have to be changed or picked.
 Tensor load_nearest(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options,
-                    Report& report) {
+                    Report& report, Extent extent) {
   const StorageEntry& storage = state.storage_of(view);
   if (view.nbytes() == 0) return Tensor::empty(view.shape, view.dtype);
   if (is_decoded_in_ring(storage, view, options))
@@ -98,8 +110,8 @@ Tensor load_nearest(const detail::ArchiveState& state, const TensorEntry& view, 
     to_host.device = {};
     return alone(load_tensors(state, std::span(&view, 1), to_host, report).front());
   }
-  if (span_of(view) <= view.nbytes()) return load_run(state, view, options, report);
-  return load_scattered(state, view, options, report);
+  if (span_of(view) <= view.nbytes()) return load_run(state, view, options, report, extent);
+  return load_scattered(state, view, options, report, extent);
 }
 
 }  // namespace
@@ -107,8 +119,8 @@ Tensor load_nearest(const detail::ArchiveState& state, const TensorEntry& view, 
 std::optional<io::Checksum> checksum_of_run(const detail::ArchiveState& state, const TensorEntry& view,
                                             std::uint64_t length, const LoadOptions& options) {
   const StorageEntry& storage = state.storage_of(view);
-  const bool verify = storage.crc32 && options.verify_checksums && state.verify_checksums;
-  if (!verify || view.byte_offset > StridedPlan::kMaxGap || view.byte_offset + length != storage.nbytes)
+  if (!state.is_verified(storage, options) || view.byte_offset > StridedPlan::kMaxGap ||
+      view.byte_offset + length != storage.nbytes)
     return std::nullopt;
   std::vector<std::byte> header(static_cast<std::size_t>(view.byte_offset));
   if (!header.empty()) state.source_of(view)->read(storage.offset, header);
@@ -120,8 +132,8 @@ std::optional<io::Checksum> checksum_of_run(const detail::ArchiveState& state, c
                       .before = io::crc32(0, header)};
 }
 
-Tensor load_view(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options,
-                 Report& report) {
+Tensor load_view(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options, Report& report,
+                 Extent extent) {
   require_loadable(state, view, options);
   LoadOptions reading = options;
   reading.map = false;
@@ -130,11 +142,11 @@ Tensor load_view(const detail::ArchiveState& state, const TensorEntry& view, con
       Tensor tensor = map_view(state, view);
       const bool mapped = tensor.defined();
       if (mapped) report.payload_bytes += tensor.nbytes();
-      if (!mapped) tensor = load_nearest(state, view, reading, report);
+      if (!mapped) tensor = load_nearest(state, view, reading, report, extent);
       report_mapped(mapped ? 1 : 0, mapped ? 0 : 1, report);
       return tensor.with_requires_grad(view.requires_grad);
     }
-    return load_nearest(state, view, reading, report).to(options.device).with_requires_grad(view.requires_grad);
+    return load_nearest(state, view, reading, report, extent).to(options.device).with_requires_grad(view.requires_grad);
   } catch (const Error& error) {
     throw error.within({state.source_of(view)->name(), {}, view.name});
   }

@@ -106,6 +106,7 @@ void save(const Value& value, std::string_view path, const SaveOptions& options)
     io::AtomicFile file(std::string(path), options.sync);
     StoppableSink sink(file, options);
     format.write(value, sink, options, path);
+    if (options.before_commit) options.before_commit();
     file.commit();
   } catch (const Error& error) {
     throw error.within({std::string(path)});

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -18,6 +19,7 @@ class ReadAlready final : public ByteSource {
   const std::string& name() const noexcept override { return source_->name(); }
   std::uint64_t size() const noexcept override { return content_.size(); }
   int descriptor() const noexcept override { return source_->descriptor(); }
+  std::optional<FileVersion> version() const noexcept override { return source_->version(); }
   Buffer memory() const override { return content_; }
   void read(std::uint64_t offset, std::span<std::byte> into) const override {
     io::require_inside(*this, offset, into.size());

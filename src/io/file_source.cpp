@@ -11,6 +11,7 @@
 #include "core/system_error.h"
 #include "core/text.h"
 #include "io/file_descriptor.h"
+#include "io/file_version.h"
 #include "io/source.h"
 #include "penstock/error.h"
 
@@ -22,12 +23,13 @@ constexpr std::size_t kMaxRead = 0x7ffff000;
 
 class FileSource final : public ByteSource {
  public:
-  FileSource(std::string name, FileDescriptor fd, std::uint64_t size)
-      : name_(std::move(name)), fd_(std::move(fd)), size_(size) {}
+  FileSource(std::string name, FileDescriptor fd, const FileVersion& version)
+      : name_(std::move(name)), fd_(std::move(fd)), version_(version) {}
 
   const std::string& name() const noexcept override { return name_; }
-  std::uint64_t size() const noexcept override { return size_; }
+  std::uint64_t size() const noexcept override { return version_.size; }
   int descriptor() const noexcept override { return fd_.get(); }
+  std::optional<FileVersion> version() const noexcept override { return version_; }
 
   void read(std::uint64_t offset, std::span<std::byte> into) const override {
     require_inside(*this, offset, into.size());
@@ -47,7 +49,7 @@ class FileSource final : public ByteSource {
  private:
   std::string name_;
   FileDescriptor fd_;
-  std::uint64_t size_;
+  FileVersion version_;
 };
 
 std::string_view kind_of(mode_t mode) noexcept {
@@ -111,7 +113,7 @@ SourcePtr open_file(std::string_view path) {
   }
   if (::fstat(fd.get(), &status) != 0) core::throw_errno(errno, "cannot tell the size of the file", {.path = name});
   if (!S_ISREG(status.st_mode)) throw_not_regular(status.st_mode, name);
-  return std::make_shared<FileSource>(std::move(name), std::move(fd), static_cast<std::uint64_t>(status.st_size));
+  return std::make_shared<FileSource>(std::move(name), std::move(fd), version_of(status));
 }
 
 SourcePtr open_file_url(std::string_view url) {

@@ -329,7 +329,10 @@ TEST(LoadTensors, ChecksumsOfStoredBytes) {
   EXPECT_EQ(code_of([&] { load(archive); }), ErrorCode::kChecksum);
   EXPECT_EQ(code_of([&] { load_view(archive.state, archive.entries()[0], {}, report); }), ErrorCode::kChecksum);
   EXPECT_EQ(load(archive, {.verify_checksums = false}).size(), 2U);
-  EXPECT_EQ(load_view(archive.state, archive.entries()[1], {}, report).numel(), 10) << "a part has no checksum";
+  const TensorEntry& part = archive.entries()[1];
+  EXPECT_EQ(code_of([&] { load_view(archive.state, part, {}, report); }), ErrorCode::kChecksum);
+  EXPECT_EQ(load_view(archive.state, part, {.verify_checksums = false}, report).numel(), 10);
+  EXPECT_EQ(load_view(archive.state, part, {}, report, Extent::kSlice).numel(), 10) << "a slice has no checksum";
 }
 
 TEST(LoadTensors, ObjectArraysAreNeverLoaded) {

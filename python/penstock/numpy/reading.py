@@ -13,6 +13,7 @@ import numpy as np
 import penstock
 from penstock._core import _npy_sizes, _open_memory
 from penstock._files import number_of
+from penstock._identity import identity
 from penstock.numpy._arrays import Array, array_of, check_header, dtype_of
 from penstock.numpy.npz import BadMemberError, NpzFile
 
@@ -60,12 +61,17 @@ def load(
     if hasattr(file, "read"):
         return _load_stream(file, mmap_mode, max_header_size)
     path = os.fspath(file)
+    before = identity(path) if mmap_mode is not None else None
     archive = _opened(path, lambda: penstock.open(path))
     if archive.format == "npz":
         return NpzFile(archive, path, os.fsdecode(path), max_header_size)
     with archive:
         entry = _only(archive, max_header_size, lambda: _version_in(path))
-        return array_of(entry) if mmap_mode is None else _mapped(entry, file, _MODES[mmap_mode])
+        if mmap_mode is None:
+            return array_of(entry)
+        mapped = _mapped(entry, file, _MODES[mmap_mode])
+        _require_same(path, before)
+        return mapped
 
 
 def _unmappable(mode: str) -> str:
@@ -99,6 +105,13 @@ def _only(archive: penstock.Archive, max_header_size: int, version: Callable[[],
     entry = archive[next(iter(archive))]
     check_header(entry.offset or 0, max_header_size, archive.path, version)
     return entry
+
+
+def _require_same(path: str | bytes, before: tuple[int, ...] | None) -> None:
+    """What was mapped by its name is what was looked into before."""
+    if before is None or identity(path) != before:
+        message = "the file was replaced or written to while it was loaded; load it again"
+        raise penstock.ChangedError(f"{os.fsdecode(path)}: {message}", message, os.fsdecode(path))
 
 
 def _version_in(path: str | bytes) -> int:

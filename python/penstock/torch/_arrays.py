@@ -10,7 +10,7 @@ import torch
 from torch.utils.dlpack import from_dlpack
 
 import penstock
-from penstock._core import _entry_parts, _storage_parts
+from penstock._core import _entry_parts, _require_unchanged, _storage_parts
 from penstock._safetensors import Framework, SafetensorError
 from penstock._shards import Shards
 from penstock.torch._convert import to_torch
@@ -52,6 +52,7 @@ class Arrays(Framework):
 
     def one(self, archive: penstock.Archive, entry: penstock.Entry) -> torch.Tensor:
         if self._file is not None:
+            _require_unchanged(archive)
             return self._mapped(self._file, entry)
         if self._direct is None:
             return super().one(archive, entry)  # type: ignore[no-any-return]
@@ -59,6 +60,7 @@ class Arrays(Framework):
 
     def every(self, shards: Shards) -> dict[str, torch.Tensor]:
         if self._file is not None:
+            _require_unchanged(shards.archive)
             return {name: self._mapped(self._file, entry) for name, entry in shards.entries.items()}
         if self._direct is None:
             return super().every(shards)
@@ -104,6 +106,7 @@ class Arrays(Framework):
         taken = whole[key]
         if taken.untyped_storage().data_ptr() == whole.untyped_storage().data_ptr():
             taken = taken.clone(memory_format=torch.contiguous_format)
+        entry.load(mmap=True)  # is an error where the file changed under the copy
         return taken if self._device.type == "cpu" else taken.to(self._device)
 
 

@@ -150,29 +150,30 @@ class Rows(Dataset[_Sample]):
     """Samples are the rows of large arrays: paths, tensors or arrays. Of several, a sample is the tuple of their rows.
 
     `key` is the name of the tensor in a file that has several: one for all files, or a list with one for each source
-    (None where it needs none). Uncompressed files are mapped, not read.
+    (None where it needs none). Nothing of an uncompressed file is read ahead. `mmap` is that of `penstock.rows`: by
+    default a file is mapped where it fits into memory, else each row is read when it is wanted.
     """
 
     _alike = True
 
-    def __init__(self, *sources: Any, key: str | Sequence[str | None] | None = None) -> None:
+    def __init__(self, *sources: Any, key: str | Sequence[str | None] | None = None, mmap: bool | None = None) -> None:
         if not sources:
             raise TypeError("Rows() takes one array or more; found none")
         keys = [key] * len(sources) if key is None or isinstance(key, str) else list(key)
         if len(keys) != len(sources):
             raise ValueError(f"found {len(keys)} keys for {len(sources)} sources, expected one for each")
-        parts = [penstock.rows(source, name) for source, name in zip(sources, keys, strict=True)]
+        parts = [penstock.rows(source, name, mmap) for source, name in zip(sources, keys, strict=True)]
         super().__init__(parts[0] if len(parts) == 1 else penstock.zip(*parts))
 
 
 class Packed(Dataset[_Sample]):
     """The samples that `penstock.pack` or the command `penstock pack` wrote into the files of a folder or pattern.
 
-    The files are mapped, not read. Numbers come back as tensors without dimensions.
+    The files are mapped or read as by `Rows`. Numbers come back as tensors without dimensions.
     """
 
-    def __init__(self, pattern: str | os.PathLike[str]) -> None:
-        super().__init__(penstock.packed(pattern))
+    def __init__(self, pattern: str | os.PathLike[str], mmap: bool | None = None) -> None:
+        super().__init__(penstock.packed(pattern, mmap))
 
 
 class Files(ClassFolders, Dataset[_Sample]):

@@ -1,15 +1,17 @@
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "core/checked.h"
 #include "core/format.h"
 #include "core/text.h"
-#include "data/dataset/mapped_rows.h"
+#include "data/dataset/sample_array.h"
 #include "data/dataset_impl.h"
 #include "data/files/glob.h"
 #include "data/pack/sample_form.h"
@@ -33,7 +35,7 @@ struct Kind {
 
 /// One of the tensors of all samples of a shard.
 struct Column {
-  Tensor values = {};
+  data::SampleArray values = {};
   Kind kind = {};
   std::int64_t count = 0;                  ///< samples
   std::int64_t length = 0;                 ///< of dimension 0 of each, where there are no offsets
@@ -55,6 +57,7 @@ struct Column {
 
 struct Shard {
   std::string path;
+  std::shared_ptr<const data::SampleFile> file;
   std::vector<Column> columns;
   std::int64_t end = 0;  ///< samples in it and the ones before
 };
@@ -85,10 +88,11 @@ LazyTensor array_named(const Archive& archive, const std::string& name) {
               {.path = archive.path()});
 }
 
-Column read_column(const Archive& archive, const PackedArray& array) {
+Column read_column(const Archive& archive, const PackedArray& array, data::Access access,
+                   const std::shared_ptr<const data::SampleFile>& file) {
   const LazyTensor lazy = array_named(archive, array.values);
-  Column column{.values = data::mapped_or_loaded(lazy), .kind = {lazy.dtype(), 0, {}}};
-  const Shape& shape = column.values.shape();
+  Column column{.values = data::sample_array(lazy, access, file), .kind = {lazy.dtype(), 0, {}}};
+  const Shape& shape = column.values.shape;
   const bool apart = !array.offsets.empty();
   if (shape.rank() == 0) {
     throw Error(ErrorCode::kCorrupt, "the array has no dimension for samples",
@@ -108,10 +112,12 @@ Column read_column(const Archive& archive, const PackedArray& array) {
   return column;
 }
 
-Shard read_shard(const Archive& archive, const SampleForm& form) {
-  Shard shard{.path = archive.path(), .columns = {}};
+Shard read_shard(const Archive& archive, const SampleForm& form, data::Access access) {
+  Shard shard{.path = archive.path(),
+              .file = std::make_shared<const data::SampleFile>(archive.sources().front()),
+              .columns = {}};
   for (const PackedArray& array : form.arrays) {
-    shard.columns.push_back(read_column(archive, array));
+    shard.columns.push_back(read_column(archive, array, access, shard.file));
     const std::int64_t count = shard.columns.back().count;
     if (count == shard.columns.front().count) continue;
     throw Error(ErrorCode::kCorrupt,
@@ -165,9 +171,9 @@ class Layouts final : public data::Scratch::State {
 
 class Packed final : public detail::DatasetImpl {
  public:
-  void add(const Archive& archive) {
+  void add(const Archive& archive, data::Access access) {
     const SampleForm form = form_of(archive);
-    Shard shard = read_shard(archive, form);
+    Shard shard = read_shard(archive, form, access);
     if (shards_.empty()) {
       structure_ = std::make_shared<const data::Structure>(form.structure);
       for (const Column& column : shard.columns) kinds_.push_back(column.kind);
@@ -203,7 +209,7 @@ class Packed final : public detail::DatasetImpl {
         layouts.lengths.push_back(column.length_of(sample));
         const auto rows = static_cast<std::uint64_t>(column.first_row(sample));
         const bool empty = column.bytes_of(sample) == 0;
-        own[c] = {.data = empty ? nullptr : column.values.data() + rows * column.row_bytes, .mapped = &shard.path};
+        own[c] = empty ? data::Source{} : column.values.at(rows * column.row_bytes);
       }
       out[i] = {layouts.find([this](const auto& lengths) { return layout(lengths); }, scratch), own.data()};
     }
@@ -255,12 +261,24 @@ class Packed final : public detail::DatasetImpl {
   std::vector<Shard> shards_;
 };
 
+/// Of all files; those that cannot be looked at are said to be wrong when they are opened.
+std::uint64_t bytes_of(const data::PathTable& paths) {
+  std::uint64_t bytes = 0;
+  for (std::int64_t i = 0; i < paths.size(); ++i) {
+    std::error_code ignored;
+    const std::uintmax_t size = std::filesystem::file_size(paths.path(i), ignored);
+    if (!ignored) bytes = core::checked_add<std::uint64_t>(bytes, size, "the size of a packed dataset");
+  }
+  return bytes;
+}
+
 }  // namespace
 
-Dataset packed(std::string_view pattern) {
+Dataset packed(std::string_view pattern, std::optional<bool> map) {
   auto out = std::make_shared<Packed>();
   const data::PathTable paths = data::expand(pattern);
-  for (std::int64_t i = 0; i < paths.size(); ++i) out->add(open(paths.path(i)));
+  const data::Access access = data::access_for(map, bytes_of(paths));
+  for (std::int64_t i = 0; i < paths.size(); ++i) out->add(open(paths.path(i)), access);
   return Dataset(std::move(out));
 }
 

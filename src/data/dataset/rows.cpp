@@ -1,58 +1,61 @@
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "core/format.h"
 #include "core/text.h"
-#include "data/dataset/mapped_rows.h"
+#include "data/dataset/sample_array.h"
 #include "data/dataset_impl.h"
 
 namespace penstock {
 
 namespace {
 
-/// Rows of an array in memory or in a mapped file. Copied under guard either way: a tensor in memory may be a mapping
-/// of somebody else's.
+/// Rows of an array in memory, in a mapped file, or in one that is read. Those in memory are copied under guard as
+/// mapped ones are: a tensor may be a mapping of somebody else's.
 class Rows final : public detail::DatasetImpl {
  public:
-  /// `path`: the file that `array` is mapped from or was read from, or what to call it.
-  Rows(Tensor array, std::string path) : array_(std::move(array)), path_(std::move(path)) {
-    if (array_.rank() == 0) {
+  explicit Rows(data::SampleArray array) : array_(std::move(array)) {
+    if (array_.shape.rank() == 0) {
       throw Error(ErrorCode::kShapeMismatch,
                   "the array has shape () and therefore no rows; name an array with one dimension or more",
-                  {.path = path_});
+                  {.path = array_.file->name()});
     }
-    if (array_.device().type != DeviceType::kCpu) {
+    if (array_.values.defined() && array_.values.device().type != DeviceType::kCpu) {
       throw Error(ErrorCode::kDeviceMismatch,
                   core::format("rows are taken from host memory, but the tensor lies on {}; copy "
                                "it with to(\"cpu\")",
-                               array_.device().to_string()));
+                               array_.values.device().to_string()));
     }
-    layout_ =
-        data::single_tensor_layout({array_.dtype(), array_.shape().drop_front(1), array_.strides().drop_front(1)});
-    step_ = static_cast<std::size_t>(array_.strides()[0]) * array_.dtype().itemsize();
+    layout_ = data::single_tensor_layout({array_.dtype, array_.shape.drop_front(1), array_.strides.drop_front(1)});
+    step_ = static_cast<std::size_t>(array_.strides[0]) * array_.dtype.itemsize();
   }
 
-  std::int64_t size() const noexcept override { return array_.shape()[0]; }
-  std::string describe(std::int64_t index) const override { return core::format("{}[{}]", path_, index); }
+  std::int64_t size() const noexcept override { return array_.shape[0]; }
+  std::string describe(std::int64_t index) const override { return core::format("{}[{}]", array_.file->name(), index); }
   std::uint64_t read_bytes(std::int64_t) const override { return layout_->tensors[0].nbytes; }
 
   void locate(std::span<const std::int64_t> indices, data::Scratch& scratch,
               std::span<data::Sample> out) const override {
     const std::span<data::Source> sources = scratch.arena.array<data::Source>(indices.size());
-    const std::byte* const first = array_.data();
     const bool empty = layout_->tensors[0].nbytes == 0;
+    const data::Source first = empty ? data::Source{} : array_.at(0);
     for (std::size_t i = 0; i < indices.size(); ++i) {
-      const std::byte* row = empty ? nullptr : first + static_cast<std::size_t>(indices[i]) * step_;
-      sources[i] = {.data = row, .mapped = &path_};
+      const std::size_t bytes = static_cast<std::size_t>(indices[i]) * step_;
+      sources[i] = first;
+      if (first.data != nullptr) {
+        sources[i].data += bytes;
+      } else {
+        sources[i].offset += bytes;
+      }
       out[i] = {layout_.get(), &sources[i]};
     }
   }
 
  private:
-  Tensor array_;
-  std::string path_;
+  data::SampleArray array_;
   data::LayoutPtr layout_;
   std::size_t step_ = 0;
 };
@@ -80,16 +83,17 @@ LazyTensor only_tensor(const Archive& archive) {
 
 Dataset rows(const Tensor& tensor) {
   if (!tensor.defined()) throw Error(ErrorCode::kInvalidArgument, "the tensor to take rows of is undefined");
-  return Dataset(std::make_shared<Rows>(tensor, "<tensor>"));
+  return Dataset(std::make_shared<Rows>(data::sample_array(tensor, "<tensor>")));
 }
 
-Dataset rows(const LazyTensor& tensor) {
-  return Dataset(std::make_shared<Rows>(data::mapped_or_loaded(tensor), tensor.source()->name()));
+Dataset rows(const LazyTensor& tensor, std::optional<bool> map) {
+  const auto file = std::make_shared<const data::SampleFile>(tensor.source());
+  return Dataset(std::make_shared<Rows>(data::sample_array(tensor, data::access_for(map, tensor.nbytes()), file)));
 }
 
-Dataset rows(std::string_view path, std::string_view key) {
+Dataset rows(std::string_view path, std::string_view key, std::optional<bool> map) {
   const Archive archive = open(path);
-  return rows(key.empty() ? only_tensor(archive) : archive[key]);
+  return rows(key.empty() ? only_tensor(archive) : archive[key], map);
 }
 
 }  // namespace penstock

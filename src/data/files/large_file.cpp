@@ -1,9 +1,6 @@
 #include "data/files/large_file.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -11,10 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/format.h"
-#include "core/system_error.h"
 #include "data/files/file_sample.h"
 #include "data/runs.h"
+#include "format/unchanged.h"
 #include "io/crc32.h"
 #include "io/plan.h"
 #include "io/reader.h"
@@ -27,52 +23,43 @@ LargeFile::LargeFile(std::string path, bool verify_checksums)
   const Archive archive = open(path_, {.verify_checksums = verify_checksums});
   for (const SourcePtr& source : archive.sources()) {
     source_names_.push_back(source->name());
-    identities_.push_back(identify(*source));
+    versions_.push_back(source->version());
+    size_ += source->size();
   }
   structure_ = archive.structure();
   entries_.assign(archive.entries().begin(), archive.entries().end());
   storages_.assign(archive.storages().begin(), archive.storages().end());
 }
 
-std::uint64_t LargeFile::size() const noexcept {
-  std::uint64_t bytes = 0;
-  for (const Identity& identity : identities_) bytes += static_cast<std::uint64_t>(identity.size);
-  return bytes;
-}
-
-LargeFile::Identity LargeFile::identify(const ByteSource& source) {
-  if (source.descriptor() < 0) return {.size = static_cast<off_t>(source.size())};
-  struct stat status {};
-  if (::fstat(source.descriptor(), &status) != 0) {
-    core::throw_errno(errno, "cannot look at the file", {.path = source.name()});
-  }
-  return {.device = status.st_dev,
-          .inode = status.st_ino,
-          .size = status.st_size,
-          .seconds = status.st_mtim.tv_sec,
-          .nanoseconds = status.st_mtim.tv_nsec};
-}
-
-SourcePtr LargeFile::reopen_source(std::uint32_t source, Scratch& scratch) const {
-  SourcePtr opened = open_source(source_names_[source]);
+const SourcePtr& LargeFile::reopen(std::uint32_t source, Opened& opened, Scratch& scratch) const {
+  opened.resize(source_names_.size());
+  if (opened[source]) return opened[source];
+  SourcePtr again = open_source(source_names_[source]);
   scratch.clock.lap(Stage::kOpen);
   ++scratch.stats.files_opened;
-  if (identify(*opened) != identities_[source]) {
+  if (again->version() != versions_[source]) {
     throw Error(ErrorCode::kChanged,
                 "the file was replaced or written to while it was being read; read it again when it is "
                 "complete",
                 {.path = source_names_[source]});
   }
-  return opened;
-}
-
-Archive LargeFile::reopen(Scratch& scratch) const {
-  return open(reopen_source(0, scratch), {.verify_checksums = verify_checksums_});
+  return opened[source] = std::move(again);
 }
 
 void LargeFile::read(std::span<const Wanted> wanted, Scratch& scratch) const {
-  SourcePtr source;
-  std::uint32_t source_number = 0;
+  Opened opened;
+  try {
+    read_all(wanted, opened, scratch);
+    if (verify_checksums_) check_shared(wanted, opened, scratch);
+  } catch (const Error& error) {
+    throw format::error_of_change(error, opened);
+  }
+  for (const SourcePtr& source : opened) {
+    if (source) format::require_unchanged(*source);
+  }
+}
+
+void LargeFile::read_all(std::span<const Wanted> wanted, Opened& opened, Scratch& scratch) const {
   std::optional<Archive> archive;
   for (const Wanted& one : wanted) {
     const TensorEntry& entry = entries_[one.entry];
@@ -80,12 +67,10 @@ void LargeFile::read(std::span<const Wanted> wanted, Scratch& scratch) const {
     const TensorLayout layout(entry.dtype, entry.shape, entry.strides);
     if (layout.nbytes == 0) continue;
     if (lies_plain(entry, storage) && layout.contiguous) {
-      if (!source || source_number != storage.source) source = reopen_source(storage.source, scratch);
-      source_number = storage.source;
-      read_plain(one, *source, scratch);
+      read_plain(one, *reopen(storage.source, opened, scratch), scratch);
       continue;
     }
-    if (!archive) archive = reopen(scratch);
+    if (!archive) archive = open(reopen(0, opened, scratch), {.verify_checksums = verify_checksums_});
     const Tensor tensor = archive->entry(one.entry).load({.verify_checksums = verify_checksums_, .threads = 1});
     scratch.clock.lap(Stage::kRead);
     scratch.stats.read_bytes += storage.stored_bytes;
@@ -95,7 +80,6 @@ void LargeFile::read(std::span<const Wanted> wanted, Scratch& scratch) const {
     });
     scratch.clock.lap(Stage::kCopy);
   }
-  if (verify_checksums_) check_shared(wanted, scratch);
 }
 
 void LargeFile::read_plain(const Wanted& wanted, const ByteSource& source, Scratch& scratch) const {
@@ -143,8 +127,10 @@ void LargeFile::check_crc(const Wanted& wanted) const {
 
 namespace {
 
-// A second read of more would cost more than the first saved.
+// A part of a tensor is not worth reading more than this for its checksum.
 constexpr std::uint64_t kMostUnwanted = 16 * 1024;
+// What nobody wants is read in pieces of this.
+constexpr std::uint64_t kUnwantedAtOnce = 256 * 1024;
 
 /// The bytes of a record that were wanted, wherever they are now.
 class RecordPieces {
@@ -158,22 +144,27 @@ class RecordPieces {
   void add(std::uint64_t begin, std::uint64_t bytes, const std::byte* at) {
     pieces_.push_back({begin, begin + bytes, at});
   }
+  /// A whole tensor of it was wanted, so that it is verified whatever there is to read for that.
+  void require() { required_ = true; }
   /// Another check has seen all of it.
   void set_seen() { seen_ = true; }
 
-  /// The CRC-32 of a record of `bytes` bytes, for which `read(begin, end)` gives what nobody wanted; nothing where that
-  /// is much, or it was seen.
+  /// The CRC-32 of a record of `bytes` bytes, for which `read(begin, end)` gives what nobody wanted; nothing where it
+  /// was seen, and where that is much to read for parts of tensors.
   template <class Read>
   std::optional<std::uint32_t> crc(std::uint64_t bytes, const Read& read) {
     if (seen_) return std::nullopt;
     pieces_.push_back({bytes, bytes, nullptr});
     std::sort(pieces_.begin(), pieces_.end(), [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
-    if (unwanted() > kMostUnwanted) return std::nullopt;
+    if (!required_ && unwanted() > kMostUnwanted) return std::nullopt;
     std::uint32_t crc = 0;
     std::uint64_t at = 0;
     for (const Piece& piece : pieces_) {
-      if (piece.begin > at) crc = io::crc32(crc, read(at, piece.begin));
-      at = std::max(at, piece.begin);
+      while (piece.begin > at) {
+        const std::uint64_t end = std::min(piece.begin, at + kUnwantedAtOnce);
+        crc = io::crc32(crc, read(at, end));
+        at = end;
+      }
       if (piece.end <= at) continue;
       crc = io::crc32(crc, {piece.at + (at - piece.begin), static_cast<std::size_t>(piece.end - at)});
       at = piece.end;
@@ -193,12 +184,13 @@ class RecordPieces {
   }
 
   std::vector<Piece> pieces_;
+  bool required_ = false;
   bool seen_ = false;
 };
 
 }  // namespace
 
-void LargeFile::check_shared(std::span<const Wanted> wanted, Scratch& scratch) const {
+void LargeFile::check_shared(std::span<const Wanted> wanted, Opened& opened, Scratch& scratch) const {
   std::map<std::size_t, RecordPieces> records;
   for (const Wanted& one : wanted) {
     const TensorEntry& entry = entries_[one.entry];
@@ -210,6 +202,7 @@ void LargeFile::check_shared(std::span<const Wanted> wanted, Scratch& scratch) c
       pieces.set_seen();
       continue;
     }
+    if (one.shape == entry.shape) pieces.require();
     const Runs runs(one.shape, entry.strides, one.strides, entry.dtype.itemsize());
     runs.for_each([&](std::uint64_t from, std::uint64_t to) {
       pieces.add(entry.byte_offset + from, runs.run_bytes(), one.to + to);
@@ -217,12 +210,11 @@ void LargeFile::check_shared(std::span<const Wanted> wanted, Scratch& scratch) c
   }
   for (auto& [number, pieces] : records) {
     const StorageEntry& storage = storages_[number];
-    SourcePtr source;
     std::vector<std::byte> unwanted;
     const auto read = [&, &file = storage](std::uint64_t begin, std::uint64_t end) {
-      if (!source) source = reopen_source(file.source, scratch);
+      scratch.check_cancelled();
       unwanted.resize(static_cast<std::size_t>(end - begin));
-      source->read(file.offset + begin, unwanted);
+      reopen(file.source, opened, scratch)->read(file.offset + begin, unwanted);
       scratch.stats.read_bytes += unwanted.size();
       return std::span<const std::byte>(unwanted);
     };

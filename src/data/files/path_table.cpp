@@ -1,45 +1,23 @@
 #include "data/files/path_table.h"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "core/task_pool.h"
+#include "data/held_descriptors.h"
 #include "penstock/error.h"
 
 namespace penstock::data {
 
-namespace {
-
-/// Folders that all tables hold open.
-std::atomic<std::size_t> open_folders = 0;
-
-/// As many of `wanted` as may be opened, which are counted as open.
-std::size_t grant_folders(std::size_t wanted) {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
-  const auto most = static_cast<std::size_t>(limit.rlim_cur / 4);
-  const std::size_t before = open_folders.fetch_add(wanted);
-  const std::size_t granted = std::min(wanted, most - std::min(before, most));
-  open_folders -= wanted - granted;
-  return granted;
-}
-
-}  // namespace
-
 /// Descriptors, -1 where a folder could not be opened.
 struct PathTable::OpenFolders {
-  explicit OpenFolders(std::size_t wanted) : count(grant_folders(wanted)) {}
-  ~OpenFolders() { open_folders -= count; }
-  OpenFolders(const OpenFolders&) = delete;
-  OpenFolders& operator=(const OpenFolders&) = delete;
+  explicit OpenFolders(std::size_t wanted) : held(wanted) {}
 
-  std::size_t count;
+  HeldDescriptors held;
   std::vector<io::FileDescriptor> descriptors;
 };
 
@@ -130,7 +108,7 @@ void PathTable::seal() {
   for (Folder& folder : folders_) folder.names.shrink_to_fit();
   numbers_ = {};
   const auto opened = std::make_shared<OpenFolders>(std::min(folders_.size(), kMaxOpenFolders));
-  for (std::size_t i = 0; i < opened->count; ++i) {
+  for (std::size_t i = 0; i < opened->held.count(); ++i) {
     const std::string& path = folders_[i].path;
     opened->descriptors.emplace_back(::open(path.empty() ? "." : path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   }
@@ -153,7 +131,7 @@ io::FileDescriptor PathTable::open(std::int64_t index) const {
   constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
   const Entry entry = entries_[static_cast<std::size_t>(index)];
   const auto folder = static_cast<std::size_t>(entry >> kNameBits);
-  if (open_folders_ && folder < open_folders_->count && open_folders_->descriptors[folder]) {
+  if (open_folders_ && folder < open_folders_->held.count() && open_folders_->descriptors[folder]) {
     io::FileDescriptor fd(::openat(open_folders_->descriptors[folder].get(), name_of(entry), kFlags));
     // A folder that was removed and made again is another one under the same name.
     if (fd || errno != ENOENT) return fd;

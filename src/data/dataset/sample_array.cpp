@@ -1,0 +1,52 @@
+#include "data/dataset/sample_array.h"
+
+#include <string>
+#include <utility>
+
+#include "data/files/file_sample.h"
+#include "device/host_memory.h"
+#include "io/reader.h"
+
+namespace penstock::data {
+namespace {
+
+SampleArray placed(const LazyTensor& lazy, const std::shared_ptr<const SampleFile>& file) {
+  const std::uint64_t offset = lazy.storage().offset + lazy.entry().byte_offset;
+  return {.shape = lazy.shape(), .strides = lazy.strides(), .dtype = lazy.dtype(), .offset = offset, .file = file};
+}
+
+bool has_whole_rows(const LazyTensor& lazy) {
+  if (lazy.shape().rank() == 0) return false;
+  const TensorLayout row(lazy.dtype(), lazy.shape().drop_front(1), lazy.strides().drop_front(1));
+  return row.contiguous;
+}
+
+}  // namespace
+
+Access access_for(std::optional<bool> map, std::uint64_t bytes) {
+  if (map) return *map ? Access::kMapped : Access::kRead;
+  // Batches and the program need some, too.
+  return bytes > device::host_memory().total_bytes / 4 * 3 ? Access::kRead : Access::kMapped;
+}
+
+SampleArray sample_array(const LazyTensor& lazy, Access access, const std::shared_ptr<const SampleFile>& file) {
+  if (!lies_plain(lazy.entry(), lazy.storage()) || lazy.entry().pickled) {
+    return sample_array(lazy.load(), lazy.source()->name());
+  }
+  SampleArray out = placed(lazy, file);
+  if (access == Access::kRead && has_whole_rows(lazy)) return out;
+  const Buffer mapping = io::map_source(*lazy.source());
+  if (!mapping) return sample_array(lazy.load(), lazy.source()->name());
+  out.values = Tensor(mapping, out.dtype, out.shape, out.strides, static_cast<std::size_t>(out.offset));
+  return out;
+}
+
+SampleArray sample_array(const Tensor& tensor, std::string name) {
+  return {.shape = tensor.shape(),
+          .strides = tensor.strides(),
+          .dtype = tensor.dtype(),
+          .values = tensor,
+          .file = std::make_shared<const SampleFile>(std::move(name))};
+}
+
+}  // namespace penstock::data

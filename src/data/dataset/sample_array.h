@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "data/dataset_impl.h"
+#include "data/sample_file.h"
+#include "penstock/load.h"
+#include "penstock/tensor.h"
+
+namespace penstock::data {
+
+/// An array of a file whose parts are samples: a view of the mapped file, a place in it that is read, or loaded.
+struct SampleArray {
+  Shape shape = {};
+  Strides strides = {};
+  DType dtype = {};
+  Tensor values = {};        ///< undefined: parts are read from `file`
+  std::uint64_t offset = 0;  ///< of the first element in `file`
+  std::shared_ptr<const SampleFile> file = {};
+
+  /// Where the part that begins so many bytes behind the first element is.
+  Source at(std::uint64_t bytes) const {
+    if (values.defined()) return {.data = values.data() + bytes, .within = file.get()};
+    return {.within = file.get(), .offset = offset + bytes};
+  }
+};
+
+/// How the samples of an array are got at.
+enum class Access : std::uint8_t { kMapped, kRead };
+
+/// By `map` where it is set; else mapped where that many bytes, of all files together, fit into the memory that this
+/// process may use. What is mapped and does not fit is read ahead and dropped again before it was looked at.
+Access access_for(std::optional<bool> map, std::uint64_t bytes);
+
+/// Loads where the bytes are not the values, and maps where parts have gaps within and would be many reads.
+SampleArray sample_array(const LazyTensor& lazy, Access access, const std::shared_ptr<const SampleFile>& file);
+/// An array in memory, `name` for errors.
+SampleArray sample_array(const Tensor& tensor, std::string name);
+
+}  // namespace penstock::data
