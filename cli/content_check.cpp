@@ -9,6 +9,7 @@
 #include "format/format.h"
 #include "format/inflate.h"
 #include "format/pt_zip.h"
+#include "format/zip_kind.h"
 #include "format/zip_reader.h"
 #include "io/crc32.h"
 
@@ -27,13 +28,16 @@ class ContentCheck {
   ContentCheck(const ByteSource& source, const Seen& seen)
       : source_(source), seen_(seen), piece_(static_cast<std::size_t>(std::min(kPieceBytes, source.size()))) {}
 
-  void run() {
+  std::uint64_t run() {
     const ZipKind kind = zip_kind();
     if (kind == ZipKind::kNone) {
       crc_of(0, source_.size());
-      return;
+      return 0;
     }
-    for (const ZipEntry& member : format::read_zip_directory(source_).entries) check(member, kind);
+    const format::ZipDirectory directory = format::read_zip_directory(source_);
+    for (const ZipEntry& member : directory.entries) check(member, kind);
+    crc_of(source_.size() - directory.trailing_bytes, directory.trailing_bytes);
+    return directory.trailing_bytes;
   }
 
  private:
@@ -92,6 +96,6 @@ class ContentCheck {
 
 }  // namespace
 
-void check_content(const ByteSource& source, const Seen& seen) { ContentCheck(source, seen).run(); }
+std::uint64_t check_content(const ByteSource& source, const Seen& seen) { return ContentCheck(source, seen).run(); }
 
 }  // namespace penstock::cli

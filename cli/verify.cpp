@@ -36,6 +36,7 @@ struct Note {
   std::string path;
   std::vector<std::string> unknown_globals;
   std::vector<std::string> object_arrays;
+  std::uint64_t trailing_bytes = 0;  ///< behind the end of a zip archive
 };
 
 struct Bad {
@@ -115,8 +116,8 @@ class Verifier {
       for (const SourcePtr& shard : archive.sources().subspan(1)) verify({shard->name(), true});
       return;
     }
-    check_content(*source, [this](std::uint64_t bytes) { add_checked(bytes); });
-    add_good(archive);
+    const std::uint64_t trailing = check_content(*source, [this](std::uint64_t bytes) { add_checked(bytes); });
+    add_good(archive, trailing);
   }
 
   /// A file may be named twice, by links, and by an index beside it.
@@ -146,15 +147,16 @@ class Verifier {
                                human_bytes(static_cast<double>(checked_)), result_.bad.size()));
   }
 
-  void add_good(const Archive& archive) {
+  void add_good(const Archive& archive, std::uint64_t trailing_bytes) {
     const std::span<const std::string> unknown = archive.unknown_globals();
-    Note note{archive.path(), {unknown.begin(), unknown.end()}, {}};
+    Note note{archive.path(), {unknown.begin(), unknown.end()}, {}, trailing_bytes};
     for (const TensorEntry& entry : archive.entries()) {
       if (entry.pickled) note.object_arrays.push_back(entry.name);
     }
     const std::lock_guard lock(mutex_);
     result_.tensors += archive.entries().size();
-    if (!note.unknown_globals.empty() || !note.object_arrays.empty()) result_.notes.push_back(std::move(note));
+    const bool is_plain = note.unknown_globals.empty() && note.object_arrays.empty() && trailing_bytes == 0;
+    if (!is_plain) result_.notes.push_back(std::move(note));
   }
 
   void add_bad(const std::string& path, const Error& error) {
@@ -191,6 +193,10 @@ void print_notes(const Result& result) {
     if (const auto& names = note.object_arrays; !names.empty()) {
       core::print("note: {}: arrays of Python objects, which are not loaded: {}\n", path, joined(names));
     }
+    if (note.trailing_bytes != 0) {
+      core::print("note: {}: {} behind the end of the zip archive: something was appended, or the file was padded\n",
+                  path, counted(note.trailing_bytes, "byte"));
+    }
   }
 }
 
@@ -212,8 +218,10 @@ Json to_json(const Result& result) {
   for (const Bad& each : result.bad) bad.push_back(to_json(each));
   Json notes = Json::array();
   for (const Note& note : result.notes) {
-    notes.push_back(
-        Json{{"path", note.path}, {"unknown_globals", note.unknown_globals}, {"object_arrays", note.object_arrays}});
+    notes.push_back(Json{{"path", note.path},
+                         {"unknown_globals", note.unknown_globals},
+                         {"object_arrays", note.object_arrays},
+                         {"trailing_bytes", note.trailing_bytes}});
   }
   return Json{{"files", result.files},
               {"tensors", result.tensors},

@@ -226,6 +226,7 @@ class Archive {
 
  private:
   friend Archive open(SourcePtr source, const OpenOptions& options);
+  friend struct detail::ArchiveState;
   explicit Archive(std::shared_ptr<const detail::ArchiveState> state) : state_(std::move(state)) {}
 
   std::shared_ptr<const detail::ArchiveState> state_;

@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
-__all__ = ["number_of"]
+__all__ = ["number_of", "read_up_to"]
 
 
 def number_of(file: Any) -> int | None:
@@ -29,3 +30,48 @@ def number_of(file: Any) -> int | None:
     except (OSError, ValueError):
         return None
     return number if os.path.isfile(f"/proc/self/fd/{number}") else None
+
+
+_STEP = 1 << 18
+
+
+def read_up_to(file: Any, count: int | None, refuse: Callable[[object], Exception]) -> bytearray:
+    """That many bytes of a file object, or all there are; less where it ends. Memory grows with what comes, not with
+    `count`.
+
+    By `readinto` where the object has it, which saves a copy; else by `read`, which may give less than was asked for.
+    What is not bytes is raised as what `refuse` makes of it.
+    """
+    out = bytearray()
+    if count != 0 and callable(getattr(file, "readinto", None)):
+        try:
+            return _read_into(file, out, count, refuse)
+        except (NotImplementedError, io.UnsupportedOperation):  # a class that only inherits the method
+            if out:
+                raise
+    while count is None or len(out) < count:
+        part = file.read() if count is None else file.read(min(max(_STEP, len(out)), count - len(out)))
+        if not part:
+            break
+        if not isinstance(part, (bytes, bytearray, memoryview)):
+            raise refuse(part)
+        out += part
+    return out
+
+
+def _read_into(file: Any, out: bytearray, count: int | None, refuse: Callable[[object], Exception]) -> bytearray:
+    while count is None or len(out) < count:
+        begin = len(out)
+        step = max(_STEP, begin) if count is None else min(max(_STEP, begin), count - begin)
+        out.extend(bytes(step))
+        read: object = 0
+        try:
+            with memoryview(out) as whole, whole[begin:] as place:
+                read = file.readinto(place)
+        finally:
+            del out[begin + (read if isinstance(read, int) and 0 <= read <= step else 0) :]
+        if read is not None and not isinstance(read, int):
+            raise refuse(read)
+        if not read:
+            break
+    return out

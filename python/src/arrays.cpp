@@ -58,6 +58,14 @@ nb::object extension_dtype(const DType& dtype) {
       if (!error.matches(PyExc_ImportError) && !error.matches(PyExc_AttributeError)) throw;
     }
   }
+  const std::string& name = dtype.name();
+  if (name.size() == 4 && (name[0] == '<' || name[0] == '>') && (name[1] == 'f' || name[1] == 'c')) {
+    throw Error(
+        ErrorCode::kDTypeMismatch,
+        core::format("{} is a long double, which differs between machines and is raw bytes to Penstock; load the "
+                     "file with penstock.numpy.load, or take .view_bytes().numpy().view('{}')",
+                     name, name));
+  }
   const std::string hint = dtype.is_floating()  ? "install ml_dtypes, convert with .to(\"float32\")"
                            : dtype.is_complex() ? "convert with .to(\"complex64\")"
                                                 : "take .view_bytes().numpy()";

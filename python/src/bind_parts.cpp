@@ -19,6 +19,7 @@
 #include "contents.h"
 #include "convert.h"
 #include "foreign.h"
+#include "format/archive_state.h"
 #include "format/npy_header.h"
 #include "format/pt_legacy.h"
 #include "format/unchanged.h"
@@ -213,6 +214,21 @@ nb::tuple npy_sizes(nb::handle head, const std::string& name) {
   return nb::make_tuple(header.size, header.payload);
 }
 
+/// What numpy.load shows of a `.npz` besides its arrays: the keys, folders among them, and the entries whose headers
+/// Python 2 wrote.
+nb::tuple numpy_facts(const PyArchive& archive) {
+  const Archive& opened = archive.get();
+  const format::NumpyFacts& facts = detail::ArchiveState::of(opened).index.numpy;
+  nb::list keys;
+  auto folder = facts.folders.begin();
+  const auto entries = opened.entries();
+  for (std::size_t i = 0; i <= entries.size(); ++i) {
+    for (; folder != facts.folders.end() && folder->first == i; ++folder) keys.append(nb::cast(folder->second));
+    if (i < entries.size()) keys.append(nb::cast(entries[i].name));
+  }
+  return nb::make_tuple(keys, facts.python2_headers);
+}
+
 /// `decode` of OpenOptions by a Python function of bytes, which gives text or None; None itself is none.
 decltype(OpenOptions::decode) decoder(nb::handle function) {
   if (function.is_none()) return {};
@@ -271,6 +287,8 @@ void bind_parts(nb::module_& module) {
   module.def("_is_legacy", is_legacy, nb::arg("head"), nb::sig("def _is_legacy(head: object) -> bool"));
   module.def("_npy_sizes", npy_sizes, nb::arg("head"), nb::arg("name"),
              nb::sig("def _npy_sizes(head: object, name: str) -> tuple[int, int]"));
+  module.def("_numpy_facts", numpy_facts, nb::arg("archive"),
+             nb::sig("def _numpy_facts(archive: Archive) -> tuple[list[str], list[int]]"));
   module.def("_open_file", open_file, nb::arg("path").none(), nb::arg("verify") = true, nb::arg("decode") = nb::none(),
              nb::arg("big_endian") = false,
              nb::sig("def _open_file(path: str | bytes | os.PathLike[str], verify: bool = True, "

@@ -1,5 +1,6 @@
 #include "core/cursor.h"
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "penstock/error.h"
 
@@ -7,10 +8,10 @@ namespace penstock::core {
 
 void Cursor::seek(std::size_t position) {
   if (position > bytes_.size()) {
-    throw Error(
-        ErrorCode::kTruncated,
-        core::format("position {} lies beyond the end of the data, which has {} bytes", position, bytes_.size()),
-        {.offset = base_ + bytes_.size()});
+    throw Error(ErrorCode::kTruncated,
+                core::format("position {} lies beyond the end of the data, which has {}", position,
+                             core::counted(bytes_.size(), "byte")),
+                {.offset = base_ + bytes_.size()});
   }
   position_ = position;
 }
@@ -27,7 +28,8 @@ std::string_view Cursor::take_line() {
 }
 
 void Cursor::throw_truncated(std::size_t wanted) const {
-  throw Error(ErrorCode::kTruncated, core::format("the data ends early: {} bytes wanted, {} left", wanted, remaining()),
+  throw Error(ErrorCode::kTruncated,
+              core::format("the data ends early: {} wanted, {} left", core::counted(wanted, "byte"), remaining()),
               {.offset = offset()});
 }
 

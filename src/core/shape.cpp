@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/checked.h"
+#include "core/counted.h"
 #include "core/format.h"
 #include "penstock/error.h"
 
@@ -12,7 +13,8 @@ namespace penstock {
 namespace {
 
 [[noreturn]] void throw_rank(std::size_t rank) {
-  throw Error(ErrorCode::kLimit, core::format("{} dimensions; at most {} are supported", rank, Shape::kMaxRank));
+  throw Error(ErrorCode::kLimit,
+              core::format("{}; at most {} are supported", core::counted(rank, "dimension"), Shape::kMaxRank));
 }
 
 [[noreturn]] void throw_too_large(const Shape& shape) {

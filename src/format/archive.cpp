@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/checked.h"
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/stopwatch.h"
 #include "core/text.h"
@@ -175,14 +176,22 @@ Value load_all(const detail::ArchiveState& state, const LoadOptions& options, fo
   });
 }
 
+std::string what_there_is(std::span<const TensorEntry> entries) {
+  if (entries.empty()) return "the file has no tensors";
+  if (entries.size() > 1) return core::format("the file has {} others", entries.size());
+  const std::string& only = entries.front().name;
+  if (only.empty()) return "the only tensor in it has no name: take it by its position, 0";
+  return core::format("the only tensor in it is called {}", core::quoted(only));
+}
+
 [[noreturn]] void throw_no_such_tensor(const detail::ArchiveState& state, std::string_view name) {
+  const std::vector<TensorEntry>& entries = state.index.entries;
   core::NearestNames nearest(name);
-  for (const TensorEntry& entry : state.index.entries) nearest.add(entry.name);
-  const std::string meant = core::did_you_mean(nearest.take());
-  const std::size_t count = state.index.entries.size();
+  for (const TensorEntry& entry : entries) nearest.add(entry.name);
+  const std::string meant = entries.size() == 1 ? std::string() : core::did_you_mean(nearest.take());
   throw Error(ErrorCode::kKeyNotFound,
-              core::format("the file has no tensor {} among its {}{}{}", core::quoted(name), count,
-                           meant.empty() ? "" : "; ", meant),
+              core::format("the file has no tensor {}; {}{}{}", core::quoted(name), what_there_is(entries),
+                           meant.empty() ? "" : ": ", meant),
               {state.path()});
 }
 
@@ -205,7 +214,8 @@ LazyTensor Archive::operator[](std::string_view name) const {
   if (found.count == 0) throw_no_such_tensor(*state_, name);
   if (found.count > 1) {
     throw Error(ErrorCode::kInvalidArgument,
-                core::format("{} tensors are called {}: take one by its position", found.count, core::quoted(name)),
+                core::format("{} called {}: take one by its position",
+                             core::counted(found.count, "tensor is", "tensors are"), core::quoted(name)),
                 {state_->path()});
   }
   return {state_, state_->index.entries[found.first]};

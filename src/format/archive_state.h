@@ -22,6 +22,9 @@ struct ArchiveState {
   bool verify_checksums = true;
   double open_seconds = 0;
 
+  /// What `archive` shares with its tensors.
+  static const ArchiveState& of(const Archive& archive) noexcept { return *archive.state_; }
+
   const std::string& path() const noexcept { return index.sources.front()->name(); }
   const StorageEntry& storage_of(const TensorEntry& entry) const noexcept { return index.storages[entry.storage]; }
   const SourcePtr& source_of(const TensorEntry& entry) const noexcept {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/checked.h"
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/view.h"
 #include "penstock/error.h"
@@ -19,12 +20,14 @@ void check_storage(const StorageEntry& storage, const Index& index) {
   if (storage.resident) {
     if (storage.resident.size() == storage.nbytes) return;
     throw Error(ErrorCode::kCorrupt,
-                core::format("it has {} bytes where {} were expected", storage.resident.size(), storage.nbytes),
+                core::format("it has {} where {} were expected", core::counted(storage.resident.size(), "byte"),
+                             storage.nbytes),
                 context);
   }
   if (storage.compression == Compression::kNone && storage.stored_bytes != storage.nbytes) {
     throw Error(ErrorCode::kCorrupt,
-                core::format("{} bytes are stored of {}, without compression", storage.stored_bytes, storage.nbytes),
+                core::format("{} stored of {}, without compression",
+                             core::counted(storage.stored_bytes, "byte is", "bytes are"), storage.nbytes),
                 context);
   }
   if (!core::range_fits(storage.offset, storage.stored_bytes, source.size())) {
@@ -55,9 +58,9 @@ void check_entry(const TensorEntry& entry, const Index& index) {
   const auto bytes = valid ? core::view_span(entry.shape, entry.strides, entry.dtype.itemsize()) : std::nullopt;
   if (!bytes || (*bytes > 0 && !fit_in_bytes(entry)) || !core::range_fits(entry.byte_offset, *bytes, storage.nbytes)) {
     throw Error(ErrorCode::kCorrupt,
-                core::format("{} of shape {} with strides {} from byte {} does not lie inside its storage of {} bytes",
+                core::format("{} of shape {} with strides {} from byte {} does not lie inside its storage of {}",
                              entry.dtype.name(), entry.shape.to_string(), entry.strides.to_string(), entry.byte_offset,
-                             storage.nbytes),
+                             core::counted(storage.nbytes, "byte")),
                 context);
   }
 }

@@ -1,6 +1,7 @@
 #include "format/file_bytes.h"
 
 #include "core/checked.h"
+#include "core/counted.h"
 #include "core/format.h"
 #include "penstock/error.h"
 
@@ -17,10 +18,10 @@ FileBytes::FileBytes(const ByteSource& source) : size_(source.size()), path_(sou
 std::span<const std::byte> FileBytes::at(std::uint64_t offset, std::uint64_t length,
                                          std::vector<std::byte>& store) const {
   if (!core::range_fits(offset, length, size_)) {
-    throw Error(
-        ErrorCode::kTruncated,
-        core::format("{} bytes are wanted here, but the file ends at byte {}; fetch or write it again", length, size_),
-        {.path = path_, .offset = offset});
+    throw Error(ErrorCode::kTruncated,
+                core::format("{} wanted here, but the file ends at byte {}; fetch or write it again",
+                             core::counted(length, "byte is", "bytes are"), size_),
+                {.path = path_, .offset = offset});
   }
   if (source_ == nullptr) return memory_.subspan(offset, length);
   store.resize(length);

@@ -18,6 +18,9 @@ struct Magic {
   std::size_t at = 0;
 };
 
+constexpr std::string_view kPickle =
+    "a plain pickle, which only running it could load: save it with torch.save or numpy.save";
+
 constexpr auto kMagics = std::to_array<Magic>({
     {"\x89HDF\r\n\x1a\n"sv, "HDF5 (Keras, .h5)"},
     {"GGUF"sv, "GGUF (llama.cpp)"},
@@ -33,8 +36,8 @@ constexpr auto kMagics = std::to_array<Magic>({
     {"7z\xbc\xaf\x27\x1c"sv, "a 7-Zip archive: unpack it first"},
     {"Rar!\x1a\x07"sv, "a RAR archive: unpack it first"},
     {"ustar"sv, "a tar archive: unpack it first", 257},
-    {"PK\x03\x04"sv, "a zip archive without tensors"},
-    {"PK\x05\x06"sv, "an empty zip archive"},
+    {"ET12"sv, "an ExecuTorch program (.pte)", 4},
+    {"ET11"sv, "an ExecuTorch program (.pte)", 4},
     {"\x89PNG\r\n\x1a\n"sv, "a PNG image"},
     {"\xff\xd8\xff"sv, "a JPEG image"},
     {"GIF8"sv, "a GIF image"},
@@ -46,6 +49,7 @@ constexpr auto kMagics = std::to_array<Magic>({
     {"\x7f"
      "ELF"sv,
      "a program or library (ELF)"},
+    {"PK"sv, "a damaged zip archive"},
     {"PAR1"sv, "Parquet"},
     {"ARROW1"sv, "Arrow (Feather)"},
     {"\xff\xff\xff\xff"sv, "an Arrow stream"},
@@ -62,15 +66,47 @@ constexpr auto kMagics = std::to_array<Magic>({
      "the .metadata of a torch.distributed.checkpoint folder, a pickle that says where its tensors lie in the .distcp "
      "files: load the folder with torch.distributed.checkpoint, or make one file of it with dcp_to_torch_save",
      13},
-    {"\x80\x01"sv, "a plain pickle, which only running it could load: save it with torch.save or numpy.save"},
-    {"\x80\x02"sv, "a plain pickle, which only running it could load: save it with torch.save or numpy.save"},
-    {"\x80\x03"sv, "a plain pickle, which only running it could load: save it with torch.save or numpy.save"},
-    {"\x80\x04"sv, "a plain pickle, which only running it could load: save it with torch.save or numpy.save"},
-    {"\x80\x05"sv, "a plain pickle, which only running it could load: save it with torch.save or numpy.save"},
+    {"\x80\x01"sv, kPickle},
+    {"\x80\x02"sv, kPickle},
+    {"\x80\x03"sv, kPickle},
+    {"\x80\x04"sv, kPickle},
+    {"\x80\x05"sv, kPickle},
 });
 
 bool has_magic(std::string_view head, const Magic& magic) {
   return head.size() >= magic.at + magic.bytes.size() && head.substr(magic.at, magic.bytes.size()) == magic.bytes;
+}
+
+bool is_digits(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+/// Whether the text begins as pickles of protocol 0 do, which are text: a global or an instance, `cmodule` and a name
+/// on a line each, or `(lp0`, `(dp0`, `(tp0`, or a marked opcode before one of these, or a string or number with its
+/// memo.
+bool is_pickle_of_protocol_0(std::string_view text) {
+  const auto line = [&text] {
+    const std::size_t end = text.find('\n');
+    const std::string_view out = text.substr(0, end);
+    text.remove_prefix(end == text.npos ? text.size() : end + 1);
+    return out;
+  };
+  const auto is_name = [](std::string_view name) {
+    return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+    });
+  };
+  const auto is_memo = [](std::string_view part) { return part.starts_with('p') && is_digits(part.substr(1)); };
+  while (text.starts_with('(')) text.remove_prefix(1);
+  if (text.empty()) return false;
+  const char opcode = text.front();
+  const std::string_view first = line();
+  if (opcode == 'l' || opcode == 'd' || opcode == 't') return is_memo(first.substr(1));
+  if (opcode == 'c' || opcode == 'i') return is_name(first.substr(1)) && is_name(line()) && is_memo(line());
+  const bool is_scalar = opcode == 'V' || opcode == 'S' || opcode == 'I' || opcode == 'L' || opcode == 'F';
+  if (!is_scalar || first.size() < 2) return false;
+  const std::string_view next = line();
+  return is_memo(next) || next == "." || ((opcode == 'I' || opcode == 'L' || opcode == 'F') && next.starts_with('.'));
 }
 
 bool is_text(std::string_view head) {
@@ -90,6 +126,7 @@ std::string describe_foreign(std::span<const std::byte> head) {
   if (std::all_of(start.begin(), start.end(), [](char c) { return c == '\0'; })) {
     return "zero bytes: the file may be a hole that was never written";
   }
+  if (is_pickle_of_protocol_0(text)) return std::string(kPickle);
   if (is_text(text)) return core::format("text that begins {}", core::quoted(text.substr(0, 24)));
   std::string hex;
   for (const char c : start) hex += core::format("{}{:02x}", hex.empty() ? "" : " ", static_cast<unsigned char>(c));

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "io/atomic_file.h"
@@ -15,6 +16,14 @@
 
 namespace penstock::format {
 
+/// What NumPy's own reader shows of a `.npz` or says of a `.npy`, and no other needs.
+struct NumpyFacts {
+  /// Members that are folders: how many entries come before, and the name.
+  std::vector<std::pair<std::size_t, std::string>> folders;
+  /// Entries whose headers Python 2 wrote.
+  std::vector<std::size_t> python2_headers;
+};
+
 /// What read_index finds: everything about a file but its payload.
 struct Index {
   std::vector<SourcePtr> sources;  ///< the file itself, then any it refers to
@@ -24,6 +33,7 @@ struct Index {
   std::map<std::string, std::string> metadata;
   bool empty_metadata = false;  ///< the file has an object for it with nothing in it
   std::vector<std::string> unknown_globals;
+  NumpyFacts numpy;
 };
 
 /// A file format: one row of the table. Functions are stateless and thread-safe; they never mention a device, and read

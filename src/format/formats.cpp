@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "format/foreign.h"
 #include "format/format.h"
+#include "format/zip_kind.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -33,9 +34,10 @@ std::string known_formats() {
   }
   std::vector<std::byte> head(std::min<std::uint64_t>(source.size(), kForeignBytes));
   source.read(0, head);
+  const bool is_zip = sniff_zip(head, source) != ZipKind::kNone;
   throw Error(ErrorCode::kUnknownFormat,
               core::format("the content is of no known format: it looks like {}; Penstock reads {}",
-                           describe_foreign(head), known_formats()),
+                           is_zip ? describe_zip(source) : describe_foreign(head), known_formats()),
               {source.name(), 0});
 }
 

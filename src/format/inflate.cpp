@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "penstock/error.h"
 
@@ -81,9 +82,10 @@ void inflate(std::span<const std::byte> stored, std::span<std::byte> out, std::s
   } else if (result == LIBDEFLATE_INSUFFICIENT_SPACE) {
     message = core::format("the member inflates to more than the {} bytes it is listed with", out.size());
   } else if (made != out.size()) {
-    message = core::format("the member inflates to {} bytes but is listed with {}", made, out.size());
+    message = core::format("the member inflates to {} but is listed with {}", core::counted(made, "byte"), out.size());
   } else {
-    message = core::format("{} bytes follow the member's compressed stream", stored.size() - used);
+    message = core::format("{} the member's compressed stream",
+                           core::counted(stored.size() - used, "byte follows", "bytes follow"));
   }
   throw Error(ErrorCode::kCorrupt, std::move(message), {std::string(path), std::nullopt, std::string(record)});
 }
@@ -150,7 +152,8 @@ std::size_t InflateStream::read(std::span<std::byte> out) {
 
 void InflateStream::fill(std::span<std::byte> out, std::uint64_t listed) {
   if (read(out) == out.size()) return;
-  throw state_->error(core::format("the member inflates to {} bytes but is listed with {}", state_->made, listed));
+  throw state_->error(
+      core::format("the member inflates to {} but is listed with {}", core::counted(state_->made, "byte"), listed));
 }
 
 void InflateStream::require_end(std::uint64_t listed) {
@@ -159,7 +162,8 @@ void InflateStream::require_end(std::uint64_t listed) {
     throw state_->error(core::format("the member inflates to more than the {} bytes it is listed with", listed));
   }
   if (const std::uint64_t left = state_->stored_bytes - state_->used(); left != 0) {
-    throw state_->error(core::format("{} bytes follow the member's compressed stream", left));
+    throw state_->error(
+        core::format("{} the member's compressed stream", core::counted(left, "byte follows", "bytes follow")));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/stopwatch.h"
 #include "core/text.h"
@@ -35,7 +36,8 @@ std::string what_is_there(const Archive& archive) {
   for (std::size_t i = 0; i < std::min(entries.size(), kNamed); ++i) {
     names += core::format("{}{}", i == 0 ? "" : ", ", core::quoted(entries[i].name));
   }
-  return core::format("{} tensors ({}{})", entries.size(), names, entries.size() > kNamed ? ", ..." : "");
+  return core::format("{} ({}{})", core::counted(entries.size(), "tensor"), names,
+                      entries.size() > kNamed ? ", ..." : "");
 }
 
 void add_open_time(const core::Stopwatch& watch, const LoadOptions& options) {

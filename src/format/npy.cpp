@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/view.h"
 #include "format/format.h"
@@ -42,6 +43,7 @@ Index read_index(const SourcePtr& source, const OpenOptions&) {
   index.sources = {source};
   index.storages = {StorageEntry{.offset = header.size, .stored_bytes = header.payload, .nbytes = header.payload}};
   index.entries = {npy_entry(header)};
+  if (header.python2) index.numpy.python2_headers = {0};
   index.structure = Value::entry(0);
   return index;
 }
@@ -74,11 +76,12 @@ NpyHeader read_npy_header(std::span<const std::byte> start, const NpyHead& head,
   }
   NpyHeader header = parse_npy_header(start, path, record, base);
   if (header.payload > bytes - header.size) {
-    throw Error(ErrorCode::kTruncated,
-                core::format("the array of shape {} takes {} bytes, but {} follow its header: the file was cut short; "
-                             "fetch or write it again",
-                             header.shape.to_string(), header.payload, bytes - header.size),
-                {std::string(path), base + header.size, std::string(record)});
+    throw Error(
+        ErrorCode::kTruncated,
+        core::format(
+            "the array of shape {} takes {}, but {} follow its header: the file was cut short; fetch or write it again",
+            header.shape.to_string(), core::counted(header.payload, "byte"), bytes - header.size),
+        {std::string(path), base + header.size, std::string(record)});
   }
   return header;
 }

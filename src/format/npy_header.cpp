@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/checked.h"
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "format/python_literal.h"
@@ -122,6 +123,7 @@ void HeaderParser::parse(NpyHeader& header) {
   }
   scan_.expect_end();
   if (seen != kAll) scan_.fail("the header lacks one of 'descr', 'fortran_order', 'shape'");
+  header.python2 = scan_.is_python2();
   header.dtype = std::move(type.dtype);
   header.byte_swapped = type.byte_swapped;
   header.has_objects = type.has_objects;
@@ -241,12 +243,12 @@ std::size_t check_size(std::span<const std::byte> head, std::uint64_t base) {
   const std::uint32_t length = length_of(head, prefix);
   if (length > kMaxNpyHeader) {
     fail_at(base + 8, ErrorCode::kLimit,
-            core::format("the header claims {} bytes; at most {} are read", length, kMaxNpyHeader));
+            core::format("the header claims {}; at most {} are read", core::counted(length, "byte"), kMaxNpyHeader));
   }
   if (head.size() < prefix + length) {
     fail_at(base + head.size(), ErrorCode::kTruncated,
-            core::format("the array's header has {} bytes of {}: the file was cut short; fetch or write it again",
-                         head.size(), prefix + length));
+            core::format("the array's header has {} of {}: the file was cut short; fetch or write it again",
+                         core::counted(head.size(), "byte"), prefix + length));
   }
   return prefix + length;
 }

@@ -24,6 +24,7 @@ struct NpyHeader {
   DType dtype;
   bool byte_swapped = false;
   bool fortran_order = false;
+  bool python2 = false;       ///< integers are written as Python 2 writes long ones
   bool has_objects = false;   ///< the payload is a pickle: never to be loaded
   Shape shape;                ///< sub-array dimensions included
   Strides strides;            ///< in elements

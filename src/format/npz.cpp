@@ -11,6 +11,7 @@
 #include "format/format.h"
 #include "format/inflate.h"
 #include "format/npy.h"
+#include "format/zip_kind.h"
 #include "format/zip_reader.h"
 #include "format/zip_writer.h"
 #include "io/crc32.h"
@@ -38,7 +39,12 @@ TensorEntry raw_entry(const ZipEntry& member) {
   return {.dtype = DType::uint8, .shape = Shape{static_cast<std::int64_t>(member.size)}, .strides = Strides{1}};
 }
 
-TensorEntry read_entry(const ByteSource& source, const ZipEntry& member) {
+struct MemberEntry {
+  TensorEntry tensor;
+  bool python2 = false;  ///< Python 2 wrote the header
+};
+
+MemberEntry read_entry(const ByteSource& source, const ZipEntry& member) {
   const NpyHead head = [&](std::span<std::byte> out) {
     if (member.method == kZipDeflate) {
       return inflate_prefix(source, member.data_offset, member.compressed_size, out, member.name);
@@ -49,15 +55,15 @@ TensorEntry read_entry(const ByteSource& source, const ZipEntry& member) {
   std::array<std::byte, kUsualNpyHeader> usual;
   const std::size_t count = head(std::span(usual).first(std::min<std::uint64_t>(member.size, usual.size())));
   const auto start = std::span<const std::byte>(usual).first(count);
-  if (!is_npy(start)) return raw_entry(member);
+  if (!is_npy(start)) return {raw_entry(member)};
   const NpyHeader header = read_npy_header(start, head, member.size, source.name(), member.name, member.data_offset);
-  TensorEntry entry = npy_entry(header);
-  entry.byte_offset = header.size;
+  MemberEntry entry{npy_entry(header), header.python2};
+  entry.tensor.byte_offset = header.size;
   return entry;
 }
 
 /// Positions in an inflated member are none in the file: errors say where the member begins.
-TensorEntry read_entry_of(const ByteSource& source, const ZipEntry& member) {
+MemberEntry read_entry_of(const ByteSource& source, const ZipEntry& member) {
   if (member.method != kZipDeflate) return read_entry(source, member);
   try {
     return read_entry(source, member);
@@ -81,12 +87,13 @@ void check_shortened(const ByteSource& source, const ZipEntry& member) {
 }
 
 void add_member(const ByteSource& source, const ZipEntry& member, const OpenOptions& options, Index& index) {
-  TensorEntry entry = read_entry_of(source, member);
+  auto [entry, python2] = read_entry_of(source, member);
   const bool ends_member = entry.nbytes() != 0 && entry.byte_offset + entry.nbytes() == member.size;
   if (options.verify_checksums && !ends_member && !entry.pickled) check_shortened(source, member);
   const std::string name = member_name(member);
   entry.name = key_of(name);
   entry.storage = index.storages.size();
+  if (python2) index.numpy.python2_headers.push_back(index.entries.size());
   index.entries.push_back(std::move(entry));
   index.storages.push_back({.name = name,
                             .offset = member.data_offset,
@@ -115,7 +122,11 @@ Index read_index(const SourcePtr& source, const OpenOptions& options) {
   index.entries.reserve(directory.entries.size());
   index.storages.reserve(directory.entries.size());
   for (const ZipEntry& member : directory.entries) {
-    if (!is_folder(member)) add_member(*source, member, options, index);
+    if (is_folder(member)) {
+      index.numpy.folders.emplace_back(index.entries.size(), member_name(member));
+    } else {
+      add_member(*source, member, options, index);
+    }
   }
   check_keys(source->name(), index.entries);
   index.structure = dict_of_entries(index.entries);

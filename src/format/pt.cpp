@@ -10,6 +10,7 @@
 #include "format/pt_legacy.h"
 #include "format/pt_write.h"
 #include "format/pt_zip.h"
+#include "format/zip_kind.h"
 #include "format/zip_layout.h"
 #include "penstock/error.h"
 
@@ -37,17 +38,14 @@ std::string first_name(std::span<const std::byte> head, const ByteSource& source
   return name;
 }
 
-/// Archives of torch keep everything in one folder; those of NumPy hold `.npy` files. A torch archive mostly begins
-/// with its pickle; what torch.export writes has none and is recognised to be refused.
+/// Archives of torch keep everything in one folder and mostly begin with its pickle; those of NumPy hold `.npy` files,
+/// mostly in no folder. Of others all names are looked at, so that what torch wrote and its reader refuses is refused
+/// by name here too.
 bool sniff_pt(std::span<const std::byte> head, const ByteSource& source) {
   const std::string name = first_name(head, source);
   const std::size_t slash = name.find('/');
-  if (slash == name.npos || name.ends_with(".npy")) return false;
-  const std::string_view record = std::string_view(name).substr(slash + 1);
-  if (record == "data.pkl" || record == "archive_format" || record.starts_with("data/weights/") ||
-      record.starts_with("models/")) {
-    return true;
-  }
+  if (name.empty() || (slash == name.npos && name.ends_with(".npy"))) return false;
+  if (slash != name.npos && std::string_view(name).substr(slash + 1) == "data.pkl") return true;
   return sniff_zip(head, source) == ZipKind::kTorch;
 }
 

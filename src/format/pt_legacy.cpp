@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core/checked.h"
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "format/pickle/read_pickle.h"
@@ -47,8 +48,9 @@ class DeclaredStorages final : public pickle::Outside {
     if (known != by_key_.end()) {
       const StorageEntry& storage = index_.storages[known->second.position];
       if (storage.nbytes != nbytes || known->second.itemsize != itemsize) {
-        throw Error(ErrorCode::kCorrupt, core::format("the storage {} is declared twice, with {} and with {} bytes",
-                                                      core::quoted(key), storage.nbytes, nbytes));
+        throw Error(ErrorCode::kCorrupt,
+                    core::format("the storage {} is declared twice, with {} and with {}", core::quoted(key),
+                                 storage.nbytes, core::counted(nbytes, "byte")));
       }
       return known->second.position;
     }
@@ -149,8 +151,8 @@ std::uint64_t locate_storages(const FileBytes& file, Header& header) {
     }
     if (!core::range_fits(at, storage.nbytes, file.size())) {
       throw Error(ErrorCode::kTruncated,
-                  core::format("the storage has {} bytes, but the file ends at byte {}; fetch or write it again",
-                               storage.nbytes, file.size()),
+                  core::format("the storage has {}, but the file ends at byte {}; fetch or write it again",
+                               core::counted(storage.nbytes, "byte"), file.size()),
                   {.offset = at, .tensor = core::escaped(storage.name)});
     }
     storage.offset = at;
@@ -158,7 +160,8 @@ std::uint64_t locate_storages(const FileBytes& file, Header& header) {
     declared->located = true;
   }
   if (header.keys.size() != header.storages.size()) {
-    corrupt(core::format("the pickle uses {} storages, but {} are listed", header.storages.size(), header.keys.size()),
+    corrupt(core::format("the pickle uses {}, but {} are listed", core::counted(header.storages.size(), "storage"),
+                         header.keys.size()),
             header.end);
   }
   return at;
@@ -185,7 +188,9 @@ Index read_pt_legacy(const FileBytes& file, const OpenOptions& options) {
   try {
     const auto header = read_header(file, options);
     const std::uint64_t end = locate_storages(file, *header);
-    if (end != file.size()) corrupt(core::format("{} bytes follow the last storage", file.size() - end), end);
+    if (end != file.size())
+      corrupt(core::format("{} the last storage", core::counted(file.size() - end, "byte follows", "bytes follow")),
+              end);
     header->index.metadata.emplace("version", "legacy");
     return std::move(header->index);
   } catch (const Error& error) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/checked.h"
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "format/pickle/calls.h"
@@ -106,8 +107,8 @@ Members list_members(const FileBytes& file) {
     const Member member{at + kBlock, *size};
     if (!core::range_fits(member.offset, member.size, file.size())) {
       throw Error(ErrorCode::kTruncated,
-                  core::format("a tar member has {} bytes, but the file ends at byte {}; fetch or write it again",
-                               *size, file.size()),
+                  core::format("a tar member has {}, but the file ends at byte {}; fetch or write it again",
+                               core::counted(*size, "byte"), file.size()),
                   {.offset = at});
     }
     const char type = static_cast<char>(block[156]);
@@ -179,7 +180,9 @@ void TarReader::read() {
   const Member& member = members.find("pickle")->second;
   std::uint64_t at = member.offset;
   Cell* root = next(at, member.end());
-  if (at != member.end()) corrupt(core::format("{} bytes follow the end of the pickle", member.end() - at), at);
+  if (at != member.end())
+    corrupt(core::format("{} the end of the pickle", core::counted(member.end() - at, "byte follows", "bytes follow")),
+            at);
   pickle::build_structure(root, world_, options_.decode);
 }
 
@@ -304,7 +307,7 @@ void TarReader::read_tensor(std::uint64_t& at, std::uint64_t end) {
   // The number of dimensions has four bytes and four that torch skips.
   const std::int64_t rank = next_int(at, end) & 0xFFFFFFFF;
   if (static_cast<std::uint64_t>(rank) > Shape::kMaxRank)
-    corrupt(core::format("a tensor of {} dimensions", rank), start);
+    corrupt(core::format("a tensor of {}", core::counted(rank, "dimension")), start);
   Shape shape;
   Strides strides;
   for (std::int64_t dim = 0; dim < rank; ++dim) shape.push_back(next_int(at, end));

@@ -6,12 +6,14 @@
 #include <string>
 #include <utility>
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "format/inflate.h"
 #include "format/pickle/read_pickle.h"
 #include "format/pickle/scalars.h"
 #include "format/utf8.h"
+#include "format/zip_kind.h"
 #include "format/zip_layout.h"
 #include "io/crc32.h"
 #include "penstock/error.h"
@@ -37,9 +39,14 @@ std::string_view text_of(std::span<const std::byte> bytes) {
 /// The storages of an archive: records `data/KEY`.
 class ZipStorages final : public pickle::Outside {
  public:
-  ZipStorages(std::span<const ZipEntry> entries, std::string_view prefix, bool verify, PtParsed& parsed,
+  ZipStorages(std::span<const ZipEntry> entries, const PtRecords& records, bool verify, PtParsed& parsed,
               std::string_view path)
-      : entries_(entries), prefix_(prefix), path_(path), verify_(verify), parsed_(parsed) {}
+      : entries_(entries),
+        prefix_(records.prefix),
+        path_(path),
+        verify_(verify),
+        any_case_(records.other_case),
+        parsed_(parsed) {}
 
   std::uint32_t storage(std::string_view key, std::uint64_t nbytes, std::uint64_t itemsize) override;
 
@@ -50,6 +57,7 @@ class ZipStorages final : public pickle::Outside {
   std::string_view prefix_;
   std::string_view path_;
   bool verify_;
+  bool any_case_;
   PtParsed& parsed_;
   std::vector<std::int64_t> storages_;  ///< of each record, -1: not asked for yet
   std::vector<std::size_t> by_name_;    ///< records sorted, made when the order of keys is another than the file's
@@ -66,8 +74,9 @@ std::uint32_t ZipStorages::storage(std::string_view key, std::uint64_t nbytes, s
   const ZipEntry& entry = entries_[record];
   if (entry.size != nbytes) {
     fail(ErrorCode::kCorrupt,
-         core::format("the pickle declares a storage of {} bytes, but its record has {}", nbytes, entry.size), path_,
-         entry.data_offset, name);
+         core::format("the pickle declares a storage of {}, but its record has {}", core::counted(nbytes, "byte"),
+                      entry.size),
+         path_, entry.data_offset, name);
   }
   if (storages_.empty()) storages_.assign(entries_.size(), -1);
   if (storages_[record] < 0) {
@@ -92,22 +101,26 @@ std::size_t ZipStorages::find(std::string_view name) {
   for (const std::size_t record : {guess_, guess_ + 1}) {
     if (record < entries_.size() && entries_[record].name == name) return guess_ = record;
   }
+  const auto compare = [this](std::string_view a, std::string_view b) {
+    return any_case_ ? compare_in_any_case(a, b) : a.compare(b);
+  };
   if (by_name_.empty()) {
     by_name_.resize(entries_.size());
     std::iota(by_name_.begin(), by_name_.end(), std::size_t{0});
     std::sort(by_name_.begin(), by_name_.end(),
-              [this](std::size_t a, std::size_t b) { return entries_[a].name < entries_[b].name; });
+              [&](std::size_t a, std::size_t b) { return compare(entries_[a].name, entries_[b].name) < 0; });
   }
-  const auto at =
-      std::lower_bound(by_name_.begin(), by_name_.end(), name,
-                       [this](std::size_t record, std::string_view wanted) { return entries_[record].name < wanted; });
-  if (at == by_name_.end() || entries_[*at].name != name) return kNoRecord;
+  const auto at = std::lower_bound(
+      by_name_.begin(), by_name_.end(), name,
+      [&](std::size_t record, std::string_view wanted) { return compare(entries_[record].name, wanted) < 0; });
+  if (at == by_name_.end() || compare(entries_[*at].name, name) != 0) return kNoRecord;
   return guess_ = *at;
 }
 
 std::string_view read_text(const FileBytes& file, const ZipEntry& entry, bool verify, std::vector<std::byte>& store) {
   if (entry.size > kMaxFactBytes) {
-    fail(ErrorCode::kLimit, core::format("the record has {} bytes, where a word or a number was expected", entry.size),
+    fail(ErrorCode::kLimit,
+         core::format("the record has {}, where a word or a number was expected", core::counted(entry.size, "byte")),
          file.path(), entry.data_offset, entry.name);
   }
   return text_of(read_pt_record(file, entry, verify, store));
@@ -172,9 +185,110 @@ void check_ratio(const ZipEntry& pickle, std::string_view path) {
   if (pickle.method != kZipDeflate || pickle.size / kMostRatio <= pickle.compressed_size) return;
   if (pickle.size <= kAnyRatio) return;
   fail(ErrorCode::kLimit,
-       core::format("the pickle inflates from {} bytes to {}, far more than one of tensors would; store it undeflated",
-                    pickle.compressed_size, pickle.size),
+       core::format("the pickle inflates from {} to {}, far more than one of tensors would; store it undeflated",
+                    core::counted(pickle.compressed_size, "byte"), pickle.size),
        path, pickle.data_offset, pickle.name);
+}
+
+class RecordFinder {
+ public:
+  RecordFinder(std::string_view prefix, std::string_view path) : path_(path) { out_.prefix = prefix; }
+
+  void look_at(const ZipEntry& entry, std::size_t position);
+  const PtRecords& records() const noexcept { return out_; }
+  PtRecords finish(std::span<const ZipEntry> entries);
+
+ private:
+  bool is(std::string_view name, std::string_view wanted) noexcept {
+    if (!is_record_name(name, wanted)) return false;
+    out_.other_case |= name != wanted;
+    return true;
+  }
+  [[noreturn]] void fail_without_pickle(std::span<const ZipEntry> entries) const;
+
+  PtRecords out_;
+  std::string_view path_;
+  std::size_t pickle_ = kNoRecord;
+  std::optional<std::size_t> dot_version_;
+  bool exported_ = false;
+  bool packaged_ = false;
+};
+
+void RecordFinder::look_at(const ZipEntry& entry, std::size_t position) {
+  std::string_view name = entry.name;
+  if (!name.starts_with(out_.prefix)) {
+    fail(ErrorCode::kCorrupt,
+         core::format("the record is not in the folder {} of the first one", core::quoted(out_.prefix)), path_,
+         entry.header_offset, name);
+  }
+  // torch takes names as they are and writes UTF-8.
+  if ((entry.flags & zip::kUtf8Flag) == 0 && !is_utf8(name)) {
+    fail(ErrorCode::kUnsupported, "the record's name is not UTF-8; write the archive anew with UTF-8 names", path_,
+         entry.header_offset, name);
+  }
+  name.remove_prefix(out_.prefix.size());
+  constexpr std::string_view kStorages = "data/";
+  if (name.size() > kStorages.size() && is(name.substr(0, kStorages.size()), kStorages)) return;
+  if (is(name, "data.pkl")) pickle_ = position;
+  if (is(name, "byteorder")) out_.byteorder = position;
+  if (is(name, "version")) out_.version = position;
+  if (is(name, ".data/version")) dot_version_ = position;
+  if (is(name, ".format_version")) out_.format_version = position;
+  if (is(name, ".storage_alignment")) out_.storage_alignment = position;
+  out_.torchscript |= name == "constants.pkl" || name.starts_with("code/");
+  exported_ |= name == "archive_format" || name == "models/model.json";
+  packaged_ |= name == ".data/extern_modules";
+}
+
+PtRecords RecordFinder::finish(std::span<const ZipEntry> entries) {
+  if (dot_version_) out_.version = dot_version_;
+  if (pickle_ == kNoRecord) fail_without_pickle(entries);
+  out_.pickle = pickle_;
+  return out_;
+}
+
+void RecordFinder::fail_without_pickle(std::span<const ZipEntry> entries) const {
+  const std::string_view first = entries.front().name;
+  if (exported_) {
+    fail(ErrorCode::kUnsupported,
+         "the file is a program that torch.export saved (.pt2), which is not read; save its state_dict with "
+         "torch.save",
+         path_, 0, first);
+  }
+  if (packaged_) {
+    fail(ErrorCode::kUnsupported,
+         "the file is a package of code and data that torch.package wrote, which is not read; import from it with "
+         "torch.package.PackageImporter and save the tensors with torch.save",
+         path_, 0, first);
+  }
+  const auto deeper = std::find_if(entries.begin(), entries.end(), [](const ZipEntry& entry) {
+    return is_record_name(base_of(entry.name), "data.pkl");
+  });
+  if (deeper != entries.end()) {
+    const std::string_view folder = deeper->name.substr(0, deeper->name.size() - base_of(deeper->name).size());
+    fail(ErrorCode::kCorrupt,
+         core::format("the archive's 'data.pkl' is in the folder {}, where torch does not look for it either: it was "
+                      "packed again with a folder around it; unpack it and pack it from inside the outermost folder",
+                      core::quoted(folder)),
+         path_, deeper->header_offset, deeper->name);
+  }
+  fail(ErrorCode::kCorrupt, "the archive has no record 'data.pkl' in its folder; it is no file of torch.save", path_, 0,
+       first);
+}
+
+/// Which of two such records torch finds depends on how their archive is sorted.
+void require_no_case_twins(std::span<const ZipEntry> entries, std::string_view path) {
+  std::vector<const ZipEntry*> order;
+  for (const ZipEntry& entry : entries) order.push_back(&entry);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const ZipEntry* a, const ZipEntry* b) { return compare_in_any_case(a->name, b->name) < 0; });
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    const ZipEntry& twin = *order[i];
+    if (compare_in_any_case(order[i - 1]->name, twin.name) != 0) continue;
+    fail(ErrorCode::kCorrupt,
+         "two records of the archive differ in nothing but the case of letters, which torch ignores", path,
+         twin.header_offset, twin.name);
+  }
 }
 
 }  // namespace
@@ -185,57 +299,15 @@ PtRecords find_pt_records(std::span<const ZipEntry> entries, std::string_view pa
   const std::string_view first = entries.front().name;
   const std::size_t slash = first.find('/');
   if (slash == first.npos) {
-    fail(ErrorCode::kCorrupt, "the first record is in no folder, where 'NAME/data.pkl' and the like were expected",
+    fail(ErrorCode::kCorrupt,
+         "the first record is in no folder, where 'NAME/data.pkl' and the like were expected; torch does not read the "
+         "archive either: pack it again with all records in one folder",
          path, entries.front().header_offset, first);
   }
-  PtRecords out;
-  out.prefix = first.substr(0, slash + 1);
-  std::optional<std::size_t> pickle;
-  std::optional<std::size_t> dot_version;
-  bool exported = false;
-  bool packaged = false;
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    std::string_view name = entries[i].name;
-    if (!name.starts_with(out.prefix)) {
-      fail(ErrorCode::kCorrupt,
-           core::format("the record is not in the folder {} of the first one", core::quoted(out.prefix)), path,
-           entries[i].header_offset, name);
-    }
-    // torch takes names as they are and writes UTF-8.
-    if ((entries[i].flags & zip::kUtf8Flag) == 0 && !is_utf8(name)) {
-      fail(ErrorCode::kUnsupported, "the record's name is not UTF-8; write the archive anew with UTF-8 names", path,
-           entries[i].header_offset, name);
-    }
-    name.remove_prefix(out.prefix.size());
-    if (name == "data.pkl") pickle = i;
-    if (name == "byteorder") out.byteorder = i;
-    if (name == "version") out.version = i;
-    if (name == ".data/version") dot_version = i;
-    if (name == ".format_version") out.format_version = i;
-    if (name == ".storage_alignment") out.storage_alignment = i;
-    out.torchscript |= name == "constants.pkl" || name.starts_with("code/");
-    exported |= name == "archive_format" || name == "models/model.json";
-    packaged |= name == ".data/extern_modules";
-  }
-  if (dot_version) out.version = dot_version;
-  if (!pickle) {
-    if (exported) {
-      fail(ErrorCode::kUnsupported,
-           "the file is a program that torch.export saved (.pt2), which is not read; save its state_dict with "
-           "torch.save",
-           path, 0, first);
-    }
-    if (packaged) {
-      fail(ErrorCode::kUnsupported,
-           "the file is a package of code and data that torch.package wrote, which is not read; import from it with "
-           "torch.package.PackageImporter and save the tensors with torch.save",
-           path, 0, first);
-    }
-    fail(ErrorCode::kCorrupt, "the archive has no record 'data.pkl' in its folder; it is no file of torch.save", path,
-         0, first);
-  }
-  out.pickle = *pickle;
-  return out;
+  RecordFinder finder(first.substr(0, slash + 1), path);
+  for (std::size_t i = 0; i < entries.size(); ++i) finder.look_at(entries[i], i);
+  if (finder.records().other_case) require_no_case_twins(entries, path);
+  return finder.finish(entries);
 }
 
 std::optional<std::uint32_t> recorded_crc(const ZipEntry& entry, bool verify) noexcept {
@@ -283,7 +355,7 @@ PtParsed read_pt_zip(const FileBytes& file, std::span<const ZipEntry> entries, c
   check_ratio(pickle, file.path());
   std::vector<std::byte> store;
   const auto bytes = read_pt_record(file, pickle, verify, store);
-  ZipStorages storages(entries, records.prefix, verify, parsed, file.path());
+  ZipStorages storages(entries, records, verify, parsed, file.path());
   try {
     pickle::read_pickle(bytes, pickle.data_offset, index, storages, swapped, true, limits_for(pickle), options.decode);
   } catch (const Error& error) {

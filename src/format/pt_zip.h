@@ -24,10 +24,11 @@ struct PtRecords {
   std::optional<std::size_t> format_version;
   std::optional<std::size_t> storage_alignment;
   bool torchscript = false;
+  bool other_case = false;  ///< a record is written in other letters than torch's, which its reader takes all the same
 };
 
-/// Finds them; look-ups are exact. kCorrupt for records outside the folder of the first one or without `data.pkl`,
-/// kUnsupported for `.pt2` archives.
+/// Finds them, in letters of any case, as torch does. kCorrupt for records outside the folder of the first one, without
+/// `data.pkl` there, or that differ in nothing but the case of letters; kUnsupported for `.pt2` archives.
 PtRecords find_pt_records(std::span<const ZipEntry> entries, std::string_view path);
 
 /// The CRC-32 that a record has, when torch wrote one: it writes 0 after set_crc32_options(False) and within skip_data.

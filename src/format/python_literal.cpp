@@ -1,5 +1,6 @@
 #include "format/python_literal.h"
 
+#include <algorithm>
 #include <charconv>
 #include <system_error>
 #include <utility>
@@ -17,6 +18,20 @@ bool is_space(char c) noexcept { return c == ' ' || c == '\n' || c == '\t' || c 
 bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 bool is_word(char c) noexcept { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_ascii(char c) noexcept { return static_cast<signed char>(c) >= 0; }
+
+/// `name` without NumPy's module in front.
+std::string_view without_module(std::string_view name) noexcept {
+  for (const std::string_view module : {"np.", "numpy."}) {
+    if (name.starts_with(module)) return name.substr(module.size());
+  }
+  return name;
+}
+
+constexpr std::string_view kStringClasses[] = {"str_", "str"};
+constexpr std::string_view kBooleanClasses[] = {"bool_", "bool"};
+constexpr std::string_view kIntegerClasses[] = {"int8",   "int16",  "int32",    "int64", "uint8",
+                                                "uint16", "uint32", "uint64",   "intp",  "intc",
+                                                "int_",   "uintp",  "longlong", "int",   "long"};
 
 /// 16 or more for what is no digit.
 unsigned digit_of(char c) noexcept {
@@ -60,7 +75,43 @@ bool LiteralScanner::more_items(char close) {
   return !accept(close);
 }
 
+std::string_view LiteralScanner::word() const noexcept {
+  const std::string_view rest = text_.substr(at_);
+  const auto end = std::find_if(rest.begin(), rest.end(), [](char c) { return !is_word(c) && c != '.'; });
+  return rest.substr(0, static_cast<std::size_t>(end - rest.begin()));
+}
+
+bool LiteralScanner::accept_call(std::span<const std::string_view> names) noexcept {
+  peek();
+  const std::string_view name = word();
+  if (name.empty() || at_ + name.size() == text_.size() || text_[at_ + name.size()] != '(') return false;
+  if (std::find(names.begin(), names.end(), without_module(name)) == names.end()) return false;
+  at_ += name.size() + 1;
+  return true;
+}
+
 std::string_view LiteralScanner::string() {
+  const bool call = accept_call(kStringClasses);
+  const std::string_view value = plain_string();
+  if (call) expect(')');
+  return value;
+}
+
+bool LiteralScanner::boolean() {
+  const bool call = accept_call(kBooleanClasses);
+  const bool value = plain_boolean();
+  if (call) expect(')');
+  return value;
+}
+
+std::int64_t LiteralScanner::size() {
+  const bool call = accept_call(kIntegerClasses);
+  const std::int64_t value = plain_size();
+  if (call) expect(')');
+  return value;
+}
+
+std::string_view LiteralScanner::plain_string() {
   char quote = peek();
   if (quote == 'u' || quote == 'U') {
     ++at_;
@@ -142,19 +193,20 @@ char32_t LiteralScanner::digits(std::size_t most, std::size_t least, unsigned ra
   return value > 0x10FFFF ? char32_t{0x110000} : static_cast<char32_t>(value);
 }
 
-bool LiteralScanner::boolean() {
+bool LiteralScanner::plain_boolean() {
   peek();
-  for (const auto& [word, value] : {std::pair<std::string_view, bool>{"True", true}, {"False", false}}) {
-    const std::size_t end = at_ + word.size();
-    if (text_.substr(at_, word.size()) == word && (end == text_.size() || !is_word(text_[end]))) {
-      at_ = end;
-      return value;
-    }
+  const std::string_view found = word();
+  const std::string_view value = without_module(found);
+  const bool is_numpys = value.size() != found.size();
+  for (const auto& [name, is_true] : {std::pair<std::string_view, bool>{"True", true}, {"False", false}}) {
+    if (value != name && !(is_numpys && value.starts_with(name) && value.substr(name.size()) == "_")) continue;
+    at_ += found.size();
+    return is_true;
   }
   fail("the header has something else where True or False must be");
 }
 
-std::int64_t LiteralScanner::size() {
+std::int64_t LiteralScanner::plain_size() {
   const char first = peek();
   if (first == '-') fail("a dimension in the header is negative");
   if (!is_digit(first)) fail("the header has something else where a dimension (an integer) must be");
@@ -164,7 +216,10 @@ std::int64_t LiteralScanner::size() {
   if (error != std::errc()) fail("a dimension in the header does not fit in 63 bits");
   if (first == '0' && value != 0) fail("a dimension in the header begins with 0");
   at_ += static_cast<std::size_t>(end - begin);
-  if (!at_end() && text_[at_] == 'L') ++at_;
+  if (!at_end() && text_[at_] == 'L') {
+    python2_ = true;
+    ++at_;
+  }
   if (!at_end() && (is_word(text_[at_]) || text_[at_] == '.')) fail("a dimension in the header is no plain integer");
   return value;
 }

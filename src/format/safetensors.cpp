@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "format/flat_tensors.h"
@@ -55,23 +56,24 @@ struct File {
 File read_header(const ByteSource& source) {
   const std::string& path = source.name();
   if (source.size() < kLengthBytes) {
-    throw Error(
-        ErrorCode::kTruncated,
-        core::format("the file has {} bytes; safetensors begins with the 8-byte length of its header", source.size()),
-        {path, 0});
+    throw Error(ErrorCode::kTruncated,
+                core::format("the file has {}; safetensors begins with the 8-byte length of its header",
+                             core::counted(source.size(), "byte")),
+                {path, 0});
   }
   std::array<std::byte, kLengthBytes> head;
   source.read(0, head);
   const std::uint64_t length = read_length(head);
   if (length > kMaxSafetensorsHeader) {
     throw Error(ErrorCode::kLimit,
-                core::format("the header claims {} bytes; safetensors allows {}", length, kMaxSafetensorsHeader),
+                core::format("the header claims {}; safetensors allows {}", core::counted(length, "byte"),
+                             kMaxSafetensorsHeader),
                 {path, 0});
   }
   if (length > source.size() - kLengthBytes) {
     throw Error(ErrorCode::kTruncated,
-                core::format("the header claims {} bytes, but the file ends after {}; fetch or write it again", length,
-                             source.size() - kLengthBytes),
+                core::format("the header claims {}, but the file ends after {}; fetch or write it again",
+                             core::counted(length, "byte"), source.size() - kLengthBytes),
                 {path, 0});
   }
   std::string json(static_cast<std::size_t>(length), '\0');

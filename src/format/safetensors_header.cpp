@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/checked.h"
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "format/json_reader.h"
@@ -209,8 +210,8 @@ void HeaderReader::end_tensor() {
   if (t.end < t.begin) fail_tensor(core::format("data_offsets [{}, {}] end before they begin", t.begin, t.end));
   const std::uint64_t bytes = declared_bytes(t, {path(), t.where, t.name});
   if (t.dtype != nullptr && bytes != t.end - t.begin) {
-    fail_tensor(core::format("data_offsets [{}, {}] hold {} bytes, but {} of {} takes {}", t.begin, t.end,
-                             t.end - t.begin, t.dtype->name, t.shape.to_string(), bytes));
+    fail_tensor(core::format("data_offsets [{}, {}] hold {}, but {} of {} takes {}", t.begin, t.end,
+                             core::counted(t.end - t.begin, "byte"), t.dtype->name, t.shape.to_string(), bytes));
   }
 }
 
@@ -250,21 +251,20 @@ void check_cover(const std::vector<SafetensorsTensor>& tensors, std::uint64_t da
                   context);
     }
     if (tensor.end > data_bytes) {
-      throw Error(
-          ErrorCode::kTruncated,
-          core::format("its data ends at {}, but the file has {} bytes of data; it was cut short, or the header "
-                       "is wrong; fetch or write the file again",
-                       tensor.end, data_bytes),
-          context);
+      throw Error(ErrorCode::kTruncated,
+                  core::format("its data ends at {}, but the file has {} of data; it was cut short, or the header is "
+                               "wrong; fetch or write the file again",
+                               tensor.end, core::counted(data_bytes, "byte")),
+                  context);
     }
     expected = tensor.end;
     previous = &tensor;
   }
   if (expected == data_bytes) return;
-  throw Error(
-      ErrorCode::kCorrupt,
-      core::format("{} bytes follow the last tensor's data; a safetensors file ends with it", data_bytes - expected),
-      {path, {}, {}});
+  throw Error(ErrorCode::kCorrupt,
+              core::format("{} the last tensor's data; a safetensors file ends with it",
+                           core::counted(data_bytes - expected, "byte follows", "bytes follow")),
+              {path, {}, {}});
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/checked.h"
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "format/flat_tensors.h"
@@ -30,11 +31,10 @@ std::vector<Planned> plan_tensors(const Value& value) {
                   {{}, {}, named.name});
     }
     if (dtype->packed > 1 && named.tensor.rank() == 0) {
-      throw Error(
-          ErrorCode::kUnsupported,
-          core::format("{} packs {} values along the last dimension, and the tensor has none: reshape it to (1,)",
-                       named.tensor.dtype().name(), dtype->packed),
-          {{}, {}, named.name});
+      throw Error(ErrorCode::kUnsupported,
+                  core::format("{} packs {} along the last dimension, and the tensor has none: reshape it to (1,)",
+                               named.tensor.dtype().name(), core::counted(dtype->packed, "value")),
+                  {{}, {}, named.name});
     }
     if (named.name == "__metadata__") {
       throw Error(ErrorCode::kInvalidArgument, "safetensors keeps this name for itself: rename the tensor",
@@ -124,8 +124,9 @@ std::string make_header(const std::vector<Planned>& tensors, const SaveOptions& 
   json += '}';
   json.resize((json.size() + 7) / 8 * 8, ' ');
   if (json.size() > kMaxSafetensorsHeader) {
-    throw Error(ErrorCode::kLimit, core::format("the header takes {} bytes for {} tensors; safetensors allows {}",
-                                                json.size(), tensors.size(), kMaxSafetensorsHeader));
+    throw Error(ErrorCode::kLimit,
+                core::format("the header takes {} for {}; safetensors allows {}", core::counted(json.size(), "byte"),
+                             core::counted(tensors.size(), "tensor"), kMaxSafetensorsHeader));
   }
   return json;
 }

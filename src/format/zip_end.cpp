@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/checked.h"
+#include "core/counted.h"
 #include "core/format.h"
 #include "format/zip_layout.h"
 
@@ -18,14 +19,21 @@ using core::range_fits;
 
 constexpr std::uint64_t kTailBytes = kEndBytes + 0xFFFF;
 
-/// The last end record wins with every reader; ours must in addition account for all bytes after it.
-std::uint64_t find_end(ZipBytes& archive) {
+/// The end record and what follows it and its comment.
+struct End {
+  std::uint64_t at = 0;
+  std::uint64_t trailing_bytes = 0;
+};
+
+/// The last end record wins with every reader. Bytes behind its comment (a line's end, padding to a block) are passed
+/// over, as zipfile and torch do.
+End find_end(ZipBytes& archive) {
   const std::uint64_t size = archive.size();
   if (size < kEndBytes) {
-    archive.fail(
-        ErrorCode::kTruncated,
-        core::format("{} bytes are too few for a zip archive: the file was cut short; fetch or write it again", size),
-        0);
+    archive.fail(ErrorCode::kTruncated,
+                 core::format("{} too few for a zip archive: the file was cut short; fetch or write it again",
+                              core::counted(size, "byte is", "bytes are")),
+                 0);
   }
   const std::uint64_t tail = std::min(size, kTailBytes);
   const std::byte* const bytes = archive.at(size - tail, tail);
@@ -33,17 +41,13 @@ std::uint64_t find_end(ZipBytes& archive) {
     if (u32(bytes + at) != kEndSignature) continue;
     const std::uint64_t comment = u16(bytes + at + 20);
     const std::uint64_t rest = tail - at - kEndBytes;
-    if (comment == rest) return size - tail + at;
     if (comment > rest) {
-      archive.fail(
-          ErrorCode::kTruncated,
-          core::format("the archive's comment has {} bytes of {}: the file was cut short; fetch or write it again",
-                       rest, comment),
-          size - tail + at);
+      archive.fail(ErrorCode::kTruncated,
+                   core::format("the archive's comment has {} of {}: the file was cut short; fetch or write it again",
+                                core::counted(rest, "byte"), comment),
+                   size - tail + at);
     }
-    archive.fail(ErrorCode::kCorrupt,
-                 core::format("{} bytes follow the zip archive, which must be a file's end", rest - comment),
-                 size - tail + at);
+    return {size - tail + at, rest - comment};
   }
   archive.fail(ErrorCode::kTruncated,
                "the zip archive has no end-of-directory record: the file was cut short; fetch or write it again", size);
@@ -94,7 +98,7 @@ void read_end64(ZipBytes& archive, std::uint64_t end, std::uint64_t end64, ZipPl
   if (u32(bytes + 16) != 0 || u32(bytes + 20) != 0 || u64(bytes + 24) != u64(bytes + 32)) {
     archive.fail(ErrorCode::kUnsupported, "the zip archive is one of several disks, which are not read", end64);
   }
-  const ZipPlace wide{u64(bytes + 32), u64(bytes + 48), u64(bytes + 40)};
+  const ZipPlace wide{u64(bytes + 32), u64(bytes + 48), u64(bytes + 40), found.trailing_bytes};
   const auto agrees = [](std::uint64_t narrow, std::uint64_t value, std::uint64_t sentinel) {
     return narrow == value || narrow == sentinel;
   };
@@ -129,33 +133,33 @@ void ZipBytes::fill(std::uint64_t offset, std::uint64_t length) {
 }
 
 ZipPlace find_zip_directory(ZipBytes& archive, const ZipLimits& limits) {
-  const std::uint64_t end = find_end(archive);
+  const auto [end, trailing_bytes] = find_end(archive);
   const std::byte* const bytes = archive.at(end, kEndBytes);
   if (u16(bytes + 4) != 0 || u16(bytes + 6) != 0 || u16(bytes + 8) != u16(bytes + 10)) {
     archive.fail(ErrorCode::kUnsupported, "the zip archive is one of several disks, which are not read", end);
   }
-  ZipPlace found{u16(bytes + 10), u32(bytes + 16), u32(bytes + 12)};
+  ZipPlace found{u16(bytes + 10), u32(bytes + 16), u32(bytes + 12), trailing_bytes};
   const std::optional<std::uint64_t> end64 = find_end64(archive, end);
   if (end64) read_end64(archive, end, *end64, found);
   const std::uint64_t directory_end = end64.value_or(end);
   if (!range_fits(found.offset, found.bytes, directory_end) || found.offset + found.bytes != directory_end) {
-    archive.fail(
-        ErrorCode::kCorrupt,
-        core::format(
-            "the zip directory is said to be {} bytes at byte {}, but it must end at byte {}: bytes were added "
-            "to or lost from the archive",
-            found.bytes, found.offset, directory_end),
-        end);
+    archive.fail(ErrorCode::kCorrupt,
+                 core::format("the zip directory is said to be {} at byte {}, but it must end at byte {}: bytes were "
+                              "added to or lost from the archive",
+                              core::counted(found.bytes, "byte"), found.offset, directory_end),
+                 end);
   }
   if (found.count > found.bytes / kCentralBytes) {
     archive.fail(ErrorCode::kCorrupt,
-                 core::format("{} members cannot be listed in a zip directory of {} bytes", found.count, found.bytes),
+                 core::format("{} cannot be listed in a zip directory of {}", core::counted(found.count, "member"),
+                              core::counted(found.bytes, "byte")),
                  end);
   }
   if (found.count > limits.max_entries || found.bytes > limits.max_directory_bytes) {
     archive.fail(ErrorCode::kLimit,
-                 core::format("the zip directory lists {} members in {} bytes, more than the limits of {} and {}",
-                              found.count, found.bytes, limits.max_entries, limits.max_directory_bytes),
+                 core::format("the zip directory lists {} in {}, more than the limits of {} and {}",
+                              core::counted(found.count, "member"), core::counted(found.bytes, "byte"),
+                              limits.max_entries, limits.max_directory_bytes),
                  end);
   }
   return found;

@@ -55,6 +55,7 @@ struct ZipPlace {
   std::uint64_t count = 0;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t trailing_bytes = 0;  ///< behind the end record and its comment
 };
 
 /// Reads the end record and, when there is one, the zip64 end record before it; they must agree, and the directory they

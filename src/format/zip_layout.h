@@ -24,6 +24,7 @@ inline constexpr std::size_t kCentralBytes = 46;
 inline constexpr std::size_t kEndBytes = 22;
 inline constexpr std::size_t kEnd64Bytes = 56;
 inline constexpr std::size_t kLocatorBytes = 20;
+inline constexpr std::size_t kSignatureBytes = 4;
 inline constexpr std::size_t kShortDescriptor = 16;
 inline constexpr std::size_t kLongDescriptor = 24;
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/checked.h"
+#include "core/counted.h"
 #include "core/format.h"
 #include "format/utf8.h"
 #include "format/zip_end.h"
@@ -84,7 +85,8 @@ void Parser::list_members(std::span<const std::byte> directory, const ZipPlace& 
     const std::byte* const header = directory.data() + at;
     const std::uint64_t offset = where.offset + at;
     if (directory.size() - at < kCentralBytes || u32(header) != kCentralSignature) {
-      fail(ErrorCode::kCorrupt, core::format("the zip directory has {} of {} members", i, where.count), offset);
+      fail(ErrorCode::kCorrupt, core::format("the zip directory has {} of {}", i, core::counted(where.count, "member")),
+           offset);
     }
     const std::size_t name_bytes = u16(header + 28);
     const std::size_t extra_bytes = u16(header + 30);
@@ -103,7 +105,9 @@ void Parser::list_members(std::span<const std::byte> directory, const ZipPlace& 
     at += length;
   }
   if (at != directory.size()) {
-    fail(ErrorCode::kCorrupt, core::format("{} bytes follow the members in the zip directory", directory.size() - at),
+    fail(ErrorCode::kCorrupt,
+         core::format("{} the members in the zip directory",
+                      core::counted(directory.size() - at, "byte follows", "bytes follow")),
          where.offset + at);
   }
 }
@@ -145,7 +149,8 @@ void Parser::check_features(const ZipEntry& entry, std::uint64_t offset) const {
   if (entry.method == kZipStored) {
     if (entry.size == entry.compressed_size) return;
     fail(ErrorCode::kCorrupt,
-         core::format("the stored member has {} bytes but is listed with {}", entry.compressed_size, entry.size),
+         core::format("the stored member has {} but is listed with {}", core::counted(entry.compressed_size, "byte"),
+                      entry.size),
          offset, entry.name);
   }
   if (entry.method != kZipDeflate) {
@@ -155,8 +160,8 @@ void Parser::check_features(const ZipEntry& entry, std::uint64_t offset) const {
   }
   if (entry.size / kDeflateRatio > entry.compressed_size) {
     fail(ErrorCode::kCorrupt,
-         core::format("{} bytes cannot inflate to the {} that the member is listed with", entry.compressed_size,
-                      entry.size),
+         core::format("{} cannot inflate to the {} that the member is listed with",
+                      core::counted(entry.compressed_size, "byte"), entry.size),
          offset, entry.name);
   }
 }
@@ -254,7 +259,8 @@ void Parser::check_members(const ZipPlace& where) {
       fail(ErrorCode::kCorrupt,
            entry.header_offset < at
                ? "the member overlaps the one before it"
-               : core::format("{} bytes before the member belong to nothing", entry.header_offset - at),
+               : core::format("{} to nothing", core::counted(entry.header_offset - at, "byte before the member belongs",
+                                                             "bytes before the member belong")),
            entry.header_offset, entry.name);
     }
     const std::uint64_t next = i + 1 < entries_.size() ? member(i + 1).header_offset : where.offset;
@@ -268,8 +274,10 @@ void Parser::check_members(const ZipPlace& where) {
   }
   if (at != where.offset) {
     fail(ErrorCode::kCorrupt,
-         at > where.offset ? "the last member overlaps the zip directory"
-                           : core::format("{} bytes before the zip directory belong to nothing", where.offset - at),
+         at > where.offset
+             ? "the last member overlaps the zip directory"
+             : core::format("{} to nothing", core::counted(where.offset - at, "byte before the zip directory belongs",
+                                                           "bytes before the zip directory belong")),
          at);
   }
 }
@@ -321,44 +329,40 @@ void Parser::check_local_sizes(const ZipEntry& entry, const std::byte* header, s
   }
 }
 
+/// Its length is what lies before the next member: 4 bytes more with a signature, which many writers leave out, and 8
+/// more where its sizes have 64 bits.
 void Parser::check_descriptor(const ZipEntry& entry, std::uint64_t offset, std::uint64_t length, std::uint64_t ahead) {
-  if (length != kShortDescriptor && length != kLongDescriptor) {
+  const bool is_signed = length == kShortDescriptor || length == kLongDescriptor;
+  if (!is_signed && length != kShortDescriptor - kSignatureBytes && length != kLongDescriptor - kSignatureBytes) {
     fail(ErrorCode::kCorrupt,
-         core::format("the member's data descriptor has 16 or 24 bytes, but there are {} before what follows", length),
+         core::format("the member's data descriptor has 12, 16, 20 or 24 bytes, but there are {} before what follows",
+                      length),
          offset, entry.name);
   }
-  const std::byte* const bytes = bytes_.at(offset, length, ahead);
-  const bool is_long = length == kLongDescriptor;
-  const std::uint64_t compressed_size = is_long ? u64(bytes + 8) : u32(bytes + 8);
-  const std::uint64_t size = is_long ? u64(bytes + 16) : u32(bytes + 12);
-  if (u32(bytes) != kDescriptorSignature || u32(bytes + 4) != entry.crc32 || size != entry.size ||
-      compressed_size != entry.compressed_size) {
+  const std::byte* bytes = bytes_.at(offset, length, ahead);
+  const bool has_signature = !is_signed || u32(bytes) == kDescriptorSignature;
+  if (is_signed) bytes += kSignatureBytes;
+  const bool is_long = length > kShortDescriptor;
+  const std::uint64_t compressed_size = is_long ? u64(bytes + 4) : u32(bytes + 4);
+  const std::uint64_t size = is_long ? u64(bytes + 12) : u32(bytes + 8);
+  if (!has_signature || u32(bytes) != entry.crc32 || size != entry.size || compressed_size != entry.compressed_size) {
     fail(ErrorCode::kCorrupt, "the member's data descriptor differs from the zip directory", offset, entry.name);
   }
 }
 
-/// True only for a name that has nothing to refuse, whatever the bytes around it; false where a closer look is due.
-/// Eight bytes at a time: a loader asks for each record of each small file.
+/// Whether the name is printable-looking ASCII: no zero byte and no byte beyond ASCII. Eight bytes at a time: a loader
+/// asks for each record of each small file.
 bool is_plain_name(std::string_view name) noexcept {
   constexpr std::uint64_t kOnes = 0x0101010101010101;
   constexpr std::uint64_t kTops = 0x8080808080808080;
-  // The top bits of bytes that are zero, and perhaps of bytes above one that is.
-  const auto zeros = [](std::uint64_t bytes) { return (bytes - kOnes) & ~bytes & kTops; };
-  if (name.size() < sizeof(std::uint64_t) || name.front() == '/') return false;
+  if (name.size() < sizeof(std::uint64_t)) return false;
   const std::size_t last = name.size() - sizeof(std::uint64_t);
-  // Words share a byte, so that each pair of neighbours is in one of them.
-  for (std::size_t at = 0;; at = std::min(at + sizeof(std::uint64_t) - 1, last)) {
+  for (std::size_t at = 0;; at = std::min(at + sizeof(std::uint64_t), last)) {
     const auto word = load<std::uint64_t>(reinterpret_cast<const std::byte*>(name.data()) + at);
-    const std::uint64_t dots = zeros(word ^ kOnes * '.');
-    if (((word & kTops) | zeros(word) | zeros(word ^ kOnes * '\\') | (dots & dots >> 8)) != 0) return false;
+    // The top bits of bytes beyond ASCII, of bytes that are zero, and perhaps of bytes above one that is.
+    if (((word | (word - kOnes)) & kTops) != 0) return false;
     if (at == last) return true;
   }
-}
-
-bool looks_like_zip(std::span<const std::byte> head) noexcept {
-  if (head.size() < 4) return false;
-  const std::uint32_t signature = u32(head.data());
-  return signature == kLocalSignature || signature == kEndSignature || signature == kEnd64Signature;
 }
 
 }  // namespace
@@ -373,21 +377,32 @@ void read_zip_directory(std::span<const std::byte> file, std::string_view path, 
   parser.check_members(where);
 }
 
-ZipDirectory read_zip_directory(const ByteSource& source, const ZipLimits& limits) {
+namespace {
+
+ZipDirectory read_directory(const ByteSource& source, const ZipLimits& limits, bool names_only) {
   ZipDirectory out;
   out.memory = source.memory();
-  if (out.memory) {
-    read_zip_directory({out.memory.data(), out.memory.size()}, source.name(), out.entries, limits);
-    return out;
-  }
-  ZipBytes bytes(source);
+  const std::span<const std::byte> file(out.memory ? out.memory.data() : nullptr, out.memory ? out.memory.size() : 0);
+  ZipBytes bytes = out.memory ? ZipBytes(file, source.name()) : ZipBytes(source);
   const ZipPlace where = find_zip_directory(bytes, limits);
-  out.bytes = bytes.copy(where.offset, where.bytes);
+  if (!out.memory) out.bytes = bytes.copy(where.offset, where.bytes);
+  out.trailing_bytes = where.trailing_bytes;
   Parser parser(bytes, limits, out.entries);
-  parser.list_members(out.bytes, where);
+  parser.list_members(out.memory ? file.subspan(where.offset, where.bytes) : out.bytes, where);
+  if (names_only) return out;
   parser.check_names();
   parser.check_members(where);
   return out;
+}
+
+}  // namespace
+
+ZipDirectory read_zip_directory(const ByteSource& source, const ZipLimits& limits) {
+  return read_directory(source, limits, false);
+}
+
+ZipDirectory list_zip_members(const ByteSource& source, const ZipLimits& limits) {
+  return read_directory(source, limits, true);
 }
 
 std::string member_name(const ZipEntry& entry) {
@@ -397,48 +412,11 @@ std::string member_name(const ZipEntry& entry) {
 void check_zip_name(std::string_view name, bool said_to_be_utf8) {
   if (is_plain_name(name)) return;
   if (name.empty()) throw Error(ErrorCode::kCorrupt, "a member of the zip archive has no name");
-  bool ascii = true;
-  bool suspect = name.front() == '/';
-  for (const char c : name) {
-    suspect |= c == '\0' || c == '\\';
-    ascii &= static_cast<signed char>(c) >= 0;
+  if (name.find('\0') != std::string_view::npos) {
+    throw Error(ErrorCode::kUnsafe, "a member's name has a zero byte, where some readers end it and others go on");
   }
-  for (std::size_t at = name.find(".."); at != std::string_view::npos; at = name.find("..", at + 1)) {
-    const bool starts = at == 0 || name[at - 1] == '/';
-    const bool ends = at + 2 == name.size() || name[at + 2] == '/';
-    suspect |= starts && ends;
-  }
-  if (suspect) {
-    throw Error(ErrorCode::kUnsafe,
-                "a member's name must be a plain relative path, without '/' first, '..', '\\' or NUL");
-  }
-  if (!ascii && said_to_be_utf8 && !is_utf8(name)) {
+  if (said_to_be_utf8 && !is_utf8(name)) {
     throw Error(ErrorCode::kUnsupported, "the member's name is not UTF-8; write the archive anew with UTF-8 names");
-  }
-}
-
-bool is_torch_archive(std::span<const ZipEntry> entries) noexcept {
-  static constexpr std::string_view kRecords[] = {"/data.pkl",      "/.data/extern_modules", "/.data/serialization_id",
-                                                  "/.data/version", "/.format_version",      "/byteorder"};
-  return std::any_of(entries.begin(), entries.end(), [](const ZipEntry& entry) {
-    const std::size_t folder = entry.name.find('/');
-    if (folder == entry.name.npos) return entry.name == "data.pkl";
-    return std::find(std::begin(kRecords), std::end(kRecords), entry.name.substr(folder)) != std::end(kRecords);
-  });
-}
-
-ZipKind sniff_zip(std::span<const std::byte> head, const ByteSource& source) {
-  if (!looks_like_zip(head)) return ZipKind::kNone;
-  try {
-    const ZipLimits limits;
-    ZipBytes bytes(source);
-    const ZipPlace where = find_zip_directory(bytes, limits);
-    const std::vector<std::byte> directory = bytes.copy(where.offset, where.bytes);
-    std::vector<ZipEntry> entries;
-    Parser(bytes, limits, entries).list_members(directory, where);
-    return is_torch_archive(entries) ? ZipKind::kTorch : ZipKind::kPlain;
-  } catch (const Error&) {
-    return ZipKind::kPlain;
   }
 }
 

@@ -51,15 +51,17 @@ struct ZipDirectory {
   ZipDirectory& operator=(const ZipDirectory&) = delete;
 
   std::vector<ZipEntry> entries;
+  std::uint64_t trailing_bytes = 0;  ///< behind the end record and its comment
   std::vector<std::byte> bytes;
   Buffer memory;
 };
 
 /// Checks the whole container and lists its members: one end record, a central directory that agrees with every local
-/// header and data descriptor, members that lie back to back from byte 0 to the directory, no two of one name, plain
-/// relative names, no encryption, one disk, stored or deflated. kTruncated when the end is missing, kUnsafe for a name
-/// that leaves its folder, kUnsupported for legal features that are not read, kCorrupt for the rest; errors name the
-/// path, the member and the byte.
+/// header and data descriptor, members that lie back to back from byte 0 to the directory, no two of one name, no
+/// encryption, one disk, stored or deflated. Bytes behind the end record are passed over, as by zipfile and torch, as
+/// long as the record lies in the last 64 KiB. kTruncated when the end is missing, kUnsafe for a name that readers
+/// disagree about, kUnsupported for legal features that are not read, kCorrupt for the rest; errors name the path, the
+/// member and the byte.
 ///
 /// The whole file is in memory; `entries` is overwritten and its capacity reused, and for up to 32 members in file
 /// order nothing else is allocated. `path` is for errors.
@@ -69,22 +71,11 @@ void read_zip_directory(std::span<const std::byte> file, std::string_view path, 
 /// The same for a source, reading the end, the directory and the members' headers alone, neighbouring ones together.
 ZipDirectory read_zip_directory(const ByteSource& source, const ZipLimits& limits = {});
 
-/// Checks that `name` is one we read and write: not empty, UTF-8 where it is said to be, a relative path without `..`,
-/// backslash and NUL. kCorrupt, kUnsupported, kUnsafe; the error carries only the message.
+/// The members alone, by the directory: neither their own headers nor doubled names are looked at.
+ZipDirectory list_zip_members(const ByteSource& source, const ZipLimits& limits = {});
+
+/// Checks that `name` is one we read and write: not empty, without NUL, UTF-8 where it is said to be. It is a label and
+/// never a path: nothing is extracted. kCorrupt, kUnsupported, kUnsafe; the error carries only the message.
 void check_zip_name(std::string_view name, bool said_to_be_utf8 = true);
-
-enum class ZipKind : std::uint8_t {
-  kNone,   ///< not a zip archive
-  kPlain,  ///< an archive without a pickle: `.npz`
-  kTorch,  ///< `is_torch_archive`: `.pt`
-};
-
-/// Whether these members make a torch archive: one of them is exactly `data.pkl`, or in one folder `data.pkl` or a
-/// record that only torch writes, so that an archive which has lost its pickle is not taken for a `.npz`.
-bool is_torch_archive(std::span<const ZipEntry> entries) noexcept;
-
-/// Looks at the first bytes and, in a zip archive, at the names of the central directory. A broken archive is kPlain:
-/// its reader says what is wrong.
-ZipKind sniff_zip(std::span<const std::byte> head, const ByteSource& source);
 
 }  // namespace penstock::format

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/system_error.h"
 #include "core/text.h"
@@ -41,7 +42,8 @@ class FileSource final : public ByteSource {
       } else if (got == 0) {
         throw_cut(*this, offset, into.size(), done);
       } else if (errno != EINTR) {
-        core::throw_errno(errno, core::format("cannot read {} bytes", into.size()), {.path = name_, .offset = offset});
+        core::throw_errno(errno, core::format("cannot read {}", core::counted(into.size(), "byte")),
+                          {.path = name_, .offset = offset});
       }
     }
   }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/system_error.h"
 #include "io/reader_rows.h"
@@ -82,7 +83,8 @@ void pread_read(const ByteSource& source, std::uint64_t offset, std::span<const 
     } else if (got == 0) {
       throw_cut(source, offset, wanted, done);
     } else if (errno != EINTR) {
-      core::throw_errno(errno, core::format("cannot read {} bytes", wanted), {.path = source.name(), .offset = offset});
+      core::throw_errno(errno, core::format("cannot read {}", core::counted(wanted, "byte")),
+                        {.path = source.name(), .offset = offset});
     }
   }
 }

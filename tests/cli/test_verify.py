@@ -168,7 +168,9 @@ def test_what_may_not_be_read_is_bad(folder):
 def test_names_that_are_not_known_are_a_note(tmp_path):
     path = pt(tmp_path / "x.pt", b"cos\nsystem\nX\x04\x00\x00\x00true\x85R")
     result = verify_json(path)
-    assert result["notes"] == [{"path": str(path), "unknown_globals": ["os.system"], "object_arrays": []}]
+    assert result["notes"] == [
+        {"path": str(path), "unknown_globals": ["os.system"], "object_arrays": [], "trailing_bytes": 0}
+    ]
     out = verify(path).stdout
     assert out.startswith(f"note: {path}: ")
     assert "os.system" in out
@@ -275,7 +277,7 @@ def test_bytes_behind_a_compressed_stream_are_found(tmp_path):
     stream = packer.compress(plain) + packer.flush()
     for junk in (b"", b"junk"):
         with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("x", stream + junk)
+            archive.writestr("x.npy", stream + junk)
         content = bytearray(path.read_bytes())
         for method in (8, content.index(b"PK\x01\x02") + 10):
             struct.pack_into("<H", content, method, zipfile.ZIP_DEFLATED)

@@ -63,7 +63,7 @@ TEST(Inflate, RefusesWhatIsNotExact) {
   };
   EXPECT_THAT(message(stored, 18), HasSubstr("more than the 18 bytes"));
   EXPECT_THAT(message(stored, 20), HasSubstr("to 19 bytes but is listed with 20"));
-  EXPECT_THAT(message(stored + "x", 19), HasSubstr("1 bytes follow"));
+  EXPECT_THAT(message(stored + "x", 19), HasSubstr("1 byte follows"));
   EXPECT_THAT(message("\xFF\xFF\xFF", 19), HasSubstr("damaged"));
   EXPECT_THAT(message("", 0), HasSubstr("damaged"));
   for (std::size_t length = 0; length < stored.size(); ++length) message(stored.substr(0, length), 19);

@@ -275,7 +275,8 @@ TEST(Npz, HoldsAFlatDictOfTensors) {
            Case{Value::list({tensor}), ErrorCode::kUnsupported, "dict of tensors"},
            Case{Value::dict(Items{{"a", Value::integer(1)}}), ErrorCode::kUnsupported, "'a'"},
            Case{Value::dict(Items{{"a", Value::dict(Items{{"b", tensor}})}}), ErrorCode::kUnsupported, "flat dict"},
-           Case{Value::dict(Items{{"../a", tensor}}), ErrorCode::kInvalidArgument, "relative path"},
+           Case{Value::dict(Items{{std::string("a\0b", 3), tensor}}), ErrorCode::kInvalidArgument, "zero byte"},
+           Case{Value::dict(Items{{std::string(65535, 'n'), tensor}}), ErrorCode::kInvalidArgument, "65535"},
            Case{Value::dict(Items{{"h", half}}), ErrorCode::kUnsupported, "complex32"},
        }) {
     test::StringSink sink;
@@ -285,6 +286,28 @@ TEST(Npz, HoldsAFlatDictOfTensors) {
     EXPECT_THAT(error->message(), HasSubstr(bad.message));
     EXPECT_EQ(error->path(), "out.npz");
   }
+}
+
+TEST(Npz, KeysAreLabels) {
+  Items items;
+  for (const char* key : {"../a", "/group/data", "..", "a\\b", "C:\\x", "a/../b", "", "a//b", "x.npy", "x"}) {
+    items.emplace_back(key, Value::tensor(numbered(DType::int8, Shape{2})));
+  }
+  const Index index = index_of(written(kNpzFormat, Value::dict(items)));
+  ASSERT_EQ(index.entries.size(), items.size());
+  for (std::size_t i = 0; i < items.size(); ++i) EXPECT_EQ(index.entries[i].name, items[i].first);
+}
+
+TEST(Npz, TellsNumpysReaderOfFoldersAndPython2) {
+  std::string old = npy_of(numbered(DType::int8, Shape{2}));
+  old.replace(old.find("(2,)"), 5, "(2L,)");
+  const Index index = index_of(build_zip({{.name = "d/", .data = ""},
+                                          {.name = "a.npy", .data = npy_of(numbered(DType::int8, Shape{2}))},
+                                          {.name = "d/e/", .data = ""},
+                                          {.name = "b.npy", .data = old}}));
+  EXPECT_EQ(names_of(index), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(index.numpy.folders, (std::vector<std::pair<std::size_t, std::string>>{{0, "d/"}, {1, "d/e/"}}));
+  EXPECT_EQ(index.numpy.python2_headers, std::vector<std::size_t>{1});
 }
 
 TEST(Npz, IsAnyZipWithoutAPickle) {

@@ -210,7 +210,7 @@ INSTANTIATE_TEST_SUITE_P(
         Flaw{"key_missing", [](Legacy& l) { l.storages.pop_back(); }, ErrorCode::kCorrupt, "2 storages, but 1"},
         Flaw{"count_differs", [](Legacy& l) { l.storages[0].numel = 5; }, ErrorCode::kCorrupt, "5 elements"},
         Flaw{"count_negative", [](Legacy& l) { l.storages[0].numel = -1; }, ErrorCode::kCorrupt, "-1 elements"},
-        Flaw{"bytes_behind", [](Legacy& l) { l.behind = "x"; }, ErrorCode::kCorrupt, "1 bytes follow"},
+        Flaw{"bytes_behind", [](Legacy& l) { l.behind = "x"; }, ErrorCode::kCorrupt, "1 byte follows"},
         Flaw{"data_short", [](Legacy& l) { l.storages[1].data = "xy"; }, ErrorCode::kTruncated, "file ends"},
         Flaw{"storage_in_system",
              [](Legacy& l) {

@@ -64,6 +64,26 @@ TEST(LiteralScanner, ReadsSizes) {
   EXPECT_EQ(size_of("9223372036854775807"), std::numeric_limits<std::int64_t>::max());
 }
 
+TEST(LiteralScanner, ReadsNumpysScalars) {
+  EXPECT_EQ(size_of("np.int64(3)"), 3);
+  EXPECT_EQ(size_of(" numpy.uint32( 30 ) "), 30);
+  EXPECT_EQ(size_of("int64(0)"), 0);
+  EXPECT_EQ(size_of("np.intp(7L)"), 7);
+  EXPECT_EQ(string_of("np.str_('<f4')"), "<f4");
+  for (const auto text :
+       {"np.int64(3"sv, "np.int64()"sv, "np.int64(-3)"sv, "np.int64(3, 4)"sv, "np.float64(3)"sv, "os.system(3)"sv,
+        "np.int64(np.int64(3))"sv, "np.int64 (3)"sv, "np.np.int64(3)"sv, "np.int64(3)L"sv}) {
+    EXPECT_EQ(test::code_of([&] { size_of(text); }), ErrorCode::kCorrupt) << text;
+  }
+}
+
+TEST(LiteralScanner, TellsPython2) {
+  LiteralScanner old("10L", Encoding::kLatin1, 0);
+  EXPECT_FALSE(old.is_python2());
+  old.size();
+  EXPECT_TRUE(old.is_python2());
+}
+
 TEST(LiteralScanner, RefusesOtherSizes) {
   for (const auto text : {"-1"sv, "+1"sv, "True"sv, "1.0"sv, "1e3"sv, "0x10"sv, "1_0"sv, "03"sv, "3LL"sv, "1 0"sv,
                           "9223372036854775808"sv, "None"sv, "'3'"sv, ""sv}) {
@@ -75,7 +95,9 @@ TEST(LiteralScanner, ReadsBooleans) {
   const auto boolean_of = [](std::string_view text) { return LiteralScanner(text, Encoding::kUtf8, 0).boolean(); };
   EXPECT_TRUE(boolean_of(" True"));
   EXPECT_FALSE(boolean_of("False,"));
-  for (const auto text : {"true"sv, "1"sv, "Truely"sv, ""sv, "None"sv}) {
+  EXPECT_TRUE(boolean_of("np.True_}"));
+  EXPECT_FALSE(boolean_of("numpy.bool_(False)"));
+  for (const auto text : {"true"sv, "1"sv, "Truely"sv, ""sv, "None"sv, "True_"sv, "np.Truth"sv, "np.bool_(1)"sv}) {
     EXPECT_EQ(test::code_of([&] { boolean_of(text); }), ErrorCode::kCorrupt) << text;
   }
 }

@@ -120,8 +120,8 @@ TEST(ZipWriter, RefusesNamesThatWouldNotBeRead) {
   StringSink sink;
   ZipWriter zip(sink, ZipStyle::kNumpy);
   zip.add_text("a", "1");
-  for (const std::string& name : {std::string("a"), std::string("../b"), std::string("/b"), std::string(),
-                                  std::string("\xFF"), std::string(65536, 'n')}) {
+  for (const std::string& name :
+       {std::string("a"), std::string("b\0c", 3), std::string(), std::string("\xFF"), std::string(65536, 'n')}) {
     const auto error = test::error_of([&] { zip.add_text(name, "2"); });
     ASSERT_TRUE(error);
     EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument);

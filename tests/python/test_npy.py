@@ -116,6 +116,9 @@ def test_long_double_is_raw_bytes(tmp_path):
     loaded = penstock.load(tmp_path / "x.npy")
     assert loaded.dtype.itemsize == array.itemsize
     assert loaded.tobytes() == array.tobytes()
+    with pytest.raises(penstock.DTypeMismatchError, match=r"long double.*penstock\.numpy\.load"):
+        loaded.numpy()
+    assert loaded.view_bytes().numpy().view(array.dtype)[..., 0].tolist() == array.tolist()
 
 
 @given(
@@ -372,7 +375,7 @@ def test_what_npz_cannot_hold(tmp_path):
         with pytest.raises(penstock.UnsupportedError, match=r"x\.npz"):
             penstock.save(value, tmp_path / "x.npz")
     with pytest.raises(penstock.InvalidArgumentError, match=r"x\.npz"):
-        penstock.save({"../a": tensor}, tmp_path / "x.npz")
+        penstock.save({"a\0b": tensor}, tmp_path / "x.npz")
     assert list(tmp_path.iterdir()) == []
 
 

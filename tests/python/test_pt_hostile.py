@@ -4,6 +4,8 @@ import array
 import io
 import pickle
 import struct
+import subprocess
+import sys
 import warnings
 import zipfile
 from collections import defaultdict
@@ -42,6 +44,65 @@ def test_deep_nesting_is_an_error(tmp_path):
 def test_more_values_than_a_pickler_writes_in_so_many_bytes_are_an_error(tmp_path):
     with pytest.raises(penstock.Error, match="more objects"):
         penstock.load(pt_with(tmp_path, b"N" + b"\x85" * 1_000_000 + b"."))
+
+
+# One opcode again and again, with what it needs before and after it.
+OPCODES = {
+    "EMPTY_LIST": (b"(", b"]", b"l."),
+    "EMPTY_LIST, never taken": (b"", b"]", b"."),
+    "EMPTY_DICT": (b"(", b"}", b"l."),
+    "EMPTY_SET": (b"(", b"\x8f", b"l."),
+    "EMPTY_TUPLE": (b"(", b")", b"l."),
+    "MARK": (b"N", b"(", b"."),
+    "MARK and LIST": (b"(", b"(l", b"l."),
+    "MARK and DICT": (b"(", b"(d", b"l."),
+    "MARK and FROZENSET": (b"(", b"(\x91", b"l."),
+    "TUPLE1": (b"N", b"\x85", b"."),
+    "TUPLE2 of one": (b"(N", b"N\x86", b"l."),
+    "DUP": (b"(N", b"2", b"l."),
+    "DUP of a list": (b"](]", b"2", b"e."),
+    "MEMOIZE": (b"N", b"\x94", b"."),
+    "BINPUT": (b"N", b"q\x01", b"."),
+    "BINGET": (b"(]q\x01", b"h\x01", b"l."),
+    "BINGET of a tuple as arguments": (b"cbuiltins\ntuple\nq\x01(NNNNNNNNtq\x02\x85q\x03", b"h\x01h\x03R0", b"."),
+    "REDUCE of an unknown name": (b"(cx\ny\nq\x01", b"h\x01)R", b"l."),
+    "NEWOBJ of an unknown name": (b"(cx\ny\nq\x01", b"h\x01)\x81", b"l."),
+    "BUILD": (b"cx\ny\n)R", b"}b", b"."),
+    "GLOBAL": (b"(", b"ca\nb\n", b"l."),
+    "BININT2": (b"(", b"M\xe8\x03", b"l."),
+    "BINFLOAT": (b"(", b"G" + bytes(8), b"l."),
+    "LONG1": (b"(", b"\x8a\x02\x00\x10", b"l."),
+    "INT": (b"(", b"I300\n", b"l."),
+    "SHORT_BINUNICODE": (b"(", b"\x8c\x00", b"l."),
+    "SHORT_BINBYTES": (b"(", b"C\x00", b"l."),
+    "SHORT_BINSTRING": (b"(", b"U\x01\xff", b"l."),
+    "STRING": (b"(", b"S''\n", b"l."),
+    "UNICODE": (b"(", b"V\n", b"l."),
+    "BYTEARRAY8": (b"(", b"\x96" + bytes(8), b"l."),
+    "APPEND": (b"]", b"Na", b"."),
+    "SETITEM": (b"}", b"NNs", b"."),
+}
+MEASURE = """
+import resource, sys
+import penstock
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+before = peak()
+try:
+    penstock.open(sys.argv[1])
+except penstock.Error:
+    pass
+print(peak() - before)
+"""
+
+
+@pytest.mark.parametrize("what", OPCODES)
+def test_memory_is_bounded_by_the_size_of_the_pickle(tmp_path, what):
+    # Far less where the file is refused: these are the objects that are given out.
+    size, slack, most = 3 << 20, 64 << 20, 110
+    before, opcode, after = OPCODES[what]
+    path = pt_with(tmp_path, before + opcode * (size // len(opcode)) + after)
+    done = subprocess.run([sys.executable, "-c", MEASURE, path], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < most * size + slack
 
 
 def test_shared_structure_costs_nothing(tmp_path):

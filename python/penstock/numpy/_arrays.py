@@ -39,12 +39,21 @@ def check_header(size: int, most: int, where: str, version: Callable[[], int]) -
         )
 
 
+# By width: machines differ in which of them they have.
+_LONG = {"f12", "f16", "c24", "c32"}
+
+
 def _named(text: str) -> np.dtype[Any]:
     try:
         dtype: np.dtype[Any] = np.dtype(text)
         return dtype
     except TypeError:
         pass
+    if text[1:] in _LONG:
+        raise penstock.UnsupportedError(
+            f"NumPy has no type for {text} here: it is the long double of another machine, where this one has "
+            f"{np.dtype(np.longdouble).name}; load the file there and save it as float64"
+        )
     try:
         import ml_dtypes
 

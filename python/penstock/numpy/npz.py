@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
+import warnings
 import weakref
 import zipfile
 from collections.abc import Iterator
@@ -12,10 +13,21 @@ from typing import Any
 import numpy as np
 
 import penstock
-from penstock._core import _entry_parts
+from penstock._core import _entry_parts, _numpy_facts
 from penstock.numpy._arrays import array_of, check_header
 
-__all__ = ["BadMemberError", "NpzFile"]
+__all__ = ["BadMemberError", "NpzFile", "warn_of_python2"]
+
+
+def warn_of_python2(archive: penstock.Archive, number: int, level: int) -> None:
+    """NumPy's warning, in its words, where Python 2 wrote the entry's header; `level` as of `warnings.warn`."""
+    if number in _numpy_facts(archive)[1]:
+        warnings.warn(
+            "Reading `.npy` or `.npz` file required additional header parsing as it was created on Python 2. Save the "
+            "file again to speed up loading and avoid this warning.",
+            UserWarning,
+            stacklevel=level,
+        )
 
 
 class BadMemberError(penstock.ChecksumError, zipfile.BadZipFile):
@@ -27,8 +39,8 @@ class NpzFile(np.lib.npyio.NpzFile):
 
     Nothing but the archive's directory and the arrays' headers is read before an array is asked for, and each time it
     is asked for it is read anew. `npz["a"]`, `npz["a.npy"]` and `npz.f.a` are the same array. Members that are no
-    arrays come as bytes. Any number of threads may read. `close`, or the end of a `with` block, lets go of the file.
-    `zip` is the archive as a zipfile.ZipFile, opened when it is first asked for; None after `close`.
+    arrays come as bytes, folders as none. Any number of threads may read. `close`, or the end of a `with` block, lets
+    go of the file. `zip` is the archive as a zipfile.ZipFile, opened when it is first asked for; None after `close`.
     """
 
     allow_pickle = False
@@ -45,8 +57,8 @@ class NpzFile(np.lib.npyio.NpzFile):
         self._zip: zipfile.ZipFile | None = None
         self._lock = threading.Lock()
         self.max_header_size = max_header_size
-        self.files = list(archive)
-        self._numbers = {key: number for number, key in enumerate(self.files)}
+        self._numbers = {key: number for number, key in enumerate(archive)}
+        self.files: list[str] = _numpy_facts(archive)[0]
         self.f: Fields | None = Fields(self)  # type: ignore[assignment]
 
     @property
@@ -60,6 +72,8 @@ class NpzFile(np.lib.npyio.NpzFile):
     def __getitem__(self, key: str) -> Any:
         if self._archive is None:
             raise penstock.InvalidArgumentError(f"the file is closed, so that {key!r} cannot be read; load it again")
+        if isinstance(key, str) and key not in self._numbers and key in self.files:
+            return b""  # a folder
         if not isinstance(key, str) or key not in self._archive:
             raise KeyError(f"{key} is not a file in the archive")
         entry = self._archive[key]
@@ -69,6 +83,7 @@ class NpzFile(np.lib.npyio.NpzFile):
         check_header(
             header, self.max_header_size, f"{self._archive.path}: {entry.name}", lambda: self._version(entry.name)
         )
+        warn_of_python2(self._archive, self._numbers[entry.name], 3)
         try:
             return array_of(entry)
         except penstock.ChecksumError as error:

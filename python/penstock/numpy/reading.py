@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import sys
 import zipfile
 from collections.abc import Callable
 from typing import IO, Any
@@ -12,10 +13,10 @@ import numpy as np
 
 import penstock
 from penstock._core import _npy_sizes, _open_memory
-from penstock._files import number_of
+from penstock._files import number_of, read_up_to
 from penstock._identity import identity
 from penstock.numpy._arrays import Array, array_of, check_header, dtype_of
-from penstock.numpy.npz import BadMemberError, NpzFile
+from penstock.numpy.npz import BadMemberError, NpzFile, warn_of_python2
 
 __all__ = ["BadNpzError", "NoDataError", "load"]
 
@@ -24,6 +25,14 @@ _MODES = {"r": "r", "readonly": "r", "r+": "r+", "c": "c"}
 
 class BadNpzError(penstock.CorruptError, zipfile.BadZipFile):
     """What begins like a zip archive and is none; NumPy raises the second of its types."""
+
+
+class UnreadNpzError(penstock.UnsupportedError, zipfile.BadZipFile):
+    """A zip archive of a kind that is not read: of several disks, encrypted, or compressed in another way."""
+
+
+class UnsafeNpzError(penstock.UnsafeError, zipfile.BadZipFile):
+    """A zip archive that readers disagree about."""
 
 
 class NoDataError(penstock.TruncatedError, EOFError):
@@ -45,15 +54,15 @@ def load(
       it then stands at the array's end, so that further ones follow.
     - mmap_mode: "r", "r+" or "c" map a `.npy` and give a numpy.memmap. It changes nothing for a `.npz`, whose arrays
       are read when they are asked for; it is refused for a file object and for "w+", which would empty the file.
+    - allow_pickle: permits pickles and does not ask for them, so that files without any load as ever. What only a
+      pickle holds, arrays of Python objects and plain pickles, is refused with either value: nothing in a file is run.
+      As with NumPy, True also lifts max_header_size.
     - max_header_size: longer headers are refused.
 
-    Nothing in a file is run: `allow_pickle=True` is refused, and so are arrays of Python objects, which only pickling
-    holds. `fix_imports` and `encoding` are about pickles and change nothing.
+    `fix_imports` and `encoding` are about pickles and change nothing. Warnings are those of NumPy.
     """
     if allow_pickle:
-        raise penstock.UnsafeError(
-            "allow_pickle=True would run code found in the file, which Penstock never does; leave it out"
-        )
+        max_header_size = sys.maxsize
     if encoding not in {"ASCII", "latin1", "bytes"}:
         raise ValueError("encoding must be 'ASCII', 'latin1', or 'bytes'")
     if mmap_mode is not None and mmap_mode not in _MODES:
@@ -67,6 +76,7 @@ def load(
         return NpzFile(archive, path, os.fsdecode(path), max_header_size)
     with archive:
         entry = _only(archive, max_header_size, lambda: _version_in(path))
+        warn_of_python2(archive, 0, 3)
         if mmap_mode is None:
             return array_of(entry)
         mapped = _mapped(entry, file, _MODES[mmap_mode])
@@ -80,18 +90,21 @@ def _unmappable(mode: str) -> str:
     return f"mmap_mode is {mode!r}; it must be one of 'r', 'r+', 'c'"
 
 
-def _opened(path: str | bytes, opener: Any) -> penstock.Archive:
-    """The archive, with NumPy's exceptions where they say more about the content."""
+def _opened(path: str | bytes, opener: Any, begin: int = 0) -> penstock.Archive:
+    """The archive, with NumPy's exceptions where they say more about the content, which lies behind byte `begin`."""
     name = os.fsdecode(path)
     try:
         archive: penstock.Archive = opener()
     except penstock.UnknownFormatError as error:
         if "empty" in error.message:
-            raise NoDataError(f"{name}: No data left in file", "No data left in file", name) from error
+            message = "No data left in file" + (
+                f" behind byte {begin}, where it stands: seek(0) first" if begin else ""
+            )
+            raise NoDataError(f"{name}: {message}", message, name) from error
         raise
-    except (penstock.TruncatedError, penstock.CorruptError) as error:
-        if "zip" in error.message:
-            raise BadNpzError(str(error), error.message, name, error.offset) from error
+    except (penstock.TruncatedError, penstock.CorruptError, penstock.UnsafeError, penstock.UnsupportedError) as error:
+        if "zip" in error.message or "member" in error.message:
+            raise _bad_zip(error, name) from error
         raise
     except penstock.ChecksumError as error:
         raise BadMemberError(str(error), error.message, name, error.offset, error.tensor) from error
@@ -99,6 +112,13 @@ def _opened(path: str | bytes, opener: Any) -> penstock.Archive:
         message = f"found a {archive.format} file, expected .npy or .npz; load it with penstock.load"
         raise penstock.UnsupportedError(f"{name}: {message}", message, name)
     return archive
+
+
+def _bad_zip(error: penstock.Error, name: str) -> penstock.Error:
+    """The error, of zipfile's kind too: it has no other for a broken container."""
+    kinds = {penstock.UnsupportedError: UnreadNpzError, penstock.UnsafeError: UnsafeNpzError}
+    kind = next((kinds[base] for base in kinds if isinstance(error, base)), BadNpzError)
+    return kind(str(error), error.message, name, error.offset, error.tensor)
 
 
 def _only(archive: penstock.Archive, max_header_size: int, version: Callable[[], int]) -> penstock.Entry:
@@ -138,14 +158,14 @@ def _load_stream(file: Any, mmap_mode: str | None, max_header_size: int) -> Any:
         raise ValueError("Filename must be a string or a path-like object.  Memmap cannot use existing file handles.")
     name = str(getattr(file, "name", "<memory>"))
     number = number_of(file)
-    begin = 0 if number is None else file.tell()
+    begin = file.tell() if hasattr(file, "tell") else 0
     if number is not None and os.fstat(number).st_size > begin:
         # Mapped, so that no more is read than the array.
         data = memoryview(mmap.mmap(number, 0, access=mmap.ACCESS_READ))[begin:]
     else:
         data = memoryview(_next_file(file, max_header_size, name))
     try:
-        archive = _opened(name, lambda: _open_memory(data, name))
+        archive = _opened(name, lambda: _open_memory(data, name), begin)
     except (penstock.TruncatedError, penstock.CorruptError) as error:
         if number is not None or not data or bytes(data[:6]) == _MAGIC or bytes(data[:2]) == b"PK":
             raise
@@ -155,6 +175,7 @@ def _load_stream(file: Any, mmap_mode: str | None, max_header_size: int) -> Any:
         return NpzFile(archive, data, max_header_size=max_header_size)
     with archive:
         entry = _only(archive, max_header_size, lambda: data[6])
+        warn_of_python2(archive, 0, 4)
         array = array_of(entry)
         if number is not None:
             file.seek(begin + (entry.offset or 0) + entry.nbytes)
@@ -188,14 +209,9 @@ _MOST_HEADER = 1 << 20
 
 
 def _some(file: Any, count: int | None) -> bytearray:
-    """That many bytes, or all there are; less where the file ends. Memory grows with what comes, not with `count`."""
-    out = bytearray()
-    while count is None or len(out) < count:
-        step = max(1 << 18, len(out))
-        part = file.read(step if count is None else min(step, count - len(out)))
+    def refuse(part: object) -> Exception:
         if isinstance(part, str):
-            raise TypeError(f"{getattr(file, 'name', file)} is read as text; open it in mode 'rb'")
-        if not part:
-            break
-        out += part
-    return out
+            return TypeError(f"{getattr(file, 'name', file)} is read as text; open it in mode 'rb'")
+        return TypeError(f"{getattr(file, 'name', file)} gives a {type(part).__name__} where bytes were expected")
+
+    return read_up_to(file, count, refuse)

@@ -63,6 +63,8 @@ def _named(args: tuple[ArrayLike, ...], kwds: dict[str, ArrayLike]) -> dict[str,
         if name in arrays:
             raise ValueError(f"Cannot use un-named variables and keyword {name}")
         arrays[name] = value
+    for name in arrays:
+        _require_key(name)
     return {name: _checked(_array(value, name), name) for name, value in arrays.items()}
 
 
@@ -87,6 +89,24 @@ def _array(value: ArrayLike, name: str | None = None) -> np.ndarray[Any, Any]:
     return array
 
 
+def _require_key(key: str) -> None:
+    """zipfile ends a member's name at a zero byte, so that the array would come back under another."""
+    if "\0" in key:
+        message = f"the key {key!r} has a zero byte, where zip archives end a name; rename the array"
+        raise penstock.InvalidArgumentError(message, message, tensor=key)
+    if len(key.encode("utf-8", "surrogatepass")) + len(".npy") > _LONGEST_NAME:
+        message = (
+            f"the key {key[:40]!r}... and '.npy' are longer than the {_LONGEST_NAME} bytes that a zip archive can hold"
+        )
+        raise penstock.InvalidArgumentError(message, message, tensor=key)
+    if any("\ud800" <= letter <= "\udfff" for letter in key):
+        message = f"the key {key!r} is no text that UTF-8 can hold; rename the array"
+        raise penstock.InvalidArgumentError(message, message, tensor=key)
+
+
+_LONGEST_NAME = 65535
+
+
 def _checked(array: np.ndarray[Any, Any], name: str | None = None) -> np.ndarray[Any, Any]:
     if array.dtype.hasobject:
         where = "" if name is None else f" ({name!r})"
@@ -105,10 +125,28 @@ def _is_kept(array: np.ndarray[Any, Any]) -> bool:
     """
     dtype = array.dtype
     if dtype.names is None:
-        return bool(dtype.itemsize > 0 and dtype.isnative)
-    np.lib.format.dtype_to_descr(dtype)
+        return bool(dtype.itemsize > 0 and dtype.isnative and not _has_metadata(dtype))
+    if _has_metadata(dtype):
+        return False
+    if not _has_short_header(np.lib.format.dtype_to_descr(dtype)):
+        return False
     # Structures without fields, and numbers that have fields too, are a plain type to whoever asks for their bytes.
     return len(dtype.names) > 0 and issubclass(dtype.type, np.void)
+
+
+def _has_metadata(dtype: np.dtype[Any]) -> bool:
+    """Whether NumPy warns that it leaves something of the dtype out."""
+    if dtype.metadata is not None:
+        return True
+    if dtype.subdtype is not None:
+        return _has_metadata(dtype.subdtype[0])
+    return any(_has_metadata(dtype[name]) for name in dtype.names or ())
+
+
+def _has_short_header(descr: Any) -> bool:
+    """Whether the header is of version 1.0; NumPy warns of others, which its older releases do not read."""
+    text = repr(descr)
+    return len(text) < 60_000 and all(ord(letter) < 256 for letter in text)
 
 
 def _with_suffix(file: Any, suffix: str) -> str:

@@ -14,11 +14,11 @@ import torch
 
 import penstock
 from penstock._core import _assemble, _is_legacy, _legacy_end, _open_file, _open_memory, _part
-from penstock._files import number_of
+from penstock._files import number_of, read_up_to
 from penstock._identity import identity
 from penstock._text import listed
 from penstock.errors import _renamed, _within
-from penstock.torch._errors import EmptyFileError, torch_errors
+from penstock.torch._errors import EmptyFileError, UnknownFileError, torch_errors
 from penstock.torch._rebuild import Rebuilder
 from penstock.torch._storages import MapLocation, check_map_location, read_tensors
 
@@ -240,12 +240,26 @@ def opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | No
 
     Behind a file of before torch 1.6 the object stands where that ended, as torch leaves it.
     """
+    start = 0 if _is_path(f) or not hasattr(f, "tell") else f.tell()
     try:
-        return _opened(f, verify, decode)
+        archive = _opened(f, verify, decode)
     except penstock.UnknownFormatError as error:
         if "empty" not in error.message:
             raise
-        raise EmptyFileError(str(error), error.message, error.path) from error
+        if start == 0:
+            raise EmptyFileError(str(error), error.message, error.path) from error
+        message = (
+            f"nothing is left behind byte {start}, where the file stands: seek(0) before loading it from its beginning"
+        )
+        raise EmptyFileError(f"{error.path}: {message}", message, error.path) from error
+    if archive.format == "npz" and not len(archive):
+        path = archive.path
+        archive.close()
+        message = (
+            "the file is a zip archive without members, with nothing in it to load; penstock.load gives an empty dict"
+        )
+        raise UnknownFileError(f"{path}: {message}", message, path)
+    return archive
 
 
 def _opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | None) -> penstock.Archive:
@@ -281,17 +295,16 @@ def _opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | N
     return _open_memory(data, name, *options)
 
 
-def _rest_of(f: Any, name: str) -> bytes:
+def _rest_of(f: Any, name: str) -> bytearray:
     """All that `f` gives, which may be less at a time than there is."""
-    parts: list[bytes] = []
-    while part := f.read():
+
+    def refuse(part: object) -> Exception:
         if isinstance(part, str):
-            raise _opened_as_text(name)
-        if not isinstance(part, (bytes, bytearray, memoryview)):
-            message = f"the file's read() gives an object of type {type(part).__name__}, where bytes were expected"
-            raise penstock.DTypeMismatchError(f"{name}: {message}", message, name)
-        parts.append(part)  # type: ignore[arg-type]
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+            return _opened_as_text(name)
+        message = f"the file gives an object of type {type(part).__name__}, where bytes were expected"
+        return penstock.DTypeMismatchError(f"{name}: {message}", message, name)
+
+    return read_up_to(f, None, refuse)
 
 
 def _path_of(number: int) -> str:

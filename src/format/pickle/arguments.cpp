@@ -1,5 +1,6 @@
 // Checks of arguments that the callables share.
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "format/pickle/calls.h"
@@ -17,8 +18,8 @@ void bad_argument(const Call& call, std::string_view what, std::string_view expe
 void require_count(const Call& call, std::size_t least, std::size_t most) {
   const std::size_t count = call.arguments.size();
   if (count >= least && count <= most) return;
-  throw Error(ErrorCode::kCorrupt, core::format("{} has {} arguments, where {} to {} were expected",
-                                                core::quoted(call.name()), count, least, most));
+  throw Error(ErrorCode::kCorrupt, core::format("{} has {}, where {} to {} were expected", core::quoted(call.name()),
+                                                core::counted(count, "argument"), least, most));
 }
 
 const Cell& require(const Call& call, std::size_t index, Kind kind, std::string_view what) {
@@ -49,8 +50,8 @@ bool require_flag(const Call& call, std::size_t index, std::string_view what) {
 std::optional<Shape> shape_of(const Cell& cell) {
   if (!cell.is(Kind::kTuple) && !cell.is(Kind::kList)) return std::nullopt;
   if (cell.items.size() > Shape::kMaxRank) {
-    throw Error(ErrorCode::kLimit,
-                core::format("a tensor of {} dimensions; Penstock reads up to {}", cell.items.size(), Shape::kMaxRank));
+    throw Error(ErrorCode::kLimit, core::format("a tensor of {}; Penstock reads up to {}",
+                                                core::counted(cell.items.size(), "dimension"), Shape::kMaxRank));
   }
   Shape shape;
   for (const Cell* item : cell.items) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <complex>
 #include <cstddef>
@@ -26,28 +27,87 @@ enum class Role : std::uint8_t {
   kDictItems,    ///< kDict, last of an unknown object's items: what SETITEMS gave it
 };
 
+struct Cell;
+
+/// The items of a cell, in the arena. A pointer while there are none, as in most cells: hostile pickles are cheap to
+/// write and made of empty lists.
+class Items {
+ public:
+  explicit Items(std::pmr::memory_resource* memory) noexcept
+      : word_(reinterpret_cast<std::uintptr_t>(memory) | kNoBlock) {}
+  Items(const Items&) = delete;
+  Items& operator=(const Items& other) {
+    if (this != &other) assign(other.begin(), other.end());
+    return *this;
+  }
+
+  std::size_t size() const noexcept { return has_block() ? block()->size : 0; }
+  bool empty() const noexcept { return size() == 0; }
+  Cell** begin() noexcept { return has_block() ? block()->cells() : nullptr; }
+  Cell** end() noexcept { return begin() + size(); }
+  Cell* const* begin() const noexcept { return has_block() ? block()->cells() : nullptr; }
+  Cell* const* end() const noexcept { return begin() + size(); }
+  Cell*& operator[](std::size_t i) noexcept { return begin()[i]; }
+  Cell* operator[](std::size_t i) const noexcept { return begin()[i]; }
+
+  void reserve(std::size_t count);
+  void push_back(Cell* cell) { append(&cell, &cell + 1); }
+  /// The new items may not lie in these.
+  template <class Iterator>
+  void append(Iterator first, Iterator last) {
+    const std::size_t before = size();
+    const auto count = static_cast<std::size_t>(last - first);
+    if (count == 0) return;
+    grow(before + count);
+    std::copy(first, last, begin() + before);
+    block()->size = before + count;
+  }
+  template <class Iterator>
+  void assign(Iterator first, Iterator last) {
+    if (has_block()) block()->size = 0;
+    append(first, last);
+  }
+
+ private:
+  static constexpr std::uintptr_t kNoBlock = 1;  ///< `word_` is the memory to take a block from
+
+  struct Block {
+    std::pmr::memory_resource* memory;
+    std::size_t size;
+    std::size_t capacity;
+    Cell** cells() noexcept { return reinterpret_cast<Cell**>(this + 1); }
+  };
+
+  bool has_block() const noexcept { return (word_ & kNoBlock) == 0; }
+  Block* block() const noexcept { return reinterpret_cast<Block*>(word_); }
+  /// Room for `count` items in all, twice as much as before at least.
+  void grow(std::size_t count);
+
+  std::uintptr_t word_;
+};
+
 /// A node while a pickle is read: small, in an arena, its text a view of the pickle where possible. What is still
 /// reachable in the end becomes a Value; most cells (arguments of calls) do not.
 struct Cell {
-  using Items = std::pmr::vector<Cell*>;
+  using Items = pickle::Items;
 
   Cell(Value::Kind k, std::pmr::memory_resource* memory) : kind(k), items(memory) {}
 
   Value::Kind kind;
   Role role = Role::kPlain;
-  bool byte_string = false;  ///< kString or kBytes: Python 2 wrote it, which had one type for both
+  bool byte_string = false;                  ///< kString or kBytes: Python 2 wrote it, which had one type for both
+  DType::Code dtype = DType::Code::kOpaque;  ///< kDType, unless opaque; see `text` then
   std::uint32_t ref = 0;
   std::uint32_t height = 0;  ///< of the tree below, known once `node` is complete
-  std::string_view text;     ///< kString, kBytes, kBigInt
   std::string_view type_name;
   union {
     bool boolean;
     std::int64_t integer;
     double real;
     double parts[2] = {0, 0};  ///< kComplex
+    std::string_view text;     ///< kString, kBytes, kBigInt, kDType
   };
-  DType::Code dtype = DType::Code::kOpaque;  ///< kDType, unless opaque; see `text` then
-  Items items;                               ///< for kDict key, value, key, value ...
+  Items items;  ///< for kDict key, value, key, value ...
   Cell* state = nullptr;
   detail::ValueNode* node = nullptr;  ///< what it became
 

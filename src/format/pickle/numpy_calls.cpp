@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/checked.h"
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "format/pickle/calls.h"
@@ -114,8 +115,8 @@ Cell* make_array(World& world, const Cell& data, const FileDType& type, const Sh
   const std::int64_t wanted =
       core::checked_mul(shape.numel(), static_cast<std::int64_t>(type.dtype.itemsize()), "the size of an array");
   if (static_cast<std::uint64_t>(wanted) != bytes.size()) {
-    corrupt(core::format("an array {} of shape {} takes {} bytes, but {} are there", type.dtype.name(),
-                         shape.to_string(), wanted, bytes.size()));
+    corrupt(core::format("an array {} of shape {} takes {}, but {} are there", type.dtype.name(), shape.to_string(),
+                         core::counted(wanted, "byte"), bytes.size()));
   }
   TensorEntry tensor{.dtype = type.dtype,
                      .shape = shape,
@@ -246,7 +247,7 @@ Cell* call_numpy_scalar(const Call& call) {
   if (call.arguments.size() == 2 && type) {
     const std::string_view bytes = require_bytes(*call.arguments[1], "a NumPy scalar");
     if (bytes.size() != type->dtype.itemsize()) {
-      corrupt(core::format("a NumPy scalar {} has {} bytes", type->dtype.name(), bytes.size()));
+      corrupt(core::format("a NumPy scalar {} has {}", type->dtype.name(), core::counted(bytes.size(), "byte")));
     }
     if (Cell* scalar = make_scalar(call.world, *type, bytes)) return scalar;
   }

@@ -3,6 +3,7 @@
 #include <bit>
 #include <charconv>
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "format/pickle/scalars.h"
@@ -65,8 +66,8 @@ Cell* Machine::run() {
   try {
     while (!stopped_) step();
     if (stack_.size() != 1 || !marks_.empty()) {
-      corrupt(core::format("the pickle stops with {} objects and {} marks on its stack, where one object was expected",
-                           stack_.size(), marks_.size()));
+      corrupt(core::format("the pickle stops with {} and {} on its stack, where one object was expected",
+                           core::counted(stack_.size(), "object"), core::counted(marks_.size(), "mark")));
     }
     return stack_.front();
   } catch (const Error& error) {
@@ -135,8 +136,8 @@ void Machine::push_int(std::int64_t value) {
 void Machine::push_long(std::span<const std::byte> little_endian) {
   if (little_endian.size() > sizeof(std::int64_t)) {
     if (little_endian.size() > kMaxLongBytes) {
-      throw Error(ErrorCode::kLimit,
-                  core::format("an integer of {} bytes; Penstock reads up to {}", little_endian.size(), kMaxLongBytes));
+      throw Error(ErrorCode::kLimit, core::format("an integer of {}; Penstock reads up to {}",
+                                                  core::counted(little_endian.size(), "byte"), kMaxLongBytes));
     }
     return push_decimal(decimal_of_bytes(little_endian));
   }
@@ -154,8 +155,8 @@ void Machine::push_long(std::span<const std::byte> little_endian) {
 void Machine::push_decimal(std::string_view text) {
   if (const auto value = parse_int64(text)) return push_int(*value);
   if (text.size() > kMaxLongDigits + 1) {
-    throw Error(ErrorCode::kLimit,
-                core::format("an integer of {} digits; Penstock reads up to {}", text.size(), kMaxLongDigits));
+    throw Error(ErrorCode::kLimit, core::format("an integer of {}; Penstock reads up to {}",
+                                                core::counted(text.size(), "digit"), kMaxLongDigits));
   }
   const auto normal = normal_decimal(text);
   if (!normal) corrupt(core::format("{} has {}, which is no integer", opcode_, core::quoted(text)));
@@ -192,7 +193,8 @@ void Machine::push_from_mark(Kind kind) {
 
 void Machine::push_small_tuple(std::size_t count) {
   if (stack_.size() - floor() < count) {
-    corrupt(core::format("{} finds {} objects on the pickle's stack", opcode_, stack_.size() - floor()));
+    corrupt(
+        core::format("{} finds {} on the pickle's stack", opcode_, core::counted(stack_.size() - floor(), "object")));
   }
   Cell* cell = make(Kind::kTuple);
   const auto first = stack_.end() - static_cast<std::ptrdiff_t>(count);
@@ -216,7 +218,7 @@ void Machine::append_to(Cell* target, std::span<Cell* const> items) {
   if (!target->is(Kind::kList)) {
     corrupt(core::format("{} is applied to {}, where a list was expected", opcode_, kind_name(target->kind)));
   }
-  target->items.insert(target->items.end(), items.begin(), items.end());
+  target->items.append(items.begin(), items.end());
 }
 
 void Machine::set_items(Cell* target, std::span<Cell* const> pairs) {
@@ -226,7 +228,7 @@ void Machine::set_items(Cell* target, std::span<Cell* const> pairs) {
   }
   if (pairs.size() % 2 != 0) corrupt(core::format("{} has a key without a value", opcode_));
   for (std::size_t i = 0; i < pairs.size(); i += 2) require_hashable(pairs[i]);
-  target->items.insert(target->items.end(), pairs.begin(), pairs.end());
+  target->items.append(pairs.begin(), pairs.end());
 }
 
 void Machine::add_items(Cell* target, std::span<Cell* const> items) {
@@ -235,7 +237,7 @@ void Machine::add_items(Cell* target, std::span<Cell* const> items) {
     corrupt(core::format("{} is applied to {}, where a set was expected", opcode_, kind_name(target->kind)));
   }
   for (Cell* item : items) require_hashable(item);
-  target->items.insert(target->items.end(), items.begin(), items.end());
+  target->items.append(items.begin(), items.end());
 }
 
 Cell* Machine::collector(Cell* object, Role role) {
@@ -318,8 +320,8 @@ std::uint64_t Machine::line_index() {
 
 std::string_view Machine::take_sized(std::uint64_t length) {
   if (length > in_.remaining()) {
-    throw Error(ErrorCode::kTruncated,
-                core::format("{} declares {} bytes, where {} are left", opcode_, length, in_.remaining()));
+    throw Error(ErrorCode::kTruncated, core::format("{} declares {}, where {} are left", opcode_,
+                                                    core::counted(length, "byte"), in_.remaining()));
   }
   return in_.take_text(static_cast<std::size_t>(length));
 }
@@ -334,7 +336,8 @@ void Machine::op_proto() {
 void Machine::op_frame() {
   const std::uint64_t length = in_.u64();
   if (length > in_.remaining()) {
-    throw Error(ErrorCode::kTruncated, core::format("a frame of {} bytes, where {} are left", length, in_.remaining()));
+    throw Error(ErrorCode::kTruncated,
+                core::format("a frame of {}, where {} are left", core::counted(length, "byte"), in_.remaining()));
   }
 }
 

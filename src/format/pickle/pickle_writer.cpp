@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "format/pickle/scalars.h"
@@ -161,11 +162,12 @@ void PickleWriter::big_integer(std::string_view decimal) {
   const auto normal = normal_decimal(decimal);
   if (!normal) unsupported("the integer is not the decimal text of a number");
   if (normal->size() > kMaxLongDigits) {
-    unsupported(core::format("the integer has {} digits, where torch reads up to 255 bytes", normal->size()));
+    unsupported(
+        core::format("the integer has {}, where torch reads up to 255 bytes", core::counted(normal->size(), "digit")));
   }
   const std::string bytes = bytes_of_decimal(*normal);
   if (bytes.size() > 0xFF)
-    unsupported(core::format("the integer takes {} bytes, where torch reads up to 255", bytes.size()));
+    unsupported(core::format("the integer takes {}, where torch reads up to 255", core::counted(bytes.size(), "byte")));
   op('\x8a');
   op(static_cast<char>(bytes.size()));
   out_ += bytes;

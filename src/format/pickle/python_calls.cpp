@@ -48,7 +48,7 @@ Cell* make_dict(const Call& call, std::string_view type_name, std::span<Cell* co
   for (const Cell* pair : from.items) {
     if (!is_sequence(*pair) || pair->items.size() != 2) bad_argument(call, "argument", "a list of pairs");
     if (!is_hashable(*pair->items[0])) bad_argument(call, "key", "one that Python can hash");
-    dict->items.insert(dict->items.end(), pair->items.begin(), pair->items.end());
+    dict->items.append(pair->items.begin(), pair->items.end());
   }
   return dict;
 }

@@ -2,6 +2,7 @@
 // are entries that load.
 
 #include "core/checked.h"
+#include "core/counted.h"
 #include "core/format.h"
 #include "format/pickle/calls.h"
 #include "penstock/error.h"
@@ -103,7 +104,8 @@ std::string_view scheme_of(const Call& call, const Cell::Items& parameters) {
 }
 
 void require_rank(const Call& call, const TensorEntry& tensor, std::size_t rank, std::string_view what) {
-  if (tensor.shape.rank() != rank) bad_argument(call, what, core::format("a tensor of {} dimensions", rank));
+  if (tensor.shape.rank() != rank)
+    bad_argument(call, what, core::format("a tensor of {}", core::counted(rank, "dimension")));
 }
 
 /// (indices, values, size[, is_coalesced]): indices is (dimensions, n), values (n, ...).
@@ -206,8 +208,8 @@ Cell* call_rebuild_nested(const Call& call) {
   const std::int64_t tensors = offsets.shape[0];
   const bool empty = tensors == 0 && sizes.shape.numel() == 0;
   if (sizes.shape != strides.shape || (!empty && (sizes.shape.rank() != 2 || sizes.shape[0] != tensors))) {
-    corrupt(core::format("a nested tensor of {} parts has sizes {} and strides {}", tensors, sizes.shape.to_string(),
-                         strides.shape.to_string()));
+    corrupt(core::format("a nested tensor of {} has sizes {} and strides {}", core::counted(tensors, "part"),
+                         sizes.shape.to_string(), strides.shape.to_string()));
   }
   return make_sealed(call, "torch.nested_tensor", call.arguments);
 }

@@ -1,6 +1,7 @@
 // Dense tensors as torch pickles them (torch/_utils.py, torch/_tensor.py), and the small torch types around them.
 
 #include "core/checked.h"
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "core/view.h"
@@ -71,7 +72,8 @@ Cell* with_mark(World& world, const Cell& data, bool requires_grad, std::string_
 TensorEntry checked_view(const StorageView& view, const DType& dtype, std::int64_t offset, const Shape& shape,
                          const Strides& strides) {
   if (shape.rank() != strides.rank()) {
-    corrupt(core::format("a tensor of {} dimensions with {} strides", shape.rank(), strides.rank()));
+    corrupt(core::format("a tensor of {} with {}", core::counted(shape.rank(), "dimension"),
+                         core::counted(strides.rank(), "stride")));
   }
   if (offset < 0) corrupt(core::format("a tensor starts at element {} of its storage", offset));
   for (std::size_t dim = 0; dim < shape.rank(); ++dim) {
@@ -94,8 +96,9 @@ TensorEntry checked_view(const StorageView& view, const DType& dtype, std::int64
   if (!extent) core::throw_overflow(kExtent);
   const std::int64_t end = core::checked_mul(core::checked_add(offset, *extent, kExtent), itemsize, kExtent);
   if (static_cast<std::uint64_t>(end) > view.nbytes) {
-    corrupt(core::format("a tensor {} of shape {}, strides {} and offset {} takes {} bytes of a storage that has {}",
-                         dtype.name(), shape.to_string(), strides.to_string(), offset, end, view.nbytes));
+    corrupt(core::format("a tensor {} of shape {}, strides {} and offset {} takes {} of a storage that has {}",
+                         dtype.name(), shape.to_string(), strides.to_string(), offset, core::counted(end, "byte"),
+                         view.nbytes));
   }
   tensor.byte_offset += static_cast<std::uint64_t>(offset * itemsize);
   return tensor;

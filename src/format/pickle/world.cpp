@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "core/checked.h"
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "format/pickle/calls.h"
@@ -104,7 +105,7 @@ Cell* World::inert(Cell* callable, std::span<Cell* const> arguments) {
   Cell* object = make(Kind::kObject, callable->type_name);
   object->items.reserve(arguments.size() + 1);
   object->items.push_back(callable);
-  object->items.insert(object->items.end(), arguments.begin(), arguments.end());
+  object->items.append(arguments.begin(), arguments.end());
   return object;
 }
 
@@ -142,7 +143,8 @@ Cell* World::persistent(Cell* id) {
 
 Cell* World::storage(std::span<Cell* const> id) {
   if (id.size() != 5 && id.size() != 6) {
-    corrupt(core::format("the persistent id of a storage has {} parts, where 5 or 6 were expected", id.size()));
+    corrupt(core::format("the persistent id of a storage has {}, where 5 or 6 were expected",
+                         core::counted(id.size(), "part")));
   }
   const Cell& type = *id[1];
   if (type.role != Role::kStorageType) {

@@ -7,8 +7,10 @@ import gc
 import gzip
 import io
 import os
+import pickle
 import subprocess
 import sys
+import warnings
 import zipfile
 
 import pytest
@@ -280,8 +282,6 @@ def test_what_cannot_be_honoured_is_refused_with_the_reason(tmp_path):
     before = path.read_bytes()
     with path.open("rb") as file, pytest.raises(ValueError, match="path-like"):
         pn.load(file, mmap_mode="r")
-    with pytest.raises(penstock.UnsafeError, match="never"):
-        pn.load(path, allow_pickle=True)
     with pytest.raises(ValueError, match=r"empty the file.*r\+"):
         pn.load(path, mmap_mode="w+")
     with pytest.raises(penstock.UnsafeError, match="pickling"):
@@ -507,3 +507,187 @@ def test_numpy_is_imported_by_this_package_alone():
     code = "import penstock, sys; print('numpy' in sys.modules); import penstock.numpy; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\nFalse\n"
+
+
+KEYS = ["../a", "/group/data", "..", "a\\b", "C:\\x", "a/../b", "", "a//b", "./x", "x.npy", "a\nb", "é/文"]
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_keys_are_labels(tmp_path, compress):
+    arrays = {key: np.arange(number, dtype="<i4") for number, key in enumerate(KEYS)}
+    ours, native, theirs = tmp_path / "ours.npz", tmp_path / "native.npz", tmp_path / "theirs.npz"
+    (pn.savez_compressed if compress else pn.savez)(ours, **arrays)
+    (np.savez_compressed if compress else np.savez)(theirs, **arrays)
+    penstock.save(arrays, native, compress=compress)
+    swapped = io.BytesIO()
+    pn.savez(swapped, **{key: array.astype(">i4") for key, array in arrays.items()})
+    for path in (ours, native, theirs, swapped):
+        data = path.read_bytes() if path is not swapped else swapped.getvalue()
+        for source in (io.BytesIO(data), *([] if path is swapped else [path])):
+            with pn.load(source) as loaded, np.load(io.BytesIO(data)) as expected:
+                assert list(loaded) == list(expected) == KEYS
+                for key in KEYS:
+                    same(loaded[key], expected[key])
+    loaded = penstock.load(theirs)
+    assert {key: value.tolist() for key, value in loaded.items()} == {key: a.tolist() for key, a in arrays.items()}
+    assert penstock.open(theirs)["/group/data"].load().tolist() == [0]
+
+
+@pytest.mark.parametrize("save", [pn.savez, pn.savez_compressed])
+@pytest.mark.parametrize("dtype", ["<i4", ">i4"])
+@pytest.mark.parametrize(("key", "said"), [("a\0b", "zero byte"), ("n" * 65535, "65535"), ("\udc80", "UTF-8")])
+def test_keys_that_a_zip_archive_cannot_hold_are_refused(tmp_path, save, dtype, key, said):
+    for target in (tmp_path / "x.npz", io.BytesIO()):
+        with pytest.raises(penstock.InvalidArgumentError, match=said) as caught:
+            save(target, **{"good": np.ones(2), key: np.ones(2, dtype)})
+        assert caught.value.tensor == key
+    assert not list(tmp_path.iterdir())
+
+
+def test_allow_pickle_permits_and_does_not_ask(tmp_path):
+    path, archive = tmp_path / "a.npy", tmp_path / "z.npz"
+    np.save(path, np.arange(3))
+    np.savez(archive, a=np.arange(3), o=objects())
+    same(pn.load(path, allow_pickle=True), np.load(path, allow_pickle=True))
+    same(pn.load(path, "r", allow_pickle=True), np.load(path, "r", allow_pickle=True))
+    same(pn.load(io.BytesIO(path.read_bytes()), allow_pickle=True), np.arange(3))
+    with pn.load(archive, allow_pickle=True) as npz:
+        same(npz["a"], np.arange(3))
+        with pytest.raises(penstock.UnsafeError, match="only running code"):
+            npz["o"]
+    np.save(path, objects())
+    with pytest.raises(penstock.UnsafeError, match="never"):
+        pn.load(path, allow_pickle=True)
+    path.write_bytes(pickle.dumps([1]))
+    with pytest.raises(penstock.UnknownFormatError, match="pickle"):
+        pn.load(path, allow_pickle=True)
+
+
+def test_allow_pickle_lifts_the_limit_of_headers_as_with_numpy(tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros(2, [(f"field{i:04}", "<f4") for i in range(1000)]))
+    for load in (np.load, pn.load):
+        with pytest.raises(ValueError, match="max_header_size"):
+            load(tmp_path / "a.npy")
+        assert load(tmp_path / "a.npy", allow_pickle=True).shape == (2,)
+
+
+def python2_npy():
+    data = npy(np.arange(3, dtype="<i4"))
+    return data.replace(b"(3,), }", b"(3L,),}")
+
+
+def test_warnings_about_python_2_are_numpys(tmp_path):
+    path, archive = tmp_path / "a.npy", tmp_path / "z.npz"
+    path.write_bytes(python2_npy())
+    with zipfile.ZipFile(archive, "w") as out:
+        out.writestr("old.npy", python2_npy())
+        out.writestr("new.npy", npy(np.arange(3)))
+    for source in (lambda: path, lambda: path.open("rb"), lambda: io.BytesIO(path.read_bytes())):
+        with pytest.warns(UserWarning, match="Python 2") as ours:
+            array = pn.load(source())
+        assert ours[0].filename == __file__
+        with pytest.warns(UserWarning, match="Python 2") as theirs:
+            same(array, np.load(source()))
+        assert [str(warning.message) for warning in ours] == [str(warning.message) for warning in theirs]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pn.load(archive) as npz:
+            npz["new"]
+            with pytest.raises(UserWarning, match="Python 2"):
+                npz["old"]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "version"),
+    [
+        (np.dtype([(f"field{i:05}", "<f4") for i in range(4000)]), "2.0"),
+        (np.dtype([("文", "<f4")]), "3.0"),
+        (np.dtype([("é", "<f4")]), None),
+        (np.dtype([("a", np.dtype("<f4", metadata={"unit": "m"}))]), "metadata"),
+        (np.dtype("<f4", metadata={"unit": "m"}), "metadata"),
+    ],
+)
+def test_warnings_about_what_is_written_are_numpys(tmp_path, dtype, version):
+    array = np.zeros(2, dtype)
+    for ours, theirs, target in (
+        (pn.save, np.save, tmp_path / "a.npy"),
+        (pn.save, np.save, io.BytesIO()),
+        (pn.savez, np.savez, tmp_path / "a.npz"),
+    ):
+        said = []
+        for write in (ours, theirs):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                write(target, array)
+            said.append([str(warning.message) for warning in caught])
+        assert said[0] == said[1]
+        assert bool(said[0]) == (version is not None)
+        assert all(version in message for message in said[0])
+
+
+def test_broken_zip_archives_are_of_zipfiles_kind_too(tmp_path):
+    np.savez(tmp_path / "good.npz", a=np.arange(30), b=np.arange(3))
+    good = (tmp_path / "good.npz").read_bytes()
+    end = good.rindex(b"PK\5\6")
+    directory = good.index(b"PK\1\2")
+    broken = {
+        "cut": good[:-30],
+        "several disks": good[: end + 4] + b"\1" + good[end + 5 :],
+        "no entry": good[:directory] + b"PK\1\3" + good[directory + 4 :],
+        "another local name": good.replace(b"a.npy", b"c.npy", 1),
+        "encrypted": good[:6] + b"\1" + good[7 : directory + 8] + b"\1" + good[directory + 9 :],
+    }
+    for what, data in broken.items():
+        (tmp_path / "x.npz").write_bytes(data)
+        for source in (tmp_path / "x.npz", io.BytesIO(data)):
+            with pytest.raises(zipfile.BadZipFile) as caught:
+                pn.load(source)
+            assert isinstance(caught.value, penstock.Error), what
+
+
+class Into(io.BytesIO):
+    """Counts how it is read."""
+
+    def __init__(self, data):
+        super().__init__(data)
+        self.calls = set()
+
+    def read(self, *args):
+        self.calls.add("read")
+        return super().read(*args)
+
+    def readinto(self, place):
+        self.calls.add("readinto")
+        return super().readinto(memoryview(place)[:1000])  # less than is asked for
+
+
+class Inherited(io.BufferedIOBase):
+    """Has the method and cannot do it."""
+
+    def __init__(self, data):
+        self.inner = io.BytesIO(data)
+        self.tell, self.seek = self.inner.tell, self.inner.seek
+
+    def read(self, count=-1):
+        return self.inner.read(count)
+
+    def readinto(self, place):
+        raise io.UnsupportedOperation("readinto")
+
+
+def test_files_are_read_into_memory_where_they_can_be(tmp_path):
+    arrays = [np.arange(100_000, dtype="<f4"), np.arange(3)]
+    np.savez(tmp_path / "z.npz", *arrays)
+    for kind in (Into, Inherited):
+        stream = kind(npy(*arrays))
+        for array in arrays:
+            same(pn.load(stream), array)
+        with pytest.raises(EOFError, match=r"behind byte \d+.*seek\(0\)"):
+            pn.load(stream)
+        stream = kind((tmp_path / "z.npz").read_bytes())
+        with pn.load(stream) as npz:
+            same(npz["arr_0"], arrays[0])
+    assert Into(b"").calls == set()
+    stream = Into(npy(arrays[0]))
+    pn.load(stream)
+    assert stream.calls == {"readinto"}
