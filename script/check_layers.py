@@ -27,6 +27,7 @@ BELOW = {
 
 # The layer that implements each public header.
 PUBLIC = {
+    "standard.h": "core",
     "error.h": "core",
     "dtype.h": "core",
     "shape.h": "core",
@@ -86,6 +87,10 @@ SYSTEM_FILES = set(
     "aio cxxabi dirent dlfcn errno fcntl glob poll pthread sched setjmp signal termios time ucontext unistd".split()
 )
 
+# A setuid program must not take libraries from its user's environment: core/environment.h asks whether it may.
+GETENV = re.compile(r"\bgetenv\s*\(")
+MAY_GETENV = "src/core/environment.cpp"
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*(<[^>]+>|"[^"]+")')
 SUFFIXES = {".h", ".cpp"}
 
@@ -143,7 +148,16 @@ def check_own(name: str, layer: str, path: Path, public: bool) -> str | None:
     return None if target in allowed else f"{layer} may include only {', '.join(allowed)}, and this is {target}"
 
 
+def check_environment(path: Path, root: Path) -> Iterator[str]:
+    if path.relative_to(root).as_posix() == MAY_GETENV:
+        return
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if GETENV.search(line.partition("//")[0]):
+            yield f"{path.relative_to(root)}:{number}: getenv: read the environment by core::environment"
+
+
 def check_file(path: Path, root: Path, layer: str, public: bool) -> Iterator[str]:
+    yield from check_environment(path, root)
     for number, name, quoted in includes(path):
         check = check_own if quoted else check_system
         if problem := check(name, layer, path, public):

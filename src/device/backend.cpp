@@ -1,9 +1,9 @@
 #include "device/backend.h"
 
 #include <array>
-#include <cstdlib>
 #include <string>
 
+#include "core/environment.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "device/cpu_backend.h"
@@ -21,7 +21,7 @@ const Backend* find(DeviceType type) noexcept {
 }
 
 [[noreturn]] void throw_no_device(Device device, int visible) {
-  const char* mask = std::getenv("CUDA_VISIBLE_DEVICES");
+  const char* mask = core::environment("CUDA_VISIBLE_DEVICES");
   const bool masked = device.type == DeviceType::kCuda && mask != nullptr;
   const Backend* const backend = find(device.type);
   std::string reason = backend != nullptr && visible == 0 ? backend->why_none() : "";

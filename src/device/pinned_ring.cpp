@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "core/environment.h"
 #include "core/format.h"
 #include "core/task_pool.h"
 #include "core/text.h"
@@ -54,7 +54,7 @@ std::size_t slots_wanted() {
   constexpr std::size_t kMega = std::size_t{1} << 20;
   constexpr std::size_t kLeast = 16;
   constexpr std::size_t kMost = 65536;
-  const char* const value = std::getenv("PENSTOCK_RING");
+  const char* const value = core::environment("PENSTOCK_RING");
   if (value == nullptr || *value == '\0') return PinnedRing::kDefaultSlots;
   const std::string_view text = value;
   std::size_t megabytes = 0;

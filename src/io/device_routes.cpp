@@ -1,8 +1,8 @@
 #include "io/device_routes.h"
 
 #include <algorithm>
-#include <cstdlib>
 
+#include "core/environment.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "penstock/error.h"
@@ -21,7 +21,7 @@ std::span<const Target> targets_of(const Move& move, const Range& range) {
 }  // namespace
 
 std::optional<bool> gds_setting() {
-  const char* const value = std::getenv("PENSTOCK_GDS");
+  const char* const value = core::environment("PENSTOCK_GDS");
   const std::string_view text = value != nullptr ? value : "";
   if (text.empty() || text == "auto") return std::nullopt;
   if (text == "on" || text == "off") return text == "on";

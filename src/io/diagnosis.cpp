@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
+#include "core/environment.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "device/backend.h"
@@ -120,7 +120,7 @@ void diagnose_devices(std::size_t copy_bytes, std::vector<Section>& out) {
     Section driver{"driver", {}};
     driver.add("devices", static_cast<std::uint64_t>(count));
     if (count == 0) {
-      const char* const mask = std::getenv("CUDA_VISIBLE_DEVICES");
+      const char* const mask = core::environment("CUDA_VISIBLE_DEVICES");
       driver.advise(Weight::kNote, core::format("no device can be used: {}{}", backend->why_none(),
                                                 mask == nullptr ? ""
                                                                 : core::format("; CUDA_VISIBLE_DEVICES={} says "

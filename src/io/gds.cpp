@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <string_view>
 #include <utility>
 
+#include "core/environment.h"
 #include "core/format.h"
 #include "device/backend.h"
 
@@ -25,7 +25,7 @@ struct Library {
 };
 
 Library open_library() {
-  const char* const chosen = std::getenv("PENSTOCK_LIBCUFILE");
+  const char* const chosen = core::environment("PENSTOCK_LIBCUFILE");
   Library out{chosen != nullptr ? chosen : "libcufile.so.0", nullptr, chosen != nullptr};
   if (!out.name.empty()) out.handle = ::dlopen(out.name.c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (out.handle == nullptr) out.name.clear();

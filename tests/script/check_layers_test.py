@@ -80,6 +80,12 @@ class CheckLayersTest(unittest.TestCase):
     def test_unknown_header(self) -> None:
         self.assert_refused("src/core/text.cpp", "#include <boost/any.hpp>", "not a header this check knows")
 
+    def test_the_environment_is_read_in_one_place(self) -> None:
+        for call in ('std::getenv("HOME")', '::getenv ("HOME")', 'getenv("HOME")'):
+            with self.subTest(call=call):
+                self.assert_refused("src/io/gds.cpp", f"const char* home = {call};", "core::environment")
+        self.assertEqual(self.problems("src/io/gds.cpp", 'auto home = core::environment("HOME");  // not getenv()'), [])
+
     def test_include_without_layer(self) -> None:
         self.assert_refused("src/core/text.cpp", '#include "text.h"', "layer/file.h")
 

@@ -3,8 +3,8 @@
 #include <dlfcn.h>
 
 #include <array>
-#include <cstdlib>
 
+#include "core/environment.h"
 #include "core/format.h"
 #include "device/cuda/driver.h"
 #include "device/cuda/symbols.h"
@@ -34,12 +34,12 @@ void* open_any(int flags) {
 }
 
 const char* variable(const char* name) {
-  const char* const value = std::getenv(name);
+  const char* const value = core::environment(name);
   return value != nullptr ? value : "";
 }
 
 void* open_library(std::string& why_not) {
-  if (const char* const chosen = std::getenv("PENSTOCK_LIBCUBLAS")) {
+  if (const char* const chosen = core::environment("PENSTOCK_LIBCUBLAS")) {
     if (*chosen == '\0') {
       why_not = "PENSTOCK_LIBCUBLAS is empty, which asks for none";
       return nullptr;

@@ -4,8 +4,8 @@
 
 #include <atomic>
 #include <cstdint>
-#include <cstdlib>
 
+#include "core/environment.h"
 #include "core/forks.h"
 #include "core/format.h"
 #include "core/text.h"
@@ -84,7 +84,7 @@ struct Found {
 };
 
 const char* library_name() {
-  const char* const chosen = std::getenv("PENSTOCK_LIBCUDA");
+  const char* const chosen = core::environment("PENSTOCK_LIBCUDA");
   return chosen != nullptr && *chosen != '\0' ? chosen : "libcuda.so.1";
 }
 
