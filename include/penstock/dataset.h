@@ -59,15 +59,22 @@ struct FilesOptions {
   /// file is written as a whole, may be deleted at any time, and is made anew when it is damaged or another pattern's.
   /// What it does not see: a link whose target became another kind of file.
   bool index = false;
-  /// Where that is kept; empty: $XDG_CACHE_HOME/penstock or ~/.cache/penstock, and nowhere if that cannot be written.
+  /// Where that is kept; empty: $XDG_CACHE_HOME/penstock or ~/.cache/penstock, and nowhere if that cannot be written. A
+  /// file named here is left out only where the disk takes no more.
   std::string index_path = {};
+  /// Folders and files that are left out where a pattern or folder is listed; what lies in such a folder is not looked
+  /// at. A name or glob without a slash ("lost+found", "tmp*") is that of a folder or file at any depth; one with
+  /// slashes ("old/raw") is how its path ends, and one that begins with a slash the whole path. What the pattern names
+  /// without `*`, `?` or brackets is not left out.
+  std::vector<std::string> exclude = {};
 };
 
 /// Each file is a sample: one tensor, or the dict, list or tuple of tensors and scalars in it. `pattern` is a file, a
 /// folder (its tensor files, by extension, not those of sub-folders) or a glob (`*`, `?`, `[a-z]`, and `**` for any
 /// depth, through links to folders too but for those that lead back up; a file called just so goes before a set in
-/// brackets); the order is by name, bytewise. kNotFound when nothing matches. Files are looked at when they are needed.
-/// A list of paths takes no index (kInvalidArgument).
+/// brackets); the order is by name, bytewise. kNotFound when nothing matches, kPermission for a folder that cannot be
+/// listed: a dataset that quietly lacks samples would be worse; `exclude` leaves it out. Files are looked at when they
+/// are needed. A list of paths takes neither index nor exclude (kInvalidArgument).
 Dataset files(std::string_view pattern, const FilesOptions& options = {});
 Dataset files(const std::vector<std::string>& paths, const FilesOptions& options = {});
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 
 from penstock._text import abbreviated
 
@@ -235,10 +236,16 @@ _ERRNO = {
     "permission": errno.EACCES,
     "timeout": errno.ETIMEDOUT,
 }
+#: What a code does not tell apart; the system's text is part of the message.
+_TOLD = {
+    f": {os.strerror(number)}": number
+    for number in (errno.EROFS, errno.EPERM, errno.ETXTBSY, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE,
+                   errno.ENFILE, errno.EIO, errno.ENAMETOOLONG, errno.ELOOP)
+}  # fmt: skip
 
 
 def _describe(error: OSError, number: int | None, message: str, path: str | None) -> None:
-    error.errno = number
+    error.errno = next((own for text, own in _TOLD.items() if text in message), number)
     error.strerror = message
     error.filename = path
 

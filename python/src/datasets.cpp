@@ -121,9 +121,19 @@ Dataset rows_of(nb::handle source, nb::handle key, std::optional<bool> map) {
                                                       object_type(source)));
 }
 
-FilesOptions files_options(nb::handle keys, nb::handle index) {
+/// Names, or one.
+std::vector<std::string> excluded_from(nb::handle exclude) {
+  if (exclude.is_none()) return {};
+  if (is_path(exclude)) return {path_from(exclude)};
+  std::vector<std::string> out;
+  for (const nb::handle one : nb::iter(exclude)) out.push_back(path_from(one));
+  return out;
+}
+
+FilesOptions files_options(nb::handle keys, nb::handle index, nb::handle exclude) {
   FilesOptions out;
   out.keys = keys_from(keys);
+  out.exclude = excluded_from(exclude);
   out.index = PyBool_Check(index.ptr()) ? nb::cast<bool>(index) : true;
   if (!PyBool_Check(index.ptr())) out.index_path = path_from(index);
   return out;
@@ -301,17 +311,21 @@ void bind_datasets(nb::module_& module) {
       nb::sig("def rows(source: object, key: str | None = None, mmap: bool | None = None) -> Dataset"), docs::kRows);
   module.def(
       "files",
-      [](nb::handle pattern, nb::handle keys, nb::handle index) {
+      [](nb::handle pattern, nb::handle keys, nb::handle index, nb::handle exclude) {
         const nb::object paths = is_path(pattern) ? nb::borrow(pattern) : nb::object(nb::list(nb::borrow(pattern)));
         const nb::object names =
             keys.is_none() || PyUnicode_Check(keys.ptr()) ? nb::borrow(keys) : nb::object(nb::list(nb::borrow(keys)));
-        const nb::tuple arguments = nb::make_tuple(paths, names, index);
-        return made("files", arguments, files_of(paths, files_options(names, index)));
+        const nb::object left_out =
+            exclude.is_none() || is_path(exclude) ? nb::borrow(exclude) : nb::object(nb::list(nb::borrow(exclude)));
+        const nb::tuple arguments = nb::make_tuple(paths, names, index, left_out);
+        return made("files", arguments, files_of(paths, files_options(names, index, left_out)));
       },
       nb::arg("pattern").none(), nb::arg("keys") = nb::none(), nb::arg("index") = false,
+      nb::arg("exclude") = nb::none(),
       nb::sig("def files(pattern: str | os.PathLike[str] | "
               "typing.Iterable[str | os.PathLike[str]], keys: str | "
-              "typing.Iterable[str] | None = None, index: bool | str | os.PathLike[str] = False) -> Dataset"),
+              "typing.Iterable[str] | None = None, index: bool | str | os.PathLike[str] = False, exclude: str | "
+              "typing.Iterable[str] | None = None) -> Dataset"),
       docs::kFiles);
   module.def(
       "packed",

@@ -63,6 +63,9 @@ keys
 index
     Keep the list of files, in the user's cache folder (True) or in a file of your own, and next
     time list only folders that changed. It may be deleted at any time.
+exclude
+    Leave these folders and files out of what is listed: a name or glob at any depth
+    ("lost+found", "tmp*"), or the end of a path ("old/raw"). One, or several.
 
 Returns
 -------

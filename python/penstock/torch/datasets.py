@@ -179,9 +179,9 @@ class Packed(Dataset[_Sample]):
 class Files(ClassFolders, Dataset[_Sample]):
     """Each file is a sample. `pattern`: a file, a folder, a glob or a list of paths; `keys`: only these of its dict.
 
-    `index` keeps the list of files between runs, as in `penstock.files`. `paths` are the files in the order of the
-    samples. Where the folders are classes ("train/cat/1.pt"), `classes`, `class_to_idx` and `targets` are what
-    torchvision's ImageFolder has under these names.
+    `index` keeps the list of files between runs, and `exclude` leaves folders and files out, as in `penstock.files`.
+    `paths` are the files in the order of the samples. Where the folders are classes ("train/cat/1.pt"), `classes`,
+    `class_to_idx` and `targets` are what torchvision's ImageFolder has under these names.
     """
 
     def __init__(
@@ -189,6 +189,7 @@ class Files(ClassFolders, Dataset[_Sample]):
         pattern: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
         keys: str | Iterable[str] | None = None,
         index: bool | str | os.PathLike[str] = False,
+        exclude: str | Iterable[str] | None = None,
     ) -> None:
         names = [keys] if isinstance(keys, str) else keys if keys is None else list(keys)
         for key in names or ():
@@ -199,7 +200,7 @@ class Files(ClassFolders, Dataset[_Sample]):
                 )
         single = isinstance(pattern, (str, bytes, os.PathLike))
         pattern = pattern if single else list(pattern)  # type: ignore[arg-type]
-        super().__init__(penstock.files(pattern, names, index))
+        super().__init__(penstock.files(pattern, names, index, exclude))
         self._keys = names or []
         self._pattern = os.fsdecode(pattern) if single else None  # type: ignore[arg-type]
 

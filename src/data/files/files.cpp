@@ -165,6 +165,10 @@ Dataset files(std::string_view pattern, const FilesOptions& options) {
 }
 
 Dataset files(const std::vector<std::string>& paths, const FilesOptions& options) {
+  if (!options.exclude.empty()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "found exclude for a list of paths, expected a pattern or folder; leave the paths out of the list");
+  }
   if (options.index) {
     throw Error(
         ErrorCode::kInvalidArgument,

@@ -51,8 +51,9 @@ class Scratches {
 
 class Scanner {
  public:
-  Scanner(std::span<const PatternPart> parts, std::vector<Listing>&& known) : parts_(parts) {
-    for (Listing& listing : known) {
+  Scanner(std::span<const PatternPart> parts, ScanOptions&& options)
+      : parts_(parts), exclude_(std::move(options.exclude)), keep_going_(options.keep_going) {
+    for (Listing& listing : options.known) {
       std::string folder = listing.visit.folder;
       known_.try_emplace(std::move(folder), std::move(listing));
     }
@@ -60,6 +61,7 @@ class Scanner {
 
   Scan scan(const std::string& folder) {
     Scan out;
+    root_ = folder;
     std::vector<Visit> visits;
     settle(folder, 0, visits);
     std::size_t threads = 1;
@@ -69,7 +71,7 @@ class Scanner {
       std::vector<Listing> found(visits.size());
       std::atomic<std::size_t> fresh = 0;
       core::parallel_for(visits.size(), threads,
-                         [&](std::size_t i) { fresh += look_into(visits[i], found[i]) ? 1 : 0; });
+                         [&](std::size_t i) { fresh += try_look_into(visits[i], found[i], out) ? 1 : 0; });
       out.fresh += fresh;
       visits.clear();
       for (Listing& listing : found) {
@@ -99,6 +101,24 @@ class Scanner {
     if (own.kind == PatternPart::Kind::kAnyDepth && !is_last(part)) settle(folder, part + 1, visits);
   }
 
+  /// The folder that the caller named is none to leave out.
+  Error with_advice(const Error& error, const Visit& visit) const {
+    if (visit.folder == root_ || error.code() == ErrorCode::kOutOfMemory) return error;
+    return {error.code(), error.message() + ", or leave the folder out with exclude", {.path = error.path()}};
+  }
+
+  bool try_look_into(const Visit& visit, Listing& found, Scan& out) const {
+    try {
+      return look_into(visit, found);
+    } catch (const Error& error) {
+      if (!keep_going_) throw with_advice(error, visit);
+      const std::lock_guard lock(mutex_);
+      out.refused.push_back(error);
+      found = {.visit = visit, .identity = {}, .names = {}, .next = {}};
+      return true;
+    }
+  }
+
   /// True when the folder was looked into, not known.
   bool look_into(const Visit& visit, Listing& out) const {
     const auto known = known_.find(visit.folder);
@@ -125,6 +145,7 @@ class Scanner {
     if (listed) {
       WayBack way_back(visit.folder);
       list_folder(visit.folder, [&](std::string_view name, FileKind kind) {
+        if (!exclude_.empty() && exclude_.leaves_out(visit.folder, name)) return;
         if (kind == FileKind::kFile && takes_file(visit.parts, name)) add(name);
         if (kind == FileKind::kFolder || kind == FileKind::kLinkToFolder) enter(visit, name, kind, way_back, out.next);
       });
@@ -160,8 +181,12 @@ class Scanner {
   }
 
   std::span<const PatternPart> parts_;
+  Exclusion exclude_;
+  bool keep_going_;
+  std::string root_;
   std::unordered_map<std::string, Listing> known_;
   mutable Scratches scratches_;
+  mutable std::mutex mutex_;
 };
 
 }  // namespace
@@ -180,8 +205,8 @@ std::vector<PatternPart> split_pattern(std::string_view pattern) {
   return out;
 }
 
-Scan scan_folders(const std::string& folder, std::span<const PatternPart> parts, std::vector<Listing> known) {
-  return Scanner(parts, std::move(known)).scan(folder);
+Scan scan_folders(const std::string& folder, std::span<const PatternPart> parts, ScanOptions options) {
+  return Scanner(parts, std::move(options)).scan(folder);
 }
 
 }  // namespace penstock::data

@@ -6,7 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "data/files/exclusion.h"
 #include "data/files/folder_list.h"
+#include "penstock/error.h"
 
 namespace penstock::data {
 
@@ -43,12 +45,18 @@ struct Listing {
 
 /// The files below `folder` that match all `parts`, of which there is at least one: a listing for each folder looked
 /// into, every level in parallel. `known` listings stand for folders that have not changed since; `fresh` is the number
-/// of others. Listings of one folder may be several, when it is reached by several ways. kPermission, kIo for a folder
-/// that cannot be listed; one that is not there has no files.
+/// of others. Listings of one folder may be several, when it is reached by several ways. A folder that is not there has
+/// no files; one that cannot be listed is kPermission or kIo, or with `keep_going` one of `refused`, and has none.
 struct Scan {
   std::vector<Listing> listings;
   std::size_t fresh = 0;
+  std::vector<Error> refused;
 };
-Scan scan_folders(const std::string& folder, std::span<const PatternPart> parts, std::vector<Listing> known = {});
+struct ScanOptions {
+  std::vector<Listing> known = {};
+  Exclusion exclude = {};
+  bool keep_going = false;
+};
+Scan scan_folders(const std::string& folder, std::span<const PatternPart> parts, ScanOptions options = {});
 
 }  // namespace penstock::data

@@ -57,9 +57,13 @@ PathTable table_of(std::vector<Listing> listings) {
 
 std::vector<Listing> find_files(const std::string& pattern, const std::string& folder,
                                 const std::vector<PatternPart>& parts, const FilesOptions& options) {
-  if (!options.index) return scan_folders(folder, parts).listings;
-  const ScanIndex kept(options.index_path, pattern);
-  Scan scan = scan_folders(folder, parts, kept.read(parts.size()));
+  Exclusion exclude(options.exclude);
+  if (!options.index) return scan_folders(folder, parts, {.exclude = std::move(exclude)}).listings;
+  // What is left out belongs to the pattern: no path has a NUL in it.
+  std::string key = pattern;
+  for (const std::string& left_out : options.exclude) key.append(1, '\0').append(left_out);
+  const ScanIndex kept(options.index_path, key);
+  Scan scan = scan_folders(folder, parts, {.known = kept.read(parts.size()), .exclude = std::move(exclude)});
   if (scan.fresh > 0) kept.write(scan.listings);
   return std::move(scan.listings);
 }
@@ -86,8 +90,10 @@ PathTable expand(std::string_view pattern, const FilesOptions& options) {
   return out;
 }
 
-PathTable files_below(const std::string& folder) {
-  return table_of(find_files(folder, folder, {{PatternPart::Kind::kAnyDepth, {}}}, {}));
+FilesBelow files_below(const std::string& folder, const std::vector<std::string>& exclude) {
+  const std::vector<PatternPart> parts = {{PatternPart::Kind::kAnyDepth, {}}};
+  Scan scan = scan_folders(folder, parts, {.exclude = Exclusion(exclude), .keep_going = true});
+  return {table_of(std::move(scan.listings)), std::move(scan.refused)};
 }
 
 }  // namespace penstock::data

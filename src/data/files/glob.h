@@ -1,9 +1,12 @@
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "data/files/path_table.h"
 #include "penstock/dataset.h"
+#include "penstock/error.h"
 
 namespace penstock::data {
 
@@ -13,8 +16,13 @@ namespace penstock::data {
 /// kIo for a folder that cannot be listed, or an index that cannot be written.
 PathTable expand(std::string_view pattern, const FilesOptions& options = {});
 
-/// All regular files below `folder`, whatever they are called, but for hidden ones; sorted. Hidden folders and links
-/// that lead back up are left out. kPermission, kIo for a folder that cannot be listed.
-PathTable files_below(const std::string& folder);
+/// All regular files below `folder`, whatever they are called, but for hidden ones; sorted. Hidden folders, links that
+/// lead back up and what `exclude` names are left out, and so are folders that cannot be listed: `refused` has an error
+/// for each.
+struct FilesBelow {
+  PathTable files;
+  std::vector<Error> refused;
+};
+FilesBelow files_below(const std::string& folder, const std::vector<std::string>& exclude = {});
 
 }  // namespace penstock::data

@@ -108,6 +108,8 @@ void PathTable::seal() {
   for (Folder& folder : folders_) folder.names.shrink_to_fit();
   numbers_ = {};
   const auto opened = std::make_shared<OpenFolders>(std::min(folders_.size(), kMaxOpenFolders));
+  // So that no descriptor is open that memory for its owner could still be missing for.
+  opened->descriptors.reserve(opened->held.count());
   for (std::size_t i = 0; i < opened->held.count(); ++i) {
     const std::string& path = folders_[i].path;
     opened->descriptors.emplace_back(::open(path.empty() ? "." : path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));

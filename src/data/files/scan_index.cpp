@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <filesystem>
 #include <new>
 #include <optional>
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "core/cursor.h"
+#include "core/environment.h"
 #include "core/format.h"
 #include "io/atomic_file.h"
 #include "io/crc32.h"
@@ -116,7 +116,7 @@ class Reader {
 /// $XDG_CACHE_HOME/penstock, by its specification only when absolute, else ~/.cache/penstock; none without a home.
 std::optional<std::filesystem::path> cache_folder() {
   const auto absolute = [](const char* name) -> std::optional<std::filesystem::path> {
-    const char* const value = std::getenv(name);
+    const char* const value = core::environment(name);
     if (value == nullptr || value[0] != '/') return std::nullopt;
     return value;
   };
@@ -215,8 +215,9 @@ void ScanIndex::write(const std::vector<Listing>& listings) const {
     file.write(head.bytes());
     file.write(writer.bytes());
     file.commit();
-  } catch (const Error&) {
-    if (!cache_) throw;
+  } catch (const Error& error) {
+    // The listing is there, and only the next one will take longer. A wrong path is the caller's to mend.
+    if (!cache_ && error.code() != ErrorCode::kIo) throw;
   }
 }
 

@@ -19,8 +19,9 @@ class ScanIndex {
   const std::string& path() const noexcept { return path_; }
   /// What was kept, for a pattern of `parts` parts; nothing when there is none.
   std::vector<Listing> read(std::size_t parts) const;
-  /// Replaces the file as a whole. Throws what AtomicFile does, unless it lies in the user's cache, without which the
-  /// work can go on. kInvalidArgument for a file that is there and was never an index.
+  /// Replaces the file as a whole. Without it the work can go on: it is left out where the disk takes no more (kIo),
+  /// and in the user's cache where it cannot be written at all; else throws what AtomicFile does. kInvalidArgument for
+  /// a file that is there and was never an index.
   void write(const std::vector<Listing>& listings) const;
 
  private:

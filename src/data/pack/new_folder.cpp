@@ -1,9 +1,11 @@
 #include "data/pack/new_folder.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <random>
 #include <system_error>
@@ -54,8 +56,24 @@ NewFolder::NewFolder(std::string path) : path_(trimmed(std::move(path))) {
 }
 
 NewFolder::~NewFolder() {
+  if (!temporary_.empty()) remove();
+}
+
+std::string NewFolder::place(const std::string& name) {
+  return core::format("{}/{}", temporary_, names_.emplace_back(name));
+}
+
+/// By the names of its files: where no descriptor can be had, which may be why it is removed, it cannot be listed.
+void NewFolder::remove() noexcept {
+  for (const std::string& name : names_) {
+    try {
+      ::unlink(core::format("{}/{}", temporary_, name).c_str());
+    } catch (const std::exception&) {
+      // Without memory for the path the folder stays.
+    }
+  }
   std::error_code ignored;
-  if (!temporary_.empty()) fs::remove_all(temporary_, ignored);
+  if (::rmdir(temporary_.c_str()) != 0) fs::remove_all(temporary_, ignored);
 }
 
 void NewFolder::commit() {

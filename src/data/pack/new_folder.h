@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace penstock::data {
 
@@ -15,13 +16,16 @@ class NewFolder {
   NewFolder& operator=(const NewFolder&) = delete;
 
   /// Where a file of it is to be written.
-  std::string place(const std::string& name) const { return temporary_ + "/" + name; }
+  std::string place(const std::string& name);
   /// Call once, last. kInvalidArgument where somebody put something there meanwhile.
   void commit();
 
  private:
+  void remove() noexcept;
+
   std::string path_;
   std::string temporary_;
+  std::vector<std::string> names_;
 };
 
 }  // namespace penstock::data

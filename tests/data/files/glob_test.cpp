@@ -6,9 +6,13 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "support/errors.h"
 #include "support/files.h"
+#include "support/unprivileged.h"
 
 namespace penstock::data {
 namespace {
@@ -38,6 +42,52 @@ class Expand : public ::testing::Test {
 
   TemporaryFolder folder_;
 };
+
+TEST_F(Expand, LeavesOutWhatIsExcluded) {
+  const auto without = [&](const std::string& pattern, const std::vector<std::string>& exclude) {
+    const PathTable table = expand(folder_ / pattern, {.exclude = exclude});
+    std::vector<std::string> out;
+    for (std::int64_t i = 0; i < table.size(); ++i) out.push_back(table.path(i).substr((folder_ / "").size()));
+    return out;
+  };
+  EXPECT_THAT(without("*/**/*.pt", {"a"}), ElementsAre("a-b/6.pt", "b/1.pt"));
+  EXPECT_THAT(without("*/**/*.pt", {"a*", "c"}), ElementsAre("b/1.pt"));
+  EXPECT_THAT(without("*/**/*.pt", {"deep/"}), ElementsAre("a-b/6.pt", "a/1.pt", "a/2.pt", "b/1.pt"));
+  EXPECT_THAT(without("*/**/*.pt", {"a/deep"}), ElementsAre("a-b/6.pt", "a/1.pt", "a/2.pt", "b/1.pt"));
+  EXPECT_THAT(without("*/**/*.pt", {"b/deep", "./er", "1.pt"}), ElementsAre("a-b/6.pt", "a/2.pt", "a/deep/3.pt"));
+  EXPECT_THAT(without("*/**/*.pt", {folder_ / "a", folder_ / "a-b/"}), ElementsAre("b/1.pt"));
+  EXPECT_THAT(without("*/**/*.pt", {"/a", "/b"}).size(), 6U) << "whole paths, and none of those";
+  EXPECT_THAT(without("a/*.pt", {"a"}), ElementsAre("a/1.pt", "a/2.pt")) << "the pattern names it";
+  EXPECT_THAT(without("", {"1*", "*.safetensors", "odd*"}), ElementsAre("9.npy", "z.pt"));
+  EXPECT_EQ(test::code_of([&] { without("a", {"?.pt"}); }), ErrorCode::kNotFound);
+  for (const char* nothing : {"", "/", "./", "."}) {
+    EXPECT_EQ(test::code_of([&] { without("a", {nothing}); }), ErrorCode::kInvalidArgument) << nothing;
+  }
+}
+
+TEST_F(Expand, AFolderThatCannotBeListedIsAnErrorThatNamesIt) {
+  ASSERT_EQ(::chmod((folder_ / "a/deep").c_str(), 0), 0);
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
+  std::optional<Error> error;
+  FilesBelow below;
+  std::vector<std::string> left;
+  {
+    const test::Unprivileged unprivileged;
+    error = test::error_of([&] { names("**/*.pt"); });
+    below = files_below(folder_.path());
+    const PathTable table = expand(folder_ / "a/**/*.pt", {.exclude = {"deep"}});
+    for (std::int64_t i = 0; i < table.size(); ++i) left.push_back(table.path(i));
+  }
+  ASSERT_EQ(::chmod((folder_ / "a/deep").c_str(), 0755), 0);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kPermission);
+  EXPECT_EQ(error->path(), folder_ / "a/deep");
+  EXPECT_THAT(error->what(), HasSubstr("exclude"));
+  EXPECT_EQ(below.files.size(), 12);
+  ASSERT_EQ(below.refused.size(), 1U);
+  EXPECT_EQ(below.refused[0].path(), folder_ / "a/deep");
+  EXPECT_THAT(left, ElementsAre(folder_ / "a/1.pt", folder_ / "a/2.pt"));
+}
 
 TEST_F(Expand, AFolderGivesItsTensorFilesByName) {
   EXPECT_THAT(names(""), ElementsAre("10.pt", "9.npy", "m.safetensors", "odd[1].pt", "z.pt"));

@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -20,6 +22,8 @@
 #include "penstock/dataset.h"
 #include "support/errors.h"
 #include "support/files.h"
+#include "support/process.h"
+#include "support/seccomp.h"
 #include "support/unprivileged.h"
 
 namespace penstock::data {
@@ -60,7 +64,7 @@ class IndexedFiles : public ::testing::Test {
 
   std::size_t fresh(const std::string& pattern = "d/**/*.pt") const {
     const auto parts = split_pattern(folder_ / pattern);
-    return scan_folders("/", parts, ScanIndex(index_, folder_ / pattern).read(parts.size())).fresh;
+    return scan_folders("/", parts, {.known = ScanIndex(index_, folder_ / pattern).read(parts.size())}).fresh;
   }
 
   TemporaryFolder folder_{test::quick_folder()};
@@ -120,6 +124,29 @@ TEST_F(IndexedFiles, DamagedIndexesAreMadeAnew) {
     ASSERT_EQ(fresh(), 4U);
     ASSERT_EQ(names(), expected);
   }
+}
+
+TEST_F(IndexedFiles, IsOfWhatIsLeftOut) {
+  age();
+  EXPECT_EQ(names().size(), 5U);
+  const auto without = expand(folder_ / "d/**/*.pt", {.index = true, .index_path = index_, .exclude = {"b"}});
+  EXPECT_EQ(without.size(), 3);
+  EXPECT_EQ(names().size(), 5U) << "what was left out is there again";
+}
+
+// This process can make no file from here on.
+TEST_F(IndexedFiles, DISABLED_OnAFullDisk) {
+  const bool full = test::refuse({{.call = SYS_openat, .error = ENOSPC, .argument = 2, .bits = O_TMPFILE},
+                                  {.call = SYS_openat, .error = ENOSPC, .argument = 2, .bits = O_CREAT}});
+  if (!full) ::_exit(77);
+  EXPECT_EQ(names().size(), 5U);
+  EXPECT_FALSE(std::filesystem::exists(index_));
+}
+
+TEST_F(IndexedFiles, AFullDiskOnlyTakesTheIndex) {
+  const test::Ended ended = test::run_again("", "IndexedFiles.DISABLED_OnAFullDisk");
+  if (ended.status == 77) GTEST_SKIP() << "the system offers no filters of its calls";
+  EXPECT_EQ(ended.status, 0) << ended.output;
 }
 
 TEST_F(IndexedFiles, OtherFilesAreNotWrittenOver) {

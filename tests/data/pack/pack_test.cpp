@@ -1,9 +1,13 @@
 #include "penstock/pack.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -12,6 +16,8 @@
 #include "data/support.h"
 #include "penstock/load.h"
 #include "penstock/ops.h"
+#include "support/process.h"
+#include "support/seccomp.h"
 
 namespace penstock {
 namespace {
@@ -161,6 +167,24 @@ TEST_F(PackTest, WhatIsThereIsNotReplaced) {
   EXPECT_EQ(test::code_of([&] { pack(clips(), folder_ / "none/shards"); }), ErrorCode::kNotFound);
   EXPECT_EQ(test::code_of([&] { pack(subset(clips(), {}), folder_ / "empty"); }), ErrorCode::kInvalidArgument);
   EXPECT_EQ(names(clips_).size(), 1U);
+}
+
+// This process can open no folder from here on.
+TEST_F(PackTest, DISABLED_WithoutDescriptorsForFolders) {
+  for (int i = 0; i < 3; ++i) write(i, numbered(4, i));
+  const Dataset dataset = clips();
+  if (!test::refuse({{.call = SYS_openat, .error = EMFILE, .argument = 2, .bits = O_DIRECTORY}})) ::_exit(77);
+  EXPECT_EQ(test::code_of([&] { pack(dataset, shards_); }), ErrorCode::kIo);
+  EXPECT_EQ(::rmdir(clips_.c_str()), -1);
+  for (int i = 0; i < 3; ++i) fs::remove(clips_ + "/" + std::to_string(1000 + i) + ".pt");
+  EXPECT_EQ(::rmdir(clips_.c_str()), 0);
+  EXPECT_EQ(::rmdir(folder_.path().c_str()), 0) << "something was left";
+}
+
+TEST_F(PackTest, LeavesNothingWhereNoFolderCanBeOpened) {
+  const test::Ended ended = test::run_again("", "PackTest.DISABLED_WithoutDescriptorsForFolders");
+  if (ended.status == 77) GTEST_SKIP() << "the system offers no filters of its calls";
+  EXPECT_EQ(ended.status, 0) << ended.output;
 }
 
 TEST_F(PackTest, CanBeStopped) {
