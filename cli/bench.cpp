@@ -34,7 +34,8 @@ struct Options {
   std::string key;
   std::int64_t batch_size = 32;
   std::size_t workers = LoaderOptions::kAutoWorkers;
-  std::int64_t epochs = 3;
+  std::optional<std::int64_t> epochs;
+  std::vector<std::string> exclude;
   std::optional<std::string> collate;
   std::optional<std::int64_t> pad_to;
   std::string trace;
@@ -48,9 +49,23 @@ struct Result {
   double samples_per_second = 0;
   double bytes_per_second = 0;
   double wall_seconds = 0;
+  std::int64_t epochs = 0;
   LoaderStats stats;
   Floor floor;
 };
+
+/// Where the number of epochs is left to the command: three, and more until the loader has run this long.
+constexpr std::int64_t kLeastEpochs = 3;
+constexpr double kEnoughSeconds = 1.5;
+/// What took less says little: threads that start and the tuning of workers are much of it.
+constexpr double kTooShortSeconds = 0.5;
+
+/// A trace holds every read.
+bool is_enough(const Result& result, const Options& options) {
+  if (options.epochs) return result.epochs >= *options.epochs;
+  if (result.epochs < kLeastEpochs) return false;
+  return !options.trace.empty() || result.wall_seconds >= kEnoughSeconds || result.epochs >= kMostEpochs;
+}
 
 Collate collate_of(const Options& options) {
   const std::string rule = options.collate.value_or(kStack);
@@ -92,13 +107,13 @@ Result run_loader(const Dataset& dataset, const Options& options,
   Result result;
   std::vector<double> epochs;
   std::vector<double> floors;
-  const std::int64_t all = loader.size() * options.epochs;
   std::int64_t done = 0;
-  for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {
+  while (!is_enough(result, options)) {
     const auto started = Clock::now();
     while (loader.next()) {
-      if (++done % 64 == 0) show_progress(core::format("{} / {} batches ", done, all));
+      if (++done % 64 == 0) show_progress(core::format("epoch {}, {} batches ", result.epochs + 1, done));
     }
+    ++result.epochs;
     epochs.push_back(std::chrono::duration<double>(Clock::now() - started).count());
     result.wall_seconds += epochs.back();
     result.floor = floor(std::max<std::size_t>(loader.stats().workers, 1));
@@ -107,7 +122,7 @@ Result run_loader(const Dataset& dataset, const Options& options,
   show_progress({});
   if (!options.trace.empty()) loader.write_trace();
   result.stats = loader.stats();
-  const auto runs = static_cast<double>(options.epochs);
+  const auto runs = static_cast<double>(result.epochs);
   result.samples_per_second = static_cast<double>(result.stats.samples) / runs / median(epochs);
   result.bytes_per_second = static_cast<double>(result.stats.payload_bytes) / runs / median(epochs);
   result.floor.bytes_per_second *= median(floors) / result.floor.samples_per_second;
@@ -133,7 +148,7 @@ Result measure_rows(const Options& options) {
 }
 
 Result measure_files(const Options& options) {
-  const Dataset dataset = files(options.path);
+  const Dataset dataset = files(options.path, {.exclude = options.exclude});
   require_samples(dataset, options);
   std::vector<std::string> paths;
   for (const std::int64_t index : visiting_order(dataset, options)) paths.push_back(dataset.describe(index));
@@ -145,6 +160,8 @@ Result measure_files(const Options& options) {
 Result measure(const Options& options) {
   return samples_are_rows(options) ? measure_rows(options) : measure_files(options);
 }
+
+bool is_too_short(const Result& result) { return result.wall_seconds < kTooShortSeconds; }
 
 double ratio_to_floor(const Result& result) { return result.samples_per_second / result.floor.samples_per_second; }
 
@@ -178,6 +195,8 @@ Json result_json(const Result& result, const Options& options) {
               {"worker_capacity", stats.worker_capacity},
               {"wait_seconds", stats.wait_seconds},
               {"wall_seconds", result.wall_seconds},
+              {"epochs", result.epochs},
+              {"too_short", is_too_short(result)},
               {"bottleneck", stats.bottleneck()},
               {"workers_because", stats.workers_because()},
               {"limit", limit(result)}};
@@ -197,11 +216,16 @@ std::string epochs_text(std::int64_t epochs) {
 void print_human(const Result& result, const Options& options) {
   core::print("loader       {} (batches of {}, {}, {})\n",
               rates(result.samples_per_second, result.samples, result.bytes_per_second), options.batch_size,
-              counted(result.stats.workers, "worker"), epochs_text(options.epochs));
+              counted(result.stats.workers, "worker"), epochs_text(result.epochs));
   core::print("first batch  {:.2f} ms\n", result.stats.first_batch_seconds * 1e3);
   core::print("floor        {} ({})\n",
               rates(result.floor.samples_per_second, result.samples, result.floor.bytes_per_second), result.floor.what);
   core::print("ratio        {:.2f} of the floor\n", ratio_to_floor(result));
+  if (is_too_short(result)) {
+    core::print("too short    the loader ran for {:.0f} ms, which says little: leave --epochs out, or give more\n",
+                result.wall_seconds * 1e3);
+    return;
+  }
   const std::string told = result.stats.to_string();
   core::print("{}limit: {}\n", told.substr(0, told.rfind('\n') + 1), limit(result));
 }
@@ -227,9 +251,11 @@ void attach_numbers(CLI::App& app, Options& options) {
   take_number_or_auto(
       *app.add_option("--workers", options.workers, "Threads that prepare batches")->default_str("auto"), 0,
       LoaderOptions::kMostWorkers, std::to_string(LoaderOptions::kAutoWorkers));
-  take_number(*app.add_option("--epochs", options.epochs, "Passes over the data; the median is reported")
-                   ->capture_default_str(),
-              1, kMostEpochs);
+  take_number(
+      *app.add_option("--epochs", options.epochs,
+                      "Passes over the data; the median is reported. Without it as many as take 1.5 seconds, and "
+                      "at least 3"),
+      1, kMostEpochs);
 }
 
 std::function<int()> attach(CLI::App& app) {
@@ -237,6 +263,7 @@ std::function<int()> attach(CLI::App& app) {
   app.add_option("path", options->path, "A folder, a pattern, or an array file")->required()->type_name("PATH");
   app.add_option("--key", options->key, "Measure the rows of this tensor of the file")->type_name("NAME");
   attach_numbers(app, *options);
+  take_excluded(app, options->exclude);
   take_word(*app.add_option("--collate", options->collate, "How samples become a batch")->default_str(kStack),
             {kStack, kPad, kRagged});
   take_number(*app.add_option("--pad-to", options->pad_to, "Pad or cut dimension 0 to this length"), 0);

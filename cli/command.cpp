@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <filesystem>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "core/format.h"
@@ -33,10 +35,27 @@ std::string unknown_option(const CLI::App& app) {
                       core::quoted(*found), near.empty() ? "" : "; " + core::did_you_mean(near));
 }
 
+/// What the shell has made of a pattern without quotes: more words than the command takes, all of them there.
+std::string expanded_pattern(const CLI::App& app) {
+  const std::vector<std::string> words = app.remaining();
+  std::error_code ignored;
+  const bool takes_pattern = app.get_name() == kPack.name || app.get_name() == kBench.name;
+  if (!takes_pattern || words.empty()) return {};
+  const bool files = std::any_of(words.begin(), words.end(),
+                                 [&](const std::string& word) { return std::filesystem::exists(word, ignored); });
+  if (!files) return {};
+  return core::format(
+      "{0} takes one pattern, and found {1} more words than it takes: put the pattern in quotes, or the shell writes "
+      "out "
+      "the files, as in penstock {0} 'clips/**/*.npy'{2}\n",
+      app.get_name(), words.size(), app.get_name() == kPack.name ? " shards" : "");
+}
+
 /// CLI11 knows which word it could not place, but says only that a command is missing.
 std::string what_is_wrong(const CLI::App* app, const CLI::Error& error) {
   if (const auto chosen = app->get_subcommands(); !chosen.empty()) {
     if (std::string unknown = unknown_option(*chosen.front()); !unknown.empty()) return unknown;
+    if (std::string expanded = expanded_pattern(*chosen.front()); !expanded.empty()) return expanded;
     return core::format("{}\nRun with --help for more information.\n", core::escaped(error.what()));
   }
   std::vector<std::string_view> names;
@@ -89,8 +108,8 @@ void settle_double_dash(const CLI::App& app, std::vector<std::string>& words) {
 }  // namespace
 
 std::span<const Command> commands() noexcept {
-  static const std::array kCommands{kLs,    kInfo,   kCat,     kVerify,     kConvert, kPack,
-                                    kBench, kDoctor, kVersion, kCompletion, kMan};
+  static const std::array kCommands{kLs,     kInfo,  kCat,    kVerify,  kConvert,    kPack,
+                                    kSample, kBench, kDoctor, kVersion, kCompletion, kMan};
   return kCommands;
 }
 

@@ -28,6 +28,7 @@ extern const Command kCat;
 extern const Command kVerify;
 extern const Command kConvert;
 extern const Command kPack;
+extern const Command kSample;
 extern const Command kBench;
 extern const Command kDoctor;
 extern const Command kVersion;

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,12 +13,15 @@
 #include "core/format.h"
 #include "format/format.h"
 #include "format/materialise.h"
+#include "format/save_told.h"
 #include "format/unchanged.h"
+#include "interrupt.h"
 #include "json.h"
 #include "option.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 #include "penstock/save.h"
+#include "progress.h"
 #include "terminal.h"
 
 namespace penstock::cli {
@@ -70,10 +74,38 @@ bool can_be_mapped(const Archive& archive) {
 }
 
 /// Checked as verify does it where mapping would not.
-Value load_checked(const Archive& archive) {
-  if (!can_be_mapped(archive)) return archive.load();
-  for (const SourcePtr& source : archive.sources()) check_content(*source);
+Value load_checked(const Archive& archive, const std::stop_token& stop) {
+  if (!can_be_mapped(archive)) {
+    show_progress("reading ");
+    return archive.load({.stop = stop});
+  }
+  std::uint64_t all = 0;
+  for (const SourcePtr& source : archive.sources()) all += source->size();
+  Progress progress("checking", all);
+  std::uint64_t done = 0;
+  for (const SourcePtr& source : archive.sources()) {
+    check_content(*source, [&](std::uint64_t bytes) {
+      progress.at(done += bytes);
+      if (stop.stop_requested()) throw Error(ErrorCode::kCancelled, "the conversion was stopped; nothing was written");
+    });
+  }
   return archive.load({.map = true});
+}
+
+std::uint64_t tensor_bytes(const Archive& archive) {
+  std::uint64_t bytes = 0;
+  for (const TensorEntry& entry : archive.entries()) bytes += entry.nbytes();
+  return bytes;
+}
+
+void write(const Archive& archive, const Options& options, SaveOptions how) {
+  Interrupt interrupt;
+  how.stop = interrupt.token();
+  interrupt.during([&] {
+    const Value value = load_checked(archive, how.stop);
+    Progress progress("writing", tensor_bytes(archive));
+    format::save_told(value, options.to, how, [&](std::uint64_t bytes) { progress.at(bytes); });
+  });
 }
 
 void report(const Options& options, const Metadata& left_out) {
@@ -106,7 +138,7 @@ int run(const Options& options) {
   how.before_commit = [&archive] {
     for (const SourcePtr& source : archive.sources()) format::require_unchanged(*source);
   };
-  save(load_checked(archive), options.to, how);
+  write(archive, options, how);
   report(options, metadata.value_or(Metadata{}));
   return 0;
 }

@@ -68,13 +68,13 @@ void print_human(const Archive& archive, const Totals& totals) {
   line("path", printable(archive.path()));
   line("format", std::string(archive.format()));
   line("file size", human_bytes(static_cast<double>(totals.file_bytes)));
-  line("tensors", core::format("{} in {} storages, {} elements, {}", human_count(archive.entries().size()),
-                               human_count(archive.storages().size()), human_count(totals.elements),
+  line("tensors", core::format("{} in {}, {}, {}", human_count(archive.entries().size()),
+                               counted(archive.storages().size(), "storage"), counted(totals.elements, "element"),
                                human_bytes(static_cast<double>(totals.tensor_bytes))));
   for (const auto& [dtype, count] : totals.by_dtype) {
     line("", core::format("{} x {}", human_count(count), printable(dtype)));
   }
-  if (totals.compressed > 0) line("compressed", core::format("{} storages (deflate)", human_count(totals.compressed)));
+  if (totals.compressed > 0) line("compressed", counted(totals.compressed, "storage") + " (deflate)");
   for (const auto& [key, text] : archive.metadata()) {
     line("metadata", core::format("{} = {}", printable(key), printable(text)));
   }

@@ -73,6 +73,13 @@ void take_number_or_auto(CLI::Option& option, std::int64_t least, std::int64_t m
   });
 }
 
+void take_excluded(CLI::App& app, std::vector<std::string>& exclude) {
+  app.add_option("--exclude", exclude,
+                 "Leave out folders and files of this name or pattern, or whose path ends so; may be given again")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+}
+
 std::vector<std::string> words_of(const CLI::Option& option) {
   std::istringstream names(option.get_type_name());
   std::vector<std::string> words;

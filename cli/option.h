@@ -20,6 +20,9 @@ void take_number(CLI::Option& option, std::int64_t least, std::int64_t most = st
 /// As take_number, or "auto", which becomes `automatic`.
 void take_number_or_auto(CLI::Option& option, std::int64_t least, std::int64_t most, const std::string& automatic);
 
+/// --exclude NAME, which may be given again: FilesOptions::exclude.
+void take_excluded(CLI::App& app, std::vector<std::string>& exclude);
+
 /// The words that an option's type name lists.
 std::vector<std::string> words_of(const CLI::Option& option);
 

@@ -6,8 +6,10 @@
 
 #include "command.h"
 #include "core/format.h"
+#include "interrupt.h"
 #include "json.h"
 #include "option.h"
+#include "progress.h"
 #include "terminal.h"
 
 namespace penstock::cli {
@@ -21,27 +23,23 @@ struct Options {
   std::string from;
   std::string to;
   std::vector<std::string> keys;
+  std::vector<std::string> exclude;
   std::int64_t shard_megabytes = 256;
   std::size_t workers = LoaderOptions::kAutoWorkers;
   bool json = false;
 };
 
 int run(const Options& options) {
-  const Dataset dataset = files(options.from, {.keys = options.keys});
+  const Dataset dataset = files(options.from, {.keys = options.keys, .exclude = options.exclude});
   PackOptions how{.shard_bytes = static_cast<std::uint64_t>(options.shard_megabytes * kMega),
                   .num_workers = options.workers};
-  how.progress = [&](std::int64_t samples) {
-    show_progress(core::format("{} of {}", human_count(static_cast<std::uint64_t>(samples)),
-                               counted(static_cast<std::uint64_t>(dataset.size()), "sample")));
-  };
+  const auto all = static_cast<std::uint64_t>(dataset.size());
+  Progress progress("packed " + counted(all, "sample") + ":", all);
+  how.progress = [&](std::int64_t samples) { progress.at(static_cast<std::uint64_t>(samples)); };
   PackSummary done;
-  try {
-    done = pack(dataset, options.to, how);
-  } catch (...) {
-    show_progress({});
-    throw;
-  }
-  show_progress({});
+  Interrupt interrupt;
+  how.stop = interrupt.token();
+  interrupt.during([&] { done = pack(dataset, options.to, how); });
   if (options.json) {
     print_json(Json{{"path", options.to}, {"samples", done.samples}, {"shards", done.shards}, {"bytes", done.bytes}});
   } else {
@@ -59,6 +57,7 @@ std::function<int()> attach(CLI::App& app) {
   app.add_option("--key", options->keys, "Take only this key of each file's dict; may be given again")
       ->type_name("NAME")
       ->allow_extra_args(false);
+  take_excluded(app, options->exclude);
   take_number(*app.add_option("--shard-mb", options->shard_megabytes, "About so many megabytes in a shard")
                    ->capture_default_str(),
               1, kMostMegabytes);

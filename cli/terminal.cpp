@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <exception>
 
+#include "core/environment.h"
 #include "core/format.h"
 #include "core/text.h"
 
@@ -28,8 +28,8 @@ std::string padded(const std::string& cell, std::size_t width, bool right) {
 bool is_terminal(std::FILE* stream) noexcept { return isatty(fileno(stream)) == 1; }
 
 bool wants_colour(std::FILE* stream) noexcept {
-  const char* no_colour = std::getenv("NO_COLOR");
-  const char* term = std::getenv("TERM");
+  const char* no_colour = core::environment("NO_COLOR");
+  const char* term = core::environment("TERM");
   const bool dumb = term == nullptr || std::string_view(term) == "dumb";
   return is_terminal(stream) && !dumb && (no_colour == nullptr || *no_colour == '\0');
 }

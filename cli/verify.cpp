@@ -1,9 +1,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -18,8 +20,10 @@
 #include "data/files/sample_extensions.h"
 #include "format/format.h"
 #include "json.h"
+#include "option.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
+#include "progress.h"
 #include "terminal.h"
 
 namespace penstock::cli {
@@ -27,6 +31,7 @@ namespace {
 
 struct Options {
   std::vector<std::string> paths;
+  std::vector<std::string> exclude;
   bool json = false;
   bool quiet = false;
 };
@@ -66,11 +71,14 @@ bool has_tensor_extension(const std::string& path) {
 
 class Verifier {
  public:
+  explicit Verifier(std::vector<std::string> exclude) : exclude_(std::move(exclude)) {}
+
   void verify(const std::vector<std::string>& paths) {
     std::vector<File> files;
     for (const std::string& path : paths) find(path, files);
+    progress_.emplace("verified", is_terminal(stderr) ? bytes_of(files) : 0);
     core::parallel_for(files.size(), core::usable_cpus(), [&](std::size_t i) { verify(files[i]); });
-    show_progress({});
+    progress_.reset();
   }
 
   Result take() {
@@ -87,20 +95,28 @@ class Verifier {
       files.push_back({path, true});
       return;
     }
-    try {
-      const data::PathTable found = data::files_below(path);
-      for (std::int64_t i = 0; i < found.size(); ++i) files.push_back({found.path(i), false});
-    } catch (const Error& error) {
-      add_bad(path, error);
-    }
+    const data::FilesBelow found = data::files_below(path, exclude_);
+    for (std::int64_t i = 0; i < found.files.size(); ++i) files.push_back({found.files.path(i), false});
+    for (const Error& refused : found.refused) add_bad(refused.path(), refused);
+  }
+
+  /// What a person waits for; files that turn out to be no tensors are among them.
+  static std::uint64_t bytes_of(const std::vector<File>& files) {
+    std::atomic<std::uint64_t> bytes = 0;
+    core::parallel_for(files.size(), core::usable_cpus(), [&](std::size_t i) {
+      struct stat status {};
+      if (::stat(files[i].path.c_str(), &status) == 0) bytes += static_cast<std::uint64_t>(status.st_size);
+    });
+    return bytes;
   }
 
   void verify(const File& file) {
     bool counted = false;
+    SourcePtr source;
     try {
-      const SourcePtr source = open_source(file.path);
+      source = open_source(file.path);
       const bool is_ours = file.named || has_tensor_extension(file.path) || format::find_format(*source) != nullptr;
-      if (!is_ours || !is_new(*source)) return;
+      if (!is_ours || !is_new(*source)) return add_seen(source->size());
       counted = true;
       add_file(source->size());
       check(source);
@@ -110,14 +126,35 @@ class Verifier {
     }
   }
 
+  /// Nothing where it is a single array of Python objects: the file is as it was written, and no tensor.
+  std::optional<Archive> open_unless_objects(const SourcePtr& source) {
+    try {
+      return open(source);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kUnsafe || format::find_format(*source) != &format::kNpyFormat) throw;
+      return std::nullopt;
+    }
+  }
+
   void check(const SourcePtr& source) {
-    const Archive archive = open(source);
-    if (archive.format() == format::kShardIndexFormat.name) {
-      for (const SourcePtr& shard : archive.sources().subspan(1)) verify({shard->name(), true});
+    const std::optional<Archive> archive = open_unless_objects(source);
+    if (archive && archive->format() == format::kShardIndexFormat.name) {
+      for (const SourcePtr& shard : archive->sources().subspan(1)) verify({shard->name(), true});
       return;
     }
-    const std::uint64_t trailing = check_content(*source, [this](std::uint64_t bytes) { add_checked(bytes); });
-    add_good(archive, trailing);
+    // What is inflated counts as what the file has.
+    std::uint64_t left = source->size();
+    const std::uint64_t trailing = check_content(*source, [&](std::uint64_t bytes) {
+      const std::uint64_t seen = std::min(left, bytes);
+      left -= seen;
+      add_seen(seen);
+    });
+    add_seen(left);
+    if (archive) {
+      add_good(*archive, trailing);
+    } else {
+      add_note({source->name(), {}, {std::filesystem::path(source->name()).filename()}, trailing});
+    }
   }
 
   /// A file may be named twice, by links, and by an index beside it.
@@ -129,22 +166,15 @@ class Verifier {
   }
 
   void add_file(std::uint64_t bytes) {
-    constexpr std::uint64_t kTold = 64;
     const std::lock_guard lock(mutex_);
     result_.bytes += bytes;
-    if (++result_.files % kTold == 0) tell();
+    ++result_.files;
   }
 
-  void add_checked(std::uint64_t bytes) {
-    constexpr std::uint64_t kTold = std::uint64_t{1} << 26;
+  void add_seen(std::uint64_t bytes) {
     const std::lock_guard lock(mutex_);
-    const std::uint64_t before = std::exchange(checked_, checked_ + bytes);
-    if (before / kTold != checked_ / kTold) tell();
-  }
-
-  void tell() const {
-    show_progress(core::format("{}, {}, {} bad ", counted(result_.files, "file"),
-                               human_bytes(static_cast<double>(checked_)), result_.bad.size()));
+    seen_bytes_ += bytes;
+    progress_->at(seen_bytes_, core::format("; {}, {} bad", counted(result_.files, "file"), result_.bad.size()));
   }
 
   void add_good(const Archive& archive, std::uint64_t trailing_bytes) {
@@ -153,10 +183,17 @@ class Verifier {
     for (const TensorEntry& entry : archive.entries()) {
       if (entry.pickled) note.object_arrays.push_back(entry.name);
     }
-    const std::lock_guard lock(mutex_);
-    result_.tensors += archive.entries().size();
+    {
+      const std::lock_guard lock(mutex_);
+      result_.tensors += archive.entries().size();
+    }
     const bool is_plain = note.unknown_globals.empty() && note.object_arrays.empty() && trailing_bytes == 0;
-    if (!is_plain) result_.notes.push_back(std::move(note));
+    if (!is_plain) add_note(std::move(note));
+  }
+
+  void add_note(Note note) {
+    const std::lock_guard lock(mutex_);
+    result_.notes.push_back(std::move(note));
   }
 
   void add_bad(const std::string& path, const Error& error) {
@@ -166,7 +203,9 @@ class Verifier {
 
   std::mutex mutex_;
   Result result_;
-  std::uint64_t checked_ = 0;  ///< bytes after inflating
+  std::vector<std::string> exclude_;
+  std::uint64_t seen_bytes_ = 0;
+  std::optional<Progress> progress_;
   std::set<std::pair<dev_t, ino_t>> seen_;
 };
 
@@ -231,7 +270,7 @@ Json to_json(const Result& result) {
 }
 
 int run(const Options& options) {
-  Verifier verifier;
+  Verifier verifier(options.exclude);
   verifier.verify(options.paths);
   const Result result = verifier.take();
   if (result.files == 0 && result.bad.empty()) {
@@ -250,6 +289,7 @@ int run(const Options& options) {
 std::function<int()> attach(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("path", options->paths, "Tensor files and folders of them")->required()->type_name("PATH");
+  take_excluded(app, options->exclude);
   CLI::Option* const json = app.add_flag("--json", options->json, "Print JSON");
   app.add_flag("--quiet", options->quiet, "Print only what is bad")->excludes(json);
   return [options] { return run(*options); };
@@ -261,9 +301,9 @@ const Command kVerify{
     "verify", "Read files whole and say which are damaged",
     "Reads every byte of each file in little memory and checks all that loading checks, and the CRC-32 of every "
     "member of an archive. Of folders it takes all files below them that have the extension or the content of a "
-    "tensor format, but for hidden ones and links that lead back up; of an index of shards, the shards. Prints a line "
-    "for "
-    "each bad file and how much was read. What loading keeps inert, such as names that Penstock does not know, is "
+    "tensor format, but for hidden ones and links that lead back up; of an index of shards, the shards. A folder that "
+    "cannot be listed is one of what is bad, and the others are read. Prints a line for each bad file and how much was "
+    "read. What loading keeps inert, such as names that Penstock does not know, is "
     "noted and not bad. The exit status is 1 where a file is bad.",
     attach};
 

@@ -6,11 +6,14 @@
 #include "core/format.h"
 #include "core/text.h"
 #include "format/format.h"
+#include "format/save_told.h"
 #include "io/atomic_file.h"
 #include "penstock/error.h"
 
 namespace penstock {
 namespace {
+
+using Progress = std::function<void(std::uint64_t)>;
 
 /// How much is written between two looks at the stop token.
 constexpr std::size_t kStopBytes = std::size_t{16} << 20;
@@ -70,10 +73,11 @@ void require_supported(const format::Format& format, const SaveOptions& options,
   }
 }
 
-/// Looks at the stop token on the way to another sink.
+/// Looks at the stop token and tells the progress on the way to another sink.
 class StoppableSink final : public io::ByteSink {
  public:
-  StoppableSink(io::ByteSink& sink, const SaveOptions& options) : sink_(sink), options_(options) {}
+  StoppableSink(io::ByteSink& sink, const SaveOptions& options, const Progress& progress)
+      : sink_(sink), options_(options), progress_(progress) {}
 
   void write(std::span<const std::byte> bytes) override {
     do {
@@ -83,6 +87,7 @@ class StoppableSink final : public io::ByteSink {
       const auto part = bytes.first(std::min(bytes.size(), kStopBytes));
       sink_.write(part);
       bytes = bytes.subspan(part.size());
+      if (progress_) progress_(position());
     } while (!bytes.empty());
   }
   std::uint64_t position() const noexcept override { return sink_.position(); }
@@ -90,6 +95,7 @@ class StoppableSink final : public io::ByteSink {
  private:
   io::ByteSink& sink_;
   const SaveOptions& options_;
+  const Progress& progress_;
 };
 
 }  // namespace
@@ -100,17 +106,22 @@ const format::Format& format::format_to_write(std::string_view path, const SaveO
   return format;
 }
 
-void save(const Value& value, std::string_view path, const SaveOptions& options) {
+void format::save_told(const Value& value, std::string_view path, const SaveOptions& options,
+                       const Progress& progress) {
   const format::Format& format = format::format_to_write(path, options);
   try {
     io::AtomicFile file(std::string(path), options.sync);
-    StoppableSink sink(file, options);
+    StoppableSink sink(file, options, progress);
     format.write(value, sink, options, path);
     if (options.before_commit) options.before_commit();
     file.commit();
   } catch (const Error& error) {
     throw error.within({std::string(path)});
   }
+}
+
+void save(const Value& value, std::string_view path, const SaveOptions& options) {
+  format::save_told(value, path, options, {});
 }
 
 void save(const Tensor& tensor, std::string_view path, const SaveOptions& options) {

@@ -19,7 +19,20 @@ BUILD = Path(os.environ.get("PENSTOCK_BUILD", ROOT / "build" / "release"))
 PROGRAM = str(BUILD / "bin" / "penstock")
 STAGES = ("open", "read", "decode", "collate", "copy", "send")
 DIGITS = ROOT / "examples" / "data" / "digits"
-COMMANDS = ["ls", "info", "cat", "verify", "convert", "pack", "bench", "doctor", "version", "completion", "man"]
+COMMANDS = [
+    "ls",
+    "info",
+    "cat",
+    "verify",
+    "convert",
+    "pack",
+    "sample",
+    "bench",
+    "doctor",
+    "version",
+    "completion",
+    "man",
+]
 
 
 def run(*args: object, code: int = 0) -> subprocess.CompletedProcess:
@@ -218,6 +231,35 @@ def test_bench_names_the_limit_and_writes_a_trace(tmp_path):
     assert len(reads) == 3 * 40
     printed = run("bench", f"{tmp_path}/*.npy", "--batch-size", 4).stdout
     assert re.search(r"^limit: \d+ % of what ", printed, re.MULTILINE)
+
+
+def test_bench_runs_long_enough_or_says_that_it_did_not(tmp_path):
+    for i in range(8):
+        np.save(tmp_path / f"{i}.npy", np.full((4,), i, dtype=np.float32))
+    result = run_json("bench", tmp_path)
+    assert result["wall_seconds"] >= 1.5
+    assert result["epochs"] > 3
+    assert not result["too_short"]
+    once = run("bench", tmp_path, "--epochs", 1).stdout
+    assert "too short" in once
+    assert "limit:" not in once
+    assert run_json("bench", tmp_path, "--epochs", 1)["too_short"]
+
+
+def test_sample_writes_what_the_documentation_reads(tmp_path):
+    done = run("sample", tmp_path / "try")
+    assert str(tmp_path / "try") in done.stdout
+    images, labels = np.load(tmp_path / "try" / "images.npy"), np.load(tmp_path / "try" / "labels.npy")
+    assert (images.shape, images.dtype, labels.shape, labels.dtype) == ((1000, 8, 8), "u1", (1000,), "i8")
+    assert run_json("verify", tmp_path / "try")["files"] == 403
+    entries = run_json("ls", tmp_path / "try" / "model.pt")["tensors"]
+    assert [(entry["name"], entry["shape"]) for entry in entries] == [
+        ("encoder.weight", [256, 64]),
+        ("encoder.bias", [256]),
+    ]
+    assert "new folder" in run("sample", tmp_path / "try", code=1).stderr
+    (tmp_path / "empty").mkdir()
+    assert run_json("sample", tmp_path / "empty")["path"] == str(tmp_path / "empty")
 
 
 def test_bench_takes_the_mean_of_the_two_middle_epochs(tmp_path):
@@ -480,7 +522,7 @@ def environment_of_the_sources() -> set[str]:
     """The variables that the library and the command read."""
     sources = [path for folder in ("src", "cli") for path in (ROOT / folder).rglob("*.cpp")]
     text = "".join(path.read_text() for path in sources)
-    return set(re.findall(r'(?:getenv|variable|absolute)\("([A-Z_]+)"\)', text)) - {"HOME"}
+    return set(re.findall(r'(?:environment|variable|absolute)\("([A-Z_]+)"\)', text)) - {"HOME"}
 
 
 def test_manual_page_names_the_environment():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +29,28 @@ def clips(tmp_path):
     for i in range(20):
         torch.save({"x": torch.full((1 + i % 3, 1000), float(i)), "label": i}, folder / f"{i:02d}.pt")
     return folder
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_nothing(tmp_path, number):
+    folder = tmp_path / "large"
+    folder.mkdir()
+    for i in range(200):
+        np.save(folder / f"{i:03}.npy", np.full(250_000, i, np.float32))
+    command = [PROGRAM, "pack", folder, tmp_path / "shards", "--shard-mb", "1"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while process.poll() is None and not list(tmp_path.glob("shards.*.tmp")):
+        time.sleep(0.001)
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["large"]
+    assert process.returncode == -number
+
+
+def test_a_pattern_that_the_shell_wrote_out_is_told(clips, tmp_path):
+    told = pack(*sorted(clips.iterdir()), tmp_path / "shards", code=2).stderr
+    assert told.startswith("penstock: pack takes one pattern, and found 19 more words")
+    assert "quotes" in told
 
 
 def test_writes_and_tells(clips, tmp_path):
