@@ -31,11 +31,55 @@ configure() {
   cmake --preset "$@" >"$log" 2>&1 || { cat "$log" >&2; die "cmake --preset $* failed"; }
 }
 
-# build PRESET TARGET...
-build() {
-  local preset=$1 quiet=()
+# with_heartbeat WHAT COMMAND...: runs a command that says nothing for long, and says how long it has been at it: on one
+# line on a terminal, elsewhere every half minute. The command's errors are shown.
+with_heartbeat() {
+  local what=$1 started=$SECONDS pid status=0 period=30
   shift
-  # Ubuntu 22.04's ninja does not know it; --help exits with an error of its own.
-  case $(ninja --help 2>&1) in *--quiet*) quiet=(--quiet) ;; esac
-  ninja -C "build/$preset" "${quiet[@]}" -j "$CMAKE_BUILD_PARALLEL_LEVEL" "$@"
+  [ ! -t 1 ] || period=1
+  "$@" &
+  pid=$!
+  # The command, not this loop, is what an interrupt has to end.
+  trap 'kill "$pid" 2>/dev/null; trap - INT TERM; kill -INT $$' INT TERM
+  while kill -0 "$pid" 2>/dev/null; do
+    sleep 0.2
+    (( SECONDS - started > 0 && (SECONDS - started) % period == 0 )) || continue
+    if [ -t 1 ]; then printf '\r   %s: %d s \033[K' "$what" $((SECONDS - started)); else
+      printf '   %s: %d s\n' "$what" $((SECONDS - started))
+      sleep 1
+    fi
+  done
+  wait "$pid" || status=$?
+  trap - INT TERM
+  [ ! -t 1 ] || printf '\r\033[K'
+  return "$status"
+}
+
+# Passes on what ninja says but for its steps, of which the last one is told every half minute.
+show_steps() {
+  local what=$1 line told=$SECONDS
+  while IFS= read -r line; do
+    case $line in
+      \[*/*\]\ *)
+        (( SECONDS - told >= 30 )) || continue
+        told=$SECONDS
+        printf '   %s: %s\n' "$what" "${line%%]*}]"
+        ;;
+      'ninja: '*Entering* | 'ninja: no work to do.') ;;
+      *) printf '%s\n' "$line" ;;
+    esac
+  done
+}
+
+# build PRESET TARGET...: on a terminal ninja shows its steps on one line.
+build() {
+  local folder=build/$1
+  shift
+  [ -f "$folder/.ninja_log" ] ||
+    say "Building $folder: the first time takes 5 to 15 minutes on two cores, less with a warm compiler cache"
+  if [ -t 1 ]; then
+    NINJA_STATUS='[%f/%t] ' ninja -C "$folder" -j "$CMAKE_BUILD_PARALLEL_LEVEL" "$@"
+  else
+    NINJA_STATUS='[%f/%t] ' ninja -C "$folder" -j "$CMAKE_BUILD_PARALLEL_LEVEL" "$@" | show_steps "$folder"
+  fi
 }

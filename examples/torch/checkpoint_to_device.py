@@ -13,3 +13,9 @@ def before(folder):
 
 def after(folder):
     return pt.load(folder / "model.pt", map_location=DEVICE)
+
+
+if __name__ == "__main__":
+    from _show import run
+
+    run(before, after)

@@ -38,3 +38,9 @@ def after(folder):
     images = pt.Rows(folder / "images.npy")
     device = "cuda" if CUDA else "cpu"
     return work(pt.DataLoader(images, batch_size=64, num_workers=2, pin_memory=CUDA, device=device))
+
+
+if __name__ == "__main__":
+    from _show import run
+
+    run(before, after)

@@ -27,3 +27,9 @@ def before(folder):
 def after(folder):
     torch.manual_seed(2)
     return list(pt.DataLoader(pt.Files(folder / "digits"), batch_size=8, shuffle=True, num_workers=2))
+
+
+if __name__ == "__main__":
+    from _show import run
+
+    run(before, after)

@@ -18,3 +18,9 @@ def after(folder):
     pairs = pt.Rows(folder / "images.npy", folder / "labels.npy")  # mapped, not read
     generator = torch.Generator().manual_seed(1)
     return list(pt.DataLoader(pairs, batch_size=32, shuffle=True, generator=generator))
+
+
+if __name__ == "__main__":
+    from _show import run
+
+    run(before, after)

@@ -20,3 +20,9 @@ def after(folder):
     model = make()
     pt.load_into(model, folder / "weights.pt")  # converted on the way
     return model.state_dict()
+
+
+if __name__ == "__main__":
+    from _show import run
+
+    run(before, after)

@@ -24,3 +24,9 @@ def after(folder):
     pt.load_into(model, folder / "weights.pt")  # into the parameters' own memory
     optimizer.load_state_dict(pt.load(folder / "optimizer.pt", map_location=DEVICE))
     return model.state_dict(), optimizer.state_dict()
+
+
+if __name__ == "__main__":
+    from _show import run
+
+    run(before, after)

@@ -32,3 +32,9 @@ def before(folder):
 
 def after(folder):
     return list(pt.DataLoader(pt.Files(folder / "clips"), batch_size=8, collate_fn=pt.pad_to(LENGTH)))
+
+
+if __name__ == "__main__":
+    from _show import run
+
+    run(before, after)

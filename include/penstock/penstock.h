@@ -18,6 +18,7 @@
 #include "penstock/save.h"
 #include "penstock/shape.h"
 #include "penstock/source.h"
+#include "penstock/standard.h"  // first: it says what is wrong with an older compiler
 #include "penstock/stream.h"
 #include "penstock/tensor.h"
 #include "penstock/transfer.h"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,13 +12,15 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PENSTOCK_BUILD", ROOT / "build" / "release"))
-DIGITS = ROOT / "examples" / "data" / "digits"
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def blocks(language: str) -> list:
+PAGES = ("README.md", "docs/guide.md", "docs/coming-from-pytorch.md")
+
+
+def blocks(language: str, pages: tuple[str, ...] = PAGES) -> list:
     found = []
-    for page in (ROOT / "README.md", ROOT / "docs" / "guide.md", ROOT / "docs" / "coming-from-pytorch.md"):
+    for page in (ROOT / name for name in pages):
         for number, match in enumerate(FENCE.finditer(page.read_text())):
             if match[1] == language:
                 found.append(pytest.param(match[2], id=f"{page.stem}-{number}"))
@@ -29,19 +30,8 @@ def blocks(language: str) -> list:
 @pytest.fixture(scope="module")
 def data(tmp_path_factory) -> Path:
     """The folder that the blocks speak of."""
-    import penstock
-
-    folder = tmp_path_factory.mktemp("blocks")
-    for name in ("images.npy", "labels.npy"):
-        shutil.copy(DIGITS / name, folder)
-    images = penstock.load(folder / "images.npy")
-    weight = images.reshape([1797, 64])[:256].to("float32")
-    penstock.save({"encoder": {"weight": weight, "bias": weight[:, 0].contiguous()}}, folder / "model.pt")
-    for name in ("digits", "clips"):
-        (folder / name).mkdir()
-    for i in range(40):
-        penstock.save({"x": images[i].clone(), "y": i % 10}, folder / "digits" / f"{i:02}.pt")
-        penstock.save(images[i][: i % 5 + 3].clone(), folder / "clips" / f"{i:02}.pt")
+    folder = tmp_path_factory.mktemp("blocks") / "try"
+    subprocess.run([BUILD / "bin" / "penstock", "sample", folder], check=True)
     return folder
 
 
@@ -52,7 +42,7 @@ def run(command: list[str], folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("code", blocks("python"))
+@pytest.mark.parametrize("code", blocks("python", (*PAGES, "docs/devices.md")))
 def test_python(code, data):
     run([sys.executable, "-c", code], data)
 
