@@ -131,7 +131,10 @@ class Verifier {
     try {
       return open(source);
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::kUnsafe || format::find_format(*source) != &format::kNpyFormat) throw;
+      const format::Format* const found = format::find_format(*source);
+      const bool is_objects =
+          error.code() == ErrorCode::kUnsafe && found != nullptr && found->name == format::kNpyFormat.name;
+      if (!is_objects) throw;
       return std::nullopt;
     }
   }

@@ -61,7 +61,10 @@ def outcomes(road: Road, path: pathlib.Path) -> list[bytes | penstock.Error]:
         readers = road.open(path)
     except (penstock.Error, ValueError) as error:  # NumPy's names for what is wrong with a file
         return [error if isinstance(error, penstock.Error) else penstock.CorruptError("", "", None, None, None)]
-    return [outcome(read) for read in readers]
+    try:
+        return [outcome(read) for read in readers]
+    except IndexError:  # a file that became shorter has no such rows
+        return []
 
 
 # What happens to the file. Each is given what writes a file like it, of another type or seed.

@@ -65,7 +65,13 @@ ROADS = [
 
 def filled(path):
     target = {"x": torch.zeros(ROWS, 100), "y": torch.zeros(ROWS, 3), "z": torch.zeros(9)}
-    pt.load_into(target, path)
+    try:
+        pt.load_into(target, path)
+    except RuntimeError as error:  # as torch names shapes that differ
+        if isinstance(error, penstock.Error):
+            raise
+        assert "size mismatch" in str(error)
+        return str(error).encode()
     return target
 
 
@@ -148,7 +154,6 @@ def test_a_whole_tensor_comes_with_its_checksum(view, rows, tmp_path):
     with penstock.open(path, verify=False) as unchecked:
         for name in unchecked:
             unchecked[name].load()
-    next(iter(penstock.DataLoader(penstock.files([path]), verify=False)))
 
 
 def test_load_into_checks_the_records_of_views(tmp_path):
