@@ -68,9 +68,8 @@ def filled(path):
     try:
         pt.load_into(target, path)
     except RuntimeError as error:  # as torch names shapes that differ
-        if isinstance(error, penstock.Error):
+        if isinstance(error, penstock.Error) or "size mismatch" not in str(error):
             raise
-        assert "size mismatch" in str(error)
         return str(error).encode()
     return target
 
