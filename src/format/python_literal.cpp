@@ -91,6 +91,7 @@ bool LiteralScanner::accept_call(std::span<const std::string_view> names) noexce
 }
 
 std::string_view LiteralScanner::string() {
+  if (const char first = peek(); first == '\'' || first == '"') return plain_string();
   const bool call = accept_call(kStringClasses);
   const std::string_view value = plain_string();
   if (call) expect(')');
@@ -98,6 +99,7 @@ std::string_view LiteralScanner::string() {
 }
 
 bool LiteralScanner::boolean() {
+  if (const char first = peek(); first == 'T' || first == 'F') return plain_boolean();
   const bool call = accept_call(kBooleanClasses);
   const bool value = plain_boolean();
   if (call) expect(')');
@@ -105,6 +107,7 @@ bool LiteralScanner::boolean() {
 }
 
 std::int64_t LiteralScanner::size() {
+  if (is_digit(peek())) return plain_size();
   const bool call = accept_call(kIntegerClasses);
   const std::int64_t value = plain_size();
   if (call) expect(')');

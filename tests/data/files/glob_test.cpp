@@ -83,7 +83,7 @@ TEST_F(Expand, AFolderThatCannotBeListedIsAnErrorThatNamesIt) {
   EXPECT_EQ(error->code(), ErrorCode::kPermission);
   EXPECT_EQ(error->path(), folder_ / "a/deep");
   EXPECT_THAT(error->what(), HasSubstr("exclude"));
-  EXPECT_EQ(below.files.size(), 12);
+  EXPECT_EQ(below.files.size(), 11) << "all but what is hidden or in there";
   ASSERT_EQ(below.refused.size(), 1U);
   EXPECT_EQ(below.refused[0].path(), folder_ / "a/deep");
   EXPECT_THAT(left, ElementsAre(folder_ / "a/1.pt", folder_ / "a/2.pt"));
