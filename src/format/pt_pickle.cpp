@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -9,6 +10,7 @@
 
 #include "core/format.h"
 #include "format/pickle/pickle_writer.h"
+#include "format/pickle/read_pickle.h"
 #include "format/pickle/world.h"
 #include "format/pt_storages.h"
 #include "penstock/error.h"
@@ -86,6 +88,11 @@ constexpr Composite kComposites[] = {
     {"torch.sparse_bsc_tensor", "torch.sparse_bsc", 3}, {"torch.nested_tensor", {}, 4},
 };
 
+bool flag_of(const PickleWriter& out, const Value& value) {
+  if (!value.is(Kind::kBool)) out.unsupported("a part of the tensor is not True or False, where torch has one of them");
+  return value.as_bool();
+}
+
 /// Whether the items are tensors, and of sparse ones then the size, which a COO tensor may say more behind.
 bool has_its_parts(const Value& value, const Composite& kind) {
   const bool coo = kind.tensors == 2;
@@ -103,6 +110,33 @@ struct Function {
   std::string_view module;
   std::string_view name;
 };
+
+/// Has the storages that a pickle declares, but none of their bytes.
+class Declared final : public pickle::Outside {
+ public:
+  explicit Declared(Index& index) : index_(index) {}
+  std::uint32_t storage(std::string_view /*key*/, std::uint64_t nbytes, std::uint64_t /*itemsize*/) override {
+    index_.storages.push_back({.stored_bytes = nbytes, .nbytes = nbytes, .resident = {}});
+    return static_cast<std::uint32_t>(index_.storages.size() - 1);
+  }
+
+ private:
+  Index& index_;
+};
+
+/// Values come from anywhere: an object may have other parts than torch gives it, or a set an item that has no hash.
+/// What the reader takes is decided in one place, so it is asked.
+void require_readable(std::string_view pickle) {
+  Index index;
+  Declared storages(index);
+  try {
+    pickle::read_pickle(std::as_bytes(std::span(pickle)), 0, index, storages);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kOutOfMemory) throw;
+    throw Error(ErrorCode::kUnsupported,
+                core::format("the value holds what no reader of .pt takes: {}", error.message()));
+  }
+}
 
 class Pickler {
  public:
@@ -141,6 +175,7 @@ PtPickle Pickler::run(const Value& root) {
   PickleWriter writer([this](PickleWriter& out, const Value& leaf) { tensor(out, leaf); },
                       [this](PickleWriter& out, const Value& leaf) { return object(out, leaf); });
   PtPickle pickle{writer.write(root), {}};
+  if (writer.wants_proof()) require_readable(pickle.text);
   for (const std::size_t storage : in_order_) pickle.storages.push_back(plan_.storages[storage].bytes);
   return pickle;
 }
@@ -254,8 +289,8 @@ void Pickler::dense(PickleWriter& out, const Value& value, const Value& owner, c
 void Pickler::marked(PickleWriter& out, const Value& value) {
   if (value.size() != 3 || !value[0].is(Kind::kTensor)) out.unsupported("the marked tensor is not (tensor, conj, neg)");
   std::vector<std::pair<std::string, Value>> marks;
-  if (value[1].as_bool()) marks.emplace_back("conj", Value::boolean(true));
-  if (value[2].as_bool()) marks.emplace_back("neg", Value::boolean(true));
+  if (flag_of(out, value[1])) marks.emplace_back("conj", Value::boolean(true));
+  if (flag_of(out, value[2])) marks.emplace_back("neg", Value::boolean(true));
   const Value flags = Value::dict(std::move(marks));
   marks_.push_back(flags);
   dense(out, value[0], value, flags);
@@ -273,7 +308,7 @@ void Pickler::parameter(PickleWriter& out, const Value& value) {
     requires_grad = value.as_tensor().requires_grad() && (dtype.is_floating() || dtype.is_complex());
   } else if (value.size() == 2) {
     out.value(value[0]);
-    requires_grad = value[1].as_bool();
+    requires_grad = flag_of(out, value[1]);
   } else {
     out.unsupported("the parameter is not (data, requires_grad)");
   }
@@ -391,7 +426,7 @@ void Pickler::quantized(PickleWriter& out, const Value& value) {
   Shape size = tensor.shape();
   if (is_packed(tensor.dtype().code())) {
     std::vector<std::int64_t> dims;
-    for (std::size_t i = 0; i < value[5].size(); ++i) dims.push_back(value[5][i].as_int());
+    for (std::size_t i = 0; i < value[5].size(); ++i) dims.push_back(out.integer_of(value[5][i]));
     size = Shape(dims);
   }
   out.integers(size.dims());

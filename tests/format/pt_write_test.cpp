@@ -279,6 +279,34 @@ TEST(PtWrite, WhatTorchWouldNotLoadIsRefusedByName) {
   EXPECT_EQ(code_of([] { written(Value::entry(0)); }), ErrorCode::kInvalidArgument);
 }
 
+TEST(PtWrite, WhatCannotBeReadBackIsRefused) {
+  const Value tensor = Value::tensor(numbered_tensor({2}, DType::float32));
+  const Value one = Value::integer(1);
+  const std::pair<Value, const char*> rows[] = {
+      {Value::object("torch.device", {}), "'torch.device' has 0 arguments"},
+      {Value::object("torch.device", {one}), "device given to 'torch.device' is not a string"},
+      {Value::object("torch.meta_tensor", {one, one, one, one}), "not a dtype"},
+      {Value::object("torch.marked_tensor", {tensor, Value(), Value()}), "not True or False"},
+      {Value::object("torch.nn.parameter.Parameter", {tensor, one}), "not True or False"},
+      {Value::object("torch.nn.parameter.Parameter", {one, Value::boolean(true)}), "not a tensor"},
+      {Value::object("torch.sparse_coo_tensor", {tensor, tensor, Value::tuple({one})}), "dimension"},
+      {Value::tuple({Value::string("3")}, "torch.Size"), "not an integer"},
+      {Value::string("\xff"), "not UTF-8"},
+      {Value::dict({{"\xff", one}}), "not UTF-8"},
+      {Value::string("\xed\xa0\x80"), "not UTF-8"},
+      {Value::set({Value::list({})}), "hash"},
+      {Value::dict({{"a", one}, {"b", one}, {"a", Value()}}), "the key 'a' twice"},
+      {Value::dict(std::vector<Value::Item>{{one, one}, {one, tensor}}), "the key '1' twice"},
+      {Value::dict(std::vector<Value::Item>{{Value(), one}, {Value(), one}}), "twice"},
+  };
+  for (const auto& [value, message] : rows) {
+    const auto error = error_of([&value = value] { written(Value::list({value})); });
+    ASSERT_TRUE(error) << message;
+    EXPECT_EQ(error->code(), ErrorCode::kUnsupported) << error->what();
+    EXPECT_THAT(error->message(), HasSubstr(message));
+  }
+}
+
 TEST(PtWrite, DepthIsBounded) {
   Value deep;
   for (std::size_t i = 0; i + 1 < pickle::kMaxDepth; ++i) deep = Value::list({deep});

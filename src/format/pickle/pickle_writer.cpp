@@ -10,6 +10,8 @@
 #include "core/text.h"
 #include "format/pickle/scalars.h"
 #include "format/pickle/structure.h"
+#include "format/utf8.h"
+#include "format/value_graph.h"
 #include "penstock/error.h"
 
 namespace penstock::format::pickle {
@@ -22,6 +24,15 @@ using Kind = Value::Kind;
 constexpr std::size_t kBatch = 1000;
 /// Longer text is not looked for among what was written.
 constexpr std::size_t kSharedText = 256;
+/// Keys that are sooner compared with each other than looked up.
+constexpr std::size_t kFewKeys = 8;
+
+/// Of text and integers, which most keys are.
+bool is_same_key(const Value& a, const Value& b) {
+  if (a.kind() != b.kind()) return false;
+  if (a.is(Kind::kString)) return a.as_string() == b.as_string();
+  return a.is(Kind::kInt) && a.as_int() == b.as_int();
+}
 
 std::string place_of(const Value& key) {
   if (key.is(Kind::kString)) return key.as_string();
@@ -39,6 +50,11 @@ std::string PickleWriter::write(const Value& root) {
 
 void PickleWriter::unsupported(std::string message) const {
   throw Error(ErrorCode::kUnsupported, std::move(message), {.tensor = core::escaped(place_)});
+}
+
+std::int64_t PickleWriter::integer_of(const Value& value) const {
+  if (!value.is(Kind::kInt)) unsupported("a size is not an integer of 64 bits");
+  return value.as_int();
 }
 
 template <class T>
@@ -111,6 +127,7 @@ void PickleWriter::write_value(const Value& value) {
     case Kind::kComplex:
       return complex(value.as_complex());
     case Kind::kString:
+      if (!is_utf8(value.as_string())) unsupported("the text is not UTF-8; save it as bytes");
       return text(value.as_string());
     case Kind::kBytes:
       return bytes(value);
@@ -134,6 +151,7 @@ void PickleWriter::write_value(const Value& value) {
     case Kind::kObject:
     case Kind::kGlobal:
       if (value.is(Kind::kObject) && again(value)) return;
+      wants_proof_ = true;
       if (!object_hook_(*this, value)) {
         unsupported(
             core::format("the value is an object {} that Penstock does not know and so cannot write; leave it out",
@@ -200,7 +218,10 @@ void PickleWriter::global(std::string_view module, std::string_view name) {
 }
 
 void PickleWriter::bytes(const Value& value) {
-  if (value.type_name() == "str") return text(value.as_string());  // text with lone surrogates
+  if (value.type_name() == "str") {  // text with lone surrogates
+    if (!is_utf8_with_surrogates(value.as_string())) unsupported("the text is not UTF-8; save it as bytes");
+    return text(value.as_string());
+  }
   if (again(value)) return;
   const bool is_array = value.type_name() == "bytearray";
   if (is_array) {
@@ -282,7 +303,7 @@ void PickleWriter::size_value(const Value& value) {
   if (again(value)) return;
   global("torch", "Size");
   std::vector<std::int64_t> sizes;
-  for (std::size_t i = 0; i < value.size(); ++i) sizes.push_back(value[i].as_int());
+  for (std::size_t i = 0; i < value.size(); ++i) sizes.push_back(integer_of(value[i]));
   integers(sizes);
   tuple(1);
   reduce();
@@ -319,7 +340,8 @@ void PickleWriter::dict(const Value& value) {
   }
 }
 
-void PickleWriter::require_readable_key(const Value& key) const {
+void PickleWriter::require_readable_key(const Value& key) {
+  wants_proof_ = wants_proof_ || !(key.is(Kind::kString) || key.is(Kind::kInt));
   if (!key.is(Kind::kTuple)) return;
   int parts = 0;
   std::vector<std::pair<Value, int>> open{{key, 0}};
@@ -335,8 +357,33 @@ void PickleWriter::require_readable_key(const Value& key) const {
   }
 }
 
+/// No reader could tell which of two is meant.
+void PickleWriter::require_unique_keys(const Value& dict) const {
+  const std::vector<Value>& items =
+      ValueGraph::node_of(dict)->items;  // no handles, of which a large value has millions
+  const auto refuse = [this](const Value& key) {
+    unsupported(core::format("the dict has the key {} twice", core::quoted(place_of(key))));
+  };
+  if (dict.size() <= kFewKeys) {
+    for (std::size_t i = 2; i < items.size(); i += 2) {
+      for (std::size_t k = 0; k < i; k += 2) {
+        if (is_same_key(items[i], items[k])) refuse(items[i]);
+      }
+    }
+    return;
+  }
+  std::unordered_set<std::string_view> texts;
+  std::unordered_set<std::int64_t> numbers;
+  for (std::size_t i = 0; i < items.size(); i += 2) {
+    const Value& key = items[i];
+    if (key.is(Kind::kString) && !texts.insert(key.as_string()).second) refuse(key);
+    if (key.is(Kind::kInt) && !numbers.insert(key.as_int()).second) refuse(key);
+  }
+}
+
 void PickleWriter::dict_items(const Value& value) {
   const std::size_t size = value.size();
+  if (size > 1) require_unique_keys(value);
   for (std::size_t first = 0; first < size; first += kBatch) {
     if (size > 1) mark();
     for (std::size_t i = first; i < std::min(size, first + kBatch); ++i) {

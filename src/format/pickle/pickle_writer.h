@@ -31,6 +31,10 @@ class PickleWriter {
   /// kLimit for nesting beyond kMaxDepth.
   std::string write(const Value& root);
 
+  /// Whether a reader looks at more of what was written than its kind: at what an object is made of, and whether
+  /// Python could hash a key and tell it from the others. Keys that are text or integers are known to be right.
+  bool wants_proof() const noexcept { return wants_proof_; }
+
   // For the hooks; each pushes one object.
   void value(const Value& value);
   void none() { op('N'); }
@@ -53,6 +57,8 @@ class PickleWriter {
   void memoize() { put(); }
 
   [[noreturn]] void unsupported(std::string message) const;
+  /// One of a tensor's sizes.
+  std::int64_t integer_of(const Value& value) const;
 
  private:
   void op(char code) { out_ += code; }
@@ -76,7 +82,8 @@ class PickleWriter {
   void dict(const Value& value);
   void dict_items(const Value& value);
   /// What is read back is hashed within bounds.
-  void require_readable_key(const Value& key) const;
+  void require_readable_key(const Value& key);
+  void require_unique_keys(const Value& dict) const;
   void set(const Value& value);
   /// `value` in a place of its own, for errors.
   void child(const Value& value, std::string_view place);
@@ -87,6 +94,7 @@ class PickleWriter {
   std::string out_;
   std::string place_;
   std::size_t depth_ = 0;
+  bool wants_proof_ = false;
   std::uint32_t next_memo_ = 0;
   std::unordered_map<const void*, std::uint32_t> nodes_;
   std::unordered_map<std::string, std::uint32_t> texts_;

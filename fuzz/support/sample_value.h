@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "penstock/value.h"
+
+namespace penstock::fuzz {
+
+/// Whether what a file holds can be a sample.
+enum class SampleFit : std::uint8_t {
+  kGood,
+  kRefused,  ///< it holds objects, sets or itself, or is nested too deep
+  kHuge,     ///< more parts than are worth the time
+};
+SampleFit fit_of(const Value& content);
+
+/// Whether a tensor in `sample` has a type that batches do not take.
+bool has_opaque_tensor(const Value& sample);
+
+/// Empty where sample `at` of a stacked batch is this sample; else the first difference. Numbers, which become tensors,
+/// are not looked at.
+std::string difference_in_batch(const Value& batch, std::size_t at, const Value& sample);
+
+}  // namespace penstock::fuzz

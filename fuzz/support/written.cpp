@@ -1,0 +1,106 @@
+#include "support/written.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "format/flat_tensors.h"
+#include "format/format.h"
+#include "penstock/load.h"
+#include "support/outcome.h"
+#include "support/same_value.h"
+#include "support/sample_value.h"
+#include "support/string_sink.h"
+
+namespace penstock::fuzz {
+
+namespace {
+
+SourcePtr source_of(std::string_view text) {
+  Buffer buffer = Buffer::allocate(text.size());
+  if (!text.empty()) std::memcpy(buffer.data(), text.data(), text.size());
+  return memory_source(std::move(buffer), "fuzz/written");
+}
+
+/// The same bytes in elements of the same width. NumPy has no names for bfloat16 and float8, which become raw bytes.
+Tensor as_raw(const Tensor& tensor) {
+  const Tensor plain = tensor.contiguous();
+  const auto width = static_cast<std::int64_t>(plain.dtype().itemsize());
+  Shape shape = plain.shape();
+  shape.push_back(width);
+  return {plain.buffer(), DType::uint8, shape, shape.contiguous_strides(), plain.byte_offset()};
+}
+
+bool is_named_in_numpy(const DType& dtype) { return !dtype.numpy_descr().empty(); }
+
+void require_same(const Tensor& read, const Tensor& written, bool numpy, const std::string& what) {
+  const bool raw = numpy && !is_named_in_numpy(written.dtype()) && written.dtype().code() != DType::Code::kOpaque;
+  const Tensor a = raw ? as_raw(read) : read;
+  const Tensor b = raw ? as_raw(written) : written;
+  const std::string found = difference_of(a, b, kValuesAlone);
+  if (!found.empty()) fail(what + ": " + found);
+}
+
+void check_flat(const Archive& archive, const Value& value, const std::string& what) {
+  const bool numpy = archive.format() != format::kSafetensorsFormat.name;
+  std::map<std::string, Tensor> read;
+  const Value loaded = archive.load({.threads = 1});
+  for (std::size_t i = 0; i < loaded.size(); ++i) {
+    read.emplace(loaded.item(i).first.as_string(), loaded.item(i).second.as_tensor());
+  }
+  const std::string_view bare = numpy ? "arr_0" : "tensor";
+  const auto written = format::flat_tensors(value, archive.format(), bare);
+  if (written.size() != read.size()) fail(what + ": another number of tensors");
+  for (const format::NamedTensor& one : written) {
+    if (!read.contains(one.name)) fail(what + ": no tensor " + one.name);
+    require_same(read.at(one.name), one.tensor, numpy, what);
+  }
+}
+
+void check_read(const format::Format& format, const std::string& text, const Value& value, const std::string& what) {
+  const Archive archive = open(source_of(text));
+  if (archive.format() != format.name) fail(what + " is taken for " + std::string(archive.format()));
+  if (format.name == format::kNpyFormat.name) {
+    return require_same(archive.load({.threads = 1}).as_tensor(), value.as_tensor(), true, what);
+  }
+  if (format.name != format::kPtFormat.name) return check_flat(archive, value, what);
+  const std::string found = difference_of(value, archive.load({.threads = 1}));
+  if (!found.empty()) fail(what + ": " + found);
+}
+
+void check_format(const format::Format& format, const Value& value, const SaveOptions& options) {
+  const std::string what = "what was written as " + std::string(format.name);
+  StringSink sink;
+  const auto written = attempt([&] {
+    format.write(value, sink, options, "fuzz" + std::string(format.extensions.front()));
+    return true;
+  });
+  if (!written.ok()) {
+    const ErrorCode code = written.error->code();
+    const bool refused =
+        code == ErrorCode::kUnsupported || code == ErrorCode::kLimit || code == ErrorCode::kInvalidArgument;
+    if (!refused) fail(what + " failed: " + written.text());
+    return;
+  }
+  const auto read = attempt([&] {
+    check_read(format, sink.text, value, what);
+    return true;
+  });
+  if (!read.ok()) fail(what + " cannot be read: " + read.text());
+}
+
+}  // namespace
+
+void check_written(const Value& value) {
+  // What is flattened goes by paths, of which a few shared parts make very many.
+  const bool huge = fit_of(value) == SampleFit::kHuge;
+  for (const format::Format& format : format::formats()) {
+    if (format.write == nullptr || (huge && format.name != format::kPtFormat.name)) continue;
+    check_format(format, value, {});
+    if (format.name == format::kNpzFormat.name) check_format(format, value, {.compress = true});
+  }
+}
+
+}  // namespace penstock::fuzz

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "penstock/value.h"
+
+namespace penstock::fuzz {
+
+/// Writes a value in every format: what is read back is the same, or writing is refused.
+void check_written(const Value& value);
+
+}  // namespace penstock::fuzz
