@@ -78,6 +78,8 @@ class Iteration(_BaseDataLoaderIter):
             self._sampler_iter = iter(self._index_sampler)
             if draws_seed:
                 self._base_seed = draw_base_seed(loader.generator)
+            if begin.begins > 1:  # as torch does where it has workers
+                self._sampler_iter = iter(self._index_sampler)
         else:
             self._sampler_iter = self._resumed(resume)
         self.progress = Progress(begin, self._reads)

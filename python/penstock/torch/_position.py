@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.utils.data as torch_data
 
+from penstock.torch._random_states import generator_state, text_of
+from penstock.torch._worker_states import load_state, state_of
+
 if TYPE_CHECKING:
     from penstock.torch.loader import DataLoader
 
@@ -71,13 +74,15 @@ def _samples(loader: DataLoader[Any]) -> int | None:
 def _follows_torch(loader: DataLoader[Any]) -> bool:
     """Whether what comes is drawn from torch's global generator. It is left alone where it is not: the ranks of a
     distributed program have different ones, and may share a state."""
-    if isinstance(loader.dataset, torch_data.IterableDataset):
-        return not loader.num_workers
     sampler = _source(loader)
     kind = type(sampler)
-    if kind in _DRAWING:
-        return sampler.generator is None
-    if getattr(kind, "__iter__", None) in _SETTLED or _replicas(loader) > 1:
+    if isinstance(loader.dataset, torch_data.IterableDataset) or (kind in _DRAWING and sampler.generator is None):
+        return True
+    if _replicas(loader) > 1 or isinstance(sampler, torch_data.DistributedSampler):
+        return False
+    if loader.native is None and loader.num_workers > 0 and loader.generator is None:
+        return True  # the seeds of the workers
+    if kind in _DRAWING or getattr(kind, "__iter__", None) in _SETTLED:
         return False
     return isinstance(sampler, torch_data.Sampler) or inspect.isgeneratorfunction(getattr(kind, "__iter__", None))
 
@@ -129,7 +134,9 @@ class Position:
     and its end if it is `ended`. `later` are the generators when the state was taken, from which the epochs to come
     are drawn. Between epochs, where none has `begun`, they are all there is.
 
-    `python`: what iterators of torch's own know beside that.
+    `begins`: how often the sampler's iterator was made; torch makes a second one where it has workers, and samplers
+    that draw when they are asked for one have drawn twice. `pending`: batches that were drawn and not given, where
+    others overtook them. `python`: what iterators of torch's own know beside that.
     """
 
     def __init__(
@@ -151,6 +158,8 @@ class Position:
         later: dict[str, torch.Tensor] | None = None,
         begun: bool = True,
         python: dict[str, Any] | None = None,
+        begins: int = 1,
+        pending: list[int] | None = None,
     ) -> None:
         self.random = random
         self.batch = batch
@@ -169,6 +178,8 @@ class Position:
         self.later = later
         self.begun = begun
         self.python = python
+        self.begins = begins
+        self.pending = pending
 
     @staticmethod
     def now(loader: DataLoader[Any], *, draws_seed: bool = True) -> Position:
@@ -182,7 +193,7 @@ class Position:
             0,
             _samples(loader),
             getattr(sampler, "epoch", None),
-            sampler.state_dict() if hasattr(sampler, "state_dict") else None,
+            state_of(sampler),
             loader.set_aside,
             loader.batch_size,
             None if own_generator is None else own_generator.get_state(),
@@ -193,15 +204,19 @@ class Position:
             0,
             later=Generators(loader).states(loader),
             begun=False,
+            begins=2 if draws_seed and loader.num_workers else 1,
         )
 
     def before(self) -> Position:
         """The same epoch, before its first batch."""
-        return Position(**{**vars(self), "batch": 0, "drawn": 0, "ended": False})
+        return Position(**{**vars(self), "batch": 0, "drawn": 0, "ended": False, "pending": None})
 
-    def after(self, batch: int, drawn: int, ended: bool, loader: DataLoader[Any]) -> Position:
+    def after(
+        self, batch: int, drawn: int, ended: bool, loader: DataLoader[Any], pending: list[int] | None
+    ) -> Position:
         """As many batches later, of this epoch, of which `drawn` were drawn so far."""
         now = {
+            "pending": None if pending is None or pending == list(range(batch, batch + len(pending))) else pending,
             "batch": batch,
             "drawn": max(drawn, self.drawn or 0),
             "ended": ended or self.ended,
@@ -212,7 +227,10 @@ class Position:
         return Position(**{**vars(self), **now})
 
     def to_dict(self) -> dict[str, Any]:
-        return {"kind": _KIND, **vars(self)}
+        """Plain data, the generators as text."""
+        out = {"kind": _KIND, **vars(self)}
+        out.update({name: text_of(out[name]) for name in _GENERATORS if out[name] is not None})
+        return {**out, "later": self.later and {name: text_of(state) for name, state in self.later.items()}}
 
     @staticmethod
     def from_dict(state: dict[str, Any], loader: DataLoader[Any]) -> Position:
@@ -220,14 +238,15 @@ class Position:
         if fields.pop("kind", None) != _KIND:
             raise ValueError(f"found {type(state).__name__} without kind={_KIND!r}, expected what state_dict() gave")
         try:
-            position = Position(**fields)
+            position = Position(**_with_generators(fields))
         except TypeError as error:
             raise ValueError(f"the state is not one of {_KIND}: {error}") from None
         if not isinstance(position.batch, int) or position.batch < 0:
             raise ValueError(f"the state's 'batch' is {position.batch!r}, expected how many batches were taken")
-        states = [position.random, *(position.later or {}).values()] if _is_dict(position.later) else [None]
-        if not all(isinstance(state, torch.Tensor) for state in states):
-            raise ValueError("the state's 'random' or 'later' is no tensor, expected the state of a random generator")
+        if not _are_places(position.pending) or position.begins not in {1, 2}:
+            raise ValueError(
+                "the state's 'pending' or 'begins' are no numbers of batches, unlike what state_dict() gives"
+            )
         if not (position.drawn is None or isinstance(position.drawn, int)) or not _is_dict(position.python):
             raise ValueError("the state's 'drawn' is no number or its 'python' no dict, unlike what state_dict() gives")
         if position.batch > 0 and position.batch_size not in {None, loader.batch_size}:
@@ -251,6 +270,11 @@ class Position:
         """Where as many samples were taken by so many ranks. ValueError where those are no whole batches."""
         if self.batch == 0 or self.num_replicas == ranks:
             return self
+        if self.pending is not None:
+            raise ValueError(
+                f"the state is one of {self.num_replicas} ranks whose batches overtook each other (in_order=False), "
+                f"which {ranks} ranks cannot go on from; go on with {self.num_replicas}"
+            )
         batch, left = divmod(self.batch * self.num_replicas, ranks)
         if left:
             raise ValueError(
@@ -278,9 +302,9 @@ class Position:
         """As it was when the epoch began. That may be the end of the one before, behind which it begins anew."""
         if self.sampler is None or not hasattr(sampler, "load_state_dict"):
             return
-        sampler.load_state_dict(self.sampler)
+        load_state(sampler, self.sampler)
         if next(iter(sampler), None) is not None:
-            sampler.load_state_dict(self.sampler)
+            load_state(sampler, self.sampler)
 
     def restore(self, loader: DataLoader[Any]) -> tuple[Iterator[Any], bool]:
         """The index sampler's iterator after `batch` batches, and whether there were that many.
@@ -299,6 +323,8 @@ class Position:
             indices = iter(loader._index_sampler)
             if self.draws_seed:
                 draw_base_seed(loader.generator)
+            if self.begins > 1:
+                indices = iter(loader._index_sampler)
             return self._advance(indices)
         finally:
             generators.put(later)
@@ -308,7 +334,30 @@ class Position:
         drawn = list(itertools.islice(indices, self.batch + 1 if self.drawn is None else max(self.drawn, self.batch)))
         if self.ended:
             drawn += itertools.islice(indices, 1)
-        return itertools.chain(drawn[self.batch :], indices), len(drawn) >= self.batch
+        pending = range(self.batch, len(drawn)) if self.pending is None else self.pending
+        if len(drawn) < max([self.batch, *(place + 1 for place in pending)]):
+            return iter(()), False
+        return itertools.chain([drawn[place] for place in pending], indices), True
+
+
+_GENERATORS = ("random", "sampler_random", "torch_random")
+
+
+def _with_generators(fields: dict[str, Any]) -> dict[str, Any]:
+    """Texts of generators as their states. ValueError for others."""
+    later = fields.get("later")
+    if fields.get("random") is None or not _is_dict(later):
+        raise ValueError("the state's 'random' or 'later' is none of a random generator")
+    try:
+        states = {name: generator_state(fields[name]) for name in _GENERATORS if fields.get(name) is not None}
+        later = later and {name: generator_state(text) for name, text in later.items()}
+    except ValueError as error:
+        raise ValueError(f"the state's 'random' or 'later' cannot be read: {error}") from None
+    return {**fields, **states, "later": later}
+
+
+def _are_places(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and all(isinstance(place, int) and place >= 0 for place in value))
 
 
 def _is_dict(value: Any) -> bool:

@@ -34,6 +34,7 @@ class Progress:
         self.given = begin.batch
         self.drawn = begin.batch  # of the sampler
         self.ended = False  # the sampler is
+        self.pending: list[int] | None = None  # batches that were drawn and not given, where others overtook them
         # What torch's own iterators know; asked with whether they are finished.
         self.python: Callable[[bool], dict[str, Any] | None] = _nothing
         self.finished = False
@@ -44,7 +45,7 @@ class Progress:
         if self.finished:
             position = Position.now(loader, draws_seed=not loader.persistent_workers)
         else:
-            position = self._begin.after(self.given, self.drawn, self.ended, loader)
+            position = self._begin.after(self.given, self.drawn, self.ended, loader, self.pending)
         position.python = self.python(self.finished)
         return position
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 import traceback
+from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +20,15 @@ from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter, _SingleP
 
 from penstock.torch._position import Generators, Position, draw_base_seed
 from penstock.torch._progress import Progress
-from penstock.torch._worker_states import Reported, WorkerState, has_state, reporting, state_of
+from penstock.torch._worker_reports import OfWorkers, Places
+from penstock.torch._worker_states import Reported, WorkerState, has_state, load_state, reporting, state_of
 
 if TYPE_CHECKING:
     from penstock.torch.loader import DataLoader
 
-__all__ = ["iterator_of"]
+__all__ = ["before_first", "iterator_of"]
+
+_NO_BATCH = object()  # what stands for the end of an epoch that a worker tells of
 
 
 def iterator_of(loader: DataLoader[Any], resume: Position | None) -> Any:
@@ -32,10 +36,15 @@ def iterator_of(loader: DataLoader[Any], resume: Position | None) -> Any:
     kind = _WithWorkers if loader.num_workers > 0 else _Alone
     if resume is None:
         return kind(loader, Position.now(loader), None)
+    _require_workers(loader, resume)
     if not resume.begun:
         resume.settle(loader)
         _load_dataset(loader, resume)
-        return kind(loader, Position.now(loader, draws_seed=resume.draws_seed), None if resume.draws_seed else resume)
+        begin = Position.now(loader, draws_seed=resume.draws_seed)
+        if resume.draws_seed:
+            return kind(loader, begin, None)
+        vars(loader)["_given_indices"] = _Given(loader._index_sampler, None)
+        return kind(loader, begin, resume)
     if isinstance(loader.dataset, torch_data.IterableDataset):
         return _goes_on(loader, resume, kind)
     indices, complete = resume.restore(loader)
@@ -49,16 +58,31 @@ def iterator_of(loader: DataLoader[Any], resume: Position | None) -> Any:
     return kind(loader, resume, resume)
 
 
+def before_first(dataset: Any) -> dict[str, Any]:
+    """What is known before the first epoch. A dataset that is its own iterator has a state once it was begun."""
+    return {} if callable(getattr(dataset, "__next__", None)) else {"dataset": state_of(dataset)}
+
+
+def _require_workers(loader: DataLoader[Any], resume: Position) -> None:
+    """ValueError where the state is that of datasets in other processes than this loader has."""
+    python = resume.python or {}
+    workers = python.get("num_workers", 0)
+    if workers == loader.num_workers:
+        return
+    iterable = isinstance(loader.dataset, torch_data.IterableDataset)
+    if (iterable and resume.begun and resume.batch > 0) or python.get("workers"):
+        raise ValueError(
+            f"the state is one of {workers} workers, but this loader has {loader.num_workers}, "
+            + ("among which an iterable dataset is parted otherwise" if iterable else "and each has a dataset's state")
+            + "; go on with the same num_workers, or from before the first epoch"
+        )
+
+
 def _goes_on(loader: DataLoader[Any], resume: Position, kind: Any) -> Any:
     """Of an iterable dataset: from its state, or through its samples under the generators of the epoch's beginning."""
     python = resume.python or {}
-    workers = python.get("num_workers", 0)
-    if resume.batch > 0 and workers != loader.num_workers:
-        raise ValueError(
-            f"the state is one of {workers} workers, but this loader has {loader.num_workers}, among which an iterable "
-            "dataset is parted otherwise; go on with the same num_workers, or from the beginning of an epoch"
-        )
-    known = any(python.get(name) is not None for name in ("dataset", "iterator")) or bool(python.get("workers"))
+    states = [WorkerState(*state) for state in python.get("workers", ())]
+    known = any(state.is_known for state in [WorkerState(python.get("dataset"), python.get("iterator")), *states])
     generators, later = Generators(loader), {"torch": torch.get_rng_state(), **(resume.later or {})}
     if not known:
         own = loader.generator is not None
@@ -69,7 +93,7 @@ def _goes_on(loader: DataLoader[Any], resume: Position, kind: Any) -> Any:
         _load_dataset(loader, resume)
         iterator = kind(loader, resume if known else resume.before(), resume)
         if not known:
-            iterator._go_through(resume.batch)
+            iterator._go_through(resume)
         elif kind is _Alone:
             iterator._put(python)
     finally:
@@ -78,20 +102,27 @@ def _goes_on(loader: DataLoader[Any], resume: Position, kind: Any) -> Any:
 
 
 def _load_dataset(loader: DataLoader[Any], resume: Position) -> None:
-    state = (resume.python or {}).get("dataset")
-    if state is not None and has_state(loader.dataset):
-        loader.dataset.load_state_dict(state)  # type: ignore[attr-defined]
+    """The state of this process's dataset. One that is its own iterator takes it when it was begun."""
+    python = resume.python or {}
+    load_state(loader.dataset, python.get("dataset"))
+    if not resume.begun and python.get("iterator") is not None and has_state(loader.dataset):
+        load_state(iter(loader.dataset), python["iterator"])
 
 
 class _Given:
-    """An index sampler of which an iterator is under way."""
+    """An index sampler of which an iterator is under way. Where none is (None), it is begun for the second time that it
+    is asked: torch's constructor asks twice where there are workers, for each further epoch of theirs it does once."""
 
-    def __init__(self, sampler: Any, indices: Iterator[Any]) -> None:
+    def __init__(self, sampler: Any, indices: Iterator[Any] | None) -> None:
         self.sampler = sampler
         self._indices = indices
+        self._asked = False
 
     def __iter__(self) -> Iterator[Any]:
-        return self._indices
+        if self._indices is not None:
+            return self._indices
+        asked, self._asked = self._asked, True
+        return iter(self.sampler) if asked else iter(())
 
     def __len__(self) -> int:
         return len(self.sampler)
@@ -139,17 +170,24 @@ class _Counting:
                 self.progress.finished = True
                 raise
 
-    def _go_through(self, batches: int) -> None:
+    def _go_through(self, resume: Position) -> None:
         """Samples that were taken before the state was."""
-        while self.progress.given < batches:
+        while self.progress.given < resume.batch:
+            given = self.progress.given
             try:
-                self._next_data()  # type: ignore[attr-defined]
+                self._skip(resume)
             except StopIteration:
                 raise ValueError(
-                    f"the state stands after batch {batches}, but the dataset gives fewer; go on with the one that it "
-                    "was taken from"
+                    f"the state stands after batch {resume.batch}, but the dataset gives fewer; go on with the one "
+                    "that it was taken from"
                 ) from None
-        self._num_yielded = batches
+            except Exception:
+                if self.progress.given == given:  # else it is that of a batch, which was raised before
+                    raise
+        self._num_yielded = resume.batch
+
+    def _skip(self, resume: Position) -> None:
+        self._next_data()  # type: ignore[attr-defined]
 
 
 class _Alone(_Counting, _SingleProcessDataLoaderIter):  # type: ignore[misc]
@@ -162,8 +200,7 @@ class _Alone(_Counting, _SingleProcessDataLoaderIter):  # type: ignore[misc]
     def _put(self, python: dict[str, Any]) -> None:
         """The state of the dataset's iterator."""
         fetcher: Any = self._dataset_fetcher
-        if python.get("iterator") is not None and has_state(fetcher.dataset_iter):
-            fetcher.dataset_iter.load_state_dict(python["iterator"])
+        load_state(fetcher.dataset_iter, python.get("iterator"))
         fetcher.ended = bool(python.get("ended"))
 
     def _next_data(self) -> Any:
@@ -189,10 +226,11 @@ class _OfFetcher:
     def __call__(self, finished: bool) -> dict[str, Any]:
         out: dict[str, Any] = {"base_seed": self._seed}
         dataset, iterator = self._fetcher.dataset, getattr(self._fetcher, "dataset_iter", None)
-        if finished or iterator is not dataset:  # which is told once
+        if iterator is not dataset:  # which is told once
             out["dataset"] = state_of(dataset)
-        if iterator is not None and not finished:
-            out["iterator"], out["ended"] = state_of(iterator), self._fetcher.ended
+        if iterator is dataset or not finished:
+            out["iterator"] = state_of(iterator)
+            out["ended"] = not finished and getattr(self._fetcher, "ended", False)
         return out
 
 
@@ -201,24 +239,50 @@ class _WithWorkers(_Counting, _MultiProcessingDataLoaderIter):  # type: ignore[m
 
     def __init__(self, loader: DataLoader[Any], begin: Position, resume: Position | None) -> None:
         loader.check_worker_number_rationality()
-        python = {} if resume is None or not resume.begun else resume.python or {}
-        states = [WorkerState(*state) for state in python.get("workers", ())]
-        if len(states) != loader.num_workers:
-            states = [WorkerState()] * loader.num_workers
-        self._told = _OfWorkers(states, python.get("last_worker", loader.num_workers - 1))
+        python = {} if resume is None else resume.python or {}
+        states = [WorkerState(*state) for state in python.get("workers", ())] or [WorkerState()] * loader.num_workers
+        self._told = OfWorkers(states, python.get("last_worker", loader.num_workers - 1), loader)
         self._turns_left = (self._told.last + 1) % loader.num_workers  # until that of the worker whose batch is next
+        self._places = Places(begin) if not (loader.in_order or self._told.iterable) else None
+        self._ahead: deque[tuple[int, Any]] = deque()
         dataset = loader.dataset
-        vars(loader).update(reporting(dataset, loader.collate_fn, loader.worker_init_fn, states) or {})
+        replaced = reporting(
+            dataset,
+            loader.collate_fn,
+            loader.worker_init_fn,
+            states,
+            drops_last=loader.drop_last,
+            stay=loader.persistent_workers,
+        )
+        vars(loader).update(replaced or {})
         super().__init__(loader, begin, resume)
         self._dataset = dataset
         self._told.seed = self._seed
         self.progress.python = self._told
+        self._note_pending()
 
     def _reset(self, loader: DataLoader[Any], first_iter: bool = False) -> None:
         if not first_iter:  # which draws no base seed
+            told = self._told
+            states = told.behind() if self.progress.finished else [WorkerState()] * self._num_workers
+            self._told = OfWorkers(states, self._num_workers - 1, loader, told.seed)
             self.progress = Progress(Position.now(loader, draws_seed=False))
-            self._told = self.progress.python = _OfWorkers([WorkerState()] * self._num_workers, -1, self._seed)
+            self.progress.python = self._told
+            self._ahead.clear()
+            self._places = self._places and Places()
         super()._reset(loader, first_iter)
+        if not first_iter:
+            self._note_pending()
+
+    def __next__(self) -> Any:
+        try:
+            return super().__next__()
+        finally:
+            self._note_pending()
+
+    def _note_pending(self) -> None:
+        if self._places is not None:
+            self.progress.pending = self._places.of(self._task_info)
 
     def _try_put_index(self) -> None:
         while self._turns_left > 0:
@@ -226,28 +290,40 @@ class _WithWorkers(_Counting, _MultiProcessingDataLoaderIter):  # type: ignore[m
             next(self._worker_queue_idx_cycle)
         super()._try_put_index()
 
-    def _process_data(self, data: Any, *worker: int) -> Any:
+    def _next_data(self) -> Any:
+        worker, data = self._ahead.popleft() if self._ahead else self._received()
+        self._count(worker)
+        return data
+
+    def _count(self, worker: int) -> None:
         self.progress.given += 1
+        self._told.given[worker] += 1
+        self._told.last = worker
+
+    def _received(self) -> tuple[int, Any]:
+        """The next batch, and whose it is."""
+        data = _NO_BATCH
+        while data is _NO_BATCH:
+            data = super()._next_data()  # type: ignore[no-untyped-call]
+        return self._came_from, data
+
+    def _process_data(self, data: Any, worker: int) -> Any:
+        self._came_from = worker
         if isinstance(data, Reported):
-            self._told.states[data.worker], self._told.last = data.state, data.worker
-            data = data.batch
+            self._told.hear(data)
+            data = _NO_BATCH if data.is_empty else data.batch
         try:
-            return super()._process_data(data, *worker)  # type: ignore[no-untyped-call]
+            return super()._process_data(data, worker)  # type: ignore[no-untyped-call]
         except Exception as error:
+            self._count(worker)  # an error belongs to its batch
             traceback.clear_frames(error.__traceback__)  # torch's: they lead back to the error, and to the workers
             raise
 
-
-class _OfWorkers:
-    """What workers told with the batches that were taken; it does not lead back to the iterator."""
-
-    def __init__(self, states: list[WorkerState], last: int, seed: int = 0) -> None:
-        self.states = list(states)
-        self.last = last
-        self.seed = seed
-
-    def __call__(self, finished: bool) -> dict[str, Any]:
-        out: dict[str, Any] = {"base_seed": self.seed, "num_workers": len(self.states)}
-        if not finished and any(state.is_known for state in self.states):
-            out["workers"], out["last_worker"] = [tuple(state) for state in self.states], self.last
-        return out
+    def _skip(self, resume: Position) -> None:
+        """Where batches came as they were ready, as many of each worker's go, in whatever order they come now."""
+        given = (resume.python or {}).get("given")
+        worker, data = self._received()
+        if given is None or self._told.given[worker] < given[worker]:
+            self._count(worker)
+        else:
+            self._ahead.append((worker, data))

@@ -1,12 +1,15 @@
 """What the processes of torch's loader tell of their datasets' states, and are told of those where they go on.
 
 Each batch comes with the state of the dataset that gave it, in the worker that made it, and of its iterator: torch has
-no other way back from there. These objects are sent to the workers in the place of dataset, `collate_fn` and
-`worker_init_fn`, which find the program's own dataset in `get_worker_info()` as ever.
+no other way back from there. Workers that stay for the next epoch send the state behind the end as well, with a batch
+of nothing. These objects are sent to the workers in the place of dataset, `collate_fn` and `worker_init_fn`, which find
+the program's own dataset in `get_worker_info()` as ever.
 """
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -15,15 +18,23 @@ from torch.utils.data import get_worker_info
 from torch.utils.data._utils.pin_memory import pin_memory
 from torch.utils.data.datapipes.datapipe import IterDataPipe, MapDataPipe
 
-__all__ = ["Reported", "WorkerState", "has_state", "reporting", "state_of"]
+from penstock.torch._random_states import process_state, put_process_state
+
+__all__ = ["Reported", "WorkerState", "has_state", "load_state", "reporting", "state_of"]
 
 
 class WorkerState(NamedTuple):
-    """None where there is none. `ended`: the iterator gave its last sample."""
+    """None where there is none.
+
+    `ended`: the iterator gave its last sample. `over`: the dataset is as it was behind the end of an epoch, and begins
+    another one from there, with `random` in the process's generators.
+    """
 
     dataset: Any = None
     iterator: Any = None
     ended: bool = False
+    over: bool = False
+    random: dict[str, Any] | None = None
 
     @property
     def is_known(self) -> bool:
@@ -35,35 +46,56 @@ def has_state(thing: Any) -> bool:
 
 
 def state_of(thing: Any) -> Any:
-    return thing.state_dict() if has_state(thing) else None
+    """A copy: many give their own parts, which they go on changing."""
+    return copy.deepcopy(thing.state_dict()) if has_state(thing) else None
+
+
+def load_state(thing: Any, state: Any) -> None:
+    """A copy of it, for those who keep what they are given; nothing where there is none."""
+    if state is not None and has_state(thing):
+        thing.load_state_dict(copy.deepcopy(state))
 
 
 class Reported:
-    """A batch, and what its worker's dataset was like behind it."""
+    """A batch, and what its worker's dataset was like behind it; `is_empty`: no batch, but the end of an epoch.
 
-    def __init__(self, batch: Any, worker: int, state: WorkerState) -> None:
+    The state is pickled at once: the queue pickles later, in a thread of its own, when the dataset may have gone on.
+    """
+
+    def __init__(self, batch: Any, worker: int, pickled: bytes, *, is_empty: bool = False) -> None:
         self.batch = batch
         self.worker = worker
-        self.state = state
+        self.is_empty = is_empty
+        self._pickled = pickled
+
+    def state(self) -> WorkerState:
+        return WorkerState(*pickle.loads(self._pickled))  # our own worker's
 
     def pin_memory(self) -> Reported:
-        return Reported(pin_memory(self.batch), self.worker, self.state)
+        return Reported(pin_memory(self.batch), self.worker, self._pickled, is_empty=self.is_empty)
 
 
 def reporting(
-    dataset: Any, collate: Callable[[Any], Any], start: Callable[[int], None] | None, states: list[WorkerState]
+    dataset: Any,
+    collate: Callable[[Any], Any],
+    start: Callable[[int], None] | None,
+    states: list[WorkerState],
+    *,
+    drops_last: bool,
+    stay: bool,
 ) -> dict[str, Any] | None:
-    """What a loader's dataset and functions are to be so that workers report; None where there is nothing to tell."""
+    """What a loader's dataset and functions are to be so that workers report; None where there is nothing to tell.
+    `stay`: the workers do, for the next epoch."""
     if isinstance(dataset, (IterDataPipe, MapDataPipe)):
         return None
     if not isinstance(dataset, torch_data.IterableDataset):
         if not has_state(dataset):
             return None
-        return {"collate_fn": _Reports(collate, None), "worker_init_fn": _Starts(dataset, start, states)}
-    tracked = _Tracked(dataset, states)
+        return {"collate_fn": _Reports(collate, None, drops_last), "worker_init_fn": _Starts(dataset, start, states)}
+    tracked = _Tracked(dataset, states, stay)
     return {
         "dataset": tracked,
-        "collate_fn": _Reports(collate, tracked),
+        "collate_fn": _Reports(collate, tracked, drops_last),
         "worker_init_fn": _Starts(dataset, start, states),
     }
 
@@ -72,29 +104,40 @@ def _state_at(states: list[WorkerState], worker: int) -> WorkerState:
     return states[worker] if worker < len(states) else WorkerState()
 
 
+class _End:
+    """A sample of nothing, behind the last one of an epoch."""
+
+
 class _Tracked(torch_data.IterableDataset[Any]):
     """An iterable dataset that knows its iterator."""
 
-    def __init__(self, dataset: Any, states: list[WorkerState]) -> None:
+    def __init__(self, dataset: Any, states: list[WorkerState], stays: bool) -> None:
         self.dataset = dataset
         self.iterator: Any = None
         self.ended = False
+        self.tells_end = False
+        self._stays = stays
         self._states = states
 
     def __iter__(self) -> Iterator[Any]:
-        self.iterator, self.ended = iter(self.dataset), False
+        self.tells_end = self._stays
         info = get_worker_info()
         states, self._states = self._states, []  # of the first epoch
         state = WorkerState() if info is None else _state_at(states, info.id)
-        if state.iterator is not None and has_state(self.iterator):
-            self.iterator.load_state_dict(state.iterator)
-        self.ended = state.ended
+        if state.random is not None:
+            put_process_state(state.random)
+        self.iterator, self.ended = iter(self.dataset), state.ended
+        load_state(self.iterator, state.iterator)
+        if state.over and state.iterator is not None:
+            self.iterator = iter(self.dataset)  # which is its own, and stood at its end
         return _Following(self)
 
     def state(self) -> WorkerState:
-        # A dataset that is its own iterator is told once.
-        dataset = None if self.iterator is self.dataset else state_of(self.dataset)
-        return WorkerState(dataset, state_of(self.iterator), self.ended)
+        """A dataset that is its own iterator is told once."""
+        itself = self.iterator is self.dataset
+        dataset = None if itself else _uncopied(self.dataset)
+        iterator = _uncopied(self.iterator) if itself or not self.ended else None
+        return WorkerState(dataset, iterator, self.ended)
 
 
 class _Following:
@@ -107,13 +150,14 @@ class _Following:
         return self
 
     def __next__(self) -> Any:
-        if self._tracked.ended:
-            raise StopIteration
-        try:
-            return next(self._tracked.iterator)
-        except StopIteration:
-            self._tracked.ended = True
-            raise
+        if not self._tracked.ended:
+            try:
+                return next(self._tracked.iterator)
+            except StopIteration:
+                self._tracked.ended = True
+        if self._tracked.tells_end:  # until a batch with such a sample is reported
+            return _End
+        raise StopIteration
 
 
 class _Starts:
@@ -130,21 +174,36 @@ class _Starts:
         object.__setattr__(info, "dataset", self._dataset)  # which some releases of torch forbid
         if self._start is not None:
             self._start(worker)
-        state = _state_at(self._states, worker)
-        if state.dataset is not None and has_state(self._dataset):
-            self._dataset.load_state_dict(state.dataset)
+        load_state(self._dataset, _state_at(self._states, worker).dataset)
 
 
 class _Reports:
     """`collate_fn`: the program's own, and the state."""
 
-    def __init__(self, collate: Callable[[Any], Any], tracked: _Tracked | None) -> None:
+    def __init__(self, collate: Callable[[Any], Any], tracked: _Tracked | None, drops_last: bool) -> None:
         self._collate = collate
         self._tracked = tracked
+        self._drops_last = drops_last
 
     def __call__(self, samples: Any) -> Reported:
         info = get_worker_info()
         assert info is not None
-        batch = self._collate(samples)
-        state = WorkerState(state_of(info.dataset)) if self._tracked is None else self._tracked.state()
-        return Reported(batch, info.id, state)
+        if self._tracked is None:
+            return _reported(self._collate(samples), info.id, WorkerState(_uncopied(info.dataset)))
+        given = samples if isinstance(samples, list) else [samples]
+        if not given or given[-1] is not _End:
+            return _reported(self._collate(samples), info.id, self._tracked.state())
+        self._tracked.tells_end = False
+        left = [sample for sample in given if sample is not _End]
+        state = self._tracked.state()._replace(random=process_state())
+        if not left or self._drops_last:
+            return _reported(None, info.id, state, is_empty=True)
+        return _reported(self._collate(left), info.id, state)
+
+
+def _uncopied(thing: Any) -> Any:
+    return thing.state_dict() if has_state(thing) else None
+
+
+def _reported(batch: Any, worker: int, state: WorkerState, *, is_empty: bool = False) -> Reported:
+    return Reported(batch, worker, pickle.dumps(tuple(state)), is_empty=is_empty)

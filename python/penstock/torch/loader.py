@@ -20,7 +20,7 @@ from penstock.torch._progress import Progress
 from penstock.torch._reads import explained
 from penstock.torch._samples import SetAside
 from penstock.torch._taken_apart import NotNativeWarning
-from penstock.torch._torch_road import iterator_of
+from penstock.torch._torch_road import before_first, iterator_of
 from penstock.torch.datasets import Dataset
 
 __all__ = ["DataLoader", "LoaderTimeoutError"]
@@ -234,10 +234,12 @@ class DataLoader(torch_data.DataLoader[_Sample]):
             warnings.warn(text, NotNativeWarning, stacklevel=3)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the newest iteration stands, after the last batch it gave. Plain data that torch.save takes."""
+        """Where the newest iteration stands, after the last batch it gave. Plain data that torch.save and json take."""
         if self._resume is not None:
             return self._resume.to_dict()
-        position = Position.now(self) if self._latest is None else self._latest.position(self)
+        position = self._latest.position(self) if self._latest is not None else Position.now(self)
+        if self._latest is None and self.native is None:
+            position.python = before_first(self.dataset)
         return position.to_dict()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

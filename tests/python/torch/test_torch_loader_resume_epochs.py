@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
-import pickle
 
 import numpy as np
 import pytest
@@ -195,8 +195,6 @@ CASES = {
     "iterable with a state, one by one": lambda: (WithState(), {"batch_size": None}),
     "with a state": lambda: (Counts(), {"shuffle": True}),
 }
-# Begin each epoch with copies of the dataset that this process has, or with a seed for workers that is drawn anew.
-_OTHER_BEHIND = {("with a state", 2), ("iterable, shuffled", 2)}
 PYTHONS = {name for name in CASES if not isinstance(CASES[name]()[0], pt.Dataset | pt.Mapped)} | {
     "processes",
     "batches in processes",
@@ -232,7 +230,7 @@ def stopped(case, workers, taken, persistent=False):
         part(batches.__next__() for _ in range(taken))
         state = loader.state_dict()
         rest = part(batches)
-    return pickle.loads(pickle.dumps(state)), [rest, part(loader), part(loader)]
+    return json.loads(json.dumps(state)), [rest, part(loader), part(loader)]
 
 
 def resumed(case, workers, state, persistent=False):
@@ -241,26 +239,13 @@ def resumed(case, workers, state, persistent=False):
     loader.load_state_dict(state)
     torch.rand(7)  # as a network that is made now
     epochs = [part(loader) for _ in range(3)]
-    assert state_is_plain(loader.state_dict())
+    assert json.dumps(loader.state_dict())
     return epochs
-
-
-def state_is_plain(state):
-    if isinstance(state, dict):
-        return all(isinstance(key, str) and state_is_plain(value) for key, value in state.items())
-    if isinstance(state, (list, tuple)):
-        return all(map(state_is_plain, state))
-    return state is None or isinstance(state, (int, str, bool, torch.Tensor))
 
 
 def check(case, workers, taken, persistent=False):
     state, expected = stopped(case, workers, taken, persistent)
-    got = resumed(case, workers, state, persistent)
-    if (case, workers) in _OTHER_BEHIND:
-        assert got[0] == expected[0] or taken is None or persistent
-        assert [len(epoch) for epoch in got] == [len(epoch) for epoch in expected]
-    else:
-        assert got == expected
+    assert resumed(case, workers, state, persistent) == expected
 
 
 @pytest.mark.parametrize("taken", [0, 1, 3, 5, None])
