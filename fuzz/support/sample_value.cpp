@@ -59,16 +59,24 @@ bool has_opaque_tensor(const Value& sample) {
   return false;
 }
 
-std::string difference_in_batch(const Value& batch, std::size_t at, const Value& sample) {
+std::string difference_in_batch(const Value& batch, std::size_t at, const Value& sample,
+                                std::optional<std::size_t> length) {
   if (sample.is(Kind::kTensor)) {
     if (!batch.is(Kind::kTensor)) return "no tensor where the sample has one";
-    return difference_of(batch.as_tensor().select(0, static_cast<std::int64_t>(at)), sample.as_tensor(), kValuesAlone);
+    Tensor one = batch.as_tensor().select(0, static_cast<std::int64_t>(at));
+    Tensor wanted = sample.as_tensor();
+    if (length && wanted.rank() > 0) {
+      const std::int64_t kept = std::min(wanted.shape()[0], static_cast<std::int64_t>(*length));
+      one = one.slice(0, 0, kept);
+      wanted = wanted.slice(0, 0, kept);
+    }
+    return difference_of(one, wanted, kValuesAlone);
   }
   if (sample.is(Kind::kString) || sample.is(Kind::kBytes)) return difference_of(batch[at], sample, kValuesAlone);
   if (!is_container(sample.kind())) return {};
   if (batch.kind() != sample.kind() || batch.size() != sample.size()) return "another structure";
   for (std::size_t i = 0; i < sample.size(); ++i) {
-    std::string found = difference_in_batch(child(batch, i), at, child(sample, i));
+    std::string found = difference_in_batch(child(batch, i), at, child(sample, i), length);
     if (!found.empty()) return found;
   }
   return {};

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "penstock/value.h"
@@ -20,7 +21,8 @@ SampleFit fit_of(const Value& content);
 bool has_opaque_tensor(const Value& sample);
 
 /// Empty where sample `at` of a stacked batch is this sample; else the first difference. Numbers, which become tensors,
-/// are not looked at.
-std::string difference_in_batch(const Value& batch, std::size_t at, const Value& sample);
+/// are not looked at. `length`: what tensors were padded or cut to in their first dimension.
+std::string difference_in_batch(const Value& batch, std::size_t at, const Value& sample,
+                                std::optional<std::size_t> length = {});
 
 }  // namespace penstock::fuzz

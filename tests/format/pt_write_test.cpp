@@ -285,6 +285,7 @@ TEST(PtWrite, WhatCannotBeReadBackIsRefused) {
   const std::pair<Value, const char*> rows[] = {
       {Value::object("torch.device", {}), "'torch.device' has 0 arguments"},
       {Value::object("torch.device", {one}), "device given to 'torch.device' is not a string"},
+      {Value::object("torch.device", {Value::string("cpu")}, one), "attributes"},
       {Value::object("torch.meta_tensor", {one, one, one, one}), "not a dtype"},
       {Value::object("torch.marked_tensor", {tensor, Value(), Value()}), "not True or False"},
       {Value::object("torch.nn.parameter.Parameter", {tensor, one}), "not True or False"},
