@@ -13,6 +13,7 @@
 #include "data/batch_maker.h"
 #include "data/scratch.h"
 #include "penstock/load.h"
+#include "support/edited.h"
 #include "support/input.h"
 #include "support/input_file.h"
 #include "support/mutator.h"
@@ -20,7 +21,6 @@
 #include "support/payload.h"
 #include "support/same_value.h"
 #include "support/sample_value.h"
-#include "support/zip_mending.h"
 
 PENSTOCK_FUZZ_MUTATOR(mutate_file_and_choices)
 
@@ -29,33 +29,7 @@ namespace {
 
 using Order = std::vector<std::int64_t>;
 
-constexpr std::size_t kMostEdits = 7;
 constexpr std::size_t kFiles = 2;
-
-std::vector<std::byte> edited(std::span<const std::byte> file, Choices& choices) {
-  std::vector<std::byte> out(file.begin(), file.end());
-  const std::size_t edits = choices.below(kMostEdits + 1);
-  for (std::size_t i = 0; i < edits && !out.empty(); ++i) {
-    const std::size_t at = choices.word() % out.size();
-    // Counted from the end too, where an archive has its directory.
-    out[choices.flag() ? out.size() - 1 - at : at] ^= static_cast<std::byte>(choices.byte());
-  }
-  switch (choices.below(6)) {
-    case 1:
-      out.erase(out.end() - static_cast<std::ptrdiff_t>(std::min<std::size_t>(out.size(), choices.byte())), out.end());
-      break;
-    case 2:
-      out.insert(out.end(), choices.byte(), std::byte{});
-      break;
-    case 3:
-    case 4:
-      mend_checksums(out);
-      break;
-    default:
-      break;
-  }
-  return out;
-}
 
 /// What `load` says of a file, and whether a sample may not be what it gives.
 struct Expected {
