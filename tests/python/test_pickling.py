@@ -78,10 +78,10 @@ def test_positions(folder):
     iterator = iter(loader)
     next(iterator)
     state = pickle.loads(pickle.dumps(loader.state_dict()))
-    rest = [batch["y"].tolist() for batch in iterator]
+    expected = [[batch["y"].tolist() for batch in epoch] for epoch in (iterator, loader, loader)]
     again = penstock.DataLoader(penstock.files(folder / "clips"), shuffle=True, seed=3)
     again.load_state_dict(state)
-    assert [batch["y"].tolist() for batch in again] == rest
+    assert [[batch["y"].tolist() for batch in again] for _ in range(3)] == expected
 
 
 def send_samples(dataset, results):

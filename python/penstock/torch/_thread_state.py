@@ -2,7 +2,8 @@
 
 Python may not call what torch has for this (`at::ThreadLocalState`), so that its parts are named here, with the
 settings of autocast, which are beside it. What belongs to the whole process (default dtype, deterministic algorithms,
-anomaly detection) needs nothing. The transforms of `torch.func` are left out: their layers belong to one thread.
+anomaly detection) needs nothing. The transforms of `torch.func` are left out: their layers belong to one thread. So
+is a profiler, which torch enables for one thread and has no way to share from Python.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def test_resume_in_mid_epoch(folder, before, after, taken):
         return penstock.DataLoader(pairs(folder), batch_size=5, shuffle=True, seed=3, num_workers=workers)
 
     whole = make(0)
-    expected = labels_of(whole) + labels_of(whole)
+    expected = [batch for _ in range(4) for batch in labels_of(whole)]
     first = make(before)
     got = []
     while len(got) < taken:

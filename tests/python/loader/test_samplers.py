@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import json
 import weakref
 
 import numpy as np
@@ -178,6 +179,10 @@ def test_the_ranks_of_torchs_distributed_sampler_are_known(folder, in_batches):
     alone = loader(0, 1)
     alone.load_state_dict(state)
     assert [index for batch in alone for index in batch.tolist()] == every[12:]
+    unstopped = loader(0, 1)
+    unstopped.set_epoch(1)
+    for _ in range(2):
+        assert [batch.tolist() for batch in alone] == [batch.tolist() for batch in unstopped]
     with pytest.raises(ValueError, match="5 ranks"):
         loader(0, 5).load_state_dict(state)
 
@@ -200,3 +205,54 @@ def test_a_sampler_that_refers_to_its_loader_is_collected(folder):
     del loader, sampler
     gc.collect()
     assert ref() is None
+
+
+class Turned(penstock.Sampler):
+    """In an order that turns with each epoch."""
+
+    def __len__(self):
+        return N
+
+    def order(self, seed, epoch):
+        return [(index + epoch + seed) % N for index in range(N)]
+
+
+SAMPLERS = {
+    "sequential": dict,
+    "random": lambda: {"shuffle": True},
+    "replacement": lambda: {"sampler": penstock.RandomSampler(N, replacement=True, num_samples=30)},
+    "weighted": lambda: {"sampler": penstock.WeightedSampler([1.0 + i for i in range(N)], 17)},
+    "subset": lambda: {"sampler": penstock.SubsetSampler([5, 3, 8, 1, 12, 2, 9], shuffle=True)},
+    "distributed": lambda: {"sampler": penstock.DistributedSampler(N, num_replicas=2, rank=1)},
+    "derived": lambda: {"sampler": Turned()},
+    "batches": lambda: {"batch_sampler": penstock.BatchSampler(penstock.RandomSampler(N), 3, drop_last=True)},
+    "a list": lambda: {"sampler": [4, 1, 1, 0, 7, 9, 2]},
+    "torch's": lambda: {"sampler": torch.utils.data.DistributedSampler(range(N), num_replicas=2, rank=0)},
+}
+
+
+@pytest.mark.parametrize(("before", "after"), [(0, 2), (2, 0), (2, 2)])
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_a_resumed_loader_goes_on_for_two_more_epochs(folder, name, before, after):
+    labels = penstock.rows(folder / "labels.npy")
+
+    def make(workers, seed):
+        options = SAMPLERS[name]()
+        size = {} if "batch_sampler" in options else {"batch_size": 3}
+        return penstock.DataLoader(labels, seed=seed, num_workers=workers, **size, **options)
+
+    def epoch(loader):
+        return [batch.tolist() for batch in loader]
+
+    for taken in (0, 1, 2, None):
+        loader = make(before, 7)
+        epoch(loader)
+        batches = iter(loader)
+        seen = list(itertools.islice(batches, taken))
+        assert len(seen) == taken or taken is None
+        state = json.loads(json.dumps(loader.state_dict()))
+        rest = [epoch(batches)] if taken is not None else [epoch(loader)]
+        expected = [*rest, epoch(loader), epoch(loader)]
+        again = make(after, 99)  # the state brings its own seed
+        again.load_state_dict(state)
+        assert [epoch(again) for _ in range(3)] == expected

@@ -226,12 +226,13 @@ class TestResume:
         same([next(batches) for _ in range(taken)], expected[:taken])
         state = pickle.loads(pickle.dumps(loader.state_dict()))
         same(list(batches), expected[taken:])
-        following = list(loader)
+        following = [list(loader), list(loader)]
         for other in WORKERS:
             again = make(other)
             again.load_state_dict(state)
             same(list(again), expected[taken:])
-            same(list(again), following)
+            for epoch in following:
+                same(list(again), epoch)
             require_set_aside(again, dicts)
 
     def test_what_was_set_aside_stays_so(self, whole, tmp_path):
@@ -391,3 +392,5 @@ def test_whatever_is_missing_and_wherever_it_stops(whole, bad, order, workers, d
     again.load_state_dict(loader.state_dict())
     same(list(again), expected[taken:])
     same(list(batches), expected[taken:])
+    for _ in range(2):
+        same(list(again), list(loader))

@@ -96,11 +96,11 @@ class TestResume:
         next(iterator)
         state = loader.state_dict()
         rest = [b["y"].tolist() for b in iterator]
-        following = [b["y"].tolist() for b in loader]
+        following = [[b["y"].tolist() for b in loader] for _ in range(2)]
         again = make(99)
         again.load_state_dict(state)
         assert [b["y"].tolist() for b in again] == rest
-        assert [b["y"].tolist() for b in again] == following
+        assert [[b["y"].tolist() for b in again] for _ in range(2)] == following
 
     def test_after_the_last_batch_the_next_epoch_begins(self, folder):
         make = lambda: pt.DataLoader(  # noqa: E731
@@ -109,10 +109,10 @@ class TestResume:
         loader = make()
         list(loader)
         state = loader.state_dict()
-        expected = [b["y"].tolist() for b in loader]
+        expected = [[b["y"].tolist() for b in loader] for _ in range(3)]
         again = make()
         again.load_state_dict(state)
-        assert [b["y"].tolist() for b in again] == expected
+        assert [[b["y"].tolist() for b in again] for _ in range(3)] == expected
 
     @pytest.mark.parametrize("workers", [0, 2])
     @pytest.mark.parametrize("kind", ["shuffle", "weighted", "weighted beside a generator"])
@@ -152,10 +152,10 @@ class TestResume:
         iterator = iter(loader)
         next(iterator)
         torch.save(loader.state_dict(), tmp_path / "state.pt")
-        rest = [b["y"].tolist() for b in iterator]
+        expected = [[b["y"].tolist() for b in epoch] for epoch in (iterator, loader, loader)]
         again = pt.DataLoader(pt.Files(folder), 8, sampler=td.DistributedSampler(pt.Files(folder), 2, 0))
         again.load_state_dict(torch.load(tmp_path / "state.pt"))
-        assert [b["y"].tolist() for b in again] == rest
+        assert [[b["y"].tolist() for b in again] for _ in range(3)] == expected
 
     @pytest.mark.parametrize("state", [{}, None, {"kind": "other"}, {"kind": "penstock.torch.DataLoader", "x": 1}])
     def test_refuses_what_is_no_state(self, folder, state):
@@ -180,7 +180,8 @@ class TestResume:
         assert state["batch"] == taken
         resumed = pt.DataLoader(dataset, batch_size=4)
         resumed.load_state_dict(state)
-        assert [batch.tolist() for batch in resumed] == [batch.tolist() for batch in batches]
+        for epoch in (batches, loader, loader):
+            assert [batch.tolist() for batch in resumed] == [batch.tolist() for batch in epoch]
 
     @pytest.mark.parametrize(
         "sampler",
@@ -203,11 +204,12 @@ class TestResume:
         batches = iter(loader)
         for _ in range(2):
             next(batches)
-        state, rest = loader.state_dict(), [batch.tolist() for batch in batches]
+        state = loader.state_dict()
+        expected = [[batch.tolist() for batch in epoch] for epoch in (batches, loader, loader)]
         torch.manual_seed(5)
         resumed = make()
         resumed.load_state_dict(state)
-        assert [batch.tolist() for batch in resumed] == rest
+        assert [[batch.tolist() for batch in resumed] for _ in range(3)] == expected
 
     @pytest.mark.parametrize("workers", [0, 2])
     def test_the_program_says_the_epoch_of_a_sampler(self, tmp_path, workers):

@@ -197,6 +197,8 @@ def test_a_tree_goes_on_where_it_was_and_names_what_failed(folder, tmp_path, wor
     resumed = pt.DataLoader(dataset, 8)
     resumed.load_state_dict(loader.state_dict())
     same(list(resumed), whole[3:])
+    for _ in range(2):
+        same(list(resumed), whole)
 
     for i in range(4):
         torch.save(torch.tensor([i]), tmp_path / f"{i}.pt")

@@ -115,6 +115,10 @@ def test_an_empty_batch_counts_in_positions(numbers):
     again = pt.DataLoader(numbers[1], num_workers=2, **options)
     again.load_state_dict(loader.state_dict())
     same(list(again), [[torch.tensor(2)], [torch.tensor(3)]])
+    for _ in range(2):
+        epoch = iter(again)
+        assert [int(number) for number in next(epoch)] == [0, 1]
+        assert [list(map(int, batch)) for batch in epoch] == [[], [2], [3]]
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of torch's half-made iterator
@@ -284,9 +288,9 @@ class TestPersistentWorkers:
         if at_end:
             list(iterator)
         state = loader.state_dict()
-        expected = lists(loader) if at_end else lists(iterator)
-        assert len(expected) == (3 if at_end else 2)
+        expected = [lists(loader) if at_end else lists(iterator), lists(loader), lists(loader)]
+        assert len(expected[0]) == (3 if at_end else 2)
         fresh = make()
         for again in (fresh, loader):
             again.load_state_dict(state)
-            assert lists(again) == expected
+            assert [lists(again) for _ in range(3)] == expected

@@ -74,6 +74,8 @@ def test_goes_on_behind_what_was_taken(numbers, kind, taken, options):
     again = make()
     again.load_state_dict(state)
     assert lists(again) == rest
+    for _ in range(2 if kind == "ours" else 0):
+        assert lists(again) == lists(loader)
 
 
 @pytest.mark.parametrize("persistent", [False, True])
@@ -91,10 +93,10 @@ def test_with_workers_that_stay_or_not(numbers, taken, persistent):
         next(iterator)
     state = loader.state_dict()
     rest = lists(iterator)
-    following = lists(loader)
+    following = [lists(loader), lists(loader)]
     again = make()
     again.load_state_dict(state)
-    assert [lists(again), lists(again)] == [rest, following]
+    assert [lists(again) for _ in range(3)] == [rest, *following]
 
 
 @both
@@ -120,15 +122,15 @@ def test_the_state_of_the_end_is_that_of_the_next_beginning(numbers, kind, batch
     loader = make()
     list(loader)
     state = loader.state_dict()
-    expected = lists(loader)
-    assert len(expected) == (COUNT if batch_size is None else 13)
+    expected = [lists(loader) for _ in range(3)]
+    assert len(expected[0]) == (COUNT if batch_size is None else 13)
     again = make()
     again.load_state_dict(state)
-    assert len(lists(again)) == len(expected)
+    assert len(lists(again)) == len(expected[0])
     if kind == "ours":
         # torchdata's begins with the generator as it finds it.
         again.load_state_dict(state)
-        assert lists(again) == expected
+        assert [lists(again) for _ in range(3)] == expected
 
 
 @both
@@ -140,7 +142,8 @@ def test_a_state_replaces_the_iteration_that_is_under_way(numbers, kind):
     iterator = iter(again)
     next(iterator), next(iterator)
     again.load_state_dict(state)
-    assert lists(again) == lists(loader)
+    for _ in range(3):
+        assert lists(again) == lists(loader)
 
 
 @both
@@ -174,6 +177,8 @@ def test_samplers_with_a_state_of_their_own(numbers, workers):
     again = loader_of("ours", numbers, sampler=Counting(COUNT), num_workers=2 - workers)
     again.load_state_dict(state)
     assert lists(again) == rest
+    for _ in range(2):
+        assert lists(again) == lists(loader)
 
 
 @pytest.mark.parametrize(("before", "after"), [(0, 3), (3, 0), (1, 2)])
@@ -183,7 +188,7 @@ def test_the_number_of_workers_may_change(numbers, before, after):
     iterator = iter(loader)
     next(iterator)
     state = loader.state_dict()
-    rest = lists(iterator)
+    expected = [lists(iterator), lists(loader), lists(loader)]
     again = loader_of("ours", numbers, num_workers=after, shuffle=True)
     again.load_state_dict(state)
-    assert lists(again) == rest
+    assert [lists(again) for _ in range(3)] == expected

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 import torch.utils.data as td
+from torch.autograd import forward_ad
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -108,6 +109,20 @@ STATES = {
     "deterministic": lambda: setting(
         torch.use_deterministic_algorithms, torch.are_deterministic_algorithms_enabled, True
     ),
+    "precision of products": lambda: setting(
+        torch.set_float32_matmul_precision, torch.get_float32_matmul_precision, "medium"
+    ),
+    "flushed denormals": lambda: setting(torch.set_flush_denormal, lambda: False, True),
+    "checked sparse tensors": torch.sparse.check_sparse_tensor_invariants,
+    "forward-mode derivatives": forward_ad.dual_level,
+    "forward-mode derivatives that are off": lambda: both(forward_ad.dual_level, flag("fwd_grad_enabled")),
+    "autocast's type for CUDA": lambda: setting(
+        lambda dtype: torch.set_autocast_dtype("cuda", dtype), lambda: torch.get_autocast_dtype("cuda"), torch.bfloat16
+    ),
+    "saved tensors twice": lambda: both(
+        lambda: torch.autograd.graph.saved_tensors_hooks(lambda t: t + 100, lambda t: t - 90),
+        lambda: torch.autograd.graph.saved_tensors_hooks(lambda t: t * 3, lambda t: t / 2),
+    ),
     "anomalies": lambda: torch.autograd.detect_anomaly(check_nan=False),
     "multithreading": flag("multithreading_enabled"),
     "forward gradients": flag("fwd_grad_enabled"),
@@ -137,6 +152,25 @@ STATES = {
 }
 
 
+def tangent():
+    """What forward-mode differentiation makes of a product, where a level of it is entered."""
+    if forward_ad._current_level < 0:
+        return None
+    dual = forward_ad.make_dual(torch.tensor(3.0), torch.tensor(1.0))
+    made = forward_ad.unpack_dual(dual * dual).tangent
+    return None if made is None else float(made)
+
+
+def gradient():
+    """What autograd makes of a tensor that hooks may have changed while it was kept."""
+    tensor = torch.full((1,), 3.0, requires_grad=True)
+    power = tensor * tensor
+    if not power.requires_grad or power.is_meta:
+        return None
+    power.backward()
+    return tensor.grad.tolist()
+
+
 def hooks():
     return torch._C._autograd._top_saved_tensors_default_hooks(True)
 
@@ -161,6 +195,9 @@ def seen(_=None):
         "dispatch modes": [type(m).__name__ for m in torch.utils._python_dispatch._get_current_dispatch_mode_stack()],
         "keys": [str(torch._C._dispatch_tls_local_include_set()), str(torch._C._dispatch_tls_local_exclude_set())],
         "hooks": hooks() is not None,
+        "precision of products": torch.get_float32_matmul_precision(),
+        "sparse": torch.sparse.check_sparse_tensor_invariants.is_enabled(),
+        "level": forward_ad._current_level,
         "no hooks": torch._C._autograd._saved_tensors_hooks_get_disabled_error_message(),
         "threads": torch.get_num_threads(),
         "variable": VARIABLE.get(),
@@ -168,6 +205,9 @@ def seen(_=None):
         "errors": np.geterr(),
         "printing": np.get_printoptions()["precision"],
     }
+    if type(torch.zeros(1)) is torch.Tensor and not torch.zeros(1).is_meta:
+        found["tangent"], found["gradient"] = tangent(), gradient()
+        found["flushed"] = (torch.full((1,), 1e-310, dtype=torch.float64) * 1).tolist()
     tensor = torch.ones(2, 2, requires_grad=True)
     results = [torch.zeros(1), torch.neg(tensor), torch.sin(tensor), tensor @ tensor, tensor * 2]
     found["results"] = [
