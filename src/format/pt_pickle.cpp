@@ -124,8 +124,8 @@ class Declared final : public pickle::Outside {
   Index& index_;
 };
 
-/// Values come from anywhere: an object may have other parts than torch gives it, or a set an item that has no hash.
-/// What the reader takes is decided in one place, so it is asked.
+/// Values come from anywhere: an object may have other parts than torch gives it. Which ones a reader takes is decided
+/// in one place, so it is asked.
 void require_readable(std::string_view pickle) {
   Index index;
   Declared storages(index);

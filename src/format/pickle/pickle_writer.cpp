@@ -10,8 +10,8 @@
 #include "core/text.h"
 #include "format/pickle/scalars.h"
 #include "format/pickle/structure.h"
+#include "format/pickle/written_keys.h"
 #include "format/utf8.h"
-#include "format/value_graph.h"
 #include "penstock/error.h"
 
 namespace penstock::format::pickle {
@@ -24,15 +24,6 @@ using Kind = Value::Kind;
 constexpr std::size_t kBatch = 1000;
 /// Longer text is not looked for among what was written.
 constexpr std::size_t kSharedText = 256;
-/// Keys that are sooner compared with each other than looked up.
-constexpr std::size_t kFewKeys = 8;
-
-/// Of text and integers, which most keys are.
-bool is_same_key(const Value& a, const Value& b) {
-  if (a.kind() != b.kind()) return false;
-  if (a.is(Kind::kString)) return a.as_string() == b.as_string();
-  return a.is(Kind::kInt) && a.as_int() == b.as_int();
-}
 
 std::string place_of(const Value& key) {
   if (key.is(Kind::kString)) return key.as_string();
@@ -127,8 +118,7 @@ void PickleWriter::write_value(const Value& value) {
     case Kind::kComplex:
       return complex(value.as_complex());
     case Kind::kString:
-      if (!is_utf8(value.as_string())) unsupported("the text is not UTF-8; save it as bytes");
-      return text(value.as_string());
+      return python_text(value.as_string());
     case Kind::kBytes:
       return bytes(value);
     case Kind::kDType: {
@@ -217,11 +207,14 @@ void PickleWriter::global(std::string_view module, std::string_view name) {
   put();
 }
 
+/// Which may have lone surrogates.
+void PickleWriter::python_text(std::string_view utf8) {
+  if (!is_utf8_with_surrogates(utf8)) unsupported("the text is not UTF-8; save it as bytes");
+  text(utf8);
+}
+
 void PickleWriter::bytes(const Value& value) {
-  if (value.type_name() == "str") {  // text with lone surrogates
-    if (!is_utf8_with_surrogates(value.as_string())) unsupported("the text is not UTF-8; save it as bytes");
-    return text(value.as_string());
-  }
+  if (value.type_name() == "str") return python_text(value.as_string());
   if (again(value)) return;
   const bool is_array = value.type_name() == "bytearray";
   if (is_array) {
@@ -340,50 +333,15 @@ void PickleWriter::dict(const Value& value) {
   }
 }
 
-void PickleWriter::require_readable_key(const Value& key) {
-  wants_proof_ = wants_proof_ || !(key.is(Kind::kString) || key.is(Kind::kInt));
-  if (!key.is(Kind::kTuple)) return;
-  int parts = 0;
-  std::vector<std::pair<Value, int>> open{{key, 0}};
-  while (!open.empty()) {
-    const auto [value, depth] = std::move(open.back());
-    open.pop_back();
-    if (!value.is(Kind::kTuple)) continue;
-    if (depth == kMaxKeyDepth || ++parts > kMaxKeyParts) {
-      unsupported(core::format("a key nests deeper than {} tuples or has more than {} of them, which would not be read",
-                               kMaxKeyDepth, kMaxKeyParts));
-    }
-    for (std::size_t i = 0; i < value.size(); ++i) open.emplace_back(value[i], depth + 1);
-  }
-}
-
-/// No reader could tell which of two is meant.
-void PickleWriter::require_unique_keys(const Value& dict) const {
-  const std::vector<Value>& items =
-      ValueGraph::node_of(dict)->items;  // no handles, of which a large value has millions
-  const auto refuse = [this](const Value& key) {
-    unsupported(core::format("the dict has the key {} twice", core::quoted(place_of(key))));
-  };
-  if (dict.size() <= kFewKeys) {
-    for (std::size_t i = 2; i < items.size(); i += 2) {
-      for (std::size_t k = 0; k < i; k += 2) {
-        if (is_same_key(items[i], items[k])) refuse(items[i]);
-      }
-    }
-    return;
-  }
-  std::unordered_set<std::string_view> texts;
-  std::unordered_set<std::int64_t> numbers;
-  for (std::size_t i = 0; i < items.size(); i += 2) {
-    const Value& key = items[i];
-    if (key.is(Kind::kString) && !texts.insert(key.as_string()).second) refuse(key);
-    if (key.is(Kind::kInt) && !numbers.insert(key.as_int()).second) refuse(key);
-  }
+void PickleWriter::require_readable_key(const Value& key) const {
+  if (auto why = why_no_key(key)) unsupported(std::move(*why));
 }
 
 void PickleWriter::dict_items(const Value& value) {
   const std::size_t size = value.size();
-  if (size > 1) require_unique_keys(value);
+  if (const auto twin = twin_key(value)) {
+    unsupported(core::format("the dict has the key {} twice", core::quoted(place_of(*twin))));
+  }
   for (std::size_t first = 0; first < size; first += kBatch) {
     if (size > 1) mark();
     for (std::size_t i = first; i < std::min(size, first + kBatch); ++i) {

@@ -31,8 +31,7 @@ class PickleWriter {
   /// kLimit for nesting beyond kMaxDepth.
   std::string write(const Value& root);
 
-  /// Whether a reader looks at more of what was written than its kind: at what an object is made of, and whether
-  /// Python could hash a key and tell it from the others. Keys that are text or integers are known to be right.
+  /// Whether objects were written, of which a reader looks at the parts.
   bool wants_proof() const noexcept { return wants_proof_; }
 
   // For the hooks; each pushes one object.
@@ -74,6 +73,7 @@ class PickleWriter {
 
   void write_value(const Value& value);
   void big_integer(std::string_view decimal);
+  void python_text(std::string_view utf8);
   void bytes(const Value& value);
   void complex(std::complex<double> value);
   void list(const Value& value);
@@ -82,8 +82,7 @@ class PickleWriter {
   void dict(const Value& value);
   void dict_items(const Value& value);
   /// What is read back is hashed within bounds.
-  void require_readable_key(const Value& key);
-  void require_unique_keys(const Value& dict) const;
+  void require_readable_key(const Value& key) const;
   void set(const Value& value);
   /// `value` in a place of its own, for errors.
   void child(const Value& value, std::string_view place);
