@@ -145,16 +145,30 @@ class SafeSlice:
 
 
 class safe_open:  # noqa: N801 - named like the class it stands for
-    """A `.safetensors` file, or a `*.safetensors.index.json` over several, whose tensors load on request.
+    """A `.safetensors` file, or a sharded model's index, whose tensors load on request.
 
-    - framework: "pt", "torch" or "pytorch" for torch tensors, "np" or "numpy" for arrays.
-    - device: where tensors go: "cpu", "cuda:1", the number of a device. NumPy has the CPU alone.
-    - backend: "mmap" or "pread", as safetensors has them. With "mmap" torch's tensors on the CPU lie in a mapping of
-      the file that is private to the process: nothing is read until it is touched, writing to them leaves the file
-      alone, and it must not be cut while they are used. All others have memory of their own.
+    Any number of threads may use it. It is a context manager; after its block the file is closed.
 
-    Any number of threads may use it. SafetensorError for what is no such file or has no such tensor, and after the
-    `with` block. FileNotFoundError and the other errors of the system as they are.
+    Parameters
+    ----------
+    filename
+        A `.safetensors`, or the `*.safetensors.index.json` of a sharded model.
+    framework
+        "pt", "torch" or "pytorch" for torch tensors, "np" or "numpy" for arrays.
+    device
+        Where tensors go: "cpu", "cuda:1", the number of a device. NumPy has the CPU alone.
+    backend
+        "mmap" or "pread", as safetensors has them. With "mmap" torch's tensors on the CPU lie in a
+        mapping of the file that is private to the process: nothing is read until it is touched, writing
+        to them leaves the file alone, and it must not be cut while they are used. All others have
+        memory of their own.
+
+    Raises
+    ------
+    SafetensorError
+        For what is no such file or has no such tensor, and after the block.
+    OSError
+        FileNotFoundError and the other errors of the system, as they are.
     """
 
     def __init__(
@@ -196,7 +210,7 @@ class safe_open:  # noqa: N801 - named like the class it stands for
         return sorted(self._shards.entries)
 
     def offset_keys(self) -> list[str]:
-        """The tensors' names in the order in which their bytes lie in the file: the order to read all of them in."""
+        """The tensors' names in the order in which their bytes lie: the order to read all of them in."""
         return list(self._shards.entries)
 
     def metadata(self) -> dict[str, str] | None:
@@ -204,7 +218,22 @@ class safe_open:  # noqa: N801 - named like the class it stands for
         return None if self._shards.metadata is None else dict(self._shards.metadata)
 
     def get_tensor(self, name: str) -> Any:
-        """The whole tensor of that name."""
+        """The whole tensor of a name.
+
+        Parameters
+        ----------
+        name
+            One of `keys`.
+
+        Returns
+        -------
+        torch.Tensor or numpy.ndarray
+
+        Raises
+        ------
+        SafetensorError
+            Where there is no such tensor.
+        """
         entry = self._named(name)
         with translated(self._shards.archive.path):
             return self._framework.one(self._shards.archive, entry)
@@ -215,7 +244,22 @@ class safe_open:  # noqa: N801 - named like the class it stands for
             return self._framework.every(self._shards)
 
     def get_slice(self, name: str) -> SafeSlice:
-        """The tensor of that name, to be indexed before it is read."""
+        """The tensor of a name, to be indexed before it is read: only the bytes of the part are.
+
+        Parameters
+        ----------
+        name
+            One of `keys`.
+
+        Returns
+        -------
+        SafeSlice
+
+        Raises
+        ------
+        SafetensorError
+            Where there is no such tensor.
+        """
         return SafeSlice(self._named(name), self._framework)
 
     def _named(self, name: str) -> penstock.Entry:

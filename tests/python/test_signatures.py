@@ -108,11 +108,54 @@ def test_bound_methods_and_classes_have_theirs():
     assert tensor.to.__doc__ == penstock.Tensor.to.__doc__
 
 
-@pytest.mark.parametrize("package", ["penstock.numpy", "penstock.torch", "penstock.torch.safetensors"])
+PACKAGES = ["penstock.numpy", "penstock.numpy.safetensors", "penstock.torch", "penstock.torch.safetensors"]
+
+
+def own_callables(package):
+    """Those that are called with arguments, and the methods that a package's own classes define."""
+    for name, value in public(importlib.import_module(package)):
+        if not callable(value) or (isinstance(value, type) and issubclass(value, (Exception, tuple))):
+            continue
+        yield name, value
+        for attribute, method in vars(value).items() if isinstance(value, type) else ():
+            if not attribute.startswith("_") and inspect.isfunction(method):
+                yield f"{name}.{attribute}", method
+
+
+@pytest.mark.parametrize("package", PACKAGES)
 def test_packages_over_other_libraries(package):
+    """Docstrings in NumPy's style, with an entry for each parameter."""
+    pytest.importorskip("torch" if "torch" in package else "numpy")
+    for name, value in own_callables(package):
+        signature = inspect.signature(value)
+        text = inspect.getdoc(value)
+        assert text, name
+        assert max(map(len, text.splitlines())) <= WIDTH, name
+        assert text.splitlines()[0].endswith("."), name
+        entries, wanted = entries_of(text), [one for one in signature.parameters if one != "self"]
+        assert sorted(entries.get("Parameters", [])) == sorted(wanted), name
+        if wanted and not isinstance(value, type) and signature.return_annotation not in {"None", None}:
+            assert entries.get("Returns"), name
+
+
+def entries_of(text):
+    """The names in each section of a docstring."""
+    found, section = {}, None
+    lines = text.splitlines()
+    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+        if below and set(below) == {"-"} and len(below) == len(line):
+            section = found.setdefault(line, [])
+        elif section is not None and line and not line.startswith(" ") and set(line) != {"-"}:
+            section += line.split(", ")
+    return found
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_errors_and_warnings_say_what_they_are(package):
     pytest.importorskip("torch" if "torch" in package else "numpy")
     for name, value in public(importlib.import_module(package)):
-        if callable(value) and not (isinstance(value, type) and issubclass(value, Exception)):
-            inspect.signature(value)
+        if isinstance(value, type) and issubclass(value, (Exception, Warning)):
+            if not issubclass(value, Warning):
+                inspect.signature(value)
             assert inspect.getdoc(value), name
             assert max(map(len, inspect.getdoc(value).splitlines())) <= 124, name

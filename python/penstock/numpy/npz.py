@@ -35,12 +35,24 @@ class BadMemberError(penstock.ChecksumError, zipfile.BadZipFile):
 
 
 class NpzFile(np.lib.npyio.NpzFile):
-    """What `load` gives for a `.npz`: a mapping from names to arrays, and an instance of numpy.lib.npyio.NpzFile.
+    """What `load` gives for a `.npz`: a mapping from names to arrays, a numpy.lib.npyio.NpzFile too.
 
-    Nothing but the archive's directory and the arrays' headers is read before an array is asked for, and each time it
-    is asked for it is read anew. `npz["a"]`, `npz["a.npy"]` and `npz.f.a` are the same array. Members that are no
-    arrays come as bytes, folders as none. Any number of threads may read. `close`, or the end of a `with` block, lets
-    go of the file. `zip` is the archive as a zipfile.ZipFile, opened when it is first asked for; None after `close`.
+    Nothing but the archive's directory and the arrays' headers is read before an array is asked for,
+    and each time it is asked for it is read anew. `npz["a"]`, `npz["a.npy"]` and `npz.f.a` are the same
+    array. Members that are no arrays come as bytes, folders as none. Any number of threads may read.
+
+    `zip` is the archive as a zipfile.ZipFile, opened when it is first asked for; None after `close`.
+
+    Parameters
+    ----------
+    archive
+        The archive that `penstock.open` gave.
+    source
+        The path or the bytes that it was opened from.
+    name
+        How it is called where it is shown; None where it has no path.
+    max_header_size
+        Longer headers of its arrays are refused.
     """
 
     allow_pickle = False
@@ -108,7 +120,7 @@ class NpzFile(np.lib.npyio.NpzFile):
         return len(self.files)
 
     def close(self) -> None:
-        """Lets go of the file; arrays that were read stay."""
+        """Lets go of the file; arrays that were read stay. The end of a `with` block does it too."""
         with self._lock:
             if self._zip is not None:
                 self._zip.close()

@@ -48,18 +48,44 @@ def load(
     *,
     max_header_size: int = 10000,
 ) -> Any:
-    """What `numpy.load` gives: the array of a `.npy`, an NpzFile over a `.npz`, with the dtypes of the file.
+    """What `numpy.load` gives: the array of a `.npy`, an NpzFile over a `.npz`, with the file's dtypes.
 
-    - file: a path, or an object with `read`, `seek` and `tell`, which is read from where it stands; behind an array
-      it then stands at the array's end, so that further ones follow.
-    - mmap_mode: "r", "r+" or "c" map a `.npy` and give a numpy.memmap. It changes nothing for a `.npz`, whose arrays
-      are read when they are asked for; it is refused for a file object and for "w+", which would empty the file.
-    - allow_pickle: permits pickles and does not ask for them, so that files without any load as ever. What only a
-      pickle holds, arrays of Python objects and plain pickles, is refused with either value: nothing in a file is run.
-      As with NumPy, True also lifts max_header_size.
-    - max_header_size: longer headers are refused.
+    Nothing in a file is run. Arrays of Python objects and plain pickles are refused, because only
+    pickling could read them. Warnings are those of NumPy.
 
-    `fix_imports` and `encoding` are about pickles and change nothing. Warnings are those of NumPy.
+    Parameters
+    ----------
+    file
+        A path, or an object with `read`, `seek` and `tell`, which is read from where it stands. Behind
+        an array it then stands at the array's end, so that further ones follow.
+    mmap_mode
+        "r", "r+" or "c" map a `.npy` and give a numpy.memmap. It changes nothing for a `.npz`, whose
+        arrays are read when they are asked for. It is refused for a file object and for "w+", which
+        would empty the file.
+    allow_pickle
+        Permits pickles and does not ask for them: files without any load with either value, and
+        pickles are refused with either. As with NumPy, True also lifts `max_header_size`.
+    fix_imports
+        About pickles; it changes nothing.
+    encoding
+        About pickles; it is checked ("ASCII", "latin1" or "bytes") and changes nothing.
+    max_header_size
+        Longer headers of a `.npy` are refused.
+
+    Returns
+    -------
+    numpy.ndarray, numpy.memmap or NpzFile
+
+    Raises
+    ------
+    NoDataError
+        Where there is nothing, or nothing more, in the file (an EOFError too).
+    BadNpzError
+        For a broken zip archive (a zipfile.BadZipFile too).
+    penstock.UnsafeError
+        For arrays of Python objects.
+    penstock.UnknownFormatError, penstock.UnsupportedError
+        For content that is neither a `.npy` nor a `.npz`.
     """
     if allow_pickle:
         max_header_size = sys.maxsize

@@ -20,28 +20,95 @@ Path = str | os.PathLike[str]
 
 
 def load_file(filename: Path, *, backend: str = "mmap") -> dict[str, Array]:
-    """All arrays of a file by name, in the order of their bytes. SafetensorError for what is no such file."""
+    """All arrays of a file by name, in the order of their bytes.
+
+    Parameters
+    ----------
+    filename
+        A `.safetensors`, or the `*.safetensors.index.json` of a sharded model.
+    backend
+        "mmap" or "pread", as for `safe_open`.
+
+    Returns
+    -------
+    dict
+        Arrays in memory of their own. bfloat16 and float8 need the package ml_dtypes.
+
+    Raises
+    ------
+    SafetensorError
+        For what is no such file.
+    TypeError
+        For bfloat16 and float8 without ml_dtypes.
+    """
     with safe_open(filename, "np", backend=backend) as file:
         return file.get_tensors()
 
 
 def load(data: bytes) -> dict[str, Array]:
-    """The same of a file's bytes; the arrays do not share their memory."""
+    """All arrays of a file's bytes by name.
+
+    Parameters
+    ----------
+    data
+        The content of a `.safetensors`. The arrays do not share its memory.
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    SafetensorError
+        For what is no such content.
+    """
     arrays = Arrays("cpu")
     return {name: arrays.whole(tensor, name) for name, tensor in load_bytes(data).items()}
 
 
 def save_file(tensor_dict: dict[str, Array], filename: Path, metadata: dict[str, str] | None = None) -> None:
-    """Writes arrays, in native byte order and C order; the file appears whole or not at all. Arrays that share memory
-    are each written in full.
+    """Writes arrays, in native byte order and C order; the file appears whole or not at all.
 
-    SafetensorError for dtypes that the format has not, TypeError for metadata that is no text.
+    Parameters
+    ----------
+    tensor_dict
+        Arrays by name. Those that share memory are each written in full.
+    filename
+        The path.
+    metadata
+        Text by text, kept in the file's header.
+
+    Raises
+    ------
+    SafetensorError
+        For dtypes that the format has not.
+    TypeError
+        For metadata that is no text.
     """
     save_to(_checked(tensor_dict), filename, metadata)
 
 
 def save(tensor_dict: dict[str, Array], metadata: dict[str, str] | None = None) -> bytes:
-    """The bytes that `save_file` writes."""
+    """The bytes that `save_file` writes.
+
+    Parameters
+    ----------
+    tensor_dict
+        Arrays by name. Those that share memory are each written in full.
+    metadata
+        Text by text, kept in the header.
+
+    Returns
+    -------
+    bytes
+
+    Raises
+    ------
+    SafetensorError
+        For dtypes that the format has not.
+    TypeError
+        For metadata that is no text.
+    """
     return save_bytes(_checked(tensor_dict), metadata)
 
 

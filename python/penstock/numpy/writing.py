@@ -22,10 +22,28 @@ File = str | bytes | os.PathLike[str] | IO[bytes]
 
 
 def save(file: File, arr: ArrayLike, allow_pickle: bool = True, fix_imports: bool = True) -> None:
-    """Writes the bytes that `numpy.save` writes, `.npy` added to a path without it; a path's file appears whole.
+    """Writes the bytes that `numpy.save` writes.
 
-    Arrays of Python objects are refused whatever `allow_pickle` says: only pickling could hold them. A file object is
-    written to where it stands.
+    Parameters
+    ----------
+    file
+        A path, to which `.npy` is added where it lacks that, or an object with `write`. A path's file
+        appears whole or not at all; an open file is written to where it stands.
+    arr
+        An array, or what NumPy makes one of.
+    allow_pickle
+        Changes nothing: arrays of Python objects are refused, as only pickling could hold them.
+    fix_imports
+        About pickles; it changes nothing.
+
+    Raises
+    ------
+    penstock.UnsafeError
+        For arrays of Python objects.
+    penstock.UnsupportedError
+        For a torch tensor whose memory is not there (its storage freed or shortened, fake, meta).
+    NotImplementedError
+        For a masked array, whose mask a `.npy` has no place for.
     """
     array = _checked(_array(arr))
     if hasattr(file, "write"):
@@ -44,15 +62,56 @@ def save(file: File, arr: ArrayLike, allow_pickle: bool = True, fix_imports: boo
 
 
 def savez(file: File, *args: ArrayLike, allow_pickle: bool = True, **kwds: ArrayLike) -> None:
-    """Writes several arrays to a `.npz`, uncompressed: `args` as arr_0, arr_1, ..., `kwds` by their names.
+    """Writes several arrays to a `.npz`, uncompressed.
 
-    Otherwise as `save`.
+    Parameters
+    ----------
+    file
+        A path, to which `.npz` is added where it lacks that, or an object with `write`. A path's file
+        appears whole or not at all; an open file is written to where it stands.
+    args
+        Arrays that are named "arr_0", "arr_1", ... by their places.
+    allow_pickle
+        Changes nothing: arrays of Python objects are refused, as only pickling could hold them.
+    kwds
+        Arrays by their names.
+
+    Raises
+    ------
+    penstock.UnsafeError
+        For arrays of Python objects.
+    penstock.InvalidArgumentError
+        For names that a zip archive cannot hold, or that would come back as others.
+    penstock.UnsupportedError
+        For a torch tensor whose memory is not there (its storage freed or shortened, fake, meta).
     """
     _save_npz(file, _named(args, kwds), compress=False)
 
 
 def savez_compressed(file: File, *args: ArrayLike, allow_pickle: bool = True, **kwds: ArrayLike) -> None:
-    """The same, compressed."""
+    """Writes several arrays to a `.npz`, compressed.
+
+    Parameters
+    ----------
+    file
+        A path, to which `.npz` is added where it lacks that, or an object with `write`. A path's file
+        appears whole or not at all; an open file is written to where it stands.
+    args
+        Arrays that are named "arr_0", "arr_1", ... by their places.
+    allow_pickle
+        Changes nothing: arrays of Python objects are refused, as only pickling could hold them.
+    kwds
+        Arrays by their names.
+
+    Raises
+    ------
+    penstock.UnsafeError
+        For arrays of Python objects.
+    penstock.InvalidArgumentError
+        For names that a zip archive cannot hold, or that would come back as others.
+    penstock.UnsupportedError
+        For a torch tensor whose memory is not there (its storage freed or shortened, fake, meta).
+    """
     _save_npz(file, _named(args, kwds), compress=True)
 
 

@@ -211,11 +211,27 @@ def pad(
     mask: bool = False,
     keys: str | Iterable[str] | None = None,
 ) -> Pad:
-    """Pads dimension `dim` of each sample at its end to the longest of the batch, then stacks.
+    """Pads a dimension of each sample at its end to the longest of the batch, then stacks.
 
-    `mode` is "zero", "constant" (`value`), "reflect" or "replicate". With `lengths` or `mask` each padded tensor
-    becomes a dict of `values`, `lengths` (int64) and `mask` (bool). `keys`: only these keys of a dict are padded, the
-    others stacked.
+    Parameters
+    ----------
+    dim
+        The dimension.
+    mode
+        "zero", "constant" (`value`), "reflect" or "replicate".
+    value
+        What "constant" pads with.
+    lengths
+        Each padded tensor becomes a dict of `values` and `lengths` (int64).
+    mask
+        Each padded tensor becomes a dict of `values` and `mask` (bool), with `lengths` too if wanted.
+    keys
+        Only these keys of a dict are padded, the others stacked.
+
+    Returns
+    -------
+    Pad
+        A `collate_fn` for any loader.
     """
     return Pad(None, dim, mode, value, lengths, mask, _names(keys))
 
@@ -229,18 +245,52 @@ def pad_to(
     mask: bool = False,
     keys: str | Iterable[str] | None = None,
 ) -> Pad:
-    """Pads or cuts dimension `dim` of each sample at its end to `length`, then stacks; otherwise as `pad`.
+    """Pads or cuts a dimension of each sample at its end to a length, then stacks.
 
     Of Penstock's datasets, what lies beyond the cut is not read.
+
+    Parameters
+    ----------
+    length
+        How long the dimension is in each batch.
+    dim
+        The dimension.
+    mode
+        "zero", "constant" (`value`), "reflect" or "replicate".
+    value
+        What "constant" pads with.
+    lengths
+        Each padded tensor becomes a dict of `values` and `lengths` (int64).
+    mask
+        Each padded tensor becomes a dict of `values` and `mask` (bool), with `lengths` too if wanted.
+    keys
+        Only these keys of a dict are padded, the others stacked.
+
+    Returns
+    -------
+    Pad
+        A `collate_fn` for any loader.
     """
     return Pad(length, dim, mode, value, lengths, mask, _names(keys))
 
 
 def ragged() -> Ragged:
-    """Tensors stay apart: each becomes a list of tensors."""
+    """Tensors stay apart: each becomes a list of tensors.
+
+    Returns
+    -------
+    Ragged
+        A `collate_fn` for any loader.
+    """
     return Ragged()
 
 
 def stack() -> Stack:
-    """Tensors of equal dtype and shape become one with a new dimension 0, as torch's default_collate does it."""
+    """Tensors of equal dtype and shape become one with a new dimension 0, as default_collate does it.
+
+    Returns
+    -------
+    Stack
+        A `collate_fn` for any loader.
+    """
     return Stack()

@@ -28,10 +28,16 @@ _Sample = TypeVar("_Sample", covariant=True, default=Any)
 class Dataset(torch_data.Dataset[_Sample]):
     """A `penstock.Dataset` for torch: `dataset[i]` reads sample i and gives torch tensors.
 
-    `penstock.torch.DataLoader` reads its batches natively; any other loader may use it as the map-style dataset that
-    it is, and reads whole batches of it at once by `__getitems__`. `native` is the penstock.Dataset. Any number of
-    threads and processes may use it; it pickles. Classes derived from it keep what they define: where one has a
-    `__getitem__`, `__getitems__` or `__len__` of its own, its samples are made by that, in every loader.
+    `penstock.torch.DataLoader` reads its batches natively; any other loader may use it as the
+    map-style dataset that it is, and reads whole batches of it at once by `__getitems__`. Any number
+    of threads and processes may use it; it pickles. Classes derived from it keep what they define:
+    where one has a `__getitem__`, `__getitems__` or `__len__` of its own, its samples are made by
+    that, in every loader.
+
+    Parameters
+    ----------
+    native
+        The penstock.Dataset, which is also the attribute of that name.
     """
 
     _keys: list[str] | None = None
@@ -125,18 +131,31 @@ class Dataset(torch_data.Dataset[_Sample]):
         return self._reads.stacked(self.native, counted(indices, len(self)))
 
     def map(self, function: Callable[[Any], Any], *, batched: bool = False, processes: bool = False) -> Mapped:
-        """Each sample (or each batch, if `batched`) as `function` makes it from the one that was read.
+        """Each sample (or each batch) as a function makes it from the one that was read.
 
-        The loader calls `function` in `num_workers` threads, under what the thread that iterates has when it asks for
-        batches: `no_grad`, `inference_mode`, autocast, default device, modes and hooks of torch, context variables.
-        Modes are the same objects in all threads, and torch's own `FakeTensorMode` is not safe there. Threads share
-        Python's interpreter lock: they speed up functions that spend their time in torch, NumPy or waiting, but not
-        pure Python. For that there is `processes=True`: torch's own loader then runs `function` in `num_workers`
-        processes, and so it should for functions that draw random numbers: all threads of a process share the global
-        generators of torch, NumPy and `random`, so that what they draw depends on which of them comes first. It must
-        not depend on the order of the calls.
+        The loader calls it in `num_workers` threads, under what the thread that iterates has when it asks
+        for batches: `no_grad`, `inference_mode`, autocast, default device, modes and hooks of torch,
+        context variables. Modes are the same objects in all threads, and torch's own `FakeTensorMode` is
+        not safe there. Threads share Python's interpreter lock: they speed up functions that spend their
+        time in torch, NumPy or waiting, but not pure Python.
 
         What `torch.utils.data.Subset` and `random_split` make of a mapped dataset is mapped likewise.
+
+        Parameters
+        ----------
+        function
+            Called with each sample. It must not depend on the order of the calls.
+        batched
+            Whether it is called with batches, after their collation.
+        processes
+            Call it in `num_workers` processes of torch's own loader: for pure Python, and for functions
+            that draw random numbers, as all threads of a process share the global generators of torch,
+            NumPy and `random`, so that what they draw depends on which of them comes first.
+
+        Returns
+        -------
+        Mapped
+            A dataset.
         """
         return Mapped(self, function, batched=batched, processes=processes)
 
@@ -147,11 +166,20 @@ class Dataset(torch_data.Dataset[_Sample]):
 
 
 class Rows(Dataset[_Sample]):
-    """Samples are the rows of large arrays: paths, tensors or arrays. Of several, a sample is the tuple of their rows.
+    """Samples are the rows of large arrays. Of several arrays, a sample is the tuple of their rows.
 
-    `key` is the name of the tensor in a file that has several: one for all files, or a list with one for each source
-    (None where it needs none). Nothing of an uncompressed file is read ahead. `mmap` is that of `penstock.rows`: by
-    default a file is mapped where it fits into memory, else each row is read when it is wanted.
+    Nothing of an uncompressed file is read ahead.
+
+    Parameters
+    ----------
+    sources
+        Paths, tensors, arrays or lists, of as many rows each.
+    key
+        The name of the tensor in a file that has several: one for all files, or a list with one for
+        each source (None where it needs none).
+    mmap
+        Whether files are mapped, or each row read when it is wanted. None maps a file where it fits
+        into memory.
     """
 
     _alike = True
@@ -167,9 +195,16 @@ class Rows(Dataset[_Sample]):
 
 
 class Packed(Dataset[_Sample]):
-    """The samples that `penstock.pack` or the command `penstock pack` wrote into the files of a folder or pattern.
+    """The samples that `penstock.pack` or the command `penstock pack` wrote.
 
-    The files are mapped or read as by `Rows`. Numbers come back as tensors without dimensions.
+    Numbers come back as tensors without dimensions.
+
+    Parameters
+    ----------
+    pattern
+        The folder that they were written to, or a pattern of its files.
+    mmap
+        Whether files are mapped or read, as for `Rows`.
     """
 
     def __init__(self, pattern: str | os.PathLike[str], mmap: bool | None = None) -> None:
@@ -177,11 +212,24 @@ class Packed(Dataset[_Sample]):
 
 
 class Files(ClassFolders, Dataset[_Sample]):
-    """Each file is a sample. `pattern`: a file, a folder, a glob or a list of paths; `keys`: only these of its dict.
+    """Each file is a sample: what `load` gives for it, with plain numbers and torch tensors.
 
-    `index` keeps the list of files between runs, and `exclude` leaves folders and files out, as in `penstock.files`.
-    `paths` are the files in the order of the samples. Where the folders are classes ("train/cat/1.pt"), `classes`,
-    `class_to_idx` and `targets` are what torchvision's ImageFolder has under these names.
+    `paths` are the files in the order of the samples. Where the folders are classes ("train/cat/1.pt"),
+    `classes`, `class_to_idx` and `targets` are what torchvision's ImageFolder has under these names.
+
+    Parameters
+    ----------
+    pattern
+        A file, a folder, a glob (`**` for any depth) or a list of paths. The order of a folder or glob
+        is by name.
+    keys
+        Take only these keys of each file's dict.
+    index
+        Keep the list of files, in the user's cache folder (True) or in a file of your own, and next
+        time list only folders that changed.
+    exclude
+        Leave these folders and files out of what is listed: a name or glob at any depth ("lost+found",
+        "tmp*"), or the end of a path ("old/raw"). One, or several.
     """
 
     def __init__(
@@ -206,10 +254,22 @@ class Files(ClassFolders, Dataset[_Sample]):
 
 
 class Zip(Dataset[_Sample]):
-    """Sample i is the tuple of sample i of each dataset, or the dict of them by name: `Zip(image=files, label=labels)`.
+    """Sample i is the tuple of sample i of each dataset, or the dict of them by name.
 
-    Takes datasets that are read natively, torch's Subset and the like of them, and tensors and arrays, whose rows are
-    the samples. A function is mapped over the whole: `Zip(a, b).map(function)`.
+    A function is mapped over the whole: `Zip(a, b).map(function)`.
+
+    Parameters
+    ----------
+    datasets
+        Datasets that are read natively, torch's Subset and the like of them, and tensors and arrays,
+        whose rows are the samples.
+    named
+        The same by name, for samples that are dicts: `Zip(image=files, label=labels)`.
+
+    Raises
+    ------
+    TypeError
+        For datasets that Python code makes.
     """
 
     def __init__(self, *datasets: Any, **named: Any) -> None:
@@ -232,8 +292,19 @@ def _zippable(part: Any, name: str) -> penstock.Dataset:
 
 
 class Mapped(torch_data.Dataset[Any]):
-    """What `Dataset.map` gives. Without a loader, `mapped[i]` calls the function on sample i; TypeError where it is one
-    of batches."""
+    """What `Dataset.map` gives. Without a loader, `mapped[i]` calls the function on sample i.
+
+    Parameters
+    ----------
+    dataset
+        What the samples come from.
+    function
+        What makes other samples of them.
+    batched
+        Whether it takes whole batches; then `mapped[i]` is a TypeError.
+    processes
+        Whether a loader calls it in processes.
+    """
 
     def __init__(
         self, dataset: torch_data.Dataset[Any], function: Callable[[Any], Any], *, batched: bool, processes: bool
@@ -247,7 +318,22 @@ class Mapped(torch_data.Dataset[Any]):
         return len(self.dataset)  # type: ignore[arg-type]
 
     def map(self, function: Callable[[Any], Any], *, batched: bool = False, processes: bool = False) -> Mapped:
-        """As `Dataset.map`, of what this dataset's function makes."""
+        """As `Dataset.map`, of what this dataset's function makes.
+
+        Parameters
+        ----------
+        function
+            Called with each of these samples.
+        batched
+            Whether it is called with batches.
+        processes
+            Whether a loader calls it in processes.
+
+        Returns
+        -------
+        Mapped
+            A dataset.
+        """
         if self.batched and not batched:
             raise TypeError("a function of samples cannot follow one of batches; map it before, or as one of batches")
         return Mapped(self, function, batched=batched, processes=processes)

@@ -36,39 +36,81 @@ _Sample = TypeVar("_Sample", covariant=True, default=Any)
 class DataLoader(torch_data.DataLoader[_Sample]):
     """torch's DataLoader, argument by argument, for any dataset.
 
-    Of a Penstock dataset (`Rows`, `Files`, `penstock.files`, ..., and what `random_split`, `Subset`, `ConcatDataset`
-    and `StackDataset` make of them) it reads the batches natively: `num_workers` threads of C++ read the samples
-    straight into the batch's memory, without processes and without the interpreter lock. The order of samples is
-    torch's for the same generator and samplers, bit by bit, for any number of workers. Every other dataset goes to
-    torch's own loader with the same arguments; so does one with a `worker_init_fn`, which only processes have a use
-    for. Where a Penstock dataset is inside, a NotNativeWarning says why; `explain()` and `stats()["road"]` tell it too.
+    Of a Penstock dataset (`Rows`, `Files`, `penstock.files`, ..., and what `random_split`, `Subset`,
+    `ConcatDataset` and `StackDataset` make of them) it reads the batches natively: `num_workers`
+    threads of C++ read the samples straight into the batch's memory, without processes and without the
+    interpreter lock. The order of samples is torch's for the same generator and samplers, bit by bit,
+    for any number of workers. Every other dataset goes to torch's own loader with the same arguments;
+    so does one with a `worker_init_fn`, which only processes have a use for. Where a Penstock dataset
+    is inside, a NotNativeWarning says why; `explain()` and `stats()["road"]` tell it too.
 
-    collate_fn: None and `default_collate` are done natively, and so are `pad_to`, `pad`, `ragged` and `stack` of this
-    module; any other function is called in the caller's thread with the list of samples as torch tensors. Those of this
-    module are functions of a list of samples too, for other datasets and other loaders.
+    `state_dict()` and `load_state_dict()` resume exactly in the middle of an epoch, with any number of
+    workers, and the epochs behind it are those of the run that was not stopped: the iteration that
+    goes on puts the generators where they stood, torch's global one where the order comes from it.
+    Between epochs no order is drawn yet, and a seed that the program sets after loading counts. All
+    datasets have states, with torchdata's StatefulDataLoader protocol: Python's own are counted on,
+    iterable ones gone through again, and those (or their iterators) with `state_dict` and
+    `load_state_dict` asked.
 
-    Beyond torch's arguments:
+    Several threads may take from one iterator: each batch comes to one of them.
 
-    - device: where batches go. Batches that are collated natively are copied to a CUDA device through Penstock's pinned
-      ring while the next are read, and are ordered behind the copies on torch's current stream; `pin_memory` has
-      nothing to do then. Others are moved by torch when they are taken, after `pin_memory` if that is set.
-    - on_error: what a sample that cannot be read does. "raise": the error names it and its file, and the iterator can
-      go on with the next batch. "skip": the batch is delivered without it. "replace": the next sample that can be read
-      takes its place. "mask": it does so too, and the loader gives pairs `(batch, valid)`, also where all samples are
-      good: `valid` is a bool tensor with one element for each sample of the batch, False where another stands in, which
-      is to be ignored. It goes where its batch goes (`device`, `pin_memory`); without batches (`batch_size=None`) it is
-      a bool. A batch of which no sample can be read is given too; where the whole dataset has none, that is an error.
-      Which ones were left out, and why, is in `set_aside`: each is tried once in the life of a loader, and a loader
-      that resumes takes them over from the state.
-    - snapshot_every_n_steps: taken for programs written for torchdata's loader; positions are exact after each batch.
-    - memory_budget: bytes of batches prepared ahead, at most (default 1 GiB).
-
-    `state_dict()` and `load_state_dict()` resume exactly in the middle of an epoch, with any number of workers, and the
-    epochs behind it are those of the run that was not stopped: the iteration that goes on puts the generators where
-    they stood, torch's global one where the order comes from it. Between epochs no order is drawn yet, and a seed that
-    the program sets after loading counts. All datasets have states, with torchdata's StatefulDataLoader protocol:
-    Python's own are counted on, iterable ones gone through again, and those (or their iterators) with `state_dict` and
-    `load_state_dict` asked. Several threads may take from one iterator: each batch comes to one of them.
+    Parameters
+    ----------
+    dataset
+        A dataset of Penstock's or of torch's, or a sequence of samples.
+    batch_size
+        How many samples make a batch; None gives samples by themselves.
+    shuffle
+        Draw the order of each epoch anew.
+    sampler
+        Gives the indices of the samples in their order.
+    batch_sampler
+        Gives a list of indices for each batch.
+    num_workers
+        How many threads read (processes on torch's road); 0 reads in the caller's thread.
+    collate_fn
+        Makes a batch of a list of samples. None and `default_collate` are done natively, and so are
+        `pad_to`, `pad`, `ragged` and `stack` of this module; any other function is called in the
+        caller's thread with the list of samples as torch tensors.
+    pin_memory
+        Put batches into pinned memory, where there is an accelerator.
+    drop_last
+        Leave out a last batch that is not full.
+    timeout
+        Seconds to wait for a batch, then LoaderTimeoutError; 0 waits for ever.
+    worker_init_fn
+        Called in each worker process; a loader with it is torch's own.
+    multiprocessing_context
+        How torch's own loader starts processes.
+    generator
+        What the order is drawn from; None is torch's global one.
+    prefetch_factor
+        How many batches for each worker are prepared ahead; None is 2.
+    persistent_workers
+        Keep the workers from one epoch to the next.
+    pin_memory_device
+        As in torch, which no longer uses it.
+    in_order
+        Whether batches of torch's own loader come in the order of the sampler; natively they always do.
+    snapshot_every_n_steps
+        Taken for programs written for torchdata's loader; positions are exact after each batch.
+    device
+        Where batches go. Batches that are collated natively are copied to a CUDA device through
+        Penstock's pinned ring while the next are read, and are ordered behind the copies on torch's
+        current stream; `pin_memory` has nothing to do then. Others are moved by torch when they are
+        taken, after `pin_memory` if that is set.
+    on_error
+        What a sample that cannot be read does. "raise": the error names it and its file, and the
+        iterator can go on with the next batch. "skip": the batch is delivered without it. "replace":
+        the next sample that can be read takes its place. "mask": it does so too, and the loader gives
+        pairs `(batch, valid)`, also where all samples are good: `valid` is a bool tensor with one
+        element for each sample of the batch, False where another stands in, which is to be ignored. It
+        goes where its batch goes (`device`, `pin_memory`); without batches (`batch_size=None`) it is a
+        bool. A batch of which no sample can be read is given too; where the whole dataset has none,
+        that is an error. Which ones were left out, and why, is in `set_aside`: each is tried once in
+        the life of a loader, and a loader that resumes takes them over from the state.
+    memory_budget
+        Bytes of batches prepared ahead, at most; None is 1 GiB.
     """
 
     def __init__(
@@ -204,7 +246,11 @@ class DataLoader(torch_data.DataLoader[_Sample]):
     def stats(self) -> dict[str, Any]:
         """Counts, bytes and seconds of the newest iteration, as far as there is one that was read natively.
 
-        "road" is "native", or "torch" where torch's own loader makes the batches; then "reason" says why.
+        Returns
+        -------
+        dict
+            "road" is "native", or "torch" where torch's own loader makes the batches; then "reason" says
+            why.
         """
         if self.native is None:
             return {"road": "torch", "reason": self._road.reason}
@@ -234,7 +280,13 @@ class DataLoader(torch_data.DataLoader[_Sample]):
             warnings.warn(text, NotNativeWarning, stacklevel=3)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the newest iteration stands, after the last batch it gave. Plain data that torch.save and json take."""
+        """Where the newest iteration stands, after the last batch it gave.
+
+        Returns
+        -------
+        dict
+            Plain data that torch.save and json take, as far as the program's own states are.
+        """
         if self._resume is not None:
             return self._resume.to_dict()
         position = self._latest.position(self) if self._latest is not None else Position.now(self)
@@ -243,7 +295,18 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         return position.to_dict()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """The next iteration goes on from there. ValueError for what is no such state, or another dataset's."""
+        """The next iteration goes on from there.
+
+        Parameters
+        ----------
+        state_dict
+            What `state_dict` gave, of a loader of the same dataset, batch size and order.
+
+        Raises
+        ------
+        ValueError
+            For what is no such state, or that of another dataset, batch size or order.
+        """
         self._resume = Position.from_dict(state_dict, self)
         self._resume.load(self)
 

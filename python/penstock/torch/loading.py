@@ -49,27 +49,55 @@ def load_into(
 ) -> IncompatibleKeys:
     """`module.load_state_dict(torch.load(path))`, without a second copy of the parameters in memory.
 
-    Tensors are read from the file into the memory of the target's, on the CPU and on CUDA devices, and converted on the
-    way where their types differ. A target is
+    Tensors are read from the file into the memory of the target's, on the CPU and on CUDA devices, and
+    converted on the way where their types differ. Keys, shapes and kinds are checked first: where those
+    are at fault, nothing has been touched. Modules that load in a way of their own (hooks, extra state,
+    old versions), and other objects, get `load_state_dict` itself, before the rest is filled; what they
+    raise comes with their path.
 
-    - a module: its parameters and buffers are filled by their names;
-    - a tensor, or an array of NumPy's or Penstock's;
-    - an object with `load_state_dict`, such as an optimizer, a scheduler or a GradScaler, which gets its state;
-    - a dict, list or tuple of targets, at any depth: `{"model": model, "optimizer": optimizer, "epoch": 0}`. Numbers
-      and strings in it, and lists and tuples of nothing else, become the file's; None takes whatever the file has.
+    Parameters
+    ----------
+    target
+        What to fill:
 
-    Keys, shapes and kinds are checked first. What is missing, unexpected, of another shape or of another kind is
-    reported by its path ("optimizer.state.0.exp_avg") in a RuntimeError, as `load_state_dict` reports it, and then
-    nothing has been touched. With `strict=False` what is missing or unexpected is left as it is, and returned. Modules
-    that load in a way of their own (hooks, extra state, old versions), and other objects, get `load_state_dict` itself,
-    before the rest is filled; what they raise comes with their path.
+        - a module: its parameters and buffers are filled by their names;
+        - a tensor, or an array of NumPy's or Penstock's;
+        - an object with `load_state_dict`, such as an optimizer, a scheduler or a GradScaler, which
+          gets its state;
+        - a dict, list or tuple of targets, at any depth: `{"model": model, "opt": opt, "epoch": 0}`.
+          Numbers and strings in it, and lists and tuples of nothing else, become the file's; None takes
+          whatever the file has.
+    path
+        The file: what `load` takes.
+    key
+        Which part of the file to take: a key, several with dots between them, or a list of keys and
+        positions (`key="model_state_dict"`). Nothing else is read.
+    prefix
+        Takes the keys that begin with it, without it: `prefix="module."` for a module that was saved
+        within DistributedDataParallel, `key="state_dict", prefix="model."` for one within a
+        LightningModule.
+    strict
+        Whether it is an error that the file lacks something, or has more than the target. Without it
+        such parts are left as they are, and returned.
+    assign
+        The target takes the file's tensors instead of filling its own.
+    device
+        Where these go, as `map_location` of `load`; only with `assign`.
+    dtype
+        Which type the floating-point ones of these get; only with `assign`.
 
-    - key: which part of the file to take: a key, several with dots between them, or a list of keys and positions
-      (`key="model_state_dict"`). Nothing else is read.
-    - prefix: takes the keys that begin with it, without it: `prefix="module."` for a module that was saved within
-      DistributedDataParallel, `key="state_dict", prefix="model."` for one within a LightningModule.
-    - assign: the target takes the file's tensors instead of filling its own; `device` says where they go (as
-      map_location of `load`) and `dtype` which type the floating-point ones get. Both need `assign`.
+    Returns
+    -------
+    IncompatibleKeys
+        `missing_keys` and `unexpected_keys`, by their paths ("optimizer.state.0.exp_avg").
+
+    Raises
+    ------
+    RuntimeError
+        For what is missing, unexpected, of another shape or of another kind, by its path, as
+        `load_state_dict` reports it.
+    penstock.Error
+        For files that are damaged, cut or no tensor files.
     """
     if not assign and (device is not None or dtype is not None):
         raise ValueError("device and dtype are those of the tensors that the target has; they need assign=True")

@@ -27,13 +27,47 @@ Path = str | os.PathLike[str]
 
 
 def load_file(filename: Path, device: str | int = "cpu", *, backend: str = "mmap") -> dict[str, torch.Tensor]:
-    """All tensors of a file by name, in the order of their bytes. SafetensorError for what is no such file."""
+    """All tensors of a file by name, in the order of their bytes.
+
+    Parameters
+    ----------
+    filename
+        A `.safetensors`, or the `*.safetensors.index.json` of a sharded model.
+    device
+        Where the tensors go: "cpu", "cuda:1", the number of a device.
+    backend
+        "mmap" or "pread", as for `safe_open`.
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    SafetensorError
+        For what is no such file.
+    """
     with safe_open(filename, "pt", device, backend=backend) as file:
         return file.get_tensors()
 
 
 def load(data: bytes) -> dict[str, torch.Tensor]:
-    """The same of a file's bytes; the tensors do not share their memory."""
+    """All tensors of a file's bytes by name.
+
+    Parameters
+    ----------
+    data
+        The content of a `.safetensors`. The tensors do not share its memory.
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    SafetensorError
+        For what is no such content.
+    """
     arrays = Arrays("cpu")
     return {name: arrays.whole(tensor, name) for name, tensor in load_bytes(data).items()}
 
@@ -41,22 +75,80 @@ def load(data: bytes) -> dict[str, torch.Tensor]:
 def save_file(tensors: dict[str, torch.Tensor], filename: Path, metadata: dict[str, str] | None = None) -> None:
     """Writes dense, contiguous tensors that share no memory; the file appears whole or not at all.
 
-    ValueError for other tensors and for those without memory (freed, fake), RuntimeError for shared memory
-    (`save_model` leaves duplicates out), KeyError for dtypes that the format has not, TypeError for metadata that is no
-    text.
+    Parameters
+    ----------
+    tensors
+        Tensors by name. Those on other devices are written as they are in host memory.
+    filename
+        The path.
+    metadata
+        Text by text, kept in the file's header.
+
+    Raises
+    ------
+    ValueError
+        For tensors that are sparse or not contiguous, and for those without memory (freed, fake).
+    RuntimeError
+        For tensors that share memory; `save_model` leaves duplicates out.
+    KeyError
+        For dtypes that the format has not.
+    TypeError
+        For metadata that is no text.
     """
     save_to(_checked(tensors), filename, metadata)
 
 
 def save(tensors: dict[str, torch.Tensor], metadata: dict[str, str] | None = None) -> bytes:
-    """The bytes that `save_file` writes."""
+    """The bytes that `save_file` writes.
+
+    Parameters
+    ----------
+    tensors
+        Tensors by name.
+    metadata
+        Text by text, kept in the header.
+
+    Returns
+    -------
+    bytes
+
+    Raises
+    ------
+    ValueError
+        For tensors that are sparse or not contiguous, and for those without memory (freed, fake).
+    RuntimeError
+        For tensors that share memory; `save_model` leaves duplicates out.
+    KeyError
+        For dtypes that the format has not.
+    TypeError
+        For metadata that is no text.
+    """
     return save_bytes(_checked(tensors), metadata)
 
 
 def save_model(
     model: torch.nn.Module, filename: Path, metadata: dict[str, str] | None = None, force_contiguous: bool = True
 ) -> None:
-    """Writes a module's tensors, each memory once; the metadata says under which name those left out were kept."""
+    """Writes a module's tensors, each memory once.
+
+    Parameters
+    ----------
+    model
+        The module. Of tensors that share memory one is written.
+    filename
+        The path.
+    metadata
+        Text by text, kept in the header; the names of tensors that were left out are added, each with
+        the name under which its memory was written.
+    force_contiguous
+        Make contiguous copies of tensors that are not.
+
+    Raises
+    ------
+    ValueError
+        For tensors that are sparse, that are not contiguous (without `force_contiguous`) or whose
+        memory is not there.
+    """
     state: dict[str, torch.Tensor] = model.state_dict()
     require_memory(state.items())
     notes = dict(metadata or {})
@@ -77,7 +169,33 @@ def save_model(
 def load_model(
     model: torch.nn.Module, filename: Path, strict: bool = True, device: str | int = "cpu", *, backend: str = "mmap"
 ) -> tuple[set[str], list[str]]:
-    """Loads what `save_model` wrote. Gives missing and unexpected names; RuntimeError lists them if `strict`."""
+    """Loads what `save_model` wrote into a module.
+
+    Parameters
+    ----------
+    model
+        The module, whose tensors are filled.
+    filename
+        A `.safetensors`, or the `*.safetensors.index.json` of a sharded model.
+    strict
+        Whether missing and unexpected names are an error.
+    device
+        Where the file's tensors are read to before they are copied.
+    backend
+        "mmap" or "pread", as for `safe_open`.
+
+    Returns
+    -------
+    tuple
+        The set of missing names, and the list of unexpected ones.
+
+    Raises
+    ------
+    RuntimeError
+        With `strict`, for names that are missing or unexpected; for shapes that differ.
+    SafetensorError
+        For what is no such file.
+    """
     loaded = load_file(filename, device, backend=backend)
     state: dict[str, torch.Tensor] = model.state_dict()
     require_memory(state.items())

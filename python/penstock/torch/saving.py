@@ -33,24 +33,44 @@ def save(
 ) -> None:
     """Writes a `.pt` that `torch.load` reads and finds equal, with shared storages shared.
 
-    Takes everything that torch.load(weights_only=True) reads back: tensors of every kind (sparse, quantized, nested,
-    meta, conjugate by a flag, with attributes), parameters, storages, state dicts and nested dicts, lists, tuples and
-    sets of them with numbers, strings, sizes, dtypes, layouts and devices, and objects of classes that
-    torch.serialization.add_safe_globals allows (which `load` reads where they are their parts and nothing else). Beyond
-    these, what `load` reads and torch.load(weights_only=True) wants add_safe_globals for: NumPy's arrays, scalars and
-    dtypes as those, frozensets, defaultdicts and references to Python's own data types.
-    DTypeMismatchError, a TypeError, says of anything else where in the object it lies and what to save instead: nothing
-    is written as another type than it is.
+    Takes everything that torch.load(weights_only=True) reads back: tensors of every kind (sparse,
+    quantized, nested, meta, conjugate by a flag, with attributes), parameters, storages, state dicts
+    and nested dicts, lists, tuples and sets of them with numbers, strings, sizes, dtypes, layouts and
+    devices, and objects of classes that torch.serialization.add_safe_globals allows (which `load`
+    reads where they are their parts and nothing else). Beyond these, what `load` reads and
+    torch.load(weights_only=True) wants add_safe_globals for: NumPy's arrays, scalars and dtypes as
+    those, frozensets, defaultdicts and references to Python's own data types. Nothing is written as
+    another type than it is. Tensors on other devices are written as they are in host memory.
 
-    A file at a path appears whole or not at all; an open file is written to where it stands, flushed, and left open.
-    UnsupportedError names a tensor whose memory is not there (its storage freed or shortened, zero, fake). Tensors on
-    other devices are written as they are in host memory.
+    compute_crc32, storage_alignment and use_pinned_memory_for_d2h of
+    torch.utils.serialization.config.save count, and skip_data of torch.serialization. Where those or
+    the last three parameters are not as torch has them by default, and for objects that Penstock's own
+    writer has no form for (NumPy's, defaultdicts, bytearrays, classes that are allowed), torch.save
+    writes the file, with whole storages, and tensors' devices on record.
 
-    pickle_protocol, _use_new_zipfile_serialization and _disable_byteorder_record are torch's, and so are compute_crc32,
-    storage_alignment and use_pinned_memory_for_d2h of torch.utils.serialization.config.save and skip_data of
-    torch.serialization. Where they are not as torch has them by default, and for objects that Penstock's own writer has
-    no form for (NumPy's, defaultdicts, bytearrays, classes that are allowed), torch.save writes the file, with whole
-    storages, and tensors' devices on record. UnsupportedError for a pickle_module other than Python's own.
+    Parameters
+    ----------
+    obj
+        What to write.
+    f
+        A path, whose file appears whole or not at all, or an open file, which is written to where it
+        stands, flushed, and left open.
+    pickle_module
+        Must be None, or Python's own module.
+    pickle_protocol
+        As torch.save has it.
+    _use_new_zipfile_serialization
+        As torch.save has it: False writes the format of before torch 1.6.
+    _disable_byteorder_record
+        As torch.save has it.
+
+    Raises
+    ------
+    penstock.DTypeMismatchError
+        A TypeError, for objects that `load` would not read: where they lie, and what to save instead.
+    penstock.UnsupportedError
+        For a tensor whose memory is not there (its storage freed or shortened, zero, fake), by its
+        name, and for another `pickle_module`.
     """
     if pickle_module not in (None, pickle):
         raise penstock.UnsupportedError(

@@ -55,36 +55,63 @@ def load(
 ) -> Any:
     """What `torch.load(f, weights_only=True)` gives: the same types, values, strides, sharing and flags.
 
-    Tensors are torch's own, over memory that Penstock read the file into. Nothing in the file is run, whatever it
-    holds. Every format that Penstock reads is taken: `.npy`, `.npz` and `.safetensors` too. NumPy's arrays, scalars and
-    dtypes, for which torch wants its add_safe_globals, come without it: none of NumPy's own code rebuilds them.
-
-    - f: a path, or a file opened in binary mode or any other object with `read`, `seek` and `tell`; it is read from
-      where it stands.
-    - map_location: None, a device, its name, a dict from recorded to wanted names, or a function of a storage and its
-      recorded name, as for torch.load. A device that the file records is torch's to find, with torch's errors.
-    - mmap: map the file instead of reading it, private to this process unless set_default_mmap_options of
-      torch.serialization says otherwise; a path is needed. Checksums are not looked at, and tensors that lie where
-      their type cannot be used, or in the other byte order, are copied. None is what
-      torch.utils.serialization.config.load.mmap says.
-    - encoding: of byte strings that Python 2 wrote: any that Python has, or "bytes" to keep them as bytes. What is no
-      UTF-8 stays bytes with "utf-8", and is UnicodeDecodeError's with others.
-    - unknown: what names do that torch does not know. "error": UnknownGlobalsError has them all. "keep": they become
-      `penstock.Opaque` objects, which hold the name, the arguments and the state.
-      Classes that torch.serialization.add_safe_globals allows come to life where their parts are only set down:
-      objects that are their attributes, members of enumerations, named tuples, tensors of a subclass, and paths, dates
-      and other plain values of Python's. Functions and classes with a way of their own are not called;
-      UnknownGlobalsError says which.
-    - verify: look at recorded checksums.
-    - key: a part of the content, which is read and made alone: a key, several with dots between them
-      ("optimizer.state.0", where a key that has dots itself is found first), or a list of keys and positions.
-    - prefix: of a dict the items whose keys begin with it, without it: "module." takes the state dict of a module out
-      of what its wrapper saved.
+    Tensors are torch's own, over memory that Penstock read the file into. Nothing in the file is run,
+    whatever it holds. Every format that Penstock reads is taken: `.npy`, `.npz` and `.safetensors`
+    too. NumPy's arrays, scalars and dtypes, for which torch wants its add_safe_globals, come without
+    it: none of NumPy's own code rebuilds them.
 
     What torch.load takes from its surroundings is taken: skip_data and set_default_load_endianness of
     torch.serialization, and a FakeTensorMode, under which no payload is read and tensors are fake.
 
-    `weights_only=False` and `pickle_module` would run code found in the file, and are refused.
+    Parameters
+    ----------
+    f
+        A path, or a file opened in binary mode, or any other object with `read`, `seek` and `tell`,
+        which is read from where it stands.
+    map_location
+        None, a device, its name, a dict from recorded to wanted names, or a function of a storage and
+        its recorded name, as for torch.load. A device that the file records is torch's to find, with
+        torch's errors.
+    pickle_module
+        Must be None: another one would run code found in the file.
+    weights_only
+        True or None: False would run code found in the file, and is refused.
+    mmap
+        Map the file instead of reading it, private to this process unless set_default_mmap_options of
+        torch.serialization says otherwise; a path is needed. Checksums are not looked at, and tensors
+        that lie where their type cannot be used, or in the other byte order, are copied. None is what
+        torch.utils.serialization.config.load.mmap says.
+    encoding
+        Of byte strings that Python 2 wrote: any that Python has, or "bytes" to keep them as bytes. What
+        is no UTF-8 stays bytes with "utf-8", and is UnicodeDecodeError's with others.
+    unknown
+        What becomes of names that torch does not know: "error", or "keep" for `penstock.Opaque` objects
+        that hold the name, the arguments and the state. Classes that
+        torch.serialization.add_safe_globals allows come to life where their parts are only set down:
+        objects that are their attributes, members of enumerations, named tuples, tensors of a subclass,
+        and paths, dates and other plain values of Python's. Functions, and classes with a way of their
+        own, are not called.
+    verify
+        Whether recorded checksums are checked.
+    key
+        A part of the content, which alone is read and made: a key, several with dots between them
+        ("optimizer.state.0", where a key that has dots itself is found first), or a list of keys and
+        positions.
+    prefix
+        Of a dict the items whose keys begin with it, without it: "module." takes the state dict of a
+        module out of what its wrapper saved.
+
+    Returns
+    -------
+    object
+        What was saved.
+
+    Raises
+    ------
+    UnknownGlobalsError
+        For classes and functions that torch does not know, all of them named in `names`.
+    penstock.Error
+        With path, offset and tensor, for files that are damaged, cut or no tensor files.
     """
     _refuse_code(weights_only, pickle_module)
     if unknown not in {"error", "keep"}:
