@@ -245,7 +245,8 @@ _TOLD = {
 
 
 def _describe(error: OSError, number: int | None, message: str, path: str | None) -> None:
-    error.errno = next((own for text, own in _TOLD.items() if text in message), number)
+    told = max((text for text in _TOLD if text in message), key=len, default="")  # some begin as others do
+    error.errno = _TOLD.get(told, number)
     error.strerror = message
     error.filename = path
 

@@ -4,6 +4,8 @@ import copy
 import errno
 import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -55,6 +57,70 @@ def test_missing_file(tmp_path):
     assert error.message
     assert error.offset is None
     assert error.tensor is None
+
+
+TOLD_BY_THE_SYSTEM = ["EROFS", "EPERM", "ETXTBSY", "ENOSPC", "EDQUOT", "EFBIG", "EMFILE", "ENFILE", "EIO", "ELOOP"]
+
+
+@pytest.mark.parametrize("name", TOLD_BY_THE_SYSTEM)
+@pytest.mark.parametrize("kind", [penstock.InputOutputError, penstock.PermissionDeniedError, penstock.NotFoundError])
+def test_numbers_of_the_systems_errors(name, kind):
+    """A code of ours stands for several of them; the text says which."""
+    number = getattr(errno, name)
+    error = kind(f"x.npy: cannot write the file: {os.strerror(number)}; free some", path="x.npy")
+    assert (error.errno, error.filename) == (number, "x.npy")
+    assert kind(f"x.npy: cannot write the file: {os.strerror(number)}").errno == number
+    assert kind(os.strerror(number) + ".npy: cannot write the file").errno != number  # the name of a file
+
+
+def test_numbers_without_a_text_of_the_system():
+    assert penstock.InputOutputError("cut off").errno is None
+    assert penstock.PermissionDeniedError("not allowed").errno == errno.EACCES
+    assert penstock.TimedOutError("late").errno == errno.ETIMEDOUT
+
+
+def test_numbers_of_errors_that_happen(tmp_path):
+    (tmp_path / "circle.npy").symlink_to("circle.npy")
+    np.save(tmp_path / "there.npy", np.ones(3))
+    for call, number in [
+        (lambda: penstock.load(tmp_path / ("n" * 300)), errno.ENAMETOOLONG),
+        (lambda: penstock.load(tmp_path / "circle.npy"), errno.ELOOP),
+        (lambda: penstock.load(tmp_path), errno.EISDIR),
+        (lambda: penstock.load(tmp_path / "there.npy" / "x"), errno.ENOTDIR),
+    ]:
+        with pytest.raises(OSError, match=str(tmp_path)) as caught:
+            call()
+        assert isinstance(caught.value, penstock.Error)
+        assert caught.value.errno == number
+
+
+LIMITED = """
+import resource, sys
+import numpy, penstock
+{call}  # with all that is read on the way
+hard = resource.getrlimit(resource.{limit})[1]
+resource.setrlimit(resource.{limit}, ({value}, hard))
+try:
+    {call}
+except penstock.Error as error:
+    sys.stdout.write(f"{{type(error).__name__}} {{error.errno}}")
+"""
+
+
+@pytest.mark.parametrize("name", ["y.npy", "y.npz", "y.pt", "y.safetensors"])
+def test_the_number_of_a_file_that_grew_too_large(tmp_path, name):
+    call = f"penstock.save({{'a': numpy.ones(9999)}}{'' if name != 'y.npy' else '[chr(97)]'}, {str(tmp_path / name)!r})"
+    program = LIMITED.format(call=call, limit="RLIMIT_FSIZE", value=4096)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == f"InputOutputError {errno.EFBIG}"
+
+
+def test_the_number_of_too_many_open_files(tmp_path):
+    np.save(tmp_path / "there.npy", np.ones(3))
+    call = f"penstock.load({str(tmp_path / 'there.npy')!r})"
+    program = LIMITED.format(call=call, limit="RLIMIT_NOFILE", value=3)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[1] == str(errno.EMFILE)
 
 
 def test_folder_in_place_of_a_file(tmp_path):

@@ -3,6 +3,7 @@
 import gc
 import pickle
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from loader_data import N
 import penstock
 
 torch = pytest.importorskip("torch")
+import penstock.torch as penstock_torch  # noqa: E402
 
 
 def test_rows(folder):
@@ -109,3 +111,60 @@ def test_slices_are_batches(folder):
         both[3:3]
     with pytest.raises(TypeError):
         both[1.5]
+
+
+@pytest.fixture
+def tree(tmp_path):
+    for name in ("a/1", "a/old/2", "b/1", "b/tmp1/3", "lost+found/9"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        np.save(tmp_path / f"{name}.npy", np.array([int(name[-1])]))
+    return tmp_path
+
+
+def samples_of(dataset):
+    return [int(dataset[i][0]) for i in range(len(dataset))]
+
+
+@pytest.mark.parametrize("files", [penstock.files, penstock_torch.Files], ids=["penstock", "penstock.torch"])
+@pytest.mark.parametrize("index", [False, True])
+def test_what_a_listing_leaves_out(tree, files, index):
+    def left(exclude, pattern="**/*.npy"):
+        options = {"index": tree / "index"} if index else {}
+        twice = [files(f"{tree}/{pattern}", exclude=exclude, **options) for _ in range(2)]
+        assert samples_of(twice[0]) == samples_of(twice[1])
+        return samples_of(twice[0])
+
+    assert left(None) == [1, 2, 1, 3, 9]
+    assert left(()) == [1, 2, 1, 3, 9]
+    assert left("lost+found") == [1, 2, 1, 3]
+    assert left(["lost+found", "tmp*"]) == [1, 2, 1]
+    assert left(("a/old", "b")) == [1, 9]
+    assert left({"1.npy"}) == [2, 3, 9]
+    assert samples_of(files(f"{tree}/**/*.npy", exclude=iter(["a", "b"]))) == [9]
+    assert left(tree / "a") == [1, 3, 9]
+    assert left([tree / "a", b"lost+found"]) == [1, 3]
+    assert left("a", "a/*.npy") == [1]  # the pattern names it
+    with pytest.raises(penstock.NotFoundError):
+        left("*")
+    for nothing in ("", "/", "./"):
+        with pytest.raises(ValueError, match="exclude"):
+            left(nothing)
+    for wrong in (3, [3], [None]):
+        with pytest.raises(TypeError):
+            left(wrong)
+    with pytest.raises(ValueError, match="exclude"):
+        files([tree / "a/1.npy"], exclude="a")
+
+
+def test_what_was_left_out_stays_so(tree):
+    dataset = penstock.files(f"{tree}/**/*.npy", exclude=["lost+found", "old"])
+    np.save(tree / "a/old/4.npy", np.array([4]))
+    for copied in (
+        pickle.loads(pickle.dumps(dataset)),
+        penstock.files(f"{tree}/**/*.npy", exclude=["lost+found", "old"]),
+    ):
+        assert samples_of(copied) == [1, 1, 3]
+    folders = penstock_torch.Files(f"{tree}/*/**/*.npy", exclude=["lost+found", "old"])
+    assert folders.classes == ["a", "b"]
+    assert [str(path.relative_to(tree)) for path in map(Path, folders.paths)] == ["a/1.npy", "b/1.npy", "b/tmp1/3.npy"]
+    assert penstock.pack(dataset, tree / "shards")["samples"] == 3

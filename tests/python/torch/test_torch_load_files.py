@@ -425,3 +425,42 @@ def test_failures_leave_nothing_behind(tmp_path, fails):
         gc.enable()
     buffer.seek(0)
     buffer.truncate()  # which nothing keeps from it
+
+
+class Filled(io.BytesIO):
+    """Counts how it is read."""
+
+    calls: list
+
+    def read(self, size=-1):
+        self.calls.append("read")
+        return super().read(size)
+
+    def readinto(self, buffer):
+        self.calls.append("readinto")
+        return super().readinto(memoryview(buffer)[:1000])  # less than is asked for
+
+
+class OnlyRead:
+    def __init__(self, content):
+        self.file = io.BytesIO(content)
+        self.read, self.seek, self.tell = self.file.read, self.file.seek, self.file.tell
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_file_objects_are_filled_in_place(saved, old):
+    """Which saves a copy; others are read."""
+    value = {"v": torch.arange(5000.0), "n": 3}
+    content = io.BytesIO()
+    torch.save(value, content, _use_new_zipfile_serialization=not old)
+    file = Filled(content.getvalue())
+    file.calls = []
+    same(pt.load(file), value)
+    assert set(file.calls) == {"readinto"}
+    same(pt.load(OnlyRead(content.getvalue())), value)
+    target = {"v": torch.zeros(5000), "n": 0}
+    file = Filled(content.getvalue())
+    file.calls = []
+    pt.load_into(target, file)
+    same(target, value)
+    assert set(file.calls) == {"readinto"}

@@ -16,23 +16,12 @@ import numpy as np
 import pytest
 import torch
 import torch.utils.data as td
+from waiting import comes_true, threads_here
 
 import penstock
 import penstock.torch as pt
 
 COUNT = 40
-
-
-def threads_here():
-    with open("/proc/self/status") as status:
-        return int(next(line for line in status if line.startswith("Threads:")).split()[1])
-
-
-def comes_true(condition):
-    deadline = time.monotonic() + 20
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return condition()
 
 
 class FailsError(Exception):

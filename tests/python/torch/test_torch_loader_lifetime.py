@@ -12,6 +12,7 @@ import weakref
 
 import numpy as np
 import pytest
+from waiting import comes_true, threads_here
 
 import penstock
 import penstock.torch as pt
@@ -26,18 +27,6 @@ def path(tmp_path):
 
 def plus_one(value):
     return value + 1
-
-
-def threads_here():
-    with open("/proc/self/status") as status:
-        return int(next(line for line in status if line.startswith("Threads:")).split()[1])
-
-
-def comes_true(condition):
-    deadline = time.monotonic() + 20
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return condition()
 
 
 @pytest.fixture
