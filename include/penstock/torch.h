@@ -155,8 +155,8 @@ inline Tensor from_torch(const at::Tensor& tensor) {
 }
 
 /// The same content as torch's own nested values, tensors as `to_torch` gives them: dicts (of strings or of integers as
-/// keys), lists, tuples, numbers, strings and None. kUnsupported for what torch has no value for, which says where it
-/// lies.
+/// keys), lists, tuples, numbers, strings and None; what is shared stays so. kUnsupported for what torch has no value
+/// for, which says where it lies; kLimit for content that holds itself.
 inline c10::IValue to_ivalue(const Value& value);
 
 struct LoadStateDictOptions {
@@ -314,65 +314,78 @@ inline std::string joined(const std::string& place, const std::string& step) {
   return place.empty() ? step : place + "." + step;
 }
 
-inline c10::IValue ivalue_of(const Value& value, const std::string& place, int depth);
-
-inline c10::IValue dict_of(const Value& value, const std::string& place, int depth) {
-  const auto are = [&value](Value::Kind kind) {
-    for (std::size_t i = 0; i < value.size(); ++i) {
-      if (!value.item(i).first.is(kind)) return false;
+/// A value as torch's own. Dicts, lists and tuples that several ways lead to are made once, and stay shared.
+class IValueMaker {
+ public:
+  c10::IValue value_of(const Value& value, const std::string& place, int depth) {
+    constexpr int kDeepest = 1000;
+    if (depth == kDeepest) {
+      throw Error(ErrorCode::kLimit, "the content nests deeper than 1000 levels, or holds itself, at " + place);
     }
-    return true;
-  };
-  const bool by_text = are(Value::Kind::kString);
-  if (!by_text && !are(Value::Kind::kInt)) throw_no_ivalue(value, place);
-  c10::impl::GenericDict out(by_text ? c10::TypePtr(c10::StringType::get()) : c10::TypePtr(c10::IntType::get()),
-                             c10::AnyType::get());
-  for (std::size_t i = 0; i < value.size(); ++i) {
-    const auto [key, item] = value.item(i);
-    const std::string step = by_text ? key.as_string() : std::to_string(key.as_int());
-    out.insert(by_text ? c10::IValue(step) : c10::IValue(key.as_int()), ivalue_of(item, joined(place, step), depth));
+    switch (value.kind()) {
+      case Value::Kind::kNone:
+        return {};
+      case Value::Kind::kBool:
+        return value.as_bool();
+      case Value::Kind::kInt:
+        return value.as_int();
+      case Value::Kind::kFloat:
+        return value.as_float();
+      case Value::Kind::kComplex:
+        return c10::complex<double>(value.as_complex());
+      case Value::Kind::kString:
+        return value.as_string();
+      case Value::Kind::kTensor:
+        return to_torch(value.as_tensor());
+      case Value::Kind::kDict:
+      case Value::Kind::kList:
+      case Value::Kind::kTuple:
+        return container_of(value, place, depth + 1);
+      default:
+        throw_no_ivalue(value, place);
+    }
   }
-  return out;
-}
 
-inline c10::IValue sequence_of(const Value& value, const std::string& place, int depth) {
-  std::vector<c10::IValue> items;
-  for (std::size_t i = 0; i < value.size(); ++i) {
-    items.push_back(ivalue_of(value[i], joined(place, std::to_string(i)), depth));
+ private:
+  c10::IValue container_of(const Value& value, const std::string& place, int depth) {
+    if (const auto found = made_.find(value.node_id()); found != made_.end()) return found->second;
+    c10::IValue made = value.is(Value::Kind::kDict) ? dict_of(value, place, depth) : sequence_of(value, place, depth);
+    made_.emplace(value.node_id(), made);
+    return made;
   }
-  if (value.is(Value::Kind::kTuple)) return c10::ivalue::Tuple::create(std::move(items));
-  c10::impl::GenericList out(c10::AnyType::get());
-  for (c10::IValue& item : items) out.push_back(std::move(item));
-  return out;
-}
 
-inline c10::IValue ivalue_of(const Value& value, const std::string& place, int depth) {
-  constexpr int kDeepest = 1000;
-  if (depth == kDeepest) throw Error(ErrorCode::kLimit, "the content nests deeper than 1000 levels, at " + place);
-  switch (value.kind()) {
-    case Value::Kind::kNone:
-      return {};
-    case Value::Kind::kBool:
-      return value.as_bool();
-    case Value::Kind::kInt:
-      return value.as_int();
-    case Value::Kind::kFloat:
-      return value.as_float();
-    case Value::Kind::kComplex:
-      return c10::complex<double>(value.as_complex());
-    case Value::Kind::kString:
-      return value.as_string();
-    case Value::Kind::kTensor:
-      return to_torch(value.as_tensor());
-    case Value::Kind::kDict:
-      return dict_of(value, place, depth + 1);
-    case Value::Kind::kList:
-    case Value::Kind::kTuple:
-      return sequence_of(value, place, depth + 1);
-    default:
-      throw_no_ivalue(value, place);
+  c10::IValue dict_of(const Value& value, const std::string& place, int depth) {
+    const auto are = [&value](Value::Kind kind) {
+      for (std::size_t i = 0; i < value.size(); ++i) {
+        if (!value.item(i).first.is(kind)) return false;
+      }
+      return true;
+    };
+    const bool by_text = are(Value::Kind::kString);
+    if (!by_text && !are(Value::Kind::kInt)) throw_no_ivalue(value, place);
+    c10::impl::GenericDict out(by_text ? c10::TypePtr(c10::StringType::get()) : c10::TypePtr(c10::IntType::get()),
+                               c10::AnyType::get());
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      const auto [key, item] = value.item(i);
+      const std::string step = by_text ? key.as_string() : std::to_string(key.as_int());
+      out.insert(by_text ? c10::IValue(step) : c10::IValue(key.as_int()), value_of(item, joined(place, step), depth));
+    }
+    return out;
   }
-}
+
+  c10::IValue sequence_of(const Value& value, const std::string& place, int depth) {
+    std::vector<c10::IValue> items;
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      items.push_back(value_of(value[i], joined(place, std::to_string(i)), depth));
+    }
+    if (value.is(Value::Kind::kTuple)) return c10::ivalue::Tuple::create(std::move(items));
+    c10::impl::GenericList out(c10::AnyType::get());
+    for (c10::IValue& item : items) out.push_back(std::move(item));
+    return out;
+  }
+
+  std::unordered_map<const void*, c10::IValue> made_;  ///< by the containers' nodes, which the whole value keeps
+};
 
 /// The tensors of a batch that is nothing but tensors, in order.
 inline void add_tensors(const Value& value, const std::string& place, std::vector<at::Tensor>& out) {
@@ -420,7 +433,7 @@ class TorchLoader : public torch::data::datasets::StatefulDataset<Self, Content>
 
 }  // namespace detail
 
-inline c10::IValue to_ivalue(const Value& value) { return detail::ivalue_of(value, {}, 0); }
+inline c10::IValue to_ivalue(const Value& value) { return detail::IValueMaker().value_of(value, {}, 0); }
 
 /// Batches of a DataLoader for torch::data::make_data_loader (without workers of its own: the DataLoader has some).
 /// A batch is its tensors in order: {images, labels} for zip(). Samples with keys, numbers or strings, which a vector

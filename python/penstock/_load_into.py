@@ -6,7 +6,7 @@ import itertools
 from collections import namedtuple
 
 import penstock
-from penstock._core import Entry, Tensor, _load_into, _part, _span
+from penstock._core import Entry, Tensor, _load_into, _part, _SharedWalk, _span
 from penstock._text import abbreviated, listed
 
 # As in _opaque.py: what takes long to import is left to those who need it.
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Unmatched", "load_into"]
 
 _MOST_SHOWN = 20
+_WAYS_IN_FILE = "load_into looks for a place for each: choose a part of the file with key=, or load it"
 
 Unmatched = namedtuple("Unmatched", ["missing_keys", "unexpected_keys"])
 Unmatched.__doc__ = """What `load_into(strict=False)` left as it was.
@@ -89,8 +90,8 @@ def load_into(
         )
         raise penstock.DTypeMismatchError(message, message)
     with penstock.open(path, verify=verify) as whole, _part(whole, key, prefix) as archive:
-        places = _leaves(target)
-        found = _matching(_leaves(archive.structure), places)
+        places = _leaves(target, "load_into fills a place for each: give a target that holds each part once")
+        found = _matching(_leaves(archive.structure, _WAYS_IN_FILE), places)
         _check(places, found, strict, archive.path)
         _fill(archive, [(places[key], found[key]) for key in places if key in found])
     missing = [_text(key) for key in places if key not in found and places[key].needs]
@@ -110,15 +111,18 @@ class _Leaf:
         self.holder[self.key] = value
 
 
-def _leaves(root: Any) -> dict[Any, _Leaf]:
-    """By their keys; of what leads back to itself, once."""
+def _leaves(root: Any, advice: str) -> dict[Any, _Leaf]:
+    """By their keys, a shared part by those of each way to it; of what leads back to itself, once. `advice`: what to do
+    where there are too many ways."""
     out: dict[Any, _Leaf] = {}
+    walk = _SharedWalk(advice)
     stack: list[tuple[Any, Any, Any, tuple[int, ...]]] = [((), root, None, ())]
     while stack:
         key, value, holder, above = stack.pop()
         if not isinstance(value, (dict, list, tuple)) or id(value) in above:
             out[key] = _Leaf(value, holder, key[-1] if key else None)
             continue
+        walk.visit(value, len(value), len(value) * sum(map(_length, key)))
         inside = (*above, id(value))
         children = value.items() if isinstance(value, dict) else enumerate(value)
         stack.extend(((*key, name), child, value, inside) for name, child in reversed(list(children)))
@@ -137,6 +141,11 @@ def _matching(found: dict[Any, _Leaf], places: dict[Any, _Leaf]) -> dict[Any, _L
         return found
     names = {_text(key): key for key in places}
     return {names.get(key[0], key): leaf for key, leaf in found.items()}
+
+
+def _length(step: Any) -> int:
+    """Of a step of a key, in the text that messages have of it and in memory."""
+    return 16 + (len(step) if isinstance(step, str) else 0)
 
 
 def _text(key: Any) -> str:

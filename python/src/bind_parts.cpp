@@ -18,6 +18,7 @@
 #include "bindings.h"
 #include "contents.h"
 #include "convert.h"
+#include "core/shared_walk.h"
 #include "foreign.h"
 #include "format/archive_state.h"
 #include "format/npy_header.h"
@@ -244,6 +245,21 @@ decltype(OpenOptions::decode) decoder(nb::handle function) {
   };
 }
 
+/// Keeps the parts that it has seen, as mappings may make them anew for each look.
+class PySharedWalk {
+ public:
+  explicit PySharedWalk(std::string advice) : walk_(std::move(advice)) {}
+
+  void visit(nb::handle part, std::uint64_t items, std::uint64_t text) {
+    walk_.visit(part.ptr(), items, text);
+    parts_.push_back(nb::borrow(part));
+  }
+
+ private:
+  core::SharedWalk walk_;
+  std::vector<nb::object> parts_;
+};
+
 PyArchive open_file(nb::handle path, bool verify, nb::handle decode, bool big_endian) {
   return open_archive(path_from(path),
                       {.verify_checksums = verify, .decode = decoder(decode), .big_endian = big_endian});
@@ -252,6 +268,11 @@ PyArchive open_file(nb::handle path, bool verify, nb::handle decode, bool big_en
 }  // namespace
 
 void bind_parts(nb::module_& module) {
+  nb::class_<PySharedWalk>(module, "_SharedWalk",
+                           "Bounds a walk that visits shared parts once for each way to them; see core/shared_walk.h.")
+      .def(nb::init<std::string>(), nb::arg("advice"))
+      .def("visit", &PySharedWalk::visit, nb::arg("part"), nb::arg("items"), nb::arg("text") = 0,
+           nb::sig("def visit(self, part: object, items: int, text: int = 0) -> None"));
   module.def(
       "_part",
       [](const PyArchive& archive, nb::handle key, nb::handle prefix) {

@@ -53,6 +53,13 @@ Shape nested_shape(nb::handle data) {
   return shape;
 }
 
+/// Refuses at once what the leaves would have no memory for: lists that hold each other several times are any number of
+/// values, and take no memory themselves.
+void require_memory(const Shape& shape) {
+  constexpr std::int64_t kFew = std::int64_t{1} << 20;
+  if (shape.numel() > kFew) Tensor::empty(shape, DType::complex128);  // 8 bytes for the object, 8 or more for its value
+}
+
 /// All leaves in order. The recursion is as deep as the shape has dimensions.
 void flatten(nb::handle data, const Shape& shape, std::size_t dim, std::vector<nb::object>& out) {
   const bool leaf = dim == shape.rank();
@@ -204,6 +211,7 @@ Tensor tensor_from(nb::handle data, nb::handle dtype) {
     }
   }
   const Shape shape = nested_shape(data);
+  require_memory(shape);
   std::vector<nb::object> leaves;
   flatten(data, shape, 0, leaves);
   // A list's length and what it gives are two things, and other threads may change it.

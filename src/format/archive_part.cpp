@@ -7,6 +7,7 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -54,16 +55,24 @@ std::optional<Value> at_step(const Value& value, std::string_view step) {
   return number ? at_integer(value, *number) : std::nullopt;
 }
 
-/// The longest first step that leads on counts.
-std::optional<Value> at_path(const Value& value, std::string_view path) {
-  if (std::optional<Value> found = at_step(value, path)) return found;
-  for (std::size_t dot = path.rfind('.'); dot != path.npos && dot != 0; dot = path.rfind('.', dot - 1)) {
-    const std::optional<Value> head = at_step(value, path.substr(0, dot));
-    if (!head) continue;
-    if (std::optional<Value> found = at_path(*head, path.substr(dot + 1))) return found;
+/// Where several keys joined with dots lead. The longest first step that leads on counts.
+class PathSearch {
+ public:
+  std::optional<Value> at(const Value& value, std::string_view path) {
+    if (std::optional<Value> found = at_step(value, path)) return found;
+    // Keys with dots in them make many ways to one part, from which the same rest of the path leads nowhere each time.
+    if (!tried_.emplace(value.node_id(), path.size()).second) return std::nullopt;
+    for (std::size_t dot = path.rfind('.'); dot != path.npos && dot != 0; dot = path.rfind('.', dot - 1)) {
+      const std::optional<Value> head = at_step(value, path.substr(0, dot));
+      if (!head) continue;
+      if (std::optional<Value> found = at(*head, path.substr(dot + 1))) return found;
+    }
+    return std::nullopt;
   }
-  return std::nullopt;
-}
+
+ private:
+  std::set<std::pair<const void*, std::size_t>> tried_;  ///< parts, and how much of the path was left there
+};
 
 /// What may be asked of the content, for who asked for something else.
 std::string contents(const Value& value) {
@@ -242,7 +251,7 @@ std::shared_ptr<const detail::ArchiveState> narrowed(const detail::ArchiveState&
 }  // namespace format
 
 Archive Archive::part(std::string_view key) const {
-  const std::optional<Value> found = at_path(structure(), key);
+  const std::optional<Value> found = PathSearch().at(structure(), key);
   if (!found) throw_no_key(*state_, key);
   return Archive(format::narrowed(*state_, *found, std::string(key) + "."));
 }

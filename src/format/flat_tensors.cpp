@@ -4,7 +4,9 @@
 #include <unordered_set>
 #include <utility>
 
+#include "core/checked.h"
 #include "core/format.h"
+#include "core/shared_walk.h"
 #include "core/text.h"
 #include "penstock/error.h"
 
@@ -12,6 +14,9 @@ namespace penstock::format {
 namespace {
 
 constexpr std::size_t kMaxDepth = 64;
+/// Joined names repeat the keys above them: one long key above many tensors would take any memory. No header of a
+/// `.safetensors` holds more.
+constexpr std::size_t kMaxJoinedText = 100'000'000;
 
 std::string describe(const Value& value) {
   constexpr auto kNames = std::to_array<std::string_view>(
@@ -24,7 +29,9 @@ std::string describe(const Value& value) {
 
 class Flattener {
  public:
-  explicit Flattener(std::string_view format) : format_(format) {}
+  explicit Flattener(std::string_view format)
+      : format_(format),
+        walk_(core::format("{} names a tensor for each of them: save as .pt, which keeps what is shared", format)) {}
 
   void add_dict(const Value& dict, const std::string& prefix, std::size_t depth) {
     if (depth > kMaxDepth) {
@@ -32,6 +39,7 @@ class Flattener {
                   core::format("the dicts are nested deeper than {} levels, or one holds itself", kMaxDepth),
                   {{}, {}, prefix});
     }
+    visit(dict, prefix);
     for (std::size_t i = 0; i < dict.size(); ++i) {
       const auto [key, item] = dict.item(i);
       if (!key.is(Value::Kind::kString)) {
@@ -60,7 +68,27 @@ class Flattener {
   std::vector<NamedTensor> tensors;
 
  private:
+  /// Before the names of its items are made.
+  void visit(const Value& dict, const std::string& prefix) {
+    const std::uint64_t text = core::checked_mul<std::uint64_t>(dict.size(), prefix.size(), "the names of tensors");
+    try {
+      walk_.visit(dict.node_id(), dict.size(), text);
+    } catch (const Error& error) {
+      throw error.within({.tensor = prefix});
+    }
+    joined_text_ += text;
+    if (joined_text_ > kMaxJoinedText) {
+      throw Error(ErrorCode::kLimit,
+                  core::format("the keys above the tensors come to more than {} bytes, as {} repeats them in the name "
+                               "of each: shorten the keys, or save as .pt",
+                               kMaxJoinedText, format_),
+                  {.tensor = prefix});
+    }
+  }
+
   std::string_view format_;
+  core::SharedWalk walk_;
+  std::uint64_t joined_text_ = 0;
   std::unordered_set<std::string> names_;
 };
 

@@ -16,9 +16,9 @@ struct NamedTensor {
 };
 
 /// The tensors of `value` for a format that holds nothing but tensors by name: those of a dict, nested dicts joined
-/// with
-/// '.', in order; or one bare tensor as `bare_name`. `format` is for errors: kUnsupported for anything else in `value`
-/// (it is named by its place) and for two tensors that would get one name, kLimit for dicts nested beyond 64 levels.
+/// with '.', in order; or one bare tensor as `bare_name`. `format` is for errors: kUnsupported for anything else in
+/// `value` (it is named by its place) and for two tensors that would get one name; kLimit for dicts nested beyond 64
+/// levels, for dicts held so often that the ways to them multiply (core::SharedWalk), and for 100 MB of joined keys.
 std::vector<NamedTensor> flat_tensors(const Value& value, std::string_view format, std::string_view bare_name);
 
 /// The structure of such a format's index: a dict of the entries in their order.

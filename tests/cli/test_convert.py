@@ -325,3 +325,18 @@ def test_memory_stays_low_however_large_the_file_is(tmp_path, target):
     assert (tmp_path / target).stat().st_size > size
     np.savez_compressed(tmp_path / "z.npz", x=np.zeros(size, "u1"))
     assert "memory" in convert(tmp_path / "z.npz", tmp_path / "z.pt", code=1, preexec_fn=limit).stderr
+
+
+@pytest.mark.parametrize("levels", [25, 60])
+def test_shared_parts_stay_shared_or_are_refused_at_once(tmp_path: Path, levels: int):
+    torch = pytest.importorskip("torch")
+    content = {"t": torch.arange(3)}
+    for _ in range(levels):
+        content = {"a": content, "b": content}
+    torch.save(content, tmp_path / "shared.pt")
+    convert(tmp_path / "shared.pt", tmp_path / "again.pt")
+    assert (tmp_path / "again.pt").stat().st_size < 20_000
+    for name in ("x.safetensors", "x.npz"):
+        refused = convert(tmp_path / "shared.pt", tmp_path / name, code=1)
+        assert "save as .pt" in refused.stderr
+    assert not (tmp_path / "x.safetensors").exists()

@@ -346,6 +346,21 @@ TEST(PtWrite, DepthIsBounded) {
   EXPECT_EQ(code_of([&] { written(deep); }), ErrorCode::kLimit);
 }
 
+TEST(PtWrite, RefusesPartsThatAnotherWayNestsTooDeeply) {
+  const auto below = [](Value value) {
+    for (int i = 0; i < 900; ++i) value = Value::list({value});
+    return value;
+  };
+  const Value first = below(Value::list({Value::integer(1)}));
+  const Value second = below(first);
+  EXPECT_TRUE(again(Value::list({first, second})).is(Kind::kList));
+  EXPECT_EQ(code_of([&] {
+              written(Value::list({first, second, below(second)}));
+            }),
+            ErrorCode::kLimit)
+      << "each is written where it comes first, which is not deep";
+}
+
 TEST(PtWrite, CompositeTensorsComeBack) {
   const Value indices = Value::tensor(numbered_tensor({2, 3}, DType::int64));
   const Value values = Value::tensor(numbered_tensor({3}, DType::float32));

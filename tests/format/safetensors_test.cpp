@@ -214,6 +214,42 @@ TEST(SafetensorsWrite, NestedDictsAreJoined) {
   EXPECT_EQ(index.entries[1].name, "x");
 }
 
+/// `leaf` below `levels` dicts, each of which holds the next one twice.
+Value held_twice(Value leaf, int levels) {
+  for (int i = 0; i < levels; ++i) leaf = Value::dict({{"a", leaf}, {"b", leaf}});
+  return leaf;
+}
+
+TEST(SafetensorsWrite, SharedDictsAreNamedByEachWay) {
+  const Value leaf = dict_of({{"w", Tensor::empty({0}, DType::uint8)}});
+  const Index index = read(written(held_twice(leaf, 3)));
+  ASSERT_EQ(index.entries.size(), 8);
+  EXPECT_EQ(index.entries[0].name, "a.a.a.w");
+  EXPECT_EQ(index.entries[7].name, "b.b.b.w");
+}
+
+TEST(SafetensorsWrite, RefusesSharedDictsWhoseWaysMultiply) {
+  for (const Value& leaf : {dict_of({{"w", numbered_tensor({2}, DType::float32)}}), dict_of({})}) {
+    for (const int levels : {25, 60}) {
+      const auto refused = error_of([&] { written(held_twice(leaf, levels)); });
+      ASSERT_TRUE(refused);
+      EXPECT_EQ(refused->code(), ErrorCode::kLimit);
+      EXPECT_THAT(refused->message(), HasSubstr("save as .pt, which keeps what is shared"));
+      EXPECT_THAT(refused->tensor(), testing::StartsWith("a.a.a"));
+    }
+  }
+}
+
+TEST(SafetensorsWrite, RefusesLongKeysAboveManyTensors) {
+  std::vector<std::pair<std::string, Value>> tensors;
+  for (int i = 0; i < 1000; ++i)
+    tensors.emplace_back(std::to_string(i), Value::tensor(Tensor::empty({0}, DType::uint8)));
+  const auto refused = error_of([&] { written(Value::dict({{std::string(1'000'000, 'k'), Value::dict(tensors)}})); });
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->code(), ErrorCode::kLimit);
+  EXPECT_THAT(refused->message(), HasSubstr("shorten the keys"));
+}
+
 TEST(SafetensorsWrite, RefusesWhatItCannotHold) {
   const Tensor tensor = numbered_tensor({2}, DType::float32);
   const Value value = Value::tensor(tensor);

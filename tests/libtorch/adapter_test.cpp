@@ -206,6 +206,17 @@ TEST(ToIValue, KeepsStructureKeysAndStrings) {
             ErrorCode::kUnsupported);
 }
 
+TEST(ToIValue, SharedPartsStaySharedHoweverManyWaysLeadToThem) {
+  Value value = Value::list({Value::tensor(Tensor::of<float>({1, 2}))});
+  for (int i = 0; i < 60; ++i) {
+    const Value both = Value::list({value, value});
+    value = Value::dict({{"a", both}, {"b", both}});
+  }
+  const auto dict = to_ivalue(value).toGenericDict();
+  EXPECT_TRUE(dict.at("a").is(dict.at("b")));
+  EXPECT_TRUE(dict.at("a").toList().get(0).is(dict.at("b").toList().get(1)));
+}
+
 /// Samples {"x": tensor, "name": text}.
 Dataset named_samples() {
   std::vector<std::string> paths;

@@ -43,24 +43,40 @@ def _on_device(tensor: penstock.Tensor) -> torch.Tensor:
 
 
 def sample_to_torch(value: Any) -> Any:
-    """A sample's structure with torch tensors in it; what is torch's already stays as it is.
+    """A sample's structure with torch tensors in it; what is torch's already stays as it is, and what is shared stays
+    so.
 
     Arrays that torch has no type for (text, dates, structures) become NumPy's. Mappings of other types than dict are
     changed in place, so that they keep their type.
     """
-    if isinstance(value, penstock.Tensor):
-        return _tensor_or_array(value)
-    if type(value) is dict:
-        return {key: sample_to_torch(item) for key, item in value.items()}
-    if isinstance(value, dict):
-        for key, item in list(value.items()):
-            value[key] = sample_to_torch(item)
+    return _of_torch(value, {})
+
+
+def _of_torch(value: Any, made: dict[int, Any]) -> Any:
+    """`made`: by the id of each container that was met, what becomes of it."""
+    kind = type(value)
+    if kind in _PLAIN:
         return value
-    if type(value) is tuple:
-        return tuple(sample_to_torch(item) for item in value)
-    if type(value) is list:
-        return [sample_to_torch(item) for item in value]
-    return value
+    if kind is penstock.Tensor:
+        return _tensor_or_array(value)
+    if not isinstance(value, dict) and kind is not list and kind is not tuple:
+        return value
+    out = made.get(id(value))
+    if out is not None:
+        return out
+    if kind is tuple:
+        made[id(value)] = out = tuple([_of_torch(item, made) for item in value])
+    elif kind is list:
+        made[id(value)] = out = []
+        out.extend([_of_torch(item, made) for item in value])
+    else:
+        made[id(value)] = out = {} if kind is dict else value
+        for key, item in list(value.items()):
+            out[key] = _of_torch(item, made)
+    return out
+
+
+_PLAIN = {type(None), bool, int, float, str, bytes}
 
 
 def _tensor_or_array(tensor: penstock.Tensor) -> Any:

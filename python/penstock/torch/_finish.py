@@ -12,6 +12,7 @@ from penstock.torch._convert import batch_to_torch, sample_to_torch
 from penstock.torch._plan import Functions
 from penstock.torch._reads import Read
 from penstock.torch._samples import named
+from penstock.torch._ways import bounded
 
 __all__ = ["Finish"]
 
@@ -31,7 +32,7 @@ class Finish:
         *,
         masks: bool = False,
     ) -> None:
-        self._collate_fn = collate_fn
+        self._collate_fn = bounded(collate_fn)
         self._make = None if functions is None else functions.make
         self._function = None if functions is None else functions.batch
         self._describe = describe

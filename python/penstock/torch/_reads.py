@@ -17,6 +17,7 @@ from penstock.torch._convert import sample_to_torch
 from penstock.torch._errors import as_torchs
 from penstock.torch._sample_feed import SampleFeed
 from penstock.torch._samples import Samples, is_of_process
+from penstock.torch._ways import bounded
 from penstock.torch.collate import Rule
 from penstock.torch.datasets import counted
 
@@ -324,7 +325,7 @@ class Reads:
             feed.push(indices)
             samples = feed.next()
             if self._native:
-                self._collate_fn(sample_to_torch(samples))
+                bounded(self._collate_fn)(sample_to_torch(samples))
         except Exception as refusal:
             self._refusal = type(refusal)
             return None

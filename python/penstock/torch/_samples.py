@@ -103,19 +103,37 @@ class SetAside:
 def to_device(value: Any, device: torch.device) -> Any:
     """The nested value with its tensors on `device`; copies from pinned memory do not wait.
 
-    What has a method `to` of its own (packed sequences, batches of other libraries) is moved by that.
+    What has a method `to` of its own (packed sequences, batches of other libraries) is moved by that. Containers that
+    are shared stay so. LimitError for a value that holds itself, and for one that nests too deeply.
     """
+    try:
+        return _moved(value, device, {})
+    except RecursionError as error:
+        message = (
+            f"the batch holds itself, or nests too deeply to be moved to {device}; give another one, or leave device "
+            "out and move its tensors yourself"
+        )
+        raise penstock.LimitError(message, message) from error
+
+
+def _moved(value: Any, device: torch.device, made: dict[int, tuple[Any, Any]]) -> Any:
+    """`made`: each container by its id, which is another's when it is gone, and what became of it."""
     if isinstance(value, torch.Tensor):
         return value.to(device, non_blocking=value.is_pinned() if device.type == "cuda" else False)
     if callable(getattr(value, "to", None)) and not isinstance(value, type):
         return value.to(device)
+    if not isinstance(value, (Mapping, list, tuple)):
+        return value
+    if id(value) not in made:
+        made[id(value)] = value, _moved_parts(value, device, made)
+    return made[id(value)][1]
+
+
+def _moved_parts(value: Any, device: torch.device, made: dict[int, tuple[Any, Any]]) -> Any:
     if isinstance(value, Mapping):
-        return as_mapping_of(value, {key: to_device(item, device) for key, item in value.items()})
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(to_device(item, device) for item in value))
-    if isinstance(value, (list, tuple)):
-        return type(value)(to_device(item, device) for item in value)
-    return value
+        return as_mapping_of(value, {key: _moved(item, device, made) for key, item in value.items()})
+    parts = (_moved(item, device, made) for item in value)
+    return type(value)(*parts) if isinstance(value, tuple) and hasattr(value, "_fields") else type(value)(parts)
 
 
 def as_mapping_of(like: Mapping[Any, Any], content: dict[Any, Any]) -> Any:

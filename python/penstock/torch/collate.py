@@ -12,6 +12,7 @@ from torch.utils.data import default_collate
 import penstock
 from penstock._core import _storage_fault
 from penstock.torch._samples import as_mapping_of
+from penstock.torch._ways import require_few_ways
 
 __all__ = ["Pad", "Ragged", "Rule", "Stack", "pad", "pad_to", "ragged", "stack"]
 
@@ -27,27 +28,32 @@ class Rule:
     native: penstock.Collate
 
     def __call__(self, samples: list[Any]) -> Any:
-        return _collated(samples, self._tensors, None)
+        return _collated(samples, self._tensors)
 
     def _tensors(self, tensors: list[torch.Tensor], key: str | None) -> Any:
         """The batch of what one place of the samples holds; `key` is that of the dict around it."""
         raise NotImplementedError
 
 
-def _collated(samples: Sequence[Any], tensors: _Leaf, key: str | None) -> Any:
+def _collated(samples: Sequence[Any], tensors: _Leaf) -> Any:
+    require_few_ways(samples[0])  # whose nesting that of the batch is
+    return _collated_parts(samples, tensors, None)
+
+
+def _collated_parts(samples: Sequence[Any], tensors: _Leaf, key: str | None) -> Any:
     first = samples[0]
     if _is_array(first):
         return tensors([_tensor(sample, number, key) for number, sample in enumerate(samples)], key)
     if isinstance(first, Mapping):
         parts = {
-            name: _collated([sample[name] for sample in samples], tensors, name if isinstance(name, str) else key)
+            name: _collated_parts([sample[name] for sample in samples], tensors, name if isinstance(name, str) else key)
             for name in first
         }
         return as_mapping_of(first, parts)
     if isinstance(first, (list, tuple)):
         if any(len(sample) != len(first) for sample in samples):
             raise penstock.ShapeMismatchError("each element in list of batch should be of equal size")
-        items = [_collated(part, tensors, key) for part in zip(*samples, strict=True)]
+        items = [_collated_parts(part, tensors, key) for part in zip(*samples, strict=True)]
         return type(first)(*items) if hasattr(first, "_fields") else items
     return default_collate(samples)  # type: ignore[arg-type]
 
@@ -126,7 +132,7 @@ class Pad(Rule):
             met.add(key)
             return self._tensors(parts, key)
 
-        batch = _collated(samples, tensors, None)
+        batch = _collated(samples, tensors)
         for key in self.keys:
             if key not in met:
                 raise penstock.KeyNotFoundError(f"the samples have no key {key!r} to pad")

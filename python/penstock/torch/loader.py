@@ -21,6 +21,7 @@ from penstock.torch._reads import explained
 from penstock.torch._samples import SetAside
 from penstock.torch._taken_apart import NotNativeWarning
 from penstock.torch._torch_road import before_first, iterator_of
+from penstock.torch._ways import bounded
 from penstock.torch.datasets import Dataset
 
 __all__ = ["DataLoader", "LoaderTimeoutError"]
@@ -221,8 +222,9 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         """The iterator of torch's own loader, which calls functions of batches behind the collation."""
         resume, self._resume = self._resume, None
         twin, functions = self._apart(), self._functions
+        vars(twin).update(collate_fn=bounded(self.collate_fn))
         if functions is not None and functions.batch is not None:
-            vars(twin).update(dataset=functions.dataset, collate_fn=_Composed(self.collate_fn, functions.batch))
+            vars(twin).update(dataset=functions.dataset, collate_fn=_Composed(twin.collate_fn, functions.batch))
         persistent = self.persistent_workers and self.num_workers > 0
         if persistent and self._iterator is not None and resume is None:
             self._iterator._reset(twin)

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/format.h"
+#include "core/shared_walk.h"
 #include "core/text.h"
 #include "penstock/error.h"
 
@@ -13,6 +14,18 @@ namespace {
 
 constexpr std::size_t kMaxDepth = 64;
 constexpr std::size_t kMaxLeaves = 100'000;
+/// Each leaf has its path, for messages, and its key: one long key above many leaves would take any memory.
+constexpr std::size_t kMaxPath = 400;
+constexpr std::size_t kMaxKeys = std::size_t{64} << 20;
+
+/// A path of what lies further within; of a long one, its end.
+std::string inner_path(const std::string& path, const std::string& step) {
+  std::string out = path + step;
+  if (out.size() <= kMaxPath) return out;
+  std::size_t begin = out.size() - kMaxPath / 2;
+  while (begin < out.size() && (static_cast<unsigned char>(out[begin]) & 0xC0U) == 0x80U) ++begin;
+  return "..." + out.substr(begin);
+}
 
 using Node = Structure::Node;
 
@@ -67,17 +80,16 @@ class Walker {
       : entries_(entries), storages_(storages), sample_(sample), layout_(layout) {}
 
   Node walk(const Value& value, const std::string& path, const std::string& key, std::size_t depth) {
-    if (depth > kMaxDepth || structure_.leaves.size() + empty_ > kMaxLeaves) {
-      throw Error(ErrorCode::kLimit,
-                  core::format("a sample is nested more than {} deep or has more than {} parts; select what "
-                               "you need with keys",
-                               kMaxDepth, kMaxLeaves));
+    if (depth > kMaxDepth || structure_.leaves.size() > kMaxLeaves || keys_ > kMaxKeys) {
+      throw Error(
+          ErrorCode::kLimit,
+          core::format("a sample is nested more than {} deep, has more than {} parts or {} of keys; select what "
+                       "you need with keys",
+                       kMaxDepth, kMaxLeaves, core::format_bytes(kMaxKeys)));
     }
     if (const auto kind = leaf_kind(value.kind())) return leaf(*kind, value, path, key);
-    // Parts too: a few containers that hold each other twice lead to any number of empty ones.
-    const bool container =
-        value.is(Value::Kind::kDict) || value.is(Value::Kind::kList) || value.is(Value::Kind::kTuple);
-    if (container && value.size() == 0) ++empty_;
+    if (value.is(Value::Kind::kDict) || value.is(Value::Kind::kList) || value.is(Value::Kind::kTuple))
+      walk_.visit(value.node_id(), value.size());
     switch (value.kind()) {
       case Value::Kind::kDict:
         return dict(value, path, depth);
@@ -129,6 +141,7 @@ class Walker {
       number = layout_.scalars.size();
       layout_.scalars.push_back(value);
     }
+    keys_ += key.size();
     structure_.leaves.push_back({kind, static_cast<std::uint32_t>(number), path, key});
     return {.kind = Node::Kind::kLeaf, .leaf = static_cast<std::uint32_t>(structure_.leaves.size() - 1)};
   }
@@ -145,7 +158,7 @@ class Walker {
       }
       const std::string name = key.is(Value::Kind::kString) ? key.as_string() : key.to_string();
       node.keys.push_back(key);
-      node.children.push_back(walk(child, path + key_text(key), name, depth + 1));
+      node.children.push_back(walk(child, inner_path(path, key_text(key)), name, depth + 1));
     }
     return node;
   }
@@ -154,7 +167,7 @@ class Walker {
     Node node{.kind = value.is(Value::Kind::kList) ? Node::Kind::kList : Node::Kind::kTuple,
               .type_name = value.type_name()};
     for (std::size_t i = 0; i < value.size(); ++i) {
-      node.children.push_back(walk(value[i], core::format("{}[{}]", path, i), key, depth + 1));
+      node.children.push_back(walk(value[i], inner_path(path, core::format("[{}]", i)), key, depth + 1));
     }
     return node;
   }
@@ -163,7 +176,8 @@ class Walker {
   std::span<const StorageEntry> storages_;
   FileSample& sample_;
   Layout& layout_;
-  std::size_t empty_ = 0;
+  std::size_t keys_ = 0;  ///< bytes of those of the leaves
+  core::SharedWalk walk_{"a sample has a place for each: select what you need with keys"};
   Structure structure_;
 };
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "core/counted.h"
 #include "core/format.h"
@@ -28,6 +29,16 @@ constexpr std::size_t kSharedText = 256;
 std::string place_of(const Value& key) {
   if (key.is(Kind::kString)) return key.as_string();
   return key.is(Kind::kInt) ? std::to_string(key.as_int()) : "key";
+}
+
+bool has_parts(Kind kind) {
+  return kind == Kind::kList || kind == Kind::kTuple || kind == Kind::kDict || kind == Kind::kSet ||
+         kind == Kind::kObject;
+}
+
+[[noreturn]] void throw_too_deep() {
+  throw Error(ErrorCode::kLimit,
+              core::format("the value is nested more than {} levels deep, which a .pt cannot be", kMaxDepth));
 }
 
 }  // namespace
@@ -78,19 +89,27 @@ void PickleWriter::get(std::uint32_t index) {
 bool PickleWriter::again(const Value& value) {
   const auto found = nodes_.find(value.node_id());
   if (found == nodes_.end()) return false;
-  get(found->second);
+  get(found->second.memo);
+  height_again_ = found->second.height;
   return true;
 }
 
-void PickleWriter::remember(const Value& value) { nodes_[value.node_id()] = next_memo_ - 1; }
+void PickleWriter::remember(const Value& value) { nodes_[value.node_id()].memo = next_memo_ - 1; }
 
 void PickleWriter::value(const Value& value) {
-  if (++depth_ > kMaxDepth) {
-    throw Error(ErrorCode::kLimit,
-                core::format("the value is nested more than {} levels deep, which a .pt cannot be", kMaxDepth));
-  }
+  if (++depth_ > kMaxDepth) throw_too_deep();
+  const std::uint32_t before = std::exchange(height_, 0);
   write_value(value);
+  height_ = std::max(before, height_of(value));
+  if (height_ > kMaxDepth) throw_too_deep();
   --depth_;
+}
+
+std::uint32_t PickleWriter::height_of(const Value& value) {
+  if (const auto again = std::exchange(height_again_, std::nullopt)) return *again;
+  if (!has_parts(value.kind())) return 0;
+  if (const auto found = nodes_.find(value.node_id()); found != nodes_.end()) found->second.height = height_ + 1;
+  return height_ + 1;
 }
 
 void PickleWriter::child(const Value& child_value, std::string_view place) {

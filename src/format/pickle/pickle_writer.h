@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,7 +29,7 @@ class PickleWriter {
       : tensor_hook_(std::move(tensor)), object_hook_(std::move(object)) {}
 
   /// The whole pickle of `root`. kUnsupported for what no reader could get back, with the place of the value in it;
-  /// kLimit for nesting beyond kMaxDepth.
+  /// kLimit for nesting beyond kMaxDepth by any way to a part, as readers count it.
   std::string write(const Value& root);
 
   /// Whether objects were written, of which a reader looks at the parts.
@@ -66,6 +67,8 @@ class PickleWriter {
   void put() { put_at(next_memo_++); }
   void put_at(std::uint32_t index);
   void get(std::uint32_t index);
+  /// Levels below `value`, which was written just now, with its own.
+  std::uint32_t height_of(const Value& value);
   /// Whether it was written before, and then that.
   bool again(const Value& value);
   /// What was put last is `value`.
@@ -95,7 +98,14 @@ class PickleWriter {
   std::size_t depth_ = 0;
   bool wants_proof_ = false;
   std::uint32_t next_memo_ = 0;
-  std::unordered_map<const void*, std::uint32_t> nodes_;
+  struct Written {
+    std::uint32_t memo;
+    std::uint32_t height = 0;  ///< known when all of it is written
+  };
+  std::unordered_map<const void*, Written> nodes_;
+  std::uint32_t height_ = 0;  ///< of the tallest part so far of what is being written
+  std::optional<std::uint32_t>
+      height_again_;  ///< of what was written just now, where that was by its place in the memo
   std::unordered_map<std::string, std::uint32_t> texts_;
   std::unordered_map<std::string, std::uint32_t> names_;
   std::unordered_set<const void*> open_tuples_;

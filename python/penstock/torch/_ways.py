@@ -1,0 +1,46 @@
+"""Samples and batches whose parts are shared: what walks each way to them has a bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from torch.utils import data as torch_data
+
+from penstock._core import _SharedWalk
+
+__all__ = ["bounded", "require_few_ways"]
+
+_ADVICE = "a batch has a place for each: give samples that hold each part once, or a collate_fn of your own"
+
+
+def require_few_ways(sample: Any) -> None:
+    """LimitError where so many ways lead to the parts of a sample, or where it holds itself, that its batch would never
+    be made."""
+    if not isinstance(sample, (Mapping, list, tuple)):
+        return
+    walk = _SharedWalk(_ADVICE)
+    waiting = [sample]
+    while waiting:
+        part = waiting.pop()
+        walk.visit(part, len(part))
+        items = part.values() if isinstance(part, Mapping) else part
+        waiting.extend(item for item in items if isinstance(item, (Mapping, list, tuple)))
+
+
+def bounded(collate: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """torch's own ways to make batches, with that bound; any other function as it is. What comes out pickles."""
+    if collate is torch_data.default_collate:
+        return _collated
+    return _converted if collate is torch_data.default_convert else collate
+
+
+def _collated(samples: Any) -> Any:
+    if isinstance(samples, (list, tuple)) and samples:
+        require_few_ways(samples[0])  # whose nesting that of the batch is
+    return torch_data.default_collate(samples)
+
+
+def _converted(sample: Any) -> Any:
+    require_few_ways(sample)
+    return torch_data.default_convert(sample)
