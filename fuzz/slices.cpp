@@ -1,5 +1,5 @@
 // Every way to read a tensor of a file gives what loading the whole file gives, or fails: an entry by itself, slices of
-// it, mapped, past the page cache, into memory that is there, and rows of it.
+// it, mapped, past the page cache, into memory that is there, rows of it, and a part of the content.
 
 #include <algorithm>
 #include <functional>
@@ -28,6 +28,7 @@ constexpr std::size_t kMostEntries = 8;
 constexpr std::size_t kMostSlices = 4;
 constexpr std::size_t kMostCuts = 3;
 constexpr std::int64_t kMostRows = 3;
+constexpr std::size_t kMostParts = 4;
 
 /// The tensors of a loaded structure by the entry that each was loaded from.
 std::map<std::size_t, Tensor> tensors_of(const Value& structure, const Value& loaded) {
@@ -107,7 +108,10 @@ class Check {
     for (std::size_t i = 0; i < archive_.entries().size(); ++i) all &= check_entry(i, loaded.ok());
     if (all && !loaded.ok()) fail("each tensor can be loaded, but not all of them: " + loaded.text());
     check_verified(loaded.ok());
-    if (loaded.ok()) check_placed();
+    if (!loaded.ok()) return;
+    check_placed();
+    check_mapped();
+    check_parts(*loaded.value);
   }
 
  private:
@@ -198,6 +202,29 @@ class Check {
     if (!done.ok()) fail("tensors were not loaded into memory: " + done.text());
     for (const Placement& place : places) {
       if (whole_.contains(place.entry)) require_same(place.to, whole_.at(place.entry), "a tensor loaded into memory");
+    }
+  }
+
+  void check_mapped() const {
+    const auto mapped = attempt([&] { return archive_.load({.map = true, .verify_checksums = false}); });
+    if (!mapped.ok() && !mapped.failed_by(ErrorCode::kUnsupported)) fail("a file was not mapped: " + mapped.text());
+    if (!mapped.ok()) return;
+    for (const auto& [entry, tensor] : tensors_of(archive_.structure(), *mapped.value)) {
+      require_same(tensor, whole_.at(entry), "a mapped tensor");
+    }
+  }
+
+  /// What a key leads to, as an archive by itself.
+  void check_parts(const Value& loaded) const {
+    if (!loaded.is(Value::Kind::kDict)) return;
+    for (std::size_t i = 0; i < std::min(loaded.size(), kMostParts); ++i) {
+      const auto [key, value] = loaded.item(i);
+      if (!key.is(Value::Kind::kString)) continue;
+      const auto part =
+          attempt([&, &wanted = key] { return archive_.part(wanted).load({.verify_checksums = false, .threads = 1}); });
+      if (!part.ok()) fail("a part of a file that loads does not: " + part.text());
+      const std::string found = difference_of(*part.value, value);
+      if (!found.empty()) fail("a part of a file is not what the file has there: " + found);
     }
   }
 
