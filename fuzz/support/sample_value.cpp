@@ -43,6 +43,20 @@ SampleFit walk(const Value& value, std::size_t depth, std::size_t& parts) {
   return SampleFit::kGood;
 }
 
+/// NumPy's scalars, whose type has a name, become tensors of that type where all samples have it.
+bool is_number(const Value& value) {
+  return value.type_name().empty() && (value.is(Kind::kBool) || value.is(Kind::kInt) || value.is(Kind::kFloat));
+}
+
+std::string difference_of_numbers(const Value& batch, std::size_t at, const Value& number) {
+  if (!batch.is(Kind::kTensor)) return "no tensor where the sample has a number";
+  const Tensor one = batch.as_tensor().select(0, static_cast<std::int64_t>(at));
+  const Tensor wanted = number.is(Kind::kBool)  ? Tensor::of<bool>({number.as_bool()})
+                        : number.is(Kind::kInt) ? Tensor::of<std::int64_t>({number.as_int()})
+                                                : Tensor::of<double>({number.as_float()});
+  return difference_of(one, wanted.select(0, 0), kValuesAlone);
+}
+
 }  // namespace
 
 SampleFit fit_of(const Value& content) {
@@ -73,6 +87,7 @@ std::string difference_in_batch(const Value& batch, std::size_t at, const Value&
     return difference_of(one, wanted, kValuesAlone);
   }
   if (sample.is(Kind::kString) || sample.is(Kind::kBytes)) return difference_of(batch[at], sample, kValuesAlone);
+  if (is_number(sample)) return difference_of_numbers(batch, at, sample);
   if (!is_container(sample.kind())) return {};
   if (batch.kind() != sample.kind() || batch.size() != sample.size()) return "another structure";
   for (std::size_t i = 0; i < sample.size(); ++i) {

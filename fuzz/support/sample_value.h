@@ -20,8 +20,8 @@ SampleFit fit_of(const Value& content);
 /// Whether a tensor in `sample` has a type that batches do not take.
 bool has_opaque_tensor(const Value& sample);
 
-/// Empty where sample `at` of a stacked batch is this sample; else the first difference. Numbers, which become tensors,
-/// are not looked at. `length`: what tensors were padded or cut to in their first dimension.
+/// Empty where sample `at` of a stacked batch is this sample; else the first difference. `length`: what tensors were
+/// padded or cut to in their first dimension.
 std::string difference_in_batch(const Value& batch, std::size_t at, const Value& sample,
                                 std::optional<std::size_t> length = {});
 
