@@ -40,10 +40,11 @@ def read_up_to(file: Any, count: int | None, refuse: Callable[[object], Exceptio
     `count`.
 
     By `readinto` where the object has it, which saves a copy; else by `read`, which may give less than was asked for.
+    A class that gives bytes of its own by `read` alone, and inherits `readinto`, is asked by `read`.
     What is not bytes is raised as what `refuse` makes of it.
     """
     out = bytearray()
-    if count != 0 and callable(getattr(file, "readinto", None)):
+    if count != 0 and _reads_into(file):
         try:
             return _read_into(file, out, count, refuse)
         except (NotImplementedError, io.UnsupportedOperation):  # a class that only inherits the method
@@ -57,6 +58,17 @@ def read_up_to(file: Any, count: int | None, refuse: Callable[[object], Exceptio
             raise refuse(part)
         out += part
     return out
+
+
+def _reads_into(file: Any) -> bool:
+    if not callable(getattr(file, "readinto", None)):
+        return False
+    for kind in type(file).__mro__:
+        if "readinto" in vars(kind):
+            return True
+        if "read" in vars(kind):
+            return False
+    return True  # by attributes of its own
 
 
 def _read_into(file: Any, out: bytearray, count: int | None, refuse: Callable[[object], Exception]) -> bytearray:

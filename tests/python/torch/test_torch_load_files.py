@@ -464,3 +464,32 @@ def test_file_objects_are_filled_in_place(saved, old):
     pt.load_into(target, file)
     same(target, value)
     assert set(file.calls) == {"readinto"}
+
+
+class Masked(io.BytesIO):
+    """Gives bytes of its own by `read` alone, and inherits a `readinto` that gives others."""
+
+    def read(self, size=-1):
+        return bytes(byte ^ 0x55 for byte in super().read(size))
+
+
+class Wrapping:
+    """Hands on what it does not have, `readinto` among it."""
+
+    def __init__(self, file):
+        self._file = file
+
+    def __getattr__(self, name):
+        return getattr(self._file, name)
+
+    def read(self, size=-1):
+        return bytes(byte ^ 0x55 for byte in self._file.read(size))
+
+
+@pytest.mark.parametrize("wrapped", [Masked, lambda content: Wrapping(io.BytesIO(content))])
+@pytest.mark.parametrize("load", [pt.load, penstock.load])
+def test_bytes_that_read_alone_gives(wrapped, load):
+    file = io.BytesIO()
+    torch.save(torch.arange(1000), file)
+    masked = bytes(byte ^ 0x55 for byte in file.getvalue())
+    assert int(load(wrapped(masked)).sum()) == 499500
