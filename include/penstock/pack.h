@@ -34,9 +34,9 @@ struct PackSummary {
 /// `folder`, which appears with all of them or not at all, and must be empty if it is there. Each tensor and number of
 /// the samples becomes an array: stacked where all of a shard have one shape; where dimension 0 differs, laid end to
 /// end, with an array of offsets. Any reader of safetensors finds them there; `packed` gives the samples back.
-/// docs/formats/packed.md describes the files. kUnsupported for text, None and complex numbers and for dtypes that
-/// safetensors has not; kShapeMismatch and kDTypeMismatch name the first sample that is of another form than the ones
-/// before. Errors of a sample name its file; those of `save`.
+/// docs/formats/packed.md describes the files. kUnsupported for text, None and complex numbers, for empty samples, and
+/// for dtypes that safetensors has not; kShapeMismatch and kDTypeMismatch name the first sample that is of another form
+/// than the ones before. Errors of a sample name its file; those of `save`.
 PackSummary pack(const Dataset& dataset, std::string_view folder, const PackOptions& options = {});
 
 /// The samples that `pack` wrote: those of every file that `pattern` matches (a folder, a glob or a file, as of

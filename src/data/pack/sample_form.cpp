@@ -30,6 +30,11 @@ class Former {
   Former(const Structure& structure, std::string what) : structure_(structure), what_(std::move(what)) {}
 
   SampleForm form() {
+    if (structure_.leaves.empty()) {
+      throw Error(ErrorCode::kUnsupported,
+                  "the sample is empty, and no array would say how many of them there are; leave such files out",
+                  {.path = what_});
+    }
     form_.structure = structure_;
     form_.arrays.resize(structure_.leaves.size());
     visit(structure_.root, "");

@@ -130,6 +130,8 @@ TEST_F(PackTest, WhatArraysCannotHoldIsRefusedAndNothingIsLeft) {
   EXPECT_EQ(text->code(), ErrorCode::kUnsupported);
   EXPECT_THAT(text->what(), HasSubstr("1000.pt: found a string at ['id']"));
   EXPECT_EQ(refused(Value())->code(), ErrorCode::kUnsupported);
+  EXPECT_EQ(refused(Value::list({}))->code(), ErrorCode::kUnsupported);
+  EXPECT_EQ(refused(dict(Items{{"a", Value::list({})}}))->code(), ErrorCode::kUnsupported);
   EXPECT_EQ(refused(Value::tensor(full(Shape{2}, 1, DType::complex128)))->code(), ErrorCode::kUnsupported);
 }
 
