@@ -307,3 +307,18 @@ def test_links_to_folders_are_followed_but_for_those_that_lead_back_up(tmp_path)
     os.symlink("../there", tmp_path / "here" / "link")
     os.symlink("..", tmp_path / "here" / "up")
     assert verify_json(tmp_path / "here")["files"] == 1
+
+
+def test_folders_and_files_are_left_out(tmp_path):
+    for name in ("a/1", "a/old/2", "b/3", "tmp1/4"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        np.save(tmp_path / f"{name}.npy", np.ones(3))
+    (tmp_path / "a/old/bad.npy").write_bytes(b"\x93NUMPY\1\0")
+    assert verify_json(tmp_path, code=1)["files"] == 5
+    for exclude, files in [(["old"], 3), (["a/old", "tmp*"], 2), (["bad.npy"], 4), (["a"], 2), (["/a", "bad.*"], 4)]:
+        options = [part for one in exclude for part in ("--exclude", one)]
+        result = verify_json(tmp_path, *options)
+        assert (result["files"], result["bad"]) == (files, [])
+        assert verify_json(*options, tmp_path)["files"] == files
+    assert verify_json(tmp_path / "a/old/2.npy", "--exclude", "2.npy")["files"] == 1  # which is named itself
+    assert "exclude" in verify(tmp_path, "--exclude", "/", code=1).stderr
