@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.utils.data as torch_data
 
+from penstock._text import abbreviated
 from penstock.torch._random_states import generator_state, text_of
 from penstock.torch._worker_states import load_state, state_of
 
@@ -109,8 +110,11 @@ class Generators:
             state = states.get(name)
             if generator is None or state is None:
                 continue
-            if not (where_not_seeded and _is_seeded_anew(generator, state)):
-                generator.set_state(state)
+            try:
+                if not (where_not_seeded and _is_seeded_anew(generator, state)):
+                    generator.set_state(state)
+            except RuntimeError as error:
+                raise ValueError(f"the state has none of a random generator for {name!r}: {error}") from None
 
 
 def _is_seeded_anew(generator: torch.Generator, state: torch.Tensor) -> bool:
@@ -241,14 +245,10 @@ class Position:
             position = Position(**_with_generators(fields))
         except TypeError as error:
             raise ValueError(f"the state is not one of {_KIND}: {error}") from None
-        if not isinstance(position.batch, int) or position.batch < 0:
-            raise ValueError(f"the state's 'batch' is {position.batch!r}, expected how many batches were taken")
-        if not _are_places(position.pending) or position.begins not in {1, 2}:
-            raise ValueError(
-                "the state's 'pending' or 'begins' are no numbers of batches, unlike what state_dict() gives"
-            )
-        if not (position.drawn is None or isinstance(position.drawn, int)) or not _is_dict(position.python):
-            raise ValueError("the state's 'drawn' is no number or its 'python' no dict, unlike what state_dict() gives")
+        for name, is_right in _RIGHT.items():
+            if not is_right(getattr(position, name)):
+                told = abbreviated(repr(getattr(position, name)))
+                raise ValueError(f"the state's {name!r} is {told}, which is not what state_dict() gives")
         if position.batch > 0 and position.batch_size not in {None, loader.batch_size}:
             raise ValueError(
                 f"the state is one of batches of {position.batch_size}, but this loader makes batches of "
@@ -356,9 +356,46 @@ def _with_generators(fields: dict[str, Any]) -> dict[str, Any]:
     return {**fields, **states, "later": later}
 
 
-def _are_places(value: Any) -> bool:
-    return value is None or (isinstance(value, list) and all(isinstance(place, int) and place >= 0 for place in value))
+def _is_count(value: Any, least: int = 0) -> bool:
+    return isinstance(value, int) and value >= least
+
+
+def _are_set_aside(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(entry, (list, tuple)) and list(map(type, entry)) == [int, str, str] for entry in value
+    )
 
 
 def _is_dict(value: Any) -> bool:
     return value is None or isinstance(value, dict)
+
+
+def _is_pythons(value: Any) -> bool:
+    """What torch's iterators know (`_torch_road.py`); the program's own states in it may be anything."""
+    if value is None:
+        return True
+    if not isinstance(value, dict):
+        return False
+    workers, given = value.get("workers", []), value.get("given", [])
+    return (
+        all(_is_count(value.get(name, 0)) for name in ("num_workers", "last_worker"))
+        and isinstance(value.get("base_seed", 0), int)
+        and isinstance(given, list)
+        and all(map(_is_count, given))
+        and isinstance(workers, list)
+        and all(isinstance(state, (list, tuple)) and len(state) == 5 and _is_dict(state[4]) for state in workers)
+    )
+
+
+_RIGHT: dict[str, Callable[[Any], bool]] = {
+    "batch": _is_count,
+    "samples": lambda value: value is None or _is_count(value),
+    "set_aside": _are_set_aside,
+    "batch_size": lambda value: value is None or isinstance(value, int),
+    "num_replicas": lambda value: _is_count(value, 1),
+    "order": lambda value: value is None or isinstance(value, str),
+    "drawn": lambda value: value is None or _is_count(value),
+    "python": _is_pythons,
+    "begins": lambda value: _is_count(value, 1) and value <= 2,
+    "pending": lambda value: value is None or (isinstance(value, list) and all(map(_is_count, value))),
+}

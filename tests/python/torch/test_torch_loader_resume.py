@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 
 import numpy as np
@@ -27,6 +28,51 @@ def test_a_state_of_other_batches_is_refused(tmp_path):
     loader.load_state_dict({**state, "batch": 10**9})
     with pytest.raises(ValueError, match="the epoch has fewer"):
         next(iter(loader))
+
+
+ODD = [
+    None,
+    -1,
+    3,
+    10**30,
+    "x",
+    "QUJD",
+    [],
+    [1],
+    [-1],
+    [10**20],
+    {},
+    {"torch": "QUJD"},
+    1.5,
+    [[1, 2, 3, 4, 5]],
+    [[None]],
+]
+
+
+@pytest.mark.parametrize("dataset", [pt.Rows(np.arange(20)), list(range(20))], ids=["native", "Python's"])
+def test_odd_states_are_value_errors_or_states(dataset):
+    """As from a file that was edited; a state has no pickles."""
+
+    def make():
+        return pt.DataLoader(dataset, 3, shuffle=True, generator=torch.Generator().manual_seed(1))
+
+    loader = make()
+    batches = iter(loader)
+    next(batches)
+    states = [loader.state_dict(), (list(batches), loader.state_dict())[1]]
+    refused = set()
+    for state, odd in itertools.product(states, ODD):
+        python = {**(state["python"] or {}), "workers": [], "num_workers": 0}
+        changed = [(name, {**state, name: odd}) for name in state]
+        changed += [(f"python.{name}", {**state, "python": {**python, name: odd}}) for name in python]
+        for name, one in changed:
+            again = make()
+            try:
+                again.load_state_dict(one)
+                list(again)
+            except ValueError:
+                refused.add(name)
+    assert refused >= {"batch", "random", "later", "samples", "set_aside", "pending", "begins", "python.workers"}
 
 
 def test_a_state_of_another_order_is_refused(tmp_path):
