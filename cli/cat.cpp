@@ -26,9 +26,10 @@ struct Options {
 LazyTensor choose(const Archive& archive, const Options& options) {
   if (options.name) return archive[*options.name];
   if (archive.entries().size() == 1) return archive.entry(0);
-  throw Error(ErrorCode::kInvalidArgument,
-              core::format("holds {} tensors; name one of those that `penstock ls` shows", archive.entries().size()),
-              {.path = archive.path()});
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      core::format("holds {}; name one of those that `penstock ls` shows", counted(archive.entries().size(), "tensor")),
+      {.path = archive.path()});
 }
 
 /// A few bytes can be a tensor of any size that repeats them, of which printing has no end.
@@ -38,8 +39,8 @@ void require_printable(const Archive& archive, const Tensor& tensor) {
   for (const StorageEntry& storage : archive.storages()) stored = std::max(stored, storage.nbytes);
   if (tensor.numel() <= kMostRepeated || tensor.nbytes() <= stored) return;
   throw Error(ErrorCode::kLimit,
-              core::format("the tensor repeats {} bytes as {} elements; choose some of them with --slice", stored,
-                           tensor.numel()),
+              core::format("the tensor repeats {} as {}; choose some of them with --slice", counted(stored, "byte"),
+                           counted(static_cast<std::uint64_t>(tensor.numel()), "element")),
               {.path = archive.path()});
 }
 

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <vector>
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "option.h"
@@ -45,10 +46,10 @@ std::string expanded_pattern(const CLI::App& app) {
                                  [&](const std::string& word) { return std::filesystem::exists(word, ignored); });
   if (!files) return {};
   return core::format(
-      "{0} takes one pattern, and found {1} more words than it takes: put the pattern in quotes, or the shell writes "
+      "{0} takes one pattern, and found {1} more than it takes: put the pattern in quotes, or the shell writes "
       "out "
       "the files, as in penstock {0} 'clips/**/*.npy'{2}\n",
-      app.get_name(), words.size(), app.get_name() == kPack.name ? " shards" : "");
+      app.get_name(), core::counted(words.size(), "word"), app.get_name() == kPack.name ? " shards" : "");
 }
 
 /// CLI11 knows which word it could not place, but says only that a command is missing.

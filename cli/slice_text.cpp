@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "penstock/error.h"
@@ -78,8 +79,8 @@ LazyTensor apply_slice(LazyTensor tensor, const std::vector<SlicePart>& parts) {
   const std::size_t rank = tensor.shape().rank();
   const std::size_t dims = parts.size() - count_ellipses(parts);
   if (dims > rank) {
-    throw Error(ErrorCode::kInvalidArgument,
-                core::format("the slice has {} parts for a tensor of shape {}", dims, tensor.shape().to_string()));
+    throw Error(ErrorCode::kInvalidArgument, core::format("the slice has {} for a tensor of shape {}",
+                                                          core::counted(dims, "part"), tensor.shape().to_string()));
   }
   std::size_t dim = 0;
   for (const SlicePart& part : parts) {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["abbreviated", "listed", "shown"]
+__all__ = ["abbreviated", "listed", "plural", "shown"]
 
 
 def abbreviated(name: str, most: int = 80) -> str:
@@ -16,6 +16,11 @@ def listed(names: list[str], *, separator: str = ", ", most: int = 20, most_char
     """The first names, and how many more there are."""
     shown = separator.join(abbreviated(name, most_characters) for name in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def plural(count: int, what: str) -> str:
+    """ "1 sample", "2 samples"."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def shown(value: object, most: int = 80) -> str:

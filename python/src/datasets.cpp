@@ -11,6 +11,7 @@
 #include "arguments.h"
 #include "bindings.h"
 #include "convert.h"
+#include "core/counted.h"
 #include "core/format.h"
 #include "data.h"
 #include "data/dataset_impl.h"
@@ -301,7 +302,9 @@ void bind_datasets(nb::module_& module) {
       .def(
           "__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); }, nb::arg("memo"),
           nb::sig("def __deepcopy__(self, memo: object) -> Dataset"))
-      .def("__repr__", [](const Dataset& d) { return core::format("penstock.Dataset({} samples)", d.size()); });
+      .def("__repr__", [](const Dataset& d) {
+        return core::format("penstock.Dataset({})", core::counted(static_cast<std::uint64_t>(d.size()), "sample"));
+      });
   module.def(
       "rows",
       [](nb::handle source, nb::handle key, nb::handle mmap) {

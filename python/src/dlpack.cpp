@@ -6,6 +6,7 @@
 #include "bindings.h"
 #include "convert.h"
 #include "core/checked.h"
+#include "core/counted.h"
 #include "core/format.h"
 #include "device/backend.h"
 #include "dlpack_abi.h"
@@ -68,8 +69,8 @@ DType type_of(const DataType& type) {
     if (row.type.code == type.code && row.type.bits == type.bits && row.type.lanes == type.lanes) return row.code;
   }
   throw Error(ErrorCode::kUnsupported,
-              core::format("found DLPack type code {} of {} bits in {} lanes, which Penstock has no dtype for",
-                           type.code, type.bits, type.lanes));
+              core::format("found DLPack type code {} of {} in {}, which Penstock has no dtype for", type.code,
+                           core::counted(type.bits, "bit"), core::counted(type.lanes, "lane")));
 }
 
 // --- out ---

@@ -6,6 +6,7 @@
 
 #include "convert.h"
 #include "core/checked.h"
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "core/view.h"
@@ -317,8 +318,9 @@ std::optional<Tensor> foreign_array(nb::handle object) {
 Tensor tensor_over(const ForeignArray& array) {
   require_sizes(array);
   if (array.byte_strides.size() != array.shape.rank()) {
-    throw Error(ErrorCode::kInvalidArgument, core::format("found {} strides of an array of {} dimensions",
-                                                          array.byte_strides.size(), array.shape.rank()));
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("found {} of an array of {}", core::counted(array.byte_strides.size(), "stride"),
+                             core::counted(array.shape.rank(), "dimension")));
   }
   if (array.shape.numel() == 0) return Tensor::empty(array.shape, array.dtype, array.device);
   require_address(array);

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "convert.h"
+#include "core/counted.h"
 #include "core/format.h"
 #include "penstock/error.h"
 
@@ -108,8 +109,8 @@ std::vector<IndexStep> index_steps(nb::handle key, const Shape& shape) {
   const std::size_t taken = consumed(items);
   if (taken > shape.rank()) {
     throw Error(ErrorCode::kIndexOutOfRange,
-                core::format("found {} indices for a tensor of shape {}, expected {} at most", taken, shape.to_string(),
-                             shape.rank()));
+                core::format("found {} for a tensor of shape {}, expected {} at most",
+                             core::counted(taken, "index", "indices"), shape.to_string(), shape.rank()));
   }
   std::vector<IndexStep> steps;
   std::size_t from = 0;  // dimension of the tensor

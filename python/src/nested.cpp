@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "convert.h"
+#include "core/counted.h"
 #include "core/format.h"
 #include "elements.h"
 #include "foreign.h"
@@ -217,9 +218,9 @@ Tensor tensor_from(nb::handle data, nb::handle dtype) {
   // A list's length and what it gives are two things, and other threads may change it.
   if (static_cast<std::int64_t>(leaves.size()) != shape.numel()) {
     throw Error(ErrorCode::kShapeMismatch,
-                core::format("found {} values in lists whose lengths promise shape {}: they changed meanwhile, or say "
+                core::format("found {} in lists whose lengths promise shape {}: they changed meanwhile, or say "
                              "something else than they give",
-                             leaves.size(), shape.to_string()));
+                             core::counted(leaves.size(), "value"), shape.to_string()));
   }
   const DType type = wanted ? *wanted : common_type(leaves);
   const Tensor values = from_leaves(shape, leaves, type);

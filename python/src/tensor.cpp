@@ -11,6 +11,7 @@
 #include "arrays.h"
 #include "bindings.h"
 #include "convert.h"
+#include "core/counted.h"
 #include "core/format.h"
 #include "cuda_array.h"
 #include "dlpack.h"
@@ -140,7 +141,8 @@ nb::bytes to_bytes(const Tensor& tensor) {
 Tensor tensor_from_bytes(const DType& dtype, nb::handle shape, const nb::bytes& bytes, bool requires_grad) {
   const Tensor out = Tensor::empty(shape_from(shape), dtype);
   if (out.nbytes() != bytes.size()) {
-    throw Error(ErrorCode::kCorrupt, core::format("found {} bytes for a tensor of {}", bytes.size(), out.nbytes()));
+    throw Error(ErrorCode::kCorrupt,
+                core::format("found {} for a tensor of {}", core::counted(bytes.size(), "byte"), out.nbytes()));
   }
   std::memcpy(out.data(), bytes.c_str(), bytes.size());
   return out.with_requires_grad(requires_grad);

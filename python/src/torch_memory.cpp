@@ -8,6 +8,7 @@
 #include "bindings.h"
 #include "convert.h"
 #include "core/checked.h"
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/view.h"
 #include "penstock/error.h"
@@ -57,9 +58,9 @@ std::optional<std::string> short_storage(nb::handle tensor, nb::handle storage) 
   const auto bytes = nb::cast<std::uint64_t>(storage.attr("nbytes")());
   if (reach && *reach <= bytes) return std::nullopt;
   return core::format(
-      "found a tensor of shape {} whose storage is shorter than it reaches: {} bytes, and its elements "
+      "found a tensor of shape {} whose storage is shorter than it reaches: {}, and its elements "
       "need {}; the storage was freed or resized, so give it its memory back first",
-      shape_from(nb::object(tensor.attr("shape"))).to_string(), bytes,
+      shape_from(nb::object(tensor.attr("shape"))).to_string(), core::counted(bytes, "byte"),
       reach ? std::to_string(*reach) : "more than 2^63");
 }
 

@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "data/batch_value.h"
@@ -30,17 +31,17 @@ Error named(const Error& error, const Dataset& dataset, std::int64_t index) {
 
 /// The error with the batch in front.
 Error named(const Error& error, std::uint64_t bytes, std::size_t samples, std::int64_t number) {
-  return error.prefixed(core::format("batch {} ({} samples, {}): ", number, samples, core::format_bytes(bytes)));
+  return error.prefixed(
+      core::format("batch {} ({}, {}): ", number, core::counted(samples, "sample"), core::format_bytes(bytes)));
 }
 
 void check_indices(std::span<const std::int64_t> indices, const Dataset& dataset, std::int64_t number) {
   const std::int64_t size = dataset.size();
   for (const std::int64_t index : indices) {
     if (index >= 0 && index < size) continue;
-    throw Error(
-        ErrorCode::kIndexOutOfRange,
-        core::format("batch {} asks for sample {}, but the dataset has {} samples, counted from 0; check the sampler",
-                     number, index, size));
+    throw Error(ErrorCode::kIndexOutOfRange,
+                core::format("batch {} asks for sample {}, but the dataset has {}, counted from 0; check the sampler",
+                             number, index, core::counted(static_cast<std::uint64_t>(size), "sample")));
   }
 }
 
@@ -82,10 +83,9 @@ Batch BatchMaker::make(std::span<const std::int64_t> indices, std::int64_t numbe
   try {
     return prepare(indices, number, scratch, grant);
   } catch (const std::bad_alloc&) {
-    throw Error(ErrorCode::kOutOfMemory,
-                core::format("there is no memory left to prepare batch {} ({} samples); use a smaller "
-                             "batch_size or fewer workers",
-                             number, indices.size()));
+    throw Error(ErrorCode::kOutOfMemory, core::format("there is no memory left to prepare batch {} ({}); use a smaller "
+                                                      "batch_size or fewer workers",
+                                                      number, core::counted(indices.size(), "sample")));
   }
 }
 

@@ -1,5 +1,6 @@
 #include "penstock/dataset.h"
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "data/batch_maker.h"
 #include "data/dataset_impl.h"
@@ -10,8 +11,8 @@ namespace {
 
 std::int64_t from_start(std::int64_t index, std::int64_t size) {
   if (index < -size || index >= size) {
-    throw Error(ErrorCode::kIndexOutOfRange,
-                core::format("sample {} is outside the dataset, which has {} samples", index, size));
+    throw Error(ErrorCode::kIndexOutOfRange, core::format("sample {} is outside the dataset, which has {}", index,
+                                                          core::counted(static_cast<std::uint64_t>(size), "sample")));
   }
   return index < 0 ? index + size : index;
 }

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/counted.h"
 #include "core/forks.h"
 #include "core/format.h"
 #include "data/batch_maker.h"
@@ -107,10 +108,10 @@ class LoaderState {
   void seek(const LoaderPosition& position) {
     const std::int64_t samples = maker_.dataset().size();
     if (position.samples != samples) {
-      refuse(core::format(
-          "the position is one in a dataset of {} samples, but this one has {}; go on with the dataset it was "
-          "taken from",
-          position.samples, samples));
+      refuse(
+          core::format("the position is one in a dataset of {}, but this one has {}; go on with the dataset it was "
+                       "taken from",
+                       core::counted(static_cast<std::uint64_t>(position.samples), "sample"), samples));
     }
     const bool known = position.batch_size != 0 && batch_size() != 0;
     if (known && position.batch > 0 && position.batch_size != batch_size()) {
@@ -149,9 +150,10 @@ class LoaderState {
     const bool fits = !__builtin_mul_overflow(position.batch, position.num_replicas, &all);
     if (fits && all % ranks == 0) return all / ranks;
     refuse(
-        core::format("the position is one after batch {} of each of {} ranks, which {} ranks cannot go on from with "
+        core::format("the position is one after batch {} of each of {}, which {} cannot go on from with "
                      "whole batches; go on with {}, or from a position after more or fewer batches",
-                     position.batch, position.num_replicas, ranks, position.num_replicas));
+                     position.batch, core::counted(static_cast<std::uint64_t>(position.num_replicas), "rank"),
+                     core::counted(static_cast<std::uint64_t>(ranks), "rank"), position.num_replicas));
   }
 
   LoaderStats stats() const { return prefetcher_.stats(); }
@@ -185,7 +187,8 @@ class LoaderState {
     try {
       auto batches = std::make_shared<const BatchSampler::Batches>(batch_sampler_->batches(seed_, epoch_));
       if (batches->size() != size()) {
-        refuse(core::format("the batch sampler gives {} batches, but its size() is {}", batches->size(), size()));
+        refuse(core::format("the batch sampler gives {}, but its size() is {}",
+                            core::counted(batches->size(), "batch", "batches"), size()));
       }
       return batches;
     } catch (const std::bad_alloc&) {
@@ -197,9 +200,10 @@ class LoaderState {
 
   [[noreturn]] void throw_order_too_large() const {
     throw Error(ErrorCode::kOutOfMemory,
-                core::format("the order of an epoch of {} batches from {} samples takes more memory than there is (4 "
+                core::format("the order of an epoch of {} from {} takes more memory than there is (4 "
                              "or 8 bytes a sample); use a part of the dataset",
-                             size(), maker_.dataset().size()));
+                             core::counted(static_cast<std::uint64_t>(size()), "batch", "batches"),
+                             core::counted(static_cast<std::uint64_t>(maker_.dataset().size()), "sample")));
   }
 
   std::optional<Batch> unpack(Prefetcher::Outcome outcome, bool& timed_out) {

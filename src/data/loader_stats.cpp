@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "penstock/loader.h"
@@ -92,16 +93,11 @@ std::string limit_of_stage(const LoaderStats& stats) {
     text += core::format(", at {} of what open+read+close of these files can do here",
                          percent(stats.open_seconds + stats.read_seconds, worked));
   }
-  text += core::format(": {} takes {} of the time of {}", stage.sentence, percent(stage.seconds, worked),
-                       stats.workers == 0   ? std::string("the caller, who works itself")
-                       : stats.workers == 1 ? std::string("1 worker")
-                                            : core::format("{} workers", stats.workers));
+  text += core::format(
+      ": {} takes {} of the time of {}", stage.sentence, percent(stage.seconds, worked),
+      stats.workers == 0 ? std::string("the caller, who works itself") : core::counted(stats.workers, "worker"));
   if (storage > 0.1 * worked) text += core::format(", who wait for storage for {}", percent(storage, worked));
   return text + "; " + caller_waits(stats);
-}
-
-std::string counted(std::uint64_t count, const char* one, const char* many) {
-  return core::format("{} {}", count, count == 1 ? one : many);
 }
 
 }  // namespace
@@ -159,9 +155,10 @@ std::string LoaderStats::workers_because() const {
 }
 
 std::string LoaderStats::to_string() const {
-  std::string text = core::format("{}, {}, {} of payload, {} read from {}\n", counted(batches, "batch", "batches"),
-                                  counted(samples, "sample", "samples"), core::format_bytes(payload_bytes),
-                                  core::format_bytes(read_bytes), counted(files_opened, "file", "files"));
+  std::string text =
+      core::format("{}, {}, {} of payload, {} read from {}\n", core::counted(batches, "batch", "batches"),
+                   core::counted(samples, "sample"), core::format_bytes(payload_bytes), core::format_bytes(read_bytes),
+                   core::counted(files_opened, "file"));
   const double whole = iterated(*this);
   text += core::format("caller: {:.3f} s, {} of them waiting; first batch after {:.1f} ms\n", whole,
                        percent(wait_seconds, whole), 1e3 * first_batch_seconds);

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/task_pool.h"
 #include "core/thread_time.h"
@@ -131,8 +132,8 @@ void Prefetcher::push(std::vector<std::int64_t> indices) {
   {
     const std::scoped_lock lock(mutex_);
     if (!run_ || run_->pushed - run_->next_take >= window()) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  core::format("more than {} batches are asked for and not taken; take one first", window()));
+      throw Error(ErrorCode::kInvalidArgument, core::format("more than {} asked for and not taken; take one first",
+                                                            core::counted(window(), "batch is", "batches are")));
     }
     run_->slot(run_->pushed++).indices = std::move(indices);
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/checked.h"
+#include "core/counted.h"
 #include "core/format.h"
 #include "device/backend.h"
 #include "device/buffer_access.h"
@@ -66,7 +67,10 @@ void Buffer::wait_for_writes() const {
 Buffer Buffer::part(std::size_t offset, std::size_t bytes) const {
   if (!core::range_fits(offset, bytes, size_)) {
     throw Error(ErrorCode::kIndexOutOfRange,
-                core::format("{} bytes from byte {} lie outside a buffer of {} bytes", bytes, offset, size_));
+                core::format("{} outside a buffer of {}",
+                             core::counted(bytes, core::format("byte from byte {} lies", offset),
+                                           core::format("bytes from byte {} lie", offset)),
+                             core::counted(size_, "byte")));
   }
   Buffer out = *this;
   // Of a buffer without memory only the empty part exists, and null has no arithmetic.

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "device/transfer_counts.h"
@@ -100,10 +101,10 @@ std::string describe(const TransferWarning& warning, std::size_t bytes) {
   const std::string device = warning.device.to_string();
   const std::string name = warning.name.empty() ? "" : core::quoted(warning.name) + " ";
   return core::format(
-      "the tensor {}of shape {} and type {} ({}) has gone between cpu and {} and back {} times: keep it on {} and "
+      "the tensor {}of shape {} and type {} ({}) has gone between cpu and {} and back {}: keep it on {} and "
       "compute there, or on the cpu if nothing on {} needs it",
-      name, warning.shape.to_string(), warning.dtype.name(), core::format_bytes(bytes), device, warning.round_trips,
-      device, device);
+      name, warning.shape.to_string(), warning.dtype.name(), core::format_bytes(bytes), device,
+      core::counted(warning.round_trips, "time"), device, device);
 }
 
 }  // namespace

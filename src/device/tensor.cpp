@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/checked.h"
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/view.h"
 #include "penstock/error.h"
@@ -35,8 +36,8 @@ void require_layout(const Shape& shape, const Strides& strides) {
 [[noreturn]] void throw_outside(const Shape& shape, const Strides& strides, const DType& dtype, std::size_t offset,
                                 std::size_t size) {
   throw Error(ErrorCode::kShapeMismatch,
-              core::format("{} of shape {} with strides {} from byte {} does not lie inside a buffer of {} bytes",
-                           dtype.name(), shape.to_string(), strides.to_string(), offset, size));
+              core::format("{} of shape {} with strides {} from byte {} does not lie inside a buffer of {}",
+                           dtype.name(), shape.to_string(), strides.to_string(), offset, core::counted(size, "byte")));
 }
 
 Strides c_order_of(const Shape& shape) {

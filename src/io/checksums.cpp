@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "core/checked.h"
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "io/crc32.h"
@@ -91,9 +92,10 @@ void Checksums::compare(const Checksum& checksum, std::uint32_t computed) const 
 void Checksums::require_complete() const {
   for (const State& state : states_) {
     if (state.missing == 0) continue;
-    throw Error(ErrorCode::kInvalidArgument,
-                core::format("the plan leaves {} bytes of a run with a checksum unread", state.missing),
-                {.path = {}, .offset = state.checksum->offset, .tensor = state.checksum->record});
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        core::format("the plan leaves {} of a run with a checksum unread", core::counted(state.missing, "byte")),
+        {.path = {}, .offset = state.checksum->offset, .tensor = state.checksum->record});
   }
 }
 

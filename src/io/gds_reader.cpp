@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/checked.h"
+#include "core/counted.h"
 #include "core/format.h"
 #include "device/backend.h"
 #include "io/direct_file.h"
@@ -24,10 +25,11 @@ void in_context(Device device, const std::function<void()>& action) {
 
 /// What a result of cuFileRead that is not all of `wanted` means.
 std::string text_of(ssize_t result, int error, std::size_t wanted, std::uint64_t offset) {
-  if (result >= 0) return core::format("cuFileRead gave {} of {} bytes at offset {}", result, wanted, offset);
+  if (result >= 0)
+    return core::format("cuFileRead gave {} of {} at offset {}", result, core::counted(wanted, "byte"), offset);
   const std::string reason =
       result < -gds::kErrorBase ? gds::describe(static_cast<int>(-result)) : std::generic_category().message(error);
-  return core::format("cuFileRead of {} bytes at offset {} gives {}", wanted, offset, reason);
+  return core::format("cuFileRead of {} at offset {} gives {}", core::counted(wanted, "byte"), offset, reason);
 }
 
 class GdsFile final : public DeviceFile {

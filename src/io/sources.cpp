@@ -31,19 +31,20 @@ std::span<const Source> sources() noexcept { return kSources; }
 void require_inside(const ByteSource& source, std::uint64_t offset, std::uint64_t wanted) {
   const std::uint64_t size = source.size();
   if (core::range_fits(offset, wanted, size)) return;
-  throw Error(ErrorCode::kTruncated,
-              core::format("found {} of the {} bytes wanted at byte {}, because it has only {}; it is truncated, so "
-                           "fetch or write it again",
-                           size - std::min(size, offset), wanted, offset, core::counted(size, "byte")),
-              {.path = source.name(), .offset = offset});
+  throw Error(
+      ErrorCode::kTruncated,
+      core::format("found {} of the {} wanted at byte {}, because it has only {}; it is truncated, so "
+                   "fetch or write it again",
+                   size - std::min(size, offset), core::counted(wanted, "byte"), offset, core::counted(size, "byte")),
+      {.path = source.name(), .offset = offset});
 }
 
 void throw_cut(const ByteSource& source, std::uint64_t offset, std::uint64_t wanted, std::uint64_t found) {
   throw Error(ErrorCode::kTruncated,
               core::format("the file was cut while it was open: it had {} and now ends {} byte {}, before the end of "
-                           "the {} bytes wanted at byte {}; open it again when it is whole",
+                           "the {} wanted at byte {}; open it again when it is whole",
                            core::counted(source.size(), "byte"), found > 0 ? "at" : "at or before", offset + found,
-                           wanted, offset),
+                           core::counted(wanted, "byte"), offset),
               {.path = source.name(), .offset = offset});
 }
 

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/processor.h"
 #include "ops/device_ops.h"
@@ -163,8 +164,8 @@ void fill_row(std::byte* first, std::int64_t count, std::int64_t step, std::span
 
 void swap_bytes(std::span<std::byte> bytes, std::size_t width) {
   if (width == 0 || bytes.size() % width != 0) {
-    throw Error(ErrorCode::kInvalidArgument,
-                core::format("{} bytes are not a whole number of units of {}", bytes.size(), width));
+    throw Error(ErrorCode::kInvalidArgument, core::format("{} not a whole number of units of {}",
+                                                          core::counted(bytes.size(), "byte is", "bytes are"), width));
   }
   switch (width) {
     case 1:
@@ -202,8 +203,9 @@ void conjugate(const Tensor& tensor) {
 void fill(const Tensor& to, std::span<const std::byte> value) {
   require_not_read_only(to, "filling");
   if (value.size() != to.dtype().itemsize()) {
-    throw Error(ErrorCode::kInvalidArgument, core::format("a value of {} bytes was given to fill {}, which has {}",
-                                                          value.size(), to.dtype().name(), to.dtype().itemsize()));
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("a value of {} was given to fill {}, which has {}", core::counted(value.size(), "byte"),
+                             to.dtype().name(), to.dtype().itemsize()));
   }
   if (to.nbytes() == 0) return;
   if (!on_host(to)) return fill_on_device(*launcher_for(to.device()), to, value);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/checked.h"
+#include "core/counted.h"
 #include "core/format.h"
 #include "device/queue.h"
 #include "ops/kernels.h"
@@ -32,7 +33,8 @@ Shape resolve(const Shape& wanted, std::int64_t numel) {
   const bool divides = known && (unknown ? *known != 0 && numel % *known == 0 : *known == numel);
   if (!divides) {
     throw Error(ErrorCode::kShapeMismatch,
-                core::format("{} elements cannot take the shape {}", numel, wanted.to_string()));
+                core::format("{} cannot take the shape {}", core::counted(static_cast<std::uint64_t>(numel), "element"),
+                             wanted.to_string()));
   }
   if (unknown) out[*unknown] = numel / *known;
   return out;

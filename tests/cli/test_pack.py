@@ -49,7 +49,7 @@ def test_a_signal_leaves_nothing(tmp_path, number):
 
 def test_a_pattern_that_the_shell_wrote_out_is_told(clips, tmp_path):
     told = pack(*sorted(clips.iterdir()), tmp_path / "shards", code=2).stderr
-    assert told.startswith("penstock: pack takes one pattern, and found 19 more words")
+    assert told.startswith("penstock: pack takes one pattern, and found 19 words more than it takes")
     assert "quotes" in told
 
 

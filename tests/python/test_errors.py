@@ -300,3 +300,20 @@ def test_paths_of_any_bytes(tmp_path):
     assert os.fsencode(caught.value.path) == path
     penstock.save(penstock.tensor([1, 2]), path)
     assert penstock.load(path).tolist() == [1, 2]
+
+
+def _message(call):
+    with pytest.raises((penstock.Error, IndexError, ValueError)) as caught:
+        call()
+    return str(caught.value)
+
+
+def test_one_of_a_thing_is_called_so(tmp_path):
+    one = np.ones((1, 2), "float32")
+    rows = penstock.rows(one)
+    assert "which has 1 sample" in _message(lambda: rows[5]).split(";")[0]
+    assert "has 1 sample and number 0 has 2" in _message(lambda: penstock.zip(penstock.rows(np.ones((2, 2))), rows))
+    assert repr(rows) == "penstock.Dataset(1 sample)"
+    assert "1 element cannot take" in _message(lambda: penstock.ones((1,)).reshape((2,)))
+    assert "found 1 index for a tensor of shape ()" in _message(lambda: penstock.tensor(1.0)[0])
+    assert "number 1 has 2 samples" in _message(lambda: penstock.zip(rows, penstock.rows(np.ones((2, 2)))))

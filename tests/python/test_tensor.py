@@ -458,7 +458,7 @@ def test_lists_that_give_something_else_than_they_say_are_refused(given):
         with pytest.raises(IndexError):
             penstock.tensor(lists)
         return
-    with pytest.raises(penstock.ShapeMismatchError, match=f"found {given} values in lists whose lengths promise"):
+    with pytest.raises(penstock.ShapeMismatchError, match=f"found {given} values? in lists whose lengths promise"):
         penstock.tensor(lists)
 
 
@@ -472,5 +472,5 @@ def test_strides_of_another_length_than_the_shape_are_refused():
             "version": 3,
         }
 
-    with pytest.raises(penstock.InvalidArgumentError, match="found 1 strides of an array of 2 dimensions"):
+    with pytest.raises(penstock.InvalidArgumentError, match="found 1 stride of an array of 2 dimensions"):
         penstock.asarray(Odd())

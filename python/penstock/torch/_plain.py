@@ -11,6 +11,8 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from penstock._text import plural
+
 __all__ = ["is_plain", "plain"]
 
 
@@ -54,7 +56,7 @@ def _zone(rest: Any) -> datetime.timezone | None:
 
 def _date(kind: Any, args: Any) -> Any:
     if len(args) != 1:
-        raise TypeError(f"there are {len(args)} parts")
+        raise TypeError(f"found {plural(len(args), 'part')}, expected one")
     high, low, month, day = _fields(args[0], 4)
     return kind(high * 256 + low, month, day)
 

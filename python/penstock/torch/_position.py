@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.utils.data as torch_data
 
-from penstock._text import abbreviated
+from penstock._text import abbreviated, plural
 from penstock.torch._random_states import generator_state, text_of
 from penstock.torch._worker_states import load_state, state_of
 
@@ -261,7 +261,8 @@ class Position:
             )
         if None not in {position.samples, _samples(loader)} and position.samples != _samples(loader):
             raise ValueError(
-                f"the state is one of a dataset of {position.samples} samples, but this one has {_samples(loader)}; "
+                f"the state is one of a dataset of {plural(position.samples or 0, 'sample')}, but this one has "
+                f"{_samples(loader)}; "
                 "go on with the dataset it was taken from"
             )
         return position._of_ranks(_replicas(loader))
@@ -272,13 +273,14 @@ class Position:
             return self
         if self.pending is not None:
             raise ValueError(
-                f"the state is one of {self.num_replicas} ranks whose batches overtook each other (in_order=False), "
-                f"which {ranks} ranks cannot go on from; go on with {self.num_replicas}"
+                f"the state is one of {plural(self.num_replicas, 'rank')} whose batches overtook each other "
+                f"(in_order=False), which {plural(ranks, 'rank')} cannot go on from; go on with {self.num_replicas}"
             )
         batch, left = divmod(self.batch * self.num_replicas, ranks)
         if left:
             raise ValueError(
-                f"the state is one after batch {self.batch} of each of {self.num_replicas} ranks, which {ranks} ranks "
+                f"the state is one after batch {self.batch} of each of {plural(self.num_replicas, 'rank')}, which "
+                f"{plural(ranks, 'rank')} "
                 f"cannot go on from with whole batches; go on with {self.num_replicas}, or from a state after more or "
                 "fewer batches"
             )

@@ -13,6 +13,7 @@ from torch.utils.data._utils.collate import default_collate_fn_map
 
 import penstock
 from penstock._core import _Feed
+from penstock._text import plural
 from penstock.torch._convert import sample_to_torch
 from penstock.torch._errors import as_torchs
 from penstock.torch._sample_feed import SampleFeed
@@ -343,7 +344,9 @@ class Reads:
 def explained(loader: DataLoader[Any]) -> str:
     """Who does what with a dataset that is read natively, for people."""
     functions, collate = loader._functions, loader.collate_fn
-    workers = f"{loader.num_workers} threads read" if loader.num_workers else "the caller's thread reads"
+    workers = "the caller's thread reads"
+    if loader.num_workers:
+        workers = f"{plural(loader.num_workers, 'thread')} read{'s' if loader.num_workers == 1 else ''}"
     calls = "these threads" if loader.num_workers and functions is not None else "the caller's thread"
     if functions is not None and functions.make is not None:
         made = f"{calls} call the dataset's functions and collate"

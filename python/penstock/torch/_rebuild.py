@@ -10,6 +10,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 import penstock
+from penstock._text import plural
 from penstock.torch import _distributed
 from penstock.torch._allowed import Allowed, RefusedError
 from penstock.torch._errors import DeviceMemoryError, UnmadeError
@@ -334,7 +335,7 @@ def _check_nested(buffer: torch.Tensor, sizes: torch.Tensor, strides: torch.Tens
         last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
         if 0 not in size and last >= buffer.numel():
             raise penstock.CorruptError(
-                f"a part of a nested tensor ends at element {last} of a buffer of {buffer.numel()} elements"
+                f"a part of a nested tensor ends at element {last} of a buffer of {plural(buffer.numel(), 'element')}"
             )
 
 

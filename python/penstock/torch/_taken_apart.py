@@ -10,7 +10,9 @@ from typing import Any
 import torch
 from torch.utils.data import get_worker_info
 
+from penstock._text import plural
 from penstock.torch._samples import as_mapping_of
+from penstock.torch._ways import require_few_ways
 
 __all__ = ["NotNativeWarning", "Promises", "holds_tensors_alone", "taken_apart"]
 
@@ -58,22 +60,27 @@ def holds_tensors_alone(sample: Any) -> bool:
 
 def taken_apart(batch: Any, count: int) -> list[Any]:
     """The samples that `default_collate` makes this batch of. TypeError where there is no `count` of them in it."""
+    require_few_ways(batch)
+    return _taken_apart(batch, count)
+
+
+def _taken_apart(batch: Any, count: int) -> list[Any]:
     if isinstance(batch, torch.Tensor) and batch.ndim > 0 and len(batch) == count:
         return list(batch.unbind(0))
     if isinstance(batch, Mapping):
-        parts = {key: taken_apart(item, count) for key, item in batch.items()}
+        parts = {key: _taken_apart(item, count) for key, item in batch.items()}
         return [as_mapping_of(batch, {key: part[i] for key, part in parts.items()}) for i in range(count)]
     if isinstance(batch, tuple) and hasattr(batch, "_fields"):
-        fields = [taken_apart(item, count) for item in batch]
+        fields = [_taken_apart(item, count) for item in batch]
         return [type(batch)(*(field[i] for field in fields)) for i in range(count)]
     if isinstance(batch, (list, tuple)):
         if len(batch) == count and all(isinstance(item, (str, bytes)) for item in batch):
             return list(batch)
-        items = [taken_apart(item, count) for item in batch]
+        items = [_taken_apart(item, count) for item in batch]
         kind = list if isinstance(batch, list) else tuple
         return [kind(item[i] for item in items) for i in range(count)]
     raise TypeError(
-        f"a function of batches gave {_shown(batch)} for a batch of {count} samples; a loader that is not "
+        f"a function of batches gave {_shown(batch)} for a batch of {plural(count, 'sample')}; a loader that is not "
         "penstock.torch.DataLoader wants samples, and there are not as many in it: take penstock.torch.DataLoader, or "
         "call the function in the loop"
     )

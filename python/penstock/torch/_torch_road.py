@@ -18,6 +18,7 @@ import torch
 import torch.utils.data as torch_data
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter, _SingleProcessDataLoaderIter
 
+from penstock._text import plural
 from penstock.torch._position import Generators, Position, draw_base_seed
 from penstock.torch._progress import Progress
 from penstock.torch._worker_reports import OfWorkers, Places
@@ -72,7 +73,7 @@ def _require_workers(loader: DataLoader[Any], resume: Position) -> None:
     iterable = isinstance(loader.dataset, torch_data.IterableDataset)
     if (iterable and resume.begun and resume.batch > 0) or python.get("workers"):
         raise ValueError(
-            f"the state is one of {workers} workers, but this loader has {loader.num_workers}, "
+            f"the state is one of {plural(workers, 'worker')}, but this loader has {loader.num_workers}, "
             + ("among which an iterable dataset is parted otherwise" if iterable else "and each has a dataset's state")
             + "; go on with the same num_workers, or from before the first epoch"
         )

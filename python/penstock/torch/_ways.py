@@ -9,7 +9,7 @@ from torch.utils import data as torch_data
 
 from penstock._core import _SharedWalk
 
-__all__ = ["bounded", "require_few_ways"]
+__all__ = ["bounded", "collated", "require_few_ways"]
 
 _ADVICE = "a batch has a place for each: give samples that hold each part once, or a collate_fn of your own"
 
@@ -31,11 +31,12 @@ def require_few_ways(sample: Any) -> None:
 def bounded(collate: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """torch's own ways to make batches, with that bound; any other function as it is. What comes out pickles."""
     if collate is torch_data.default_collate:
-        return _collated
+        return collated
     return _converted if collate is torch_data.default_convert else collate
 
 
-def _collated(samples: Any) -> Any:
+def collated(samples: Any) -> Any:
+    """What torch's default_collate makes of the samples, with that bound."""
     if isinstance(samples, (list, tuple)) and samples:
         require_few_ways(samples[0])  # whose nesting that of the batch is
     return torch_data.default_collate(samples)

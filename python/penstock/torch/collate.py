@@ -11,6 +11,7 @@ from torch.utils.data import default_collate
 
 import penstock
 from penstock._core import _storage_fault
+from penstock._text import plural
 from penstock.torch._samples import as_mapping_of
 from penstock.torch._ways import require_few_ways
 
@@ -178,8 +179,8 @@ class Pad(Rule):
         needed = 2 if self.mode == "reflect" else 1
         if size < needed:
             raise penstock.ShapeMismatchError(
-                f"a sample has {size} elements along dimension {self.dim}; mode {self.mode!r} needs {needed} or more, "
-                "padding with a constant none"
+                f"a sample has {plural(size, 'element')} along dimension {self.dim}; mode {self.mode!r} needs {needed} "
+                "or more, padding with a constant none"
             )
         places = torch.arange(length)
         if self.mode == "replicate":

@@ -12,12 +12,14 @@ import torch.utils.data as torch_data
 from typing_extensions import TypeVar
 
 import penstock
+from penstock._text import plural
 from penstock.torch._batch_reads import BatchReads
 from penstock.torch._class_folders import ClassFolders
 from penstock.torch._convert import sample_to_torch
 from penstock.torch._errors import as_torchs
 from penstock.torch._samples import as_mapping_of, is_of_process
 from penstock.torch._taken_apart import Promises, holds_tensors_alone, taken_apart
+from penstock.torch._ways import collated
 
 __all__ = ["Dataset", "Files", "Mapped", "Packed", "Rows", "Zip", "counted", "has_plain_samples"]
 
@@ -189,7 +191,9 @@ class Rows(Dataset[_Sample]):
             raise TypeError("Rows() takes one array or more; found none")
         keys = [key] * len(sources) if key is None or isinstance(key, str) else list(key)
         if len(keys) != len(sources):
-            raise ValueError(f"found {len(keys)} keys for {len(sources)} sources, expected one for each")
+            raise ValueError(
+                f"found {plural(len(keys), 'key')} for {plural(len(sources), 'source')}, expected one for each"
+            )
         parts = [penstock.rows(source, name, mmap) for source, name in zip(sources, keys, strict=True)]
         super().__init__(parts[0] if len(parts) == 1 else penstock.zip(*parts))
 
@@ -347,7 +351,7 @@ class Mapped(torch_data.Dataset[Any]):
         samples = at_once(indices) if callable(at_once) else [self.dataset[index] for index in indices]
         if not self.batched:
             return [self.function(sample) for sample in samples]
-        return taken_apart(self.function(torch_data.default_collate(samples)), len(samples)) if samples else []
+        return taken_apart(self.function(collated(samples)), len(samples)) if samples else []
 
     def __penstock_dataset__(self) -> penstock.Dataset:
         raise TypeError(

@@ -16,7 +16,7 @@ import penstock
 from penstock._core import _assemble, _is_legacy, _legacy_end, _open_file, _open_memory, _part
 from penstock._files import number_of, read_up_to
 from penstock._identity import identity
-from penstock._text import listed
+from penstock._text import listed, plural
 from penstock.errors import _renamed, _within
 from penstock.torch._errors import EmptyFileError, UnknownFileError, torch_errors
 from penstock.torch._rebuild import Rebuilder
@@ -294,7 +294,8 @@ def _opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | N
     given: Any = f
     if isinstance(given, bytes) and b"\0" in given:
         raise penstock.DTypeMismatchError(
-            f"found {len(given)} bytes of a file's content, expected a path or a file; put them into an io.BytesIO"
+            f"found {plural(len(given), 'byte')} of a file's content, expected a path or a file; put them into an "
+            "io.BytesIO"
         )
     if isinstance(f, (str, bytes, os.PathLike)):
         return _open_file(f, *options)

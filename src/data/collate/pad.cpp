@@ -2,6 +2,7 @@
 #include <memory>
 #include <optional>
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "data/collate/rule.h"
@@ -79,11 +80,12 @@ class Pad final : public detail::CollateRule {
     const std::int64_t own = column[position].shape[dim];
     const std::int64_t needed = options_.mode == PadMode::kReflect ? 2 : options_.mode == PadMode::kReplicate ? 1 : 0;
     if (own >= length || own >= needed) return;
-    throw Error(ErrorCode::kShapeMismatch,
-                core::format("{} has {} elements along dimension {}{}; padding by {} needs {} or more, padding with a "
-                             "constant none",
-                             column.located().describe(position), own, dim, column.where(),
-                             options_.mode == PadMode::kReflect ? "reflection" : "replication", needed));
+    throw Error(
+        ErrorCode::kShapeMismatch,
+        core::format("{} has {} along dimension {}{}; padding by {} needs {} or more, padding with a "
+                     "constant none",
+                     column.located().describe(position), core::counted(static_cast<std::uint64_t>(own), "element"),
+                     dim, column.where(), options_.mode == PadMode::kReflect ? "reflection" : "replication", needed));
   }
 
   data::Result add_outputs(const Column& column, data::BatchPlan& plan, std::size_t dim, std::int64_t length) const {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/checked.h"
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "data/dataset/sample_array.h"
@@ -120,10 +121,11 @@ Shard read_shard(const Archive& archive, const SampleForm& form, data::Access ac
     shard.columns.push_back(read_column(archive, array, access, shard.file));
     const std::int64_t count = shard.columns.back().count;
     if (count == shard.columns.front().count) continue;
-    throw Error(ErrorCode::kCorrupt,
-                core::format("the array has {} samples, and {} has {}", count, core::quoted(form.arrays[0].values),
-                             shard.columns.front().count),
-                {.path = shard.path, .tensor = array.values});
+    throw Error(
+        ErrorCode::kCorrupt,
+        core::format("the array has {}, and {} has {}", core::counted(static_cast<std::uint64_t>(count), "sample"),
+                     core::quoted(form.arrays[0].values), shard.columns.front().count),
+        {.path = shard.path, .tensor = array.values});
   }
   return shard;
 }

@@ -1,6 +1,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "data/dataset_impl.h"
 
@@ -41,7 +42,8 @@ Dataset subset(const Dataset& dataset, std::vector<std::int64_t> indices) {
   for (std::int64_t& index : indices) {
     if (index < -size || index >= size) {
       throw Error(ErrorCode::kIndexOutOfRange,
-                  core::format("index {} of a subset is outside the dataset, which has {} samples", index, size));
+                  core::format("index {} of a subset is outside the dataset, which has {}", index,
+                               core::counted(static_cast<std::uint64_t>(size), "sample")));
     }
     if (index < 0) index += size;
   }

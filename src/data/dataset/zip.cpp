@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "data/dataset_impl.h"
 
@@ -103,9 +104,9 @@ void require_equal_sizes(const std::vector<Dataset>& datasets) {
     if (datasets[i].size() == datasets[0].size()) continue;
     throw Error(
         ErrorCode::kShapeMismatch,
-        core::format("datasets of a zip must have equal sizes, but number {} has {} samples and number 0 has {}; take "
+        core::format("datasets of a zip must have equal sizes, but number {} has {} and number 0 has {}; take "
                      "a subset of the longer one",
-                     i, datasets[i].size(), datasets[0].size()));
+                     i, core::counted(static_cast<std::uint64_t>(datasets[i].size()), "sample"), datasets[0].size()));
   }
 }
 

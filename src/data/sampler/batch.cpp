@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "penstock/error.h"
 #include "penstock/sampler.h"
@@ -32,8 +33,8 @@ class EqualBatches final : public BatchSampler {
     Order order = sampler_->order(seed, epoch);
     if (order.size() != sampler_->size()) {
       throw Error(ErrorCode::kInvalidArgument,
-                  core::format("the sampler gives {} indices for epoch {}, but its size() is {}", order.size(), epoch,
-                               sampler_->size()));
+                  core::format("the sampler gives {} for epoch {}, but its size() is {}",
+                               core::counted(order.size(), "index", "indices"), epoch, sampler_->size()));
     }
     return Batches::equal(std::move(order), batch_size_, drop_last_);
   }

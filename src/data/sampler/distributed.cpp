@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "penstock/error.h"
 #include "penstock/sampler.h"
@@ -26,8 +27,8 @@ class Distributed final : public Sampler {
     const Order all = order_->order(seed, epoch);
     if (all.size() != order_->size()) {
       throw Error(ErrorCode::kInvalidArgument,
-                  core::format("the sampler to distribute gave {} indices and said that it has {}", all.size(),
-                               order_->size()));
+                  core::format("the sampler to distribute gave {} and said that it has {}",
+                               core::counted(all.size(), "index", "indices"), order_->size()));
     }
     std::vector<std::int64_t> out(static_cast<std::size_t>(per_rank_));
     std::int64_t position = options_.rank;

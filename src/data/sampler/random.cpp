@@ -60,11 +60,10 @@ class Random final : public Sampler {
 SamplerPtr random(std::int64_t size, const RandomOptions& options) {
   const std::int64_t samples = options.num_samples.value_or(size);
   if (size < 0 || samples < 0 || (size == 0 && samples > 0)) {
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        core::format("cannot draw {} samples from {}; num_samples must be 0 or more, and there must be something to "
-                     "draw from",
-                     samples, size));
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("cannot draw {} {} from {}; num_samples must be 0 or more, and there must be something to "
+                             "draw from",
+                             samples, samples == 1 ? "sample" : "samples", size));
   }
   return std::make_shared<Random>(size, samples, options.replacement);
 }

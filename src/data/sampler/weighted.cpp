@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "data/random.h"
 #include "data/sampler/drawn.h"
@@ -141,16 +142,16 @@ SamplerPtr weighted(std::vector<double> weights, std::int64_t num_samples, bool 
     throw Error(ErrorCode::kInvalidArgument, core::format("num_samples is {}; it must be 0 or more", num_samples));
   }
   if (positive == 0) {
-    throw Error(ErrorCode::kInvalidArgument,
-                core::format("none of the {} weights is above zero; at least one must be", weights.size()));
+    throw Error(ErrorCode::kInvalidArgument, core::format("none of {} is above zero; at least one must be",
+                                                          core::counted(weights.size(), "weight")));
   }
   if (replacement) return std::make_shared<WithReplacement>(weights, num_samples);
   if (num_samples > positive) {
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        core::format("cannot draw {} samples without replacement from {} weights above zero; draw fewer, or draw with "
-                     "replacement",
-                     num_samples, positive));
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("cannot draw {} without replacement from {} above zero; draw fewer, or draw with "
+                             "replacement",
+                             core::counted(static_cast<std::uint64_t>(num_samples), "sample"),
+                             core::counted(static_cast<std::uint64_t>(positive), "weight")));
   }
   return std::make_shared<WithoutReplacement>(std::move(weights), num_samples);
 }

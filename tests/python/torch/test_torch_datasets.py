@@ -73,7 +73,7 @@ def test_rows_by_key(tmp_path):
     same(pt.Rows(tmp_path / "both.npz", key="x")[2], torch.from_numpy(x[2]))
     pair = pt.Rows(tmp_path / "both.npz", tmp_path / "both.npz", y, key=["x", "y", None])
     same(pair[3], (torch.from_numpy(x[3]), torch.tensor(3), torch.tensor(3)))
-    with pytest.raises(ValueError, match="2 keys for 1 sources"):
+    with pytest.raises(ValueError, match="2 keys for 1 source"):
         pt.Rows(tmp_path / "both.npz", key=["x", "y"])
     with pytest.raises(KeyError, match="nope"):
         pt.Rows(tmp_path / "both.npz", key="nope")
