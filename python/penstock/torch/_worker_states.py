@@ -127,17 +127,17 @@ class _Tracked(torch_data.IterableDataset[Any]):
         if state.random is not None:
             put_process_state(state.random)
         self.iterator, self.ended = iter(self.dataset), state.ended
-        load_state(self.iterator, state.iterator)
-        if state.over and state.iterator is not None:
-            self.iterator = iter(self.dataset)  # which is its own, and stood at its end
+        if not state.over:
+            load_state(self.iterator, state.iterator)
+        elif self.iterator is self.dataset and state.iterator is not None:  # it stood at its end
+            load_state(self.dataset, state.iterator)
+            self.iterator = iter(self.dataset)
         return _Following(self)
 
     def state(self) -> WorkerState:
         """A dataset that is its own iterator is told once."""
-        itself = self.iterator is self.dataset
-        dataset = None if itself else _uncopied(self.dataset)
-        iterator = _uncopied(self.iterator) if itself or not self.ended else None
-        return WorkerState(dataset, iterator, self.ended)
+        dataset = None if self.iterator is self.dataset else _uncopied(self.dataset)
+        return WorkerState(dataset, _uncopied(self.iterator), self.ended)
 
 
 class _Following:

@@ -193,6 +193,21 @@ def test_a_state_of_the_end(workers, persistent, batch_size):
             assert plain([list(again), list(again)]) == plain(expected)
 
 
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("make", [Walks, Generates, Stateless])
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_workers_that_ended_before_the_others(make, persistent, drop_last):
+    """With a last batch that is full, or not."""
+    if drop_last and not persistent:
+        pytest.skip("is as without")
+    for taken in (3, 5, 6):
+        check_rest(
+            "ours",
+            lambda: loader_of("ours", make((3, 10, 5)), 3, persistent, batch_size=3, drop_last=drop_last),
+            taken if not drop_last else taken - 1,
+        )
+
+
 @pytest.mark.parametrize(("workers", "persistent"), [(0, False), (4, True)])
 @both
 def test_epochs_that_a_dataset_counts(kind, workers, persistent):
