@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "penstock/standard.h"
+
 namespace penstock {
 
 namespace detail {

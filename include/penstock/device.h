@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "penstock/standard.h"
+
 namespace penstock {
 
 enum class DeviceType : std::uint8_t { kCpu, kCuda };

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "penstock/standard.h"
+
 namespace penstock {
 
 /// The element type of a tensor: a small value. Names are those of NumPy and PyTorch ("float32", "bfloat16",

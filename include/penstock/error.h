@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "penstock/standard.h"
+
 namespace penstock {
 
 /// Every way a Penstock call can fail. The table in src/core/error.cpp gives each code its name and the Python

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "penstock/standard.h"
+
 namespace penstock {
 
 /// How a load was done, and why. Seconds are wall time except where several threads add up (read, decode).

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "penstock/standard.h"
+
 namespace penstock {
 
 namespace detail {

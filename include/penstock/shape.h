@@ -9,6 +9,8 @@
 #include <span>
 #include <string>
 
+#include "penstock/standard.h"
+
 namespace penstock {
 
 /// The sizes of a tensor's dimensions, outermost first; also used for strides, which are in elements. No heap for up to
