@@ -28,7 +28,7 @@ def test_samplers():
     assert list(penstock.BatchSampler(penstock.SequentialSampler(5), 2, drop_last=True)) == [[0, 1], [2, 3]]
     assert list(penstock.BatchSampler([[3], [1, 2]])) == [[3], [1, 2]]
     assert list(penstock.BatchSampler([5, 6, 7], 2)) == [[5, 6], [7]]
-    with pytest.raises(ValueError, match="weights"):
+    with pytest.raises(ValueError, match="weight"):
         penstock.WeightedSampler([0.0], 1)
 
 
