@@ -59,7 +59,8 @@ class WorkedExampleTest(unittest.TestCase):
             tests = [str(work / "idx_test.cpp"), *ours, "-lgtest_main", "-lgtest", *library]
             run([COMPILER, *flags, "-o", str(work / "test_idx"), *tests])
             run([str(work / "test_idx")])
-            fuzz = [str(work / "fuzz_idx.cpp"), "fuzz/support/fuzz_format.cpp", "fuzz/support/replay_main.cpp"]
+            support = [f"fuzz/support/{name}.cpp" for name in ("fuzz_format", "replay_main", "require")]
+            fuzz = [str(work / "fuzz_idx.cpp"), *support]
             run([COMPILER, *flags, "-o", str(work / "fuzz_idx"), *fuzz, *ours, *library])
             run([str(work / "fuzz_idx"), str(work / "seed.idx")])
 
