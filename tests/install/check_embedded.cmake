@@ -5,7 +5,8 @@
 file(REMOVE_RECURSE "${WORK}")
 find_program(CCACHE ccache)
 if(CCACHE)
-  set(cache "-DCMAKE_CXX_COMPILER_LAUNCHER=${CCACHE}")
+  # With the warnings of our own build the flags are the same, so that the cache has the objects already.
+  set(cache "-DCMAKE_CXX_COMPILER_LAUNCHER=${CCACHE}" -DPENSTOCK_WARNINGS=ON)
 endif()
 execute_process(COMMAND "${CMAKE_COMMAND}" -S "${EMBEDDER}" -B "${WORK}/build" -G Ninja "-DPENSTOCK=${PROJECT}"
                         "-DCMAKE_CXX_COMPILER=${COMPILER}" -DCMAKE_DISABLE_FIND_PACKAGE_CLI11=ON ${cache}
