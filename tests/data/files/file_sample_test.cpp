@@ -63,7 +63,8 @@ TEST(FileSample, IsRefusedWhereEachOfManyLeavesHasALongKey) {
 
 TEST(FileSample, PathsOfLongKeysKeepTheirEnd) {
   const Value content = Value::dict({{std::string(1000, 'k'), Value::list({Value::integer(1), Value::integer(2)})}});
-  const std::vector<Leaf>& leaves = layout_of(content)->structure->leaves;
+  const LayoutPtr layout = layout_of(content);
+  const std::vector<Leaf>& leaves = layout->structure->leaves;
   EXPECT_LT(leaves[1].path.size(), 500);
   EXPECT_THAT(leaves[1].path, testing::EndsWith("[1]"));
   EXPECT_EQ(leaves[1].key, std::string(1000, 'k'));
