@@ -135,12 +135,12 @@ class LazyTensor {
   /// swapped, as NumPy: its own entry() is not byte_swapped.
   LazyTensor as_stored() const;
 
-  /// A whole tensor is verified by the recorded CRC of the record it lies in, for which all of that is read (once for
-  /// an archive); a slice is not, unless it is all of the record. kChanged where the file was written to since it was
-  /// opened, kTruncated where it was cut.
   /// Reads the bytes this view needs, and gaps of up to 16 KiB between them, into new memory; of a deflated storage all
   /// has to be inflated. Elements that lie without holes in the file keep their strides (Fortran order stays), others
   /// become contiguous.
+  /// A whole tensor is verified by the recorded CRC of the record it lies in, for which all of that is read (once for
+  /// an archive); a slice is not, unless it is all of the record. kChanged where the file was written to since it was
+  /// opened, kTruncated where it was cut.
   Tensor load(const LoadOptions& options = {}) const;
   Tensor load(Device device) const { return load(LoadOptions{.device = device}); }
 

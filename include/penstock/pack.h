@@ -41,9 +41,9 @@ PackSummary pack(const Dataset& dataset, std::string_view folder, const PackOpti
 
 /// The samples that `pack` wrote: those of every file that `pattern` matches (a folder, a glob or a file, as of
 /// `files`), one after the other. The files are mapped or read as by `rows`, by what all of them take together, and
-/// offsets are checked. Numbers come back as tensors without
-/// dimensions. kCorrupt for a file that contradicts itself, kInvalidArgument for one that `pack` did not write,
-/// kShapeMismatch and kDTypeMismatch where its samples are not of the form of the first file's.
+/// offsets are checked. Numbers come back as tensors without dimensions. kCorrupt for a file that contradicts itself,
+/// kInvalidArgument for one that `pack` did not write, kShapeMismatch and kDTypeMismatch where its samples are not of
+/// the form of the first file's.
 Dataset packed(std::string_view pattern, std::optional<bool> map = {});
 
 }  // namespace penstock

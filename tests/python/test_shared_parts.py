@@ -4,31 +4,20 @@ import io
 
 import numpy as np
 import pytest
+from nestings import LEVELS, in_dicts, in_lists, in_tuples
 
 import penstock
 
-LEVELS = [25, 60]
-
-
-def _in_dicts(part, levels):
-    for _ in range(levels):
-        part = {"a": part, "b": part}
-    return part
-
 
 def _in_lists(part, levels):
-    for _ in range(levels):
-        part = [part, part]
-    return {"x": part}
+    return {"x": in_lists(part, levels)}
 
 
 def _in_tuples(part, levels):
-    for _ in range(levels):
-        part = (part, part)
-    return {"x": part}
+    return {"x": in_tuples(part, levels)}
 
 
-NESTINGS = [_in_dicts, _in_lists, _in_tuples]
+NESTINGS = [in_dicts, _in_lists, _in_tuples]
 
 
 def _depth(content):
@@ -48,7 +37,7 @@ def test_pt_keeps_what_is_shared(tmp_path, nest, levels):
     penstock.save(content, tmp_path / "shared.pt")
     assert (tmp_path / "shared.pt").stat().st_size < 20_000
     back = penstock.load(tmp_path / "shared.pt")
-    assert _depth(back if nest is _in_dicts else back["x"]) == levels
+    assert _depth(back if nest is in_dicts else back["x"]) == levels
     written = (tmp_path / "shared.pt").read_bytes()
     penstock.save(back, tmp_path / "shared.pt")
     assert (tmp_path / "shared.pt").read_bytes() == written
@@ -67,7 +56,7 @@ def test_pt_keeps_cycles(tmp_path):
 @pytest.mark.parametrize("leaf", [{"t": np.arange(3)}, {}])
 def test_safetensors_refuses_names_that_multiply(tmp_path, leaf, levels):
     with pytest.raises(penstock.LimitError, match=r"so often.*save as \.pt, which keeps what is shared"):
-        penstock.save(_in_dicts(leaf, levels), tmp_path / "shared.safetensors")
+        penstock.save(in_dicts(leaf, levels), tmp_path / "shared.safetensors")
     assert not list(tmp_path.iterdir())
 
 
@@ -86,7 +75,7 @@ def test_safetensors_refuses_a_dict_that_holds_itself(tmp_path):
 
 
 def _content_of_file(folder, levels):
-    penstock.save(_in_dicts({"t": np.arange(3)}, levels), folder / "shared.pt")
+    penstock.save(in_dicts({"t": np.arange(3)}, levels), folder / "shared.pt")
     return folder / "shared.pt"
 
 
@@ -95,7 +84,7 @@ def test_load_into_refuses_places_that_multiply(tmp_path, levels):
     path = _content_of_file(tmp_path, levels)
     place = np.zeros(3, "int64")
     with pytest.raises(penstock.LimitError, match="give a target that holds each part once"):
-        penstock.load_into(_in_dicts({"t": place}, levels), path)
+        penstock.load_into(in_dicts({"t": place}, levels), path)
     with pytest.raises(penstock.LimitError, match="choose a part of the file with key="):
         penstock.load_into({"t": place}, path, strict=False)
     penstock.load_into({"t": place}, path, key=["a"] * levels)
@@ -105,7 +94,7 @@ def test_load_into_refuses_places_that_multiply(tmp_path, levels):
 def test_load_into_fills_parts_that_a_few_ways_lead_to(tmp_path):
     path = _content_of_file(tmp_path, 4)
     place = np.zeros(3, "int64")
-    penstock.load_into(_in_dicts({"t": place}, 4), path)
+    penstock.load_into(in_dicts({"t": place}, 4), path)
     assert place.tolist() == [0, 1, 2]
 
 
@@ -123,7 +112,7 @@ def test_samples_have_a_bound(tmp_path, nest, levels):
 
 @pytest.mark.parametrize("levels", LEVELS)
 def test_samples_without_parts_have_a_bound(tmp_path, levels):
-    penstock.save({"t": np.arange(3), "empty": _in_dicts({}, levels)}, tmp_path / "shared.pt")
+    penstock.save({"t": np.arange(3), "empty": in_dicts({}, levels)}, tmp_path / "shared.pt")
     files = penstock.files([tmp_path / "shared.pt"])
     with pytest.raises(penstock.LimitError, match="select what you need with keys"):
         files[0]
@@ -145,7 +134,7 @@ def test_samples_with_a_few_long_keys_are_read(tmp_path):
 
 @pytest.mark.parametrize("levels", LEVELS)
 def test_moving_keeps_what_is_shared(levels):
-    moved = penstock.to(_in_dicts({"t": penstock.ones((2,))}, levels), "cpu", copy=True)
+    moved = penstock.to(in_dicts({"t": penstock.ones((2,))}, levels), "cpu", copy=True)
     assert _depth(moved) == levels
 
 

@@ -3,32 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from nestings import LEVELS, NESTINGS, in_dicts, in_lists
 
 import penstock
 import penstock.torch as pt
-
-LEVELS = [25, 60]
-
-
-def _in_dicts(part, levels):
-    for _ in range(levels):
-        part = {"a": part, "b": part}
-    return part
-
-
-def _in_lists(part, levels):
-    for _ in range(levels):
-        part = [part, part]
-    return part
-
-
-def _in_tuples(part, levels):
-    for _ in range(levels):
-        part = (part, part)
-    return part
-
-
-NESTINGS = [_in_dicts, _in_lists, _in_tuples]
 
 
 def _leaf(content):
@@ -52,7 +30,7 @@ def test_files_keep_what_is_shared(tmp_path, nest, levels, save):
 @pytest.mark.parametrize("protocol", [2, 4])
 def test_what_cannot_be_saved_is_found_at_once(tmp_path, protocol):
     with pytest.raises(penstock.DTypeMismatchError, match=r"at \['x'\]"):
-        pt.save({"d": _in_dicts({}, 60), "x": object()}, tmp_path / "x.pt", pickle_protocol=protocol)
+        pt.save({"d": in_dicts({}, 60), "x": object()}, tmp_path / "x.pt", pickle_protocol=protocol)
 
 
 @pytest.mark.parametrize("levels", LEVELS)
@@ -67,9 +45,9 @@ def test_load_into_fills_shared_targets(tmp_path, nest, levels):
 @pytest.mark.parametrize("levels", LEVELS)
 def test_load_into_tells_what_is_missing_and_unexpected(tmp_path, levels):
     torch.save({"t": torch.arange(3)}, tmp_path / "plain.pt")
-    keys = pt.load_into(_in_dicts({"t": torch.zeros(3)}, levels), tmp_path / "plain.pt", strict=False)
+    keys = pt.load_into(in_dicts({"t": torch.zeros(3)}, levels), tmp_path / "plain.pt", strict=False)
     assert keys.unexpected_keys == ["t"]
-    torch.save(_in_dicts({"t": torch.arange(3)}, levels), tmp_path / "shared.pt")
+    torch.save(in_dicts({"t": torch.arange(3)}, levels), tmp_path / "shared.pt")
     keys = pt.load_into({"t": torch.zeros(3)}, tmp_path / "shared.pt", strict=False)
     assert keys.missing_keys == ["t"]
 
@@ -112,13 +90,13 @@ def test_batches_of_samples_that_hold_themselves_are_refused(rule):
 
 
 def test_samples_without_batches_have_the_bound():
-    for dataset in (_rows_with(_in_lists(1.5, 60)), _Samples(_in_lists(1.5, 60))):
+    for dataset in (_rows_with(in_lists(1.5, 60)), _Samples(in_lists(1.5, 60))):
         with pytest.raises(penstock.LimitError):
             next(iter(pt.DataLoader(dataset, batch_size=None)))
 
 
 def test_worker_processes_have_the_bound():
-    loader = pt.DataLoader(_Samples(_in_dicts({"t": 1.0}, 60)), batch_size=2, num_workers=1)
+    loader = pt.DataLoader(_Samples(in_dicts({"t": 1.0}, 60)), batch_size=2, num_workers=1)
     with pytest.raises(penstock.LimitError):
         next(iter(loader))
 
