@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "core/format.h"
-#include "io/engine.h"
+#include "io/move/engine.h"
 #include "penstock/load.h"
 #include "penstock/source.h"
 #include "support/bare_read.h"

@@ -1,6 +1,8 @@
 // Shuffled rows of a mapped file into batches: guarded_gather against memcpy of the same rows.
 // bench_gather [FILE [ROW_BYTES [ROUNDS]]]
 
+#include "io/copy/gather.h"
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -13,7 +15,7 @@
 #include <thread>
 
 #include "core/format.h"
-#include "io/reader.h"
+#include "io/read/reader.h"
 #include "penstock/source.h"
 #include "support/compare.h"
 

@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "core/format.h"
-#include "io/crc32.h"
-#include "io/engine.h"
+#include "io/copy/crc32.h"
+#include "io/move/engine.h"
 #include "penstock/device.h"
 #include "penstock/source.h"
 #include "support/compare.h"

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "format/format.h"
-#include "format/inflate.h"
-#include "format/pt_zip.h"
-#include "format/zip_kind.h"
-#include "format/zip_reader.h"
-#include "io/crc32.h"
+#include "format/pt/zip.h"
+#include "format/zip/inflate.h"
+#include "format/zip/kind.h"
+#include "format/zip/reader.h"
+#include "io/copy/crc32.h"
 
 namespace penstock::cli {
 namespace {

@@ -8,13 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "archive/materialise.h"
+#include "archive/unchanged.h"
 #include "command.h"
 #include "content_check.h"
 #include "core/format.h"
 #include "format/format.h"
-#include "format/materialise.h"
 #include "format/save_told.h"
-#include "format/unchanged.h"
 #include "interrupt.h"
 #include "json.h"
 #include "option.h"
@@ -68,8 +68,8 @@ bool can_be_mapped(const Archive& archive) {
   const auto entries = archive.entries();
   return std::all_of(entries.begin(), entries.end(), [&](const TensorEntry& entry) {
     const StorageEntry& storage = storages[entry.storage];
-    const bool aligned = (storage.offset + entry.byte_offset) % format::natural_alignment(entry.dtype) == 0;
-    return storage.compression == Compression::kNone && !format::Changes(entry).any() && !storage.resident && aligned;
+    const bool aligned = (storage.offset + entry.byte_offset) % archive::natural_alignment(entry.dtype) == 0;
+    return storage.compression == Compression::kNone && !archive::Changes(entry).any() && !storage.resident && aligned;
   });
 }
 
@@ -136,7 +136,7 @@ int run(const Options& options) {
   std::optional<Metadata> metadata = metadata_of(archive);
   if (target.name == format::kSafetensorsFormat.name) how.metadata = std::exchange(metadata, std::nullopt);
   how.before_commit = [&archive] {
-    for (const SourcePtr& source : archive.sources()) format::require_unchanged(*source);
+    for (const SourcePtr& source : archive.sources()) archive::require_unchanged(*source);
   };
   write(archive, options, how);
   report(options, metadata.value_or(Metadata{}));

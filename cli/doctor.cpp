@@ -6,15 +6,15 @@
 
 #include "command.h"
 #include "core/format.h"
-#include "io/diagnosis.h"
+#include "doctor/diagnosis.h"
 #include "json.h"
 #include "terminal.h"
 
 namespace penstock::cli {
 namespace {
 
-using io::Fact;
-using io::Section;
+using doctor::Fact;
+using doctor::Section;
 
 struct Options {
   std::string path;
@@ -95,7 +95,7 @@ void print_advice(const std::vector<Section>& sections, Fact::Weight weight, std
 }
 
 int run(const Options& options) {
-  const std::vector<Section> sections = io::diagnose({.path = options.path});
+  const std::vector<Section> sections = doctor::diagnose({.path = options.path});
   if (options.json) {
     print_json(to_json(sections));
     return 0;

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "data/batch_maker.h"
-#include "data/scratch.h"
+#include "data/batch/batch_maker.h"
+#include "data/sample/scratch.h"
 #include "penstock/load.h"
 #include "support/edited.h"
 #include "support/input.h"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "format/check_index.h"
-#include "format/pickle/read_pickle.h"
+#include "format/pt/pickle/read_pickle.h"
 #include "penstock/error.h"
 
 namespace penstock {

@@ -2,7 +2,7 @@
 // none; listings are kept as they are; and the files that are found are those that are there. The input is what follows
 // the head of such a file, or, when it begins with its magic, all of it.
 
-#include "data/files/scan_index.h"
+#include "data/scan/scan_index.h"
 
 #include <unistd.h>
 
@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/crc32.h"
+#include "io/copy/crc32.h"
 #include "penstock/dataset.h"
 #include "support/input_file.h"
 #include "support/outcome.h"

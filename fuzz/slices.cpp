@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "format/materialise.h"
+#include "archive/materialise.h"
 #include "penstock/dataset.h"
 #include "penstock/load.h"
 #include "support/input.h"
@@ -148,7 +148,7 @@ class Check {
     const LoadOptions options = options_of(choices_);
     const auto got = attempt([&] { return lazy.load(options); });
     if (got.ok()) return require_same(*got.value, tensor, "a slice");
-    const bool changed = format::Changes(entry).any() || lazy.storage().compression != Compression::kNone;
+    const bool changed = archive::Changes(entry).any() || lazy.storage().compression != Compression::kNone;
     if (options.map && changed && got.failed_by(ErrorCode::kUnsupported)) return;
     if (options.verify_checksums && got.failed_by(ErrorCode::kChecksum)) return;
     fail("a slice was refused, and the tensor loads: " + got.text());

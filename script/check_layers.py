@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that includes point only downward, and that public headers need nothing but the standard library.
+"""Checks that includes point only downward, between layers and between the rooms of a layer, and that public headers need nothing but the standard library.
 
     script/check_layers.py [ROOT]
 
@@ -18,11 +18,23 @@ BELOW = {
     "core": [],
     "device": ["core"],
     "ops": ["device", "core"],
+    "value": ["ops", "device", "core"],
     "io": ["device", "core"],
-    "format": ["io", "ops", "device", "core"],
-    "data": ["format", "io", "ops", "device", "core"],
-    "cli": ["data", "format", "io", "ops", "device", "core"],
-    "python": ["data", "format", "io", "ops", "device", "core"],
+    "doctor": ["io", "device", "core"],
+    "format": ["io", "value", "ops", "device", "core"],
+    "archive": ["format", "io", "value", "ops", "device", "core"],
+    "data": ["archive", "format", "io", "value", "ops", "device", "core"],
+    "cli": ["data", "doctor", "archive", "format", "io", "value", "ops", "device", "core"],
+    "python": ["data", "doctor", "archive", "format", "io", "value", "ops", "device", "core"],
+}
+
+# The rooms (folders) of a layer, lowest first. A room may include itself, the rooms before it and the headers at the top
+# of its layer. What lies at the top (the tables, and what all rooms speak of) may include any room. A room that is not
+# in the list, as that of a new format, comes after all of them.
+ROOMS = {
+    "io": ["file", "copy", "source", "read", "gds", "move"],
+    "format": ["text", "zip", "safetensors", "numpy", "pt/pickle", "pt"],
+    "data": ["trace", "sample", "scan", "files", "pack", "dataset", "sampler", "collate", "batch", "loader"],
 }
 
 # The layer that implements each public header.
@@ -40,8 +52,9 @@ PUBLIC = {
     "random.h": "ops",
     "source.h": "io",
     "report.h": "io",
-    "value.h": "format",
-    "load.h": "format",
+    "value.h": "value",
+    "entry.h": "format",
+    "load.h": "archive",
     "save.h": "format",
     "sampler.h": "data",
     "collate.h": "data",
@@ -58,16 +71,16 @@ ADAPTERS = {"torch.h": "torch/"}
 # Third-party headers, by the layers that may include them; a name ending in '/' is a folder.
 THIRD_PARTY = {
     "fmt/": ["core"],
-    "nlohmann/": ["io", "format", "data", "cli", "python"],
-    "libdeflate.h": ["io", "format"],
-    "zlib.h": ["io", "format"],
+    "nlohmann/": ["doctor", "io", "value", "format", "archive", "data", "cli", "python"],
+    "libdeflate.h": ["io", "format", "archive"],
+    "zlib.h": ["io", "format", "archive"],
     "CLI/": ["cli"],
     "nanobind/": ["python"],
     "Eigen/": ["ops"],
     "Python.h": ["python"],
 }
 
-# Only src/device knows CUDA; src/io/gds.cpp is the one exception.
+# Only src/device knows CUDA; src/io/gds/gds.cpp is the one exception.
 CUDA = re.compile(r"^(cuda|cufile|cublas|cudnn|nvrtc|nvml|nvToolsExt)")
 
 STANDARD = set(
@@ -113,7 +126,7 @@ def third_party_layers(name: str) -> list[str] | None:
 def check_system(name: str, layer: str, path: Path, public: bool) -> str | None:
     """What is wrong with #include <name>, if anything."""
     if CUDA.match(name):
-        allowed = layer == "device" or path.as_posix().endswith("src/io/gds.cpp")
+        allowed = layer == "device" or path.as_posix().endswith("src/io/gds/gds.cpp")
         return None if allowed and not public else "only src/device may include CUDA's headers"
     if name in STANDARD:
         return None
@@ -148,6 +161,29 @@ def check_own(name: str, layer: str, path: Path, public: bool) -> str | None:
     return None if target in allowed else f"{layer} may include only {', '.join(allowed)}, and this is {target}"
 
 
+def room_of(path: str, layer: str) -> str | None:
+    """The room of "layer/room/file.h": the longest listed name that fits, else its first folder; None at the top."""
+    folder = path.removeprefix(f"{layer}/").rpartition("/")[0]
+    if not folder:
+        return None
+    listed = [room for room in ROOMS[layer] if f"{folder}/".startswith(f"{room}/")]
+    return max(listed, key=len) if listed else folder.partition("/")[0]
+
+
+def check_room(name: str, layer: str, path: Path, root: Path) -> str | None:
+    """What is wrong with a room of a layer including "layer/other_room/file.h", if anything."""
+    if layer not in ROOMS or not name.startswith(f"{layer}/"):
+        return None
+    own = room_of(path.relative_to(root / "src").as_posix(), layer)
+    other = room_of(name, layer)
+    if own is None or other is None or own == other:
+        return None
+    order = ROOMS[layer]
+    if other in order and (own not in order or order.index(other) < order.index(own)):
+        return None
+    return f"{layer}/{other} does not come before {layer}/{own} in ROOMS of script/check_layers.py"
+
+
 def check_environment(path: Path, root: Path) -> Iterator[str]:
     if path.relative_to(root).as_posix() == MAY_GETENV:
         return
@@ -163,6 +199,8 @@ def check_file(path: Path, root: Path, layer: str, public: bool) -> Iterator[str
         if problem := check(name, layer, path, public):
             shown = f'"{name}"' if quoted else f"<{name}>"
             yield f"{path.relative_to(root)}:{number}: {shown}: {problem}"
+        elif quoted and not public and (problem := check_room(name, layer, path, root)):
+            yield f'{path.relative_to(root)}:{number}: "{name}": {problem}'
 
 
 def sources(folder: Path) -> list[Path]:

@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "io/residency.h"
+#include "io/read/residency.h"
 #include "penstock/source.h"
 
 namespace penstock::bench {

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "io/file_descriptor.h"
+#include "io/file/file_descriptor.h"
 
 namespace penstock::fuzz {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "io/atomic_file.h"
+#include "io/file/atomic_file.h"
 
 namespace penstock::fuzz {
 

@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "core/checked.h"
-#include "format/inflate.h"
-#include "format/zip_layout.h"
-#include "format/zip_reader.h"
-#include "format/zip_writer.h"
-#include "io/crc32.h"
+#include "format/zip/inflate.h"
+#include "format/zip/layout.h"
+#include "format/zip/reader.h"
+#include "format/zip/writer.h"
+#include "io/copy/crc32.h"
 #include "penstock/error.h"
 #include "penstock/source.h"
 #include "support/string_sink.h"

@@ -12,7 +12,7 @@ namespace penstock {
 class Event;
 class Stream;
 namespace device {
-class UseLog;
+class QueueUses;
 }
 
 /// Memory on one device, reference-counted: copies of a Buffer are the same memory, which is released with the last
@@ -89,7 +89,7 @@ class Buffer {
   std::shared_ptr<const void> owner_;
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
-  device::UseLog* uses_ = nullptr;  ///< lives as long as the owner; null: no stream can be using it
+  device::QueueUses* uses_ = nullptr;  ///< lives as long as the owner; null: no stream can be using it
   Device device_;
   bool read_only_ = false;
 

@@ -8,13 +8,13 @@
 #include "bindings.h"
 #include "convert.h"
 #include "docstring.h"
+#include "doctor/diagnosis.h"
 #include "interrupt.h"
-#include "io/diagnosis.h"
 
 namespace penstock::python {
 namespace {
 
-nb::object to_python(const io::Fact::Value& value) {
+nb::object to_python(const doctor::Fact::Value& value) {
   if (const auto* yes = std::get_if<bool>(&value)) return nb::bool_(*yes);
   if (const auto* count = std::get_if<std::uint64_t>(&value)) return nb::int_(*count);
   if (const auto* number = std::get_if<double>(&value)) return nb::float_(*number);
@@ -22,25 +22,25 @@ nb::object to_python(const io::Fact::Value& value) {
   return nb::none();
 }
 
-nb::dict advice_of(const io::Section& section, const io::Fact& fact) {
+nb::dict advice_of(const doctor::Section& section, const doctor::Fact& fact) {
   nb::dict out;
   out["about"] = text_from(section.name + "." + fact.name);
-  out["weight"] = fact.weight == io::Fact::Weight::kProblem ? "problem" : "note";
+  out["weight"] = fact.weight == doctor::Fact::Weight::kProblem ? "problem" : "note";
   out["text"] = text_from(fact.advice);
   return out;
 }
 
 nb::dict doctor(nb::handle path) {
   const std::string where = path.is_none() ? std::string() : path_from(path);
-  const std::vector<io::Section> sections =
-      interruptible(true, [where](std::stop_token) { return io::diagnose({.path = where}); });
+  const std::vector<doctor::Section> sections =
+      interruptible(true, [where](std::stop_token) { return doctor::diagnose({.path = where}); });
   nb::dict out;
   nb::list advice;
-  for (const io::Section& section : sections) {
+  for (const doctor::Section& section : sections) {
     nb::dict facts;
-    for (const io::Fact& fact : section.facts) {
+    for (const doctor::Fact& fact : section.facts) {
       facts[text_from(fact.name)] = to_python(fact.value);
-      if (fact.weight != io::Fact::Weight::kFine) advice.append(advice_of(section, fact));
+      if (fact.weight != doctor::Fact::Weight::kFine) advice.append(advice_of(section, fact));
     }
     out[text_from(section.name)] = facts;
   }

@@ -9,7 +9,7 @@
 #include "convert.h"
 #include "core/forks.h"
 #include "core/format.h"
-#include "data/batch_feed.h"
+#include "data/loader/batch_feed.h"
 #include "gil.h"
 #include "interrupt.h"
 #include "loader.h"

@@ -15,21 +15,21 @@
 #include <vector>
 
 #include "archive.h"
+#include "archive/archive_state.h"
+#include "archive/unchanged.h"
 #include "bindings.h"
 #include "contents.h"
 #include "convert.h"
 #include "core/shared_walk.h"
 #include "foreign.h"
-#include "format/archive_state.h"
-#include "format/npy_header.h"
-#include "format/pt_legacy.h"
-#include "format/unchanged.h"
-#include "format/value_graph.h"
+#include "format/numpy/npy_header.h"
+#include "format/pt/legacy.h"
 #include "gil.h"
 #include "indexing.h"
 #include "interrupt.h"
 #include "penstock/error.h"
 #include "value.h"
+#include "value/graph.h"
 
 namespace penstock::python {
 namespace {
@@ -38,7 +38,7 @@ using Node = ValueGraph::Node;
 
 /// For behind reads of its files that are not the archive's own.
 void require_unchanged(const PyArchive& archive) {
-  for (const SourcePtr& source : archive.get().sources()) format::require_unchanged(*source);
+  for (const SourcePtr& source : archive.get().sources()) archive::require_unchanged(*source);
 }
 
 /// Entries of each storage.

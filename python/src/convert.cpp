@@ -1,7 +1,7 @@
 #include "convert.h"
 
 #include "core/format.h"
-#include "format/npy_dtype.h"
+#include "format/numpy/npy_dtype.h"
 #include "gil.h"
 #include "interrupt.h"
 #include "penstock/error.h"

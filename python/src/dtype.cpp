@@ -10,7 +10,7 @@
 #include "convert.h"
 #include "core/format.h"
 #include "docstring.h"
-#include "format/npy_dtype.h"
+#include "format/numpy/npy_dtype.h"
 #include "penstock/device.h"
 #include "penstock/error.h"
 

@@ -12,7 +12,7 @@
 #include "core/view.h"
 #include "device/backend.h"
 #include "dlpack.h"
-#include "format/npy_dtype.h"
+#include "format/numpy/npy_dtype.h"
 #include "gil.h"
 #include "ops/kernels.h"
 #include "penstock/error.h"

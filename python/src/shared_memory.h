@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
-#include "format/value_graph.h"
 #include "penstock/tensor.h"
+#include "value/graph.h"
 
 namespace penstock::python {
 

@@ -8,11 +8,11 @@
 #include "convert.h"
 #include "core/format.h"
 #include "foreign.h"
-#include "format/value_graph.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 #include "shared_memory.h"
 #include "value.h"
+#include "value/graph.h"
 
 namespace penstock::python {
 namespace {

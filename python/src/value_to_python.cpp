@@ -7,10 +7,10 @@
 
 #include "convert.h"
 #include "core/format.h"
-#include "format/pickle/structure.h"
-#include "format/value_graph.h"
+#include "format/pt/pickle/structure.h"
 #include "penstock/error.h"
 #include "value.h"
+#include "value/graph.h"
 
 namespace penstock::python {
 namespace {

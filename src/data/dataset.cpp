@@ -2,7 +2,7 @@
 
 #include "core/counted.h"
 #include "core/format.h"
-#include "data/batch_maker.h"
+#include "data/batch/batch_maker.h"
 #include "data/dataset_impl.h"
 
 namespace penstock {

@@ -6,8 +6,8 @@
 #include <span>
 #include <string>
 
-#include "data/layout.h"
-#include "data/scratch.h"
+#include "data/sample/layout.h"
+#include "data/sample/scratch.h"
 #include "penstock/dataset.h"
 #include "penstock/error.h"
 

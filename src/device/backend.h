@@ -52,7 +52,7 @@ class Backend {
 
   /// Uninitialised memory, or kOutOfMemory with what was asked and what is free. Device memory is ready for work on the
   /// calling thread's current queue, and for that of others after it; its last use may be on any queue that was
-  /// recorded in its UseLog.
+  /// recorded in its QueueUses.
   virtual Buffer allocate(int index, std::size_t bytes, Purpose purpose) const = 0;
   /// Of somebody else's; `owner` goes when recorded uses are over.
   virtual Buffer wrap(int index, void* data, std::size_t bytes, std::shared_ptr<const void> owner,

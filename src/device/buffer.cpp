@@ -8,7 +8,7 @@
 #include "core/format.h"
 #include "device/backend.h"
 #include "device/buffer_access.h"
-#include "device/use_log.h"
+#include "device/queue_uses.h"
 #include "penstock/error.h"
 
 namespace penstock {

@@ -12,7 +12,7 @@ namespace penstock {
 class BufferAccess {
  public:
   static Buffer make(std::shared_ptr<const void> owner, std::byte* data, std::size_t size, Device device,
-                     bool read_only = false, device::UseLog* uses = nullptr) {
+                     bool read_only = false, device::QueueUses* uses = nullptr) {
     Buffer out;
     out.owner_ = std::move(owner);
     out.data_ = data;
@@ -23,7 +23,7 @@ class BufferAccess {
     return out;
   }
   /// Null for memory that no queue can be using.
-  static device::UseLog* uses(const Buffer& buffer) noexcept { return buffer.uses_; }
+  static device::QueueUses* uses(const Buffer& buffer) noexcept { return buffer.uses_; }
 };
 
 }  // namespace penstock

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "penstock/load.h"
+#include "penstock/entry.h"
 #include "penstock/tensor.h"
 #include "penstock/value.h"
 

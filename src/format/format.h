@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "io/atomic_file.h"
-#include "penstock/load.h"
+#include "io/file/atomic_file.h"
+#include "penstock/entry.h"
 #include "penstock/save.h"
 #include "penstock/source.h"
 #include "penstock/value.h"

@@ -6,7 +6,7 @@
 #include "core/text.h"
 #include "format/foreign.h"
 #include "format/format.h"
-#include "format/zip_kind.h"
+#include "format/zip/kind.h"
 #include "penstock/error.h"
 
 namespace penstock::format {

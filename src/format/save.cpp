@@ -7,7 +7,7 @@
 #include "core/text.h"
 #include "format/format.h"
 #include "format/save_told.h"
-#include "io/atomic_file.h"
+#include "io/file/atomic_file.h"
 #include "penstock/error.h"
 
 namespace penstock {

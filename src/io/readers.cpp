@@ -1,9 +1,9 @@
 #include <array>
 
-#include "io/device_reader.h"
-#include "io/gds_reader.h"
-#include "io/reader.h"
-#include "io/reader_rows.h"
+#include "io/gds/gds_reader.h"
+#include "io/read/device_reader.h"
+#include "io/read/reader.h"
+#include "io/read/reader_rows.h"
 
 namespace penstock::io {
 

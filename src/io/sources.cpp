@@ -5,7 +5,7 @@
 #include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
-#include "io/source.h"
+#include "io/source/source.h"
 #include "penstock/error.h"
 
 namespace penstock {

@@ -9,7 +9,7 @@
 #include "core/view.h"
 #include "device/backend.h"
 #include "device/buffer_access.h"
-#include "device/ping_pong.h"
+#include "device/round_trip.h"
 #include "device/staged_copy.h"
 #include "ops/kernels.h"
 #include "penstock/error.h"
@@ -91,7 +91,7 @@ Tensor copy_span(const Tensor& tensor, Device target, const TransferOptions& opt
   const Buffer from = span_of(tensor);
   const Buffer to = Buffer::allocate(from.size(), target);
   transfer(std::array{Transfer{from, to}}, options);
-  if (device::note_crossing(from, to)) device::warn_of_ping_pong(tensor, target, {});
+  if (device::note_copy(from, to)) device::warn_of_round_trips(tensor, target, {});
   return {to, tensor.dtype(), tensor.shape(), tensor.strides()};
 }
 
@@ -158,7 +158,7 @@ Event Tensor::copy_to(const Tensor& target) const {
   };
   // Nothing else would keep such memory until the copy is done.
   if (waits(*this) || waits(target)) ops::wait_for(copied, transfer);
-  if (device::note_crossing(transfer.from, transfer.to)) device::warn_of_ping_pong(*this, target.device(), {});
+  if (device::note_copy(transfer.from, transfer.to)) device::warn_of_round_trips(*this, target.device(), {});
   return copied;
 }
 

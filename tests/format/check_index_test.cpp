@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "format/made_archive.h"
+#include "archive/made_archive.h"
 #include "support/errors.h"
 
 namespace penstock::format {

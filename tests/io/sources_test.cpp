@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <set>
 
-#include "io/source.h"
+#include "io/source/source.h"
 #include "penstock/error.h"
 #include "penstock/source.h"
 #include "support/errors.h"

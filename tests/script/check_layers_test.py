@@ -32,13 +32,13 @@ class CheckLayersTest(unittest.TestCase):
 
     def test_downward_includes_pass(self) -> None:
         for path, line in [
-            ("src/format/npy.cpp", '#include "io/reader.h"'),
-            ("src/format/npy.cpp", '#include "penstock/tensor.h"'),
-            ("src/format/npy.cpp", "#include <libdeflate.h>"),
+            ("src/format/numpy/npy.cpp", '#include "io/read/reader.h"'),
+            ("src/format/numpy/npy.cpp", '#include "penstock/tensor.h"'),
+            ("src/format/numpy/npy.cpp", "#include <libdeflate.h>"),
             ("src/core/text.cpp", "#include <fmt/format.h>"),
             ("src/io/posix.cpp", "#include <sys/mman.h>"),
             ("src/device/cuda.cpp", "#include <cuda.h>"),
-            ("src/io/gds.cpp", "#include <cufile.h>"),
+            ("src/io/gds/gds.cpp", "#include <cufile.h>"),
             ("cli/ls.cpp", '#include "format/format.h"'),
             ("include/penstock/tensor.h", "#include <span>"),
         ]:
@@ -49,11 +49,30 @@ class CheckLayersTest(unittest.TestCase):
     def test_upward_include(self) -> None:
         self.assert_refused("src/core/text.cpp", '#include "device/backend.h"', "core may include only core")
 
+    def test_rooms_of_a_layer(self) -> None:
+        for path, line, reason in [
+            ("src/io/source/file_source.cpp", '#include "io/read/reader.h"', "io/read does not come before"),
+            ("src/format/pt/pickle/world.h", '#include "format/pt/zip.h"', "format/pt does not come before"),
+            ("src/format/zip/reader.cpp", '#include "format/idx/idx.h"', "format/idx does not come before"),
+        ]:
+            with self.subTest(path=path, line=line):
+                self.assert_refused(path, line, reason)
+                (self.root / path).unlink()
+        for path, line in [
+            ("src/io/read/pread_reader.cpp", '#include "io/source/source.h"'),
+            ("src/format/pt/zip.cpp", '#include "format/pt/pickle/world.h"'),
+            ("src/format/idx/idx.cpp", '#include "format/zip/reader.h"'),
+            ("src/format/zip/reader.cpp", '#include "format/format.h"'),
+            ("src/format/formats.cpp", '#include "format/zip/kind.h"'),
+        ]:
+            with self.subTest(path=path, line=line):
+                self.assertEqual(self.problems(path, line), [])
+
     def test_sideways_include(self) -> None:
-        self.assert_refused("src/io/engine.cpp", '#include "ops/kernels.h"', "this is ops")
+        self.assert_refused("src/io/move/engine.cpp", '#include "ops/kernels.h"', "this is ops")
 
     def test_upward_include_of_a_public_header(self) -> None:
-        self.assert_refused("src/io/engine.h", '#include "penstock/load.h"', "this is format")
+        self.assert_refused("src/io/move/engine.h", '#include "penstock/load.h"', "this is archive")
 
     def test_public_header_with_third_party(self) -> None:
         self.assert_refused("include/penstock/tensor.h", "#include <fmt/format.h>", "only the standard library")
@@ -83,8 +102,8 @@ class CheckLayersTest(unittest.TestCase):
     def test_the_environment_is_read_in_one_place(self) -> None:
         for call in ('std::getenv("HOME")', '::getenv ("HOME")', 'getenv("HOME")'):
             with self.subTest(call=call):
-                self.assert_refused("src/io/gds.cpp", f"const char* home = {call};", "core::environment")
-        self.assertEqual(self.problems("src/io/gds.cpp", 'auto home = core::environment("HOME");  // not getenv()'), [])
+                self.assert_refused("src/io/gds/gds.cpp", f"const char* home = {call};", "core::environment")
+        self.assertEqual(self.problems("src/io/gds/gds.cpp", 'auto home = core::environment("HOME");  // not getenv()'), [])
 
     def test_include_without_layer(self) -> None:
         self.assert_refused("src/core/text.cpp", '#include "text.h"', "layer/file.h")

@@ -19,7 +19,7 @@ HEADERS = ROOT / "build/cuda"
 COMPARED = {
     "cuda.h": "tests/device/cuda/driver_api_test.cpp",
     "cublas_v2.h": "tests/device/cuda/cublas_api_test.cpp",
-    "cufile.h": "tests/io/gds_api_test.cpp",
+    "cufile.h": "tests/io/gds/gds_api_test.cpp",
 }
 SKIPPED = 77
 

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <utility>
 
-#include "io/atomic_file.h"
+#include "io/file/atomic_file.h"
 #include "penstock/error.h"
 #include "penstock/source.h"
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "io/crc32.h"
-#include "io/engine.h"
-#include "io/source.h"
+#include "io/copy/crc32.h"
+#include "io/move/engine.h"
+#include "io/source/source.h"
 #include "support/files.h"
 
 namespace penstock::test {

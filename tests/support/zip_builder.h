@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/crc32.h"
+#include "io/copy/crc32.h"
 #include "support/bytes.h"
 
 namespace penstock::test {

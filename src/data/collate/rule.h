@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "data/batch_plan.h"
+#include "data/collate/batch_plan.h"
 #include "penstock/collate.h"
 
 namespace penstock::detail {

@@ -14,8 +14,8 @@
 #include "core/text.h"
 #include "data/dataset/sample_array.h"
 #include "data/dataset_impl.h"
-#include "data/files/glob.h"
 #include "data/pack/sample_form.h"
+#include "data/scan/glob.h"
 #include "penstock/error.h"
 #include "penstock/pack.h"
 

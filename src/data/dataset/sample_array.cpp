@@ -5,7 +5,7 @@
 
 #include "data/files/file_sample.h"
 #include "device/host_memory.h"
-#include "io/reader.h"
+#include "io/read/reader.h"
 
 namespace penstock::data {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "data/dataset_impl.h"
-#include "data/sample_file.h"
+#include "data/sample/sample_file.h"
 #include "penstock/load.h"
 #include "penstock/tensor.h"
 

@@ -8,7 +8,7 @@
 #include "core/checked.h"
 #include "core/view.h"
 #include "format/format.h"
-#include "io/crc32.h"
+#include "io/copy/crc32.h"
 #include "penstock/error.h"
 
 namespace penstock::data {
@@ -175,8 +175,8 @@ Sample FileLayouts::place(const Known& known, const File& file, Scratch& scratch
 void FileLayouts::note_split(const Known& known, const File& file, const Scratch& scratch) {
   if (file.part != nullptr) return;
   split_ = {};
-  if (scratch.landing.first == nullptr || scratch.landing.tensor >= known.places.size()) return;
-  const Place& place = known.places[scratch.landing.tensor];
+  if (scratch.expected.first == nullptr || scratch.expected.tensor >= known.places.size()) return;
+  const Place& place = known.places[scratch.expected.tensor];
   const bool whole = place.offset == 0 && place.nbytes == known.storages[place.storage].nbytes;
   if (whole) split_ = {file.bytes.size(), offset_of(known, place.storage), place.nbytes};
 }

@@ -12,9 +12,9 @@
 #include "data/dataset_impl.h"
 #include "data/files/file_sample.h"
 #include "data/files/split_reader.h"
-#include "data/layout.h"
-#include "data/scratch.h"
-#include "format/pt.h"
+#include "data/sample/layout.h"
+#include "data/sample/scratch.h"
+#include "format/pt/pt.h"
 #include "penstock/load.h"
 
 namespace penstock::data {
@@ -41,7 +41,7 @@ class FileLayouts : public Scratch::State {
   std::optional<Sample> recognise(const File& file, Scratch& scratch);
   /// The same for any file that is not in two parts, which is remembered. Throws Error.
   Sample parse(const File& file, Scratch& scratch);
-  /// Where the bytes that scratch.landing awaits lay in the last file, when they are all of a storage; else empty.
+  /// Where the bytes that scratch.expected awaits lay in the last file, when they are all of a storage; else empty.
   const SplitReader::Split& split() const noexcept { return split_; }
 
  private:
@@ -70,7 +70,7 @@ class FileLayouts : public Scratch::State {
   Sample place(const Known& known, const File& file, Scratch& scratch);
   std::uint64_t offset_of(const Known& known, std::size_t storage) const;
   bool has_storage(const Known& known, std::size_t begin, std::size_t bytes) const;
-  /// Finds where the tensor that scratch.landing awaits lies in files like this one.
+  /// Finds where the tensor that scratch.expected awaits lies in files like this one.
   void note_split(const Known& known, const File& file, const Scratch& scratch);
   /// The first element of a tensor; null for one without elements.
   const std::byte* find(const Known& known, const Place& at, const File& file, Scratch& scratch);

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/layout.h"
+#include "data/sample/layout.h"
 #include "penstock/load.h"
 #include "penstock/value.h"
 

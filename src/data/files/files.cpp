@@ -14,9 +14,9 @@
 #include "data/dataset_impl.h"
 #include "data/files/file_layouts.h"
 #include "data/files/file_sample.h"
-#include "data/files/glob.h"
 #include "data/files/large_file.h"
-#include "data/files/path_table.h"
+#include "data/scan/glob.h"
+#include "data/scan/path_table.h"
 
 namespace penstock {
 
@@ -80,7 +80,7 @@ class Files final : public detail::DatasetImpl {
     ++scratch.stats.files_opened;
     data::FileLayouts::File file{{}, state.path, keys_};
     if (is_awaited(state, scratch)) {
-      std::byte* const slot = scratch.landing.slot(position);
+      std::byte* const slot = scratch.expected.slot(position);
       scratch.stats.read_bytes += state.reader.read(fd.get(), state.split(), slot);
       scratch.clock.lap(data::Stage::kRead, index);
       if (const auto sample = recognise_parts(file, slot, state, scratch)) return decoded(*sample, index, scratch);
@@ -105,7 +105,7 @@ class Files final : public detail::DatasetImpl {
 
   /// Whether files like the last one have just what the batch awaits.
   bool is_awaited(const ThreadState& state, const Scratch& scratch) const {
-    return scratch.landing.dataset == this && state.split().bytes == scratch.landing.bytes;
+    return scratch.expected.dataset == this && state.split().bytes == scratch.expected.bytes;
   }
 
   static std::optional<Sample> recognise_parts(data::FileLayouts::File file, const std::byte* part, ThreadState& state,

@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "archive/unchanged.h"
 #include "data/files/file_sample.h"
-#include "data/runs.h"
-#include "format/unchanged.h"
-#include "io/crc32.h"
-#include "io/plan.h"
-#include "io/reader.h"
+#include "data/sample/runs.h"
+#include "io/copy/crc32.h"
+#include "io/move/plan.h"
+#include "io/read/reader.h"
 #include "penstock/error.h"
 
 namespace penstock::data {
@@ -52,10 +52,10 @@ void LargeFile::read(std::span<const Wanted> wanted, Scratch& scratch) const {
     read_all(wanted, opened, scratch);
     if (verify_checksums_) check_shared(wanted, opened, scratch);
   } catch (const Error& error) {
-    throw format::error_of_change(error, opened);
+    throw archive::error_of_change(error, opened);
   }
   for (const SourcePtr& source : opened) {
-    if (source) format::require_unchanged(*source);
+    if (source) archive::require_unchanged(*source);
   }
 }
 

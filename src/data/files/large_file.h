@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/scratch.h"
+#include "data/sample/scratch.h"
 #include "penstock/load.h"
 #include "penstock/shape.h"
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <span>
 
-#include "data/scratch.h"
+#include "data/sample/scratch.h"
 
 namespace penstock::data {
 

@@ -11,7 +11,7 @@
 #include "data/pack/new_folder.h"
 #include "data/pack/sample_form.h"
 #include "data/pack/shard.h"
-#include "data/scratch.h"
+#include "data/sample/scratch.h"
 #include "penstock/error.h"
 #include "penstock/save.h"
 #include "penstock/source.h"

@@ -6,7 +6,7 @@
 
 #include "core/format.h"
 #include "core/text.h"
-#include "format/utf8.h"
+#include "format/text/utf8.h"
 #include "penstock/error.h"
 
 namespace penstock::data {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/layout.h"
+#include "data/sample/layout.h"
 
 namespace penstock::data {
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "data/random.h"
 #include "data/sampler/order_impl.h"
+#include "data/sampler/torch_random.h"
 
 namespace penstock::data {
 

@@ -1,5 +1,3 @@
-#include "data/random.h"
-
 #include <algorithm>
 #include <memory>
 
@@ -7,6 +5,7 @@
 #include "data/sampler/drawn.h"
 #include "data/sampler/narrow.h"
 #include "data/sampler/permutation.h"
+#include "data/sampler/torch_random.h"
 #include "penstock/error.h"
 #include "penstock/sampler.h"
 

@@ -1,7 +1,7 @@
 #include <span>
 #include <utility>
 
-#include "data/random.h"
+#include "data/sampler/torch_random.h"
 #include "penstock/sampler.h"
 
 namespace penstock {

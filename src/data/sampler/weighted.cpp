@@ -6,8 +6,8 @@
 
 #include "core/counted.h"
 #include "core/format.h"
-#include "data/random.h"
 #include "data/sampler/drawn.h"
+#include "data/sampler/torch_random.h"
 #include "penstock/error.h"
 #include "penstock/sampler.h"
 

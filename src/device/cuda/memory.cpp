@@ -7,7 +7,7 @@
 #include "core/format.h"
 #include "core/text.h"
 #include "device/buffer_access.h"
-#include "device/use_log.h"
+#include "device/queue_uses.h"
 #include "penstock/error.h"
 
 namespace penstock::device::cuda {
@@ -62,14 +62,14 @@ class Memory::Block {
       memory_->free_now(address_);
     }
   }
-  UseLog& uses() noexcept { return uses_; }
+  QueueUses& uses() noexcept { return uses_; }
 
  private:
   std::shared_ptr<Memory> memory_;
   std::shared_ptr<CudaQueue> home_;
   CUdeviceptr address_;
   std::size_t bytes_;
-  UseLog uses_;
+  QueueUses uses_;
 };
 
 namespace {
@@ -86,7 +86,7 @@ struct Wrapped {
     }
   }
   std::shared_ptr<const void> owner;
-  UseLog uses;
+  QueueUses uses;
 };
 
 }  // namespace
@@ -123,7 +123,7 @@ Buffer Memory::allocate(std::size_t bytes, const QueuePtr& queue) {
     throw;
   }
   note_taken();
-  UseLog* const uses = &block->uses();
+  QueueUses* const uses = &block->uses();
   // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver's addresses are numbers
   return BufferAccess::make(std::move(block), reinterpret_cast<std::byte*>(*address), bytes, context_->device(), false,
                             uses);
@@ -132,7 +132,7 @@ Buffer Memory::allocate(std::size_t bytes, const QueuePtr& queue) {
 Buffer Memory::wrap(void* data, std::size_t bytes, std::shared_ptr<const void> owner, bool read_only) {
   auto wrapped = std::make_shared<Wrapped>();
   wrapped->owner = std::move(owner);
-  UseLog* const uses = &wrapped->uses;
+  QueueUses* const uses = &wrapped->uses;
   return BufferAccess::make(std::move(wrapped), static_cast<std::byte*>(data), bytes, context_->device(), read_only,
                             uses);
 }

@@ -13,7 +13,7 @@
 #include "core/format.h"
 #include "core/text.h"
 #include "device/buffer_access.h"
-#include "device/use_log.h"
+#include "device/queue_uses.h"
 #include "penstock/error.h"
 
 namespace penstock::device::cuda {
@@ -70,13 +70,13 @@ class PinnedMemory::Block {
     }
   }
   std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
-  UseLog& uses() noexcept { return uses_; }
+  QueueUses& uses() noexcept { return uses_; }
 
  private:
   std::shared_ptr<PinnedMemory> memory_;
   void* data_;
   std::size_t bytes_;
-  UseLog uses_;
+  QueueUses uses_;
 };
 
 PinnedMemory::PinnedMemory(ContextPtr context) : context_(std::move(context)) {}

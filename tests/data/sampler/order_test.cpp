@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "data/random.h"
 #include "data/sampler/drawn.h"
 #include "data/sampler/permutation.h"
+#include "data/sampler/torch_random.h"
 #include "penstock/sampler.h"
 #include "support/errors.h"
 

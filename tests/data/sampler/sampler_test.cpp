@@ -10,8 +10,8 @@
 #include <numeric>
 #include <set>
 
-#include "data/random.h"
 #include "data/sampler/golden.h"
+#include "data/sampler/torch_random.h"
 #include "penstock/error.h"
 
 namespace penstock {

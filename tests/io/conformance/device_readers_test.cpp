@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "device/queue.h"
-#include "io/device_reader.h"
-#include "io/source.h"
+#include "io/read/device_reader.h"
+#include "io/source/source.h"
 #include "penstock/stream.h"
 #include "support/cufile.h"
 #include "support/files.h"

@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "io/reader.h"
-#include "io/source.h"
+#include "io/read/reader.h"
+#include "io/source/source.h"
 #include "support/errors.h"
 #include "support/files.h"
 

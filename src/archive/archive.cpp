@@ -1,0 +1,332 @@
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "archive/archive_state.h"
+#include "archive/load_into.h"
+#include "archive/load_tensors.h"
+#include "archive/load_view.h"
+#include "archive/small_file.h"
+#include "archive/unchanged.h"
+#include "archive/whole_storages.h"
+#include "core/checked.h"
+#include "core/counted.h"
+#include "core/format.h"
+#include "core/stopwatch.h"
+#include "core/text.h"
+#include "core/view.h"
+#include "format/check_index.h"
+#include "io/copy/crc32.h"
+#include "io/move/range_reader.h"
+#include "io/read/reader.h"
+#include "penstock/error.h"
+#include "penstock/load.h"
+#include "value/graph.h"
+
+namespace penstock {
+
+std::uint64_t TensorEntry::nbytes() const {
+  return core::checked_mul<std::uint64_t>(static_cast<std::uint64_t>(shape.numel()), dtype.itemsize(),
+                                          "the size of a tensor");
+}
+
+namespace detail {
+namespace {
+// A piece that is still in the second-level cache when its checksum is computed.
+constexpr std::uint64_t kVerifiedAtOnce = 256 * 1024;
+}  // namespace
+
+ArchiveState::Found ArchiveState::find_exactly(std::string_view name) const {
+  std::call_once(names_once_, [this] {
+    by_name_.resize(index.entries.size());
+    std::iota(by_name_.begin(), by_name_.end(), 0U);
+    std::stable_sort(by_name_.begin(), by_name_.end(), [this](std::uint32_t a, std::uint32_t b) {
+      return index.entries[a].name < index.entries[b].name;
+    });
+  });
+  const auto first = std::lower_bound(by_name_.begin(), by_name_.end(), name, [this](std::uint32_t i, auto wanted) {
+    return std::string_view(index.entries[i].name) < wanted;
+  });
+  Found found;
+  for (auto at = first; at != by_name_.end() && index.entries[*at].name == name; ++at) ++found.count;
+  if (found.count != 0) found.first = *first;
+  return found;
+}
+
+ArchiveState::Found ArchiveState::find(std::string_view name) const {
+  const Found found = find_exactly(name);
+  if (found.count != 0 || format->name != "npz") return found;
+  constexpr std::string_view kMember = ".npy";
+  return name.ends_with(kMember) ? find_exactly(name.substr(0, name.size() - kMember.size()))
+                                 : find_exactly(std::string(name) + std::string(kMember));
+}
+
+bool ArchiveState::is_resident(const StorageEntry& storage, const LoadOptions& options) const noexcept {
+  if (storage.resident) return true;
+  if (!content || storage.source != 0 || storage.compression != Compression::kNone) return false;
+  return options.device.type == DeviceType::kCpu && !options.direct.value_or(false) && !options.map.value_or(false);
+}
+
+Buffer ArchiveState::resident(const StorageEntry& storage, const LoadOptions& options) const {
+  if (storage.resident) return storage.resident;
+  if (!is_resident(storage, options)) return {};
+  return content.part(static_cast<std::size_t>(storage.offset), static_cast<std::size_t>(storage.nbytes));
+}
+
+void ArchiveState::verify(std::size_t storage, const LoadOptions& options, Report& report) const {
+  {
+    const std::lock_guard lock(verified_mutex_);
+    if (!verified_.empty() && verified_[storage]) return;
+  }
+  const StorageEntry& entry = index.storages[storage];
+  const ByteSource& source = *index.sources[entry.source];
+  core::Stopwatch watch;
+  std::vector<std::byte> chunk(static_cast<std::size_t>(std::min(entry.nbytes, kVerifiedAtOnce)));
+  std::uint32_t crc = 0;
+  for (std::uint64_t at = 0; at < entry.nbytes;) {
+    io::require_going_on(options.stop);
+    const auto part = std::span(chunk).first(static_cast<std::size_t>(std::min(entry.nbytes - at, kVerifiedAtOnce)));
+    source.read(entry.offset + at, part);
+    crc = io::crc32(crc, part);
+    at += part.size();
+  }
+  io::require_crc(crc, *entry.crc32, entry.nbytes, {source.name(), entry.offset, entry.name});
+  report.read_bytes += entry.nbytes;
+  report.read_seconds += watch.lap();
+  const std::lock_guard lock(verified_mutex_);
+  verified_.resize(index.storages.size());
+  verified_[storage] = true;
+}
+
+Buffer ArchiveState::mapping(std::uint32_t source) const {
+  const std::lock_guard lock(mappings_mutex_);
+  mappings_.resize(index.sources.size());
+  if (!mappings_[source]) mappings_[source] = io::map_source(*index.sources[source]);
+  return mappings_[source];
+}
+
+}  // namespace detail
+
+namespace {
+
+/// The index of `source`, read from `bytes`, which has the same content.
+format::Index read_index(const format::Format& format, const SourcePtr& source, const SourcePtr& bytes,
+                         const OpenOptions& options) {
+  format::Index index = format.read_index(bytes, options);
+  if (index.sources.empty()) index.sources = {source};
+  std::replace(index.sources.begin(), index.sources.end(), bytes, source);
+  format::check_index(index);
+  return index;
+}
+
+/// The files that a load of some entries reads.
+class Touched {
+ public:
+  Touched(const detail::ArchiveState& state, const LoadOptions& options) : state_(state), options_(options) {}
+
+  void add(const TensorEntry& entry) {
+    const StorageEntry& storage = state_.storage_of(entry);
+    const bool known = !sources_.empty() && sources_.back() == storage.source;
+    if (!known && !state_.is_resident(storage, options_)) sources_.push_back(storage.source);
+  }
+  /// Each once, behind the load.
+  void require_unchanged() {
+    std::sort(sources_.begin(), sources_.end());
+    sources_.erase(std::unique(sources_.begin(), sources_.end()), sources_.end());
+    for (const std::uint32_t source : sources_) archive::require_unchanged(*state_.index.sources[source]);
+  }
+
+ private:
+  const detail::ArchiveState& state_;
+  const LoadOptions& options_;
+  std::vector<std::uint32_t> sources_;
+};
+
+Touched touched_by(const detail::ArchiveState& state, std::span<const TensorEntry> entries,
+                   const LoadOptions& options) {
+  Touched touched(state, options);
+  for (const TensorEntry& entry : entries) touched.add(entry);
+  return touched;
+}
+
+/// What `load(report)` gives; the whole report goes to the options' when it succeeds.
+template <class Load>
+auto reported(const detail::ArchiveState& state, const LoadOptions& options, Touched touched, Load load) {
+  io::require_going_on(options.stop);
+  core::Stopwatch watch;
+  Report report;
+  report.open_seconds = state.open_seconds;
+  auto out = [&] {
+    try {
+      return load(report);
+    } catch (const Error& error) {
+      throw archive::error_of_change(error, state.index.sources);
+    }
+  }();
+  touched.require_unchanged();
+  report.total_seconds = watch.total();
+  if (options.report != nullptr) *options.report = std::move(report);
+  return out;
+}
+
+Value load_all(const detail::ArchiveState& state, const LoadOptions& options, archive::Resident resident) {
+  return reported(state, options, touched_by(state, state.index.entries, options), [&](Report& report) {
+    return with_tensors(state.index.structure,
+                        archive::load_tensors(state, state.index.entries, options, report, resident));
+  });
+}
+
+std::string what_there_is(std::span<const TensorEntry> entries) {
+  if (entries.empty()) return "the file has no tensors";
+  if (entries.size() > 1) return core::format("the file has {} others", entries.size());
+  const std::string& only = entries.front().name;
+  if (only.empty()) return "the only tensor in it has no name: take it by its position, 0";
+  return core::format("the only tensor in it is called {}", core::quoted(only));
+}
+
+[[noreturn]] void throw_no_such_tensor(const detail::ArchiveState& state, std::string_view name) {
+  const std::vector<TensorEntry>& entries = state.index.entries;
+  core::NearestNames nearest(name);
+  for (const TensorEntry& entry : entries) nearest.add(entry.name);
+  const std::string meant = entries.size() == 1 ? std::string() : core::did_you_mean(nearest.take());
+  throw Error(ErrorCode::kKeyNotFound,
+              core::format("the file has no tensor {}; {}{}{}", core::quoted(name), what_there_is(entries),
+                           meant.empty() ? "" : ": ", meant),
+              {state.path()});
+}
+
+}  // namespace
+
+std::string_view Archive::format() const noexcept { return state_->format->name; }
+const std::string& Archive::path() const& noexcept { return state_->path(); }
+std::span<const TensorEntry> Archive::entries() const& noexcept { return state_->index.entries; }
+std::span<const StorageEntry> Archive::storages() const& noexcept { return state_->index.storages; }
+std::span<const SourcePtr> Archive::sources() const& noexcept { return state_->index.sources; }
+const Value& Archive::structure() const& noexcept { return state_->index.structure; }
+const std::map<std::string, std::string>& Archive::metadata() const& noexcept { return state_->index.metadata; }
+bool Archive::has_metadata() const noexcept { return state_->index.empty_metadata || !state_->index.metadata.empty(); }
+std::span<const std::string> Archive::unknown_globals() const& noexcept { return state_->index.unknown_globals; }
+
+bool Archive::contains(std::string_view name) const noexcept { return state_->find(name).count != 0; }
+
+LazyTensor Archive::operator[](std::string_view name) const {
+  const auto found = state_->find(name);
+  if (found.count == 0) throw_no_such_tensor(*state_, name);
+  if (found.count > 1) {
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("{} called {}: take one by its position",
+                             core::counted(found.count, "tensor is", "tensors are"), core::quoted(name)),
+                {state_->path()});
+  }
+  return {state_, state_->index.entries[found.first]};
+}
+
+LazyTensor Archive::entry(std::size_t index) const {
+  if (index >= state_->index.entries.size()) {
+    throw Error(ErrorCode::kIndexOutOfRange,
+                core::format("tensor {} was asked of a file that has {}", index, state_->index.entries.size()),
+                {state_->path()});
+  }
+  return {state_, state_->index.entries[index]};
+}
+
+Value Archive::load(const LoadOptions& options) const& {
+  return load_all(*state_, options, archive::Resident::kCopied);
+}
+
+Value Archive::load(const LoadOptions& options) && {
+  const auto state = std::move(state_);
+  const bool alone = state.use_count() == 1;
+  return load_all(*state, options, alone ? archive::Resident::kHandedOut : archive::Resident::kCopied);
+}
+
+void Archive::load_into(std::span<const Placement> placements, const LoadOptions& options) const {
+  const std::vector<archive::Destination> destinations = archive::destinations_of(*state_, placements);
+  Touched touched(*state_, options);
+  for (const archive::Destination& destination : destinations) touched.add(*destination.entry);
+  reported(*state_, options, std::move(touched), [&](Report& report) {
+    archive::load_into(*state_, destinations, options, report);
+    return true;
+  });
+}
+
+void Archive::load_storages_into(std::span<const StoragePlacement> placements, const LoadOptions& options) const {
+  const std::vector<TensorEntry> whole = archive::whole_storages(state_->index);
+  const std::vector<archive::Destination> destinations = archive::destinations_of(*state_, whole, placements);
+  Touched touched(*state_, options);
+  for (const archive::Destination& destination : destinations) touched.add(*destination.entry);
+  reported(*state_, options, std::move(touched), [&](Report& report) {
+    archive::load_into(*state_, destinations, options, report);
+    return true;
+  });
+}
+
+std::vector<Tensor> Archive::load_storages(const LoadOptions& options) const {
+  const std::vector<TensorEntry> whole = archive::whole_storages(state_->index);
+  return reported(*state_, options, touched_by(*state_, whole, options), [&](Report& report) {
+    std::vector<Tensor> loaded = archive::load_tensors(*state_, whole, options, report);
+    std::vector<Tensor> out(state_->index.storages.size());
+    for (std::size_t i = 0; i < loaded.size(); ++i) out[whole[i].storage] = std::move(loaded[i]);
+    return out;
+  });
+}
+
+LazyTensor::LazyTensor(std::shared_ptr<const detail::ArchiveState> state, TensorEntry entry)
+    : state_(std::move(state)), entry_(std::move(entry)) {}
+
+const StorageEntry& LazyTensor::storage() const noexcept { return state_->storage_of(entry_); }
+const SourcePtr& LazyTensor::source() const noexcept { return state_->source_of(entry_); }
+
+/// After shape and strides were cut from those of `from`, whose first element of them is that many elements ahead.
+void LazyTensor::narrowed(const TensorEntry& from, std::int64_t elements) {
+  entry_.byte_offset += static_cast<std::uint64_t>(elements) * entry_.dtype.itemsize();
+  is_whole_ = is_whole_ && entry_.shape.numel() == from.shape.numel();
+}
+
+LazyTensor LazyTensor::slice(std::size_t dim, std::int64_t start, std::int64_t stop, std::int64_t step) const {
+  LazyTensor out = *this;
+  const auto moved = core::slice_view(out.entry_.shape, out.entry_.strides, dim, start, stop, step);
+  out.narrowed(entry_, moved);
+  return out;
+}
+
+LazyTensor LazyTensor::select(std::size_t dim, std::int64_t index) const {
+  LazyTensor out = *this;
+  const auto moved = core::select_view(out.entry_.shape, out.entry_.strides, dim, index);
+  out.narrowed(entry_, moved);
+  return out;
+}
+
+LazyTensor LazyTensor::as_stored() const {
+  LazyTensor out = *this;
+  out.entry_.byte_swapped = false;
+  return out;
+}
+
+Tensor LazyTensor::load(const LoadOptions& options) const {
+  const archive::Extent extent = is_whole_ ? archive::Extent::kWhole : archive::Extent::kSlice;
+  return reported(*state_, options, touched_by(*state_, {&entry_, 1}, options),
+                  [&](Report& report) { return archive::load_view(*state_, entry_, options, report, extent); });
+}
+
+Archive open(SourcePtr source, const OpenOptions& options) {
+  if (!source) throw Error(ErrorCode::kInvalidArgument, "there is no source to open");
+  core::Stopwatch watch;
+  auto state = std::make_shared<detail::ArchiveState>();
+  try {
+    state->content = archive::small_content(*source);
+    if (state->content) archive::require_unchanged(*source);
+    const SourcePtr bytes = state->content ? archive::read_already(source, state->content) : source;
+    state->format = &format::detect(*bytes);
+    state->index = read_index(*state->format, source, bytes, options);
+  } catch (const Error& error) {
+    throw error.within({source->name()});
+  }
+  state->verify_checksums = options.verify_checksums;
+  state->open_seconds = watch.total();
+  return Archive(std::move(state));
+}
+
+Archive open(std::string_view path, const OpenOptions& options) { return open(open_source(path), options); }
+
+}  // namespace penstock

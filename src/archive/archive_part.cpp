@@ -1,0 +1,287 @@
+// A part of a file's content as an archive by itself. Entries and storages that only the rest needs are left out, so
+// that whatever loads an archive reads no other bytes than the part's.
+
+#include "archive/archive_part.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "core/format.h"
+#include "core/text.h"
+#include "penstock/error.h"
+#include "penstock/load.h"
+#include "value/graph.h"
+
+namespace penstock {
+namespace {
+
+using Kind = Value::Kind;
+using Node = ValueGraph::Node;
+
+constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+constexpr std::size_t kMostShown = 8;
+
+// Where a key leads.
+
+std::optional<std::int64_t> integer_in(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
+std::optional<Value> at_integer(const Value& value, std::int64_t key) {
+  if (value.is(Kind::kDict)) {
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      const auto [name, item] = value.item(i);
+      if (name.is(Kind::kInt) && name.as_int() == key) return item;
+    }
+    return std::nullopt;
+  }
+  const bool is_sequence = value.is(Kind::kList) || value.is(Kind::kTuple);
+  if (!is_sequence || key < 0 || static_cast<std::uint64_t>(key) >= value.size()) return std::nullopt;
+  return value[static_cast<std::size_t>(key)];
+}
+
+std::optional<Value> at_step(const Value& value, std::string_view step) {
+  if (std::optional<Value> found = value.find(step)) return found;
+  const std::optional<std::int64_t> number = integer_in(step);
+  return number ? at_integer(value, *number) : std::nullopt;
+}
+
+/// Where several keys joined with dots lead. The longest first step that leads on counts.
+class PathSearch {
+ public:
+  std::optional<Value> at(const Value& value, std::string_view path) {
+    if (std::optional<Value> found = at_step(value, path)) return found;
+    // Keys with dots in them make many ways to one part, from which the same rest of the path leads nowhere each time.
+    if (!tried_.emplace(value.node_id(), path.size()).second) return std::nullopt;
+    for (std::size_t dot = path.rfind('.'); dot != path.npos && dot != 0; dot = path.rfind('.', dot - 1)) {
+      const std::optional<Value> head = at_step(value, path.substr(0, dot));
+      if (!head) continue;
+      if (std::optional<Value> found = at(*head, path.substr(dot + 1))) return found;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::set<std::pair<const void*, std::size_t>> tried_;  ///< parts, and how much of the path was left there
+};
+
+/// What may be asked of the content, for who asked for something else.
+std::string contents(const Value& value) {
+  if (value.is(Kind::kList) || value.is(Kind::kTuple)) return core::format("it is a list of {} items", value.size());
+  if (value.is(Kind::kTensor)) return "it is a tensor and has no keys";
+  if (!value.is(Kind::kDict)) return "it is no dict and has no keys";
+  if (value.size() == 0) return "it is an empty dict";
+  std::string out = "its keys are ";
+  for (std::size_t i = 0; i < std::min(value.size(), kMostShown); ++i) {
+    const Value key = value.item(i).first;
+    out += (i == 0 ? "" : ", ") + (key.is(Kind::kString) ? core::quoted(key.as_string()) : key.to_string());
+  }
+  return value.size() > kMostShown ? core::format("{} and {} more", out, value.size() - kMostShown) : out;
+}
+
+[[noreturn]] void throw_no_key(const detail::ArchiveState& state, std::string_view key) {
+  const Value& content = state.index.structure;
+  core::NearestNames nearest(key);
+  for (std::size_t i = 0; content.is(Kind::kDict) && i < content.size(); ++i) {
+    const Value name = content.item(i).first;
+    if (name.is(Kind::kString)) nearest.add(name.as_string());
+  }
+  const std::string meant = core::did_you_mean(nearest.take());
+  throw Error(ErrorCode::kKeyNotFound,
+              core::format("the file's content has no {}: {}{}{}", core::quoted(key), contents(content),
+                           meant.empty() ? "" : "; ", meant),
+              {state.path()});
+}
+
+// What is in a part.
+
+class Narrowing {
+ public:
+  Narrowing(const detail::ArchiveState& state, std::string_view stem)
+      : from_(state.index), stem_(stem), positions_(state.index.entries.size(), kNone) {}
+
+  format::Index run(const Value& part) {
+    out_.sources = from_.sources;
+    out_.metadata = from_.metadata;
+    out_.empty_metadata = from_.empty_metadata;
+    collect(part);
+    take_named();
+    take_others();
+    number_storages();
+    out_.structure = with_entries(part, positions_);
+    return std::move(out_);
+  }
+
+ private:
+  /// Notes the entries and the unknown names that the part leads to.
+  void collect(const Value& part) {
+    std::unordered_set<const Node*> seen;
+    std::unordered_set<std::string> names;
+    std::vector<const Node*> open{ValueGraph::node_of(part)};
+    while (!open.empty()) {
+      const Node* const node = open.back();
+      open.pop_back();
+      if (node == nullptr || !seen.insert(node).second) continue;
+      if (const auto* entry = std::get_if<Node::Entry>(&node->scalar)) wanted_.push_back(entry->index);
+      if (node->kind == Kind::kObject || node->kind == Kind::kGlobal) names.insert(node->type_name);
+      for (const Value& item : node->items) open.push_back(ValueGraph::node_of(item));
+      if (node->state) open.push_back(ValueGraph::node_of(*node->state));
+    }
+    std::sort(wanted_.begin(), wanted_.end());
+    for (const std::string& name : from_.unknown_globals) {
+      if (names.contains(name)) out_.unknown_globals.push_back(name);
+    }
+    for (const std::size_t entry : wanted_) at_[place_of(from_.entries[entry])].push_back(entry);
+  }
+
+  /// An entry for each name within the part: a tensor that several ways lead to has a name for each, and the structure
+  /// knows it by the first, which may lie outside.
+  void take_named() {
+    for (std::size_t i = 0; i < from_.entries.size(); ++i) {
+      const TensorEntry& entry = from_.entries[i];
+      if (!entry.name.starts_with(stem_) || entry.name.size() == stem_.size()) continue;
+      const auto found = at_.find(place_of(entry));
+      if (found == at_.end()) continue;
+      const auto same = [&](std::size_t other) { return is_same(from_.entries[other], entry); };
+      if (std::none_of(found->second.begin(), found->second.end(), same)) continue;
+      for (const std::size_t other : found->second) {
+        if (same(other) && (positions_[other] == kNone || other == i)) positions_[other] = out_.entries.size();
+      }
+      out_.entries.push_back(entry);
+      out_.entries.back().name.erase(0, stem_.size());
+    }
+  }
+
+  void take_others() {
+    for (const std::size_t entry : wanted_) {
+      if (positions_[entry] != kNone) continue;
+      positions_[entry] = out_.entries.size();
+      out_.entries.push_back(from_.entries[entry]);
+    }
+  }
+
+  void number_storages() {
+    std::vector<std::size_t> numbers(from_.storages.size(), kNone);
+    for (TensorEntry& entry : out_.entries) {
+      std::size_t& number = numbers[entry.storage];
+      if (number == kNone) {
+        number = out_.storages.size();
+        out_.storages.push_back(from_.storages[entry.storage]);
+      }
+      entry.storage = number;
+    }
+  }
+
+  using Place = std::pair<std::size_t, std::uint64_t>;
+  static Place place_of(const TensorEntry& entry) { return {entry.storage, entry.byte_offset}; }
+
+  static bool is_same(const TensorEntry& a, const TensorEntry& b) {
+    return a.dtype == b.dtype && a.shape == b.shape && a.strides == b.strides && a.requires_grad == b.requires_grad &&
+           a.conjugate == b.conjugate && a.negative == b.negative && a.byte_swapped == b.byte_swapped;
+  }
+
+  const format::Index& from_;
+  std::string_view stem_;
+  std::vector<std::size_t> positions_;  ///< of each entry that the part leads to, among those that are taken
+  std::vector<std::size_t> wanted_;
+  std::map<Place, std::vector<std::size_t>> at_;
+  format::Index out_;
+};
+
+// A dict without what does not begin with a prefix.
+
+/// What an OrderedDict has beside its items: `_metadata`, torch's versions of each module by its name, which is a key
+/// without the last step.
+std::unique_ptr<Value> stripped_state(const Value& state, std::string_view prefix) {
+  const std::optional<Value> versions = state.find("_metadata");
+  if (!versions || !versions->is(Kind::kDict)) return std::make_unique<Value>(state);
+  std::vector<Value::Item> items;
+  const std::string_view stem = prefix.ends_with('.') ? prefix.substr(0, prefix.size() - 1) : prefix;
+  for (std::size_t i = 0; i < versions->size(); ++i) {
+    const auto [key, item] = versions->item(i);
+    if (!key.is(Kind::kString)) continue;
+    const std::string_view name = key.as_string();
+    if (name == stem) items.emplace_back(Value::string({}), item);
+    if (name.starts_with(prefix)) items.emplace_back(Value::string(std::string(name.substr(prefix.size()))), item);
+  }
+  Value kept = Value::dict(std::move(items), versions->type_name());
+  return std::make_unique<Value>(
+      Value::dict(std::vector<std::pair<std::string, Value>>{{"_metadata", std::move(kept)}}));
+}
+
+std::unique_ptr<Value> stripped(const Value& dict, std::string_view prefix) {
+  ValueGraph graph;
+  Node* const out = graph.add(Kind::kDict);
+  out->type_name = dict.type_name();
+  for (std::size_t i = 0; i < dict.size(); ++i) {
+    const auto [key, item] = dict.item(i);
+    if (!key.is(Kind::kString) || !key.as_string().starts_with(prefix)) continue;
+    out->items.push_back(Value::string(key.as_string().substr(prefix.size())));
+    out->items.push_back(item);
+  }
+  if (out->items.empty()) return nullptr;
+  if (const std::optional<Value> state = dict.state()) out->state = stripped_state(*state, prefix);
+  return std::make_unique<Value>(graph.seal(out));
+}
+
+}  // namespace
+
+namespace archive {
+
+std::shared_ptr<const detail::ArchiveState> narrowed(const detail::ArchiveState& state, const Value& part,
+                                                     std::string_view stem) {
+  auto out = std::make_shared<detail::ArchiveState>();
+  out->format = state.format;
+  out->index = Narrowing(state, stem).run(part);
+  out->content = state.content;
+  out->verify_checksums = state.verify_checksums;
+  out->open_seconds = state.open_seconds;
+  return out;
+}
+
+}  // namespace archive
+
+Archive Archive::part(std::string_view key) const {
+  const std::optional<Value> found = PathSearch().at(structure(), key);
+  if (!found) throw_no_key(*state_, key);
+  return Archive(archive::narrowed(*state_, *found, std::string(key) + "."));
+}
+
+Archive Archive::part(const Value& key) const {
+  if (!key.is(Kind::kString) && !key.is(Kind::kInt)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("{} was given as a key, which must be a string or an integer", key.to_string()));
+  }
+  const bool is_text = key.is(Kind::kString);
+  const std::string text = is_text ? key.as_string() : std::to_string(key.as_int());
+  const std::optional<Value> found = is_text ? structure().find(text) : at_integer(structure(), key.as_int());
+  if (!found) throw_no_key(*state_, text);
+  return Archive(archive::narrowed(*state_, *found, text + "."));
+}
+
+Archive Archive::with_prefix(std::string_view prefix) const {
+  if (!structure().is(Kind::kDict)) {
+    throw Error(ErrorCode::kDTypeMismatch,
+                core::format("keys that begin with {} were asked for, but the content has none: {}",
+                             core::quoted(prefix), contents(structure())),
+                {path()});
+  }
+  const std::unique_ptr<Value> found = stripped(structure(), prefix);
+  if (!found) {
+    throw Error(ErrorCode::kKeyNotFound,
+                core::format("no key of the content begins with {}: {}", core::quoted(prefix), contents(structure())),
+                {path()});
+  }
+  return Archive(archive::narrowed(*state_, *found, prefix));
+}
+
+}  // namespace penstock

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/format.h"
+#include "penstock/buffer.h"
+#include "penstock/load.h"
+
+namespace penstock::detail {
+
+/// What the handles on an opened file share. Immutable but for what it finds out on first use; thread-safe.
+struct ArchiveState {
+  const format::Format* format = nullptr;
+  format::Index index;
+  /// All of the file itself, where it is small: it was read whole for its index.
+  Buffer content;
+  bool verify_checksums = true;
+  double open_seconds = 0;
+
+  /// What `archive` shares with its tensors.
+  static const ArchiveState& of(const Archive& archive) noexcept { return *archive.state_; }
+
+  const std::string& path() const noexcept { return index.sources.front()->name(); }
+  const StorageEntry& storage_of(const TensorEntry& entry) const noexcept { return index.storages[entry.storage]; }
+  const SourcePtr& source_of(const TensorEntry& entry) const noexcept {
+    return index.sources[storage_of(entry).source];
+  }
+
+  /// The bytes of a storage where memory has them and the options do not ask for another way; else empty. They are the
+  /// archive's own: each load copies them.
+  Buffer resident(const StorageEntry& storage, const LoadOptions& options) const;
+  /// Whether a load takes the storage from memory and does not look at the file.
+  bool is_resident(const StorageEntry& storage, const LoadOptions& options) const noexcept;
+
+  /// Whether the storage has a recorded CRC that the options want verified.
+  bool is_verified(const StorageEntry& storage, const LoadOptions& options) const noexcept {
+    return storage.crc32 && options.verify_checksums && verify_checksums;
+  }
+  /// Reads a storage for nothing but its CRC, the first time; of bytes that are as they will be loaded. kChecksum.
+  void verify(std::size_t storage, const LoadOptions& options, Report& report) const;
+
+  /// How many entries are called `name`, and the first of them.
+  struct Found {
+    std::size_t count = 0;
+    std::size_t first = 0;
+  };
+  Found find(std::string_view name) const;
+  /// The whole of a source as memory, mapped once; empty where that cannot be.
+  Buffer mapping(std::uint32_t source) const;
+
+ private:
+  Found find_exactly(std::string_view name) const;
+
+  mutable std::once_flag names_once_;
+  mutable std::vector<std::uint32_t> by_name_;
+  mutable std::mutex verified_mutex_;
+  mutable std::vector<bool> verified_;  ///< storages that `verify` has read
+  mutable std::mutex mappings_mutex_;
+  mutable std::vector<Buffer> mappings_;
+};
+
+}  // namespace penstock::detail

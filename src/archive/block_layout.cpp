@@ -1,0 +1,61 @@
+#include "archive/block_layout.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+namespace penstock::archive {
+namespace {
+
+constexpr std::uint64_t kMinPhased = std::uint64_t{1} << 20;
+
+/// The first place at `end` or behind that suits the storage.
+std::uint64_t place_behind(std::uint64_t end, const StorageEntry& storage) {
+  const bool stored = storage.compression == Compression::kNone;
+  const std::optional<std::uint64_t> phase = stored ? phase_of(storage.offset, storage.nbytes) : std::nullopt;
+  const std::uint64_t unit = phase ? kPage : kStorageAlignment;
+  const std::uint64_t shift = phase.value_or(0);
+  return end <= shift ? shift : (end - shift + unit - 1) / unit * unit + shift;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> phase_of(std::uint64_t offset, std::uint64_t bytes) noexcept {
+  if (bytes < kMinPhased || offset % kStorageAlignment != 0) return std::nullopt;
+  return offset % kPage;
+}
+
+BlockLayout lay_out(std::span<const StorageEntry> storages, std::span<const std::size_t> wanted) {
+  std::vector<std::size_t> order(wanted.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto key = [&](std::size_t i) {
+    return std::make_tuple(storages[wanted[i]].source, storages[wanted[i]].offset, wanted[i]);
+  };
+  const auto before = [&](std::size_t a, std::size_t b) { return key(a) < key(b); };
+  if (!std::is_sorted(order.begin(), order.end(), before)) std::sort(order.begin(), order.end(), before);
+
+  BlockLayout layout;
+  layout.places.resize(wanted.size());
+  std::optional<std::uint32_t> shared;
+  for (const std::size_t i : order) {
+    const StorageEntry& storage = storages[wanted[i]];
+    const std::uint64_t bytes = storage.nbytes;
+    const bool alone = bytes > kMaxGrouped;
+    std::uint64_t begin = 0;
+    if (!alone && shared) {
+      begin = place_behind(layout.blocks[*shared], storage);
+      if (begin + bytes > kMaxBlock) shared.reset();
+    }
+    if (alone || !shared) {
+      begin = place_behind(0, storage);
+      layout.blocks.push_back(0);
+      if (!alone) shared = static_cast<std::uint32_t>(layout.blocks.size() - 1);
+    }
+    const std::uint32_t block = alone ? static_cast<std::uint32_t>(layout.blocks.size() - 1) : *shared;
+    layout.places[i] = {block, begin};
+    layout.blocks[block] = begin + bytes;
+  }
+  return layout;
+}
+
+}  // namespace penstock::archive

@@ -1,0 +1,155 @@
+#include "archive/load_view.h"
+
+#include <array>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "archive/block_layout.h"
+#include "archive/load_tensors.h"
+#include "archive/map_view.h"
+#include "archive/materialise.h"
+#include "archive/strided_read.h"
+#include "core/format.h"
+#include "core/view.h"
+#include "device/backend.h"
+#include "io/copy/crc32.h"
+#include "io/move/device_writes.h"
+#include "penstock/error.h"
+
+namespace penstock::archive {
+namespace {
+
+std::uint64_t span_of(const TensorEntry& view) {
+  return *core::view_span(view.shape, view.strides, view.dtype.itemsize());
+}
+
+/// Where reading the view alone does not.
+void verify_record(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options,
+                   Report& report, Extent extent) {
+  const bool wanted = extent == Extent::kWhole && state.is_verified(state.storage_of(view), options);
+  if (wanted) state.verify(view.storage, options, report);
+}
+
+/// One contiguous read of everything from the first element to the last, which keeps its strides.
+Tensor load_run(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options, Report& report,
+                Extent extent) {
+  const StorageEntry& storage = state.storage_of(view);
+  const std::uint64_t length = span_of(view);
+  const Changes changes(view);
+  const Device device = changes.any() ? Device{} : options.device;
+  const std::uint64_t offset = storage.offset + view.byte_offset;
+  const std::size_t lead = device.type == DeviceType::kCpu ? phase_of(offset, length).value_or(0) : 0;
+  const Buffer block = io::allocate_to_fill(static_cast<std::size_t>(length) + lead, device);
+  const std::array buffers{block.part(lead, static_cast<std::size_t>(length))};
+  const io::Piece piece{storage.source, 0, offset, length, 0};
+  io::Move move{io::make_plan(std::span(&piece, 1)), state.index.sources, buffers, {}, {}};
+  if (auto checksum = checksum_of_run(state, view, length, options)) {
+    move.checksums.push_back(std::move(*checksum));
+  } else {
+    verify_record(state, view, options, report, extent);
+  }
+  io::execute(move, engine_options(options), report);
+  Tensor read(buffers[0], view.dtype, view.shape, view.strides);
+  if (!changes.any()) return read;
+  // In place only where each element is there once.
+  if (!read.is_contiguous()) return own_copy(read, changes);
+  apply(changes, read);
+  return read;
+}
+
+/// Reads the elements alone, or with what little lies between them.
+Tensor load_scattered(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options,
+                      Report& report, Extent extent) {
+  verify_record(state, view, options, report, extent);
+  StridedView wanted{state.storage_of(view).offset + view.byte_offset, view.shape, view.strides, view.dtype.itemsize()};
+  for (std::size_t d = 0; d < wanted.shape.rank(); ++d) {
+    if (wanted.strides[d] == 0) wanted.shape[d] = 1;
+  }
+  const Tensor once = Tensor::empty(wanted.shape, view.dtype);
+  read_strided(*state.source_of(view), wanted, once, {options.threads, options.stop}, report);
+  report.payload_bytes += once.nbytes();
+  report.route = "read";
+  report.why = "a slice whose elements do not lie together: read in parts";
+  apply(Changes(view), once);
+  Strides strides = once.strides();
+  for (std::size_t d = 0; d < strides.rank(); ++d) {
+    if (view.strides[d] == 0) strides[d] = 0;
+  }
+  return {once.buffer(), view.dtype, view.shape, strides};
+}
+
+/// The elements without the rest of the storage that was loaded for them: what lies between them, and what is so much
+/// more than they are that they should not keep it alive.
+Tensor alone(const Tensor& part) {
+  const std::size_t span = *core::view_span(part.shape(), part.strides(), part.dtype().itemsize());
+  if (span > part.nbytes()) return own_copy(part, Changes(TensorEntry{}));
+  if (span >= part.buffer().size() / 2) return part;
+  const Buffer run = Buffer::allocate(span);
+  std::memcpy(run.data(), part.data(), span);
+  return {run, part.dtype(), part.shape(), part.strides()};
+}
+
+/// Whether a device gets it by the ring although its bytes are not its values yet: then nothing else of the storage, or
+/// not much, comes along.
+bool is_decoded_in_ring(const StorageEntry& storage, const TensorEntry& view, const LoadOptions& options) {
+  if (options.device.type == DeviceType::kCpu || storage.resident || view.conjugate || view.negative) return false;
+  if (storage.compression != Compression::kNone) return view.nbytes() >= storage.nbytes / 2;
+  return Changes(view).swap && view.byte_offset == 0 && span_of(view) == storage.nbytes;
+}
+
+/// On the device where that can be at once, on the host where elements have to be changed or picked.
+Tensor load_nearest(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options,
+                    Report& report, Extent extent) {
+  const StorageEntry& storage = state.storage_of(view);
+  if (view.nbytes() == 0) return Tensor::empty(view.shape, view.dtype);
+  if (is_decoded_in_ring(storage, view, options))
+    return load_tensors(state, std::span(&view, 1), options, report).front();
+  if (state.resident(storage, options) || storage.compression != Compression::kNone) {
+    LoadOptions to_host = options;
+    to_host.device = {};
+    return alone(load_tensors(state, std::span(&view, 1), to_host, report).front());
+  }
+  if (span_of(view) <= view.nbytes()) return load_run(state, view, options, report, extent);
+  return load_scattered(state, view, options, report, extent);
+}
+
+}  // namespace
+
+std::optional<io::Checksum> checksum_of_run(const detail::ArchiveState& state, const TensorEntry& view,
+                                            std::uint64_t length, const LoadOptions& options) {
+  const StorageEntry& storage = state.storage_of(view);
+  if (!state.is_verified(storage, options) || view.byte_offset > StridedPlan::kMaxGap ||
+      view.byte_offset + length != storage.nbytes)
+    return std::nullopt;
+  std::vector<std::byte> header(static_cast<std::size_t>(view.byte_offset));
+  if (!header.empty()) state.source_of(view)->read(storage.offset, header);
+  return io::Checksum{.length = length,
+                      .crc32 = *storage.crc32,
+                      .record = storage.name,
+                      .source = storage.source,
+                      .offset = storage.offset,
+                      .before = io::crc32(0, header)};
+}
+
+Tensor load_view(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options, Report& report,
+                 Extent extent) {
+  require_loadable(state, view, options);
+  LoadOptions reading = options;
+  reading.map = false;
+  try {
+    if (options.map.value_or(false)) {
+      Tensor tensor = map_view(state, view);
+      const bool mapped = tensor.defined();
+      if (mapped) report.payload_bytes += tensor.nbytes();
+      if (!mapped) tensor = load_nearest(state, view, reading, report, extent);
+      report_mapped(mapped ? 1 : 0, mapped ? 0 : 1, report);
+      return tensor.with_requires_grad(view.requires_grad);
+    }
+    return load_nearest(state, view, reading, report, extent).to(options.device).with_requires_grad(view.requires_grad);
+  } catch (const Error& error) {
+    throw error.within({state.source_of(view)->name(), {}, view.name});
+  }
+}
+
+}  // namespace penstock::archive

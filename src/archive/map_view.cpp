@@ -1,0 +1,48 @@
+#include "archive/map_view.h"
+
+#include "archive/materialise.h"
+#include "core/format.h"
+#include "io/read/reader.h"
+#include "penstock/error.h"
+
+namespace penstock::archive {
+namespace {
+
+[[noreturn]] void refuse(const detail::ArchiveState& state, const TensorEntry& view, std::string_view reason) {
+  const StorageEntry& storage = state.storage_of(view);
+  throw Error(ErrorCode::kUnsupported,
+              core::format("the tensor cannot be mapped: {}; load it without asking for a map", reason),
+              {state.index.sources[storage.source]->name(), storage.offset, view.name});
+}
+
+}  // namespace
+
+Tensor map_view(const detail::ArchiveState& state, const TensorEntry& view) {
+  const StorageEntry& storage = state.storage_of(view);
+  const Changes changes(view);
+  if (storage.compression != Compression::kNone) refuse(state, view, "it is stored compressed");
+  if (changes.swap) refuse(state, view, "it is stored in the other byte order");
+  if (changes.any()) refuse(state, view, "it is stored as the conjugate or negative of its values");
+  Buffer memory;
+  if (const Buffer& there = storage.resident) {
+    memory = Buffer::wrap(there.data(), there.size(), there.owner(), true);
+  } else {
+    const ByteSource& source = *state.index.sources[storage.source];
+    const Buffer file = state.mapping(storage.source);
+    if (!file && source.size() != 0) refuse(state, view, "what it lies in is not a file that can be mapped");
+    io::require_uncut(source);
+    memory = file.part(static_cast<std::size_t>(storage.offset), static_cast<std::size_t>(storage.nbytes));
+  }
+  const auto address = reinterpret_cast<std::uintptr_t>(memory.data()) + view.byte_offset;
+  if (address % natural_alignment(view.dtype) != 0) return {};
+  return {memory, view.dtype, view.shape, view.strides, static_cast<std::size_t>(view.byte_offset)};
+}
+
+void report_mapped(std::size_t mapped, std::size_t copied, Report& report) {
+  report.route = "map";
+  report.why = core::format("asked for: {} {} of the mapped file", mapped,
+                            mapped == 1 ? "tensor is a view" : "tensors are views");
+  if (copied != 0) report.why += core::format(", {} read because the file does not align them", copied);
+}
+
+}  // namespace penstock::archive

@@ -1,0 +1,63 @@
+#include "archive/materialise.h"
+
+#include <algorithm>
+
+#include "core/format.h"
+#include "core/text.h"
+#include "ops/kernels.h"
+#include "penstock/error.h"
+
+namespace penstock::archive {
+namespace {
+
+/// Views may overlap in ways other than stride 0, and a file of a few bytes could ask for terabytes by that.
+constexpr std::size_t kAlwaysAllowed = std::size_t{1} << 28;
+constexpr std::size_t kMaxGrowth = 64;
+
+void require_modest(const Tensor& compact) {
+  if (compact.nbytes() <= kAlwaysAllowed || compact.nbytes() / kMaxGrowth <= compact.buffer().size()) return;
+  throw Error(ErrorCode::kLimit,
+              core::format("a view of overlapping elements would grow from {} to {} when it is copied",
+                           core::format_bytes(compact.buffer().size()), core::format_bytes(compact.nbytes())));
+}
+
+/// The same elements as rows of bytes: copying these asks for no alignment.
+Tensor as_bytes(const Tensor& tensor) {
+  const auto width = static_cast<std::int64_t>(tensor.dtype().itemsize());
+  Shape shape = tensor.shape();
+  Strides strides = tensor.strides();
+  for (std::size_t d = 0; d < strides.rank(); ++d) strides[d] *= width;
+  shape.push_back(width);
+  strides.push_back(1);
+  return {tensor.buffer(), DType::uint8, shape, strides, tensor.byte_offset()};
+}
+
+}  // namespace
+
+std::size_t natural_alignment(const DType& dtype) noexcept { return std::max<std::size_t>(dtype.swap_width(), 1); }
+
+void apply(const Changes& changes, const Tensor& tensor) {
+  if (changes.swap) ops::swap_bytes({tensor.data(), tensor.nbytes()}, tensor.dtype().swap_width());
+  if (changes.negative) ops::negate(tensor);
+  if (changes.conjugate) ops::conjugate(tensor);
+}
+
+Tensor own_copy(const Tensor& view, const Changes& changes) {
+  if (view.nbytes() == 0) return Tensor::empty(view.shape(), view.dtype());
+  Shape sizes = view.shape();
+  for (std::size_t d = 0; d < sizes.rank(); ++d) {
+    if (view.strides()[d] == 0) sizes[d] = 1;
+  }
+  const Tensor compact(view.buffer(), view.dtype(), sizes, view.strides(), view.byte_offset());
+  require_modest(compact);
+  const Tensor bytes = as_bytes(compact).clone();
+  const Tensor copy(bytes.buffer(), view.dtype(), sizes);
+  apply(changes, copy);
+  Strides strides = copy.strides();
+  for (std::size_t d = 0; d < sizes.rank(); ++d) {
+    if (view.strides()[d] == 0) strides[d] = 0;
+  }
+  return {copy.buffer(), view.dtype(), view.shape(), strides};
+}
+
+}  // namespace penstock::archive

@@ -1,0 +1,63 @@
+#include "archive/unchanged.h"
+
+#include <exception>
+
+#include "core/format.h"
+#include "format/check_index.h"
+#include "format/format.h"
+#include "io/file/file_version.h"
+#include "io/read/reader.h"
+
+namespace penstock::archive {
+namespace {
+
+/// Whether a file that is shorter now is whole again: then it was written anew, and not cut.
+bool is_whole(const ByteSource& source) noexcept {
+  try {
+    const SourcePtr now = open_source(core::format("/proc/self/fd/{}", source.descriptor()));
+    format::check_index(format::detect(*now).read_index(now, {}));
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+bool was_written_anew(const ByteSource& source) {
+  const io::FileState state = io::look_at(source);
+  return state == io::FileState::kChanged || (state == io::FileState::kCut && is_whole(source));
+}
+
+Error changed(const ByteSource& source) {
+  return {ErrorCode::kChanged,
+          "the file was written to while it was open, so that its bytes are not those that were described when it was "
+          "opened; open it again when it is complete",
+          {.path = source.name()}};
+}
+
+}  // namespace
+
+void require_unchanged(const ByteSource& source) {
+  if (io::look_at(source) == io::FileState::kAsOpened) return;
+  if (was_written_anew(source)) throw changed(source);
+  // It may have been written to since, and be as long as before.
+  io::require_uncut(source);
+  throw changed(source);
+}
+
+Error error_of_change(const Error& error, std::span<const SourcePtr> sources) {
+  const ErrorCode code = error.code();
+  const bool of_bytes = code == ErrorCode::kTruncated || code == ErrorCode::kCorrupt || code == ErrorCode::kChecksum ||
+                        code == ErrorCode::kIo;
+  if (!of_bytes) return error;
+  for (const SourcePtr& source : sources) {
+    if (!source || (!error.path().empty() && error.path() != source->name())) continue;
+    try {
+      if (was_written_anew(*source)) return changed(*source).within({.tensor = error.tensor()});
+    } catch (const Error&) {
+      // The first error says more.
+    }
+  }
+  return error;
+}
+
+}  // namespace penstock::archive

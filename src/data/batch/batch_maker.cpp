@@ -1,0 +1,155 @@
+#include "data/batch/batch_maker.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "core/counted.h"
+#include "core/format.h"
+#include "core/text.h"
+#include "data/batch/batch_value.h"
+#include "data/batch/mover.h"
+#include "data/batch/prediction.h"
+#include "data/collate/rule.h"
+
+namespace penstock::data {
+
+namespace {
+
+struct PlanState final : Scratch::State {
+  BatchPlan plan;
+  BatchPrediction prediction;
+};
+
+/// The error with the sample that it belongs to in front; the file only where the error does not name it itself.
+Error named(const Error& error, const Dataset& dataset, std::int64_t index) {
+  if (error.code() == ErrorCode::kCancelled) return error;
+  const std::string what = dataset.impl().describe(index);
+  return error.prefixed(what == error.path() ? core::format("sample {}: ", index)
+                                             : core::format("sample {} ({}): ", index, core::escaped(what)));
+}
+
+/// The error with the batch in front.
+Error named(const Error& error, std::uint64_t bytes, std::size_t samples, std::int64_t number) {
+  return error.prefixed(
+      core::format("batch {} ({}, {}): ", number, core::counted(samples, "sample"), core::format_bytes(bytes)));
+}
+
+void check_indices(std::span<const std::int64_t> indices, const Dataset& dataset, std::int64_t number) {
+  const std::int64_t size = dataset.size();
+  for (const std::int64_t index : indices) {
+    if (index >= 0 && index < size) continue;
+    throw Error(ErrorCode::kIndexOutOfRange,
+                core::format("batch {} asks for sample {}, but the dataset has {}, counted from 0; check the sampler",
+                             number, index, core::counted(static_cast<std::uint64_t>(size), "sample")));
+  }
+}
+
+/// Locates the samples; `located` views `samples`.
+Located locate(const Dataset& dataset, std::span<const std::int64_t> indices, Scratch& scratch) {
+  const std::span<Sample> samples = scratch.arena.array<Sample>(indices.size());
+  try {
+    dataset.impl().locate(indices, scratch, samples);
+  } catch (const SampleError& error) {
+    throw named(error.error(), dataset, indices[error.position()]);
+  }
+  const Layout* first = samples[0].layout;
+  const bool uniform = std::all_of(samples.begin(), samples.end(), [&](const Sample& s) { return s.layout == first; });
+  return {dataset.impl(), indices, samples, uniform};
+}
+
+void fill(const Located& located, const BatchPlan& plan, std::byte* block, const Dataset& dataset, Scratch& scratch) {
+  try {
+    fill_block(located, plan, block, scratch);
+  } catch (const SampleError& error) {
+    throw named(error.error(), dataset, located.indices[error.position()]);
+  }
+}
+
+}  // namespace
+
+BatchMaker::BatchMaker(Dataset dataset, Collate collate, Device device, std::size_t max_idle_bytes)
+    : dataset_(std::move(dataset)), collate_(std::move(collate)), pool_(Device{}, max_idle_bytes), device_(device) {}
+
+Batch BatchMaker::make(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch,
+                       const Grant& grant) const {
+  struct Reset {
+    Scratch& scratch;
+    ~Reset() {
+      scratch.clock.move_to(scratch.stats);
+      scratch.reset();
+    }
+  } const reset{scratch};
+  try {
+    return prepare(indices, number, scratch, grant);
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::kOutOfMemory, core::format("there is no memory left to prepare batch {} ({}); use a smaller "
+                                                      "batch_size or fewer workers",
+                                                      number, core::counted(indices.size(), "sample")));
+  }
+}
+
+Batch BatchMaker::prepare(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch,
+                          const Grant& grant) const {
+  if (indices.empty()) throw Error(ErrorCode::kInvalidArgument, core::format("batch {} has no samples", number));
+  check_indices(indices, dataset_, number);
+  auto& [plan, prediction] = scratch.state<PlanState>(this);
+  const auto take = [&](std::uint64_t bytes) {
+    grant(bytes);
+    scratch.clock.start();
+    Buffer block = allocate(bytes, indices.size(), number);
+    scratch.clock.lap(Stage::kCollate);
+    return block;
+  };
+  Buffer host;
+  if (const std::uint64_t bytes = prediction.bytes(indices.size())) {
+    host = take(bytes);
+    scratch.expected = prediction.expected(&dataset_.impl(), host.data());
+  }
+  scratch.clock.start();
+  const Located located = locate(dataset_, indices, scratch);
+  scratch.clock.lap(Stage::kDecode);
+  plan_batch(located, collate_.rule(), plan, scratch.arena);
+  prediction.note(located, plan);
+  scratch.clock.lap(Stage::kCollate);
+  const Buffer foreseen = host;  // samples may lie in it
+  if (!host || !fits(located, plan, {host.data(), host.size()})) host = take(plan.bytes);
+  fill(located, plan, host.data(), dataset_, scratch);
+  scratch.clock.lap(Stage::kCopy);
+  const Buffer block = device_ ? send(host, indices.size(), number) : host;
+  scratch.clock.lap(Stage::kSend);
+  Batch batch{.value = batch_value(located, plan, block), .indices = {indices.begin(), indices.end()}};
+  scratch.clock.lap(Stage::kCollate);
+  scratch.stats.payload_bytes += plan.payload;
+  ++scratch.stats.batches;
+  scratch.stats.samples += indices.size();
+  return batch;
+}
+
+Buffer BatchMaker::allocate(std::uint64_t bytes, std::size_t samples, std::int64_t number) const {
+  try {
+    return device_ ? DeviceBatches::host_block(bytes) : pool_.take(bytes);
+  } catch (const Error& error) {
+    throw named(error, bytes, samples, number);
+  }
+}
+
+Buffer BatchMaker::send(const Buffer& host, std::size_t samples, std::int64_t number) const {
+  try {
+    return device_.send(host);
+  } catch (const Error& error) {
+    throw named(error, host.size(), samples, number);
+  }
+}
+
+Value read_sample(const Dataset& dataset, std::int64_t index) {
+  Scratch scratch;
+  const Located located = locate(dataset, {&index, 1}, scratch);
+  BatchPlan plan;
+  plan_single(located, plan);
+  const Buffer block = Buffer::allocate(static_cast<std::size_t>(plan.bytes));
+  fill(located, plan, block.data(), dataset, scratch);
+  return batch_value(located, plan, block);
+}
+
+}  // namespace penstock::data

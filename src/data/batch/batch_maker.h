@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "data/batch/device_batch.h"
+#include "data/collate/batch_plan.h"
+#include "data/sample/scratch.h"
+#include "device/buffer_pool.h"
+#include "penstock/collate.h"
+#include "penstock/dataset.h"
+#include "penstock/loader.h"
+#include "penstock/value.h"
+
+namespace penstock::data {
+
+/// Makes batches: locates the samples, decides the batch from their headers, allocates it once and moves the payload
+/// into it. Immutable; any number of threads may use it at once, each with its own Scratch.
+class BatchMaker {
+ public:
+  /// Called with bytes for the batch before they are allocated; may wait. Twice for a batch that turns out not to fit
+  /// into what was allocated first.
+  using Grant = std::function<void(std::uint64_t bytes)>;
+
+  BatchMaker(Dataset dataset, Collate collate, Device device, std::size_t max_idle_bytes);
+
+  /// Batch `number` of these samples. Errors name the sample and its file. kIndexOutOfRange for an index outside the
+  /// dataset, kOutOfMemory names the batch; kCancelled as Scratch::check_cancelled. Adds to scratch.stats.
+  Batch make(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch, const Grant& grant) const;
+
+  const Dataset& dataset() const noexcept { return dataset_; }
+  const device::BufferPool& pool() const noexcept { return pool_; }
+
+ private:
+  Batch prepare(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch, const Grant& grant) const;
+  Buffer allocate(std::uint64_t bytes, std::size_t samples, std::int64_t number) const;
+  Buffer send(const Buffer& host, std::size_t samples, std::int64_t number) const;
+
+  Dataset dataset_;
+  Collate collate_;
+  mutable device::BufferPool pool_;  ///< of host memory
+  DeviceBatches device_;
+};
+
+/// One sample of a dataset, read now.
+Value read_sample(const Dataset& dataset, std::int64_t index);
+
+}  // namespace penstock::data

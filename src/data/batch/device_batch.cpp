@@ -1,0 +1,56 @@
+#include "data/batch/device_batch.h"
+
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "device/queue.h"
+
+namespace penstock::data {
+namespace {
+
+/// A tensor of the batch, all of which lie in one block, or an undefined one.
+Tensor any_tensor(const Value& root) {
+  std::vector<Value> pending{root};
+  while (!pending.empty()) {
+    const Value value = std::move(pending.back());
+    pending.pop_back();
+    if (value.is(Value::Kind::kTensor)) return value.as_tensor();
+    if (value.is(Value::Kind::kDict)) {
+      for (std::size_t i = 0; i < value.size(); ++i) pending.push_back(value.item(i).second);
+    } else if (value.is(Value::Kind::kList) || value.is(Value::Kind::kTuple)) {
+      for (std::size_t i = 0; i < value.size(); ++i) pending.push_back(value[i]);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+DeviceBatches::DeviceBatches(Device device) {
+  if (device.type != DeviceType::kCpu) copies_.emplace(device);
+}
+
+Buffer DeviceBatches::send(const Buffer& host) const {
+  // Memory that the copies' own stream takes and gives back needs no waiting for others.
+  const StreamGuard guard(*copies_);
+  Buffer block = Buffer::allocate(host.size(), copies_->device());
+  const std::array range{device::CopyRange{block.data(), host.data(), host.size()}};
+  StreamAccess::queue(*copies_)->copy(range, device::Direction::kHostToDevice);
+  // Other batches follow on the same stream, for which nobody waits who wants this one.
+  const Event copied = copies_->record();
+  host.record_use(*copies_, Buffer::Access::kRead, copied);
+  block.record_use(*copies_, Buffer::Access::kWrite, copied);
+  return block;
+}
+
+Batch deliver(Batch batch) {
+  const Tensor tensor = any_tensor(batch.value);
+  if (!tensor.defined() || tensor.device().type == DeviceType::kCpu) return batch;
+  const Stream stream = Stream::current(tensor.device());
+  tensor.buffer().order_after_writes(stream);
+  tensor.buffer().record_use(stream, Buffer::Access::kRead);
+  return batch;
+}
+
+}  // namespace penstock::data

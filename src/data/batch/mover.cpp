@@ -1,0 +1,340 @@
+#include "data/batch/mover.h"
+
+#include <algorithm>
+#include <complex>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "data/files/large_file.h"
+#include "data/sample/runs.h"
+#include "data/sample/sample_file.h"
+#include "io/copy/gather.h"
+#include "ops/convert.h"
+
+namespace penstock::data {
+
+namespace {
+
+/// Few enough that a stop is answered soon.
+constexpr std::size_t kRowsAtOnce = 1024;
+constexpr std::uint64_t kMostAtOnce = std::uint64_t{1} << 20;
+
+/// Collects equal rows of memory and copies them together, which is faster than one by one; those of a mapped file
+/// under one guard, which costs a system call.
+class Gatherer {
+ public:
+  explicit Gatherer(Scratch& scratch) : scratch_(scratch), rows_(scratch.rows), positions_(scratch.row_positions) {
+    rows_.clear();
+    positions_.clear();
+  }
+
+  /// `file` that they are mapped from, or null: memory that stays.
+  void add(std::byte* to, const std::byte* from, std::uint64_t bytes, const SampleFile* file, std::size_t position) {
+    if (rows_.size() == kRowsAtOnce || bytes != bytes_ || file != file_) {
+      flush();
+      bytes_ = bytes;
+      file_ = file;
+      if (file != nullptr) scratch_.sample_files.push_back({file, position});
+    }
+    rows_.push_back({to, from});
+    positions_.push_back(position);
+  }
+
+  void flush() {
+    if (rows_.empty()) return;
+    scratch_.check_cancelled();
+    if (file_ == nullptr) {
+      io::gather(rows_, bytes_);
+    } else {
+      copy_guarded();
+    }
+    rows_.clear();
+    positions_.clear();
+  }
+
+ private:
+  void copy_guarded() const {
+    try {
+      io::guarded_gather(rows_, bytes_, file_->name());
+    } catch (const Error& error) {
+      throw SampleError(failing_position(), file_->error_of_change(error));
+    }
+  }
+
+  /// The sample of the first row that cannot be read.
+  std::size_t failing_position() const {
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      try {
+        io::guarded_gather(std::span(rows_).subspan(i, 1), bytes_, file_->name());
+      } catch (const Error&) {
+        return positions_[i];
+      }
+    }
+    return positions_.front();
+  }
+
+  Scratch& scratch_;
+  std::vector<io::GatherRow>& rows_;
+  std::vector<std::size_t>& positions_;
+  std::uint64_t bytes_ = 0;
+  const SampleFile* file_ = nullptr;
+};
+
+/// Bytes of a file that go to memory in one read.
+struct Run {
+  const SampleFile* file = nullptr;
+  std::uint64_t offset = 0;
+  std::byte* to = nullptr;
+  std::uint64_t bytes = 0;
+  std::size_t position = 0;  ///< of the first sample
+
+  bool goes_on(const Source& source, const std::byte* slot, std::uint64_t more) const noexcept {
+    return file == source.within && offset + bytes == source.offset && to + bytes == slot &&
+           bytes + more <= kMostAtOnce;
+  }
+};
+
+class Mover {
+ public:
+  Mover(const Located& located, const BatchPlan& plan, std::byte* block, Scratch& scratch)
+      : located_(located), plan_(plan), block_(block), scratch_(scratch), gatherer_(scratch) {}
+
+  void move() {
+    bool files = false;
+    scratch_.sample_files.clear();
+    for (const Placement& placement : plan_.placements) files |= move_from_memory(placement);
+    gatherer_.flush();
+    scratch_.clock.lap(Stage::kCopy);
+    for (const Placement& placement : plan_.placements) read_runs(placement);
+    require_unchanged();
+    for (std::size_t i = 0; files && i < located_.size(); ++i) move_from_files(i);
+    for (const Placement& placement : plan_.placements) pad(placement);
+  }
+
+ private:
+  const TensorLayout& tensor(const Placement& placement, std::size_t position) const {
+    return located_.samples[position].layout->tensors[placement.tensor];
+  }
+
+  /// What of the sample's tensor is kept.
+  static Shape own_shape(const Placement& placement, const TensorLayout& tensor) {
+    Shape shape = tensor.shape;
+    if (placement.padding) {
+      const Padding& padding = *placement.padding;
+      shape[padding.dim] = std::min(shape[padding.dim], padding.length);
+    }
+    return shape;
+  }
+
+  static Strides slot_strides(const Placement& placement, const TensorLayout& tensor) {
+    if (!placement.padding) return tensor.shape.contiguous_strides();
+    Shape slot = tensor.shape;
+    slot[placement.padding->dim] = placement.padding->length;
+    return slot.contiguous_strides();
+  }
+
+  static Runs runs_of(const Placement& placement, const TensorLayout& tensor) {
+    return Runs(own_shape(placement, tensor), tensor.strides, slot_strides(placement, tensor), tensor.dtype.itemsize());
+  }
+
+  /// Moves the samples that lie in memory; true when some do not.
+  bool move_from_memory(const Placement& placement) {
+    bool files = false;
+    std::optional<Runs> shared;
+    if (located_.uniform) shared = runs_of(placement, tensor(placement, 0));
+    for (std::size_t i = 0; i < located_.size(); ++i) {
+      if (!placement.has(i)) continue;
+      const Source& source = located_.samples[i].sources[placement.tensor];
+      if (source.data == nullptr) {
+        files |= source.file != nullptr;
+        unread_ |= source.within != nullptr;
+      } else if (shared) {
+        copy(*shared, source, placement.slot(i), i);
+      } else if (whole(placement, i)) {
+        copy_run(source, 0, placement.slot(i), tensor(placement, i).nbytes, i);
+      } else {
+        copy(runs_of(placement, tensor(placement, i)), source, placement.slot(i), i);
+      }
+    }
+    return files;
+  }
+
+  bool whole(const Placement& placement, std::size_t position) const {
+    return !placement.padding && tensor(placement, position).contiguous;
+  }
+
+  void copy(const Runs& runs, const Source& source, std::uint64_t slot, std::size_t position) {
+    runs.for_each(
+        [&](std::uint64_t from, std::uint64_t to) { copy_run(source, from, slot + to, runs.run_bytes(), position); });
+  }
+
+  void copy_run(const Source& source, std::uint64_t from, std::uint64_t to, std::uint64_t bytes, std::size_t position) {
+    const std::byte* const data = source.data + from;
+    if (data == block_ + to) return;  // it was read into its place
+    gatherer_.add(block_ + to, data, bytes, source.within, position);
+  }
+
+  void read(const Run& run) {
+    if (run.bytes == 0) return;
+    scratch_.check_cancelled();
+    try {
+      run.file->read(run.offset, {run.to, static_cast<std::size_t>(run.bytes)});
+    } catch (const Error& error) {
+      throw SampleError(run.position, run.file->error_of_change(error));
+    }
+    scratch_.sample_files.push_back({run.file, run.position});
+    scratch_.stats.read_bytes += run.bytes;
+    scratch_.clock.lap(Stage::kRead);
+  }
+
+  /// Of files that are not mapped: samples that follow each other in the file and in the batch by one read.
+  void read_runs(const Placement& placement) {
+    if (!unread_) return;
+    Run run;
+    for (std::size_t i = 0; i < located_.size(); ++i) {
+      if (!placement.has(i)) continue;
+      const Source& source = located_.samples[i].sources[placement.tensor];
+      if (source.data != nullptr || source.within == nullptr) continue;
+      const std::uint64_t slot = placement.slot(i);
+      // What is cut off by padding lies behind the rest where there are no dimensions before.
+      if (placement.padding) {
+        read(std::exchange(run, {}));
+        const Runs runs = runs_of(placement, tensor(placement, i));
+        runs.for_each([&](std::uint64_t from, std::uint64_t to) {
+          read({source.within, source.offset + from, block_ + slot + to, runs.run_bytes(), i});
+        });
+        continue;
+      }
+      const std::uint64_t bytes = tensor(placement, i).nbytes;
+      if (!run.goes_on(source, block_ + slot, bytes))
+        read(std::exchange(run, {source.within, source.offset, block_ + slot, 0, i}));
+      run.bytes += bytes;
+    }
+    read(run);
+  }
+
+  /// Opens each file once for all of a sample's tensors in it.
+  void move_from_files(std::size_t position) {
+    scratch_.check_cancelled();
+    const Sample& sample = located_.samples[position];
+    std::vector<LargeFile::Wanted> wanted;
+    const LargeFile* file = nullptr;
+    const auto read = [&] {
+      if (file == nullptr) return;
+      try {
+        file->read(wanted, scratch_);
+      } catch (const Error& error) {
+        throw SampleError(position, error);
+      }
+      wanted.clear();
+    };
+    for (const Placement& placement : plan_.placements) {
+      if (!placement.has(position)) continue;
+      const Source& source = sample.sources[placement.tensor];
+      if (source.file == nullptr) continue;
+      if (source.file != file) read();
+      file = source.file;
+      const TensorLayout& layout = tensor(placement, position);
+      wanted.push_back({.entry = source.entry,
+                        .shape = own_shape(placement, layout),
+                        .strides = slot_strides(placement, layout),
+                        .to = block_ + placement.slot(position)});
+    }
+    read();
+  }
+
+  void pad(const Placement& placement) {
+    if (!placement.padding) return;
+    for (std::size_t i = 0; i < located_.size(); ++i) {
+      const TensorLayout& layout = tensor(placement, i);
+      const std::int64_t own = std::min(layout.shape[placement.padding->dim], placement.padding->length);
+      fill_padding(*placement.padding, layout.shape, own, layout.dtype.itemsize(), block_ + placement.slot(i));
+    }
+  }
+
+  /// Each file once, behind all copies out of it.
+  void require_unchanged() {
+    auto& files = scratch_.sample_files;
+    std::sort(files.begin(), files.end());
+    const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
+    files.erase(std::unique(files.begin(), files.end(), same), files.end());
+    for (const auto& [file, position] : files) {
+      try {
+        file->require_unchanged();
+      } catch (const Error& error) {
+        throw SampleError(position, error);
+      }
+    }
+  }
+
+  const Located& located_;
+  const BatchPlan& plan_;
+  std::byte* block_;
+  Scratch& scratch_;
+  Gatherer gatherer_;
+  bool unread_ = false;  ///< some samples are read from files that are not mapped
+};
+
+template <class T, class Get>
+void store(std::byte* to, const Located& located, std::uint32_t number, Get get) {
+  for (std::size_t i = 0; i < located.size(); ++i) {
+    const T value = get(located.samples[i].layout->scalars[number]);
+    std::memcpy(to + i * sizeof(T), &value, sizeof(T));
+  }
+}
+
+/// The type that a Value holds such numbers in.
+DType widest(const DType& dtype) noexcept {
+  if (dtype == DType::boolean) return dtype;
+  if (dtype.is_complex()) return DType::complex128;
+  return dtype.is_floating() ? DType::float64 : DType::int64;
+}
+
+void store_widest(const Located& located, std::uint32_t number, const DType& dtype, std::byte* to) {
+  switch (dtype.code()) {
+    case DType::Code::kBool:
+      return store<bool>(to, located, number, [](const Value& v) { return v.as_bool(); });
+    case DType::Code::kInt64:
+      return store<std::int64_t>(to, located, number, [](const Value& v) { return v.as_int(); });
+    case DType::Code::kFloat64:
+      return store<double>(to, located, number, [](const Value& v) { return v.as_float(); });
+    default:
+      return store<std::complex<double>>(to, located, number, [](const Value& v) { return v.as_complex(); });
+  }
+}
+
+void fill_scalars(const Located& located, const Derived& derived, const DType& dtype, std::byte* to) {
+  const DType wide = widest(dtype);
+  if (wide == dtype) return store_widest(located, derived.number, dtype, to);
+  std::vector<std::byte> values(located.size() * wide.itemsize());
+  store_widest(located, derived.number, wide, values.data());
+  ops::convert(wide.code(), values.data(), dtype.code(), to, located.size());
+}
+
+void fill_derived(const Located& located, const Derived& derived, const DType& dtype, std::byte* to) {
+  if (derived.kind == Derived::Kind::kScalars) return fill_scalars(located, derived, dtype, to);
+  for (std::size_t i = 0; i < located.size(); ++i) {
+    const Shape& shape = located.samples[i].layout->tensors[derived.number].shape;
+    const std::int64_t own = std::min(shape[derived.dim], derived.length);
+    if (derived.kind == Derived::Kind::kLengths) {
+      std::memcpy(to + i * sizeof(own), &own, sizeof(own));
+    } else {
+      std::byte* const row = to + i * static_cast<std::size_t>(derived.length);
+      std::memset(row, 1, static_cast<std::size_t>(own));
+      std::memset(row + own, 0, static_cast<std::size_t>(derived.length - own));
+    }
+  }
+}
+
+}  // namespace
+
+void fill_block(const Located& located, const BatchPlan& plan, std::byte* block, Scratch& scratch) {
+  Mover(located, plan, block, scratch).move();
+  for (const Derived& derived : plan.derived) {
+    const Output& output = plan.outputs[derived.output];
+    fill_derived(located, derived, output.dtype, block + output.offset);
+  }
+}
+
+}  // namespace penstock::data

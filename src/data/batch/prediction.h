@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "data/collate/batch_plan.h"
+#include "data/sample/expected_slots.h"
+
+namespace penstock::data {
+
+/// What the next batch will look like if it is like the last one, so that its memory can be had before its samples are
+/// located. Right most of the time, and harmless when not.
+class BatchPrediction {
+ public:
+  /// Learns from a batch.
+  void note(const Located& located, const BatchPlan& plan);
+  /// Bytes of the block of a batch of so many samples; 0 when there is no use in having it early.
+  std::uint64_t bytes(std::size_t samples) const noexcept { return samples == samples_ ? bytes_ : 0; }
+  /// Where samples of `dataset` go in that block.
+  ExpectedSlots expected(const void* dataset, std::byte* block) const noexcept;
+
+ private:
+  std::size_t samples_ = 0;
+  std::uint64_t bytes_ = 0;
+  std::uint64_t offset_ = 0;  ///< of the first slot
+  std::uint64_t slot_ = 0;    ///< bytes
+  std::uint32_t tensor_ = 0;
+};
+
+/// Whether `block` can be that of the batch: it has its size, and what payload of the samples lies in it lies in its
+/// place.
+bool fits(const Located& located, const BatchPlan& plan, std::span<const std::byte> block) noexcept;
+
+}  // namespace penstock::data

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/collate/padding.h"
+#include "data/dataset_impl.h"
+#include "penstock/dtype.h"
+#include "penstock/error.h"
+#include "penstock/shape.h"
+
+namespace penstock::data {
+
+/// The samples of one batch, after locating. Views: valid as long as what they were made of.
+struct Located {
+  const detail::DatasetImpl& dataset;
+  std::span<const std::int64_t> indices;
+  std::span<const Sample> samples;
+  bool uniform = false;  ///< all samples have the same layout: pointers are equal
+
+  std::size_t size() const noexcept { return samples.size(); }
+  /// "sample 17 (clips/0007.pt)".
+  std::string describe(std::size_t position) const;
+};
+
+/// One tensor of the samples' structure, over all samples of the batch.
+class Column {
+ public:
+  Column(const Located& located, const Leaf& leaf) : located_(located), leaf_(leaf) {}
+
+  std::size_t size() const noexcept { return located_.size(); }
+  const TensorLayout& operator[](std::size_t position) const {
+    return located_.samples[position].layout->tensors[leaf_.number];
+  }
+  bool uniform() const noexcept { return located_.uniform; }
+  const Leaf& leaf() const noexcept { return leaf_; }
+  const Located& located() const noexcept { return located_; }
+  /// " at ['x']", or nothing when the sample is this tensor alone.
+  std::string where() const;
+
+ private:
+  const Located& located_;
+  const Leaf& leaf_;
+};
+
+/// A tensor of the batch: its place in the batch's block.
+struct Output {
+  DType dtype;
+  Shape shape;
+  std::uint64_t offset = 0;
+};
+
+/// Where the tensors of one column go.
+struct Placement {
+  std::uint32_t tensor = 0;              ///< number of the tensor in each sample
+  std::uint64_t offset = 0;              ///< of the first sample's slot in the block
+  std::uint64_t pitch = 0;               ///< from slot to slot
+  std::span<const std::uint64_t> slots;  ///< when not empty, each sample's own offset instead; kNoSlot: it has none
+  std::optional<Padding> padding = {};
+
+  static constexpr std::uint64_t kNoSlot = ~std::uint64_t{0};
+
+  /// Whether the sample has this tensor; all do but where samples that are kept apart differ in structure.
+  bool has(std::size_t position) const noexcept { return slots.empty() || slots[position] != kNoSlot; }
+  std::uint64_t slot(std::size_t position) const noexcept {
+    return slots.empty() ? offset + position * pitch : slots[position];
+  }
+};
+
+/// An output that is computed from headers instead of moved.
+struct Derived {
+  enum class Kind : std::uint8_t { kScalars, kLengths, kMask };
+  Kind kind = Kind::kScalars;
+  std::uint32_t output = 0;
+  std::uint32_t number = 0;  ///< of the scalar or tensor in each sample
+  std::size_t dim = 0;
+  std::int64_t length = 0;
+};
+
+/// What one leaf of the structure becomes.
+struct Result {
+  enum class Kind : std::uint8_t {
+    kTensor,   ///< outputs[first]
+    kTensors,  ///< a list of outputs[first, first + count)
+    kPadded,   ///< {"values": outputs[first], then "lengths" and "mask" where asked}
+    kList,     ///< a list of the samples' scalars
+    kScalar,   ///< the only sample's scalar itself
+  };
+  Kind kind = Kind::kTensor;
+  std::uint32_t first = 0;
+  std::uint32_t count = 1;
+  bool lengths = false;
+  bool mask = false;
+};
+
+/// A batch decided from headers: one block of memory, and what goes where. Reused from batch to batch.
+struct BatchPlan {
+  /// Each output begins at a multiple of this in the block.
+  static constexpr std::uint64_t kAlignment = 64;
+
+  std::vector<Output> outputs;
+  std::vector<Placement> placements;
+  std::vector<Derived> derived;
+  std::vector<Result> results;  ///< one for each leaf
+  bool by_sample = false;       ///< the batch is a list of samples; results are kTensors and kList
+  /// With `by_sample`, where samples differ in structure: where each one's results begin, which are kTensor and
+  /// kScalar.
+  std::vector<std::size_t> first_results;
+  std::uint64_t bytes = 0;    ///< of the block
+  std::uint64_t payload = 0;  ///< of them, what is moved
+
+  void clear();
+  /// Adds an output behind the others and returns its number. kOutOfMemory when the block would not fit in 63 bits.
+  std::uint32_t add(const DType& dtype, const Shape& shape);
+};
+
+}  // namespace penstock::data

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "data/batch/batch_maker.h"
+#include "data/loader/prefetcher.h"
+#include "penstock/loader.h"
+
+namespace penstock::data {
+
+/// Prepares batches that its user decides one by one, for loops whose order comes from elsewhere. Of the options it
+/// heeds collate, num_workers (at least one thread works), prefetch_factor, memory_budget, verify_checksums and device.
+/// One thread pushes and takes; `cancel` and `stats` may be called from any.
+class BatchFeed {
+ public:
+  BatchFeed(Dataset dataset, const LoaderOptions& options);
+  /// As that of DataLoader.
+  ~BatchFeed();
+  BatchFeed(const BatchFeed&) = delete;
+  BatchFeed& operator=(const BatchFeed&) = delete;
+
+  /// Batches that may be pushed and not taken.
+  std::size_t window() const noexcept { return window_; }
+  /// Adds a batch behind the others; kInvalidArgument beyond `window`.
+  void push(std::vector<std::int64_t> indices);
+  /// The next batch in the order of `push`, or nothing after `seconds`. An error belongs to one batch; the call after
+  /// it goes on. kCancelled after `cancel`, kInvalidArgument when none is pushed.
+  std::optional<Batch> next_for(double seconds);
+  /// Whether `next_for` would not wait.
+  bool ready() const { return state_->prefetcher.ready(); }
+  /// Drops what is pushed; a waiting `next_for` throws kCancelled. `push` begins anew.
+  void cancel() noexcept { state_->prefetcher.cancel(); }
+
+  LoaderStats stats() const { return state_->prefetcher.stats(); }
+
+ private:
+  /// What workers use, who may be left behind with it.
+  struct State {
+    State(Dataset dataset, const LoaderOptions& options);
+
+    BatchMaker maker;
+    Prefetcher prefetcher;
+  };
+
+  std::atomic<std::int64_t> waiting_ = 0;  ///< pushed and not taken
+  std::unique_ptr<State> state_;
+  std::size_t window_;
+};
+
+}  // namespace penstock::data

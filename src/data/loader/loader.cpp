@@ -1,0 +1,294 @@
+#include "penstock/loader.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+
+#include "core/counted.h"
+#include "core/forks.h"
+#include "core/format.h"
+#include "data/batch/batch_maker.h"
+#include "data/batch/device_batch.h"
+#include "data/loader/prefetcher.h"
+#include "data/trace/trace.h"
+#include "device/backend.h"
+
+namespace penstock {
+
+namespace {
+
+using data::Prefetcher;
+
+[[noreturn]] void refuse(std::string message) { throw Error(ErrorCode::kInvalidArgument, std::move(message)); }
+
+void check(const LoaderOptions& options) {
+  if (options.batch_sampler && (options.batch_size != 1 || options.shuffle || options.sampler || options.drop_last)) {
+    refuse("batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last");
+  }
+  if (options.sampler && options.shuffle) refuse("sampler option is mutually exclusive with shuffle");
+  if (options.batch_size < 1) {
+    refuse(core::format("batch_size should be a positive integer value, but got batch_size={}", options.batch_size));
+  }
+  if (!std::isfinite(options.timeout) || options.timeout < 0) {
+    refuse(core::format("timeout is {}; it must be 0 (for ever) or a number of seconds", options.timeout));
+  }
+  device::require_device(options.device);
+}
+
+BatchSamplerPtr make_batch_sampler(const Dataset& dataset, const LoaderOptions& options) {
+  if (options.batch_sampler) return options.batch_sampler;
+  SamplerPtr sampler = options.sampler;
+  if (!sampler) sampler = options.shuffle ? random(dataset.size()) : sequential(dataset.size());
+  return batches(std::move(sampler), options.batch_size, options.drop_last);
+}
+
+}  // namespace
+
+namespace detail {
+
+class LoaderState {
+ public:
+  LoaderState(Dataset dataset, LoaderOptions options)
+      : options_((check(options), std::move(options))),
+        batch_sampler_(make_batch_sampler(dataset, options_)),
+        seed_(options_.seed),
+        maker_(std::move(dataset), options_.collate, options_.device, options_.memory_budget),
+        trace_(options_.trace.empty() ? nullptr : std::make_unique<data::Trace>(options_.trace)),
+        prefetcher_(maker_, data::PrefetchOptions::of(options_, trace_.get())) {}
+
+  std::int64_t size() const { return batch_sampler_->size(); }
+  std::uint64_t epoch() const noexcept { return epoch_; }
+  double timeout() const noexcept { return options_.timeout; }
+  /// 0 where a batch sampler decides.
+  std::int64_t batch_size() const noexcept { return options_.batch_sampler ? 0 : options_.batch_size; }
+
+  std::optional<Batch> next(std::optional<double> seconds, bool& timed_out) {
+    timed_out = false;
+    just_loaded_ = false;
+    start();
+    if (next_ >= epoch_batches_->size()) {
+      go_to(epoch_ + 1, 0);
+      return std::nullopt;
+    }
+    std::optional<Prefetcher::Clock::time_point> deadline;
+    if (seconds) deadline = Prefetcher::Clock::now() + to_duration(*seconds);
+    return unpack(prefetcher_.take(deadline), timed_out);
+  }
+
+  void go_to(std::uint64_t epoch, std::int64_t batch) {
+    prefetcher_.cancel();
+    if (epoch != epoch_) epoch_batches_ = nullptr;
+    epoch_ = epoch;
+    next_ = batch;
+  }
+
+  void set_epoch(std::uint64_t epoch) {
+    if (epoch == epoch_ && (next_ == 0 || just_loaded_)) return;
+    go_to(epoch, 0);
+  }
+
+  void restart() {
+    if (next_ != 0 && !just_loaded_) go_to(epoch_, 0);
+  }
+
+  LoaderPosition position() const {
+    return {.seed = seed_,
+            .epoch = epoch_,
+            .batch = next_,
+            .samples = maker_.dataset().size(),
+            .batch_size = batch_size(),
+            .num_replicas = batch_sampler_->replicas(),
+            .order = std::string(batch_sampler_->kind())};
+  }
+
+  void seek(const LoaderPosition& position) {
+    const std::int64_t samples = maker_.dataset().size();
+    if (position.samples != samples) {
+      refuse(
+          core::format("the position is one in a dataset of {}, but this one has {}; go on with the dataset it was "
+                       "taken from",
+                       core::counted(static_cast<std::uint64_t>(position.samples), "sample"), samples));
+    }
+    const bool known = position.batch_size != 0 && batch_size() != 0;
+    if (known && position.batch > 0 && position.batch_size != batch_size()) {
+      refuse(
+          core::format("the position is one of batches of {}, but this loader makes batches of {}; go on with the "
+                       "same batch_size, or from the beginning of an epoch",
+                       position.batch_size, batch_size()));
+    }
+    if (!position.order.empty() && position.batch > 0 && position.order != batch_sampler_->kind()) {
+      refuse(
+          core::format("the position is one in an order that is {}, but this loader's is {}; go on with the same "
+                       "shuffle and sampler, or from the beginning of an epoch",
+                       position.order, batch_sampler_->kind()));
+    }
+    const std::int64_t batch = own_batch(position);
+    if (batch < 0 || batch > size()) {
+      refuse(
+          core::format("the position stands after batch {}, but an epoch has {}; go on with the same batch_size and "
+                       "drop_last",
+                       batch, size()));
+    }
+    epoch_batches_ = nullptr;
+    seed_ = position.seed;
+    go_to(position.epoch, batch);
+    just_loaded_ = true;
+  }
+
+  /// How many batches this rank would have taken where as many samples were, by as many ranks as there are now.
+  std::int64_t own_batch(const LoaderPosition& position) const {
+    const std::int64_t ranks = batch_sampler_->replicas();
+    if (position.num_replicas == ranks || position.batch == 0) return position.batch;
+    if (position.num_replicas < 1) {
+      refuse(core::format("the position is one of {} ranks, expected 1 or more", position.num_replicas));
+    }
+    std::int64_t all = 0;
+    const bool fits = !__builtin_mul_overflow(position.batch, position.num_replicas, &all);
+    if (fits && all % ranks == 0) return all / ranks;
+    refuse(
+        core::format("the position is one after batch {} of each of {}, which {} cannot go on from with "
+                     "whole batches; go on with {}, or from a position after more or fewer batches",
+                     position.batch, core::counted(static_cast<std::uint64_t>(position.num_replicas), "rank"),
+                     core::counted(static_cast<std::uint64_t>(ranks), "rank"), position.num_replicas));
+  }
+
+  LoaderStats stats() const { return prefetcher_.stats(); }
+  void write_trace() const {
+    if (!trace_) refuse("no trace was asked for; give the loader a path as its trace option");
+    trace_->write();
+  }
+  void stop() noexcept { prefetcher_.cancel(); }
+  static void let_go(std::unique_ptr<LoaderState> state) noexcept {
+    Prefetcher& prefetcher = state->prefetcher_;
+    data::let_go(std::move(state), prefetcher);
+  }
+  /// Whether this is another process than the one that has its threads.
+  bool forked() const noexcept { return core::forks() != forks_; }
+
+ private:
+  static Prefetcher::Clock::duration to_duration(double seconds) {
+    // Beyond a year a deadline is none, and its arithmetic would overflow before long.
+    constexpr double kLongest = 365.0 * 24 * 3600;
+    const std::chrono::duration<double> wanted(std::clamp(seconds, 0.0, kLongest));
+    return std::chrono::duration_cast<Prefetcher::Clock::duration>(wanted);
+  }
+
+  void start() {
+    if (prefetcher_.running()) return;
+    if (!epoch_batches_) epoch_batches_ = make_batches();
+    prefetcher_.start(epoch_batches_, next_);
+  }
+
+  Prefetcher::Batches make_batches() const {
+    try {
+      auto batches = std::make_shared<const BatchSampler::Batches>(batch_sampler_->batches(seed_, epoch_));
+      if (batches->size() != size()) {
+        refuse(core::format("the batch sampler gives {}, but its size() is {}",
+                            core::counted(batches->size(), "batch", "batches"), size()));
+      }
+      return batches;
+    } catch (const std::bad_alloc&) {
+      throw_order_too_large();
+    } catch (const std::length_error&) {
+      throw_order_too_large();
+    }
+  }
+
+  [[noreturn]] void throw_order_too_large() const {
+    throw Error(ErrorCode::kOutOfMemory,
+                core::format("the order of an epoch of {} from {} takes more memory than there is (4 "
+                             "or 8 bytes a sample); use a part of the dataset",
+                             core::counted(static_cast<std::uint64_t>(size()), "batch", "batches"),
+                             core::counted(static_cast<std::uint64_t>(maker_.dataset().size()), "sample")));
+  }
+
+  std::optional<Batch> unpack(Prefetcher::Outcome outcome, bool& timed_out) {
+    if (const auto* nothing = std::get_if<Prefetcher::Nothing>(&outcome)) {
+      if (*nothing == Prefetcher::Nothing::kCancelled) throw Error(ErrorCode::kCancelled, "the loader was stopped");
+      timed_out = true;
+      return std::nullopt;
+    }
+    ++next_;
+    if (const auto* error = std::get_if<Error>(&outcome)) throw *error;
+    if (const auto* other = std::get_if<std::exception_ptr>(&outcome)) std::rethrow_exception(*other);
+    return data::deliver(std::get<Batch>(std::move(outcome)));
+  }
+
+  LoaderOptions options_;
+  BatchSamplerPtr batch_sampler_;
+  std::uint64_t seed_ = 0;
+  std::uint64_t epoch_ = 0;
+  std::int64_t next_ = 0;              ///< batch of the epoch
+  bool just_loaded_ = false;           ///< nothing was asked for since `seek`
+  Prefetcher::Batches epoch_batches_;  ///< of seed_ and epoch_, once known
+  data::BatchMaker maker_;
+  std::unique_ptr<data::Trace> trace_;  ///< written when the threads have ended
+  Prefetcher prefetcher_;
+  std::uint64_t forks_ = core::forks();
+};
+
+}  // namespace detail
+
+DataLoader::DataLoader(Dataset dataset, LoaderOptions options)
+    : state_(std::make_unique<detail::LoaderState>(std::move(dataset), std::move(options))) {}
+DataLoader::DataLoader(DataLoader&&) noexcept = default;
+DataLoader& DataLoader::operator=(DataLoader&& other) noexcept {
+  if (this == &other) return *this;
+  const DataLoader before(std::move(*this));
+  state_ = std::move(other.state_);
+  return *this;
+}
+DataLoader::~DataLoader() {
+  if (!state_) return;
+  if (state_->forked()) {
+    // The threads stayed in the parent: waiting for them would take for ever.
+    static_cast<void>(state_.release());
+  } else {
+    detail::LoaderState::let_go(std::move(state_));
+  }
+}
+
+detail::LoaderState& DataLoader::usable() const {
+  if (!state_->forked()) return *state_;
+  refuse(
+      "the DataLoader was made before this process was forked, and its threads stayed in the parent; make a new one in "
+      "the child");
+}
+
+std::int64_t DataLoader::size() const { return state_->size(); }
+
+std::optional<Batch> DataLoader::next() {
+  const double timeout = state_->timeout();
+  bool timed_out = false;
+  std::optional<Batch> batch = usable().next(timeout > 0 ? std::optional(timeout) : std::nullopt, timed_out);
+  if (timed_out) {
+    throw Error(
+        ErrorCode::kTimeout,
+        core::format("DataLoader timed out after {} seconds waiting for batch {} of epoch {}; storage is slower than "
+                     "that, so raise timeout or use more workers",
+                     timeout, position().batch, epoch()));
+  }
+  return batch;
+}
+
+std::optional<Batch> DataLoader::next_for(double seconds, bool& timed_out) {
+  if (!(seconds >= 0)) refuse(core::format("the time to wait is {} seconds; it must be 0 or more", seconds));
+  return usable().next(seconds, timed_out);
+}
+
+void DataLoader::set_epoch(std::uint64_t epoch) { usable().set_epoch(epoch); }
+std::uint64_t DataLoader::epoch() const noexcept { return state_->epoch(); }
+void DataLoader::restart() { usable().restart(); }
+LoaderPosition DataLoader::position() const { return state_->position(); }
+void DataLoader::seek(const LoaderPosition& position) { usable().seek(position); }
+LoaderStats DataLoader::stats() const { return usable().stats(); }
+void DataLoader::write_trace() const { usable().write_trace(); }
+void DataLoader::stop() noexcept {
+  if (!state_->forked()) state_->stop();
+}
+
+}  // namespace penstock

@@ -1,0 +1,156 @@
+#include "data/sample/layout.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/checked.h"
+#include "core/format.h"
+#include "core/text.h"
+
+namespace penstock::data {
+
+namespace {
+
+constexpr std::size_t kRememberedStructures = 64;
+
+using Node = Structure::Node;
+
+bool same_key(const Value& a, const Value& b) {
+  if (a.kind() != b.kind()) return false;
+  switch (a.kind()) {
+    case Value::Kind::kNone:
+      return true;
+    case Value::Kind::kBool:
+      return a.as_bool() == b.as_bool();
+    case Value::Kind::kInt:
+      return a.as_int() == b.as_int();
+    case Value::Kind::kFloat:
+      return a.as_float() == b.as_float();
+    default:
+      return a.as_string() == b.as_string();
+  }
+}
+
+bool same_node(const Node& a, const Node& b) {
+  return a.kind == b.kind && a.leaf == b.leaf && a.type_name == b.type_name && a.keys.size() == b.keys.size() &&
+         a.children.size() == b.children.size() && std::equal(a.keys.begin(), a.keys.end(), b.keys.begin(), same_key) &&
+         std::equal(a.children.begin(), a.children.end(), b.children.begin(), same_node);
+}
+
+/// `node` with its leaves behind `base` others.
+Node shifted(const Node& node, std::uint32_t base) {
+  Node out = node;
+  if (out.kind == Node::Kind::kLeaf) out.leaf += base;
+  for (Node& child : out.children) child = shifted(child, base);
+  return out;
+}
+
+}  // namespace
+
+bool operator==(const Structure& a, const Structure& b) { return a.leaves == b.leaves && same_node(a.root, b.root); }
+
+TensorLayout::TensorLayout(DType type, Shape sizes, Strides steps)
+    : dtype(std::move(type)), shape(std::move(sizes)), strides(std::move(steps)) {
+  nbytes = core::checked_mul(static_cast<std::uint64_t>(shape.numel()), std::uint64_t{dtype.itemsize()},
+                             "the size of a tensor");
+  const Strides plain = shape.contiguous_strides();
+  for (std::size_t d = 0; d < shape.rank(); ++d) contiguous &= shape[d] == 1 || strides[d] == plain[d];
+  contiguous |= nbytes == 0;
+}
+
+StructurePtr StructureInterner::intern(Structure structure) {
+  for (const StructurePtr& known : seen_) {
+    if (*known == structure) return known;
+  }
+  if (seen_.size() == kRememberedStructures) seen_.erase(seen_.begin());
+  return seen_.emplace_back(std::make_shared<const Structure>(std::move(structure)));
+}
+
+LayoutPtr single_tensor_layout(TensorLayout tensor) {
+  auto structure = std::make_shared<Structure>();
+  structure->leaves.emplace_back();
+  auto layout = std::make_shared<Layout>();
+  layout->structure = std::move(structure);
+  layout->tensors.push_back(std::move(tensor));
+  return layout;
+}
+
+namespace {
+
+/// A dict where there are names, else a tuple.
+LayoutPtr joined_layout(std::span<const std::string> names, std::span<const LayoutPtr> parts,
+                        StructureInterner& interner) {
+  auto layout = std::make_shared<Layout>();
+  Structure structure;
+  structure.root.kind = names.empty() ? Node::Kind::kTuple : Node::Kind::kDict;
+  for (const std::string& name : names) structure.root.keys.push_back(Value::string(name));
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::string place = names.empty() ? core::format("[{}]", i) : core::format("[{}]", core::quoted(names[i]));
+    const Structure& part = *parts[i]->structure;
+    structure.root.children.push_back(shifted(part.root, static_cast<std::uint32_t>(structure.leaves.size())));
+    for (Leaf leaf : part.leaves) {
+      const std::size_t before = leaf.kind == LeafKind::kTensor ? layout->tensors.size() : layout->scalars.size();
+      leaf.number += static_cast<std::uint32_t>(before);
+      leaf.path = place + leaf.path;
+      if (leaf.key.empty() && !names.empty()) leaf.key = names[i];
+      structure.leaves.push_back(std::move(leaf));
+    }
+    layout->tensors.insert(layout->tensors.end(), parts[i]->tensors.begin(), parts[i]->tensors.end());
+    layout->scalars.insert(layout->scalars.end(), parts[i]->scalars.begin(), parts[i]->scalars.end());
+  }
+  layout->structure = interner.intern(std::move(structure));
+  return layout;
+}
+
+}  // namespace
+
+LayoutPtr tuple_layout(std::span<const LayoutPtr> parts, StructureInterner& interner) {
+  return joined_layout({}, parts, interner);
+}
+
+LayoutPtr dict_layout(std::span<const std::string> names, std::span<const LayoutPtr> parts,
+                      StructureInterner& interner) {
+  return joined_layout(names, parts, interner);
+}
+
+std::string_view kind_text(LeafKind kind) noexcept {
+  switch (kind) {
+    case LeafKind::kTensor:
+      return "a tensor";
+    case LeafKind::kNone:
+      return "None";
+    case LeafKind::kBool:
+      return "a bool";
+    case LeafKind::kInt:
+      return "an integer";
+    case LeafKind::kFloat:
+      return "a float";
+    case LeafKind::kComplex:
+      return "a complex number";
+    case LeafKind::kString:
+      return "a string";
+    default:
+      return "bytes";
+  }
+}
+
+std::string kind_text(const Node& node, const Structure& structure) {
+  switch (node.kind) {
+    case Node::Kind::kLeaf:
+      return std::string(kind_text(structure.leaves[node.leaf].kind));
+    case Node::Kind::kList:
+      return core::format("a list of {}", node.children.size());
+    case Node::Kind::kTuple:
+      return core::format("a tuple of {}", node.children.size());
+    default: {
+      std::string keys;
+      for (const Value& key : node.keys) {
+        keys += keys.empty() ? "" : ", ";
+        keys += key.is(Value::Kind::kString) ? core::quoted(key.as_string()) : key.to_string();
+      }
+      return core::format("a dict with the keys {}", keys.empty() ? "(none)" : keys);
+    }
+  }
+}
+
+}  // namespace penstock::data

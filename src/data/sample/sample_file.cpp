@@ -1,0 +1,43 @@
+#include "data/sample/sample_file.h"
+
+#include "archive/unchanged.h"
+
+namespace penstock::data {
+
+SampleFile::SampleFile(const SourcePtr& source)
+    : name_(source->name()), held_(source->version() ? 1 : 0), version_(source->version()) {
+  // What is no file of the system (memory) takes no descriptor.
+  if (!version_ || held_.count() == 1) source_ = source;
+}
+
+void SampleFile::require_unchanged() const {
+  if (source_) {
+    archive::require_unchanged(*source_);
+  } else if (version_) {
+    static_cast<void>(opened());
+  }
+}
+
+Error SampleFile::error_of_change(const Error& error) const {
+  if (source_) return archive::error_of_change(error, {&source_, 1});
+  try {
+    require_unchanged();
+  } catch (const Error& change) {
+    if (change.code() == ErrorCode::kChanged) return change;
+  }
+  return error;
+}
+
+void SampleFile::read(std::uint64_t offset, std::span<std::byte> into) const {
+  (source_ ? source_ : opened())->read(offset, into);
+}
+
+SourcePtr SampleFile::opened() const {
+  SourcePtr again = open_source(name_);
+  if (again->version() == version_) return again;
+  throw Error(ErrorCode::kChanged,
+              "the file was replaced or written to since it was opened; open it again when it is complete",
+              {.path = name_});
+}
+
+}  // namespace penstock::data

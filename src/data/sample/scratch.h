@@ -1,0 +1,100 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "data/sample/expected_slots.h"
+#include "data/sample/layout.h"
+#include "data/trace/stage_clock.h"
+#include "io/copy/gather.h"
+#include "penstock/loader.h"
+#include "penstock/tensor.h"
+
+namespace penstock::data {
+
+class SampleFile;
+
+/// Memory that is handed out piece by piece and taken back all at once. Keeps what it has: a repeated amount of work
+/// allocates nothing. Not thread-safe.
+class Arena {
+ public:
+  /// `bytes` uninitialised bytes, valid until reset. `align` is a power of two.
+  std::byte* allocate(std::size_t bytes, std::size_t align = 64);
+  /// `count` uninitialised objects, valid until reset.
+  template <class T>
+  requires std::is_trivially_destructible_v<T> std::span<T> array(std::size_t count) {
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): T may well be a pointer
+    return {reinterpret_cast<T*>(allocate(count * sizeof(T), alignof(T))), count};
+  }
+  /// Gives back the end of the last allocation, of which `used` bytes stay.
+  void trim_last(std::size_t used) noexcept { used_ = last_ + used; }
+  void reset() noexcept;
+  /// Bytes handed out since reset.
+  std::size_t used() const noexcept { return filled_ + used_; }
+
+ private:
+  struct Block {
+    std::unique_ptr<std::byte[]> memory;
+    std::size_t size = 0;
+  };
+  void add_block(std::size_t bytes);
+
+  std::vector<Block> blocks_;  ///< the last one is in use
+  std::size_t least_ = 0;      ///< bytes of the next first block
+  std::size_t used_ = 0;       ///< of the last block
+  std::size_t last_ = 0;       ///< where the last allocation begins
+  std::size_t filled_ = 0;     ///< in the blocks before it
+};
+
+/// What one thread needs to prepare batches, kept from batch to batch. One thread at a time.
+class Scratch {
+ public:
+  /// What one dataset remembers from batch to batch in this thread (layouts it saw).
+  struct State {
+    virtual ~State() = default;
+  };
+
+  Arena arena;
+  StructureInterner structures;
+  std::vector<io::GatherRow> rows;
+  std::vector<std::size_t> row_positions;                               ///< of the samples they belong to
+  std::vector<std::pair<const SampleFile*, std::size_t>> sample_files;  ///< copied from, and the first sample of each
+  /// Keep what samples point to until reset.
+  std::vector<Tensor> tensors;
+  std::vector<std::shared_ptr<const void>> objects;
+  ExpectedSlots expected;
+  LoaderStats stats;
+  StageClock clock;
+  bool verify_checksums = true;
+  /// Whole small files are held up to this in all; further files of a batch are read in two steps.
+  std::size_t whole_file_bytes = std::size_t{64} << 20;
+  /// Set from outside to end work soon, or null.
+  const std::atomic<bool>* cancelled = nullptr;
+
+  /// Forgets the last batch.
+  void reset() noexcept;
+  /// kCancelled when `cancelled` is set; called once a sample or so.
+  void check_cancelled() const;
+
+  /// The state of `owner`, made on first use.
+  template <class T>
+  T& state(const void* owner) {
+    for (auto& [key, value] : states_) {
+      if (key == owner) return static_cast<T&>(*value);
+    }
+    states_.emplace_back(owner, std::make_unique<T>());
+    return static_cast<T&>(*states_.back().second);
+  }
+
+ private:
+  std::vector<std::pair<const void*, std::unique_ptr<State>>> states_;
+};
+
+}  // namespace penstock::data

@@ -1,0 +1,106 @@
+#include "format/numpy/npy.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/counted.h"
+#include "core/format.h"
+#include "core/view.h"
+#include "format/format.h"
+#include "penstock/error.h"
+
+namespace penstock::format {
+
+namespace {
+
+bool is_fortran_order(const Tensor& tensor) {
+  std::vector<std::size_t> reversed(tensor.rank());
+  for (std::size_t i = 0; i < reversed.size(); ++i) reversed[i] = reversed.size() - 1 - i;
+  const Tensor transposed = tensor.permute(reversed);
+  return core::is_c_order(transposed.shape(), transposed.strides());
+}
+
+bool sniff(std::span<const std::byte> head, const ByteSource&) { return is_npy(head); }
+
+Index read_index(const SourcePtr& source, const OpenOptions&) {
+  const auto head = [&source](std::span<std::byte> out) {
+    source->read(0, out);
+    return out.size();
+  };
+  std::array<std::byte, kUsualNpyHeader> start;
+  const std::size_t count = head(std::span(start).first(std::min<std::uint64_t>(source->size(), start.size())));
+  const NpyHeader header =
+      read_npy_header(std::span<const std::byte>(start).first(count), head, source->size(), source->name());
+  if (header.has_objects) {
+    throw Error(ErrorCode::kUnsafe,
+                "the array holds Python objects, stored as a pickle, which is never run: save it with a plain dtype",
+                {source->name(), header.size});
+  }
+  Index index;
+  index.sources = {source};
+  index.storages = {StorageEntry{.offset = header.size, .stored_bytes = header.payload, .nbytes = header.payload}};
+  index.entries = {npy_entry(header)};
+  if (header.python2) index.numpy.python2_headers = {0};
+  index.structure = Value::entry(0);
+  return index;
+}
+
+void write(const Value& value, io::ByteSink& sink, const SaveOptions&, std::string_view path) {
+  try {
+    if (!value.is(Value::Kind::kTensor)) {
+      throw Error(ErrorCode::kUnsupported,
+                  ".npy holds one tensor and nothing else: save a dict of tensors as .npz, anything else as .pt");
+    }
+    const NpyImage image(value.as_tensor());
+    sink.write_text(image.header);
+    sink.write(image.payload);
+  } catch (const Error& error) {
+    throw error.within({std::string(path)});
+  }
+}
+
+constexpr auto kExtensions = std::to_array<std::string_view>({".npy"});
+
+}  // namespace
+
+NpyHeader read_npy_header(std::span<const std::byte> start, const NpyHead& head, std::uint64_t bytes,
+                          std::string_view path, std::string_view record, std::uint64_t base) {
+  std::vector<std::byte> longer;
+  const std::optional<std::size_t> size = npy_header_size(start);
+  if (size && *size > start.size()) {
+    longer.resize(std::min<std::uint64_t>(bytes, *size));
+    start = std::span(longer).first(head(longer));
+  }
+  NpyHeader header = parse_npy_header(start, path, record, base);
+  if (header.payload > bytes - header.size) {
+    throw Error(
+        ErrorCode::kTruncated,
+        core::format(
+            "the array of shape {} takes {}, but {} follow its header: the file was cut short; fetch or write it again",
+            header.shape.to_string(), core::counted(header.payload, "byte"), bytes - header.size),
+        {std::string(path), base + header.size, std::string(record)});
+  }
+  return header;
+}
+
+TensorEntry npy_entry(const NpyHeader& header) {
+  return {.dtype = header.dtype,
+          .shape = header.shape,
+          .strides = header.strides,
+          .byte_swapped = header.byte_swapped,
+          .pickled = header.has_objects};
+}
+
+NpyImage::NpyImage(const Tensor& value) : tensor(value.to(Device{})) {
+  const bool fortran = !tensor.is_contiguous() && is_fortran_order(tensor);
+  if (!fortran) tensor = tensor.contiguous();
+  header = make_npy_header(tensor.dtype(), tensor.shape(), fortran);
+  payload = {tensor.data(), tensor.nbytes()};
+}
+
+constinit const Format kNpyFormat{"npy", kExtensions, sniff, read_index, write};
+
+}  // namespace penstock::format

@@ -1,0 +1,173 @@
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/format.h"
+#include "core/text.h"
+#include "format/flat_tensors.h"
+#include "format/format.h"
+#include "format/numpy/npy.h"
+#include "format/zip/inflate.h"
+#include "format/zip/kind.h"
+#include "format/zip/reader.h"
+#include "format/zip/writer.h"
+#include "io/copy/crc32.h"
+#include "penstock/error.h"
+
+namespace penstock::format {
+
+namespace {
+
+constexpr std::string_view kSuffix = ".npy";
+
+bool sniff(std::span<const std::byte> head, const ByteSource& source) {
+  return sniff_zip(head, source) == ZipKind::kPlain;
+}
+
+std::string_view key_of(std::string_view member) noexcept {
+  return member.ends_with(kSuffix) ? member.substr(0, member.size() - kSuffix.size()) : member;
+}
+
+/// Folders, which archives packed by other tools list as members of their own.
+bool is_folder(const ZipEntry& member) noexcept { return member.size == 0 && member.name.ends_with('/'); }
+
+/// What is not an array is raw bytes, as with NumPy.
+TensorEntry raw_entry(const ZipEntry& member) {
+  return {.dtype = DType::uint8, .shape = Shape{static_cast<std::int64_t>(member.size)}, .strides = Strides{1}};
+}
+
+struct MemberEntry {
+  TensorEntry tensor;
+  bool python2 = false;  ///< Python 2 wrote the header
+};
+
+MemberEntry read_entry(const ByteSource& source, const ZipEntry& member) {
+  const NpyHead head = [&](std::span<std::byte> out) {
+    if (member.method == kZipDeflate) {
+      return inflate_prefix(source, member.data_offset, member.compressed_size, out, member.name);
+    }
+    source.read(member.data_offset, out);
+    return out.size();
+  };
+  std::array<std::byte, kUsualNpyHeader> usual;
+  const std::size_t count = head(std::span(usual).first(std::min<std::uint64_t>(member.size, usual.size())));
+  const auto start = std::span<const std::byte>(usual).first(count);
+  if (!is_npy(start)) return {raw_entry(member)};
+  const NpyHeader header = read_npy_header(start, head, member.size, source.name(), member.name, member.data_offset);
+  MemberEntry entry{npy_entry(header), header.python2};
+  entry.tensor.byte_offset = header.size;
+  return entry;
+}
+
+/// Positions in an inflated member are none in the file: errors say where the member begins.
+MemberEntry read_entry_of(const ByteSource& source, const ZipEntry& member) {
+  if (member.method != kZipDeflate) return read_entry(source, member);
+  try {
+    return read_entry(source, member);
+  } catch (const Error& error) {
+    throw Error(error.code(), error.message(), {source.name(), member.data_offset, std::string(member.name)});
+  }
+}
+
+/// What reads the array alone checks no more than its bytes, and those only when they end with the member: a damaged
+/// header could have told it to have fewer elements, or none. Large members are not read through for that.
+void check_shortened(const ByteSource& source, const ZipEntry& member) {
+  if (member.size > kMaxNpyHeader + kNpyPrefix) return;
+  std::vector<std::byte> bytes(member.size);
+  if (member.method == kZipDeflate) {
+    bytes.resize(inflate_prefix(source, member.data_offset, member.compressed_size, bytes, member.name));
+  } else {
+    source.read(member.data_offset, bytes);
+  }
+  io::require_crc(io::crc32(0, bytes), member.crc32, bytes.size(),
+                  {source.name(), member.data_offset, std::string(member.name)});
+}
+
+void add_member(const ByteSource& source, const ZipEntry& member, const OpenOptions& options, Index& index) {
+  auto [entry, python2] = read_entry_of(source, member);
+  const bool ends_member = entry.nbytes() != 0 && entry.byte_offset + entry.nbytes() == member.size;
+  if (options.verify_checksums && !ends_member && !entry.pickled) check_shortened(source, member);
+  const std::string name = member_name(member);
+  entry.name = key_of(name);
+  entry.storage = index.storages.size();
+  if (python2) index.numpy.python2_headers.push_back(index.entries.size());
+  index.entries.push_back(std::move(entry));
+  index.storages.push_back({.name = name,
+                            .offset = member.data_offset,
+                            .stored_bytes = member.compressed_size,
+                            .nbytes = member.size,
+                            .compression = member.method == kZipDeflate ? Compression::kDeflate : Compression::kNone,
+                            .crc32 = member.crc32});
+}
+
+/// `a` and `a.npy` are two members but one key.
+void check_keys(const std::string& path, const std::vector<TensorEntry>& entries) {
+  std::vector<std::string_view> keys;
+  keys.reserve(entries.size());
+  for (const TensorEntry& entry : entries) keys.push_back(entry.name);
+  std::sort(keys.begin(), keys.end());
+  const auto twin = std::adjacent_find(keys.begin(), keys.end());
+  if (twin == keys.end()) return;
+  throw Error(ErrorCode::kCorrupt, "two members of the archive have this key: rename one and pack it again",
+              {path, std::nullopt, std::string(*twin)});
+}
+
+Index read_index(const SourcePtr& source, const OpenOptions& options) {
+  const ZipDirectory directory = read_zip_directory(*source);
+  Index index;
+  index.sources = {source};
+  index.entries.reserve(directory.entries.size());
+  index.storages.reserve(directory.entries.size());
+  for (const ZipEntry& member : directory.entries) {
+    if (is_folder(member)) {
+      index.numpy.folders.emplace_back(index.entries.size(), member_name(member));
+    } else {
+      add_member(*source, member, options, index);
+    }
+  }
+  check_keys(source->name(), index.entries);
+  index.structure = dict_of_entries(index.entries);
+  return index;
+}
+
+void refuse_nested(const Value& value) {
+  if (!value.is(Value::Kind::kDict)) return;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    const auto [key, item] = value.item(i);
+    if (!item.is(Value::Kind::kDict)) continue;
+    throw Error(ErrorCode::kUnsupported,
+                core::format("{} is a dict; .npz holds one flat dict of tensors: flatten it, or save as .pt",
+                             key.is(Value::Kind::kString) ? core::quoted(key.as_string()) : "an item"));
+  }
+}
+
+void write(const Value& value, io::ByteSink& sink, const SaveOptions& options, std::string_view path) {
+  try {
+    refuse_nested(value);
+    ZipWriter zip(sink, ZipStyle::kNumpy);
+    for (const NamedTensor& named : flat_tensors(value, ".npz", "arr_0")) {
+      try {
+        const NpyImage image(named.tensor);
+        const std::array parts{std::as_bytes(std::span(image.header)), image.payload};
+        const std::string member = named.name + std::string(kSuffix);
+        options.compress ? zip.add_deflated(member, parts) : zip.add(member, parts);
+      } catch (const Error& error) {
+        throw error.within({{}, std::nullopt, named.name});
+      }
+    }
+    zip.finish();
+  } catch (const Error& error) {
+    throw error.within({std::string(path)});
+  }
+}
+
+constexpr auto kExtensions = std::to_array<std::string_view>({".npz"});
+
+}  // namespace
+
+constinit const Format kNpzFormat{"npz", kExtensions, sniff, read_index, write};
+
+}  // namespace penstock::format

@@ -1,0 +1,397 @@
+#include "format/pt/pickle/pickle_writer.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "core/counted.h"
+#include "core/format.h"
+#include "core/text.h"
+#include "format/pt/pickle/scalars.h"
+#include "format/pt/pickle/structure.h"
+#include "format/pt/pickle/written_keys.h"
+#include "format/text/utf8.h"
+#include "penstock/error.h"
+
+namespace penstock::format::pickle {
+
+namespace {
+
+using Kind = Value::Kind;
+
+/// As many items as Python's pickler hands over at once.
+constexpr std::size_t kBatch = 1000;
+/// Longer text is not looked for among what was written.
+constexpr std::size_t kSharedText = 256;
+
+std::string place_of(const Value& key) {
+  if (key.is(Kind::kString)) return key.as_string();
+  return key.is(Kind::kInt) ? std::to_string(key.as_int()) : "key";
+}
+
+bool has_parts(Kind kind) {
+  return kind == Kind::kList || kind == Kind::kTuple || kind == Kind::kDict || kind == Kind::kSet ||
+         kind == Kind::kObject;
+}
+
+[[noreturn]] void throw_too_deep() {
+  throw Error(ErrorCode::kLimit,
+              core::format("the value is nested more than {} levels deep, which a .pt cannot be", kMaxDepth));
+}
+
+}  // namespace
+
+std::string PickleWriter::write(const Value& root) {
+  out_ = "\x80\x02";
+  value(root);
+  op('.');
+  return std::move(out_);
+}
+
+void PickleWriter::unsupported(std::string message) const {
+  throw Error(ErrorCode::kUnsupported, std::move(message), {.tensor = core::escaped(place_)});
+}
+
+std::int64_t PickleWriter::integer_of(const Value& value) const {
+  if (!value.is(Kind::kInt)) unsupported("a size is not an integer of 64 bits");
+  return value.as_int();
+}
+
+template <class T>
+void PickleWriter::little_endian(T value) {
+  char bytes[sizeof value];
+  std::memcpy(bytes, &value, sizeof value);
+  out_.append(bytes, sizeof value);
+}
+
+void PickleWriter::put_at(std::uint32_t index) {
+  if (index < 256) {
+    op('q');
+    op(static_cast<char>(index));
+  } else {
+    op('r');
+    little_endian(index);
+  }
+}
+
+void PickleWriter::get(std::uint32_t index) {
+  if (index < 256) {
+    op('h');
+    op(static_cast<char>(index));
+  } else {
+    op('j');
+    little_endian(index);
+  }
+}
+
+bool PickleWriter::again(const Value& value) {
+  const auto found = nodes_.find(value.node_id());
+  if (found == nodes_.end()) return false;
+  get(found->second.memo);
+  height_again_ = found->second.height;
+  return true;
+}
+
+void PickleWriter::remember(const Value& value) { nodes_[value.node_id()].memo = next_memo_ - 1; }
+
+void PickleWriter::value(const Value& value) {
+  if (++depth_ > kMaxDepth) throw_too_deep();
+  const std::uint32_t before = std::exchange(height_, 0);
+  write_value(value);
+  height_ = std::max(before, height_of(value));
+  if (height_ > kMaxDepth) throw_too_deep();
+  --depth_;
+}
+
+std::uint32_t PickleWriter::height_of(const Value& value) {
+  if (const auto again = std::exchange(height_again_, std::nullopt)) return *again;
+  if (!has_parts(value.kind())) return 0;
+  if (const auto found = nodes_.find(value.node_id()); found != nodes_.end()) found->second.height = height_ + 1;
+  return height_ + 1;
+}
+
+void PickleWriter::child(const Value& child_value, std::string_view place) {
+  const std::size_t length = place_.size();
+  if (!place_.empty()) place_ += '.';
+  place_ += place;
+  value(child_value);
+  place_.resize(length);
+}
+
+void PickleWriter::child(const Value& child_value, std::size_t place) { child(child_value, std::to_string(place)); }
+
+void PickleWriter::write_value(const Value& value) {
+  switch (value.kind()) {
+    case Kind::kNone:
+      return none();
+    case Kind::kBool:
+      return boolean(value.as_bool());
+    case Kind::kInt:
+      return integer(value.as_int());
+    case Kind::kBigInt:
+      return big_integer(value.as_string());
+    case Kind::kFloat:
+      return real(value.as_float());
+    case Kind::kComplex:
+      return complex(value.as_complex());
+    case Kind::kString:
+      return python_text(value.as_string());
+    case Kind::kBytes:
+      return bytes(value);
+    case Kind::kDType: {
+      const std::string name = value.as_dtype().name();
+      if (!torch_dtype(name)) unsupported(core::format("torch has no dtype {}", name));
+      return global("torch", name);
+    }
+    case Kind::kTensor:
+      if (again(value)) return;
+      tensor_hook_(*this, value);
+      return remember(value);
+    case Kind::kList:
+      return list(value);
+    case Kind::kTuple:
+      return value.type_name() == "torch.Size" ? size_value(value) : tuple_value(value);
+    case Kind::kDict:
+      return dict(value);
+    case Kind::kSet:
+      return set(value);
+    case Kind::kObject:
+    case Kind::kGlobal:
+      if (value.is(Kind::kObject) && again(value)) return;
+      wants_proof_ = true;
+      if (!object_hook_(*this, value)) {
+        unsupported(
+            core::format("the value is an object {} that Penstock does not know and so cannot write; leave it out",
+                         core::quoted(value.type_name())));
+      }
+      if (value.is(Kind::kObject)) remember(value);
+  }
+}
+
+void PickleWriter::integer(std::int64_t value) {
+  if (value >= 0 && value <= 0xFF) {
+    op('K');
+    op(static_cast<char>(value));
+  } else if (value >= 0 && value <= 0xFFFF) {
+    op('M');
+    little_endian(static_cast<std::uint16_t>(value));
+  } else if (value >= std::numeric_limits<std::int32_t>::min() && value <= std::numeric_limits<std::int32_t>::max()) {
+    op('J');
+    little_endian(static_cast<std::int32_t>(value));
+  } else {
+    big_integer(std::to_string(value));
+  }
+}
+
+void PickleWriter::big_integer(std::string_view decimal) {
+  const auto normal = normal_decimal(decimal);
+  if (!normal) unsupported("the integer is not the decimal text of a number");
+  if (normal->size() > kMaxLongDigits) {
+    unsupported(
+        core::format("the integer has {}, where torch reads up to 255 bytes", core::counted(normal->size(), "digit")));
+  }
+  const std::string bytes = bytes_of_decimal(*normal);
+  if (bytes.size() > 0xFF)
+    unsupported(core::format("the integer takes {}, where torch reads up to 255", core::counted(bytes.size(), "byte")));
+  op('\x8a');
+  op(static_cast<char>(bytes.size()));
+  out_ += bytes;
+}
+
+void PickleWriter::real(double value) {
+  op('G');
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  for (int shift = 56; shift >= 0; shift -= 8) op(static_cast<char>((bits >> shift) & 0xFF));
+}
+
+void PickleWriter::text(std::string_view utf8) {
+  if (utf8.size() <= kSharedText) {
+    const auto [known, fresh] = texts_.try_emplace(std::string(utf8), next_memo_);
+    if (!fresh) return get(known->second);
+  }
+  if (utf8.size() > std::numeric_limits<std::uint32_t>::max()) unsupported("the text has 4 GiB or more");
+  op('X');
+  little_endian(static_cast<std::uint32_t>(utf8.size()));
+  out_ += utf8;
+  put();
+}
+
+void PickleWriter::global(std::string_view module, std::string_view name) {
+  const std::string both = core::format("c{}\n{}\n", module, name);
+  const auto [known, fresh] = names_.try_emplace(both, next_memo_);
+  if (!fresh) return get(known->second);
+  out_ += both;
+  put();
+}
+
+/// Which may have lone surrogates.
+void PickleWriter::python_text(std::string_view utf8) {
+  if (!is_utf8_with_surrogates(utf8)) unsupported("the text is not UTF-8; save it as bytes");
+  text(utf8);
+}
+
+void PickleWriter::bytes(const Value& value) {
+  if (value.type_name() == "str") return python_text(value.as_string());
+  if (again(value)) return;
+  const bool is_array = value.type_name() == "bytearray";
+  if (is_array) {
+    global("__builtin__", "bytearray");
+  } else {
+    global("_codecs", "encode");
+  }
+  text(from_latin1(value.as_string()));
+  text(is_array ? "latin-1" : "latin1");
+  tuple(2);
+  reduce();
+  remember(value);
+}
+
+void PickleWriter::complex(std::complex<double> value) {
+  global("__builtin__", "complex");
+  real(value.real());
+  real(value.imag());
+  tuple(2);
+  reduce();
+}
+
+void PickleWriter::list(const Value& value) {
+  if (again(value)) return;
+  op(']');
+  put();
+  remember(value);
+  const std::size_t size = value.size();
+  if (size == 1) {
+    child(value[0], std::size_t{0});
+    return op('a');
+  }
+  for (std::size_t first = 0; first < size; first += kBatch) {
+    mark();
+    for (std::size_t i = first; i < std::min(size, first + kBatch); ++i) child(value[i], i);
+    op('e');
+  }
+}
+
+void PickleWriter::tuple(std::size_t count) {
+  if (count == 0) return op(')');
+  op(count == 1 ? '\x85' : count == 2 ? '\x86' : count == 3 ? '\x87' : 't');
+  put();
+}
+
+void PickleWriter::integers(std::span<const std::int64_t> values) {
+  if (values.size() > 3) mark();
+  for (const std::int64_t value : values) integer(value);
+  tuple(values.size());
+}
+
+void PickleWriter::empty_ordered_dict() {
+  global("collections", "OrderedDict");
+  op(')');
+  reduce();
+}
+
+void PickleWriter::reduce() {
+  op('R');
+  put();
+}
+
+void PickleWriter::tuple_value(const Value& value) {
+  if (!value.type_name().empty()) {
+    unsupported(core::format("the tuple is a {}, which torch does not load safely", core::quoted(value.type_name())));
+  }
+  if (value.size() == 0) return op(')');
+  if (again(value)) return;
+  if (!open_tuples_.insert(value.node_id()).second)
+    unsupported("the tuple holds itself, which torch does not load safely");
+  if (value.size() > 3) mark();
+  for (std::size_t i = 0; i < value.size(); ++i) child(value[i], i);
+  tuple(value.size());
+  open_tuples_.erase(value.node_id());
+  remember(value);
+}
+
+void PickleWriter::size_value(const Value& value) {
+  if (again(value)) return;
+  global("torch", "Size");
+  std::vector<std::int64_t> sizes;
+  for (std::size_t i = 0; i < value.size(); ++i) sizes.push_back(integer_of(value[i]));
+  integers(sizes);
+  tuple(1);
+  reduce();
+  remember(value);
+}
+
+void PickleWriter::dict(const Value& value) {
+  if (again(value)) return;
+  const std::string_view type = value.type_name();
+  if (type.empty() || type == "dict") {
+    op('}');
+    put();
+    remember(value);
+    dict_items(value);
+  } else if (type == "collections.OrderedDict" || type == "OrderedDict") {
+    empty_ordered_dict();
+    remember(value);
+    dict_items(value);
+    if (const auto state = value.state()) {
+      child(*state, "state");
+      op('b');
+    }
+  } else if (type == "collections.Counter") {
+    global("collections", "Counter");
+    op('}');
+    put();
+    dict_items(value);
+    tuple(1);
+    reduce();
+    remember(value);
+  } else {
+    unsupported(
+        core::format("the dict is a {}, which torch does not load safely; make it a plain dict", core::quoted(type)));
+  }
+}
+
+void PickleWriter::require_readable_key(const Value& key) const {
+  if (auto why = why_no_key(key)) unsupported(std::move(*why));
+}
+
+void PickleWriter::dict_items(const Value& value) {
+  const std::size_t size = value.size();
+  if (const auto twin = twin_key(value)) {
+    unsupported(core::format("the dict has the key {} twice", core::quoted(place_of(*twin))));
+  }
+  for (std::size_t first = 0; first < size; first += kBatch) {
+    if (size > 1) mark();
+    for (std::size_t i = first; i < std::min(size, first + kBatch); ++i) {
+      const Value::Item item = value.item(i);
+      require_readable_key(item.first);
+      child(item.first, "key");
+      child(item.second, place_of(item.first));
+    }
+    op(size > 1 ? 'u' : 's');
+  }
+}
+
+void PickleWriter::set(const Value& value) {
+  if (again(value)) return;
+  if (!value.type_name().empty() && value.type_name() != "set") {
+    unsupported(core::format("the set is a {}, which torch does not load safely", core::quoted(value.type_name())));
+  }
+  global("__builtin__", "set");
+  op(']');
+  put();
+  for (std::size_t first = 0; first < value.size(); first += kBatch) {
+    mark();
+    for (std::size_t i = first; i < std::min(value.size(), first + kBatch); ++i) {
+      require_readable_key(value[i]);
+      child(value[i], i);
+    }
+    op('e');
+  }
+  tuple(1);
+  reduce();
+  remember(value);
+}
+
+}  // namespace penstock::format::pickle

@@ -1,0 +1,344 @@
+// The tar archives of torch 0.1: members `sys_info`, `pickle`, `tensors`, `storages`, each pickles and plain integers
+// back to back (torch/serialization.py, legacy_load).
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/checked.h"
+#include "core/counted.h"
+#include "core/format.h"
+#include "core/text.h"
+#include "format/pt/legacy.h"
+#include "format/pt/pickle/calls.h"
+#include "format/pt/pickle/structure.h"
+#include "format/pt/pickle_window.h"
+#include "penstock/error.h"
+
+namespace penstock::format {
+
+namespace {
+
+using Kind = Value::Kind;
+using pickle::Cell;
+
+constexpr std::size_t kBlock = 512;
+/// What is read for a pickle stays in memory as long as its cells: enough for the head of a storage or tensor.
+constexpr std::uint64_t kFirstWindow = 256;
+constexpr std::uint64_t kMaxExtended = std::uint64_t{64} << 10;
+constexpr std::string_view kMembers[] = {"storages", "tensors", "pickle", "sys_info"};
+
+[[noreturn]] void corrupt(std::string message, std::uint64_t offset) {
+  throw Error(ErrorCode::kCorrupt, std::move(message), {.offset = offset});
+}
+
+struct Member {
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+  std::uint64_t end() const noexcept { return offset + size; }
+};
+using Members = std::map<std::string, Member, std::less<>>;
+
+std::string_view field(std::span<const std::byte> block, std::size_t at, std::size_t length) {
+  std::string_view text(reinterpret_cast<const char*>(block.data()) + at, length);
+  return text.substr(0, std::min(text.find('\0'), text.size()));
+}
+
+/// Octal digits with spaces around.
+std::optional<std::uint64_t> octal(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  std::uint64_t value = 0;
+  for (const char c : text) {
+    if (c < '0' || c > '7' || value > (std::uint64_t{1} << 60)) return std::nullopt;
+    value = value * 8 + static_cast<std::uint64_t>(c - '0');
+  }
+  return text.empty() ? std::nullopt : std::optional(value);
+}
+
+bool is_ustar(std::span<const std::byte> block) noexcept {
+  return block.size() >= kBlock && field(block, 257, 5) == "ustar";
+}
+
+std::string_view member_name(std::span<const std::byte> block) noexcept {
+  std::string_view name = field(block, 0, 100);
+  if (name.starts_with("./")) name.remove_prefix(2);
+  return name;
+}
+
+void check_sum(std::span<const std::byte> block, std::uint64_t at) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < kBlock; ++i) {
+    sum += i >= 148 && i < 156 ? std::uint64_t{' '} : std::to_integer<std::uint64_t>(block[i]);
+  }
+  if (octal(field(block, 148, 8)) != sum) corrupt("the checksum of a tar header is wrong", at);
+}
+
+/// Extended headers may hold times and owners, which do not matter, but nothing that changes what a member is.
+void check_extended(std::string_view text, std::uint64_t at) {
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    const std::size_t space = text.find(' ');
+    const std::size_t equals = text.find('=');
+    if (end == text.npos || !(space < equals && equals < end)) corrupt("an extended tar header is malformed", at);
+    const std::string_view key = text.substr(space + 1, equals - space - 1);
+    if (!key.ends_with("time") && key != "uid" && key != "gid" && key != "uname" && key != "gname") {
+      throw Error(ErrorCode::kUnsupported,
+                  core::format("the tar archive sets {} by an extended header", core::quoted(key)), {.offset = at});
+    }
+    text.remove_prefix(end + 1);
+  }
+}
+
+Members list_members(const FileBytes& file) {
+  Members members;
+  std::vector<std::byte> store;
+  for (std::uint64_t at = 0;;) {
+    const auto block = file.at(at, kBlock, store);
+    if (std::all_of(block.begin(), block.end(), [](std::byte byte) { return byte == std::byte{0}; })) break;
+    if (!is_ustar(block)) corrupt("a tar header has no ustar magic", at);
+    check_sum(block, at);
+    const auto size = octal(field(block, 124, 12));
+    if (!size) corrupt("the size of a tar member is no octal number", at);
+    const Member member{at + kBlock, *size};
+    if (!core::range_fits(member.offset, member.size, file.size())) {
+      throw Error(ErrorCode::kTruncated,
+                  core::format("a tar member has {}, but the file ends at byte {}; fetch or write it again",
+                               core::counted(*size, "byte"), file.size()),
+                  {.offset = at});
+    }
+    const char type = static_cast<char>(block[156]);
+    const std::string name(member_name(block));
+    const std::uint64_t padded = (*size + kBlock - 1) / kBlock * kBlock;
+    if (type == 'x' && *size <= kMaxExtended) {
+      std::vector<std::byte> text;
+      const auto bytes = file.at(member.offset, member.size, text);
+      check_extended({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, at);
+    } else if (type != '0' && type != '\0') {
+      throw Error(ErrorCode::kUnsupported, "the tar archive has a member that is no plain file", {.offset = at});
+    } else if (std::find(std::begin(kMembers), std::end(kMembers), name) == std::end(kMembers)) {
+      corrupt(core::format("the tar archive has a member {}, which is none of torch's", core::quoted(name)), at);
+    } else if (!members.emplace(name, member).second) {
+      corrupt(core::format("the tar archive has two members {}", core::quoted(name)), at);
+    }
+    at = core::checked_add(member.offset, padded, "the size of a tar archive");
+  }
+  for (const std::string_view name : {"storages", "tensors", "pickle"}) {
+    if (members.find(name) == members.end()) {
+      corrupt(core::format("the tar archive has no member {}; it is no file of torch.save", core::quoted(name)), 0);
+    }
+  }
+  return members;
+}
+
+/// A key of a storage or tensor: an address, as a number or its text.
+std::string key_of(const Cell& cell) {
+  if (cell.is(Kind::kInt)) return std::to_string(cell.integer);
+  if (cell.is(Kind::kString) || cell.is(Kind::kBytes) || cell.is(Kind::kBigInt)) return std::string(cell.text);
+  throw Error(ErrorCode::kCorrupt, "the key of a storage or tensor is no number");
+}
+
+class TarReader final : public pickle::Outside {
+ public:
+  TarReader(const FileBytes& file, const OpenOptions& options, Index& index)
+      : file_(file), options_(options), index_(index) {}
+
+  void read();
+  std::uint32_t storage(std::string_view key, std::uint64_t nbytes, std::uint64_t itemsize) override;
+  Cell* object(const Cell& id) override;
+
+ private:
+  /// Reads the pickle at `at`, which ends before `end`, moves `at` behind it, and gives its value; the cells live on.
+  Cell* next(std::uint64_t& at, std::uint64_t end);
+  std::int64_t next_int(std::uint64_t& at, std::uint64_t end);
+  std::uint64_t next_count(std::uint64_t& at, std::uint64_t end);
+  void read_storages(const Member& member);
+  void read_storage_views(std::uint64_t& at, std::uint64_t end);
+  void read_tensors(const Member& member);
+  void read_tensor(std::uint64_t& at, std::uint64_t end);
+  void define(std::string key, Cell* cell, std::uint64_t at);
+  const pickle::StorageView& storage_of(const Cell& key, std::uint64_t at);
+
+  const FileBytes& file_;
+  const OpenOptions& options_;
+  Index& index_;
+  const pickle::Limits limits_ = pickle::Limits::of(file_.size());
+  pickle::CellArena arena_{limits_.cells, limits_.text_slack};
+  pickle::World world_{arena_, index_, *this};
+  std::map<std::string, Cell*, std::less<>> objects_;
+  std::vector<std::vector<std::byte>> kept_;  ///< pickles that cells view
+};
+
+void TarReader::read() {
+  const Members members = list_members(file_);
+  read_storages(members.find("storages")->second);
+  read_tensors(members.find("tensors")->second);
+  const Member& member = members.find("pickle")->second;
+  std::uint64_t at = member.offset;
+  Cell* root = next(at, member.end());
+  if (at != member.end())
+    corrupt(core::format("{} the end of the pickle", core::counted(member.end() - at, "byte follows", "bytes follow")),
+            at);
+  pickle::build_structure(root, world_, options_.decode);
+}
+
+std::uint32_t TarReader::storage(std::string_view /*key*/, std::uint64_t /*nbytes*/, std::uint64_t /*itemsize*/) {
+  throw Error(ErrorCode::kCorrupt, "the pickle of a tar archive declares a storage, where a key was expected");
+}
+
+Cell* TarReader::object(const Cell& id) {
+  // A class with its source: (class, file, source).
+  if (id.is(Kind::kTuple) && !id.items.empty() && id.items[0]->is(Kind::kGlobal)) return id.items[0];
+  if (id.is(Kind::kTuple)) return nullptr;
+  const auto found = objects_.find(key_of(id));
+  return found == objects_.end() ? nullptr : found->second;
+}
+
+Cell* TarReader::next(std::uint64_t& at, std::uint64_t end) {
+  // The bytes are copied first: a window that proved too small has left no cell behind that matters.
+  return with_window(file_, at, end, kFirstWindow, [&](std::span<const std::byte> bytes) {
+    std::vector<std::byte> copy(bytes.begin(), bytes.end());
+    pickle::Machine machine(copy, at, arena_, world_, limits_);
+    Cell* value = machine.run();
+    copy.resize(machine.consumed());
+    kept_.push_back(std::move(copy));
+    at += machine.consumed();
+    return value;
+  });
+}
+
+std::int64_t TarReader::next_int(std::uint64_t& at, std::uint64_t end) {
+  std::int64_t value = 0;
+  if (!core::range_fits(at, sizeof value, end)) {
+    throw Error(ErrorCode::kTruncated, "the tar member ends within a number", {.offset = at});
+  }
+  std::vector<std::byte> store;
+  std::memcpy(&value, file_.at(at, sizeof value, store).data(), sizeof value);
+  at += sizeof value;
+  return value;
+}
+
+std::uint64_t TarReader::next_count(std::uint64_t& at, std::uint64_t end) {
+  const std::uint64_t start = at;
+  const Cell* count = next(at, end);
+  if (!count->is(Kind::kInt) || count->integer < 0) corrupt("the count in a tar member is no integer from 0 on", start);
+  return static_cast<std::uint64_t>(count->integer);
+}
+
+void TarReader::define(std::string key, Cell* cell, std::uint64_t at) {
+  if (!objects_.emplace(std::move(key), cell).second) corrupt("two storages or tensors have one key", at);
+}
+
+const pickle::StorageView& TarReader::storage_of(const Cell& key, std::uint64_t at) {
+  const auto found = objects_.find(key_of(key));
+  if (found == objects_.end() || found->second->role != pickle::Role::kStorage) {
+    corrupt("a tensor or view refers to a storage that is not in the archive", at);
+  }
+  return world_.views()[found->second->ref];
+}
+
+void TarReader::read_storages(const Member& member) {
+  std::uint64_t at = member.offset;
+  for (std::uint64_t left = next_count(at, member.end()); left > 0; --left) {
+    const std::uint64_t start = at;
+    const Cell* head = next(at, member.end());  // (key, location, class)
+    if (!head->is(Kind::kTuple) || head->items.size() != 3 || head->items[2]->role != pickle::Role::kStorageType) {
+      corrupt("a storage's head is not (key, location, class)", start);
+    }
+    const Cell& location = *head->items[1];
+    if (!location.is(Kind::kString) && !location.is(Kind::kBytes)) corrupt("a storage's location is no text", start);
+    const DType::Code dtype = head->items[2]->dtype;
+    const std::int64_t count = next_int(at, member.end());
+    if (count < 0) corrupt("a storage has a negative number of elements", at);
+    const std::uint64_t nbytes = core::checked_mul(static_cast<std::uint64_t>(count),
+                                                   std::uint64_t{DType(dtype).itemsize()}, "the size of a storage");
+    if (!core::range_fits(at, nbytes, member.end())) {
+      throw Error(ErrorCode::kTruncated, "a storage reaches beyond the end of its tar member", {.offset = at});
+    }
+    const auto position = static_cast<std::uint32_t>(index_.storages.size());
+    std::string key = key_of(*head->items[0]);
+    index_.storages.push_back({.name = key, .offset = at, .stored_bytes = nbytes, .nbytes = nbytes, .resident = {}});
+    if (location.text != "cpu") index_.storages.back().location = location.text;
+    define(std::move(key), world_.make_storage({.storage = position, .dtype = dtype, .nbytes = nbytes}), start);
+    at += nbytes;
+  }
+  read_storage_views(at, member.end());
+  if (at != member.end()) corrupt("bytes follow the storages", at);
+}
+
+/// A list of (key, key of the root, offset, elements).
+void TarReader::read_storage_views(std::uint64_t& at, std::uint64_t end) {
+  const std::uint64_t start = at;
+  const Cell* views = next(at, end);
+  if (!views->is(Kind::kList)) corrupt("the views of storages are no list", start);
+  for (const Cell* view : views->items) {
+    if (!view->is(Kind::kTuple) || view->items.size() != 4 || !view->items[2]->is(Kind::kInt) ||
+        !view->items[3]->is(Kind::kInt) || view->items[2]->integer < 0 || view->items[3]->integer < 0) {
+      corrupt("a view of a storage is not (key, root, offset, size)", start);
+    }
+    pickle::StorageView part = storage_of(*view->items[1], start);
+    const auto itemsize = static_cast<std::int64_t>(DType(part.dtype).itemsize());
+    const auto offset = core::checked_mul(view->items[2]->integer, itemsize, "the offset of a storage");
+    const auto size = core::checked_mul(view->items[3]->integer, itemsize, "the size of a storage");
+    if (!core::range_fits(static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(size), part.nbytes)) {
+      corrupt("a view of a storage reaches beyond its end", start);
+    }
+    part.offset += static_cast<std::uint64_t>(offset);
+    part.nbytes = static_cast<std::uint64_t>(size);
+    define(key_of(*view->items[0]), world_.make_storage(part), start);
+  }
+}
+
+void TarReader::read_tensors(const Member& member) {
+  std::uint64_t at = member.offset;
+  for (std::uint64_t left = next_count(at, member.end()); left > 0; --left) read_tensor(at, member.end());
+  if (at != member.end()) corrupt("bytes follow the tensors", at);
+}
+
+void TarReader::read_tensor(std::uint64_t& at, std::uint64_t end) {
+  const std::uint64_t start = at;
+  const Cell* head = next(at, end);  // (key, storage's key, class)
+  if (!head->is(Kind::kTuple) || head->items.size() != 3) corrupt("a tensor's head is no tuple of three", start);
+  const pickle::StorageView view = storage_of(*head->items[1], start);
+  // The number of dimensions has four bytes and four that torch skips.
+  const std::int64_t rank = next_int(at, end) & 0xFFFFFFFF;
+  if (static_cast<std::uint64_t>(rank) > Shape::kMaxRank)
+    corrupt(core::format("a tensor of {}", core::counted(rank, "dimension")), start);
+  Shape shape;
+  Strides strides;
+  for (std::int64_t dim = 0; dim < rank; ++dim) shape.push_back(next_int(at, end));
+  for (std::int64_t dim = 0; dim < rank; ++dim) strides.push_back(next_int(at, end));
+  const std::int64_t offset = next_int(at, end);
+  try {
+    define(key_of(*head->items[0]),
+           world_.make_tensor(pickle::plain_view(view, DType(view.dtype), offset, shape, strides)), start);
+  } catch (const Error& error) {
+    throw error.within({.offset = start});
+  }
+}
+
+}  // namespace
+
+bool is_pt_tar(std::span<const std::byte> first_block) noexcept {
+  if (!is_ustar(first_block)) return false;
+  const std::string_view name = member_name(first_block);
+  return first_block[156] == std::byte{'x'} ||
+         std::find(std::begin(kMembers), std::end(kMembers), name) != std::end(kMembers);
+}
+
+Index read_pt_tar(const FileBytes& file, const OpenOptions& options) {
+  try {
+    Index index;
+    TarReader(file, options, index).read();
+    index.metadata.emplace("version", "tar");
+    return index;
+  } catch (const Error& error) {
+    throw error.within({.path = file.path()});
+  }
+}
+
+}  // namespace penstock::format

@@ -1,0 +1,50 @@
+#include "format/pt/write.h"
+
+#include <algorithm>
+#include <string>
+
+#include "core/format.h"
+#include "format/pt/content.h"
+#include "format/zip/writer.h"
+#include "io/copy/crc32.h"
+
+namespace penstock::format {
+
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+
+/// The archive's folder: the file's name without its extension, as torch does; "archive" where that is not plain ASCII.
+std::string prefix_of(std::string_view path) {
+  std::string_view name = path.substr(path.rfind('/') + 1);
+  name = name.substr(0, name.rfind('.'));
+  const bool plain = std::all_of(name.begin(), name.end(), [](char c) { return c >= ' ' && c < '\x7f' && c != '\\'; });
+  return std::string(plain && !name.empty() && name != "." && name != ".." ? name : "archive");
+}
+
+/// 40 digits that torch makes of names and CRCs, and that no reader checks.
+std::string serialization_id(std::string_view pickle) {
+  const std::uint32_t crc = io::crc32(0, std::as_bytes(std::span(pickle)));
+  return core::format("{:020}{:020}", std::uint64_t{crc} * 0x9E3779B97F4A7C15U, crc);
+}
+
+}  // namespace
+
+void write_pt(const Value& value, io::ByteSink& sink, const SaveOptions& /*options*/, std::string_view path) {
+  const PtPickle pickle = pickle_for_torch(value);
+  const std::string prefix = prefix_of(path) + "/";
+  ZipWriter zip(sink, ZipStyle::kTorch, kAlignment);
+  zip.add_text(prefix + "data.pkl", pickle.text);
+  zip.add_text(prefix + ".format_version", "1");
+  zip.add_text(prefix + ".storage_alignment", std::to_string(kAlignment));
+  zip.add_text(prefix + "byteorder", "little");
+  for (std::size_t key = 0; key < pickle.storages.size(); ++key) {
+    const Tensor bytes = pickle.storages[key].to(Device{});
+    zip.add(core::format("{}data/{}", prefix, key), std::span<const std::byte>(bytes.data(), bytes.nbytes()));
+  }
+  zip.add_text(prefix + "version", "3\n");
+  zip.add_text(prefix + ".data/serialization_id", serialization_id(pickle.text));
+  zip.finish();
+}
+
+}  // namespace penstock::format

@@ -1,0 +1,153 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/checked.h"
+#include "core/counted.h"
+#include "core/format.h"
+#include "core/text.h"
+#include "format/flat_tensors.h"
+#include "format/safetensors/header.h"
+#include "format/safetensors/safetensors.h"
+#include "penstock/error.h"
+
+namespace penstock::format {
+namespace {
+
+struct Planned {
+  NamedTensor named;
+  const SafetensorsDType* dtype;
+};
+
+/// Types in the order of the reference's writer, which puts wide elements first so that all of them are aligned.
+std::vector<Planned> plan_tensors(const Value& value) {
+  std::vector<Planned> out;
+  for (NamedTensor& named : flat_tensors(value, "safetensors", "tensor")) {
+    const SafetensorsDType* dtype = find_safetensors_dtype(named.tensor.dtype());
+    if (dtype == nullptr) {
+      throw Error(ErrorCode::kUnsupported,
+                  core::format("safetensors has no type for {}: convert the tensor, or save as .pt",
+                               named.tensor.dtype().name()),
+                  {{}, {}, named.name});
+    }
+    if (dtype->packed > 1 && named.tensor.rank() == 0) {
+      throw Error(ErrorCode::kUnsupported,
+                  core::format("{} packs {} along the last dimension, and the tensor has none: reshape it to (1,)",
+                               named.tensor.dtype().name(), core::counted(dtype->packed, "value")),
+                  {{}, {}, named.name});
+    }
+    if (named.name == "__metadata__") {
+      throw Error(ErrorCode::kInvalidArgument, "safetensors keeps this name for itself: rename the tensor",
+                  {{}, {}, named.name});
+    }
+    out.push_back({std::move(named), dtype});
+  }
+  std::sort(out.begin(), out.end(), [](const Planned& a, const Planned& b) {
+    return a.dtype != b.dtype ? a.dtype > b.dtype : a.named.name < b.named.name;
+  });
+  return out;
+}
+
+struct Extent {
+  const std::byte* begin;
+  const std::byte* end;
+  const Planned* tensor;
+};
+
+Extent extent_of(const Planned& planned) {
+  const Tensor& tensor = planned.named.tensor;
+  std::size_t last = 0;
+  for (std::size_t i = 0; i < tensor.rank(); ++i) {
+    last += static_cast<std::size_t>((tensor.shape()[i] - 1) * tensor.strides()[i]);
+  }
+  return {tensor.data(), tensor.data() + (last + 1) * tensor.dtype().itemsize(), &planned};
+}
+
+/// Two names for one memory would come back as two tensors, and a view with what lies between its elements.
+void refuse_shared(const std::vector<Planned>& tensors) {
+  std::vector<Extent> extents;
+  for (const Planned& planned : tensors) {
+    if (planned.named.tensor.nbytes() != 0) extents.push_back(extent_of(planned));
+  }
+  std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) {
+    return a.begin != b.begin ? std::less<>()(a.begin, b.begin) : a.tensor < b.tensor;
+  });
+  for (std::size_t i = 1; i < extents.size(); ++i) {
+    // Sorted by begin, so a tensor overlaps some earlier one only if it does the one that reaches farthest.
+    if (std::less<>()(extents[i].begin, extents[i - 1].end)) {
+      throw Error(
+          ErrorCode::kUnsupported,
+          core::format("tensors {} and {} share memory, which safetensors cannot express: clone one, leave one "
+                       "out, or save as .pt",
+                       core::quoted(extents[i - 1].tensor->named.name), core::quoted(extents[i].tensor->named.name)));
+    }
+    if (std::less<>()(extents[i].end, extents[i - 1].end))
+      extents[i] = {extents[i].begin, extents[i - 1].end, extents[i - 1].tensor};
+  }
+}
+
+std::string json_string(const std::string& text, std::string_view what) {
+  try {
+    return nlohmann::json(text).dump();
+  } catch (const nlohmann::json::type_error&) {
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("the {} {} is not valid UTF-8, which safetensors asks for", what, core::quoted(text)));
+  }
+}
+
+std::string shape_of_values(const Planned& planned) {
+  const Shape& shape = planned.named.tensor.shape();
+  if (planned.dtype->packed == 1) return core::format("{}", fmt::join(shape.dims(), ","));
+  Shape values = shape;
+  values[shape.rank() - 1] = core::checked_mul<std::int64_t>(values[shape.rank() - 1], planned.dtype->packed, "shape");
+  return core::format("{}", fmt::join(values.dims(), ","));
+}
+
+std::string make_header(const std::vector<Planned>& tensors, const SaveOptions& options) {
+  std::string json = "{";
+  if (options.metadata) {
+    json += R"("__metadata__":{)";
+    for (const auto& [key, text] : *options.metadata) {
+      json += core::format("{}:{},", json_string(key, "metadata key"), json_string(text, "metadata text"));
+    }
+    if (json.back() == ',') json.pop_back();
+    json += "},";
+  }
+  std::uint64_t at = 0;
+  for (const Planned& planned : tensors) {
+    const auto end = core::checked_add<std::uint64_t>(at, planned.named.tensor.nbytes(), "data");
+    core::append(json, R"({}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}},)",
+                 json_string(planned.named.name, "name"), planned.dtype->name, shape_of_values(planned), at, end);
+    at = end;
+  }
+  if (json.back() == ',') json.pop_back();
+  json += '}';
+  json.resize((json.size() + 7) / 8 * 8, ' ');
+  if (json.size() > kMaxSafetensorsHeader) {
+    throw Error(ErrorCode::kLimit,
+                core::format("the header takes {} for {}; safetensors allows {}", core::counted(json.size(), "byte"),
+                             core::counted(tensors.size(), "tensor"), kMaxSafetensorsHeader));
+  }
+  return json;
+}
+
+}  // namespace
+
+void write_safetensors(const Value& value, io::ByteSink& sink, const SaveOptions& options, std::string_view path) {
+  try {
+    const std::vector<Planned> tensors = plan_tensors(value);
+    refuse_shared(tensors);
+    const std::string header = make_header(tensors, options);
+    const std::uint64_t length = header.size();
+    sink.write(std::as_bytes(std::span(&length, 1)));
+    sink.write_text(header);
+    for (const Planned& planned : tensors) {
+      const Tensor tensor = planned.named.tensor.to(Device{}).contiguous();
+      sink.write({tensor.data(), tensor.nbytes()});
+    }
+  } catch (const Error& error) {
+    throw error.within({std::string(path)});
+  }
+}
+
+}  // namespace penstock::format

@@ -1,0 +1,71 @@
+#pragma once
+
+// Writes the zip container of `.npz` and `.pt` front to back: the sink is never sought in. docs/formats/zip.md
+// describes the bytes.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/file/atomic_file.h"
+
+namespace penstock::format {
+
+/// Whose habits to follow.
+enum class ZipStyle : std::uint8_t {
+  kNumpy,  ///< sizes and CRC in the local header, a date, zip64 where needed
+  kTorch,  ///< sizes and CRC after the data, no date, data aligned by an `FB` extra field, zip64 end records always
+};
+
+/// One archive. `add` members in order, then `finish`, once. Not thread-safe. The sink must outlive it. Errors are the
+/// sink's, and kInvalidArgument for a second member of one name or a name that read_zip_directory would refuse.
+class ZipWriter {
+ public:
+  /// `alignment` of the members' data, for kTorch: a power of two from 1 to 32768.
+  ZipWriter(io::ByteSink& sink, ZipStyle style, std::size_t alignment = 64);
+
+  /// A stored member: the concatenation of `parts`.
+  void add(std::string_view name, std::span<const std::span<const std::byte>> parts);
+  void add(std::string_view name, std::span<const std::byte> data) { add(name, std::span(&data, 1)); }
+  void add_text(std::string_view name, std::string_view text) { add(name, std::as_bytes(std::span(text))); }
+  /// A deflated member (level 6), compressed on the way: sizes and CRC follow the data.
+  void add_deflated(std::string_view name, std::span<const std::span<const std::byte>> parts);
+
+  /// Writes the central directory and the end records.
+  void finish();
+
+ private:
+  struct Member {
+    std::string_view name;
+    std::uint64_t header_offset = 0;
+    std::uint64_t compressed_size = 0;
+    std::uint64_t size = 0;
+    std::uint32_t crc32 = 0;
+    std::uint16_t method = 0;
+    std::uint16_t flags = 0;
+  };
+
+  Member& start(std::string_view name);
+  void write_local_header(const Member& member);
+  void write_descriptor(const Member& member);
+  void write_central_header(const Member& member);
+  void write_end64(std::uint64_t offset, std::uint64_t end);
+  void flush();
+  static bool has_wide_sizes(const Member& member) noexcept;
+  std::uint16_t version_of(bool wide) const noexcept;
+
+  io::ByteSink& sink_;
+  ZipStyle style_;
+  std::size_t alignment_;
+  std::uint64_t base_;
+  std::set<std::string, std::less<>> names_;  ///< what Member::name views
+  std::vector<Member> members_;
+  std::string record_;
+};
+
+}  // namespace penstock::format

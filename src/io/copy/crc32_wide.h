@@ -1,0 +1,23 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "io/copy/copy.h"
+
+namespace penstock::io {
+
+/// crc32 and crc32_copy (io/copy/crc32.h) by one set of instructions. The data is not empty.
+struct Crc32Functions {
+  std::uint32_t (*of)(std::uint32_t crc, std::span<const std::byte> data) = nullptr;
+  std::uint32_t (*copy)(std::uint32_t crc, std::byte* to, std::span<const std::byte> from, Stores stores) = nullptr;
+};
+
+/// By carry-less multiplication of 512 and of 256 bits, fastest first; null where this processor has none.
+std::array<Crc32Functions, 2> wide_crc32s() noexcept;
+/// Those that every processor has (io/copy/crc32.cpp).
+Crc32Functions narrow_crc32s() noexcept;
+
+}  // namespace penstock::io

@@ -1,0 +1,89 @@
+#include "io/copy/interleaved_copy.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "core/processor.h"
+#include "io/copy/gather.h"
+
+namespace penstock::io {
+namespace {
+
+constexpr std::size_t kCacheLine = 64;
+constexpr std::size_t kPage = 4096;
+
+// How far ahead of the copy lines are asked for, into the rows of the next group too.
+constexpr std::size_t kAhead = 4 * kCacheLine;
+
+/// By words that are all loaded before one is stored, so that the compiler takes the widest registers which the
+/// function that this becomes part of may use.
+[[gnu::always_inline]] inline void copy_line(std::byte* to, const std::byte* from) noexcept {
+  std::array<std::uint64_t, kCacheLine / sizeof(std::uint64_t)> words;
+  for (std::size_t i = 0; i < words.size(); ++i) std::memcpy(&words[i], from + i * sizeof(words[i]), sizeof(words[i]));
+  for (std::size_t i = 0; i < words.size(); ++i) std::memcpy(to + i * sizeof(words[i]), &words[i], sizeof(words[i]));
+}
+
+/// The lines in the first `bytes` of `kRows` rows, by way of a copy of the rows, which stores cannot change; with
+/// `kFetch` the lines to come are asked for, those of `next` too. `bytes` is kAhead or more.
+template <std::size_t kRows, bool kFetch>
+[[gnu::always_inline]] inline void copy_group(const GatherRow* group, const GatherRow* next,
+                                              std::size_t bytes) noexcept {
+  std::array<GatherRow, kRows> rows;
+  std::copy_n(group, kRows, rows.begin());
+  for (std::size_t at = 0; at < bytes; at += kCacheLine) {
+    for (std::size_t i = 0; i < kRows; ++i) {
+      const std::size_t ahead = at + kAhead;
+      if (kFetch) __builtin_prefetch(ahead < bytes ? rows[i].from + ahead : next[i].from + (ahead - bytes));
+      copy_line(rows[i].to + at, rows[i].from + at);
+    }
+  }
+}
+
+/// copy_group with what every processor of the kind has, and with wider registers.
+struct Plain {
+  template <std::size_t kRows, bool kFetch>
+  static void copy(const GatherRow* group, const GatherRow* next, std::size_t bytes) noexcept {
+    copy_group<kRows, kFetch>(group, next, bytes);
+  }
+};
+
+struct Avx2 {
+  template <std::size_t kRows, bool kFetch>
+  PENSTOCK_TARGET_AVX2 static void copy(const GatherRow* group, const GatherRow* next, std::size_t bytes) noexcept {
+    copy_group<kRows, kFetch>(group, next, bytes);
+  }
+};
+
+template <class By, std::size_t kRows, bool kFetch>
+void copy_groups(std::span<const GatherRow> rows, std::size_t bytes) noexcept {
+  std::size_t at = 0;
+  for (; rows.size() - at >= kRows; at += kRows) {
+    const GatherRow* const group = rows.data() + at;
+    By::template copy<kRows, kFetch>(group, rows.size() - at >= 2 * kRows ? group + kRows : group, bytes);
+  }
+  if constexpr (kRows > 1) copy_groups<By, kRows / 2, kFetch>(rows.subspan(at), bytes);
+}
+
+template <class By>
+void copy(std::span<const GatherRow> rows, std::size_t row_bytes) {
+  const std::size_t lines = row_bytes / kCacheLine * kCacheLine;
+  // Rows a multiple of a page apart share sets of the nearest cache: fewer at once, and nothing fetched ahead, which
+  // would push the others out.
+  if (row_bytes % kPage == 0) {
+    copy_groups<By, 4, false>(rows, lines);
+  } else {
+    copy_groups<By, 8, true>(rows, lines);
+  }
+  if (lines == row_bytes) return;
+  for (const GatherRow& row : rows) std::memcpy(row.to + lines, row.from + lines, row_bytes - lines);
+}
+
+}  // namespace
+
+std::array<InterleavedCopy, 2> interleaved_copies() noexcept {
+  const InterleavedCopy wide = core::has_avx2() ? InterleavedCopy{kAhead, copy<Avx2>} : InterleavedCopy{};
+  return {wide, InterleavedCopy{1024, copy<Plain>}};
+}
+
+}  // namespace penstock::io

@@ -1,0 +1,234 @@
+#include "io/file/atomic_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <random>
+
+#include "core/checked.h"
+#include "core/format.h"
+#include "core/system_error.h"
+#include "core/text.h"
+#include "penstock/error.h"
+
+namespace penstock::io {
+namespace {
+
+// Writes of less are collected.
+constexpr std::size_t kBufferBytes = 256 * 1024;
+// Linux moves no more than this in one call.
+constexpr std::size_t kMaxWrite = 0x7ffff000;
+constexpr int kMaxLinks = 40;      // as the kernel follows
+constexpr int kMaxAttempts = 100;  // at a name that nobody has
+constexpr std::size_t kMaxName = 255;
+
+struct Location {
+  std::string folder;
+  std::string name;
+};
+
+Location split(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return {".", path};
+  return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
+}
+
+/// The path that `path` leads to through symbolic links. Unlike realpath it needs nothing at the end.
+std::string followed(const std::string& path) {
+  std::string at = path;
+  std::array<char, PATH_MAX> target;
+  for (int links = 0; links < kMaxLinks; ++links) {
+    const ssize_t length = ::readlink(at.c_str(), target.data(), target.size());
+    if (length < 0) return at;
+    const std::string_view to(target.data(), static_cast<std::size_t>(length));
+    at = to.starts_with('/') ? std::string(to) : core::format("{}/{}", split(at).folder, to);
+  }
+  core::throw_errno(ELOOP, "cannot follow the symbolic link", {.path = path});
+}
+
+std::string random_letters() {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz234567";
+  std::random_device random;
+  std::string out;
+  while (out.size() < 8) out += kLetters[random() % kLetters.size()];
+  return out;
+}
+
+/// While it lives, growing a file beyond RLIMIT_FSIZE is only an EFBIG to this thread: the signal that comes with it
+/// would end the process.
+class FileSizeSignalHeld {
+ public:
+  FileSizeSignalHeld() noexcept {
+    sigemptyset(&set_);
+    sigaddset(&set_, SIGXFSZ);
+    sigset_t pending;
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGXFSZ) == 1;
+    ::pthread_sigmask(SIG_BLOCK, &set_, &before_);
+  }
+  ~FileSizeSignalHeld() {
+    const int saved = errno;
+    const timespec at_once{};
+    if (!was_pending_) ::sigtimedwait(&set_, nullptr, &at_once);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    errno = saved;
+  }
+  FileSizeSignalHeld(const FileSizeSignalHeld&) = delete;
+  FileSizeSignalHeld& operator=(const FileSizeSignalHeld&) = delete;
+
+ private:
+  sigset_t set_{};
+  sigset_t before_{};
+  bool was_pending_ = false;
+};
+
+std::string path_of(const FileDescriptor& file) { return core::format("/proc/self/fd/{}", file.get()); }
+
+FileDescriptor open_folder(const std::string& folder, const std::string& path) {
+  FileDescriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // A folder that may be written in and not listed: it cannot be flushed either.
+  if (!fd && errno == EACCES) fd = FileDescriptor(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) core::throw_errno(errno, "cannot write in the folder " + core::quoted(folder), {.path = path});
+  return fd;
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::string path, bool sync) : path_(std::move(path)), sync_(sync) {
+  if (path_.find('\0') != std::string::npos) {
+    throw Error(ErrorCode::kInvalidArgument, "the path has a NUL character in it; no file can have that name",
+                {.path = path_.substr(0, path_.find('\0'))});
+  }
+  Location location = split(followed(path_));
+  folder_ = open_folder(location.folder, path_);
+  name_ = std::move(location.name);
+  if (name_.empty() || name_ == "." || name_ == "..") fail(path_.empty() ? ENOENT : EISDIR, "cannot write the file");
+  create();
+  try {
+    keep_permissions();
+  } catch (...) {
+    if (!temporary_.empty()) ::unlinkat(folder_.get(), temporary_.c_str(), 0);
+    throw;
+  }
+  pending_.reserve(kBufferBytes);
+}
+
+AtomicFile::~AtomicFile() {
+  if (!temporary_.empty()) ::unlinkat(folder_.get(), temporary_.c_str(), 0);
+}
+
+void AtomicFile::create() {
+  // 0666 and the umask decide the permissions of a new file, as of any other.
+  file_ = FileDescriptor(::openat(folder_.get(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));
+  // By this path it gets its name; a system without /proc has none.
+  if (file_ && ::access(path_of(file_).c_str(), F_OK) == 0) return;
+  create_named();
+}
+
+void AtomicFile::create_named() {
+  const int error = with_new_name([this](const char* name) {
+    file_ = FileDescriptor(::openat(folder_.get(), name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    return static_cast<bool>(file_);
+  });
+  if (error != 0) fail(error, "cannot create a file in its folder");
+}
+
+template <class Act>
+int AtomicFile::with_new_name(Act act) {
+  int error = EEXIST;
+  for (int attempt = 0; attempt < kMaxAttempts && error == EEXIST; ++attempt) {
+    const std::string suffix = core::format(".{}.tmp", random_letters());
+    temporary_ = core::format(".{}{}", name_.substr(0, kMaxName - 1 - suffix.size()), suffix);
+    if (act(temporary_.c_str())) return 0;
+    error = errno;
+  }
+  temporary_.clear();
+  return error;
+}
+
+void AtomicFile::name_temporary() {
+  const std::string unnamed = path_of(file_);
+  const int error = with_new_name([&](const char* name) {
+    return ::linkat(AT_FDCWD, unnamed.c_str(), folder_.get(), name, AT_SYMLINK_FOLLOW) == 0;
+  });
+  if (error != 0) fail(error, "cannot give the file a name");
+}
+
+void AtomicFile::keep_permissions() {
+  struct stat target {};
+  if (::fstatat(folder_.get(), name_.c_str(), &target, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (errno == ENOENT) return;
+    fail(errno, "cannot look at the file that is to be replaced");
+  }
+  if (S_ISDIR(target.st_mode)) {
+    throw Error(ErrorCode::kIsDirectory, "this is a folder where a file is to be written; name a file in it",
+                {.path = path_});
+  }
+  if (!S_ISREG(target.st_mode)) {
+    throw Error(ErrorCode::kUnsupported,
+                "this is a device, FIFO or socket, which a file cannot replace; name another path", {.path = path_});
+  }
+  if (::faccessat(folder_.get(), name_.c_str(), W_OK, AT_EACCESS) != 0) fail(errno, "cannot replace the file");
+  struct stat ours {};
+  if (::fstat(file_.get(), &ours) == 0 && (ours.st_uid != target.st_uid || ours.st_gid != target.st_gid)) {
+    // Only the administrator may give files away; for others the new file is theirs.
+    [[maybe_unused]] const int given = ::fchown(file_.get(), target.st_uid, target.st_gid);
+  }
+  if (::fchmod(file_.get(), target.st_mode & 0777) != 0) fail(errno, "cannot set the file's permissions");
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  position_ = core::checked_add<std::uint64_t>(position_, bytes.size(), "the size of the file");
+  if (pending_.size() + bytes.size() > kBufferBytes) flush();
+  if (bytes.size() >= kBufferBytes) {
+    write_out(bytes);
+  } else {
+    pending_.insert(pending_.end(), bytes.begin(), bytes.end());
+  }
+}
+
+void AtomicFile::flush() {
+  write_out(pending_);
+  pending_.clear();
+}
+
+void AtomicFile::write_out(std::span<const std::byte> bytes) {
+  if (!file_) throw Error(ErrorCode::kInvalidArgument, "the file was committed already", {.path = path_});
+  if (bytes.empty()) return;
+  const FileSizeSignalHeld held;
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file_.get(), bytes.data(), std::min(bytes.size(), kMaxWrite));
+    if (written > 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    } else if (written == 0 || errno != EINTR) {
+      fail(written == 0 ? EIO : errno, "cannot write the file");
+    }
+  }
+}
+
+void AtomicFile::commit() {
+  flush();
+  if (sync_ && ::fsync(file_.get()) != 0) fail(errno, "cannot flush the file to the disk");
+  if (temporary_.empty()) name_temporary();
+  if (const int error = file_.close(); error != 0) fail(error, "cannot write the file");
+  if (::renameat(folder_.get(), temporary_.c_str(), folder_.get(), name_.c_str()) != 0) {
+    fail(errno, "cannot give the file its name");
+  }
+  temporary_.clear();
+  // Some file systems cannot flush a folder, and say so by EINVAL.
+  if (sync_ && ::fsync(folder_.get()) != 0 && errno != EINVAL && errno != EBADF) {
+    fail(errno, "cannot flush the folder to the disk");
+  }
+}
+
+void AtomicFile::fail(int error, std::string_view what) const { core::throw_errno(error, what, {.path = path_}); }
+
+}  // namespace penstock::io

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/file/file_descriptor.h"
+
+namespace penstock::io {
+
+/// Bytes on their way out. Implementations throw Error.
+class ByteSink {
+ public:
+  virtual ~ByteSink() = default;
+  virtual void write(std::span<const std::byte> bytes) = 0;
+  void write_text(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  /// Bytes written so far.
+  virtual std::uint64_t position() const noexcept = 0;
+};
+
+/// Writes a temporary file in the target's folder and renames it over the target on commit; without commit nothing
+/// remains, not even of a process that is killed, where the file system has files without a name (O_TMPFILE; all but
+/// a few of those on other machines). Follows a symbolic link to its target; keeps an existing file's permission bits
+/// and, where it may, its owner. Not thread-safe.
+class AtomicFile final : public ByteSink {
+ public:
+  /// kNotFound when the folder is missing, kNotDirectory, kPermission (also for a file that may not be written to),
+  /// kIsDirectory, kUnsupported for a FIFO or device, kIo.
+  explicit AtomicFile(std::string path, bool sync = true);
+  ~AtomicFile() override;
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  /// kIo when the disk is full. After an error the file can only be dropped.
+  void write(std::span<const std::byte> bytes) override;
+  std::uint64_t position() const noexcept override { return position_; }
+  /// Flushes (fsync of file and folder when `sync`) and renames. Call once, last.
+  void commit();
+
+ private:
+  void create();
+  void create_named();
+  /// `act(name)` with names that nobody has, until it succeeds: its error otherwise.
+  template <class Act>
+  int with_new_name(Act act);
+  void name_temporary();
+  void keep_permissions();
+  void flush();
+  void write_out(std::span<const std::byte> bytes);
+  [[noreturn]] void fail(int error, std::string_view what) const;
+
+  std::string path_;       // as the caller named it, for errors
+  std::string name_;       // of the target, in its folder
+  std::string temporary_;  // beside it; empty when there is none
+  FileDescriptor folder_;  // names stay right when the process changes its working folder
+  FileDescriptor file_;
+  std::vector<std::byte> pending_;
+  std::uint64_t position_ = 0;
+  bool sync_;
+};
+
+}  // namespace penstock::io

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/move/checksums.h"
+#include "io/move/device_writes.h"
+#include "io/move/engine.h"
+#include "io/move/routes.h"
+#include "io/read/device_reader.h"
+
+namespace penstock::io {
+
+/// What PENSTOCK_GDS says: "on" true, "off" false; unset for "auto" and where it is not set. kInvalidArgument for
+/// anything else.
+std::optional<bool> gds_setting();
+
+/// Which parts of a move a device reads from the disk by itself, and which go through the ring: what is small, is in
+/// the page cache or has a checksum, which is computed in host memory. Thread-safe.
+class DeviceRoutes {
+ public:
+  /// Opens the files, and has the host wait until their memory may be written. Plans without device memory are not
+  /// looked at. `checksums` must outlive this.
+  DeviceRoutes(const Move& move, const DeviceWrites& writes, const Checksums& checksums, const Routes& routes,
+               const EngineOptions& options);
+
+  /// What reads the parts of range `range` that it takes, or null: the ring carries all of it.
+  DeviceFile* file(std::size_t range) const noexcept { return ways_.empty() ? nullptr : ways_[range]; }
+  bool takes(const Target& target) const;
+  /// That many bytes came this way.
+  void arrived(std::uint64_t bytes) noexcept { arrived_ += bytes; }
+
+  /// The name of the route where it took more than half of the bytes; else empty.
+  std::string_view route(std::uint64_t read_bytes) const noexcept;
+  /// The way it takes: "cuFile (direct, nvidia-fs 2.17)".
+  std::string how() const;
+  /// What went through the ring and why, to end a sentence with; empty when there is nothing to say.
+  std::string why(std::uint64_t read_bytes) const;
+
+ private:
+  bool is_large(const Target& target) const;
+  bool considers(const Move& move, const Range& range);
+  DeviceFile* file_of(const Move& move, const Range& range, std::span<const DeviceReader> readers, bool asked);
+
+  const DeviceWrites& writes_;
+  const Checksums& checksums_;
+  const DeviceReader* reader_ = nullptr;  ///< the one that read
+  std::vector<DeviceFile*> ways_;
+  std::vector<std::unique_ptr<DeviceFile>> files_;  ///< of each source
+  std::vector<bool> tried_;
+  std::string why_not_;  ///< the first reason that something was not read this way
+  std::atomic<std::uint64_t> arrived_{0};
+};
+
+}  // namespace penstock::io

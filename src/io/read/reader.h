@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "io/copy/guarded.h"
+#include "penstock/buffer.h"
+#include "penstock/source.h"
+
+namespace penstock::io {
+
+/// How bytes move from a source to host memory. Stateless; thread-safe.
+struct Reader {
+  std::string_view name;
+  /// Whether it can serve this source.
+  bool (*usable)(const ByteSource& source) noexcept;
+  /// Fills all parts from one contiguous run at `offset`. kTruncated, kIo.
+  void (*read)(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts);
+};
+
+/// The table, best first. The last one works for every source.
+std::span<const Reader> readers() noexcept;
+const Reader& reader_for(const ByteSource& source) noexcept;
+
+/// The whole of a source as read-only memory: its own if it has some, a read-only mapping of a file otherwise, an empty
+/// buffer when it can be neither.
+Buffer map_source(const ByteSource& source);
+
+/// kTruncated when the source's file is shorter now than when it was opened. One system call; nothing for other
+/// sources.
+void require_uncut(const ByteSource& source);
+
+}  // namespace penstock::io

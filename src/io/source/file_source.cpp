@@ -1,0 +1,143 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <string>
+
+#include "core/counted.h"
+#include "core/format.h"
+#include "core/system_error.h"
+#include "core/text.h"
+#include "io/file/file_descriptor.h"
+#include "io/file/file_version.h"
+#include "io/source/source.h"
+#include "penstock/error.h"
+
+namespace penstock::io {
+namespace {
+
+// Linux moves no more than this in one call.
+constexpr std::size_t kMaxRead = 0x7ffff000;
+
+class FileSource final : public ByteSource {
+ public:
+  FileSource(std::string name, FileDescriptor fd, const FileVersion& version)
+      : name_(std::move(name)), fd_(std::move(fd)), version_(version) {}
+
+  const std::string& name() const noexcept override { return name_; }
+  std::uint64_t size() const noexcept override { return version_.size; }
+  int descriptor() const noexcept override { return fd_.get(); }
+  std::optional<FileVersion> version() const noexcept override { return version_; }
+
+  void read(std::uint64_t offset, std::span<std::byte> into) const override {
+    require_inside(*this, offset, into.size());
+    for (std::size_t done = 0; done < into.size();) {
+      const ssize_t got = ::pread(fd_.get(), into.data() + done, std::min(into.size() - done, kMaxRead),
+                                  static_cast<off_t>(offset + done));
+      if (got > 0) {
+        done += static_cast<std::size_t>(got);
+      } else if (got == 0) {
+        throw_cut(*this, offset, into.size(), done);
+      } else if (errno != EINTR) {
+        core::throw_errno(errno, core::format("cannot read {}", core::counted(into.size(), "byte")),
+                          {.path = name_, .offset = offset});
+      }
+    }
+  }
+
+ private:
+  std::string name_;
+  FileDescriptor fd_;
+  FileVersion version_;
+};
+
+std::string_view kind_of(mode_t mode) noexcept {
+  if (S_ISFIFO(mode)) return "a FIFO";
+  if (S_ISSOCK(mode)) return "a socket";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
+  return "no regular file";
+}
+
+[[noreturn]] void throw_not_regular(mode_t mode, const std::string& path) {
+  if (S_ISDIR(mode)) {
+    throw Error(ErrorCode::kIsDirectory, "this is a folder where a file was expected; name a file in it",
+                {.path = path});
+  }
+  throw Error(
+      ErrorCode::kUnsupported,
+      core::format("this is {}, which cannot be read at any offset; copy its content into a file first", kind_of(mode)),
+      {.path = path});
+}
+
+int hex_digit(char c) noexcept {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+std::optional<std::string> percent_decoded(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      out += text[i];
+      continue;
+    }
+    const int high = i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
+    const int low = i + 2 < text.size() ? hex_digit(text[i + 2]) : -1;
+    if (high < 0 || low < 0) return std::nullopt;
+    out += static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  return out;
+}
+
+}  // namespace
+
+SourcePtr open_file(std::string_view path) {
+  std::string name(path);
+  if (name.find('\0') != std::string::npos) {
+    throw Error(ErrorCode::kInvalidArgument, "the path has a NUL character in it; no file can have that name",
+                {.path = name.substr(0, name.find('\0'))});
+  }
+  if (name.empty()) throw Error(ErrorCode::kNotFound, "the path is empty; name a file");
+  // O_NONBLOCK: opening a FIFO returns at once, to be refused below; reads of a regular file do not know it.
+  FileDescriptor fd(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  struct stat status {};
+  if (!fd) {
+    const int error = errno;
+    // A socket, or a device with nothing behind it, cannot even be opened.
+    if (error == ENXIO && ::stat(name.c_str(), &status) == 0) throw_not_regular(status.st_mode, name);
+    core::throw_errno(error, "cannot open the file", {.path = name});
+  }
+  if (::fstat(fd.get(), &status) != 0) core::throw_errno(errno, "cannot tell the size of the file", {.path = name});
+  if (!S_ISREG(status.st_mode)) throw_not_regular(status.st_mode, name);
+  return std::make_shared<FileSource>(std::move(name), std::move(fd), version_of(status));
+}
+
+SourcePtr open_file_url(std::string_view url) {
+  std::string_view rest = url.substr(url.find(':') + 1);
+  if (rest.starts_with("//")) {
+    rest.remove_prefix(2);
+    const std::string_view host = rest.substr(0, rest.find('/'));
+    if (!host.empty() && host != "localhost") {
+      throw Error(ErrorCode::kUnsupported,
+                  core::format("this file: URL names the host {}; only files of this machine can be opened",
+                               core::quoted(host)),
+                  {.path = std::string(url)});
+    }
+    rest.remove_prefix(host.size());
+  }
+  const std::optional<std::string> path = percent_decoded(rest);
+  if (!path) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "this file: URL has a '%' without two hexadecimal digits; write '%25' for '%'",
+                {.path = std::string(url)});
+  }
+  return open_file(*path);
+}
+
+}  // namespace penstock::io
