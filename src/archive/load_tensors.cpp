@@ -265,18 +265,18 @@ class WholeLoad {
 
   /// What goes to a device and is not in the file as it will be there.
   void decode_on_the_way() {
-    std::vector<RingJob> jobs;
+    std::vector<io::DecodeJob> jobs;
     for (const std::size_t i : decoded_) {
       const Wanted& to = wanted(i);
-      RingJob job{&storage(i), state_.index.sources[storage(i).source].get(), to.buffer, to.offset};
+      RingStorage from{.storage = &storage(i), .source = state_.index.sources[storage(i).source].get()};
       if (to.swap()) {
-        job.swap_width = to.order->width;
-        job.swap_phase = to.order->phase;
+        from.swap_width = to.order->width;
+        from.swap_phase = to.order->phase;
       }
-      job.verify = verified(storage(i));
-      jobs.push_back(job);
+      from.verify = verified(storage(i));
+      jobs.push_back(decode_job(from, to.buffer, to.offset));
     }
-    decode_in_ring(jobs, buffers_, options_, report_);
+    io::decode_in_ring(jobs, buffers_, options_.threads, options_.stop, report_);
   }
 
   void inflate_storage(std::size_t i, const Buffer& stored) const {

@@ -9,12 +9,13 @@
 #include "archive/load_tensors.h"
 #include "archive/map_view.h"
 #include "archive/materialise.h"
-#include "archive/strided_read.h"
 #include "core/format.h"
 #include "core/view.h"
 #include "device/backend.h"
 #include "io/copy/crc32.h"
 #include "io/move/device_writes.h"
+#include "io/move/strided_read.h"
+#include "ops/kernels.h"
 #include "penstock/error.h"
 
 namespace penstock::archive {
@@ -62,12 +63,13 @@ Tensor load_run(const detail::ArchiveState& state, const TensorEntry& view, cons
 Tensor load_scattered(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options,
                       Report& report, Extent extent) {
   verify_record(state, view, options, report, extent);
-  StridedView wanted{state.storage_of(view).offset + view.byte_offset, view.shape, view.strides, view.dtype.itemsize()};
+  io::StridedView wanted{state.storage_of(view).offset + view.byte_offset, view.shape, view.strides,
+                         view.dtype.itemsize()};
   for (std::size_t d = 0; d < wanted.shape.rank(); ++d) {
     if (wanted.strides[d] == 0) wanted.shape[d] = 1;
   }
   const Tensor once = Tensor::empty(wanted.shape, view.dtype);
-  read_strided(*state.source_of(view), wanted, once, {options.threads, options.stop}, report);
+  io::read_strided(*state.source_of(view), wanted, once, ops::copy, {options.threads, options.stop}, report);
   report.payload_bytes += once.nbytes();
   report.route = "read";
   report.why = "a slice whose elements do not lie together: read in parts";
@@ -119,7 +121,7 @@ Tensor load_nearest(const detail::ArchiveState& state, const TensorEntry& view, 
 std::optional<io::Checksum> checksum_of_run(const detail::ArchiveState& state, const TensorEntry& view,
                                             std::uint64_t length, const LoadOptions& options) {
   const StorageEntry& storage = state.storage_of(view);
-  if (!state.is_verified(storage, options) || view.byte_offset > StridedPlan::kMaxGap ||
+  if (!state.is_verified(storage, options) || view.byte_offset > io::StridedPlan::kMaxGap ||
       view.byte_offset + length != storage.nbytes)
     return std::nullopt;
   std::vector<std::byte> header(static_cast<std::size_t>(view.byte_offset));

@@ -1,152 +1,73 @@
+// A move is carried out range by range. The ranges of the plan are the parts of a work queue (work_queue.h), which any
+// number of threads take from; how one range gets to its place is the affair of RangeReader. A move may have steps
+// (inflating, swapping bytes), which threads run as soon as the ranges that fill their buffers are there (arrivals.h).
+
 #include "io/move/engine.h"
 
 #include <algorithm>
-#include <atomic>
-#include <condition_variable>
-#include <exception>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "core/format.h"
 #include "core/stopwatch.h"
-#include "core/task_pool.h"
 #include "io/move/arrivals.h"
 #include "io/move/check_move.h"
 #include "io/move/range_reader.h"
+#include "io/move/threads.h"
+#include "io/move/work_queue.h"
 
 namespace penstock::io {
 namespace {
 
-// Threads for what comes from the disk: they wait.
-constexpr std::size_t kColdThreads = 8;
-// Less than this for each thread is not worth starting one; inflating is some five times slower than reading.
-constexpr std::uint64_t kBytesPerThread = 2 * 1024 * 1024;
-constexpr std::uint64_t kDecodedBytesPerThread = 256 * 1024;
-constexpr std::size_t kMaxThreads = 16;
-
-/// Hands out the ranges and steps of a move to any number of threads.
+/// A move's ranges and steps, as threads take them.
 class Execution {
  public:
-  Execution(const Move& move, const EngineOptions& options)
-      : move_(move),
-        options_(options),
-        reader_(move, options, failed_),
-        arrivals_(move.plan, move.steps, move.buffers.size()) {
-    ready_.reserve(move.steps.size());  // while threads work nothing may fail to be told
-    arrivals_.ready_at_once(ready_);
+  Execution(const Move& move, const EngineOptions& options) : move_(move), options_(options), reader_(move, options) {
+    if (!move.steps.empty()) arrivals_.emplace(move.plan, move.steps, move.buffers.size());
   }
 
-  /// Takes items until there are none; any number of threads at once.
-  void work() noexcept {
-    RangeReader::Worker worker;
-    std::unique_lock lock(mutex_);
-    while (const std::optional<Item> item = next_item(lock)) {
-      lock.unlock();
-      const std::exception_ptr failure = run(*item, worker);
-      lock.lock();
-      finished(*item, failure);
-    }
-    read_seconds_ += worker.read_seconds;
-    decode_seconds_ += worker.decode_seconds;
-    mapped_bytes_ += worker.mapped_bytes;
+  /// Ranges over threads, each into its place.
+  void run() {
+    const std::size_t ranges = move_.plan.ranges.size();
+    threads_ = threads_for({.parts = std::max(ranges, move_.steps.size()),
+                            .bytes = move_.plan.read_bytes,
+                            .bytes_per_thread = move_.steps.empty() ? Effort::kReadBytes : Effort::kDecodedBytes,
+                            .waits_for_disk = reader_.routes() != nullptr && reader_.routes()->waits_for_disk()},
+                           options_.threads);
+    const WorkOptions work{.threads = threads_,
+                           .stop = options_.stop,
+                           .arrivals = arrivals_ ? &*arrivals_ : nullptr,
+                           .writes = &reader_.writes()};
+    spent_ = work_through(ranges, work, [this](Worker& worker) { this->work(worker); });
   }
 
-  /// After all threads have returned.
-  void finish() const {
-    if (failure_) {
-      reader_.settle();
-      std::rethrow_exception(failure_);
-    }
-    reader_.finish();
-  }
   const RangeReader& reader() const noexcept { return reader_; }
-  std::uint64_t mapped_bytes() const noexcept { return mapped_bytes_; }
-  double read_seconds() const noexcept { return read_seconds_; }
-  double decode_seconds() const noexcept { return decode_seconds_; }
+  const Spent& spent() const noexcept { return spent_; }
+  std::size_t threads() const noexcept { return threads_; }
 
  private:
-  struct Item {
-    bool is_step;
-    std::size_t index;
-  };
-
-  /// Steps come first: what they work on is still in a cache.
-  std::optional<Item> next_item(std::unique_lock<std::mutex>& lock) {
-    while (!failed_) {
-      if (!ready_.empty()) {
-        const std::size_t step = ready_.back();
-        ready_.pop_back();
-        return Item{true, step};
-      }
-      if (next_range_ < move_.plan.ranges.size()) {
-        ++reading_;
-        return Item{false, next_range_++};
-      }
-      // Only the end of a range makes steps ready.
-      if (reading_ == 0 || move_.steps.empty()) break;
-      wake_.wait(lock);
-    }
-    return std::nullopt;
-  }
-
-  void finished(const Item& item, const std::exception_ptr& failure) {
-    if (!item.is_step) --reading_;
-    if (failure) {
-      if (!failure_) failure_ = failure;
-      failed_ = true;
-    } else if (!item.is_step) {
-      arrivals_.done(item.index, ready_);
-    }
-    if (!move_.steps.empty()) wake_.notify_all();
-  }
-
-  std::exception_ptr run(const Item& item, RangeReader::Worker& worker) noexcept {
-    try {
-      require_going_on(options_.stop);
-      if (item.is_step) {
-        core::Stopwatch watch;
-        move_.steps[item.index].run();
-        worker.decode_seconds += watch.lap();
+  /// What one thread does.
+  void work(Worker& worker) {
+    RangeReader::Scratch scratch(worker);
+    while (const std::optional<WorkItem> item = worker.next()) {
+      if (item->is_step) {
+        const core::Stopwatch watch;
+        move_.steps[item->index].run();
+        worker.spent.decode_seconds += watch.total();
       } else {
-        reader_.read(item.index, worker);
+        reader_.read(item->index, scratch);
       }
-    } catch (...) {
-      return std::current_exception();
     }
-    return nullptr;
   }
 
   const Move& move_;
   const EngineOptions& options_;
-  std::atomic<bool> failed_{false};  // written under the mutex, looked at between chunks without
   RangeReader reader_;
-
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  Arrivals arrivals_;
-  std::vector<std::size_t> ready_;
-  std::size_t next_range_ = 0;
-  std::size_t reading_ = 0;
-  std::exception_ptr failure_;
-  double read_seconds_ = 0;
-  double decode_seconds_ = 0;
-  std::uint64_t mapped_bytes_ = 0;
+  std::optional<Arrivals> arrivals_;
+  Spent spent_;
+  std::size_t threads_ = 1;
 };
-
-std::size_t threads_for(const Move& move, const EngineOptions& options, const Routes* routes) {
-  const std::size_t items = std::max<std::size_t>(move.plan.ranges.size(), move.steps.size());
-  if (options.threads != 0) return std::min(options.threads, items);
-  if (routes != nullptr && routes->waits_for_disk()) return std::min(kColdThreads, items);
-  const std::uint64_t share = move.steps.empty() ? kBytesPerThread : kDecodedBytesPerThread;
-  const std::size_t worthwhile =
-      static_cast<std::size_t>(std::min<std::uint64_t>(move.plan.read_bytes / share, kMaxThreads));
-  // Asking for the processors reads files of the system, so it is asked last.
-  const std::size_t wanted = std::min(worthwhile, items);
-  return wanted <= 1 ? 1 : std::min(wanted, core::usable_cpus());
-}
 
 /// Which way most of the bytes of a move went.
 class Way {
@@ -155,7 +76,7 @@ class Way {
       : move_(move),
         reader_(execution.reader()),
         direct_(reader_.routes() != nullptr && most(reader_.routes()->direct_bytes())),
-        mapped_(most(execution.mapped_bytes())),
+        mapped_(most(execution.spent().mapped_bytes)),
         by_device_(reader_.device_routes() != nullptr ? reader_.device_routes()->route(move.plan.read_bytes)
                                                       : std::string_view()),
         by_host_(reader_.reader_name(move.plan.ranges.front().source)) {}
@@ -196,15 +117,13 @@ class Way {
   std::string_view by_host_;
 };
 
-void describe(const Move& move, const Execution& execution, std::size_t threads, bool explain, Report& report) {
-  report.read_bytes += move.plan.read_bytes;
+void describe(const Move& move, const Execution& execution, bool explain, Report& report) {
   report.payload_bytes += move.plan.payload_bytes;
-  report.read_seconds += execution.read_seconds();
-  report.decode_seconds += execution.decode_seconds();
+  execution.spent().add_to(report);
   if (move.plan.ranges.empty()) return;
   const Way way(move, execution);
   report.route = way.route();
-  if (explain) report.why = way.why(threads);
+  if (explain) report.why = way.why(execution.threads());
 }
 
 }  // namespace
@@ -212,14 +131,9 @@ void describe(const Move& move, const Execution& execution, std::size_t threads,
 void execute(const Move& move, const EngineOptions& options, Report& report) {
   check(move);
   Execution execution(move, options);
-  const std::size_t threads = threads_for(move, options, execution.reader().routes());
-  if (threads <= 1) {
-    execution.work();
-  } else {
-    core::parallel_for(threads, threads, [&](std::size_t) { execution.work(); });
-  }
-  describe(move, execution, threads, options.explain, report);
-  execution.finish();
+  execution.run();
+  describe(move, execution, options.explain, report);
+  execution.reader().finish();
 }
 
 }  // namespace penstock::io

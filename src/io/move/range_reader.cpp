@@ -1,3 +1,13 @@
+// How one range gets to its place. `read` asks which road the range takes:
+//
+//   read -> read_by_host ------------> read_chunks -> read_chunk -> read_parts   pread, or a direct read
+//        -> read_with_device -> (cuFile)     |             |
+//                            -> read_chunks -+             +------> copy_chunk   out of a mapping
+//
+// A chunk is small enough that its checksum is computed while the bytes are in the processor's cache, and that a
+// cancelled load stops soon. Chunks for a device are placed in a slot of the pinned ring (Staging), which is copied on
+// when it is full.
+
 #include "io/move/range_reader.h"
 
 #include <algorithm>
@@ -16,10 +26,6 @@ constexpr std::uint64_t kChunkBytes = 256 * 1024;
 constexpr std::uint64_t kColdChunkBytes = 1024 * 1024;
 // What is copied out of a mapping is checksummed on the way; each copy costs a guard.
 constexpr std::uint64_t kMappedChunkBytes = 1024 * 1024;
-// How long shorter ranges take tells little of the way they went.
-constexpr std::uint64_t kTellingBytes = 1024 * 1024;
-// An unmapping of less is mostly the interruption of other processors, which windows that are used up share among more.
-constexpr std::uint64_t kTellingMappedBytes = 24 * 1024 * 1024;
 // Between two requests to a device that reads by itself the load can be cancelled.
 constexpr std::uint64_t kDeviceChunkBytes = 16 * 1024 * 1024;
 
@@ -54,17 +60,12 @@ class ChunkCutter {
 
 }  // namespace
 
-void require_going_on(const std::stop_token& stop) {
-  if (stop.stop_requested()) throw Error(ErrorCode::kCancelled, "the read was cancelled before it was complete");
-}
-
-RangeReader::RangeReader(const Move& move, const EngineOptions& options, const std::atomic<bool>& failed)
+RangeReader::RangeReader(const Move& move, const EngineOptions& options)
     : move_(move),
       options_(options),
-      failed_(failed),
       checksums_(move.checksums, move.sources),
       device_(move.buffers),
-      trial_(!move.checksums.empty()) {
+      copies_(!move.checksums.empty()) {
   if (options.reader == nullptr) {
     routes_.emplace(move.plan, move.sources, options.direct, options.mapped);
     device_routes_.emplace(move, device_, checksums_, *routes_, options);
@@ -76,32 +77,43 @@ RangeReader::RangeReader(const Move& move, const EngineOptions& options, const s
 
 /// Chunks that come from the disk end at whole blocks of it, so that none is read twice.
 std::uint64_t RangeReader::chunk_bytes(const Reading& reading, std::uint64_t offset) const {
-  if (reading.mapped) return device_.empty() ? kMappedChunkBytes : kChunkBytes;
+  if (reading.copying != nullptr) return device_.empty() ? kMappedChunkBytes : kChunkBytes;
   const std::size_t range = reading.range;
   if (!routes_ || (!routes_->cold(range) && routes_->direct(range) == nullptr)) return kChunkBytes;
   const std::uint64_t bytes = device_.empty() ? kColdChunkBytes : kChunkBytes;
   return bytes - offset % (kChunkBytes / 2);
 }
 
-void RangeReader::read(std::size_t index, Worker& worker) {
+void RangeReader::read(std::size_t index, Scratch& scratch) {
   const Range& range = move_.plan.ranges[index];
   const auto targets = std::span(move_.plan.targets).subspan(range.first_target, range.target_count);
+  Reading reading{.range = index, .staging = Staging(device_), .scratch = scratch, .staged_from = range.offset};
   DeviceFile* const file = device_routes_ ? device_routes_->file(index) : nullptr;
-  Reading reading{index, Staging(device_), worker, std::nullopt, range.offset};
-  if (file == nullptr) read_by_host(reading, targets);
-  std::uint64_t offset = range.offset;
-  for (std::size_t i = 0; file != nullptr && i < targets.size(); offset += targets[i++].length) {
-    if (targets[i].buffer == kDiscard) continue;
-    Target rest = targets[i];
-    const std::uint64_t done = read_by_device(*file, offset, rest, worker);
-    rest.buffer_offset += done;
-    rest.length -= done;
-    read_chunks(reading, offset + done, {&rest, 1});
+  if (file != nullptr) {
+    read_with_device(*file, reading, targets);
+  } else {
+    read_by_host(reading, targets);
   }
   try {
     reading.staging.submit();
   } catch (const Error& error) {
     throw within(error, reading, reading.staged_from);
+  }
+  reading.spent().read_bytes += range.length;
+}
+
+/// The device reads what it takes of each target; the rest goes through the ring.
+void RangeReader::read_with_device(DeviceFile& file, Reading& reading, std::span<const Target> targets) {
+  std::uint64_t offset = move_.plan.ranges[reading.range].offset;
+  for (const Target& target : targets) {
+    if (target.buffer != kDiscard) {
+      Target rest = target;
+      const std::uint64_t done = read_by_device(file, offset, rest, reading.scratch.worker);
+      rest.buffer_offset += done;
+      rest.length -= done;
+      read_chunks(reading, offset + done, {&rest, 1});
+    }
+    offset += target.length;
   }
 }
 
@@ -116,30 +128,19 @@ void RangeReader::finish() const {
 
 void RangeReader::read_by_host(Reading& reading, std::span<const Target> targets) {
   const Range& range = move_.plan.ranges[reading.range];
-  const ByteSource& source = *move_.sources[range.source];
-  const bool mappable = routes_ && routes_->mappable(reading.range) && range.length > 0;
-  MappingWindow& window = reading.worker.window;
-  const MappingWindow::Unmapped before = window.unmapped();
-  core::Stopwatch watch;
-  if (mappable && options_.mapped.value_or(trial_.map_next())) {
-    reading.mapped =
-        MappedRange::map(window, source, range.offset, static_cast<std::size_t>(range.length), stores(range, targets));
-  }
+  if (!routes_ || !routes_->mappable(reading.range) || range.length == 0)
+    return read_chunks(reading, range.offset, targets);
+  CachedCopies::Range copying(copies_, reading.scratch.copies, *move_.sources[range.source], range.length);
+  if (options_.mapped.value_or(copies_.map_next())) copying.map(range.offset, stores(range, targets));
+  if (copying.is_mapped()) reading.copying = &copying;
   read_chunks(reading, range.offset, targets);
-  const bool mapped = reading.mapped.has_value();
-  if (mapped) require_uncut(source);
-  const double seconds = watch.lap() - (window.unmapped().seconds - before.seconds);
-  if (mapped) reading.worker.mapped_bytes += range.length;
-  // The first range of a thread takes twice as long, whichever way it goes.
-  const bool telling = std::exchange(reading.worker.begun, true) && range.length >= kTellingBytes && seconds > 0;
-  if (mappable && telling) trial_.done(mapped, static_cast<double>(range.length) / seconds);
-  reading.mapped.reset();
-  if (mapped && telling && window.mapped() >= kTellingMappedBytes && !trial_.knows_unmapping()) window.release();
-  const std::uint64_t unmapped = window.unmapped().bytes - before.bytes;
-  if (unmapped > 0) trial_.unmapped(unmapped, window.unmapped().seconds - before.seconds);
+  copying.finish();
+  if (copying.is_mapped()) reading.spent().mapped_bytes += range.length;
+  reading.copying = nullptr;
 }
 
-/// By what the middle of the range goes to: at its ends others may have begun a page already.
+/// How the copy out of a mapping stores, which depends on the memory that it goes to. The middle of the range tells: at
+/// its ends another thread may have begun a page already.
 Stores RangeReader::stores(const Range& range, std::span<const Target> targets) const {
   if (!device_.empty()) return Stores::kStreamed;
   std::uint64_t rest = range.length / 2;
@@ -158,10 +159,9 @@ Stores RangeReader::stores(const Range& range, std::span<const Target> targets) 
 void RangeReader::read_chunks(Reading& reading, std::uint64_t offset, std::span<const Target> targets) {
   ChunkCutter cutter(targets);
   std::vector<Target> chunk;
-  while (!failed_) {
+  while (reading.scratch.worker.goes_on()) {
     const std::uint64_t length = cutter.next(chunk_bytes(reading, offset), chunk);
     if (length == 0) return;
-    require_going_on(options_.stop);
     read_chunk(reading, offset, chunk);
     offset += length;
   }
@@ -173,14 +173,13 @@ std::uint64_t RangeReader::read_by_device(DeviceFile& file, std::uint64_t offset
   if (!device_routes_->takes(target)) return 0;
   core::Stopwatch watch;
   std::uint64_t done = 0;
-  while (done < target.length && !failed_) {
-    require_going_on(options_.stop);
+  while (done < target.length && worker.goes_on()) {
     const std::uint64_t length = std::min(target.length - done, kDeviceChunkBytes);
     if (!file.read(offset + done, device_.buffer(target), target.buffer_offset + done, length)) break;
     done += length;
   }
   device_routes_->arrived(done);
-  worker.read_seconds += watch.lap();
+  worker.spent.read_seconds += watch.lap();
   return done;
 }
 
@@ -207,13 +206,20 @@ void RangeReader::read_chunk(Reading& reading, std::uint64_t offset, std::span<c
   for (const Target& target : targets) {
     parts.push_back({place(target, reading.staging), static_cast<std::size_t>(target.length)});
   }
-  if (!reading.mapped) return read_parts(reading, offset, targets, parts);
+  if (reading.copying != nullptr) return copy_chunk(reading, offset, targets, parts);
+  read_parts(reading, offset, targets, parts);
+}
+
+/// A chunk that is mapped. What cannot be copied, because the file was cut, is left to a read, which says what is
+/// wrong.
+void RangeReader::copy_chunk(Reading& reading, std::uint64_t offset, std::span<const Target> targets,
+                             std::span<const Scatter> parts) {
   for (std::size_t i = 0; i < targets.size(); offset += targets[i++].length) {
     if (!parts[i].to) continue;
     core::Stopwatch watch;
     Target rest = targets[i];
-    const std::uint64_t done = copy_mapped(*reading.mapped, offset, rest, parts[i].to);
-    reading.worker.read_seconds += watch.lap();
+    const std::uint64_t done = copy_mapped(*reading.copying, offset, rest, parts[i].to);
+    reading.spent().read_seconds += watch.lap();
     if (done == rest.length) continue;
     rest.buffer_offset += done;
     rest.length -= done;
@@ -230,23 +236,23 @@ void RangeReader::read_parts(Reading& reading, std::uint64_t offset, std::span<c
   DirectFile* const direct = routes_ ? routes_->direct(reading.range) : nullptr;
   try {
     if (direct != nullptr) {
-      direct->read(offset, parts, reading.worker.scratch);
+      direct->read(offset, parts, reading.scratch.direct);
     } else {
       readers_[from]->read(source, offset, parts);
     }
   } catch (const Error& error) {
     throw within(error, reading, offset);
   }
-  reading.worker.read_seconds += watch.lap();
+  reading.spent().read_seconds += watch.lap();
   if (checksums_.empty()) return;
   for (std::size_t i = 0; i < targets.size(); ++i) {
     if (parts[i].to) checksums_.arrived(targets[i].buffer, targets[i].buffer_offset, {parts[i].to, parts[i].bytes});
   }
-  reading.worker.decode_seconds += watch.lap();
+  reading.spent().decode_seconds += watch.lap();
 }
 
-/// How many bytes from the front of the target arrived; the rest is for a read, which says what is wrong.
-std::uint64_t RangeReader::copy_mapped(const MappedRange& from, std::uint64_t offset, const Target& target,
+/// How many bytes from the front of the target arrived. Runs with a checksum are checked in the same pass.
+std::uint64_t RangeReader::copy_mapped(const CachedCopies::Range& from, std::uint64_t offset, const Target& target,
                                        std::byte* to) {
   const std::uint64_t end = target.buffer_offset + target.length;
   std::uint64_t at = target.buffer_offset;

@@ -2,15 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <stop_token>
 #include <vector>
 
-#include "penstock/report.h"
 #include "penstock/shape.h"
-#include "penstock/source.h"
-#include "penstock/tensor.h"
 
-namespace penstock::archive {
+namespace penstock::io {
 
 /// Elements of a file that do not lie one behind the other.
 struct StridedView {
@@ -60,15 +56,4 @@ class StridedPlan {
   std::uint64_t read_bytes_ = 0;
 };
 
-struct StridedReadOptions {
-  std::size_t threads = 0;  ///< 0: chosen from the bytes and the processors
-  std::stop_token stop = {};
-};
-
-/// Reads the elements of `view` into `to`: contiguous host memory of the same shape and item size. Parts that are
-/// contiguous on both sides go straight to their place. Adds bytes and seconds to `report`. kTruncated, kIo,
-/// kCancelled.
-void read_strided(const ByteSource& source, const StridedView& view, const Tensor& to,
-                  const StridedReadOptions& options, Report& report);
-
-}  // namespace penstock::archive
+}  // namespace penstock::io

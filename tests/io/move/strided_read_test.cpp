@@ -1,4 +1,4 @@
-#include "archive/strided_read.h"
+#include "io/move/strided_read.h"
 
 #include <gtest/gtest.h>
 
@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "core/view.h"
+#include "ops/kernels.h"
 #include "support/bytes.h"
 #include "support/errors.h"
 #include "support/tensors.h"
 
-namespace penstock::archive {
+namespace penstock::io {
 namespace {
 
 using test::CountingSource;
@@ -105,7 +106,7 @@ TEST(ReadStrided, GivesWhatAViewOfMemoryGives) {
     const CountingSource source("head" + std::string(reinterpret_cast<const char*>(file.data()), bytes));
     const Tensor to = Tensor::empty(g.shape, dtype);
     Report report;
-    read_strided(source, {4, g.shape, g.strides, dtype.itemsize()}, to, {1 + random() % 3, {}}, report);
+    read_strided(source, {4, g.shape, g.strides, dtype.itemsize()}, to, ops::copy, {1 + random() % 3, {}}, report);
     EXPECT_TRUE(Tensor::identical(to, view)) << g.shape << " " << g.strides;
     EXPECT_EQ(report.read_bytes, source.bytes_read);
   }
@@ -119,7 +120,7 @@ TEST(ReadStrided, LargeArraysInManyParts) {
                                file.slice(1, 3, 1000, 300).slice(0, 0, 3000, 2), file.select(1, 999)}) {
       const Tensor to = Tensor::empty(view.shape(), view.dtype());
       Report report;
-      read_strided(source, {view.byte_offset(), view.shape(), view.strides(), 4}, to, {threads, {}}, report);
+      read_strided(source, {view.byte_offset(), view.shape(), view.strides(), 4}, to, ops::copy, {threads, {}}, report);
       EXPECT_TRUE(Tensor::identical(to, view)) << view.shape() << " " << view.strides();
     }
   }
@@ -132,7 +133,7 @@ TEST(ReadStrided, StopsWhenAsked) {
   Report report;
   const Tensor to = Tensor::empty({10}, DType::uint8);
   EXPECT_EQ(test::code_of([&] {
-              read_strided(source, {0, {10}, {2}, 1}, to, {1, stop.get_token()}, report);
+              read_strided(source, {0, {10}, {2}, 1}, to, ops::copy, {1, stop.get_token()}, report);
             }),
             ErrorCode::kCancelled);
 }
@@ -141,8 +142,11 @@ TEST(ReadStrided, ACutSourceIsAnError) {
   const CountingSource source(std::string(1000, 'x'));
   Report report;
   const Tensor to = Tensor::empty({10}, DType::uint8);
-  EXPECT_EQ(test::code_of([&] { read_strided(source, {0, {10}, {200}, 1}, to, {}, report); }), ErrorCode::kTruncated);
+  EXPECT_EQ(test::code_of([&] {
+              read_strided(source, {0, {10}, {200}, 1}, to, ops::copy, {}, report);
+            }),
+            ErrorCode::kTruncated);
 }
 
 }  // namespace
-}  // namespace penstock::archive
+}  // namespace penstock::io

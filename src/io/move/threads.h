@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace penstock::io {
+
+/// How much there is to do, which decides how many threads are worth starting. This is the one place that decides it
+/// for reads.
+struct Effort {
+  /// Bytes that are worth a thread: inflating is some five times slower than reading.
+  static constexpr std::uint64_t kReadBytes = 2 * 1024 * 1024;
+  static constexpr std::uint64_t kDecodedBytes = 256 * 1024;
+
+  std::uint64_t parts = 0;  ///< more threads than parts would have nothing to do
+  std::uint64_t bytes = 0;
+  std::uint64_t bytes_per_thread = kReadBytes;
+  std::uint64_t calls = 0;      ///< to the system, where there may be many with few bytes each
+  bool waits_for_disk = false;  ///< threads mostly wait, and a disk is at its best with several requests
+};
+
+/// `asked`: what the user wants, 0 for what is worthwhile.
+std::size_t threads_for(const Effort& effort, std::size_t asked);
+
+}  // namespace penstock::io

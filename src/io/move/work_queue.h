@@ -1,0 +1,72 @@
+#pragma once
+
+// The one engine of reading. Every kind of read is a plan: something with a size and an n-th part. A queue hands the
+// numbers of the parts to threads; what a thread does with one is given from above (engine.cpp: ranges and the steps
+// behind them; strided_read.cpp: parts of a slice; ring_decode.cpp: storages that are decoded on their way).
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stop_token>
+
+#include "io/move/arrivals.h"
+#include "io/move/device_writes.h"
+#include "penstock/report.h"
+
+namespace penstock::io {
+
+/// What threads have read and how long that took, added up.
+struct Spent {
+  std::uint64_t read_bytes = 0;
+  std::uint64_t mapped_bytes = 0;  ///< of them, copied out of a mapping
+  double read_seconds = 0;
+  double decode_seconds = 0;  ///< of work on bytes that have arrived: checksums, inflating, swapping, scattering
+
+  void add(const Spent& other) noexcept;
+  void add_to(Report& report) const noexcept;
+};
+
+/// A number that a thread works on.
+struct WorkItem {
+  std::uint64_t index = 0;
+  bool is_step = false;  ///< of a step of the queue's arrivals; else of a part of the plan
+};
+
+class WorkQueue;
+
+/// One thread's access to a queue.
+class Worker {
+ public:
+  explicit Worker(WorkQueue& queue) noexcept : queue_(queue) {}
+
+  /// The item before is done; the next one, or nothing when all are handed out or another thread has failed.
+  /// kCancelled.
+  std::optional<WorkItem> next();
+  /// Asked within a long item: whether the rest of it is still wanted, which it is not once another thread has failed.
+  /// kCancelled.
+  bool goes_on() const;
+
+  Spent spent = {};
+
+ private:
+  WorkQueue& queue_;
+  std::optional<WorkItem> item_;
+};
+
+struct WorkOptions {
+  std::size_t threads = 1;
+  std::stop_token stop = {};
+  Arrivals* arrivals = nullptr;          ///< steps that become items when the parts before them are done
+  const DeviceWrites* writes = nullptr;  ///< settled where a thread fails; `finish` is the caller's
+};
+
+/// Has `threads` threads, the caller's among them, run `work` until the parts [0, parts) and all steps are done. When
+/// one throws, the others end with the item that they are in, copies that are in flight are settled, and the first
+/// error is rethrown.
+Spent work_through(std::uint64_t parts, const WorkOptions& options, const std::function<void(Worker&)>& work);
+
+/// kCancelled when `stop` was requested.
+void require_going_on(const std::stop_token& stop);
+
+}  // namespace penstock::io

@@ -1,0 +1,42 @@
+// A range tells the trial how fast it was copied, without what unmapping took: mappings are unmapped together, when a
+// window is full, so that the range that happens to pay for it says nothing about the others. What unmapping costs is
+// told apart, as seconds a byte, and the trial charges it to every mapped range.
+
+#include "io/read/cached_copies.h"
+
+#include <utility>
+
+#include "io/read/reader.h"
+
+namespace penstock::io {
+namespace {
+
+// How long shorter ranges take tells little about the way they went.
+constexpr std::uint64_t kTellingBytes = 1024 * 1024;
+// Unmapping less is mostly the interruption of other processors, which a full window spreads over more bytes.
+constexpr std::uint64_t kTellingMappedBytes = 24 * 1024 * 1024;
+
+}  // namespace
+
+void CachedCopies::Range::map(std::uint64_t offset, Stores stores) {
+  mapped_ = MappedRange::map(thread_.window, source_, offset, static_cast<std::size_t>(bytes_), stores);
+}
+
+void CachedCopies::Range::finish() {
+  if (is_mapped()) require_uncut(source_);
+  MappingWindow& window = thread_.window;
+  CopyTrial& trial = copies_.trial_;
+  const double seconds = watch_.lap() - (window.unmapped().seconds - before_.seconds);
+  // The first range of a thread takes twice as long, whichever way it goes.
+  const bool is_first = !std::exchange(thread_.begun, true);
+  const bool is_telling = !is_first && bytes_ >= kTellingBytes && seconds > 0;
+  if (is_telling) trial.done(is_mapped(), static_cast<double>(bytes_) / seconds);
+
+  // The trial needs to know once what unmapping costs, so it does not wait for a full window then.
+  const bool is_enough = is_telling && is_mapped() && window.mapped() >= kTellingMappedBytes;
+  if (is_enough && !trial.knows_unmapping()) window.release();
+  const std::uint64_t unmapped = window.unmapped().bytes - before_.bytes;
+  if (unmapped > 0) trial.unmapped(unmapped, window.unmapped().seconds - before_.seconds);
+}
+
+}  // namespace penstock::io
