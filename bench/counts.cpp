@@ -72,6 +72,7 @@ Work listing(const std::string& pattern, FilesOptions options = {}) {
 }
 
 constexpr std::size_t kLoads = 200;
+constexpr std::size_t kLargeLoads = 10;
 
 constexpr Workload kWorkloads[] = {
     {"small .pt", [](const std::string& root) { return epochs(files(root + "/pt"), 32); }},
@@ -80,6 +81,9 @@ constexpr Workload kWorkloads[] = {
     {"rows of 3 KB", [](const std::string& root) { return epochs(rows(root + "/rows.npy"), 256); }},
     {"one .pt of 1 KB", [](const std::string& root) { return loads(root + "/one.pt", kLoads); }},
     {"one .npy of 1 KB", [](const std::string& root) { return loads(root + "/one.npy", kLoads); }},
+    {"one .pt of 1 MB", [](const std::string& root) { return loads(root + "/large.pt", kLargeLoads); }},
+    {"one .safetensors of 2 MB",
+     [](const std::string& root) { return loads(root + "/large.safetensors", kLargeLoads); }},
     {"state dict, .pt", [](const std::string& root) { return whole_load(root + "/state.pt"); }},
     {"state dict, .safetensors", [](const std::string& root) { return whole_load(root + "/state.safetensors"); }},
     {"index, .pt", [](const std::string& root) { return index_of(root + "/state.pt"); }},

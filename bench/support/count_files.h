@@ -24,6 +24,7 @@ constexpr std::size_t kCountedFiles = 256;
 constexpr std::int64_t kCountedRows = 4096;
 constexpr std::int64_t kStateTensors = 2000;
 constexpr std::int64_t kManyTensors = 10'000;
+constexpr std::int64_t kLargeElements = std::int64_t{1} << 18;  ///< a megabyte
 constexpr std::size_t kTreeFolders = 100;
 constexpr std::size_t kTreeFiles = 100;  ///< in each folder
 
@@ -77,6 +78,8 @@ inline void make_count_files(const std::filesystem::path& root) {
   save(state, (root / "state.pt").string(), options);
   save(state, (root / "state.safetensors").string(), options);
   save(state_of(kManyTensors, {4}, generator), (root / "many.safetensors").string(), options);
+  save(randn({kLargeElements}, generator), (root / "large.pt").string(), options);
+  save(state_of(1, {kLargeElements * 2}, generator), (root / "large.safetensors").string(), options);
   make_tree(root / "tree");
 }
 

@@ -6,7 +6,6 @@
 #include "archive/load_into.h"
 #include "archive/load_tensors.h"
 #include "archive/load_view.h"
-#include "archive/small_file.h"
 #include "archive/unchanged.h"
 #include "archive/whole_storages.h"
 #include "core/checked.h"
@@ -17,8 +16,9 @@
 #include "core/view.h"
 #include "format/check_index.h"
 #include "io/copy/crc32.h"
-#include "io/move/range_reader.h"
+#include "io/move/work_queue.h"
 #include "io/read/reader.h"
+#include "io/source/opened_file.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 #include "value/graph.h"
@@ -314,11 +314,11 @@ Archive open(SourcePtr source, const OpenOptions& options) {
   core::Stopwatch watch;
   auto state = std::make_shared<detail::ArchiveState>();
   try {
-    state->content = archive::small_content(*source);
+    const auto opened = std::make_shared<io::OpenedFile>(source);
+    state->content = opened->whole();
     if (state->content) archive::require_unchanged(*source);
-    const SourcePtr bytes = state->content ? archive::read_already(source, state->content) : source;
-    state->format = &format::detect(*bytes);
-    state->index = read_index(*state->format, source, bytes, options);
+    state->format = &format::detect(*opened);
+    state->index = read_index(*state->format, source, opened, options);
   } catch (const Error& error) {
     throw error.within({source->name()});
   }

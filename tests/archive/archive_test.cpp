@@ -12,6 +12,7 @@
 #include "archive/load_view.h"
 #include "archive/made_archive.h"
 #include "format/format.h"
+#include "io/source/opened_file.h"
 #include "penstock/load.h"
 #include "penstock/save.h"
 #include "support/errors.h"
@@ -62,7 +63,7 @@ TEST_F(ArchiveTest, ListsWithoutReadingPayload) {
   EXPECT_EQ(archive.storages().size(), 2U);
   EXPECT_EQ(archive.sources().size(), 1U);
   EXPECT_EQ(archive.path(), "<counting>");
-  EXPECT_LT(source->bytes_read, 1000U);
+  EXPECT_LE(source->bytes_read, io::OpenedFile::kHead);
   EXPECT_EQ(archive["encoder.bias"].nbytes(), 240U);
 }
 

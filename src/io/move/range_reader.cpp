@@ -21,6 +21,9 @@ namespace {
 
 // Checksums are computed on pieces that are still in the second-level cache when the read returns.
 constexpr std::uint64_t kChunkBytes = 256 * 1024;
+// Without checksums each further call to the system is for nothing. Other sources than files may be slow, and a load
+// can be cancelled between two pieces.
+constexpr std::uint64_t kUncheckedChunkBytes = 8 * 1024 * 1024;
 // What comes from the disk is asked for in larger ones, by more threads than there are processors: they wait, and a
 // disk is at its best with several requests of this size.
 constexpr std::uint64_t kColdChunkBytes = 1024 * 1024;
@@ -75,11 +78,16 @@ RangeReader::RangeReader(const Move& move, const EngineOptions& options)
   }
 }
 
+bool RangeReader::reads_in_one_call(std::size_t range) const {
+  return checksums_.empty() && device_.empty() && move_.sources[move_.plan.ranges[range].source]->descriptor() >= 0;
+}
+
 /// Chunks that come from the disk end at whole blocks of it, so that none is read twice.
 std::uint64_t RangeReader::chunk_bytes(const Reading& reading, std::uint64_t offset) const {
   if (reading.copying != nullptr) return device_.empty() ? kMappedChunkBytes : kChunkBytes;
   const std::size_t range = reading.range;
-  if (!routes_ || (!routes_->cold(range) && routes_->direct(range) == nullptr)) return kChunkBytes;
+  if (!routes_ || (!routes_->cold(range) && routes_->direct(range) == nullptr))
+    return reads_in_one_call(range) ? kUncheckedChunkBytes : kChunkBytes;
   const std::uint64_t bytes = device_.empty() ? kColdChunkBytes : kChunkBytes;
   return bytes - offset % (kChunkBytes / 2);
 }

@@ -79,6 +79,7 @@ class RangeReader {
                   std::span<const Scatter> parts);
   std::uint64_t copy_mapped(const CachedCopies::Range& from, std::uint64_t offset, const Target& target, std::byte* to);
   Stores stores(const Range& range, std::span<const Target> targets) const;
+  bool reads_in_one_call(std::size_t range) const;
   std::uint64_t chunk_bytes(const Reading& reading, std::uint64_t offset) const;
   std::byte* place(const Target& target, Staging& staging) const;
   void make_room(Reading& reading, std::uint64_t offset) const;

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "penstock/buffer.h"
+#include "penstock/source.h"
+
+namespace penstock::io {
+
+/// A source whose first and last bytes are each read once. What recognises the format, reads an index or a zip
+/// directory asks for many small pieces there, each of which would be a system call. A file of up to kWhole bytes is
+/// read whole, with its payload. Keeps up to 128 KiB; let it go when the index has been read. Thread-safe.
+class OpenedFile final : public ByteSource {
+ public:
+  /// A file of up to this size is read whole: each further call costs as much as reading some kilobytes more.
+  static constexpr std::uint64_t kWhole = std::uint64_t{64} << 10;
+  /// The front of a larger one that is read when it is opened: most headers fit.
+  static constexpr std::uint64_t kHead = std::uint64_t{16} << 10;
+  /// The end of a larger one, read when something in it is asked for: where a zip archive's end record may lie, which
+  /// is followed by a comment of up to 64 KiB.
+  static constexpr std::uint64_t kTail = (std::uint64_t{64} << 10) + 22;
+
+  /// Reads the head. A source that is in memory already is not copied.
+  explicit OpenedFile(SourcePtr source);
+
+  /// All of a file that was read whole; else an empty buffer.
+  const Buffer& whole() const noexcept { return whole_; }
+
+  const std::string& name() const noexcept override { return source_->name(); }
+  std::uint64_t size() const noexcept override { return source_->size(); }
+  int descriptor() const noexcept override { return source_->descriptor(); }
+  std::optional<FileVersion> version() const noexcept override { return source_->version(); }
+  /// Of a file that was read whole, too.
+  Buffer memory() const override { return whole_ ? whole_ : source_->memory(); }
+  void read(std::uint64_t offset, std::span<std::byte> into) const override;
+
+ private:
+  using Bytes = std::unique_ptr<std::byte[]>;
+
+  const std::byte* find(std::uint64_t offset, std::uint64_t length) const;
+
+  SourcePtr source_;
+  Buffer whole_;
+  Bytes head_;
+  mutable std::mutex tail_mutex_;  // std::call_once would make a system call
+  mutable Bytes tail_;
+};
+
+}  // namespace penstock::io
