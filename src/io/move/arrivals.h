@@ -9,7 +9,8 @@
 
 namespace penstock::io {
 
-/// Which steps may run: a step is ready when every range that fills one of its buffers is done. Not thread-safe.
+/// Which steps of a move may run: a step is ready when every range that fills one of its buffers is done. The work
+/// queue asks at the end of each range. Not thread-safe.
 class Arrivals {
  public:
   /// `buffers`: how many there are. The spans must outlive this.

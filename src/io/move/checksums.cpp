@@ -1,3 +1,6 @@
+// A CRC-32 of a whole run is combined from those of its parts, which may arrive in any order: each part is computed
+// where it arrives, and the last one to arrive sorts them, combines them and compares.
+
 #include "io/move/checksums.h"
 
 #include <algorithm>

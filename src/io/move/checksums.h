@@ -11,7 +11,8 @@
 
 namespace penstock::io {
 
-/// Verifies recorded checksums from the parts of buffers as they arrive, in any order, from any thread.
+/// Verifies recorded checksums from the parts of buffers as they arrive, in any order, from any thread. RangeReader
+/// reports each chunk while it is in the processor's cache.
 class Checksums {
  public:
   /// Both spans must outlive this. The checksums may not overlap in a buffer. kChecksum for an empty one that is not 0.

@@ -1,3 +1,7 @@
+// A device that reads from the disk by itself (cuFile) gets the large pieces of ranges that are not in the page cache.
+// Everything else for a device goes through the pinned ring: small pieces, since a request costs more than they do;
+// cached ranges, since copying them is faster; and bytes with a checksum, since that is computed in host memory.
+
 #include "io/move/device_routes.h"
 
 #include <algorithm>
@@ -10,7 +14,8 @@
 namespace penstock::io {
 namespace {
 
-// A request takes some tens of microseconds before its first byte moves; the ring puts many pieces into one copy.
+// A request takes some tens of microseconds before its first byte moves, whereas the ring copies many small pieces at
+// once.
 constexpr std::uint64_t kMinPiece = 256 * 1024;
 constexpr std::uint64_t kMinRange = std::uint64_t{1} << 20;
 
@@ -42,7 +47,7 @@ DeviceRoutes::DeviceRoutes(const Move& move, const DeviceWrites& writes, const C
   files_.resize(move.sources.size());
   tried_.resize(move.sources.size());
   for (std::size_t i = 0; i < ways_.size(); ++i) {
-    // What the page cache holds comes sooner from there.
+    // Cached bytes are faster copied from the cache.
     if (!asked && routes.direct(i) == nullptr) continue;
     const Range& range = move.plan.ranges[i];
     if (considers(move, range)) ways_[i] = file_of(move, range, readers, asked);
@@ -58,7 +63,7 @@ bool DeviceRoutes::takes(const Target& target) const {
   return is_large(target) && !checksums_.cover(target.buffer, target.buffer_offset, target.length);
 }
 
-/// Where only checksums speak against it, they are remembered as the reason.
+/// Whether the device is to read part of a range. When only checksums prevent it, they are remembered as the reason.
 bool DeviceRoutes::considers(const Move& move, const Range& range) {
   std::uint64_t large = 0;
   std::uint64_t taken = 0;

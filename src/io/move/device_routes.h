@@ -22,12 +22,12 @@ namespace penstock::io {
 /// anything else.
 std::optional<bool> gds_setting();
 
-/// Which parts of a move a device reads from the disk by itself, and which go through the ring: what is small, is in
-/// the page cache or has a checksum, which is computed in host memory. Thread-safe.
+/// Which parts of a move a device reads from the disk by itself, and which go through the ring. RangeReader asks for
+/// each range and each target. Thread-safe.
 class DeviceRoutes {
  public:
-  /// Opens the files, and has the host wait until their memory may be written. Plans without device memory are not
-  /// looked at. `checksums` must outlive this.
+  /// Opens the files, and has the host wait until their memory may be written. Does nothing for plans without device
+  /// memory. `writes` and `checksums` must outlive this.
   DeviceRoutes(const Move& move, const DeviceWrites& writes, const Checksums& checksums, const Routes& routes,
                const EngineOptions& options);
 

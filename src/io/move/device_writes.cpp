@@ -1,3 +1,8 @@
+// Host memory reaches a device in two hops. A thread places bytes in a slot of the pinned ring (Staging) until it is
+// full; then one call to the driver copies all of them on, and the slot is free again when the device has read it.
+// Copies are made on a queue of their own, so they overlap with reading and with the work of the user's streams, which
+// wait for them at the end (finish).
+
 #include "io/move/device_writes.h"
 
 #include <algorithm>

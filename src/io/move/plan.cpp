@@ -1,3 +1,12 @@
+// From wanted pieces to reads. Pieces are ordered by their place in the file; those that lie close together are read as
+// one range, with the gaps between them, and ranges that would be too long are split:
+//
+//   pieces   |--a--| gap |--b--|             |-------------- c --------------|
+//   ranges   |----- range -----|             |--- range ---|--- range ---|---|
+//
+// Pieces that overlap in the file cannot share one contiguous read, so they go to different chains, each of which is
+// planned by itself.
+
 #include "io/move/plan.h"
 
 #include <algorithm>

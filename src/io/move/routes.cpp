@@ -1,3 +1,12 @@
+// Each range of a plan takes one of three roads to host memory:
+//
+//   cold: not in the page cache      a direct read (O_DIRECT), which makes no copy and leaves the cache alone
+//   cached, large                    a copy out of a mapping, where that is the faster one (cached_copies.h)
+//   all others, and all small plans  a read through the page cache
+//
+// Whether a range is cold is sampled (residency.h) once, when the plan is made, so that a file that is half in the
+// cache is read both ways at once. Where nothing can be asked, a range counts as cached.
+
 #include "io/move/routes.h"
 
 #include <algorithm>
@@ -8,14 +17,14 @@
 namespace penstock::io {
 namespace {
 
-// Less is read sooner than looked at.
+// Below these sizes a read costs less than asking whether the pages are cached.
 constexpr std::uint64_t kMinPlan = std::uint64_t{4} << 20;
 constexpr std::uint64_t kMinRange = 256 * 1024;
-// Beyond that share it is sooner to fetch the rest through the cache than all of it past it.
+// With a larger share than this in the cache, fetching the rest through the cache is faster than all of it past it.
 constexpr double kMaxCached = 0.25;
-// What is copied out of a mapping goes past the processor's caches, which might hold less than this.
+// Copies out of a mapping bypass the processor's caches. A smaller result might have stayed in them.
 constexpr std::uint64_t kMinMapped = std::uint64_t{32} << 20;
-// Each target is a copy of its own, under a guard that costs a system call.
+// Each target is copied by itself, under a guard that costs a system call.
 constexpr std::uint64_t kMinMappedTarget = 256 * 1024;
 
 }  // namespace

@@ -15,18 +15,18 @@
 
 namespace penstock::io {
 
-/// Which ranges of a plan are read past the page cache, decided from what is in it: a cached range is copied from
-/// there, by the system or out of a mapping, one that is not goes from the disk to its place without a copy. Immutable;
+/// Which road each range of a plan takes to host memory, decided by what is in the page cache. RangeReader asks before
+/// each range and takes it; DeviceRoutes, which decides for devices, asks which ranges are cold. Immutable;
 /// thread-safe.
 class Routes {
  public:
-  /// `direct`: true or false for all ranges whatever is cached, where files allow it; unset: chosen. Small plans are
-  /// read through the cache unseen. `mapped`: true or false for all ranges that are not read directly; unset: chosen.
-  /// All must outlive this.
+  /// `direct`: read all ranges past the page cache (true, where files allow it) or none (false); unset: choose by what
+  /// is cached. Small plans are read through the cache without looking. `mapped`: the same for copies out of a mapping,
+  /// of ranges that are not read directly. All must outlive this.
   Routes(const Plan& plan, std::span<const SourcePtr> sources, std::optional<bool> direct,
          std::optional<bool> mapped = {});
 
-  /// What range `range` is to be read with, or null: as any other.
+  /// What reads range `range` past the page cache; null where it goes through the cache.
   DirectFile* direct(std::size_t range) const noexcept { return ways_.empty() ? nullptr : ways_[range].file; }
   /// Whether most of range `range` has to come from the disk.
   bool cold(std::size_t range) const noexcept { return !ways_.empty() && ways_[range].cold; }
@@ -40,7 +40,7 @@ class Routes {
     const std::uint64_t waits = std::max(cold_bytes_, direct_bytes_);
     return waits > 0 && waits >= read_bytes_ - waits;
   }
-  /// What was found and chosen, to end a sentence with; empty when nothing was looked at.
+  /// What was found and chosen, as the end of a sentence; empty when nothing was looked at.
   std::string why() const;
 
  private:

@@ -6,11 +6,12 @@
 namespace penstock::io {
 namespace {
 
-// How much faster a mapping must be: entering its pages holds up the process's other threads. Where there are
-// checksums, one pass over memory in place of two is as a rule the faster.
+// How much faster a mapping must be, since entering its pages holds up the process's other threads. With checksums it
+// may even seem slightly slower, since one pass over memory in place of two is usually the faster.
 constexpr double kWorthwhile = 1.05;
 constexpr double kWorthwhileWithChecksums = 0.97;
-// The other way is tried again so often that it costs a load a hundredth, if it is half as fast or nearly as fast.
+// How often the slower way is tried again: seldom where it is half as fast, more often where both are close, so that
+// the trials cost a load about a hundredth.
 constexpr std::size_t kOneInSoMany = 64;
 constexpr std::size_t kOneInSoManyWhenClose = 16;
 constexpr double kClose = 1.15;
@@ -28,7 +29,7 @@ bool CopyTrial::map_next() {
   return handed_out_ % (close ? kOneInSoManyWhenClose : kOneInSoMany) == 0 ? !worthwhile : worthwhile;
 }
 
-/// By the best of some: a range may be held up by whatever else the machine does.
+/// Compares the best of the last few ranges, because any one may have been held up by other programs.
 double CopyTrial::gain_by_mapping() const {
   const auto best = [](const Way& way) { return *std::ranges::max_element(way.latest); };
   const auto times = std::span(unmapping_.latest).first(std::min(unmapping_.done, kKept));

@@ -7,20 +7,20 @@
 
 namespace penstock::io {
 
-/// Finds out, while ranges are read, whether cached bytes come sooner by the system's copy or out of a mapping. That
-/// depends on how large the pages are that the cache keeps them in, which cannot be asked for, and on checksums and the
-/// processor. Thread-safe.
+/// Finds out, while ranges are read, whether the system's copy or a copy out of a mapping is faster for cached bytes.
+/// That depends on the size of the cache's pages, which the system does not tell, on checksums and on the processor.
+/// Thread-safe.
 class CopyTrial {
  public:
   /// In doubt, bytes with checksums are mapped, others are not.
   explicit CopyTrial(bool checksums) noexcept : checksums_(checksums) {}
 
-  /// Whether the next range is to be mapped: by turns, until some of both are done; then what was faster of late, and
-  /// once in a while the other.
+  /// Whether the next range is to be mapped. Both ways take turns until each has been measured a few times; then the
+  /// faster one is taken, and once in a while the other, in case that has changed.
   bool map_next();
   /// A range was copied at that speed, without what unmapping it takes.
   void done(bool mapped, double bytes_per_second);
-  /// So many bytes of mapped ranges were unmapped in that time, which counts for all that are mapped.
+  /// So many bytes of mapped ranges were unmapped in that time. It is charged to every mapped range by its bytes.
   void unmapped(std::uint64_t bytes, double seconds);
   /// Whether that has happened.
   bool knows_unmapping();

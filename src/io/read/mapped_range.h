@@ -10,8 +10,8 @@
 
 namespace penstock::io {
 
-/// A range of a file's cached pages as memory to copy from: in one go with a checksum, and past the caches, which a
-/// read by the system cannot do. Of one thread.
+/// A range of a file's cached pages as memory to copy from. Unlike a read by the system, such a copy can compute a
+/// checksum in the same pass and bypass the processor's caches. Of one thread.
 class MappedRange {
  public:
   /// Valid until the window maps another; copies are by those stores. Nothing where the file cannot be mapped or is

@@ -7,9 +7,9 @@
 
 namespace penstock::io {
 
-/// Address space in which ranges of files are mapped one behind the other and unmapped together. Every unmapping, of
-/// little or much, has all processors that run the process forget what they know of its pages. Ranges lie where the
-/// system can show them by huge pages. Of one thread.
+/// Address space in which ranges of files are mapped one behind the other and unmapped together, because every
+/// unmapping, however small, interrupts all processors that run the process (they flush their TLBs). Ranges are aligned
+/// so that the system can use huge pages. Of one thread.
 class MappingWindow {
  public:
   MappingWindow() noexcept = default;
@@ -25,8 +25,7 @@ class MappingWindow {
   /// What it holds, as it was asked for.
   std::uint64_t mapped() const noexcept { return mapped_; }
 
-  /// What unmapping has taken so far, by `map` too. With small pages that is as much as half of what copying them
-  /// takes.
+  /// What unmapping has taken so far, in `map` too. With small pages it takes up to half as long as copying them.
   struct Unmapped {
     std::uint64_t bytes = 0;
     double seconds = 0;

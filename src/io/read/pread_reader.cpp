@@ -13,7 +13,7 @@
 namespace penstock::io {
 namespace {
 
-// Bytes of gaps land here, again and again.
+// Bytes of gaps are read into this buffer and forgotten.
 constexpr std::size_t kDiscardBytes = 16 * 1024;
 // Far below IOV_MAX: beyond some hundreds of parts a longer list saves nothing.
 constexpr std::size_t kMaxVectors = 256;

@@ -11,8 +11,8 @@
 namespace penstock::io {
 namespace {
 
-// A look at every page of a cached file takes a hundredth of the time of reading it; one at some pages here and there,
-// a thousandth. Pages come and go in the sizes of read-ahead, which are less than this.
+// Looking at every page of a cached file takes a hundredth of the time of reading it, at samples a thousandth. Pages
+// come and go in units of read-ahead, which are smaller than this stride.
 constexpr std::uint64_t kStride = std::uint64_t{2} << 20;
 constexpr std::uint64_t kWindow = 64 * 1024;
 
