@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "archive/opening.h"
 #include "bindings.h"
 #include "contents.h"
 #include "convert.h"
@@ -22,9 +23,6 @@
 
 namespace penstock::python {
 namespace {
-
-/// An index this large may take a while to read.
-constexpr std::uint64_t kLongIndex = std::uint64_t{1} << 20;
 
 Entry entry_named(const PyArchive& archive, nb::handle name) {
   return {archive.get()[name_from(name)], archive.verify(), nb::tuple()};
@@ -288,34 +286,60 @@ Archive part_of(Archive archive, nb::handle key, nb::handle prefix) {
 }
 
 PyArchive open_archive(const std::string& path, const OpenOptions& options) {
-  const SourcePtr source = [&] {
-    const ReleasedGil released;
-    return open_source(path);
-  }();
-  const auto read_index = [=](std::stop_token) { return open(source, options); };
-  return {interruptible(source->size() >= kLongIndex && !options.decode, read_index), options.verify_checksums};
+  return open_archive(
+      [&] {
+        const ReleasedGil released;
+        return open_source(path);
+      }(),
+      options);
 }
 
-bool takes_long(const Archive& archive) noexcept {
-  std::uint64_t bytes = 0;
+PyArchive open_archive(SourcePtr source, const OpenOptions& options) {
+  auto opening = [&] {
+    const ReleasedGil released;
+    return std::make_shared<archive::Opening>(std::move(source));
+  }();
+  // What decodes text is Python's: a thread that is not would make a state of the interpreter for every string, and
+  // this one answers signals there.
+  const bool is_long = !options.decode && ReadEffort{.index_bytes = opening->index_bytes()}.takes_long();
+  auto finish = [opening = std::move(opening), options](std::stop_token) { return opening->finish(options); };
+  return {interruptible(is_long, std::move(finish)), options.verify_checksums};
+}
+
+bool ReadEffort::takes_long() const noexcept {
+  // Somebody may want to stop what reads more than this. A byte of index takes as long as four of payload; a byte of
+  // a deflated sample may stand for many.
+  constexpr std::uint64_t kLong = std::uint64_t{4} << 20;
+  constexpr std::uint64_t kIndexCost = 4;
+  constexpr std::uint64_t kSampleCost = 16;
+  return payload_bytes >= kLong || index_bytes >= kLong / kIndexCost || sample_bytes >= kLong / kSampleCost;
+}
+
+ReadEffort ReadEffort::of(const Archive& archive) noexcept {
+  ReadEffort out;
+  // Where the sum wraps, a storage alone is large enough.
   for (const StorageEntry& storage : archive.storages()) {
-    if (storage.nbytes >= kLongLoad || (bytes += storage.nbytes) >= kLongLoad) return true;
+    out.payload_bytes = std::max(out.payload_bytes + storage.nbytes, storage.nbytes);
   }
-  return false;
+  return out;
+}
+
+ReadEffort ReadEffort::of(const LazyTensor& tensor) {
+  // A slice of compressed bytes takes as long as all of them.
+  constexpr std::uint64_t kSliceShare = 16;
+  return {.payload_bytes = std::max(tensor.nbytes(), tensor.storage().nbytes / kSliceShare)};
 }
 
 nb::object load_value(Archive archive, const LoadOptions& options, const ReportDict& report) {
   const SourcePtr file = archive.sources().front();
-  const bool is_long = takes_long(archive);
+  const bool is_long = ReadEffort::of(archive).takes_long();
   auto load = [archive = std::move(archive)](const LoadOptions& o) mutable { return std::move(archive).load(o); };
   const Value value = reporting(is_long, options, report, std::move(load));
   return in_file(file->name(), [&value] { return to_python(value); });
 }
 
 Tensor load_entry(const Entry& entry, const LoadOptions& options, const ReportDict& report) {
-  // A slice of compressed bytes takes as long as all of them.
-  const std::uint64_t bytes = std::max(entry.tensor.nbytes(), entry.tensor.storage().nbytes / 16);
-  return reporting(bytes >= kLongLoad, options, report,
+  return reporting(ReadEffort::of(entry.tensor).takes_long(), options, report,
                    [tensor = entry.tensor](const LoadOptions& o) { return tensor.load(o); });
 }
 

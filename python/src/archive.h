@@ -10,15 +10,24 @@
 
 #include "penstock/error.h"
 #include "penstock/load.h"
+#include "penstock/source.h"
 
 namespace nb = nanobind;
 
 namespace penstock::python {
 
-/// Payload from which a load takes long enough to look for signals meanwhile.
-inline constexpr std::uint64_t kLongLoad = std::uint64_t{4} << 20;
-/// Whether loading all of it does.
-bool takes_long(const Archive& archive) noexcept;
+/// What a call reads, which decides whether it takes so long that it answers signals meanwhile (interruptible). The one
+/// place that decides it: by the bytes that are read, not by the size of a file.
+struct ReadEffort {
+  std::uint64_t payload_bytes = 0;
+  std::uint64_t index_bytes = 0;   ///< that are parsed
+  std::uint64_t sample_bytes = 0;  ///< of files that may be deflated
+
+  bool takes_long() const noexcept;
+
+  static ReadEffort of(const Archive& archive) noexcept;
+  static ReadEffort of(const LazyTensor& tensor);
+};
 
 /// An Archive that can be closed, as Python has it.
 class PyArchive {
@@ -46,6 +55,7 @@ struct Entry {
 
 /// penstock.open: reads the index; answers signals while it does.
 PyArchive open_archive(const std::string& path, const OpenOptions& options);
+PyArchive open_archive(SourcePtr source, const OpenOptions& options);
 /// The part of the content that `key` and `prefix` choose: a string is a key, or several with dots between them; an
 /// integer is a key or a position; of a list each item is one step. With a prefix the keys that begin with it, without
 /// it. kDTypeMismatch for other keys.

@@ -61,7 +61,7 @@ nb::tuple load_parts(const PyArchive& source) {
   LoadOptions options;
   options.verify_checksums = source.verify();
   const std::vector<Tensor> loaded =
-      interruptible(takes_long(archive), [archive, options](std::stop_token stop) mutable {
+      interruptible(ReadEffort::of(archive).takes_long(), [archive, options](std::stop_token stop) mutable {
         options.stop = std::move(stop);
         return archive.load_storages(options);
       });
@@ -147,12 +147,14 @@ nb::list array_entries(const PyArchive& source) {
 /// Reads entries into tensors, which may be of any library.
 void load_into(const PyArchive& source, const nb::list& entries, const nb::list& tensors) {
   std::vector<Placement> placements;
+  ReadEffort effort;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const std::optional<Tensor> to = array_from(tensors[i]);
     if (!to) throw Error(ErrorCode::kDTypeMismatch, "found no tensor to read into");
     placements.push_back({nb::cast<std::size_t>(entries[i]), *to});
+    effort.payload_bytes += to->nbytes();
   }
-  interruptible(takes_long(source.get()),
+  interruptible(effort.takes_long(),
                 [archive = source.get(), placements, verify = source.verify()](std::stop_token stop) {
                   archive.load_into(placements, {.verify_checksums = verify, .stop = std::move(stop)});
                   return true;
@@ -175,12 +177,14 @@ nb::tuple span_of(nb::handle array) {
 /// Reads storages into memory of any library, of the host or a device: {storage: its bytes}.
 void load_storages_into(const PyArchive& source, const nb::dict& places) {
   std::vector<StoragePlacement> placements;
+  ReadEffort effort;
   for (const auto& [storage, bytes] : places) {
     const std::optional<Tensor> to = array_from(bytes);
     if (!to) throw Error(ErrorCode::kDTypeMismatch, "found no memory to read into");
     placements.push_back({nb::cast<std::size_t>(storage), *to});
+    effort.payload_bytes += to->nbytes();
   }
-  interruptible(takes_long(source.get()),
+  interruptible(effort.takes_long(),
                 [archive = source.get(), placements, verify = source.verify()](std::stop_token stop) {
                   archive.load_storages_into(placements, {.verify_checksums = verify, .stop = std::move(stop)});
                   return true;

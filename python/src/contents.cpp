@@ -7,7 +7,6 @@
 #include "convert.h"
 #include "core/format.h"
 #include "gil.h"
-#include "interrupt.h"
 #include "penstock/error.h"
 
 namespace penstock::python {
@@ -40,13 +39,7 @@ Buffer memory_of(nb::handle data) {
 }
 
 PyArchive open_memory(nb::handle data, const std::string& name, const OpenOptions& options) {
-  Buffer memory = memory_of(data);
-  const std::size_t size = memory.size();
-  const SourcePtr source = memory_source(std::move(memory), name);
-  const auto read_index = [source, options](std::stop_token) { return open(source, options); };
-  // A thread that is not Python's would make a state of the interpreter for every string; this one answers signals
-  // there.
-  return {interruptible(size >= kLongLoad && !options.decode, read_index), options.verify_checksums};
+  return open_archive(memory_source(memory_of(data), name), options);
 }
 
 PyArchive open_given(nb::handle given, const OpenOptions& options) {

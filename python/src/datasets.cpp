@@ -196,14 +196,11 @@ nb::list paths_of(const Dataset& dataset) {
   return out;
 }
 
-constexpr std::uint64_t kLongSample = std::uint64_t{256} << 10;
-
-/// Whether a sample is worth a thread that it is waited for on, as a small one is not. Even a deflated file of this
-/// size has no more in it than a fraction of a second inflates.
+/// Whether a sample is worth a thread that it is waited for on, as a small one is not.
 bool takes_long(const Dataset& dataset, std::int64_t index) {
   const std::int64_t from_start = index < 0 ? index + dataset.size() : index;
   const bool inside = from_start >= 0 && from_start < dataset.size();
-  return inside && dataset.impl().read_bytes(from_start) >= kLongSample;
+  return inside && ReadEffort{.sample_bytes = dataset.impl().read_bytes(from_start)}.takes_long();
 }
 
 /// The samples of a slice as one batch, stacked.

@@ -14,11 +14,9 @@
 #include "core/stopwatch.h"
 #include "core/text.h"
 #include "core/view.h"
-#include "format/check_index.h"
 #include "io/copy/crc32.h"
 #include "io/move/work_queue.h"
 #include "io/read/reader.h"
-#include "io/source/opened_file.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 #include "value/graph.h"
@@ -108,16 +106,6 @@ Buffer ArchiveState::mapping(std::uint32_t source) const {
 }  // namespace detail
 
 namespace {
-
-/// The index of `source`, read from `bytes`, which has the same content.
-format::Index read_index(const format::Format& format, const SourcePtr& source, const SourcePtr& bytes,
-                         const OpenOptions& options) {
-  format::Index index = format.read_index(bytes, options);
-  if (index.sources.empty()) index.sources = {source};
-  std::replace(index.sources.begin(), index.sources.end(), bytes, source);
-  format::check_index(index);
-  return index;
-}
 
 /// The files that a load of some entries reads.
 class Touched {
@@ -308,25 +296,5 @@ Tensor LazyTensor::load(const LoadOptions& options) const {
   return reported(*state_, options, touched_by(*state_, {&entry_, 1}, options),
                   [&](Report& report) { return archive::load_view(*state_, entry_, options, report, extent); });
 }
-
-Archive open(SourcePtr source, const OpenOptions& options) {
-  if (!source) throw Error(ErrorCode::kInvalidArgument, "there is no source to open");
-  core::Stopwatch watch;
-  auto state = std::make_shared<detail::ArchiveState>();
-  try {
-    const auto opened = std::make_shared<io::OpenedFile>(source);
-    state->content = opened->whole();
-    if (state->content) archive::require_unchanged(*source);
-    state->format = &format::detect(*opened);
-    state->index = read_index(*state->format, source, opened, options);
-  } catch (const Error& error) {
-    throw error.within({source->name()});
-  }
-  state->verify_checksums = options.verify_checksums;
-  state->open_seconds = watch.total();
-  return Archive(std::move(state));
-}
-
-Archive open(std::string_view path, const OpenOptions& options) { return open(open_source(path), options); }
 
 }  // namespace penstock

@@ -2,10 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "format/format.h"
@@ -25,6 +27,7 @@ struct ArchiveState {
 
   /// What `archive` shares with its tensors.
   static const ArchiveState& of(const Archive& archive) noexcept { return *archive.state_; }
+  static Archive handle(std::shared_ptr<const ArchiveState> state) { return Archive(std::move(state)); }
 
   const std::string& path() const noexcept { return index.sources.front()->name(); }
   const StorageEntry& storage_of(const TensorEntry& entry) const noexcept { return index.storages[entry.storage]; }

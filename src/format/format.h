@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <span>
 #include <string>
@@ -46,6 +47,9 @@ struct Format {
   Index (*read_index)(const SourcePtr& source, const OpenOptions& options);
   /// Null for a format that is only read. `path`: of the file being written, for names inside it and for errors.
   void (*write)(const Value& value, io::ByteSink& sink, const SaveOptions& options, std::string_view path);
+  /// How many bytes of a source of this format read_index looks at, at most, as far as the head tells: it decides
+  /// whether opening takes long. Null: any, up to all of them.
+  std::uint64_t (*index_bytes)(const ByteSource& source) = nullptr;
 };
 
 inline constexpr std::size_t kSniffBytes = 64;

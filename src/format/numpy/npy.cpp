@@ -25,6 +25,13 @@ bool is_fortran_order(const Tensor& tensor) {
 
 bool sniff(std::span<const std::byte> head, const ByteSource&) { return is_npy(head); }
 
+std::uint64_t index_bytes(const ByteSource& source) {
+  std::array<std::byte, kNpyPrefix> prefix;
+  if (source.size() < prefix.size()) return source.size();
+  source.read(0, prefix);
+  return npy_header_size(prefix).value_or(kMaxNpyHeader);
+}
+
 Index read_index(const SourcePtr& source, const OpenOptions&) {
   const auto head = [&source](std::span<std::byte> out) {
     source->read(0, out);
@@ -101,6 +108,6 @@ NpyImage::NpyImage(const Tensor& value) : tensor(value.to(Device{})) {
   payload = {tensor.data(), tensor.nbytes()};
 }
 
-constinit const Format kNpyFormat{"npy", kExtensions, sniff, read_index, write};
+constinit const Format kNpyFormat{"npy", kExtensions, sniff, read_index, write, index_bytes};
 
 }  // namespace penstock::format

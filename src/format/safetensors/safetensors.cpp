@@ -48,6 +48,13 @@ bool sniff(std::span<const std::byte> head, const ByteSource& source) {
   return first != text.end() && *first == std::byte{'{'};
 }
 
+std::uint64_t index_bytes(const ByteSource& source) {
+  std::array<std::byte, kLengthBytes> head;
+  if (source.size() < head.size()) return source.size();
+  source.read(0, head);
+  return std::min(read_length(head), source.size());
+}
+
 struct File {
   SafetensorsHeader header;
   std::uint64_t data_start = 0;  ///< byte of the file that offsets count from
@@ -150,6 +157,7 @@ constexpr auto kExtensions = std::to_array<std::string_view>({".safetensors"});
 
 }  // namespace
 
-constinit const Format kSafetensorsFormat{"safetensors", kExtensions, sniff, read_index, write_safetensors};
+constinit const Format kSafetensorsFormat{"safetensors", kExtensions,       sniff,
+                                          read_index,    write_safetensors, index_bytes};
 
 }  // namespace penstock::format

@@ -1,0 +1,70 @@
+// A file is opened in this order: its head is read (all of it, where it is small), the format is recognised by the
+// head, and the format's reader describes what the file holds. Readers see the file through OpenedFile, so that their
+// many small reads are no system calls; what they describe names the source itself, and OpenedFile is let go with its
+// copies.
+
+#include "archive/opening.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "archive/archive_state.h"
+#include "archive/unchanged.h"
+#include "core/stopwatch.h"
+#include "format/check_index.h"
+#include "penstock/error.h"
+
+namespace penstock {
+namespace archive {
+namespace {
+
+/// The index of `source`, read through `opened`.
+format::Index read_index(const format::Format& format, const SourcePtr& source, const SourcePtr& opened,
+                         const OpenOptions& options) {
+  format::Index index = format.read_index(opened, options);
+  if (index.sources.empty()) index.sources = {source};
+  std::replace(index.sources.begin(), index.sources.end(), opened, source);
+  format::check_index(index);
+  return index;
+}
+
+}  // namespace
+
+Opening::Opening(SourcePtr source) : source_(std::move(source)) {
+  if (!source_) throw Error(ErrorCode::kInvalidArgument, "there is no source to open");
+  const core::Stopwatch watch;
+  try {
+    opened_ = std::make_shared<io::OpenedFile>(source_);
+    if (opened_->whole()) require_unchanged(*source_);
+    format_ = &format::detect(*opened_);
+    index_bytes_ = format_->index_bytes != nullptr ? format_->index_bytes(*opened_) : source_->size();
+  } catch (const Error& error) {
+    throw error.within({source_->name()});
+  }
+  seconds_ = watch.total();
+}
+
+Archive Opening::finish(const OpenOptions& options) {
+  const core::Stopwatch watch;
+  auto state = std::make_shared<detail::ArchiveState>();
+  try {
+    state->content = opened_->whole();
+    state->format = format_;
+    state->index = read_index(*format_, source_, opened_, options);
+  } catch (const Error& error) {
+    throw error.within({source_->name()});
+  }
+  state->verify_checksums = options.verify_checksums;
+  state->open_seconds = seconds_ + watch.total();
+  return detail::ArchiveState::handle(std::move(state));
+}
+
+}  // namespace archive
+
+Archive open(SourcePtr source, const OpenOptions& options) {
+  return archive::Opening(std::move(source)).finish(options);
+}
+
+Archive open(std::string_view path, const OpenOptions& options) { return open(open_source(path), options); }
+
+}  // namespace penstock
