@@ -37,11 +37,14 @@ Opening::Opening(SourcePtr source) : source_(std::move(source)) {
     opened_ = std::make_shared<io::OpenedFile>(source_);
     if (opened_->whole()) require_unchanged(*source_);
     format_ = &format::detect(*opened_);
-    index_bytes_ = format_->index_bytes != nullptr ? format_->index_bytes(*opened_) : source_->size();
   } catch (const Error& error) {
     throw error.within({source_->name()});
   }
   seconds_ = watch.total();
+}
+
+std::uint64_t Opening::index_bytes() const {
+  return format_->index_bytes != nullptr ? format_->index_bytes(*opened_) : source_->size();
 }
 
 Archive Opening::finish(const OpenOptions& options) {

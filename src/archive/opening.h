@@ -17,7 +17,7 @@ class Opening {
   explicit Opening(SourcePtr source);
 
   /// How many bytes reading the index looks at, at most.
-  std::uint64_t index_bytes() const noexcept { return index_bytes_; }
+  std::uint64_t index_bytes() const;
   /// Reads the index.
   Archive finish(const OpenOptions& options);
 
@@ -25,7 +25,6 @@ class Opening {
   SourcePtr source_;
   std::shared_ptr<const io::OpenedFile> opened_;
   const format::Format* format_ = nullptr;
-  std::uint64_t index_bytes_ = 0;
   double seconds_ = 0;
 };
 
