@@ -31,7 +31,7 @@ double engine_seconds(const std::string& path, std::optional<bool> direct, std::
 /// Places in memory follow from where tensors lie in the file, and what that leaves unaligned goes through a scratch.
 double load_seconds(const std::string& path, std::optional<bool> direct, std::size_t threads) {
   bench::drop_from_cache(path);
-  return bench::seconds_of([&] { load_value(path, {.direct = direct, .threads = threads}); });
+  return bench::seconds_of([&] { load(path, {.direct = direct, .threads = threads}); });
 }
 
 bench::Way bare(const std::string& path, const bench::BareRead& how) {

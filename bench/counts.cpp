@@ -37,7 +37,7 @@ struct Workload {
 };
 
 /// Epoch after epoch in the calling thread.
-Work epochs(Dataset dataset, std::int64_t batch_size, Collate collate = stack()) {
+Work epochs(Dataset dataset, std::int64_t batch_size, Collate collate = collate::stack()) {
   const auto loader = std::make_shared<DataLoader>(
       std::move(dataset),
       LoaderOptions{
@@ -51,13 +51,13 @@ Work epochs(Dataset dataset, std::int64_t batch_size, Collate collate = stack())
 
 Work loads(const std::string& path, std::size_t times) {
   return [path, times] {
-    for (std::size_t i = 0; i < times; ++i) load_value(path, {.threads = 1});
+    for (std::size_t i = 0; i < times; ++i) load(path, {.threads = 1});
     return times;
   };
 }
 
 Work whole_load(const std::string& path) {
-  return [path] { return load_value(path, {.threads = 1}).size(); };
+  return [path] { return load(path, {.threads = 1}).size(); };
 }
 
 Work index_of(const std::string& path) {
@@ -76,7 +76,8 @@ constexpr std::size_t kLargeLoads = 10;
 
 constexpr Workload kWorkloads[] = {
     {"small .pt", [](const std::string& root) { return epochs(files(root + "/pt"), 32); }},
-    {"small .pt, dict, padded", [](const std::string& root) { return epochs(files(root + "/ragged"), 32, pad()); }},
+    {"small .pt, dict, padded",
+     [](const std::string& root) { return epochs(files(root + "/ragged"), 32, collate::pad()); }},
     {"small .npy", [](const std::string& root) { return epochs(files(root + "/npy"), 32); }},
     {"rows of 3 KB", [](const std::string& root) { return epochs(rows(root + "/rows.npy"), 256); }},
     {"one .pt of 1 KB", [](const std::string& root) { return loads(root + "/one.pt", kLoads); }},

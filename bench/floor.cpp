@@ -41,8 +41,9 @@ Floor files(const std::string& list, std::size_t threads) {
 
 Floor rows(const std::vector<std::string>& arrays, std::size_t threads) {
   std::vector<penstock::Tensor> columns;
-  for (const std::string& path : arrays) columns.push_back(penstock::load(path));
-  return penstock::cli::row_floor(columns, penstock::random(columns[0].shape()[0])->order(1, 0).to_vector(), threads);
+  for (const std::string& path : arrays) columns.push_back(penstock::load_tensor(path));
+  return penstock::cli::row_floor(columns, penstock::sampler::random(columns[0].shape()[0]).order(1, 0).to_vector(),
+                                  threads);
 }
 
 Floor whole_read(const std::string& path, const bench::BareRead& how) {

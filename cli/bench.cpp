@@ -69,10 +69,10 @@ bool is_enough(const Result& result, const Options& options) {
 
 Collate collate_of(const Options& options) {
   const std::string rule = options.collate.value_or(kStack);
-  if (options.pad_to) return pad_to(*options.pad_to);
-  if (rule == kPad) return pad();
-  if (rule == kRagged) return ragged();
-  return stack();
+  if (options.pad_to) return collate::pad_to(*options.pad_to);
+  if (rule == kPad) return collate::pad();
+  if (rule == kRagged) return collate::ragged();
+  return collate::stack();
 }
 
 /// A single array is measured by its rows; everything else by its files.
@@ -131,7 +131,9 @@ Result run_loader(const Dataset& dataset, const Options& options,
 }
 
 std::vector<std::int64_t> visiting_order(const Dataset& dataset, const Options& options) {
-  return (options.in_order ? sequential(dataset.size()) : random(dataset.size()))->order(0, 0).to_vector();
+  return (options.in_order ? sampler::sequential(dataset.size()) : sampler::random(dataset.size()))
+      .order(0, 0)
+      .to_vector();
 }
 
 Result measure_rows(const Options& options) {

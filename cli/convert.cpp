@@ -89,7 +89,7 @@ Value load_checked(const Archive& archive, const std::stop_token& stop) {
       if (stop.stop_requested()) throw Error(ErrorCode::kCancelled, "the conversion was stopped; nothing was written");
     });
   }
-  return archive.load({.map = true});
+  return archive.load({.mmap = true});
 }
 
 std::uint64_t tensor_bytes(const Archive& archive) {

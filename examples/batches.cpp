@@ -33,7 +33,7 @@ int main(int argc, char** argv) try {
   show("files", files);
 
   ps::LoaderOptions padded = options;
-  padded.collate = ps::pad({.lengths = true});
+  padded.collate = ps::collate::pad({.lengths = true});
   ps::DataLoader clips(ps::files(argv[4]), padded);
   show("padded", clips);
   return 0;

@@ -38,8 +38,8 @@ int main(int argc, char** argv) try {
     std::fprintf(stderr, "usage: write_digits images.npy labels.npy OUT\n");
     return 2;
   }
-  const ps::Tensor images = ps::load(argv[1]);
-  const ps::Tensor labels = ps::load(argv[2]);
+  const ps::Tensor images = ps::load_tensor(argv[1]);
+  const ps::Tensor labels = ps::load_tensor(argv[2]);
   const auto classes = labels.values<const std::int64_t>();
   const std::filesystem::path out = argv[3];
   std::filesystem::create_directories(out / "digits");

@@ -19,9 +19,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const bool verify = !choices.flag();
   const bool map = choices.flag();
   const auto value = attempt([&] {
-    const Archive archive = open(file.path(), {.verify_checksums = verify});
+    const Archive archive = open(file.path(), {.verify = verify});
     if (!is_small(archive)) return Value();
-    return archive.load({.map = map, .verify_checksums = verify, .threads = 1});
+    return archive.load({.mmap = map, .verify = verify, .threads = 1});
   });
   if (value.ok()) check_written(*value.value);
   return 0;

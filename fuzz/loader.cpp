@@ -71,7 +71,7 @@ class Comparison {
     }
     for (const bool large : {false, true}) {
       data::Scratch scratch;
-      scratch.verify_checksums = verify_;
+      scratch.verify = verify_;
       if (large) scratch.whole_file_bytes = 0;
       for (const Rule rule : {Rule::kSamples, Rule::kStack, Rule::kPadTo}) check_batches(rule, length, scratch);
     }
@@ -92,9 +92,9 @@ class Comparison {
   }
 
   void check_batches(Rule rule, std::size_t length, data::Scratch& scratch) const {
-    const Collate collate = rule == Rule::kSamples ? samples()
-                            : rule == Rule::kStack ? stack()
-                                                   : pad_to(static_cast<std::int64_t>(length));
+    const Collate collate = rule == Rule::kSamples ? collate::samples()
+                            : rule == Rule::kStack ? collate::stack()
+                                                   : collate::pad_to(static_cast<std::int64_t>(length));
     const data::BatchMaker maker(dataset_, collate, Device{}, 0);
     std::int64_t number = 0;
     for (const Order& order : {Order{0, 0}, Order{0, 1, 0}, Order{1, 0}, Order{1, 1}, Order{0, 0, 1}}) {
@@ -140,9 +140,9 @@ class Comparison {
 /// What load gives; None and `small` false for a file that is more than is worth the time.
 Outcome<Value> load_small(const std::string& path, bool verify, bool& small) {
   return attempt([&] {
-    const Archive archive = open(path, {.verify_checksums = verify});
+    const Archive archive = open(path, {.verify = verify});
     small = small && is_small(archive);
-    return small ? archive.load({.verify_checksums = verify, .threads = 1}) : Value();
+    return small ? archive.load({.verify = verify, .threads = 1}) : Value();
   });
 }
 

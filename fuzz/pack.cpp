@@ -98,8 +98,8 @@ void check(const Place& place, std::span<const std::byte> content, Choices choic
     }));
     if (loaded.back().ok() && fit_of(*loaded.back().value) != SampleFit::kGood) return;
   }
-  std::optional<bool> map;
-  if (const std::size_t way = choices.below(3)) map = way == 1;
+  std::optional<bool> mmap;
+  if (const std::size_t way = choices.below(3)) mmap = way == 1;
   const std::uint64_t shard_bytes = choices.flag() ? 1 : 1 << 20;
 
   const std::string folder = place.fresh();
@@ -112,7 +112,7 @@ void check(const Place& place, std::span<const std::byte> content, Choices choic
     if (!one.ok()) fail("a file was packed that load refuses: " + one.text());
   }
   const auto read = attempt([&] {
-    const Dataset dataset = packed(folder, map);
+    const Dataset dataset = packed(folder, mmap);
     if (dataset.size() != std::ssize(paths)) fail("another number of samples was packed");
     for (std::int64_t i = 0; i < dataset.size(); ++i) {
       const std::string found = difference_when_packed(dataset.get(i), *loaded[static_cast<std::size_t>(i)].value);

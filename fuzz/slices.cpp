@@ -80,10 +80,10 @@ struct Cut {
 };
 
 LoadOptions options_of(Choices& choices) {
-  LoadOptions out{.verify_checksums = choices.flag(), .threads = 1 + choices.below(2)};
+  LoadOptions out{.verify = choices.flag(), .threads = 1 + choices.below(2)};
   switch (choices.below(5)) {
     case 1:
-      out.map = true;
+      out.mmap = true;
       break;
     case 2:
       out.direct = true;
@@ -102,7 +102,7 @@ class Check {
   Check(Archive archive, Choices choices) : archive_(std::move(archive)), choices_(choices) {}
 
   void run() {
-    const auto loaded = attempt([&] { return archive_.load({.verify_checksums = false, .threads = 1}); });
+    const auto loaded = attempt([&] { return archive_.load({.verify = false, .threads = 1}); });
     if (loaded.ok()) whole_ = tensors_of(archive_.structure(), *loaded.value);
     bool all = true;
     for (std::size_t i = 0; i < archive_.entries().size(); ++i) all &= check_entry(i, loaded.ok());
@@ -118,7 +118,7 @@ class Check {
   /// Whether it can be loaded.
   bool check_entry(std::size_t i, bool all_load) {
     const LazyTensor lazy = archive_.entry(i);
-    const auto alone = attempt([&] { return lazy.load({.verify_checksums = false, .threads = 1}); });
+    const auto alone = attempt([&] { return lazy.load({.verify = false, .threads = 1}); });
     if (all_load && !alone.ok()) fail("a tensor of a file that loads does not: " + alone.text());
     if (!alone.ok()) return false;
     const auto whole = whole_.find(i);
@@ -149,15 +149,15 @@ class Check {
     const auto got = attempt([&] { return lazy.load(options); });
     if (got.ok()) return require_same(*got.value, tensor, "a slice");
     const bool changed = archive::Changes(entry).any() || lazy.storage().compression != Compression::kNone;
-    if (options.map && changed && got.failed_by(ErrorCode::kUnsupported)) return;
-    if (options.verify_checksums && got.failed_by(ErrorCode::kChecksum)) return;
+    if (options.mmap && changed && got.failed_by(ErrorCode::kUnsupported)) return;
+    if (options.verify && got.failed_by(ErrorCode::kChecksum)) return;
     fail("a slice was refused, and the tensor loads: " + got.text());
   }
 
   void check_rows(const LazyTensor& lazy, const Tensor& tensor) {
-    std::optional<bool> map;
-    if (const std::size_t way = choices_.below(3)) map = way == 1;
-    const auto dataset = attempt([&] { return rows(lazy, map); });
+    std::optional<bool> mmap;
+    if (const std::size_t way = choices_.below(3)) mmap = way == 1;
+    const auto dataset = attempt([&] { return rows(lazy, mmap); });
     if (!dataset.ok()) {
       // What has to be loaded for its rows is verified.
       if (tensor.rank() == 0 || dataset.failed_by(ErrorCode::kChecksum)) return;
@@ -193,8 +193,8 @@ class Check {
       places.back().to = Tensor::empty(entry.shape, entry.dtype);
     }
     LoadOptions options = options_of(choices_);
-    options.map = {};
-    options.verify_checksums = false;
+    options.mmap = {};
+    options.verify = false;
     const auto done = attempt([&] {
       archive_.load_into(places, options);
       return true;
@@ -206,7 +206,7 @@ class Check {
   }
 
   void check_mapped() const {
-    const auto mapped = attempt([&] { return archive_.load({.map = true, .verify_checksums = false}); });
+    const auto mapped = attempt([&] { return archive_.load({.mmap = true, .verify = false}); });
     if (!mapped.ok() && !mapped.failed_by(ErrorCode::kUnsupported)) fail("a file was not mapped: " + mapped.text());
     if (!mapped.ok()) return;
     for (const auto& [entry, tensor] : tensors_of(archive_.structure(), *mapped.value)) {
@@ -221,7 +221,7 @@ class Check {
       const auto [key, value] = loaded.item(i);
       if (!key.is(Value::Kind::kString)) continue;
       const auto part =
-          attempt([&, &wanted = key] { return archive_.part(wanted).load({.verify_checksums = false, .threads = 1}); });
+          attempt([&, &wanted = key] { return archive_.part(wanted).load({.verify = false, .threads = 1}); });
       if (!part.ok()) fail("a part of a file that loads does not: " + part.text());
       const std::string found = difference_of(*part.value, value);
       if (!found.empty()) fail("a part of a file is not what the file has there: " + found);
@@ -242,7 +242,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Choices choices(input.choices);
   const auto where = choices.below(4) == 1 ? InputFile::Where::kDisk : InputFile::Where::kMemory;
   const InputFile file(input.file, where);
-  const auto archive = attempt([&] { return penstock::open(file.path(), {.verify_checksums = !choices.flag()}); });
+  const auto archive = attempt([&] { return penstock::open(file.path(), {.verify = !choices.flag()}); });
   if (archive.ok() && is_small(*archive.value)) Check(*archive.value, choices).run();
   return 0;
 }

@@ -34,8 +34,8 @@ void train(Classifier& model, const ps::Dataset& digits) {
 
 double accuracy(Classifier& model, const char* images, const char* labels) {
   const torch::NoGradGuard no_grad;
-  const torch::Tensor x = ps::to_torch(ps::load(images));
-  const torch::Tensor y = ps::to_torch(ps::load(labels));
+  const torch::Tensor x = ps::to_torch(ps::load_tensor(images));
+  const torch::Tensor y = ps::to_torch(ps::load_tensor(labels));
   return model.forward(pixels(x)).argmax(1).eq(y).to(torch::kDouble).mean().item<double>();
 }
 

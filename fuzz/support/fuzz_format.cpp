@@ -51,12 +51,12 @@ std::uint64_t payload(const format::Index& index) {
 }
 
 bool read(const format::Format& format, const SourcePtr& source, bool verify) {
-  const format::Index index = format.read_index(source, {.verify_checksums = verify});
+  const format::Index index = format.read_index(source, {.verify = verify});
   for (const StorageEntry& storage : index.storages) check_storage(storage, index);
   for (const TensorEntry& entry : index.entries) check_entry(entry, index);
   if (payload(index) > kMaxPayload) return true;
-  const Archive archive = open(source, {.verify_checksums = verify});
-  static_cast<void>(archive.load({.verify_checksums = verify, .threads = 1}).to_string());
+  const Archive archive = open(source, {.verify = verify});
+  static_cast<void>(archive.load({.verify = verify, .threads = 1}).to_string());
   return true;
 }
 

@@ -1,5 +1,8 @@
 #pragma once
 
+/// Reference-counted memory on a device, which tensors lie in. Most programs use Tensor (tensor.h) and need a Buffer
+/// only to hand over memory of their own.
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,8 +19,8 @@ class QueueUses;
 }
 
 /// Memory on one device, reference-counted: copies of a Buffer are the same memory, which is released with the last
-/// one. The handle is thread-safe like a shared_ptr; the bytes are the callers' to synchronise. Device and pinned
-/// memory know the streams that work with them and are not reused before that work is done. Moved from, it is no
+/// copy. The handle is thread-safe like a shared_ptr; callers synchronise access to the bytes. Device and pinned memory
+/// remembers the streams that use it and is not reused before their work is done. A buffer that was moved from holds no
 /// memory.
 class Buffer {
  public:
@@ -46,14 +49,14 @@ class Buffer {
   ~Buffer() = default;
 
   /// `bytes` uninitialised bytes on `device`, aligned to 64 (large blocks: to huge pages). Zero bytes are legal.
-  /// kOutOfMemory says what was asked; kNoDevice when the device is not there.
+  /// kOutOfMemory says how much was asked for; kNoDevice when there is no such device.
   static Buffer allocate(std::size_t bytes, Device device = {});
-  /// Page-locked host memory, which devices copy from and to without the processor. kNoDevice without such a device.
+  /// Page-locked host memory, which devices copy from and to without the processor. kNoDevice when there is no device.
   static Buffer allocate_pinned(std::size_t bytes);
-  /// Host memory of somebody else's that stays valid while `owner` lives. Penstock writes nothing to read-only memory
-  /// and refuses to make tensors' values() of it that could be written; data() is an address, and its user's care.
+  /// Host memory of another owner, which stays valid while `owner` lives. Penstock does not write to read-only memory,
+  /// and Tensor::values() refuses to give it as writable. data() is a plain address: its user must not write there.
   static Buffer wrap(void* data, std::size_t bytes, std::shared_ptr<const void> owner, bool read_only = false);
-  /// Device memory of somebody else's, under the same terms; `owner` is released when recorded uses are over.
+  /// Device memory of another owner, under the same terms; `owner` is released when all recorded uses are done.
   static Buffer wrap(void* data, std::size_t bytes, Device device, std::shared_ptr<const void> owner,
                      bool read_only = false);
 
@@ -61,7 +64,7 @@ class Buffer {
   std::size_t size() const noexcept { return size_; }
   Device device() const noexcept { return device_; }
   bool read_only() const noexcept { return read_only_; }
-  /// Whether devices copy from and to it without staging. Never touches a device that was not used yet.
+  /// Whether devices copy from and to it without staging. Asking does not initialise a device.
   bool is_pinned() const noexcept;
   explicit operator bool() const noexcept { return owner_ != nullptr; }
 
@@ -69,20 +72,21 @@ class Buffer {
   Buffer part(std::size_t offset, std::size_t bytes) const;
   /// True when both keep the same allocation alive.
   bool shares_memory_with(const Buffer& other) const noexcept { return owner_ == other.owner_; }
-  /// What keeps the memory alive; for handing it to other libraries.
+  /// What keeps the memory alive, for other libraries that take the memory.
   const std::shared_ptr<const void>& owner() const noexcept { return owner_; }
 
   enum class Access : std::uint8_t { kRead, kWrite };
-  /// Says that work just submitted to `stream` uses this memory: the memory is not reused before that work is done, and
-  /// after kWrite other streams that order_after_writes() wait for it. Of memory that needs no such care: nothing.
+  /// Records that work just submitted to `stream` uses this memory. The memory is not reused before that work is done,
+  /// and order_after_writes() waits for it after kWrite. Does nothing for memory that no stream can use.
   void record_use(const Stream& stream, Access access) const;
-  /// The same of work that is over at `event`, recorded behind it: whoever waits does not wait for what follows there.
+  /// The same for work that is done at `event`, so that nobody waits for later work of the stream.
   void record_use(const Stream& stream, Access access, const Event& event) const;
   /// Work submitted to `stream` from now on runs after the last recorded write.
   void order_after_writes(const Stream& stream) const;
-  /// Work submitted to `stream` from now on runs after every recorded use: before it writes over what others read.
+  /// Work submitted to `stream` from now on runs after every recorded use. Call it before work that overwrites the
+  /// memory.
   void order_after_uses(const Stream& stream) const;
-  /// Blocks until the last recorded write is done; before the host reads memory that a stream writes.
+  /// Blocks until the last recorded write is done. Call it before the host reads memory that a stream writes.
   void wait_for_writes() const;
 
  private:

@@ -1,9 +1,14 @@
 #pragma once
 
+/// How the samples of a batch become one value. The factories in namespace `collate` make the rules; give one to
+/// LoaderOptions::collate. Start at `collate::stack`, the default, and use `collate::pad` when samples differ in
+/// length.
+
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "penstock/standard.h"
@@ -15,21 +20,18 @@ class CollateRule;
 }
 
 /// How the samples of a batch become one: decided from headers, before any payload is read. A value handle on an
-/// immutable rule. Samples of one batch must have the same structure (keys, lengths of tuples, kinds of leaves):
-/// kShapeMismatch names the two samples otherwise. Under every rule but `samples` integers become an int64 tensor,
-/// floats float64, booleans bool; strings and bytes stay a list.
+/// immutable rule. Samples of one batch must have the same structure (keys, lengths of tuples, kinds of leaves);
+/// kShapeMismatch names the first two that differ. Integers become an int64 tensor, floats float64, booleans bool;
+/// strings and bytes become a list. `collate::samples` alone keeps everything as it is.
 class Collate {
  public:
+  /// For the library itself.
   explicit Collate(std::shared_ptr<const detail::CollateRule> rule) : rule_(std::move(rule)) {}
   const detail::CollateRule& rule() const noexcept { return *rule_; }
 
  private:
   std::shared_ptr<const detail::CollateRule> rule_;
 };
-
-/// Tensors of equal dtype and shape become one with a new dimension 0; kShapeMismatch or kDTypeMismatch names the first
-/// sample that differs and suggests `pad`.
-Collate stack();
 
 enum class PadMode : std::uint8_t {
   kConstant,   ///< PadOptions::value
@@ -41,22 +43,37 @@ struct PadOptions {
   std::int64_t dim = 0;  ///< of the sample; negative counts from its last
   PadMode mode = PadMode::kConstant;
   double value = 0;
-  /// Make the tensor a dict {"values", "lengths"?, "mask"?}: lengths is int64 (batch,), what each sample has after
-  /// truncation; mask is bool (batch, length), true on a sample's own elements.
+  /// Make the tensor a dict {"values", "lengths"?, "mask"?}. lengths is int64 of shape (batch,): what each sample has
+  /// after truncation. mask is bool of shape (batch, length): true on a sample's own elements.
   bool lengths = false;
   bool mask = false;
-  /// Only these keys of a dict sample are padded, the others stacked; empty: every tensor that has dimension `dim`.
+  /// Pad only these keys of a dict sample and stack the others; empty: pad every tensor that has dimension `dim`.
   std::vector<std::string> keys = {};
 };
 
+namespace collate {
+
+/// Tensors of equal dtype and shape become one with a new dimension 0. kShapeMismatch or kDTypeMismatch names the first
+/// sample that differs and suggests `pad`.
+Collate stack();
 /// Pads dimension `dim` at its end to the longest of the batch, then stacks.
 Collate pad(const PadOptions& options = {});
-/// Pads or cuts dimension `dim` at its end to `length` >= 0, then stacks; bytes beyond the cut are not read.
+/// Pads or cuts dimension `dim` at its end to `length` >= 0, then stacks. Bytes beyond the cut are not read.
 Collate pad_to(std::int64_t length, const PadOptions& options = {});
-/// Keeps tensors apart: each becomes a list of tensors, which lie in one block.
+/// Keeps tensors apart: each becomes a list of tensors, which lie in one block of memory.
 Collate ragged();
-/// Keeps samples apart: the batch is a list of them as they are, scalars too, whether or not they have one structure;
-/// their tensors lie in one block.
+/// Keeps samples apart: the batch is a list of the samples as they are, with their scalars, whether or not they have
+/// one structure. Their tensors lie in one block of memory.
 Collate samples();
+
+}  // namespace collate
+
+/// Names of releases before 1.0, which go with the next.
+[[deprecated("use collate::pad")]] inline Collate pad(const PadOptions& options = {}) { return collate::pad(options); }
+[[deprecated("use collate::pad_to")]] inline Collate pad_to(std::int64_t length, const PadOptions& options = {}) {
+  return collate::pad_to(length, options);
+}
+[[deprecated("use collate::ragged")]] inline Collate ragged() { return collate::ragged(); }
+[[deprecated("use collate::samples")]] inline Collate samples() { return collate::samples(); }
 
 }  // namespace penstock

@@ -1,6 +1,11 @@
 #pragma once
 
+/// Which samples there are. `rows` takes the rows of a large array, `files` a folder of files with a sample each;
+/// `zip`, `concat` and `subset` combine them. A Dataset reads nothing by itself: give it to a DataLoader (loader.h).
+
+#include <concepts>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,18 +23,18 @@ namespace detail {
 class DatasetImpl;
 }
 
-/// A fixed sequence of samples: it knows *where* sample i lies and reads nothing until a loader or `get` asks. A value
-/// handle on an immutable, shared index: copies cost nothing and any number of threads may use it at once.
+/// A fixed sequence of samples. It knows *where* each sample lies and reads nothing until a loader or `get` asks for
+/// it. A value handle on an immutable, shared index: copies cost nothing, and any number of threads may use it at once.
 class Dataset {
  public:
   std::int64_t size() const noexcept;
-  /// Sample `index` alone, read now: a tensor, a dict or tuple of tensors and scalars, or what `zip` makes. Negative
-  /// indices count from the end; kIndexOutOfRange.
+  /// Reads one sample: a tensor, a dict or tuple of tensors and scalars, or what `zip` makes of them. Negative indices
+  /// count from the end; kIndexOutOfRange.
   Value get(std::int64_t index) const;
-  /// What sample `index` is, for messages: "clips/0007.pt", "images.npy[7]".
+  /// A name of sample `index` for messages: "clips/0007.pt", "images.npy[7]".
   std::string describe(std::int64_t index) const;
-  /// The file of each sample, in their order: of files(), and of what subset() and concat() make of them.
-  /// kInvalidArgument for a dataset whose samples are no files.
+  /// The file of each sample, in order: for files(), and for what subset() and concat() make of it. kInvalidArgument
+  /// for a dataset whose samples are no files.
   std::vector<std::string> paths() const;
 
   explicit Dataset(std::shared_ptr<const detail::DatasetImpl> impl) : impl_(std::move(impl)) {}
@@ -40,43 +45,52 @@ class Dataset {
 };
 
 /// Samples are the rows (dimension 0) of one large array: a tensor in memory, a tensor of an archive, or the only
-/// tensor of a file (`key` names one of several). Nothing of an uncompressed file is read ahead: it is mapped, or each
-/// row is read when it is wanted (`map` false). Unset: mapped where it fits into the memory that this process may use
-/// (machine, control group); rows of a mapping that does not are read many times over. Rows with gaps within are always
-/// mapped. Checksums of the file are not looked at: a row is less than they are about. A batch of a file that was
-/// written to since it was opened is kChanged, of one that was cut kTruncated. kShapeMismatch for a 0-d array.
+/// tensor of a file (`key` names one of several). An uncompressed file is not read ahead. Either it is mapped (`mmap`
+/// true), or each row is read when it is wanted (false). Unset: it is mapped when it fits into the memory that this
+/// process may use (machine, control group), because a mapping that does not fit is read from the disk again and again.
+/// Rows whose elements do not lie together are always mapped. Checksums are not verified: they cover the whole array,
+/// not a row. A batch is kChanged when the file was written to since it was opened, and kTruncated when it was cut.
+/// kShapeMismatch for an array without dimensions.
 Dataset rows(const Tensor& tensor);
-Dataset rows(const LazyTensor& tensor, std::optional<bool> map = {});
-Dataset rows(std::string_view path, std::string_view key = {}, std::optional<bool> map = {});
+Dataset rows(const LazyTensor& tensor, std::optional<bool> mmap = {});
+Dataset rows(const std::filesystem::path& path, std::string_view key = {}, std::optional<bool> mmap = {});
 
-/// Samples are these texts (UTF-8): labels, names, captions. A batch has them as a list.
+/// Samples are these texts (UTF-8): labels, names, captions. A batch holds them as a list.
 Dataset strings(std::vector<std::string> strings);
 
 struct FilesOptions {
-  /// Take only these keys of each file's dict (in this order, giving a dict); empty: everything.
+  /// Take only these keys of each file's dict, in this order, as a dict. Empty: everything.
   std::vector<std::string> keys = {};
-  /// Keeps the list of what a pattern or folder gave, and next time looks only into folders that changed since. The
-  /// file is written as a whole, may be deleted at any time, and is made anew when it is damaged or another pattern's.
-  /// What it does not see: a link whose target became another kind of file.
+  /// Keep the list of what a pattern or folder gave in a file, and next time look only into folders that changed since.
+  /// The file is written as a whole and may be deleted at any time; a damaged one, or one of another pattern, is made
+  /// again. It does not notice when the target of a link becomes another kind of file.
   bool index = false;
-  /// Where that is kept; empty: $XDG_CACHE_HOME/penstock or ~/.cache/penstock, and nowhere if that cannot be written. A
-  /// file named here is left out only where the disk takes no more.
-  std::string index_path = {};
-  /// Folders and files that are left out where a pattern or folder is listed; what lies in such a folder is not looked
-  /// at. A name or glob without a slash ("lost+found", "tmp*") is that of a folder or file at any depth; one with
-  /// slashes ("old/raw") is how its path ends, and one that begins with a slash the whole path. What the pattern names
-  /// without `*`, `?` or brackets is not left out.
+  /// Where that file lies. Empty: in $XDG_CACHE_HOME/penstock or ~/.cache/penstock, and nowhere when that cannot be
+  /// written. A file named here is an error when it cannot be written, unless the disk is full: then it is left out.
+  std::filesystem::path index_path = {};
+  /// Folders and files to leave out when a pattern or folder is listed; excluded folders are not entered. A name or
+  /// glob without a slash ("lost+found", "tmp*") matches folders and files at any depth. One with slashes ("old/raw")
+  /// matches the end of a path, and one that begins with a slash the whole path. Parts that the pattern names without
+  /// `*`, `?` or brackets are never left out.
   std::vector<std::string> exclude = {};
 };
 
 /// Each file is a sample: one tensor, or the dict, list or tuple of tensors and scalars in it. `pattern` is a file, a
-/// folder (its tensor files, by extension, not those of sub-folders) or a glob (`*`, `?`, `[a-z]`, and `**` for any
-/// depth, through links to folders too but for those that lead back up; a file called just so goes before a set in
-/// brackets); the order is by name, bytewise. kNotFound when nothing matches, kPermission for a folder that cannot be
-/// listed: a dataset that quietly lacks samples would be worse; `exclude` leaves it out. Files are looked at when they
-/// are needed. A list of paths takes neither index nor exclude (kInvalidArgument).
+/// folder or a glob. A folder stands for its tensor files, by extension, without sub-folders. A glob has `*`, `?`,
+/// `[a-z]`, and `**` for any depth; `**` follows links to folders, except those that lead back up. When a file has
+/// exactly the name that a pattern with brackets spells, that file is meant. Samples are in bytewise order of their
+/// paths. kNotFound when nothing matches. kPermission for a folder that cannot be listed, because a dataset must not
+/// lack samples silently; `exclude` leaves such a folder out. Files are opened when they are needed.
 Dataset files(std::string_view pattern, const FilesOptions& options = {});
+/// The same for a std::filesystem::path.
+Dataset files(const std::same_as<std::filesystem::path> auto& folder, const FilesOptions& options = {}) {
+  return files(std::string_view(folder.native()), options);
+}
+/// These files, in this order. kInvalidArgument for options `index` and `exclude`, which belong to a pattern.
 Dataset files(const std::vector<std::string>& paths, const FilesOptions& options = {});
+Dataset files(const std::same_as<std::vector<std::filesystem::path>> auto& paths, const FilesOptions& options = {}) {
+  return files(std::vector<std::string>(paths.begin(), paths.end()), options);
+}
 
 /// Sample i is the tuple of sample i of each; kShapeMismatch names the sizes when they differ.
 Dataset zip(const std::vector<Dataset>& datasets);
@@ -84,11 +98,11 @@ template <class... More>
 Dataset zip(const Dataset& first, const More&... more) {
   return zip(std::vector<Dataset>{first, more...});
 }
-/// Sample i is the dict of sample i of each, under these names. kInvalidArgument for a name that is there twice.
+/// Sample i is the dict of sample i of each, under these names. kInvalidArgument for a name that occurs twice.
 Dataset zip(const std::vector<std::pair<std::string, Dataset>>& datasets);
 /// All samples of the first, then of the second, ...
 Dataset concat(const std::vector<Dataset>& datasets);
-/// The samples at `indices`, in that order; repeats are fine. kIndexOutOfRange.
+/// The samples at `indices`, in that order; an index may occur more than once. kIndexOutOfRange.
 Dataset subset(const Dataset& dataset, std::vector<std::int64_t> indices);
 
 }  // namespace penstock

@@ -1,5 +1,8 @@
 #pragma once
 
+/// Devices: the host ("cpu") and GPUs ("cuda:0"). `is_available` and `device_count` say what there is. Functions that
+/// take a Device take its name too.
+
 #include <cstddef>
 #include <cstdint>
 #include <iosfwd>
@@ -46,29 +49,29 @@ struct DeviceProperties {
   int multiprocessors = 0;
 };
 
-/// What Penstock holds of a device's memory. Buffers in use and the cache together are what it took from the driver.
+/// How much of a device's memory Penstock holds. It took from the driver what is in use and what is cached.
 struct MemoryStats {
-  std::uint64_t in_use_bytes = 0;    ///< in buffers that are alive, or whose last use is not over
+  std::uint64_t in_use_bytes = 0;    ///< in buffers that are alive, or whose last use is not done
   std::uint64_t peak_bytes = 0;      ///< the most that was ever in use
   std::uint64_t reserved_bytes = 0;  ///< in use and cached
   std::uint64_t allocations = 0;     ///< buffers given out since the start
-  std::uint64_t free_bytes = 0;      ///< of the whole device, whoever uses it
+  std::uint64_t free_bytes = 0;      ///< of the whole device, all programs counted
   std::uint64_t total_bytes = 0;
   std::optional<std::uint64_t> cap_bytes;  ///< what set_memory_cap allows
 };
 
-// Counting devices makes no context on any of them and never throws: a machine without a driver has none.
+// Counting devices initialises none of them and never throws: a machine without a driver has no devices.
 bool is_available(DeviceType type = DeviceType::kCuda) noexcept;
 int device_count(DeviceType type = DeviceType::kCuda) noexcept;
-/// kNoDevice when it is not there.
+/// kNoDevice when there is no such device.
 DeviceProperties device_properties(Device device);
 
-/// The calling thread's device of this type, which "cuda" stands for; each thread starts at index 0.
+/// The calling thread's current device of this type, which "cuda" means; each thread starts at index 0.
 Device current_device(DeviceType type = DeviceType::kCuda) noexcept;
-/// kNoDevice when it is not there.
+/// kNoDevice when there is no such device.
 void set_current_device(Device device);
 
-/// Makes `device` the thread's current one while it lives.
+/// While a guard lives, `device` is the thread's current one.
 class DeviceGuard {
  public:
   explicit DeviceGuard(Device device);
@@ -81,12 +84,13 @@ class DeviceGuard {
 };
 
 MemoryStats memory_stats(Device device);
-/// The most bytes that Penstock will hold of `device` at once; beyond it allocation is kOutOfMemory. Nothing: no cap.
+/// Sets the most bytes of `device` that Penstock holds at once; allocations beyond it are kOutOfMemory. Nothing: no
+/// cap.
 void set_memory_cap(Device device, std::optional<std::uint64_t> bytes);
-/// Returns cached memory to the driver, page-locked host memory too; buffers in use stay. Waits for all work that was
-/// submitted to the device before.
+/// Returns cached memory, page-locked host memory too, to the driver; buffers in use stay. It first waits for all work
+/// that was submitted to the device.
 void empty_cache(Device device);
-/// Blocks until all work that was submitted to the device, by whatever stream, is done.
+/// Blocks until all work that was submitted to the device is done, of every stream.
 void synchronize(Device device);
 
 }  // namespace penstock

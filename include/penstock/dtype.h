@@ -1,5 +1,7 @@
 #pragma once
 
+/// The element type of a tensor, with NumPy's and PyTorch's names: `DType::float32`. Start at the constants of DType.
+
 #include <cstddef>
 #include <cstdint>
 #include <iosfwd>
@@ -73,15 +75,17 @@ class DType {
   static std::optional<DType> from_name(std::string_view name) noexcept;
 
   constexpr Code code() const noexcept { return code_; }
-  /// Bytes an element, which for packed types holds several values; 0 is legal for NumPy's empty text and void types.
+  /// Bytes of an element. An element of a packed type holds several values. 0 is legal for NumPy's empty text and void
+  /// types.
   constexpr std::size_t itemsize() const noexcept { return itemsize_; }
-  /// Bits a value: itemsize() * 8, less for packed types (4 for float4, 6 for float6).
+  /// Bits of a value: itemsize() * 8, or less for packed types (4 for float4, 6 for float6).
   std::size_t bits() const noexcept;
   /// "float32", "str160", "datetime64[ns]", or the descr of a structure.
   std::string name() const;
   /// NumPy's descr in native order ("<f4", "|b1"); empty where NumPy has no such type.
   std::string numpy_descr() const;
-  /// The width that changes places when the byte order does: 4 for complex64 and text, 1 where nothing swaps.
+  /// How many bytes are reversed together when the byte order changes: 4 for complex64 and text, 1 when nothing
+  /// changes.
   std::size_t swap_width() const noexcept;
 
   bool is_floating() const noexcept;  ///< float16 ... float64, bfloat16, float8

@@ -1,5 +1,8 @@
 #pragma once
 
+/// What the index of a file says: which tensors there are and where their bytes lie. Plain data, which Archive::entries
+/// and Archive::storages give. Programs that only load need OpenOptions from here, the arguments of `open`.
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -10,8 +13,6 @@
 #include "penstock/buffer.h"
 #include "penstock/dtype.h"
 #include "penstock/shape.h"
-
-/// What the index of a file says: which tensors there are and where their bytes lie.
 
 namespace penstock {
 
@@ -26,10 +27,11 @@ struct StorageEntry {
   std::uint64_t nbytes = 0;  ///< bytes after decompression
   Compression compression = Compression::kNone;
   std::optional<std::uint32_t> crc32 = {};  ///< of the bytes after decompression, when the file records it
-  /// The device that a `.pt` says it was saved from, "cuda:0"; empty for the CPU and where nothing is said. Never
-  /// honoured by Penstock.
+  /// The device that a `.pt` says it was saved from, "cuda:0"; empty for the CPU and where the file does not say.
+  /// Penstock does not act on it.
   std::string location = {};
-  /// Bytes that are already in memory (legacy or inline values); then source and offset tell only where they came from.
+  /// The bytes, when they are in memory already (legacy or inline values); source and offset then only tell where they
+  /// came from.
   Buffer resident = {};
 };
 
@@ -45,19 +47,19 @@ struct TensorEntry {
   bool requires_grad = false;
   bool conjugate = false;  ///< torch's lazy conj bit: applied when loaded
   bool negative = false;   ///< torch's lazy neg bit: applied when loaded
-  /// An array of Python objects in an `.npz`: listed (dtype opaque, "object"), but its payload is a pickle, so that
-  /// loading it is refused with kUnsafe.
+  /// An array of Python objects in an `.npz`. It is listed (dtype opaque, "object"), but its payload is a pickle, so
+  /// loading it is kUnsafe.
   bool pickled = false;
 
-  /// numel * itemsize, what loading it alone takes.
+  /// numel * itemsize: the memory that loading it alone takes.
   std::uint64_t nbytes() const;
 };
 
 struct OpenOptions {
-  /// Verify recorded CRCs of what is read. Off: wrong ones are not looked at.
-  bool verify_checksums = true;
-  /// What the byte strings of a `.pt` that Python 2 wrote become: the text that this makes of them (UTF-8), or bytes
-  /// where it makes none. What it throws comes out of `open`. Unset: text where they are UTF-8, else bytes.
+  /// Verify recorded checksums of what is read to open the file.
+  bool verify = true;
+  /// Decodes the byte strings of a `.pt` that Python 2 wrote: returns their text (UTF-8), or nothing to keep them as
+  /// bytes. Exceptions that it throws leave `open`. Unset: text where they are UTF-8, else bytes.
   std::function<std::optional<std::string>(std::string_view bytes)> decode = {};
   /// Whether a zipped `.pt` that does not record its byte order is big-endian.
   bool big_endian = false;

@@ -1,5 +1,8 @@
 #pragma once
 
+/// What every Penstock call throws when it fails: one type, Error, with a code, the path, the offset in the file, the
+/// tensor's name, and a message that says what to do. Catch `penstock::Error` and look at code().
+
 #include <cstdint>
 #include <exception>
 #include <optional>

@@ -1,7 +1,12 @@
 #pragma once
 
+/// Tensors from files into memory. `load` gives the whole content of a file, `load_tensor` the only tensor in it, and
+/// `open` an Archive, which knows what the file holds and reads only what you ask it for. Start at the end of this
+/// header, with those three functions.
+
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -23,26 +28,30 @@ namespace penstock {
 
 struct LoadOptions {
   Device device = {};
-  /// Map the file instead of reading it: tensors are views, and nothing is read until they are. Host only; kUnsupported
-  /// where the bytes are not the values (compressed, other byte order, torch's conj and neg bits). What the file does
-  /// not align is read all the same, and the report says so. Checksums are not looked at. Unset: read. A mapped tensor
-  /// is read-only, and reading it after the file was cut raises SIGBUS outside Penstock's own calls.
-  std::optional<bool> map = {};
-  bool verify_checksums = true;
-  /// Read past the page cache (true) or through it (false); unset: past it what is not in it. Where the file system
-  /// cannot, the read goes through the cache all the same, and so does a slice whose elements do not lie together; the
-  /// report says so. Without meaning for what is mapped.
+  /// Map the file instead of reading it: tensors are views of the file, and nothing is read until they are used. On the
+  /// host only. kUnsupported where the bytes are not the values (compressed, other byte order, torch's conj and neg
+  /// bits). A tensor that the file does not align is read all the same, and the report says so. Checksums are not
+  /// verified. Unset: read. A mapped tensor is read-only. If another program cuts the file, reading the tensor outside
+  /// of Penstock's own calls raises SIGBUS.
+  std::optional<bool> mmap = {};
+  /// Verify recorded checksums of what is read.
+  bool verify = true;
+  /// Read past the page cache with O_DIRECT (true) or through it (false). Unset: past it for what it does not hold.
+  /// Reads go through the cache all the same where the file system has no O_DIRECT, and for a slice whose elements do
+  /// not lie together; the report says so. Ignored where the file is mapped.
   std::optional<bool> direct = {};
-  /// To a device, by NVIDIA's GPUDirect Storage (cuFile) in place of the pinned ring: true wherever cuFile takes the
-  /// file, false never; unset: as the environment's PENSTOCK_GDS says (auto, on or off), by default where that is the
-  /// direct way and the bytes are not cached. What has a checksum that is verified goes through the ring. The report
-  /// says what happened.
+  /// Use NVIDIA's GPUDirect Storage (cuFile) to fill a device, instead of the pinned ring. True: wherever cuFile takes
+  /// the file. False: never. Unset: as the environment's PENSTOCK_GDS says (auto, on or off); by default where cuFile
+  /// reads directly and the bytes are not cached. Bytes whose checksum is verified go through the ring. The report says
+  /// what happened.
   std::optional<bool> gds = {};
-  /// Threads that read; 0 chooses from the processors this process may use, and more where they wait for the disk.
+  /// Threads that read. 0 chooses: one for each processor that this process may use, and more when they wait for the
+  /// disk.
   std::size_t threads = 0;
-  /// Filled in when set.
+  /// Where to write how the load was done; null: nowhere. It is an option and no result because every load takes it,
+  /// those too that return nothing, and few callers ask.
   Report* report = nullptr;
-  /// kCancelled soon after it is set; what was read is dropped.
+  /// Setting it stops the load with kCancelled; what was read is dropped.
   std::stop_token stop = {};
 };
 
@@ -73,27 +82,26 @@ class LazyTensor {
   Shape shape() const&& { return entry_.shape; }
   const Strides& strides() const& noexcept { return entry_.strides; }
   Strides strides() const&& { return entry_.strides; }
-  /// Bytes that load() will deliver.
+  /// Bytes that load() gives.
   std::uint64_t nbytes() const { return entry_.nbytes(); }
   const TensorEntry& entry() const& noexcept { return entry_; }
   TensorEntry entry() const&& { return entry_; }
-  /// The bytes it is a view of, and the file they lie in; valid while this handle or its archive lives.
+  /// The bytes that this is a view of, and the file they lie in. Valid while this handle or its archive lives.
   const StorageEntry& storage() const noexcept;
   const SourcePtr& source() const noexcept;
 
-  /// Narrow it; the rules of Tensor::slice and Tensor::select. Reads nothing.
+  /// A part of it, by the rules of Tensor::slice and Tensor::select. Reads nothing.
   LazyTensor slice(std::size_t dim, std::int64_t start, std::int64_t stop, std::int64_t step = 1) const;
   LazyTensor select(std::size_t dim, std::int64_t index) const;
-  /// The same bytes, to be loaded in the order that they have in the file, for who swaps them or has types that are
-  /// swapped, as NumPy: its own entry() is not byte_swapped.
+  /// The same bytes, which load() then gives in the byte order that they have in the file. For callers who swap bytes
+  /// themselves or have types for either order, as NumPy does. The entry() of the result is not byte_swapped.
   LazyTensor as_stored() const;
 
-  /// Reads the bytes this view needs, and gaps of up to 16 KiB between them, into new memory; of a deflated storage all
-  /// has to be inflated. Elements that lie without holes in the file keep their strides (Fortran order stays), others
-  /// become contiguous.
-  /// A whole tensor is verified by the recorded CRC of the record it lies in, for which all of that is read (once for
-  /// an archive); a slice is not, unless it is all of the record. kChanged where the file was written to since it was
-  /// opened, kTruncated where it was cut.
+  /// Reads the bytes that this view needs, and gaps of up to 16 KiB between them, into new memory. A deflated storage
+  /// is inflated as a whole. Elements that lie without holes in the file keep their strides (Fortran order stays),
+  /// others become contiguous. A whole tensor is verified by the recorded CRC of its record, which is read as a whole
+  /// for that, once for each archive. A slice is verified only when it is all of the record. kChanged when the file was
+  /// written to since it was opened, kTruncated when it was cut.
   Tensor load(const LoadOptions& options = {}) const;
   Tensor load(Device device) const { return load(LoadOptions{.device = device}); }
 
@@ -108,11 +116,12 @@ class LazyTensor {
   bool is_whole_ = true;  ///< and not a slice with fewer elements
 };
 
-/// An opened file: its index, no payload (of a file of up to 64 KiB all of it, read once and copied by each load that
-/// does not ask for a map, a direct read or a device). A value handle; const members may be called from any thread.
-/// What looks into the index is valid while a handle on the archive lives, so a temporary refuses it. Every load gives
-/// kChanged where the file was written to since it was opened, and kTruncated where it was cut; what it filled by then
-/// is of no use. A file that another one replaced under its name stays as it was.
+/// An opened file: its index, and none of its payload. A file of up to 64 KiB is an exception: it is read whole when it
+/// is opened, and loads copy from there unless they ask for a map, a direct read or a device. A value handle; const
+/// members may be called from any thread. References into the index are valid while a handle on the archive lives, so a
+/// temporary refuses to give them. Every load gives kChanged when the file was written to since it was opened, and
+/// kTruncated when it was cut; the memory it has filled by then must not be used. When another file replaces this one
+/// under its name, the archive goes on with the file that it opened.
 class Archive {
  public:
   /// "npy", "npz", "pt", "safetensors", "shard-index".
@@ -132,49 +141,49 @@ class Archive {
   /// `__metadata__` of safetensors, archive facts of `.pt` ("version", "byteorder"), as text.
   const std::map<std::string, std::string>& metadata() const& noexcept;
   const std::map<std::string, std::string>& metadata() const&& = delete;
-  /// Whether the file has any: true also for an empty `__metadata__`.
+  /// Whether the file has metadata; true also for an empty `__metadata__`.
   bool has_metadata() const noexcept;
-  /// Names in the file that Penstock does not know and keeps as inert objects.
+  /// Names of classes and functions in the file that Penstock does not know. It keeps them as objects that run nothing.
   std::span<const std::string> unknown_globals() const& noexcept;
   std::span<const std::string> unknown_globals() const&& = delete;
 
   bool contains(std::string_view name) const noexcept;
-  /// kKeyNotFound lists near names. For `.npz`, "a" and "a.npy" both find it.
+  /// The tensor of that name; kKeyNotFound lists near names. In an `.npz`, "a" and "a.npy" both find it.
   LazyTensor operator[](std::string_view name) const;
   LazyTensor entry(std::size_t index) const;
 
-  /// The part of the content that a key leads to, as an archive by itself: its structure is that value, its entries are
-  /// the tensors in it, named as from there, and loading it reads their bytes alone. `key`: one of a dict's, or several
-  /// with dots between them, where positions in lists and integer keys are written in digits ("optimizer.state.0"). A
-  /// key that has dots itself is found first. kKeyNotFound says what is there.
+  /// The part of the content that a key leads to, as an archive of its own: its structure is that value, its entries
+  /// are the tensors in it, with names that begin there, and loading it reads only their bytes. `key` is a key of a
+  /// dict, or several keys with dots between them; positions in lists and integer keys are written in digits
+  /// ("optimizer.state.0"). A key that has dots itself is found first. kKeyNotFound says what is there.
   Archive part(std::string_view key) const;
-  /// The same by a single key: a string, or an integer that is a key of a dict or a position in a list.
+  /// The same by one key: a string, or an integer that is a key of a dict or a position in a list.
   /// kInvalidArgument for other values.
   Archive part(const Value& key) const;
-  /// The items of the content, a dict, whose keys are strings that begin with `prefix`, called by what follows it:
-  /// "module." takes the state dict out of what a wrapper of the module saved. kKeyNotFound when there is none,
-  /// kDTypeMismatch when the content is no dict.
+  /// Of a dict, the items whose keys begin with `prefix`, under what follows the prefix: "module." takes the state dict
+  /// out of what a wrapper of the module saved. kKeyNotFound when no key begins so, kDTypeMismatch when the content is
+  /// no dict.
   Archive with_prefix(std::string_view prefix) const;
 
-  /// Everything, nested as in the file; storages that tensors share are read once and stay shared. Large storages of
-  /// one file lie in common blocks: a block is released with the last tensor in it.
+  /// Everything, nested as in the file. Storages that tensors share are read once and stay shared. Large storages of
+  /// one file lie in common blocks of memory; a block is released with the last tensor in it.
   Value load(const LoadOptions& options = {}) const&;
-  /// The same, by an archive that is moved from: what memory has of the file is handed out and not copied, where no
-  /// other handle on it is left.
+  /// The same for an archive that is moved from. When no other handle on it is left, bytes that are in memory already
+  /// are handed out and not copied.
   Value load(const LoadOptions& options = {}) &&;
-  /// Reads tensors into memory that is there already, the host's or a device's, converting where the dtypes differ:
-  /// straight from file to place (to a device through the pinned ring) where bytes and order agree. Everything is
-  /// checked before the first byte is read: kIndexOutOfRange, kShapeMismatch, kDTypeMismatch, kInvalidArgument for
-  /// undefined and read-only tensors. When it returns, nothing of it is under way any more. When reading fails, the
-  /// tensors hold what was read so far. Places must not overlap.
+  /// Reads tensors into memory that you have already, on the host or a device, and converts where dtypes differ. Where
+  /// dtype and byte order agree, bytes go straight from the file to their place (to a device through the pinned ring).
+  /// Everything is checked before the first byte is read: kIndexOutOfRange, kShapeMismatch, kDTypeMismatch, and
+  /// kInvalidArgument for undefined and read-only tensors. When it returns, all work on the memory has ended. When
+  /// reading fails, the tensors hold what was read so far. Places must not overlap.
   void load_into(std::span<const Placement> placements, const LoadOptions& options = {}) const;
-  /// Each of `storages()` as a tensor of one dimension: what adapters to other libraries make views of, with their own
-  /// flags. Of the type of the tensors in it where they agree, else of uint8; bytes in this machine's order
-  /// (kUnsupported where tensors of one storage disagree about that), torch's conj and neg bits not applied. A storage
-  /// that no tensor has elements in is undefined.
+  /// Each of `storages()` as a tensor of one dimension, for adapters to other libraries, which make views of it. It has
+  /// the dtype of the tensors in it when they agree, else uint8. Bytes are in this machine's order (kUnsupported when
+  /// tensors of one storage disagree about theirs); torch's conj and neg bits are not applied. A storage that no tensor
+  /// has elements in is an undefined tensor.
   std::vector<Tensor> load_storages(const LoadOptions& options = {}) const;
-  /// The same bytes into memory that is there already, as `load_into` does it. Nothing is written for a storage that no
-  /// tensor has elements in.
+  /// The same bytes into memory that you have already, by the rules of `load_into`. Nothing is written for a storage
+  /// that no tensor has elements in.
   void load_storages_into(std::span<const StoragePlacement> placements, const LoadOptions& options = {}) const;
 
  private:
@@ -185,14 +194,21 @@ class Archive {
   std::shared_ptr<const detail::ArchiveState> state_;
 };
 
-/// Reads the index of a tensor file, whatever its extension; kUnknownFormat when no format recognises it.
-Archive open(std::string_view path, const OpenOptions& options = {});
-/// kInvalidArgument without a source.
+/// Reads the index of a tensor file, whatever its extension. `path` may also be a location as of `open_source`.
+/// kUnknownFormat when no format recognises the content.
+Archive open(const std::filesystem::path& path, const OpenOptions& options = {});
+/// The same of bytes from elsewhere, as of `memory_source`. kInvalidArgument for null.
 Archive open(SourcePtr source, const OpenOptions& options = {});
 
-/// The only tensor of a file; kInvalidArgument names what is there when it holds none, several or other values.
-Tensor load(std::string_view path, const LoadOptions& options = {});
-/// The whole content of a file; a file of one bare tensor gives a kTensor value.
-Value load_value(std::string_view path, const LoadOptions& options = {});
+/// The whole content of a file, nested as in the file. A file of one bare tensor gives a value of kind kTensor.
+Value load(const std::filesystem::path& path, const LoadOptions& options = {});
+/// The only tensor of a file. kInvalidArgument says what is there when the file holds no tensor, several, or other
+/// values.
+Tensor load_tensor(const std::filesystem::path& path, const LoadOptions& options = {});
+
+/// The name of `load` in releases before 1.0, which goes with the next.
+[[deprecated("use load")]] inline Value load_value(const std::filesystem::path& path, const LoadOptions& options = {}) {
+  return load(path, options);
+}
 
 }  // namespace penstock

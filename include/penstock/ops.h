@@ -1,10 +1,11 @@
 #pragma once
 
-/// Operations on tensors. Names and rules are PyTorch's: broadcasting, type promotion, result types. Every result is a
-/// new contiguous tensor on the operands' device, or kDeviceMismatch naming two devices and the operands: nothing is
-/// moved silently. A number, or a tensor without dimensions in host memory, goes with every device. Types: bool,
-/// integers, floats and complex numbers, where an operation has a meaning for them (kUnsupported otherwise); halves
-/// and float8 are computed in float32 and rounded once. All may be called from any thread.
+/// Operations on tensors, for small work on what was loaded. Names and rules are PyTorch's: broadcasting, type
+/// promotion, result types. Every result is a new contiguous tensor on the operands' device. Operands on two devices
+/// are kDeviceMismatch, because nothing is moved silently; a number, or a tensor without dimensions in host memory,
+/// goes with every device. Types are bool, integers, floats and complex numbers; kUnsupported when an operation has no
+/// meaning for them. Halves and float8 are computed in float32 and rounded once. All functions may be called from any
+/// thread.
 
 #include <complex>
 #include <concepts>
@@ -27,7 +28,7 @@ class Scalar {
   enum class Kind : std::uint8_t { kBool, kInteger, kUnsigned, kReal, kComplex };
 
   // NOLINTBEGIN(google-explicit-constructor): a number is a scalar
-  /// Of bool itself: a pointer is none.
+  /// Takes bool itself only; pointers do not convert.
   template <std::same_as<bool> T>
   Scalar(T value) noexcept : kind_(Kind::kBool), integer_(value ? 1 : 0) {}
   template <std::integral T>
@@ -83,22 +84,22 @@ class Operand {
 
 // --- types and shapes ---
 
-/// The type that holds the values of both, by PyTorch's table; kDTypeMismatch where it has none (unsigned integers
-/// wider than a byte, and float8, meet only themselves and, the former, floats).
+/// The type that holds the values of both, by PyTorch's table. kDTypeMismatch for pairs that it does not have: float8
+/// goes only with itself, unsigned integers wider than a byte only with themselves and with floats.
 DType promote_types(const DType& a, const DType& b);
 /// The type two operands are computed in: tensors with dimensions count before those without, those before numbers.
 DType result_type(const Operand& a, const Operand& b);
-/// The shape that both are repeated to; kShapeMismatch.
+/// The shape that both are broadcast to; kShapeMismatch.
 Shape broadcast_shapes(const Shape& a, const Shape& b);
 
 // --- elementwise ---
 
-// Integers wrap around. bool: + is or, * is and; - takes none. The quotient of integers is float32.
+// Integers wrap around. For bool, + is "or", * is "and", and - is kUnsupported. The quotient of integers is float32.
 Tensor operator+(const Operand& a, const Operand& b);
 Tensor operator-(const Operand& a, const Operand& b);
 Tensor operator*(const Operand& a, const Operand& b);
 Tensor operator/(const Operand& a, const Operand& b);
-// bool. Comparisons with NaN are false, but for !=. Complex numbers have == and != only.
+// The result is bool. Comparisons with NaN are false, except !=. Complex numbers have == and != only.
 Tensor operator==(const Operand& a, const Operand& b);
 Tensor operator!=(const Operand& a, const Operand& b);
 Tensor operator<(const Operand& a, const Operand& b);
@@ -108,52 +109,54 @@ Tensor operator>=(const Operand& a, const Operand& b);
 
 Tensor operator-(const Tensor& tensor);
 inline Tensor neg(const Tensor& tensor) { return -tensor; }
-// Of integers and bool: float32. At most 3 units in the last place from the exact value for float32 and float64, and in
-// each part of complex64 and complex128, whose special values and cuts are those of ISO C, annex G.
+// The result for integers and bool is float32. Results are at most 3 units in the last place from the exact value, for
+// float32, float64 and each part of complex64 and complex128. Special values and branch cuts of complex numbers are
+// those of ISO C, annex G.
 Tensor exp(const Tensor& tensor);
 Tensor log(const Tensor& tensor);
 Tensor sqrt(const Tensor& tensor);
 Tensor tanh(const Tensor& tensor);
-/// max(x, 0); NaN stays.
+/// max(x, 0); NaN stays NaN.
 Tensor relu(const Tensor& tensor);
-/// Of complex numbers: the modulus, a real type.
+/// For complex numbers, the modulus, in the real type.
 Tensor abs(const Tensor& tensor);
 
 // --- reductions ---
 
 /// Negative dims count from the end; kIndexOutOfRange outside, kInvalidArgument for one named twice. `keepdim` leaves
-/// reduced dims with size 1. Sums of integers and bool are int64, of halves accumulated in float32. The order of
-/// summation is fixed (docs/design/operations.md): the same bits on every device, whatever strides and threads.
+/// reduced dims with size 1. Sums of integers and bool are int64; halves are added up in float32. The order of
+/// summation is fixed (docs/design/operations.md), so results have the same bits on every device, for all strides and
+/// any number of threads.
 Tensor sum(const Tensor& tensor);
 Tensor sum(const Tensor& tensor, std::int64_t dim, bool keepdim = false);
 Tensor sum(const Tensor& tensor, std::span<const std::int64_t> dims, bool keepdim = false);
-/// The sum divided by the number of elements: NaN of none. kUnsupported for integers and bool.
+/// The sum divided by the number of elements; NaN when there are none. kUnsupported for integers and bool.
 Tensor mean(const Tensor& tensor);
 Tensor mean(const Tensor& tensor, std::int64_t dim, bool keepdim = false);
 Tensor mean(const Tensor& tensor, std::span<const std::int64_t> dims, bool keepdim = false);
 
 struct Extremum {
   Tensor values;
-  Tensor indices;  ///< int64; of equal values the first
+  Tensor indices;  ///< int64; the first of equal values
 };
-/// NaN is both the greatest and the least. kInvalidArgument where there is no element to choose.
+/// NaN counts as the greatest and as the least. kInvalidArgument when there is no element to choose from.
 Tensor max(const Tensor& tensor);
 Extremum max(const Tensor& tensor, std::int64_t dim, bool keepdim = false);
 Tensor min(const Tensor& tensor);
 Extremum min(const Tensor& tensor, std::int64_t dim, bool keepdim = false);
-/// Index of the greatest in C order, or along `dim`; int64, of equal values the first.
+/// The index of the greatest element in C order, or along `dim`; int64. The first of equal values counts.
 Tensor argmax(const Tensor& tensor);
 Tensor argmax(const Tensor& tensor, std::int64_t dim, bool keepdim = false);
 
 // --- products, joining, choosing ---
 
-/// Products of vectors, matrices and batches of them, whose leading dimensions are broadcast. Both of one type
-/// (kDTypeMismatch); halves and float8 are accumulated in float32. The order of summation is the library's that does
-/// it.
+/// Products of vectors, matrices and batches of them; leading dimensions are broadcast. Both operands have one type
+/// (kDTypeMismatch). Halves and float8 are added up in float32. The library that multiplies (Eigen, cuBLAS) decides the
+/// order of summation.
 Tensor matmul(const Tensor& a, const Tensor& b);
-/// Behind each other along `dim`, in the promoted type. Vectors of size 0 are skipped.
+/// Joins tensors along `dim`, in the promoted type. Vectors of size 0 are skipped.
 Tensor cat(std::span<const Tensor> tensors, std::int64_t dim = 0);
-/// Tensors of one shape along a new `dim`.
+/// Joins tensors of one shape along a new `dim`. For the rule that makes batches, see `collate::stack` in collate.h.
 Tensor stack(std::span<const Tensor> tensors, std::int64_t dim = 0);
 /// The entries of `dim` that `index` (int32 or int64, one dimension) names; kIndexOutOfRange. On a device this waits
 /// for `index`, which is checked before anything is read.

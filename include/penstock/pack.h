@@ -1,7 +1,12 @@
 #pragma once
 
+/// Many small sample files become a few large ones, which load several times as fast. `pack` writes them, `packed` is
+/// the dataset of what it wrote.
+
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <stop_token>
@@ -13,14 +18,15 @@
 namespace penstock {
 
 struct PackOptions {
-  /// What a shard holds, about: samples are counted by the mean of some. At least one sample.
+  /// About how many bytes a shard holds: the number of samples in it follows from the mean size of some. At least one
+  /// sample.
   std::uint64_t shard_bytes = std::uint64_t{256} << 20;
-  /// Threads that read samples ahead, within shard_bytes as LoaderOptions::memory_budget; as its num_workers.
+  /// Threads that read samples ahead, as LoaderOptions::num_workers, with shard_bytes for its memory_budget.
   std::size_t num_workers = LoaderOptions::kAutoWorkers;
-  bool verify_checksums = true;
-  /// Called behind each shard with the samples written so far, by the calling thread.
+  bool verify = true;
+  /// Called after each shard, in the calling thread, with the number of samples written so far.
   std::function<void(std::int64_t samples)> progress = {};
-  /// kCancelled soon after it is set, and nothing appears.
+  /// Setting it stops the call with kCancelled, and no folder appears.
   std::stop_token stop = {};
 };
 
@@ -31,19 +37,23 @@ struct PackSummary {
 };
 
 /// Writes the samples of a dataset, in order, into a few large `.safetensors` files: 00000.safetensors and so on in
-/// `folder`, which appears with all of them or not at all, and must be empty if it is there. Each tensor and number of
-/// the samples becomes an array: stacked where all of a shard have one shape; where dimension 0 differs, laid end to
-/// end, with an array of offsets. Any reader of safetensors finds them there; `packed` gives the samples back.
-/// docs/formats/packed.md describes the files. kUnsupported for text, None and complex numbers, for empty samples, and
-/// for dtypes that safetensors has not; kShapeMismatch and kDTypeMismatch name the first sample that is of another form
-/// than the ones before. Errors of a sample name its file; those of `save`.
-PackSummary pack(const Dataset& dataset, std::string_view folder, const PackOptions& options = {});
+/// `folder`. The folder appears with all of them or not at all; when it exists already, it must be empty. Each tensor
+/// and number of the samples becomes an array: stacked where all samples of a shard have one shape; where dimension 0
+/// differs, laid end to end, with an array of offsets. Any reader of safetensors finds them there; `packed` gives the
+/// samples back. docs/formats/packed.md describes the files. kUnsupported for text, None and complex numbers, for empty
+/// samples, and for dtypes that safetensors lacks. kShapeMismatch and kDTypeMismatch name the first sample that has
+/// another form than those before it. Errors of a sample name its file. Errors of `save` too.
+PackSummary pack(const Dataset& dataset, const std::filesystem::path& folder, const PackOptions& options = {});
 
 /// The samples that `pack` wrote: those of every file that `pattern` matches (a folder, a glob or a file, as of
-/// `files`), one after the other. The files are mapped or read as by `rows`, by what all of them take together, and
-/// offsets are checked. Numbers come back as tensors without dimensions. kCorrupt for a file that contradicts itself,
-/// kInvalidArgument for one that `pack` did not write, kShapeMismatch and kDTypeMismatch where its samples are not of
-/// the form of the first file's.
-Dataset packed(std::string_view pattern, std::optional<bool> map = {});
+/// `files`), one file after the other. The files are mapped or read by the rules of `rows`, which look at the size of
+/// all of them together; offsets are checked. Numbers come back as tensors without dimensions. kCorrupt for a file that
+/// contradicts itself, kInvalidArgument for one that `pack` did not write, kShapeMismatch and kDTypeMismatch when its
+/// samples do not have the form of the first file's.
+Dataset packed(std::string_view pattern, std::optional<bool> mmap = {});
+/// The same for a std::filesystem::path.
+Dataset packed(const std::same_as<std::filesystem::path> auto& folder, std::optional<bool> mmap = {}) {
+  return packed(std::string_view(folder.native()), mmap);
+}
 
 }  // namespace penstock

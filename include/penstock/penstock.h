@@ -1,6 +1,7 @@
 #pragma once
 
-/// Everything: tensors from files to memory, and batches for training loops.
+/// Everything: tensors from files to memory, and batches for training loops. To load files, look at load.h first; for
+/// batches, at dataset.h and then loader.h; to write files, at save.h.
 
 #include "penstock/buffer.h"
 #include "penstock/collate.h"

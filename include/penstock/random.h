@@ -1,5 +1,8 @@
 #pragma once
 
+/// Random tensors: `rand`, `randn` and `randint` draw from a Generator, which you make from a seed. The order of
+/// samples in a dataset is something else: see `sampler::random` in sampler.h.
+
 #include <cstdint>
 
 #include "penstock/device.h"
@@ -37,11 +40,12 @@ class Generator {
   std::uint64_t offset_ = 0;
 };
 
-/// Blocks that `count` values of type `drawn` take: of rand and randn their own type, of randint int64.
+/// Blocks that `count` values of type `drawn` take. Values of rand and randn are drawn in their own type, those of
+/// randint as int64.
 std::uint64_t blocks_taken(std::int64_t count, const DType& drawn) noexcept;
 
-/// Uniform in [0, 1), every multiple of 2^-24 (float64: 2^-53, float16: 2^-11, bfloat16: 2^-8) equally likely.
-/// kInvalidArgument unless the type is one of these four.
+/// Uniform in [0, 1): every multiple of 2^-24 (float64: 2^-53, float16: 2^-11, bfloat16: 2^-8) is equally likely.
+/// kInvalidArgument unless the type is float32 or one of these three.
 Tensor rand(const Shape& shape, Generator& generator, const DType& dtype = DType::float32, Device device = {});
 /// Normal, mean 0 and variance 1, by Box and Muller; the same types.
 Tensor randn(const Shape& shape, Generator& generator, const DType& dtype = DType::float32, Device device = {});

@@ -1,5 +1,7 @@
 #pragma once
 
+/// How a load was done, and why: set LoadOptions::report to find out which way the bytes went and where time was spent.
+
 #include <cstdint>
 #include <string>
 
@@ -7,10 +9,10 @@
 
 namespace penstock {
 
-/// How a load was done, and why. Seconds are wall time except where several threads add up (read, decode).
+/// How a load was done, and why. Seconds are wall time; those of read and decode are added up over all threads.
 struct Report {
-  /// "map", "read", "direct" (past the page cache), "memory"; to a device "ring" (through pinned memory) or "gds" (most
-  /// of it by cuFile, GPUDirect Storage). `why` says which part went another way.
+  /// "map", "read", "direct" (past the page cache with O_DIRECT) or "memory". To a device: "ring" (through pinned
+  /// memory) or "gds" (mostly by cuFile, GPUDirect Storage). `why` says which part went another way.
   std::string route = {};
   std::string why = {};
   std::uint64_t payload_bytes = 0;  ///< bytes that tensors were made of
@@ -18,7 +20,7 @@ struct Report {
   double open_seconds = 0;
   double read_seconds = 0;
   double decode_seconds = 0;
-  double total_seconds = 0;  ///< of the call: with the opening where the call opens the file
+  double total_seconds = 0;  ///< of the whole call; it includes opening when the call opens the file
 };
 
 }  // namespace penstock

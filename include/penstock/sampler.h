@@ -1,5 +1,10 @@
 #pragma once
 
+/// In which order an epoch gives its samples, and which of them form a batch. The factories in namespace `sampler` make
+/// every common order; give one to LoaderOptions::sampler. For an order of your own, derive a class from
+/// SamplerInterface. Start at `sampler::random`.
+
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -19,7 +24,7 @@ class OrderImpl;
 /// Indices of samples, in order. An immutable value whose copies share their memory; thread-safe.
 class Order {
  public:
-  /// None.
+  /// An empty order.
   Order() = default;
   /// 8 bytes an index.
   Order(std::vector<std::int64_t> indices);  // NOLINT(google-explicit-constructor): an order is one
@@ -34,7 +39,7 @@ class Order {
   bool empty() const noexcept { return size() == 0; }
   /// The index at `position`, which is at least 0 and less than size().
   std::int64_t operator[](std::int64_t position) const noexcept;
-  /// Fills `out` with those from `position` on. position + out.size() is at most size().
+  /// Fills `out` with the indices from `position` on. position + out.size() is at most size().
   void copy(std::int64_t position, std::span<std::int64_t> out) const noexcept;
   std::vector<std::int64_t> to_vector() const;
 
@@ -42,43 +47,109 @@ class Order {
   std::shared_ptr<const detail::OrderImpl> impl_;  ///< none when null
 };
 
-/// Decides the order of samples from (seed, epoch) alone, so that every worker, rank and resumed run agrees. Immutable
-/// and thread-safe. Derive from it for an order of your own.
-class Sampler {
+/// What a sampler of your own implements. It decides the order of samples from (seed, epoch) alone, so that every
+/// worker, every rank and every resumed run agrees. Objects are immutable and thread-safe.
+class SamplerInterface {
  public:
-  virtual ~Sampler() = default;
-  /// Indices an epoch has.
+  virtual ~SamplerInterface() = default;
+  /// Indices in an epoch.
   virtual std::int64_t size() const noexcept = 0;
   /// The indices of one epoch, size() of them.
   virtual Order order(std::uint64_t seed, std::uint64_t epoch) const = 0;
-  /// Ranks among which an order is dealt out in turn, of which this is the part of one; so that the first n indices of
-  /// all of them are the first n * replicas() of that order.
+  /// The number of ranks that share one order. Rank r of n takes positions r, r + n, ... of it, so the first k indices
+  /// of all ranks together are the first k * n of the shared order.
   virtual std::int64_t replicas() const noexcept { return 1; }
-  /// How the order is decided ("sequential", "random", ...), by which a loader tells the state of another one: each
-  /// kind gives other samples for the same (seed, epoch). Of all ranks that share an order it is the same. Valid for
-  /// ever.
+  /// A name for how the order is decided ("sequential", "random", ...). A loader refuses the saved position of a loader
+  /// of another kind, because the same (seed, epoch) gives other samples there. All ranks that share an order return
+  /// the same name. The text must stay valid for ever.
   virtual std::string_view kind() const noexcept { return "own"; }
 };
-using SamplerPtr = std::shared_ptr<const Sampler>;
 
-/// 0, 1, ... size - 1.
-SamplerPtr sequential(std::int64_t size);
+/// A sampler: decides the order of samples. A value handle on an immutable SamplerInterface; thread-safe, and copies
+/// cost nothing. Made by the factories of namespace `sampler`, or from an object of a class derived from
+/// SamplerInterface.
+class Sampler {
+ public:
+  template <std::derived_from<SamplerInterface> Own>
+  Sampler(Own own)  // NOLINT(google-explicit-constructor): options are written `.sampler = MySampler(9)`
+      : impl_(std::make_shared<const Own>(std::move(own))) {}
+  /// Shares an object, one that cannot be moved for example. kInvalidArgument for null.
+  explicit Sampler(std::shared_ptr<const SamplerInterface> own);
+
+  /// What SamplerInterface says of each.
+  std::int64_t size() const noexcept { return impl_->size(); }
+  Order order(std::uint64_t seed, std::uint64_t epoch) const { return impl_->order(seed, epoch); }
+  std::int64_t replicas() const noexcept { return impl_->replicas(); }
+  std::string_view kind() const noexcept { return impl_->kind(); }
+
+ private:
+  std::shared_ptr<const SamplerInterface> impl_;
+};
+
+/// All batches of one epoch: an order, cut into pieces. An immutable value; thread-safe.
+class BatchOrder {
+ public:
+  /// Batch b ends before position ends[b] of `order`. kInvalidArgument unless `ends` only grow, within the order.
+  BatchOrder(Order order, std::vector<std::int64_t> ends);
+  /// `batch_size` indices at a time. With drop_last, a smaller last batch is left out. kInvalidArgument for a size
+  /// below 1.
+  static BatchOrder equal(Order order, std::int64_t batch_size, bool drop_last = false);
+
+  std::int64_t size() const noexcept { return batch_size_ > 0 ? count_ : static_cast<std::int64_t>(ends_.size()); }
+  /// The indices of batch `number`, which is at least 0 and less than size().
+  std::vector<std::int64_t> operator[](std::int64_t number) const;
+
+ private:
+  BatchOrder() = default;
+
+  Order order_;
+  std::vector<std::int64_t> ends_;
+  std::int64_t batch_size_ = 0;  ///< 0: ends_ says where batches end
+  std::int64_t count_ = 0;
+};
+
+/// What a batch sampler of your own implements. Objects are immutable and thread-safe.
+class BatchSamplerInterface {
+ public:
+  virtual ~BatchSamplerInterface() = default;
+  /// All batches of one epoch, size() of them.
+  virtual BatchOrder batches(std::uint64_t seed, std::uint64_t epoch) const = 0;
+  /// Batches in an epoch.
+  virtual std::int64_t size() const noexcept = 0;
+  /// SamplerInterface::replicas of the sampler that the indices come from, when all batches have one size.
+  virtual std::int64_t replicas() const noexcept { return 1; }
+  /// SamplerInterface::kind of the sampler that the indices come from.
+  virtual std::string_view kind() const noexcept { return "own"; }
+};
+
+/// A batch sampler: decides which samples form each batch. A value handle on an immutable BatchSamplerInterface;
+/// thread-safe, and copies cost nothing. Made by `sampler::batches`, or from an object of a class derived from
+/// BatchSamplerInterface.
+class BatchSampler {
+ public:
+  template <std::derived_from<BatchSamplerInterface> Own>
+  BatchSampler(Own own)  // NOLINT(google-explicit-constructor): options are written `.batch_sampler = MyBatches(9)`
+      : impl_(std::make_shared<const Own>(std::move(own))) {}
+  /// Shares an object, one that cannot be moved for example. kInvalidArgument for null.
+  explicit BatchSampler(std::shared_ptr<const BatchSamplerInterface> own);
+
+  /// What BatchSamplerInterface says of each.
+  BatchOrder batches(std::uint64_t seed, std::uint64_t epoch) const { return impl_->batches(seed, epoch); }
+  std::int64_t size() const noexcept { return impl_->size(); }
+  std::int64_t replicas() const noexcept { return impl_->replicas(); }
+  std::string_view kind() const noexcept { return impl_->kind(); }
+
+ private:
+  std::shared_ptr<const BatchSamplerInterface> impl_;
+};
 
 struct RandomOptions {
   bool replacement = false;
-  /// Indices an epoch; unset: size. Without replacement, more than size repeats whole permutations.
+  /// Indices in an epoch; unset: size. Without replacement, more than size repeats whole permutations.
   std::optional<std::int64_t> num_samples = {};
 };
-/// A permutation for each epoch, by PyTorch's randperm with a generator seeded with seed + epoch.
-SamplerPtr random(std::int64_t size, const RandomOptions& options = {});
 
-/// The given indices: in this order, or permuted anew each epoch.
-SamplerPtr subset(std::vector<std::int64_t> indices, bool shuffle = false);
-
-/// Index i with probability proportional to weights[i]: finite, not negative, not all zero (kInvalidArgument). Any
-/// number of weights. Without replacement num_samples may not exceed the number of weights above zero.
-SamplerPtr weighted(std::vector<double> weights, std::int64_t num_samples, bool replacement = true);
-
+/// What a distributed sampler does when the order cannot be dealt out evenly.
 enum class Remainder : std::uint8_t {
   kPad,   ///< repeat from the start until every rank has as many (PyTorch's way)
   kDrop,  ///< leave out the last ones
@@ -89,48 +160,59 @@ struct DistributedOptions {
   bool shuffle = true;
   Remainder remainder = Remainder::kPad;
 };
-/// Rank r of n takes positions r, r + n, ... of an order all ranks agree on; the same number on every rank.
-/// kInvalidArgument unless 0 <= rank < num_replicas. The second form splits another sampler's order.
-SamplerPtr distributed(std::int64_t size, const DistributedOptions& options);
-SamplerPtr distributed(SamplerPtr order, const DistributedOptions& options);
 
-/// An epoch as batches. Immutable and thread-safe.
-class BatchSampler {
- public:
-  virtual ~BatchSampler() = default;
-  /// All batches of one epoch.
-  class Batches {
-   public:
-    /// Batch b ends before position ends[b] of `order`. kInvalidArgument unless `ends` only grow, within the order.
-    Batches(Order order, std::vector<std::int64_t> ends);
-    /// `batch_size` at a time; the last, smaller one is left out with drop_last. kInvalidArgument for a size below 1.
-    static Batches equal(Order order, std::int64_t batch_size, bool drop_last = false);
+namespace sampler {
 
-    std::int64_t size() const noexcept { return batch_size_ > 0 ? count_ : static_cast<std::int64_t>(ends_.size()); }
-    /// Batch `number` (at least 0, less than size()) in place of what `out` holds.
-    void get(std::int64_t number, std::vector<std::int64_t>& out) const;
+/// 0, 1, ... size - 1.
+Sampler sequential(std::int64_t size);
+/// A permutation for each epoch, by PyTorch's randperm with a generator seeded with seed + epoch.
+Sampler random(std::int64_t size, const RandomOptions& options = {});
+/// The given indices: in this order, or permuted anew each epoch.
+Sampler subset(std::vector<std::int64_t> indices, bool shuffle = false);
+/// Index i with probability proportional to weights[i]. kInvalidArgument unless the weights are finite, not negative
+/// and not all zero. There may be any number of them. Without replacement, num_samples may not exceed the number of
+/// weights above zero.
+Sampler weighted(std::vector<double> weights, std::int64_t num_samples, bool replacement = true);
+/// Rank r of n takes positions r, r + n, ... of an order that all ranks agree on; every rank gets the same number of
+/// them. kInvalidArgument unless 0 <= rank < num_replicas. The second form splits another sampler's order.
+Sampler distributed(std::int64_t size, const DistributedOptions& options);
+Sampler distributed(Sampler order, const DistributedOptions& options);
 
-   private:
-    Batches() = default;
+/// `batch_size` indices at a time. With drop_last, a smaller last batch is left out. kInvalidArgument for a size
+/// below 1.
+BatchSampler batches(Sampler sampler, std::int64_t batch_size, bool drop_last = false);
+/// The same given batches every epoch. kInvalidArgument for an empty one.
+BatchSampler batches(std::vector<std::vector<std::int64_t>> given);
 
-    Order order_;
-    std::vector<std::int64_t> ends_;
-    std::int64_t batch_size_ = 0;  ///< 0: ends_ has what they end before
-    std::int64_t count_ = 0;
-  };
-  virtual Batches batches(std::uint64_t seed, std::uint64_t epoch) const = 0;
-  /// Batches an epoch has.
-  virtual std::int64_t size() const noexcept = 0;
-  /// That of the sampler whose indices the batches have, where they are all of one size.
-  virtual std::int64_t replicas() const noexcept { return 1; }
-  /// That of the sampler whose indices the batches have.
-  virtual std::string_view kind() const noexcept { return "own"; }
-};
-using BatchSamplerPtr = std::shared_ptr<const BatchSampler>;
+}  // namespace sampler
 
-/// `batch_size` at a time; the last, smaller one is left out with drop_last. kInvalidArgument for a size below 1.
-BatchSamplerPtr batches(SamplerPtr sampler, std::int64_t batch_size, bool drop_last = false);
-/// The same given batches every epoch.
-BatchSamplerPtr batches(std::vector<std::vector<std::int64_t>> given);
+/// Names of releases before 1.0, which go with the next.
+[[deprecated("use sampler::sequential")]] inline Sampler sequential(std::int64_t size) {
+  return sampler::sequential(size);
+}
+[[deprecated("use sampler::random")]] inline Sampler random(std::int64_t size, const RandomOptions& options = {}) {
+  return sampler::random(size, options);
+}
+[[deprecated("use sampler::weighted")]] inline Sampler weighted(std::vector<double> weights, std::int64_t num_samples,
+                                                                bool replacement = true) {
+  return sampler::weighted(std::move(weights), num_samples, replacement);
+}
+[[deprecated("use sampler::distributed")]] inline Sampler distributed(std::int64_t size,
+                                                                      const DistributedOptions& options) {
+  return sampler::distributed(size, options);
+}
+[[deprecated("use sampler::distributed")]] inline Sampler distributed(Sampler order,
+                                                                      const DistributedOptions& options) {
+  return sampler::distributed(std::move(order), options);
+}
+[[deprecated("use sampler::batches")]] inline BatchSampler batches(Sampler sampler, std::int64_t batch_size,
+                                                                   bool drop_last = false) {
+  return sampler::batches(std::move(sampler), batch_size, drop_last);
+}
+[[deprecated("use sampler::batches")]] inline BatchSampler batches(std::vector<std::vector<std::int64_t>> given) {
+  return sampler::batches(std::move(given));
+}
+using SamplerPtr [[deprecated("use Sampler")]] = Sampler;
+using BatchSamplerPtr [[deprecated("use BatchSampler")]] = BatchSampler;
 
 }  // namespace penstock

@@ -1,5 +1,7 @@
 #pragma once
 
+/// The sizes and strides of a tensor's dimensions: a short list of integers that needs no heap.
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

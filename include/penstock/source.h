@@ -1,5 +1,8 @@
 #pragma once
 
+/// Where bytes come from: a file, memory, or a class of your own derived from ByteSource. Programs that load files give
+/// paths to `load` and `open` and need nothing from here; `memory_source` is for bytes that are in memory already.
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,8 +15,7 @@
 
 namespace penstock {
 
-/// What tells one version of a file from another: a write changes `modified`, which is as fine as the clock of the file
-/// system is.
+/// Tells one version of a file from another. A write changes `modified`, in steps of the file system's clock.
 struct FileVersion {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -23,7 +25,7 @@ struct FileVersion {
   friend bool operator==(const FileVersion&, const FileVersion&) = default;
 };
 
-/// Where the bytes of a file come from. Immutable size; reads at any offset from any thread at once.
+/// The bytes of a file, wherever they are. Their number never changes; any threads may read at any offset at once.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
@@ -35,10 +37,10 @@ class ByteSource {
   virtual void read(std::uint64_t offset, std::span<std::byte> into) const = 0;
   /// An open descriptor to read from, or -1.
   virtual int descriptor() const noexcept { return -1; }
-  /// The version of the file that was opened. Loads and loaders compare it with the file of `descriptor` behind what
-  /// they read, and give kChanged where it was written to. Nothing: they do not look.
+  /// The version of the file that was opened. After loads and loaders have read, they compare it with the file of
+  /// `descriptor`, and give kChanged when the file was written to. Nothing: they do not compare.
   virtual std::optional<FileVersion> version() const noexcept { return {}; }
-  /// The content as memory, when it already is (memory sources); else an empty buffer.
+  /// The content, when it is in memory already (memory sources); else an empty buffer.
   virtual Buffer memory() const { return {}; }
 };
 

@@ -1,5 +1,8 @@
 #pragma once
 
+/// Queues of work on a device, and points in them to wait for. Programs that only load need neither: tensors are ready
+/// to use on the current stream of the thread that asked for them.
+
 #include <memory>
 #include <utility>
 
@@ -30,16 +33,16 @@ class Event {
   std::shared_ptr<const device::Mark> mark_;
 };
 
-/// An ordered queue of work on a device: work of one stream runs in the order of its submission, work of different
-/// streams in any order but for what `wait` says. A value handle: copies are the same stream, which is destroyed with
-/// the last of them after its work. Thread-safe. On the CPU all work is done when it is submitted.
+/// An ordered queue of work on a device. Work of one stream runs in the order of its submission; work of different
+/// streams runs in any order, unless `wait` orders it. A value handle: copies are the same stream, which is destroyed
+/// after the last copy is gone and its work is done. Thread-safe. On the CPU all work is done when it is submitted.
 class Stream {
  public:
   /// A new stream. Lower priorities run first; out-of-range values are clipped. kNoDevice.
   explicit Stream(Device device, int priority = 0);
   /// The stream that the calling thread's work on `device` goes to: the default stream unless a guard changed it.
   static Stream current(Device device);
-  /// The device's own default stream, which PyTorch and CuPy use too unless told otherwise.
+  /// The default stream of the device, which PyTorch and CuPy use too by default.
   static Stream default_of(Device device);
   /// A stream of another library: a CUstream or cudaStream_t of the device's primary context (0 and 1: the legacy
   /// default stream, 2: the calling thread's own). It must outlive the work submitted here; Penstock never destroys it.
@@ -51,12 +54,12 @@ class Stream {
 
   /// A point after all work submitted so far.
   Event record() const;
-  /// Work submitted from now on starts after `event`, of whatever stream; the host does not wait.
+  /// Work submitted from now on starts after `event`, which may be of any stream. The host does not wait.
   void wait(const Event& event) const;
   void wait(const Stream& other) const { wait(other.record()); }
   /// True when all work submitted so far is done.
   bool done() const;
-  /// Blocks until it is.
+  /// Blocks until all work submitted so far is done.
   void synchronize() const;
 
   friend bool operator==(const Stream& a, const Stream& b) noexcept;
@@ -69,8 +72,8 @@ class Stream {
   std::shared_ptr<device::Queue> queue_;
 };
 
-/// Makes `stream` the calling thread's current stream of its device, and that device the current one, while it lives.
-/// Guards nest and end in the thread they began in.
+/// While a guard lives, `stream` is the calling thread's current stream of its device, and that device is the current
+/// one. Guards may nest; each ends in the thread that it began in.
 class StreamGuard {
  public:
   explicit StreamGuard(const Stream& stream);

@@ -1,5 +1,8 @@
 #pragma once
 
+/// A tensor: a dtype, a shape, strides and a Buffer. Views share memory. Start at Tensor::of, which makes one from
+/// values, and at values(), which gives its elements. Arithmetic is in ops.h.
+
 #include <algorithm>
 #include <complex>
 #include <cstddef>
@@ -51,22 +54,22 @@ DType dtype_of() noexcept {
 
 /// How Tensor::to moves elements.
 struct TransferOptions {
-  /// From pinned host memory: return as soon as the copy is submitted to the current stream of the device, and keep the
-  /// memory until it is done. Pageable memory is always read before to() returns, and copies to the host are always
-  /// complete then (Tensor::copy_to gives an Event instead).
+  /// For pinned host memory: return as soon as the copy is submitted to the current stream of the device; the memory is
+  /// kept until the copy is done. Pageable memory is always read before to() returns. Copies to the host are always
+  /// complete when it returns; Tensor::copy_to gives an Event instead.
   bool non_blocking = false;
-  bool copy = false;  ///< a new tensor even where nothing changes
+  bool copy = false;  ///< make a new tensor even when nothing changes
 };
 
 class Event;
 
 /// A typed, strided view of a Buffer: a value handle. Copying a Tensor shares its memory; `clone` copies the elements.
-/// Strides are in elements and never negative; 0 repeats. Const members may be called from any thread; writing through
-/// data() is the caller's to synchronise. Values that are indexed are host memory: data() of a device tensor must not
-/// be dereferenced. Moved from, a tensor may only be destroyed or assigned to.
+/// Strides are in elements and never negative; 0 repeats. Const members may be called from any thread; callers that
+/// write through data() must synchronise. data() of a device tensor must not be dereferenced on the host. A tensor that
+/// was moved from may only be destroyed or assigned to.
 class Tensor {
  public:
-  /// Undefined: defined() is false and nothing else may be called.
+  /// An undefined tensor: defined() is false, and nothing else may be called.
   Tensor() noexcept = default;
   /// A view of `buffer` from `byte_offset`. kShapeMismatch unless every element lies inside the buffer,
   /// kInvalidArgument for a negative size or stride.
@@ -104,16 +107,16 @@ class Tensor {
   std::size_t byte_offset() const noexcept { return byte_offset_; }
   bool is_contiguous() const noexcept;
   bool read_only() const noexcept { return buffer_.read_only(); }
-  /// A mark that travels with the tensor through loading and saving `.pt`; Penstock computes no gradients.
+  /// A flag that is loaded and saved with the tensor in `.pt`; Penstock computes no gradients.
   bool requires_grad() const noexcept { return requires_grad_; }
   Tensor with_requires_grad(bool value) const;
 
-  /// The first element's address, valid while any handle on the buffer lives: not on a temporary.
+  /// The address of the first element, valid while any handle on the buffer lives; so a temporary refuses to give it.
   std::byte* data() const& noexcept { return buffer_.data() + byte_offset_; }
   std::byte* data() const&& = delete;
-  /// All elements of a contiguous tensor in host memory; kDTypeMismatch when T is not its type, kShapeMismatch when not
-  /// contiguous or when the address is not aligned for T (a view of a file's bytes; `clone` is), kDeviceMismatch,
-  /// kInvalidArgument for read-only memory unless T is const.
+  /// All elements of a contiguous tensor in host memory. kDTypeMismatch when T is not its type. kShapeMismatch when it
+  /// is not contiguous, or its address is not aligned for T, as in a view of a file's bytes (`clone` it then).
+  /// kDeviceMismatch for device memory. kInvalidArgument for read-only memory unless T is const.
   template <class T>
   std::span<T> values() const&;
   template <class T>
@@ -132,9 +135,9 @@ class Tensor {
   /// The same elements under another shape (one -1 is inferred): a view where strides allow it, else a copy.
   Tensor reshape(const Shape& shape) const;
 
-  /// This tensor if it is already so, else a contiguous copy.
+  /// This tensor if it is contiguous, else a contiguous copy.
   Tensor contiguous() const;
-  /// A contiguous copy, always, on the same device.
+  /// Always a new, contiguous copy, on the same device.
   Tensor clone() const;
   /// This tensor if nothing changes, else a converted copy: values are converted as PyTorch does (to integers by
   /// truncation, to halves round-to-nearest-even, to float8 saturating as torch's cast). kUnsupported for types without
@@ -143,25 +146,26 @@ class Tensor {
   /// This tensor if it is there already, else a copy on `target`. The copy runs on the current stream of the device
   /// that takes part.
   Tensor to(Device target, TransferOptions options = {}) const;
-  /// Both, in the order that moves less.
+  /// Moves and converts, in the order that moves fewer bytes.
   Tensor to(Device target, const DType& dtype, TransferOptions options = {}) const;
   /// The type and device of `other`.
   Tensor to(const Tensor& other, TransferOptions options = {}) const {
     return to(other.device(), other.dtype(), options);
   }
   Tensor cpu() const { return to(Device{}); }
-  /// The calling thread's current device.
+  /// On the calling thread's current device.
   Tensor cuda() const { return to(current_device(DeviceType::kCuda)); }
   Tensor cuda(int index) const { return to(Device(DeviceType::kCuda, index)); }
-  /// This tensor if it is pinned already, else a copy in page-locked host memory; kDeviceMismatch for device memory,
-  /// kNoDevice where nothing could copy from it.
+  /// This tensor if it is pinned already, else a copy in page-locked host memory. kDeviceMismatch for device memory,
+  /// kNoDevice when there is no device that could copy from it.
   Tensor pin_memory() const;
-  /// Starts copying the elements into `target`, of the same dtype and shape, both contiguous and at least one of them
-  /// on a device, on that device's current stream; the target holds them when the event is done. Both memories are kept
-  /// until then. kInvalidArgument for read-only memory, kShapeMismatch, kDTypeMismatch.
+  /// Starts to copy the elements into `target` and returns an event that is done when the target holds them. Both
+  /// tensors have the same dtype and shape and are contiguous, and at least one lies on a device; the copy runs on that
+  /// device's current stream. Both memories are kept until the event. kInvalidArgument for read-only memory,
+  /// kShapeMismatch, kDTypeMismatch.
   Event copy_to(const Tensor& target) const;
 
-  /// True when dtype, shape and every element's bytes agree, strides aside. NaNs with equal bits are equal.
+  /// True when dtype, shape and the bytes of every element agree; strides may differ. NaNs with equal bits are equal.
   static bool identical(const Tensor& a, const Tensor& b);
 
   /// "Tensor(float32, (3, 4), cpu)".

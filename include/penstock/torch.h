@@ -1,7 +1,9 @@
 #pragma once
 
-// For programs that use LibTorch: tensors both ways without a copy, checkpoints into modules, batches for torch::data.
-// Header-only and not part of penstock.h: it needs LibTorch's own headers and links nothing but what the program links.
+/// For programs that use LibTorch: tensors both ways without a copy (`to_torch`, `from_torch`), checkpoints into
+/// modules
+/// (`load_state_dict`), batches for torch::data (`TorchBatches`). Header-only. It is not part of penstock.h, because it
+/// needs LibTorch's own headers; it links nothing that the program does not link already.
 
 #include <torch/torch.h>
 
@@ -9,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -73,8 +76,8 @@ inline Device from_torch(at::Device device) {
   throw Error(ErrorCode::kUnsupported, "found a torch tensor " + what + "; give one whose memory is there");
 }
 
-/// The first byte of the tensor's storage; kUnsupported where the elements are not all there: meta, fake, functional
-/// and zero tensors have no memory, and torch lets a storage be freed or shortened under its tensors.
+/// The first byte of the tensor's storage. kUnsupported when some elements have no memory: meta, fake, functional and
+/// zero tensors have none, and torch lets programs free or shorten a storage under its tensors.
 inline void* memory_of(const at::Tensor& tensor) try {
   if (!tensor.has_storage()) throw_no_memory("that has no storage");
   if (tensor.numel() == 0) return nullptr;
@@ -117,9 +120,9 @@ inline DType from_torch(at::ScalarType scalar) {
   throw Error(ErrorCode::kUnsupported, std::string("Penstock has no type for torch's ") + at::toString(scalar));
 }
 
-/// A torch tensor over the same memory, which lives as long as either. Read-only memory (a mapped file) is copied, as
-/// torch knows no tensors that refuse to be written. Of a device tensor, work that is under way is ordered by the
-/// caller.
+/// A torch tensor over the same memory, which lives as long as either. Read-only memory (a mapped file) is copied,
+/// because torch has no read-only tensors. For a device tensor, the caller orders torch's work after work that is under
+/// way.
 inline at::Tensor to_torch(const Tensor& tensor) {
   const Tensor source = tensor.read_only() ? tensor.clone() : tensor;
   const at::IntArrayRef sizes(source.shape().dims().data(), source.shape().rank());
@@ -131,9 +134,9 @@ inline at::Tensor to_torch(const Tensor& tensor) {
       .set_requires_grad(tensor.requires_grad());
 }
 
-/// A Tensor over the same memory, which lives as long as either; requires_grad is carried along as a mark. kUnsupported
-/// for layouts other than strided, for lazy conj and neg bits (resolve them first), for other devices than cpu and
-/// cuda, and for tensors whose memory is not there (freed, shorter than the tensor reaches, zero and fake tensors).
+/// A Tensor over the same memory, which lives as long as either; requires_grad is carried along as a flag. kUnsupported
+/// for layouts other than strided, for lazy conj and neg bits (resolve them first), for devices other than cpu and
+/// cuda, and for tensors without all of their memory (freed, shorter than the tensor needs, zero and fake tensors).
 inline Tensor from_torch(const at::Tensor& tensor) {
   if (!tensor.defined()) detail::throw_no_memory("that is not defined");
   if (tensor.layout() != at::kStrided || tensor.is_conj() || tensor.is_neg() || tensor.is_quantized()) {
@@ -154,25 +157,25 @@ inline Tensor from_torch(const at::Tensor& tensor) {
       .with_requires_grad(tensor.requires_grad());
 }
 
-/// The same content as torch's own nested values, tensors as `to_torch` gives them: dicts (of strings or of integers as
-/// keys), lists, tuples, numbers, strings and None; what is shared stays so. kUnsupported for what torch has no value
-/// for, which says where it lies; kLimit for content that holds itself.
+/// The same content as torch's own nested values: dicts with keys that are strings or integers, lists, tuples, numbers,
+/// strings, None, and tensors as `to_torch` gives them. Shared parts stay shared. kUnsupported says which value torch
+/// has no counterpart for, and where it lies; kLimit for content that holds itself.
 inline c10::IValue to_ivalue(const Value& value);
 
 struct LoadStateDictOptions {
-  /// Which part of the file is the module's state dict, as Archive::part has it ("model_state_dict"): only its bytes
-  /// are read. Empty: all of the file.
+  /// The part of the file that is the module's state dict, a key as of Archive::part ("model_state_dict"). Only its
+  /// bytes are read. Empty: the whole file.
   std::string key = {};
-  /// What the module's names have before them there, as Archive::with_prefix has it ("module.").
+  /// A prefix that the names in the file have before those of the module, as of Archive::with_prefix ("module.").
   std::string prefix = {};
-  /// Every parameter and buffer is in the file, and nothing else is.
+  /// Require that the file has every parameter and buffer, and nothing else.
   bool strict = true;
-  /// Moves the module there first.
+  /// Move the module to this device first.
   std::optional<at::Device> device = {};
-  bool verify_checksums = true;
+  bool verify = true;
 };
 
-/// What a file lacked and what was left over, when that is allowed.
+/// Names that the file lacked, and names that the module lacks. Both lists are empty when `strict`.
 struct IncompatibleKeys {
   std::vector<std::string> missing;
   std::vector<std::string> unexpected;
@@ -214,8 +217,8 @@ inline void require_all(const IncompatibleKeys& keys, const std::string& path) {
   }
 }
 
-inline Archive open_state_dict(std::string_view path, const LoadStateDictOptions& options) {
-  Archive archive = open(path, {.verify_checksums = options.verify_checksums});
+inline Archive open_state_dict(const std::filesystem::path& path, const LoadStateDictOptions& options) {
+  Archive archive = open(path, {.verify = options.verify});
   if (!options.key.empty()) archive = archive.part(std::string_view(options.key));
   if (!options.prefix.empty()) archive = archive.with_prefix(options.prefix);
   const Value& content = archive.structure();
@@ -241,12 +244,12 @@ inline void add_other_keys(const Value& state, std::vector<std::string>& out) {
 
 }  // namespace detail
 
-/// Reads a state dict (`.pt` of Python, `.safetensors`) into the module's parameters and buffers, straight into their
-/// memory on the CPU, converting where types differ. requires_grad stays as the module has it. Names and shapes are
-/// checked before anything is touched: kKeyNotFound, kInvalidArgument (unexpected), kShapeMismatch, kDTypeMismatch (no
-/// dict), kUnsupported (parameters whose memory is not there: meta, freed). Of parameters that are tied the last one's
-/// tensor counts.
-inline IncompatibleKeys load_state_dict(torch::nn::Module& module, std::string_view path,
+/// Reads a state dict (`.pt` of Python, `.safetensors`) into the module's parameters and buffers. On the CPU the bytes
+/// go straight into their memory, and are converted where dtypes differ. requires_grad stays as the module has it.
+/// Names and shapes are checked before anything changes: kKeyNotFound (missing), kInvalidArgument (unexpected),
+/// kShapeMismatch, kDTypeMismatch (no dict), kUnsupported (parameters without memory: meta, freed). Of tied parameters,
+/// the tensor of the last one counts.
+inline IncompatibleKeys load_state_dict(torch::nn::Module& module, const std::filesystem::path& path,
                                         const LoadStateDictOptions& options = {}) {
   const Archive archive = detail::open_state_dict(path, options);
   IncompatibleKeys keys;
@@ -298,7 +301,7 @@ inline IncompatibleKeys load_state_dict(torch::nn::Module& module, std::string_v
     }
   }
   for (const auto& [index, place] : elsewhere) place.copy_(to_torch(archive.entry(index).load()));
-  archive.load_into(placements, {.verify_checksums = options.verify_checksums});
+  archive.load_into(placements, {.verify = options.verify});
   return keys;
 }
 
@@ -435,10 +438,10 @@ class TorchLoader : public torch::data::datasets::StatefulDataset<Self, Content>
 
 inline c10::IValue to_ivalue(const Value& value) { return detail::IValueMaker().value_of(value, {}, 0); }
 
-/// Batches of a DataLoader for torch::data::make_data_loader (without workers of its own: the DataLoader has some).
-/// A batch is its tensors in order: {images, labels} for zip(). Samples with keys, numbers or strings, which a vector
-/// of tensors has no place for, are kUnsupported: TorchValues has them. The batch size that torch::data asks for is not
-/// looked at; the loader's own counts.
+/// Batches of a DataLoader for torch::data::make_data_loader. Give torch's loader no workers, because the DataLoader
+/// has its own. A batch is its tensors in order: {images, labels} for zip(). Samples with keys, numbers or strings do
+/// not fit into a vector of tensors and are kUnsupported; TorchValues takes them. The batch size that torch::data asks
+/// for is ignored; that of the LoaderOptions counts.
 class TorchBatches : public detail::TorchLoader<TorchBatches, std::vector<at::Tensor>> {
  public:
   using TorchLoader::TorchLoader;
@@ -450,7 +453,7 @@ class TorchBatches : public detail::TorchLoader<TorchBatches, std::vector<at::Te
   }
 };
 
-/// The same with all that a batch has, as torch's own nested values: batch.toGenericDict().at("image").toTensor().
+/// The same with everything in a batch, as torch's own nested values: batch.toGenericDict().at("image").toTensor().
 class TorchValues : public detail::TorchLoader<TorchValues, c10::IValue> {
  public:
   using TorchLoader::TorchLoader;

@@ -1,5 +1,8 @@
 #pragma once
 
+/// Counts copies between host and devices, and warns about tensors that go back and forth. Start at TransferScope to
+/// see what a piece of a program copies.
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -12,24 +15,24 @@
 
 namespace penstock {
 
-/// Copies of one direction. A copy is what was handed to the driver: neighbouring pieces that a load copies together
-/// are one, large pageable memory goes in several.
+/// Copies in one direction. Each call of the driver counts as one copy: neighbouring pieces that a load sends together
+/// are one copy, and large pageable memory is several.
 struct TransferCounts {
   std::uint64_t copies = 0;
   std::uint64_t bytes = 0;
-  /// Wall time of host threads inside the driver's calls that start copies, which for pageable memory includes reading
-  /// it; several threads add up. Not how long the device copied.
+  /// Wall time that host threads spent in the driver's calls that start copies, added up over threads. For pageable
+  /// memory this includes reading it. It is not the time that the device copied.
   double submit_seconds = 0;
   std::uint64_t waits = 0;  ///< times a host thread was blocked until copies were done
-  double wait_seconds = 0;  ///< how long, on top of submit_seconds; several threads add up
+  double wait_seconds = 0;  ///< how long, added up over threads and not part of submit_seconds
 
   TransferCounts& operator+=(const TransferCounts& other) noexcept;
   /// What was counted since `before`, an earlier state of the same counters.
   TransferCounts operator-(const TransferCounts& before) const noexcept;
 };
 
-/// Copies between host memory and devices, and between and on devices, by everything in Penstock that copies. What
-/// kernels write and what the host copies within its own memory are no transfers.
+/// All copies by Penstock between host memory and devices, between devices, and on devices. Writes of kernels and
+/// copies within host memory do not count.
 struct TransferStats {
   TransferCounts host_to_device;
   TransferCounts device_to_host;
@@ -40,19 +43,20 @@ struct TransferStats {
   TransferStats operator-(const TransferStats& before) const noexcept;
 };
 
-/// Of this process since its start, all threads. Counted when a copy is submitted, not when it is done. Thread-safe.
+/// The copies of all threads since the process started. A copy counts when it is submitted, not when it is done.
+/// Thread-safe.
 TransferStats transfer_stats() noexcept;
 
-/// Counts what is transferred while it lives. Costs nothing but two readings; scopes nest and overlap freely.
+/// Counts copies from its construction on. It costs two readings of counters; scopes may nest and overlap.
 class TransferScope {
  public:
   enum class Threads : std::uint8_t {
-    kAll,      ///< every thread of the process, those that load and feed in the background included
-    kCurrent,  ///< only what the thread that made the scope asks for and waits for; loads copy from threads of theirs
+    kAll,      ///< every thread of the process, background threads of loads and loaders included
+    kCurrent,  ///< only copies and waits of the thread that made the scope; loads copy in threads of their own
   };
 
   explicit TransferScope(Threads threads = Threads::kAll) noexcept;
-  /// So far. Of kCurrent: kInvalidArgument in another thread than the scope's.
+  /// The copies so far. With kCurrent, kInvalidArgument in any thread but the one that made the scope.
   TransferStats stats() const;
 
  private:
@@ -61,26 +65,26 @@ class TransferScope {
   TransferStats before_;
 };
 
-/// A tensor that goes to and fro: the data of one storage was copied from host to device and back, or the other way,
-/// kRoundTrips times. Copies by Tensor::to, Tensor::copy_to and Value::to are followed; whoever computes a new tensor
-/// on either side starts anew.
+/// A tensor that goes back and forth: the data of one storage was copied from host to device and back, or the other
+/// way, kRoundTrips times. Copies by Tensor::to, Tensor::copy_to and Value::to are followed; a tensor computed on
+/// either side starts again at 0.
 struct TransferWarning {
   static constexpr int kRoundTrips = 4;
 
-  std::string name;  ///< where in the nested value it lies, "layer.weight"; empty when moved by itself
+  std::string name;  ///< its place in the nested value, "layer.weight"; empty when it was moved alone
   Shape shape;
   DType dtype;
   Device device;  ///< the end that is not the host
   int round_trips = kRoundTrips;
-  std::string message;  ///< one sentence of all that, and what to do
+  std::string message;  ///< all of this in one sentence, and what to do
 };
 
-/// Called in the thread that copies, after the copy was submitted and once for each storage; what it throws goes to
-/// whoever copied. May be called by several threads at once.
+/// Called once for each storage, in the thread that copies, after the copy was submitted. Exceptions that it throws go
+/// to that thread's caller. Several threads may call it at once.
 using TransferWarningHandler = std::function<void(const TransferWarning&)>;
 
-/// Replaces the process's handler and returns the one before. An empty one prints to stderr, as at the start.
-/// Thread-safe.
+/// Replaces the handler of the process and returns the one before. An empty handler prints to stderr, which is the
+/// default. Thread-safe.
 TransferWarningHandler set_transfer_warning_handler(TransferWarningHandler handler);
 
 }  // namespace penstock

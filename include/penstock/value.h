@@ -1,5 +1,8 @@
 #pragma once
 
+/// The nested content of a file or batch: dicts, lists, tensors, numbers, text. `load` returns one. Start at
+/// operator[], as_tensor() and the other as_ functions.
+
 #include <complex>
 #include <cstddef>
 #include <cstdint>
@@ -21,9 +24,9 @@ struct ValueNode;
 }
 
 /// The nested content of a file or a batch: scalars, strings, tensors and containers of them. A value handle on an
-/// immutable tree (from a `.pt`, a graph: shared nodes stay shared and cycles are legal, so walk it with care for
-/// depth). Never code: what a pickle would have called is a kObject node that holds the callable's name and its
-/// arguments. Thread-safe: immutable.
+/// immutable tree. From a `.pt` it is a graph: shared nodes stay shared and cycles are legal, so code that walks it
+/// must bound the depth. Nothing in it runs: a call that a pickle asks for becomes a kObject node with the name of the
+/// callable and its arguments. Thread-safe.
 class Value {
  public:
   enum class Kind : std::uint8_t {
@@ -41,7 +44,7 @@ class Value {
     kTuple,   ///< tuple, and torch.Size with type_name "torch.Size"
     kDict,    ///< dict, and OrderedDict etc. with their type_name; insertion order kept
     kSet,     ///< set, and frozenset with its type_name
-    kObject,  ///< a class or function that is not run: type_name, items() = arguments, state()
+    kObject,  ///< a call of a class or function, which is not made: type_name, arguments as elements, state()
     kGlobal,  ///< a bare name in the file: type_name
   };
   using Item = std::pair<Value, Value>;
@@ -78,7 +81,7 @@ class Value {
   std::int64_t as_int() const;
   double as_float() const;
   std::complex<double> as_complex() const;
-  /// Of kString, kBytes, kBigInt; valid while any handle on the value it is part of lives.
+  /// The text of kString, kBytes and kBigInt. Valid while any handle on the value that holds it lives.
   const std::string& as_string() const;
   const DType& as_dtype() const;
   /// The loaded tensor; kInvalidArgument for an entry that is not loaded.
@@ -97,18 +100,19 @@ class Value {
   std::optional<Value> find(std::string_view key) const;
   /// The i-th pair of a dict.
   Item item(std::size_t index) const;
-  /// What BUILD gave an object or an OrderedDict (`_metadata`), if anything.
+  /// The state that the pickle gave an object or an OrderedDict (`_metadata`), if any.
   std::optional<Value> state() const;
 
-  /// This value with every tensor on `device`, moved in one batch; memory that tensors share is moved once and stays
-  /// shared. This value itself when all are there already. kInvalidArgument for entries that are not loaded.
+  /// This value with every tensor on `device`. All are moved in one batch; memory that tensors share is moved once and
+  /// stays shared. Returns this value itself when all are there already. kInvalidArgument for tensors that are not
+  /// loaded.
   Value to(Device device, TransferOptions options = {}) const;
 
   /// True when both are the same node (Python's `is`).
   bool same_node(const Value& other) const noexcept { return node_ == other.node_; }
   const void* node_id() const noexcept { return node_.get(); }
 
-  /// A readable text, cut at a few hundred characters; cycles are shown as "...".
+  /// A readable text of at most a few hundred characters; cycles are shown as "...".
   std::string to_string() const;
 
  private:

@@ -20,9 +20,9 @@ from penstock._core import (
     Device,
     DistributedSampler,
     DType,
-    Entry,
     Event,
     Generator,
+    LazyTensor,
     RandomSampler,
     Sampler,
     SequentialSampler,
@@ -131,6 +131,9 @@ from penstock.errors import (
     UnsupportedError,
 )
 
+# The name of LazyTensor in releases before 1.0.
+Entry = LazyTensor
+
 __all__ = [
     "Archive",
     "BatchSampler",
@@ -147,7 +150,6 @@ __all__ = [
     "DeviceFailedError",
     "DeviceMismatchError",
     "DistributedSampler",
-    "Entry",
     "Error",
     "Event",
     "Extremum",
@@ -157,6 +159,7 @@ __all__ = [
     "InvalidArgumentError",
     "IsDirectoryError",
     "KeyNotFoundError",
+    "LazyTensor",
     "LimitError",
     "NoDeviceError",
     "NotDirectoryError",

@@ -6,7 +6,7 @@ import itertools
 from collections import namedtuple
 
 import penstock
-from penstock._core import Entry, Tensor, _load_into, _part, _SharedWalk, _span
+from penstock._core import LazyTensor, Tensor, _load_into, _part, _SharedWalk, _span
 from penstock._text import abbreviated, listed
 
 # As in _opaque.py: what takes long to import is left to those who need it.
@@ -190,7 +190,7 @@ def _check(places: dict[Any, _Leaf], found: dict[Any, _Leaf], strict: bool, path
 
 def _misfit(place: _Leaf, value: Any) -> tuple[str, bool]:
     """Why a value of the file cannot take the place, and whether only for its shape; an empty text where it can."""
-    if not isinstance(value, Entry):
+    if not isinstance(value, LazyTensor):
         if _is_array(place.value):
             return f"the file has {_kind(value)} there, where the target has a tensor", False
         if isinstance(place.holder, (dict, list)) or value == place.value:
@@ -264,7 +264,7 @@ def _fill(archive: penstock.Archive, pairs: list[tuple[_Leaf, _Leaf]]) -> None:
     apart: list[tuple[Any, Any]] = []
     for place, leaf in pairs:
         value = leaf.value
-        if not isinstance(value, Entry):
+        if not isinstance(value, LazyTensor):
             continue
         if place.value is None:
             place.replace(value.load())
@@ -282,7 +282,7 @@ def _fill(archive: penstock.Archive, pairs: list[tuple[_Leaf, _Leaf]]) -> None:
     for array, entry in apart:
         array[...] = entry.load().numpy()
     for place, leaf in pairs:
-        if not isinstance(leaf.value, Entry) and isinstance(place.holder, (dict, list)):
+        if not isinstance(leaf.value, LazyTensor) and isinstance(place.holder, (dict, list)):
             place.replace(leaf.value)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import penstock
-from penstock._core import Archive, DataLoader, Entry
+from penstock._core import Archive, DataLoader, LazyTensor
 
 # Only type checkers need `typing`, which takes a third of the module's import time.
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ def archive(path: Any, verify: bool) -> Any:
 
 
 def entry(path: Any, name: str, keys: tuple[Any, ...], verify: bool) -> Any:
-    return Entry._restore(path, name, keys, verify)
+    return LazyTensor._restore(path, name, keys, verify)
 
 
 def _own_class(kind: type[Any]) -> Any:

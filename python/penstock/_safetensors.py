@@ -91,7 +91,7 @@ class Framework(ABC):
         A mapping counts only when `unchanged()` says, once it is there, that `path` is still the file of the archive.
         """
 
-    def one(self, archive: penstock.Archive, entry: penstock.Entry) -> Any:
+    def one(self, archive: penstock.Archive, entry: penstock.LazyTensor) -> Any:
         """The array of an entry of the archive."""
         return self.whole(entry.load(), entry.name)
 
@@ -100,7 +100,7 @@ class Framework(ABC):
         return {name: self.whole(tensor, name) for name, tensor in shards.load().items()}
 
     @abstractmethod
-    def part(self, entry: penstock.Entry, key: Any) -> Any:
+    def part(self, entry: penstock.LazyTensor, key: Any) -> Any:
         """`entry[key]` by the library's rules of indexing, reading no more than that needs."""
 
 
@@ -124,7 +124,7 @@ class SafeSlice:
 
     __slots__ = ("_entry", "_framework")
 
-    def __init__(self, entry: penstock.Entry, framework: Framework) -> None:
+    def __init__(self, entry: penstock.LazyTensor, framework: Framework) -> None:
         self._entry = entry
         self._framework = framework
 
@@ -262,7 +262,7 @@ class safe_open:  # noqa: N801 - named like the class it stands for
         """
         return SafeSlice(self._named(name), self._framework)
 
-    def _named(self, name: str) -> penstock.Entry:
+    def _named(self, name: str) -> penstock.LazyTensor:
         if not isinstance(name, str):
             raise TypeError(f"argument 'name': '{type(name).__name__}' is not an instance of 'str'")
         entry = self._shards.entries.get(name)

@@ -24,13 +24,13 @@
 namespace penstock::python {
 namespace {
 
-Entry entry_named(const PyArchive& archive, nb::handle name) {
+PyLazyTensor entry_named(const PyArchive& archive, nb::handle name) {
   return {archive.get()[name_from(name)], archive.verify(), nb::tuple()};
 }
 
 EntryLeaf entries_of(const PyArchive& archive) {
   return [&archive](std::size_t index) {
-    return nb::cast(Entry{archive.get().entry(index), archive.verify(), nb::tuple()});
+    return nb::cast(PyLazyTensor{archive.get().entry(index), archive.verify(), nb::tuple()});
   };
 }
 
@@ -87,10 +87,10 @@ auto reporting(bool takes_long, const LoadOptions& options, const ReportDict& re
 }
 
 /// How an entry is found again where it is unpickled.
-Entry restore_entry(nb::handle path, nb::handle entry_name, const nb::tuple& keys, bool verify) {
-  const PyArchive archive = open_archive(path_from(path), {.verify_checksums = verify});
+PyLazyTensor restore_entry(nb::handle path, nb::handle entry_name, const nb::tuple& keys, bool verify) {
+  const PyArchive archive = open_archive(path_from(path), {.verify = verify});
   const std::string name = name_from(entry_name);
-  Entry entry{archive.get()[name], verify, keys};
+  PyLazyTensor entry{archive.get()[name], verify, keys};
   for (const nb::handle key : keys) entry.tensor = index(entry.tensor, key);
   return entry;
 }
@@ -109,7 +109,7 @@ nb::tuple reduce(const Archive& archive, bool verify) {
   return nb::make_tuple(pickling("archive"), nb::make_tuple(reducible_path(archive.path()), verify));
 }
 
-nb::tuple reduce(const Entry& entry) {
+nb::tuple reduce(const PyLazyTensor& entry) {
   const nb::object path = reducible_path(entry.tensor.source()->name());
   return nb::make_tuple(pickling("entry"),
                         nb::make_tuple(path, text_from(entry.tensor.name()), entry.keys, entry.verify));
@@ -134,7 +134,7 @@ void bind_archive_class(nb::module_& module) {
           [](const PyArchive& a) {
             return in_file(a.get().path(), [&a] { return to_python(a.get().structure(), entries_of(a)); });
           },
-          nb::sig("def structure(self) -> typing.Any"), "The nested content, with an Entry for each tensor.")
+          nb::sig("def structure(self) -> typing.Any"), "The nested content, with a LazyTensor for each tensor.")
       .def("keys", names, nb::sig("def keys(self) -> list[str]"), "The tensors' names, in the file's order.")
       .def("__len__", [](const PyArchive& a) { return a.get().entries().size(); })
       .def(
@@ -146,7 +146,8 @@ void bind_archive_class(nb::module_& module) {
       .def(
           "__iter__", [](const PyArchive& a) { return nb::iter(names(a)); },
           nb::sig("def __iter__(self) -> typing.Iterator[str]"))
-      .def("__getitem__", entry_named, nb::arg("name").none(), nb::sig("def __getitem__(self, name: str, /) -> Entry"),
+      .def("__getitem__", entry_named, nb::arg("name").none(),
+           nb::sig("def __getitem__(self, name: str, /) -> LazyTensor"),
            "The entry of that name; KeyError names similar ones.")
       .def(
           "load",
@@ -170,58 +171,58 @@ void bind_archive_class(nb::module_& module) {
       .def(
           "__reduce__", [](const PyArchive& archive) { return reduce(archive.get(), archive.verify()); },
           nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
-      .def_static("_restore", [](nb::handle path,
-                                 bool verify) { return open_archive(path_from(path), {.verify_checksums = verify}); })
+      .def_static("_restore",
+                  [](nb::handle path, bool verify) { return open_archive(path_from(path), {.verify = verify}); })
       .def("__repr__", [](const PyArchive& a) { return describe(a.get()); });
 }
 
 /// Where the bytes lie in the file, or None when they are compressed.
-nb::object offset_of(const Entry& entry) {
+nb::object offset_of(const PyLazyTensor& entry) {
   const StorageEntry& storage = entry.tensor.storage();
   if (storage.compression != Compression::kNone) return nb::none();
   return nb::int_(storage.offset + entry.tensor.entry().byte_offset);
 }
 
-std::string describe(const Entry& entry) {
-  return core::format("penstock.Entry({}, shape={}, dtype={})", nb::repr(text_from(entry.tensor.name())).c_str(),
+std::string describe(const PyLazyTensor& entry) {
+  return core::format("penstock.LazyTensor({}, shape={}, dtype={})", nb::repr(text_from(entry.tensor.name())).c_str(),
                       entry.tensor.shape().to_string(), entry.tensor.dtype().name());
 }
 
 void bind_entry_class(nb::module_& module) {
-  nb::class_<Entry>(module, "Entry", nb::is_weak_referenceable(), docs::kEntry)
+  nb::class_<PyLazyTensor>(module, "LazyTensor", nb::is_weak_referenceable(), docs::kLazyTensor)
       .def_prop_ro(
-          "name", [](const Entry& e) { return text_from(e.tensor.name()); }, nb::sig("def name(self) -> str"))
-      .def_prop_ro("dtype", [](const Entry& e) { return e.tensor.dtype(); })
+          "name", [](const PyLazyTensor& e) { return text_from(e.tensor.name()); }, nb::sig("def name(self) -> str"))
+      .def_prop_ro("dtype", [](const PyLazyTensor& e) { return e.tensor.dtype(); })
       .def_prop_ro(
-          "shape", [](const Entry& e) { return tuple_of(e.tensor.shape()); },
+          "shape", [](const PyLazyTensor& e) { return tuple_of(e.tensor.shape()); },
           nb::sig("def shape(self) -> tuple[int, ...]"))
       .def_prop_ro(
-          "strides", [](const Entry& e) { return tuple_of(e.tensor.strides()); },
+          "strides", [](const PyLazyTensor& e) { return tuple_of(e.tensor.strides()); },
           nb::sig("def strides(self) -> tuple[int, ...]"), "In elements, as the file holds them.")
-      .def_prop_ro("ndim", [](const Entry& e) { return e.tensor.shape().rank(); })
+      .def_prop_ro("ndim", [](const PyLazyTensor& e) { return e.tensor.shape().rank(); })
       .def_prop_ro(
-          "nbytes", [](const Entry& e) { return e.tensor.nbytes(); }, "Bytes that `load` delivers.")
+          "nbytes", [](const PyLazyTensor& e) { return e.tensor.nbytes(); }, "Bytes that `load` delivers.")
       .def_prop_ro("offset", offset_of, nb::sig("def offset(self) -> int | None"),
                    "Byte offset of the first element in the file; None when it is compressed.")
       .def_prop_ro(
-          "byte_swapped", [](const Entry& e) { return e.tensor.entry().byte_swapped; },
+          "byte_swapped", [](const PyLazyTensor& e) { return e.tensor.entry().byte_swapped; },
           "Whether the file holds it in the other byte order than this machine's; `load` gives native order.")
-      .def_prop_ro("requires_grad", [](const Entry& e) { return e.tensor.entry().requires_grad; })
+      .def_prop_ro("requires_grad", [](const PyLazyTensor& e) { return e.tensor.entry().requires_grad; })
       .def("__len__",
-           [](const Entry& e) {
+           [](const PyLazyTensor& e) {
              if (e.tensor.shape().rank() == 0) throw nb::type_error("len() of a 0-d tensor");
              return e.tensor.shape()[0];
            })
       .def(
           "__getitem__",
-          [](const Entry& e, nb::handle key) {
-            return Entry{index(e.tensor, key), e.verify, nb::tuple(e.keys + nb::make_tuple(key))};
+          [](const PyLazyTensor& e, nb::handle key) {
+            return PyLazyTensor{index(e.tensor, key), e.verify, nb::tuple(e.keys + nb::make_tuple(key))};
           },
-          nb::arg("key").none(), nb::sig("def __getitem__(self, key: object, /) -> Entry"),
+          nb::arg("key").none(), nb::sig("def __getitem__(self, key: object, /) -> LazyTensor"),
           "A slice: integers, slices with positive steps and Ellipsis. Reads nothing.")
       .def(
           "load",
-          [](const Entry& e, nb::handle device, std::optional<bool> mmap, std::optional<bool> direct,
+          [](const PyLazyTensor& e, nb::handle device, std::optional<bool> mmap, std::optional<bool> direct,
              std::optional<bool> gds, std::optional<std::int64_t> threads, const ReportDict& report) {
             const LoadArguments arguments = {device, mmap, direct, gds, threads};
             return load_entry(e, arguments.options(e.verify), report);
@@ -231,22 +232,22 @@ void bind_entry_class(nb::module_& module) {
           nb::sig("def load(self, device: object = 'cpu', mmap: bool | None = None, *, direct: bool | None = None, "
                   "gds: bool | None = None, threads: int | None = None, "
                   "report: dict[str, typing.Any] | None = None) -> Tensor"),
-          docs::kEntryLoad)
+          docs::kLazyTensorLoad)
       .def(
           "__array__",
-          [](const Entry& e, const nb::args& args, const nb::kwargs& kwargs) {
-            return nb::cast(load_entry(e, {.verify_checksums = e.verify}, {})).attr("__array__")(*args, **kwargs);
+          [](const PyLazyTensor& e, const nb::args& args, const nb::kwargs& kwargs) {
+            return nb::cast(load_entry(e, {.verify = e.verify}, {})).attr("__array__")(*args, **kwargs);
           },
           nb::sig("def __array__(self, *args: typing.Any, **kwargs: typing.Any) -> typing.Any"))
       .def(
-          "__reduce__", [](const Entry& entry) { return reduce(entry); },
+          "__reduce__", [](const PyLazyTensor& entry) { return reduce(entry); },
           nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
       .def("_as_stored",
-           [](const Entry& e) {
-             return Entry{e.tensor.as_stored(), e.verify, e.keys};
+           [](const PyLazyTensor& e) {
+             return PyLazyTensor{e.tensor.as_stored(), e.verify, e.keys};
            })
       .def_static("_restore", restore_entry)
-      .def("__repr__", [](const Entry& e) { return describe(e); });
+      .def("__repr__", [](const PyLazyTensor& e) { return describe(e); });
 }
 
 }  // namespace
@@ -258,8 +259,8 @@ const Archive& PyArchive::get() const {
 
 LoadOptions LoadArguments::options(bool verify) const {
   return {.device = device_from(device),
-          .map = mmap,
-          .verify_checksums = verify,
+          .mmap = mmap,
+          .verify = verify,
           .direct = direct,
           .gds = gds,
           .threads = threads ? not_negative(*threads, "threads") : 0};
@@ -303,7 +304,7 @@ PyArchive open_archive(SourcePtr source, const OpenOptions& options) {
   // this one answers signals there.
   const bool is_long = !options.decode && ReadEffort{.index_bytes = opening->index_bytes()}.takes_long();
   auto finish = [opening = std::move(opening), options](std::stop_token) { return opening->finish(options); };
-  return {interruptible(is_long, std::move(finish)), options.verify_checksums};
+  return {interruptible(is_long, std::move(finish)), options.verify};
 }
 
 bool ReadEffort::takes_long() const noexcept {
@@ -338,7 +339,7 @@ nb::object load_value(Archive archive, const LoadOptions& options, const ReportD
   return in_file(file->name(), [&value] { return to_python(value); });
 }
 
-Tensor load_entry(const Entry& entry, const LoadOptions& options, const ReportDict& report) {
+Tensor load_entry(const PyLazyTensor& entry, const LoadOptions& options, const ReportDict& report) {
   return reporting(ReadEffort::of(entry.tensor).takes_long(), options, report,
                    [tensor = entry.tensor](const LoadOptions& o) { return tensor.load(o); });
 }
@@ -347,9 +348,9 @@ void bind_archive(nb::module_& module) {
   bind_entry_class(module);
   bind_archive_class(module);
   module.def(
-      "open", [](nb::handle path, bool verify) { return open_given(path, {.verify_checksums = verify}); },
-      nb::arg("path").none(), nb::kw_only(), nb::arg("verify") = true,
-      nb::sig("def open(path: typing.Any, *, verify: bool = True) -> Archive"), docs::kOpen);
+      "open", [](nb::handle path, bool verify) { return open_given(path, {.verify = verify}); }, nb::arg("path").none(),
+      nb::kw_only(), nb::arg("verify") = true, nb::sig("def open(path: typing.Any, *, verify: bool = True) -> Archive"),
+      docs::kOpen);
 }
 
 }  // namespace penstock::python

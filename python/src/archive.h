@@ -47,7 +47,7 @@ class PyArchive {
 };
 
 /// One tensor of an archive, or a slice of one, that is not loaded.
-struct Entry {
+struct PyLazyTensor {
   LazyTensor tensor;
   bool verify;
   nb::tuple keys;  ///< the indices that led from the tensor to the slice
@@ -84,6 +84,6 @@ nb::object in_file(const std::string& path, const Make& make) {
     throw error.within({.path = path});
   }
 }
-Tensor load_entry(const Entry& entry, const LoadOptions& options, const ReportDict& report);
+Tensor load_entry(const PyLazyTensor& entry, const LoadOptions& options, const ReportDict& report);
 
 }  // namespace penstock::python

@@ -59,7 +59,7 @@ bool is_whole(const TensorEntry& entry, const StorageEntry& storage, std::uint32
 nb::tuple load_parts(const PyArchive& source) {
   const Archive& archive = source.get();
   LoadOptions options;
-  options.verify_checksums = source.verify();
+  options.verify = source.verify();
   const std::vector<Tensor> loaded =
       interruptible(ReadEffort::of(archive).takes_long(), [archive, options](std::stop_token stop) mutable {
         options.stop = std::move(stop);
@@ -156,7 +156,7 @@ void load_into(const PyArchive& source, const nb::list& entries, const nb::list&
   }
   interruptible(effort.takes_long(),
                 [archive = source.get(), placements, verify = source.verify()](std::stop_token stop) {
-                  archive.load_into(placements, {.verify_checksums = verify, .stop = std::move(stop)});
+                  archive.load_into(placements, {.verify = verify, .stop = std::move(stop)});
                   return true;
                 });
 }
@@ -186,7 +186,7 @@ void load_storages_into(const PyArchive& source, const nb::dict& places) {
   }
   interruptible(effort.takes_long(),
                 [archive = source.get(), placements, verify = source.verify()](std::stop_token stop) {
-                  archive.load_storages_into(placements, {.verify_checksums = verify, .stop = std::move(stop)});
+                  archive.load_storages_into(placements, {.verify = verify, .stop = std::move(stop)});
                   return true;
                 });
 }
@@ -265,8 +265,7 @@ class PySharedWalk {
 };
 
 PyArchive open_file(nb::handle path, bool verify, nb::handle decode, bool big_endian) {
-  return open_archive(path_from(path),
-                      {.verify_checksums = verify, .decode = decoder(decode), .big_endian = big_endian});
+  return open_archive(path_from(path), {.verify = verify, .decode = decoder(decode), .big_endian = big_endian});
 }
 
 }  // namespace
@@ -321,8 +320,7 @@ void bind_parts(nb::module_& module) {
   module.def(
       "_open_memory",
       [](nb::handle data, const std::string& name, bool verify, nb::handle decode, bool big_endian) {
-        return open_memory(data, name,
-                           {.verify_checksums = verify, .decode = decoder(decode), .big_endian = big_endian});
+        return open_memory(data, name, {.verify = verify, .decode = decoder(decode), .big_endian = big_endian});
       },
       nb::arg("data"), nb::arg("name"), nb::arg("verify") = true, nb::arg("decode") = nb::none(),
       nb::arg("big_endian") = false,

@@ -68,14 +68,14 @@ nb::object pad_longest(std::int64_t dim, const std::string& mode, nb::handle val
                        nb::handle keys) {
   const nb::object names = kept_names(keys);
   return made_by("pad", nb::make_tuple(dim, mode, value, lengths, mask, names),
-                 nb::cast(pad(options_from(dim, mode, value, lengths, mask, names))));
+                 nb::cast(collate::pad(options_from(dim, mode, value, lengths, mask, names))));
 }
 
 nb::object pad_length(std::int64_t length, std::int64_t dim, const std::string& mode, nb::handle value, bool lengths,
                       bool mask, nb::handle keys) {
   const nb::object names = kept_names(keys);
   return made_by("pad_to", nb::make_tuple(length, dim, mode, value, lengths, mask, names),
-                 nb::cast(pad_to(length, options_from(dim, mode, value, lengths, mask, names))));
+                 nb::cast(collate::pad_to(length, options_from(dim, mode, value, lengths, mask, names))));
 }
 
 }  // namespace
@@ -91,12 +91,12 @@ void bind_collates(nb::module_& module) {
           "__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); }, nb::arg("memo"),
           nb::sig("def __deepcopy__(self, memo: object) -> Collate"));
   module.def(
-      "stack", [] { return plain("stack", [] { return stack(); }); }, nb::sig("def stack() -> Collate"),
+      "stack", [] { return plain("stack", [] { return collate::stack(); }); }, nb::sig("def stack() -> Collate"),
       docs::kStackBatches);
   module.def(
-      "ragged", [] { return plain("ragged", ragged); }, nb::sig("def ragged() -> Collate"), docs::kRagged);
+      "ragged", [] { return plain("ragged", collate::ragged); }, nb::sig("def ragged() -> Collate"), docs::kRagged);
   module.def(
-      "samples", [] { return plain("samples", samples); }, nb::sig("def samples() -> Collate"), docs::kSamples);
+      "samples", [] { return plain("samples", collate::samples); }, nb::sig("def samples() -> Collate"), docs::kSamples);
   module.def("pad", pad_longest, nb::arg("dim") = 0, nb::arg("mode") = "zero", nb::arg("value") = 0.0,
              nb::arg("lengths") = false, nb::arg("mask") = false, nb::arg("keys") = nb::none(),
              nb::sig("def pad(dim: int = 0, mode: str = 'zero', value: float = 0.0, "

@@ -33,16 +33,16 @@ struct Raised {
   std::atomic<bool> stopped{false};
 };
 
-/// Base of the sampler classes; each is a handle on a C++ sampler, which is null in what a program derives from the
-/// base itself.
+/// Base of the sampler classes; each holds a C++ sampler, except objects of a class that a program derives from
+/// the base itself.
 struct PySampler {
-  SamplerPtr sampler;
+  std::optional<Sampler> sampler;
   std::shared_ptr<Raised> raised;  ///< what a Python sampler within it raises
   nb::object arguments;            ///< the tuple that it was made by; keeps a Python sampler within it alive
   std::uint64_t epoch = 0;         ///< that `__iter__` gives
 };
 struct PyBatchSampler {
-  BatchSamplerPtr sampler;
+  std::optional<BatchSampler> sampler;
   std::shared_ptr<Raised> raised;
   nb::object arguments;
   std::uint64_t epoch = 0;
@@ -53,9 +53,9 @@ struct PyBatchSampler {
 /// length says, or where it has none to kMostUncounted. Of a class derived from ours, what it overrides counts:
 /// `order(seed, epoch)`, else `__iter__`. The result
 /// borrows `sampler`, which must outlive it; `raised` gets what it raises.
-SamplerPtr sampler_from(nb::handle sampler, const std::shared_ptr<Raised>& raised);
+Sampler sampler_from(nb::handle sampler, const std::shared_ptr<Raised>& raised);
 inline constexpr std::size_t kMostUncounted = std::size_t{1} << 26;
 /// The same for an iterable of lists of integers.
-BatchSamplerPtr batch_sampler_from(nb::handle sampler, const std::shared_ptr<Raised>& raised);
+BatchSampler batch_sampler_from(nb::handle sampler, const std::shared_ptr<Raised>& raised);
 
 }  // namespace penstock::python

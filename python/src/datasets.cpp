@@ -96,27 +96,27 @@ std::optional<bool> choice_from(nb::handle choice) {
   return choice.is(Py_True);
 }
 
-Dataset rows_of(nb::handle source, nb::handle key, std::optional<bool> map) {
+Dataset rows_of(nb::handle source, nb::handle key, std::optional<bool> mmap) {
   const std::string name = key.is_none() ? "" : name_from(key);
   if (is_path(source)) {
     return interruptible(true,
-                         [path = path_from(source), name, map](std::stop_token) { return rows(path, name, map); });
+                         [path = path_from(source), name, mmap](std::stop_token) { return rows(path, name, mmap); });
   }
   if (!name.empty()) {
     throw Error(ErrorCode::kInvalidArgument, core::format("found key={} beside an array, expected it beside "
                                                           "a path; leave it out",
                                                           shown(key)));
   }
-  if (nb::isinstance<Entry>(source)) {
-    return interruptible(true,
-                         [entry = nb::cast<Entry>(source).tensor, map](std::stop_token) { return rows(entry, map); });
+  if (nb::isinstance<PyLazyTensor>(source)) {
+    return interruptible(
+        true, [entry = nb::cast<PyLazyTensor>(source).tensor, mmap](std::stop_token) { return rows(entry, mmap); });
   }
   if (const std::optional<Tensor> tensor = array_from(source)) {
     forbid_resizing(source);
     return rows(*tensor);
   }
   if (PyList_Check(source.ptr()) || PyTuple_Check(source.ptr())) return rows_of_list(source);
-  throw Error(ErrorCode::kDTypeMismatch, core::format("rows() takes a path, a Tensor, an Entry, an array of any "
+  throw Error(ErrorCode::kDTypeMismatch, core::format("rows() takes a path, a Tensor, a LazyTensor, an array of any "
                                                       "library, or a list of numbers, of strings or of arrays; found "
                                                       "an object of type {}",
                                                       object_type(source)));
@@ -234,7 +234,7 @@ nb::dict pack_to(const Dataset& dataset, nb::handle folder, nb::handle shard_byt
     throw Error(ErrorCode::kInvalidArgument, core::format("found shard_bytes={}, expected 1 or more", bytes));
   }
   options.shard_bytes = static_cast<std::uint64_t>(bytes);
-  options.verify_checksums = verify;
+  options.verify = verify;
   const PackSummary done =
       interruptible(true, [dataset, path = path_from(folder), options](const std::stop_token& stop) mutable {
         options.stop = stop;
@@ -333,7 +333,7 @@ void bind_datasets(nb::module_& module) {
         const std::string text = path_from(pattern);
         return made(
             "packed", nb::make_tuple(pattern, mmap),
-            interruptible(true, [text, map = choice_from(mmap)](std::stop_token) { return packed(text, map); }));
+            interruptible(true, [text, mmap = choice_from(mmap)](std::stop_token) { return packed(text, mmap); }));
       },
       nb::arg("pattern").none(), nb::arg("mmap") = nb::none(),
       nb::sig("def packed(pattern: str | os.PathLike[str], mmap: bool | None = None) -> Dataset"), docs::kPacked);

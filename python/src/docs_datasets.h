@@ -33,7 +33,7 @@ raises ChangedError, of one that was cut TruncatedError.
 Parameters
 ----------
 source
-    A path; an Entry of an archive; a Tensor or an array of any library; or a list of numbers, of
+    A path; a LazyTensor of an archive; a Tensor or an array of any library; or a list of numbers, of
     nested lists of numbers, of strings, or of arrays of one shape. Strings stay text: a batch has
     a list of them.
 key

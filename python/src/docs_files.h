@@ -21,17 +21,17 @@ mmap
 verify
     Check recorded checksums.
 direct
-    Read past the page cache (True, where the file system can) or through it (False); past it what
-    is not in it unless given.
+    Read past the page cache with O_DIRECT (True, where the file system can) or through it (False).
+    Unless given: past it for what it does not hold.
 gds
-    Fill a device by GPUDirect Storage; as PENSTOCK_GDS says unless given.
+    Fill a device by GPUDirect Storage. Unless given: as PENSTOCK_GDS says.
 threads
     How many threads read; chosen by the machine unless given.
 key
-    Which part of the content to read, alone: a key, several with dots between them
-    ("optimizer.state.0"), or a list of keys and positions.
+    The part of the content to read: a key, several keys with dots between them
+    ("optimizer.state.0"), or a list of keys and positions. Nothing else is read.
 prefix
-    Take the keys of a dict that begin with this, and leave it out of them.
+    Take only the keys of a dict that begin with this, and cut it off them.
 report
     A dict that is filled with how the file was read: "route", "why" in a sentence, bytes and
     seconds.
@@ -54,7 +54,7 @@ Examples
 
 inline constexpr const char* kOpen = R"(Opens a tensor file and reads its index, whatever its size and extension.
 
-No payload is read but that of a file of up to 64 KiB, which is read whole.
+Payload is not read, except in a file of up to 64 KiB, which is read whole.
 
 Parameters
 ----------
@@ -97,17 +97,17 @@ sync
 inline constexpr const char* kArchive = R"(Archive()
 --
 
-An opened file: its index, no payload.
+An opened file: its index, and none of its payload.
 
-A mapping from names to entries, which load on request; `penstock.open` makes it. Any number of
-threads may use it.)";
+A mapping from names to lazy tensors, which load on request; `penstock.open` makes it. Any number
+of threads may use it.)";
 
-inline constexpr const char* kEntry = R"(Entry()
+inline constexpr const char* kLazyTensor = R"(LazyTensor()
 --
 
 A tensor of an archive, or a slice of one, that is not loaded.
 
-Slicing reads nothing; `load` reads the bytes of the slice alone. Keeps the file open.)";
+Slicing reads nothing; `load` reads only the bytes of the slice. It keeps the file open.)";
 
 inline constexpr const char* kArchiveLoad = R"(Everything, nested as in the file.
 
@@ -118,9 +118,10 @@ device
 mmap
     Map the file instead of reading it, which gives read-only tensors.
 direct
-    Read past the page cache (True) or through it (False); past it what is not in it unless given.
+    Read past the page cache with O_DIRECT (True) or through it (False). Unless given: past it for
+    what it does not hold.
 gds
-    Fill a device by GPUDirect Storage; as PENSTOCK_GDS says unless given.
+    Fill a device by GPUDirect Storage. Unless given: as PENSTOCK_GDS says.
 threads
     How many threads read; chosen by the machine unless given.
 report
@@ -130,7 +131,7 @@ Returns
 -------
 What `penstock.load` gives for the file.)";
 
-inline constexpr const char* kEntryLoad = R"(The tensor, or the slice of it.
+inline constexpr const char* kLazyTensorLoad = R"(The tensor, or the slice of it.
 
 Parameters
 ----------
@@ -139,9 +140,10 @@ device
 mmap
     Map the file instead of reading it, which gives read-only tensors.
 direct
-    Read past the page cache (True) or through it (False); past it what is not in it unless given.
+    Read past the page cache with O_DIRECT (True) or through it (False). Unless given: past it for
+    what it does not hold.
 gds
-    Fill a device by GPUDirect Storage; as PENSTOCK_GDS says unless given.
+    Fill a device by GPUDirect Storage. Unless given: as PENSTOCK_GDS says.
 threads
     How many threads read; chosen by the machine unless given.
 report

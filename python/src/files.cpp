@@ -26,7 +26,7 @@ nb::object load(nb::handle path, const LoadArguments& arguments, bool verify, nb
                 const ReportDict& report) {
   core::Stopwatch watch;
   const LoadOptions options = arguments.options(verify);
-  PyArchive archive = open_given(path, {.verify_checksums = verify});
+  PyArchive archive = open_given(path, {.verify = verify});
   nb::object loaded = load_value(part_of(archive.take(), key, prefix), options, report);
   if (report) (*report)["total_seconds"] = watch.total();
   return loaded;

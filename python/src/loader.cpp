@@ -193,9 +193,9 @@ std::optional<Batch> PyLoader::next_prepared(std::uint64_t iteration) {
     bool timed_out = false;
     std::optional<Batch> batch = locked([&](DataLoader& loader) {
       return take(*turns_, iteration, [&](bool& waiting) {
-        std::optional<Batch> next = loader.next_for(patience, timed_out);
-        waiting = timed_out;
-        return next;
+        TimedBatch next = loader.next_for(patience);
+        waiting = timed_out = next.timed_out;
+        return std::move(next.batch);
       });
     });
     kept_ = std::move(batch);  // what a signal's handler raises comes first

@@ -81,7 +81,7 @@ template <class Base>
 std::optional<const char*> own_way(nb::handle sampler, const char* method) {
   if (overrides<Base>(sampler, method)) return method;
   const Base* own = own_part<Base>(sampler);
-  const bool is_ours = own != nullptr && own->sampler != nullptr;
+  const bool is_ours = own != nullptr && own->sampler;
   if (!is_ours || overrides<Base>(sampler, "__iter__") || overrides<Base>(sampler, "__len__")) return nullptr;
   return std::nullopt;
 }
@@ -183,7 +183,7 @@ Order order_in(nb::handle iterable, std::size_t most, Reading reading) {
   return out;
 }
 
-class IterableSampler final : public Sampler {
+class IterableSampler final : public SamplerInterface {
  public:
   IterableSampler(nb::handle iterable, std::shared_ptr<Raised> raised, const char* method)
       : order_(iterable, std::move(raised), order_in, "indices", method), replicas_(replicas_of(iterable)) {}
@@ -197,7 +197,7 @@ class IterableSampler final : public Sampler {
   std::int64_t replicas_;
 };
 
-BatchSampler::Batches batches_in(nb::handle iterable, std::size_t most, Reading reading) {
+BatchOrder batches_in(nb::handle iterable, std::size_t most, Reading reading) {
   std::vector<std::int64_t> all;
   std::vector<std::int64_t> ends;
   for (const nb::handle batch : nb::iter(iterable)) {
@@ -209,17 +209,17 @@ BatchSampler::Batches batches_in(nb::handle iterable, std::size_t most, Reading 
   return {std::move(all), std::move(ends)};
 }
 
-class IterableBatchSampler final : public BatchSampler {
+class IterableBatchSampler final : public BatchSamplerInterface {
  public:
   IterableBatchSampler(nb::handle iterable, std::shared_ptr<Raised> raised, const char* method)
       : order_(iterable, std::move(raised), batches_in, "batches", method), replicas_(replicas_of_batches(iterable)) {}
 
   std::int64_t size() const noexcept override { return order_.size(); }
   std::int64_t replicas() const noexcept override { return replicas_; }
-  Batches batches(std::uint64_t seed, std::uint64_t epoch) const override { return order_.at(seed, epoch); }
+  BatchOrder batches(std::uint64_t seed, std::uint64_t epoch) const override { return order_.at(seed, epoch); }
 
  private:
-  IterableOrder<Batches> order_;
+  IterableOrder<BatchOrder> order_;
   std::int64_t replicas_;
 };
 
@@ -233,8 +233,8 @@ std::vector<double> weights_from(nb::handle weights) {
   return out;
 }
 
-SamplerPtr make_random(std::int64_t size, bool replacement, std::optional<std::int64_t> num_samples) {
-  return random(size, {.replacement = replacement, .num_samples = num_samples});
+Sampler make_random(std::int64_t size, bool replacement, std::optional<std::int64_t> num_samples) {
+  return sampler::random(size, {.replacement = replacement, .num_samples = num_samples});
 }
 
 DistributedOptions distributed_options(std::int64_t num_replicas, std::int64_t rank, bool shuffle, bool drop_last) {
@@ -269,12 +269,12 @@ nb::list list_of(std::span<const std::int64_t> indices) {
 }
 
 std::int64_t length_of(const PySampler& self) {
-  if (self.sampler == nullptr) throw nb::type_error("this sampler has no len(); give its class a __len__");
+  if (!self.sampler) throw nb::type_error("this sampler has no len(); give its class a __len__");
   return self.sampler->size();
 }
 
 nb::list order_of(const PySampler& self, std::uint64_t seed, std::uint64_t epoch) {
-  if (self.sampler == nullptr) throw_without_order("order(seed, epoch)");
+  if (!self.sampler) throw_without_order("order(seed, epoch)");
   return rethrowing(self.raised, [&] {
     const std::vector<std::int64_t> order = [&] {
       const ReleasedGil released;
@@ -285,21 +285,17 @@ nb::list order_of(const PySampler& self, std::uint64_t seed, std::uint64_t epoch
 }
 
 nb::list batches_of(const PyBatchSampler& self, std::uint64_t seed, std::uint64_t epoch) {
-  if (self.sampler == nullptr) throw_without_order("batches(seed, epoch)");
+  if (!self.sampler) throw_without_order("batches(seed, epoch)");
   return rethrowing(self.raised, [&] {
-    const BatchSampler::Batches all = self.sampler->batches(seed, epoch);
+    const BatchOrder all = self.sampler->batches(seed, epoch);
     nb::list out;
-    std::vector<std::int64_t> batch;
-    for (std::int64_t number = 0; number < all.size(); ++number) {
-      all.get(number, batch);
-      out.append(list_of(batch));
-    }
+    for (std::int64_t number = 0; number < all.size(); ++number) out.append(list_of(all[number]));
     return out;
   });
 }
 
 std::int64_t length_of(const PyBatchSampler& self) {
-  if (self.sampler == nullptr) throw nb::type_error("this sampler has no len(); give its class a __len__");
+  if (!self.sampler) throw nb::type_error("this sampler has no len(); give its class a __len__");
   return self.sampler->size();
 }
 
@@ -311,16 +307,16 @@ struct PyWeighted : PySampler {};
 struct PyDistributed : PySampler {};
 
 /// Rank by rank, of a size or of another sampler's order.
-SamplerPtr split(nb::handle given, const DistributedOptions& options, const std::shared_ptr<Raised>& raised) {
-  if (is_sampler(given)) return distributed(sampler_from(given, raised), options);
-  return distributed(nb::cast<std::int64_t>(given), options);
+Sampler split(nb::handle given, const DistributedOptions& options, const std::shared_ptr<Raised>& raised) {
+  if (is_sampler(given)) return sampler::distributed(sampler_from(given, raised), options);
+  return sampler::distributed(nb::cast<std::int64_t>(given), options);
 }
 
 /// (sampler or list of indices, batch_size, drop_last) as batches.
-BatchSamplerPtr batched(const nb::tuple& arguments, const std::shared_ptr<Raised>& raised) {
+BatchSampler batched(const nb::tuple& arguments, const std::shared_ptr<Raised>& raised) {
   const nb::object given = arguments[0];
-  const SamplerPtr order = is_sampler(given) ? sampler_from(given, raised) : subset(integers_from(given));
-  return batches(order, nb::cast<std::int64_t>(arguments[1]), nb::cast<bool>(arguments[2]));
+  const Sampler order = is_sampler(given) ? sampler_from(given, raised) : sampler::subset(integers_from(given));
+  return sampler::batches(order, nb::cast<std::int64_t>(arguments[1]), nb::cast<bool>(arguments[2]));
 }
 
 /// Makes the sampler in place and keeps what it was made by, for pickles and copies.
@@ -337,7 +333,8 @@ nb::object reduced(nb::handle self) { return nb::module_::import_("penstock._pic
 
 void bind_base(nb::module_& module) {
   nb::class_<PySampler>(module, "Sampler", nb::is_weak_referenceable(), docs::kSampler)
-      .def("__init__", [](nb::pointer_and_handle<PySampler> self) { make(self, SamplerPtr(), nb::tuple()); })
+      .def("__init__",
+           [](nb::pointer_and_handle<PySampler> self) { make(self, std::optional<Sampler>(), nb::tuple()); })
       .def("__len__", [](const PySampler& self) { return length_of(self); })
       .def("order", order_of, nb::arg("seed") = 0, nb::arg("epoch") = 0,
            nb::sig("def order(self, seed: int = 0, epoch: int = 0) -> list[int]"), docs::kSamplerOrder)
@@ -359,7 +356,7 @@ void bind_samplers_over_sizes(nb::module_& module) {
           "__init__",
           [](nb::pointer_and_handle<PySequential> self, nb::handle dataset) {
             const std::int64_t size = size_from(dataset);
-            make(self, sequential(size), nb::make_tuple(size));
+            make(self, sampler::sequential(size), nb::make_tuple(size));
           },
           nb::arg("dataset").none(), nb::sig("def __init__(self, dataset: typing.Sized | int) -> None"));
   nb::class_<PyRandom, PySampler>(module, "RandomSampler", docs::kRandomSampler)
@@ -399,7 +396,7 @@ void bind_samplers_over_lists(nb::module_& module) {
           [](nb::pointer_and_handle<PySubset> self, nb::handle indices, bool shuffle) {
             const std::vector<std::int64_t> chosen = integers_from(indices);
             const nb::object kept = nb::cast(Tensor::of(std::span<const std::int64_t>(chosen)));
-            make(self, subset(chosen, shuffle), nb::make_tuple(kept, shuffle));
+            make(self, sampler::subset(chosen, shuffle), nb::make_tuple(kept, shuffle));
           },
           nb::arg("indices").none(), nb::arg("shuffle") = false,
           nb::sig("def __init__(self, indices: typing.Iterable[int], shuffle: "
@@ -410,7 +407,8 @@ void bind_samplers_over_lists(nb::module_& module) {
           [](nb::pointer_and_handle<PyWeighted> self, nb::handle weights, std::int64_t num_samples, bool replacement) {
             const std::vector<double> values = weights_from(weights);
             const nb::object kept = nb::cast(Tensor::of(std::span<const double>(values)));
-            make(self, weighted(values, num_samples, replacement), nb::make_tuple(kept, num_samples, replacement));
+            make(self, sampler::weighted(values, num_samples, replacement),
+                 nb::make_tuple(kept, num_samples, replacement));
           },
           nb::arg("weights").none(), nb::arg("num_samples"), nb::arg("replacement") = true,
           nb::sig("def __init__(self, weights: typing.Iterable[float], "
@@ -438,7 +436,7 @@ void make_batches(nb::pointer_and_handle<PyBatchSampler> self, nb::handle sample
     kept.append(list_of(given.back()));
     yield_at(given.size());
   }
-  make(self, batches(std::move(given)), nb::make_tuple(kept), raised);
+  make(self, sampler::batches(std::move(given)), nb::make_tuple(kept), raised);
 }
 
 void bind_batch_sampler(nb::module_& module) {
@@ -470,10 +468,10 @@ std::int64_t size_from(nb::handle dataset) {
   return static_cast<std::int64_t>(nb::len(dataset));
 }
 
-SamplerPtr sampler_from(nb::handle sampler, const std::shared_ptr<Raised>& raised) {
-  if (!nb::isinstance<PySampler>(sampler)) return std::make_shared<IterableSampler>(sampler, raised, nullptr);
+Sampler sampler_from(nb::handle sampler, const std::shared_ptr<Raised>& raised) {
+  if (!nb::isinstance<PySampler>(sampler)) return IterableSampler(sampler, raised, nullptr);
   if (const auto method = own_way<PySampler>(sampler, "order")) {
-    return std::make_shared<IterableSampler>(sampler, raised, *method);
+    return IterableSampler(sampler, raised, *method);
   }
   if (nb::isinstance<PyDistributed>(sampler)) {
     const nb::object& arguments = nb::inst_ptr<PySampler>(sampler)->arguments;
@@ -482,16 +480,16 @@ SamplerPtr sampler_from(nb::handle sampler, const std::shared_ptr<Raised>& raise
                                      nb::cast<bool>(arguments[3]), nb::cast<bool>(arguments[4])),
                  raised);
   }
-  return nb::inst_ptr<PySampler>(sampler)->sampler;
+  return *nb::inst_ptr<PySampler>(sampler)->sampler;
 }
 
-BatchSamplerPtr batch_sampler_from(nb::handle sampler, const std::shared_ptr<Raised>& raised) {
-  if (!nb::isinstance<PyBatchSampler>(sampler)) return std::make_shared<IterableBatchSampler>(sampler, raised, nullptr);
+BatchSampler batch_sampler_from(nb::handle sampler, const std::shared_ptr<Raised>& raised) {
+  if (!nb::isinstance<PyBatchSampler>(sampler)) return IterableBatchSampler(sampler, raised, nullptr);
   if (const auto method = own_way<PyBatchSampler>(sampler, "batches")) {
-    return std::make_shared<IterableBatchSampler>(sampler, raised, *method);
+    return IterableBatchSampler(sampler, raised, *method);
   }
   const auto arguments = nb::borrow<nb::tuple>(nb::inst_ptr<PyBatchSampler>(sampler)->arguments);
-  return nb::len(arguments) == 1 ? nb::inst_ptr<PyBatchSampler>(sampler)->sampler : batched(arguments, raised);
+  return nb::len(arguments) == 1 ? *nb::inst_ptr<PyBatchSampler>(sampler)->sampler : batched(arguments, raised);
 }
 
 void bind_samplers(nb::module_& module) {

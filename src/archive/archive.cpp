@@ -62,7 +62,7 @@ ArchiveState::Found ArchiveState::find(std::string_view name) const {
 bool ArchiveState::is_resident(const StorageEntry& storage, const LoadOptions& options) const noexcept {
   if (storage.resident) return true;
   if (!content || storage.source != 0 || storage.compression != Compression::kNone) return false;
-  return options.device.type == DeviceType::kCpu && !options.direct.value_or(false) && !options.map.value_or(false);
+  return options.device.type == DeviceType::kCpu && !options.direct.value_or(false) && !options.mmap.value_or(false);
 }
 
 Buffer ArchiveState::resident(const StorageEntry& storage, const LoadOptions& options) const {

@@ -43,7 +43,7 @@ struct ArchiveState {
 
   /// Whether the storage has a recorded CRC that the options want verified.
   bool is_verified(const StorageEntry& storage, const LoadOptions& options) const noexcept {
-    return storage.crc32 && options.verify_checksums && verify_checksums;
+    return storage.crc32 && options.verify && verify_checksums;
   }
   /// Reads a storage for nothing but its CRC, the first time; of bytes that are as they will be loaded. kChecksum.
   void verify(std::size_t storage, const LoadOptions& options, Report& report) const;

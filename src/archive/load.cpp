@@ -46,9 +46,9 @@ void add_open_time(const core::Stopwatch& watch, const LoadOptions& options) {
 
 }  // namespace
 
-Tensor load(std::string_view path, const LoadOptions& options) {
+Tensor load_tensor(const std::filesystem::path& path, const LoadOptions& options) {
   core::Stopwatch watch;
-  const Archive archive = open(path, {options.verify_checksums});
+  const Archive archive = open(path, {options.verify});
   const auto only = only_entry(archive.structure());
   if (!only) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -62,9 +62,9 @@ Tensor load(std::string_view path, const LoadOptions& options) {
   return tensor;
 }
 
-Value load_value(std::string_view path, const LoadOptions& options) {
+Value load(const std::filesystem::path& path, const LoadOptions& options) {
   core::Stopwatch watch;
-  Value value = open(path, {options.verify_checksums}).load(options);
+  Value value = open(path, {options.verify}).load(options);
   add_open_time(watch, options);
   return value;
 }

@@ -95,7 +95,7 @@ class DirectMove {
 void load_and_copy(const detail::ArchiveState& state, const TensorEntry& entry, const Tensor& to,
                    const LoadOptions& options, Report& report) {
   LoadOptions there = options;
-  there.map = false;
+  there.mmap = false;
   there.device = to.device();
   const Tensor loaded = load_view(state, entry, there, report);
   if (loaded.dtype() == to.dtype()) {

@@ -333,7 +333,7 @@ class WholeLoad {
 std::vector<Tensor> map_tensors(const detail::ArchiveState& state, std::span<const TensorEntry> wanted,
                                 const LoadOptions& options, Report& report) {
   LoadOptions reading = options;
-  reading.map = false;
+  reading.mmap = false;
   std::vector<Tensor> out;
   std::size_t copied = 0;
   for (const TensorEntry& entry : wanted) {
@@ -361,7 +361,7 @@ void require_loadable(const detail::ArchiveState& state, const TensorEntry& entr
         {state.source_of(entry)->name(), state.storage_of(entry).offset, entry.name});
   }
   device::require_device(options.device);
-  if (options.map.value_or(false) && options.device.type != DeviceType::kCpu) {
+  if (options.mmap.value_or(false) && options.device.type != DeviceType::kCpu) {
     throw Error(ErrorCode::kUnsupported,
                 core::format("a mapped file is memory of the cpu and not of {}: leave out one of map and device",
                              options.device.to_string()),
@@ -372,7 +372,7 @@ void require_loadable(const detail::ArchiveState& state, const TensorEntry& entr
 std::vector<Tensor> load_tensors(const detail::ArchiveState& state, std::span<const TensorEntry> wanted,
                                  const LoadOptions& options, Report& report, Resident resident) {
   for (const TensorEntry& entry : wanted) require_loadable(state, entry, options);
-  if (options.map.value_or(false)) return map_tensors(state, wanted, options, report);
+  if (options.mmap.value_or(false)) return map_tensors(state, wanted, options, report);
   try {
     return WholeLoad(state, wanted, options, report, resident).run();
   } catch (const Error& error) {

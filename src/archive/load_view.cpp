@@ -138,9 +138,9 @@ Tensor load_view(const detail::ArchiveState& state, const TensorEntry& view, con
                  Extent extent) {
   require_loadable(state, view, options);
   LoadOptions reading = options;
-  reading.map = false;
+  reading.mmap = false;
   try {
-    if (options.map.value_or(false)) {
+    if (options.mmap.value_or(false)) {
       Tensor tensor = map_view(state, view);
       const bool mapped = tensor.defined();
       if (mapped) report.payload_bytes += tensor.nbytes();

@@ -57,7 +57,7 @@ Archive Opening::finish(const OpenOptions& options) {
   } catch (const Error& error) {
     throw error.within({source_->name()});
   }
-  state->verify_checksums = options.verify_checksums;
+  state->verify_checksums = options.verify;
   state->open_seconds = seconds_ + watch.total();
   return detail::ArchiveState::handle(std::move(state));
 }
@@ -68,6 +68,8 @@ Archive open(SourcePtr source, const OpenOptions& options) {
   return archive::Opening(std::move(source)).finish(options);
 }
 
-Archive open(std::string_view path, const OpenOptions& options) { return open(open_source(path), options); }
+Archive open(const std::filesystem::path& path, const OpenOptions& options) {
+  return open(open_source(path.native()), options);
+}
 
 }  // namespace penstock

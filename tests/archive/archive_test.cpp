@@ -228,7 +228,7 @@ TEST(LazyTensorSlices, AreThoseOfTheLoadedTensor) {
     const Tensor loaded = lazy.load();
     ASSERT_TRUE(Tensor::identical(loaded, wanted))
         << tensor.to_string() << " to " << wanted.to_string() << (fortran ? " fortran" : "");
-    ASSERT_TRUE(Tensor::identical(lazy.load({.map = true}), wanted));
+    ASSERT_TRUE(Tensor::identical(lazy.load({.mmap = true}), wanted));
   }
 }
 
@@ -269,7 +269,7 @@ TEST(LazyTensorSlices, BadOnesAreErrors) {
 
 TEST_F(ArchiveTest, MapsWithoutCopying) {
   Report report;
-  const Value mapped = open(path).load({.map = true, .report = &report});
+  const Value mapped = open(path).load({.mmap = true, .report = &report});
   const Tensor weight = mapped["encoder.weight"].as_tensor();
   EXPECT_TRUE(weight.read_only());
   EXPECT_TRUE(Tensor::identical(weight, a));
@@ -277,7 +277,7 @@ TEST_F(ArchiveTest, MapsWithoutCopying) {
   EXPECT_EQ(report.route, "map");
   EXPECT_EQ(report.read_bytes, 0U);
   const Archive archive = open(path);
-  const Tensor slice = archive["encoder.weight"].slice(0, 2, 60, 3).slice(1, 0, 5).load({.map = true});
+  const Tensor slice = archive["encoder.weight"].slice(0, 2, 60, 3).slice(1, 0, 5).load({.mmap = true});
   EXPECT_EQ(slice.strides(), (Strides{300, 1})) << "a view, not a copy";
   EXPECT_TRUE(Tensor::identical(slice, a.slice(0, 2, 60, 3).slice(1, 0, 5)));
 }
@@ -292,12 +292,12 @@ TEST_F(ArchiveTest, WhatTheFileDoesNotAlignIsCopiedAndReported) {
   std::memcpy(file.data(), &length, 8);
   test::write_file(path, file);
   Report report;
-  const Tensor x = open(path)["x"].load({.map = true, .report = &report});
+  const Tensor x = open(path)["x"].load({.mmap = true, .report = &report});
   EXPECT_FALSE(x.read_only());
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(x.data()) % 8, 0U);
   EXPECT_TRUE(Tensor::identical(x, numbered_tensor({100}, DType::float64)));
   EXPECT_THAT(report.why, HasSubstr("1 read"));
-  open(path).load({.map = true, .report = &report});
+  open(path).load({.mmap = true, .report = &report});
   EXPECT_THAT(report.why, HasSubstr("1 read"));
 }
 
@@ -305,19 +305,19 @@ TEST_F(ArchiveTest, WhatCannotBeMappedSaysWhy) {
   test::MadeArchive made(test::source_of(std::string(100, 'x')));
   made.add_entry(made.add_storage(0, 80), DType::float32, {20}, {1}).byte_swapped = true;
   Report report;
-  const auto error = error_of([&] { archive::load_view(made.state, made.entries()[0], {.map = true}, report); });
+  const auto error = error_of([&] { archive::load_view(made.state, made.entries()[0], {.mmap = true}, report); });
   EXPECT_EQ(error->code(), ErrorCode::kUnsupported);
   EXPECT_THAT(error->message(), HasSubstr("byte order"));
   const auto counting = std::make_shared<CountingSource>(safetensors_of(value));
-  EXPECT_EQ(code_of([&] { open(counting).load({.map = true}); }), ErrorCode::kUnsupported);
+  EXPECT_EQ(code_of([&] { open(counting).load({.mmap = true}); }), ErrorCode::kUnsupported);
 }
 
 TEST_F(ArchiveTest, AFileCutAfterOpeningIsAnError) {
   const Archive archive = open(path);
   fs::resize_file(path, fs::file_size(path) - 100);
   for (const bool map : {false, true}) {
-    EXPECT_THAT(code_of([&] { archive.load({.map = map}); }), AnyOf(ErrorCode::kTruncated, ErrorCode::kChanged));
-    EXPECT_THAT(code_of([&] { archive["encoder.weight"].load({.map = map}); }),
+    EXPECT_THAT(code_of([&] { archive.load({.mmap = map}); }), AnyOf(ErrorCode::kTruncated, ErrorCode::kChanged));
+    EXPECT_THAT(code_of([&] { archive["encoder.weight"].load({.mmap = map}); }),
                 AnyOf(ErrorCode::kTruncated, ErrorCode::kChanged, std::nullopt));
   }
   const auto error = error_of([&] { archive.load(); });
@@ -418,8 +418,8 @@ TEST_F(ArchiveTest, BytesMayBeHadInTheOrderOfTheFile) {
   EXPECT_TRUE(swapped.entry().byte_swapped);
   EXPECT_FALSE(stored.entry().byte_swapped);
   for (const bool map : {false, true}) {
-    EXPECT_TRUE(Tensor::identical(stored.load({.map = map}), x));
-    EXPECT_TRUE(Tensor::identical(stored.slice(1, 2, 5).load({.map = map}), x.slice(1, 2, 5).contiguous()));
+    EXPECT_TRUE(Tensor::identical(stored.load({.mmap = map}), x));
+    EXPECT_TRUE(Tensor::identical(stored.slice(1, 2, 5).load({.mmap = map}), x.slice(1, 2, 5).contiguous()));
   }
   EXPECT_FALSE(Tensor::identical(swapped.load(), x));
 }
@@ -429,13 +429,13 @@ TEST_F(SmallFile, IsWhatItWasWhenItWasOpened) {
   fs::resize_file(path, 10);
   EXPECT_TRUE(Tensor::identical(archive.load()["c"].as_tensor(), c));
   EXPECT_TRUE(Tensor::identical(archive["b"].load(), b));
-  EXPECT_EQ(code_of([&] { archive.load({.map = true}); }), ErrorCode::kTruncated);
+  EXPECT_EQ(code_of([&] { archive.load({.mmap = true}); }), ErrorCode::kTruncated);
   EXPECT_EQ(code_of([&] { archive.load({.direct = true}); }), ErrorCode::kTruncated);
 }
 
 TEST_F(SmallFile, IsMappedAndReadPastTheCacheWhereThatIsAsked) {
   Report report;
-  const Tensor mapped = open(path)["c"].load({.map = true, .report = &report});
+  const Tensor mapped = open(path)["c"].load({.mmap = true, .report = &report});
   EXPECT_EQ(report.route, "map");
   EXPECT_TRUE(mapped.read_only());
   EXPECT_TRUE(Tensor::identical(open(path).load({.direct = true, .report = &report})["c"].as_tensor(), c));
@@ -467,22 +467,22 @@ TEST_F(SmallFile, EndsWhereTheLimitIs) {
 
 TEST_F(ArchiveTest, LoadTakesTheOnlyTensor) {
   test::write_file(folder / "x.npy", npy_of(b));
-  EXPECT_TRUE(Tensor::identical(load(folder / "x.npy"), b));
+  EXPECT_TRUE(Tensor::identical(load_tensor(folder / "x.npy"), b));
   test::write_file(folder / "x.safetensors", safetensors_of(dict_of({{"x", b}})));
-  EXPECT_TRUE(Tensor::identical(load(folder / "x.safetensors"), b));
-  const auto error = error_of([&] { load(path); });
+  EXPECT_TRUE(Tensor::identical(load_tensor(folder / "x.safetensors"), b));
+  const auto error = error_of([&] { load_tensor(path); });
   EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument);
   EXPECT_THAT(error->message(), HasSubstr("2 tensors ('encoder.bias', 'encoder.weight')"));
   test::write_file(folder / "none.safetensors", safetensors_of(dict_of({})));
-  EXPECT_THAT(error_of([&] { load(folder / "none.safetensors"); })->message(), HasSubstr("no tensor"));
+  EXPECT_THAT(error_of([&] { load_tensor(folder / "none.safetensors"); })->message(), HasSubstr("no tensor"));
 }
 
 TEST_F(ArchiveTest, LoadValueGivesWhatIsInTheFile) {
   Report report;
-  EXPECT_EQ(load_value(path, {.report = &report}).size(), 2U);
+  EXPECT_EQ(load(path, {.report = &report}).size(), 2U);
   EXPECT_GE(report.total_seconds, report.open_seconds);
   test::write_file(folder / "x.npy", npy_of(b));
-  EXPECT_TRUE(Tensor::identical(load_value(folder / "x.npy").as_tensor(), b));
+  EXPECT_TRUE(Tensor::identical(load(folder / "x.npy").as_tensor(), b));
 }
 
 TEST_F(ArchiveTest, WhatIsNotATensorFileSaysSo) {

@@ -81,7 +81,7 @@ TEST_F(DeviceFaults, MemoryThatRunsOutInAStateDictIsReleased) {
   const MemoryStats before = memory_stats(device);
   const std::uint64_t held = statistics().device_bytes;
   set_memory(held + 150 * kMega);
-  const auto error = test::error_of([&] { load_value(path, {.device = device}); });
+  const auto error = test::error_of([&] { load(path, {.device = device}); });
   const MemoryStats after = memory_stats(device);
   empty_cache(device);
   const std::uint64_t held_after = statistics().device_bytes;
@@ -93,11 +93,11 @@ TEST_F(DeviceFaults, MemoryThatRunsOutInAStateDictIsReleased) {
   EXPECT_THAT(error->message(), HasSubstr("70 MiB requested on cuda:0"));
   EXPECT_EQ(after.in_use_bytes, before.in_use_bytes);
   EXPECT_EQ(held_after, held);
-  EXPECT_EQ(load_value(path, {.device = device}).size(), 3U);
+  EXPECT_EQ(load(path, {.device = device}).size(), 3U);
 }
 
 TEST_F(DeviceFaults, MemoryThatRunsOutWhileValuesMoveIsSaidToBeMissedForATensor) {
-  const Value host = load_value(dict_file(70));
+  const Value host = load(dict_file(70));
   empty_cache(device);
   set_memory(statistics().device_bytes + 150 * kMega);
   const auto error = test::error_of([&] { Value::list({host}).to(device); });
@@ -115,13 +115,12 @@ TEST_F(DeviceFaults, ALoadIsStoppedDuringItsCopies) {
   set_speed(100 * kMega);
   std::stop_source stop;
   const std::jthread stopper = after_copies(2, [&stop] { stop.request_stop(); });
-  const auto error =
-      test::error_of([&] { load_value(path, {.device = device, .threads = 2, .stop = stop.get_token()}); });
+  const auto error = test::error_of([&] { load(path, {.device = device, .threads = 2, .stop = stop.get_token()}); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ErrorCode::kCancelled);
   EXPECT_EQ(memory_stats(device).in_use_bytes, before);
   set_speed(0);
-  EXPECT_TRUE(Tensor::identical(load_value(path, {.device = device})["third"].as_tensor(), test::pattern(30 * kMega)));
+  EXPECT_TRUE(Tensor::identical(load(path, {.device = device})["third"].as_tensor(), test::pattern(30 * kMega)));
 }
 
 TEST_F(DeviceFaults, NothingIsWrittenAfterALoadHasFailed) {
@@ -147,7 +146,7 @@ TEST_F(DeviceFaults, DISABLED_Lost) {
   set_speed(200 * kMega);
   {
     const std::jthread loser = after_copies(2, lose_device);
-    const auto error = test::error_of([&] { load_value(path, {.device = device, .threads = 2}); });
+    const auto error = test::error_of([&] { load(path, {.device = device, .threads = 2}); });
     ASSERT_TRUE(error);
     EXPECT_EQ(error->code(), ErrorCode::kNoDevice);
     EXPECT_EQ(error->path(), path);
@@ -155,11 +154,11 @@ TEST_F(DeviceFaults, DISABLED_Lost) {
   }
   set_speed(0);
   for (const ErrorCode code : {*test::code_of([&] { return held.cpu(); }), *test::code_of([&] { return held + held; }),
-                               *test::code_of([&] { return load_value(path, {.device = device}); }),
+                               *test::code_of([&] { return load(path, {.device = device}); }),
                                *test::code_of([&] { return Tensor::empty({1}, DType::uint8, device); })}) {
     EXPECT_EQ(code, ErrorCode::kNoDevice);
   }
-  EXPECT_EQ(load_value(path).size(), 3U);
+  EXPECT_EQ(load(path).size(), 3U);
 }
 
 TEST_F(DeviceFaults, ADeviceThatIsLostDuringALoadIsSaidToBe) { expect_in_a_process("Lost"); }
@@ -168,14 +167,14 @@ TEST_F(DeviceFaults, DISABLED_OtherDevice) {
   const std::string path = dict_file(30);
   const Device other(DeviceType::kCuda, 1);
   const Tensor large = test::pattern(20 * kMega);
-  load_value(path, {.device = other});
+  load(path, {.device = other});
   const std::jthread loser = after_copies(2, lose_device);
   set_speed(200 * kMega);
-  EXPECT_EQ(test::code_of([&] { load_value(path, {.device = device, .threads = 2}); }), ErrorCode::kNoDevice);
+  EXPECT_EQ(test::code_of([&] { load(path, {.device = device, .threads = 2}); }), ErrorCode::kNoDevice);
   set_speed(0);
   // More often than the ring has slots: those that the lost device left are used again.
   for (int i = 0; i < 3; ++i) {
-    const Value there = load_value(path, {.device = other});
+    const Value there = load(path, {.device = other});
     EXPECT_TRUE(Tensor::identical(there["third"].as_tensor(), test::pattern(30 * kMega)));
     EXPECT_TRUE(Tensor::identical(large.to(other).cpu(), large));
     const Tensor pinned = large.pin_memory();
@@ -192,12 +191,12 @@ TEST_F(DeviceFaults, TheOtherDevicesOfALostOneGoOn) {
 TEST_F(DeviceFaults, DISABLED_Broken) {
   const std::string path = dict_file(30);
   fail("execution of cuMemcpyAsync", 3, 700);
-  const auto error = test::error_of([&] { load_value(path, {.device = device, .threads = 2}); });
+  const auto error = test::error_of([&] { load(path, {.device = device, .threads = 2}); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ErrorCode::kDeviceFailed);
   EXPECT_EQ(error->path(), path);
   EXPECT_THAT(error->message(), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
-  EXPECT_EQ(test::code_of([&] { return load_value(path, {.device = device}); }), ErrorCode::kDeviceFailed);
+  EXPECT_EQ(test::code_of([&] { return load(path, {.device = device}); }), ErrorCode::kDeviceFailed);
 }
 
 TEST_F(DeviceFaults, ACopyThatFailsEndsTheLoad) { expect_in_a_process("Broken"); }
@@ -212,14 +211,14 @@ TEST_F(DeviceFaults, DISABLED_Refused) {
   for (const auto& [entry_point, nth] :
        {Case{"cuMemcpyAsync", 2}, {"cuEventRecord", 2}, {"cuEventCreate", 2}, {"cuStreamWaitEvent", 1}}) {
     fail(entry_point, nth, 999);
-    const auto error = test::error_of([&] { load_value(path, {.device = device, .threads = 2}); });
+    const auto error = test::error_of([&] { load(path, {.device = device, .threads = 2}); });
     ASSERT_TRUE(error) << entry_point;
     EXPECT_EQ(error->code(), ErrorCode::kDeviceFailed) << entry_point;
     EXPECT_EQ(error->path(), path) << entry_point;
     EXPECT_THAT(error->message(), HasSubstr("CUDA_ERROR_UNKNOWN")) << entry_point;
     EXPECT_EQ(memory_stats(device).in_use_bytes, before) << entry_point;
   }
-  EXPECT_TRUE(Tensor::identical(load_value(path, {.device = device})["third"].as_tensor(), test::pattern(30 * kMega)));
+  EXPECT_TRUE(Tensor::identical(load(path, {.device = device})["third"].as_tensor(), test::pattern(30 * kMega)));
 }
 
 TEST_F(DeviceFaults, CallsThatTheDriverRefusesEndTheLoadAndHarmNothing) { expect_in_a_process("Refused"); }

@@ -81,7 +81,7 @@ class HostMemory : public test::WithDevice {
     const Tensor warm = Tensor::zeros({16}).to(device);
     std::ofstream("/proc/self/clear_refs") << 5;  // the peak begins here
     const std::uint64_t before = status_bytes("VmRSS");
-    const Value there = load_value(path, {.device = device, .threads = 4});
+    const Value there = load(path, {.device = device, .threads = 4});
     const std::uint64_t peak = status_bytes("VmHWM");
     // The memory of a simulated device is this process's own; that of a real one is not.
     const std::uint64_t after = status_bytes("VmRSS");

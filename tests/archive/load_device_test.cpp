@@ -51,7 +51,7 @@ TEST_F(LoadToDevice, WholeStateDictsOfEveryFormat) {
     const std::string path = folder / name;
     save(host, path);
     Report report;
-    expect_same(load_value(path, {.device = device, .report = &report}), host, device);
+    expect_same(load(path, {.device = device, .report = &report}), host, device);
     EXPECT_EQ(report.route, "ring") << name;
   }
 }
@@ -84,7 +84,7 @@ TEST_F(LoadToDevice, TheDeviceThatWasAskedFor) {
   const std::string path = folder / "x.npy";
   const Tensor host = test::pattern(100'000);
   save(host, path);
-  const Tensor there = load(path, {.device = last.to_string()});
+  const Tensor there = load_tensor(path, {.device = last.to_string()});
   EXPECT_EQ(there.device(), last);
   EXPECT_TRUE(Tensor::identical(there, host));
 }
@@ -93,7 +93,7 @@ TEST_F(LoadToDevice, DecodedAndDeflatedBytesToo) {
   const std::string npz = folder / "x.npz";
   const Value host = state_dict();
   save(host, npz, {.compress = true});
-  expect_same(load_value(npz, {.device = device}), host, device);
+  expect_same(load(npz, {.device = device}), host, device);
 
   const std::string npy = folder / "swapped.npy";
   std::string text = "\x93NUMPY\x01";
@@ -103,9 +103,9 @@ TEST_F(LoadToDevice, DecodedAndDeflatedBytesToo) {
   text += header + "\n";
   for (char i = 0; i < 6; ++i) text += std::string({'\0', '\0', '\1', i});
   test::write_file(npy, text);
-  const Tensor there = load(npy, {.device = device});
+  const Tensor there = load_tensor(npy, {.device = device});
   EXPECT_EQ(there.device(), device);
-  EXPECT_TRUE(Tensor::identical(there, load(npy)));
+  EXPECT_TRUE(Tensor::identical(there, load_tensor(npy)));
   EXPECT_TRUE(Tensor::identical(there, Tensor::of<int>({256, 258, 260, 257, 259, 261}).reshape({2, 3})));
 }
 
@@ -178,7 +178,7 @@ TEST_F(LoadToDevice, SharedStoragesStayShared) {
   const Tensor base = test::pattern(1000);
   const std::string path = folder / "x.pt";
   save(Value::dict({{"a", Value::tensor(base)}, {"b", Value::tensor(base.slice(0, 100, 200))}}), path);
-  const Value there = load_value(path, {.device = device});
+  const Value there = load(path, {.device = device});
   const Tensor a = there["a"].as_tensor();
   const Tensor b = there["b"].as_tensor();
   EXPECT_TRUE(a.buffer().shares_memory_with(b.buffer()));
@@ -194,7 +194,7 @@ TEST_F(LoadToDevice, OutOfMemoryInTheMiddleReleasesAllAndNamesTheTensor) {
   empty_cache(device);
   const std::uint64_t before = memory_stats(device).in_use_bytes;
   set_memory_cap(device, before + (150ULL << 20));
-  const auto error = test::error_of([&] { load_value(path, {.device = device}); });
+  const auto error = test::error_of([&] { load(path, {.device = device}); });
   set_memory_cap(device, std::nullopt);
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ErrorCode::kOutOfMemory);
@@ -206,7 +206,7 @@ TEST_F(LoadToDevice, OutOfMemoryInTheMiddleReleasesAllAndNamesTheTensor) {
 TEST_F(LoadToDevice, AbsentDevicesSayHowManyThereAre) {
   const std::string path = folder / "x.npy";
   save(test::pattern(10), path);
-  const auto error = test::error_of([&] { return load(path, {.device = "cuda:77"}); });
+  const auto error = test::error_of([&] { return load_tensor(path, {.device = "cuda:77"}); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ErrorCode::kNoDevice);
   EXPECT_THAT(error->message(),
@@ -239,7 +239,7 @@ class LoadByCufile : public test::WithCufile {
   void expect_loaded(const char* name, const LoadOptions& options, const char* route) {
     const Value host = state_dict();
     report = {};
-    const Value there = load_value(folder / name, options);
+    const Value there = load(folder / name, options);
     for (const char* key : {"small", "large", "other"}) {
       EXPECT_EQ(there[key].as_tensor().device(), options.device);
       EXPECT_TRUE(Tensor::identical(there[key].as_tensor(), host[key].as_tensor())) << name << ' ' << key;
@@ -254,11 +254,12 @@ class LoadByCufile : public test::WithCufile {
 TEST_F(LoadByCufile, FilesWhoseBytesAreTheValues) {
   for (const char* name : {"x.safetensors", "x.pt", "x.npz"}) {
     save(state_dict(), folder / name);
-    expect_loaded(name, {.device = device, .verify_checksums = false, .gds = true, .report = &report}, "gds");
+    expect_loaded(name, {.device = device, .verify = false, .gds = true, .report = &report}, "gds");
   }
   const Tensor host = test::pattern(5'000'000);
   save(host, folder / "x.npy");
-  EXPECT_TRUE(Tensor::identical(load(folder / "x.npy", {.device = device, .gds = true, .report = &report}), host));
+  EXPECT_TRUE(
+      Tensor::identical(load_tensor(folder / "x.npy", {.device = device, .gds = true, .report = &report}), host));
   EXPECT_EQ(report.route, "gds");
   const Tensor slice = open(folder / "x.npy")
                            .entry(0)
@@ -273,7 +274,7 @@ TEST_F(LoadByCufile, ChecksumsAndDecodedBytesGoThroughTheRing) {
   expect_loaded("x.pt", {.device = device, .gds = true, .report = &report}, "ring");
   EXPECT_THAT(report.why, testing::HasSubstr("; through the ring, because checksums are computed in host memory"));
   save(state_dict(), folder / "x.npz", {.compress = true});
-  expect_loaded("x.npz", {.device = device, .verify_checksums = false, .gds = true, .report = &report}, "ring");
+  expect_loaded("x.npz", {.device = device, .verify = false, .gds = true, .report = &report}, "ring");
   EXPECT_EQ(cufile().reads, 0U);
 }
 

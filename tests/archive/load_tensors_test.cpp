@@ -196,7 +196,7 @@ TEST(LoadTensors, ResidentStoragesAreCopied) {
   for (const Tensor& tensor : tensors) std::memset(tensor.data(), 0xff, tensor.nbytes());
   EXPECT_EQ(text_of({memory.data(), 40}), before) << "what the next load is to get";
   Report report;
-  const Tensor mapped = load_view(archive.state, archive.entries()[0], {.map = true}, report);
+  const Tensor mapped = load_view(archive.state, archive.entries()[0], {.mmap = true}, report);
   EXPECT_EQ(mapped.data(), memory.data());
   EXPECT_TRUE(mapped.read_only());
 }
@@ -302,13 +302,13 @@ TEST_F(Deflated, WrongChecksumsAreFoundUnlessTheyAreNotLookedAt) {
   const auto error = error_of([&] { load(*archive); });
   EXPECT_EQ(error->code(), ErrorCode::kChecksum);
   EXPECT_EQ(error->tensor(), "s2");
-  EXPECT_EQ(load(*archive, {.verify_checksums = false}).size(), 3U);
+  EXPECT_EQ(load(*archive, {.verify = false}).size(), 3U);
   archive->state.verify_checksums = false;
   EXPECT_EQ(load(*archive).size(), 3U);
 }
 
 TEST_F(Deflated, CannotBeMapped) {
-  EXPECT_EQ(code_of([&] { load(*archive, {.map = true}); }), ErrorCode::kUnsupported);
+  EXPECT_EQ(code_of([&] { load(*archive, {.mmap = true}); }), ErrorCode::kUnsupported);
 }
 
 TEST_F(Deflated, DamagedStreamsAreErrors) {
@@ -328,10 +328,10 @@ TEST(LoadTensors, ChecksumsOfStoredBytes) {
   *archive.storage(s).crc32 ^= 0x100;
   EXPECT_EQ(code_of([&] { load(archive); }), ErrorCode::kChecksum);
   EXPECT_EQ(code_of([&] { load_view(archive.state, archive.entries()[0], {}, report); }), ErrorCode::kChecksum);
-  EXPECT_EQ(load(archive, {.verify_checksums = false}).size(), 2U);
+  EXPECT_EQ(load(archive, {.verify = false}).size(), 2U);
   const TensorEntry& part = archive.entries()[1];
   EXPECT_EQ(code_of([&] { load_view(archive.state, part, {}, report); }), ErrorCode::kChecksum);
-  EXPECT_EQ(load_view(archive.state, part, {.verify_checksums = false}, report).numel(), 10);
+  EXPECT_EQ(load_view(archive.state, part, {.verify = false}, report).numel(), 10);
   EXPECT_EQ(load_view(archive.state, part, {}, report, Extent::kSlice).numel(), 10) << "a slice has no checksum";
 }
 
@@ -341,7 +341,7 @@ TEST(LoadTensors, ObjectArraysAreNeverLoaded) {
   archive.add_entry(0, DType::uint8, {1}, {1}).pickled = true;
   Report report;
   EXPECT_EQ(code_of([&] { load(archive); }), ErrorCode::kUnsafe);
-  EXPECT_EQ(code_of([&] { load(archive, {.map = true}); }), ErrorCode::kUnsafe);
+  EXPECT_EQ(code_of([&] { load(archive, {.mmap = true}); }), ErrorCode::kUnsafe);
   EXPECT_EQ(code_of([&] { load_view(archive.state, archive.entries()[1], {}, report); }), ErrorCode::kUnsafe);
   EXPECT_EQ(load_view(archive.state, archive.entries()[0], {}, report).numel(), 100);
 }

@@ -62,7 +62,7 @@ TEST_F(Corpus, EveryFileLoadsOrSaysWhyNot) {
 
 TEST_F(Corpus, SavedAgainAndLoadedIsTheSame) {
   const test::TemporaryFolder out;
-  const Value model = load_value((folder / "burn/mnist.safetensors").string());
+  const Value model = load((folder / "burn/mnist.safetensors").string());
   for (const char* name : {"m.pt", "m.npz", "m.safetensors"}) {
     save(model, out / name);
     const Archive again = open(out / name);

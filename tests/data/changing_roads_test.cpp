@@ -105,7 +105,7 @@ const std::vector<Road>& roads() {
       {"load", of_load({})},
       {"load by threads", of_load({.threads = 3})},
       {"load past the cache", of_load({.direct = true})},
-      {"load mapped", of_load({.map = true})},
+      {"load mapped", of_load({.mmap = true})},
       {"load storages", of_archive([](const Archive& archive) { return archive.load_storages()[0]; })},
       {"load into", of_archive([](const Archive& archive) {
          const Placement place{0, place_for(archive.entries()[0], archive.entries()[0].dtype)};
@@ -127,7 +127,7 @@ const std::vector<Road>& roads() {
       {"slice", of_archive([](const Archive& archive) { return archive.entry(0).slice(0, 10, 500).load(); })},
       {"scattered slice", of_archive([](const Archive& archive) { return archive.entry(0).slice(1, 3, 50).load(); })},
       {"mapped slice",
-       of_archive([](const Archive& archive) { return archive.entry(0).slice(0, 10, 500).load({.map = true}); })},
+       of_archive([](const Archive& archive) { return archive.entry(0).slice(0, 10, 500).load({.mmap = true}); })},
       {"rows", [](const std::string& path) { return samples_of(rows(path)); }},
       {"rows that are read", [](const std::string& path) { return samples_of(rows(path, {}, false)); }},
       {"zip, concat, subset",
@@ -201,7 +201,7 @@ TEST(ChangingRoads, AFileWrittenOverIsChangedAndOneCutIsTruncated) {
   const auto both = [&](ErrorCode code) {
     for (const auto& error :
          {test::error_of([&] { archive.load(); }), test::error_of([&] { static_cast<void>(dataset.get(0)); }),
-          test::error_of([&] { archive.entry(0).slice(0, 1, 3).load({.map = true}); })}) {
+          test::error_of([&] { archive.entry(0).slice(0, 1, 3).load({.mmap = true}); })}) {
       ASSERT_TRUE(error);
       EXPECT_EQ(error->code(), code) << error->what();
       EXPECT_EQ(error->path(), path);

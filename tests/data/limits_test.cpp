@@ -107,7 +107,7 @@ TEST(Limits, DISABLED_FewDescriptorsAndManyArchives) {
     return folder_of_case() + "/" + std::to_string(i) + (i % 2 == 0 ? ".pt" : ".safetensors");
   };
   const std::string large = folder_of_case() + "/large.npy";
-  const std::string expected = test::outcome_of([&] { return load_value(large); });
+  const std::string expected = test::outcome_of([&] { return load(large); });
   std::vector<Archive> archives;
   const auto error = test::error_of([&] {
     for (int i = 0; i < 120; ++i) archives.push_back(open(path(i)));
@@ -124,11 +124,11 @@ TEST(Limits, DISABLED_FewDescriptorsAndManyArchives) {
   }
   // One descriptor is all that a load needs, though it would use a second for direct reads.
   archives.pop_back();
-  EXPECT_EQ(test::outcome_of([&] { return load_value(large); }), expected);
+  EXPECT_EQ(test::outcome_of([&] { return load(large); }), expected);
   EXPECT_FALSE(loader.next());
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(loader.next());
   archives.clear();
-  for (int i = 0; i < 120; ++i) EXPECT_NO_THROW(load_value(path(i)));
+  for (int i = 0; i < 120; ++i) EXPECT_NO_THROW(load(path(i)));
 }
 
 TEST(Limits, LittleMemoryToLock) {
@@ -141,7 +141,7 @@ TEST(Limits, DISABLED_LittleMemoryToLock) {
   limit(RLIMIT_MEMLOCK, kMiB);
   DataLoader loader(files(folder_of_case() + "/tree/**"), {.batch_size = 500, .num_workers = 16});
   EXPECT_EQ(test::rest_of_epoch(loader).size(), 20U);
-  EXPECT_EQ(load(folder_of_case() + "/tree/100/100.npy").shape(), (Shape{4, 8}));
+  EXPECT_EQ(load_tensor(folder_of_case() + "/tree/100/100.npy").shape(), (Shape{4, 8}));
 }
 
 /// A `.npy` of `rows` rows of a MiB of zeros, which takes no room.
@@ -170,7 +170,7 @@ std::size_t count(DataLoader& loader) {
 /// With little memory: what is too large is refused by name, what is small goes on.
 void expect_refusals(const std::string& folder, std::size_t workers) {
   for (int round = 0; round < 2; ++round) {
-    EXPECT_EQ(test::code_of([&] { load(folder + "/large.npy"); }), ErrorCode::kOutOfMemory);
+    EXPECT_EQ(test::code_of([&] { load_tensor(folder + "/large.npy"); }), ErrorCode::kOutOfMemory);
     DataLoader large(files(std::vector<std::string>(12, folder + "/medium.npy")),
                      {.batch_size = 12, .num_workers = workers});
     const auto error = test::error_of([&] { large.next(); });

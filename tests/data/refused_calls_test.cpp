@@ -61,7 +61,7 @@ const std::map<std::string, std::vector<Refusal>>& sandboxes() {
 std::vector<std::string> read_everything(const TemporaryFolder& folder) {
   std::vector<std::string> out;
   for (const std::string kind : {"small", "large", "damaged"}) {
-    DataLoader loader(files(folder / (kind + "/*")), {.batch_size = 4, .num_workers = 2, .collate = ragged()});
+    DataLoader loader(files(folder / (kind + "/*")), {.batch_size = 4, .num_workers = 2, .collate = collate::ragged()});
     for (std::int64_t i = 0; i < loader.size(); ++i) {
       out.push_back(test::outcome_of([&] { return loader.next()->value; }));
     }
@@ -72,7 +72,7 @@ std::vector<std::string> read_everything(const TemporaryFolder& folder) {
   while (const auto batch = loader.next()) out.push_back(test::print_of(batch->value));
   for (const std::string name : {"rows.npy", "whole.pt", "whole.safetensors", "missing.pt"}) {
     for (const std::optional<bool> map : {std::optional<bool>(), std::optional(true)}) {
-      out.push_back(test::outcome_of([&] { return load_value(folder / name, {.map = map}); }));
+      out.push_back(test::outcome_of([&] { return load(folder / name, {.mmap = map}); }));
     }
   }
   return out;

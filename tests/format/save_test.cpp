@@ -30,7 +30,7 @@ class SaveTest : public testing::Test {
 TEST_F(SaveTest, TheExtensionTellsTheFormat) {
   for (const char* name : {"x.npy", "x.npz", "x.safetensors", "X.SafeTensors"}) {
     save(tensor, folder / name);
-    EXPECT_TRUE(Tensor::identical(load(folder / name), tensor)) << name;
+    EXPECT_TRUE(Tensor::identical(load_tensor(folder / name), tensor)) << name;
   }
   EXPECT_EQ(open(folder / "X.SafeTensors").format(), "safetensors");
   EXPECT_EQ(open(folder / "x.npz").format(), "npz");

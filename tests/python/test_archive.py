@@ -115,7 +115,7 @@ def test_structure(tmp_path):
     archive = penstock.open(tmp_path / "x.pt")
     structure = archive.structure
     assert structure["n"] == 3
-    assert isinstance(structure["a"][0], penstock.Entry)
+    assert isinstance(structure["a"][0], penstock.LazyTensor)
     assert structure["a"][0] is structure["a"][1]["b"]
     assert structure["a"][0].load().tolist() == [0, 1, 2]
     assert "version" in archive.metadata
@@ -127,8 +127,14 @@ def test_bare_array(tmp_path):
     archive = penstock.open(tmp_path / "x.npy")
     assert archive.format == "npy"
     assert len(archive) == 1
-    assert isinstance(archive.structure, penstock.Entry)
+    assert isinstance(archive.structure, penstock.LazyTensor)
     assert archive[archive.keys()[0]][1:3].load().tolist() == [1, 2]
+
+
+def test_a_lazy_tensor_has_one_name_in_both_languages(paths):
+    lazy = penstock.open(paths[0])["w"]
+    assert repr(lazy).startswith("penstock.LazyTensor(")
+    assert penstock.Entry is penstock.LazyTensor is type(lazy)
 
 
 def test_names_of_npz_members(paths):

@@ -15,7 +15,7 @@ __all__ = ["Array", "Arrays", "array_of", "check_header", "dtype_of"]
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def dtype_of(entry: penstock.Entry) -> np.dtype[Any]:
+def dtype_of(entry: penstock.LazyTensor) -> np.dtype[Any]:
     """The dtype that the file gives the entry, in the file's byte order."""
     text = entry.dtype.numpy_descr or entry.dtype.name  # long double has a name alone
     if text.startswith("["):
@@ -66,7 +66,7 @@ def _named(text: str) -> np.dtype[Any]:
         ) from None
 
 
-def array_of(entry: penstock.Entry) -> Array:
+def array_of(entry: penstock.LazyTensor) -> Array:
     """The entry's elements in memory of their own, in the file's byte order and memory order."""
     dtype = dtype_of(entry)
     tensor = entry._as_stored().load()
@@ -116,7 +116,7 @@ class Arrays(Framework):
             ) from error
         return array
 
-    def part(self, entry: penstock.Entry, key: Any) -> Array:
+    def part(self, entry: penstock.LazyTensor, key: Any) -> Array:
         parts = key if isinstance(key, tuple) else (key,)
         if isinstance(key, list) and not key:  # the only list that safetensors takes: no rows
             parts = (slice(0, 0),)

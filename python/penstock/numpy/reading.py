@@ -147,7 +147,7 @@ def _bad_zip(error: penstock.Error, name: str) -> penstock.Error:
     return kind(str(error), error.message, name, error.offset, error.tensor)
 
 
-def _only(archive: penstock.Archive, max_header_size: int, version: Callable[[], int]) -> penstock.Entry:
+def _only(archive: penstock.Archive, max_header_size: int, version: Callable[[], int]) -> penstock.LazyTensor:
     entry = archive[next(iter(archive))]
     check_header(entry.offset or 0, max_header_size, archive.path, version)
     return entry
@@ -165,7 +165,7 @@ def _version_in(path: str | bytes) -> int:
         return file.read(7)[6]
 
 
-def _mapped(entry: penstock.Entry, path: Any, mode: Any) -> Array:
+def _mapped(entry: penstock.LazyTensor, path: Any, mode: Any) -> Array:
     order = "C" if entry.strides == _c_strides(entry.shape) else "F"
     if entry.dtype == "object":
         entry.load()  # refuses

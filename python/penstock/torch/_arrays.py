@@ -50,7 +50,7 @@ class Arrays(Framework):
             raise _no_type(tensor.dtype, name) from error
         return out if self._device.type == "cpu" else out.to(self._device)
 
-    def one(self, archive: penstock.Archive, entry: penstock.Entry) -> torch.Tensor:
+    def one(self, archive: penstock.Archive, entry: penstock.LazyTensor) -> torch.Tensor:
         if self._file is not None:
             _require_unchanged(archive)
             return self._mapped(self._file, entry)
@@ -66,7 +66,7 @@ class Arrays(Framework):
             return super().every(shards)
         return self._read_there(shards.archive, shards.entries)
 
-    def _mapped(self, file: torch.UntypedStorage, entry: penstock.Entry) -> torch.Tensor:
+    def _mapped(self, file: torch.UntypedStorage, entry: penstock.LazyTensor) -> torch.Tensor:
         dtype = self._dtype(entry.dtype.name, entry.name)
         begin = entry.offset or 0
         if entry.nbytes == 0 or begin % dtype.itemsize:
@@ -93,7 +93,7 @@ class Arrays(Framework):
             return known
         raise _no_type(dtype, name)
 
-    def part(self, entry: penstock.Entry, key: Any) -> torch.Tensor:
+    def part(self, entry: penstock.LazyTensor, key: Any) -> torch.Tensor:
         if is_basic(key):
             try:
                 device = "cpu" if self._direct is None else str(self._direct)

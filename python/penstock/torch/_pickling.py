@@ -77,7 +77,7 @@ class _Pickler(pickle.Pickler):
         self._reads_memory = not skips_data()
 
     def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, (penstock.Tensor, penstock.Entry)):
+        if isinstance(obj, (penstock.Tensor, penstock.LazyTensor)):
             tensor = obj if isinstance(obj, penstock.Tensor) else obj.load()
             return to_torch(tensor).__reduce_ex__(2)
         if _holds_objects(obj) and place_of(list(obj.flat), obj):

@@ -124,9 +124,9 @@ class Pad final : public detail::CollateRule {
 
 }  // namespace
 
-Collate pad(const PadOptions& options) { return Collate(std::make_shared<Pad>(options, std::nullopt)); }
+Collate collate::pad(const PadOptions& options) { return Collate(std::make_shared<Pad>(options, std::nullopt)); }
 
-Collate pad_to(std::int64_t length, const PadOptions& options) {
+Collate collate::pad_to(std::int64_t length, const PadOptions& options) {
   if (length < 0) {
     throw Error(ErrorCode::kInvalidArgument, core::format("the length to pad to is {}; it must be 0 or more", length));
   }

@@ -15,6 +15,6 @@ class Ragged final : public detail::CollateRule {
 
 }  // namespace
 
-Collate ragged() { return Collate(std::make_shared<Ragged>()); }
+Collate collate::ragged() { return Collate(std::make_shared<Ragged>()); }
 
 }  // namespace penstock

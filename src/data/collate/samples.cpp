@@ -16,6 +16,6 @@ class Samples final : public detail::CollateRule {
 
 }  // namespace
 
-Collate samples() { return Collate(std::make_shared<Samples>()); }
+Collate collate::samples() { return Collate(std::make_shared<Samples>()); }
 
 }  // namespace penstock

@@ -30,6 +30,6 @@ data::Result data::place_stacked(const Column& column, BatchPlan& plan) {
   return {.kind = Result::Kind::kTensor, .first = output};
 }
 
-Collate stack() { return Collate(std::make_shared<Stack>()); }
+Collate collate::stack() { return Collate(std::make_shared<Stack>()); }
 
 }  // namespace penstock

@@ -6,9 +6,11 @@ namespace penstock::data {
 
 namespace {
 constexpr std::array kCollates = {
-    CollateEntry{"stack", [] { return stack(); }},     CollateEntry{"pad", [] { return pad(); }},
-    CollateEntry{"pad_to", [] { return pad_to(8); }},  CollateEntry{"ragged", [] { return ragged(); }},
-    CollateEntry{"samples", [] { return samples(); }},
+    CollateEntry{"stack", [] { return collate::stack(); }},
+    CollateEntry{"pad", [] { return collate::pad(); }},
+    CollateEntry{"pad_to", [] { return collate::pad_to(8); }},
+    CollateEntry{"ragged", [] { return collate::ragged(); }},
+    CollateEntry{"samples", [] { return collate::samples(); }},
 };
 }  // namespace
 

@@ -276,10 +276,10 @@ std::uint64_t bytes_of(const data::PathTable& paths) {
 
 }  // namespace
 
-Dataset packed(std::string_view pattern, std::optional<bool> map) {
+Dataset packed(std::string_view pattern, std::optional<bool> mmap) {
   auto out = std::make_shared<Packed>();
   const data::PathTable paths = data::expand(pattern);
-  const data::Access access = data::access_for(map, bytes_of(paths));
+  const data::Access access = data::access_for(mmap, bytes_of(paths));
   for (std::int64_t i = 0; i < paths.size(); ++i) out->add(open(paths.path(i)), access);
   return Dataset(std::move(out));
 }

@@ -86,14 +86,14 @@ Dataset rows(const Tensor& tensor) {
   return Dataset(std::make_shared<Rows>(data::sample_array(tensor, "<tensor>")));
 }
 
-Dataset rows(const LazyTensor& tensor, std::optional<bool> map) {
+Dataset rows(const LazyTensor& tensor, std::optional<bool> mmap) {
   const auto file = std::make_shared<const data::SampleFile>(tensor.source());
-  return Dataset(std::make_shared<Rows>(data::sample_array(tensor, data::access_for(map, tensor.nbytes()), file)));
+  return Dataset(std::make_shared<Rows>(data::sample_array(tensor, data::access_for(mmap, tensor.nbytes()), file)));
 }
 
-Dataset rows(std::string_view path, std::string_view key, std::optional<bool> map) {
+Dataset rows(const std::filesystem::path& path, std::string_view key, std::optional<bool> mmap) {
   const Archive archive = open(path);
-  return rows(key.empty() ? only_tensor(archive) : archive[key], map);
+  return rows(key.empty() ? only_tensor(archive) : archive[key], mmap);
 }
 
 }  // namespace penstock

@@ -23,8 +23,8 @@ bool has_whole_rows(const LazyTensor& lazy) {
 
 }  // namespace
 
-Access access_for(std::optional<bool> map, std::uint64_t bytes) {
-  if (map) return *map ? Access::kMapped : Access::kRead;
+Access access_for(std::optional<bool> mmap, std::uint64_t bytes) {
+  if (mmap) return *mmap ? Access::kMapped : Access::kRead;
   // Batches and the program need some, too.
   return bytes > device::host_memory().total_bytes / 4 * 3 ? Access::kRead : Access::kMapped;
 }

@@ -31,9 +31,9 @@ struct SampleArray {
 /// How the samples of an array are got at.
 enum class Access : std::uint8_t { kMapped, kRead };
 
-/// By `map` where it is set; else mapped where that many bytes, of all files together, fit into the memory that this
+/// By `mmap` where it is set; else mapped where that many bytes, of all files together, fit into the memory that this
 /// process may use. What is mapped and does not fit is read ahead and dropped again before it was looked at.
-Access access_for(std::optional<bool> map, std::uint64_t bytes);
+Access access_for(std::optional<bool> mmap, std::uint64_t bytes);
 
 /// Loads where the bytes are not the values, and maps where parts have gaps within and would be many reads.
 SampleArray sample_array(const LazyTensor& lazy, Access access, const std::shared_ptr<const SampleFile>& file);

@@ -76,9 +76,9 @@ const FileLayouts::Known* FileLayouts::find_prefix(const File& file) const {
 }
 
 const FileLayouts::Known* FileLayouts::find_pt(const File& file, Scratch& scratch) {
-  const bool verify = scratch.verify_checksums;
+  const bool verify = scratch.verify;
   const auto index = file.part != nullptr ? pt_.find(file.bytes, file.path, verify, locations_)
-                                          : pt_.locate(file.bytes, file.path, {.verify_checksums = verify}, locations_);
+                                          : pt_.locate(file.bytes, file.path, {.verify = verify}, locations_);
   const auto known = by_index_.find(index.get());
   if (known != by_index_.end()) return known->second.get();
   if (file.part != nullptr) return nullptr;
@@ -123,7 +123,7 @@ Sample FileLayouts::parse(const File& file, Scratch& scratch) {
 }
 
 Sample FileLayouts::parse_any(const File& file, Scratch& scratch) {
-  const Archive archive = open(source_of(file), {.verify_checksums = scratch.verify_checksums});
+  const Archive archive = open(source_of(file), {.verify = scratch.verify});
   ++scratch.stats.files_parsed;
   pt_expected_ = archive.format() == format::kPtFormat.name;
   const FileSample sample =
@@ -147,7 +147,7 @@ Sample FileLayouts::parse_any(const File& file, Scratch& scratch) {
     }
     plain = false;
     const LazyTensor lazy = archive.entry(sample.entries[i]);
-    scratch.tensors.push_back(lazy.load({.verify_checksums = scratch.verify_checksums, .threads = 1}).contiguous());
+    scratch.tensors.push_back(lazy.load({.verify = scratch.verify, .threads = 1}).contiguous());
     sources[i].data = scratch.tensors.back().data();
   }
   if (plain) note_split(*known, file, scratch);
@@ -202,7 +202,7 @@ const std::byte* FileLayouts::find(const Known& known, const Place& at, const Fi
                 {.path = file.path, .offset = offset, .tensor = storage.name});
   }
   const std::span<const std::byte> bytes = stored_bytes(file, offset, storage.nbytes, scratch.arena);
-  if (recorded && scratch.verify_checksums && !verified_[at.storage]) {
+  if (recorded && scratch.verify && !verified_[at.storage]) {
     const std::uint32_t computed = io::crc32(0, bytes);
     // Asked first: an error's context is two copied strings.
     if (computed != *recorded) {

@@ -36,7 +36,7 @@ class FileLayouts : public Scratch::State {
 
   /// The sample in `file` when its layout is known and all is well; nothing otherwise: then `parse` reads it or says
   /// what is wrong. A file of which the end is missing is never recognised. Sources point into the file's bytes and
-  /// into what the Scratch keeps. Recorded CRCs are checked when scratch.verify_checksums. A file in two parts is
+  /// into what the Scratch keeps. Recorded CRCs are checked when scratch.verify. A file in two parts is
   /// recognised when its other part is just the bytes of one storage; what else it has is copied.
   std::optional<Sample> recognise(const File& file, Scratch& scratch);
   /// The same for any file that is not in two parts, which is remembered. Throws Error.

@@ -136,7 +136,7 @@ class Files final : public detail::DatasetImpl {
   }
 
   Sample locate_large(std::int64_t index, ThreadState& state, Scratch& scratch) const {
-    auto file = std::make_shared<const data::LargeFile>(state.path, scratch.verify_checksums);
+    auto file = std::make_shared<const data::LargeFile>(state.path, scratch.verify);
     scratch.clock.lap(data::Stage::kOpen, index);
     ++scratch.stats.files_opened;
     ++scratch.stats.files_parsed;

@@ -18,9 +18,8 @@
 
 namespace penstock::data {
 
-LargeFile::LargeFile(std::string path, bool verify_checksums)
-    : path_(std::move(path)), verify_checksums_(verify_checksums) {
-  const Archive archive = open(path_, {.verify_checksums = verify_checksums});
+LargeFile::LargeFile(std::string path, bool verify) : path_(std::move(path)), verify_checksums_(verify) {
+  const Archive archive = open(path_, {.verify = verify});
   for (const SourcePtr& source : archive.sources()) {
     source_names_.push_back(source->name());
     versions_.push_back(source->version());
@@ -70,8 +69,8 @@ void LargeFile::read_all(std::span<const Wanted> wanted, Opened& opened, Scratch
       read_plain(one, *reopen(storage.source, opened, scratch), scratch);
       continue;
     }
-    if (!archive) archive = open(reopen(0, opened, scratch), {.verify_checksums = verify_checksums_});
-    const Tensor tensor = archive->entry(one.entry).load({.verify_checksums = verify_checksums_, .threads = 1});
+    if (!archive) archive = open(reopen(0, opened, scratch), {.verify = verify_checksums_});
+    const Tensor tensor = archive->entry(one.entry).load({.verify = verify_checksums_, .threads = 1});
     scratch.clock.lap(Stage::kRead);
     scratch.stats.read_bytes += storage.stored_bytes;
     const Runs runs(one.shape, tensor.strides(), one.strides, entry.dtype.itemsize());

@@ -18,7 +18,7 @@ namespace penstock::data {
 class LargeFile {
  public:
   /// Opens `path`, reads the index and closes.
-  explicit LargeFile(std::string path, bool verify_checksums);
+  explicit LargeFile(std::string path, bool verify);
 
   /// Bytes of all files it is made of.
   std::uint64_t size() const noexcept { return size_; }

@@ -14,7 +14,7 @@
 namespace penstock::data {
 
 /// Prepares batches that its user decides one by one, for loops whose order comes from elsewhere. Of the options it
-/// heeds collate, num_workers (at least one thread works), prefetch_factor, memory_budget, verify_checksums and device.
+/// heeds collate, num_workers (at least one thread works), prefetch_factor, memory_budget, verify and device.
 /// One thread pushes and takes; `cancel` and `stats` may be called from any.
 class BatchFeed {
  public:

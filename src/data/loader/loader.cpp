@@ -39,11 +39,12 @@ void check(const LoaderOptions& options) {
   device::require_device(options.device);
 }
 
-BatchSamplerPtr make_batch_sampler(const Dataset& dataset, const LoaderOptions& options) {
-  if (options.batch_sampler) return options.batch_sampler;
-  SamplerPtr sampler = options.sampler;
-  if (!sampler) sampler = options.shuffle ? random(dataset.size()) : sequential(dataset.size());
-  return batches(std::move(sampler), options.batch_size, options.drop_last);
+BatchSampler make_batch_sampler(const Dataset& dataset, const LoaderOptions& options) {
+  if (options.batch_sampler) return *options.batch_sampler;
+  const auto usual = [&] {
+    return options.shuffle ? sampler::random(dataset.size()) : sampler::sequential(dataset.size());
+  };
+  return sampler::batches(options.sampler ? *options.sampler : usual(), options.batch_size, options.drop_last);
 }
 
 }  // namespace
@@ -60,23 +61,22 @@ class LoaderState {
         trace_(options_.trace.empty() ? nullptr : std::make_unique<data::Trace>(options_.trace)),
         prefetcher_(maker_, data::PrefetchOptions::of(options_, trace_.get())) {}
 
-  std::int64_t size() const { return batch_sampler_->size(); }
+  std::int64_t size() const { return batch_sampler_.size(); }
   std::uint64_t epoch() const noexcept { return epoch_; }
   double timeout() const noexcept { return options_.timeout; }
   /// 0 where a batch sampler decides.
   std::int64_t batch_size() const noexcept { return options_.batch_sampler ? 0 : options_.batch_size; }
 
-  std::optional<Batch> next(std::optional<double> seconds, bool& timed_out) {
-    timed_out = false;
+  TimedBatch next(std::optional<double> seconds) {
     just_loaded_ = false;
     start();
     if (next_ >= epoch_batches_->size()) {
       go_to(epoch_ + 1, 0);
-      return std::nullopt;
+      return {};
     }
     std::optional<Prefetcher::Clock::time_point> deadline;
     if (seconds) deadline = Prefetcher::Clock::now() + to_duration(*seconds);
-    return unpack(prefetcher_.take(deadline), timed_out);
+    return unpack(prefetcher_.take(deadline));
   }
 
   void go_to(std::uint64_t epoch, std::int64_t batch) {
@@ -101,8 +101,8 @@ class LoaderState {
             .batch = next_,
             .samples = maker_.dataset().size(),
             .batch_size = batch_size(),
-            .num_replicas = batch_sampler_->replicas(),
-            .order = std::string(batch_sampler_->kind())};
+            .num_replicas = batch_sampler_.replicas(),
+            .order = std::string(batch_sampler_.kind())};
   }
 
   void seek(const LoaderPosition& position) {
@@ -120,11 +120,11 @@ class LoaderState {
                        "same batch_size, or from the beginning of an epoch",
                        position.batch_size, batch_size()));
     }
-    if (!position.order.empty() && position.batch > 0 && position.order != batch_sampler_->kind()) {
+    if (!position.order.empty() && position.batch > 0 && position.order != batch_sampler_.kind()) {
       refuse(
           core::format("the position is one in an order that is {}, but this loader's is {}; go on with the same "
                        "shuffle and sampler, or from the beginning of an epoch",
-                       position.order, batch_sampler_->kind()));
+                       position.order, batch_sampler_.kind()));
     }
     const std::int64_t batch = own_batch(position);
     if (batch < 0 || batch > size()) {
@@ -141,7 +141,7 @@ class LoaderState {
 
   /// How many batches this rank would have taken where as many samples were, by as many ranks as there are now.
   std::int64_t own_batch(const LoaderPosition& position) const {
-    const std::int64_t ranks = batch_sampler_->replicas();
+    const std::int64_t ranks = batch_sampler_.replicas();
     if (position.num_replicas == ranks || position.batch == 0) return position.batch;
     if (position.num_replicas < 1) {
       refuse(core::format("the position is one of {} ranks, expected 1 or more", position.num_replicas));
@@ -185,7 +185,7 @@ class LoaderState {
 
   Prefetcher::Batches make_batches() const {
     try {
-      auto batches = std::make_shared<const BatchSampler::Batches>(batch_sampler_->batches(seed_, epoch_));
+      auto batches = std::make_shared<const BatchOrder>(batch_sampler_.batches(seed_, epoch_));
       if (batches->size() != size()) {
         refuse(core::format("the batch sampler gives {}, but its size() is {}",
                             core::counted(batches->size(), "batch", "batches"), size()));
@@ -206,20 +206,19 @@ class LoaderState {
                              core::counted(static_cast<std::uint64_t>(maker_.dataset().size()), "sample")));
   }
 
-  std::optional<Batch> unpack(Prefetcher::Outcome outcome, bool& timed_out) {
+  TimedBatch unpack(Prefetcher::Outcome outcome) {
     if (const auto* nothing = std::get_if<Prefetcher::Nothing>(&outcome)) {
       if (*nothing == Prefetcher::Nothing::kCancelled) throw Error(ErrorCode::kCancelled, "the loader was stopped");
-      timed_out = true;
-      return std::nullopt;
+      return {std::nullopt, true};
     }
     ++next_;
     if (const auto* error = std::get_if<Error>(&outcome)) throw *error;
     if (const auto* other = std::get_if<std::exception_ptr>(&outcome)) std::rethrow_exception(*other);
-    return data::deliver(std::get<Batch>(std::move(outcome)));
+    return {data::deliver(std::get<Batch>(std::move(outcome))), false};
   }
 
   LoaderOptions options_;
-  BatchSamplerPtr batch_sampler_;
+  BatchSampler batch_sampler_;
   std::uint64_t seed_ = 0;
   std::uint64_t epoch_ = 0;
   std::int64_t next_ = 0;              ///< batch of the epoch
@@ -263,21 +262,20 @@ std::int64_t DataLoader::size() const { return state_->size(); }
 
 std::optional<Batch> DataLoader::next() {
   const double timeout = state_->timeout();
-  bool timed_out = false;
-  std::optional<Batch> batch = usable().next(timeout > 0 ? std::optional(timeout) : std::nullopt, timed_out);
-  if (timed_out) {
+  TimedBatch next = usable().next(timeout > 0 ? std::optional(timeout) : std::nullopt);
+  if (next.timed_out) {
     throw Error(
         ErrorCode::kTimeout,
         core::format("DataLoader timed out after {} seconds waiting for batch {} of epoch {}; storage is slower than "
                      "that, so raise timeout or use more workers",
                      timeout, position().batch, epoch()));
   }
-  return batch;
+  return std::move(next.batch);
 }
 
-std::optional<Batch> DataLoader::next_for(double seconds, bool& timed_out) {
+TimedBatch DataLoader::next_for(double seconds) {
   if (!(seconds >= 0)) refuse(core::format("the time to wait is {} seconds; it must be 0 or more", seconds));
-  return usable().next(seconds, timed_out);
+  return usable().next(seconds);
 }
 
 void DataLoader::set_epoch(std::uint64_t epoch) { usable().set_epoch(epoch); }

@@ -58,7 +58,7 @@ PrefetchOptions PrefetchOptions::of(const LoaderOptions& options, Trace* trace) 
           .most_workers = automatic ? kMostWaiting : workers,
           .ahead = options.prefetch_factor,
           .memory_budget = options.memory_budget,
-          .verify_checksums = options.verify_checksums,
+          .verify = options.verify,
           .trace = trace};
 }
 
@@ -73,7 +73,7 @@ Prefetcher::Prefetcher(const BatchMaker& maker, const PrefetchOptions& options)
 }
 
 void Prefetcher::set_up(Scratch& scratch) const {
-  scratch.verify_checksums = options_.verify_checksums;
+  scratch.verify = options_.verify;
   scratch.whole_file_bytes = whole_file_bytes(options_.memory_budget, tuner_.workers());
 }
 
@@ -142,7 +142,7 @@ void Prefetcher::push(std::vector<std::int64_t> indices) {
 
 std::span<const std::int64_t> Prefetcher::Run::indices(std::int64_t batch) {
   std::vector<std::int64_t>& out = slot(batch).indices;
-  if (batches) batches->get(batch, out);
+  if (batches) out = (*batches)[batch];
   return out;
 }
 

@@ -33,7 +33,7 @@ struct PrefetchOptions {
 
   static PrefetchOptions of(const LoaderOptions& options, Trace* trace = nullptr);
   std::uint64_t memory_budget = 0;
-  bool verify_checksums = true;
+  bool verify = true;
   Trace* trace = nullptr;  ///< outlives the Prefetcher; or none
 };
 
@@ -43,7 +43,7 @@ struct PrefetchOptions {
 class Prefetcher {
  public:
   using Clock = std::chrono::steady_clock;
-  using Batches = std::shared_ptr<const BatchSampler::Batches>;
+  using Batches = std::shared_ptr<const BatchOrder>;
   /// A batch; or what went wrong with it; or nothing.
   enum class Nothing : std::uint8_t { kTimedOut, kCancelled };
   using Outcome = std::variant<Batch, Error, std::exception_ptr, Nothing>;

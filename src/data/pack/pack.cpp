@@ -57,7 +57,7 @@ data::SampleForm form_of_first(const Dataset& dataset) {
 class Batches {
  public:
   Batches(Dataset dataset, const PackOptions& options, std::int64_t samples)
-      : dataset_(std::move(dataset)), options_(options), samples_(samples), loader_(make(stack())) {}
+      : dataset_(std::move(dataset)), options_(options), samples_(samples), loader_(make(collate::stack())) {}
 
   std::optional<Batch> next() {
     if (apart_) return taken();
@@ -68,7 +68,7 @@ class Batches {
       if (error.code() != ErrorCode::kShapeMismatch) throw;
     }
     apart_ = true;
-    loader_ = make(ragged());
+    loader_ = make(collate::ragged());
     loader_->seek(here);
     return taken();
   }
@@ -77,9 +77,8 @@ class Batches {
   std::optional<Batch> taken() {
     while (true) {
       if (options_.stop.stop_requested()) throw Error(ErrorCode::kCancelled, "packing was cancelled before its end");
-      bool timed_out = false;
-      std::optional<Batch> batch = loader_->next_for(kStopPeriod, timed_out);
-      if (!timed_out) return batch;
+      TimedBatch next = loader_->next_for(kStopPeriod);
+      if (!next.timed_out) return std::move(next.batch);
     }
   }
 
@@ -89,7 +88,7 @@ class Batches {
                                                                 .collate = std::move(collate),
                                                                 .prefetch_factor = 1,
                                                                 .memory_budget = options_.shard_bytes,
-                                                                .verify_checksums = options_.verify_checksums});
+                                                                .verify = options_.verify});
   }
 
   Dataset dataset_;
@@ -117,12 +116,12 @@ std::uint64_t write(const data::Shard& shard, const std::string& path, const std
 
 }  // namespace
 
-PackSummary pack(const Dataset& dataset, std::string_view folder, const PackOptions& options) {
+PackSummary pack(const Dataset& dataset, const std::filesystem::path& folder, const PackOptions& options) {
   if (dataset.size() == 0) throw Error(ErrorCode::kInvalidArgument, "the dataset has no samples to pack");
   const std::int64_t samples = samples_a_shard(dataset, options.shard_bytes);
   const std::int64_t shards = (dataset.size() + samples - 1) / samples;
   const data::SampleForm form = form_of_first(dataset);
-  data::NewFolder target{std::string(folder)};
+  data::NewFolder target{folder.native()};
   Batches batches(dataset, options, samples);
   PackSummary summary;
   while (const std::optional<Batch> batch = batches.next()) {

@@ -72,7 +72,7 @@ class Scratch {
   ExpectedSlots expected;
   LoaderStats stats;
   StageClock clock;
-  bool verify_checksums = true;
+  bool verify = true;
   /// Whole small files are held up to this in all; further files of a batch are read in two steps.
   std::size_t whole_file_bytes = std::size_t{64} << 20;
   /// Set from outside to end work soon, or null.

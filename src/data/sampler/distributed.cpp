@@ -10,10 +10,10 @@ namespace penstock {
 
 namespace {
 
-class Distributed final : public Sampler {
+class Distributed final : public SamplerInterface {
  public:
-  Distributed(SamplerPtr order, const DistributedOptions& options) : order_(std::move(order)), options_(options) {
-    const std::int64_t total = order_->size();
+  Distributed(Sampler order, const DistributedOptions& options) : order_(std::move(order)), options_(options) {
+    const std::int64_t total = order_.size();
     const std::int64_t replicas = options.num_replicas;
     per_rank_ = total / replicas;
     if (options.remainder == Remainder::kPad && total % replicas != 0) ++per_rank_;
@@ -21,14 +21,14 @@ class Distributed final : public Sampler {
 
   std::int64_t size() const noexcept override { return per_rank_; }
   std::int64_t replicas() const noexcept override { return options_.num_replicas; }
-  std::string_view kind() const noexcept override { return order_->kind(); }
+  std::string_view kind() const noexcept override { return order_.kind(); }
 
   Order order(std::uint64_t seed, std::uint64_t epoch) const override {
-    const Order all = order_->order(seed, epoch);
-    if (all.size() != order_->size()) {
+    const Order all = order_.order(seed, epoch);
+    if (all.size() != order_.size()) {
       throw Error(ErrorCode::kInvalidArgument,
                   core::format("the sampler to distribute gave {} and said that it has {}",
-                               core::counted(all.size(), "index", "indices"), order_->size()));
+                               core::counted(all.size(), "index", "indices"), order_.size()));
     }
     std::vector<std::int64_t> out(static_cast<std::size_t>(per_rank_));
     std::int64_t position = options_.rank;
@@ -40,15 +40,14 @@ class Distributed final : public Sampler {
   }
 
  private:
-  SamplerPtr order_;
+  Sampler order_;
   DistributedOptions options_;
   std::int64_t per_rank_;
 };
 
 }  // namespace
 
-SamplerPtr distributed(SamplerPtr order, const DistributedOptions& options) {
-  if (!order) throw Error(ErrorCode::kInvalidArgument, "the sampler to distribute is null");
+Sampler sampler::distributed(Sampler order, const DistributedOptions& options) {
   if (options.num_replicas < 1) {
     throw Error(ErrorCode::kInvalidArgument,
                 core::format("num_replicas is {}; it must be 1 or more", options.num_replicas));
@@ -57,11 +56,11 @@ SamplerPtr distributed(SamplerPtr order, const DistributedOptions& options) {
     throw Error(ErrorCode::kInvalidArgument, core::format("Invalid rank {}, rank should be in the interval [0, {}]",
                                                           options.rank, options.num_replicas - 1));
   }
-  return std::make_shared<Distributed>(std::move(order), options);
+  return Distributed(std::move(order), options);
 }
 
-SamplerPtr distributed(std::int64_t size, const DistributedOptions& options) {
-  return distributed(options.shuffle ? random(size) : sequential(size), options);
+Sampler sampler::distributed(std::int64_t size, const DistributedOptions& options) {
+  return sampler::distributed(options.shuffle ? random(size) : sequential(size), options);
 }
 
 }  // namespace penstock

@@ -13,7 +13,7 @@ namespace penstock {
 
 namespace {
 
-class Random final : public Sampler {
+class Random final : public SamplerInterface {
  public:
   Random(std::int64_t population, std::int64_t samples, bool replacement)
       : population_(population), samples_(samples), replacement_(replacement) {}
@@ -56,7 +56,7 @@ class Random final : public Sampler {
 
 }  // namespace
 
-SamplerPtr random(std::int64_t size, const RandomOptions& options) {
+Sampler sampler::random(std::int64_t size, const RandomOptions& options) {
   const std::int64_t samples = options.num_samples.value_or(size);
   if (size < 0 || samples < 0 || (size == 0 && samples > 0)) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -64,7 +64,7 @@ SamplerPtr random(std::int64_t size, const RandomOptions& options) {
                              "draw from",
                              samples, samples == 1 ? "sample" : "samples", size));
   }
-  return std::make_shared<Random>(size, samples, options.replacement);
+  return Random(size, samples, options.replacement);
 }
 
 }  // namespace penstock

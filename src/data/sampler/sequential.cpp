@@ -6,7 +6,7 @@ namespace penstock {
 
 namespace {
 
-class Sequential final : public Sampler {
+class Sequential final : public SamplerInterface {
  public:
   explicit Sequential(std::int64_t size) : size_(size) {}
   std::int64_t size() const noexcept override { return size_; }
@@ -19,12 +19,12 @@ class Sequential final : public Sampler {
 
 }  // namespace
 
-SamplerPtr sequential(std::int64_t size) {
+Sampler sampler::sequential(std::int64_t size) {
   if (size < 0) {
     throw Error(ErrorCode::kInvalidArgument,
                 core::format("the size of a sequential sampler is {}; it must be 0 or more", size));
   }
-  return std::make_shared<Sequential>(size);
+  return Sequential(size);
 }
 
 }  // namespace penstock

@@ -8,7 +8,7 @@ namespace penstock {
 
 namespace {
 
-class Subset final : public Sampler {
+class Subset final : public SamplerInterface {
  public:
   Subset(std::vector<std::int64_t> indices, bool shuffle) : indices_(std::move(indices)), shuffle_(shuffle) {}
 
@@ -31,8 +31,6 @@ class Subset final : public Sampler {
 
 }  // namespace
 
-SamplerPtr subset(std::vector<std::int64_t> indices, bool shuffle) {
-  return std::make_shared<Subset>(std::move(indices), shuffle);
-}
+Sampler sampler::subset(std::vector<std::int64_t> indices, bool shuffle) { return Subset(std::move(indices), shuffle); }
 
 }  // namespace penstock

@@ -63,7 +63,7 @@ class Cumulative {
   std::vector<std::size_t> guide_;
 };
 
-class WithReplacement final : public Sampler {
+class WithReplacement final : public SamplerInterface {
  public:
   WithReplacement(std::span<const double> weights, std::int64_t samples)
       : samples_(samples), weights_(std::make_shared<const Cumulative>(weights)) {}
@@ -86,7 +86,7 @@ class WithReplacement final : public Sampler {
 
 /// Without replacement: the order of exponential variates with rate weights[i], which is the order in which drawing one
 /// after the other, each with probability proportional to what is left, would take them (Efraimidis and Spirakis 2006).
-class WithoutReplacement final : public Sampler {
+class WithoutReplacement final : public SamplerInterface {
  public:
   WithoutReplacement(std::vector<double> weights, std::int64_t samples)
       : samples_(samples), weights_(std::move(weights)) {}
@@ -136,7 +136,7 @@ std::int64_t check_weights(std::span<const double> weights) {
 
 }  // namespace
 
-SamplerPtr weighted(std::vector<double> weights, std::int64_t num_samples, bool replacement) {
+Sampler sampler::weighted(std::vector<double> weights, std::int64_t num_samples, bool replacement) {
   const std::int64_t positive = check_weights(weights);
   if (num_samples < 0) {
     throw Error(ErrorCode::kInvalidArgument, core::format("num_samples is {}; it must be 0 or more", num_samples));
@@ -145,7 +145,7 @@ SamplerPtr weighted(std::vector<double> weights, std::int64_t num_samples, bool 
     throw Error(ErrorCode::kInvalidArgument, core::format("none of {} is above zero; at least one must be",
                                                           core::counted(weights.size(), "weight")));
   }
-  if (replacement) return std::make_shared<WithReplacement>(weights, num_samples);
+  if (replacement) return WithReplacement(weights, num_samples);
   if (num_samples > positive) {
     throw Error(ErrorCode::kInvalidArgument,
                 core::format("cannot draw {} without replacement from {} above zero; draw fewer, or draw with "
@@ -153,7 +153,7 @@ SamplerPtr weighted(std::vector<double> weights, std::int64_t num_samples, bool 
                              core::counted(static_cast<std::uint64_t>(num_samples), "sample"),
                              core::counted(static_cast<std::uint64_t>(positive), "weight")));
   }
-  return std::make_shared<WithoutReplacement>(std::move(weights), num_samples);
+  return WithoutReplacement(std::move(weights), num_samples);
 }
 
 }  // namespace penstock

@@ -89,7 +89,7 @@ void check_shortened(const ByteSource& source, const ZipEntry& member) {
 void add_member(const ByteSource& source, const ZipEntry& member, const OpenOptions& options, Index& index) {
   auto [entry, python2] = read_entry_of(source, member);
   const bool ends_member = entry.nbytes() != 0 && entry.byte_offset + entry.nbytes() == member.size;
-  if (options.verify_checksums && !ends_member && !entry.pickled) check_shortened(source, member);
+  if (options.verify && !ends_member && !entry.pickled) check_shortened(source, member);
   const std::string name = member_name(member);
   entry.name = key_of(name);
   entry.storage = index.storages.size();

@@ -149,7 +149,7 @@ std::shared_ptr<const Index> PtLayouts::find(std::span<const std::byte> file, st
 
 std::shared_ptr<const Index> PtLayouts::locate(std::span<const std::byte> file, std::string_view path,
                                                const OpenOptions& options, std::vector<StorageLocation>& locations) {
-  const bool verify = options.verify_checksums;
+  const bool verify = options.verify;
   if (auto known = find(file, path, verify, locations)) return known;
   const auto locate_all = [&locations](const Index& index) {
     locations.clear();

@@ -154,7 +154,7 @@ std::string read_fact(const FileBytes& file, std::span<const ZipEntry> entries, 
 /// Whether tensors have the other byte order than this machine.
 bool read_byteorder(const FileBytes& file, std::span<const ZipEntry> entries, const PtRecords& records,
                     const OpenOptions& options, Index& index) {
-  const std::string order = records.byteorder    ? read_fact(file, entries, records.byteorder, options.verify_checksums)
+  const std::string order = records.byteorder    ? read_fact(file, entries, records.byteorder, options.verify)
                             : options.big_endian ? "big"
                                                  : "little";
   if (order != "little" && order != "big") {
@@ -334,7 +334,7 @@ std::span<const std::byte> read_pt_record(const FileBytes& file, const ZipEntry&
 }
 
 PtParsed read_pt_zip(const FileBytes& file, std::span<const ZipEntry> entries, const OpenOptions& options) {
-  const bool verify = options.verify_checksums;
+  const bool verify = options.verify;
   const PtRecords records = find_pt_records(entries, file.path());
   PtParsed parsed;
   Index& index = parsed.index;

@@ -47,7 +47,7 @@ std::optional<Error> collate_error(const Dataset& dataset, const Collate& collat
 
 TEST(Stack, AddsADimension) {
   const Tensor array = test::numbered_rows(5, 3);
-  const Batch batch = collate_all(rows(array), stack());
+  const Batch batch = collate_all(rows(array), collate::stack());
   EXPECT_EQ(bits_of(batch.value), bits_of(Value::tensor(array)));
   EXPECT_EQ(batch.size(), 5);
 }
@@ -66,7 +66,7 @@ TEST(Stack, ScalarsBecomeTensorsAndTextStaysAList) {
                      {"n", Value()},
                      {"t", Value::tuple({Value::integer(7), Value::list({Value::real(static_cast<double>(i))})})}}));
   }
-  const Batch batch = collate_all(file_per_value(folder, values), stack());
+  const Batch batch = collate_all(file_per_value(folder, values), collate::stack());
   EXPECT_EQ(batch["x"].shape(), (Shape{3, 2}));
   EXPECT_EQ(bits_of(batch.value["i"]), bits_of(Value::tensor(Tensor::of<std::int64_t>({-1, 0, 1}))));
   EXPECT_EQ(bits_of(batch.value["f"]), bits_of(Value::tensor(Tensor::of<double>({0, 0.5, 1}))));
@@ -85,14 +85,14 @@ TEST(Stack, NamesTheSamplesThatDiffer) {
   TemporaryFolder folder;
   const Dataset shapes =
       file_per_tensor(folder, {Tensor::zeros(Shape{3, 4}), Tensor::zeros(Shape{3, 4}), Tensor::zeros(Shape{2, 4})});
-  const auto shape = collate_error(shapes, stack());
+  const auto shape = collate_error(shapes, collate::stack());
   EXPECT_EQ(shape->code(), ErrorCode::kShapeMismatch);
   EXPECT_THAT(shape->message(), AllOf(HasSubstr("stack expects each tensor to be equal size"), HasSubstr("sample 2 ("),
                                       HasSubstr("0002.pt"), HasSubstr("(2, 4)"), HasSubstr("sample 0 ("),
                                       HasSubstr("(3, 4)"), HasSubstr("pad")));
   TemporaryFolder other;
   const Dataset dtypes = file_per_tensor(other, {Tensor::zeros(Shape{3}), Tensor::zeros(Shape{3}, DType::float64)});
-  const auto dtype = collate_error(dtypes, stack());
+  const auto dtype = collate_error(dtypes, collate::stack());
   EXPECT_EQ(dtype->code(), ErrorCode::kDTypeMismatch);
   EXPECT_THAT(dtype->message(), AllOf(HasSubstr("sample 1 ("), HasSubstr("float64"), HasSubstr("float32")));
 }
@@ -110,7 +110,7 @@ TEST(Stack, NamesTheStructuresThatDiffer) {
   for (const auto& [a, b] : unequal) {
     TemporaryFolder folder;
     const Dataset dataset = file_per_value(folder, {a, a, b});
-    for (const Collate& rule : {stack(), pad(), ragged()}) {
+    for (const Collate& rule : {collate::stack(), collate::pad(), collate::ragged()}) {
       const auto error = collate_error(dataset, rule);
       EXPECT_EQ(error->code(), ErrorCode::kShapeMismatch);
       EXPECT_THAT(error->message(), AllOf(HasSubstr("each element in list of batch should be of equal size"),
@@ -118,7 +118,7 @@ TEST(Stack, NamesTheStructuresThatDiffer) {
     }
   }
   TemporaryFolder folder;
-  EXPECT_THAT(collate_error(file_per_value(folder, {unequal[4].first, unequal[4].second}), stack())->message(),
+  EXPECT_THAT(collate_error(file_per_value(folder, {unequal[4].first, unequal[4].second}), collate::stack())->message(),
               HasSubstr("['y'] is a float where"));
 }
 
@@ -137,7 +137,7 @@ TEST(Samples, NeedHaveNothingInCommon) {
   TemporaryFolder folder;
   const Dataset dataset = file_per_value(folder, values);
   for (const std::size_t workers : {0U, 2U}) {
-    DataLoader loader(dataset, {.batch_size = 4, .num_workers = workers, .collate = samples()});
+    DataLoader loader(dataset, {.batch_size = 4, .num_workers = workers, .collate = collate::samples()});
     std::size_t seen = 0;
     for (const Batch& batch : loader) {
       for (std::size_t i = 0; i < batch.value.size(); ++i, ++seen) {
@@ -152,7 +152,7 @@ TEST(Collates, RefuseWhatIsNoSample) {
   TemporaryFolder folder;
   for (const Value& odd : {Value::dtype(DType::float32), Value::set({Value::integer(1)}),
                            Value::big_integer("1" + std::string(30, '0'))}) {
-    const auto error = collate_error(file_per_value(folder, {Value::dict({{"odd", odd}})}), stack());
+    const auto error = collate_error(file_per_value(folder, {Value::dict({{"odd", odd}})}), collate::stack());
     EXPECT_EQ(error->code(), ErrorCode::kUnsupported);
     EXPECT_THAT(error->message(), AllOf(HasSubstr("sample 0"), HasSubstr("['odd']"), HasSubstr("keys")));
   }
@@ -181,13 +181,13 @@ TEST(Pad, GoesToTheLongest) {
   TemporaryFolder folder;
   const Dataset dataset = file_per_tensor(
       folder, {Tensor::of<std::int32_t>({1, 2, 3}), Tensor::of<std::int32_t>({4}), Tensor::of<std::int32_t>({})});
-  const Batch batch = collate_all(dataset, pad({.value = -1, .lengths = true, .mask = true}));
+  const Batch batch = collate_all(dataset, collate::pad({.value = -1, .lengths = true, .mask = true}));
   EXPECT_EQ(batch["values"].shape(), (Shape{3, 3}));
   EXPECT_THAT(test::values_of<std::int32_t>(batch["values"]), ::testing::ElementsAre(1, 2, 3, 4, -1, -1, -1, -1, -1));
   EXPECT_THAT(test::values_of<std::int64_t>(batch["lengths"]), ::testing::ElementsAre(3, 1, 0));
   EXPECT_THAT(test::values_of<bool>(batch["mask"]),
               ::testing::ElementsAre(true, true, true, true, false, false, false, false, false));
-  const Batch only = collate_all(dataset, pad({.lengths = true}));
+  const Batch only = collate_all(dataset, collate::pad({.lengths = true}));
   EXPECT_EQ(only.value.size(), 2u);
   EXPECT_FALSE(only.value.find("mask"));
 }
@@ -196,10 +196,10 @@ TEST(Pad, ToALengthCutsAndPads) {
   TemporaryFolder folder;
   const Dataset dataset =
       file_per_tensor(folder, {Tensor::of<std::int32_t>({1, 2, 3, 4}), Tensor::of<std::int32_t>({5})});
-  const Batch batch = collate_all(dataset, pad_to(3, {.lengths = true}));
+  const Batch batch = collate_all(dataset, collate::pad_to(3, {.lengths = true}));
   EXPECT_THAT(test::values_of<std::int32_t>(batch["values"]), ::testing::ElementsAre(1, 2, 3, 5, 0, 0));
   EXPECT_THAT(test::values_of<std::int64_t>(batch["lengths"]), ::testing::ElementsAre(3, 1));
-  const Batch none = collate_all(dataset, pad_to(0, {.mask = true}));
+  const Batch none = collate_all(dataset, collate::pad_to(0, {.mask = true}));
   EXPECT_EQ(none["values"].shape(), (Shape{2, 0}));
   EXPECT_EQ(none["mask"].shape(), (Shape{2, 0}));
 }
@@ -256,7 +256,7 @@ TEST(Pad, AnyDimensionModeAndTypeFromMemoryAndFiles) {
     const auto signed_dim =
         static_cast<std::int64_t>(dim) - (random() % 2 == 0 ? static_cast<std::int64_t>(shape.rank()) : 0);
     const PadOptions options{.dim = signed_dim, .mode = mode};
-    const Collate rule = to_length ? pad_to(length, options) : pad(options);
+    const Collate rule = to_length ? collate::pad_to(length, options) : collate::pad(options);
     const std::string expected = bits_of(Value::tensor(padded(tensors, dim, length, mode)));
     EXPECT_EQ(bits_of(collate_all(file_per_tensor(folder, tensors), rule).value), expected);
     std::vector<Dataset> memory;
@@ -279,47 +279,50 @@ TEST(Pad, OnlyTheKeysItIsGiven) {
                                   {"c", Value::tensor(Tensor::zeros(Shape{}))}}));
   }
   const Dataset dataset = file_per_value(folder, values);
-  const Batch some = collate_all(dataset, pad_to(5, {.lengths = true, .keys = {"a"}}));
+  const Batch some = collate_all(dataset, collate::pad_to(5, {.lengths = true, .keys = {"a"}}));
   EXPECT_EQ(some.value["a"]["values"].as_tensor().shape(), (Shape{3, 5}));
   EXPECT_EQ(some["b"].shape(), (Shape{3, 2, 2}));
-  const Batch all = collate_all(dataset, pad_to(5));
+  const Batch all = collate_all(dataset, collate::pad_to(5));
   EXPECT_EQ(all["a"].shape(), (Shape{3, 5}));
   EXPECT_EQ(all["b"].shape(), (Shape{3, 5, 2}));
   EXPECT_EQ(all["c"].shape(), (Shape{3})) << "what lacks the dimension is stacked";
 
-  const auto missing = collate_error(dataset, pad({.keys = {"aa"}}));
+  const auto missing = collate_error(dataset, collate::pad({.keys = {"aa"}}));
   EXPECT_EQ(missing->code(), ErrorCode::kKeyNotFound);
   EXPECT_THAT(missing->message(), AllOf(HasSubstr("'aa'"), HasSubstr("did you mean 'a'")));
-  EXPECT_EQ(collate_error(dataset, pad({.dim = 1, .keys = {"a"}}))->code(), ErrorCode::kShapeMismatch);
+  EXPECT_EQ(collate_error(dataset, collate::pad({.dim = 1, .keys = {"a"}}))->code(), ErrorCode::kShapeMismatch);
 }
 
 TEST(Pad, SaysWhatDoesNotFit) {
   TemporaryFolder folder;
   const Dataset other_dim = file_per_tensor(folder, {Tensor::zeros(Shape{2, 3}), Tensor::zeros(Shape{2, 4})});
-  const auto differ = collate_error(other_dim, pad());
+  const auto differ = collate_error(other_dim, collate::pad());
   EXPECT_EQ(differ->code(), ErrorCode::kShapeMismatch);
   EXPECT_THAT(differ->message(), AllOf(HasSubstr("sample 1"), HasSubstr("dimension 0 alone")));
-  EXPECT_EQ(collate_all(other_dim, pad({.dim = 1})).tensor().shape(), (Shape{2, 2, 4}));
+  EXPECT_EQ(collate_all(other_dim, collate::pad({.dim = 1})).tensor().shape(), (Shape{2, 2, 4}));
 
   TemporaryFolder ranks;
-  EXPECT_EQ(collate_error(file_per_tensor(ranks, {Tensor::zeros(Shape{2}), Tensor::zeros(Shape{2, 4})}), pad())->code(),
+  EXPECT_EQ(collate_error(file_per_tensor(ranks, {Tensor::zeros(Shape{2}), Tensor::zeros(Shape{2, 4})}), collate::pad())
+                ->code(),
             ErrorCode::kShapeMismatch);
 
   TemporaryFolder tiny;
   const Dataset short_ones = file_per_tensor(tiny, {Tensor::zeros(Shape{3}), Tensor::zeros(Shape{1})});
-  EXPECT_THAT(collate_error(short_ones, pad({.mode = PadMode::kReflect}))->message(),
+  EXPECT_THAT(collate_error(short_ones, collate::pad({.mode = PadMode::kReflect}))->message(),
               AllOf(HasSubstr("sample 1"), HasSubstr("needs 2 or more")));
-  EXPECT_NO_THROW(collate_all(short_ones, pad({.mode = PadMode::kReplicate})));
-  EXPECT_NO_THROW(collate_all(short_ones, pad_to(1, {.mode = PadMode::kReflect})));
+  EXPECT_NO_THROW(collate_all(short_ones, collate::pad({.mode = PadMode::kReplicate})));
+  EXPECT_NO_THROW(collate_all(short_ones, collate::pad_to(1, {.mode = PadMode::kReflect})));
   TemporaryFolder none;
   EXPECT_EQ(
-      collate_error(file_per_tensor(none, {Tensor::zeros(Shape{0})}), pad_to(1, {.mode = PadMode::kReplicate}))->code(),
+      collate_error(file_per_tensor(none, {Tensor::zeros(Shape{0})}), collate::pad_to(1, {.mode = PadMode::kReplicate}))
+          ->code(),
       ErrorCode::kShapeMismatch);
 
   EXPECT_EQ(
-      collate_error(file_per_tensor(none, {Tensor::zeros(Shape{2}, DType::uint8)}), pad_to(3, {.value = 256}))->code(),
+      collate_error(file_per_tensor(none, {Tensor::zeros(Shape{2}, DType::uint8)}), collate::pad_to(3, {.value = 256}))
+          ->code(),
       ErrorCode::kDTypeMismatch);
-  EXPECT_EQ(test::code_of([] { pad_to(-1); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(test::code_of([] { collate::pad_to(-1); }), ErrorCode::kInvalidArgument);
 }
 
 TEST(Ragged, KeepsTensorsApartInOneBlock) {
@@ -327,7 +330,7 @@ TEST(Ragged, KeepsTensorsApartInOneBlock) {
   const std::vector<Tensor> tensors = {
       test::numbered_tensor(Shape{3, 2}, DType::int16, 1), test::numbered_tensor(Shape{0}, DType::float64, 2),
       test::numbered_tensor(Shape{}, DType::uint8, 3), test::numbered_tensor(Shape{5}, DType::complex64, 4)};
-  const Batch batch = collate_all(file_per_tensor(folder, tensors), ragged());
+  const Batch batch = collate_all(file_per_tensor(folder, tensors), collate::ragged());
   ASSERT_EQ(batch.value.kind(), Value::Kind::kList);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     EXPECT_EQ(bits_of(batch.value[i]), bits_of(Value::tensor(tensors[i])));
@@ -344,7 +347,7 @@ TEST(Samples, KeepsSamplesAsTheyAre) {
     values.push_back(Value::dict(
         {{"x", Value::tensor(x)}, {"of", Value::tuple({Value::tensor(y), Value::integer(i), Value::string("s")})}}));
   }
-  const Batch batch = collate_all(file_per_value(folder, values), samples());
+  const Batch batch = collate_all(file_per_value(folder, values), collate::samples());
   ASSERT_EQ(batch.value.kind(), Value::Kind::kList);
   ASSERT_EQ(batch.value.size(), values.size());
   for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(bits_of(batch.value[i]), bits_of(values[i])) << i;
@@ -359,7 +362,7 @@ TEST(Collates, OneBlockHoldsTheWholeBatch) {
     values.push_back(
         Value::dict({{"x", Value::tensor(Tensor::zeros(Shape{7}, DType::uint8))}, {"y", Value::integer(i)}}));
   }
-  const Batch batch = collate_all(file_per_value(folder, values), stack());
+  const Batch batch = collate_all(file_per_value(folder, values), collate::stack());
   EXPECT_TRUE(batch["x"].buffer().shares_memory_with(batch["y"].buffer()));
   for (const char* key : {"x", "y"}) {
     const Tensor tensor = batch[key];
@@ -371,13 +374,14 @@ TEST(Collates, ABatchLargerThanMemoryIsRefused) {
   const Tensor one = Tensor::zeros(Shape{1, 1});
   // A row of 2^40 elements, all of them the same one.
   const Tensor huge(one.buffer(), DType::float32, Shape{64, std::int64_t{1} << 40}, Strides{0, 0});
-  const auto memory = collate_error(rows(huge), stack());
+  const auto memory = collate_error(rows(huge), collate::stack());
   EXPECT_EQ(memory->code(), ErrorCode::kOutOfMemory);
   EXPECT_THAT(memory->message(), AllOf(HasSubstr("batch 0 (64 samples"), HasSubstr("256 TiB")));
   const Tensor endless(one.buffer(), DType::float32, Shape{2, std::int64_t{1} << 59}, Strides{0, 0});
-  EXPECT_EQ(collate_error(rows(endless), stack())->code(), ErrorCode::kOutOfMemory);
-  EXPECT_EQ(collate_error(rows(test::numbered_rows(2, 1)), pad_to(std::numeric_limits<std::int64_t>::max()))->code(),
-            ErrorCode::kOutOfMemory);
+  EXPECT_EQ(collate_error(rows(endless), collate::stack())->code(), ErrorCode::kOutOfMemory);
+  EXPECT_EQ(
+      collate_error(rows(test::numbered_rows(2, 1)), collate::pad_to(std::numeric_limits<std::int64_t>::max()))->code(),
+      ErrorCode::kOutOfMemory);
 }
 
 }  // namespace

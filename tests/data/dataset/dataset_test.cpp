@@ -189,7 +189,7 @@ TEST(Combinators, AnErrorFindsItsSample) {
   const Dataset good = rows(test::numbered_rows(10, 2));
   // Sample 17 of the whole is sample 7 of the second part, which is where the odd one lies.
   const Dataset whole = zip(concat({good, subset(inner, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9})}), concat({good, good}));
-  DataLoader loader(whole, {.batch_sampler = batches({{3, 12, 17, 0}})});
+  DataLoader loader(whole, {.batch_sampler = sampler::batches({{3, 12, 17, 0}})});
   const auto error = test::error_of([&] { loader.next(); });
   EXPECT_EQ(error->code(), ErrorCode::kCorrupt);
   EXPECT_THAT(error->message(), HasSubstr("sample 17 (watched <tensor>[7], <tensor>[7]): seven is bad"));
@@ -202,7 +202,7 @@ TEST(Combinators, MixSamplesOfDifferentPartsInOneBatch) {
   test::write_tensors(folder, tensors, ".npy");
   const Dataset loose = files(folder.path().string());
   const Dataset all = concat({loose, rows(test::numbered_rows(4, 4))});
-  DataLoader loader(zip(all, all), {.batch_sampler = batches({{8, 2, 5, 9, 0}})});
+  DataLoader loader(zip(all, all), {.batch_sampler = sampler::batches({{8, 2, 5, 9, 0}})});
   const auto batch = loader.next();
   ASSERT_TRUE(batch);
   for (std::size_t i = 0; i < batch->indices.size(); ++i) {

@@ -120,7 +120,7 @@ class ChangingFiles : public ::testing::TestWithParam<Case> {
 
   /// What a loader that begins with the file as it is now says of it.
   std::string alone() const {
-    DataLoader loader(files(paths_), {.batch_sampler = batches({{kOdd}}), .num_workers = 0});
+    DataLoader loader(files(paths_), {.batch_sampler = sampler::batches({{kOdd}}), .num_workers = 0});
     return test::outcome_of([&] { return loader.next()->value; });
   }
 

@@ -41,7 +41,7 @@ TEST(Files, AreTheirContent) {
     for (std::int64_t i = 0; i < 5; ++i) {
       const std::string path = test::numbered_path(folder, i, extension);
       EXPECT_EQ(dataset.describe(i), path);
-      EXPECT_EQ(bits_of(dataset.get(i)), bits_of(load_value(path)));
+      EXPECT_EQ(bits_of(dataset.get(i)), bits_of(load(path)));
       EXPECT_EQ(bits_of(Value::tensor(all[i])), bits_of(Value::tensor(tensors[static_cast<std::size_t>(i)])));
     }
   }
@@ -66,7 +66,8 @@ TEST(Files, RaggedLayoutsAreRememberedToo) {
     for (std::int64_t i = 0; i < 60; ++i)
       tensors.push_back(test::numbered_tensor(Shape{1 + i % 30}, DType::float32, 1));
     test::write_tensors(folder, tensors, extension);
-    DataLoader loader(files(folder.path().string()), {.batch_size = 30, .num_workers = 0, .collate = ragged()});
+    DataLoader loader(files(folder.path().string()),
+                      {.batch_size = 30, .num_workers = 0, .collate = collate::ragged()});
     loader.next();
     const std::uint64_t before = loader.stats().files_parsed;
     loader.next();
@@ -127,7 +128,7 @@ TEST(Files, LargeOnesAreReadStraightIntoTheBatch) {
       const Value value =
           Value::tensor(test::numbered_tensor(Shape{300, 500}, DType::int32, static_cast<std::uint64_t>(i)));
       save(value.as_tensor(), test::numbered_path(folder, i, extension));
-      expected.push_back(bits_of(load_value(test::numbered_path(folder, i, extension))));
+      expected.push_back(bits_of(load(test::numbered_path(folder, i, extension))));
     }
     const Dataset dataset = files(folder.path().string());
     const std::size_t open_before = test::open_files();
@@ -135,7 +136,7 @@ TEST(Files, LargeOnesAreReadStraightIntoTheBatch) {
       EXPECT_EQ(bits_of(dataset.get(i)), expected[static_cast<std::size_t>(i)]) << extension;
     EXPECT_EQ(test::open_files(), open_before);
     // Rows 40 to 49 of each are cut off: they are not read.
-    DataLoader loader(dataset, {.batch_size = 3, .collate = pad_to(40)});
+    DataLoader loader(dataset, {.batch_size = 3, .collate = collate::pad_to(40)});
     const Batch batch = loader.next().value();
     const Tensor values = batch.value.is(Value::Kind::kDict) ? batch.value.item(0).second.as_tensor() : batch.tensor();
     EXPECT_EQ(values.shape(), (Shape{3, 40, 500}));
@@ -154,7 +155,7 @@ TEST(Files, LargeCompressedAndSwappedOnesToo) {
   npy.resize(npy.size() + tensor.nbytes());
   for (std::size_t i = 0; i < tensor.nbytes(); ++i) npy[npy.size() - 1 - i] = static_cast<char>(i * 7);
   test::write_file(folder / "b.npy", npy);
-  EXPECT_EQ(bits_of(files(folder / "b.npy").get(0)), bits_of(load_value(folder / "b.npy")));
+  EXPECT_EQ(bits_of(files(folder / "b.npy").get(0)), bits_of(load(folder / "b.npy")));
 }
 
 TEST(Files, MoreThanAThreadMayHoldAreReadInTwoSteps) {
@@ -212,9 +213,9 @@ TEST(Files, TheQuickWayIsTheSlowWay) {
           }
       }
       test::write_file(path, bytes);
-      const std::string slow = outcome([&] { return load_value(path); });
+      const std::string slow = outcome([&] { return load(path); });
       // The first two samples teach the layout.
-      DataLoader loader(dataset, {.batch_sampler = batches({{0}, {1}, {2}}), .collate = ragged()});
+      DataLoader loader(dataset, {.batch_sampler = sampler::batches({{0}, {1}, {2}}), .collate = collate::ragged()});
       loader.next();
       loader.next();
       const std::string quick = outcome([&]() -> Value {
@@ -236,7 +237,7 @@ TEST(Files, DamagedPayloadIsFoundWhereAChecksumIsRecorded) {
   test::write_tensors(folder, test::equal_tensors(4, Shape{600}), ".pt");
   const std::string path = test::numbered_path(folder, 3, ".pt");
   std::string bytes = test::read_file(path);
-  const Tensor tensor = load(path);
+  const Tensor tensor = load_tensor(path);
   const std::string payload(reinterpret_cast<const char*>(tensor.data()), 32);
   const std::size_t at = bytes.find(payload);
   ASSERT_NE(at, std::string::npos);
@@ -248,7 +249,7 @@ TEST(Files, DamagedPayloadIsFoundWhereAChecksumIsRecorded) {
   const auto error = test::error_of([&] { strict.next(); });
   EXPECT_EQ(error->code(), ErrorCode::kChecksum);
   EXPECT_THAT(error->what(), AllOf(HasSubstr("sample 3"), HasSubstr("0003.pt")));
-  DataLoader lax(dataset, {.verify_checksums = false});
+  DataLoader lax(dataset, {.verify = false});
   EXPECT_EQ(test::rest_of_epoch(lax).size(), 4u);
 }
 
@@ -256,7 +257,7 @@ TEST(Files, MayBeReplacedBetweenEpochs) {
   for (const std::string& extension : kExtensions) {
     TemporaryFolder folder;
     test::write_tensors(folder, test::equal_tensors(3, Shape{50}), extension);
-    DataLoader loader(files(folder.path().string()), {.num_workers = 2, .collate = ragged()});
+    DataLoader loader(files(folder.path().string()), {.num_workers = 2, .collate = collate::ragged()});
     test::rest_of_epoch(loader);
     const std::string path = test::numbered_path(folder, 1, extension);
     const std::vector<std::string> contents = [&] {
@@ -275,7 +276,7 @@ TEST(Files, MayBeReplacedBetweenEpochs) {
       test::write_file(path, content);
       const std::vector<std::string> epoch = test::rest_of_epoch(loader);
       ASSERT_EQ(epoch.size(), 3u);
-      DataLoader fresh(files(folder.path().string()), {.collate = ragged()});
+      DataLoader fresh(files(folder.path().string()), {.collate = collate::ragged()});
       EXPECT_EQ(epoch, test::rest_of_epoch(fresh)) << extension;
     }
     std::filesystem::remove(path);
@@ -304,7 +305,7 @@ TEST(Files, LeakNoDescriptors) {
   save(Tensor::zeros(Shape{300'000}), folder / "large.npy");
   const std::size_t before = test::open_files();
   {
-    DataLoader loader(files(folder.path().string()), {.num_workers = 3, .collate = ragged()});
+    DataLoader loader(files(folder.path().string()), {.num_workers = 3, .collate = collate::ragged()});
     for (int i = 0; i < 100; ++i) {
       try {
         loader.next();

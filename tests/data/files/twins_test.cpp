@@ -33,7 +33,7 @@ class Twins {
       kind.write(static_cast<std::size_t>(i), paths_.back());
     }
     good_ = test::read_file(paths_[kOdd]);
-    options_ = {.batch_sampler = batches({{0, 1, 2, 1}, {0, 1, kOdd, 2}}), .num_workers = 0};
+    options_ = {.batch_sampler = sampler::batches({{0, 1, 2, 1}, {0, 1, kOdd, 2}}), .num_workers = 0};
     quick_ = std::make_unique<DataLoader>(files(paths_), options_);
   }
 
@@ -55,21 +55,21 @@ class Twins {
     ASSERT_FALSE(quick_->next());
 
     try {
-      load_value(odd());
+      load(odd());
     } catch (const Error& error) {
       ASSERT_EQ(quick, test::told(error.prefixed("sample " + std::to_string(kOdd) + ": "))) << text;
       return;
     }
-    DataLoader fresh(files(paths_), with(batches({{0, 1, kOdd, 2}})));
+    DataLoader fresh(files(paths_), with(sampler::batches({{0, 1, kOdd, 2}})));
     ASSERT_EQ(quick, next_of(fresh)) << text;
     if (!test::is_value(quick)) return;
-    DataLoader alone(files(paths_), with(batches({{kOdd}})));
+    DataLoader alone(files(paths_), with(sampler::batches({{kOdd}})));
     ASSERT_EQ(test::print_of(test::sample_of(batch, kPlace)), test::print_of(test::sample_of(alone.next()->value, 0)))
         << text;
   }
 
  private:
-  LoaderOptions with(BatchSamplerPtr order) const {
+  LoaderOptions with(BatchSampler order) const {
     LoaderOptions out = options_;
     out.batch_sampler = std::move(order);
     return out;

@@ -97,7 +97,7 @@ TEST(LoaderHandle, AssignedToItselfGoesOn) {
 }
 
 /// Says that it has ten indices.
-class Mistaken final : public Sampler {
+class Mistaken final : public SamplerInterface {
  public:
   explicit Mistaken(std::int64_t given) : given_(given) {}
   std::int64_t size() const noexcept override { return 10; }
@@ -115,22 +115,21 @@ TEST(LoaderHandle, AnOrderThatNoMemoryHoldsIsOutOfMemory) {
   EXPECT_EQ(in_order.next()->indices, (std::vector<std::int64_t>{0, 1, 2, 3}));
 }
 
-class MistakenBatches final : public BatchSampler {
+class MistakenBatches final : public BatchSamplerInterface {
  public:
   std::int64_t size() const noexcept override { return 3; }
-  Batches batches(std::uint64_t, std::uint64_t) const override { return {Order::range(3), {1, 3}}; }
+  BatchOrder batches(std::uint64_t, std::uint64_t) const override { return {Order::range(3), {1, 3}}; }
 };
 
 TEST(LoaderHandle, SamplersThatGiveOtherNumbersThanTheySayAreRefused) {
   for (const std::int64_t given : {9, 11, 50, 0}) {
-    DataLoader loader(rows(test::numbered_rows(64, 3)),
-                      {.batch_size = 4, .sampler = std::make_shared<Mistaken>(given)});
+    DataLoader loader(rows(test::numbered_rows(64, 3)), {.batch_size = 4, .sampler = Mistaken(given)});
     const auto error = test::error_of([&] { loader.next(); });
     ASSERT_TRUE(error) << given;
     EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument);
     EXPECT_THAT(error->message(), HasSubstr("its size() is 10"));
   }
-  DataLoader loader(rows(test::numbered_rows(64, 3)), {.batch_sampler = std::make_shared<MistakenBatches>()});
+  DataLoader loader(rows(test::numbered_rows(64, 3)), {.batch_sampler = MistakenBatches()});
   EXPECT_EQ(test::code_of([&] { loader.next(); }), ErrorCode::kInvalidArgument);
 }
 

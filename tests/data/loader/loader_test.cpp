@@ -51,14 +51,14 @@ std::vector<Case> cases(const TemporaryFolder& folder) {
   const Dataset array = rows(test::numbered_rows(37, 5));
   const Dataset labels = rows(test::numbered_rows(37, 1));
   return {
-      {"rows", array, stack()},
-      {"zip", zip(array, labels), stack()},
-      {"files", files(equal), stack()},
-      {"padded", files(ragged_paths), pad({.value = 3, .lengths = true, .mask = true})},
-      {"cut", files(ragged_paths), pad_to(4, {.mode = PadMode::kReplicate})},
-      {"ragged", files(ragged_paths), ragged()},
+      {"rows", array, collate::stack()},
+      {"zip", zip(array, labels), collate::stack()},
+      {"files", files(equal), collate::stack()},
+      {"padded", files(ragged_paths), collate::pad({.value = 3, .lengths = true, .mask = true})},
+      {"cut", files(ragged_paths), collate::pad_to(4, {.mode = PadMode::kReplicate})},
+      {"ragged", files(ragged_paths), collate::ragged()},
       {"mixed", zip(concat({subset(array, {3, 2, 1}), subset(array, std::vector<std::int64_t>(34, 5))}), files(equal)),
-       stack()}};
+       collate::stack()}};
 }
 
 TEST(Loader, BatchesAreTheSameUnderAnyNumberOfWorkers) {
@@ -118,7 +118,7 @@ TEST(Loader, IteratesOneEpochARound) {
     EXPECT_EQ(loader.epoch(), epoch);
     std::vector<std::int64_t> seen;
     for (Batch& batch : loader) seen.insert(seen.end(), batch.indices.begin(), batch.indices.end());
-    EXPECT_EQ(seen, random(10)->order(1, epoch).to_vector());
+    EXPECT_EQ(seen, sampler::random(10).order(1, epoch).to_vector());
     epochs.push_back(seen);
   }
   EXPECT_NE(epochs[0], epochs[1]);
@@ -132,7 +132,7 @@ TEST(Loader, ABrokenOffEpochBeginsAgain) {
     if (loader.position().batch == 3) break;
   }
   EXPECT_EQ(loader.epoch(), 0u);
-  const std::vector<std::int64_t> order = random(10)->order(0, 0).to_vector();
+  const std::vector<std::int64_t> order = sampler::random(10).order(0, 0).to_vector();
   EXPECT_THAT(loader.begin()->indices, ElementsAre(order[0], order[1]));
 }
 
@@ -161,30 +161,30 @@ TEST(Loader, AnEmptyDatasetHasNoBatches) {
 
 TEST(Loader, TakesSamplersAndBatchSamplers) {
   const Dataset dataset = rows(test::numbered_rows(6, 1));
-  DataLoader sampled(dataset, {.batch_size = 2, .sampler = subset({5, 5, 0}), .num_workers = 1});
+  DataLoader sampled(dataset, {.batch_size = 2, .sampler = sampler::subset({5, 5, 0}), .num_workers = 1});
   EXPECT_THAT(sampled.next()->indices, ElementsAre(5, 5));
   EXPECT_THAT(test::values_of<std::int32_t>(sampled.next()->tensor()), ElementsAre(0));
-  DataLoader batched(dataset, {.batch_sampler = batches({{4}, {1, 2, 3}})});
+  DataLoader batched(dataset, {.batch_sampler = sampler::batches({{4}, {1, 2, 3}})});
   EXPECT_THAT(batched.next()->indices, ElementsAre(4));
   EXPECT_THAT(test::values_of<std::int32_t>(batched.next()->tensor()), ElementsAre(1000, 2000, 3000));
   EXPECT_FALSE(batched.next());
 }
 
-class OddBatches final : public BatchSampler {
+class OddBatches final : public BatchSamplerInterface {
  public:
-  explicit OddBatches(Batches batches) : batches_(std::move(batches)) {}
-  Batches batches(std::uint64_t, std::uint64_t) const override { return batches_; }
+  explicit OddBatches(BatchOrder batches) : batches_(std::move(batches)) {}
+  BatchOrder batches(std::uint64_t, std::uint64_t) const override { return batches_; }
   std::int64_t size() const noexcept override { return batches_.size(); }
 
  private:
-  Batches batches_;
+  BatchOrder batches_;
 };
 
 TEST(Loader, RefusesOrdersThatMakeNoSense) {
   const Dataset dataset = rows(test::numbered_rows(6, 1));
   using Indices = std::vector<std::int64_t>;
   const auto first_error = [&](const Indices& order, const Indices& ends, std::size_t workers) {
-    const auto odd = std::make_shared<OddBatches>(BatchSampler::Batches(order, ends));
+    const OddBatches odd(BatchOrder(order, ends));
     DataLoader loader(dataset, {.batch_sampler = odd, .num_workers = workers});
     return test::error_of([&] { loader.next(); });
   };
@@ -198,8 +198,8 @@ TEST(Loader, RefusesOrdersThatMakeNoSense) {
 
 TEST(Loader, RefusesOptionsThatExcludeEachOther) {
   const Dataset dataset = rows(test::numbered_rows(6, 1));
-  const SamplerPtr sampler = sequential(6);
-  const BatchSamplerPtr batch_sampler = batches(sampler, 2);
+  const Sampler sampler = sampler::sequential(6);
+  const BatchSampler batch_sampler = sampler::batches(sampler, 2);
   const std::vector<std::pair<LoaderOptions, std::string>> wrong = {
       {{.batch_size = 0}, "batch_size"},
       {{.batch_size = -3}, "batch_size"},
@@ -270,7 +270,7 @@ TEST(Loader, ForeignExceptionsComeThrough) {
   }
 }
 
-class FailingSampler final : public Sampler {
+class FailingSampler final : public SamplerInterface {
  public:
   std::int64_t size() const noexcept override { return 4; }
   Order order(std::uint64_t, std::uint64_t epoch) const override {
@@ -280,8 +280,7 @@ class FailingSampler final : public Sampler {
 };
 
 TEST(Loader, ASamplersExceptionReachesTheCaller) {
-  DataLoader loader(rows(test::numbered_rows(4, 1)),
-                    {.batch_size = 4, .sampler = std::make_shared<FailingSampler>(), .num_workers = 2});
+  DataLoader loader(rows(test::numbered_rows(4, 1)), {.batch_size = 4, .sampler = FailingSampler(), .num_workers = 2});
   EXPECT_EQ(rest_of_epoch(loader).size(), 1u);
   EXPECT_THROW(loader.next(), std::runtime_error);
   loader.set_epoch(2);
@@ -357,7 +356,7 @@ TEST(Loader, RefusesAPositionOfAnotherDataset) {
 
 TEST(Loader, RefusesAPositionOfAnotherOrder) {
   const Dataset dataset = rows(test::numbered_rows(12, 1));
-  const auto of = [&](SamplerPtr sampler) {
+  const auto of = [&](Sampler sampler) {
     return DataLoader(dataset, {.batch_size = 2, .sampler = std::move(sampler)});
   };
   DataLoader shuffled(dataset, {.batch_size = 2, .shuffle = true});
@@ -372,12 +371,12 @@ TEST(Loader, RefusesAPositionOfAnotherOrder) {
     return "";
   };
   EXPECT_THAT(refused(DataLoader(dataset, {.batch_size = 2})), HasSubstr("random, but this loader's is sequential"));
-  EXPECT_NE(refused(of(random(12, {.replacement = true}))), "");
-  EXPECT_NE(refused(of(subset({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, true))), "");
-  EXPECT_NE(refused(DataLoader(dataset, {.batch_sampler = batches({{0, 1}, {2, 3}})})), "");
-  EXPECT_EQ(refused(of(random(12))), "");
-  EXPECT_EQ(refused(of(distributed(12, {}))), "") << "the same order, dealt out to one rank";
-  EXPECT_EQ(refused(DataLoader(dataset, {.batch_sampler = batches(random(12), 2)})), "");
+  EXPECT_NE(refused(of(sampler::random(12, {.replacement = true}))), "");
+  EXPECT_NE(refused(of(sampler::subset({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, true))), "");
+  EXPECT_NE(refused(DataLoader(dataset, {.batch_sampler = sampler::batches({{0, 1}, {2, 3}})})), "");
+  EXPECT_EQ(refused(of(sampler::random(12))), "");
+  EXPECT_EQ(refused(of(sampler::distributed(12, {}))), "") << "the same order, dealt out to one rank";
+  EXPECT_EQ(refused(DataLoader(dataset, {.batch_sampler = sampler::batches(sampler::random(12), 2)})), "");
   position.order.clear();
   EXPECT_EQ(refused(DataLoader(dataset, {.batch_size = 2})), "") << "a state that does not say";
   position = shuffled.position();
@@ -388,7 +387,8 @@ TEST(Loader, RefusesAPositionOfAnotherOrder) {
 TEST(Loader, GoesOnWithOtherRanksWhereAllHaveTakenWholeBatches) {
   const Dataset dataset = rows(test::numbered_rows(120, 1));
   const auto rank = [&](std::int64_t number, std::int64_t of) {
-    return DataLoader(dataset, {.batch_size = 4, .sampler = distributed(120, {.rank = number, .num_replicas = of})});
+    return DataLoader(dataset,
+                      {.batch_size = 4, .sampler = sampler::distributed(120, {.rank = number, .num_replicas = of})});
   };
   for (const std::int64_t before : {1, 2, 3, 6}) {
     for (const std::int64_t after : {1, 2, 3, 6}) {

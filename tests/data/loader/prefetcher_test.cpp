@@ -93,16 +93,17 @@ TEST(Prefetch, WaitsAreBounded) {
   DataLoader loader(gated(gate), {.num_workers = 2});
   loader.next();
   loader.next();
-  bool timed_out = false;
-  EXPECT_FALSE(loader.next_for(0.01, timed_out));
-  EXPECT_TRUE(timed_out);
-  EXPECT_FALSE(loader.next_for(0, timed_out));
-  EXPECT_TRUE(timed_out);
+  for (const double seconds : {0.01, 0.0}) {
+    const TimedBatch none = loader.next_for(seconds);
+    EXPECT_FALSE(none.batch);
+    EXPECT_TRUE(none.timed_out);
+  }
   EXPECT_EQ(loader.position().batch, 2) << "a batch waited for is not lost";
   gate.open();
-  EXPECT_THAT(loader.next_for(1000, timed_out)->indices, ElementsAre(2));
-  EXPECT_FALSE(timed_out);
-  EXPECT_EQ(test::code_of([&] { loader.next_for(-1, timed_out); }), ErrorCode::kInvalidArgument);
+  const TimedBatch third = loader.next_for(1000);
+  EXPECT_THAT(third.batch->indices, ElementsAre(2));
+  EXPECT_FALSE(third.timed_out);
+  EXPECT_EQ(test::code_of([&] { loader.next_for(-1); }), ErrorCode::kInvalidArgument);
 }
 
 /// The next batch of a loader whose timeout a busy machine may exceed.
@@ -205,7 +206,7 @@ TEST(Prefetch, DestructionIsBoundedInEveryState) {
     }
     {
       Gate gate;
-      DataLoader after_error(gated(gate), {.sampler = subset({99, 1, 2}), .num_workers = workers});
+      DataLoader after_error(gated(gate), {.sampler = sampler::subset({99, 1, 2}), .num_workers = workers});
       EXPECT_EQ(test::code_of([&] { after_error.next(); }), ErrorCode::kIndexOutOfRange);
     }
   }
@@ -236,7 +237,7 @@ TEST(Prefetch, StopsFromAnotherThreadAtAnyMoment) {
     }
     done = true;
     stopper.join();
-    const std::vector<std::int64_t> order = random(2000)->order(0, 0).to_vector();
+    const std::vector<std::int64_t> order = sampler::random(2000).order(0, 0).to_vector();
     EXPECT_TRUE(std::equal(seen.begin(), seen.end(), order.begin())) << "no batch is lost or comes twice";
   }
 }
@@ -278,7 +279,7 @@ TEST(Prefetch, BatchesOfManySizesUnderATightBudget) {
   std::vector<std::string> expected;
   for (const std::size_t workers : {0, 1, 2, 8}) {
     DataLoader loader(files(folder.path().string()),
-                      {.batch_size = 2, .num_workers = workers, .collate = pad(), .memory_budget = 8000});
+                      {.batch_size = 2, .num_workers = workers, .collate = collate::pad(), .memory_budget = 8000});
     const std::vector<std::string> got = test::rest_of_epoch(loader);
     if (expected.empty()) expected = got;
     EXPECT_EQ(got, expected);

@@ -74,10 +74,10 @@ TEST_F(PackTest, SamplesOfOneShapeAreStacked) {
   EXPECT_EQ(summary.shards, 4);
   EXPECT_EQ(names(shards_), (std::vector<std::string>{"00000.safetensors", "00001.safetensors", "00002.safetensors",
                                                       "00003.safetensors"}));
-  const Value first = load_value(shards_ + "/00000.safetensors");
+  const Value first = load(shards_ + "/00000.safetensors");
   EXPECT_EQ(first["x"].as_tensor().shape(), (Shape{16, 4, 3}));
   EXPECT_EQ(first["pair.1"].as_tensor().dtype(), DType::boolean);
-  expect_same(clips(), stack());
+  expect_same(clips(), collate::stack());
   EXPECT_EQ(packed(shards_).describe(17), shards_ + "/00001.safetensors[1]");
   EXPECT_EQ(packed(shards_ + "/00003.safetensors").size(), 2);
 }
@@ -85,10 +85,10 @@ TEST_F(PackTest, SamplesOfOneShapeAreStacked) {
 TEST_F(PackTest, SamplesOfManyLengthsLieEndToEnd) {
   for (int i = 0; i < 40; ++i) write(i, numbered(i * 5 % 7, i));
   pack(clips(), shards_, {.shard_bytes = 400});
-  const Value first = load_value(shards_ + "/00000.safetensors");
+  const Value first = load(shards_ + "/00000.safetensors");
   EXPECT_EQ(first["x"].as_tensor().rank(), 2U);
   EXPECT_EQ(first["x.offsets"].as_tensor().dtype(), DType::int64);
-  expect_same(clips(), pad({.lengths = true}));
+  expect_same(clips(), collate::pad({.lengths = true}));
   for (std::int64_t i = 0; i < 40; ++i) {
     EXPECT_EQ(bits_of(packed(shards_).get(i)["x"]), bits_of(clips().get(i)["x"])) << i;
   }
@@ -99,14 +99,14 @@ TEST_F(PackTest, ShardsOfOneShapeEachGoTogether) {
   write(20, numbered(3, 20));
   pack(subset(clips(), {0, 1, 2, 3, 10, 11, 12, 13, 4, 20, 5}), shards_, {.shard_bytes = 4 * 70});
   EXPECT_GT(names(shards_).size(), 2U);
-  expect_same(subset(clips(), {0, 1, 2, 3, 10, 11, 12, 13, 4, 20, 5}), pad());
+  expect_same(subset(clips(), {0, 1, 2, 3, 10, 11, 12, 13, 4, 20, 5}), collate::pad());
 }
 
 TEST_F(PackTest, ATensorAloneIsGivenBackAlone) {
   for (int i = 0; i < 9; ++i) write(i, Value::tensor(full(Shape{i % 3}, i, DType::int16)));
   pack(clips(), shards_);
   EXPECT_EQ(names(shards_).size(), 1U);
-  expect_same(clips(), ragged());
+  expect_same(clips(), collate::ragged());
   EXPECT_TRUE(packed(shards_).get(2).is(Value::Kind::kTensor));
 }
 
@@ -116,7 +116,7 @@ TEST_F(PackTest, NamesThatWouldClashAreKeptApart) {
     write(i, dict(Items{{"a", of(i)}, {"a.offsets", of(i + 1)}, {"b", dict(Items{{"c", of(2)}})}, {"b.c", of(3)}}));
   }
   pack(clips(), shards_);
-  expect_same(clips(), ragged());
+  expect_same(clips(), collate::ragged());
 }
 
 TEST_F(PackTest, WhatArraysCannotHoldIsRefusedAndNothingIsLeft) {

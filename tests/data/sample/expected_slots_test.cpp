@@ -188,7 +188,7 @@ TEST(ExpectedSlots, AShorterLastBatchAndRaggedOnesAreRight) {
   for (std::int64_t i = 0; i < 8; ++i) tensors.push_back(test::numbered_tensor(Shape{16 + i % 3, 64}, DType::int32, 5));
   test::write_tensors(folder, tensors, ".pt");
   const Dataset dataset = files(folder.path().string());
-  DataLoader loader(dataset, {.batch_size = 5, .num_workers = 2, .collate = pad()});
+  DataLoader loader(dataset, {.batch_size = 5, .num_workers = 2, .collate = collate::pad()});
   for (std::int64_t first = 0; const auto batch = loader.next(); first += 5) {
     for (std::int64_t i = first; i < std::min<std::int64_t>(first + 5, dataset.size()); ++i) {
       const Tensor expected = tensors[static_cast<std::size_t>(i)];

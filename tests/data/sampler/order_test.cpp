@@ -85,20 +85,21 @@ TEST(Drawn, DrawsNoFurtherThanAskedAndEachOnce) {
 }
 
 /// Draws with replacement, of more indices than anyone waits for.
-std::vector<SamplerPtr> long_samplers(std::int64_t samples) {
-  return {random(7, {.replacement = true, .num_samples = samples}),
-          random(std::int64_t{1} << 40, {.replacement = true, .num_samples = samples}), weighted({1, 2, 3}, samples)};
+std::vector<Sampler> long_samplers(std::int64_t samples) {
+  return {sampler::random(7, {.replacement = true, .num_samples = samples}),
+          sampler::random(std::int64_t{1} << 40, {.replacement = true, .num_samples = samples}),
+          sampler::weighted({1, 2, 3}, samples)};
 }
 
 TEST(Drawn, LongOrdersBeginAsShortOnesDo) {
-  const std::vector<SamplerPtr> brief = long_samplers(50);
-  std::vector<SamplerPtr> endless = long_samplers(std::int64_t{1} << 28);
-  for (std::size_t i = 0; i < brief.size(); ++i) {
-    const Order order = endless[i]->order(3, 4);
-    endless[i] = nullptr;
+  const std::vector<Sampler> brief = long_samplers(50);
+  std::vector<Sampler> endless = long_samplers(std::int64_t{1} << 28);
+  for (const Sampler& sampler : brief) {
+    const Order order = endless.front().order(3, 4);
+    endless.erase(endless.begin());  // an order outlives its sampler
     Indices first(50);
     order.copy(0, first);
-    EXPECT_EQ(first, brief[i]->order(3, 4).to_vector());
+    EXPECT_EQ(first, sampler.order(3, 4).to_vector());
   }
 }
 
@@ -127,7 +128,7 @@ TEST(Permutation, IsRandpermInWhateverPiecesItIsAskedFor) {
 TEST(Permutation, OfFewerBeginsAsTheWholeDoes) {
   Indices whole = randperm(3000, 1);
   whole.resize(1100);
-  EXPECT_EQ(random(3000, {.num_samples = 1100})->order(1, 0).to_vector(), whole);
+  EXPECT_EQ(sampler::random(3000, {.num_samples = 1100}).order(1, 0).to_vector(), whole);
 }
 
 TEST(Permutation, ThreadsShareInTheMaking) {

@@ -93,46 +93,46 @@ TEST(Random, InsideOutIsAPermutationThatUsesTheWholeGenerator) {
 }
 
 TEST(Samplers, SequentialCounts) {
-  EXPECT_THAT(sequential(3)->order(1, 2).to_vector(), ElementsAre(0, 1, 2));
-  EXPECT_THAT(sequential(0)->order(0, 0).to_vector(), IsEmpty());
-  EXPECT_EQ(error_of([] { sequential(-1); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(sampler::sequential(3).order(1, 2).to_vector(), ElementsAre(0, 1, 2));
+  EXPECT_THAT(sampler::sequential(0).order(0, 0).to_vector(), IsEmpty());
+  EXPECT_EQ(error_of([] { sampler::sequential(-1); }).code(), ErrorCode::kInvalidArgument);
 }
 
 TEST(Samplers, RandomIsTorchsRandomSampler) {
   for (const golden::Random& c : golden::kRandomCases) {
     RandomOptions options{.replacement = c.replacement};
     if (c.samples >= 0) options.num_samples = c.samples;
-    const SamplerPtr sampler = random(c.n, options);
-    EXPECT_EQ(sampler->order(c.seed, 0).to_vector(), c.order);
-    EXPECT_EQ(sampler->size(), static_cast<std::int64_t>(c.order.size()));
+    const Sampler sampler = sampler::random(c.n, options);
+    EXPECT_EQ(sampler.order(c.seed, 0).to_vector(), c.order);
+    EXPECT_EQ(sampler.size(), static_cast<std::int64_t>(c.order.size()));
   }
 }
 
 TEST(Samplers, SeedAndEpochAddUp) {
-  const SamplerPtr sampler = random(100);
-  EXPECT_EQ(sampler->order(5, 2).to_vector(), sampler->order(7, 0).to_vector());
-  EXPECT_NE(sampler->order(5, 2).to_vector(), sampler->order(5, 3).to_vector());
-  EXPECT_EQ(sampler->order(~std::uint64_t{0}, 1).to_vector(), sampler->order(0, 0).to_vector());
+  const Sampler sampler = sampler::random(100);
+  EXPECT_EQ(sampler.order(5, 2).to_vector(), sampler.order(7, 0).to_vector());
+  EXPECT_NE(sampler.order(5, 2).to_vector(), sampler.order(5, 3).to_vector());
+  EXPECT_EQ(sampler.order(~std::uint64_t{0}, 1).to_vector(), sampler.order(0, 0).to_vector());
 }
 
 TEST(Samplers, RandomRefusesWhatItCannotDraw) {
-  EXPECT_EQ(error_of([] { random(-1); }).code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(error_of([] { random(5, {.num_samples = -2}); }).code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(error_of([] { random(0, {.num_samples = 1}); }).code(), ErrorCode::kInvalidArgument);
-  EXPECT_THAT(random(0)->order(0, 0).to_vector(), IsEmpty());
-  EXPECT_THAT(random(0, {.replacement = true})->order(0, 0).to_vector(), IsEmpty());
+  EXPECT_EQ(error_of([] { sampler::random(-1); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { sampler::random(5, {.num_samples = -2}); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { sampler::random(0, {.num_samples = 1}); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(sampler::random(0).order(0, 0).to_vector(), IsEmpty());
+  EXPECT_THAT(sampler::random(0, {.replacement = true}).order(0, 0).to_vector(), IsEmpty());
 }
 
 TEST(Samplers, SubsetKeepsOrPermutesItsIndices) {
-  EXPECT_EQ(subset(golden::kSubset)->order(4, 0).to_vector(), golden::kSubset);
-  EXPECT_EQ(subset(golden::kSubset, true)->order(4, 0).to_vector(), golden::kSubsetOrder);
-  EXPECT_THAT(subset(Indices{}, true)->order(4, 0).to_vector(), IsEmpty());
+  EXPECT_EQ(sampler::subset(golden::kSubset).order(4, 0).to_vector(), golden::kSubset);
+  EXPECT_EQ(sampler::subset(golden::kSubset, true).order(4, 0).to_vector(), golden::kSubsetOrder);
+  EXPECT_THAT(sampler::subset(Indices{}, true).order(4, 0).to_vector(), IsEmpty());
 }
 
 TEST(Samplers, WeightedDrawsInProportion) {
   const std::vector<double> weights = {1, 0, 3, 0, 0, 4, 0};
   const std::int64_t draws = 80'000;
-  const Indices order = weighted(weights, draws)->order(1, 0).to_vector();
+  const Indices order = sampler::weighted(weights, draws).order(1, 0).to_vector();
   ASSERT_EQ(order.size(), static_cast<std::size_t>(draws));
   std::map<std::int64_t, std::int64_t> counts;
   for (const std::int64_t index : order) ++counts[index];
@@ -154,7 +154,7 @@ TEST(Samplers, WeightedWithReplacementIsTheSearchInTheCumulativeSum) {
     const double largest = *std::max_element(weights.begin(), weights.end());
     ASSERT_EQ(largest, 1.0);  // so that the sampler's scaling changes nothing
     data::Generator generator(5);
-    for (const std::int64_t index : weighted(weights, 2000)->order(5, 0).to_vector()) {
+    for (const std::int64_t index : sampler::weighted(weights, 2000).order(5, 0).to_vector()) {
       const double at = generator.uniform() * cumulative.back();
       EXPECT_EQ(index, std::upper_bound(cumulative.begin(), cumulative.end(), at) - cumulative.begin());
       EXPECT_GT(weights[static_cast<std::size_t>(index)], 0);
@@ -166,87 +166,89 @@ TEST(Samplers, WeightedTakesExtremeWeights) {
   const double huge = std::numeric_limits<double>::max();
   const double tiny = std::numeric_limits<double>::denorm_min();
   std::set<std::int64_t> seen;
-  for (const std::int64_t index : weighted({huge, 0, huge, huge}, 1000)->order(0, 0).to_vector()) seen.insert(index);
+  for (const std::int64_t index : sampler::weighted({huge, 0, huge, huge}, 1000).order(0, 0).to_vector())
+    seen.insert(index);
   EXPECT_THAT(seen, ElementsAre(0, 2, 3));
-  for (const std::int64_t index : weighted({0, tiny, 0}, 100)->order(0, 0).to_vector()) EXPECT_EQ(index, 1);
-  EXPECT_THAT(weighted({0, tiny, 0}, 1, false)->order(0, 0).to_vector(), ElementsAre(1));
+  for (const std::int64_t index : sampler::weighted({0, tiny, 0}, 100).order(0, 0).to_vector()) EXPECT_EQ(index, 1);
+  EXPECT_THAT(sampler::weighted({0, tiny, 0}, 1, false).order(0, 0).to_vector(), ElementsAre(1));
 }
 
 TEST(Samplers, WeightedWithoutReplacementTakesEachOnce) {
   const std::vector<double> weights = {1, 0, 2, 3, 0, 4};
-  Indices order = weighted(weights, 4, false)->order(3, 1).to_vector();
+  Indices order = sampler::weighted(weights, 4, false).order(3, 1).to_vector();
   std::sort(order.begin(), order.end());
   EXPECT_THAT(order, ElementsAre(0, 2, 3, 5));
   // The first one drawn has the same distribution as with replacement.
   std::map<std::int64_t, int> first;
-  const SamplerPtr sampler = weighted(weights, 1, false);
-  for (std::uint64_t epoch = 0; epoch < 20'000; ++epoch) ++first[sampler->order(0, epoch).to_vector()[0]];
+  const Sampler sampler = sampler::weighted(weights, 1, false);
+  for (std::uint64_t epoch = 0; epoch < 20'000; ++epoch) ++first[sampler.order(0, epoch).to_vector()[0]];
   EXPECT_NEAR(first[0], 2'000, 220);
   EXPECT_NEAR(first[5], 8'000, 350);
 }
 
 TEST(Samplers, WeightedRefusesWeightsThatMeanNothing) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_THAT(error_of([&] { weighted({1, nan}, 1); }).message(), HasSubstr("weight 1 is nan"));
-  EXPECT_EQ(error_of([] { weighted({1, -1}, 1); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(error_of([&] { sampler::weighted({1, nan}, 1); }).message(), HasSubstr("weight 1 is nan"));
+  EXPECT_EQ(error_of([] { sampler::weighted({1, -1}, 1); }).code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(error_of([] {
-              weighted({1, std::numeric_limits<double>::infinity()}, 1);
+              sampler::weighted({1, std::numeric_limits<double>::infinity()}, 1);
             }).code(),
             ErrorCode::kInvalidArgument);
-  EXPECT_EQ(error_of([] { weighted({0, 0}, 1); }).code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(error_of([] { weighted({}, 1); }).code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(error_of([] { weighted({1}, -1); }).code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(error_of([] { weighted({1, 0}, 2, false); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { sampler::weighted({0, 0}, 1); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { sampler::weighted({}, 1); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { sampler::weighted({1}, -1); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { sampler::weighted({1, 0}, 2, false); }).code(), ErrorCode::kInvalidArgument);
 }
 
 TEST(Samplers, DistributedIsTorchs) {
   for (const golden::Distributed& c : golden::kDistributedCases) {
-    const SamplerPtr sampler = distributed(c.n, {.rank = c.rank,
-                                                 .num_replicas = c.replicas,
-                                                 .shuffle = c.shuffle,
-                                                 .remainder = c.drop ? Remainder::kDrop : Remainder::kPad});
-    EXPECT_EQ(sampler->order(c.seed, c.epoch).to_vector(), c.order) << c.n << " over " << c.replicas;
-    EXPECT_EQ(sampler->size(), static_cast<std::int64_t>(c.order.size()));
+    const Sampler sampler = sampler::distributed(c.n, {.rank = c.rank,
+                                                       .num_replicas = c.replicas,
+                                                       .shuffle = c.shuffle,
+                                                       .remainder = c.drop ? Remainder::kDrop : Remainder::kPad});
+    EXPECT_EQ(sampler.order(c.seed, c.epoch).to_vector(), c.order) << c.n << " over " << c.replicas;
+    EXPECT_EQ(sampler.size(), static_cast<std::int64_t>(c.order.size()));
   }
 }
 
 TEST(Samplers, DistributedSplitsAnotherSampler) {
-  const SamplerPtr whole = weighted({1, 2, 3}, 11);
+  const Sampler whole = sampler::weighted({1, 2, 3}, 11);
   Indices joined(12);
   for (std::int64_t rank = 0; rank < 4; ++rank) {
-    const Indices part = distributed(whole, {.rank = rank, .num_replicas = 4})->order(2, 3).to_vector();
+    const Indices part = sampler::distributed(whole, {.rank = rank, .num_replicas = 4}).order(2, 3).to_vector();
     ASSERT_EQ(part.size(), 3u);
     for (std::size_t i = 0; i < 3; ++i) joined[i * 4 + static_cast<std::size_t>(rank)] = part[i];
   }
-  Indices expected = whole->order(2, 3).to_vector();
+  Indices expected = whole.order(2, 3).to_vector();
   expected.push_back(expected[0]);
   EXPECT_EQ(joined, expected);
 }
 
 TEST(Samplers, DistributedRefusesARankOutside) {
-  struct Short final : Sampler {
+  struct Short final : SamplerInterface {
     std::int64_t size() const noexcept override { return 4; }
     Order order(std::uint64_t, std::uint64_t) const override { return Indices{}; }
   };
-  EXPECT_THAT(error_of([] { distributed(std::make_shared<Short>(), {.num_replicas = 2})->order(0, 0); }).message(),
+  EXPECT_THAT(error_of([] { sampler::distributed(Short(), {.num_replicas = 2}).order(0, 0); }).message(),
               HasSubstr("gave 0 indices and said that it has 4"));
-  EXPECT_THAT(error_of([] { distributed(10, {.rank = 3, .num_replicas = 3}); }).message(),
+  EXPECT_THAT(error_of([] { sampler::distributed(10, {.rank = 3, .num_replicas = 3}); }).message(),
               HasSubstr("Invalid rank 3, rank should be in the interval [0, 2]"));
-  EXPECT_EQ(error_of([] { distributed(10, {.rank = -1, .num_replicas = 3}); }).code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(error_of([] { distributed(10, {.num_replicas = 0}); }).code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(error_of([] { distributed(SamplerPtr{}, {}); }).code(), ErrorCode::kInvalidArgument);
-  EXPECT_THAT(distributed(0, {.num_replicas = 2})->order(0, 0).to_vector(), IsEmpty());
+  EXPECT_EQ(error_of([] { sampler::distributed(10, {.rank = -1, .num_replicas = 3}); }).code(),
+            ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { sampler::distributed(10, {.num_replicas = 0}); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { Sampler(std::shared_ptr<const SamplerInterface>()); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(sampler::distributed(0, {.num_replicas = 2}).order(0, 0).to_vector(), IsEmpty());
 }
 
-std::vector<Indices> split(const BatchSampler::Batches& batches) {
+std::vector<Indices> split(const BatchOrder& batches) {
   std::vector<Indices> out(static_cast<std::size_t>(batches.size()));
-  for (std::size_t i = 0; i < out.size(); ++i) batches.get(static_cast<std::int64_t>(i), out[i]);
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = batches[static_cast<std::int64_t>(i)];
   return out;
 }
 
 TEST(BatchSamplers, BatchesAreTorchs) {
-  EXPECT_EQ(split(batches(random(10), 4)->batches(2, 0)), golden::kBatches);
-  EXPECT_EQ(split(batches(random(10), 4, true)->batches(2, 0)),
+  EXPECT_EQ(split(sampler::batches(sampler::random(10), 4).batches(2, 0)), golden::kBatches);
+  EXPECT_EQ(split(sampler::batches(sampler::random(10), 4, true).batches(2, 0)),
             std::vector<Indices>(golden::kBatches.begin(), golden::kBatches.begin() + 2));
 }
 
@@ -254,10 +256,10 @@ TEST(BatchSamplers, SizeIsTheNumberOfBatches) {
   for (std::int64_t n = 0; n < 14; ++n) {
     for (std::int64_t size = 1; size < 6; ++size) {
       for (const bool drop : {false, true}) {
-        const BatchSamplerPtr sampler = batches(sequential(n), size, drop);
-        const auto all = sampler->batches(0, 0);
-        EXPECT_EQ(sampler->size(), drop ? n / size : (n + size - 1) / size);
-        EXPECT_EQ(all.size(), sampler->size());
+        const BatchSampler sampler = sampler::batches(sampler::sequential(n), size, drop);
+        const auto all = sampler.batches(0, 0);
+        EXPECT_EQ(sampler.size(), drop ? n / size : (n + size - 1) / size);
+        EXPECT_EQ(all.size(), sampler.size());
         for (const Indices& batch : split(all)) EXPECT_LE(static_cast<std::int64_t>(batch.size()), size);
       }
     }
@@ -266,14 +268,14 @@ TEST(BatchSamplers, SizeIsTheNumberOfBatches) {
 
 TEST(BatchSamplers, GivenBatchesStayAsTheyAre) {
   const std::vector<Indices> given = {{3, 1}, {2}, {0, 0, 5}};
-  EXPECT_EQ(split(batches(given)->batches(8, 9)), given);
-  EXPECT_EQ(batches(given)->size(), 3);
-  EXPECT_EQ(error_of([] { batches(std::vector<Indices>{{1}, {}}); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(split(sampler::batches(given).batches(8, 9)), given);
+  EXPECT_EQ(sampler::batches(given).size(), 3);
+  EXPECT_EQ(error_of([] { sampler::batches(std::vector<Indices>{{1}, {}}); }).code(), ErrorCode::kInvalidArgument);
 }
 
 TEST(BatchSamplers, RefusesBatchesThatEndOutOfOrder) {
   for (const Indices& ends : {Indices{2}, Indices{2, 1}, Indices{0, 4}, Indices{-1}}) {
-    const Error error = error_of([&] { BatchSampler::Batches(Indices(ends.size()), ends); });
+    const Error error = error_of([&] { BatchOrder(Indices(ends.size()), ends); });
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
     EXPECT_THAT(error.message(), HasSubstr("ends a batch at position"));
   }
@@ -281,22 +283,21 @@ TEST(BatchSamplers, RefusesBatchesThatEndOutOfOrder) {
 
 TEST(BatchSamplers, ASizeBeyondAllSamplesIsOneBatch) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  EXPECT_EQ(split(batches(sequential(3), kMost)->batches(0, 0)), (std::vector<Indices>{{0, 1, 2}}));
-  const BatchSampler::Batches all = batches(sequential(kMost), 1000)->batches(0, 0);
-  Indices last;
-  all.get(all.size() - 1, last);
+  EXPECT_EQ(split(sampler::batches(sampler::sequential(3), kMost).batches(0, 0)), (std::vector<Indices>{{0, 1, 2}}));
+  const BatchOrder all = sampler::batches(sampler::sequential(kMost), 1000).batches(0, 0);
+  const Indices last = all[all.size() - 1];
   EXPECT_EQ(last.back(), kMost - 1);
   EXPECT_EQ(last.size(), static_cast<std::size_t>(kMost % 1000));
 }
 
 TEST(BatchSamplers, RefusesABatchSizeBelowOne) {
-  EXPECT_THAT(error_of([] { batches(sequential(3), 0); }).message(),
+  EXPECT_THAT(error_of([] { sampler::batches(sampler::sequential(3), 0); }).message(),
               HasSubstr("batch_size should be a positive integer value"));
   for (const std::int64_t size : {0, -1}) {
-    EXPECT_EQ(error_of([&] { BatchSampler::Batches::equal(Order::range(3), size); }).code(),
-              ErrorCode::kInvalidArgument);
+    EXPECT_EQ(error_of([&] { BatchOrder::equal(Order::range(3), size); }).code(), ErrorCode::kInvalidArgument);
   }
-  EXPECT_EQ(error_of([] { batches(SamplerPtr{}, 2); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { BatchSampler(std::shared_ptr<const BatchSamplerInterface>()); }).code(),
+            ErrorCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -126,7 +126,7 @@ TEST(PtLayouts, ChecksumsThatWereNotVerifiedAreNotTrustedLater) {
   std::vector<ZipMember> members = members_of(1, "abcdefgh");
   for (ZipMember& member : members) member.crc = member.local_crc = 7;
   const std::string file = build_zip(members);
-  located(layouts, file, {.verify_checksums = false});
+  located(layouts, file, {.verify = false});
   EXPECT_EQ(code_of([&] { located(layouts, file); }), ErrorCode::kChecksum);
 }
 

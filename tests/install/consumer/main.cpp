@@ -10,7 +10,7 @@ int main(int, char** argv) {
   try {
     const ps::Tensor written = ps::Tensor::of<float>({1, 2, 3, 4});
     ps::save(ps::Value::dict({{"x", ps::Value::tensor(written)}}), argv[1], {.compress = true});
-    const ps::Value read = ps::load_value(argv[1]);
+    const ps::Value read = ps::load(argv[1]);
     if (!ps::Tensor::identical(read["x"].as_tensor(), written)) return 1;
 
     std::int64_t seen = 0;
