@@ -4,9 +4,13 @@
 
 #include "io/read/cached_copies.h"
 
+#include <span>
 #include <utility>
 
+#include "io/copy/crc32.h"
+#include "io/copy/guarded.h"
 #include "io/read/reader.h"
+#include "penstock/error.h"
 
 namespace penstock::io {
 namespace {
@@ -16,10 +20,40 @@ constexpr std::uint64_t kTellingBytes = 1024 * 1024;
 // Unmapping less is mostly the interruption of other processors, which a full window spreads over more bytes.
 constexpr std::uint64_t kTellingMappedBytes = 24 * 1024 * 1024;
 
+class Copy final : public GuardedMemory {
+ public:
+  Copy(std::byte* to, std::span<const std::byte> from, Stores stores, std::uint32_t* crc)
+      : to_(to), from_(from), stores_(stores), crc_(crc) {}
+  bool contains(const std::byte* address) const noexcept override {
+    return address >= from_.data() && address < from_.data() + from_.size();
+  }
+  void read() const noexcept override {
+    if (crc_ == nullptr) return io::copy(to_, from_, stores_);
+    *crc_ = crc32_copy(*crc_, to_, from_, stores_);
+  }
+
+ private:
+  std::byte* to_;
+  std::span<const std::byte> from_;
+  Stores stores_;
+  std::uint32_t* crc_;
+};
+
 }  // namespace
 
 void CachedCopies::Range::map(std::uint64_t offset, Stores stores) {
-  mapped_ = MappedRange::map(thread_.window, source_, offset, static_cast<std::size_t>(bytes_), stores);
+  try {
+    require_uncut(source_);
+  } catch (const Error&) {
+    return;  // whoever asked reads instead, which says what is wrong
+  }
+  mapped_ = thread_.window.map(source_, offset, static_cast<std::size_t>(bytes_));
+  offset_ = offset;
+  stores_ = stores;
+}
+
+bool CachedCopies::Range::copy(std::uint64_t offset, std::byte* to, std::size_t bytes, std::uint32_t* crc) const {
+  return bytes == 0 || read_guarded(Copy(to, {mapped_ + (offset - offset_), bytes}, stores_, crc));
 }
 
 void CachedCopies::Range::finish() {

@@ -2,20 +2,19 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 
 #include "core/stopwatch.h"
 #include "io/copy/copy.h"
 #include "io/read/copy_trial.h"
-#include "io/read/mapped_range.h"
 #include "io/read/mapping_window.h"
 #include "penstock/source.h"
 
 namespace penstock::io {
 
 /// Ranges of files that the page cache holds, copied by the system (a read) or out of a mapping, whichever has been
-/// faster so far. All that a mapping needs is behind this: the trial of both ways (copy_trial.h), the address space
-/// (mapping_window.h), and the guard against pages that are gone (mapped_range.h). One for a move; thread-safe.
+/// faster so far. Unlike a read, a copy out of a mapping can compute a checksum in the same pass and bypass the
+/// processor's caches. All that it needs is behind this: the trial of both ways (copy_trial.h), the address space
+/// (mapping_window.h), and the guard against pages that are gone (copy/guarded.h). One for a move; thread-safe.
 class CachedCopies {
  public:
   explicit CachedCopies(bool checksums) noexcept : trial_(checksums) {}
@@ -33,14 +32,14 @@ class CachedCopies {
     Range(CachedCopies& copies, Thread& thread, const ByteSource& source, std::uint64_t bytes) noexcept
         : copies_(copies), thread_(thread), source_(source), bytes_(bytes), before_(thread.window.unmapped()) {}
 
-    /// Maps the range, which begins at `offset`, if that is possible.
+    /// Maps the range, which begins at `offset`, if that is possible: not where the file cannot be mapped or is shorter
+    /// now than when it was opened, or address space has run out. Copies are by those stores.
     void map(std::uint64_t offset, Stores stores);
-    bool is_mapped() const noexcept { return mapped_.has_value(); }
-    /// MappedRange::copy. The range must be mapped.
-    [[nodiscard]] bool copy(std::uint64_t offset, std::byte* to, std::size_t bytes,
-                            std::uint32_t* crc = nullptr) const {
-      return mapped_->copy(offset, to, bytes, crc);
-    }
+    bool is_mapped() const noexcept { return mapped_ != nullptr; }
+    /// Copies [offset, + bytes) of the file, inside the range, which must be mapped; with `crc`, goes on with that
+    /// CRC-32. False when a page is no longer there or could not be read: nothing is known of `to` and `crc` then, and
+    /// a read says what is wrong. A file that was cut inside its last page is seen by `finish` alone.
+    [[nodiscard]] bool copy(std::uint64_t offset, std::byte* to, std::size_t bytes, std::uint32_t* crc = nullptr) const;
     /// All of it has been copied, either way. kTruncated when it was mapped and the file was cut meanwhile.
     void finish();
 
@@ -51,7 +50,9 @@ class CachedCopies {
     std::uint64_t bytes_;
     MappingWindow::Unmapped before_;
     core::Stopwatch watch_;
-    std::optional<MappedRange> mapped_;
+    const std::byte* mapped_ = nullptr;
+    std::uint64_t offset_ = 0;  ///< of what is mapped
+    Stores stores_ = Stores::kStreamed;
   };
 
   /// Whether the next range is to be mapped.
