@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from collections import namedtuple
 
-import penstock
-from penstock._core import LazyTensor, Tensor, _load_into, _part, _SharedWalk, _span
+from penstock._core import Archive, LazyTensor, Tensor, _load_into, _part, _SharedWalk, _span
+from penstock._core import open as open_archive
 from penstock._text import abbreviated, listed
+from penstock.errors import DTypeMismatchError, KeyNotFoundError, ShapeMismatchError
 
 # As in _opaque.py: what takes long to import is left to those who need it.
 TYPE_CHECKING = False
@@ -88,8 +89,8 @@ def load_into(
         message = (
             f"found a target of type {type(target).__name__}, expected a tensor, an array, or a dict or list of them"
         )
-        raise penstock.DTypeMismatchError(message, message)
-    with penstock.open(path, verify=verify) as whole, _part(whole, key, prefix) as archive:
+        raise DTypeMismatchError(message, message)
+    with open_archive(path, verify=verify) as whole, _part(whole, key, prefix) as archive:
         places = _leaves(target, "load_into fills a place for each: give a target that holds each part once")
         found = _matching(_leaves(archive.structure, _WAYS_IN_FILE), places)
         _check(places, found, strict, archive.path)
@@ -160,7 +161,7 @@ def _check(places: dict[Any, _Leaf], found: dict[Any, _Leaf], strict: bool, path
     if set(places) == {()} and () not in found:
         held = listed([_text(key) for key in found]) or "nothing"
         message = f"the target is one tensor, and the file holds {held}; choose one with key=, or give a dict"
-        raise penstock.KeyNotFoundError(f"{path}: {message}", message, path)
+        raise KeyNotFoundError(f"{path}: {message}", message, path)
     missing = [_text(key) for key, place in places.items() if key not in found and place.needs]
     unexpected = [_text(key) or "one value" for key in found if key not in places]
     shapes: list[str] = []
@@ -182,9 +183,9 @@ def _check(places: dict[Any, _Leaf], found: dict[Any, _Leaf], strict: bool, path
     if not texts:
         return
     message = "; ".join(texts) + ("; strict=False leaves out what has no counterpart" if not shapes + kinds else "")
-    kind: Any = penstock.KeyNotFoundError
+    kind: Any = KeyNotFoundError
     if kinds or shapes:
-        kind = penstock.DTypeMismatchError if kinds else penstock.ShapeMismatchError
+        kind = DTypeMismatchError if kinds else ShapeMismatchError
     raise kind(f"{path}: {message}", message, path)
 
 
@@ -258,7 +259,7 @@ def _calls(value: Any, name: str) -> Any:
     return method() if callable(method) else None
 
 
-def _fill(archive: penstock.Archive, pairs: list[tuple[_Leaf, _Leaf]]) -> None:
+def _fill(archive: Archive, pairs: list[tuple[_Leaf, _Leaf]]) -> None:
     names = {name: number for number, name in enumerate(archive.keys())}
     direct: list[tuple[int, Any]] = []
     apart: list[tuple[Any, Any]] = []

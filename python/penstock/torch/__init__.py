@@ -4,16 +4,17 @@ import penstock.torch as pt
 
 for x, y in pt.DataLoader(pt.Rows("images.npy", "labels.npy"), batch_size=32, shuffle=True, num_workers=2): ...
 for batch in pt.DataLoader(pt.Files("clips/*.pt"), batch_size=32, collate_fn=pt.pad_to(1024)): ...
+
+The rooms are `loading` (load, load_into), `saving` (save), `datasets` and `loader` (DataLoader); each imports only
+those before it. Modules beside them are used by several rooms, or have functions for users (`collate`, `safetensors`).
 """
 
-from penstock.torch._taken_apart import NotNativeWarning
 from penstock.torch.collate import pad, pad_to, ragged, stack
-from penstock.torch.datasets import Dataset, Files, Mapped, Packed, Rows, Zip
+from penstock.torch.datasets import Dataset, Files, Mapped, NotNativeWarning, Packed, Rows, Zip
 from penstock.torch.loader import DataLoader, LoaderTimeoutError
-from penstock.torch.loading import load_into
+from penstock.torch.loading import UnknownGlobalsError, load, load_into
 from penstock.torch.safetensors import SafetensorError, load_file, load_model, safe_open, save_file, save_model
 from penstock.torch.saving import save
-from penstock.torch.serialization import UnknownGlobalsError, load
 
 __all__ = [
     "DataLoader",

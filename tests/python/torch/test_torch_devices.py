@@ -200,7 +200,7 @@ class TestMemoryOfOthers:
 @pytest.mark.parametrize("workers", [0, 2])
 def test_batches_are_made_on_the_device(tmp_path, monkeypatch, workers):
     """As far as it goes without torch's own CUDA: what torch would be handed is there already."""
-    from penstock.torch import _finish, _reads
+    from penstock.torch.loader import _finish, _reads
 
     for i in range(20):
         torch.save({"x": torch.full((3,), float(i)), "y": i}, tmp_path / f"{i:02d}.pt")
@@ -219,7 +219,7 @@ def test_batches_are_made_on_the_device(tmp_path, monkeypatch, workers):
 
 
 def test_masks_follow_their_batches_to_the_device(tmp_path, monkeypatch):
-    from penstock.torch import _finish, _iteration, _reads
+    from penstock.torch.loader import _finish, _iteration, _reads
 
     for i in range(8):
         torch.save(torch.full((3,), float(i)), tmp_path / f"{i}.pt")

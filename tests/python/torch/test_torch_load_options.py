@@ -164,7 +164,7 @@ def test_a_file_that_is_replaced_while_it_is_mapped_is_said_to_be(tmp_path, monk
     path = tmp_path / "x.pt"
     torch.save({"a": torch.arange(100_000)}, path)
     seen = iter(range(100))
-    monkeypatch.setattr("penstock.torch._storages.identity", lambda path: (next(seen),))
+    monkeypatch.setattr("penstock.torch.loading._storages.identity", lambda path: (next(seen),))
     with pytest.raises(penstock.ChangedError, match="replaced or written to while it was loaded"):
         pt.load(path, mmap=True)
 

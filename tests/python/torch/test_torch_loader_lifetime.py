@@ -16,7 +16,7 @@ from waiting import comes_true, threads_here
 
 import penstock
 import penstock.torch as pt
-from penstock.torch._threads import Threads
+from penstock.torch.loader._threads import Threads
 
 
 @pytest.fixture

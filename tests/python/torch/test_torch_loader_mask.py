@@ -348,7 +348,7 @@ class TestWhereTheMaskGoes:
         assert all(type(valid) is bool for _, valid in loader_of(dicts, None, device="meta"))
 
     def test_into_pinned_memory(self, dicts, monkeypatch):
-        from penstock.torch import _iteration
+        from penstock.torch.loader import _iteration
 
         monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
         monkeypatch.setattr(_iteration, "pin_memory", lambda value: ("pinned", value))

@@ -309,7 +309,7 @@ class TestResume:
 
 
 def test_what_a_signals_handler_raises_loses_no_batch(tmp_path):
-    from penstock.torch._reads import Reads
+    from penstock.torch.loader._reads import Reads
 
     class StopError(Exception):
         pass

@@ -13,15 +13,16 @@ from typing_extensions import TypeVar
 
 import penstock
 from penstock._text import plural
-from penstock.torch._batch_reads import BatchReads
-from penstock.torch._class_folders import ClassFolders
 from penstock.torch._convert import sample_to_torch
 from penstock.torch._errors import as_torchs
 from penstock.torch._samples import as_mapping_of, is_of_process
-from penstock.torch._taken_apart import Promises, holds_tensors_alone, taken_apart
 from penstock.torch._ways import collated
+from penstock.torch.datasets._batch_reads import BatchReads
+from penstock.torch.datasets._class_folders import ClassFolders
+from penstock.torch.datasets._taken_apart import Promises, holds_tensors_alone, taken_apart
+from penstock.torch.loading import load
 
-__all__ = ["Dataset", "Files", "Mapped", "Packed", "Rows", "Zip", "counted", "has_plain_samples"]
+__all__ = ["Dataset", "Files", "Mapped", "Packed", "Rows", "counted", "has_plain_samples"]
 
 
 _Sample = TypeVar("_Sample", covariant=True, default=Any)
@@ -114,8 +115,6 @@ class Dataset(torch_data.Dataset[_Sample]):
     @staticmethod
     def _loaded(path: str, keys: list[str]) -> Any:
         """What the file holds, also what no native sample has a form for: sparse and quantized tensors, sets, ..."""
-        from penstock.torch.serialization import load
-
         content = load(path)
         return {key: content[key] for key in keys} if keys else content
 
@@ -163,7 +162,7 @@ class Dataset(torch_data.Dataset[_Sample]):
 
     def __repr__(self) -> str:
         kind = type(self)
-        name = f"penstock.torch.{kind.__name__}" if kind.__module__ == __name__ else kind.__qualname__
+        name = f"penstock.torch.{kind.__name__}" if kind.__module__ == "penstock.torch.datasets" else kind.__qualname__
         return f"{name}({self.native!r})"
 
 
@@ -255,44 +254,6 @@ class Files(ClassFolders, Dataset[_Sample]):
         super().__init__(penstock.files(pattern, names, index, exclude))
         self._keys = names or []
         self._pattern = os.fsdecode(pattern) if single else None  # type: ignore[arg-type]
-
-
-class Zip(Dataset[_Sample]):
-    """Sample i is the tuple of sample i of each dataset, or the dict of them by name.
-
-    A function is mapped over the whole: `Zip(a, b).map(function)`.
-
-    Parameters
-    ----------
-    datasets
-        Datasets that are read natively, torch's Subset and the like of them, and tensors and arrays,
-        whose rows are the samples.
-    named
-        The same by name, for samples that are dicts: `Zip(image=files, label=labels)`.
-
-    Raises
-    ------
-    TypeError
-        For datasets that Python code makes.
-    """
-
-    def __init__(self, *datasets: Any, **named: Any) -> None:
-        parts = [_zippable(part, str(number)) for number, part in enumerate(datasets)]
-        super().__init__(penstock.zip(*parts, **{name: _zippable(part, name) for name, part in named.items()}))
-
-
-def _zippable(part: Any, name: str) -> penstock.Dataset:
-    from penstock.torch._plan import contains_penstock, native_of
-
-    if not isinstance(part, torch_data.Dataset) and not contains_penstock(part):
-        return penstock.rows(part)
-    native = native_of(part)
-    if native is None:
-        raise TypeError(
-            f"part {name} of the zip, a {type(part).__name__}, is made by Python code; map functions over the zip, or "
-            "join such datasets with torch.utils.data.StackDataset"
-        )
-    return native
 
 
 class Mapped(torch_data.Dataset[Any]):

@@ -11,11 +11,11 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 import penstock
 from penstock._text import plural
-from penstock.torch import _distributed
-from penstock.torch._allowed import Allowed, RefusedError
 from penstock.torch._errors import DeviceMemoryError, UnmadeError
-from penstock.torch._globals import DATA_TYPES
-from penstock.torch._storages import Packed, skips_data
+from penstock.torch.loading import _distributed
+from penstock.torch.loading._allowed import Allowed, RefusedError
+from penstock.torch.loading._globals import DATA_TYPES
+from penstock.torch.loading._storages import Packed, skips_data
 
 __all__ = ["Rebuilder"]
 
@@ -105,7 +105,7 @@ class Rebuilder:
 
     def _foreign(self, name: str, args: Any, state: Any) -> Any:
         if name.startswith("numpy."):
-            from penstock.torch import _numpy
+            from penstock.torch.loading import _numpy
 
             try:
                 built = _numpy.rebuilt(name, args, state)

@@ -9,9 +9,9 @@ import torch
 import torch.utils.data as torch_data
 
 import penstock
-from penstock.torch._making import Both, Branches, Chosen, Fields, Items, LookedUp, Made, Make
-from penstock.torch._taken_apart import Promises
-from penstock.torch.datasets import Dataset, Mapped, Rows, counted, has_plain_samples
+from penstock.torch.datasets._dataset import Dataset, Mapped, Rows, counted, has_plain_samples
+from penstock.torch.datasets._making import Both, Branches, Chosen, Fields, Items, LookedUp, Made, Make
+from penstock.torch.datasets._taken_apart import Promises
 
 __all__ = ["Functions", "Road", "contains_penstock", "native_of", "promise", "road_of"]
 

@@ -12,6 +12,7 @@ import torch
 import penstock
 from penstock._core import _assemble, _entry_parts, _part
 from penstock._text import abbreviated
+from penstock.torch.loading._checkpoint import load_archive
 
 __all__ = ["Content", "EntryAt", "Made", "is_plain", "kind_of", "shape_of"]
 
@@ -56,7 +57,6 @@ class Content:
 
     def at(self, steps: Sequence[Any]) -> Any:
         """What the keys lead to, loaded into host memory, and nothing else where the keys are strings and integers."""
-        from penstock.torch.serialization import load_archive
 
         if not self._is_loaded and all(type(step) in (str, int) for step in steps):
             return load_archive(_part(self.archive, list(steps), None), "cpu")

@@ -13,22 +13,19 @@ from typing_extensions import TypeVar
 
 import penstock
 from penstock._stats import LoaderStats
-from penstock.torch._iteration import Iteration
-from penstock.torch._plan import Road, promise, road_of
-from penstock.torch._position import Position
-from penstock.torch._progress import Progress
-from penstock.torch._reads import explained
-from penstock.torch._samples import SetAside
-from penstock.torch._taken_apart import NotNativeWarning
-from penstock.torch._torch_road import before_first, iterator_of
+from penstock.torch._samples import SetAside, to_device
 from penstock.torch._ways import bounded
-from penstock.torch.datasets import Dataset
+from penstock.torch.datasets._dataset import Dataset
+from penstock.torch.datasets._plan import Road, promise, road_of
+from penstock.torch.datasets._taken_apart import NotNativeWarning
+from penstock.torch.loader._iteration import Iteration
+from penstock.torch.loader._position import Position
+from penstock.torch.loader._progress import Progress
+from penstock.torch.loader._reads import explained
+from penstock.torch.loader._settings import settings_of
+from penstock.torch.loader._torch_iterators import before_first, iterator_of
 
-__all__ = ["DataLoader", "LoaderTimeoutError"]
-
-
-class LoaderTimeoutError(penstock.TimedOutError, RuntimeError):
-    """A batch took longer than the loader's `timeout`; a RuntimeError too, as from torch's own loader."""
+__all__ = ["DataLoader"]
 
 
 _Sample = TypeVar("_Sample", covariant=True, default=Any)
@@ -208,11 +205,11 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         resume, self._resume = self._resume, None
         persistent = self.persistent_workers and self.num_workers > 0
         if persistent and isinstance(self._iterator, Iteration):
-            self._iterator._reset(self, resume=resume)
+            self._iterator.restart(settings_of(self), resume)
             self._latest = self._iterator.progress
             return self._iterator
         # Threads may iterate at the same time: each gets the one that it asked for.
-        iteration = Iteration(self, resume)
+        iteration = Iteration(settings_of(self), resume)
         self._latest = iteration.progress
         if persistent:
             self._iterator = iteration
@@ -261,7 +258,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
 
     def explain(self) -> str:
         """Who reads the dataset's samples, who makes batches of them, and why: a sentence for people."""
-        return f"torch's own loader: {self._road.reason}" if self.native is None else explained(self)
+        return f"torch's own loader: {self._road.reason}" if self.native is None else explained(settings_of(self))
 
     def _take(self, road: Road, collate_fn: Any, on_error: str) -> None:
         _require_native(road, collate_fn, on_error)
@@ -291,7 +288,8 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         """
         if self._resume is not None:
             return self._resume.to_dict()
-        position = self._latest.position(self) if self._latest is not None else Position.now(self)
+        settings = settings_of(self)
+        position = self._latest.position(settings) if self._latest is not None else Position.now(settings)
         if self._latest is None and self.native is None:
             position.python = before_first(self.dataset)
         return position.to_dict()
@@ -309,8 +307,9 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         ValueError
             For what is no such state, or that of another dataset, batch size or order.
         """
-        self._resume = Position.from_dict(state_dict, self)
-        self._resume.load(self)
+        settings = settings_of(self)
+        self._resume = Position.from_dict(state_dict, settings)
+        self._resume.load(settings)
 
 
 def _budget(given: Any) -> int | None:
@@ -357,7 +356,5 @@ class _Composed:
 
 
 def _moved(batches: Iterable[Any], device: torch.device) -> Iterator[Any]:
-    from penstock.torch._samples import to_device
-
     for batch in batches:
         yield to_device(batch, device)

@@ -10,11 +10,11 @@ import torch
 
 import penstock
 from penstock._core import _memory_fault
-from penstock.torch._advice import advice
 from penstock.torch._convert import to_torch
-from penstock.torch._globals import Readable, full_name, is_filled
-from penstock.torch._places import place_of
-from penstock.torch._storages import skips_data
+from penstock.torch.loading._globals import Readable, full_name, is_filled
+from penstock.torch.loading._storages import skips_data
+from penstock.torch.saving._advice import advice
+from penstock.torch.saving._places import place_of
 
 __all__ = ["save_pickled"]
 

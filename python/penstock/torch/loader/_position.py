@@ -5,17 +5,15 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.utils.data as torch_data
 
 from penstock._text import abbreviated, plural
-from penstock.torch._random_states import generator_state, text_of
-from penstock.torch._worker_states import load_state, state_of
-
-if TYPE_CHECKING:
-    from penstock.torch.loader import DataLoader
+from penstock.torch.loader._random_states import generator_state, text_of
+from penstock.torch.loader._settings import Settings
+from penstock.torch.loader._worker_states import load_state, state_of
 
 __all__ = ["Generators", "Position", "draw_base_seed"]
 
@@ -30,29 +28,29 @@ def draw_base_seed(generator: torch.Generator | None) -> int:
     return int(torch.empty((), dtype=torch.int64).random_(generator=generator).item())
 
 
-def _source(loader: DataLoader[Any]) -> Any:
+def _source(settings: Settings) -> Any:
     """What the order of the samples comes from."""
-    if loader.batch_size is None and loader.batch_sampler is not None:  # the caller's own
-        return getattr(loader.batch_sampler, "sampler", loader.batch_sampler)
-    return loader.sampler
+    if settings.batch_size is None and settings.batch_sampler is not None:  # the caller's own
+        return getattr(settings.batch_sampler, "sampler", settings.batch_sampler)
+    return settings.sampler
 
 
-def _own_generator(loader: DataLoader[Any]) -> torch.Generator | None:
+def _own_generator(settings: Settings) -> torch.Generator | None:
     """The generator that the sampler draws from, if that is not the loader's."""
-    generator = getattr(_source(loader), "generator", None)
-    return generator if isinstance(generator, torch.Generator) and generator is not loader.generator else None
+    generator = getattr(_source(settings), "generator", None)
+    return generator if isinstance(generator, torch.Generator) and generator is not settings.generator else None
 
 
-def _replicas(loader: DataLoader[Any]) -> int:
+def _replicas(settings: Settings) -> int:
     """How many ranks share an order that is dealt out in turn."""
-    sampler = _source(loader)
+    sampler = _source(settings)
     dealt = isinstance(sampler, torch_data.DistributedSampler) and type(sampler).__iter__ in _DEALING
     return sampler.num_replicas if dealt else 1
 
 
-def _order(loader: DataLoader[Any]) -> str:
+def _order(settings: Settings) -> str:
     """What decides the order: the class of torch's samplers; those of others are not told apart."""
-    sampler = _source(loader)
+    sampler = _source(settings)
     kind = type(sampler)
     if kind.__module__.partition(".")[0] != "torch":
         return "own"
@@ -60,28 +58,28 @@ def _order(loader: DataLoader[Any]) -> str:
     return kind.__name__ if shuffles is None else f"{kind.__name__}(shuffle={bool(shuffles)})"
 
 
-def _samples(loader: DataLoader[Any]) -> int | None:
+def _samples(settings: Settings) -> int | None:
     """None of datasets that do not know."""
-    if loader.native is not None:
-        return len(loader.native)
-    if isinstance(loader.dataset, torch_data.IterableDataset):
+    if settings.native is not None:
+        return len(settings.native)
+    if isinstance(settings.dataset, torch_data.IterableDataset):
         return None
     try:
-        return len(loader.dataset)  # type: ignore[arg-type]
+        return len(settings.dataset)
     except (TypeError, NotImplementedError):
         return None
 
 
-def _follows_torch(loader: DataLoader[Any]) -> bool:
+def _follows_torch(settings: Settings) -> bool:
     """Whether what comes is drawn from torch's global generator. It is left alone where it is not: the ranks of a
     distributed program have different ones, and may share a state."""
-    sampler = _source(loader)
+    sampler = _source(settings)
     kind = type(sampler)
-    if isinstance(loader.dataset, torch_data.IterableDataset) or (kind in _DRAWING and sampler.generator is None):
+    if isinstance(settings.dataset, torch_data.IterableDataset) or (kind in _DRAWING and sampler.generator is None):
         return True
-    if _replicas(loader) > 1 or isinstance(sampler, torch_data.DistributedSampler):
+    if _replicas(settings) > 1 or isinstance(sampler, torch_data.DistributedSampler):
         return False
-    if loader.native is None and loader.num_workers > 0 and loader.generator is None:
+    if settings.native is None and settings.num_workers > 0 and settings.generator is None:
         return True  # the seeds of the workers
     if kind in _DRAWING or getattr(kind, "__iter__", None) in _SETTLED:
         return False
@@ -91,13 +89,13 @@ def _follows_torch(loader: DataLoader[Any]) -> bool:
 class Generators:
     """What a loader's order is drawn from: its own generator, its sampler's and torch's global one."""
 
-    def __init__(self, loader: DataLoader[Any]) -> None:
-        own = loader.generator if isinstance(loader.generator, torch.Generator) else None
-        self._all = {"loader": own, "sampler": _own_generator(loader), "torch": torch.default_generator}
+    def __init__(self, settings: Settings) -> None:
+        own = settings.generator if isinstance(settings.generator, torch.Generator) else None
+        self._all = {"loader": own, "sampler": _own_generator(settings), "torch": torch.default_generator}
 
-    def states(self, loader: DataLoader[Any]) -> dict[str, torch.Tensor]:
+    def states(self, settings: Settings) -> dict[str, torch.Tensor]:
         """As they are now; torch's only where something of the loader follows from it."""
-        follows = _follows_torch(loader)
+        follows = _follows_torch(settings)
         return {
             name: generator.get_state()
             for name, generator in self._all.items()
@@ -186,46 +184,44 @@ class Position:
         self.pending = pending
 
     @staticmethod
-    def now(loader: DataLoader[Any], *, draws_seed: bool = True) -> Position:
+    def now(settings: Settings, *, draws_seed: bool = True) -> Position:
         """At the beginning of an epoch that begins now; `draws_seed`: with the drawing of a base seed."""
-        generator = loader.generator
+        generator = settings.generator
         torch_random = torch.get_rng_state()
         random = generator.get_state() if isinstance(generator, torch.Generator) else torch_random
-        sampler, own_generator = _source(loader), _own_generator(loader)
+        sampler, own_generator = _source(settings), _own_generator(settings)
         return Position(
             random,
             0,
-            _samples(loader),
+            _samples(settings),
             getattr(sampler, "epoch", None),
             state_of(sampler),
-            loader.set_aside,
-            loader.batch_size,
+            settings.set_aside.listed(),
+            settings.batch_size,
             None if own_generator is None else own_generator.get_state(),
             draws_seed,
             None if random is torch_random else torch_random,
-            _replicas(loader),
-            _order(loader),
+            _replicas(settings),
+            _order(settings),
             0,
-            later=Generators(loader).states(loader),
+            later=Generators(settings).states(settings),
             begun=False,
-            begins=2 if draws_seed and loader.num_workers else 1,
+            begins=2 if draws_seed and settings.num_workers else 1,
         )
 
     def before(self) -> Position:
         """The same epoch, before its first batch."""
         return Position(**{**vars(self), "batch": 0, "drawn": 0, "ended": False, "pending": None})
 
-    def after(
-        self, batch: int, drawn: int, ended: bool, loader: DataLoader[Any], pending: list[int] | None
-    ) -> Position:
+    def after(self, batch: int, drawn: int, ended: bool, settings: Settings, pending: list[int] | None) -> Position:
         """As many batches later, of this epoch, of which `drawn` were drawn so far."""
         now = {
             "pending": None if pending is None or pending == list(range(batch, batch + len(pending))) else pending,
             "batch": batch,
             "drawn": max(drawn, self.drawn or 0),
             "ended": ended or self.ended,
-            "set_aside": loader.set_aside,
-            "later": Generators(loader).states(loader),
+            "set_aside": settings.set_aside.listed(),
+            "later": Generators(settings).states(settings),
             "begun": True,
         }
         return Position(**{**vars(self), **now})
@@ -237,7 +233,7 @@ class Position:
         return {**out, "later": self.later and {name: text_of(state) for name, state in self.later.items()}}
 
     @staticmethod
-    def from_dict(state: dict[str, Any], loader: DataLoader[Any]) -> Position:
+    def from_dict(state: dict[str, Any], settings: Settings) -> Position:
         fields = dict(state) if isinstance(state, dict) else {}
         if fields.pop("kind", None) != _KIND:
             raise ValueError(f"found {type(state).__name__} without kind={_KIND!r}, expected what state_dict() gave")
@@ -249,23 +245,23 @@ class Position:
             if not is_right(getattr(position, name)):
                 told = abbreviated(repr(getattr(position, name)))
                 raise ValueError(f"the state's {name!r} is {told}, which is not what state_dict() gives")
-        if position.batch > 0 and position.batch_size not in {None, loader.batch_size}:
+        if position.batch > 0 and position.batch_size not in {None, settings.batch_size}:
             raise ValueError(
                 f"the state is one of batches of {position.batch_size}, but this loader makes batches of "
-                f"{loader.batch_size}; go on with the same batch_size, or from the beginning of an epoch"
+                f"{settings.batch_size}; go on with the same batch_size, or from the beginning of an epoch"
             )
-        if position.batch > 0 and position.order not in {None, _order(loader)}:
+        if position.batch > 0 and position.order not in {None, _order(settings)}:
             raise ValueError(
-                f"the state is one in the order of {position.order}, but this loader has {_order(loader)}; go on with "
-                "the same shuffle and sampler, or from the beginning of an epoch"
+                f"the state is one in the order of {position.order}, but this loader has {_order(settings)}; "
+                "go on with the same shuffle and sampler, or from the beginning of an epoch"
             )
-        if None not in {position.samples, _samples(loader)} and position.samples != _samples(loader):
+        if None not in {position.samples, _samples(settings)} and position.samples != _samples(settings):
             raise ValueError(
                 f"the state is one of a dataset of {plural(position.samples or 0, 'sample')}, but this one has "
-                f"{_samples(loader)}; "
+                f"{_samples(settings)}; "
                 "go on with the dataset it was taken from"
             )
-        return position._of_ranks(_replicas(loader))
+        return position._of_ranks(_replicas(settings))
 
     def _of_ranks(self, ranks: int) -> Position:
         """Where as many samples were taken by so many ranks. ValueError where those are no whole batches."""
@@ -286,19 +282,19 @@ class Position:
             )
         return Position(**{**vars(self), "batch": batch, "drawn": batch, "num_replicas": ranks})
 
-    def load(self, loader: DataLoader[Any]) -> None:
+    def load(self, settings: Settings) -> None:
         """Tells the sampler its epoch, and between epochs generators and sampler where they stood. What the program
         tells and seeds them before it iterates counts."""
-        sampler = _source(loader)
+        sampler = _source(settings)
         if self.sampler_epoch is not None and hasattr(sampler, "set_epoch"):
             sampler.set_epoch(self.sampler_epoch)
         if not self.begun:
             self._load_sampler(sampler)
-            Generators(loader).put(self.later or {})
+            Generators(settings).put(self.later or {})
 
-    def settle(self, loader: DataLoader[Any]) -> None:
+    def settle(self, settings: Settings) -> None:
         """Before the epoch that had not begun: takes back what was drawn since it was loaded, but no seed."""
-        Generators(loader).put(self.later or {}, where_not_seeded=True)
+        Generators(settings).put(self.later or {}, where_not_seeded=True)
 
     def _load_sampler(self, sampler: Any) -> None:
         """As it was when the epoch began. That may be the end of the one before, behind which it begins anew."""
@@ -308,25 +304,25 @@ class Position:
         if next(iter(sampler), None) is not None:
             load_state(sampler, self.sampler)
 
-    def restore(self, loader: DataLoader[Any]) -> tuple[Iterator[Any], bool]:
+    def restore(self, settings: Settings) -> tuple[Iterator[Any], bool]:
         """The index sampler's iterator after `batch` batches, and whether there were that many.
 
         The sampler is gone through again under the generators that the epoch began with. They are then put where they
         stood when the state was taken, so that the epochs behind this one are those of the program that was not
         stopped. torch's global one stays as it was where nothing of the loader follows from it.
         """
-        generators, later = Generators(loader), dict(self.later or {})
+        generators, later = Generators(settings), dict(self.later or {})
         later.setdefault("torch", torch.get_rng_state())
-        own = loader.generator is not None
+        own = settings.generator is not None
         begin = {"loader": self.random if own else None, "sampler": self.sampler_random}
         try:
-            self._load_sampler(_source(loader))
+            self._load_sampler(_source(settings))
             generators.put({**begin, "torch": self.torch_random if own else self.random})
-            indices = iter(loader._index_sampler)
+            indices = iter(settings.index_sampler)
             if self.draws_seed:
-                draw_base_seed(loader.generator)
+                draw_base_seed(settings.generator)
             if self.begins > 1:
-                indices = iter(loader._index_sampler)
+                indices = iter(settings.index_sampler)
             return self._advance(indices)
         finally:
             generators.put(later)
@@ -373,7 +369,7 @@ def _is_dict(value: Any) -> bool:
 
 
 def _is_pythons(value: Any) -> bool:
-    """What torch's iterators know (`_torch_road.py`); the program's own states in it may be anything."""
+    """What torch's iterators know (`_torch_iterators.py`); the program's own states in it may be anything."""
     if value is None:
         return True
     if not isinstance(value, dict):

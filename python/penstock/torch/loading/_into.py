@@ -10,13 +10,13 @@ import torch
 import penstock
 from penstock._core import _part
 from penstock._text import abbreviated
-from penstock.torch._content import Content, Made, kind_of
 from penstock.torch._errors import torch_errors
-from penstock.torch._filling import fill
-from penstock.torch._hints import hint
-from penstock.torch._storages import MapLocation, check_map_location
-from penstock.torch._targets import Plan
-from penstock.torch.serialization import FileLike, load_archive, opened
+from penstock.torch.loading._checkpoint import FileLike, load_archive, opened
+from penstock.torch.loading._content import Content, Made, kind_of
+from penstock.torch.loading._filling import fill
+from penstock.torch.loading._hints import hint
+from penstock.torch.loading._storages import MapLocation, check_map_location
+from penstock.torch.loading._targets import Plan
 
 __all__ = ["IncompatibleKeys", "load_into"]
 

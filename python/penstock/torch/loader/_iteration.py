@@ -10,22 +10,21 @@ import warnings
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.utils.data._utils.pin_memory import pin_memory
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 import penstock
-from penstock.torch._finish import Finish
-from penstock.torch._position import Position, draw_base_seed
-from penstock.torch._progress import Progress
-from penstock.torch._reads import Reads, timed_out
 from penstock.torch._samples import to_device
-from penstock.torch._threads import Threads, are_done
-
-if TYPE_CHECKING:
-    from penstock.torch.loader import DataLoader
+from penstock.torch.loader._finish import Finish
+from penstock.torch.loader._position import Position, draw_base_seed
+from penstock.torch.loader._progress import Progress
+from penstock.torch.loader._reads import Reads
+from penstock.torch.loader._settings import Settings
+from penstock.torch.loader._threads import Threads, are_done
+from penstock.torch.loader._timeout import timed_out
 
 __all__ = ["Iteration"]
 
@@ -40,44 +39,44 @@ class Iteration(_BaseDataLoaderIter):
     Several threads may take from one: each batch comes to one of them, and the end to all.
     """
 
-    def __init__(self, loader: DataLoader[Any], resume: Position | None) -> None:
+    def __init__(self, settings: Settings, resume: Position | None) -> None:
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._threads: Threads | None = None
         self._working: deque[Future[Any]] = deque()
-        self._start(loader, resume, draws_seed=True)
+        self._start(settings, resume, draws_seed=True)
         if not self._reads.on_device:
-            _warn_of_pinning(loader)
+            _warn_of_pinning(settings)
 
-    def _reset(self, loader: DataLoader[Any], first_iter: bool = False, resume: Position | None = None) -> None:
+    def restart(self, settings: Settings, resume: Position | None) -> None:
         """Begins the next epoch, as the iterator of persistent workers does; no new base seed is drawn."""
         with self._alone():
             self._stop()
-            self._start(loader, resume, draws_seed=False)
+            self._start(settings, resume, draws_seed=False)
 
-    def _start(self, loader: DataLoader[Any], resume: Position | None, *, draws_seed: bool) -> None:
-        self._loader = loader = loader._apart()  # which does not lead back here
-        self._dataset = loader.dataset
-        self._num_workers = operator.index(loader.num_workers) if loader.num_workers else 0
-        self._timeout = loader.timeout
-        self._collate_fn = loader.collate_fn
-        self._auto_collation = loader._auto_collation
+    def _start(self, settings: Settings, resume: Position | None, *, draws_seed: bool) -> None:
+        self._settings = settings
+        self._dataset = settings.dataset
+        self._num_workers = operator.index(settings.num_workers) if settings.num_workers else 0
+        self._timeout = settings.timeout
+        self._collate_fn = settings.collate_fn
+        self._auto_collation = settings.batches
         self._draws_seed = draws_seed
         self._num_yielded = 0
-        self._pins = loader.pin_memory and torch.accelerator.is_available()
-        self._index_sampler = loader._index_sampler
-        self._reads = Reads(loader)
-        self._masks = loader.on_error == "mask"
-        self._finish = Finish(loader.collate_fn, loader._functions, self._reads.describe, masks=self._masks)
+        self._pins = settings.pin_memory and torch.accelerator.is_available()
+        self._index_sampler = settings.index_sampler
+        self._reads = Reads(settings)
+        self._masks = settings.on_error == "mask"
+        self._finish = Finish(settings.collate_fn, settings.functions, self._reads.describe, masks=self._masks)
         if resume is not None and not resume.begun:
-            resume.settle(loader)
+            resume.settle(settings)
             self._set_aside(resume)
             draws_seed, resume = resume.draws_seed, None
-        begin = Position.now(loader, draws_seed=draws_seed) if resume is None else resume
+        begin = Position.now(settings, draws_seed=draws_seed) if resume is None else resume
         if resume is None:
             self._sampler_iter = iter(self._index_sampler)
             if draws_seed:
-                self._base_seed = draw_base_seed(loader.generator)
+                self._base_seed = draw_base_seed(settings.generator)
             if begin.begins > 1:  # as torch does where it has workers
                 self._sampler_iter = iter(self._index_sampler)
         else:
@@ -90,7 +89,7 @@ class Iteration(_BaseDataLoaderIter):
 
     def _resumed(self, resume: Position) -> Iterator[Any]:
         self._set_aside(resume)
-        indices, complete = resume.restore(self._loader)
+        indices, complete = resume.restore(self._settings)
         if not complete:
             raise ValueError(
                 f"the state stands after batch {resume.batch}, but the epoch has fewer; go on with the same "
@@ -100,7 +99,7 @@ class Iteration(_BaseDataLoaderIter):
 
     def _set_aside(self, resume: Position) -> None:
         for entry in resume.set_aside:
-            self._loader._set_aside.add(*entry)
+            self._settings.set_aside.add(*entry)
 
     def _note(self) -> None:
         """For those who ask where it stands."""
@@ -135,7 +134,7 @@ class Iteration(_BaseDataLoaderIter):
 
     def _next(self) -> Any:
         try:
-            value = self._next_mapped() if self._loader._functions and self._num_workers > 0 else self._next_read()
+            value = self._next_mapped() if self._settings.functions and self._num_workers > 0 else self._next_read()
         except StopIteration:
             if self._reads.finished and not self._working:  # else a function's own
                 self.progress.finished = True
@@ -155,12 +154,12 @@ class Iteration(_BaseDataLoaderIter):
         """Pinned, and on the loader's device, where it asks for that."""
         if self._pins:
             value = pin_memory(value)
-        device = self._loader.device
+        device = self._settings.device
         return value if device is None else to_device(value, device)
 
     def _next_read(self) -> Any:
         read = self._reads.next()
-        if not read.apart and self._loader._functions is None:
+        if not read.apart and self._settings.functions is None:
             return self._finish(read, self._reads.alone)
         with self.progress.in_functions():
             return self._finish(read, self._reads.alone)
@@ -212,14 +211,14 @@ class Iteration(_BaseDataLoaderIter):
             self._stop()
 
 
-def _warn_of_pinning(loader: DataLoader[Any]) -> None:
+def _warn_of_pinning(settings: Settings) -> None:
     """As torch does for each new iterator."""
-    if not loader.pin_memory:
+    if not settings.pin_memory:
         return
-    if loader.pin_memory_device:
+    if settings.pin_memory_device:
         warnings.warn(
             "pin_memory_device is deprecated, the current accelerator will be used as the device,"
-            f"ignore pin_memory_device='{loader.pin_memory_device}'.",
+            f"ignore pin_memory_device='{settings.pin_memory_device}'.",
             stacklevel=4,
         )
     if not torch.accelerator.is_available():

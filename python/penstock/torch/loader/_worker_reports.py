@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch.utils.data as torch_data
 
-from penstock.torch._position import Position
-from penstock.torch._worker_states import Reported, WorkerState
-
-if TYPE_CHECKING:
-    from penstock.torch.loader import DataLoader
+from penstock.torch.loader._position import Position
+from penstock.torch.loader._worker_states import Reported, WorkerState
 
 __all__ = ["OfWorkers", "Places"]
 
@@ -37,7 +34,7 @@ class OfWorkers:
     `last`: the one whose batch was given last. `given`: how many of each.
     """
 
-    def __init__(self, states: list[WorkerState], last: int, loader: DataLoader[Any], seed: int = 0) -> None:
+    def __init__(self, states: list[WorkerState], last: int, loader: torch_data.DataLoader[Any], seed: int = 0) -> None:
         self.iterable = isinstance(loader.dataset, torch_data.IterableDataset)
         self.last = last
         self.given = [0] * len(states)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.utils.data as torch_data
@@ -16,16 +16,15 @@ from penstock._core import _Feed
 from penstock._text import plural
 from penstock.torch._convert import sample_to_torch
 from penstock.torch._errors import as_torchs
-from penstock.torch._sample_feed import SampleFeed
 from penstock.torch._samples import Samples, is_of_process
 from penstock.torch._ways import bounded
 from penstock.torch.collate import Rule
-from penstock.torch.datasets import counted
+from penstock.torch.datasets._dataset import counted
+from penstock.torch.loader._sample_feed import SampleFeed
+from penstock.torch.loader._settings import Settings
+from penstock.torch.loader._timeout import timed_out
 
-if TYPE_CHECKING:
-    from penstock.torch.loader import DataLoader
-
-__all__ = ["Read", "Reads", "arrives_on_device", "explained", "timed_out"]
+__all__ = ["Read", "Reads", "arrives_on_device", "explained"]
 
 # What native collation says of samples that torch may still find a way to stack.
 _UNLIKE = (penstock.DTypeMismatchError, penstock.ShapeMismatchError, penstock.UnsupportedError)
@@ -59,23 +58,23 @@ class Reads:
     which count as under way.
     """
 
-    def __init__(self, loader: DataLoader[Any]) -> None:
-        assert loader.native is not None
-        self._loader = loader
-        self._dataset = loader.native
-        self._functions = loader._functions
-        self._set_aside = loader._set_aside
-        self._workers = operator.index(loader.num_workers) if loader.num_workers else 0
-        self._timeout = loader.timeout
-        self._collate_fn = loader.collate_fn
-        read = loader.dataset if self._functions is None else self._functions.dataset
-        self._samples = Samples(read, loader.native)
+    def __init__(self, settings: Settings) -> None:
+        assert settings.native is not None
+        self._settings = settings
+        self._dataset = settings.native
+        self._functions = settings.functions
+        self._set_aside = settings.set_aside
+        self._workers = operator.index(settings.num_workers) if settings.num_workers else 0
+        self._timeout = settings.timeout
+        self._collate_fn = settings.collate_fn
+        read = settings.dataset if self._functions is None else self._functions.dataset
+        self._samples = Samples(read, settings.native)
         self._one_by_one = False
         self._refusal: type[Exception] | None = None  # no error itself: its traceback would lead back here
-        self.whole = not loader._auto_collation
+        self.whole = not settings.batches
         self.bulk = False
         self._collate = self._native_collate()
-        self.on_device: bool = self._native and loader._functions is None and arrives_on_device(loader.device)
+        self.on_device: bool = self._native and settings.functions is None and arrives_on_device(settings.device)
         self._feed: _Feed | SampleFeed = self._new_feed(self._workers)
         self._indices: Iterator[Any] = iter(())
         self._pending: deque[_Asked] = deque()
@@ -150,7 +149,7 @@ class Reads:
             if value is not None:
                 self._left_out = None
                 return value._replace(wanted=asked.wanted)
-            if self._loader.on_error == "mask":  # batches are counted on, and none is left out
+            if self._settings.on_error == "mask":  # batches are counted on, and none is left out
                 self._left_out = None
                 raise self._unreadable()
             if self._left_out is not None:
@@ -174,12 +173,12 @@ class Reads:
         self._draw()
 
     def _new_feed(self, workers: int, collate: penstock.Collate | None = None) -> _Feed | SampleFeed:
-        loader = self._loader
-        factor = operator.index(loader.prefetch_factor) if workers > 0 and loader.prefetch_factor else 1
+        settings = self._settings
+        factor = operator.index(settings.prefetch_factor) if workers > 0 and settings.prefetch_factor else 1
         if self._one_by_one:
             return SampleFeed(self._samples, workers, factor, float(self._timeout))
-        device = _full_name(loader.device) if self.on_device and collate is None else "cpu"
-        budget = loader.memory_budget
+        device = _full_name(settings.device) if self.on_device and collate is None else "cpu"
+        budget = settings.memory_budget
         collate, timeout = collate or self._collate, float(self._timeout)
         return _Feed(self._dataset, collate, workers, factor, budget, timeout, device)
 
@@ -239,7 +238,7 @@ class Reads:
 
     def _repaired(self, indices: list[int]) -> list[int]:
         set_aside = self._set_aside
-        if self._loader.on_error == "skip":
+        if self._settings.on_error == "skip":
             return set_aside.without(indices)
         return set_aside.replaced(self._samples, indices)
 
@@ -259,7 +258,7 @@ class Reads:
             if other is not None:
                 return other
             if (
-                self._loader.on_error == "raise"
+                self._settings.on_error == "raise"
                 or is_of_process(error)
                 or not self._set_aside.try_each(self._samples, indices)
             ):
@@ -341,16 +340,16 @@ class Reads:
                 self._feed.push(pending.indices)
 
 
-def explained(loader: DataLoader[Any]) -> str:
+def explained(settings: Settings) -> str:
     """Who does what with a dataset that is read natively, for people."""
-    functions, collate = loader._functions, loader.collate_fn
+    functions, collate = settings.functions, settings.collate_fn
     workers = "the caller's thread reads"
-    if loader.num_workers:
-        workers = f"{plural(loader.num_workers, 'thread')} read{'s' if loader.num_workers == 1 else ''}"
-    calls = "these threads" if loader.num_workers and functions is not None else "the caller's thread"
+    if settings.num_workers:
+        workers = f"{plural(settings.num_workers, 'thread')} read{'s' if settings.num_workers == 1 else ''}"
+    calls = "these threads" if settings.num_workers and functions is not None else "the caller's thread"
     if functions is not None and functions.make is not None:
         made = f"{calls} call the dataset's functions and collate"
-    elif not loader._auto_collation:
+    elif not settings.batches:
         made = "samples come one by one"
     elif isinstance(collate, (Rule, penstock.Collate)) or _is_default(collate):
         made = "batches are collated natively"
@@ -365,12 +364,6 @@ def _is_default(collate: Any) -> bool:
     if collate is not torch_data.default_collate:
         return False
     return all(part.__module__ == torch_data.default_collate.__module__ for part in default_collate_fn_map.values())
-
-
-def timed_out(timeout: float) -> Exception:
-    from penstock.torch.loader import LoaderTimeoutError
-
-    return LoaderTimeoutError(f"DataLoader timed out after {timeout} seconds")
 
 
 def arrives_on_device(device: torch.device | None) -> bool:

@@ -13,10 +13,10 @@ import penstock
 from penstock._core import _assemble, _open_file, _save_with
 from penstock._replace import replaced
 from penstock._temporary import copied, temporary_path
-from penstock.torch._describe import described
-from penstock.torch._native import is_native
-from penstock.torch._pickling import save_pickled
-from penstock.torch._storages import skips_data
+from penstock.torch.loading._storages import skips_data
+from penstock.torch.saving._describe import described
+from penstock.torch.saving._native import is_native
+from penstock.torch.saving._pickling import save_pickled
 
 __all__ = ["save"]
 

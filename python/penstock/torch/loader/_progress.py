@@ -6,14 +6,12 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock._stats import LoaderStats
-from penstock.torch._position import Position
-from penstock.torch._reads import Reads
-
-if TYPE_CHECKING:
-    from penstock.torch.loader import DataLoader
+from penstock.torch.loader._position import Position
+from penstock.torch.loader._reads import Reads
+from penstock.torch.loader._settings import Settings
 
 __all__ = ["Progress"]
 
@@ -40,12 +38,12 @@ class Progress:
         self.finished = False
         self.function_seconds = 0.0
 
-    def position(self, loader: DataLoader[Any]) -> Position:
+    def position(self, settings: Settings) -> Position:
         """After the last batch that was given; at the beginning of the next epoch behind the end of this one."""
         if self.finished:
-            position = Position.now(loader, draws_seed=not loader.persistent_workers)
+            position = Position.now(settings, draws_seed=not settings.persistent_workers)
         else:
-            position = self._begin.after(self.given, self.drawn, self.ended, loader, self.pending)
+            position = self._begin.after(self.given, self.drawn, self.ended, settings, self.pending)
         position.python = self.python(self.finished)
         return position
 

@@ -9,9 +9,9 @@ import torch
 
 import penstock
 from penstock._core import _entry_parts, _load_into
-from penstock.torch._content import EntryAt
 from penstock.torch._convert import to_torch
 from penstock.torch._devices import reachable
+from penstock.torch.loading._content import EntryAt
 
 __all__ = ["fill"]
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 
-from penstock.torch import _distributed
-from penstock.torch._plain import is_plain, plain
+from penstock.torch.loading import _distributed
+from penstock.torch.loading._plain import is_plain, plain
 
 __all__ = ["Allowed", "RefusedError"]
 

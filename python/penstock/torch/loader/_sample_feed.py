@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from typing import Any
 
 import penstock
-from penstock.torch._threads import Threads, are_done
+from penstock.torch.loader._threads import Threads, are_done
 
 __all__ = ["SampleFeed"]
 

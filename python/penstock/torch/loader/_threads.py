@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 import penstock
-from penstock.torch._thread_state import ThreadState
+from penstock.torch.loader._thread_state import ThreadState
 
 __all__ = ["Threads", "are_done"]
 

@@ -12,10 +12,10 @@ import torch
 
 import penstock
 from penstock._text import abbreviated
-from penstock.torch._content import Content, EntryAt, Made, is_plain, kind_of, shape_of
 from penstock.torch._convert import to_torch
 from penstock.torch._memory import require_memory
-from penstock.torch._modules import has_own_ways, keys_of_later, tensors_of
+from penstock.torch.loading._content import Content, EntryAt, Made, is_plain, kind_of, shape_of
+from penstock.torch.loading._modules import has_own_ways, keys_of_later, tensors_of
 
 __all__ = ["Plan"]
 

@@ -12,43 +12,41 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.utils.data as torch_data
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter, _SingleProcessDataLoaderIter
 
 from penstock._text import plural
-from penstock.torch._position import Generators, Position, draw_base_seed
-from penstock.torch._progress import Progress
-from penstock.torch._worker_reports import OfWorkers, Places
-from penstock.torch._worker_states import Reported, WorkerState, has_state, load_state, reporting, state_of
-
-if TYPE_CHECKING:
-    from penstock.torch.loader import DataLoader
+from penstock.torch.loader._position import Generators, Position, draw_base_seed
+from penstock.torch.loader._progress import Progress
+from penstock.torch.loader._settings import settings_of
+from penstock.torch.loader._worker_reports import OfWorkers, Places
+from penstock.torch.loader._worker_states import Reported, WorkerState, has_state, load_state, reporting, state_of
 
 __all__ = ["before_first", "iterator_of"]
 
 _NO_BATCH = object()  # what stands for the end of an epoch that a worker tells of
 
 
-def iterator_of(loader: DataLoader[Any], resume: Position | None) -> Any:
+def iterator_of(loader: torch_data.DataLoader[Any], resume: Position | None) -> Any:
     """The iterator of an epoch that begins now, or goes on. `loader` is the iterator's own, to be changed."""
     kind = _WithWorkers if loader.num_workers > 0 else _Alone
     if resume is None:
-        return kind(loader, Position.now(loader), None)
+        return kind(loader, Position.now(settings_of(loader)), None)
     _require_workers(loader, resume)
     if not resume.begun:
-        resume.settle(loader)
+        resume.settle(settings_of(loader))
         _load_dataset(loader, resume)
-        begin = Position.now(loader, draws_seed=resume.draws_seed)
+        begin = Position.now(settings_of(loader), draws_seed=resume.draws_seed)
         if resume.draws_seed:
             return kind(loader, begin, None)
         vars(loader)["_given_indices"] = _Given(loader._index_sampler, None)
         return kind(loader, begin, resume)
     if isinstance(loader.dataset, torch_data.IterableDataset):
         return _goes_on(loader, resume, kind)
-    indices, complete = resume.restore(loader)
+    indices, complete = resume.restore(settings_of(loader))
     if not complete:
         raise ValueError(
             f"the state stands after batch {resume.batch}, but the epoch has fewer; go on with the same "
@@ -64,7 +62,7 @@ def before_first(dataset: Any) -> dict[str, Any]:
     return {} if callable(getattr(dataset, "__next__", None)) else {"dataset": state_of(dataset)}
 
 
-def _require_workers(loader: DataLoader[Any], resume: Position) -> None:
+def _require_workers(loader: torch_data.DataLoader[Any], resume: Position) -> None:
     """ValueError where the state is that of datasets in other processes than this loader has."""
     python = resume.python or {}
     workers = python.get("num_workers", 0)
@@ -79,12 +77,12 @@ def _require_workers(loader: DataLoader[Any], resume: Position) -> None:
         )
 
 
-def _goes_on(loader: DataLoader[Any], resume: Position, kind: Any) -> Any:
+def _goes_on(loader: torch_data.DataLoader[Any], resume: Position, kind: Any) -> Any:
     """Of an iterable dataset: from its state, or through its samples under the generators of the epoch's beginning."""
     python = resume.python or {}
     states = [WorkerState(*state) for state in python.get("workers", ())]
     known = any(state.is_known for state in [WorkerState(python.get("dataset"), python.get("iterator")), *states])
-    generators, later = Generators(loader), {"torch": torch.get_rng_state(), **(resume.later or {})}
+    generators, later = Generators(settings_of(loader)), {"torch": torch.get_rng_state(), **(resume.later or {})}
     if not known:
         own = loader.generator is not None
         generators.put({"torch": resume.torch_random if own else resume.random})
@@ -102,7 +100,7 @@ def _goes_on(loader: DataLoader[Any], resume: Position, kind: Any) -> Any:
     return iterator
 
 
-def _load_dataset(loader: DataLoader[Any], resume: Position) -> None:
+def _load_dataset(loader: torch_data.DataLoader[Any], resume: Position) -> None:
     """The state of this process's dataset. One that is its own iterator takes it when it was begun."""
     python = resume.python or {}
     load_state(loader.dataset, python.get("dataset"))
@@ -135,7 +133,7 @@ class _Counting:
     _index_sampler: Any
     _num_yielded: int
 
-    def __init__(self, loader: DataLoader[Any], begin: Position, resume: Position | None) -> None:
+    def __init__(self, loader: torch_data.DataLoader[Any], begin: Position, resume: Position | None) -> None:
         self._one_at_a_time = threading.RLock()
         self._kept_seed = None if resume is None else (resume.python or {}).get("base_seed")
         self.progress = Progress(begin)
@@ -194,7 +192,7 @@ class _Counting:
 class _Alone(_Counting, _SingleProcessDataLoaderIter):  # type: ignore[misc]
     """Without workers."""
 
-    def __init__(self, loader: DataLoader[Any], begin: Position, resume: Position | None) -> None:
+    def __init__(self, loader: torch_data.DataLoader[Any], begin: Position, resume: Position | None) -> None:
         super().__init__(loader, begin, resume)
         self.progress.python = _OfFetcher(self._dataset_fetcher, self._seed)
 
@@ -238,7 +236,7 @@ class _OfFetcher:
 class _WithWorkers(_Counting, _MultiProcessingDataLoaderIter):  # type: ignore[misc]
     """With processes."""
 
-    def __init__(self, loader: DataLoader[Any], begin: Position, resume: Position | None) -> None:
+    def __init__(self, loader: torch_data.DataLoader[Any], begin: Position, resume: Position | None) -> None:
         loader.check_worker_number_rationality()
         python = {} if resume is None else resume.python or {}
         states = [WorkerState(*state) for state in python.get("workers", ())] or [WorkerState()] * loader.num_workers
@@ -262,12 +260,12 @@ class _WithWorkers(_Counting, _MultiProcessingDataLoaderIter):  # type: ignore[m
         self.progress.python = self._told
         self._note_pending()
 
-    def _reset(self, loader: DataLoader[Any], first_iter: bool = False) -> None:
+    def _reset(self, loader: torch_data.DataLoader[Any], first_iter: bool = False) -> None:
         if not first_iter:  # which draws no base seed
             told = self._told
             states = told.behind() if self.progress.finished else [WorkerState()] * self._num_workers
             self._told = OfWorkers(states, self._num_workers - 1, loader, told.seed)
-            self.progress = Progress(Position.now(loader, draws_seed=False))
+            self.progress = Progress(Position.now(settings_of(loader), draws_seed=False))
             self.progress.python = self._told
             self._ahead.clear()
             self._places = self._places and Places()

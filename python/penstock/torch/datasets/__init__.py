@@ -1,0 +1,17 @@
+"""Datasets whose samples lie in tensor files, with torch tensors as samples.
+
+`_dataset` has the classes that users see, and `_zip` the one that joins others. `_plan` says what of a dataset C++ can
+read and what Python does with the samples then (`_making`); `penstock.torch.DataLoader` asks it. The rest is for other
+loaders: `_batch_reads` reads the samples of a whole batch at once, and `_taken_apart` makes samples of that batch.
+"""
+
+from penstock.torch.datasets._dataset import Dataset, Files, Mapped, Packed, Rows
+from penstock.torch.datasets._taken_apart import NotNativeWarning
+from penstock.torch.datasets._zip import Zip
+
+__all__ = ["Dataset", "Files", "Mapped", "NotNativeWarning", "Packed", "Rows", "Zip"]
+
+# Pickles name a class by its module: by this one, which stays, rather than by the file that holds the class today.
+for _class in (Dataset, Files, Mapped, Packed, Rows, Zip):
+    _class.__module__ = __name__
+del _class

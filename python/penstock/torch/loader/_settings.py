@@ -1,0 +1,75 @@
+"""What a loader was told, as it is when an iteration begins.
+
+Users may set a loader's attributes between epochs, and an iterator must neither follow that nor keep the loader alive.
+So iterators, positions and readers get this copy and do not know the loader.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+import penstock
+from penstock.torch._samples import SetAside
+from penstock.torch.datasets._plan import Functions
+
+__all__ = ["Settings", "settings_of"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The arguments of `DataLoader` by their names there, and what follows from them.
+
+    `native`: what C++ reads, or None where torch's own loader has the dataset. `functions`: what Python does with the
+    samples then. `index_sampler`: gives a list of indices for each batch, or an index for each sample where there are
+    no batches (`batches` is False). `set_aside` is shared with the loader, which keeps it from epoch to epoch.
+    """
+
+    dataset: Any
+    native: penstock.Dataset | None
+    functions: Functions | None
+    batch_size: int | None
+    sampler: Any
+    batch_sampler: Any
+    index_sampler: Any
+    batches: bool
+    num_workers: int
+    collate_fn: Any
+    pin_memory: bool
+    pin_memory_device: str
+    timeout: float
+    generator: torch.Generator | None
+    prefetch_factor: int | None
+    persistent_workers: bool
+    device: torch.device | None
+    on_error: str
+    memory_budget: int | None
+    set_aside: SetAside
+
+
+def settings_of(loader: Any) -> Settings:
+    """Those of a `penstock.torch.DataLoader`, as they are now."""
+    return Settings(
+        dataset=loader.dataset,
+        native=loader.native,
+        functions=loader._functions,
+        batch_size=loader.batch_size,
+        sampler=loader.sampler,
+        batch_sampler=loader.batch_sampler,
+        index_sampler=loader._index_sampler,
+        batches=loader._auto_collation,
+        num_workers=loader.num_workers,
+        collate_fn=loader.collate_fn,
+        pin_memory=loader.pin_memory,
+        pin_memory_device=loader.pin_memory_device,
+        timeout=loader.timeout,
+        generator=loader.generator,
+        prefetch_factor=loader.prefetch_factor,
+        persistent_workers=loader.persistent_workers,
+        device=loader.device,
+        on_error=loader.on_error,
+        memory_budget=loader.memory_budget,
+        set_aside=loader._set_aside,
+    )

@@ -1,0 +1,15 @@
+"""The error of a batch that is not there in time."""
+
+from __future__ import annotations
+
+import penstock
+
+__all__ = ["LoaderTimeoutError", "timed_out"]
+
+
+class LoaderTimeoutError(penstock.TimedOutError, RuntimeError):
+    """A batch took longer than the loader's `timeout`; a RuntimeError too, as from torch's own loader."""
+
+
+def timed_out(timeout: float) -> LoaderTimeoutError:
+    return LoaderTimeoutError(f"DataLoader timed out after {timeout} seconds")

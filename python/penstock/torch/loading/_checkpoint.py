@@ -1,0 +1,356 @@
+"""`torch.load` without running anything from the file."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import pickle
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, Any, Literal
+
+import torch
+
+import penstock
+from penstock._core import _assemble, _is_legacy, _legacy_end, _open_file, _open_memory, _part
+from penstock._files import number_of, read_up_to
+from penstock._identity import identity
+from penstock._text import listed, plural
+from penstock.errors import _renamed, _within
+from penstock.torch._errors import EmptyFileError, UnknownFileError, torch_errors
+from penstock.torch.loading._rebuild import Rebuilder
+from penstock.torch.loading._storages import MapLocation, check_map_location, read_tensors
+
+__all__ = ["FileLike", "UnknownGlobalsError", "load", "load_archive", "opened"]
+
+FileLike = str | os.PathLike[str] | IO[bytes]
+
+
+class UnknownGlobalsError(penstock.UnsafeError, pickle.UnpicklingError):
+    """The file names classes or functions that torch.load(weights_only=True) does not know either.
+
+    `names` has all of them; the text says the first twenty.
+    """
+
+    names: tuple[str, ...] = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return *super().__reduce__(), {"names": self.names}
+
+
+@torch_errors()
+def load(
+    f: FileLike,
+    map_location: MapLocation = None,
+    pickle_module: None = None,
+    *,
+    weights_only: Literal[True] | None = None,
+    mmap: bool | None = None,
+    encoding: str = "utf-8",
+    unknown: Literal["error", "keep"] = "error",
+    verify: bool = True,
+    key: str | int | Sequence[str | int] | None = None,
+    prefix: str | None = None,
+) -> Any:
+    """What `torch.load(f, weights_only=True)` gives: the same types, values, strides, sharing and flags.
+
+    Tensors are torch's own, over memory that Penstock read the file into. Nothing in the file is run,
+    whatever it holds. Every format that Penstock reads is taken: `.npy`, `.npz` and `.safetensors`
+    too. NumPy's arrays, scalars and dtypes, for which torch wants its add_safe_globals, come without
+    it: none of NumPy's own code rebuilds them.
+
+    What torch.load takes from its surroundings is taken: skip_data and set_default_load_endianness of
+    torch.serialization, and a FakeTensorMode, under which no payload is read and tensors are fake.
+
+    Parameters
+    ----------
+    f
+        A path, or a file opened in binary mode, or any other object with `read`, `seek` and `tell`,
+        which is read from where it stands.
+    map_location
+        None, a device, its name, a dict from recorded to wanted names, or a function of a storage and
+        its recorded name, as for torch.load. A device that the file records is torch's to find, with
+        torch's errors.
+    pickle_module
+        Must be None: another one would run code found in the file.
+    weights_only
+        True or None: False would run code found in the file, and is refused.
+    mmap
+        Map the file instead of reading it, private to this process unless set_default_mmap_options of
+        torch.serialization says otherwise; a path is needed. Checksums are not looked at, and tensors
+        that lie where their type cannot be used, or in the other byte order, are copied. None is what
+        torch.utils.serialization.config.load.mmap says.
+    encoding
+        Of byte strings that Python 2 wrote: any that Python has, or "bytes" to keep them as bytes. What
+        is no UTF-8 stays bytes with "utf-8", and is UnicodeDecodeError's with others.
+    unknown
+        What becomes of names that torch does not know: "error", or "keep" for `penstock.Opaque` objects
+        that hold the name, the arguments and the state. Classes that
+        torch.serialization.add_safe_globals allows come to life where their parts are only set down:
+        objects that are their attributes, members of enumerations, named tuples, tensors of a subclass,
+        and paths, dates and other plain values of Python's. Functions, and classes with a way of their
+        own, are not called.
+    verify
+        Whether recorded checksums are checked.
+    key
+        A part of the content, which alone is read and made: a key, several with dots between them
+        ("optimizer.state.0", where a key that has dots itself is found first), or a list of keys and
+        positions.
+    prefix
+        Of a dict the items whose keys begin with it, without it: "module." takes the state dict of a
+        module out of what its wrapper saved.
+
+    Returns
+    -------
+    object
+        What was saved.
+
+    Raises
+    ------
+    UnknownGlobalsError
+        For classes and functions that torch does not know, all of them named in `names`.
+    penstock.Error
+        With path, offset and tensor, for files that are damaged, cut or no tensor files.
+    """
+    _refuse_code(weights_only, pickle_module)
+    if unknown not in {"error", "keep"}:
+        raise ValueError(f"unknown is {unknown!r}; it must be 'error' or 'keep'")
+    decode = _decoder(encoding)
+    check_map_location(map_location)
+    mmap = _mmap_by_default() if mmap is None else mmap
+    if mmap and not _is_path(f):
+        raise ValueError("f must be a file path in order to use the mmap argument")
+    before = identity(os.fspath(f)) if mmap else None  # type: ignore[arg-type]
+    with _named_as_given(f), opened(f, verify, decode) as archive:
+        part = archive if key is None and prefix is None else _part(archive, key, prefix)
+        return load_archive(part, map_location, unknown=unknown, mmap=bool(mmap), before=before)
+
+
+def load_archive(
+    archive: penstock.Archive,
+    map_location: MapLocation,
+    *,
+    unknown: Literal["error", "keep"] = "error",
+    mmap: bool = False,
+    before: tuple[int, ...] | None = None,
+) -> Any:
+    """All of an archive as torch's objects. `before` is as for `read_tensors`."""
+    rebuilder = Rebuilder()
+    leaves = read_tensors(archive, map_location, mmap=mmap, before=before)
+    try:
+        value = _assemble(archive, leaves, rebuilder)
+    except penstock.Error as error:
+        raise _within(error, archive.path, _name_of(archive, leaves, rebuilder.broken)) from error
+    rebuilder.finish()
+    if rebuilder.unknown and unknown == "error":
+        raise _unknown_globals(archive, rebuilder.unknown)
+    if rebuilder.unfit and unknown == "error":
+        raise _unfit(archive, rebuilder.unfit)
+    if rebuilder.refused and unknown == "error":
+        raise _refused(archive, rebuilder.refused)
+    return value
+
+
+def _decoder(encoding: object) -> Callable[[bytes], str | None] | None:
+    """What makes text of byte strings of Python 2; None for what happens by itself: text where they are UTF-8."""
+    if not isinstance(encoding, str):
+        raise penstock.DTypeMismatchError(f"encoding is of type {type(encoding).__name__}; it must be a name, 'utf-8'")
+    if encoding == "bytes":
+        return lambda data: None
+    if encoding.lower().replace("_", "-") in {"utf-8", "utf8"}:
+        return None
+    return lambda data: data.decode(encoding)
+
+
+def _mmap_by_default() -> bool:
+    try:
+        from torch.utils.serialization import config
+    except ImportError:  # torch before 2.6
+        return False
+    return bool(config.load.mmap)
+
+
+def _is_big_endian_by_default() -> bool:
+    """Whether torch takes files that record no byte order for big-endian."""
+    order = torch.serialization.get_default_load_endianness()
+    kinds = torch.serialization.LoadEndianness
+    return order == kinds.BIG or (order == kinds.NATIVE and sys.byteorder == "big")
+
+
+def _name_of(archive: penstock.Archive, leaves: list[Any], parts: Any) -> str | None:
+    """The name of the tensor of these parts, whose own names begin with it."""
+    values = parts[0].values() if isinstance(parts, tuple) and parts and isinstance(parts[0], dict) else parts
+    found = [i for value in values or () for i, leaf in enumerate(leaves) if leaf is value and leaf is not None]
+    return archive.keys()[found[0]].rpartition(".")[0] or None if found else None
+
+
+def _refuse_code(weights_only: object, pickle_module: object) -> None:
+    if weights_only is not None and not weights_only and not _is_asked_by_torch():
+        raise penstock.UnsafeError(
+            "weights_only=False would run code found in the file, which Penstock never does; leave it out, and "
+            "use unknown='keep' for objects of other classes"
+        )
+    if pickle_module is not None:
+        raise penstock.UnsafeError(
+            "pickle_module would run code found in the file, which Penstock never does; leave it out"
+        )
+
+
+def _is_asked_by_torch() -> bool:
+    """Whether torch itself calls torch.load, which a program has set to `load`: torch asks for weights_only=False where
+    it unpickles storages and reads its own distributed checkpoints, which do not need it."""
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        frame = frame.f_back
+        module = str(frame.f_globals.get("__name__")).partition(".")[0]
+        if module not in {"penstock", "contextlib"}:
+            return module == "torch"
+    return False
+
+
+def _unknown_globals(archive: penstock.Archive, names: set[str]) -> UnknownGlobalsError:
+    found = sorted(names)
+    if any(name.startswith("torch.nn.modules.") for name in found):
+        message = (
+            f"the file holds a whole module, of the classes {listed(found)}, which only running code could make; "
+            "nothing of the file was run. Its tensors are there by penstock.open, under their names. Where you trust "
+            "the file, load it once with torch.load(weights_only=False) and save module.state_dict() instead. To get "
+            "the objects as inert penstock.Opaque ones, load it with unknown='keep'"
+        )
+    else:
+        message = (
+            f"the file names {listed(found)}, which torch.load(weights_only=True) does not know either; nothing of the "
+            "file was run. Take a part of the file that is without them by key=, or load it with unknown='keep' to get "
+            "them as inert penstock.Opaque objects"
+        )
+    message += _about_distributed(found)
+    if archive.metadata.get("kind") == "torchscript":
+        message += ", or, as it is a TorchScript archive, with torch.jit.load"
+    error = UnknownGlobalsError(f"{archive.path}: {message}", message, archive.path)
+    error.names = tuple(found)
+    return error
+
+
+def _unfit(archive: penstock.Archive, unfit: list[str]) -> penstock.UnsupportedError:
+    message = (
+        f"the file holds NumPy's objects of parts that do not make one: {listed(unfit, most_characters=400)}. Load it "
+        "with unknown='keep' to get the parts as penstock.Opaque objects"
+    )
+    return penstock.UnsupportedError(f"{archive.path}: {message}", message, archive.path)
+
+
+def _refused(archive: penstock.Archive, refused: list[str]) -> UnknownGlobalsError:
+    reasons = listed(sorted(set(refused)), separator="; ", most_characters=400)
+    message = (
+        f"the file names what add_safe_globals allows, but loading it would run code: {reasons}. "
+        "Load it with unknown='keep' to get the parts as penstock.Opaque objects"
+    )
+    message += _about_distributed(refused)
+    return UnknownGlobalsError(f"{archive.path}: {message}", message, archive.path)
+
+
+def _about_distributed(names: list[str]) -> str:
+    if not any(name.startswith("torch.distributed.") for name in names):
+        return ""
+    if "torch.distributed.tensor" not in sys.modules:
+        return ", or import torch.distributed.tensor first, which distributed tensors (DTensor) are made by"
+    return ", or save distributed tensors (DTensor) as plain ones: tensor.full_tensor()"
+
+
+def _is_path(f: object) -> bool:
+    return isinstance(f, (str, bytes, os.PathLike))
+
+
+def opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | None = None) -> penstock.Archive:
+    """The archive in a file, or in what can be read of an object from where it stands.
+
+    Behind a file of before torch 1.6 the object stands where that ended, as torch leaves it.
+    """
+    start = 0 if _is_path(f) or not hasattr(f, "tell") else f.tell()
+    try:
+        archive = _opened(f, verify, decode)
+    except penstock.UnknownFormatError as error:
+        if "empty" not in error.message:
+            raise
+        if start == 0:
+            raise EmptyFileError(str(error), error.message, error.path) from error
+        message = (
+            f"nothing is left behind byte {start}, where the file stands: seek(0) before loading it from its beginning"
+        )
+        raise EmptyFileError(f"{error.path}: {message}", message, error.path) from error
+    if archive.format == "npz" and not len(archive):
+        path = archive.path
+        archive.close()
+        message = (
+            "the file is a zip archive without members, with nothing in it to load; penstock.load gives an empty dict"
+        )
+        raise UnknownFileError(f"{path}: {message}", message, path)
+    return archive
+
+
+def _opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | None) -> penstock.Archive:
+    options = (verify, decode, _is_big_endian_by_default())
+    given: Any = f
+    if isinstance(given, bytes) and b"\0" in given:
+        raise penstock.DTypeMismatchError(
+            f"found {plural(len(given), 'byte')} of a file's content, expected a path or a file; put them into an "
+            "io.BytesIO"
+        )
+    if isinstance(f, (str, bytes, os.PathLike)):
+        return _open_file(f, *options)
+    for method in ("read", "seek", "tell"):
+        if not hasattr(f, method):
+            raise AttributeError(
+                f"found an object of type {type(f).__name__} without .{method}(), expected a path or a file that can "
+                "be read; put its bytes into an io.BytesIO"
+            )
+    name = str(getattr(f, "name", "<memory>"))
+    if isinstance(f, io.TextIOBase):
+        raise _opened_as_text(name)
+    start, number = f.tell(), number_of(f)
+    if start == 0 and number is not None and not _is_legacy(os.pread(number, 64, start)):
+        with contextlib.suppress(penstock.PermissionDeniedError, penstock.NotFoundError):  # to open it once more
+            return _open_file(_path_of(number), *options)
+    data: Any = f.getbuffer()[start:] if type(f) is io.BytesIO else _rest_of(f, name)
+    if start > 0 and len(data) == 0:
+        message = f"the file object stands at its end, byte {start}, and nothing follows; call its seek(0) first"
+        raise EmptyFileError(f"{name}: {message}", message, name, start)
+    if _is_legacy(data[:64]):  # others may follow, and the next call goes on there
+        end = _legacy_end(data, name)
+        f.seek(start + end)
+        data = memoryview(data)[:end]
+    return _open_memory(data, name, *options)
+
+
+def _rest_of(f: Any, name: str) -> bytearray:
+    """All that `f` gives, which may be less at a time than there is."""
+
+    def refuse(part: object) -> Exception:
+        if isinstance(part, str):
+            return _opened_as_text(name)
+        message = f"the file gives an object of type {type(part).__name__}, where bytes were expected"
+        return penstock.DTypeMismatchError(f"{name}: {message}", message, name)
+
+    return read_up_to(f, None, refuse)
+
+
+def _path_of(number: int) -> str:
+    return f"/proc/self/fd/{number}"
+
+
+@contextlib.contextmanager
+def _named_as_given(f: FileLike) -> Iterator[None]:
+    """Errors about an open file by its number name it as the program knows it."""
+    try:
+        yield
+    except penstock.Error as error:
+        number = None if _is_path(f) else number_of(f)
+        if number is not None:
+            _renamed(error, _path_of(number), str(getattr(f, "name", "<memory>")))
+        raise
+
+
+def _opened_as_text(name: str) -> penstock.InvalidArgumentError:
+    message = "the file is opened as text; open it in binary mode: open(path, 'rb')"
+    return penstock.InvalidArgumentError(f"{name}: {message}", message, name)
