@@ -8,8 +8,10 @@
     for images, labels in penstock.DataLoader(pairs, batch_size=32, shuffle=True, num_workers=2): ...
 
 Reads and writes `.npy`, `.npz`, `.pt`/`.pth` and `.safetensors`; nothing found in a file is ever run. Needs neither
-NumPy nor PyTorch; Tensors go to and from both without a copy.
+NumPy nor PyTorch; Tensors go to and from both without a copy. Errors are in `penstock.errors`.
 """
+
+from collections.abc import Mapping
 
 from penstock._core import (
     Archive,
@@ -97,91 +99,66 @@ from penstock._core import (
     zeros,
     zip,
 )
-from penstock._core import _version as __version__
-from penstock._extremum import Extremum
-from penstock._load_into import Unmatched, load_into
+from penstock._core import (
+    _version as __version__,
+)
+from penstock._extremum import Extremum as Extremum
+from penstock._load_into import Unmatched as Unmatched
+from penstock._load_into import load_into
 from penstock._moving import to
 from penstock._opaque import Opaque
-from penstock.errors import (
-    CancelledError,
-    ChangedError,
-    ChecksumError,
-    CorruptError,
-    DeviceFailedError,
-    DeviceMismatchError,
-    DTypeMismatchError,
-    Error,
-    IndexOutOfRangeError,
-    InputOutputError,
-    InvalidArgumentError,
-    IsDirectoryError,
-    KeyNotFoundError,
-    LimitError,
-    NoDeviceError,
-    NotDirectoryError,
-    NotFoundError,
-    OutOfMemoryError,
-    PermissionDeniedError,
-    ShapeMismatchError,
-    TimedOutError,
-    TransferWarning,
-    TruncatedError,
-    UnknownFormatError,
-    UnsafeError,
-    UnsupportedError,
-)
+from penstock.errors import CancelledError as CancelledError
+from penstock.errors import ChangedError as ChangedError
+from penstock.errors import ChecksumError as ChecksumError
+from penstock.errors import CorruptError as CorruptError
+from penstock.errors import DeviceFailedError as DeviceFailedError
+from penstock.errors import DeviceMismatchError as DeviceMismatchError
+from penstock.errors import DTypeMismatchError as DTypeMismatchError
+from penstock.errors import Error, TransferWarning
+from penstock.errors import IndexOutOfRangeError as IndexOutOfRangeError
+from penstock.errors import InputOutputError as InputOutputError
+from penstock.errors import InvalidArgumentError as InvalidArgumentError
+from penstock.errors import IsDirectoryError as IsDirectoryError
+from penstock.errors import KeyNotFoundError as KeyNotFoundError
+from penstock.errors import LimitError as LimitError
+from penstock.errors import NoDeviceError as NoDeviceError
+from penstock.errors import NotDirectoryError as NotDirectoryError
+from penstock.errors import NotFoundError as NotFoundError
+from penstock.errors import OutOfMemoryError as OutOfMemoryError
+from penstock.errors import PermissionDeniedError as PermissionDeniedError
+from penstock.errors import ShapeMismatchError as ShapeMismatchError
+from penstock.errors import TimedOutError as TimedOutError
+from penstock.errors import TruncatedError as TruncatedError
+from penstock.errors import UnknownFormatError as UnknownFormatError
+from penstock.errors import UnsafeError as UnsafeError
+from penstock.errors import UnsupportedError as UnsupportedError
 
 # The name of LazyTensor in releases before 1.0.
 Entry = LazyTensor
 
+# What a program writes by name. `penstock.errors` lists the errors, which may be written `penstock.NotFoundError` too.
 __all__ = [
     "Archive",
     "BatchSampler",
-    "CancelledError",
-    "ChangedError",
-    "ChecksumError",
     "Collate",
-    "CorruptError",
     "DType",
-    "DTypeMismatchError",
     "DataLoader",
     "Dataset",
     "Device",
-    "DeviceFailedError",
-    "DeviceMismatchError",
     "DistributedSampler",
     "Error",
     "Event",
-    "Extremum",
     "Generator",
-    "IndexOutOfRangeError",
-    "InputOutputError",
-    "InvalidArgumentError",
-    "IsDirectoryError",
-    "KeyNotFoundError",
     "LazyTensor",
-    "LimitError",
-    "NoDeviceError",
-    "NotDirectoryError",
-    "NotFoundError",
     "Opaque",
-    "OutOfMemoryError",
-    "PermissionDeniedError",
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
-    "ShapeMismatchError",
     "Stream",
     "SubsetSampler",
     "Tensor",
-    "TimedOutError",
     "TransferWarning",
     "Transfers",
-    "TruncatedError",
-    "UnknownFormatError",
-    "Unmatched",
-    "UnsafeError",
-    "UnsupportedError",
     "WeightedSampler",
     "__version__",
     "abs",
@@ -254,8 +231,11 @@ __all__ = [
 ]
 
 
+# A file's index is a mapping for whoever asks: isinstance, and `case {"weight": weight}`.
+Mapping.register(Archive)
+
 # Users know these classes by the package they import them from; tracebacks and pickles should too.
-for _item in [globals()[_name] for _name in __all__]:
-    if isinstance(_item, type):
+for _item in list(globals().values()):
+    if isinstance(_item, type) and _item.__module__.partition(".")[0] == "penstock":
         _item.__module__ = "penstock"
-del _item
+del _item, Mapping

@@ -28,16 +28,40 @@ PyLazyTensor entry_named(const PyArchive& archive, nb::handle name) {
   return {archive.get()[name_from(name)], archive.verify(), nb::tuple()};
 }
 
+bool has(const PyArchive& archive, nb::handle name) {
+  return PyUnicode_Check(name.ptr()) && archive.get().contains(name_from(name));
+}
+
+nb::object entry_at(const PyArchive& archive, std::size_t index) {
+  return nb::cast(PyLazyTensor{archive.get().entry(index), archive.verify(), nb::tuple()});
+}
+
 EntryLeaf entries_of(const PyArchive& archive) {
-  return [&archive](std::size_t index) {
-    return nb::cast(PyLazyTensor{archive.get().entry(index), archive.verify(), nb::tuple()});
-  };
+  return [&archive](std::size_t index) { return entry_at(archive, index); };
 }
 
 nb::list names(const PyArchive& archive) {
   nb::list out;
   for (const TensorEntry& entry : archive.get().entries()) out.append(text_from(entry.name));
   return out;
+}
+
+nb::list values(const PyArchive& archive) {
+  nb::list out;
+  for (std::size_t i = 0; i < archive.get().entries().size(); ++i) out.append(entry_at(archive, i));
+  return out;
+}
+
+nb::list items(const PyArchive& archive) {
+  nb::list out;
+  for (std::size_t i = 0; i < archive.get().entries().size(); ++i) {
+    out.append(nb::make_tuple(text_from(archive.get().entries()[i].name), entry_at(archive, i)));
+  }
+  return out;
+}
+
+nb::object get(const PyArchive& archive, nb::handle name, nb::handle otherwise) {
+  return has(archive, name) ? nb::cast(entry_named(archive, name)) : nb::borrow(otherwise);
 }
 
 nb::dict metadata(const PyArchive& archive) {
@@ -137,12 +161,14 @@ void bind_archive_class(nb::module_& module) {
           nb::sig("def structure(self) -> typing.Any"), "The nested content, with a LazyTensor for each tensor.")
       .def("keys", names, nb::sig("def keys(self) -> list[str]"), "The tensors' names, in the file's order.")
       .def("__len__", [](const PyArchive& a) { return a.get().entries().size(); })
-      .def(
-          "__contains__",
-          [](const PyArchive& a, nb::handle name) {
-            return PyUnicode_Check(name.ptr()) && a.get().contains(name_from(name));
-          },
-          nb::arg("name").none(), nb::sig("def __contains__(self, name: object, /) -> bool"))
+      .def("values", values, nb::sig("def values(self) -> list[LazyTensor]"),
+           "The tensors, not loaded, in the file's order.")
+      .def("items", items, nb::sig("def items(self) -> list[tuple[str, LazyTensor]]"),
+           "Pairs of a name and its tensor, in the file's order.")
+      .def("get", get, nb::arg("name").none(), nb::arg("default").none() = nb::none(),
+           nb::sig("def get(self, name: object, default: typing.Any = None) -> typing.Any"),
+           "The tensor of that name, not loaded, or `default` where the file has none.")
+      .def("__contains__", has, nb::arg("name").none(), nb::sig("def __contains__(self, name: object, /) -> bool"))
       .def(
           "__iter__", [](const PyArchive& a) { return nb::iter(names(a)); },
           nb::sig("def __iter__(self) -> typing.Iterator[str]"))

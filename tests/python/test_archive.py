@@ -1,6 +1,7 @@
 """penstock.open: the index, entries and their slices."""
 
 import os
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -30,6 +31,24 @@ def paths(tmp_path_factory, array):
     torch.save({"w": torch.from_numpy(array.transpose(2, 1, 0).copy()).permute(2, 1, 0)}, folder / "view.pt")
     safetensors.save_file({"w": array}, folder / "x.safetensors")
     return sorted(folder.iterdir())
+
+
+def test_it_is_a_mapping(paths):
+    archive, other = penstock.open(paths[0]), penstock.open(paths[0])
+    assert isinstance(archive, Mapping)
+    assert [entry.name for entry in archive.values()] == ["w"]
+    assert [(name, entry.load().tolist()) for name, entry in archive.items()] == [("w", archive["w"].load().tolist())]
+    assert dict(archive).keys() == {"w"}
+    assert archive.get("w").shape == archive["w"].shape
+    assert archive.get("v") is archive.get(3) is None
+    assert archive.get("v", 7) == 7
+    assert archive == archive != other  # as files are: by identity
+    assert len({archive, other}) == 2
+    match archive:
+        case {"w": entry}:
+            assert entry.name == "w"
+        case _:
+            pytest.fail("it is no mapping for a match statement")
 
 
 def test_mapping_of_entries(paths):

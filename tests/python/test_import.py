@@ -62,14 +62,20 @@ def test_the_package_is_small():
 
 
 def test_public_names_are_there_and_documented():
-    for name in penstock.__all__:
+    for name in [*penstock.__all__, *penstock.errors.__all__]:
         item = getattr(penstock, name)
         if name != "__version__":
             assert item.__doc__, name
 
 
+def test_errors_are_in_a_module_of_their_own():
+    for name in penstock.errors.__all__:
+        assert getattr(penstock, name) is getattr(penstock.errors, name)
+    assert [name for name in penstock.__all__ if name in penstock.errors.__all__] == ["Error", "TransferWarning"]
+
+
 def test_public_classes_say_where_they_are_imported_from():
-    for name in penstock.__all__:
+    for name in [*penstock.__all__, *penstock.errors.__all__]:
         item = getattr(penstock, name)
         if isinstance(item, type):
             assert item.__module__ == "penstock", name
