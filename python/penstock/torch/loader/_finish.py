@@ -1,4 +1,7 @@
-"""What becomes of a batch between its workers and the user."""
+"""What Python does with a batch between the workers and the user: its collation, and the dataset's functions.
+
+With `num_workers` and functions, `_iteration.py` calls this in threads; otherwise in the thread that takes the batch.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""One pass of penstock.torch.DataLoader over a Penstock dataset."""
+"""One pass of penstock.torch.DataLoader over a dataset that C++ reads.
+
+The iterator puts three parts together: `Reads` gives batches as C++ leaves them, `Finish` calls Python's functions on
+them, in threads where there are any, and `Progress` counts what was given so that a state can be taken at any time.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +34,16 @@ __all__ = ["Iteration"]
 
 
 class Iteration(_BaseDataLoaderIter):
-    """The iterator that `iter(loader)` gives: torch's base class for isinstance and for the names that its users know.
+    """The iterator that `iter(loader)` gives. It derives from torch's base class for isinstance and
+    for the attributes that programs know.
 
-    Indices are drawn from the sampler when torch draws them: `prefetch_factor * num_workers` batches ahead, or when a
-    batch is asked for without workers. So endless samplers work, and a generator that is shared with other code has the
-    state that torch would leave it in. Threads and batches that wait go with it, or at the end of the epoch.
+    It draws indices from the sampler when torch would: `prefetch_factor * num_workers` batches
+    ahead, or when a batch is asked for without workers. So endless samplers work, and a generator
+    that is shared with other code has the state that torch would leave it in. Threads and waiting
+    batches end with the iterator, or at the end of the epoch.
 
-    Several threads may take from one: each batch comes to one of them, and the end to all.
+    Several threads may take from one iterator: each batch goes to one of them, and all of them see
+    the end.
     """
 
     def __init__(self, settings: Settings, resume: Position | None) -> None:
@@ -102,7 +109,7 @@ class Iteration(_BaseDataLoaderIter):
             self._settings.set_aside.add(*entry)
 
     def _note(self) -> None:
-        """For those who ask where it stands."""
+        """Copies how far it has come to `progress`, for those who ask."""
         self.progress.given = self._reads.taken - len(self._working)
         self.progress.drawn, self.progress.ended = self._reads.drawn, self._reads.ended
 
@@ -127,7 +134,8 @@ class Iteration(_BaseDataLoaderIter):
                 return self._next()
 
     def _alone(self) -> threading.RLock:
-        """For one thread at a time; again for the one that has it, as of functions that take a batch themselves."""
+        """A lock for one thread at a time. A thread that has it may take it again, because a function may take a batch
+        itself."""
         if os.getpid() != self._process:  # whoever had it when this process was forked stayed in the parent
             self._lock, self._process = threading.RLock(), os.getpid()
         return self._lock
@@ -165,7 +173,8 @@ class Iteration(_BaseDataLoaderIter):
             return self._finish(read, self._reads.alone)
 
     def _next_mapped(self) -> Any:
-        """As many calls are under way as torch has batches; their results come in order."""
+        """The next batch where functions are called in threads. As many calls are under way as torch has batches, and
+        their results come in order."""
         if self._reads.finished and not self._working:
             raise StopIteration
         if self._threads is None:
@@ -191,7 +200,7 @@ class Iteration(_BaseDataLoaderIter):
             self._call_with_next(threads)
 
     def _call_with_next(self, threads: Threads) -> None:
-        """StopIteration behind the last."""
+        """Starts the functions on the next batch; StopIteration behind the last."""
         try:
             read = self._reads.next(hold=True)
         except penstock.TimedOutError:
@@ -212,7 +221,7 @@ class Iteration(_BaseDataLoaderIter):
 
 
 def _warn_of_pinning(settings: Settings) -> None:
-    """As torch does for each new iterator."""
+    """Gives the warnings that torch gives for each new iterator."""
     if not settings.pin_memory:
         return
     if settings.pin_memory_device:

@@ -1,4 +1,9 @@
-"""`torch.utils.data.DataLoader` with Penstock's way of reading beneath it."""
+"""The class `DataLoader` that users see: torch's, argument by argument, over Penstock's reading.
+
+It decides which iterator an epoch gets: ours where C++ can read the dataset, otherwise one of torch's. It keeps what
+outlives an iteration: the samples that were set aside, the progress of the newest iteration, and a state that the next
+one goes on from.
+"""
 
 from __future__ import annotations
 
@@ -179,7 +184,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         return {**vars(self), "_latest": None, "_iterator": None}
 
     def _apart(self) -> DataLoader[_Sample]:
-        """The loader as it is now, for an iteration of it."""
+        """A copy of the loader as it is now, which an iteration may change and keep."""
         twin: DataLoader[_Sample] = object.__new__(type(self))
         vars(twin).update(self.__getstate__())
         return twin
@@ -265,7 +270,8 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         self._road, self.native, self._functions = road, road.native, road.functions
 
     def _say_what_is_lost(self) -> None:
-        """Once in a loader's life: what a Penstock dataset, or an argument of Penstock's, cannot do on its road."""
+        """Warns, once in a loader's life, of what a Penstock dataset or an argument of Penstock's cannot do on its
+        road."""
         if self.native is not None:
             kept = {"on_error": None if self.on_error == "raise" else self.on_error, "device": self.device}
             told = " and ".join(f"{name}={str(value)!r}" for name, value in kept.items() if value is not None)

@@ -1,4 +1,10 @@
-"""Where an iteration of penstock.torch.DataLoader stands."""
+"""Where an iteration of penstock.torch.DataLoader stands, and how another one goes on from there.
+
+A position does not hold the order of an epoch. It holds the states of the random generators from which the order was
+drawn and the number of batches taken since. To go on, the sampler is run again under these generators, and as many
+batches as were taken are dropped. The iterators make positions, `_progress.py` keeps them, and `state_dict()` gives
+them out as plain data.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +35,7 @@ def draw_base_seed(generator: torch.Generator | None) -> int:
 
 
 def _source(settings: Settings) -> Any:
-    """What the order of the samples comes from."""
+    """The sampler that decides the order of the samples."""
     if settings.batch_size is None and settings.batch_sampler is not None:  # the caller's own
         return getattr(settings.batch_sampler, "sampler", settings.batch_sampler)
     return settings.sampler
@@ -59,7 +65,7 @@ def _order(settings: Settings) -> str:
 
 
 def _samples(settings: Settings) -> int | None:
-    """None of datasets that do not know."""
+    """The number of samples; None for a dataset that does not know it."""
     if settings.native is not None:
         return len(settings.native)
     if isinstance(settings.dataset, torch_data.IterableDataset):
@@ -71,8 +77,8 @@ def _samples(settings: Settings) -> int | None:
 
 
 def _follows_torch(settings: Settings) -> bool:
-    """Whether what comes is drawn from torch's global generator. It is left alone where it is not: the ranks of a
-    distributed program have different ones, and may share a state."""
+    """Whether something of this loader is drawn from torch's global generator. Only then may a position put that
+    generator back: the ranks of a distributed program each have their own, and may load one common state."""
     sampler = _source(settings)
     kind = type(sampler)
     if isinstance(settings.dataset, torch_data.IterableDataset) or (kind in _DRAWING and sampler.generator is None):
@@ -87,14 +93,16 @@ def _follows_torch(settings: Settings) -> bool:
 
 
 class Generators:
-    """What a loader's order is drawn from: its own generator, its sampler's and torch's global one."""
+    """The generators that a loader's order is drawn from: its own, its sampler's and torch's global
+    one."""
 
     def __init__(self, settings: Settings) -> None:
         own = settings.generator if isinstance(settings.generator, torch.Generator) else None
         self._all = {"loader": own, "sampler": _own_generator(settings), "torch": torch.default_generator}
 
     def states(self, settings: Settings) -> dict[str, torch.Tensor]:
-        """As they are now; torch's only where something of the loader follows from it."""
+        """Their states now. torch's global one is left out unless something of the loader is drawn
+        from it."""
         follows = _follows_torch(settings)
         return {
             name: generator.get_state()
@@ -103,7 +111,11 @@ class Generators:
         }
 
     def put(self, states: Mapping[str, torch.Tensor | None], *, where_not_seeded: bool = False) -> None:
-        """`where_not_seeded`: not those that the program seeded since they had that state, or one that followed."""
+        """Sets the generators to these states.
+
+        With `where_not_seeded`, a generator that the program has seeded since it had its state
+        keeps its new seed.
+        """
         for name, generator in self._all.items():
             state = states.get(name)
             if generator is None or state is None:
@@ -116,7 +128,9 @@ class Generators:
 
 
 def _is_seeded_anew(generator: torch.Generator, state: torch.Tensor) -> bool:
-    """Draws leave a generator the seed that it was given last."""
+    """Whether the program has seeded the generator since it had this state. Drawing numbers does not change what
+    `initial_seed` gives, so that a changed seed, or a generator that has drawn nothing since it was seeded, shows it.
+    """
     before = torch.Generator(generator.device)
     before.set_state(state)
     seed = generator.initial_seed()
@@ -126,19 +140,21 @@ def _is_seeded_anew(generator: torch.Generator, state: torch.Tensor) -> bool:
 
 
 class Position:
-    """The random state that the epoch began with, the sampler's epoch, and how many batches were taken since.
+    """A place in an epoch: the random state that the epoch began with, the sampler's epoch, and how
+    many batches were taken since. Of `num_replicas` ranks each has taken that many.
 
-    With `num_replicas` ranks each of them has taken as many.
+    These decide the order for every sampler that draws from the loader's generator (`random`), from
+    torch's global one (`torch_random`, or `random` where the loader has no generator of its own) or
+    from its own `generator`. A sampler that has `state_dict` is asked for its own state as well.
 
-    The order of an epoch follows from these for every sampler that draws from the loader's generator (`random`), from
-    torch's global one (`torch_random`, or `random` where the loader has none of its own) or from its own `generator`;
-    one that has `state_dict` is asked for its own. The sampler is drawn from ahead of what is taken: `drawn` batches,
-    and its end if it is `ended`. `later` are the generators when the state was taken, from which the epochs to come
-    are drawn. Between epochs, where none has `begun`, they are all there is.
+    The sampler is ahead of what was taken: it has given `drawn` batches, and has no more if it is
+    `ended`. `later` has the states of the generators at the moment when the state was taken; the
+    following epochs are drawn from these. Before an epoch has `begun` they are all there is.
 
-    `begins`: how often the sampler's iterator was made; torch makes a second one where it has workers, and samplers
-    that draw when they are asked for one have drawn twice. `pending`: batches that were drawn and not given, where
-    others overtook them. `python`: what iterators of torch's own know beside that.
+    `begins` says how often the sampler's iterator was made: torch makes a second one where it has
+    workers, so that a sampler that draws when its iterator is made has drawn twice. `pending` has
+    the places of batches that were drawn and not given, where others overtook them. `python` is
+    what torch's own iterators know besides.
     """
 
     def __init__(
@@ -185,7 +201,8 @@ class Position:
 
     @staticmethod
     def now(settings: Settings, *, draws_seed: bool = True) -> Position:
-        """At the beginning of an epoch that begins now; `draws_seed`: with the drawing of a base seed."""
+        """The beginning of an epoch that begins now. `draws_seed`: whether the iterator draws a
+        base seed first."""
         generator = settings.generator
         torch_random = torch.get_rng_state()
         random = generator.get_state() if isinstance(generator, torch.Generator) else torch_random
@@ -214,7 +231,7 @@ class Position:
         return Position(**{**vars(self), "batch": 0, "drawn": 0, "ended": False, "pending": None})
 
     def after(self, batch: int, drawn: int, ended: bool, settings: Settings, pending: list[int] | None) -> Position:
-        """As many batches later, of this epoch, of which `drawn` were drawn so far."""
+        """The place after `batch` batches of this epoch, when the sampler has given `drawn`."""
         now = {
             "pending": None if pending is None or pending == list(range(batch, batch + len(pending))) else pending,
             "batch": batch,
@@ -227,7 +244,7 @@ class Position:
         return Position(**{**vars(self), **now})
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, the generators as text."""
+        """The position as plain data, with the generators as text."""
         out = {"kind": _KIND, **vars(self)}
         out.update({name: text_of(out[name]) for name in _GENERATORS if out[name] is not None})
         return {**out, "later": self.later and {name: text_of(state) for name, state in self.later.items()}}
@@ -264,7 +281,8 @@ class Position:
         return position._of_ranks(_replicas(settings))
 
     def _of_ranks(self, ranks: int) -> Position:
-        """Where as many samples were taken by so many ranks. ValueError where those are no whole batches."""
+        """The same place for another number of ranks. ValueError where the batches taken so far cannot be dealt out
+        evenly."""
         if self.batch == 0 or self.num_replicas == ranks:
             return self
         if self.pending is not None:
@@ -283,8 +301,11 @@ class Position:
         return Position(**{**vars(self), "batch": batch, "drawn": batch, "num_replicas": ranks})
 
     def load(self, settings: Settings) -> None:
-        """Tells the sampler its epoch, and between epochs generators and sampler where they stood. What the program
-        tells and seeds them before it iterates counts."""
+        """Tells the sampler its epoch. Between epochs it also sets the generators and the sampler
+        to where they stood.
+
+        What the program seeds or tells them after this and before it iterates counts.
+        """
         sampler = _source(settings)
         if self.sampler_epoch is not None and hasattr(sampler, "set_epoch"):
             sampler.set_epoch(self.sampler_epoch)
@@ -293,11 +314,13 @@ class Position:
             Generators(settings).put(self.later or {})
 
     def settle(self, settings: Settings) -> None:
-        """Before the epoch that had not begun: takes back what was drawn since it was loaded, but no seed."""
+        """Takes back what was drawn between loading a state and beginning its epoch. A seed that
+        the program has set since then stays."""
         Generators(settings).put(self.later or {}, where_not_seeded=True)
 
     def _load_sampler(self, sampler: Any) -> None:
-        """As it was when the epoch began. That may be the end of the one before, behind which it begins anew."""
+        """Sets the sampler to where it was when the epoch began. That state may be the end of the epoch before; then
+        the sampler begins anew when it is iterated once."""
         if self.sampler is None or not hasattr(sampler, "load_state_dict"):
             return
         load_state(sampler, self.sampler)
@@ -307,9 +330,10 @@ class Position:
     def restore(self, settings: Settings) -> tuple[Iterator[Any], bool]:
         """The index sampler's iterator after `batch` batches, and whether there were that many.
 
-        The sampler is gone through again under the generators that the epoch began with. They are then put where they
-        stood when the state was taken, so that the epochs behind this one are those of the program that was not
-        stopped. torch's global one stays as it was where nothing of the loader follows from it.
+        The sampler is run again under the generators that the epoch began with. These are then set
+        to where they stood when the state was taken, so that the following epochs are those of a
+        program that was not stopped. torch's global generator is not changed where nothing of the
+        loader is drawn from it.
         """
         generators, later = Generators(settings), dict(self.later or {})
         later.setdefault("torch", torch.get_rng_state())
@@ -328,7 +352,8 @@ class Position:
             generators.put(later)
 
     def _advance(self, indices: Iterator[Any]) -> tuple[Iterator[Any], bool]:
-        """As far as it was drawn from; the first index is when samplers draw what the whole epoch follows from."""
+        """Runs the sampler as far as it had been drawn from. Samplers draw what the whole epoch follows from when they
+        give the first index, so that at least one is asked for."""
         drawn = list(itertools.islice(indices, self.batch + 1 if self.drawn is None else max(self.drawn, self.batch)))
         if self.ended:
             drawn += itertools.islice(indices, 1)
@@ -342,7 +367,7 @@ _GENERATORS = ("random", "sampler_random", "torch_random")
 
 
 def _with_generators(fields: dict[str, Any]) -> dict[str, Any]:
-    """Texts of generators as their states. ValueError for others."""
+    """The fields with the texts of generators as states. ValueError for other texts."""
     later = fields.get("later")
     if fields.get("random") is None or not _is_dict(later):
         raise ValueError("the state's 'random' or 'later' is none of a random generator")
@@ -369,7 +394,8 @@ def _is_dict(value: Any) -> bool:
 
 
 def _is_pythons(value: Any) -> bool:
-    """What torch's iterators know (`_torch_iterators.py`); the program's own states in it may be anything."""
+    """Whether this can be what torch's iterators keep (`_torch_iterators.py`). The program's own states in it may be
+    anything."""
     if value is None:
         return True
     if not isinstance(value, dict):

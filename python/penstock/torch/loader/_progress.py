@@ -1,4 +1,8 @@
-"""How far an iteration of penstock.torch.DataLoader has come."""
+"""How far an iteration of penstock.torch.DataLoader has come.
+
+The loader keeps this object when the iterator is gone, because `state_dict()` and `stats()` may be asked for then. So
+it refers to the reading only weakly and keeps the last figures itself.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +23,10 @@ _MUCH = 0.5  # of the time
 
 
 class Progress:
-    """What a loader keeps of its newest iteration, which itself goes with its threads and batches.
+    """What a loader keeps of its newest iteration.
 
-    `given`: batches that the user has had, and those left out; `function_seconds`: how long the caller waited for
-    Python's functions, the dataset's and `collate_fn`.
+    `given` counts the batches that the user has had, and those left out. `function_seconds` is how
+    long the caller waited for Python's functions: the dataset's and `collate_fn`.
     """
 
     def __init__(self, begin: Position, reads: Reads | None = None) -> None:
@@ -39,7 +43,8 @@ class Progress:
         self.function_seconds = 0.0
 
     def position(self, settings: Settings) -> Position:
-        """After the last batch that was given; at the beginning of the next epoch behind the end of this one."""
+        """The place after the last batch that was given; behind the end of the epoch, the beginning
+        of the next one."""
         if self.finished:
             position = Position.now(settings, draws_seed=not settings.persistent_workers)
         else:
@@ -49,7 +54,7 @@ class Progress:
 
     @contextmanager
     def in_functions(self) -> Iterator[None]:
-        """Counts the time of the block."""
+        """Counts the time of the block as time in functions."""
         begin = time.perf_counter()
         try:
             yield
@@ -61,16 +66,16 @@ class Progress:
         return self._stats if reads is None else _with_functions(reads.stats(), self.function_seconds)
 
     def keep_stats(self) -> None:
-        """Before the iteration goes."""
+        """Takes the last figures, before the iteration is gone."""
         self._stats = self.stats()
 
 
 def _nothing(*_: Any) -> None:
-    """There is nothing to refer to, or to know."""
+    """Stands for a weak reference to nothing, and for an iterator that knows nothing more."""
 
 
 def _with_functions(stats: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """The reading's own counts take functions for the caller's time."""
+    """The figures with the time in functions apart: the reading counts it as the caller's own time."""
     if not stats:
         return stats
     figures = {**stats, "function_seconds": seconds}

@@ -1,4 +1,9 @@
-"""The batches of a loader's epoch as its workers leave them."""
+"""The batches of an epoch as C++ reads them: asked for ahead, and given in order.
+
+`Reads` stands between the sampler and a feed (`_Feed` in C++, or `_sample_feed.py`, which reads one sample at a time).
+It draws indices, pushes them to the feed, and says what becomes of samples that cannot be read (`on_error`) or that C++
+cannot stack. What Python does with a batch afterwards is in `_finish.py`.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +38,8 @@ _UNLIKE = (penstock.DTypeMismatchError, penstock.ShapeMismatchError, penstock.Un
 class Read(NamedTuple):
     """A batch as the workers left it: whole, or the list of its samples.
 
-    `wanted`: the samples that the sampler asked for; where `on_error` puts others in their places, `indices` has those.
+    `wanted` has the indices that the sampler asked for, and `indices` those that were read: they
+    differ where `on_error` put other samples in the place of bad ones.
     """
 
     indices: list[int]
@@ -43,7 +49,8 @@ class Read(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """A batch under way: what the sampler asked for, and what is read for it; None where nothing of it is left."""
+    """A batch under way: the indices that the sampler asked for, and those that are read, or None where none of them
+    can be."""
 
     wanted: list[int]
     indices: list[int] | None
@@ -52,10 +59,11 @@ class _Asked(NamedTuple):
 class Reads:
     """Asks the workers for the batches that a sampler draws, and gives them in order.
 
-    `whole`: samples come one by one, without batches; `bulk`: then of lists of indices, each the stack of its samples.
-    `drawn`: batches that the sampler gave; `ended`: it has no more. `on_device`: batches arrive on the loader's device.
-    `taken` counts batches that were given, or left out; `held` those of them that the loader has yet to hand on, and
-    which count as under way.
+    `whole`: samples come one by one, without batches. `bulk`: then the sampler gives lists of
+    indices, and each list is one stacked sample. `drawn` counts the batches that the sampler gave,
+    and `ended` says that it has no more. `on_device`: batches arrive on the loader's device.
+    `taken` counts the batches that were given or left out; `held` counts those of them that the
+    loader has not handed on yet, which count as under way.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -87,18 +95,18 @@ class Reads:
         self._last_stats: dict[str, Any] | None = None
 
     def begin(self, indices: Iterator[Any], taken: int) -> None:
-        """Takes what the sampler draws, of whose batches `taken` are behind us."""
+        """Reads the batches that `indices` gives; `taken` batches of the epoch were taken before."""
         self._indices, self.taken, self.drawn = indices, taken, taken
         if self._workers > 0:
             self._draw()
 
     @property
     def alone(self) -> bool:
-        """Whether what comes next is a sample by itself."""
+        """Whether what comes next is a single sample rather than a batch."""
         return self.whole and not self.bulk
 
     def close(self) -> None:
-        """Ends the workers, and what they prepared."""
+        """Ends the workers and drops what they prepared."""
         if self._last_stats is not None:
             return
         self._last_stats = self.stats()
@@ -117,13 +125,14 @@ class Reads:
 
     @property
     def ready(self) -> bool:
-        """Whether `next` would give something at once."""
+        """Whether `next` would give something without waiting."""
         return bool(self._pending) and (not self._pending[0].indices or self._feed.ready)
 
     def next(self, *, hold: bool = False) -> Read:
-        """The next batch of which something is left; StopIteration behind the last. An error belongs to one batch.
+        """The next batch that has a readable sample; StopIteration behind the last. An error
+        belongs to one batch, and the next call gives the batch after it.
 
-        `hold`: to be counted as held, until `release`.
+        With `hold` the batch counts as held until `release` is called.
         """
         while True:
             if self._workers == 0 and not self.finished:
@@ -158,7 +167,8 @@ class Reads:
                 self.release()
 
     def _require_some(self) -> None:
-        """Where `on_error` left nothing of an epoch, that has another reason than its samples."""
+        """Raises an error where `on_error` left out every batch of an epoch, because then the fault is not that of
+        single samples."""
         if self._left_out:
             raise self._unreadable()
 
@@ -168,7 +178,7 @@ class Reads:
         return penstock.InvalidArgumentError(message, message)
 
     def release(self) -> None:
-        """One of the batches that are held was handed on."""
+        """Tells that one of the held batches was handed on."""
         self.held -= 1
         self._draw()
 
@@ -183,7 +193,7 @@ class Reads:
         return _Feed(self._dataset, collate, workers, factor, budget, timeout, device)
 
     def _native_collate(self) -> penstock.Collate:
-        """What the workers do: the whole collation where that is ours, else the samples as they are."""
+        """What the workers do with the samples: collate them where the rule is one of ours, otherwise leave them apart."""
         collate = self._collate_fn
         per_sample = self._functions is not None and self._functions.make is not None
         self._native = not self.whole and not per_sample
@@ -210,7 +220,8 @@ class Reads:
                 self._feed.push(indices)
 
     def _read_lists(self, bulk: bool) -> None:
-        """Without batches, a sampler may give lists of indices: each is one sample, that of its stacked rows."""
+        """Switches between indices and lists of indices. Without batches a sampler may give lists; each is one sample,
+        the stack of its rows."""
         if self._pending or self._functions is not None:
             raise TypeError("found a list where the sampler gives indices; expected one or the other of all samples")
         self.bulk = bulk
@@ -219,7 +230,7 @@ class Reads:
         self._feed = self._new_feed(self._workers)
 
     def _wanted(self, drawn: Any) -> list[int]:
-        """Counted from the front."""
+        """The drawn indices as a list; negative ones are counted from the end."""
         indices = self._checked(drawn)
         return counted(indices, len(self._dataset)) if indices and min(indices) < 0 else indices
 
@@ -231,7 +242,7 @@ class Reads:
         return [operator.index(one) for one in drawn]
 
     def _chosen(self, indices: list[int]) -> list[int]:
-        """Without what is known not to be readable."""
+        """The indices without those of samples that are known to be unreadable, or with others in their places."""
         if self._set_aside.any_of(indices):
             return self._repaired(indices)
         return indices
@@ -243,7 +254,7 @@ class Reads:
         return set_aside.replaced(self._samples, indices)
 
     def _take(self, asked: _Asked) -> Read | None:
-        """The batch that was asked for first; None when nothing of it is left."""
+        """The batch that was asked for first; None when none of its samples can be read."""
         indices = asked.indices
         if indices is None:
             return None
@@ -266,8 +277,11 @@ class Reads:
         return self._again(self._repaired(indices))
 
     def _next_of_feed(self, asked: _Asked) -> Any:
-        """An error belongs to the batch; but when time is up, or a signal's handler raises something, that is still to
-        come."""
+        """The feed's next batch.
+
+        When the time is up, or a signal's handler raises, the batch is still to come, so that it is put back. Every
+        other error belongs to the batch.
+        """
         try:
             return self._feed.next()
         except BaseException as error:
@@ -278,7 +292,7 @@ class Reads:
             raise
 
     def _empty(self) -> Read:
-        """What the sampler itself gave no samples for."""
+        """The batch for an empty list of indices from the sampler."""
         if self.bulk:
             return Read([], self._samples[[]], True)
         if self._native:
@@ -302,9 +316,9 @@ class Reads:
             return other
 
     def _otherwise(self, indices: list[int], error: penstock.Error) -> Read | None:
-        """A batch that only torch's own collation stacks, or whose samples only the dataset makes; from here on all
-        batches are made so. None where that fails too: the native error names the files.
-        """
+        """The batch in another way, where C++ cannot make it: torch's own collation stacks it, or the dataset makes its
+        samples. All later batches are then made that way. None where that fails too; the caller then raises the native
+        error, which names the files."""
         stacked = self._native and _is_default(self._collate_fn)
         samples = self._refusal = None
         if stacked and isinstance(error, _UNLIKE):
@@ -320,7 +334,8 @@ class Reads:
         return Read(indices, samples, True)
 
     def _tried(self, feed: _Feed | SampleFeed, indices: list[int]) -> Any:
-        """The samples, where torch stacks those that are to be stacked; else None, and `_refusal` is how it said so."""
+        """The samples, if torch can stack those that have to be stacked; otherwise None, and `_refusal` is torch's type
+        of error."""
         try:
             feed.push(indices)
             samples = feed.next()
@@ -341,7 +356,7 @@ class Reads:
 
 
 def explained(settings: Settings) -> str:
-    """Who does what with a dataset that is read natively, for people."""
+    """A sentence for people about who reads and who collates a dataset that is read natively."""
     functions, collate = settings.functions, settings.collate_fn
     workers = "the caller's thread reads"
     if settings.num_workers:
@@ -360,18 +375,19 @@ def explained(settings: Settings) -> str:
 
 
 def _is_default(collate: Any) -> bool:
-    """Whether that is torch's default_collate, as torch made it: programs may teach it other types."""
+    """Whether this is torch's default_collate without additions: programs may teach it other types."""
     if collate is not torch_data.default_collate:
         return False
     return all(part.__module__ == torch_data.default_collate.__module__ for part in default_collate_fn_map.values())
 
 
 def arrives_on_device(device: torch.device | None) -> bool:
-    """Whether batches are copied there while the next are read, rather than by torch when they are taken."""
+    """Whether batches are copied to the device while the next ones are read. Otherwise torch moves
+    them when they are taken."""
     return device is not None and device.type == "cuda" and torch.cuda.is_available() and penstock.is_available()
 
 
 def _full_name(device: torch.device | None) -> str:
-    """With its number: "cuda" alone is torch's current device."""
+    """The device's name with its number, because "cuda" alone means torch's current device."""
     assert device is not None
     return f"cuda:{torch.cuda.current_device()}" if device.index is None else str(device)

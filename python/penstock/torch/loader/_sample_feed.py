@@ -1,4 +1,7 @@
-"""Batches of samples that the dataset makes one by one."""
+"""Batches of samples that the dataset makes one by one.
+
+`SampleFeed` takes the place of C++'s `_Feed` for samples that C++ has no form for: sparse and quantized tensors, sets.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,10 @@ __all__ = ["SampleFeed"]
 
 
 class SampleFeed:
-    """Does what `_Feed` does for samples that native batches have no form for: sparse and quantized tensors, sets.
+    """Does what `_Feed` does, with `dataset[i]` for each sample.
 
-    A sample is `dataset[i]`, `workers` of them at a time, or those of a batch when it is taken without workers. What
-    lies ready is as much as `window` batches hold.
+    `workers` threads make samples at the same time; without workers the samples of a batch are made
+    when it is taken. At most as many samples as `window` batches hold lie ready.
     """
 
     def __init__(self, dataset: Any, workers: int, factor: int, timeout: float) -> None:
@@ -36,7 +39,7 @@ class SampleFeed:
 
     @property
     def ready(self) -> bool:
-        """Whether `next` would not wait."""
+        """Whether `next` would give something without waiting."""
         return bool(self._reads) and all(read.done() for read in self._reads[0])
 
     def next(self) -> list[Any]:
@@ -53,7 +56,7 @@ class SampleFeed:
         return samples
 
     def stats(self) -> dict[str, Any]:
-        """None: nothing is counted here."""
+        """Nothing, because nothing is counted here."""
         return {}
 
     def close(self) -> None:

@@ -50,7 +50,7 @@ class Settings:
 
 
 def settings_of(loader: Any) -> Settings:
-    """Those of a `penstock.torch.DataLoader`, as they are now."""
+    """The settings of a `penstock.torch.DataLoader` as they are now."""
     return Settings(
         dataset=loader.dataset,
         native=loader.native,

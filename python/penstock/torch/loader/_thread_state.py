@@ -1,9 +1,9 @@
-"""What torch and Python keep for each thread, taken along to the threads that call a program's functions.
+"""What torch and Python keep for each thread, carried to the threads that call a program's functions.
 
-Python may not call what torch has for this (`at::ThreadLocalState`), so that its parts are named here, with the
-settings of autocast, which are beside it. What belongs to the whole process (default dtype, deterministic algorithms,
-anomaly detection) needs nothing. The transforms of `torch.func` are left out: their layers belong to one thread. So
-is a profiler, which torch enables for one thread and has no way to share from Python.
+Python cannot call what torch has for this (`at::ThreadLocalState`). So its parts are copied one by one here, and the
+settings of autocast, which torch keeps elsewhere. What belongs to the whole process (default dtype, deterministic
+algorithms, anomaly detection) needs no copy. The transforms of `torch.func` are left out, because their layers belong
+to one thread. So is a profiler, which torch enables for one thread and cannot share from Python.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NOT_CARRIED = tuple(
 
 
 class _Flags(NamedTuple):
-    """Of autograd, in the order in which they are set."""
+    """The flags of autograd, in the order in which they are set."""
 
     grad: bool
     forward_grad: bool
@@ -64,7 +64,7 @@ def _flags() -> _Flags:
 
 
 class _Autocast(NamedTuple):
-    """Whether it is on is one of the dispatcher's keys."""
+    """The settings of autocast. Whether it is on is one of the dispatcher's keys."""
 
     cache: bool
     dtypes: tuple[torch.dtype, ...]
@@ -81,7 +81,7 @@ def _set_autocast(wanted: _Autocast) -> None:
 
 
 def _keys() -> tuple[int, int]:
-    """The dispatcher's, included and excluded."""
+    """The dispatcher's keys: the included and the excluded ones."""
     return _C._dispatch_tls_local_include_set().raw_repr(), _C._dispatch_tls_local_exclude_set().raw_repr()
 
 
@@ -93,7 +93,7 @@ def _key_set(raw: int) -> Any:
 
 
 def _streams() -> tuple[int, Any] | None:
-    """The accelerator's current device and stream, once something uses one."""
+    """The accelerator's current device and stream; nothing before something has used one."""
     if torch.cuda.is_available() and not torch.cuda.is_initialized():
         return None
     accelerator = torch.accelerator
@@ -122,7 +122,8 @@ class ThreadState:
         self._streams = _streams()
 
     def call(self, function: Callable[..., Any], *args: Any) -> Any:
-        """`function(*args)` as the thread that made this would have it. Once."""
+        """Calls `function(*args)` as the thread that made this would have called it. It may be used
+        once."""
         return self._context.run(self._call, function, *args)
 
     def _call(self, function: Callable[..., Any], *args: Any) -> Any:
@@ -131,7 +132,7 @@ class ThreadState:
             return function(*args)
 
     def _enter(self, undo: ExitStack) -> None:
-        """Modes come last: they would see all that is set behind them."""
+        """Sets the state of this thread. Modes come last, because they would see everything that is set after them."""
         if torch.get_num_threads() != self._threads:
             torch.set_num_threads(self._threads)  # which is OpenMP's number for this thread
         if self._streams is not None:
@@ -159,7 +160,7 @@ class ThreadState:
         _exchange(undo, _C._get_torch_function_state(), self._function_state, _C._set_torch_function_state)
 
     def _enter_hooks(self, undo: ExitStack) -> None:
-        """Those for tensors that autograd saves: the newest pair is the one in use."""
+        """Sets the hooks for tensors that autograd saves. The newest pair is the one in use, so that it is set last."""
         autograd = _C._autograd
         if self._hooks is not None:
             autograd._push_saved_tensors_default_hooks(*self._hooks)
@@ -195,7 +196,8 @@ def _pushed(mode: Any) -> Iterator[None]:
 
 @contextmanager
 def _cached_casts() -> Iterator[None]:
-    """As the end of torch.autocast does: a cast that is kept longer would outlive changes of its weights."""
+    """Clears the cached casts afterwards, as the end of torch.autocast does: a cast that is kept longer would outlive
+    changes of its weights."""
     torch.autocast_increment_nesting()
     try:
         yield

@@ -1,4 +1,7 @@
-"""Threads that call Python functions, and keep no program from ending."""
+"""Threads that call Python functions and do not keep the program from ending.
+
+Those of `concurrent.futures` are joined when the program ends, after everything that is queued.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +29,8 @@ _PATIENCE = 5.0  # seconds, which torch gives its workers too
 class Threads:
     """Up to `most` threads that make calls in the order in which they are asked for.
 
-    The end of the program waits for calls under way, for five seconds at most, and not for those that have not begun.
-    One thread asks.
+    The end of the program waits five seconds at most for calls under way, and not for those that
+    have not begun. Only one thread may ask for calls.
     """
 
     def __init__(self, most: int, name: str) -> None:
@@ -40,7 +43,8 @@ class Threads:
         atexit.register(self._leave)
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """What `function(*args)` is going to give, in the caller's torch state and context variables."""
+        """Starts `function(*args)` in the caller's torch state and context variables; the Future
+        has its result."""
         future: Future[Any] = Future()
         self._queue.put((future, ThreadState().call, (function, *args)))
         if len(self._threads) < self._most:
@@ -48,7 +52,7 @@ class Threads:
         return future
 
     def require_own_process(self) -> None:
-        """InvalidArgumentError in a forked child, where nobody makes the calls."""
+        """InvalidArgumentError in a forked child, because the threads stayed in the parent."""
         if os.getpid() != self._process:
             message = (
                 "the loader was made before this process was forked, and its threads stayed in the parent; make a new "
@@ -80,9 +84,10 @@ class Threads:
 
 
 def are_done(futures: Iterable[Future[Any]], timeout: float | None) -> bool:
-    """Whether all of them are there within `timeout` seconds.
+    """Whether all of them are done within `timeout` seconds.
 
-    `concurrent.futures.wait` would leave a cycle of references in each of them when a signal's handler raises in it.
+    `concurrent.futures.wait` would leave a cycle of references in each of them when a signal's
+    handler raises in it.
     """
     deadline = None if timeout is None else time.monotonic() + timeout
     for future in futures:
@@ -129,7 +134,7 @@ def _end(calls: _Queue, threads: list[threading.Thread]) -> None:
 
 
 def _taken_back(calls: _Queue) -> list[Future[Any]]:
-    """The calls that have not begun, and now never will."""
+    """Takes the calls that have not begun out of the queue; they are never made."""
     out: list[Future[Any]] = []
     while True:
         try:

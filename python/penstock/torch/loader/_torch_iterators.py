@@ -1,9 +1,9 @@
-"""torch's own iterators, for datasets that only Python reads, which know where they stand.
+"""torch's own iterators, for datasets that only Python reads, with what it takes to know where they stand.
 
-Batches are counted, and a loader that resumes goes through the sampler again. Iterable datasets, and those with
-`state_dict` and `load_state_dict` of their own (or of their iterator), go on from their states, as torchdata's
-StatefulDataLoader has it: that of this process without workers, else those that the workers tell (`_worker_states.py`).
-An iterable dataset without states is gone through again.
+They are subclasses of torch's iterators that count batches. A loader that resumes runs its sampler again. Iterable
+datasets, and those with `state_dict` and `load_state_dict` of their own (or of their iterator), go on from these
+states, as torchdata's StatefulDataLoader does: without workers from the state in this process, otherwise from those
+that the workers report (`_worker_states.py`). An iterable dataset without states is iterated again from its beginning.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _NO_BATCH = object()  # what stands for the end of an epoch that a worker tells 
 
 
 def iterator_of(loader: torch_data.DataLoader[Any], resume: Position | None) -> Any:
-    """The iterator of an epoch that begins now, or goes on. `loader` is the iterator's own, to be changed."""
+    """The iterator of an epoch that begins now, or goes on. `loader` is a copy for the iterator
+    alone, which it may change."""
     kind = _WithWorkers if loader.num_workers > 0 else _Alone
     if resume is None:
         return kind(loader, Position.now(settings_of(loader)), None)
@@ -58,12 +59,13 @@ def iterator_of(loader: torch_data.DataLoader[Any], resume: Position | None) -> 
 
 
 def before_first(dataset: Any) -> dict[str, Any]:
-    """What is known before the first epoch. A dataset that is its own iterator has a state once it was begun."""
+    """What is known before the first epoch. A dataset that is its own iterator has no state before
+    it is begun."""
     return {} if callable(getattr(dataset, "__next__", None)) else {"dataset": state_of(dataset)}
 
 
 def _require_workers(loader: torch_data.DataLoader[Any], resume: Position) -> None:
-    """ValueError where the state is that of datasets in other processes than this loader has."""
+    """ValueError where the state needs the datasets of another number of worker processes than this loader has."""
     python = resume.python or {}
     workers = python.get("num_workers", 0)
     if workers == loader.num_workers:
@@ -78,7 +80,8 @@ def _require_workers(loader: torch_data.DataLoader[Any], resume: Position) -> No
 
 
 def _goes_on(loader: torch_data.DataLoader[Any], resume: Position, kind: Any) -> Any:
-    """Of an iterable dataset: from its state, or through its samples under the generators of the epoch's beginning."""
+    """The iterator of an iterable dataset that goes on: from the dataset's state, or by taking its samples again under
+    the generators that the epoch began with."""
     python = resume.python or {}
     states = [WorkerState(*state) for state in python.get("workers", ())]
     known = any(state.is_known for state in [WorkerState(python.get("dataset"), python.get("iterator")), *states])
@@ -101,7 +104,7 @@ def _goes_on(loader: torch_data.DataLoader[Any], resume: Position, kind: Any) ->
 
 
 def _load_dataset(loader: torch_data.DataLoader[Any], resume: Position) -> None:
-    """The state of this process's dataset. One that is its own iterator takes it when it was begun."""
+    """Gives this process's dataset its state. A dataset that is its own iterator takes it after it was begun."""
     python = resume.python or {}
     load_state(loader.dataset, python.get("dataset"))
     if not resume.begun and python.get("iterator") is not None and has_state(loader.dataset):
@@ -109,8 +112,11 @@ def _load_dataset(loader: torch_data.DataLoader[Any], resume: Position) -> None:
 
 
 class _Given:
-    """An index sampler of which an iterator is under way. Where none is (None), it is begun for the second time that it
-    is asked: torch's constructor asks twice where there are workers, for each further epoch of theirs it does once."""
+    """An index sampler whose iterator is already under way.
+
+    With None the iterator is made when it is asked for the second time: torch's constructor asks twice where there are
+    workers, and once for each further epoch of persistent ones.
+    """
 
     def __init__(self, sampler: Any, indices: Iterator[Any] | None) -> None:
         self.sampler = sampler
@@ -128,7 +134,7 @@ class _Given:
 
 
 class _Counting:
-    """What both of torch's iterators get. Several threads may take from one."""
+    """What both of torch's iterators get: a count of batches, and a lock, because several threads may take from one."""
 
     _index_sampler: Any
     _num_yielded: int
@@ -170,7 +176,7 @@ class _Counting:
                 raise
 
     def _go_through(self, resume: Position) -> None:
-        """Samples that were taken before the state was."""
+        """Takes the samples again that were taken before the state was."""
         while self.progress.given < resume.batch:
             given = self.progress.given
             try:
@@ -190,14 +196,14 @@ class _Counting:
 
 
 class _Alone(_Counting, _SingleProcessDataLoaderIter):  # type: ignore[misc]
-    """Without workers."""
+    """torch's iterator without workers."""
 
     def __init__(self, loader: torch_data.DataLoader[Any], begin: Position, resume: Position | None) -> None:
         super().__init__(loader, begin, resume)
         self.progress.python = _OfFetcher(self._dataset_fetcher, self._seed)
 
     def _put(self, python: dict[str, Any]) -> None:
-        """The state of the dataset's iterator."""
+        """Gives the dataset's iterator its state."""
         fetcher: Any = self._dataset_fetcher
         load_state(fetcher.dataset_iter, python.get("iterator"))
         fetcher.ended = bool(python.get("ended"))
@@ -216,7 +222,7 @@ class _Alone(_Counting, _SingleProcessDataLoaderIter):  # type: ignore[misc]
 
 
 class _OfFetcher:
-    """What is known without workers; it does not lead back to the iterator."""
+    """What is known without workers. It holds no reference to the iterator, so that the loader may keep it."""
 
     def __init__(self, fetcher: Any, seed: int) -> None:
         self._fetcher = fetcher
@@ -234,7 +240,7 @@ class _OfFetcher:
 
 
 class _WithWorkers(_Counting, _MultiProcessingDataLoaderIter):  # type: ignore[misc]
-    """With processes."""
+    """torch's iterator with worker processes."""
 
     def __init__(self, loader: torch_data.DataLoader[Any], begin: Position, resume: Position | None) -> None:
         loader.check_worker_number_rationality()
@@ -300,7 +306,7 @@ class _WithWorkers(_Counting, _MultiProcessingDataLoaderIter):  # type: ignore[m
         self._told.last = worker
 
     def _received(self) -> tuple[int, Any]:
-        """The next batch, and whose it is."""
+        """The next batch, and the number of the worker that made it."""
         data = _NO_BATCH
         while data is _NO_BATCH:
             data = super()._next_data()  # type: ignore[no-untyped-call]
@@ -319,7 +325,8 @@ class _WithWorkers(_Counting, _MultiProcessingDataLoaderIter):  # type: ignore[m
             raise
 
     def _skip(self, resume: Position) -> None:
-        """Where batches came as they were ready, as many of each worker's go, in whatever order they come now."""
+        """Drops a batch that was taken before the state was. Where batches came in the order in which they were ready,
+        as many of each worker's batches are dropped as it had given, in whatever order they come now."""
         given = (resume.python or {}).get("given")
         worker, data = self._received()
         if given is None or self._told.given[worker] < given[worker]:

@@ -1,4 +1,7 @@
-"""What the main process keeps of torch's workers: their reports, and which batches they have not given yet."""
+"""What the main process keeps of torch's workers: their reports, and which batches they have not given yet.
+
+`_torch_iterators.py` fills it in and puts it into positions; the reports come from `_worker_states.py`.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,9 @@ __all__ = ["OfWorkers", "Places"]
 
 
 class Places:
-    """Where in their epoch batches are that were drawn and not given yet. torch numbers them from where its iterator
-    began, which gave out first what was `pending` then."""
+    """The places in their epoch of batches that were drawn and not given yet. torch numbers batches
+    from where its iterator began, and that iterator gave the batches that were `pending` then
+    first."""
 
     def __init__(self, begin: Position | None = None) -> None:
         self._first = [] if begin is None else begin.pending or []
@@ -29,9 +33,10 @@ class Places:
 
 
 class OfWorkers:
-    """What workers told with the batches that were taken; it does not lead back to the iterator.
+    """What the workers reported with the batches that were taken. It holds no reference to the
+    iterator.
 
-    `last`: the one whose batch was given last. `given`: how many of each.
+    `last` is the worker whose batch was given last, and `given` how many batches each has given.
     """
 
     def __init__(self, states: list[WorkerState], last: int, loader: torch_data.DataLoader[Any], seed: int = 0) -> None:
@@ -48,12 +53,13 @@ class OfWorkers:
         self._reports[report.worker] = report
 
     def now(self) -> list[WorkerState]:
-        """Those without a state are as they were when the epoch began."""
+        """The workers' states. A worker that has reported nothing is as it was when the epoch
+        began."""
         told = [self._reports[i].state() if i in self._reports else WorkerState() for i in range(len(self._begin))]
         return [state._replace(random=None) if state.is_known else self._begin[i] for i, state in enumerate(told)]
 
     def behind(self) -> list[WorkerState]:
-        """As the next epoch finds them, behind the end of this one."""
+        """The states in which the next epoch finds the workers, behind the end of this one."""
         told = [self._reports[i].state() if i in self._reports else self._begin[i] for i in range(len(self._begin))]
         return [state._replace(ended=False, over=True) for state in told]
 

@@ -1,9 +1,9 @@
-"""What the processes of torch's loader tell of their datasets' states, and are told of those where they go on.
+"""What the processes of torch's loader report of their datasets' states, and how they get a state to go on from.
 
-Each batch comes with the state of the dataset that gave it, in the worker that made it, and of its iterator: torch has
-no other way back from there. Workers that stay for the next epoch send the state behind the end as well, with a batch
-of nothing. These objects are sent to the workers in the place of dataset, `collate_fn` and `worker_init_fn`, which find
-the program's own dataset in `get_worker_info()` as ever.
+torch has no way back from a worker except its batches. So each batch is sent with the state of the dataset, and of its
+iterator, in the worker that made it. Workers that stay for the next epoch also send the state behind the end, with an
+empty batch. For this, objects of this module are sent to the workers in the place of dataset, `collate_fn` and
+`worker_init_fn`; `get_worker_info()` still has the program's own dataset.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ __all__ = ["Reported", "WorkerState", "has_state", "load_state", "reporting", "s
 
 
 class WorkerState(NamedTuple):
-    """None where there is none.
+    """The state of a worker's dataset, with None for each part that has none.
 
-    `ended`: the iterator gave its last sample. `over`: the dataset is as it was behind the end of an epoch, and begins
-    another one from there, with `random` in the process's generators.
+    `ended`: the iterator gave its last sample. `over`: the dataset is as it was behind the end of
+    an epoch; another epoch begins from there, with `random` in the process's generators.
     """
 
     dataset: Any = None
@@ -46,20 +46,24 @@ def has_state(thing: Any) -> bool:
 
 
 def state_of(thing: Any) -> Any:
-    """A copy: many give their own parts, which they go on changing."""
+    """A copy of the object's state, because many objects give their own parts and go on changing
+    them."""
     return copy.deepcopy(thing.state_dict()) if has_state(thing) else None
 
 
 def load_state(thing: Any, state: Any) -> None:
-    """A copy of it, for those who keep what they are given; nothing where there is none."""
+    """Gives the object a copy of the state, because some keep what they are given. Does nothing
+    without a state."""
     if state is not None and has_state(thing):
         thing.load_state_dict(copy.deepcopy(state))
 
 
 class Reported:
-    """A batch, and what its worker's dataset was like behind it; `is_empty`: no batch, but the end of an epoch.
+    """A batch, with the state of its worker's dataset behind it. `is_empty`: there is no batch,
+    only the end of an epoch.
 
-    The state is pickled at once: the queue pickles later, in a thread of its own, when the dataset may have gone on.
+    The state is pickled at once. The queue pickles later, in a thread of its own, when the dataset
+    may have gone on.
     """
 
     def __init__(self, batch: Any, worker: int, pickled: bytes, *, is_empty: bool = False) -> None:
@@ -84,8 +88,8 @@ def reporting(
     drops_last: bool,
     stay: bool,
 ) -> dict[str, Any] | None:
-    """What a loader's dataset and functions are to be so that workers report; None where there is nothing to tell.
-    `stay`: the workers do, for the next epoch."""
+    """What the loader's dataset and functions are replaced by so that workers report; None where
+    there is nothing to report. `stay`: the workers live on into the next epoch."""
     if isinstance(dataset, (IterDataPipe, MapDataPipe)):
         return None
     if not isinstance(dataset, torch_data.IterableDataset):
@@ -105,7 +109,7 @@ def _state_at(states: list[WorkerState], worker: int) -> WorkerState:
 
 
 class _End:
-    """A sample of nothing, behind the last one of an epoch."""
+    """An empty sample behind the last one of an epoch."""
 
 
 class _Tracked(torch_data.IterableDataset[Any]):
@@ -135,13 +139,13 @@ class _Tracked(torch_data.IterableDataset[Any]):
         return _Following(self)
 
     def state(self) -> WorkerState:
-        """A dataset that is its own iterator is told once."""
+        """The states of the dataset and its iterator. A dataset that is its own iterator is asked once."""
         dataset = None if self.iterator is self.dataset else _uncopied(self.dataset)
         return WorkerState(dataset, _uncopied(self.iterator), self.ended)
 
 
 class _Following:
-    """The iterator of a tracked dataset, which tells it of the end."""
+    """The iterator of a tracked dataset, which notes when it ends."""
 
     def __init__(self, tracked: _Tracked) -> None:
         self._tracked = tracked
@@ -161,7 +165,7 @@ class _Following:
 
 
 class _Starts:
-    """`worker_init_fn`: the program's own, then the dataset's state."""
+    """A `worker_init_fn` that calls the program's own and then loads the dataset's state."""
 
     def __init__(self, dataset: Any, start: Callable[[int], None] | None, states: list[WorkerState]) -> None:
         self._dataset = dataset
@@ -178,7 +182,7 @@ class _Starts:
 
 
 class _Reports:
-    """`collate_fn`: the program's own, and the state."""
+    """A `collate_fn` that calls the program's own and adds the state."""
 
     def __init__(self, collate: Callable[[Any], Any], tracked: _Tracked | None, drops_last: bool) -> None:
         self._collate = collate
