@@ -1,4 +1,4 @@
-"""torch's side of safetensors' API."""
+"""torch's side of safetensors' API: what `penstock._safetensors` asks of a library of arrays, done with torch tensors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def _no_type(dtype: object, name: str) -> SafetensorError:
 
 
 class Arrays(Framework):
-    """Tensors on one device; RuntimeError from torch, on the first tensor, where the device is not there."""
+    """Tensors on one device. Where the device is not there, the first tensor raises torch's
+    RuntimeError."""
 
     def __init__(self, device: Any) -> None:
         text = str(device)
@@ -77,7 +78,8 @@ class Arrays(Framework):
         return out
 
     def _read_there(self, archive: penstock.Archive, names: Iterable[str]) -> dict[str, torch.Tensor]:
-        """Entries, each of which is the whole of a storage, on the device itself. The archive is the same each time."""
+        """Reads entries straight to the device; each of them is the whole of a storage. All calls have the same
+        archive."""
         assert self._direct is not None
         if not self._numbers:
             self._numbers = {name: number for number, name in enumerate(archive.keys())}
@@ -111,7 +113,8 @@ class Arrays(Framework):
 
 
 def is_basic(key: Any) -> bool:
-    """Integers, slices with positive steps and Ellipsis, which Penstock takes before it reads."""
+    """Whether the index consists of integers, slices with positive steps and Ellipsis. Penstock
+    applies these before it reads."""
     parts = key if isinstance(key, tuple) else (key,)
     return all(type(part) is int or part is Ellipsis or _is_plain_slice(part) for part in parts)
 

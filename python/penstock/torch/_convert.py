@@ -1,4 +1,7 @@
-"""Penstock's values as torch's, over the same memory."""
+"""Penstock's values as torch's, over the same memory.
+
+Every part of `penstock.torch` that gives tensors to the user goes through here: loads, samples and batches.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,11 @@ __all__ = ["batch_to_torch", "sample_to_torch", "to_torch"]
 
 
 def to_torch(tensor: penstock.Tensor) -> torch.Tensor:
-    """A torch tensor over the tensor's own memory, which lives as long as either.
+    """A torch tensor over the memory of a Penstock tensor; the memory lives as long as either of
+    them.
 
-    BufferError for what torch has no type for (text, dates, structures). Read-only memory is copied: torch has no
-    tensors that refuse to be written.
+    BufferError for what torch has no type for (text, dates, structures). Read-only memory is
+    copied, because torch has no tensors that refuse to be written.
     """
     if tensor.is_cuda:
         return _on_device(tensor)
@@ -27,10 +31,10 @@ def to_torch(tensor: penstock.Tensor) -> torch.Tensor:
 
 
 def _on_device(tensor: penstock.Tensor) -> torch.Tensor:
-    """Ordered behind what writes it, on torch's current stream.
+    """The tensor on a device, ordered behind the work that fills it, on torch's current stream.
 
-    Penstock uses the memory again when the work of that moment and that of the default stream is over. Work that comes
-    later on another stream would be missed, so that there torch gets a copy of its own.
+    Penstock uses the memory again when the work of that moment and of the default stream is over. Penstock would not
+    wait for later work on another stream, so that torch gets a copy of its own there.
     """
     device = torch.device(str(tensor.device))
     current, default = torch.cuda.current_stream(device), torch.cuda.default_stream(device)
@@ -43,17 +47,17 @@ def _on_device(tensor: penstock.Tensor) -> torch.Tensor:
 
 
 def sample_to_torch(value: Any) -> Any:
-    """A sample's structure with torch tensors in it; what is torch's already stays as it is, and what is shared stays
-    so.
+    """A sample's structure with torch tensors in it. What is torch's already stays as it is, and
+    shared parts stay shared.
 
-    Arrays that torch has no type for (text, dates, structures) become NumPy's. Mappings of other types than dict are
-    changed in place, so that they keep their type.
+    Arrays that torch has no type for (text, dates, structures) become NumPy's. Mappings of other
+    types than dict are changed in place, so that they keep their type.
     """
     return _of_torch(value, {})
 
 
 def _of_torch(value: Any, made: dict[int, Any]) -> Any:
-    """`made`: by the id of each container that was met, what becomes of it."""
+    """The value for torch. `made` has, by the id of each container that was met, what it became."""
     kind = type(value)
     if kind in _PLAIN:
         return value
@@ -89,8 +93,8 @@ def _tensor_or_array(tensor: penstock.Tensor) -> Any:
 def batch_to_torch(value: Any) -> Any:
     """A batch's structure with torch tensors in it; TypeError for what torch has no type for.
 
-    Its types are as `default_collate` makes them: tuples become lists, strings that stand in one become a tuple, and
-    mappings keep theirs, but for counters, since tensors are nothing to count with.
+    The types are those that `default_collate` gives: tuples become lists, a tuple of strings stays
+    one, and mappings keep their type, except counters, because tensors are nothing to count with.
     """
     if isinstance(value, penstock.Tensor):
         return _stacked(value)

@@ -1,4 +1,4 @@
-"""Memory of torch's on CUDA devices that Penstock reads into, through its pinned ring."""
+"""torch's memory on CUDA devices, which Penstock reads into through its pinned ring."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ __all__ = ["filled", "reachable"]
 
 
 def reachable(location: str | int | torch.device) -> torch.device | None:
-    """The CUDA device of that name, with its number, where both torch and Penstock can use it; None for all others."""
+    """The CUDA device of that name, with its number, where both torch and Penstock can use it;
+    otherwise None."""
     try:
         device = torch.device(location)
     except RuntimeError:
@@ -25,9 +26,11 @@ def reachable(location: str | int | torch.device) -> torch.device | None:
 
 
 def filled(archive: penstock.Archive, places: dict[int, tuple[int, torch.device]]) -> dict[int, Any]:
-    """Bytes of storages, in memory of torch's own on the device given with their number: {storage: (nbytes, device)}.
+    """Reads the bytes of storages into torch's memory: {storage: (nbytes, device)}; each device has
+    its number.
 
-    torch allocates, so that the memory is counted, cached and ordered with its streams as all of its memory is.
+    torch allocates the memory, so that it is counted, cached and ordered with its streams like all
+    of torch's memory.
     """
     memory = {number: _memory(nbytes, device) for number, (nbytes, device) in places.items()}
     _load_storages_into(archive, memory)

@@ -1,4 +1,5 @@
-"""Whether the memory that torch tensors claim is there: torch lets a storage be freed or shortened under them."""
+"""Whether the memory that torch tensors claim is there, because torch lets a storage be freed or shortened under a
+tensor."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ __all__ = ["require_memory"]
 
 
 def require_memory(tensors: Iterable[tuple[str, torch.Tensor]]) -> None:
-    """UnsupportedError names the first tensor whose elements cannot be touched, but for meta tensors, of which each
-    caller has its own to say."""
+    """UnsupportedError names the first tensor whose elements cannot be touched. Meta tensors pass:
+    callers decide about those."""
     for name, tensor in tensors:
         fault = None if tensor.is_meta else _memory_fault(tensor)
         if fault is not None:

@@ -1,4 +1,5 @@
-"""What is done with samples and batches on their way to the user."""
+"""What is done with samples and batches on their way to the user: errors get the sample's name, bad samples are set
+aside, and tensors are moved."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ __all__ = ["Samples", "SetAside", "as_mapping_of", "is_of_process", "named", "to
 
 
 class Samples:
-    """The samples of a loader's dataset as the dataset itself gives them, named as its native form names them."""
+    """The samples of a loader's dataset as the dataset itself gives them, with the names that C++
+    has for them."""
 
     def __init__(self, dataset: Any, native: penstock.Dataset) -> None:
         self._dataset = dataset
@@ -43,12 +45,13 @@ _NO_DESCRIPTORS = tuple(os.strerror(number) for number in (errno.EMFILE, errno.E
 
 
 def is_of_process(error: penstock.Error) -> bool:
-    """Whether it says nothing of the sample: what the process lacks, another time it may have."""
+    """Whether the error says something of the process rather than of the sample: what is missing
+    now may be there later."""
     return isinstance(error, _OF_PROCESS) or any(text in error.message for text in _NO_DESCRIPTORS)
 
 
 class SetAside:
-    """Samples that could not be read, and why. Each is tried once in the life of a loader."""
+    """Samples that could not be read, and why. A loader tries each of them once in its life."""
 
     def __init__(self) -> None:
         self._reasons: dict[int, tuple[str, str]] = {}
@@ -69,7 +72,7 @@ class SetAside:
         return bool(self._reasons) and any(index in self._reasons for index in indices)
 
     def try_each(self, samples: Samples, indices: Iterable[int]) -> bool:
-        """Reads each sample; whether one of them could not be read."""
+        """Reads each sample by itself. True where one of them could not be read."""
         found = False
         for index in indices:
             if index in self._reasons:
@@ -88,7 +91,8 @@ class SetAside:
         return [index for index in indices if index not in self._reasons]
 
     def replaced(self, samples: Samples, indices: list[int]) -> list[int]:
-        """The next sample that can be read in the place of each that cannot; none when there is no such sample."""
+        """The indices with the next readable sample in the place of each bad one; empty where there
+        is no readable sample."""
         out = []
         for wanted in indices:
             index = wanted
@@ -101,10 +105,11 @@ class SetAside:
 
 
 def to_device(value: Any, device: torch.device) -> Any:
-    """The nested value with its tensors on `device`; copies from pinned memory do not wait.
+    """The nested value with its tensors on `device`. Copies from pinned memory do not wait.
 
-    What has a method `to` of its own (packed sequences, batches of other libraries) is moved by that. Containers that
-    are shared stay so. LimitError for a value that holds itself, and for one that nests too deeply.
+    What has a method `to` of its own (packed sequences, batches of other libraries) is moved by
+    that. Shared containers stay shared. LimitError for a value that holds itself, and for one that
+    nests too deeply.
     """
     try:
         return _moved(value, device, {})
@@ -117,7 +122,8 @@ def to_device(value: Any, device: torch.device) -> Any:
 
 
 def _moved(value: Any, device: torch.device, made: dict[int, tuple[Any, Any]]) -> Any:
-    """`made`: each container by its id, which is another's when it is gone, and what became of it."""
+    """The moved value. `made` has each container by its id, with what it became; the container is kept, because the id
+    of one that is gone may be given to another."""
     if isinstance(value, torch.Tensor):
         return value.to(device, non_blocking=value.is_pinned() if device.type == "cuda" else False)
     if callable(getattr(value, "to", None)) and not isinstance(value, type):
@@ -137,7 +143,8 @@ def _moved_parts(value: Any, device: torch.device, made: dict[int, tuple[Any, An
 
 
 def as_mapping_of(like: Mapping[Any, Any], content: dict[Any, Any]) -> Any:
-    """`content`, which has the keys of `like`, as a mapping of its type; a dict where the type does not allow that."""
+    """`content`, which has the keys of `like`, as a mapping of the type of `like`; a dict where
+    that type cannot be made."""
     if type(like) is dict:
         return content
     try:
@@ -152,9 +159,10 @@ def as_mapping_of(like: Mapping[Any, Any], content: dict[Any, Any]) -> Any:
 
 
 def named(error: Exception, where: str) -> Exception:
-    """The error of a user's function with its sample in its text, of its own type.
+    """The error of a user's function, of its own type, with the sample in its text.
 
-    One whose type takes more than a text stays itself, with a note (which Python 3.10 does not have).
+    An error whose type takes more than a text stays as it is and gets a note (Python 3.10 has no
+    notes).
     """
     text = f"{error} (at {where})"
     try:

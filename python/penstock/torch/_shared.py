@@ -1,4 +1,4 @@
-"""Tensors that share memory, by the rules of safetensors."""
+"""Tensors that share memory, by the rules of safetensors, which writes no memory twice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _begin(tensor: torch.Tensor) -> int:
 
 
 def _end(tensor: torch.Tensor) -> int:
-    """Behind the last element that the tensor reaches."""
+    """The address behind the last element of the tensor."""
     if tensor.numel() == 0:
         return tensor.data_ptr()
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
@@ -22,7 +22,8 @@ def _end(tensor: torch.Tensor) -> int:
 
 
 def shared_names(tensors: dict[str, torch.Tensor]) -> list[list[str]]:
-    """The names in groups: tensors of one group overlap in memory, each with one before it."""
+    """The names in groups: each tensor of a group overlaps in memory with one before it in the
+    group."""
     storages: dict[tuple[str, int], list[str]] = {}
     for name, tensor in tensors.items():
         if tensor.is_meta or tensor.untyped_storage().nbytes() == 0:
@@ -45,10 +46,11 @@ def _is_complete(tensor: torch.Tensor) -> bool:
 
 
 def duplicate_names(tensors: dict[str, torch.Tensor], preferred: Collection[str] = ()) -> dict[str, list[str]]:
-    """For each memory that several share, the name to keep and those to leave out.
+    """For each memory that several names share, the name to keep and those to leave out.
 
-    Kept is the first by name of those that cover all of the memory, one of `preferred` if there is one. RuntimeError
-    when none does: keeping any would lose elements or write many that no tensor has.
+    The name that is kept covers all of the memory: the first by name, or one of `preferred`.
+    RuntimeError where none covers it, because keeping one would lose elements or write many that
+    belong to no tensor.
     """
     out: dict[str, list[str]] = {}
     for names in shared_names(tensors):

@@ -1,4 +1,8 @@
-"""Samples and batches whose parts are shared: what walks each way to them has a bound."""
+"""A bound for samples and batches whose parts are shared.
+
+A few containers that hold each other several times have millions of ways to one tensor, and code that walks each way
+never ends. Here such values are refused first.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +19,8 @@ _ADVICE = "a batch has a place for each: give samples that hold each part once, 
 
 
 def require_few_ways(sample: Any) -> None:
-    """LimitError where so many ways lead to the parts of a sample, or where it holds itself, that its batch would never
-    be made."""
+    """LimitError where a sample holds itself, or where so many ways lead to its parts that its
+    batch would never be made."""
     if not isinstance(sample, (Mapping, list, tuple)):
         return
     walk = _SharedWalk(_ADVICE)
@@ -29,7 +33,8 @@ def require_few_ways(sample: Any) -> None:
 
 
 def bounded(collate: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """torch's own ways to make batches, with that bound; any other function as it is. What comes out pickles."""
+    """torch's own ways to make batches, with that bound; any other function unchanged. The result
+    pickles."""
     if collate is torch_data.default_collate:
         return collated
     return _converted if collate is torch_data.default_convert else collate

@@ -21,9 +21,9 @@ _Leaf = Callable[[list[torch.Tensor], str | None], Any]
 
 
 class Rule:
-    """A `collate_fn` for any loader: called with the samples it gives the batch, in torch tensors.
+    """A `collate_fn` for any loader: called with the samples, it gives the batch in torch tensors.
 
-    `native` is the same as a penstock.Collate. It pickles and compares by value.
+    `native` is the same rule as a penstock.Collate. A rule pickles, and compares by value.
     """
 
     native: penstock.Collate
@@ -32,7 +32,7 @@ class Rule:
         return _collated(samples, self._tensors)
 
     def _tensors(self, tensors: list[torch.Tensor], key: str | None) -> Any:
-        """The batch of what one place of the samples holds; `key` is that of the dict around it."""
+        """The batch of what lies in one place of all samples; `key` is that of the dict around it."""
         raise NotImplementedError
 
 
@@ -60,7 +60,8 @@ def _collated_parts(samples: Sequence[Any], tensors: _Leaf, key: str | None) -> 
 
 
 def _tensor(sample: Any, number: int, key: str | None) -> torch.Tensor:
-    """torch reads what lies behind a storage that was freed or shortened, so that such samples are refused here."""
+    """The tensor, if its memory is there. torch would read past a storage that was freed or shortened, so that such a
+    sample is refused."""
     fault = _storage_fault(sample) if isinstance(sample, torch.Tensor) else None
     if fault is None:
         return torch.as_tensor(sample)
@@ -175,7 +176,7 @@ class Pad(Rule):
         return tensor.index_select(dim, self._sources(size, length).to(tensor.device))
 
     def _sources(self, size: int, length: int) -> torch.Tensor:
-        """The element that each place takes, mirrored or the last one again."""
+        """Which element each place takes: the elements mirrored, or the last one repeated."""
         needed = 2 if self.mode == "reflect" else 1
         if size < needed:
             raise penstock.ShapeMismatchError(

@@ -1,4 +1,4 @@
-"""Batches that are read outside of our own loader, each by one call."""
+"""Whole batches that other loaders than ours ask a dataset for, each read by one call."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["BatchReads"]
 
 
 class BatchReads:
-    """What reads them, kept from one call to the next: a thread, its memory, and what it knows of files like those
-    before. Any number of threads may call it; each finds a feed of its own. It copies and pickles as an empty one.
-    """
+    """Keeps what reads batches from one call to the next: a thread, its memory, and what it learned
+    of the layout of files. Any number of threads may call it; each gets a feed of its own. A copy
+    or pickle of it begins empty."""
 
     def __init__(self) -> None:
         self._process = os.getpid()

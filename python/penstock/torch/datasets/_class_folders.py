@@ -1,4 +1,4 @@
-"""Datasets of files whose folders are classes."""
+"""The labels of files whose folders are classes, for `Files`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ __all__ = ["ClassFolders"]
 
 
 class ClassFolders:
-    """The labels that paths like "train/cat/1.pt" hold, under the names that torchvision's ImageFolder has for them.
+    """The labels of paths like "train/cat/1.pt", under the names that torchvision's ImageFolder has
+    for them.
 
-    A class is the first folder below what all files have in common: the part of a pattern in front of its first `*`,
-    `?` or `[`, the folder itself, or of a list of paths the folder that all of them lie below.
+    The class of a file is the first folder below the part that all paths share: of a pattern the
+    part in front of its first `*`, `?` or `[`, of a folder the folder itself, and of a list of
+    paths the folder that they all lie below.
     """
 
     native: penstock.Dataset
@@ -23,7 +25,7 @@ class ClassFolders:
 
     @property
     def paths(self) -> list[str]:
-        """The file of each sample, in their order."""
+        """The file of each sample, in the order of the samples."""
         return self.native.paths
 
     @cached_property
@@ -54,13 +56,13 @@ class ClassFolders:
 
     @cached_property
     def targets(self) -> list[int]:
-        """The number of each sample's class; `torch.tensor(files.targets)` is what `Zip` takes."""
+        """The number of each sample's class. `Zip` takes `torch.tensor(files.targets)`."""
         numbers = self.class_to_idx
         return [numbers[name] for name in self._class_names]
 
 
 def _root(pattern: str) -> str:
-    """The folder in front of the first part of a pattern that stands for several; a folder is its own."""
+    """The folder in front of the first part of a pattern that stands for several names; a folder itself."""
     if os.path.isdir(pattern):
         return pattern
     root = ""

@@ -58,7 +58,8 @@ class Dataset(torch_data.Dataset[_Sample]):
         return len(self.native)
 
     def __getitem__(self, index: Any) -> Any:
-        """Sample `index`; of a slice, a list or an array of indices the samples stacked, as TensorDataset has them.
+        """Sample `index`. A slice, a list or an array of indices gives the samples stacked, as TensorDataset gives
+        them.
 
         `torch.utils.data.Subset` makes a dataset of a part.
         """
@@ -77,8 +78,8 @@ class Dataset(torch_data.Dataset[_Sample]):
             raise as_torchs(error) from error.__cause__
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
-        """The samples at these indices, read together: what torch's own loader asks for, and those that others make of
-        ours (accelerate's, transformers')."""
+        """The samples at these indices, read together. torch's own loader asks for this, and so do the loaders that
+        others make of ours (accelerate's, transformers')."""
         if type(self).__getitem__ is not Dataset.__getitem__:
             return [self[index] for index in indices]
         if self._promises is not None:
@@ -104,7 +105,7 @@ class Dataset(torch_data.Dataset[_Sample]):
         return self._reads.samples(self.native, indices)
 
     def __penstock_dataset__(self) -> penstock.Dataset:
-        """What functions of `penstock` take for the dataset; TypeError where that has other samples."""
+        """The dataset that functions of `penstock` take. TypeError where a derived class makes samples of its own."""
         if not has_plain_samples(self, Dataset):
             raise TypeError(
                 f"the class {type(self).__name__} makes samples of its own, which no native dataset has; give its "
@@ -114,12 +115,12 @@ class Dataset(torch_data.Dataset[_Sample]):
 
     @staticmethod
     def _loaded(path: str, keys: list[str]) -> Any:
-        """What the file holds, also what no native sample has a form for: sparse and quantized tensors, sets, ..."""
+        """The content of the file, with what a native sample has no form for: sparse and quantized tensors, sets."""
         content = load(path)
         return {key: content[key] for key in keys} if keys else content
 
     def _several(self, index: Any) -> list[int] | None:
-        """The indices that `index` stands for, as a tensor's dimension 0 takes them; None for one alone."""
+        """The indices that `index` stands for, as dimension 0 of a tensor takes them; None for a single index."""
         if isinstance(index, slice):
             return list(range(len(self))[index])
         if isinstance(index, (list, range)):
@@ -337,7 +338,7 @@ class Mapped(torch_data.Dataset[Any]):
 
 
 def _without_rows(batch: Any) -> Any:
-    """The batch with nothing left in its tensors."""
+    """The batch with empty tensors."""
     if isinstance(batch, torch.Tensor):
         return batch[:0]
     if isinstance(batch, dict):
@@ -348,7 +349,8 @@ def _without_rows(batch: Any) -> Any:
 
 
 def has_plain_samples(dataset: object, kind: type[Any]) -> bool:
-    """Whether the samples of the dataset, of a class derived from `kind`, are made as `kind` makes them."""
+    """Whether samples are made as `kind` makes them: whether the dataset's class, derived from
+    `kind`, leaves that as it is."""
     own = type(dataset)
     return all(
         getattr(own, name, None) is getattr(kind, name, None) for name in ("__getitem__", "__getitems__", "__len__")
@@ -356,5 +358,6 @@ def has_plain_samples(dataset: object, kind: type[Any]) -> bool:
 
 
 def counted(indices: Iterable[int], size: int) -> list[int]:
-    """Negative ones counted from the front; what is outside stays, and is named so in errors."""
+    """The indices with negative ones counted from the end. Those outside stay as they are, and
+    errors name them so."""
     return [index + size if -size <= index < 0 else index for index in map(operator.index, indices)]

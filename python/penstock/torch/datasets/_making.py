@@ -1,4 +1,7 @@
-"""How a sample is made by Python of what was read for it: functions of the sample's index and of that."""
+"""How Python makes a sample of what was read for it: functions of the sample's index and of what was read.
+
+`_plan.py` composes them while it takes a dataset apart, and `penstock.torch.loader` calls them behind the reading.
+"""
 
 from __future__ import annotations
 

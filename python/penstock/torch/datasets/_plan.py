@@ -1,4 +1,9 @@
-"""Which road a dataset takes: what of it is read natively, and what Python does with the samples then."""
+"""Which road a dataset takes: what of it C++ reads, and what Python does with the samples then.
+
+torch's Subset, ConcatDataset and StackDataset and our own `map` are taken apart here. What remains are two trees: one
+of C++ datasets, which are read, and one of functions (`_making.py`), which make the program's samples of what was read.
+Where a part can only be read by Python, the whole goes to torch's own loader, and the road says why.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +22,8 @@ __all__ = ["Functions", "Road", "contains_penstock", "native_of", "promise", "ro
 
 
 class Functions(NamedTuple):
-    """What Python does with the samples of `dataset` when they are read: `make(index, sample)`, collation, `batch`."""
+    """What Python does with the samples of `dataset` when they are read: `make(index, sample)`,
+    then the collation, then `batch`."""
 
     dataset: Any
     make: Make | None
@@ -25,9 +31,10 @@ class Functions(NamedTuple):
 
 
 class Road(NamedTuple):
-    """`native` is what is read natively, or None where torch's own loader takes the dataset: `reason` says why.
+    """`native` is what C++ reads, or None where torch's own loader takes the dataset; then `reason`
+    says why.
 
-    `asked`: it was the program's wish.
+    `asked`: the program asked for torch's loader itself, so that nobody has to be warned.
     """
 
     native: penstock.Dataset | None
@@ -37,11 +44,11 @@ class Road(NamedTuple):
 
 
 class _NotNativeError(Exception):
-    """Only torch's own loader makes these samples; its text is the reason."""
+    """Only torch's own loader can make these samples; the text is the reason."""
 
 
 class _AskedForError(_NotNativeError):
-    """Nor should Penstock make them."""
+    """The program asks for torch's own loader."""
 
 
 class _Plan(NamedTuple):
@@ -240,7 +247,8 @@ def contains_penstock(dataset: Any) -> bool:
 
 
 def promise(dataset: Any, arguments: str) -> None:
-    """Notes in the datasets of Penstock's what a loader of ours was told, and others that read them will not know."""
+    """Notes in Penstock's datasets which arguments our loader was given, because loaders that
+    others make of them will not know."""
     promises = Promises(arguments)
     for part in _penstocks_in(dataset):
         if isinstance(part, Dataset):

@@ -1,4 +1,8 @@
-"""What is left of our reading when others make a loader of their own from our dataset."""
+"""What is left of our reading when others make a loader of their own from our dataset.
+
+They ask the dataset for the samples of a batch (`__getitems__`). Those are read as one stacked batch and taken apart
+again, so that stacking them anew costs little. A NotNativeWarning tells once which arguments of our loader are lost.
+"""
 
 from __future__ import annotations
 

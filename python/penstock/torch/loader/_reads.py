@@ -193,7 +193,7 @@ class Reads:
         return _Feed(self._dataset, collate, workers, factor, budget, timeout, device)
 
     def _native_collate(self) -> penstock.Collate:
-        """What the workers do with the samples: collate them where the rule is one of ours, otherwise leave them apart."""
+        """What the workers do with the samples: collate them with a rule of ours, or leave them apart."""
         collate = self._collate_fn
         per_sample = self._functions is not None and self._functions.make is not None
         self._native = not self.whole and not per_sample

@@ -1,8 +1,9 @@
-"""What torch.serialization.add_safe_globals allows, as far as it takes no call of anything.
+"""Objects of the classes that torch.serialization.add_safe_globals allows, as far as they can be made without a call.
 
-An allowed class comes to life where that only means setting down its parts: objects whose state is their attributes,
-members of enumerations, named tuples, tensors of a subclass, paths, dates and other plain values of Python's, the
-layouts of torch's distributed tensors. Functions and other classes with a way of their own are refused.
+An allowed class is made where that only means setting its parts: objects whose state is their attributes, members of
+enumerations, named tuples, tensors of a subclass, paths, dates and other plain values of Python's, the layouts of
+torch's distributed tensors. Functions are refused, and so are classes that are made in a way of their own, because a
+file could choose what these run on.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ __all__ = ["Allowed", "RefusedError"]
 
 
 class RefusedError(Exception):
-    """Why an allowed name cannot be honoured without running it."""
+    """Why an allowed name cannot be made without running it."""
 
 
 class Allowed:
-    """The names that the program allows, as they are when this is made."""
+    """The names that the program allows at the moment when this is made."""
 
     def __init__(self) -> None:
         self._named = dict(_named_globals())
@@ -37,7 +38,8 @@ class Allowed:
         return name in self._named
 
     def made(self, name: str, args: Any, state: Any) -> Any:
-        """The object of an allowed name: of a bare one (`args` is None) what it names, else what its parts make."""
+        """The object of an allowed name. Without arguments (`args` is None) it is what the name
+        stands for; otherwise it is made of the arguments."""
         named = self._named[name]
         if args is None:
             return named
@@ -58,7 +60,8 @@ class Allowed:
         return made
 
     def begun(self, name: str, args: Any) -> Any:
-        """The object of an allowed name whose state is yet to come; None for what needs it."""
+        """The object of an allowed name, without the state that follows; None where it cannot be
+        made without it."""
         named = self._named[name]
         if not isinstance(named, type) or issubclass(named, (enum.Enum, *_BASES)) or is_plain(named):
             return None
@@ -104,7 +107,7 @@ _WAYS = ("_missing_", "_create_pseudo_member_")
 
 
 def _combines_in_the_usual_way(kind: Any) -> bool:
-    """Whether members that several flags make are made by Python's own code alone."""
+    """Whether only Python's own code makes members that combine several flags."""
     ways, usual = (
         [getattr(getattr(flags, way, None), "__func__", None) for way in _WAYS] for flags in (kind, enum.Flag)
     )
@@ -135,7 +138,7 @@ def _tensor(kind: type[torch.Tensor], name: str, args: Any) -> torch.Tensor:
 
 
 def _is_slotted_dataclass(kind: type[Any]) -> bool:
-    """Whose state is the list of its fields' values, by functions that dataclasses itself put there."""
+    """Whether the state is the list of the fields' values, set by functions that dataclasses itself put there."""
     setter = getattr(dataclasses, "_dataclass_setstate", None)
     return dataclasses.is_dataclass(kind) and setter is not None and getattr(kind, "__setstate__", None) is setter
 
@@ -144,7 +147,7 @@ _BASES = (str, bytes, int, float, complex, tuple, set, frozenset)
 
 
 def _derived(kind: Any, args: Any) -> Any:
-    """A value of a class derived from one of Python's own, which makes it in the way of that; None for all others."""
+    """A value of a class derived from one of Python's own and made as that is made; None for all others."""
     base: Any = next((base for base in _BASES if issubclass(kind, base)), None)
     if base is None or kind.__new__ is not base.__new__ or len(args) != 1 or hasattr(kind, "__setstate__"):
         return None
@@ -159,7 +162,7 @@ def _derived(kind: Any, args: Any) -> Any:
 
 
 def _bare(kind: type[Any], name: str, args: Any, *, has_state: bool) -> Any:
-    """An object that is its attributes and nothing else, without them."""
+    """An object that consists of its attributes alone, before they are set."""
     if kind is SimpleNamespace and not args:
         return SimpleNamespace()
     usual = all(getattr(kind, way) is getattr(object, way) for way in ("__new__", "__reduce__", "__reduce_ex__"))

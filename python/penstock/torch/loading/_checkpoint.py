@@ -1,4 +1,9 @@
-"""`torch.load` without running anything from the file."""
+"""`torch.load` without running anything from the file.
+
+C++ reads the index and the pickle and describes each object by name and parts (`_assemble`). `_storages.py` gives the
+tensors, `_rebuild.py` makes torch's objects of the rest, and here is what torch.load has around that: open files,
+torch's settings, its errors.
+"""
 
 from __future__ import annotations
 
@@ -135,7 +140,7 @@ def load_archive(
     mmap: bool = False,
     before: tuple[int, ...] | None = None,
 ) -> Any:
-    """All of an archive as torch's objects. `before` is as for `read_tensors`."""
+    """The whole content of an archive as torch's objects. `before` is as for `read_tensors`."""
     rebuilder = Rebuilder()
     leaves = read_tensors(archive, map_location, mmap=mmap, before=before)
     try:
@@ -153,7 +158,7 @@ def load_archive(
 
 
 def _decoder(encoding: object) -> Callable[[bytes], str | None] | None:
-    """What makes text of byte strings of Python 2; None for what happens by itself: text where they are UTF-8."""
+    """What turns byte strings of Python 2 into text; None for the usual way, which gives text where they are UTF-8."""
     if not isinstance(encoding, str):
         raise penstock.DTypeMismatchError(f"encoding is of type {type(encoding).__name__}; it must be a name, 'utf-8'")
     if encoding == "bytes":
@@ -179,7 +184,7 @@ def _is_big_endian_by_default() -> bool:
 
 
 def _name_of(archive: penstock.Archive, leaves: list[Any], parts: Any) -> str | None:
-    """The name of the tensor of these parts, whose own names begin with it."""
+    """The name of the tensor that these parts belong to; their own names begin with it."""
     values = parts[0].values() if isinstance(parts, tuple) and parts and isinstance(parts[0], dict) else parts
     found = [i for value in values or () for i, leaf in enumerate(leaves) if leaf is value and leaf is not None]
     return archive.keys()[found[0]].rpartition(".")[0] or None if found else None
@@ -198,8 +203,8 @@ def _refuse_code(weights_only: object, pickle_module: object) -> None:
 
 
 def _is_asked_by_torch() -> bool:
-    """Whether torch itself calls torch.load, which a program has set to `load`: torch asks for weights_only=False where
-    it unpickles storages and reads its own distributed checkpoints, which do not need it."""
+    """Whether torch itself calls torch.load, which a program has set to `load`. torch asks for weights_only=False where
+    it unpickles storages and reads its own distributed checkpoints, and needs it for neither."""
     frame = sys._getframe()
     while frame.f_back is not None:
         frame = frame.f_back
@@ -265,7 +270,8 @@ def _is_path(f: object) -> bool:
 def opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | None = None) -> penstock.Archive:
     """The archive in a file, or in what can be read of an object from where it stands.
 
-    Behind a file of before torch 1.6 the object stands where that ended, as torch leaves it.
+    A file of before torch 1.6 may have others behind it, so that the object then stands at its end,
+    where torch leaves it.
     """
     start = 0 if _is_path(f) or not hasattr(f, "tell") else f.tell()
     try:
@@ -324,7 +330,7 @@ def _opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | N
 
 
 def _rest_of(f: Any, name: str) -> bytearray:
-    """All that `f` gives, which may be less at a time than there is."""
+    """Everything that `f` still gives. One call of its `read` may give less than there is."""
 
     def refuse(part: object) -> Exception:
         if isinstance(part, str):
@@ -341,7 +347,7 @@ def _path_of(number: int) -> str:
 
 @contextlib.contextmanager
 def _named_as_given(f: FileLike) -> Iterator[None]:
-    """Errors about an open file by its number name it as the program knows it."""
+    """Gives errors about an open file, which is read by its number, the name that the program knows."""
     try:
         yield
     except penstock.Error as error:

@@ -1,6 +1,5 @@
-"""What a file holds, as `load_into` looks at it before anything is read: its containers, numbers and strings, with a
-mark for each tensor and for each object that only loading makes.
-"""
+"""What a file holds, as `load_into` sees it before anything is read: its containers, numbers and strings, with a mark
+for each tensor and for each object that has to be loaded to be made."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ _TENSORS = ("", "torch.nn.parameter.Buffer", "torch.nn.parameter.Parameter")
 
 
 class EntryAt:
-    """A tensor that is an entry of the archive, with nothing to it but its elements."""
+    """A tensor that is an entry of the archive and nothing more."""
 
     __slots__ = ("number", "shape")
 
@@ -31,7 +30,8 @@ class EntryAt:
 
 
 class Made:
-    """An object of a named type, which its parts make when it is loaded: a sparse tensor, an array, a torch.Size."""
+    """An object of a named type that is made of its parts when it is loaded: a sparse tensor, an
+    array, a torch.Size."""
 
     __slots__ = ("name",)
 
@@ -40,9 +40,10 @@ class Made:
 
 
 class Content:
-    """The content of an archive: `root` without its tensors, and `at`, which loads what lies in it.
+    """The content of an archive: `root` has marks in the place of tensors, and `at` loads what lies
+    at a place.
 
-    With `loaded` the root is that, all of it, and nothing is left to be read.
+    With `loaded` everything was read before; `root` is that.
     """
 
     def __init__(self, archive: penstock.Archive, loaded: Any = None, *, is_loaded: bool = False) -> None:
@@ -56,7 +57,8 @@ class Content:
         return _assemble(self.archive, marks, _marked)
 
     def at(self, steps: Sequence[Any]) -> Any:
-        """What the keys lead to, loaded into host memory, and nothing else where the keys are strings and integers."""
+        """What the keys lead to, loaded into host memory. Nothing else is read where the keys are
+        strings and integers."""
 
         if not self._is_loaded and all(type(step) in (str, int) for step in steps):
             return load_archive(_part(self.archive, list(steps), None), "cpu")
@@ -81,7 +83,7 @@ def shape_of(leaf: EntryAt | torch.Tensor) -> tuple[int, ...]:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether it consists of numbers, strings and None, in lists and tuples or by itself."""
+    """Whether the value consists of numbers, strings and None, alone or in lists and tuples."""
     seen: set[int] = set()
     open_parts = [value]
     while open_parts:
@@ -96,7 +98,7 @@ def is_plain(value: Any) -> bool:
 
 
 def kind_of(value: Any) -> str:
-    """In a sentence, with its article."""
+    """The kind of a value as a sentence names it, with its article."""
     if isinstance(value, EntryAt):
         return f"a tensor of shape {value.shape}"
     if isinstance(value, torch.Tensor):

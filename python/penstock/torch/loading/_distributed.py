@@ -1,7 +1,7 @@
 """Distributed tensors (DTensor), and the classes of torch.distributed that say how they are laid out.
 
-torch allows these by itself once torch.distributed.tensor is imported. They are made as torch.load makes them, by ways
-that torch wrote for them; a process group need not be there.
+torch allows these by itself once torch.distributed.tensor is imported. They are made as torch.load makes them, by code
+that torch has for this; it needs no process group.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ _OWN_WAYS = ("torch.distributed.device_mesh.", "torch.distributed.tensor.placeme
 
 
 def is_of_torch(kind: type[Any], name: str) -> bool:
-    """Whether the class is one that torch has to make in a way of its own."""
+    """Whether torch has to make objects of this class in a way of its own."""
     return name.startswith(_OWN_WAYS) and f"{kind.__module__}.{kind.__qualname__}" == name
 
 
 def made(kind: type[Any], args: Any, state: Any) -> Any:
-    """Such an object. TypeError, ValueError or RuntimeError where its parts do not make one."""
+    """An object of such a class. TypeError, ValueError or RuntimeError where the parts do not make
+    one."""
     out = kind.__new__(kind, *args)
     if state is None:
         return out

@@ -1,4 +1,4 @@
-"""Reading tensors into memory that is there."""
+"""Reading tensors into memory that is there, the last step of `load_into`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ __all__ = ["fill"]
 
 
 def fill(archive: penstock.Archive, places: Sequence[tuple[torch.Tensor, EntryAt | torch.Tensor]]) -> None:
-    """Reads into place where the memory is there for it, and the place's own; else tensor by tensor and then over, in
-    order. The last of tied places counts."""
+    """Reads tensors straight into the target's memory where that memory has the right form and
+    belongs to one place alone. All others are read one by one and copied into their places in
+    order, so that the last of several tied places counts."""
     last = {_memory_of(place): (place, leaf) for place, leaf in places}
     direct: list[tuple[int, torch.Tensor]] = []
     copied: list[tuple[EntryAt | torch.Tensor, torch.Tensor]] = []  # not detached: a sparse tensor's parts are its own
@@ -41,7 +42,7 @@ def fill(archive: penstock.Archive, places: Sequence[tuple[torch.Tensor, EntryAt
 
 
 def _memory_of(tensor: torch.Tensor) -> tuple[Any, ...]:
-    """What two names of the same elements have in common, and nothing else has."""
+    """A key that two tensors of the same elements share and no other tensor has."""
     if not _has_span(tensor):
         return (id(tensor),)
     return (tensor.device, tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.is_conj())
@@ -52,7 +53,7 @@ def _has_span(tensor: torch.Tensor) -> bool:
 
 
 def _with_memory_of_their_own(tensors: list[torch.Tensor]) -> list[bool]:
-    """For each tensor whether neither another one nor an element of its own lies where it does."""
+    """For each tensor whether its memory is free of other tensors, and of a second element of its own."""
     alone = [not _has_span(tensor) or torch._debug_has_internal_overlap(tensor) == 0 for tensor in tensors]
     spans = []
     for number, tensor in enumerate(tensors):
@@ -78,7 +79,7 @@ def _can_be_read_into(place: torch.Tensor) -> bool:
 
 
 def _loses_parts(archive: penstock.Archive, number: int, place: torch.Tensor) -> bool:
-    """Whether imaginary parts are left out, of which torch warns."""
+    """Whether imaginary parts would be dropped; torch warns of that."""
     return _entry_parts(archive, number)[1].startswith("complex") and not place.is_complex()
 
 

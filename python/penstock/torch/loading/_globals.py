@@ -1,4 +1,5 @@
-"""The classes and functions that a `.pt` may name, as `load` reads them."""
+"""The classes and functions that a `.pt` may name, as `load` reads them; `penstock.torch.saving` refuses to write
+others."""
 
 from __future__ import annotations
 
@@ -36,16 +37,17 @@ def full_name(named: Any) -> str:
 
 
 def is_filled(obj: Any) -> bool:
-    """Whether a pickle makes the object empty and then fills it, which torch.load(weights_only=True) does to none but
-    its own kinds of list and dict, whatever is allowed."""
+    """Whether a pickle makes the object empty first and fills it then.
+    torch.load(weights_only=True) does so only with its own kinds of list and dict, whatever the
+    program allows."""
     return isinstance(obj, (dict, list, collections.deque))
 
 
 class Readable:
-    """What `load` makes of the names of a file, in this program as it is now.
+    """Which names of a file `load` knows in this program at this moment.
 
-    That is what torch.load(weights_only=True) knows, what torch.serialization.add_safe_globals allows, Python's own
-    data types, and NumPy's arrays.
+    These are the names that torch.load(weights_only=True) knows, those that
+    torch.serialization.add_safe_globals allows, Python's own data types, and NumPy's arrays.
     """
 
     def __init__(self) -> None:
@@ -56,7 +58,7 @@ class Readable:
             self._named[name] = named
 
     def is_name(self, obj: Any) -> bool:
-        """Whether a pickle has nothing but a name for the object."""
+        """Whether a pickle holds nothing of the object but its name."""
         return isinstance(obj, (type, FunctionType, BuiltinFunctionType))
 
     def knows(self, named: Any) -> bool:
@@ -72,7 +74,8 @@ class Readable:
         return named in arrays or (named.__module__ == "numpy" and named in numpy.sctypeDict.values())
 
     def knows_class_of(self, obj: Any) -> bool:
-        """Whether there is a way to read objects of this one's class. What it consists of is looked at by itself."""
+        """Whether objects of this class can be read. The parts of the object are examined
+        separately."""
         kind: Any = type(obj)
         if is_filled(obj):
             return kind in _COLLECTIONS

@@ -1,4 +1,4 @@
-"""What may be meant where the keys of a file are not those of the target."""
+"""A guess at what the caller meant, where the keys of a file are not those of the target."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WRAPPERS = "module."
 
 
 def hint(target: Any, content: Any, missing: Sequence[str]) -> str:
-    """A line to go behind the list of what does not fit; nothing where nothing better is known."""
+    """A line to add to the list of what does not fit; empty where nothing better is known."""
     if not missing or not isinstance(content, Mapping):
         return ""
     for key, part in [(None, content), *((key, part) for key, part in content.items() if isinstance(part, Mapping))]:
@@ -32,7 +32,7 @@ def hint(target: Any, content: Any, missing: Sequence[str]) -> str:
 
 
 def _prefix_of(part: Mapping[Any, Any], missing: Sequence[str]) -> str | None:
-    """What all missing keys have before them in this part of the file; None where not all are there."""
+    """The prefix that all missing keys have in this part of the file; None where some key is not there with it."""
     first = missing[0]
     for key in part:
         if not isinstance(key, str) or not key.endswith(first):

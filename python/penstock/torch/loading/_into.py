@@ -1,4 +1,8 @@
-"""Checkpoints read straight into the memory of modules, tensors and nested containers of them."""
+"""`load_into`: checkpoints read straight into the memory of modules, tensors and nested containers of them.
+
+`_content.py` gives the file without its tensors, and `_targets.py` finds for each part of the target what it takes.
+Only when everything fits does `_filling.py` read.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +124,7 @@ def _content(archive: penstock.Archive, device: MapLocation, dtype: torch.dtype 
 
 
 def _converted(state: Any, dtype: torch.dtype | None) -> Any:
-    """With the floating-point tensors of that type, in place where it can be."""
+    """The value with its floating-point tensors in that type, in place where that is possible."""
     if dtype is None:
         return state
     if isinstance(state, torch.Tensor):
@@ -151,7 +155,7 @@ def _require_target(target: Any) -> None:
 
 
 def _require_state(target: Any, content: Content) -> None:
-    """TypeError for a module as torch's load_state_dict has it."""
+    """TypeError where the content is no state for a module, as torch's load_state_dict has it."""
     if isinstance(target, torch.nn.Module) and not isinstance(content.root, Mapping):
         if isinstance(content.root, Made):
             load_archive(content.archive, "meta")  # says it of whole modules, which only running code could make
@@ -184,7 +188,7 @@ def _quoted(target: Any, keys: list[str]) -> str:
 
 
 def _called(target: Any, plan: Plan, strict: bool) -> IncompatibleKeys:
-    """Loads what loads itself."""
+    """Calls `load_state_dict` of the objects that load themselves."""
     keys = IncompatibleKeys([], [])
     for node in plan.calls:
         state = plan.content.at(node.steps)
@@ -206,7 +210,7 @@ def _called(target: Any, plan: Plan, strict: bool) -> IncompatibleKeys:
 
 
 def _failed(target: Any, node: Any, error: Exception, plan: Plan) -> Exception | None:
-    """The error with the path of what raised it; None where it says all by itself."""
+    """The error with the path of the object that raised it; None where it already says everything."""
     if node.steps:
         return RuntimeError(f"loading {type(node.target).__name__} at {node.path}: {type(error).__name__}: {error}")
     if not isinstance(target, torch.nn.Module) or not isinstance(error, RuntimeError):

@@ -1,4 +1,4 @@
-"""What loading a state dict means for a module."""
+"""What loading a state dict means for a module: which tensors it has, and whether it does more than copying."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ __all__ = ["has_own_ways", "keys_of_later", "tensors_of"]
 
 
 def has_own_ways(module: torch.nn.Module) -> bool:
-    """Whether loading means more than copying: what torch's load_state_dict calls for it is not torch's own default.
+    """Whether loading means more than copying, because torch's load_state_dict calls something that
+    is not torch's default.
 
-    Of a meta tensor only torch can say that nothing is copied into it.
+    A meta tensor counts as well: only torch can say that nothing is copied into it.
     """
     if torch.__future__.get_swap_module_params_on_conversion() or any(t.is_meta for _, t in tensors_of(module)):
         return True
@@ -35,7 +36,8 @@ def has_own_ways(module: torch.nn.Module) -> bool:
 
 
 def keys_of_later(module: torch.nn.Module, state: Mapping[str, Any]) -> Iterator[str]:
-    """Counters of batches that a state dict of before their time lacks, and which then stay as they are."""
+    """The counters of batches in the module. Older state dicts lack them, and then they stay as
+    they are."""
     versions = getattr(state, "_metadata", {})
     for name, part in module.named_modules(remove_duplicate=False):
         if isinstance(part, _NormBase) and part.num_batches_tracked is not None:

@@ -1,4 +1,5 @@
-"""NumPy's dtypes, scalars and arrays of a `.pt`, from their parts; none of NumPy's own unpickling is trusted."""
+"""NumPy's dtypes, scalars and arrays of a `.pt`, made from their parts. NumPy's own unpickling is not used, because it
+believes what a file tells it."""
 
 from __future__ import annotations
 
@@ -34,11 +35,11 @@ _Dtype = np.dtype[Any]
 
 
 class Unfit(Exception):  # noqa: N818 - never leaves this package
-    """Which object, and what of it does not fit."""
+    """The object that could not be made, and the part that does not fit."""
 
 
 def rebuilt(name: str, args: Any, state: Any) -> Any:
-    """The object of that name, or None for one that is not known; Unfit when its parts do not make one."""
+    """The object of that name, or None for an unknown name; Unfit where the parts do not make one."""
     if args is None:
         return _TYPES.get(name)
     try:

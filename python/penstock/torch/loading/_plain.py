@@ -1,4 +1,4 @@
-"""Python's own values that are nothing but plain parts, made of parts that are looked at first."""
+"""Plain values of Python's (paths, dates, ranges), made of parts whose types are checked first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["is_plain", "plain"]
 
 
 def is_plain(kind: type[Any]) -> bool:
-    """Whether `plain` knows it; classes derived from those it knows are not known."""
+    """Whether `plain` can make objects of this class. It makes none of derived classes."""
     return kind in _MAKERS
 
 
@@ -78,7 +78,8 @@ def _datetime(kind: Any, args: Any) -> Any:
 
 
 def _fraction(kind: Any, args: Any) -> Any:
-    """Text is two integers: an exponent would make one of as many digits as it says."""
+    """A fraction of a text of two integers. No exponent is taken, because it would make a number of as many digits as
+    it says."""
     if len(args) == 1 and type(args[0]) is str and re.fullmatch(r"-?[0-9]+(/[0-9]+)?", args[0], re.ASCII):
         return kind(*map(int, args[0].split("/")))
     return _of(int)(kind, args)

@@ -1,4 +1,8 @@
-"""What values of named types in a `.pt` become; the table of everything that torch.load(weights_only=True) knows."""
+"""What objects of named types in a `.pt` become: the table of everything that torch.load(weights_only=True) knows.
+
+C++ reads the pickle and calls `Rebuilder` for each object with its name and its parts. Whatever the parts say is
+checked against the storage first, because torch does not look.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +75,7 @@ class Rebuilder:
         return built
 
     def finish(self) -> None:
-        """Sets the attributes of tensors that had some."""
+        """Sets the attributes of tensors, when everything is there that they refer to."""
         for tensor, state in self._states:
             _set_attributes(tensor, state)
 
@@ -138,7 +142,8 @@ def _as_ours(name: str, error: Exception) -> penstock.Error:
 
 
 def _constant(name: str) -> Any:
-    """torch.float32, torch.strided, torch.per_tensor_affine, ..., and types of data; None for any other name."""
+    """torch.float32, torch.strided, torch.per_tensor_affine and other constants, and types of data; None for other
+    names."""
     if name in DATA_TYPES:
         return DATA_TYPES[name]
     module, _, attribute = name.rpartition(".")
@@ -147,7 +152,7 @@ def _constant(name: str) -> Any:
 
 
 def _set_attributes(tensor: torch.Tensor, state: Any) -> None:
-    """Attributes that were set on a tensor. None of them may hide what tensors have by themselves."""
+    """Sets attributes that the program had set on a tensor. None of them may hide what tensors have by themselves."""
     attributes = state[0] if isinstance(state, tuple) and len(state) == 2 else state
     if isinstance(attributes, dict):
         for name, value in attributes.items():
@@ -186,7 +191,7 @@ def _untyped_storage(args: Any) -> torch.UntypedStorage:
 
 
 def _part(storage: torch.UntypedStorage, offset: int, numel: int, itemsize: int) -> torch.UntypedStorage:
-    """All of a storage, or the view of it that the file saves as a storage."""
+    """The whole storage, or the part of it that the file saves as a storage of its own."""
     begin, end = offset * itemsize, (offset + numel) * itemsize
     return storage if (begin, end) == (0, storage.nbytes()) else storage[begin:end]
 
@@ -252,7 +257,7 @@ def _sparse_coo(args: Any) -> torch.Tensor:
 
 
 def _is_ascending(indices: torch.Tensor) -> bool:
-    """Whether each column is above the one before, by its first row that differs."""
+    """Whether each column is above the one before it, as the first row that differs says."""
     steps = indices.diff(dim=1)
     above = torch.zeros(steps.shape[1], dtype=torch.bool, device=steps.device)
     same = ~above

@@ -1,4 +1,7 @@
-"""The tensors of an archive as torch's: storages read by Penstock, views and flags by torch."""
+"""The tensors of an archive as torch's: Penstock reads the storages, torch makes views over them.
+
+A storage is read once, wherever it goes: host memory, a mapping of the file, or a CUDA device.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,8 @@ MapLocation = str | torch.device | dict[str, str] | Callable[[torch.UntypedStora
 
 
 class Packed:
-    """A tensor of a type that only exists together with other parts: its storage and how it lies there."""
+    """A tensor of a type that only exists together with other parts (quantized): its storage, and
+    how it lies there."""
 
     __slots__ = ("offset", "requires_grad", "shape", "storage", "strides")
 
@@ -56,10 +60,11 @@ class Packed:
 def read_tensors(
     archive: penstock.Archive, map_location: MapLocation, *, mmap: bool, before: tuple[int, ...] | None = None
 ) -> list[Any]:
-    """For each entry of the archive a torch tensor, or a Packed for quantized ones; shared storages are shared.
+    """A torch tensor for each entry of the archive, or a Packed for quantized ones. Shared storages
+    are shared.
 
-    Entries that are NumPy's arrays become those. `before` is the `identity` of the file from before it was opened:
-    mapped is no other.
+    Entries that are NumPy's arrays become arrays. `before` is the `identity` of the file from
+    before it was opened; a file that is another one now is not mapped.
     """
     arrays = _arrays_of(archive)
     fake = torch._guards.detect_fake_mode(None) is not None
@@ -108,7 +113,7 @@ def _storages_of(archive: penstock.Archive, arrays: dict[int, Any]) -> list[int]
 
 
 def _whole(tensor: penstock.Tensor, views: _Views, index: int) -> Any:
-    """A tensor that is all of its storage; the bulk of every file, so this takes as few steps as can be."""
+    """A tensor that is all of its storage. Most tensors of a file are, so that this takes as few steps as possible."""
     try:
         out = from_dlpack(tensor.__dlpack__())
     except BufferError:  # a type that DLPack has no name for
@@ -123,7 +128,7 @@ def _storage_of(whole: penstock.Tensor) -> torch.UntypedStorage:
 
 
 class _Views:
-    """Tensors over storages that are there, as the archive's entries say."""
+    """Makes tensors over storages that are there, as the archive's entries say."""
 
     def __init__(
         self, archive: penstock.Archive, storages: list[torch.UntypedStorage | None], arrays: dict[int, Any]
@@ -177,7 +182,7 @@ class _Views:
 
 
 def _unread(archive: penstock.Archive, number: int) -> torch.UntypedStorage:
-    """A storage that no tensor has elements in, which loading leaves out: as large as the file's, of zeros."""
+    """A storage of zeros, as large as the file's. No tensor has elements in it, so that it was not read."""
     return torch.zeros(_storage_parts(archive, number)[0], dtype=torch.uint8, device="cpu").untyped_storage()
 
 
@@ -226,7 +231,7 @@ def _restore(map_location: MapLocation) -> Restore:
 
 
 def _at(storage: torch.UntypedStorage, location: str) -> torch.UntypedStorage:
-    """The storage on the device of that name, which only torch can say where to find."""
+    """The storage on the device of that name. Only torch can find the device."""
     try:
         moved: torch.UntypedStorage = default_restore_location(storage, location)
     except torch.OutOfMemoryError as error:
@@ -241,7 +246,7 @@ def _at(storage: torch.UntypedStorage, location: str) -> torch.UntypedStorage:
 
 
 def _wanted(map_location: MapLocation, location: str) -> str:
-    """The name of the device that a storage recorded at `location` goes to; a function is asked elsewhere."""
+    """The name of the device for a storage that was recorded at `location`. A function for this is asked elsewhere."""
     if isinstance(map_location, dict):
         return map_location.get(location, location)
     return str(map_location) if isinstance(map_location, (str, torch.device)) else location
@@ -250,7 +255,8 @@ def _wanted(map_location: MapLocation, location: str) -> str:
 def _device_storages(
     archive: penstock.Archive, resident: Sequence[int], map_location: MapLocation
 ) -> list[torch.UntypedStorage | None] | None:
-    """Read straight to CUDA devices, and to the host what belongs there; None where that is not all of the file.
+    """The storages, read straight to CUDA devices or to the host where they belong there; None where this does not work
+    for all.
 
     Only torch can say where a function wants a storage, and what is wrong with a device that is not there.
     """
@@ -288,7 +294,8 @@ def _name_within(archive: penstock.Archive, storage: int) -> str | None:
 
 
 def _meta_storages(archive: penstock.Archive, *, fake: bool) -> list[torch.UntypedStorage | None]:
-    """With torch's own marks: where the bytes lie in the file, and the device that a fake tensor is said to be on."""
+    """Storages without memory, marked as torch marks them: with the place of their bytes in the file and the device of
+    a fake tensor."""
     out: list[torch.UntypedStorage | None] = []
     for i in range(_storage_count(archive)):
         nbytes, location, _, offset = _storage_parts(archive, i)
@@ -301,7 +308,7 @@ def _meta_storages(archive: penstock.Archive, *, fake: bool) -> list[torch.Untyp
 
 
 def skips_data() -> bool:
-    """Within torch.serialization.skip_data."""
+    """Whether torch.serialization.skip_data is in force."""
     return bool(getattr(getattr(torch.serialization, "_serialization_tls", None), "skip_data", False))
 
 
@@ -326,8 +333,8 @@ def _mapped_file(path: str, shared: bool, before: tuple[int, ...] | None) -> tor
 def _mapped_storages(
     archive: penstock.Archive, resident: Sequence[int], before: tuple[int, ...] | None
 ) -> list[torch.UntypedStorage | None]:
-    """All but those that are `resident`. What lies where its type cannot be used is copied, and so is what has the
-    other byte order: the file's own bytes stay as they are."""
+    """The storages that are not `resident`, mapped from the file. What lies where its type cannot be used is copied,
+    and so is what has the other byte order, because the file's own bytes stay as they are."""
     files: dict[str, torch.UntypedStorage] = {}
     shared = torch.serialization.get_default_mmap_options() == MAP_SHARED
     alignments = _alignments(archive)

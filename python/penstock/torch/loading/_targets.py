@@ -1,4 +1,5 @@
-"""Which part of a file each tensor, number and object of a target takes: found out before anything is touched."""
+"""Which part of a file each tensor, number and object of a target takes. All of this is decided before anything is
+changed, so that an error leaves the target as it was."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ _MOST_OF_A_PATH = 1000
 
 @dataclass
 class _Node:
-    """A part of the target, what the file has for it, and where both are."""
+    """A part of the target with the file's part for it, and the place of both."""
 
     target: Any
     content: Any
@@ -40,7 +41,7 @@ class _Node:
 
 @dataclass
 class _TupleParts:
-    """The items of a tuple as they will be: a tuple with other ones takes its place."""
+    """The items of a tuple as they will be. A tuple cannot be changed, so that a new one takes its place."""
 
     node: _Node
     items: list[Any]
@@ -53,7 +54,8 @@ class _TupleParts:
 
 @dataclass
 class Plan:
-    """What loading will do. `problems` say why it cannot be done; keys and paths are as in `IncompatibleKeys`."""
+    """What loading will do. `problems` say why it cannot be done; keys and paths are as in
+    `IncompatibleKeys`."""
 
     content: Content
     assign: bool
@@ -74,7 +76,8 @@ class Plan:
             self._visit(self._open.pop())
 
     def settle(self) -> None:
-        """Puts numbers and other objects into their places, the parts of a tuple before the tuple."""
+        """Puts numbers and other objects into their places; the parts of a tuple come before the
+        tuple itself."""
         for put in reversed(self._puts):
             put()
 
@@ -142,7 +145,7 @@ class Plan:
         self._place(place, leaf, node.path)
 
     def _leaf(self, node: _Node) -> EntryAt | torch.Tensor | None:
-        """The file's tensor; None for objects that are none."""
+        """The file's tensor; None for other objects."""
         made = node.content
         if isinstance(made, Made):
             made = self.content.at(node.steps)
@@ -192,7 +195,7 @@ class Plan:
         self._open.extend(reversed(inner))
 
     def _putter(self, items: Any, step: Any, node: _Node, steps: _Steps) -> Callable[[Any], None] | None:
-        """None where nothing can be replaced."""
+        """What puts a new value in this place; None where nothing can be replaced."""
         if isinstance(items, Mapping) and not isinstance(items, MutableMapping):
             return None
         if isinstance(node.target, tuple) and node.put is None:
@@ -242,7 +245,7 @@ def _joined(path: str, key: Any) -> str:
 
 
 def _is_flat(content: Mapping[Any, Any]) -> bool:
-    """Whether it is a plain state dict: of any other only torch can say what it means to a module."""
+    """Whether it is a plain state dict. What any other one means to a module only torch can say."""
     return all(isinstance(key, str) and isinstance(leaf, EntryAt) for key, leaf in content.items())
 
 
@@ -252,7 +255,7 @@ def _is_array(target: Any) -> bool:
 
 
 def _writable(array: Any) -> torch.Tensor:
-    """A tensor over the memory of NumPy's or Penstock's."""
+    """A torch tensor over the memory of an array of NumPy's or Penstock's."""
     if not isinstance(array, penstock.Tensor):
         return torch.from_numpy(array)
     if array.read_only:
@@ -261,12 +264,13 @@ def _writable(array: Any) -> torch.Tensor:
 
 
 def _is_value(target: Any) -> bool:
-    """A list or tuple of numbers and strings is taken as one: histories and the like grow from file to file."""
+    """Whether a list or tuple is one value. Those of numbers and strings are: histories and the like grow from file to
+    file."""
     return isinstance(target, (list, tuple)) and is_plain(target)
 
 
 def _is_like(target: Any, content: Any) -> bool:
-    """Whether a value of the file may stand for the target's: both numbers, both text, both lists of such."""
+    """Whether the file's value may stand for the target's: both are numbers, or text, or lists of these."""
     if content is None:
         return True
     if isinstance(target, Number):
@@ -277,7 +281,8 @@ def _is_like(target: Any, content: Any) -> bool:
 
 
 def _fits(place: Any, leaf: EntryAt | torch.Tensor, path: str, problems: list[str]) -> bool:
-    """torch lets one element of shape (1,) stand for a scalar, as files before 0.4 have it."""
+    """Whether the shapes fit. torch lets an element of shape (1,) stand for a scalar, because files of before 0.4 have
+    it so."""
     shape = shape_of(leaf)
     if tuple(place.shape) == shape or (place.ndim == 0 and shape == (1,)):
         return True
@@ -297,7 +302,7 @@ def _has(container: Any, step: Any) -> bool:
 
 
 def _leaves(value: Any, steps: _Steps) -> Iterator[str]:
-    """The paths of all that is no container; of one that is empty, or led to before, its own."""
+    """The paths of everything that is no container, and of containers that are empty or were met before."""
     seen: set[int] = set()
     open_parts = [(value, steps)]
     while open_parts:

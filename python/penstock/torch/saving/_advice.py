@@ -1,4 +1,4 @@
-"""What to save in the place of what a `.pt` cannot hold."""
+"""What to save in the place of an object that a `.pt` cannot hold, for messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["advice"]
 
 
 def advice(obj: Any) -> str:
-    """What to save instead of the object: "tensor.as_subclass(torch.Tensor)"."""
+    """What to save instead of the object, such as "tensor.as_subclass(torch.Tensor)"."""
     for kinds, text in _KINDS:
         if isinstance(obj, kinds):
             return text

@@ -1,4 +1,4 @@
-"""What only torch has, as a `.pt` calls it: the inverse of `_rebuild`."""
+"""Objects that only torch has, described as a `.pt` writes them. It is the inverse of `loading/_rebuild.py`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _Described = _Dense | penstock.Opaque | str
 
 
 class _Integers:
-    """The elements of a quantized tensor, part of what stands for it."""
+    """The elements of a quantized tensor as integers, a part of its description."""
 
     __slots__ = ("described",)
 
@@ -36,7 +36,8 @@ class _Integers:
 
 
 def described(obj: Any) -> _Described | None:
-    """The dense tensor that an object is, or an object of the name it has; or why it cannot be saved; or None."""
+    """The dense tensor that an object is, or its type's name and parts; or why it cannot be saved;
+    None for other objects."""
     if isinstance(obj, torch.Tensor):
         if type(obj) is torch.nn.Parameter:
             return _parameter(obj)
@@ -132,7 +133,7 @@ def _nested_parts(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 
 def _nested_reach(tensor: torch.Tensor) -> int:
-    """Elements from the first one of the memory to the last one of the parts."""
+    """The number of elements from the first one of the memory to the last one of the parts."""
     parts = (tensor._nested_tensor_size(), tensor._nested_tensor_strides(), tensor._nested_tensor_storage_offsets())
     reach = 0
     for sizes, strides, offset in zip(*(part.tolist() for part in parts), strict=True) if parts[0].dim() else ():
@@ -191,7 +192,7 @@ def _over(tensor: torch.Tensor, offset: int, shape: tuple[int, ...], strides: tu
 
 
 def _marked(tensor: torch.Tensor) -> penstock.Opaque:
-    """Conjugate or negative by a flag: the memory as it is, and the flags."""
+    """A tensor that is conjugate or negative by a flag: its memory as it is, and the flags."""
     conj, neg = tensor.is_conj(), tensor.is_neg()
     plain = tensor.detach()
     if conj:

@@ -1,4 +1,5 @@
-"""Which objects Penstock's own writer of `.pt` writes as they are."""
+"""Which objects Penstock's own writer of `.pt` writes exactly as they are. torch's pickling writes all others
+(`_pickling.py`)."""
 
 from __future__ import annotations
 
@@ -20,10 +21,11 @@ _LEAVES = frozenset((*_PLAIN, *_TORCH, *_STORAGES))
 
 
 def is_native(root: Any) -> bool:
-    """Whether the writer knows each part of the object by its exact type, so that none comes back as another.
+    """Whether the writer knows each part of the object by its exact type. Otherwise a part could
+    come back as another type.
 
-    It knows no classes derived from those it knows, and keeps neither a Counter's attributes nor the identity of a
-    bytearray.
+    The writer knows no derived classes, and keeps neither the attributes of a Counter nor the
+    identity of a bytearray.
     """
     seen: set[int] = set()
     open_parts = [root]
@@ -43,7 +45,7 @@ def is_native(root: Any) -> bool:
 
 
 def _parts(part: Any, kind: type[Any]) -> Iterable[Iterable[Any]] | None:
-    """What it consists of; None where that does not say all of it."""
+    """What the object consists of; None where that would not describe it completely."""
     known = _PARTS.get(kind)
     if known is not None:
         return known(part)

@@ -1,4 +1,5 @@
-"""Objects pickled as torch.save does it, where each class and function named is one that `load` reads."""
+"""Objects that torch's own pickling writes. Each class and function that it names is checked first: `load` must read
+it."""
 
 from __future__ import annotations
 
@@ -22,10 +23,12 @@ _SAVE = torch.save  # as torch has it: programs may set torch.save to ours
 
 
 def save_pickled(obj: Any, file: Any, protocol: int, *, zipped: bool, byteorder: bool) -> None:
-    """What torch.save writes into a binary file, with its settings of torch.utils.serialization.config.
+    """Writes what torch.save writes into a binary file, with its settings of
+    torch.utils.serialization.config.
 
-    DTypeMismatchError says of what `load` would not read where it lies and what to save instead, UnsupportedError where
-    an array of objects contains itself and where a tensor has lost its memory.
+    DTypeMismatchError for a part that `load` would not read says where that lies and what to save
+    instead. UnsupportedError where an array of objects contains itself, and where a tensor has lost
+    its memory.
     """
     module: Any = SimpleNamespace(__name__="pickle", Pickler=_Pickler, dump=pickle.dump)
     try:
@@ -47,7 +50,7 @@ def save_pickled(obj: Any, file: Any, protocol: int, *, zipped: bool, byteorder:
 
 
 class _UnreadableError(Exception):
-    """The part that `load` would not read, and the last object whose parts were written."""
+    """A part that `load` would not read, with the last object whose parts were written."""
 
     def __init__(self, part: Any, owner: Any) -> None:
         super().__init__()
@@ -103,7 +106,8 @@ def _layout_fault(tensor: torch.Tensor) -> str | None:
 
 
 def _holds_objects(obj: Any) -> bool:
-    """An array of NumPy's. Other things that have a dtype warn when they are asked for it."""
+    """Whether it is an array of NumPy's with Python objects in it. Other things with a dtype may warn when they are
+    asked for it."""
     return hasattr(type(obj), "flat") and getattr(getattr(obj, "dtype", None), "char", "") == "O"
 
 

@@ -1,4 +1,4 @@
-"""Where in an object a part of it lies, as messages say it."""
+"""The place of a part in an object, as messages name it."""
 
 from __future__ import annotations
 

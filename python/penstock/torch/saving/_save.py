@@ -1,4 +1,4 @@
-"""Files that torch.load reads, written whole or not at all."""
+"""`save`: files that torch.load reads. A file is written whole, or not at all."""
 
 from __future__ import annotations
 
