@@ -52,7 +52,7 @@ def _mapped_type() -> Any:
 
 
 def _viewed(given: Any) -> memoryview:
-    """Without a copy where they lie one behind the other; TypeError for what has no buffer of bytes."""
+    """A view of the bytes without a copy where they lie in one piece; TypeError for what has no buffer of bytes."""
     view = memoryview(given)
     if view.itemsize != 1:
         raise TypeError("not bytes")
@@ -100,7 +100,7 @@ def _taken(file: Any, rest: memoryview, name: str) -> tuple[Any, str]:
 
 
 def _npy(file: Any, head: bytearray, name: str) -> bytearray:
-    """One `.npy` and nothing behind it, as far as the file goes."""
+    """One `.npy` and nothing behind it, even where the file goes on."""
     head += _up_to(file, 2, name)
     width = 2 if head[6:7] == b"\1" else 4
     head += _up_to(file, width, name)
@@ -113,8 +113,8 @@ def _npy(file: Any, head: bytearray, name: str) -> bytearray:
 
 
 def _path_of(file: Any) -> str | None:
-    """The path of a plain open file that stands at its beginning and has no more than one file in it: what is behind it
-    then is read by the faster ways."""
+    """The path of a plain open file that stands at its beginning and holds one file only. Faster ways can then read it
+    by its path."""
     from penstock._files import number_of
 
     number = number_of(file)
@@ -145,7 +145,8 @@ def _is_seekable(file: Any) -> bool:
 
 
 def _up_to(file: Any, count: int | None, name: str) -> bytearray:
-    """That many bytes, or all there are; less where the file ends. Memory grows with what comes, not with `count`."""
+    """That many bytes, or fewer where the file ends. Memory grows with what is read, not with `count`, which a damaged
+    file may state."""
     out = bytearray()
     while count is None or len(out) < count:
         step = max(_STEP, len(out))

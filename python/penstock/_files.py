@@ -1,4 +1,4 @@
-"""Open files that are read by another way than their own methods."""
+"""Open files, read by their descriptor where that gives the same bytes as their own methods."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["number_of", "read_up_to"]
 
 
 def number_of(file: Any) -> int | None:
-    """The descriptor of an open file whose positions are those of the bytes on disk, with nothing of it unwritten; None
-    for any other object.
+    """The descriptor of an open file whose positions are those of the bytes on disk and that has
+    nothing unwritten; None for all other objects.
 
-    Decompressors, decrypting readers and windows onto larger files have a fileno too: that of the file they read from.
-    So has a file opened as text, whose positions mean nothing.
+    Decompressors, decrypting readers and windows onto larger files have a fileno too: that of the
+    file they read from. A file opened as text has one as well, but its positions mean nothing.
     """
     tempfile = sys.modules.get("tempfile")
     if tempfile is not None and type(file) is tempfile._TemporaryFileWrapper:
@@ -36,12 +36,13 @@ _STEP = 1 << 18
 
 
 def read_up_to(file: Any, count: int | None, refuse: Callable[[object], Exception]) -> bytearray:
-    """That many bytes of a file object, or all there are; less where it ends. Memory grows with what comes, not with
-    `count`.
+    """That many bytes of a file object, or fewer where it ends. Memory grows with what is read, not
+    with `count`.
 
-    By `readinto` where the object has it, which saves a copy; else by `read`, which may give less than was asked for.
-    A class that gives bytes of its own by `read` alone, and inherits `readinto`, is asked by `read`.
-    What is not bytes is raised as what `refuse` makes of it.
+    `readinto` is used where the object has it, because it saves a copy; otherwise `read`, which may
+    give less than was asked for. A class that gives bytes of its own by `read` alone, and inherits
+    `readinto`, is read by `read`. For an object that gives no bytes, what `refuse` makes of it is
+    raised.
     """
     out = bytearray()
     if count != 0 and _reads_into(file):

@@ -6,7 +6,8 @@ import os
 
 
 def identity(path: str | bytes) -> tuple[int, ...] | None:
-    """What changes when the path becomes another file, or the file other bytes; None where nothing can be said."""
+    """A value that changes when another file takes the path, or other bytes are written; None where
+    the system does not tell."""
     try:
         status = os.stat(path)
     except (OSError, ValueError):

@@ -100,7 +100,7 @@ def load_into(
 
 
 class _Leaf:
-    """A value within dicts, lists and tuples, and where it lies. `needs`: whether the file must have it."""
+    """A value within dicts, lists and tuples, and its place. `needs`: whether the file must have it."""
 
     def __init__(self, value: Any, holder: Any, key: Any) -> None:
         self.value = value
@@ -113,8 +113,8 @@ class _Leaf:
 
 
 def _leaves(root: Any, advice: str) -> dict[Any, _Leaf]:
-    """By their keys, a shared part by those of each way to it; of what leads back to itself, once. `advice`: what to do
-    where there are too many ways."""
+    """The leaves by their keys. A shared part is listed for each way to it; a part that leads back to itself, once.
+    `advice` says what to do where there are too many ways."""
     out: dict[Any, _Leaf] = {}
     walk = _SharedWalk(advice)
     stack: list[tuple[Any, Any, Any, tuple[int, ...]]] = [((), root, None, ())]
@@ -145,7 +145,7 @@ def _matching(found: dict[Any, _Leaf], places: dict[Any, _Leaf]) -> dict[Any, _L
 
 
 def _length(step: Any) -> int:
-    """Of a step of a key, in the text that messages have of it and in memory."""
+    """How much a step of a key takes, in the text of messages and in memory."""
     return 16 + (len(step) if isinstance(step, str) else 0)
 
 
@@ -190,7 +190,8 @@ def _check(places: dict[Any, _Leaf], found: dict[Any, _Leaf], strict: bool, path
 
 
 def _misfit(place: _Leaf, value: Any) -> tuple[str, bool]:
-    """Why a value of the file cannot take the place, and whether only for its shape; an empty text where it can."""
+    """Why a value of the file cannot take the place, and whether only its shape is the reason; an empty text where it
+    fits."""
     if not isinstance(value, LazyTensor):
         if _is_array(place.value):
             return f"the file has {_kind(value)} there, where the target has a tensor", False
@@ -288,8 +289,8 @@ def _fill(archive: Archive, pairs: list[tuple[_Leaf, _Leaf]]) -> None:
 
 
 def _takes_bytes(value: Any) -> bool:
-    """Whether its memory can be read into as it lies; else NumPy copies into it (negative and broken strides, other
-    byte orders, structures)."""
+    """Whether C++ can read into its memory as it lies. Otherwise NumPy copies into it (negative and broken strides,
+    other byte orders, structures)."""
     if not _is_numpy(value):
         return True
     steps = zip(value.strides, value.shape, strict=True)
@@ -299,7 +300,7 @@ def _takes_bytes(value: Any) -> bool:
 
 
 def _overlap(values: list[Any]) -> bool:
-    """Whether memory of two of them is, or may be, the same."""
+    """Whether two of them share memory, or may do so."""
     spans = [span for span in map(_span, values) if span[1] < span[2]]
     spans.sort()
     return any(one[0] == two[0] and two[1] < one[2] for one, two in itertools.pairwise(spans))

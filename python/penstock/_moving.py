@@ -44,7 +44,7 @@ def _children(value: Any) -> list[tuple[object, Any]]:
 
 
 def _collect(value: Any, name: str, found: dict[str, Tensor], seen: set[int]) -> None:
-    """The tensors by where they lie: "layers.0.weight"."""
+    """The tensors by the text of their places: "layers.0.weight"."""
     if isinstance(value, Tensor):
         found[f"{name}#{len(found)}" if name in found else name] = value
         return

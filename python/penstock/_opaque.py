@@ -58,7 +58,7 @@ _DEEPEST = 16
 
 
 class _Writer:
-    """Texts of parts as Python has them, until the budget of parts is spent; "..." stands for all further ones."""
+    """Writes parts as Python shows them, until the budget of parts is spent; "..." stands for the rest."""
 
     def __init__(self) -> None:
         self._left = _MOST_PARTS

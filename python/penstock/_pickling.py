@@ -1,4 +1,5 @@
-"""How datasets, loaders, archives and more come back from a pickle: by calls of functions that pickle by name."""
+"""How datasets, loaders, archives and others come back from a pickle: by functions of this module, which pickle by
+name."""
 
 from __future__ import annotations
 
@@ -32,12 +33,13 @@ def entry(path: Any, name: str, keys: tuple[Any, ...], verify: bool) -> Any:
 
 
 def _own_class(kind: type[Any]) -> Any:
-    """The class of ours that a program's class is derived from, or that it is."""
+    """Penstock's class that a program's class is derived from, or the class itself."""
     return next(base for base in kind.__mro__ if base.__module__ in {"penstock", "penstock._core"})
 
 
 def sampler(kind: type[Any], arguments: tuple[Any, ...], attributes: dict[str, Any] | None) -> Any:
-    """A sampler of that class. A program's own class keeps its attributes, and its `__init__` is not called."""
+    """A sampler of that class. A program's own class gets its attributes back, and its `__init__`
+    is not called."""
     made: Any = kind.__new__(kind)  # type: ignore[call-overload]
     _own_class(kind).__init__(made, *arguments)
     if attributes:
@@ -46,7 +48,8 @@ def sampler(kind: type[Any], arguments: tuple[Any, ...], attributes: dict[str, A
 
 
 def loader(kind: type[Any], arguments: dict[str, Any], state: dict[str, Any], attributes: dict[str, Any] | None) -> Any:
-    """A loader that goes on where the other one stood. A program's own class keeps its attributes."""
+    """A loader that goes on where the other one stood. A program's own class gets its attributes
+    back."""
     made: Any = kind.__new__(kind)  # type: ignore[call-overload]
     DataLoader.__init__(made, **arguments)
     made.load_state_dict(state)
@@ -60,5 +63,6 @@ def reduced_sampler(given: Any) -> tuple[Any, ...]:
 
 
 def reduced_loader(given: Any) -> tuple[Any, ...]:
-    """What holds something that cannot be pickled is refused by pickle itself, which names that."""
+    """How a loader pickles. pickle itself refuses what holds something that cannot be pickled, and
+    names that."""
     return loader, (type(given), given._arguments(), given.state_dict(), getattr(given, "__dict__", None))

@@ -1,4 +1,4 @@
-"""Files that replace others whole or not at all."""
+"""Files that replace others as a whole: a reader sees the old file or the new one."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ __all__ = ["replaced"]
 
 
 def replaced(path: str | bytes, write: Callable[[Any], None]) -> None:
-    """Calls `write` with a binary file that then takes the path's place; links lead to it as before, and it keeps its
-    permissions. Nothing is left of it when `write` raises. Errors name the path."""
+    """Calls `write` with a binary file that then takes the path's place. Links still lead to the
+    path, and its permissions stay. When `write` raises, nothing of the new file is left. Errors
+    name the path."""
     name = os.fsdecode(path)
     target = os.path.realpath(name)
     exists = bool(name) and os.path.exists(target)
@@ -50,14 +51,14 @@ def replaced(path: str | bytes, write: Callable[[Any], None]) -> None:
 
 
 def _give(path: str, like: os.stat_result) -> None:
-    """The owner, where this process may, and the permissions of the file that it takes the place of."""
+    """Gives the new file the permissions of the one it replaces, and its owner where this process may."""
     with contextlib.suppress(PermissionError):
         os.chown(path, like.st_uid, like.st_gid)
     os.chmod(path, stat.S_IMODE(like.st_mode))
 
 
 def _system_error(error: BaseException) -> OSError | None:
-    """What the system refused, which writers may lay another error over as they close their file."""
+    """The system's error behind another one: writers may raise an error of their own as they close the file."""
     cause: BaseException | None = error if isinstance(error, (OSError, RuntimeError)) else None
     while cause is not None and not isinstance(cause, penstock.Error):
         if isinstance(cause, OSError) and cause.errno is not None:

@@ -42,9 +42,10 @@ _PeerError: Any = _peer_error()
 
 
 class SafetensorError(penstock.Error, _PeerError):  # type: ignore[misc]
-    """What safetensors' own functions raise; where that package is installed, also its error of the same name.
+    """What safetensors' own functions raise. Where that package is installed, it is also that
+    package's error of the same name.
 
-    The parts are those of the penstock.Error that is its `__cause__`, where there is one.
+    It has the attributes of the penstock.Error that is its `__cause__`, where there is one.
     """
 
 
@@ -78,7 +79,7 @@ _PACKED = {"float4_e2m1fn_x2": 2, "float6_e2m3fn": 4, "float6_e3m2fn": 4}
 
 
 class Framework(ABC):
-    """How one library of arrays takes what Penstock read. `device` has been checked by the constructor."""
+    """How one library of arrays takes what Penstock read. The constructor has checked `device`."""
 
     @abstractmethod
     def whole(self, tensor: penstock.Tensor, name: str) -> Any:
@@ -86,9 +87,11 @@ class Framework(ABC):
 
     @abstractmethod
     def map(self, path: str, unchanged: Callable[[], bool]) -> None:
-        """Called before anything is asked for: whole arrays may come from a private mapping of the archive's file.
+        """Called before anything is asked for, because whole arrays may come from a private mapping
+        of the archive's file.
 
-        A mapping counts only when `unchanged()` says, once it is there, that `path` is still the file of the archive.
+        The mapping is used only if `unchanged()` says, once it is there, that `path` is still the
+        archive's file.
         """
 
     def one(self, archive: penstock.Archive, entry: penstock.LazyTensor) -> Any:
@@ -106,8 +109,8 @@ class Framework(ABC):
 
 @contextmanager
 def translated(path: str | None = None) -> Iterator[None]:
-    """Penstock's errors about content become SafetensorError; those of the system stay what they are. Those that do not
-    say which file they are about say `path`."""
+    """Turns Penstock's errors about content into SafetensorError; errors of the system stay what
+    they are. An error that names no file gets `path`."""
     try:
         yield
     except SafetensorError as error:
@@ -120,7 +123,7 @@ def translated(path: str | None = None) -> Iterator[None]:
 
 
 class SafeSlice:
-    """A tensor in a file, of which an index reads the part. It works after its file was closed."""
+    """A tensor in a file; indexing it reads only that part. It works after its file was closed."""
 
     __slots__ = ("_entry", "_framework")
 
@@ -279,7 +282,7 @@ def _path_of(filename: Any) -> str:
 
 
 def _framework_of(name: str, device: Any) -> Framework:
-    """The module is imported here: it, and no other, needs the library."""
+    """The library's side. Its module is imported here, because only that module needs the library."""
     module = _MODULES.get(name)
     if module is None:
         raise SafetensorError(f"framework {name} is invalid; Penstock has pt (torch, pytorch) and np (numpy)")

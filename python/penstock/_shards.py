@@ -8,7 +8,7 @@ __all__ = ["Shards"]
 
 
 class Shards:
-    """`entries` by name: of one file in the order of their bytes, of an index in the order it has.
+    """`entries` by name: for one file in the order of their bytes, for an index in its own order.
 
     UnknownFormatError for an archive of another format.
     """

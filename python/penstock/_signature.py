@@ -13,9 +13,11 @@ __all__ = ["signature_of"]
 
 
 def signature_of(overloads: Sequence[tuple[str, str | None, Any]], is_bound: bool) -> inspect.Signature:
-    """`overloads`: what nanobind knows of each, of which the first part is the text of a definition.
+    """The signature of a compiled function. `overloads` is what nanobind knows of each overload;
+    the first part of it is the text of a definition.
 
-    Of several overloads it is the longest one; what another lacks has `...` as its default.
+    Of several overloads the longest one counts; parameters that another one lacks have `...` as
+    their default.
     """
     found = [_parsed(text, is_bound) for text, _, _ in overloads]
     longest = max(found, key=lambda signature: len(signature.parameters))

@@ -6,7 +6,8 @@ from typing import Any
 
 
 class LoaderStats(dict[str, Any]):
-    """Figures of a loader by name; printed, they are a few lines for people that end in what the limit is."""
+    """The figures of a loader by name. Printed, they are a few lines that end with what limits the
+    speed."""
 
     def __init__(self, figures: dict[str, Any], text: str) -> None:
         super().__init__(figures)

@@ -1,4 +1,4 @@
-"""Files that are written on the way to where no path leads."""
+"""Temporary files, for writing where no path leads."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _AT_ONCE = 1 << 20  # bytes
 
 @contextmanager
 def temporary_path(suffix: str, name: str) -> Iterator[str]:
-    """A path to write to, which goes with the block. Errors name `name` in its place, but for those of the system,
-    which are about the folder of temporary files."""
+    """A path to write to, which is removed at the end of the block. Errors get `name` in its place,
+    except those of the system, which are about the folder of temporary files."""
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
         path = os.path.join(folder, f"x{suffix}")
         try:
@@ -32,10 +32,11 @@ def temporary_path(suffix: str, name: str) -> Iterator[str]:
 
 
 def copied(source: IO[bytes], out: Any) -> None:
-    """All that is left in `source`, written to an object with `write`, which may take less than it is given, and
-    flushed, so that whoever opens the same file by its name finds all of it; never closed.
+    """Writes all that is left in `source` to an object with `write`, which may take less than it is
+    given. The object is flushed, so that whoever opens the same file by its name finds all of it,
+    and is not closed.
 
-    InputOutputError when it takes nothing.
+    InputOutputError where it takes nothing.
     """
     while chunk := source.read(_AT_ONCE):
         while chunk:

@@ -1,4 +1,4 @@
-"""Names from files as messages show them."""
+"""Names and values as messages show them: printable, and not too long."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["abbreviated", "listed", "plural", "shown"]
 
 
 def abbreviated(name: str, most: int = 80) -> str:
-    """A name, printable; one of more characters loses its middle to "..."."""
+    """A name, printable. The middle of a long one becomes "..."."""
     if len(name) > most:
         name = f"{name[: most * 5 // 8]}...{name[-(most * 3 // 8 - 4) :]}"
     return name if name.isprintable() else repr(name)[1:-1]
@@ -24,7 +24,8 @@ def plural(count: int, what: str) -> str:
 
 
 def shown(value: object, most: int = 80) -> str:
-    """What an argument is, in one line: its repr, of which a long one loses its middle. Never raises."""
+    """An argument in one line: its repr, of which a long one has "..." in its middle. It never
+    raises."""
     import reprlib
 
     if isinstance(value, (bytes, bytearray, str)) and len(value) > most:

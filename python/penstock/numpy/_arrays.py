@@ -86,7 +86,7 @@ def array_of(entry: penstock.LazyTensor) -> Array:
 
 
 def _of_bytes(tensor: penstock.Tensor, dtype: np.dtype[Any]) -> Array:
-    """Of a dtype that Penstock knows by name only: its bytes, which may lie in any order of dimensions."""
+    """An array of the bytes, for a dtype that Penstock knows only by name. The dimensions may lie in any order."""
     raw: Array = tensor.view_bytes().numpy()
     strides = raw.strides[:-1]
     memory: Any = raw.data if raw.flags.c_contiguous else raw.base
@@ -128,7 +128,7 @@ class Arrays(Framework):
 
 
 def _plain(part: Any, position: int) -> Any:
-    """A slice, an integer or an ellipsis; nothing else is taken for NumPy, as by safetensors."""
+    """The part of an index: a slice, an integer or an ellipsis. SafetensorError for others, as from safetensors."""
     if part is Ellipsis:
         return part
     if isinstance(part, slice):

@@ -1,4 +1,4 @@
-"""torch's side of safetensors' API: what `penstock._safetensors` asks of a library of arrays, done with torch tensors."""
+"""torch's side of safetensors' API: what `penstock._safetensors` asks of a library of arrays, done with tensors."""
 
 from __future__ import annotations
 
