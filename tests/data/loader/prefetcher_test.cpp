@@ -330,8 +330,8 @@ TEST(Prefetcher, AReadThatHangsIsLeftBehindWithWhatItUses) {
     gate->shut_from(8);
     std::optional<DataLoader> loader(std::in_place, dataset,
                                      LoaderOptions{.batch_size = 4, .num_workers = 2, .timeout = 0.01});
-    static_cast<void>(loader->next());
-    static_cast<void>(loader->next());
+    next_in_the_end(*loader);
+    next_in_the_end(*loader);
     gate->wait_arrived(9);
     EXPECT_EQ(test::error_of([&] { loader->next(); })->code(), ErrorCode::kTimeout);
     loader.reset();  // which returns
