@@ -4,6 +4,7 @@
 /// `open` an Archive, which knows what the file holds and reads only what you ask it for. Start at the end of this
 /// header, with those three functions.
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -194,20 +195,30 @@ class Archive {
   std::shared_ptr<const detail::ArchiveState> state_;
 };
 
-/// Reads the index of a tensor file, whatever its extension. `path` may also be a location as of `open_source`.
-/// kUnknownFormat when no format recognises the content.
-Archive open(const std::filesystem::path& path, const OpenOptions& options = {});
+/// Reads the index of a tensor file, whatever its extension. Paths are text or a std::filesystem::path, here and in
+/// `load`; text is not made into a path first, because that takes as long as a tenth of loading a small file. `path`
+/// may also be a location as of `open_source`. kUnknownFormat when no format recognises the content.
+Archive open(std::string_view path, const OpenOptions& options = {});
+Archive open(const std::same_as<std::filesystem::path> auto& path, const OpenOptions& options = {}) {
+  return open(std::string_view(path.native()), options);
+}
 /// The same of bytes from elsewhere, as of `memory_source`. kInvalidArgument for null.
 Archive open(SourcePtr source, const OpenOptions& options = {});
 
 /// The whole content of a file, nested as in the file. A file of one bare tensor gives a value of kind kTensor.
-Value load(const std::filesystem::path& path, const LoadOptions& options = {});
+Value load(std::string_view path, const LoadOptions& options = {});
+Value load(const std::same_as<std::filesystem::path> auto& path, const LoadOptions& options = {}) {
+  return load(std::string_view(path.native()), options);
+}
 /// The only tensor of a file. kInvalidArgument says what is there when the file holds no tensor, several, or other
 /// values.
-Tensor load_tensor(const std::filesystem::path& path, const LoadOptions& options = {});
+Tensor load_tensor(std::string_view path, const LoadOptions& options = {});
+Tensor load_tensor(const std::same_as<std::filesystem::path> auto& path, const LoadOptions& options = {}) {
+  return load_tensor(std::string_view(path.native()), options);
+}
 
 /// The name of `load` in releases before 1.0, which goes with the next.
-[[deprecated("use load")]] inline Value load_value(const std::filesystem::path& path, const LoadOptions& options = {}) {
+[[deprecated("use load")]] inline Value load_value(std::string_view path, const LoadOptions& options = {}) {
   return load(path, options);
 }
 

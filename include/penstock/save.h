@@ -3,12 +3,14 @@
 /// Writes tensors and nested values to files that NumPy, torch and safetensors read. The extension of the path chooses
 /// the format. Start at `save`, at the end.
 
+#include <concepts>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 
 #include "penstock/tensor.h"
 #include "penstock/value.h"
@@ -36,8 +38,14 @@ struct SaveOptions {
 /// Writes `value` so that NumPy, torch and safetensors read it. The file appears under `path` whole or not at all. It
 /// replaces an existing file and keeps that file's permissions. In a `.pt`, tensors that share a storage still share
 /// it; in safetensors that is kUnsupported. kUnsupported names the first value or dtype that the format cannot hold.
-void save(const Value& value, const std::filesystem::path& path, const SaveOptions& options = {});
+void save(const Value& value, std::string_view path, const SaveOptions& options = {});
+void save(const Value& value, const std::same_as<std::filesystem::path> auto& path, const SaveOptions& options = {}) {
+  save(value, std::string_view(path.native()), options);
+}
 /// One tensor: a bare array in `.npy`, a bare tensor in `.pt`, "tensor" in `.safetensors`, "arr_0" in `.npz`.
-void save(const Tensor& tensor, const std::filesystem::path& path, const SaveOptions& options = {});
+void save(const Tensor& tensor, std::string_view path, const SaveOptions& options = {});
+void save(const Tensor& tensor, const std::same_as<std::filesystem::path> auto& path, const SaveOptions& options = {}) {
+  save(tensor, std::string_view(path.native()), options);
+}
 
 }  // namespace penstock

@@ -46,7 +46,7 @@ void add_open_time(const core::Stopwatch& watch, const LoadOptions& options) {
 
 }  // namespace
 
-Tensor load_tensor(const std::filesystem::path& path, const LoadOptions& options) {
+Tensor load_tensor(std::string_view path, const LoadOptions& options) {
   core::Stopwatch watch;
   const Archive archive = open(path, {options.verify});
   const auto only = only_entry(archive.structure());
@@ -62,7 +62,7 @@ Tensor load_tensor(const std::filesystem::path& path, const LoadOptions& options
   return tensor;
 }
 
-Value load(const std::filesystem::path& path, const LoadOptions& options) {
+Value load(std::string_view path, const LoadOptions& options) {
   core::Stopwatch watch;
   Value value = open(path, {options.verify}).load(options);
   add_open_time(watch, options);

@@ -68,8 +68,6 @@ Archive open(SourcePtr source, const OpenOptions& options) {
   return archive::Opening(std::move(source)).finish(options);
 }
 
-Archive open(const std::filesystem::path& path, const OpenOptions& options) {
-  return open(open_source(path.native()), options);
-}
+Archive open(std::string_view path, const OpenOptions& options) { return open(open_source(path), options); }
 
 }  // namespace penstock

@@ -120,11 +120,11 @@ void format::save_told(const Value& value, std::string_view path, const SaveOpti
   }
 }
 
-void save(const Value& value, const std::filesystem::path& path, const SaveOptions& options) {
-  format::save_told(value, path.native(), options, {});
+void save(const Value& value, std::string_view path, const SaveOptions& options) {
+  format::save_told(value, path, options, {});
 }
 
-void save(const Tensor& tensor, const std::filesystem::path& path, const SaveOptions& options) {
+void save(const Tensor& tensor, std::string_view path, const SaveOptions& options) {
   save(Value::tensor(tensor), path, options);
 }
 

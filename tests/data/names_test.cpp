@@ -110,7 +110,7 @@ TEST(Names, OneMeaningAWord) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 TEST_F(PathTest, OldNamesAreTheNewOnes) {
-  EXPECT_TRUE(Tensor::identical(load_value(path_).as_tensor(), rows_));
+  EXPECT_TRUE(Tensor::identical(load_value(path_.native()).as_tensor(), rows_));
   const auto same = [](const Sampler& a, const Sampler& b) {
     EXPECT_EQ(a.kind(), b.kind());
     EXPECT_EQ(a.order(3, 1).to_vector(), b.order(3, 1).to_vector());
