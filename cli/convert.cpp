@@ -69,7 +69,7 @@ bool can_be_mapped(const Archive& archive) {
   return std::all_of(entries.begin(), entries.end(), [&](const TensorEntry& entry) {
     const StorageEntry& storage = storages[entry.storage];
     const bool aligned = (storage.offset + entry.byte_offset) % archive::natural_alignment(entry.dtype) == 0;
-    return storage.compression == Compression::kNone && !archive::Changes(entry).any() && !storage.resident && aligned;
+    return entry.encoding.is_plain() && aligned;
   });
 }
 

@@ -30,7 +30,7 @@ Totals totals_of(const Archive& archive) {
   Totals totals;
   for (const SourcePtr& source : archive.sources()) totals.file_bytes += source->size();
   for (const StorageEntry& storage : archive.storages()) {
-    totals.compressed += storage.compression == Compression::kNone ? 0 : 1;
+    totals.compressed += storage.is_deflated() ? 1 : 0;
   }
   for (const TensorEntry& entry : archive.entries()) {
     totals.tensor_bytes += entry.nbytes();

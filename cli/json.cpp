@@ -76,7 +76,7 @@ void write_mark(JsonWriter& out, std::string_view name, bool set) {
 
 void write_entry(JsonWriter& out, const Archive& archive, const TensorEntry& entry) {
   const StorageEntry& storage = archive.storages()[entry.storage];
-  const bool compressed = storage.compression != Compression::kNone;
+  const bool compressed = storage.is_deflated();
   out.begin_object();
   write_text(out, "name", entry.name);
   write_text(out, "dtype", entry.dtype.name());
@@ -88,7 +88,7 @@ void write_entry(JsonWriter& out, const Archive& archive, const TensorEntry& ent
   write_number(out, "storage", entry.storage);
   if (compressed) write_text(out, "compression", "deflate");
   if (compressed) write_number(out, "stored_bytes", storage.stored_bytes);
-  write_mark(out, "byte_swapped", entry.byte_swapped);
+  write_mark(out, "byte_swapped", entry.encoding.swapped);
   write_mark(out, "requires_grad", entry.requires_grad);
   out.end();
 }

@@ -21,7 +21,7 @@ struct Options {
 std::vector<std::string> row_of(const Archive& archive, const TensorEntry& entry) {
   const StorageEntry& storage = archive.storages()[entry.storage];
   return {printable(entry.name), printable(entry.dtype.name()), entry.shape.to_string(), human_count(entry.nbytes()),
-          storage.compression == Compression::kNone ? human_count(storage.offset + entry.byte_offset) : "deflated"};
+          storage.is_deflated() ? "deflated" : human_count(storage.offset + entry.byte_offset)};
 }
 
 void print_human(const Archive& archive, bool with_title) {

@@ -148,7 +148,7 @@ class Check {
     const LoadOptions options = options_of(choices_);
     const auto got = attempt([&] { return lazy.load(options); });
     if (got.ok()) return require_same(*got.value, tensor, "a slice");
-    const bool changed = archive::Changes(entry).any() || lazy.storage().compression != Compression::kNone;
+    const bool changed = entry.encoding.deflated || entry.encoding.changes_elements();
     if (options.mmap && changed && got.failed_by(ErrorCode::kUnsupported)) return;
     if (options.verify && got.failed_by(ErrorCode::kChecksum)) return;
     fail("a slice was refused, and the tensor loads: " + got.text());

@@ -33,6 +33,29 @@ struct StorageEntry {
   /// The bytes, when they are in memory already (legacy or inline values); source and offset then only tell where they
   /// came from.
   Buffer resident = {};
+
+  bool is_deflated() const noexcept { return compression != Compression::kNone; }
+  /// Whether the file holds the storage's bytes as they are, so that any part of them can be read or mapped.
+  bool lies_in_file() const noexcept { return !is_deflated() && !resident; }
+};
+
+/// How the bytes that a file has for a tensor become its values. A format writes the first three; the last two repeat
+/// what the tensor's storage says, so that whoever has the entry need not look at the storage too.
+struct Encoding {
+  bool swapped = false;    ///< stored in the other byte order than this machine's; false where a type has no order
+  bool conjugate = false;  ///< torch's lazy conj bit: applied when loaded
+  bool negative = false;   ///< torch's lazy neg bit: applied when loaded
+  bool deflated = false;   ///< the storage is compressed
+  bool resident = false;   ///< the storage is already in memory
+
+  /// Whether the bytes in the file are the values: they can be read into place, or mapped.
+  bool is_plain() const noexcept { return !changes_elements() && !deflated && !resident; }
+  /// Whether each element has to be changed when the bytes of the storage are in memory.
+  bool changes_elements() const noexcept { return swapped || has_math_bits(); }
+  /// Whether that change is arithmetic, which needs elements of the tensor's type and not bytes alone.
+  bool has_math_bits() const noexcept { return conjugate || negative; }
+
+  friend bool operator==(const Encoding&, const Encoding&) = default;
 };
 
 /// One tensor of a file, as its index describes it; no payload. Plain data.
@@ -43,10 +66,8 @@ struct TensorEntry {
   Strides strides;                ///< in elements
   std::size_t storage = 0;        ///< which StorageEntry
   std::uint64_t byte_offset = 0;  ///< of the first element in the storage, after decompression
-  bool byte_swapped = false;      ///< stored in the other byte order than this machine's
+  Encoding encoding = {};
   bool requires_grad = false;
-  bool conjugate = false;  ///< torch's lazy conj bit: applied when loaded
-  bool negative = false;   ///< torch's lazy neg bit: applied when loaded
   /// An array of Python objects in an `.npz`. It is listed (dtype opaque, "object"), but its payload is a pickle, so
   /// loading it is kUnsafe.
   bool pickled = false;

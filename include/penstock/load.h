@@ -95,7 +95,8 @@ class LazyTensor {
   LazyTensor slice(std::size_t dim, std::int64_t start, std::int64_t stop, std::int64_t step = 1) const;
   LazyTensor select(std::size_t dim, std::int64_t index) const;
   /// The same bytes, which load() then gives in the byte order that they have in the file. For callers who swap bytes
-  /// themselves or have types for either order, as NumPy does. The entry() of the result is not byte_swapped.
+  /// themselves or have types for either order, as NumPy does. The encoding in the
+  /// entry() of the result is not `swapped`.
   LazyTensor as_stored() const;
 
   /// Reads the bytes that this view needs, and gaps of up to 16 KiB between them, into new memory. A deflated storage

@@ -205,7 +205,7 @@ void bind_archive_class(nb::module_& module) {
 /// Where the bytes lie in the file, or None when they are compressed.
 nb::object offset_of(const PyLazyTensor& entry) {
   const StorageEntry& storage = entry.tensor.storage();
-  if (storage.compression != Compression::kNone) return nb::none();
+  if (storage.is_deflated()) return nb::none();
   return nb::int_(storage.offset + entry.tensor.entry().byte_offset);
 }
 
@@ -231,7 +231,7 @@ void bind_entry_class(nb::module_& module) {
       .def_prop_ro("offset", offset_of, nb::sig("def offset(self) -> int | None"),
                    "Byte offset of the first element in the file; None when it is compressed.")
       .def_prop_ro(
-          "byte_swapped", [](const PyLazyTensor& e) { return e.tensor.entry().byte_swapped; },
+          "byte_swapped", [](const PyLazyTensor& e) { return e.tensor.entry().encoding.swapped; },
           "Whether the file holds it in the other byte order than this machine's; `load` gives native order.")
       .def_prop_ro("requires_grad", [](const PyLazyTensor& e) { return e.tensor.entry().requires_grad; })
       .def("__len__",

@@ -50,7 +50,7 @@ std::vector<std::uint32_t> uses_of_storages(const Archive& archive) {
 
 /// Whether a tensor is all there is in its storage, as it lies there.
 bool is_whole(const TensorEntry& entry, const StorageEntry& storage, std::uint32_t uses) {
-  return uses == 1 && entry.nbytes() == storage.nbytes && entry.nbytes() != 0 && !entry.conjugate && !entry.negative &&
+  return uses == 1 && entry.nbytes() == storage.nbytes && entry.nbytes() != 0 && !entry.encoding.has_math_bits() &&
          entry.strides == entry.shape.contiguous_strides();
 }
 
@@ -88,8 +88,8 @@ nb::tuple entry_parts(const PyArchive& archive, std::size_t index) {
   if (index >= entries.size()) throw Error(ErrorCode::kIndexOutOfRange, "there is no such entry");
   const TensorEntry& entry = entries[index];
   return nb::make_tuple(entry.storage, text_from(std::string(entry.dtype.name())), tuple_of(entry.shape),
-                        tuple_of(entry.strides), entry.byte_offset, entry.requires_grad, entry.conjugate,
-                        entry.negative);
+                        tuple_of(entry.strides), entry.byte_offset, entry.requires_grad, entry.encoding.conjugate,
+                        entry.encoding.negative);
 }
 
 /// (nbytes, location, source, offset) of a storage; offset is None when its bytes do not lie in a file as they are.
@@ -97,8 +97,7 @@ nb::tuple storage_parts(const PyArchive& archive, std::size_t index) {
   const auto storages = archive.get().storages();
   if (index >= storages.size()) throw Error(ErrorCode::kIndexOutOfRange, "there is no such storage");
   const StorageEntry& storage = storages[index];
-  const bool plain = storage.compression == Compression::kNone && !storage.resident;
-  const nb::object offset = plain ? nb::object(nb::int_(storage.offset)) : nb::object(nb::none());
+  const nb::object offset = storage.lies_in_file() ? nb::object(nb::int_(storage.offset)) : nb::object(nb::none());
   const std::string& source = archive.get().sources()[storage.source]->name();
   return nb::make_tuple(storage.nbytes, text_from(storage.location), path_text(source), offset);
 }
@@ -108,7 +107,7 @@ std::vector<std::size_t> alignments(const PyArchive& archive) {
   std::vector<std::size_t> out(archive.get().storages().size(), 1);
   for (const TensorEntry& entry : archive.get().entries()) {
     std::size_t& wanted = out[entry.storage];
-    if (entry.byte_swapped) wanted = 0;
+    if (entry.encoding.swapped) wanted = 0;
     if (wanted != 0) wanted = std::max(wanted, entry.dtype.itemsize());
   }
   return out;

@@ -61,7 +61,7 @@ ArchiveState::Found ArchiveState::find(std::string_view name) const {
 
 bool ArchiveState::is_resident(const StorageEntry& storage, const LoadOptions& options) const noexcept {
   if (storage.resident) return true;
-  if (!content || storage.source != 0 || storage.compression != Compression::kNone) return false;
+  if (!content || storage.source != 0 || storage.is_deflated()) return false;
   return options.device.type == DeviceType::kCpu && !options.direct.value_or(false) && !options.mmap.value_or(false);
 }
 
@@ -287,7 +287,7 @@ LazyTensor LazyTensor::select(std::size_t dim, std::int64_t index) const {
 
 LazyTensor LazyTensor::as_stored() const {
   LazyTensor out = *this;
-  out.entry_.byte_swapped = false;
+  out.entry_.encoding.swapped = false;
   return out;
 }
 

@@ -186,7 +186,7 @@ class Narrowing {
 
   static bool is_same(const TensorEntry& a, const TensorEntry& b) {
     return a.dtype == b.dtype && a.shape == b.shape && a.strides == b.strides && a.requires_grad == b.requires_grad &&
-           a.conjugate == b.conjugate && a.negative == b.negative && a.byte_swapped == b.byte_swapped;
+           a.encoding == b.encoding;
   }
 
   const format::Index& from_;

@@ -11,8 +11,8 @@ constexpr std::uint64_t kMinPhased = std::uint64_t{1} << 20;
 
 /// The first place at `end` or behind that suits the storage.
 std::uint64_t place_behind(std::uint64_t end, const StorageEntry& storage) {
-  const bool stored = storage.compression == Compression::kNone;
-  const std::optional<std::uint64_t> phase = stored ? phase_of(storage.offset, storage.nbytes) : std::nullopt;
+  const std::optional<std::uint64_t> phase =
+      storage.is_deflated() ? std::nullopt : phase_of(storage.offset, storage.nbytes);
   const std::uint64_t unit = phase ? kPage : kStorageAlignment;
   const std::uint64_t shift = phase.value_or(0);
   return end <= shift ? shift : (end - shift + unit - 1) / unit * unit + shift;

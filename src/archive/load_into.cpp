@@ -8,7 +8,6 @@
 #include "archive/failing_tensor.h"
 #include "archive/load_tensors.h"
 #include "archive/load_view.h"
-#include "archive/materialise.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "ops/kernels.h"
@@ -44,10 +43,9 @@ void check(const TensorEntry& entry, const Tensor& to) {
 }
 
 /// Whether the bytes in the file are those that the memory is to hold, without a gap.
-bool is_direct(const TensorEntry& entry, const StorageEntry& storage, const Tensor& to) {
-  return entry.nbytes() != 0 && entry.dtype == to.dtype() && to.is_contiguous() && !Changes(entry).any() &&
-         entry.strides == entry.shape.contiguous_strides() && storage.compression == Compression::kNone &&
-         !storage.resident;
+bool is_direct(const TensorEntry& entry, const Tensor& to) {
+  return entry.nbytes() != 0 && entry.dtype == to.dtype() && to.is_contiguous() && entry.encoding.is_plain() &&
+         entry.strides == entry.shape.contiguous_strides();
 }
 
 /// One move for everything that goes from file to place.
@@ -127,7 +125,7 @@ void load_into(const detail::ArchiveState& state, std::span<const Destination> d
       const TensorEntry& entry = *destination.entry;
       require_loadable(state, entry, {});
       check(entry, destination.to);
-      if (is_direct(entry, state.storage_of(entry), destination.to)) {
+      if (is_direct(entry, destination.to)) {
         direct.add(entry, destination.to);
       } else if (entry.nbytes() != 0) {
         others.push_back(&destination);

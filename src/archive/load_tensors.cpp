@@ -32,7 +32,7 @@ struct ByteOrder {
   std::size_t width = 1;
   std::uint64_t phase = 0;  ///< bytes before the first whole unit
 
-  explicit ByteOrder(const TensorEntry& entry) : swap(Changes(entry).swap) {
+  explicit ByteOrder(const TensorEntry& entry) : swap(entry.encoding.swapped) {
     if (!swap) return;
     width = entry.dtype.swap_width();
     phase = entry.byte_offset % width;
@@ -100,7 +100,7 @@ class WholeLoad {
       const ByteOrder order(entry);
       if (!to.order) to.order = order;
       to.mixed = to.mixed || *to.order != order;
-      to.marked = to.marked || entry.conjugate || entry.negative;
+      to.marked = to.marked || entry.encoding.has_math_bits();
     }
   }
 
@@ -128,7 +128,7 @@ class WholeLoad {
         resident_.emplace_back(i, std::move(there));
         continue;
       }
-      const bool deflated = storage(i).compression != Compression::kNone;
+      const bool deflated = storage(i).is_deflated();
       const bool to_device = options_.device.type != DeviceType::kCpu && !wanted(i).mixed && !wanted(i).marked;
       const bool in_ring = to_device && (deflated || wanted(i).swap());
       (in_ring ? decoded_ : deflated ? deflated_ : stored_).push_back(i);
@@ -294,10 +294,10 @@ class WholeLoad {
     }
     const Wanted& from = wanted(entry.storage);
     const Tensor view(from.bytes, entry.dtype, entry.shape, entry.strides, static_cast<std::size_t>(entry.byte_offset));
-    Changes left(entry);
-    if (from.swap()) left.swap = false;
+    Encoding left = entry.encoding;
+    if (from.swap()) left.swapped = false;
     const bool aligned = reinterpret_cast<std::uintptr_t>(view.data()) % natural_alignment(entry.dtype) == 0;
-    const bool as_is = !left.any() && aligned;
+    const bool as_is = !left.changes_elements() && aligned;
     const bool host = view.device().type == DeviceType::kCpu;
     const Tensor out = as_is ? view : host ? own_copy(view, left) : ops::copy_span(view, view.device(), {});
     return out.with_requires_grad(entry.requires_grad);

@@ -37,8 +37,8 @@ Tensor load_run(const detail::ArchiveState& state, const TensorEntry& view, cons
                 Extent extent) {
   const StorageEntry& storage = state.storage_of(view);
   const std::uint64_t length = span_of(view);
-  const Changes changes(view);
-  const Device device = changes.any() ? Device{} : options.device;
+  const Encoding& encoding = view.encoding;
+  const Device device = encoding.changes_elements() ? Device{} : options.device;
   const std::uint64_t offset = storage.offset + view.byte_offset;
   const std::size_t lead = device.type == DeviceType::kCpu ? phase_of(offset, length).value_or(0) : 0;
   const Buffer block = io::allocate_to_fill(static_cast<std::size_t>(length) + lead, device);
@@ -52,10 +52,10 @@ Tensor load_run(const detail::ArchiveState& state, const TensorEntry& view, cons
   }
   io::execute(move, engine_options(options), report);
   Tensor read(buffers[0], view.dtype, view.shape, view.strides);
-  if (!changes.any()) return read;
+  if (!encoding.changes_elements()) return read;
   // In place only where each element is there once.
-  if (!read.is_contiguous()) return own_copy(read, changes);
-  apply(changes, read);
+  if (!read.is_contiguous()) return own_copy(read, encoding);
+  decode(encoding, read);
   return read;
 }
 
@@ -73,7 +73,7 @@ Tensor load_scattered(const detail::ArchiveState& state, const TensorEntry& view
   report.payload_bytes += once.nbytes();
   report.route = "read";
   report.why = "a slice whose elements do not lie together: read in parts";
-  apply(Changes(view), once);
+  decode(view.encoding, once);
   Strides strides = once.strides();
   for (std::size_t d = 0; d < strides.rank(); ++d) {
     if (view.strides[d] == 0) strides[d] = 0;
@@ -85,7 +85,7 @@ Tensor load_scattered(const detail::ArchiveState& state, const TensorEntry& view
 /// more than they are that they should not keep it alive.
 Tensor alone(const Tensor& part) {
   const std::size_t span = *core::view_span(part.shape(), part.strides(), part.dtype().itemsize());
-  if (span > part.nbytes()) return own_copy(part, Changes(TensorEntry{}));
+  if (span > part.nbytes()) return own_copy(part, {});
   if (span >= part.buffer().size() / 2) return part;
   const Buffer run = Buffer::allocate(span);
   std::memcpy(run.data(), part.data(), span);
@@ -95,9 +95,10 @@ Tensor alone(const Tensor& part) {
 /// Whether a device gets it by the ring although its bytes are not its values yet: then nothing else of the storage, or
 /// not much, comes along.
 bool is_decoded_in_ring(const StorageEntry& storage, const TensorEntry& view, const LoadOptions& options) {
-  if (options.device.type == DeviceType::kCpu || storage.resident || view.conjugate || view.negative) return false;
-  if (storage.compression != Compression::kNone) return view.nbytes() >= storage.nbytes / 2;
-  return Changes(view).swap && view.byte_offset == 0 && span_of(view) == storage.nbytes;
+  const Encoding& encoding = view.encoding;
+  if (options.device.type == DeviceType::kCpu || encoding.resident || encoding.has_math_bits()) return false;
+  if (encoding.deflated) return view.nbytes() >= storage.nbytes / 2;
+  return encoding.swapped && view.byte_offset == 0 && span_of(view) == storage.nbytes;
 }
 
 /// On the device where that can be at once, on the host where elements have to be changed or picked.
@@ -107,7 +108,7 @@ Tensor load_nearest(const detail::ArchiveState& state, const TensorEntry& view, 
   if (view.nbytes() == 0) return Tensor::empty(view.shape, view.dtype);
   if (is_decoded_in_ring(storage, view, options))
     return load_tensors(state, std::span(&view, 1), options, report).front();
-  if (state.resident(storage, options) || storage.compression != Compression::kNone) {
+  if (view.encoding.deflated || state.resident(storage, options)) {
     LoadOptions to_host = options;
     to_host.device = {};
     return alone(load_tensors(state, std::span(&view, 1), to_host, report).front());

@@ -19,10 +19,9 @@ namespace {
 
 Tensor map_view(const detail::ArchiveState& state, const TensorEntry& view) {
   const StorageEntry& storage = state.storage_of(view);
-  const Changes changes(view);
-  if (storage.compression != Compression::kNone) refuse(state, view, "it is stored compressed");
-  if (changes.swap) refuse(state, view, "it is stored in the other byte order");
-  if (changes.any()) refuse(state, view, "it is stored as the conjugate or negative of its values");
+  if (view.encoding.deflated) refuse(state, view, "it is stored compressed");
+  if (view.encoding.swapped) refuse(state, view, "it is stored in the other byte order");
+  if (view.encoding.has_math_bits()) refuse(state, view, "it is stored as the conjugate or negative of its values");
   Buffer memory;
   if (const Buffer& there = storage.resident) {
     memory = Buffer::wrap(there.data(), there.size(), there.owner(), true);

@@ -36,13 +36,13 @@ Tensor as_bytes(const Tensor& tensor) {
 
 std::size_t natural_alignment(const DType& dtype) noexcept { return std::max<std::size_t>(dtype.swap_width(), 1); }
 
-void apply(const Changes& changes, const Tensor& tensor) {
-  if (changes.swap) ops::swap_bytes({tensor.data(), tensor.nbytes()}, tensor.dtype().swap_width());
-  if (changes.negative) ops::negate(tensor);
-  if (changes.conjugate) ops::conjugate(tensor);
+void decode(const Encoding& encoding, const Tensor& tensor) {
+  if (encoding.swapped) ops::swap_bytes({tensor.data(), tensor.nbytes()}, tensor.dtype().swap_width());
+  if (encoding.negative) ops::negate(tensor);
+  if (encoding.conjugate) ops::conjugate(tensor);
 }
 
-Tensor own_copy(const Tensor& view, const Changes& changes) {
+Tensor own_copy(const Tensor& view, const Encoding& encoding) {
   if (view.nbytes() == 0) return Tensor::empty(view.shape(), view.dtype());
   Shape sizes = view.shape();
   for (std::size_t d = 0; d < sizes.rank(); ++d) {
@@ -52,7 +52,7 @@ Tensor own_copy(const Tensor& view, const Changes& changes) {
   require_modest(compact);
   const Tensor bytes = as_bytes(compact).clone();
   const Tensor copy(bytes.buffer(), view.dtype(), sizes);
-  apply(changes, copy);
+  decode(encoding, copy);
   Strides strides = copy.strides();
   for (std::size_t d = 0; d < sizes.rank(); ++d) {
     if (view.strides()[d] == 0) strides[d] = 0;

@@ -15,7 +15,8 @@ namespace {
 bool is_whole(const ByteSource& source) noexcept {
   try {
     const SourcePtr now = open_source(core::format("/proc/self/fd/{}", source.descriptor()));
-    format::check_index(format::detect(*now).read_index(now, {}));
+    format::Index index = format::detect(*now).read_index(now, {});
+    format::check_index(index);
     return true;
   } catch (const std::exception&) {
     return false;

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 
-#include "archive/materialise.h"
 #include "penstock/error.h"
 
 namespace penstock::archive {
@@ -11,6 +10,12 @@ namespace {
 
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
+[[noreturn]] void throw_different(const TensorEntry& entry) {
+  throw Error(ErrorCode::kUnsupported,
+              "tensors of one storage have different byte orders or types; load them one by one",
+              {.tensor = entry.name});
+}
+
 TensorEntry whole_of(const format::Index& index, const TensorEntry& first) {
   TensorEntry entry;
   entry.name = first.name;
@@ -18,8 +23,11 @@ TensorEntry whole_of(const format::Index& index, const TensorEntry& first) {
   entry.pickled = first.pickled;
   const std::uint64_t bytes = index.storages[first.storage].nbytes;
   const std::size_t itemsize = first.dtype.itemsize();
-  entry.dtype = itemsize != 0 && bytes % itemsize == 0 ? first.dtype : DType(DType::uint8);
-  entry.byte_swapped = Changes(first).swap;
+  const bool divides = itemsize != 0 && bytes % itemsize == 0;
+  if (first.encoding.swapped && !divides) throw_different(first);
+  entry.dtype = divides ? first.dtype : DType(DType::uint8);
+  entry.encoding = first.encoding;
+  entry.encoding.conjugate = entry.encoding.negative = false;
   entry.shape = Shape{static_cast<std::int64_t>(bytes / entry.dtype.itemsize())};
   entry.strides = Strides{1};
   return entry;
@@ -27,11 +35,9 @@ TensorEntry whole_of(const format::Index& index, const TensorEntry& first) {
 
 /// Makes `whole` fit for `other` too, a further tensor of its storage.
 void widen(TensorEntry& whole, const TensorEntry& other, const format::Index& index) {
-  const bool swap = Changes(other).swap;
-  if (whole.byte_swapped != swap || (swap && whole.dtype != other.dtype)) {
-    throw Error(ErrorCode::kUnsupported,
-                "tensors of one storage have different byte orders or types; load them one by one",
-                {.tensor = other.name});
+  const bool swap = other.encoding.swapped;
+  if (whole.encoding.swapped != swap || (swap && whole.dtype != other.dtype)) {
+    throw_different(other);
   }
   if (whole.dtype == other.dtype) return;
   whole.dtype = DType::uint8;

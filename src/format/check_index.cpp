@@ -24,7 +24,7 @@ void check_storage(const StorageEntry& storage, const Index& index) {
                              storage.nbytes),
                 context);
   }
-  if (storage.compression == Compression::kNone && storage.stored_bytes != storage.nbytes) {
+  if (!storage.is_deflated() && storage.stored_bytes != storage.nbytes) {
     throw Error(ErrorCode::kCorrupt,
                 core::format("{} stored of {}, without compression",
                              core::counted(storage.stored_bytes, "byte is", "bytes are"), storage.nbytes),
@@ -50,6 +50,7 @@ void check_entry(const TensorEntry& entry, const Index& index) {
     throw Error(ErrorCode::kCorrupt, "it is a view of a storage that the file does not have",
                 {index.sources.front()->name(), {}, entry.name});
   }
+  if (entry.pickled) return;
   const StorageEntry& storage = index.storages[entry.storage];
   const ErrorContext context{index.sources[storage.source]->name(), storage.offset, entry.name};
   bool valid = entry.shape.rank() == entry.strides.rank();
@@ -67,12 +68,22 @@ void check_entry(const TensorEntry& entry, const Index& index) {
 
 }  // namespace
 
-void check_index(const Index& index) {
+void write_encodings(Index& index) noexcept {
+  for (TensorEntry& entry : index.entries) {
+    const StorageEntry& storage = index.storages[entry.storage];
+    entry.encoding.swapped = entry.encoding.swapped && entry.dtype.swap_width() > 1;
+    entry.encoding.deflated = storage.is_deflated();
+    entry.encoding.resident = static_cast<bool>(storage.resident);
+  }
+}
+
+void check_index(Index& index) {
   for (const StorageEntry& storage : index.storages) check_storage(storage, index);
   for (const TensorEntry& entry : index.entries) {
-    if (!entry.pickled) check_entry(entry, index);
+    check_entry(entry, index);
     entry.nbytes();  // throws where the size of an expanded view does not fit
   }
+  write_encodings(index);
 }
 
 }  // namespace penstock::format

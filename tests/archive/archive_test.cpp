@@ -242,10 +242,10 @@ TEST(LazyTensorSlices, OfAnyLayout) {
     test::MadeArchive made(test::source_of(bytes));
     const std::size_t storage = made.add_storage(random() % 1000, 20'000);
     TensorEntry& entry = made.add_entry(storage, DType::int32, shape, strides, 4 * (random() % 100));
-    entry.byte_swapped = random() % 3 == 0;
+    entry.encoding.swapped = random() % 3 == 0;
     Report report;
-    const Tensor loaded = archive::load_tensors(made.state, std::span(&entry, 1), {}, report).front();
-    const Tensor alone = archive::load_view(made.state, entry, {}, report);
+    const Tensor loaded = archive::load_tensors(made.sealed(), std::span(&entry, 1), {}, report).front();
+    const Tensor alone = archive::load_view(made.sealed(), entry, {}, report);
     ASSERT_TRUE(Tensor::identical(alone, loaded)) << shape << " " << strides;
   }
 }
@@ -303,9 +303,9 @@ TEST_F(ArchiveTest, WhatTheFileDoesNotAlignIsCopiedAndReported) {
 
 TEST_F(ArchiveTest, WhatCannotBeMappedSaysWhy) {
   test::MadeArchive made(test::source_of(std::string(100, 'x')));
-  made.add_entry(made.add_storage(0, 80), DType::float32, {20}, {1}).byte_swapped = true;
+  made.add_entry(made.add_storage(0, 80), DType::float32, {20}, {1}).encoding.swapped = true;
   Report report;
-  const auto error = error_of([&] { archive::load_view(made.state, made.entries()[0], {.mmap = true}, report); });
+  const auto error = error_of([&] { archive::load_view(made.sealed(), made.entries()[0], {.mmap = true}, report); });
   EXPECT_EQ(error->code(), ErrorCode::kUnsupported);
   EXPECT_THAT(error->message(), HasSubstr("byte order"));
   const auto counting = std::make_shared<CountingSource>(safetensors_of(value));
@@ -415,8 +415,8 @@ TEST_F(ArchiveTest, BytesMayBeHadInTheOrderOfTheFile) {
   test::write_file(folder / "x.npy", big);
   const LazyTensor swapped = open(folder / "x.npy").entry(0);
   const LazyTensor stored = swapped.as_stored();
-  EXPECT_TRUE(swapped.entry().byte_swapped);
-  EXPECT_FALSE(stored.entry().byte_swapped);
+  EXPECT_TRUE(swapped.entry().encoding.swapped);
+  EXPECT_FALSE(stored.entry().encoding.swapped);
   for (const bool map : {false, true}) {
     EXPECT_TRUE(Tensor::identical(stored.load({.mmap = map}), x));
     EXPECT_TRUE(Tensor::identical(stored.slice(1, 2, 5).load({.mmap = map}), x.slice(1, 2, 5).contiguous()));

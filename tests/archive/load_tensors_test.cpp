@@ -29,9 +29,9 @@ using test::source_of;
 using test::text_of;
 using testing::HasSubstr;
 
-std::vector<Tensor> load(const MadeArchive& archive, LoadOptions options = {}) {
+std::vector<Tensor> load(MadeArchive& archive, LoadOptions options = {}) {
   Report report;
-  return load_tensors(archive.state, archive.entries(), options, report);
+  return load_tensors(archive.sealed(), archive.entries(), options, report);
 }
 
 /// The elements with the bytes of each unit reversed.
@@ -69,7 +69,7 @@ TEST(LoadTensors, NeighboursAreReadTogether) {
     archive.add_entry(archive.add_storage(100 + 70 * i, 60), DType::uint8, {60}, {1});
   }
   Report report;
-  const auto tensors = load_tensors(archive.state, archive.entries(), {.report = &report}, report);
+  const auto tensors = load_tensors(archive.sealed(), archive.entries(), {.report = &report}, report);
   EXPECT_EQ(report.payload_bytes, 1200U);
   EXPECT_EQ(report.read_bytes, 19 * 70 + 60U) << "the gaps of ten bytes are not worth skipping";
   EXPECT_THAT(report.why, HasSubstr("1 range "));
@@ -89,16 +89,17 @@ TEST(LoadTensors, EmptyTensorsNeedNoBytes) {
   EXPECT_EQ(tensors[0].shape(), (Shape{0, 3}));
   EXPECT_EQ(tensors[1].shape(), (Shape{2, 0}));
   EXPECT_EQ(source->bytes_read, 0U);
-  EXPECT_TRUE(load(MadeArchive(source)).empty());
+  MadeArchive nothing(source);
+  EXPECT_TRUE(load(nothing).empty());
 }
 
 TEST(LoadTensors, OtherByteOrdersAreSwappedOnceThoughShared) {
   MadeArchive archive(source_of(kBytes));
   const std::size_t s = archive.add_storage(128, 402);
-  archive.add_entry(s, DType::int32, {100}, {1}, 2).byte_swapped = true;
-  archive.add_entry(s, DType::float32, {5, 5}, {10, 2}, 42).byte_swapped = true;
-  archive.add_entry(archive.add_storage(600, 32), DType::complex64, {4}, {1}).byte_swapped = true;
-  archive.add_entry(archive.add_storage(700, 32), DType::uint8, {32}, {1}).byte_swapped = true;
+  archive.add_entry(s, DType::int32, {100}, {1}, 2).encoding.swapped = true;
+  archive.add_entry(s, DType::float32, {5, 5}, {10, 2}, 42).encoding.swapped = true;
+  archive.add_entry(archive.add_storage(600, 32), DType::complex64, {4}, {1}).encoding.swapped = true;
+  archive.add_entry(archive.add_storage(700, 32), DType::uint8, {32}, {1}).encoding.swapped = true;
   const auto tensors = load(archive);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const TensorEntry& entry = archive.entries()[i];
@@ -109,15 +110,15 @@ TEST(LoadTensors, OtherByteOrdersAreSwappedOnceThoughShared) {
 TEST(LoadTensors, DifferentWishesForTheSameBytesGetCopies) {
   MadeArchive archive(source_of(kBytes));
   const std::size_t s = archive.add_storage(128, 160);
-  archive.add_entry(s, DType::int32, {40}, {1}).byte_swapped = true;
-  archive.add_entry(s, DType::int64, {20}, {1}).byte_swapped = true;
-  archive.add_entry(s, DType::int32, {40}, {1}).byte_swapped = false;
-  archive.add_entry(s, DType::int16, {3, 2}, {0, 1}).byte_swapped = true;
+  archive.add_entry(s, DType::int32, {40}, {1}).encoding.swapped = true;
+  archive.add_entry(s, DType::int64, {20}, {1}).encoding.swapped = true;
+  archive.add_entry(s, DType::int32, {40}, {1}).encoding.swapped = false;
+  archive.add_entry(s, DType::int16, {3, 2}, {0, 1}).encoding.swapped = true;
   const auto tensors = load(archive);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const TensorEntry& entry = archive.entries()[i];
     const Tensor raw = expected(kBytes, archive.storage(s), entry);
-    EXPECT_TRUE(Tensor::identical(tensors[i], entry.byte_swapped ? swapped(raw) : raw)) << i;
+    EXPECT_TRUE(Tensor::identical(tensors[i], entry.encoding.swapped ? swapped(raw) : raw)) << i;
   }
   EXPECT_EQ(tensors[3].strides(), (Strides{0, 1})) << "repeated elements stay repeated";
 }
@@ -140,10 +141,10 @@ TEST(LoadTensors, ConjugatesAndNegatesAreApplied) {
   MadeArchive archive(source_of(bytes));
   const std::size_t s = archive.add_storage(0, bytes.size());
   archive.add_entry(s, DType::complex64, {3}, {1});
-  archive.add_entry(s, DType::complex64, {3}, {1}).conjugate = true;
-  archive.add_entry(s, DType::complex64, {3}, {1}).negative = true;
+  archive.add_entry(s, DType::complex64, {3}, {1}).encoding.conjugate = true;
+  archive.add_entry(s, DType::complex64, {3}, {1}).encoding.negative = true;
   TensorEntry& both = archive.add_entry(s, DType::complex64, {3, 2}, {1, 0});
-  both.conjugate = both.negative = true;
+  both.encoding.conjugate = both.encoding.negative = true;
   const auto check = [&](const std::vector<Tensor>& tensors) {
     for (std::size_t i = 0; i < 3; ++i) {
       const auto at = [&](std::size_t t) { return reinterpret_cast<const std::complex<float>*>(tensors[t].data())[i]; };
@@ -158,7 +159,7 @@ TEST(LoadTensors, ConjugatesAndNegatesAreApplied) {
   std::vector<Tensor> one_by_one;
   for (const TensorEntry& entry : archive.entries()) {
     Report report;
-    one_by_one.push_back(load_view(archive.state, entry, {}, report));
+    one_by_one.push_back(load_view(archive.sealed(), entry, {}, report));
   }
   check(one_by_one);
 }
@@ -171,7 +172,8 @@ TEST(LoadTensors, RepeatedElementsStayRepeated) {
 
 TEST(LoadTensors, OverlapsThatWouldGrowWithoutBoundAreRefused) {
   MadeArchive archive(source_of(kBytes));
-  archive.add_entry(archive.add_storage(0, 4096), DType::int16, {512, 512, 512, 8}, {1, 1, 1, 1}).byte_swapped = true;
+  archive.add_entry(archive.add_storage(0, 4096), DType::int16, {512, 512, 512, 8}, {1, 1, 1, 1}).encoding.swapped =
+      true;
   archive.add_entry(0, DType::int16, {4}, {1});
   EXPECT_EQ(code_of([&] { load(archive); }), ErrorCode::kLimit);
 }
@@ -188,7 +190,7 @@ TEST(LoadTensors, ResidentStoragesAreCopied) {
   const Tensor memory = test::numbered_tensor({40}, DType::uint8);
   ResidentArchive archive(memory);
   archive.add_entry(0, DType::int32, {10}, {1});
-  archive.add_entry(0, DType::int32, {10}, {1}).byte_swapped = true;
+  archive.add_entry(0, DType::int32, {10}, {1}).encoding.swapped = true;
   const std::string before = text_of({memory.data(), 40});
   const auto tensors = load(archive);
   EXPECT_EQ(text_of({tensors[0].data(), 40}), before);
@@ -196,7 +198,7 @@ TEST(LoadTensors, ResidentStoragesAreCopied) {
   for (const Tensor& tensor : tensors) std::memset(tensor.data(), 0xff, tensor.nbytes());
   EXPECT_EQ(text_of({memory.data(), 40}), before) << "what the next load is to get";
   Report report;
-  const Tensor mapped = load_view(archive.state, archive.entries()[0], {.mmap = true}, report);
+  const Tensor mapped = load_view(archive.sealed(), archive.entries()[0], {.mmap = true}, report);
   EXPECT_EQ(mapped.data(), memory.data());
   EXPECT_TRUE(mapped.read_only());
 }
@@ -204,8 +206,8 @@ TEST(LoadTensors, ResidentStoragesAreCopied) {
 TEST(LoadTensors, ResidentStoragesOfTheOtherByteOrderAreSwapped) {
   const Tensor memory = test::numbered_tensor({40}, DType::uint8);
   ResidentArchive archive(memory);
-  archive.add_entry(0, DType::int32, {10}, {1}).byte_swapped = true;
-  archive.add_entry(0, DType::float32, {5}, {2}, 4).byte_swapped = true;
+  archive.add_entry(0, DType::int32, {10}, {1}).encoding.swapped = true;
+  archive.add_entry(0, DType::float32, {5}, {2}, 4).encoding.swapped = true;
   for (int i = 0; i < 2; ++i) {
     const auto tensors = load(archive);
     EXPECT_TRUE(tensors[0].buffer().shares_memory_with(tensors[1].buffer()));
@@ -261,7 +263,7 @@ TEST_F(Deflated, IsInflatedIntoPlace) {
 }
 
 TEST_F(Deflated, IsSwappedToo) {
-  archive->state.index.entries[1].byte_swapped = true;
+  archive->state.index.entries[1].encoding.swapped = true;
   const auto tensors = load(*archive);
   EXPECT_TRUE(Tensor::identical(tensors[0], content_of(0)));
   EXPECT_TRUE(Tensor::identical(tensors[1], swapped(content_of(1))));
@@ -272,7 +274,7 @@ TEST_F(Deflated, ASliceInflatesItsMemberAloneAndKeepsLittle) {
   slice.shape[0] = 2;
   slice.byte_offset = 300;
   Report report;
-  const Tensor tensor = load_view(archive->state, slice, {}, report);
+  const Tensor tensor = load_view(archive->sealed(), slice, {}, report);
   EXPECT_TRUE(Tensor::identical(tensor, content_of(1).slice(0, 3, 5)));
   EXPECT_EQ(source->bytes_read, archive->storage(1).stored_bytes);
   EXPECT_EQ(tensor.buffer().size(), 200U);
@@ -283,12 +285,12 @@ TEST_F(Deflated, ASliceWithoutHolesKeepsItsStridesAndOthersBecomeContiguous) {
   slice.shape = {5, 4};
   slice.strides = {1, 5};
   Report report;
-  const Tensor dense = load_view(archive->state, slice, {}, report);
+  const Tensor dense = load_view(archive->sealed(), slice, {}, report);
   EXPECT_EQ(dense.strides(), (Strides{1, 5}));
   EXPECT_EQ(dense.buffer().size(), 80U);
   slice.shape = {5, 50};
   slice.strides = {100, 2};
-  const Tensor holes = load_view(archive->state, slice, {}, report);
+  const Tensor holes = load_view(archive->sealed(), slice, {}, report);
   EXPECT_EQ(holes.strides(), (Strides{50, 1}));
   EXPECT_EQ(holes.buffer().size(), 1000U);
   const Tensor all = content_of(1);
@@ -324,15 +326,15 @@ TEST(LoadTensors, ChecksumsOfStoredBytes) {
   archive.storage(s).crc32 = io::crc32(0, test::bytes_of(std::string_view(kBytes).substr(100, 1000)));
   load(archive);
   Report report;
-  load_view(archive.state, archive.entries()[0], {}, report);
+  load_view(archive.sealed(), archive.entries()[0], {}, report);
   *archive.storage(s).crc32 ^= 0x100;
   EXPECT_EQ(code_of([&] { load(archive); }), ErrorCode::kChecksum);
-  EXPECT_EQ(code_of([&] { load_view(archive.state, archive.entries()[0], {}, report); }), ErrorCode::kChecksum);
+  EXPECT_EQ(code_of([&] { load_view(archive.sealed(), archive.entries()[0], {}, report); }), ErrorCode::kChecksum);
   EXPECT_EQ(load(archive, {.verify = false}).size(), 2U);
   const TensorEntry& part = archive.entries()[1];
-  EXPECT_EQ(code_of([&] { load_view(archive.state, part, {}, report); }), ErrorCode::kChecksum);
-  EXPECT_EQ(load_view(archive.state, part, {.verify = false}, report).numel(), 10);
-  EXPECT_EQ(load_view(archive.state, part, {}, report, Extent::kSlice).numel(), 10) << "a slice has no checksum";
+  EXPECT_EQ(code_of([&] { load_view(archive.sealed(), part, {}, report); }), ErrorCode::kChecksum);
+  EXPECT_EQ(load_view(archive.sealed(), part, {.verify = false}, report).numel(), 10);
+  EXPECT_EQ(load_view(archive.sealed(), part, {}, report, Extent::kSlice).numel(), 10) << "a slice has no checksum";
 }
 
 TEST(LoadTensors, ObjectArraysAreNeverLoaded) {
@@ -342,8 +344,8 @@ TEST(LoadTensors, ObjectArraysAreNeverLoaded) {
   Report report;
   EXPECT_EQ(code_of([&] { load(archive); }), ErrorCode::kUnsafe);
   EXPECT_EQ(code_of([&] { load(archive, {.mmap = true}); }), ErrorCode::kUnsafe);
-  EXPECT_EQ(code_of([&] { load_view(archive.state, archive.entries()[1], {}, report); }), ErrorCode::kUnsafe);
-  EXPECT_EQ(load_view(archive.state, archive.entries()[0], {}, report).numel(), 100);
+  EXPECT_EQ(code_of([&] { load_view(archive.sealed(), archive.entries()[1], {}, report); }), ErrorCode::kUnsafe);
+  EXPECT_EQ(load_view(archive.sealed(), archive.entries()[0], {}, report).numel(), 100);
 }
 
 TEST(LoadTensors, OtherDevicesMustBeThere) {
@@ -366,7 +368,7 @@ TEST(LoadTensors, RequiresGradTravels) {
   archive.add_entry(0, DType::float32, {0}, {1}).requires_grad = true;
   for (const Tensor& tensor : load(archive)) EXPECT_TRUE(tensor.requires_grad());
   Report report;
-  EXPECT_TRUE(load_view(archive.state, archive.entries()[0], {}, report).requires_grad());
+  EXPECT_TRUE(load_view(archive.sealed(), archive.entries()[0], {}, report).requires_grad());
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "archive/archive_state.h"
+#include "format/check_index.h"
 #include "support/bytes.h"
 
 namespace penstock::test {
@@ -42,7 +43,12 @@ class MadeArchive {
   }
 
   StorageEntry& storage(std::size_t i) { return state.index.storages[i]; }
-  const std::vector<TensorEntry>& entries() const { return state.index.entries; }
+  const std::vector<TensorEntry>& entries() { return sealed().index.entries; }
+  /// The state as opening a file leaves it.
+  const detail::ArchiveState& sealed() {
+    format::write_encodings(state.index);
+    return state;
+  }
 
   detail::ArchiveState state;
 };

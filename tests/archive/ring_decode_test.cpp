@@ -48,12 +48,12 @@ std::int64_t count_of(std::size_t bytes, const DType& dtype) {
 
 class RingDecodeToDevice : public test::WithDevice {
  protected:
-  std::vector<Tensor> load(const MadeArchive& archive, Device where, std::size_t threads = 0) {
+  std::vector<Tensor> load(MadeArchive& archive, Device where, std::size_t threads = 0) {
     report = {};
-    return load_tensors(archive.state, archive.entries(), {.device = where, .threads = threads}, report);
+    return load_tensors(archive.sealed(), archive.entries(), {.device = where, .threads = threads}, report);
   }
 
-  void expect_as_on_the_host(const MadeArchive& archive, const std::string& what, std::size_t threads = 0) {
+  void expect_as_on_the_host(MadeArchive& archive, const std::string& what, std::size_t threads = 0) {
     const auto host = load(archive, {});
     const std::uint64_t payload = report.payload_bytes;
     const auto there = load(archive, device, threads);
@@ -79,7 +79,7 @@ TEST_F(RingDecodeToDevice, SwapsUnitsOfEveryWidthWhereverTheyBegin) {
       for (const std::size_t phase : {0U, 1U, 5U}) {
         MadeArchive archive(source);
         archive.add_entry(archive.add_storage(3, size + phase + 1), dtype, {count_of(size, dtype)}, {1}, phase)
-            .byte_swapped = true;
+            .encoding.swapped = true;
         expect_as_on_the_host(
             archive, std::string(dtype.name()) + " of " + std::to_string(size) + " at " + std::to_string(phase));
       }
@@ -109,9 +109,9 @@ TEST_F(RingDecodeToDevice, InflatesSmallAndLargeMembers) {
     for (const StorageEntry& storage : storages) {
       const std::size_t s = archive.add_storage(storage.offset, storage.nbytes);
       archive.storage(s) = storage;
-      archive.add_entry(s, DType::int32, {count_of(storage.nbytes, DType::int32)}, {1}).byte_swapped = swapped;
+      archive.add_entry(s, DType::int32, {count_of(storage.nbytes, DType::int32)}, {1}).encoding.swapped = swapped;
     }
-    archive.add_entry(2, DType::int32, {2, 3}, {1, 2}, 8).byte_swapped = swapped;  // a view that shares
+    archive.add_entry(2, DType::int32, {2, 3}, {1, 2}, 8).encoding.swapped = swapped;  // a view that shares
     for (const std::size_t threads : {1U, 3U}) expect_as_on_the_host(archive, swapped ? "swapped" : "", threads);
     const auto there = load(archive, device);
     EXPECT_TRUE(there[2].buffer().shares_memory_with(there.back().buffer()));
@@ -125,10 +125,10 @@ TEST_F(RingDecodeToDevice, StoredAndDecodedOnesOfOneFile) {
   const std::size_t other = archive.add_storage(1000, 4000);
   const std::size_t mixed = archive.add_storage(8000, 4000);
   archive.add_entry(plain, DType::float32, {10, 10}, {10, 1});
-  archive.add_entry(other, DType::float32, {1000}, {1}).byte_swapped = true;
+  archive.add_entry(other, DType::float32, {1000}, {1}).encoding.swapped = true;
   archive.add_entry(mixed, DType::float32, {100}, {1});
-  archive.add_entry(mixed, DType::float32, {100}, {1}, 800).byte_swapped = true;
-  archive.add_entry(mixed, DType::complex64, {100}, {1}, 1600).conjugate = true;
+  archive.add_entry(mixed, DType::float32, {100}, {1}, 800).encoding.swapped = true;
+  archive.add_entry(mixed, DType::complex64, {100}, {1}, 1600).encoding.conjugate = true;
   expect_as_on_the_host(archive, "mixed");
 }
 
@@ -170,12 +170,12 @@ TEST_F(RingDecodeToDevice, ErrorsAreThoseOfTheHost) {
 TEST_F(RingDecodeToDevice, CanBeStopped) {
   const std::string bytes = pattern_text(kMega);
   MadeArchive archive(source_of(bytes));
-  archive.add_entry(archive.add_storage(0, kMega), DType::int32, {count_of(kMega, DType::int32)}, {1}).byte_swapped =
-      true;
+  archive.add_entry(archive.add_storage(0, kMega), DType::int32, {count_of(kMega, DType::int32)}, {1})
+      .encoding.swapped = true;
   std::stop_source stop;
   stop.request_stop();
   const auto code = test::code_of(
-      [&] { load_tensors(archive.state, archive.entries(), {.device = device, .stop = stop.get_token()}, report); });
+      [&] { load_tensors(archive.sealed(), archive.entries(), {.device = device, .stop = stop.get_token()}, report); });
   EXPECT_EQ(code, ErrorCode::kCancelled);
 }
 
@@ -183,14 +183,14 @@ TEST_F(RingDecodeToDevice, SingleTensorsAndSlices) {
   const std::string bytes = pattern_text(kMega);
   MadeArchive archive(source_of(bytes));
   const std::size_t s = archive.add_storage(0, 4000);
-  archive.add_entry(s, DType::float32, {10, 100}, {100, 1}).byte_swapped = true;
-  archive.add_entry(s, DType::float32, {2, 100}, {100, 1}, 800).byte_swapped = true;
-  archive.add_entry(s, DType::float32, {10}, {100}).byte_swapped = true;
+  archive.add_entry(s, DType::float32, {10, 100}, {100, 1}).encoding.swapped = true;
+  archive.add_entry(s, DType::float32, {2, 100}, {100, 1}, 800).encoding.swapped = true;
+  archive.add_entry(s, DType::float32, {10}, {100}).encoding.swapped = true;
   for (std::size_t i = 0; i < archive.entries().size(); ++i) {
     report = {};
-    const Tensor host = load_view(archive.state, archive.entries()[i], {}, report);
+    const Tensor host = load_view(archive.sealed(), archive.entries()[i], {}, report);
     report = {};
-    const Tensor there = load_view(archive.state, archive.entries()[i], {.device = device}, report);
+    const Tensor there = load_view(archive.sealed(), archive.entries()[i], {.device = device}, report);
     EXPECT_EQ(there.device(), device);
     EXPECT_EQ(report.route == "ring", i == 0) << report.route;
     EXPECT_TRUE(Tensor::identical(there, host)) << i;

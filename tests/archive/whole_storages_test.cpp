@@ -8,6 +8,8 @@
 namespace penstock::archive {
 namespace {
 
+using format::Index;
+
 TensorEntry entry(std::size_t storage, DType dtype, const Shape& shape, std::uint64_t offset = 0) {
   TensorEntry out;
   out.storage = storage;
@@ -50,15 +52,17 @@ TEST(WholeStorages, BytesWhereTypesDifferOrDoNotDivide) {
 
 TEST(WholeStorages, SwapsOnlyWhereAllAgree) {
   TensorEntry swapped = entry(0, DType::float32, Shape{2});
-  swapped.byte_swapped = true;
+  swapped.encoding.swapped = true;
   TensorEntry half = entry(0, DType::float16, Shape{2});
-  half.byte_swapped = true;
-  EXPECT_TRUE(whole_storages(index_of({swapped, swapped}, {8}))[0].byte_swapped);
+  half.encoding.swapped = true;
+  EXPECT_TRUE(whole_storages(index_of({swapped, swapped}, {8}))[0].encoding.swapped);
   const auto refused = [](std::vector<TensorEntry> entries) {
     return test::code_of([&] { whole_storages(index_of(entries, {8})); });
   };
   EXPECT_EQ(refused({swapped, half}), ErrorCode::kUnsupported);
   EXPECT_EQ(refused({swapped, entry(0, DType::float32, Shape{2})}), ErrorCode::kUnsupported);
+  // As bytes nobody could swap it any more.
+  EXPECT_EQ(test::code_of([&] { whole_storages(index_of({swapped}, {11})); }), ErrorCode::kUnsupported);
 }
 
 }  // namespace

@@ -37,6 +37,40 @@ TEST_F(CheckIndex, TakesWhatFits) {
   check_index(archive.state.index);
 }
 
+TEST_F(CheckIndex, EntriesSayHowTheyAreStored) {
+  check_index(archive.state.index);
+  EXPECT_EQ(entry().encoding, Encoding{});
+  EXPECT_TRUE(entry().encoding.is_plain());
+  entry().encoding.swapped = true;
+  storage().compression = Compression::kDeflate;
+  check_index(archive.state.index);
+  EXPECT_EQ(entry().encoding, (Encoding{.swapped = true, .deflated = true}));
+  EXPECT_TRUE(entry().encoding.changes_elements());
+  EXPECT_FALSE(entry().encoding.has_math_bits());
+  storage().compression = Compression::kNone;
+  storage().resident = Buffer::allocate(80);
+  entry().encoding = {.conjugate = true};
+  check_index(archive.state.index);
+  EXPECT_EQ(entry().encoding, (Encoding{.conjugate = true, .resident = true}));
+  EXPECT_TRUE(entry().encoding.has_math_bits());
+  EXPECT_FALSE(entry().encoding.is_plain());
+}
+
+TEST_F(CheckIndex, ElementsOfOneByteHaveNoByteOrder) {
+  entry().encoding.swapped = true;
+  entry().dtype = DType::uint8;
+  check_index(archive.state.index);
+  EXPECT_TRUE(entry().encoding.is_plain());
+}
+
+TEST_F(CheckIndex, ArraysOfObjectsHaveAStorageToo) {
+  entry().pickled = true;
+  entry().shape = {1000, 1000};
+  check_index(archive.state.index);
+  entry().storage = 1;
+  EXPECT_EQ(code(), ErrorCode::kCorrupt);
+}
+
 TEST_F(CheckIndex, StoragesLieInTheirSource) {
   storage().offset = 21;
   EXPECT_EQ(code(), ErrorCode::kTruncated);

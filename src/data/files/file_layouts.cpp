@@ -105,7 +105,7 @@ const FileLayouts::Known* FileLayouts::learn_pt(const std::shared_ptr<const form
   known->storages = index->storages;
   for (const std::uint32_t e : sample.entries) {
     const TensorEntry& entry = index->entries[e];
-    if (!lies_plain(entry, known->storages[entry.storage])) known->layout = nullptr;
+    if (!entry.encoding.is_plain()) known->layout = nullptr;
     known->places.push_back(place_of(entry));
   }
   make_room(sizeof(Known) + known->storages.size() * sizeof(StorageEntry), scratch);
@@ -141,7 +141,7 @@ Sample FileLayouts::parse_any(const File& file, Scratch& scratch) {
     const StorageEntry& storage = known->storages[entry.storage];
     known->places.push_back(place_of(entry));
     sources[i] = {};
-    if (lies_plain(entry, storage) && storage.source == 0) {
+    if (entry.encoding.is_plain() && storage.source == 0) {
       sources[i].data = find(*known, known->places.back(), file, scratch);
       continue;
     }

@@ -183,11 +183,6 @@ class Walker {
 
 }  // namespace
 
-bool lies_plain(const TensorEntry& entry, const StorageEntry& storage) noexcept {
-  return storage.compression == Compression::kNone && !storage.resident && !entry.byte_swapped && !entry.conjugate &&
-         !entry.negative;
-}
-
 FileSample file_sample(const Value& content, std::span<const TensorEntry> entries,
                        std::span<const StorageEntry> storages, std::span<const std::string> keys,
                        StructureInterner& interner) {

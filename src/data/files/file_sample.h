@@ -12,10 +12,6 @@
 
 namespace penstock::data {
 
-/// Whether a tensor's elements lie in the file as they will in memory: neither compressed, nor in the other byte order,
-/// nor with a conj or neg bit to apply, nor held by the index.
-bool lies_plain(const TensorEntry& entry, const StorageEntry& storage) noexcept;
-
 /// What a file's sample is made of: its layout, and for tensor i of it the position of its entry in the file's index.
 struct FileSample {
   LayoutPtr layout;

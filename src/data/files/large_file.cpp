@@ -65,7 +65,7 @@ void LargeFile::read_all(std::span<const Wanted> wanted, Opened& opened, Scratch
     const StorageEntry& storage = storages_[entry.storage];
     const TensorLayout layout(entry.dtype, entry.shape, entry.strides);
     if (layout.nbytes == 0) continue;
-    if (lies_plain(entry, storage) && layout.contiguous) {
+    if (entry.encoding.is_plain() && layout.contiguous) {
       read_plain(one, *reopen(storage.source, opened, scratch), scratch);
       continue;
     }
@@ -195,7 +195,7 @@ void LargeFile::check_shared(std::span<const Wanted> wanted, Opened& opened, Scr
     const TensorEntry& entry = entries_[one.entry];
     const StorageEntry& storage = storages_[entry.storage];
     const TensorLayout layout(entry.dtype, entry.shape, entry.strides);
-    if (!storage.crc32 || !lies_plain(entry, storage) || !layout.contiguous || layout.nbytes == 0) continue;
+    if (!storage.crc32 || !entry.encoding.is_plain() || !layout.contiguous || layout.nbytes == 0) continue;
     RecordPieces& pieces = records[entry.storage];
     if (is_record(one)) {
       pieces.set_seen();

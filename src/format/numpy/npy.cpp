@@ -97,7 +97,7 @@ TensorEntry npy_entry(const NpyHeader& header) {
   return {.dtype = header.dtype,
           .shape = header.shape,
           .strides = header.strides,
-          .byte_swapped = header.byte_swapped,
+          .encoding = {.swapped = header.byte_swapped},
           .pickled = header.has_objects};
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "format/check_index.h"
 #include "format/pt/legacy.h"
 #include "format/pt/pt.h"
 #include "format/pt/zip.h"
@@ -156,12 +157,14 @@ std::shared_ptr<const Index> PtLayouts::locate(std::span<const std::byte> file, 
     for (const StorageEntry& storage : index.storages) locations.push_back({storage.offset, storage.crc32});
   };
   if (!looks_like_zip(file)) {
-    auto index = std::make_shared<const Index>(read_pt_index(file, path, options));
-    locate_all(*index);
-    return index;
+    Index index = read_pt_index(file, path, options);
+    write_encodings(index);
+    locate_all(index);
+    return std::make_shared<const Index>(std::move(index));
   }
   auto& entries = state_->entries;
   PtParsed parsed = read_pt_zip(FileBytes(file, path), entries, options);
+  write_encodings(parsed.index);
   locate_all(parsed.index);
   const bool reusable =
       std::all_of(entries.begin(), entries.end(), [](const ZipEntry& entry) { return entry.method == kZipStored; });

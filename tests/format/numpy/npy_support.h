@@ -28,7 +28,7 @@ inline Tensor load_entry(const format::Index& index, std::size_t i) {
   source.read(storage.offset, stored);
   Buffer bytes = Buffer::allocate(storage.nbytes);
   const std::span<std::byte> to(bytes.data(), bytes.size());
-  if (storage.compression == Compression::kDeflate) {
+  if (storage.is_deflated()) {
     format::inflate(stored, to, source.name(), storage.name);
   } else {
     std::copy(stored.begin(), stored.end(), to.begin());
@@ -36,7 +36,7 @@ inline Tensor load_entry(const format::Index& index, std::size_t i) {
   if (storage.crc32) {
     EXPECT_EQ(io::crc32(0, to), *storage.crc32) << storage.name;
   }
-  if (entry.byte_swapped) {
+  if (entry.encoding.swapped) {
     const std::size_t payload = static_cast<std::size_t>(entry.shape.numel()) * entry.dtype.itemsize();
     ops::swap_bytes(to.subspan(entry.byte_offset, payload), entry.dtype.swap_width());
   }

@@ -87,7 +87,7 @@ TEST(Npy, SwapsByteOrder) {
   file.replace(file.find("<i4"), 3, ">i4");
   file += std::string("\0\0\1\2\xFF\xFF\xFF\xFE", 8);
   const Index index = index_of(file);
-  EXPECT_TRUE(index.entries[0].byte_swapped);
+  EXPECT_TRUE(index.entries[0].encoding.swapped);
   const Tensor tensor = load_entry(index, 0);
   EXPECT_THAT(test::values_of<std::int32_t>(tensor), testing::ElementsAre(258, -2));
 }

@@ -124,7 +124,7 @@ Cell* make_array(World& world, const Cell& data, const FileDType& type, const Sh
                      .storage = inline_storage(world, data, bytes)};
   Cell* cell = world.make_tensor(std::move(tensor));
   // An array has its own byte order, whatever that of the archive.
-  world.tensor_of(*cell).byte_swapped = type.swapped && type.dtype.swap_width() > 1;
+  world.tensor_of(*cell).encoding.swapped = type.swapped;
   return cell;
 }
 

@@ -27,9 +27,9 @@ void apply_metadata(const Call& call, std::size_t index, TensorEntry& tensor) {
     const Cell& value = *metadata.items[i + 1];
     if (!key.is(Kind::kString) || (key.text != "conj" && key.text != "neg")) continue;
     if (!value.is(Kind::kBool)) bad_argument(call, "metadata", "made of True and False");
-    (key.text == "conj" ? tensor.conjugate : tensor.negative) = value.boolean;
+    (key.text == "conj" ? tensor.encoding.conjugate : tensor.encoding.negative) = value.boolean;
   }
-  if (tensor.conjugate && !tensor.dtype.is_complex())
+  if (tensor.encoding.conjugate && !tensor.dtype.is_complex())
     bad_argument(call, "metadata", "fit for a tensor that is not complex");
 }
 

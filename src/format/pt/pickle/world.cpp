@@ -49,7 +49,7 @@ Cell* World::make_object(std::string_view type_name, std::span<Cell* const> argu
 
 Cell* World::make_tensor(TensorEntry tensor) {
   arena_->charge(kCellsOfTensor);
-  tensor.byte_swapped = swapped_ && tensor.dtype.swap_width() > 1;
+  tensor.encoding.swapped = swapped_;
   Cell* cell = make(Kind::kTensor);
   cell->role = Role::kTensor;
   cell->ref = static_cast<std::uint32_t>(tensors_.size());

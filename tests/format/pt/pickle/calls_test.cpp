@@ -196,8 +196,8 @@ TEST(NumpyCalls, ArraysHaveTheirOwnByteOrder) {
   const Index index = test::read_whole(
       whole(list({array(numpy_dtype("i2", ">"), {1}, bytes("ab")), array(numpy_dtype("i2", "<"), {1}, bytes("ab"))})),
       true);
-  EXPECT_TRUE(index.entries.at(0).byte_swapped);
-  EXPECT_FALSE(index.entries.at(1).byte_swapped);
+  EXPECT_TRUE(index.entries.at(0).encoding.swapped);
+  EXPECT_FALSE(index.entries.at(1).encoding.swapped);
 }
 
 TEST(NumpyCalls, TextAndDates) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "format/check_index.h"
 #include "format/pt/pickle/read_pickle.h"
 #include "support/bytes.h"
 #include "support/pickles.h"
@@ -36,6 +37,7 @@ inline format::Index read_whole(const std::string& pickle, bool swapped = false)
   format::Index index;
   MadeStorages storages(index);
   format::pickle::read_pickle(bytes_of(pickle), 1000, index, storages, swapped);
+  format::write_encodings(index);
   return index;
 }
 /// The value of the opcodes of one object.

@@ -50,7 +50,7 @@ TEST(Rebuild, TensorV2) {
   EXPECT_EQ(entry.strides, (Strides{1, 2}));
   EXPECT_EQ(entry.byte_offset, 16U);
   EXPECT_TRUE(entry.requires_grad);
-  EXPECT_FALSE(entry.conjugate || entry.negative || entry.byte_swapped);
+  EXPECT_FALSE(entry.encoding.conjugate || entry.encoding.negative || entry.encoding.swapped);
 }
 
 TEST(Rebuild, ConjugateAndNegativeBits) {
@@ -59,9 +59,9 @@ TEST(Rebuild, ConjugateAndNegativeBits) {
                                               kFalse, ordered_dict(), metadata});
   };
   const TensorEntry both = only_entry(with("ComplexFloatStorage", 2, dict({text("conj"), kTrue, text("neg"), kTrue})));
-  EXPECT_TRUE(both.conjugate && both.negative);
-  EXPECT_TRUE(only_entry(with("FloatStorage", 4, dict({text("neg"), kTrue, text("other"), kNone}))).negative);
-  EXPECT_FALSE(only_entry(with("FloatStorage", 4, kNone)).negative);
+  EXPECT_TRUE(both.encoding.conjugate && both.encoding.negative);
+  EXPECT_TRUE(only_entry(with("FloatStorage", 4, dict({text("neg"), kTrue, text("other"), kNone}))).encoding.negative);
+  EXPECT_FALSE(only_entry(with("FloatStorage", 4, kNone)).encoding.negative);
   EXPECT_EQ(code_of([&] { index_of(with("FloatStorage", 4, dict({text("conj"), kTrue}))); }), ErrorCode::kCorrupt);
   EXPECT_EQ(code_of([&] { index_of(with("FloatStorage", 4, dict({text("neg"), text("x")}))); }), ErrorCode::kCorrupt);
   EXPECT_EQ(code_of([&] { index_of(with("FloatStorage", 4, "]")); }), ErrorCode::kCorrupt);
@@ -147,13 +147,13 @@ TEST(Rebuild, DeviceTensors) {
 }
 
 TEST(Rebuild, ByteOrderIsTheTensors) {
-  EXPECT_TRUE(only_entry(tensor(floats(), 0, {1}, {1}), true).byte_swapped);
-  EXPECT_FALSE(only_entry(tensor(storage("ByteStorage", "0", 64), 0, {1}, {1}), true).byte_swapped);
+  EXPECT_TRUE(only_entry(tensor(floats(), 0, {1}, {1}), true).encoding.swapped);
+  EXPECT_FALSE(only_entry(tensor(storage("ByteStorage", "0", 64), 0, {1}, {1}), true).encoding.swapped);
   EXPECT_TRUE(
       only_entry(call(utils("_rebuild_tensor_v3"), {storage("UntypedStorage", "1", 16), integer(0), integers({1}),
                                                     integers({1}), kFalse, ordered_dict(), dtype("uint16")}),
                  true)
-          .byte_swapped);
+          .encoding.swapped);
 }
 
 TEST(Rebuild, EveryStorageClass) {
