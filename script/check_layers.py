@@ -37,6 +37,10 @@ ROOMS = {
     "data": ["trace", "sample", "scan", "files", "pack", "dataset", "sampler", "collate", "batch", "loader"],
 }
 
+# The rooms of format that data may include. It knows no format: what it needs of one, the row of the table tells.
+DATA_MAY_INCLUDE = {"text"}
+FORMAT_BY_NAME = re.compile(r"\bk[A-Z]\w*Format\b|\bformat\(\) *[!=]=")
+
 # The layer that implements each public header.
 PUBLIC = {
     "standard.h": "core",
@@ -184,6 +188,20 @@ def check_room(name: str, layer: str, path: Path, root: Path) -> str | None:
     return f"{layer}/{other} does not come before {layer}/{own} in ROOMS of script/check_layers.py"
 
 
+def check_formats(path: Path, root: Path) -> Iterator[str]:
+    """What makes a file of src/data know a format, so that another one would be slower there."""
+    if not path.is_relative_to(root / "src" / "data"):
+        return
+    place = path.relative_to(root)
+    for number, name, _ in includes(path):
+        room = room_of(name, "format") if name.startswith("format/") else None
+        if room is not None and room not in DATA_MAY_INCLUDE:
+            yield f'{place}:{number}: "{name}": data may know no format: ask the row of the table, format::Format'
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if FORMAT_BY_NAME.search(line.partition("//")[0]):
+            yield f"{place}:{number}: data may know no format by name: ask the row of the table, format::Format"
+
+
 def check_environment(path: Path, root: Path) -> Iterator[str]:
     if path.relative_to(root).as_posix() == MAY_GETENV:
         return
@@ -194,6 +212,7 @@ def check_environment(path: Path, root: Path) -> Iterator[str]:
 
 def check_file(path: Path, root: Path, layer: str, public: bool) -> Iterator[str]:
     yield from check_environment(path, root)
+    yield from check_formats(path, root)
     for number, name, quoted in includes(path):
         check = check_own if quoted else check_system
         if problem := check(name, layer, path, public):

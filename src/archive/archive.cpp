@@ -53,10 +53,10 @@ ArchiveState::Found ArchiveState::find_exactly(std::string_view name) const {
 
 ArchiveState::Found ArchiveState::find(std::string_view name) const {
   const Found found = find_exactly(name);
-  if (found.count != 0 || format->name != "npz") return found;
-  constexpr std::string_view kMember = ".npy";
-  return name.ends_with(kMember) ? find_exactly(name.substr(0, name.size() - kMember.size()))
-                                 : find_exactly(std::string(name) + std::string(kMember));
+  const std::string_view suffix = format->name_suffix;
+  if (found.count != 0 || suffix.empty()) return found;
+  return name.ends_with(suffix) ? find_exactly(name.substr(0, name.size() - suffix.size()))
+                                : find_exactly(std::string(name) + std::string(suffix));
 }
 
 bool ArchiveState::is_resident(const StorageEntry& storage, const LoadOptions& options) const noexcept {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,6 +38,8 @@ struct Index {
   NumpyFacts numpy;
 };
 
+class DirectoryCache;
+
 /// A file format: one row of the table. Functions are stateless and thread-safe; they never mention a device, and read
 /// no payload but that which no load would check (npz.md). Errors name the path, offset and tensor.
 struct Format {
@@ -50,6 +53,20 @@ struct Format {
   /// How many bytes of a source of this format read_index looks at, at most, as far as the head tells: it decides
   /// whether opening takes long. Null: any, up to all of them.
   std::uint64_t (*index_bytes)(const ByteSource& source) = nullptr;
+
+  // How the loader recognises a file that is like an earlier one, so that it need not be parsed. A format that gives
+  // neither has each file parsed.
+
+  /// How many bytes at the start of a file decide, together with its size, all of the index that it has. `head`: the
+  /// file's first bytes, which may be all of it. Null where the beginning does not decide that.
+  std::uint64_t (*fingerprint)(const Index& index, std::span<const std::byte> head) = nullptr;
+  /// Makes a memory of layouts, where a directory elsewhere in the file decides.
+  std::unique_ptr<DirectoryCache> (*directory_cache)() = nullptr;
+
+  /// What may stand behind the name of a tensor when it is asked for, or be left out: ".npy" of an `.npz`'s members.
+  std::string_view name_suffix = {};
+  bool can_compress = false;    ///< SaveOptions::compress has a meaning
+  bool keeps_metadata = false;  ///< SaveOptions::metadata has a place
 };
 
 inline constexpr std::size_t kSniffBytes = 64;

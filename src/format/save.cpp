@@ -25,10 +25,13 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-std::string writable_names(bool extensions) {
+using Fact = bool format::Format::*;
+
+/// Of the formats that can be written, or of those for which `fact` is true too.
+std::string writable_names(bool extensions, Fact fact = nullptr) {
   std::string out;
   for (const format::Format& format : format::formats()) {
-    if (format.write == nullptr) continue;
+    if (format.write == nullptr || (fact != nullptr && !(format.*fact))) continue;
     const std::string_view name = extensions ? format.extensions.front() : format.name;
     if (out.find(core::format("{},", name)) == out.npos) out += core::format("{}, ", name);
   }
@@ -63,12 +66,16 @@ const format::Format& format_by_extension(std::string_view path) {
 }
 
 void require_supported(const format::Format& format, const SaveOptions& options, std::string_view path) {
-  if (options.compress && format.name != "npz") {
-    throw Error(ErrorCode::kUnsupported, core::format("{} files are not compressed; only npz can be", format.name),
+  if (options.compress && !format.can_compress) {
+    throw Error(ErrorCode::kUnsupported,
+                core::format("{} files are not compressed; only {} can be", format.name,
+                             writable_names(false, &format::Format::can_compress)),
                 {std::string(path)});
   }
-  if (options.metadata && !options.metadata->empty() && format.name != "safetensors") {
-    throw Error(ErrorCode::kUnsupported, core::format("{} files hold no metadata; only safetensors do", format.name),
+  if (options.metadata && !options.metadata->empty() && !format.keeps_metadata) {
+    throw Error(ErrorCode::kUnsupported,
+                core::format("{} files hold no metadata; only {} do", format.name,
+                             writable_names(false, &format::Format::keeps_metadata)),
                 {std::string(path)});
   }
 }

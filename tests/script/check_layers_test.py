@@ -68,6 +68,14 @@ class CheckLayersTest(unittest.TestCase):
             with self.subTest(path=path, line=line):
                 self.assertEqual(self.problems(path, line), [])
 
+    def test_data_knows_no_format(self) -> None:
+        for line in ['#include "format/pt/pt.h"', "return format::kPtFormat;", 'if (archive.format() == "npy") {']:
+            with self.subTest(line=line):
+                self.assert_refused("src/data/files/files.cpp", line, "data may know no format")
+        for line in ['#include "format/format.h"', '#include "format/text/utf8.h"', "archive.format() << 1;"]:
+            with self.subTest(line=line):
+                self.assertEqual(self.problems("src/data/files/files.cpp", line), [])
+
     def test_sideways_include(self) -> None:
         self.assert_refused("src/io/move/engine.cpp", '#include "ops/kernels.h"', "this is ops")
 

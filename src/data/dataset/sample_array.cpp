@@ -30,7 +30,7 @@ Access access_for(std::optional<bool> mmap, std::uint64_t bytes) {
 }
 
 SampleArray sample_array(const LazyTensor& lazy, Access access, const std::shared_ptr<const SampleFile>& file) {
-  if (!lies_plain(lazy.entry(), lazy.storage()) || lazy.entry().pickled) {
+  if (!lazy.entry().encoding.is_plain() || lazy.entry().pickled) {
     return sample_array(lazy.load(), lazy.source()->name());
   }
   SampleArray out = placed(lazy, file);

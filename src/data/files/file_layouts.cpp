@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string_view>
 #include <utility>
 
+#include "archive/archive_state.h"
 #include "core/checked.h"
 #include "core/view.h"
 #include "format/format.h"
@@ -19,10 +19,6 @@ namespace {
 constexpr std::size_t kMaxKnown = 4096;
 constexpr std::size_t kMaxKnownBytes = std::size_t{8} << 20;
 
-bool begins_with(std::span<const std::byte> file, std::string_view magic) {
-  return file.size() >= magic.size() && std::memcmp(file.data(), magic.data(), magic.size()) == 0;
-}
-
 /// The file as a source. Nobody keeps it longer than the Scratch that owns the bytes.
 SourcePtr source_of(const FileLayouts::File& file) {
   static const auto kNobody = std::make_shared<const int>(0);
@@ -31,13 +27,9 @@ SourcePtr source_of(const FileLayouts::File& file) {
 }
 
 /// How many bytes at the start of a file decide its layout, together with its size; 0 when it is not so simple.
-std::size_t prefix_length(const Archive& archive, std::span<const std::byte> file) {
-  std::uint64_t length = 0;
-  if (archive.format() == "npy" && archive.storages().size() == 1) length = archive.storages()[0].offset;
-  if (archive.format() == "safetensors" && file.size() >= sizeof(length)) {
-    std::memcpy(&length, file.data(), sizeof(length));
-    length += sizeof(length);
-  }
+std::size_t prefix_length(const detail::ArchiveState& archive, std::span<const std::byte> file) {
+  const auto fingerprint = archive.format->fingerprint;
+  const std::uint64_t length = fingerprint == nullptr ? 0 : fingerprint(archive.index, file);
   return length <= file.size() ? static_cast<std::size_t>(length) : 0;
 }
 
@@ -54,9 +46,9 @@ std::span<const std::byte> stored_bytes(const FileLayouts::File& file, std::uint
 }  // namespace
 
 std::optional<Sample> FileLayouts::recognise(const File& file, Scratch& scratch) {
-  const bool pt = pt_expected_ && begins_with(file.bytes, "PK");
   try {
-    const Known* known = pt ? find_pt(file, scratch) : find_prefix(file);
+    const Known* known = directories_ != nullptr ? find_directory(file, scratch) : nullptr;
+    if (known == nullptr) known = find_prefix(file);
     if (known == nullptr || !known->layout) return std::nullopt;
     const bool has_part = file.part == nullptr || has_storage(*known, file.split.begin, file.split.bytes);
     if (has_part) return place(*known, file, scratch);
@@ -75,16 +67,17 @@ const FileLayouts::Known* FileLayouts::find_prefix(const File& file) const {
   return nullptr;
 }
 
-const FileLayouts::Known* FileLayouts::find_pt(const File& file, Scratch& scratch) {
+const FileLayouts::Known* FileLayouts::find_directory(const File& file, Scratch& scratch) {
   const bool verify = scratch.verify;
-  const auto index = file.part != nullptr ? pt_.find(file.bytes, file.path, verify, locations_)
-                                          : pt_.locate(file.bytes, file.path, {.verify = verify}, locations_);
+  const auto index = file.part != nullptr ? directories_->find(file.bytes, file.path, verify, locations_)
+                                          : directories_->locate(file.bytes, file.path, {.verify = verify}, locations_);
+  if (index == nullptr) return nullptr;
   const auto known = by_index_.find(index.get());
   if (known != by_index_.end()) return known->second.get();
   if (file.part != nullptr) return nullptr;
   // Seen for the first time: the table of formats must agree on what it is.
-  const bool pt = format::detect(*source_of(file)).name == format::kPtFormat.name;
-  return pt ? learn_pt(index, file, scratch) : nullptr;
+  const bool agreed = format::find_format(*source_of(file)) == expected_;
+  return agreed ? learn_directory(index, file, scratch) : nullptr;
 }
 
 FileLayouts::Place FileLayouts::place_of(const TensorEntry& entry) {
@@ -95,9 +88,9 @@ FileLayouts::Place FileLayouts::place_of(const TensorEntry& entry) {
           .extent = core::view_span(entry.shape, entry.strides, entry.dtype.itemsize()).value()};
 }
 
-const FileLayouts::Known* FileLayouts::learn_pt(const std::shared_ptr<const format::Index>& index, const File& file,
-                                                Scratch& scratch) {
-  FileSample sample = file_sample(index->structure, index->entries, index->storages, file.keys, scratch.structures);
+const FileLayouts::Known* FileLayouts::learn_directory(const std::shared_ptr<const format::Index>& index,
+                                                       const File& file, Scratch& scratch) {
+  FileSample sample = file_sample(index->structure, index->entries, file.keys, scratch.structures);
   ++scratch.stats.files_parsed;
   auto known = std::make_shared<Known>();
   known->index = index;
@@ -113,21 +106,34 @@ const FileLayouts::Known* FileLayouts::learn_pt(const std::shared_ptr<const form
 }
 
 Sample FileLayouts::parse(const File& file, Scratch& scratch) {
-  // Learning a `.pt`'s layout gives its sample too, so that the first one is not parsed for itself.
-  const bool first_zip = begins_with(file.bytes, "PK") && !std::exchange(zip_seen_, true);
-  if (first_zip && format::detect(*source_of(file)).name == format::kPtFormat.name) {
-    pt_expected_ = true;
+  // Learning a directory gives the sample too, so that the first file of a format is not parsed for itself. A file that
+  // begins like the last one is taken to be of the same format: asking costs as much as recognising.
+  std::array<std::byte, 4> magic{};
+  std::copy_n(file.bytes.begin(), std::min(magic.size(), file.bytes.size()), magic.begin());
+  const bool begins_alike = std::exchange(magic_, magic) == magic && expected_ != nullptr;
+  if (!begins_alike && expect(format::detect(*source_of(file)))) {
     if (const auto sample = recognise(file, scratch)) return *sample;
   }
   return parse_any(file, scratch);
 }
 
+bool FileLayouts::expect(const format::Format& format) {
+  if (&format == expected_) return false;
+  expected_ = &format;
+  directories_ = nullptr;
+  if (format.directory_cache == nullptr) return false;
+  std::unique_ptr<format::DirectoryCache>& cache = caches_[expected_];
+  if (!cache) cache = format.directory_cache();
+  directories_ = cache.get();
+  return true;
+}
+
 Sample FileLayouts::parse_any(const File& file, Scratch& scratch) {
   const Archive archive = open(source_of(file), {.verify = scratch.verify});
   ++scratch.stats.files_parsed;
-  pt_expected_ = archive.format() == format::kPtFormat.name;
-  const FileSample sample =
-      file_sample(archive.structure(), archive.entries(), archive.storages(), file.keys, scratch.structures);
+  const detail::ArchiveState& state = detail::ArchiveState::of(archive);
+  expect(*state.format);
+  const FileSample sample = file_sample(archive.structure(), archive.entries(), file.keys, scratch.structures);
   scratch.objects.push_back(sample.layout);
 
   auto known = std::make_shared<Known>();
@@ -151,7 +157,7 @@ Sample FileLayouts::parse_any(const File& file, Scratch& scratch) {
     sources[i].data = scratch.tensors.back().data();
   }
   if (plain) note_split(*known, file, scratch);
-  if (plain) learn_prefix(prefix_length(archive, file.bytes), std::move(known), file, scratch);
+  if (plain) learn_prefix(prefix_length(state, file.bytes), std::move(known), file, scratch);
   return {sample.layout.get(), sources.data()};
 }
 

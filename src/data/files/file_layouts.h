@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,14 +16,15 @@
 #include "data/files/split_reader.h"
 #include "data/sample/layout.h"
 #include "data/sample/scratch.h"
-#include "format/pt/pt.h"
+#include "format/directory_cache.h"
 #include "penstock/load.h"
 
 namespace penstock::data {
 
 /// Finds the sample in a file whose bytes all lie in memory. Remembers the layouts of the files before, so that a file
-/// written by the same program is recognised and not parsed: a `.pt` by its record directory and `data.pkl`, a `.npy`
-/// or `.safetensors` by its header and size. One for each thread and dataset.
+/// written by the same program is recognised and not parsed. By what, the row of its format says: by the first bytes
+/// and the size of the file (Format::fingerprint), or by a directory (Format::directory_cache). One for each thread and
+/// dataset.
 class FileLayouts : public Scratch::State {
  public:
   /// A file at hand.
@@ -56,15 +59,19 @@ class FileLayouts : public Scratch::State {
     LayoutPtr layout;  ///< null: files of this layout have to be parsed
     std::vector<Place> places;
     std::vector<StorageEntry> storages;
-    std::shared_ptr<const format::Index> index;  ///< of a `.pt`: keeps its address from being used again
-    std::vector<std::byte> prefix;               ///< of the other formats: what decides the layout, with the size
+    /// Of a file with a directory: kept so that no other index gets its address.
+    std::shared_ptr<const format::Index> index;
+    std::vector<std::byte> prefix;  ///< of other files: what decides the layout, with the size
   };
   using KnownPtr = std::shared_ptr<Known>;
 
   const Known* find_prefix(const File& file) const;
-  const Known* find_pt(const File& file, Scratch& scratch);
+  const Known* find_directory(const File& file, Scratch& scratch);
+  /// Takes the files that follow for ones of this format, until one is parsed that is not. Whether it has directories
+  /// to be looked up and another format was expected before.
+  bool expect(const format::Format& format);
   Sample parse_any(const File& file, Scratch& scratch);
-  const Known* learn_pt(const std::shared_ptr<const format::Index>& index, const File& file, Scratch& scratch);
+  const Known* learn_directory(const std::shared_ptr<const format::Index>& index, const File& file, Scratch& scratch);
   void learn_prefix(std::size_t bytes, KnownPtr known, const File& file, Scratch& scratch);
   static Place place_of(const TensorEntry& entry);
   Sample place(const Known& known, const File& file, Scratch& scratch);
@@ -76,11 +83,12 @@ class FileLayouts : public Scratch::State {
   const std::byte* find(const Known& known, const Place& at, const File& file, Scratch& scratch);
   void make_room(std::size_t bytes, Scratch& scratch);
 
-  format::PtLayouts pt_;
-  bool pt_expected_ = false;
-  bool zip_seen_ = false;
+  const format::Format* expected_ = nullptr;       ///< of the last file that was parsed
+  format::DirectoryCache* directories_ = nullptr;  ///< of that format; null where it has none
+  std::map<const format::Format*, std::unique_ptr<format::DirectoryCache>> caches_;
+  std::array<std::byte, 4> magic_{};  ///< the first bytes of the last file that was parsed
   SplitReader::Split split_;
-  std::vector<format::StorageLocation> locations_;  ///< of the `.pt` at hand
+  std::vector<format::StorageLocation> locations_;  ///< of the file at hand, when it has a directory
   std::vector<bool> verified_;                      ///< which storages of the file at hand
   std::unordered_map<const format::Index*, KnownPtr> by_index_;
   std::unordered_multimap<std::uint64_t, KnownPtr> by_size_;

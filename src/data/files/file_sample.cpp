@@ -75,9 +75,8 @@ std::optional<LeafKind> leaf_kind(Value::Kind kind) {
 /// Walks a file's content once.
 class Walker {
  public:
-  Walker(std::span<const TensorEntry> entries, std::span<const StorageEntry> storages, FileSample& sample,
-         Layout& layout)
-      : entries_(entries), storages_(storages), sample_(sample), layout_(layout) {}
+  Walker(std::span<const TensorEntry> entries, FileSample& sample, Layout& layout)
+      : entries_(entries), sample_(sample), layout_(layout) {}
 
   Node walk(const Value& value, const std::string& path, const std::string& key, std::size_t depth) {
     if (depth > kMaxDepth || structure_.leaves.size() > kMaxLeaves || keys_ > kMaxKeys) {
@@ -134,7 +133,7 @@ class Walker {
                     "with keys",
                     {.tensor = entry.name});
       }
-      const bool plain = lies_plain(entry, storages_[entry.storage]);
+      const bool plain = entry.encoding.is_plain();
       layout_.tensors.emplace_back(entry.dtype, entry.shape, plain ? entry.strides : entry.shape.contiguous_strides());
       sample_.entries.push_back(static_cast<std::uint32_t>(index));
     } else {
@@ -173,7 +172,6 @@ class Walker {
   }
 
   std::span<const TensorEntry> entries_;
-  std::span<const StorageEntry> storages_;
   FileSample& sample_;
   Layout& layout_;
   std::size_t keys_ = 0;  ///< bytes of those of the leaves
@@ -183,12 +181,11 @@ class Walker {
 
 }  // namespace
 
-FileSample file_sample(const Value& content, std::span<const TensorEntry> entries,
-                       std::span<const StorageEntry> storages, std::span<const std::string> keys,
+FileSample file_sample(const Value& content, std::span<const TensorEntry> entries, std::span<const std::string> keys,
                        StructureInterner& interner) {
   FileSample sample;
   auto layout = std::make_shared<Layout>();
-  Walker walker(entries, storages, sample, *layout);
+  Walker walker(entries, sample, *layout);
   Node root = keys.empty() ? walker.walk(content, {}, {}, 0) : walker.select(content, keys);
   Structure structure = std::move(walker).take();
   structure.root = std::move(root);

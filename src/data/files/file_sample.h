@@ -20,8 +20,7 @@ struct FileSample {
 /// The sample in a file's content. `keys`, when not empty, selects keys of the dict at its root. kKeyNotFound;
 /// kDTypeMismatch when keys are asked of something else; kUnsafe for an array of Python objects; kUnsupported names the
 /// first part that is neither a container, a scalar, a string nor a tensor; kLimit for extreme nesting.
-FileSample file_sample(const Value& content, std::span<const TensorEntry> entries,
-                       std::span<const StorageEntry> storages, std::span<const std::string> keys,
+FileSample file_sample(const Value& content, std::span<const TensorEntry> entries, std::span<const std::string> keys,
                        StructureInterner& interner);
 
 }  // namespace penstock::data

@@ -141,8 +141,7 @@ class Files final : public detail::DatasetImpl {
     ++scratch.stats.files_opened;
     ++scratch.stats.files_parsed;
     state.last_was_large = file->size() > kSmallFile;
-    data::FileSample sample =
-        data::file_sample(file->structure(), file->entries(), file->storages(), keys_, scratch.structures);
+    data::FileSample sample = data::file_sample(file->structure(), file->entries(), keys_, scratch.structures);
     const std::span<Source> sources = scratch.arena.array<Source>(sample.entries.size());
     for (std::size_t i = 0; i < sources.size(); ++i) {
       sources[i] = {.file = file.get(), .entry = sample.entries[i]};

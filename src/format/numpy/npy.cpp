@@ -55,6 +55,9 @@ Index read_index(const SourcePtr& source, const OpenOptions&) {
   return index;
 }
 
+/// The header, which the payload follows.
+std::uint64_t fingerprint(const Index& index, std::span<const std::byte>) { return index.storages.front().offset; }
+
 void write(const Value& value, io::ByteSink& sink, const SaveOptions&, std::string_view path) {
   try {
     if (!value.is(Value::Kind::kTensor)) {
@@ -108,6 +111,12 @@ NpyImage::NpyImage(const Tensor& value) : tensor(value.to(Device{})) {
   payload = {tensor.data(), tensor.nbytes()};
 }
 
-constinit const Format kNpyFormat{"npy", kExtensions, sniff, read_index, write, index_bytes};
+constinit const Format kNpyFormat{.name = "npy",
+                                  .extensions = kExtensions,
+                                  .sniff = sniff,
+                                  .read_index = read_index,
+                                  .write = write,
+                                  .index_bytes = index_bytes,
+                                  .fingerprint = fingerprint};
 
 }  // namespace penstock::format

@@ -168,6 +168,12 @@ constexpr auto kExtensions = std::to_array<std::string_view>({".npz"});
 
 }  // namespace
 
-constinit const Format kNpzFormat{"npz", kExtensions, sniff, read_index, write};
+constinit const Format kNpzFormat{.name = "npz",
+                                  .extensions = kExtensions,
+                                  .sniff = sniff,
+                                  .read_index = read_index,
+                                  .write = write,
+                                  .name_suffix = kSuffix,
+                                  .can_compress = true};
 
 }  // namespace penstock::format

@@ -1,3 +1,7 @@
+// A `.pt` is recognised by its zip directory and the few small records that say what the others mean. Those records are
+// kept with their bytes, and compared; of all other records only name, size and place in the order count. So the files
+// of one program share an index, and what differs between them (offsets, CRCs) is told apart from it.
+
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -6,7 +10,6 @@
 #include <vector>
 
 #include "format/check_index.h"
-#include "format/pt/legacy.h"
 #include "format/pt/pt.h"
 #include "format/pt/zip.h"
 
@@ -129,8 +132,6 @@ struct PtLayouts::State {
 
 PtLayouts::PtLayouts() : state_(std::make_unique<State>()) {}
 PtLayouts::~PtLayouts() = default;
-PtLayouts::PtLayouts(PtLayouts&&) noexcept = default;
-PtLayouts& PtLayouts::operator=(PtLayouts&&) noexcept = default;
 
 std::shared_ptr<const Index> PtLayouts::find(std::span<const std::byte> file, std::string_view path, bool verify,
                                              std::vector<StorageLocation>& locations) {
@@ -150,22 +151,14 @@ std::shared_ptr<const Index> PtLayouts::find(std::span<const std::byte> file, st
 
 std::shared_ptr<const Index> PtLayouts::locate(std::span<const std::byte> file, std::string_view path,
                                                const OpenOptions& options, std::vector<StorageLocation>& locations) {
+  if (!looks_like_zip(file)) return nullptr;
   const bool verify = options.verify;
   if (auto known = find(file, path, verify, locations)) return known;
-  const auto locate_all = [&locations](const Index& index) {
-    locations.clear();
-    for (const StorageEntry& storage : index.storages) locations.push_back({storage.offset, storage.crc32});
-  };
-  if (!looks_like_zip(file)) {
-    Index index = read_pt_index(file, path, options);
-    write_encodings(index);
-    locate_all(index);
-    return std::make_shared<const Index>(std::move(index));
-  }
   auto& entries = state_->entries;
   PtParsed parsed = read_pt_zip(FileBytes(file, path), entries, options);
   write_encodings(parsed.index);
-  locate_all(parsed.index);
+  locations.clear();
+  for (const StorageEntry& storage : parsed.index.storages) locations.push_back({storage.offset, storage.crc32});
   const bool reusable =
       std::all_of(entries.begin(), entries.end(), [](const ZipEntry& entry) { return entry.method == kZipStored; });
   if (!reusable) return std::make_shared<const Index>(std::move(parsed.index));

@@ -92,7 +92,12 @@ Index read_pt_index(std::span<const std::byte> file, std::string_view path, cons
   return read_pt_zip(bytes, entries, options).index;
 }
 
-const Format kPtFormat{"pt", kExtensions, sniff_pt, read_pt, write_pt};
+const Format kPtFormat{.name = "pt",
+                       .extensions = kExtensions,
+                       .sniff = sniff_pt,
+                       .read_index = read_pt,
+                       .write = write_pt,
+                       .directory_cache = [] { return std::unique_ptr<DirectoryCache>(new PtLayouts); }};
 const Format kPtLegacyFormat{"pt", kExtensions, sniff_legacy, read_legacy, nullptr};
 
 }  // namespace penstock::format

@@ -153,11 +153,20 @@ Index read_index(const SourcePtr& source, const OpenOptions&) {
   return index;
 }
 
+/// The length and the header.
+std::uint64_t fingerprint(const Index&, std::span<const std::byte> head) { return kLengthBytes + read_length(head); }
+
 constexpr auto kExtensions = std::to_array<std::string_view>({".safetensors"});
 
 }  // namespace
 
-constinit const Format kSafetensorsFormat{"safetensors", kExtensions,       sniff,
-                                          read_index,    write_safetensors, index_bytes};
+constinit const Format kSafetensorsFormat{.name = "safetensors",
+                                          .extensions = kExtensions,
+                                          .sniff = sniff,
+                                          .read_index = read_index,
+                                          .write = write_safetensors,
+                                          .index_bytes = index_bytes,
+                                          .fingerprint = fingerprint,
+                                          .keeps_metadata = true};
 
 }  // namespace penstock::format

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 /// The layout of a sample without tensors.
 LayoutPtr layout_of(const Value& content) {
   StructureInterner interner;
-  return file_sample(content, {}, {}, {}, interner).layout;
+  return file_sample(content, {}, {}, interner).layout;
 }
 
 std::optional<Error> refusal(const Value& content) {
