@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "data/dataset_impl.h"
+#include "data/sample/held_descriptors.h"
 #include "penstock/loader.h"
 #include "penstock/save.h"
 #include "support/errors.h"
@@ -140,6 +141,15 @@ inline std::size_t open_files() {
     ++count;
   }
   return count;
+}
+
+/// Every descriptor that may be held is.
+inline std::vector<std::unique_ptr<data::HeldDescriptors>> hold_all() {
+  std::vector<std::unique_ptr<data::HeldDescriptors>> held;
+  do {
+    held.push_back(std::make_unique<data::HeldDescriptors>(1));
+  } while (held.back()->count() == 1);
+  return held;
 }
 
 }  // namespace penstock::test

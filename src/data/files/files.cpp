@@ -6,17 +6,21 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/format.h"
+#include "core/system_error.h"
 #include "data/dataset_impl.h"
 #include "data/files/file_layouts.h"
 #include "data/files/file_sample.h"
 #include "data/files/large_file.h"
 #include "data/scan/glob.h"
 #include "data/scan/path_table.h"
+#include "io/file/file_descriptor.h"
+#include "io/source/source.h"
 
 namespace penstock {
 
@@ -29,9 +33,13 @@ using data::Source;
 /// Files up to this size are read whole, in one call: that costs less than finding out what to leave out.
 constexpr std::size_t kSmallFile = std::size_t{256} << 10;
 
+/// After a large file the size of this many is asked before they are read: folders of mixed sizes are common, and a
+/// small read of a large file is thrown away. In a folder of small files nobody asks.
+constexpr unsigned kAskedAfterLarge = 64;
+
 struct ThreadState final : data::FileLayouts {
   std::string path;
-  bool last_was_large = false;
+  unsigned to_ask = 0;  ///< files whose size is asked first
   data::SplitReader reader{kSmallFile};
 };
 
@@ -62,31 +70,46 @@ class Files final : public detail::DatasetImpl {
   }
 
  private:
+  /// Opens the file once: it is read whole and closed, or is a large one and stays open until its payload is read.
   Sample locate_one(std::int64_t index, std::size_t position, ThreadState& state, Scratch& scratch) const {
     paths_.path(index, state.path);
-    // A file that does not fit into what the Scratch may hold is read in two steps, as a large one is.
-    if (!state.last_was_large && scratch.arena.used() < scratch.whole_file_bytes) {
-      if (const auto sample = locate_whole(index, position, state, scratch)) return *sample;
+    io::FileDescriptor fd = paths_.open(index);
+    scratch.clock.lap(data::Stage::kOpen, index);
+    // Opening by name says why it cannot be opened.
+    if (!fd) return locate_large(open_source(state.path), index, state, scratch);
+    ++scratch.stats.files_opened;
+    std::optional<struct stat> status;
+    if (state.to_ask > 0) {
+      --state.to_ask;
+      status = status_of(fd.get(), state.path);
     }
-    return locate_large(index, state, scratch);
+    const bool is_large = status && status->st_size > static_cast<off_t>(kSmallFile);
+    // A file that does not fit into what the Scratch may hold is read in two steps, as a large one is.
+    if (!is_large && scratch.arena.used() < scratch.whole_file_bytes) {
+      if (const auto sample = locate_whole(fd.get(), index, position, state, scratch)) return *sample;
+    }
+    if (!status) status = status_of(fd.get(), state.path);
+    return locate_large(io::file_source(std::move(fd), *status, state.path), index, state, scratch);
+  }
+
+  static struct stat status_of(int fd, const std::string& path) {
+    struct stat status {};
+    if (::fstat(fd, &status) != 0) core::throw_errno(errno, "cannot tell the size of the file", {.path = path});
+    return status;
   }
 
   /// Reads the whole file; nothing when it is not small or cannot be read: then the slower way says why.
-  std::optional<Sample> locate_whole(std::int64_t index, std::size_t position, ThreadState& state,
+  std::optional<Sample> locate_whole(int fd, std::int64_t index, std::size_t position, ThreadState& state,
                                      Scratch& scratch) const {
-    const io::FileDescriptor fd = paths_.open(index);
-    scratch.clock.lap(data::Stage::kOpen, index);
-    if (!fd) return std::nullopt;
-    ++scratch.stats.files_opened;
     data::FileLayouts::File file{{}, state.path, keys_};
     if (is_awaited(state, scratch)) {
       std::byte* const slot = scratch.expected.slot(position);
-      scratch.stats.read_bytes += state.reader.read(fd.get(), state.split(), slot);
+      scratch.stats.read_bytes += state.reader.read(fd, state.split(), slot);
       scratch.clock.lap(data::Stage::kRead, index);
       if (const auto sample = recognise_parts(file, slot, state, scratch)) return decoded(*sample, index, scratch);
       file.bytes = state.reader.whole(scratch.arena);
     } else {
-      file.bytes = read_whole(fd.get(), scratch);
+      file.bytes = read_whole(fd, scratch);
       scratch.clock.lap(data::Stage::kRead, index);
     }
     if (file.bytes.empty() || file.bytes.size() > kSmallFile) return std::nullopt;
@@ -94,7 +117,7 @@ class Files final : public detail::DatasetImpl {
     // One read gives all of a regular file, though no system promises it. What is recognised has its end; for the rest
     // it is made sure.
     std::byte more{};
-    if (read_some(fd.get(), {&more, 1}) != 0) return std::nullopt;
+    if (read_some(fd, {&more, 1}) != 0) return std::nullopt;
     return decoded(state.parse(file, scratch), index, scratch);
   }
 
@@ -135,12 +158,11 @@ class Files final : public detail::DatasetImpl {
     }
   }
 
-  Sample locate_large(std::int64_t index, ThreadState& state, Scratch& scratch) const {
-    auto file = std::make_shared<const data::LargeFile>(state.path, scratch.verify);
+  Sample locate_large(SourcePtr source, std::int64_t index, ThreadState& state, Scratch& scratch) const {
+    auto file = std::make_shared<const data::LargeFile>(std::move(source), scratch.verify);
     scratch.clock.lap(data::Stage::kOpen, index);
-    ++scratch.stats.files_opened;
     ++scratch.stats.files_parsed;
-    state.last_was_large = file->size() > kSmallFile;
+    if (file->size() > kSmallFile) state.to_ask = kAskedAfterLarge;
     data::FileSample sample = data::file_sample(file->structure(), file->entries(), keys_, scratch.structures);
     const std::span<Source> sources = scratch.arena.array<Source>(sample.entries.size());
     for (std::size_t i = 0; i < sources.size(); ++i) {

@@ -18,31 +18,27 @@
 
 namespace penstock::data {
 
-LargeFile::LargeFile(std::string path, bool verify) : path_(std::move(path)), verify_checksums_(verify) {
-  const Archive archive = open(path_, {.verify = verify});
-  for (const SourcePtr& source : archive.sources()) {
-    source_names_.push_back(source->name());
-    versions_.push_back(source->version());
-    size_ += source->size();
+LargeFile::LargeFile(SourcePtr source, bool verify) : verify_checksums_(verify) {
+  const Archive archive = open(std::move(source), {.verify = verify});
+  for (const SourcePtr& one : archive.sources()) {
+    sources_.emplace_back(one);
+    size_ += one->size();
   }
   structure_ = archive.structure();
   entries_.assign(archive.entries().begin(), archive.entries().end());
   storages_.assign(archive.storages().begin(), archive.storages().end());
 }
 
-const SourcePtr& LargeFile::reopen(std::uint32_t source, Opened& opened, Scratch& scratch) const {
-  opened.resize(source_names_.size());
+const SourcePtr& LargeFile::source_of(std::uint32_t source, Opened& opened, Scratch& scratch) const {
+  opened.resize(sources_.size());
   if (opened[source]) return opened[source];
-  SourcePtr again = open_source(source_names_[source]);
-  scratch.clock.lap(Stage::kOpen);
-  ++scratch.stats.files_opened;
-  if (again->version() != versions_[source]) {
-    throw Error(ErrorCode::kChanged,
-                "the file was replaced or written to while it was being read; read it again when it is "
-                "complete",
-                {.path = source_names_[source]});
+  const SampleFile& file = sources_[source];
+  opened[source] = file.source();
+  if (!file.is_held()) {
+    scratch.clock.lap(Stage::kOpen);
+    ++scratch.stats.files_opened;
   }
-  return opened[source] = std::move(again);
+  return opened[source];
 }
 
 void LargeFile::read(std::span<const Wanted> wanted, Scratch& scratch) const {
@@ -66,10 +62,10 @@ void LargeFile::read_all(std::span<const Wanted> wanted, Opened& opened, Scratch
     const TensorLayout layout(entry.dtype, entry.shape, entry.strides);
     if (layout.nbytes == 0) continue;
     if (entry.encoding.is_plain() && layout.contiguous) {
-      read_plain(one, *reopen(storage.source, opened, scratch), scratch);
+      read_plain(one, *source_of(storage.source, opened, scratch), scratch);
       continue;
     }
-    if (!archive) archive = open(reopen(0, opened, scratch), {.verify = verify_checksums_});
+    if (!archive) archive = open(source_of(0, opened, scratch), {.verify = verify_checksums_});
     const Tensor tensor = archive->entry(one.entry).load({.verify = verify_checksums_, .threads = 1});
     scratch.clock.lap(Stage::kRead);
     scratch.stats.read_bytes += storage.stored_bytes;
@@ -121,7 +117,7 @@ void LargeFile::check_crc(const Wanted& wanted) const {
     crc = io::crc32(crc, {wanted.to + from, static_cast<std::size_t>(runs.run_bytes())});
   });
   io::require_crc(crc, *storage.crc32, storage.nbytes,
-                  {.path = source_names_[storage.source], .offset = storage.offset, .tensor = storage.name});
+                  {.path = sources_[storage.source].name(), .offset = storage.offset, .tensor = storage.name});
 }
 
 namespace {
@@ -213,13 +209,13 @@ void LargeFile::check_shared(std::span<const Wanted> wanted, Opened& opened, Scr
     const auto read = [&, &file = storage](std::uint64_t begin, std::uint64_t end) {
       scratch.check_cancelled();
       unwanted.resize(static_cast<std::size_t>(end - begin));
-      reopen(file.source, opened, scratch)->read(file.offset + begin, unwanted);
+      source_of(file.source, opened, scratch)->read(file.offset + begin, unwanted);
       scratch.stats.read_bytes += unwanted.size();
       return std::span<const std::byte>(unwanted);
     };
     if (const auto crc = pieces.crc(storage.nbytes, read)) {
       io::require_crc(*crc, *storage.crc32, storage.nbytes,
-                      {source_names_[storage.source], storage.offset, storage.name});
+                      {sources_[storage.source].name(), storage.offset, storage.name});
     }
   }
   scratch.clock.lap(Stage::kDecode);

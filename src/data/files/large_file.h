@@ -2,23 +2,24 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <deque>
 #include <span>
-#include <string>
 #include <vector>
 
+#include "data/sample/sample_file.h"
 #include "data/sample/scratch.h"
 #include "penstock/load.h"
 #include "penstock/shape.h"
 
 namespace penstock::data {
 
-/// A file of which only the index is read at first; its payload goes straight into slots later. No descriptor stays
-/// open in between: that the file is still the same one is checked. Immutable; thread-safe.
+/// A file of which only the index is read at first; its payload goes straight into slots later. It stays open in
+/// between while descriptors are plenty (SampleFile); else it is opened again, and must still be the same. Immutable;
+/// thread-safe.
 class LargeFile {
  public:
-  /// Opens `path`, reads the index and closes.
-  explicit LargeFile(std::string path, bool verify);
+  /// Reads the index of `source`, which is a file of the system.
+  LargeFile(SourcePtr source, bool verify);
 
   /// Bytes of all files it is made of.
   std::uint64_t size() const noexcept { return size_; }
@@ -38,9 +39,9 @@ class LargeFile {
   void read(std::span<const Wanted> wanted, Scratch& scratch) const;
 
  private:
-  /// Its sources as one read opens them anew, each at most once.
+  /// Its sources as one read has them, each opened anew at most once.
   using Opened = std::vector<SourcePtr>;
-  const SourcePtr& reopen(std::uint32_t source, Opened& opened, Scratch& scratch) const;
+  const SourcePtr& source_of(std::uint32_t source, Opened& opened, Scratch& scratch) const;
   void read_all(std::span<const Wanted> wanted, Opened& opened, Scratch& scratch) const;
   void read_plain(const Wanted& wanted, const ByteSource& source, Scratch& scratch) const;
   /// Whether its CRC can be checked as soon as it is read: it is all of its record.
@@ -49,10 +50,8 @@ class LargeFile {
   /// The CRCs of records that only several tensors make up, or that nobody wants all of: the rest is read for it.
   void check_shared(std::span<const Wanted> wanted, Opened& opened, Scratch& scratch) const;
 
-  std::string path_;
   bool verify_checksums_;
-  std::vector<std::string> source_names_;
-  std::vector<std::optional<FileVersion>> versions_;
+  std::deque<SampleFile> sources_;  ///< the file itself, then those that it refers to
   std::uint64_t size_ = 0;
   Value structure_;
   std::vector<TensorEntry> entries_;

@@ -28,9 +28,7 @@ Error SampleFile::error_of_change(const Error& error) const {
   return error;
 }
 
-void SampleFile::read(std::uint64_t offset, std::span<std::byte> into) const {
-  (source_ ? source_ : opened())->read(offset, into);
-}
+void SampleFile::read(std::uint64_t offset, std::span<std::byte> into) const { source()->read(offset, into); }
 
 SourcePtr SampleFile::opened() const {
   SourcePtr again = open_source(name_);

@@ -13,8 +13,9 @@
 
 namespace penstock::data {
 
-/// The file that samples are copied out of, for as long as a dataset lives: its name for errors, whether it is still as
-/// it was opened, and reads where it is not mapped. Immutable; thread-safe.
+/// A file that samples are read or copied from after it was opened: its name for errors, whether it is still as it was
+/// opened, and reads where it is not mapped. Datasets of arrays keep one for as long as they live, folders one for each
+/// large file of a batch. Immutable; thread-safe.
 class SampleFile {
  public:
   /// Samples that lie in memory, which this is to be called.
@@ -30,6 +31,11 @@ class SampleFile {
   Error error_of_change(const Error& error) const;
   /// Fills `into` from `offset`. kTruncated, kIo, kChanged, kNotFound.
   void read(std::uint64_t offset, std::span<std::byte> into) const;
+
+  /// To read more than once from: the descriptor that is held, or the file opened anew. kChanged when that is another.
+  SourcePtr source() const { return source_ ? source_ : opened(); }
+  /// Whether the descriptor is held, so that `source` opens nothing.
+  bool is_held() const noexcept { return source_ != nullptr; }
 
  private:
   SourcePtr opened() const;

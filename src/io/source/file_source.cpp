@@ -114,8 +114,12 @@ SourcePtr open_file(std::string_view path) {
     core::throw_errno(error, "cannot open the file", {.path = name});
   }
   if (::fstat(fd.get(), &status) != 0) core::throw_errno(errno, "cannot tell the size of the file", {.path = name});
-  if (!S_ISREG(status.st_mode)) throw_not_regular(status.st_mode, name);
-  return std::make_shared<FileSource>(std::move(name), std::move(fd), version_of(status));
+  return file_source(std::move(fd), status, std::move(name));
+}
+
+SourcePtr file_source(FileDescriptor fd, const struct stat& status, std::string path) {
+  if (!S_ISREG(status.st_mode)) throw_not_regular(status.st_mode, path);
+  return std::make_shared<FileSource>(std::move(path), std::move(fd), version_of(status));
 }
 
 SourcePtr open_file_url(std::string_view url) {

@@ -1,9 +1,13 @@
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
+#include "io/file/file_descriptor.h"
 #include "penstock/source.h"
 
 namespace penstock::io {
@@ -21,6 +25,9 @@ std::span<const Source> sources() noexcept;
 
 /// The file at `path`, which is taken as it is.
 SourcePtr open_file(std::string_view path);
+/// The file that `fd` has open, of which fstat(2) gave `status` and which `path` names in errors. As open_source where
+/// it is no regular file.
+SourcePtr file_source(FileDescriptor fd, const struct stat& status, std::string path);
 /// The file a "file:" URL names (RFC 8089): of this host, percent-encoded.
 SourcePtr open_file_url(std::string_view url);
 

@@ -289,9 +289,11 @@ TEST(Files, MayBeReplacedBetweenEpochs) {
 TEST(Files, ALargeFileThatChangesUnderwayIsNoticed) {
   TemporaryFolder folder;
   const std::string path = folder / "a.npy";
+  const std::string other = folder / "b.npy";
   save(test::numbered_tensor(Shape{200'000}, DType::int32, 1), path);
+  save(test::numbered_tensor(Shape{200'000}, DType::int32, 2), other);
   const Dataset changing = test::watched(rows(test::numbered_rows(1, 1)), [&](std::int64_t, const data::Scratch&) {
-    save(test::numbered_tensor(Shape{200'000}, DType::int32, 2), path);
+    test::write_file(path, test::read_file(other));
   });
   // The second part of the tuple is located after the first, and before any payload is read.
   DataLoader loader(zip(files(path), changing), {});

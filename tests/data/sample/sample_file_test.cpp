@@ -14,15 +14,6 @@
 namespace penstock::data {
 namespace {
 
-/// Every descriptor that may be held is.
-std::vector<std::unique_ptr<HeldDescriptors>> hold_all() {
-  std::vector<std::unique_ptr<HeldDescriptors>> held;
-  do {
-    held.push_back(std::make_unique<HeldDescriptors>(1));
-  } while (held.back()->count() == 1);
-  return held;
-}
-
 TEST(SampleFile, IsReadAndLookedAtWhetherItIsHeldOpenOrNot) {
   for (const bool held : {true, false}) {
     test::TemporaryFolder folder;
@@ -30,7 +21,7 @@ TEST(SampleFile, IsReadAndLookedAtWhetherItIsHeldOpenOrNot) {
     test::write_file(path, "0123456789");
     std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
     const std::size_t open_before = test::open_files();
-    const auto others = held ? std::vector<std::unique_ptr<HeldDescriptors>>() : hold_all();
+    const auto others = held ? std::vector<std::unique_ptr<HeldDescriptors>>() : test::hold_all();
     const SampleFile file(open_source(path));
     EXPECT_EQ(test::open_files(), open_before + (held ? 1 : 0));
     std::string text(4, ' ');
@@ -52,7 +43,7 @@ TEST(SampleFile, InMemoryHasOnlyAName) {
 }
 
 TEST(HeldDescriptors, AreGivenBack) {
-  const auto all = [] { return hold_all().size(); };
+  const auto all = [] { return test::hold_all().size(); };
   const std::size_t before = all();
   EXPECT_EQ(all(), before);
   EXPECT_GT(before, 1U);
