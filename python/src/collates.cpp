@@ -96,7 +96,8 @@ void bind_collates(nb::module_& module) {
   module.def(
       "ragged", [] { return plain("ragged", collate::ragged); }, nb::sig("def ragged() -> Collate"), docs::kRagged);
   module.def(
-      "samples", [] { return plain("samples", collate::samples); }, nb::sig("def samples() -> Collate"), docs::kSamples);
+      "samples", [] { return plain("samples", collate::samples); }, nb::sig("def samples() -> Collate"),
+      docs::kSamples);
   module.def("pad", pad_longest, nb::arg("dim") = 0, nb::arg("mode") = "zero", nb::arg("value") = 0.0,
              nb::arg("lengths") = false, nb::arg("mask") = false, nb::arg("keys") = nb::none(),
              nb::sig("def pad(dim: int = 0, mode: str = 'zero', value: float = 0.0, "
