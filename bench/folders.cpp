@@ -4,6 +4,7 @@
 //   bench_folders [FOLDER] [--rounds N] [--only TEXT]
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,9 +14,11 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -108,24 +111,47 @@ Cost cost_of(const std::function<void()>& work) {
           processor_seconds() - before};
 }
 
-/// Of each thread of the floor, used again from run to run.
-using BatchBuffers = std::array<std::vector<char>, 2>;
+/// The memory of a batch of one thread of the floor, used again from run to run. On huge pages, as the loader's blocks.
+class BatchBuffer {
+ public:
+  BatchBuffer() = default;
+  ~BatchBuffer() { std::free(data_); }
+  BatchBuffer(const BatchBuffer&) = delete;
+  BatchBuffer& operator=(const BatchBuffer&) = delete;
+
+  /// At least so many bytes; what was in it is lost.
+  char* reserve(std::size_t bytes) {
+    if (bytes <= size_) return data_;
+    constexpr std::size_t kHugePage = std::size_t{2} << 20;
+    std::free(data_);
+    size_ = (bytes + kHugePage - 1) / kHugePage * kHugePage;
+    data_ = static_cast<char*>(std::aligned_alloc(kHugePage, size_));
+    if (data_ == nullptr) throw std::bad_alloc();
+    ::madvise(data_, size_, MADV_HUGEPAGE);
+    return data_;
+  }
+
+ private:
+  char* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+using BatchBuffers = std::array<BatchBuffer, 2>;
 
 /// Of a file, the bytes that a sample is made of: with `share`, that part of it alone.
 void bare(const std::vector<std::string>& paths, double share, BatchBuffers& buffers) {
   std::atomic<std::size_t> next{0};
   std::vector<std::jthread> threads;
-  for (std::vector<char>& batch : buffers) {
+  for (BatchBuffer& batch : buffers) {
     threads.emplace_back([&] {
       for (std::size_t first = next.fetch_add(kBatch); first < paths.size(); first = next.fetch_add(kBatch)) {
         std::size_t at = 0;
+        char* const slots = batch.reserve(kBatch * (kLarge * sizeof(float) + 4096));
         for (std::size_t i = first; i < std::min(first + kBatch, paths.size()); ++i) {
           const int fd = ::open(paths[i].c_str(), O_RDONLY | O_CLOEXEC);
           struct stat facts {};
           if (fd < 0 || ::fstat(fd, &facts) != 0) throw std::runtime_error("cannot open " + paths[i]);
           const auto bytes = static_cast<std::size_t>(static_cast<double>(facts.st_size) * share);
-          if (batch.size() < at + bytes) batch.resize(at + bytes);
-          if (::read(fd, batch.data() + at, bytes) != static_cast<ssize_t>(bytes)) throw std::runtime_error("cut");
+          if (::read(fd, slots + at, bytes) != static_cast<ssize_t>(bytes)) throw std::runtime_error("cut");
           at += bytes;
           ::close(fd);
         }
