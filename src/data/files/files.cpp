@@ -75,9 +75,12 @@ class Files final : public detail::DatasetImpl {
     paths_.path(index, state.path);
     io::FileDescriptor fd = paths_.open(index);
     scratch.clock.lap(data::Stage::kOpen, index);
+    if (!fd) {
+      SourcePtr source = open_source(state.path);  // says why it cannot be opened
+      ++scratch.stats.files_opened;
+      return locate_large(std::move(source), index, state, scratch);
+    }
     ++scratch.stats.files_opened;
-    // Opening by name says why it cannot be opened.
-    if (!fd) return locate_large(open_source(state.path), index, state, scratch);
     std::optional<struct stat> status;
     if (state.to_ask > 0) {
       --state.to_ask;
