@@ -5,6 +5,7 @@
 #include "io/move/engine.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,7 +25,7 @@ namespace {
 class Execution {
  public:
   Execution(const Move& move, const EngineOptions& options) : move_(move), options_(options), reader_(move, options) {
-    if (!move.steps.empty()) arrivals_.emplace(move.plan, move.steps, move.buffers.size());
+    if (!move.steps.empty()) arrivals_ = std::make_unique<Arrivals>(move.plan, move.steps, move.buffers.size());
   }
 
   /// Ranges over threads, each into its place.
@@ -37,7 +38,7 @@ class Execution {
                            options_.threads);
     const WorkOptions work{.threads = threads_,
                            .stop = options_.stop,
-                           .arrivals = arrivals_ ? &*arrivals_ : nullptr,
+                           .arrivals = arrivals_.get(),
                            .writes = &reader_.writes()};
     spent_ = work_through(ranges, work, [this](Worker& worker) { this->work(worker); });
   }
@@ -64,7 +65,7 @@ class Execution {
   const Move& move_;
   const EngineOptions& options_;
   RangeReader reader_;
-  std::optional<Arrivals> arrivals_;
+  std::unique_ptr<Arrivals> arrivals_;
   Spent spent_;
   std::size_t threads_ = 1;
 };
