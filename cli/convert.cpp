@@ -134,7 +134,7 @@ int run(const Options& options) {
   const Archive archive = open(options.from);
   require_free(archive, options);
   std::optional<Metadata> metadata = metadata_of(archive);
-  if (target.name == format::kSafetensorsFormat.name) how.metadata = std::exchange(metadata, std::nullopt);
+  if (target.keeps_metadata) how.metadata = std::exchange(metadata, std::nullopt);
   how.before_commit = [&archive] {
     for (const SourcePtr& source : archive.sources()) archive::require_unchanged(*source);
   };

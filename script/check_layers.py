@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that includes point only downward, between layers and between the rooms of a layer, and that public headers need nothing but the standard library.
+"""Checks that includes point only downward, between layers and between the rooms of a layer, and that public headers
+need nothing but the standard library.
 
     script/check_layers.py [ROOT]
 
@@ -28,8 +29,8 @@ BELOW = {
     "python": ["data", "doctor", "archive", "format", "io", "value", "ops", "device", "core"],
 }
 
-# The rooms (folders) of a layer, lowest first. A room may include itself, the rooms before it and the headers at the top
-# of its layer. What lies at the top (the tables, and what all rooms speak of) may include any room. A room that is not
+# The rooms (folders) of a layer, lowest first. A room may include itself, the rooms before it and the headers at the
+# top of its layer. What lies at the top (the tables, and what all rooms speak of) may include any room. A room that is not
 # in the list, as that of a new format, comes after all of them.
 ROOMS = {
     "io": ["file", "copy", "source", "read", "gds", "move"],

@@ -14,13 +14,11 @@
 namespace penstock::archive {
 namespace {
 
-bool is_deflated(const RingStorage& from) { return from.storage->compression != Compression::kNone; }
-
 /// Where the bytes of a storage come from: the file itself, or a stream in it.
 class Bytes {
  public:
   explicit Bytes(const RingStorage& from) : storage_(*from.storage), source_(*from.source) {
-    if (!is_deflated(from)) return;
+    if (!storage_.is_deflated()) return;
     if (storage_.nbytes > io::kDecodeChunk || storage_.stored_bytes > io::kDecodeChunk) {
       stream_.emplace(source_, storage_.offset, storage_.stored_bytes, storage_.name);
     } else {
@@ -93,7 +91,7 @@ io::DecodeJob decode_job(const RingStorage& storage, std::uint32_t buffer, std::
           .stored_bytes = entry.stored_bytes,
           .width = storage.swap_width,
           .phase = storage.swap_phase,
-          .in_order = is_deflated(storage) || storage.verify,
+          .in_order = entry.is_deflated() || storage.verify,
           .begin = [storage] { return std::make_unique<StorageStage>(storage); },
           .place = {storage.source->name(), entry.offset, entry.name}};
 }

@@ -111,7 +111,9 @@ class CheckLayersTest(unittest.TestCase):
         for call in ('std::getenv("HOME")', '::getenv ("HOME")', 'getenv("HOME")'):
             with self.subTest(call=call):
                 self.assert_refused("src/io/gds/gds.cpp", f"const char* home = {call};", "core::environment")
-        self.assertEqual(self.problems("src/io/gds/gds.cpp", 'auto home = core::environment("HOME");  // not getenv()'), [])
+        self.assertEqual(
+            self.problems("src/io/gds/gds.cpp", 'auto home = core::environment("HOME");  // not getenv()'), []
+        )
 
     def test_include_without_layer(self) -> None:
         self.assert_refused("src/core/text.cpp", '#include "text.h"', "layer/file.h")

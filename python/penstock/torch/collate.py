@@ -13,7 +13,7 @@ import penstock
 from penstock._core import _storage_fault
 from penstock._text import plural
 from penstock.torch._samples import as_mapping_of
-from penstock.torch._ways import require_few_ways
+from penstock.torch._shared_parts import require_few_ways
 
 __all__ = ["Pad", "Ragged", "Rule", "Stack", "pad", "pad_to", "ragged", "stack"]
 

@@ -18,7 +18,7 @@
 
 namespace penstock::data {
 
-LargeFile::LargeFile(SourcePtr source, bool verify) : verify_checksums_(verify) {
+LargeFile::LargeFile(SourcePtr source, bool verify) : verify_(verify) {
   const Archive archive = open(std::move(source), {.verify = verify});
   for (const SourcePtr& one : archive.sources()) {
     sources_.emplace_back(one);
@@ -45,7 +45,7 @@ void LargeFile::read(std::span<const Wanted> wanted, Scratch& scratch) const {
   Opened opened;
   try {
     read_all(wanted, opened, scratch);
-    if (verify_checksums_) check_shared(wanted, opened, scratch);
+    if (verify_) check_shared(wanted, opened, scratch);
   } catch (const Error& error) {
     throw archive::error_of_change(error, opened);
   }
@@ -65,8 +65,8 @@ void LargeFile::read_all(std::span<const Wanted> wanted, Opened& opened, Scratch
       read_plain(one, *source_of(storage.source, opened, scratch), scratch);
       continue;
     }
-    if (!archive) archive = open(source_of(0, opened, scratch), {.verify = verify_checksums_});
-    const Tensor tensor = archive->entry(one.entry).load({.verify = verify_checksums_, .threads = 1});
+    if (!archive) archive = open(source_of(0, opened, scratch), {.verify = verify_});
+    const Tensor tensor = archive->entry(one.entry).load({.verify = verify_, .threads = 1});
     scratch.clock.lap(Stage::kRead);
     scratch.stats.read_bytes += storage.stored_bytes;
     const Runs runs(one.shape, tensor.strides(), one.strides, entry.dtype.itemsize());
@@ -110,7 +110,7 @@ bool LargeFile::is_record(const Wanted& wanted) const {
 void LargeFile::check_crc(const Wanted& wanted) const {
   const TensorEntry& entry = entries_[wanted.entry];
   const StorageEntry& storage = storages_[entry.storage];
-  if (!verify_checksums_ || !storage.crc32 || !is_record(wanted)) return;
+  if (!verify_ || !storage.crc32 || !is_record(wanted)) return;
   const Runs runs(wanted.shape, wanted.strides, wanted.strides, entry.dtype.itemsize());
   std::uint32_t crc = 0;
   runs.for_each([&](std::uint64_t from, std::uint64_t) {

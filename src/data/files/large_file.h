@@ -50,7 +50,7 @@ class LargeFile {
   /// The CRCs of records that only several tensors make up, or that nobody wants all of: the rest is read for it.
   void check_shared(std::span<const Wanted> wanted, Opened& opened, Scratch& scratch) const;
 
-  bool verify_checksums_;
+  bool verify_;
   std::deque<SampleFile> sources_;  ///< the file itself, then those that it refers to
   std::uint64_t size_ = 0;
   Value structure_;

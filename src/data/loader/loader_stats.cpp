@@ -133,7 +133,7 @@ std::string LoaderStats::limit() const {
 }
 
 std::string LoaderStats::workers_because() const {
-  std::string start = core::format("{} worker{}", workers, workers == 1 ? "" : "s");
+  std::string start = core::counted(workers, "worker");
   switch (choice) {
     case Choice::kAsked:
       return start + ", as asked";

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/stopwatch.h"
 #include "io/move/arrivals.h"
@@ -36,10 +37,8 @@ class Execution {
                             .bytes_per_thread = move_.steps.empty() ? Effort::kReadBytes : Effort::kDecodedBytes,
                             .waits_for_disk = reader_.routes() != nullptr && reader_.routes()->waits_for_disk()},
                            options_.threads);
-    const WorkOptions work{.threads = threads_,
-                           .stop = options_.stop,
-                           .arrivals = arrivals_.get(),
-                           .writes = &reader_.writes()};
+    const WorkOptions work{
+        .threads = threads_, .stop = options_.stop, .arrivals = arrivals_.get(), .writes = &reader_.writes()};
     spent_ = work_through(ranges, work, [this](Worker& worker) { this->work(worker); });
   }
 
@@ -90,9 +89,8 @@ class Way {
   }
 
   std::string why(std::size_t threads) const {
-    const std::size_t ranges = move_.plan.ranges.size();
-    std::string why = core::format("{} {} into {} by {} {}", ranges, ranges == 1 ? "range" : "ranges", memory(),
-                                   threads, threads == 1 ? "thread" : "threads");
+    std::string why = core::format("{} into {} by {}", core::counted(move_.plan.ranges.size(), "range"), memory(),
+                                   core::counted(threads, "thread"));
     if (by_device_.empty())
       why += core::format(" with {}", direct_ ? "direct reads" : mapped_ ? "copies out of a mapping" : by_host_);
     if (reader_.routes() != nullptr) why += reader_.routes()->why();

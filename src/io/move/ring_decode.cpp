@@ -14,6 +14,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/stopwatch.h"
 #include "io/move/device_writes.h"
@@ -100,9 +101,9 @@ void decode_in_ring(std::span<const DecodeJob> jobs, std::span<const Buffer> buf
   spent.add_to(report);
   writes.finish(true);
   if (report.route != "gds" || stored_bytes * 2 >= report.read_bytes) report.route = "ring";
-  report.why += core::format("{}{} decoded in the pinned ring by {} {}", report.why.empty() ? "" : "; ",
-                             jobs.size() == 1 ? "one storage" : core::format("{} storages", jobs.size()), threads,
-                             threads == 1 ? "thread" : "threads");
+  report.why += core::format("{}{} decoded in the pinned ring by {}", report.why.empty() ? "" : "; ",
+                             jobs.size() == 1 ? "one storage" : core::format("{} storages", jobs.size()),
+                             core::counted(threads, "thread"));
 }
 
 }  // namespace penstock::io

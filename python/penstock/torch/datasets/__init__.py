@@ -1,6 +1,6 @@
 """Datasets whose samples lie in tensor files, with torch tensors as samples.
 
-`_dataset` has the classes that users see, and `_zip` the one that joins others. `_plan` says what of a dataset C++ can
+`_dataset` has the classes that users see, and `_zip` the one that joins others. `_road` says what of a dataset C++ can
 read and what Python does with the samples then (`_making`); `penstock.torch.DataLoader` asks it. The rest is for other
 loaders: `_batch_reads` reads the samples of a whole batch at once, and `_taken_apart` makes samples of that batch.
 """

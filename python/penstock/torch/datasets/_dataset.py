@@ -16,7 +16,7 @@ from penstock._text import plural
 from penstock.torch._convert import sample_to_torch
 from penstock.torch._errors import as_torchs
 from penstock.torch._samples import as_mapping_of, is_of_process
-from penstock.torch._ways import collated
+from penstock.torch._shared_parts import collated
 from penstock.torch.datasets._batch_reads import BatchReads
 from penstock.torch.datasets._class_folders import ClassFolders
 from penstock.torch.datasets._taken_apart import Promises, holds_tensors_alone, taken_apart

@@ -1,6 +1,6 @@
 """How Python makes a sample of what was read for it: functions of the sample's index and of what was read.
 
-`_plan.py` composes them while it takes a dataset apart, and `penstock.torch.loader` calls them behind the reading.
+`_road.py` composes them while it takes a dataset apart, and `penstock.torch.loader` calls them behind the reading.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from torch.utils.data import get_worker_info
 
 from penstock._text import plural
 from penstock.torch._samples import as_mapping_of
-from penstock.torch._ways import require_few_ways
+from penstock.torch._shared_parts import require_few_ways
 
 __all__ = ["NotNativeWarning", "Promises", "holds_tensors_alone", "taken_apart"]
 

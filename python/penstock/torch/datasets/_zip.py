@@ -9,7 +9,7 @@ from typing_extensions import TypeVar
 
 import penstock
 from penstock.torch.datasets._dataset import Dataset
-from penstock.torch.datasets._plan import contains_penstock, native_of
+from penstock.torch.datasets._road import contains_penstock, native_of
 
 __all__ = ["Zip"]
 

@@ -19,9 +19,9 @@ from typing_extensions import TypeVar
 import penstock
 from penstock._stats import LoaderStats
 from penstock.torch._samples import SetAside, to_device
-from penstock.torch._ways import bounded
+from penstock.torch._shared_parts import bounded
 from penstock.torch.datasets._dataset import Dataset
-from penstock.torch.datasets._plan import Road, promise, road_of
+from penstock.torch.datasets._road import Road, promise, road_of
 from penstock.torch.datasets._taken_apart import NotNativeWarning
 from penstock.torch.loader._iteration import Iteration
 from penstock.torch.loader._position import Position

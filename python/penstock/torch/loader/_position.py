@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -139,6 +140,7 @@ def _is_seeded_anew(generator: torch.Generator, state: torch.Tensor) -> bool:
     )
 
 
+@dataclass(eq=False)  # tensors have no one answer to ==
 class Position:
     """A place in an epoch: the random state that the epoch began with, the sampler's epoch, and how
     many batches were taken since. Of `num_replicas` ranks each has taken that many.
@@ -157,47 +159,28 @@ class Position:
     what torch's own iterators know besides.
     """
 
-    def __init__(
-        self,
-        random: torch.Tensor,
-        batch: int,
-        samples: int | None,
-        sampler_epoch: int | None = None,
-        sampler: dict[str, Any] | None = None,
-        set_aside: list[tuple[int, str, str]] | None = None,
-        batch_size: int | None = None,
-        sampler_random: torch.Tensor | None = None,
-        draws_seed: bool = True,
-        torch_random: torch.Tensor | None = None,
-        num_replicas: int = 1,
-        order: str | None = None,
-        drawn: int | None = None,
-        ended: bool = False,
-        later: dict[str, torch.Tensor] | None = None,
-        begun: bool = True,
-        python: dict[str, Any] | None = None,
-        begins: int = 1,
-        pending: list[int] | None = None,
-    ) -> None:
-        self.random = random
-        self.batch = batch
-        self.samples = samples
-        self.sampler_epoch = sampler_epoch
-        self.sampler = sampler
-        self.set_aside = set_aside or []
-        self.batch_size = batch_size
-        self.sampler_random = sampler_random
-        self.draws_seed = draws_seed
-        self.torch_random = torch_random
-        self.num_replicas = num_replicas
-        self.order = order
-        self.drawn = drawn
-        self.ended = ended
-        self.later = later
-        self.begun = begun
-        self.python = python
-        self.begins = begins
-        self.pending = pending
+    random: torch.Tensor
+    batch: int
+    samples: int | None
+    sampler_epoch: int | None = None
+    sampler: dict[str, Any] | None = None
+    set_aside: list[tuple[int, str, str]] = field(default_factory=list)
+    batch_size: int | None = None
+    sampler_random: torch.Tensor | None = None
+    draws_seed: bool = True
+    torch_random: torch.Tensor | None = None
+    num_replicas: int = 1
+    order: str | None = None
+    drawn: int | None = None
+    ended: bool = False
+    later: dict[str, torch.Tensor] | None = None
+    begun: bool = True
+    python: dict[str, Any] | None = None
+    begins: int = 1
+    pending: list[int] | None = None
+
+    def __post_init__(self) -> None:
+        self.set_aside = self.set_aside or []  # None in a state that somebody else wrote
 
     @staticmethod
     def now(settings: Settings, *, draws_seed: bool = True) -> Position:
@@ -228,20 +211,21 @@ class Position:
 
     def before(self) -> Position:
         """The same epoch, before its first batch."""
-        return Position(**{**vars(self), "batch": 0, "drawn": 0, "ended": False, "pending": None})
+        return replace(self, batch=0, drawn=0, ended=False, pending=None)
 
     def after(self, batch: int, drawn: int, ended: bool, settings: Settings, pending: list[int] | None) -> Position:
         """The place after `batch` batches of this epoch, when the sampler has given `drawn`."""
-        now = {
-            "pending": None if pending is None or pending == list(range(batch, batch + len(pending))) else pending,
-            "batch": batch,
-            "drawn": max(drawn, self.drawn or 0),
-            "ended": ended or self.ended,
-            "set_aside": settings.set_aside.listed(),
-            "later": Generators(settings).states(settings),
-            "begun": True,
-        }
-        return Position(**{**vars(self), **now})
+        in_order = pending is None or pending == list(range(batch, batch + len(pending)))
+        return replace(
+            self,
+            pending=None if in_order else pending,
+            batch=batch,
+            drawn=max(drawn, self.drawn or 0),
+            ended=ended or self.ended,
+            set_aside=settings.set_aside.listed(),
+            later=Generators(settings).states(settings),
+            begun=True,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The position as plain data, with the generators as text."""
@@ -298,7 +282,7 @@ class Position:
                 f"cannot go on from with whole batches; go on with {self.num_replicas}, or from a state after more or "
                 "fewer batches"
             )
-        return Position(**{**vars(self), "batch": batch, "drawn": batch, "num_replicas": ranks})
+        return replace(self, batch=batch, drawn=batch, num_replicas=ranks)
 
     def load(self, settings: Settings) -> None:
         """Tells the sampler its epoch. Between epochs it also sets the generators and the sampler

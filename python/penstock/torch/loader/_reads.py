@@ -22,7 +22,7 @@ from penstock._text import plural
 from penstock.torch._convert import sample_to_torch
 from penstock.torch._errors import as_torchs
 from penstock.torch._samples import Samples, is_of_process
-from penstock.torch._ways import bounded
+from penstock.torch._shared_parts import bounded
 from penstock.torch.collate import Rule
 from penstock.torch.datasets._dataset import counted
 from penstock.torch.loader._sample_feed import SampleFeed

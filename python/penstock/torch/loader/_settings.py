@@ -13,7 +13,7 @@ import torch
 
 import penstock
 from penstock.torch._samples import SetAside
-from penstock.torch.datasets._plan import Functions
+from penstock.torch.datasets._road import Functions
 
 __all__ = ["Settings", "settings_of"]
 
