@@ -119,8 +119,12 @@ void Prefetcher::start(Batches batches, std::int64_t first) {
   run->next_start = run->next_take = first;
   run->slots.resize(std::max<std::size_t>(std::max(options_.workers, options_.most_workers) * options_.ahead, 1));
   run->started = run->counted = Clock::now();
-  caller_watch_.stalled(run->started);
-  process_seconds_ = core::process_seconds();
+  // Epochs shorter than the time between two looks follow each other: looks go on from one to the next, or none of them
+  // would ever have one.
+  if (caller_watch_.due(run->started)) {
+    caller_watch_.stalled(run->started);
+    process_seconds_ = core::process_seconds();
+  }
   {
     const std::scoped_lock lock(mutex_);
     run_ = std::move(run);

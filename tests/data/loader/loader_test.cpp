@@ -489,5 +489,14 @@ TEST(Loader, CanBeMoved) {
   EXPECT_THAT(c.next()->indices, ElementsAre(4, 5));
 }
 
+TEST(Loader, TheProcessorTimeOfManyShortEpochsIsCounted) {
+  DataLoader loader(rows(test::numbered_rows(4, 4)), {.batch_size = 2, .num_workers = 0});
+  const auto started = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - started < std::chrono::milliseconds(200)) {
+    for (const Batch& batch : loader) static_cast<void>(batch);
+  }
+  EXPECT_GT(loader.stats().process_seconds, 0);
+}
+
 }  // namespace
 }  // namespace penstock
