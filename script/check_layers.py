@@ -30,8 +30,8 @@ BELOW = {
 }
 
 # The rooms (folders) of a layer, lowest first. A room may include itself, the rooms before it and the headers at the
-# top of its layer. What lies at the top (the tables, and what all rooms speak of) may include any room. A room that is not
-# in the list, as that of a new format, comes after all of them.
+# top of its layer. What lies at the top (the tables, and what all rooms speak of) may include any room. A room that is
+# not in the list, as that of a new format, comes after all of them.
 ROOMS = {
     "io": ["file", "copy", "source", "read", "gds", "move"],
     "format": ["text", "zip", "safetensors", "numpy", "pt/pickle", "pt"],
