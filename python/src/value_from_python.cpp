@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "archive.h"
 #include "convert.h"
 #include "core/format.h"
 #include "foreign.h"
@@ -125,8 +126,19 @@ class Collector {
     if (const auto known = known_.find(object.ptr()); known != known_.end()) return known->second;
     Node* node = graph_.add(Kind::kNone);
     if (set_plain(*node, object)) return node;
+    if (nb::isinstance<PyArchive>(object)) return add_archive(object, parent, std::move(key), index);
     known_.emplace(object.ptr(), node);
     visits_.push_back({nb::borrow(object), node, parent, std::move(key), index});
+    return node;
+  }
+
+  /// An archive stands for all that its file holds. As a mapping it has the tensors alone, by flat names: without
+  /// nesting and numbers.
+  Node* add_archive(nb::handle archive, std::size_t parent, nb::object key, std::size_t index) {
+    loaded_.push_back(nb::borrow(archive));  // known_ names it by its address
+    loaded_.push_back(archive.attr("load")());
+    Node* node = add(loaded_.back(), parent, std::move(key), index);
+    known_.emplace(archive.ptr(), node);
     return node;
   }
 
@@ -275,6 +287,7 @@ class Collector {
 
   nb::handle describe_;                ///< or null
   std::vector<nb::object> described_;  ///< known_ goes by addresses
+  std::vector<nb::object> loaded_;     ///< archives and what they hold
   ValueGraph graph_;
   std::vector<Visit> visits_;
   std::vector<Node*> integers_;                 ///< of each small one its node, or null

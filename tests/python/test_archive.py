@@ -1,5 +1,6 @@
 """penstock.open: the index, entries and their slices."""
 
+import importlib
 import os
 from collections.abc import Mapping
 
@@ -183,3 +184,28 @@ def test_a_name_of_another_type_is_a_type_error(tmp_path, name):
     penstock.save({"a": penstock.ones(2)}, tmp_path / "x.safetensors")
     with pytest.raises(TypeError, match="a name is a str; found"):
         penstock.open(tmp_path / "x.safetensors")[name]
+
+
+@pytest.mark.parametrize("save", ["penstock", "penstock.torch"])
+def test_saving_an_archive_saves_all_that_its_file_holds(tmp_path, save):
+    """Its tensors by their flat names, as the mapping has them, would lose nesting and numbers without a word."""
+    torch = pytest.importorskip("torch")
+    shared = torch.arange(6.0)
+    content = {"model": {"w": shared, "part": shared[2:4]}, "epoch": 4, "names": ["a", None]}
+    torch.save(content, tmp_path / "a.pt")
+    write = importlib.import_module(save).save
+    with penstock.open(tmp_path / "a.pt") as archive:
+        write(archive, tmp_path / "b.pt")
+        write({"inner": [archive, archive]}, tmp_path / "c.pt")
+    loaded = torch.load(tmp_path / "b.pt")
+    assert loaded["epoch"] == 4 and loaded["names"] == ["a", None]
+    assert torch.equal(loaded["model"]["w"], shared)
+    assert loaded["model"]["w"].untyped_storage().data_ptr() == loaded["model"]["part"].untyped_storage().data_ptr()
+    first, second = torch.load(tmp_path / "c.pt")["inner"]
+    assert first is second and first["epoch"] == 4
+
+
+def test_an_archive_of_a_bare_tensor_saves_as_one(tmp_path, array):
+    np.save(tmp_path / "a.npy", array)
+    penstock.save(penstock.open(tmp_path / "a.npy"), tmp_path / "b.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), array)
