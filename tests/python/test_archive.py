@@ -198,11 +198,13 @@ def test_saving_an_archive_saves_all_that_its_file_holds(tmp_path, save):
         write(archive, tmp_path / "b.pt")
         write({"inner": [archive, archive]}, tmp_path / "c.pt")
     loaded = torch.load(tmp_path / "b.pt")
-    assert loaded["epoch"] == 4 and loaded["names"] == ["a", None]
+    assert loaded["epoch"] == 4
+    assert loaded["names"] == ["a", None]
     assert torch.equal(loaded["model"]["w"], shared)
     assert loaded["model"]["w"].untyped_storage().data_ptr() == loaded["model"]["part"].untyped_storage().data_ptr()
     first, second = torch.load(tmp_path / "c.pt")["inner"]
-    assert first is second and first["epoch"] == 4
+    assert first is second
+    assert first["epoch"] == 4
 
 
 def test_an_archive_of_a_bare_tensor_saves_as_one(tmp_path, array):
