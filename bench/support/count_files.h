@@ -25,6 +25,8 @@ constexpr std::int64_t kCountedRows = 4096;
 constexpr std::int64_t kStateTensors = 2000;
 constexpr std::int64_t kManyTensors = 10'000;
 constexpr std::int64_t kLargeElements = std::int64_t{1} << 18;  ///< a megabyte
+constexpr std::size_t kLargeFiles = 32;
+constexpr std::int64_t kLargeSample = 80'000;  ///< elements of a sample that is not read whole, 320 KB
 constexpr std::size_t kTreeFolders = 100;
 constexpr std::size_t kTreeFiles = 100;  ///< in each folder
 
@@ -58,6 +60,20 @@ inline void make_tree(const std::filesystem::path& root) {
   }
 }
 
+/// Folders of files that a loader reads straight into its batches.
+inline void make_large_files(const std::filesystem::path& root, Generator& generator) {
+  for (const std::string extension : {"npy", "pt", "safetensors", "npz"}) {
+    const std::filesystem::path folder = root / ("large_" + extension);
+    std::filesystem::create_directories(folder);
+    for (std::size_t i = 0; i < kLargeFiles; ++i) {
+      const bool is_bare = extension == "npy" || extension == "pt";
+      const Value sample =
+          is_bare ? Value::tensor(randn({kLargeSample}, generator)) : state_of(2, {kLargeSample / 2}, generator);
+      save(sample, (folder / core::format("{:05}.{}", i, extension)).string(), {.sync = false});
+    }
+  }
+}
+
 inline void make_count_files(const std::filesystem::path& root) {
   Generator generator(1);
   const SaveOptions options{.sync = false};
@@ -80,6 +96,7 @@ inline void make_count_files(const std::filesystem::path& root) {
   save(state_of(kManyTensors, {4}, generator), (root / "many.safetensors").string(), options);
   save(randn({kLargeElements}, generator), (root / "large.pt").string(), options);
   save(state_of(1, {kLargeElements * 2}, generator), (root / "large.safetensors").string(), options);
+  make_large_files(root, generator);
   make_tree(root / "tree");
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "format/format.h"
@@ -22,8 +23,30 @@ struct StorageLocation {
   std::optional<std::uint32_t> crc32 = {};
 };
 
-/// Reads many files that one program wrote: the index of a file is that of an earlier one when their directories, and
-/// all records that decide the layout, are the same. Not thread-safe: one for each thread.
+/// The layout of a file that has a directory, which files of one program share. Immutable; thread-safe.
+class DirectoryLayout {
+ public:
+  explicit DirectoryLayout(Index index) : index_(std::move(index)) {}
+  DirectoryLayout(const DirectoryLayout&) = delete;
+  DirectoryLayout& operator=(const DirectoryLayout&) = delete;
+  virtual ~DirectoryLayout() = default;
+
+  /// The index of the file that was read for it. `sources` is empty: source 0 is the file. Offsets and CRCs of storages
+  /// may be others in another file of this layout; entries, structure and sizes of storages are equal.
+  const Index& index() const noexcept { return index_; }
+  /// Whether `file`, all of which lies in memory, has this layout. `locations` becomes one for each storage of the
+  /// index and is what holds for this file. Looks at the directory and the records that decide the layout alone, so
+  /// that the bytes of tensors need not be there. Throws Error for a directory that is wrong.
+  virtual bool matches(std::span<const std::byte> file, std::string_view path, bool verify,
+                       std::vector<StorageLocation>& locations) const = 0;
+
+ private:
+  Index index_;
+};
+using DirectoryLayoutPtr = std::shared_ptr<const DirectoryLayout>;
+
+/// Reads many files that one program wrote: a file has the layout of an earlier one when their directories, and all
+/// records that decide the layout, are the same. Not thread-safe: one for each thread.
 class DirectoryCache {
  public:
   DirectoryCache() = default;
@@ -31,17 +54,14 @@ class DirectoryCache {
   DirectoryCache& operator=(const DirectoryCache&) = delete;
   virtual ~DirectoryCache() = default;
 
-  /// The index of `file`, shared with the earlier file when it matches: the same pointer means that entries, structure,
-  /// and sizes of storages are equal. Null for a file that cannot be of this format. The result's `sources` is empty:
-  /// source 0 is `file`. `locations` becomes one for each storage of the index and is what holds for this file: offset
-  /// and crc32 in the index itself may be those of another file. Storages with `resident` bytes are equal too; their
-  /// location means nothing. Reads no payload, so that recorded CRCs of storages are the caller's to check.
-  virtual std::shared_ptr<const Index> locate(std::span<const std::byte> file, std::string_view path,
-                                              const OpenOptions& options, std::vector<StorageLocation>& locations) = 0;
-  /// The same for a layout that is known, null for another one: no record but those that decide the layout is looked
-  /// at, so that the bytes of storages need not be there.
-  virtual std::shared_ptr<const Index> find(std::span<const std::byte> file, std::string_view path, bool verify,
-                                            std::vector<StorageLocation>& locations) = 0;
+  /// The layout of `file`, shared with the earlier file when it matches. Null for a file that cannot be of this format.
+  /// `locations` as above; storages with `resident` bytes are equal too, and their location means nothing. Reads no
+  /// bytes of tensors, so that recorded CRCs of storages are the caller's to check.
+  virtual DirectoryLayoutPtr locate(std::span<const std::byte> file, std::string_view path, const OpenOptions& options,
+                                    std::vector<StorageLocation>& locations) = 0;
+  /// The same for a layout that is known, null for another one: as DirectoryLayout::matches.
+  virtual DirectoryLayoutPtr find(std::span<const std::byte> file, std::string_view path, bool verify,
+                                  std::vector<StorageLocation>& locations) = 0;
 };
 
 }  // namespace penstock::format

@@ -81,12 +81,31 @@ Batch BatchMaker::make(std::span<const std::int64_t> indices, std::int64_t numbe
     }
   } const reset{scratch};
   try {
-    return prepare(indices, number, scratch, grant);
+    return make_assuming(indices, number, scratch, grant);
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::kOutOfMemory, core::format("there is no memory left to prepare batch {} ({}); use a smaller "
                                                       "batch_size or fewer workers",
                                                       number, core::counted(indices.size(), "sample")));
   }
+}
+
+/// What is assumed of files makes no difference to the batch or to the error: where it was wrong, and where anything
+/// went wrong in a batch that rests on it, the batch is made again without. An error that comes first then is the one
+/// that comes first when every file is looked at in turn.
+Batch BatchMaker::make_assuming(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch,
+                                const Grant& grant) const {
+  scratch.may_assume = true;
+  try {
+    return prepare(indices, number, scratch, grant);
+  } catch (const Misjudged&) {
+    // As below.
+  } catch (const Error& error) {
+    const bool is_final = error.code() == ErrorCode::kCancelled || error.code() == ErrorCode::kChanged;
+    if (scratch.assumed == 0 || is_final) throw;
+  }
+  scratch.reset();
+  scratch.may_assume = false;
+  return prepare(indices, number, scratch, grant);
 }
 
 Batch BatchMaker::prepare(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch,
@@ -115,6 +134,7 @@ Batch BatchMaker::prepare(std::span<const std::int64_t> indices, std::int64_t nu
   const Buffer foreseen = host;  // samples may lie in it
   if (!host || !fits(located, plan, {host.data(), host.size()})) host = take(plan.bytes);
   fill(located, plan, host.data(), dataset_, scratch);
+  if (scratch.confirmed != scratch.assumed) throw Misjudged();
   scratch.clock.lap(Stage::kCopy);
   const Buffer block = device_ ? send(host, indices.size(), number) : host;
   scratch.clock.lap(Stage::kSend);

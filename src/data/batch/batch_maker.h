@@ -33,6 +33,8 @@ class BatchMaker {
   const device::BufferPool& pool() const noexcept { return pool_; }
 
  private:
+  Batch make_assuming(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch,
+                      const Grant& grant) const;
   Batch prepare(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch, const Grant& grant) const;
   Buffer allocate(std::uint64_t bytes, std::size_t samples, std::int64_t number) const;
   Buffer send(const Buffer& host, std::size_t samples, std::int64_t number) const;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/files/large_file.h"
+#include "data/sample/crew.h"
 #include "data/sample/runs.h"
 #include "data/sample/sample_file.h"
 #include "io/copy/gather.h"
@@ -19,6 +20,8 @@ namespace {
 /// Few enough that a stop is answered soon.
 constexpr std::size_t kRowsAtOnce = 1024;
 constexpr std::uint64_t kMostAtOnce = std::uint64_t{1} << 20;
+/// Payload of files that is read sooner than another thread would be awake to help.
+constexpr std::uint64_t kLeastShared = std::uint64_t{1} << 20;
 
 /// Collects equal rows of memory and copies them together, which is faster than one by one; those of a mapped file
 /// under one guard, which costs a system call.
@@ -108,7 +111,7 @@ class Mover {
     scratch_.clock.lap(Stage::kCopy);
     for (const Placement& placement : plan_.placements) read_runs(placement);
     require_unchanged();
-    for (std::size_t i = 0; files && i < located_.size(); ++i) move_from_files(i);
+    if (files) move_all_from_files();
     for (const Placement& placement : plan_.placements) pad(placement);
   }
 
@@ -214,16 +217,41 @@ class Mover {
     read(run);
   }
 
+  /// The samples that large files have payload of, and its bytes.
+  std::uint64_t find_in_files(std::vector<std::size_t>& positions) const {
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < located_.size(); ++i) {
+      for (const Placement& placement : plan_.placements) {
+        const bool in_file = placement.has(i) && located_.samples[i].sources[placement.tensor].file != nullptr;
+        if (!in_file) continue;
+        if (positions.empty() || positions.back() != i) positions.push_back(i);
+        bytes += tensor(placement, i).nbytes;
+      }
+    }
+    return bytes;
+  }
+
+  void move_all_from_files() {
+    std::vector<std::size_t> positions;
+    const std::uint64_t bytes = find_in_files(positions);
+    const auto move = [&](std::size_t task, Scratch& scratch) { move_from_files(positions[task], scratch); };
+    if (scratch_.crew != nullptr && positions.size() > 1 && bytes >= kLeastShared) {
+      scratch_.crew->share(positions.size(), scratch_, move);
+    } else {
+      for (std::size_t task = 0; task < positions.size(); ++task) move(task, scratch_);
+    }
+  }
+
   /// Opens each file once for all of a sample's tensors in it.
-  void move_from_files(std::size_t position) {
-    scratch_.check_cancelled();
+  void move_from_files(std::size_t position, Scratch& scratch) const {
+    scratch.check_cancelled();
     const Sample& sample = located_.samples[position];
     std::vector<LargeFile::Wanted> wanted;
     const LargeFile* file = nullptr;
     const auto read = [&] {
       if (file == nullptr) return;
       try {
-        file->read(wanted, scratch_);
+        file->read(wanted, scratch);
       } catch (const Error& error) {
         throw SampleError(position, error);
       }

@@ -69,15 +69,16 @@ const FileLayouts::Known* FileLayouts::find_prefix(const File& file) const {
 
 const FileLayouts::Known* FileLayouts::find_directory(const File& file, Scratch& scratch) {
   const bool verify = scratch.verify;
-  const auto index = file.part != nullptr ? directories_->find(file.bytes, file.path, verify, locations_)
-                                          : directories_->locate(file.bytes, file.path, {.verify = verify}, locations_);
-  if (index == nullptr) return nullptr;
-  const auto known = by_index_.find(index.get());
-  if (known != by_index_.end()) return known->second.get();
+  const auto directory = file.part != nullptr
+                             ? directories_->find(file.bytes, file.path, verify, locations_)
+                             : directories_->locate(file.bytes, file.path, {.verify = verify}, locations_);
+  if (directory == nullptr) return nullptr;
+  const auto known = by_directory_.find(directory.get());
+  if (known != by_directory_.end()) return known->second.get();
   if (file.part != nullptr) return nullptr;
   // Seen for the first time: the table of formats must agree on what it is.
   const bool agreed = format::find_format(*source_of(file)) == expected_;
-  return agreed ? learn_directory(index, file, scratch) : nullptr;
+  return agreed ? learn_directory(directory, file, scratch) : nullptr;
 }
 
 FileLayouts::Place FileLayouts::place_of(const TensorEntry& entry) {
@@ -88,21 +89,22 @@ FileLayouts::Place FileLayouts::place_of(const TensorEntry& entry) {
           .extent = core::view_span(entry.shape, entry.strides, entry.dtype.itemsize()).value()};
 }
 
-const FileLayouts::Known* FileLayouts::learn_directory(const std::shared_ptr<const format::Index>& index,
-                                                       const File& file, Scratch& scratch) {
-  FileSample sample = file_sample(index->structure, index->entries, file.keys, scratch.structures);
+const FileLayouts::Known* FileLayouts::learn_directory(const format::DirectoryLayoutPtr& directory, const File& file,
+                                                       Scratch& scratch) {
+  const format::Index& index = directory->index();
+  FileSample sample = file_sample(index.structure, index.entries, file.keys, scratch.structures);
   ++scratch.stats.files_parsed;
   auto known = std::make_shared<Known>();
-  known->index = index;
+  known->directory = directory;
   known->layout = std::move(sample.layout);
-  known->storages = index->storages;
+  known->storages = index.storages;
   for (const std::uint32_t e : sample.entries) {
-    const TensorEntry& entry = index->entries[e];
+    const TensorEntry& entry = index.entries[e];
     if (!entry.encoding.is_plain()) known->layout = nullptr;
     known->places.push_back(place_of(entry));
   }
   make_room(sizeof(Known) + known->storages.size() * sizeof(StorageEntry), scratch);
-  return by_index_.emplace(index.get(), std::move(known)).first->second.get();
+  return by_directory_.emplace(directory.get(), std::move(known)).first->second.get();
 }
 
 Sample FileLayouts::parse(const File& file, Scratch& scratch) {
@@ -195,13 +197,13 @@ bool FileLayouts::has_storage(const Known& known, std::size_t begin, std::size_t
 }
 
 std::uint64_t FileLayouts::offset_of(const Known& known, std::size_t storage) const {
-  return known.index ? locations_[storage].offset : known.storages[storage].offset;
+  return known.directory ? locations_[storage].offset : known.storages[storage].offset;
 }
 
 const std::byte* FileLayouts::find(const Known& known, const Place& at, const File& file, Scratch& scratch) {
   const StorageEntry& storage = known.storages[at.storage];
   const std::uint64_t offset = offset_of(known, at.storage);
-  const std::optional<std::uint32_t> recorded = known.index ? locations_[at.storage].crc32 : storage.crc32;
+  const std::optional<std::uint32_t> recorded = known.directory ? locations_[at.storage].crc32 : storage.crc32;
   if (!core::range_fits(offset, storage.nbytes, file.bytes.size()) ||
       !core::range_fits(at.offset, at.extent, storage.nbytes)) {
     throw Error(ErrorCode::kTruncated, "the file ends before the bytes it declares; fetch or write it again",
@@ -222,11 +224,11 @@ const std::byte* FileLayouts::find(const Known& known, const Place& at, const Fi
 
 void FileLayouts::make_room(std::size_t bytes, Scratch& scratch) {
   known_bytes_ += bytes;
-  if (by_index_.size() + by_size_.size() < kMaxKnown && known_bytes_ <= kMaxKnownBytes) return;
+  if (by_directory_.size() + by_size_.size() < kMaxKnown && known_bytes_ <= kMaxKnownBytes) return;
   // Samples of the batch at hand still point to what is forgotten.
-  for (auto& [index, known] : by_index_) scratch.objects.push_back(std::move(known));
+  for (auto& [directory, known] : by_directory_) scratch.objects.push_back(std::move(known));
   for (auto& [size, known] : by_size_) scratch.objects.push_back(std::move(known));
-  by_index_.clear();
+  by_directory_.clear();
   by_size_.clear();
   known_bytes_ = bytes;
 }

@@ -59,9 +59,8 @@ class FileLayouts : public Scratch::State {
     LayoutPtr layout;  ///< null: files of this layout have to be parsed
     std::vector<Place> places;
     std::vector<StorageEntry> storages;
-    /// Of a file with a directory: kept so that no other index gets its address.
-    std::shared_ptr<const format::Index> index;
-    std::vector<std::byte> prefix;  ///< of other files: what decides the layout, with the size
+    format::DirectoryLayoutPtr directory;  ///< of a file that has one
+    std::vector<std::byte> prefix;         ///< of other files: what decides the layout, with the size
   };
   using KnownPtr = std::shared_ptr<Known>;
 
@@ -71,7 +70,7 @@ class FileLayouts : public Scratch::State {
   /// to be looked up and another format was expected before.
   bool expect(const format::Format& format);
   Sample parse_any(const File& file, Scratch& scratch);
-  const Known* learn_directory(const std::shared_ptr<const format::Index>& index, const File& file, Scratch& scratch);
+  const Known* learn_directory(const format::DirectoryLayoutPtr& directory, const File& file, Scratch& scratch);
   void learn_prefix(std::size_t bytes, KnownPtr known, const File& file, Scratch& scratch);
   static Place place_of(const TensorEntry& entry);
   Sample place(const Known& known, const File& file, Scratch& scratch);
@@ -90,7 +89,7 @@ class FileLayouts : public Scratch::State {
   SplitReader::Split split_;
   std::vector<format::StorageLocation> locations_;  ///< of the file at hand, when it has a directory
   std::vector<bool> verified_;                      ///< which storages of the file at hand
-  std::unordered_map<const format::Index*, KnownPtr> by_index_;
+  std::unordered_map<const format::DirectoryLayout*, KnownPtr> by_directory_;
   std::unordered_multimap<std::uint64_t, KnownPtr> by_size_;
   std::size_t known_bytes_ = 0;
 };

@@ -41,6 +41,8 @@ struct ThreadState final : data::FileLayouts {
   std::string path;
   unsigned to_ask = 0;  ///< files whose size is asked first
   data::SplitReader reader{kSmallFile};
+  data::LargeLayouts large;
+  std::optional<data::DescriptorLimit> limit;  ///< of the batch at hand, when it has large files
 };
 
 class Files final : public detail::DatasetImpl {
@@ -58,6 +60,7 @@ class Files final : public detail::DatasetImpl {
 
   void locate(std::span<const std::int64_t> indices, Scratch& scratch, std::span<Sample> out) const override {
     auto& state = scratch.state<ThreadState>(this);
+    state.limit.reset();
     for (std::size_t i = 0; i < indices.size(); ++i) {
       scratch.check_cancelled();
       try {
@@ -76,9 +79,9 @@ class Files final : public detail::DatasetImpl {
     io::FileDescriptor fd = paths_.open(index);
     scratch.clock.lap(data::Stage::kOpen, index);
     if (!fd) {
-      SourcePtr source = open_source(state.path);  // says why it cannot be opened
+      const SourcePtr source = open_source(state.path);  // says why it cannot be opened
       ++scratch.stats.files_opened;
-      return locate_large(std::move(source), index, state, scratch);
+      return locate_large(source, index, state, scratch);
     }
     ++scratch.stats.files_opened;
     std::optional<struct stat> status;
@@ -161,21 +164,26 @@ class Files final : public detail::DatasetImpl {
     }
   }
 
-  Sample locate_large(SourcePtr source, std::int64_t index, ThreadState& state, Scratch& scratch) const {
-    auto file = std::make_shared<const data::LargeFile>(std::move(source), scratch.verify);
-    scratch.clock.lap(data::Stage::kOpen, index);
-    ++scratch.stats.files_parsed;
-    if (file->size() > kSmallFile) state.to_ask = kAskedAfterLarge;
-    data::FileSample sample = data::file_sample(file->structure(), file->entries(), keys_, scratch.structures);
+  Sample locate_large(const SourcePtr& source, std::int64_t index, ThreadState& state, Scratch& scratch) const {
+    data::LargeLayouts::Found found = state.large.find(source, keys_, scratch);
+    scratch.clock.lap(data::Stage::kDecode, index);
+    if (is_large(*source, found)) state.to_ask = kAskedAfterLarge;
+    if (!state.limit) state.limit.emplace();
+    auto file = std::make_shared<const data::LargeFile>(source, std::move(found), scratch.verify, *state.limit);
+    const data::FileSample& sample = file->sample();
     const std::span<Source> sources = scratch.arena.array<Source>(sample.entries.size());
     for (std::size_t i = 0; i < sources.size(); ++i) {
       sources[i] = {.file = file.get(), .entry = sample.entries[i]};
     }
-    // Both live until the batch is made.
-    scratch.objects.push_back(std::move(file));
-    scratch.objects.push_back(sample.layout);
-    scratch.clock.lap(data::Stage::kDecode, index);
-    return {sample.layout.get(), sources.data()};
+    const data::Layout* const layout = sample.layout.get();
+    scratch.objects.push_back(std::move(file));  // lives until the batch is made
+    return {layout, sources.data()};
+  }
+
+  static bool is_large(const ByteSource& source, const data::LargeLayouts::Found& found) {
+    std::uint64_t bytes = source.size();
+    for (const SourcePtr& other : found.others) bytes += other->size();
+    return bytes > kSmallFile;
   }
 
   data::PathTable paths_;

@@ -1,15 +1,24 @@
+// A large file is read in as few calls as its payload has pieces. Where its layout is only assumed, the bytes that
+// decide it are read in the same calls, into an image of the file, and compared before anything else is believed:
+//
+//   file    |#header#|---------- payload ----------|#directory#|
+//   read    |-image--|---- slot of the batch ------|---image---|
+//
+// So a file costs open, fstat, one preadv, fstat and close. The first fstat gives the size by which its layout is
+// assumed. The second is the check that nobody wrote to the file between the two.
+
 #include "data/files/large_file.h"
 
 #include <algorithm>
 #include <cstring>
 #include <map>
 #include <optional>
-#include <span>
+#include <string>
 #include <utility>
-#include <vector>
 
 #include "archive/unchanged.h"
-#include "data/files/file_sample.h"
+#include "data/files/record_pieces.h"
+#include "data/files/sparse_image.h"
 #include "data/sample/runs.h"
 #include "io/copy/crc32.h"
 #include "io/move/plan.h"
@@ -18,207 +27,246 @@
 
 namespace penstock::data {
 
-LargeFile::LargeFile(SourcePtr source, bool verify) : verify_(verify) {
-  const Archive archive = open(std::move(source), {.verify = verify});
-  for (const SourcePtr& one : archive.sources()) {
-    sources_.emplace_back(one);
-    size_ += one->size();
-  }
-  structure_ = archive.structure();
-  entries_.assign(archive.entries().begin(), archive.entries().end());
-  storages_.assign(archive.storages().begin(), archive.storages().end());
-}
-
-const SourcePtr& LargeFile::source_of(std::uint32_t source, Opened& opened, Scratch& scratch) const {
-  opened.resize(sources_.size());
-  if (opened[source]) return opened[source];
-  const SampleFile& file = sources_[source];
-  opened[source] = file.source();
-  if (!file.is_held()) {
-    scratch.clock.lap(Stage::kOpen);
-    ++scratch.stats.files_opened;
-  }
-  return opened[source];
-}
-
-void LargeFile::read(std::span<const Wanted> wanted, Scratch& scratch) const {
-  Opened opened;
-  try {
-    read_all(wanted, opened, scratch);
-    if (verify_) check_shared(wanted, opened, scratch);
-  } catch (const Error& error) {
-    throw archive::error_of_change(error, opened);
-  }
-  for (const SourcePtr& source : opened) {
-    if (source) archive::require_unchanged(*source);
-  }
-}
-
-void LargeFile::read_all(std::span<const Wanted> wanted, Opened& opened, Scratch& scratch) const {
-  std::optional<Archive> archive;
-  for (const Wanted& one : wanted) {
-    const TensorEntry& entry = entries_[one.entry];
-    const StorageEntry& storage = storages_[entry.storage];
-    const TensorLayout layout(entry.dtype, entry.shape, entry.strides);
-    if (layout.nbytes == 0) continue;
-    if (entry.encoding.is_plain() && layout.contiguous) {
-      read_plain(one, *source_of(storage.source, opened, scratch), scratch);
-      continue;
-    }
-    if (!archive) archive = open(source_of(0, opened, scratch), {.verify = verify_});
-    const Tensor tensor = archive->entry(one.entry).load({.verify = verify_, .threads = 1});
-    scratch.clock.lap(Stage::kRead);
-    scratch.stats.read_bytes += storage.stored_bytes;
-    const Runs runs(one.shape, tensor.strides(), one.strides, entry.dtype.itemsize());
-    runs.for_each([&](std::uint64_t from, std::uint64_t to) {
-      std::memcpy(one.to + to, tensor.data() + from, runs.run_bytes());
-    });
-    scratch.clock.lap(Stage::kCopy);
-  }
-}
-
-void LargeFile::read_plain(const Wanted& wanted, const ByteSource& source, Scratch& scratch) const {
-  const TensorEntry& entry = entries_[wanted.entry];
-  const std::uint64_t first = storages_[entry.storage].offset + entry.byte_offset;
-  const Runs runs(wanted.shape, entry.strides, wanted.strides, entry.dtype.itemsize());
-  std::vector<io::Piece> pieces;
-  runs.for_each([&](std::uint64_t from, std::uint64_t to) {
-    pieces.push_back({.offset = first + from, .length = runs.run_bytes(), .buffer_offset = to});
-  });
-  const io::Plan plan = io::make_plan(pieces);
-  const io::Reader& reader = io::reader_for(source);
-  std::vector<io::Scatter> parts;
-  for (const io::Range& range : plan.ranges) {
-    scratch.check_cancelled();
-    parts.clear();
-    for (const io::Target& target : std::span(plan.targets).subspan(range.first_target, range.target_count)) {
-      parts.push_back({target.buffer == io::kDiscard ? nullptr : wanted.to + target.buffer_offset, target.length});
-    }
-    reader.read(source, range.offset, parts);
-  }
-  scratch.clock.lap(Stage::kRead);
-  scratch.stats.read_bytes += plan.read_bytes;
-  check_crc(wanted);
-  scratch.clock.lap(Stage::kDecode);
-}
-
-bool LargeFile::is_record(const Wanted& wanted) const {
-  const TensorEntry& entry = entries_[wanted.entry];
-  return wanted.shape == entry.shape && entry.byte_offset == 0 && entry.nbytes() == storages_[entry.storage].nbytes;
-}
-
-void LargeFile::check_crc(const Wanted& wanted) const {
-  const TensorEntry& entry = entries_[wanted.entry];
-  const StorageEntry& storage = storages_[entry.storage];
-  if (!verify_ || !storage.crc32 || !is_record(wanted)) return;
-  const Runs runs(wanted.shape, wanted.strides, wanted.strides, entry.dtype.itemsize());
-  std::uint32_t crc = 0;
-  runs.for_each([&](std::uint64_t from, std::uint64_t) {
-    crc = io::crc32(crc, {wanted.to + from, static_cast<std::size_t>(runs.run_bytes())});
-  });
-  io::require_crc(crc, *storage.crc32, storage.nbytes,
-                  {.path = sources_[storage.source].name(), .offset = storage.offset, .tensor = storage.name});
-}
-
 namespace {
 
-// A part of a tensor is not worth reading more than this for its checksum.
-constexpr std::uint64_t kMostUnwanted = 16 * 1024;
-// What nobody wants is read in pieces of this.
-constexpr std::uint64_t kUnwantedAtOnce = 256 * 1024;
-
-/// The bytes of a record that were wanted, wherever they are now.
-class RecordPieces {
- public:
-  struct Piece {
-    std::uint64_t begin;
-    std::uint64_t end;
-    const std::byte* at;
-  };
-
-  void add(std::uint64_t begin, std::uint64_t bytes, const std::byte* at) {
-    pieces_.push_back({begin, begin + bytes, at});
-  }
-  /// A whole tensor of it was wanted, so that it is verified whatever there is to read for that.
-  void require() { required_ = true; }
-  /// Another check has seen all of it.
-  void set_seen() { seen_ = true; }
-
-  /// The CRC-32 of a record of `bytes` bytes, for which `read(begin, end)` gives what nobody wanted; nothing where it
-  /// was seen, and where that is much to read for parts of tensors.
-  template <class Read>
-  std::optional<std::uint32_t> crc(std::uint64_t bytes, const Read& read) {
-    if (seen_) return std::nullopt;
-    pieces_.push_back({bytes, bytes, nullptr});
-    std::sort(pieces_.begin(), pieces_.end(), [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
-    if (!required_ && unwanted() > kMostUnwanted) return std::nullopt;
-    std::uint32_t crc = 0;
-    std::uint64_t at = 0;
-    for (const Piece& piece : pieces_) {
-      while (piece.begin > at) {
-        const std::uint64_t end = std::min(piece.begin, at + kUnwantedAtOnce);
-        crc = io::crc32(crc, read(at, end));
-        at = end;
-      }
-      if (piece.end <= at) continue;
-      crc = io::crc32(crc, {piece.at + (at - piece.begin), static_cast<std::size_t>(piece.end - at)});
-      at = piece.end;
-    }
-    return crc;
-  }
-
- private:
-  std::uint64_t unwanted() const {
-    std::uint64_t at = 0;
-    std::uint64_t out = 0;
-    for (const Piece& piece : pieces_) {
-      out += piece.begin - std::min(piece.begin, at);
-      at = std::max(at, piece.end);
-    }
-    return out;
-  }
-
-  std::vector<Piece> pieces_;
-  bool required_ = false;
-  bool seen_ = false;
-};
+/// A stop of the loader is answered between two reads. Each costs a call, so they are longer than those of a load.
+constexpr std::uint64_t kMostAtOnce = std::uint64_t{32} << 20;
 
 }  // namespace
 
-void LargeFile::check_shared(std::span<const Wanted> wanted, Opened& opened, Scratch& scratch) const {
-  std::map<std::size_t, RecordPieces> records;
-  for (const Wanted& one : wanted) {
-    const TensorEntry& entry = entries_[one.entry];
-    const StorageEntry& storage = storages_[entry.storage];
-    const TensorLayout layout(entry.dtype, entry.shape, entry.strides);
-    if (!storage.crc32 || !entry.encoding.is_plain() || !layout.contiguous || layout.nbytes == 0) continue;
-    RecordPieces& pieces = records[entry.storage];
-    if (is_record(one)) {
-      pieces.set_seen();
-      continue;
+/// One read of a file.
+class LargeRead {
+ public:
+  using Wanted = LargeFile::Wanted;
+
+  LargeRead(const LargeFile& file, std::span<const Wanted> wanted, Scratch& scratch)
+      : file_(file),
+        layout_(*file.layout_),
+        wanted_(wanted),
+        scratch_(scratch),
+        locations_(file.locations_),
+        opened_(file.sources_.size()) {}
+
+  void run() {
+    try {
+      if (file_.assumed_) {
+        read_with_frame();
+      } else {
+        read_each();
+      }
+      if (file_.verify_) check_shared();
+      scratch_.clock.lap(Stage::kDecode);
+    } catch (const Error& error) {
+      throw archive::error_of_change(error, opened_);
     }
-    if (one.shape == entry.shape) pieces.require();
-    const Runs runs(one.shape, entry.strides, one.strides, entry.dtype.itemsize());
+    require_unchanged();
+  }
+
+ private:
+  const TensorEntry& entry_of(const Wanted& wanted) const { return layout_.entries[wanted.entry]; }
+  const StorageEntry& storage_of(const Wanted& wanted) const { return layout_.storages[entry_of(wanted).storage]; }
+  std::optional<std::uint32_t> crc_of(std::size_t storage) const {
+    return locations_.empty() ? layout_.storages[storage].crc32 : locations_[storage].crc32;
+  }
+  Runs runs_of(const Wanted& wanted) const {
+    return Runs(wanted.shape, entry_of(wanted).strides, wanted.strides, entry_of(wanted).dtype.itemsize());
+  }
+
+  const SourcePtr& source_of(std::uint32_t source) {
+    if (opened_[source]) return opened_[source];
+    const SampleFile& file = *file_.sources_[source];
+    opened_[source] = file.source();
+    if (!file.is_held()) {
+      scratch_.clock.lap(Stage::kOpen);
+      ++scratch_.stats.files_opened;
+    }
+    return opened_[source];
+  }
+
+  void require_unchanged() const {
+    for (const SourcePtr& source : opened_) {
+      if (source) archive::require_unchanged(*source);
+    }
+  }
+
+  void add_pieces(const Wanted& wanted, std::uint32_t buffer, std::vector<io::Piece>& pieces) const {
+    const std::uint64_t first = storage_of(wanted).offset + entry_of(wanted).byte_offset;
+    const Runs runs = runs_of(wanted);
     runs.for_each([&](std::uint64_t from, std::uint64_t to) {
-      pieces.add(entry.byte_offset + from, runs.run_bytes(), one.to + to);
+      pieces.push_back({.buffer = buffer, .offset = first + from, .length = runs.run_bytes(), .buffer_offset = to});
     });
   }
-  for (auto& [number, pieces] : records) {
-    const StorageEntry& storage = storages_[number];
-    std::vector<std::byte> unwanted;
-    const auto read = [&, &file = storage](std::uint64_t begin, std::uint64_t end) {
-      scratch.check_cancelled();
-      unwanted.resize(static_cast<std::size_t>(end - begin));
-      source_of(file.source, opened, scratch)->read(file.offset + begin, unwanted);
-      scratch.stats.read_bytes += unwanted.size();
-      return std::span<const std::byte>(unwanted);
-    };
-    if (const auto crc = pieces.crc(storage.nbytes, read)) {
-      io::require_crc(*crc, *storage.crc32, storage.nbytes,
-                      {sources_[storage.source].name(), storage.offset, storage.name});
+
+  void read(const ByteSource& source, std::span<const io::Piece> pieces, std::span<std::byte* const> buffers) {
+    const io::Plan plan = io::make_plan(pieces, {.max_range = kMostAtOnce});
+    const io::Reader& reader = io::reader_for(source);
+    std::vector<io::Scatter> parts;
+    for (const io::Range& range : plan.ranges) {
+      scratch_.check_cancelled();
+      parts.clear();
+      for (const io::Target& target : std::span(plan.targets).subspan(range.first_target, range.target_count)) {
+        const bool is_kept = target.buffer != io::kDiscard;
+        parts.push_back({is_kept ? buffers[target.buffer] + target.buffer_offset : nullptr, target.length});
+      }
+      reader.read(source, range.offset, parts);
+    }
+    scratch_.clock.lap(Stage::kRead);
+    scratch_.stats.read_bytes += plan.read_bytes;
+  }
+
+  /// The payload and what tells whether the file is as it was assumed to be.
+  void read_with_frame() {
+    image_ = SparseImage::of(scratch_).prepare(layout_.image_bytes(), layout_.frame);
+    if (image_ == nullptr) throw Misjudged();
+    const ByteSource& source = *source_of(0);
+    std::vector<io::Piece> pieces;
+    std::vector<std::byte*> buffers = {image_};
+    for (const FileRange& range : layout_.frame) {
+      pieces.push_back({.offset = range.begin, .length = range.bytes(), .buffer_offset = range.begin});
+    }
+    for (const Wanted& wanted : wanted_) {
+      add_pieces(wanted, static_cast<std::uint32_t>(buffers.size()), pieces);
+      buffers.push_back(wanted.to);
+    }
+    read(source, pieces, buffers);
+    const std::span<const std::byte> image(image_, static_cast<std::size_t>(layout_.image_bytes()));
+    if (!layout_.matches(image, source.name(), file_.verify_, locations_)) {
+      archive::require_unchanged(source);
+      throw Misjudged();
+    }
+    if (!file_.is_confirmed_.exchange(true)) ++scratch_.confirmed;
+    if (!file_.verify_) return;
+    for (const Wanted& wanted : wanted_) check_record(wanted);
+  }
+
+  /// Tensor by tensor, so that the CRC of each is computed while its bytes are in the cache.
+  void read_each() {
+    std::optional<Archive> archive;
+    for (const Wanted& wanted : wanted_) {
+      const TensorEntry& entry = entry_of(wanted);
+      const TensorLayout layout(entry.dtype, entry.shape, entry.strides);
+      if (layout.nbytes == 0) continue;
+      if (!entry.encoding.is_plain() || !layout.contiguous) {
+        if (!archive) archive = open(source_of(0), {.verify = file_.verify_});
+        read_decoded(*archive, wanted);
+        continue;
+      }
+      std::vector<io::Piece> pieces;
+      add_pieces(wanted, 0, pieces);
+      read(*source_of(storage_of(wanted).source), pieces, {&wanted.to, 1});
+      if (file_.verify_) check_record(wanted);
     }
   }
-  scratch.clock.lap(Stage::kDecode);
+
+  void read_decoded(const Archive& archive, const Wanted& wanted) {
+    const Tensor tensor = archive.entry(wanted.entry).load({.verify = file_.verify_, .threads = 1});
+    scratch_.clock.lap(Stage::kRead);
+    scratch_.stats.read_bytes += storage_of(wanted).stored_bytes;
+    const Runs runs(wanted.shape, tensor.strides(), wanted.strides, tensor.dtype().itemsize());
+    runs.for_each([&](std::uint64_t from, std::uint64_t to) {
+      std::memcpy(wanted.to + to, tensor.data() + from, runs.run_bytes());
+    });
+    scratch_.clock.lap(Stage::kCopy);
+  }
+
+  /// Whether its CRC can be checked as soon as it is read: it is all of its record.
+  bool is_record(const Wanted& wanted) const {
+    const TensorEntry& entry = entry_of(wanted);
+    return wanted.shape == entry.shape && entry.byte_offset == 0 && entry.nbytes() == storage_of(wanted).nbytes;
+  }
+
+  void require_crc(std::uint32_t computed, std::uint32_t recorded, std::size_t number) {
+    if (computed == recorded) return;
+    const StorageEntry& storage = layout_.storages[number];
+    // Where the layout is that of an earlier file, so are the names: records of a `.pt` lie in a folder of its own.
+    std::string name = storage.name;
+    if (!locations_.empty()) {
+      const Archive own = open(source_of(0));
+      name = own.storages()[number].name;
+    }
+    io::require_crc(computed, recorded, storage.nbytes,
+                    {.path = file_.sources_[storage.source]->name(), .offset = storage.offset, .tensor = name});
+  }
+
+  void check_record(const Wanted& wanted) {
+    const std::optional<std::uint32_t> recorded = crc_of(entry_of(wanted).storage);
+    if (!recorded || !is_record(wanted)) return;
+    const Runs runs(wanted.shape, wanted.strides, wanted.strides, entry_of(wanted).dtype.itemsize());
+    std::uint32_t crc = 0;
+    runs.for_each([&](std::uint64_t from, std::uint64_t) {
+      crc = io::crc32(crc, {wanted.to + from, static_cast<std::size_t>(runs.run_bytes())});
+    });
+    require_crc(crc, *recorded, entry_of(wanted).storage);
+    scratch_.clock.lap(Stage::kDecode);
+  }
+
+  /// The CRCs of records that only several tensors make up, or that nobody wants all of: the rest is read for it.
+  void check_shared() {
+    std::map<std::size_t, RecordPieces> records;
+    for (const Wanted& wanted : wanted_) {
+      const TensorEntry& entry = entry_of(wanted);
+      const TensorLayout layout(entry.dtype, entry.shape, entry.strides);
+      if (!crc_of(entry.storage) || !entry.encoding.is_plain() || !layout.contiguous || layout.nbytes == 0) continue;
+      if (is_record(wanted)) {
+        seen_.push_back(entry.storage);
+        continue;
+      }
+      RecordPieces& pieces = records[entry.storage];
+      if (wanted.shape == entry.shape) pieces.require();
+      const Runs runs = runs_of(wanted);
+      runs.for_each([&](std::uint64_t from, std::uint64_t to) {
+        pieces.add(entry.byte_offset + from, runs.run_bytes(), wanted.to + to);
+      });
+    }
+    for (auto& [number, pieces] : records) check_pieces(number, pieces);
+  }
+
+  void check_pieces(std::size_t number, RecordPieces& pieces) {
+    if (std::find(seen_.begin(), seen_.end(), number) != seen_.end()) return;
+    const StorageEntry& storage = layout_.storages[number];
+    add_frame(storage, pieces);
+    std::vector<std::byte> unwanted;
+    const auto read = [&](std::uint64_t begin, std::uint64_t end) {
+      scratch_.check_cancelled();
+      unwanted.resize(static_cast<std::size_t>(end - begin));
+      source_of(storage.source)->read(storage.offset + begin, unwanted);
+      scratch_.stats.read_bytes += unwanted.size();
+      return std::span<const std::byte>(unwanted);
+    };
+    if (const auto crc = pieces.crc(storage.nbytes, read)) require_crc(*crc, *crc_of(number), number);
+  }
+
+  /// What the image has of a record: the header of an array in an `.npz`.
+  void add_frame(const StorageEntry& storage, RecordPieces& pieces) const {
+    if (image_ == nullptr) return;
+    for (const FileRange& range : layout_.frame) {
+      const std::uint64_t begin = std::max(range.begin, storage.offset);
+      const std::uint64_t end = std::min(range.end, storage.offset + storage.nbytes);
+      if (begin < end) pieces.add(begin - storage.offset, end - begin, image_ + begin);
+    }
+  }
+
+  const LargeFile& file_;
+  const LargeLayout& layout_;
+  std::span<const Wanted> wanted_;
+  Scratch& scratch_;
+  std::vector<format::StorageLocation> locations_;
+  std::vector<SourcePtr> opened_;  ///< each at most once
+  std::byte* image_ = nullptr;     ///< has the frame
+  std::vector<std::size_t> seen_;  ///< records whose CRC was checked
+};
+
+LargeFile::LargeFile(const SourcePtr& source, LargeLayouts::Found found, bool verify, const DescriptorLimit& limit)
+    : verify_(verify),
+      assumed_(found.assumed),
+      layout_(std::move(found.layout)),
+      locations_(std::move(found.locations)) {
+  sources_.push_back(std::make_unique<SampleFile>(source, limit));
+  for (const SourcePtr& other : found.others) sources_.push_back(std::make_unique<SampleFile>(other, limit));
+}
+
+void LargeFile::read(std::span<const Wanted> wanted, Scratch& scratch) const {
+  LargeRead(*this, wanted, scratch).run();
 }
 
 }  // namespace penstock::data

@@ -201,15 +201,20 @@ bool Prefetcher::has_work() const {
 
 void Prefetcher::work(std::size_t number) {
   Scratch scratch;
+  scratch.crew = &crew_;
   scratch.clock.trace_to(lane(core::format("worker {}", number)));
   StallWatch watch;
   watch.stalled(Clock::now());
   std::unique_lock lock(mutex_);
   while (true) {
     const auto idle = Clock::now();
-    work_.wait(lock, [&] { return quit_ || (number < tuner_.workers() && has_work()); });
+    work_.wait(lock, [&] { return quit_ || (number < tuner_.workers() && (crew_.wants_help() || has_work())); });
     if (Trace::Lane* const lane = scratch.clock.lane()) lane->add(Trace::What::kIdle, idle, Clock::now());
     if (quit_) return;
+    if (crew_.wants_help()) {
+      help(scratch, lock);
+      continue;
+    }
     set_up(scratch);
     RunPtr run = run_;
     const std::int64_t batch = run->next_start++;
@@ -238,6 +243,17 @@ void Prefetcher::work(std::size_t number) {
       lock.lock();
     }
   }
+}
+
+void Prefetcher::help(Scratch& scratch, std::unique_lock<std::mutex>& lock) {
+  Effort effort;
+  const auto begin = Clock::now();
+  const double computed = core::thread_seconds();
+  crew_.help(scratch, lock);
+  effort.worked = seconds_since(begin);
+  effort.computed = core::thread_seconds() - computed;
+  merge(scratch);
+  note_effort(effort);
 }
 
 Prefetcher::Outcome Prefetcher::prepare(Run& run, std::int64_t batch, Scratch& scratch, Effort& effort) {

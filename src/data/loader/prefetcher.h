@@ -18,6 +18,7 @@
 
 #include "data/batch/batch_maker.h"
 #include "data/loader/stall_watch.h"
+#include "data/loader/worker_crew.h"
 #include "data/loader/worker_tuner.h"
 #include "data/sample/scratch.h"
 #include "data/trace/trace.h"
@@ -131,6 +132,8 @@ class Prefetcher {
     double stalled = 0;  ///< since the last look
   };
   Outcome prepare(Run& run, std::int64_t batch, Scratch& scratch, Effort& effort);
+  /// Takes part in a batch that another worker makes.
+  void help(Scratch& scratch, std::unique_lock<std::mutex>& lock);
   void note_effort(const Effort& effort);
   void look_at_caller(Clock::time_point now);
   Outcome take_ready(Run& run);
@@ -146,6 +149,7 @@ class Prefetcher {
   mutable std::mutex mutex_;
   std::condition_variable work_;   ///< for workers: something to start, or to allocate
   std::condition_variable ready_;  ///< for the taker
+  WorkerCrew crew_{mutex_, work_};
   RunPtr run_;
   std::condition_variable left_;  ///< for who ends it
   bool quit_ = false;

@@ -12,12 +12,14 @@ std::atomic<std::size_t> held = 0;
 
 }  // namespace
 
-HeldDescriptors::HeldDescriptors(std::size_t wanted) noexcept {
+DescriptorLimit::DescriptorLimit() noexcept {
   rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  const auto most = static_cast<std::size_t>(limit.rlim_cur / 4);
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) most_ = static_cast<std::size_t>(limit.rlim_cur / 4);
+}
+
+HeldDescriptors::HeldDescriptors(std::size_t wanted, const DescriptorLimit& limit) noexcept {
   const std::size_t before = held.fetch_add(wanted);
-  count_ = std::min(wanted, most - std::min(before, most));
+  count_ = std::min(wanted, limit.most() - std::min(before, limit.most()));
   held -= wanted - count_;
 }
 

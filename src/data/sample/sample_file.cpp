@@ -4,8 +4,8 @@
 
 namespace penstock::data {
 
-SampleFile::SampleFile(const SourcePtr& source)
-    : name_(source->name()), held_(source->version() ? 1 : 0), version_(source->version()) {
+SampleFile::SampleFile(const SourcePtr& source, const DescriptorLimit& limit)
+    : name_(source->name()), held_(source->version() ? 1 : 0, limit), version_(source->version()) {
   // What is no file of the system (memory) takes no descriptor.
   if (!version_ || held_.count() == 1) source_ = source;
 }

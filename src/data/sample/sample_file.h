@@ -22,7 +22,7 @@ class SampleFile {
   explicit SampleFile(std::string name) : name_(std::move(name)) {}
   /// A file. Its descriptor stays open while there are plenty; else the file is opened by name each time, and is no
   /// longer this one when another has come in its place.
-  explicit SampleFile(const SourcePtr& source);
+  explicit SampleFile(const SourcePtr& source, const DescriptorLimit& limit = {});
 
   const std::string& name() const noexcept { return name_; }
   /// For behind a copy of its bytes; as archive::require_unchanged.

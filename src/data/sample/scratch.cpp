@@ -51,6 +51,7 @@ void Scratch::reset() noexcept {
   tensors.clear();
   objects.clear();
   expected = {};
+  assumed = confirmed = 0;
 }
 
 void Scratch::check_cancelled() const {

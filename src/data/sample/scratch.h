@@ -19,6 +19,7 @@
 
 namespace penstock::data {
 
+class Crew;
 class SampleFile;
 
 /// Memory that is handed out piece by piece and taken back all at once. Keeps what it has: a repeated amount of work
@@ -53,6 +54,10 @@ class Arena {
   std::size_t filled_ = 0;     ///< in the blocks before it
 };
 
+/// Thrown where a batch was located by what its files were like so far, and a file is not like that: it has to be
+/// located again with `Scratch::may_assume` off. Never leaves this layer.
+struct Misjudged {};
+
 /// What one thread needs to prepare batches, kept from batch to batch. One thread at a time.
 class Scratch {
  public:
@@ -73,8 +78,15 @@ class Scratch {
   LoaderStats stats;
   StageClock clock;
   bool verify = true;
+  /// Whether `locate` may take a file to be like those before and leave it to who reads the payload to find out.
+  bool may_assume = false;
+  /// Files of which that was assumed since reset, and those that turned out so.
+  std::size_t assumed = 0;
+  std::size_t confirmed = 0;
   /// Whole small files are held up to this in all; further files of a batch are read in two steps.
   std::size_t whole_file_bytes = std::size_t{64} << 20;
+  /// Whoever may help with the pieces of a batch, or null.
+  Crew* crew = nullptr;
   /// Set from outside to end work soon, or null.
   const std::atomic<bool>* cancelled = nullptr;
 

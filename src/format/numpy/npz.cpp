@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -7,11 +8,13 @@
 
 #include "core/format.h"
 #include "core/text.h"
+#include "format/check_index.h"
 #include "format/flat_tensors.h"
 #include "format/format.h"
 #include "format/numpy/npy.h"
 #include "format/zip/inflate.h"
 #include "format/zip/kind.h"
+#include "format/zip/layouts.h"
 #include "format/zip/reader.h"
 #include "format/zip/writer.h"
 #include "io/copy/crc32.h"
@@ -86,10 +89,13 @@ void check_shortened(const ByteSource& source, const ZipEntry& member) {
                   {source.name(), member.data_offset, std::string(member.name)});
 }
 
+bool ends_member(const TensorEntry& array, const ZipEntry& member) {
+  return array.nbytes() != 0 && array.byte_offset + array.nbytes() == member.size;
+}
+
 void add_member(const ByteSource& source, const ZipEntry& member, const OpenOptions& options, Index& index) {
   auto [entry, python2] = read_entry_of(source, member);
-  const bool ends_member = entry.nbytes() != 0 && entry.byte_offset + entry.nbytes() == member.size;
-  if (options.verify && !ends_member && !entry.pickled) check_shortened(source, member);
+  if (options.verify && !entry.pickled && !ends_member(entry, member)) check_shortened(source, member);
   const std::string name = member_name(member);
   entry.name = key_of(name);
   entry.storage = index.storages.size();
@@ -133,6 +139,31 @@ Index read_index(const SourcePtr& source, const OpenOptions& options) {
   return index;
 }
 
+std::optional<std::uint32_t> recorded_crc(const ZipEntry& member, bool /*verify*/) noexcept { return member.crc32; }
+
+/// The header of an array decides what its member means. A member that is no array, or ends behind one, is looked at
+/// more closely each time.
+ZipParsed parse(std::span<const std::byte> file, std::string_view path, std::span<const ZipEntry> entries,
+                const OpenOptions& options) {
+  static const auto kNobody = std::make_shared<const int>(0);
+  auto* const bytes = const_cast<std::byte*>(file.data());  // read-only memory is never written to
+  ZipParsed out;
+  out.index = read_index(memory_source(Buffer::wrap(bytes, file.size(), kNobody, true), std::string(path)), options);
+  check_index(out.index);
+  out.index.sources.clear();
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    out.fixed_bytes.push_back(0);
+    if (is_folder(entries[i])) continue;
+    const TensorEntry& array = out.index.entries[out.storage_records.size()];
+    out.storage_records.push_back(i);
+    out.reusable = out.reusable && array.byte_offset != 0 && !array.pickled && ends_member(array, entries[i]);
+    out.fixed_bytes.back() = array.byte_offset;
+  }
+  return out;
+}
+
+constexpr ZipRules kRules{.has_folder = false, .recorded_crc = recorded_crc, .parse = parse};
+
 void refuse_nested(const Value& value) {
   if (!value.is(Value::Kind::kDict)) return;
   for (std::size_t i = 0; i < value.size(); ++i) {
@@ -168,12 +199,13 @@ constexpr auto kExtensions = std::to_array<std::string_view>({".npz"});
 
 }  // namespace
 
-constinit const Format kNpzFormat{.name = "npz",
-                                  .extensions = kExtensions,
-                                  .sniff = sniff,
-                                  .read_index = read_index,
-                                  .write = write,
-                                  .name_suffix = kSuffix,
-                                  .can_compress = true};
+const Format kNpzFormat{.name = "npz",
+                        .extensions = kExtensions,
+                        .sniff = sniff,
+                        .read_index = read_index,
+                        .write = write,
+                        .directory_cache = [] { return std::unique_ptr<DirectoryCache>(new ZipLayouts(kRules)); },
+                        .name_suffix = kSuffix,
+                        .can_compress = true};
 
 }  // namespace penstock::format

@@ -39,7 +39,7 @@ std::string_view text_of(std::span<const std::byte> bytes) {
 /// The storages of an archive: records `data/KEY`.
 class ZipStorages final : public pickle::Outside {
  public:
-  ZipStorages(std::span<const ZipEntry> entries, const PtRecords& records, bool verify, PtParsed& parsed,
+  ZipStorages(std::span<const ZipEntry> entries, const PtRecords& records, bool verify, ZipParsed& parsed,
               std::string_view path)
       : entries_(entries),
         prefix_(records.prefix),
@@ -58,7 +58,7 @@ class ZipStorages final : public pickle::Outside {
   std::string_view path_;
   bool verify_;
   bool any_case_;
-  PtParsed& parsed_;
+  ZipParsed& parsed_;
   std::vector<std::int64_t> storages_;  ///< of each record, -1: not asked for yet
   std::vector<std::size_t> by_name_;    ///< records sorted, made when the order of keys is another than the file's
   std::size_t guess_ = 0;
@@ -333,10 +333,10 @@ std::span<const std::byte> read_pt_record(const FileBytes& file, const ZipEntry&
   return bytes;
 }
 
-PtParsed read_pt_zip(const FileBytes& file, std::span<const ZipEntry> entries, const OpenOptions& options) {
+ZipParsed read_pt_zip(const FileBytes& file, std::span<const ZipEntry> entries, const OpenOptions& options) {
   const bool verify = options.verify;
   const PtRecords records = find_pt_records(entries, file.path());
-  PtParsed parsed;
+  ZipParsed parsed;
   Index& index = parsed.index;
   if (!records.version) {
     fail(ErrorCode::kCorrupt, "the archive has no record 'version'; it is no file of torch.save", file.path(), 0,

@@ -11,6 +11,7 @@
 
 #include "format/file_bytes.h"
 #include "format/format.h"
+#include "format/zip/layouts.h"
 #include "format/zip/reader.h"
 
 namespace penstock::format {
@@ -38,13 +39,7 @@ std::optional<std::uint32_t> recorded_crc(const ZipEntry& entry, bool verify) no
 std::span<const std::byte> read_pt_record(const FileBytes& file, const ZipEntry& entry, bool verify,
                                           std::vector<std::byte>& store);
 
-/// What a zip archive's index was made from, besides the index.
-struct PtParsed {
-  Index index;
-  std::vector<std::size_t> storage_records;  ///< of each storage of the index; kNoRecord: it is resident
-};
-inline constexpr std::size_t kNoRecord = static_cast<std::size_t>(-1);
-
-PtParsed read_pt_zip(const FileBytes& file, std::span<const ZipEntry> entries, const OpenOptions& options);
+/// Without `fixed_bytes`, which PtLayouts adds.
+ZipParsed read_pt_zip(const FileBytes& file, std::span<const ZipEntry> entries, const OpenOptions& options);
 
 }  // namespace penstock::format

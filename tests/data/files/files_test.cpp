@@ -48,7 +48,7 @@ TEST(Files, AreTheirContent) {
 }
 
 TEST(Files, KnownLayoutsAreNotParsed) {
-  for (const std::string& extension : kExtensions) {
+  for (const std::string extension : {".npy", ".pt", ".safetensors", ".npz"}) {
     TemporaryFolder folder;
     test::write_tensors(folder, test::equal_tensors(40, Shape{10}), extension);
     DataLoader loader(files(folder.path().string()), {.batch_size = 4, .num_workers = 0});

@@ -29,7 +29,8 @@ std::vector<ZipMember> members_of(int label, const std::string& payload, const s
 /// Reads `file` both ways and checks that they agree.
 std::shared_ptr<const Index> located(PtLayouts& layouts, const std::string& file, const OpenOptions& options = {}) {
   std::vector<StorageLocation> locations;
-  auto index = layouts.locate(bytes_of(file), "m.pt", options, locations);
+  const DirectoryLayoutPtr layout = layouts.locate(bytes_of(file), "m.pt", options, locations);
+  const std::shared_ptr<const Index> index(layout, &layout->index());
   const Index fresh = read_pt_index(bytes_of(file), "m.pt", options);
   EXPECT_EQ(locations.size(), fresh.storages.size());
   for (std::size_t i = 0; i < locations.size(); ++i) {

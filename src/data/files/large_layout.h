@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "data/files/file_sample.h"
+#include "data/files/sparse_image.h"
+#include "data/sample/scratch.h"
+#include "format/directory_cache.h"
+#include "penstock/load.h"
+
+namespace penstock::data {
+
+/// What the index of a large file says, and how another file of the same layout is recognised. Immutable; thread-safe.
+struct LargeLayout {
+  FileSample sample;
+  std::vector<TensorEntry> entries;
+  std::vector<StorageEntry> storages;
+
+  // What another file must have to be of this layout. Without a frame each file has to be parsed.
+  std::uint64_t file_bytes = 0;
+  std::vector<FileRange> frame;          ///< the bytes that decide, in order
+  std::vector<std::byte> head;           ///< what these are, where they are the first ones;
+  format::DirectoryLayoutPtr directory;  ///< or the layout of the directory in them
+
+  /// Of the image of a file that holds the frame.
+  std::uint64_t image_bytes() const noexcept { return directory ? file_bytes : head.size(); }
+  /// Whether a file of `file_bytes` bytes is of this layout. `image` has the bytes of the frame in their places.
+  /// `locations` is what holds for this file, one for each storage; empty where that is what `storages` says.
+  bool matches(std::span<const std::byte> image, std::string_view path, bool verify,
+               std::vector<format::StorageLocation>& locations) const;
+  bool begins(std::span<const std::byte> image) const;
+  /// Whether storages of a file with this directory lie where they do in the file that was parsed.
+  bool lies_at(std::span<const format::StorageLocation> locations) const;
+};
+using LargeLayoutPtr = std::shared_ptr<const LargeLayout>;
+
+/// Finds the layout of large files, and remembers those of the files before. One for each thread and dataset.
+class LargeLayouts {
+ public:
+  struct Found {
+    LargeLayoutPtr layout;
+    /// Nobody has looked yet: all files of this size had this layout so far. Who reads the file must find out.
+    bool assumed = false;
+    std::vector<format::StorageLocation> locations = {};
+    std::vector<SourcePtr> others = {};  ///< files that it refers to
+  };
+  /// The layout of `source`, a file of the system. Throws Error.
+  Found find(const SourcePtr& source, std::span<const std::string> keys, Scratch& scratch);
+
+ private:
+  using Known = std::vector<LargeLayoutPtr>;  ///< of one size, newest last; null stands for those that need parsing
+
+  LargeLayoutPtr recognise(const Known& known, const ByteSource& source, Scratch& scratch,
+                           std::vector<format::StorageLocation>& locations);
+  format::DirectoryLayoutPtr find_directory(std::span<const std::byte> image, std::string_view path, bool verify,
+                                            std::vector<format::StorageLocation>& locations) const;
+  Found parse(const SourcePtr& source, std::span<const std::string> keys, Scratch& scratch);
+  /// Finds out what decides the layout of a file that was just parsed; false where that cannot be told.
+  bool learn(const Archive& archive, LargeLayout& layout, Scratch& scratch);
+  bool learn_head(const Archive& archive, LargeLayout& layout) const;
+  bool learn_directory(const Archive& archive, LargeLayout& layout, Scratch& scratch);
+  void keep(std::uint64_t file_bytes, const LargeLayoutPtr& layout);
+
+  std::unordered_map<std::uint64_t, Known> by_size_;
+  std::size_t known_bytes_ = 0;
+  std::map<const format::Format*, std::unique_ptr<format::DirectoryCache>> caches_;
+};
+
+}  // namespace penstock::data

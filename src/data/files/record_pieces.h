@@ -1,0 +1,71 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "io/copy/crc32.h"
+
+namespace penstock::data {
+
+// A part of a tensor is not worth reading more than this for its checksum.
+inline constexpr std::uint64_t kMostUnwanted = 16 * 1024;
+// What nobody wants is read in pieces of this.
+inline constexpr std::uint64_t kUnwantedAtOnce = 256 * 1024;
+
+/// The bytes of a record that are in memory, wherever they are now: tensors that were wanted, and the file's own.
+class RecordPieces {
+ public:
+  struct Piece {
+    std::uint64_t begin;
+    std::uint64_t end;
+    const std::byte* at;
+  };
+
+  void add(std::uint64_t begin, std::uint64_t bytes, const std::byte* at) {
+    pieces_.push_back({begin, begin + bytes, at});
+  }
+  /// A whole tensor of it was wanted, so that it is verified whatever there is to read for that.
+  void require() { required_ = true; }
+
+  /// The CRC-32 of a record of `bytes` bytes, for which `read(begin, end)` gives what nobody wanted; nothing where that
+  /// is much to read for parts of tensors.
+  template <class Read>
+  std::optional<std::uint32_t> crc(std::uint64_t bytes, const Read& read) {
+    pieces_.push_back({bytes, bytes, nullptr});
+    std::sort(pieces_.begin(), pieces_.end(), [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
+    if (!required_ && unwanted() > kMostUnwanted) return std::nullopt;
+    std::uint32_t crc = 0;
+    std::uint64_t at = 0;
+    for (const Piece& piece : pieces_) {
+      while (piece.begin > at) {
+        const std::uint64_t end = std::min(piece.begin, at + kUnwantedAtOnce);
+        crc = io::crc32(crc, read(at, end));
+        at = end;
+      }
+      if (piece.end <= at) continue;
+      crc = io::crc32(crc, {piece.at + (at - piece.begin), static_cast<std::size_t>(piece.end - at)});
+      at = piece.end;
+    }
+    return crc;
+  }
+
+ private:
+  std::uint64_t unwanted() const {
+    std::uint64_t at = 0;
+    std::uint64_t out = 0;
+    for (const Piece& piece : pieces_) {
+      out += piece.begin - std::min(piece.begin, at);
+      at = std::max(at, piece.end);
+    }
+    return out;
+  }
+
+  std::vector<Piece> pieces_;
+  bool required_ = false;
+};
+
+}  // namespace penstock::data

@@ -1,0 +1,80 @@
+// Tasks of a job are taken in order, one by one, by whoever is free. Its owner takes part too, and goes on when all of
+// them are done. After a failure only tasks before the failing one matter, and those have been taken already: so the
+// error is that of the first failing task, however many threads there are.
+
+#include "data/loader/worker_crew.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::data {
+
+struct WorkerCrew::Job {
+  Job(std::size_t count, const Scratch& own, const Work& what) : tasks(count), cancelled(own.cancelled), work(what) {}
+
+  const std::size_t tasks;
+  const std::atomic<bool>* const cancelled;
+  const Work& work;
+  std::atomic<std::size_t> next = 0;
+  std::atomic<std::size_t> failed = static_cast<std::size_t>(-1);  ///< the first task that did
+  std::mutex error_mutex;
+  std::exception_ptr error;
+  // Guarded by the crew's mutex.
+  std::size_t helpers = 0;
+  std::size_t confirmed = 0;  ///< by helpers
+
+  bool has_tasks() const noexcept { return next < tasks && next < failed; }
+
+  void run(Scratch& scratch) {
+    for (std::size_t task = next++; task < tasks && task < failed; task = next++) {
+      try {
+        work(task, scratch);
+      } catch (...) {
+        const std::scoped_lock lock(error_mutex);
+        if (task < failed) {
+          failed = task;
+          error = std::current_exception();
+        }
+      }
+    }
+  }
+};
+
+void WorkerCrew::share(std::size_t tasks, Scratch& own, const Work& work) {
+  Job job(tasks, own, work);
+  {
+    const std::scoped_lock lock(mutex_);
+    open_.push_back(&job);
+  }
+  work_.notify_all();
+  job.run(own);
+  {
+    std::unique_lock lock(mutex_);
+    open_.erase(std::find(open_.begin(), open_.end(), &job));
+    done_.wait(lock, [&] { return job.helpers == 0; });
+    own.confirmed += job.confirmed;
+  }
+  if (job.error) std::rethrow_exception(job.error);
+}
+
+bool WorkerCrew::wants_help() const {
+  return std::any_of(open_.begin(), open_.end(), [](const Job* job) { return job->has_tasks(); });
+}
+
+void WorkerCrew::help(Scratch& scratch, std::unique_lock<std::mutex>& lock) {
+  const auto at = std::find_if(open_.begin(), open_.end(), [](const Job* job) { return job->has_tasks(); });
+  if (at == open_.end()) return;
+  Job& job = **at;
+  ++job.helpers;
+  lock.unlock();
+  scratch.cancelled = job.cancelled;
+  scratch.clock.start();
+  job.run(scratch);
+  scratch.clock.move_to(scratch.stats);
+  lock.lock();
+  job.confirmed += scratch.confirmed;
+  scratch.reset();
+  if (--job.helpers == 0) done_.notify_all();
+}
+
+}  // namespace penstock::data

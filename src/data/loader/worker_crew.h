@@ -1,0 +1,38 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <exception>
+#include <mutex>
+#include <vector>
+
+#include "data/sample/crew.h"
+#include "data/sample/scratch.h"
+
+namespace penstock::data {
+
+/// The workers of a loader. One that has read the headers of a batch offers its payload, file by file; one that is done
+/// with its own batch takes part, before it begins another: so the oldest batch is ready soonest, and fewer blocks of
+/// memory are in use at a time. Thread-safe.
+class WorkerCrew final : public Crew {
+ public:
+  /// `mutex` guards it; `work` is waited on by workers that have nothing to do.
+  WorkerCrew(std::mutex& mutex, std::condition_variable& work) : mutex_(mutex), work_(work) {}
+
+  void share(std::size_t tasks, Scratch& own, const Work& work) override;
+  /// Whether `help` would find something to do. Under the lock.
+  bool wants_help() const;
+  /// Takes part in what was offered first, until nothing of it is left. `lock` is held, but not meanwhile.
+  void help(Scratch& scratch, std::unique_lock<std::mutex>& lock);
+
+ private:
+  struct Job;
+
+  std::mutex& mutex_;
+  std::condition_variable& work_;
+  std::condition_variable done_;
+  std::vector<Job*> open_;  ///< oldest first
+};
+
+}  // namespace penstock::data
