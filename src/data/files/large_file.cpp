@@ -31,6 +31,9 @@ namespace {
 
 /// A stop of the loader is answered between two reads. Each costs a call, so they are longer than those of a load.
 constexpr std::uint64_t kMostAtOnce = std::uint64_t{32} << 20;
+/// Bytes that have a CRC are read in pieces of this, so that each piece is in a cache near the processor when its CRC
+/// is computed; but not in two pieces, which gain less than the call costs.
+constexpr std::uint64_t kCheckedAtOnce = std::uint64_t{1} << 20;
 
 }  // namespace
 
@@ -38,6 +41,7 @@ constexpr std::uint64_t kMostAtOnce = std::uint64_t{32} << 20;
 class LargeRead {
  public:
   using Wanted = LargeFile::Wanted;
+  static constexpr std::uint32_t kImage = 0;  ///< the buffer of a plan
 
   LargeRead(const LargeFile& file, std::span<const Wanted> wanted, Scratch& scratch)
       : file_(file),
@@ -45,6 +49,7 @@ class LargeRead {
         wanted_(wanted),
         scratch_(scratch),
         locations_(file.locations_),
+        progress_(wanted.size()),
         opened_(file.sources_.size()) {}
 
   void run() {
@@ -54,7 +59,7 @@ class LargeRead {
       } else {
         read_each();
       }
-      if (file_.verify_) check_shared();
+      if (file_.verify_) check_records();
       scratch_.clock.lap(Stage::kDecode);
     } catch (const Error& error) {
       throw archive::error_of_change(error, opened_);
@@ -97,21 +102,49 @@ class LargeRead {
     });
   }
 
-  void read(const ByteSource& source, std::span<const io::Piece> pieces, std::span<std::byte* const> buffers) {
-    const io::Plan plan = io::make_plan(pieces, {.max_range = kMostAtOnce});
+  /// Whether the CRC of what is wanted is computed while it is read. A part of a tensor is mostly not verified.
+  bool is_checked(const Wanted& wanted) const {
+    return file_.verify_ && storage_of(wanted).crc32 && wanted.shape == entry_of(wanted).shape;
+  }
+
+  /// Reads pieces of buffers: the first is the image, the others are what is wanted, from `first` on.
+  void read(const ByteSource& source, std::span<const io::Piece> pieces, std::size_t first) {
+    std::uint64_t bytes = 0;
+    bool checked = false;
+    for (const io::Piece& piece : pieces) {
+      bytes += piece.length;
+      checked = checked || (piece.buffer != kImage && is_checked(wanted_[first + piece.buffer - 1]));
+    }
+    const bool in_pieces = checked && bytes >= 2 * kCheckedAtOnce;
+    const io::Plan plan = io::make_plan(pieces, {.max_range = in_pieces ? kCheckedAtOnce : kMostAtOnce});
     const io::Reader& reader = io::reader_for(source);
     std::vector<io::Scatter> parts;
     for (const io::Range& range : plan.ranges) {
       scratch_.check_cancelled();
+      const auto targets = std::span(plan.targets).subspan(range.first_target, range.target_count);
       parts.clear();
-      for (const io::Target& target : std::span(plan.targets).subspan(range.first_target, range.target_count)) {
-        const bool is_kept = target.buffer != io::kDiscard;
-        parts.push_back({is_kept ? buffers[target.buffer] + target.buffer_offset : nullptr, target.length});
-      }
+      for (const io::Target& target : targets) parts.push_back({place_of(target, first), target.length});
       reader.read(source, range.offset, parts);
+      scratch_.clock.lap(Stage::kRead);
+      if (!checked) continue;
+      for (const io::Target& target : targets) note_arrival(target, first);
+      scratch_.clock.lap(Stage::kDecode);
     }
-    scratch_.clock.lap(Stage::kRead);
     scratch_.stats.read_bytes += plan.read_bytes;
+  }
+
+  std::byte* place_of(const io::Target& target, std::size_t first) const {
+    if (target.buffer == io::kDiscard) return nullptr;
+    return (target.buffer == kImage ? image_ : wanted_[first + target.buffer - 1].to) + target.buffer_offset;
+  }
+
+  void note_arrival(const io::Target& target, std::size_t first) {
+    if (target.buffer == io::kDiscard || target.buffer == kImage) return;
+    const std::size_t number = first + target.buffer - 1;
+    Progress& progress = progress_[number];
+    if (!is_checked(wanted_[number]) || progress.bytes != target.buffer_offset) return;
+    progress.crc = io::crc32(progress.crc, {place_of(target, first), static_cast<std::size_t>(target.length)});
+    progress.bytes += target.length;
   }
 
   /// The payload and what tells whether the file is as it was assumed to be.
@@ -120,29 +153,24 @@ class LargeRead {
     if (image_ == nullptr) throw Misjudged();
     const ByteSource& source = *source_of(0);
     std::vector<io::Piece> pieces;
-    std::vector<std::byte*> buffers = {image_};
     for (const FileRange& range : layout_.frame) {
-      pieces.push_back({.offset = range.begin, .length = range.bytes(), .buffer_offset = range.begin});
+      pieces.push_back(
+          {.buffer = kImage, .offset = range.begin, .length = range.bytes(), .buffer_offset = range.begin});
     }
-    for (const Wanted& wanted : wanted_) {
-      add_pieces(wanted, static_cast<std::uint32_t>(buffers.size()), pieces);
-      buffers.push_back(wanted.to);
-    }
-    read(source, pieces, buffers);
+    for (std::size_t i = 0; i < wanted_.size(); ++i) add_pieces(wanted_[i], static_cast<std::uint32_t>(i + 1), pieces);
+    read(source, pieces, 0);
     const std::span<const std::byte> image(image_, static_cast<std::size_t>(layout_.image_bytes()));
     if (!layout_.matches(image, source.name(), file_.verify_, locations_)) {
       archive::require_unchanged(source);
       throw Misjudged();
     }
     if (!file_.is_confirmed_.exchange(true)) ++scratch_.confirmed;
-    if (!file_.verify_) return;
-    for (const Wanted& wanted : wanted_) check_record(wanted);
   }
 
-  /// Tensor by tensor, so that the CRC of each is computed while its bytes are in the cache.
   void read_each() {
     std::optional<Archive> archive;
-    for (const Wanted& wanted : wanted_) {
+    for (std::size_t i = 0; i < wanted_.size(); ++i) {
+      const Wanted& wanted = wanted_[i];
       const TensorEntry& entry = entry_of(wanted);
       const TensorLayout layout(entry.dtype, entry.shape, entry.strides);
       if (layout.nbytes == 0) continue;
@@ -152,9 +180,8 @@ class LargeRead {
         continue;
       }
       std::vector<io::Piece> pieces;
-      add_pieces(wanted, 0, pieces);
-      read(*source_of(storage_of(wanted).source), pieces, {&wanted.to, 1});
-      if (file_.verify_) check_record(wanted);
+      add_pieces(wanted, 1, pieces);
+      read(*source_of(storage_of(wanted).source), pieces, i);
     }
   }
 
@@ -169,7 +196,6 @@ class LargeRead {
     scratch_.clock.lap(Stage::kCopy);
   }
 
-  /// Whether its CRC can be checked as soon as it is read: it is all of its record.
   bool is_record(const Wanted& wanted) const {
     const TensorEntry& entry = entry_of(wanted);
     return wanted.shape == entry.shape && entry.byte_offset == 0 && entry.nbytes() == storage_of(wanted).nbytes;
@@ -188,41 +214,54 @@ class LargeRead {
                     {.path = file_.sources_[storage.source]->name(), .offset = storage.offset, .tensor = name});
   }
 
-  void check_record(const Wanted& wanted) {
-    const std::optional<std::uint32_t> recorded = crc_of(entry_of(wanted).storage);
-    if (!recorded || !is_record(wanted)) return;
-    const Runs runs(wanted.shape, wanted.strides, wanted.strides, entry_of(wanted).dtype.itemsize());
-    std::uint32_t crc = 0;
-    runs.for_each([&](std::uint64_t from, std::uint64_t) {
-      crc = io::crc32(crc, {wanted.to + from, static_cast<std::size_t>(runs.run_bytes())});
-    });
-    require_crc(crc, *recorded, entry_of(wanted).storage);
-    scratch_.clock.lap(Stage::kDecode);
-  }
-
-  /// The CRCs of records that only several tensors make up, or that nobody wants all of: the rest is read for it.
-  void check_shared() {
+  /// The CRCs of all records that have one. Of those that only several tensors make up, or that nobody wants all of,
+  /// the rest is read.
+  void check_records() {
     std::map<std::size_t, RecordPieces> records;
-    for (const Wanted& wanted : wanted_) {
+    std::vector<std::size_t> checked;
+    for (std::size_t i = 0; i < wanted_.size(); ++i) {
+      const Wanted& wanted = wanted_[i];
       const TensorEntry& entry = entry_of(wanted);
       const TensorLayout layout(entry.dtype, entry.shape, entry.strides);
       if (!crc_of(entry.storage) || !entry.encoding.is_plain() || !layout.contiguous || layout.nbytes == 0) continue;
       if (is_record(wanted)) {
-        seen_.push_back(entry.storage);
+        require_crc(crc_of_wanted(i), *crc_of(entry.storage), entry.storage);
+        checked.push_back(entry.storage);
         continue;
       }
       RecordPieces& pieces = records[entry.storage];
       if (wanted.shape == entry.shape) pieces.require();
-      const Runs runs = runs_of(wanted);
-      runs.for_each([&](std::uint64_t from, std::uint64_t to) {
-        pieces.add(entry.byte_offset + from, runs.run_bytes(), wanted.to + to);
-      });
+      add_to(pieces, i);
     }
+    for (const std::size_t number : checked) records.erase(number);
     for (auto& [number, pieces] : records) check_pieces(number, pieces);
   }
 
+  std::uint32_t crc_of_wanted(std::size_t number) const {
+    const Wanted& wanted = wanted_[number];
+    const TensorEntry& entry = entry_of(wanted);
+    if (progress_[number].bytes == entry.nbytes()) return progress_[number].crc;
+    const Runs runs(wanted.shape, wanted.strides, wanted.strides, entry.dtype.itemsize());
+    std::uint32_t crc = 0;
+    runs.for_each([&](std::uint64_t from, std::uint64_t) {
+      crc = io::crc32(crc, {wanted.to + from, static_cast<std::size_t>(runs.run_bytes())});
+    });
+    return crc;
+  }
+
+  void add_to(RecordPieces& pieces, std::size_t number) const {
+    const Wanted& wanted = wanted_[number];
+    const TensorEntry& entry = entry_of(wanted);
+    const Progress& progress = progress_[number];
+    const Runs runs = runs_of(wanted);
+    runs.for_each([&](std::uint64_t from, std::uint64_t to) {
+      const bool is_known = runs.single() && progress.bytes == runs.run_bytes();
+      pieces.add(entry.byte_offset + from, runs.run_bytes(), wanted.to + to,
+                 is_known ? std::optional(progress.crc) : std::nullopt);
+    });
+  }
+
   void check_pieces(std::size_t number, RecordPieces& pieces) {
-    if (std::find(seen_.begin(), seen_.end(), number) != seen_.end()) return;
     const StorageEntry& storage = layout_.storages[number];
     add_frame(storage, pieces);
     std::vector<std::byte> unwanted;
@@ -250,10 +289,16 @@ class LargeRead {
   const LargeLayout& layout_;
   std::span<const Wanted> wanted_;
   Scratch& scratch_;
+  /// Of what is wanted, the bytes from its beginning on that have arrived one behind the other, and their CRC.
+  struct Progress {
+    std::uint64_t bytes = 0;
+    std::uint32_t crc = 0;
+  };
+
   std::vector<format::StorageLocation> locations_;
+  std::vector<Progress> progress_;
   std::vector<SourcePtr> opened_;  ///< each at most once
   std::byte* image_ = nullptr;     ///< has the frame
-  std::vector<std::size_t> seen_;  ///< records whose CRC was checked
 };
 
 LargeFile::LargeFile(const SourcePtr& source, LargeLayouts::Found found, bool verify, const DescriptorLimit& limit)

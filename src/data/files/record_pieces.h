@@ -23,10 +23,12 @@ class RecordPieces {
     std::uint64_t begin;
     std::uint64_t end;
     const std::byte* at;
+    std::optional<std::uint32_t> crc;
   };
 
-  void add(std::uint64_t begin, std::uint64_t bytes, const std::byte* at) {
-    pieces_.push_back({begin, begin + bytes, at});
+  /// `crc` of these bytes, where that is known already.
+  void add(std::uint64_t begin, std::uint64_t bytes, const std::byte* at, std::optional<std::uint32_t> crc = {}) {
+    pieces_.push_back({begin, begin + bytes, at, crc});
   }
   /// A whole tensor of it was wanted, so that it is verified whatever there is to read for that.
   void require() { required_ = true; }
@@ -35,7 +37,7 @@ class RecordPieces {
   /// is much to read for parts of tensors.
   template <class Read>
   std::optional<std::uint32_t> crc(std::uint64_t bytes, const Read& read) {
-    pieces_.push_back({bytes, bytes, nullptr});
+    pieces_.push_back({bytes, bytes, nullptr, {}});
     std::sort(pieces_.begin(), pieces_.end(), [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
     if (!required_ && unwanted() > kMostUnwanted) return std::nullopt;
     std::uint32_t crc = 0;
@@ -47,7 +49,11 @@ class RecordPieces {
         at = end;
       }
       if (piece.end <= at) continue;
-      crc = io::crc32(crc, {piece.at + (at - piece.begin), static_cast<std::size_t>(piece.end - at)});
+      if (piece.crc && piece.begin == at) {
+        crc = io::crc32_combine(crc, *piece.crc, piece.end - piece.begin);
+      } else {
+        crc = io::crc32(crc, {piece.at + (at - piece.begin), static_cast<std::size_t>(piece.end - at)});
+      }
       at = piece.end;
     }
     return crc;

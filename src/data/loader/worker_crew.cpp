@@ -73,6 +73,7 @@ void WorkerCrew::help(Scratch& scratch, std::unique_lock<std::mutex>& lock) {
   scratch.clock.move_to(scratch.stats);
   lock.lock();
   job.confirmed += scratch.confirmed;
+  scratch.cancelled = nullptr;
   scratch.reset();
   if (--job.helpers == 0) done_.notify_all();
 }
