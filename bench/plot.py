@@ -152,6 +152,9 @@ def main() -> None:
     parser.add_argument("results", type=Path)
     options = parser.parse_args()
     report = json.loads(options.results.read_text())
+    if options.results.stem == "gpu":
+        page.fill("gpu", table(report))
+        return
     draw(report, page.PAGE.with_suffix(".svg"))
     draw_summary(report, page.PAGE.with_name("summary.svg"))
     page.fill("figures", table(report))
