@@ -35,7 +35,7 @@ BELOW = {
 ROOMS = {
     "io": ["file", "copy", "source", "read", "gds", "move"],
     "format": ["text", "zip", "safetensors", "numpy", "pt/pickle", "pt"],
-    "data": ["trace", "sample", "scan", "files", "pack", "dataset", "sampler", "collate", "batch", "loader"],
+    "data": ["trace", "sample", "transform", "scan", "files", "pack", "dataset", "sampler", "collate", "batch", "loader"],
 }
 
 # The rooms of format that data may include. It knows no format: what it needs of one, the row of the table tells.

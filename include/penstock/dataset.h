@@ -1,7 +1,8 @@
 #pragma once
 
 /// Which samples there are. `rows` takes the rows of a large array, `files` a folder of files with a sample each;
-/// `zip`, `concat` and `subset` combine them. A Dataset reads nothing by itself: give it to a DataLoader (loader.h).
+/// `zip`, `concat` and `subset` combine them, and members such as `cast` and `normalize` transform their tensors on the
+/// way into the batch. A Dataset reads nothing by itself: give it to a DataLoader (loader.h).
 
 #include <concepts>
 #include <cstdint>
@@ -36,6 +37,54 @@ class Dataset {
   /// The file of each sample, in order: for files(), and for what subset() and concat() make of it. kInvalidArgument
   /// for a dataset whose samples are no files.
   std::vector<std::string> paths() const;
+
+  // Native transforms. Each gives a dataset of as many samples, whose tensors are changed while they are moved into the
+  // batch: a chain of them is one pass over the bytes, in the loader's workers. `rows("images.npy").permute({2, 0, 1})
+  // .cast(DType::float32).scale(1 / 255.0).normalize(mean, std)`. Values are those that PyTorch and torchvision give
+  // for the same steps on the host, bit for bit. `keys` names the parts of a dict that are meant (by the key of the
+  // innermost dict around them); without it every tensor of the sample is. Dimensions are those of a sample, and
+  // negative ones count from the end. Errors about the call itself are kInvalidArgument; those about a sample
+  // (kDTypeMismatch, kShapeMismatch, kKeyNotFound) come when it is read, and name it.
+
+  /// The values in another type, by the rules of Tensor::to. `strict`: a value that the type has no number for (300 as
+  /// uint8, NaN as int32, 1e300 as float32) is kInvalidArgument instead of what the processor makes of it.
+  Dataset cast(const DType& dtype, bool strict = false, const std::vector<std::string>& keys = {}) const;
+  /// x * factor. Floating-point tensors; cast others first. Computed in the tensor's type, as PyTorch does: float16 and
+  /// bfloat16 in float32, and rounded.
+  Dataset scale(double factor, const std::vector<std::string>& keys = {}) const;
+  /// (x - mean[c]) / std[c], where c is the place along `dim`; one mean or deviation stands for all channels.
+  /// Floating-point tensors, as for scale.
+  Dataset normalize(std::vector<double> mean, std::vector<double> std, std::int64_t dim = 0,
+                    const std::vector<std::string>& keys = {}) const;
+  /// The nearest value in [low, high]. NaN stays NaN. For integers the bounds must be numbers of their type.
+  Dataset clamp(double low, double high, const std::vector<std::string>& keys = {}) const;
+  /// Dimension i of the result is dimension dims[i]: {2, 0, 1} makes (channel, height, width) of (height, width,
+  /// channel). Names every dimension.
+  Dataset permute(std::vector<std::int64_t> dims, const std::vector<std::string>& keys = {}) const;
+  /// [begin[i], begin[i] + size[i]) of dimension dims[i]; without `dims`, of the last dimensions. kShapeMismatch where
+  /// that reaches beyond the tensor.
+  Dataset crop(std::vector<std::int64_t> begin, std::vector<std::int64_t> size, std::vector<std::int64_t> dims = {},
+               const std::vector<std::string>& keys = {}) const;
+  /// The middle, as torchvision's center_crop; kShapeMismatch where the tensor is smaller.
+  Dataset center_crop(std::vector<std::int64_t> size, std::vector<std::int64_t> dims = {},
+                      const std::vector<std::string>& keys = {}) const;
+  /// A crop at a place that is drawn for each sample from the loader's seed, the epoch and the sample's index: the same
+  /// for any number of workers and in a resumed run. Datasets that are zipped draw alike where their random steps are
+  /// alike, so that an image and its mask are cropped and flipped together. `get` draws as epoch 0 of seed 0.
+  Dataset random_crop(std::vector<std::int64_t> size, std::vector<std::int64_t> dims = {},
+                      const std::vector<std::string>& keys = {}) const;
+  /// In the opposite order along these dimensions; without any, along the last.
+  Dataset flip(std::vector<std::int64_t> dims = {}, const std::vector<std::string>& keys = {}) const;
+  /// A flip of all these dimensions with this probability, drawn as for random_crop.
+  Dataset random_flip(std::vector<std::int64_t> dims = {}, double probability = 0.5,
+                      const std::vector<std::string>& keys = {}) const;
+  /// `before[i]` and `after[i]` elements of this value more along dims[i]; without `dims`, along the last dimensions.
+  /// kInvalidArgument for a value that the type has no number for.
+  Dataset pad(std::vector<std::int64_t> before, std::vector<std::int64_t> after, double value = 0,
+              std::vector<std::int64_t> dims = {}, const std::vector<std::string>& keys = {}) const;
+  /// For class numbers (integers): a last dimension of `classes` more, int64, 1 at the class and 0 elsewhere, as
+  /// torch.nn.functional.one_hot. kInvalidArgument for a class outside [0, classes).
+  Dataset one_hot(std::int64_t classes, const std::vector<std::string>& keys = {}) const;
 
   explicit Dataset(std::shared_ptr<const detail::DatasetImpl> impl) : impl_(std::move(impl)) {}
   const detail::DatasetImpl& impl() const noexcept { return *impl_; }

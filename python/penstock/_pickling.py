@@ -11,12 +11,27 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["archive", "dataset", "entry", "loader", "named_zip", "reduced_loader", "reduced_sampler", "sampler"]
+__all__ = [
+    "archive",
+    "dataset",
+    "entry",
+    "loader",
+    "named_zip",
+    "reduced_loader",
+    "reduced_sampler",
+    "sampler",
+    "transformed",
+]
 
 
 def dataset(function: str, *args: Any) -> Any:
     """What `penstock.<function>(*args)` makes: a dataset, or how batches are made of samples."""
     return getattr(penstock, function)(*args)
+
+
+def transformed(below: Any, method: str, args: tuple[Any, ...]) -> Any:
+    """What a method of a dataset gives: the same samples behind a transform."""
+    return getattr(below, method)(*args)
 
 
 def named_zip(parts: dict[str, Any]) -> Any:

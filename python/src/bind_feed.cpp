@@ -39,10 +39,11 @@ class PyFeed {
   }
   bool ready() const { return usable()->ready() || kept_; }
   LoaderStats stats() const { return usable()->stats(); }
+  std::uint64_t given() const noexcept { return given_; }
 
   nb::object next() {
     const std::shared_ptr<BatchFeed> held = usable();
-    if (kept_) return to_python(std::exchange(kept_, std::nullopt)->value);
+    if (kept_) return give();
     const Clock::time_point start = Clock::now();
     for (;;) {
       std::optional<Batch> batch;
@@ -52,7 +53,7 @@ class PyFeed {
       }
       kept_ = std::move(batch);  // what a signal's handler raises comes first
       check_signals();
-      if (kept_) return to_python(std::exchange(kept_, std::nullopt)->value);
+      if (kept_) return give();
       if (timeout_ > 0 && std::chrono::duration<double>(Clock::now() - start).count() >= timeout_) throw_timeout();
     }
   }
@@ -80,11 +81,18 @@ class PyFeed {
                 "one in the child");
   }
 
+  nb::object give() {
+    nb::object batch = to_python(std::exchange(kept_, std::nullopt)->value);
+    ++given_;
+    return batch;
+  }
+
   [[noreturn]] void throw_timeout() const {
     throw Error(ErrorCode::kTimeout, core::format("DataLoader timed out after {} seconds", timeout_));
   }
 
-  std::optional<Batch> kept_;        ///< taken from the feed, not yet given
+  std::optional<Batch> kept_;  ///< taken from the feed, not yet given
+  std::uint64_t given_ = 0;
   std::shared_ptr<BatchFeed> feed_;  ///< changed under the GIL only
   double timeout_;
   std::uint64_t forks_ = core::forks();
@@ -92,10 +100,11 @@ class PyFeed {
 
 void construct(PyFeed* self, const Dataset& dataset, const Collate& collate, std::size_t num_workers,
                std::size_t prefetch_factor, std::optional<std::uint64_t> memory_budget, double timeout,
-               nb::handle device) {
+               nb::handle device, std::uint64_t seed) {
   LoaderOptions options{.num_workers = num_workers, .prefetch_factor = prefetch_factor, .timeout = timeout};
   options.collate = collate;
   options.device = device_from(device);
+  options.seed = seed;
   if (memory_budget) options.memory_budget = *memory_budget;
   new (self) PyFeed(dataset, options);
 }
@@ -106,10 +115,12 @@ void bind_feed(nb::module_& module) {
   nb::class_<PyFeed>(module, "_Feed", "Prepares batches whose indices are pushed one by one; see penstock.torch.")
       .def("__init__", construct, nb::arg("dataset"), nb::arg("collate"), nb::arg("num_workers"),
            nb::arg("prefetch_factor"), nb::arg("memory_budget").none(), nb::arg("timeout"), nb::arg("device"),
+           nb::arg("seed"),
            nb::sig("def __init__(self, dataset: Dataset, collate: Collate, num_workers: int, prefetch_factor: int, "
-                   "memory_budget: int | None, timeout: float, device: object) -> None"))
+                   "memory_budget: int | None, timeout: float, device: object, seed: int) -> None"))
       .def_prop_ro("window", &PyFeed::window, "Batches that may be pushed and not taken.")
       .def_prop_ro("ready", &PyFeed::ready, "Whether `next` would not wait.")
+      .def_prop_ro("given", &PyFeed::given, "How many batches `next` has returned.")
       .def("push", &PyFeed::push, nb::arg("indices"), nb::sig("def push(self, indices: Iterable[int]) -> None"))
       .def("next", &PyFeed::next, nb::sig("def next(self) -> typing.Any"),
            "The batch of the oldest push. An error belongs to one batch.")

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "penstock/sampler.h"
 
@@ -22,6 +24,10 @@ std::int64_t size_from(nb::handle dataset);
 
 /// The Dataset, or the one that a dataset of another class holds; kDTypeMismatch for what has none.
 nb::object held_dataset(nb::handle object);
+/// Keys as a list, or as one string; none for None.
+std::vector<std::string> keys_from(nb::handle keys);
+/// An object of ours with what it is unpickled by: a function of penstock._pickling and its arguments.
+nb::object with_recipe(const char* maker, const nb::object& arguments, nb::object object);
 /// An object of ours with what it was made by, for pickles: a function of the package and its arguments.
 nb::object made_by(const char* function, const nb::object& arguments, nb::object object);
 

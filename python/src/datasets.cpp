@@ -24,6 +24,7 @@
 #include "penstock/ops.h"
 #include "penstock/pack.h"
 #include "torch_memory.h"
+#include "transforms.h"
 #include "value.h"
 
 namespace penstock::python {
@@ -55,20 +56,6 @@ bool has_dimensions(nb::handle item) {
   if (nb::isinstance<Tensor>(item)) return true;
   const nb::object dims = nb::getattr(item, "ndim", nb::none());
   return !dims.is_none() && PyFloat_Check(item.ptr()) == 0;
-}
-
-std::vector<std::string> keys_from(nb::handle keys) {
-  if (keys.is_none()) return {};
-  if (PyUnicode_Check(keys.ptr())) return {name_from(keys)};
-  std::vector<std::string> out;
-  for (const nb::handle key : nb::iter(keys)) out.push_back(name_from(key));
-  return out;
-}
-
-nb::object with_recipe(const char* maker, const nb::object& arguments, nb::object object) {
-  const nb::object function = nb::module_::import_("penstock._pickling").attr(maker);
-  nb::setattr(object, kRecipe, nb::make_tuple(function, arguments));
-  return object;
 }
 
 nb::object made(const char* function, const nb::object& arguments, Dataset dataset) {
@@ -261,6 +248,20 @@ std::vector<std::int64_t> indices_from(nb::handle indices) {
 
 }  // namespace
 
+std::vector<std::string> keys_from(nb::handle keys) {
+  if (keys.is_none()) return {};
+  if (PyUnicode_Check(keys.ptr())) return {name_from(keys)};
+  std::vector<std::string> out;
+  for (const nb::handle key : nb::iter(keys)) out.push_back(name_from(key));
+  return out;
+}
+
+nb::object with_recipe(const char* maker, const nb::object& arguments, nb::object object) {
+  const nb::object function = nb::module_::import_("penstock._pickling").attr(maker);
+  nb::setattr(object, kRecipe, nb::make_tuple(function, arguments));
+  return object;
+}
+
 nb::object made_by(const char* function, const nb::object& arguments, nb::object object) {
   return with_recipe("dataset", nb::make_tuple(function) + arguments, std::move(object));
 }
@@ -277,8 +278,8 @@ nb::object held_dataset(nb::handle object) {
 }
 
 void bind_datasets(nb::module_& module) {
-  nb::class_<Dataset>(module, "Dataset", nb::is_weak_referenceable(), nb::dynamic_attr(), docs::kDataset)
-      .def("__len__", &Dataset::size)
+  nb::class_<Dataset> of_samples(module, "Dataset", nb::is_weak_referenceable(), nb::dynamic_attr(), docs::kDataset);
+  of_samples.def("__len__", &Dataset::size)
       .def("__getitem__", sample, nb::arg("index"), nb::sig("def __getitem__(self, index: int, /) -> typing.Any"),
            "Sample `index` alone, read now; negative indices count from the end.")
       .def(
@@ -291,6 +292,8 @@ void bind_datasets(nb::module_& module) {
       .def_prop_ro("paths", paths_of, nb::sig("def paths(self) -> list[str]"),
                    "The file of each sample, in their order: of files(), and of what subset() and concat() make of "
                    "them. AttributeError where samples are no files.")
+      .def_prop_ro(
+          "_draws", [](const Dataset& self) { return self.impl().draws(); }, nb::sig("def _draws(self) -> bool"))
       .def(
           "__reduce__", [](nb::handle self) { return nb::object(self.attr(kRecipe)); },
           nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
@@ -302,6 +305,7 @@ void bind_datasets(nb::module_& module) {
       .def("__repr__", [](const Dataset& d) {
         return core::format("penstock.Dataset({})", core::counted(static_cast<std::uint64_t>(d.size()), "sample"));
       });
+  bind_transforms(of_samples);
   module.def(
       "rows",
       [](nb::handle source, nb::handle key, nb::handle mmap) {

@@ -13,10 +13,11 @@
 
 namespace penstock::data {
 
+class Conversion;
 class LargeFile;
 class SampleFile;
 
-/// Where the payload of one tensor of a sample lies. Plain data in a Scratch.
+/// Where the payload of one tensor of a sample lies, and what happens to it on the way. Plain data in a Scratch.
 struct Source {
   /// Its first element in memory, or null.
   const std::byte* data = nullptr;
@@ -27,6 +28,9 @@ struct Source {
   /// Without both: the file to read, and which of its entries.
   const LargeFile* file = nullptr;
   std::uint32_t entry = 0;
+  /// What makes the sample's tensor of what lies there; null: it is that. Its input is laid out as Conversion::input.
+  const Conversion* conversion = nullptr;
+  std::uint64_t key = 0;  ///< of the random numbers that the conversion takes
 };
 
 /// One sample: a layout and a source for each of its tensors. Both are valid until the Scratch is reset, and while the
@@ -61,6 +65,8 @@ class DatasetImpl {
   virtual std::string describe(std::int64_t index) const = 0;
   /// Whether each sample is a file, whose path `describe` gives.
   virtual bool samples_are_files() const noexcept { return false; }
+  /// Whether samples differ from epoch to epoch, by random numbers (Scratch::key_of).
+  virtual bool draws() const noexcept { return false; }
   /// Bytes that are read for one sample, at most, as far as that is cheap to tell; the largest number where it is not.
   virtual std::uint64_t read_bytes(std::int64_t index) const = 0;
   /// Finds out what and where the samples are: reads headers, and whole files when they are small. `indices` are in

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/batch/converter.h"
 #include "data/files/large_file.h"
 #include "data/sample/crew.h"
 #include "data/sample/runs.h"
@@ -110,6 +111,7 @@ class Mover {
     gatherer_.flush();
     scratch_.clock.lap(Stage::kCopy);
     for (const Placement& placement : plan_.placements) read_runs(placement);
+    if (converts_) convert();
     require_unchanged();
     if (files) move_all_from_files();
     for (const Placement& placement : plan_.placements) pad(placement);
@@ -149,7 +151,10 @@ class Mover {
     for (std::size_t i = 0; i < located_.size(); ++i) {
       if (!placement.has(i)) continue;
       const Source& source = located_.samples[i].sources[placement.tensor];
-      if (source.data == nullptr) {
+      if (source.conversion != nullptr) {
+        files |= source.file != nullptr;
+        converts_ = true;
+      } else if (source.data == nullptr) {
         files |= source.file != nullptr;
         unread_ |= source.within != nullptr;
       } else if (shared) {
@@ -198,7 +203,7 @@ class Mover {
     for (std::size_t i = 0; i < located_.size(); ++i) {
       if (!placement.has(i)) continue;
       const Source& source = located_.samples[i].sources[placement.tensor];
-      if (source.data != nullptr || source.within == nullptr) continue;
+      if (source.data != nullptr || source.within == nullptr || source.conversion != nullptr) continue;
       const std::uint64_t slot = placement.slot(i);
       // What is cut off by padding lies behind the rest where there are no dimensions before.
       if (placement.padding) {
@@ -215,6 +220,11 @@ class Mover {
       run.bytes += bytes;
     }
     read(run);
+  }
+
+  void convert() {
+    Converter converter(located_, block_, scratch_);
+    for (const Placement& placement : plan_.placements) converter.convert(placement);
   }
 
   /// The samples that large files have payload of, and its bytes.
@@ -247,6 +257,8 @@ class Mover {
     scratch.check_cancelled();
     const Sample& sample = located_.samples[position];
     std::vector<LargeFile::Wanted> wanted;
+    std::optional<Converter> converter;
+    std::vector<std::pair<const Placement*, const std::byte*>> staged;
     const LargeFile* file = nullptr;
     const auto read = [&] {
       if (file == nullptr) return;
@@ -256,6 +268,9 @@ class Mover {
         throw SampleError(position, error);
       }
       wanted.clear();
+      for (const auto& [placement, from] : staged) converter->finish(*placement, position, from);
+      staged.clear();
+      if (converter) converter->release_staging();
     };
     for (const Placement& placement : plan_.placements) {
       if (!placement.has(position)) continue;
@@ -263,6 +278,14 @@ class Mover {
       if (source.file == nullptr) continue;
       if (source.file != file) read();
       file = source.file;
+      if (source.conversion != nullptr) {
+        const TensorLayout& input = source.conversion->input();
+        if (!converter) converter.emplace(located_, block_, scratch);
+        std::byte* const to = converter->take_staging(source.conversion->input_extent());
+        wanted.push_back({.entry = source.entry, .shape = input.shape, .strides = input.strides, .to = to});
+        staged.emplace_back(&placement, to);
+        continue;
+      }
       const TensorLayout& layout = tensor(placement, position);
       wanted.push_back({.entry = source.entry,
                         .shape = own_shape(placement, layout),
@@ -301,6 +324,7 @@ class Mover {
   std::byte* block_;
   Scratch& scratch_;
   Gatherer gatherer_;
+  bool converts_ = false;
   bool unread_ = false;  ///< some samples are read from files that are not mapped
 };
 

@@ -57,6 +57,9 @@ class Zip final : public detail::DatasetImpl {
     for (const Dataset& part : parts_) out += (out.empty() ? "" : ", ") + part.impl().describe(index);
     return out;
   }
+  bool draws() const noexcept override {
+    return std::any_of(parts_.begin(), parts_.end(), [](const Dataset& part) { return part.impl().draws(); });
+  }
   std::uint64_t read_bytes(std::int64_t index) const override {
     std::uint64_t out = 0;
     for (const Dataset& part : parts_) {

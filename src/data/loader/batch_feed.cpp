@@ -27,7 +27,8 @@ BatchFeed::State::State(Dataset dataset, const LoaderOptions& options)
       prefetcher(maker, with_a_thread(options)) {}
 
 BatchFeed::BatchFeed(Dataset dataset, const LoaderOptions& options)
-    : state_(std::make_unique<State>(std::move(dataset), options)),
+    : seed_(options.seed),
+      state_(std::make_unique<State>(std::move(dataset), options)),
       window_(static_cast<std::size_t>(state_->prefetcher.window())) {}
 
 BatchFeed::~BatchFeed() {
@@ -37,7 +38,7 @@ BatchFeed::~BatchFeed() {
 
 void BatchFeed::push(std::vector<std::int64_t> indices) {
   if (!state_->prefetcher.running()) {
-    state_->prefetcher.start_empty();
+    state_->prefetcher.start_empty({.seed = seed_});
     waiting_ = 0;
   }
   state_->prefetcher.push(std::move(indices));

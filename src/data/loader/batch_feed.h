@@ -14,7 +14,7 @@
 namespace penstock::data {
 
 /// Prepares batches that its user decides one by one, for loops whose order comes from elsewhere. Of the options it
-/// heeds collate, num_workers (at least one thread works), prefetch_factor, memory_budget, verify and device.
+/// heeds collate, num_workers (at least one thread works), prefetch_factor, memory_budget, verify, device and seed.
 /// One thread pushes and takes; `cancel` and `stats` may be called from any.
 class BatchFeed {
  public:
@@ -47,6 +47,7 @@ class BatchFeed {
     Prefetcher prefetcher;
   };
 
+  std::uint64_t seed_;
   std::atomic<std::int64_t> waiting_ = 0;  ///< pushed and not taken
   std::unique_ptr<State> state_;
   std::size_t window_;

@@ -180,7 +180,7 @@ class LoaderState {
   void start() {
     if (prefetcher_.running()) return;
     if (!epoch_batches_) epoch_batches_ = make_batches();
-    prefetcher_.start(epoch_batches_, next_);
+    prefetcher_.start(epoch_batches_, next_, {.seed = seed_, .epoch = epoch_});
   }
 
   Prefetcher::Batches make_batches() const {

@@ -111,11 +111,12 @@ void Prefetcher::serve(std::size_t number) {
   left_.notify_all();
 }
 
-void Prefetcher::start(Batches batches, std::int64_t first) {
+void Prefetcher::start(Batches batches, std::int64_t first, EpochSeed seed) {
   cancel();
   start_threads();
   auto run = std::make_shared<Run>();
   run->batches = std::move(batches);
+  run->seed = seed;
   run->next_start = run->next_take = first;
   run->slots.resize(std::max<std::size_t>(std::max(options_.workers, options_.most_workers) * options_.ahead, 1));
   run->started = run->counted = Clock::now();
@@ -258,6 +259,7 @@ void Prefetcher::help(Scratch& scratch, std::unique_lock<std::mutex>& lock) {
 
 Prefetcher::Outcome Prefetcher::prepare(Run& run, std::int64_t batch, Scratch& scratch, Effort& effort) {
   scratch.cancelled = &run.cancelled;
+  scratch.epoch_seed = run.seed;
   const auto begin = Clock::now();
   const double computed = core::thread_seconds();
   Trace::Lane* const lane = scratch.clock.lane();

@@ -60,9 +60,9 @@ class Prefetcher {
 
   /// Begins to prepare `batches` from batch `first` on, dropping what was prepared. kOutOfMemory when the
   /// threads cannot be started.
-  void start(Batches batches, std::int64_t first);
+  void start(Batches batches, std::int64_t first, EpochSeed seed);
   /// Begins with no batches, which `push` adds one by one.
-  void start_empty() { start(nullptr, 0); }
+  void start_empty(EpochSeed seed) { start(nullptr, 0, seed); }
   /// Adds a batch behind the others of `start_empty`. At most `window()` may be pushed and not taken: kInvalidArgument.
   void push(std::vector<std::int64_t> indices);
   /// Batches that may be started and not taken, as of now. For the thread that takes.
@@ -93,6 +93,7 @@ class Prefetcher {
   /// One `start`. Guarded by mutex_ but for `batches` and `cancelled`, and the `indices` of a started slot.
   struct Run {
     Batches batches;  ///< null: they are pushed
+    EpochSeed seed;
     std::int64_t pushed = 0;
     std::int64_t next_start = 0;
     std::int64_t next_take = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "ops/philox.h"
 #include "penstock/error.h"
 
 namespace penstock::data {
@@ -52,6 +53,11 @@ void Scratch::reset() noexcept {
   objects.clear();
   expected = {};
   assumed = confirmed = 0;
+}
+
+std::uint64_t Scratch::key_of(std::int64_t index) const noexcept {
+  const std::uint64_t of_epoch = ops::philox(epoch_seed.seed, epoch_seed.epoch).high();
+  return ops::philox(of_epoch, static_cast<std::uint64_t>(index)).high();
 }
 
 void Scratch::check_cancelled() const {

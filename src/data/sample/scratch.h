@@ -22,6 +22,12 @@ namespace penstock::data {
 class Crew;
 class SampleFile;
 
+/// A loader's seed, and which of its epochs is read.
+struct EpochSeed {
+  std::uint64_t seed = 0;
+  std::uint64_t epoch = 0;
+};
+
 /// Memory that is handed out piece by piece and taken back all at once. Keeps what it has: a repeated amount of work
 /// allocates nothing. Not thread-safe.
 class Arena {
@@ -83,6 +89,8 @@ class Scratch {
   /// Files of which that was assumed since reset, and those that turned out so.
   std::size_t assumed = 0;
   std::size_t confirmed = 0;
+  /// What the random numbers of samples are made from, besides their indices.
+  EpochSeed epoch_seed;
   /// Whole small files are held up to this in all; further files of a batch are read in two steps.
   std::size_t whole_file_bytes = std::size_t{64} << 20;
   /// Whoever may help with the pieces of a batch, or null.
@@ -92,6 +100,9 @@ class Scratch {
 
   /// Forgets the last batch.
   void reset() noexcept;
+  /// The key of the random numbers of sample `index`: from seed, epoch and index alone, so that neither the number of
+  /// workers nor a resumed run changes them.
+  std::uint64_t key_of(std::int64_t index) const noexcept;
   /// kCancelled when `cancelled` is set; called once a sample or so.
   void check_cancelled() const;
 

@@ -11,6 +11,7 @@ import torch
 import torch.utils.data as td
 from loader_folder import COUNT
 
+import penstock
 import penstock.torch as pt
 
 
@@ -338,3 +339,55 @@ def test_what_a_signals_handler_raises_loses_no_batch(tmp_path):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def test_a_batch_lost_right_behind_the_call_is_read_anew(monkeypatch, tmp_path):
+    """Python runs a signal's handler behind the feed's call, too: what was returned is then lost."""
+    from penstock.torch.loader import _reads
+
+    class Interrupted(_reads._Feed):
+        calls = 0
+
+        def next(self):
+            batch = super().next()
+            Interrupted.calls += 1
+            if Interrupted.calls == 2:
+                raise KeyboardInterrupt
+            return batch
+
+    monkeypatch.setattr(_reads, "_Feed", Interrupted)
+    np.save(tmp_path / "x.npy", np.arange(64))
+    for workers in (0, 1):
+        Interrupted.calls = 0
+        loader = pt.DataLoader(pt.Rows(tmp_path / "x.npy"), 16, num_workers=workers)
+        batches, got = iter(loader), []
+        got += next(batches).tolist()
+        with pytest.raises(KeyboardInterrupt):
+            next(batches)
+        assert loader.state_dict()["batch"] == 1
+        for batch in batches:
+            got += batch.tolist()
+        assert got == list(range(64))
+
+
+@pytest.mark.parametrize("options", [{}, {"num_workers": 2}, {"num_workers": 2, "persistent_workers": True}])
+def test_random_transforms_change_with_the_epoch_and_resume(options):
+    dataset = pt.Dataset(penstock.rows(torch.arange(64 * 32).reshape(64, 32)).random_crop(4))
+    torch.manual_seed(3)
+    loader = pt.DataLoader(dataset, 8, **options)
+    epochs = [torch.cat(list(loader)) for _ in range(3)]
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        assert not torch.equal(epochs[one], epochs[other])
+    torch.manual_seed(3)
+    loader = pt.DataLoader(dataset, 8, **options)
+    assert torch.equal(torch.cat(list(loader)), epochs[0])
+    between = loader.state_dict()
+    batches = iter(loader)
+    head = [next(batches) for _ in range(3)]
+    within = loader.state_dict()
+    torch.rand(7)
+    for state, got in ((between, []), (within, head)):
+        resumed = pt.DataLoader(dataset, 8, **options)
+        resumed.load_state_dict(state)
+        assert torch.equal(torch.cat([*got, *resumed]), epochs[1])
+        assert torch.equal(torch.cat(list(resumed)), epochs[2])

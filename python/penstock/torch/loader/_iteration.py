@@ -72,14 +72,16 @@ class Iteration(_BaseDataLoaderIter):
         self._num_yielded = 0
         self._pins = settings.pin_memory and torch.accelerator.is_available()
         self._index_sampler = settings.index_sampler
-        self._reads = Reads(settings)
-        self._masks = settings.on_error == "mask"
-        self._finish = Finish(settings.collate_fn, settings.functions, self._reads.describe, masks=self._masks)
+        restarts = 0 if draws_seed else self._restarts + 1
         if resume is not None and not resume.begun:
             resume.settle(settings)
             self._set_aside(resume)
-            draws_seed, resume = resume.draws_seed, None
-        begin = Position.now(settings, draws_seed=draws_seed) if resume is None else resume
+            draws_seed, restarts, resume = resume.draws_seed, resume.restarts, None
+        begin = Position.now(settings, draws_seed=draws_seed, restarts=restarts) if resume is None else resume
+        self._restarts = begin.restarts
+        self._reads = Reads(settings, begin.sample_seed())
+        self._masks = settings.on_error == "mask"
+        self._finish = Finish(settings.collate_fn, settings.functions, self._reads.describe, masks=self._masks)
         if resume is None:
             self._sampler_iter = iter(self._index_sampler)
             if draws_seed:

@@ -8,6 +8,7 @@ them out as plain data.
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping
@@ -88,6 +89,8 @@ def _follows_torch(settings: Settings) -> bool:
         return False
     if settings.native is None and settings.num_workers > 0 and settings.generator is None:
         return True  # the seeds of the workers
+    if settings.native is not None and settings.native._draws and settings.generator is None:
+        return True  # random transforms, by `sample_seed`
     if kind in _DRAWING or getattr(kind, "__iter__", None) in _SETTLED:
         return False
     return isinstance(sampler, torch_data.Sampler) or inspect.isgeneratorfunction(getattr(kind, "__iter__", None))
@@ -153,10 +156,11 @@ class Position:
     `ended`. `later` has the states of the generators at the moment when the state was taken; the
     following epochs are drawn from these. Before an epoch has `begun` they are all there is.
 
-    `begins` says how often the sampler's iterator was made: torch makes a second one where it has
-    workers, so that a sampler that draws when its iterator is made has drawn twice. `pending` has
-    the places of batches that were drawn and not given, where others overtook them. `python` is
-    what torch's own iterators know besides.
+    `restarts` counts the epochs of persistent workers before this one, which draw no base seed, so that nothing else
+    need differ between them. `begins` says how often the sampler's iterator was made: torch makes a
+    second one where it has workers, so that a sampler that draws when its iterator is made has drawn
+    twice. `pending` has the places of batches that were drawn and not given, where others overtook
+    them. `python` is what torch's own iterators know besides.
     """
 
     random: torch.Tensor
@@ -178,12 +182,13 @@ class Position:
     python: dict[str, Any] | None = None
     begins: int = 1
     pending: list[int] | None = None
+    restarts: int = 0
 
     def __post_init__(self) -> None:
         self.set_aside = self.set_aside or []  # None in a state that somebody else wrote
 
     @staticmethod
-    def now(settings: Settings, *, draws_seed: bool = True) -> Position:
+    def now(settings: Settings, *, draws_seed: bool = True, restarts: int = 0) -> Position:
         """The beginning of an epoch that begins now. `draws_seed`: whether the iterator draws a
         base seed first."""
         generator = settings.generator
@@ -207,7 +212,14 @@ class Position:
             later=Generators(settings).states(settings),
             begun=False,
             begins=2 if draws_seed and settings.num_workers else 1,
+            restarts=restarts,
         )
+
+    def sample_seed(self) -> int:
+        """What the random transforms of samples are drawn from: another number in each epoch, and the same one when an
+        epoch is resumed."""
+        state = self.random.numpy().tobytes() + str(self.restarts).encode()
+        return int.from_bytes(hashlib.blake2b(state, digest_size=8).digest(), "little")
 
     def before(self) -> Position:
         """The same epoch, before its first batch."""
@@ -405,5 +417,6 @@ _RIGHT: dict[str, Callable[[Any], bool]] = {
     "drawn": lambda value: value is None or _is_count(value),
     "python": _is_pythons,
     "begins": lambda value: _is_count(value, 1) and value <= 2,
+    "restarts": _is_count,
     "pending": lambda value: value is None or (isinstance(value, list) and all(map(_is_count, value))),
 }

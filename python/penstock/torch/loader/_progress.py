@@ -46,7 +46,8 @@ class Progress:
         """The place after the last batch that was given; behind the end of the epoch, the beginning
         of the next one."""
         if self.finished:
-            position = Position.now(settings, draws_seed=not settings.persistent_workers)
+            restarts = self._begin.restarts + 1 if settings.persistent_workers else 0
+            position = Position.now(settings, draws_seed=not settings.persistent_workers, restarts=restarts)
         else:
             position = self._begin.after(self.given, self.drawn, self.ended, settings, self.pending)
         position.python = self.python(self.finished)

@@ -50,10 +50,11 @@ class Read(NamedTuple):
 
 class _Asked(NamedTuple):
     """A batch under way: the indices that the sampler asked for, and those that are read, or None where none of them
-    can be."""
+    can be. `lost` is one that the feed gave and that a signal's handler kept from arriving."""
 
     wanted: list[int]
     indices: list[int] | None
+    lost: bool = False
 
 
 class Reads:
@@ -66,9 +67,10 @@ class Reads:
     loader has not handed on yet, which count as under way.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, seed: int) -> None:
         assert settings.native is not None
         self._settings = settings
+        self._seed = seed
         self._dataset = settings.native
         self._functions = settings.functions
         self._set_aside = settings.set_aside
@@ -190,7 +192,7 @@ class Reads:
         device = _full_name(settings.device) if self.on_device and collate is None else "cpu"
         budget = settings.memory_budget
         collate, timeout = collate or self._collate, float(self._timeout)
-        return _Feed(self._dataset, collate, workers, factor, budget, timeout, device)
+        return _Feed(self._dataset, collate, workers, factor, budget, timeout, device, self._seed)
 
     def _native_collate(self) -> penstock.Collate:
         """What the workers do with the samples: collate them with a rule of ours, or leave them apart."""
@@ -260,6 +262,8 @@ class Reads:
             return None
         if not indices:
             return self._empty()
+        if asked.lost:
+            return self._again(indices)
         try:
             return Read(indices, self._next_of_feed(asked), not self._native)
         except penstock.TimedOutError as error:
@@ -281,13 +285,19 @@ class Reads:
 
         When the time is up, or a signal's handler raises, the batch is still to come, so that it is put back. Every
         other error belongs to the batch.
+
+        Python runs a handler also right behind a call, before its result is stored. A batch that is lost there is read
+        anew, because the feed has gone on to the one after it.
         """
+        feed = self._feed
+        native = isinstance(feed, _Feed)
+        before = feed.given if native else 0
         try:
-            return self._feed.next()
+            return feed.next()
         except BaseException as error:
-            of_signal = isinstance(self._feed, _Feed) and not isinstance(error, penstock.Error)
+            of_signal = native and not isinstance(error, penstock.Error)
             if of_signal or isinstance(error, penstock.TimedOutError):
-                self._pending.appendleft(asked)
+                self._pending.appendleft(asked._replace(lost=native and feed.given != before))
                 self.taken -= 1
             raise
 

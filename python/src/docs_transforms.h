@@ -1,0 +1,227 @@
+#pragma once
+
+// Docstrings of the transforms of datasets.
+
+namespace penstock::python::docs {
+
+inline constexpr const char* kCast = R"(The samples with their tensors in another type.
+
+Like all transforms of a dataset it is done in C++ while a sample is moved into its batch, in the
+loader's threads; a chain of them is one pass over the bytes. Values are those of torch for the
+same steps on the host. Nothing is read here: errors about a sample come when it is read, and name
+it.
+
+Parameters
+----------
+dtype
+    The type, as any library names it: "float32", torch.float32, numpy.float32.
+strict
+    Whether a value that the type has no number for (300 as uint8, NaN as int32, 1e300 as float32)
+    raises InvalidArgumentError. Otherwise it becomes what torch makes of it.
+keys
+    Which parts of a dict are meant, by the key of the innermost dict around them; None: every
+    tensor of the sample.
+
+Returns
+-------
+Dataset)";
+
+inline constexpr const char* kScale = R"(The samples with each element multiplied by a number.
+
+Parameters
+----------
+factor
+    The number. It is rounded to the tensor's type first, as in torch.
+keys
+    As for cast().
+
+Returns
+-------
+Dataset
+
+Raises
+------
+DTypeMismatchError
+    When a sample is read: its tensor is not float16, bfloat16, float32 or float64. Cast it first.)";
+
+inline constexpr const char* kNormalize =
+    R"(The samples as (x - mean[c]) / std[c], where c is the place along a dimension.
+
+Parameters
+----------
+mean, std
+    A number for each channel, or one for all of them.
+dim
+    The dimension of the channels, in a sample; negative ones count from the end.
+keys
+    As for cast().
+
+Returns
+-------
+Dataset
+
+Raises
+------
+InvalidArgumentError
+    A deviation of 0, or other numbers of means and deviations.
+DTypeMismatchError, ShapeMismatchError
+    When a sample is read: its tensor is not float16, bfloat16, float32 or float64, or has another
+    number of channels.)";
+
+inline constexpr const char* kClamp =
+    R"(The samples with each element as the nearest value in [min, max]. NaN stays NaN.
+
+Parameters
+----------
+min, max
+    The bounds. For tensors of integers they must be numbers of their type.
+keys
+    As for cast().
+
+Returns
+-------
+Dataset)";
+
+inline constexpr const char* kPermute = R"(The samples with their dimensions in another order.
+
+Parameters
+----------
+dims
+    For each dimension of the result, which one of the sample it is: (2, 0, 1) makes
+    (channel, height, width) of (height, width, channel).
+keys
+    As for cast().
+
+Returns
+-------
+Dataset)";
+
+inline constexpr const char* kCrop = R"(A part of each sample: [begin[i], begin[i] + size[i]) of dimension dims[i].
+
+Parameters
+----------
+begin, size
+    A number for each dimension.
+dims
+    Which dimensions; None: the last ones, as many as there are sizes.
+keys
+    As for cast().
+
+Returns
+-------
+Dataset
+
+Raises
+------
+ShapeMismatchError
+    When a sample is read that the part reaches out of.)";
+
+inline constexpr const char* kCenterCrop = R"(The middle of each sample, as torchvision's center_crop takes it.
+
+Parameters
+----------
+size
+    A number for each dimension.
+dims
+    Which dimensions; None: the last ones, as many as there are sizes.
+keys
+    As for cast().
+
+Returns
+-------
+Dataset
+
+Raises
+------
+ShapeMismatchError
+    When a sample is read that is smaller.)";
+
+inline constexpr const char* kRandomCrop = R"(A part of each sample, at a place that is drawn anew in each epoch.
+
+The place depends on the loader's seed, the epoch and the sample's index alone: it is the same for
+any number of workers and in a resumed run. Datasets that are zipped draw alike where their random
+steps are alike, so that an image and its mask are cropped and flipped together. `dataset[i]` draws
+as epoch 0 of seed 0.
+
+Parameters
+----------
+size
+    A number for each dimension.
+dims
+    Which dimensions; None: the last ones, as many as there are sizes.
+keys
+    As for cast().
+
+Returns
+-------
+Dataset)";
+
+inline constexpr const char* kFlip = R"(The samples in the opposite order along some dimensions.
+
+Parameters
+----------
+dims
+    Which dimensions; None: the last one.
+keys
+    As for cast().
+
+Returns
+-------
+Dataset)";
+
+inline constexpr const char* kRandomFlip = R"(The samples, some of them in the opposite order along some dimensions.
+
+Which ones is drawn as for random_crop().
+
+Parameters
+----------
+dims
+    Which dimensions, all of them or none; None: the last one.
+p
+    With what probability.
+keys
+    As for cast().
+
+Returns
+-------
+Dataset)";
+
+inline constexpr const char* kPad = R"(The samples with more elements of one value around them.
+
+To make samples of a batch equally large, see the collations pad() and pad_to() instead.
+
+Parameters
+----------
+before, after
+    How many elements in front and behind, a number for each dimension.
+value
+    The value; the tensor's type must have it.
+dims
+    Which dimensions; None: the last ones, as many as there are numbers.
+keys
+    As for cast().
+
+Returns
+-------
+Dataset)";
+
+inline constexpr const char* kOneHot =
+    R"(Class numbers as rows of zeros with a one, as torch.nn.functional.one_hot makes them.
+
+Parameters
+----------
+classes
+    How many there are: the size of the new last dimension.
+keys
+    As for cast().
+
+Returns
+-------
+Dataset
+
+Raises
+------
+InvalidArgumentError
+    When a sample is read that has a number outside [0, classes).)";
+
+}  // namespace penstock::python::docs

@@ -1,0 +1,215 @@
+#include "transforms.h"
+
+#include <nanobind/stl/string.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "arguments.h"
+#include "convert.h"
+#include "data.h"
+#include "docs_transforms.h"
+#include "penstock/dataset.h"
+
+// Each method gives a dataset that pickles as the call on the dataset below it.
+
+namespace penstock::python {
+namespace {
+
+using Integers = std::vector<std::int64_t>;
+
+/// Integers, or one.
+Integers sizes_from(nb::handle value, const char* name) {
+  if (value.is_none()) return {};
+  if (PyIndex_Check(value.ptr()) != 0) return {integer_argument(value, name)};
+  Integers out;
+  for (const nb::handle one : nb::iter(value)) out.push_back(integer_argument(one, name));
+  return out;
+}
+
+/// Numbers, or one.
+std::vector<double> numbers_from(nb::handle value, const char* name) {
+  if (PyFloat_Check(value.ptr()) != 0 || PyLong_Check(value.ptr()) != 0 || !nb::hasattr(value, "__iter__")) {
+    return {number_argument(value, name)};
+  }
+  std::vector<double> out;
+  for (const nb::handle one : nb::iter(value)) out.push_back(number_argument(one, name));
+  return out;
+}
+
+nb::object as_list(const std::vector<std::string>& keys) {
+  if (keys.empty()) return nb::none();
+  nb::list out;
+  for (const std::string& key : keys) out.append(nb::str(key.c_str(), key.size()));
+  return out;
+}
+
+template <class Item>
+nb::object as_list(const std::vector<Item>& items) {
+  nb::list out;
+  for (const Item item : items) out.append(item);
+  return out;
+}
+
+/// The result, which pickles as `below.name(*arguments)`.
+nb::object of(nb::handle below, const char* name, const nb::tuple& arguments, Dataset made) {
+  return with_recipe("transformed", nb::make_tuple(below, name, arguments), nb::cast(std::move(made)));
+}
+
+nb::object cast_to(nb::handle self, nb::handle dtype, nb::handle strict, nb::handle keys) {
+  const auto names = keys_from(keys);
+  const DType type = dtype_from(dtype);
+  const bool exact = flag_argument(strict, "strict");
+  return of(self, "cast", nb::make_tuple(type.name().c_str(), exact, as_list(names)),
+            nb::cast<const Dataset&>(self).cast(type, exact, names));
+}
+
+nb::object scaled(nb::handle self, nb::handle factor, nb::handle keys) {
+  const auto names = keys_from(keys);
+  const double by = number_argument(factor, "factor");
+  return of(self, "scale", nb::make_tuple(by, as_list(names)), nb::cast<const Dataset&>(self).scale(by, names));
+}
+
+nb::object normalized(nb::handle self, nb::handle mean, nb::handle std, nb::handle dim, nb::handle keys) {
+  const auto names = keys_from(keys);
+  const std::vector<double> means = numbers_from(mean, "mean");
+  const std::vector<double> deviations = numbers_from(std, "std");
+  const std::int64_t along = integer_argument(dim, "dim");
+  return of(self, "normalize", nb::make_tuple(as_list(means), as_list(deviations), along, as_list(names)),
+            nb::cast<const Dataset&>(self).normalize(means, deviations, along, names));
+}
+
+nb::object clamped(nb::handle self, nb::handle min, nb::handle max, nb::handle keys) {
+  const auto names = keys_from(keys);
+  const double low = number_argument(min, "min");
+  const double high = number_argument(max, "max");
+  return of(self, "clamp", nb::make_tuple(low, high, as_list(names)),
+            nb::cast<const Dataset&>(self).clamp(low, high, names));
+}
+
+nb::object permuted(nb::handle self, nb::handle dims, nb::handle keys) {
+  const auto names = keys_from(keys);
+  const Integers order = sizes_from(dims, "dims");
+  return of(self, "permute", nb::make_tuple(as_list(order), as_list(names)),
+            nb::cast<const Dataset&>(self).permute(order, names));
+}
+
+nb::object cropped(nb::handle self, nb::handle begin, nb::handle size, nb::handle dims, nb::handle keys) {
+  const auto names = keys_from(keys);
+  const Integers first = sizes_from(begin, "begin");
+  const Integers sizes = sizes_from(size, "size");
+  const Integers along = sizes_from(dims, "dims");
+  return of(self, "crop", nb::make_tuple(as_list(first), as_list(sizes), as_list(along), as_list(names)),
+            nb::cast<const Dataset&>(self).crop(first, sizes, along, names));
+}
+
+template <Dataset (Dataset::*kCrop)(Integers, Integers, const std::vector<std::string>&) const>
+nb::object cropped_to(const char* name, nb::handle self, nb::handle size, nb::handle dims, nb::handle keys) {
+  const auto names = keys_from(keys);
+  const Integers sizes = sizes_from(size, "size");
+  const Integers along = sizes_from(dims, "dims");
+  return of(self, name, nb::make_tuple(as_list(sizes), as_list(along), as_list(names)),
+            (nb::cast<const Dataset&>(self).*kCrop)(sizes, along, names));
+}
+
+nb::object flipped(nb::handle self, nb::handle dims, nb::handle keys) {
+  const auto names = keys_from(keys);
+  const Integers along = sizes_from(dims, "dims");
+  return of(self, "flip", nb::make_tuple(as_list(along), as_list(names)),
+            nb::cast<const Dataset&>(self).flip(along, names));
+}
+
+nb::object flipped_at_random(nb::handle self, nb::handle dims, nb::handle p, nb::handle keys) {
+  const auto names = keys_from(keys);
+  const Integers along = sizes_from(dims, "dims");
+  const double probability = number_argument(p, "p");
+  return of(self, "random_flip", nb::make_tuple(as_list(along), probability, as_list(names)),
+            nb::cast<const Dataset&>(self).random_flip(along, probability, names));
+}
+
+nb::object padded(nb::handle self, nb::handle before, nb::handle after, nb::handle value, nb::handle dims,
+                  nb::handle keys) {
+  const auto names = keys_from(keys);
+  const Integers front = sizes_from(before, "before");
+  const Integers behind = sizes_from(after, "after");
+  const double with = number_argument(value, "value");
+  const Integers along = sizes_from(dims, "dims");
+  return of(self, "pad", nb::make_tuple(as_list(front), as_list(behind), with, as_list(along), as_list(names)),
+            nb::cast<const Dataset&>(self).pad(front, behind, with, along, names));
+}
+
+nb::object one_hot(nb::handle self, nb::handle classes, nb::handle keys) {
+  const auto names = keys_from(keys);
+  const std::int64_t count = integer_argument(classes, "classes");
+  return of(self, "one_hot", nb::make_tuple(count, as_list(names)),
+            nb::cast<const Dataset&>(self).one_hot(count, names));
+}
+
+}  // namespace
+
+void bind_transforms(nb::class_<Dataset>& dataset) {
+  const auto keys = nb::arg("keys") = nb::none();
+  const auto dims = nb::arg("dims") = nb::none();
+  dataset
+      .def("cast", cast_to, nb::arg("dtype"), nb::arg("strict") = false, keys,
+           nb::sig("def cast(self, dtype: typing.Any, strict: bool = False, keys: str | typing.Iterable[str] | None = "
+                   "None) -> Dataset"),
+           docs::kCast)
+      .def("scale", scaled, nb::arg("factor").none(), keys,
+           nb::sig("def scale(self, factor: float, keys: str | typing.Iterable[str] | None = None) -> Dataset"),
+           docs::kScale)
+      .def("normalize", normalized, nb::arg("mean").none(), nb::arg("std").none(), nb::arg("dim").none() = 0, keys,
+           nb::sig("def normalize(self, mean: float | typing.Iterable[float], std: float | typing.Iterable[float], "
+                   "dim: int = 0, keys: str | typing.Iterable[str] | None = None) -> Dataset"),
+           docs::kNormalize)
+      .def("clamp", clamped, nb::arg("min").none(), nb::arg("max").none(), keys,
+           nb::sig("def clamp(self, min: float, max: float, keys: str | typing.Iterable[str] | None = None) -> "
+                   "Dataset"),
+           docs::kClamp)
+      .def("permute", permuted, nb::arg("dims").none(), keys,
+           nb::sig("def permute(self, dims: typing.Iterable[int], keys: str | typing.Iterable[str] | None = None) -> "
+                   "Dataset"),
+           docs::kPermute)
+      .def("crop", cropped, nb::arg("begin").none(), nb::arg("size").none(), dims, keys,
+           nb::sig("def crop(self, begin: int | typing.Iterable[int], size: int | typing.Iterable[int], dims: int | "
+                   "typing.Iterable[int] | None = None, keys: str | typing.Iterable[str] | None = None) -> Dataset"),
+           docs::kCrop)
+      .def(
+          "center_crop",
+          [](nb::handle self, nb::handle size, nb::handle along, nb::handle names) {
+            return cropped_to<&Dataset::center_crop>("center_crop", self, size, along, names);
+          },
+          nb::arg("size").none(), dims, keys,
+          nb::sig("def center_crop(self, size: int | typing.Iterable[int], dims: int | typing.Iterable[int] | None = "
+                  "None, keys: str | typing.Iterable[str] | None = None) -> Dataset"),
+          docs::kCenterCrop)
+      .def(
+          "random_crop",
+          [](nb::handle self, nb::handle size, nb::handle along, nb::handle names) {
+            return cropped_to<&Dataset::random_crop>("random_crop", self, size, along, names);
+          },
+          nb::arg("size").none(), dims, keys,
+          nb::sig("def random_crop(self, size: int | typing.Iterable[int], dims: int | typing.Iterable[int] | None = "
+                  "None, keys: str | typing.Iterable[str] | None = None) -> Dataset"),
+          docs::kRandomCrop)
+      .def("flip", flipped, dims, keys,
+           nb::sig("def flip(self, dims: int | typing.Iterable[int] | None = None, keys: str | typing.Iterable[str] | "
+                   "None = None) -> Dataset"),
+           docs::kFlip)
+      .def("random_flip", flipped_at_random, dims, nb::arg("p").none() = 0.5, keys,
+           nb::sig("def random_flip(self, dims: int | typing.Iterable[int] | None = None, p: float = 0.5, keys: str | "
+                   "typing.Iterable[str] | None = None) -> Dataset"),
+           docs::kRandomFlip)
+      .def("pad", padded, nb::arg("before").none(), nb::arg("after").none(), nb::arg("value").none() = 0.0, dims, keys,
+           nb::sig("def pad(self, before: int | typing.Iterable[int], after: int | typing.Iterable[int], value: float "
+                   "= 0.0, dims: int | typing.Iterable[int] | None = None, keys: str | typing.Iterable[str] | None = "
+                   "None) -> Dataset"),
+           docs::kPad)
+      .def("one_hot", one_hot, nb::arg("classes").none(), keys,
+           nb::sig("def one_hot(self, classes: int, keys: str | typing.Iterable[str] | None = None) -> Dataset"),
+           docs::kOneHot);
+}
+
+}  // namespace penstock::python

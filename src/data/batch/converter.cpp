@@ -1,0 +1,227 @@
+#include "data/batch/converter.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "data/sample/runs.h"
+#include "data/sample/sample_file.h"
+#include "io/copy/guarded.h"
+
+namespace penstock::data {
+
+namespace {
+
+/// Few enough that a stop is answered soon.
+constexpr std::size_t kItemsAtOnce = 256;
+constexpr std::uint64_t kMostAtOnce = std::uint64_t{1} << 20;
+/// What of the next source is asked for while one is converted: shuffled rows begin where the processor's own
+/// prefetchers expect nothing.
+constexpr std::uint64_t kAskedAhead = 2048;
+constexpr std::uint64_t kCacheLine = 64;
+
+/// Whose address the threads' staging memory is found by.
+constexpr char kStagingOwner = 0;
+
+[[noreturn]] void throw_refused(const Conversion& conversion, const Refused& refused, std::size_t position) {
+  try {
+    conversion.throw_refused(refused);
+  } catch (const Error& error) {
+    throw SampleError(position, error);
+  }
+}
+
+void ask_for(const std::byte* from, std::uint64_t bytes) noexcept {
+  for (std::uint64_t at = 0; at < std::min(bytes, kAskedAhead); at += kCacheLine) __builtin_prefetch(from + at);
+}
+
+}  // namespace
+
+/// Kept by the thread from batch to batch, so that a repeated amount of work allocates nothing.
+struct Converter::Staging final : Scratch::State {
+  Arena arena;
+  std::vector<std::byte> between;
+  std::vector<Item> items;
+};
+
+/// Conversions of memory that may be mapped from a file that is cut meanwhile.
+class Converter::Guarded final : public io::GuardedMemory {
+ public:
+  Guarded(std::span<const Item> items, std::byte* between) : items_(items), between_(between) {}
+
+  bool contains(const std::byte* address) const noexcept override {
+    const std::less<> before;
+    for (const Item& item : items_) {
+      if (!before(address, item.from) && before(address, item.from + item.conversion->input_extent())) return true;
+    }
+    return false;
+  }
+
+  void read() const noexcept override {
+    for (std::size_t i = 0; i < items_.size() && !refused_; ++i) {
+      if (i + 1 < items_.size()) ask_for(items_[i + 1].from, items_[i + 1].conversion->input_extent());
+      const Item& item = items_[i];
+      refused_ = item.conversion->run(item.from, item.to, between_, item.key);
+      at_ = i;
+    }
+  }
+
+  void throw_if_refused() const {
+    if (refused_) throw_refused(*items_[at_].conversion, *refused_, items_[at_].position);
+  }
+
+ private:
+  std::span<const Item> items_;
+  std::byte* between_;
+  mutable std::optional<Refused> refused_;
+  mutable std::size_t at_ = 0;
+};
+
+Converter::Converter(const Located& located, std::byte* block, Scratch& scratch)
+    : located_(located),
+      block_(block),
+      scratch_(scratch),
+      staging_(scratch.state<Staging>(&kStagingOwner)),
+      items_(staging_.items) {
+  staging_.arena.reset();
+}
+
+std::byte* Converter::take_staging(std::uint64_t bytes) {
+  return staging_.arena.allocate(static_cast<std::size_t>(bytes));
+}
+
+void Converter::release_staging() noexcept { staging_.arena.reset(); }
+
+std::byte* Converter::between(const Conversion& conversion) {
+  if (staging_.between.size() < conversion.between()) {
+    staging_.between.resize(static_cast<std::size_t>(conversion.between()));
+  }
+  return staging_.between.data();
+}
+
+void Converter::convert(const Placement& placement) {
+  for (std::size_t i = 0; i < located_.size();) {
+    const std::size_t first = i++;
+    if (!placement.has(first)) continue;
+    const Source& begin = source(placement, first);
+    if (begin.conversion == nullptr || begin.file != nullptr) continue;
+    while (i < located_.size() && i - first < kItemsAtOnce && goes_on(placement, first, i)) ++i;
+    scratch_.check_cancelled();
+    if (begin.data == nullptr && begin.within != nullptr) {
+      convert_read(placement, first, i);
+    } else {
+      convert_memory(placement, first, i);
+    }
+  }
+  scratch_.clock.lap(Stage::kCopy);
+}
+
+bool Converter::goes_on(const Placement& placement, std::size_t first, std::size_t next) const {
+  if (!placement.has(next)) return false;
+  const Source& begin = source(placement, first);
+  const Source& other = source(placement, next);
+  if (other.conversion != begin.conversion || other.within != begin.within || other.file != nullptr) return false;
+  if ((other.data == nullptr) != (begin.data == nullptr)) return false;
+  const std::uint64_t bytes = begin.conversion->input_extent();
+  if ((next - first + 1) * std::max(bytes, begin.conversion->output().nbytes) > kMostAtOnce) return false;
+  return begin.data != nullptr || begin.within == nullptr || other.offset == begin.offset + (next - first) * bytes;
+}
+
+Converter::Item Converter::item(const Placement& placement, std::size_t position, const std::byte* from) {
+  const Source& of = source(placement, position);
+  std::byte* to = block_ + placement.slot(position);
+  if (placement.padding) to = scratch_.arena.allocate(static_cast<std::size_t>(of.conversion->output().nbytes));
+  return {of.conversion, from, to, of.key, position};
+}
+
+void Converter::settle(const Placement& placement, const Item& item) {
+  if (!placement.padding) return;
+  const TensorLayout& layout = item.conversion->output();
+  Shape kept = layout.shape;
+  Shape slot = layout.shape;
+  const std::size_t dim = placement.padding->dim;
+  kept[dim] = std::min(kept[dim], placement.padding->length);
+  slot[dim] = placement.padding->length;
+  const Runs runs(kept, layout.strides, slot.contiguous_strides(), layout.dtype.itemsize());
+  std::byte* const to = block_ + placement.slot(item.position);
+  runs.for_each([&](std::uint64_t from, std::uint64_t at) {
+    std::memcpy(to + at, item.to + from, static_cast<std::size_t>(runs.run_bytes()));
+  });
+}
+
+void Converter::run(const Item& item) {
+  const auto refused = item.conversion->run(item.from, item.to, between(*item.conversion), item.key);
+  if (refused) throw_refused(*item.conversion, *refused, item.position);
+}
+
+void Converter::finish(const Placement& placement, std::size_t position, const std::byte* from) {
+  const Item one = item(placement, position, from);
+  run(one);
+  settle(placement, one);
+}
+
+void Converter::convert_memory(const Placement& placement, std::size_t first, std::size_t last) {
+  items_.clear();
+  for (std::size_t i = first; i < last; ++i) items_.push_back(item(placement, i, source(placement, i).data));
+  const Source& begin = source(placement, first);
+  if (begin.within == nullptr || begin.data == nullptr) {
+    for (const Item& one : items_) run(one);
+  } else {
+    scratch_.sample_files.push_back({begin.within, first});
+    if (begin.conversion->random()) copy_first(*begin.within);
+    convert_guarded(items_, *begin.within);
+  }
+  for (const Item& one : items_) settle(placement, one);
+}
+
+void Converter::copy_first(const SampleFile& file) {
+  const std::uint64_t bytes = items_.front().conversion->input_extent();
+  for (Item& one : items_) {
+    std::byte* const copy = take_staging(bytes);
+    try {
+      io::guarded_copy(copy, one.from, static_cast<std::size_t>(bytes), file.name());
+    } catch (const Error& error) {
+      throw SampleError(one.position, file.error_of_change(error));
+    }
+    one.from = copy;
+  }
+}
+
+void Converter::convert_guarded(std::span<const Item> items, const SampleFile& file) {
+  std::byte* const memory = between(*items.front().conversion);
+  const Guarded all(items, memory);
+  if (io::read_guarded(all)) return all.throw_if_refused();
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const Guarded one(items.subspan(i, 1), memory);
+    if (io::read_guarded(one)) {
+      one.throw_if_refused();
+      continue;
+    }
+    try {
+      io::throw_vanished(file.name());
+    } catch (const Error& error) {
+      throw SampleError(items[i].position, file.error_of_change(error));
+    }
+  }
+}
+
+void Converter::convert_read(const Placement& placement, std::size_t first, std::size_t last) {
+  const Source& begin = source(placement, first);
+  const std::uint64_t each = begin.conversion->input_extent();
+  const std::uint64_t bytes = (last - first) * each;
+  std::byte* const read = take_staging(bytes);
+  try {
+    begin.within->read(begin.offset, {read, static_cast<std::size_t>(bytes)});
+  } catch (const Error& error) {
+    throw SampleError(first, begin.within->error_of_change(error));
+  }
+  scratch_.sample_files.push_back({begin.within, first});
+  scratch_.stats.read_bytes += bytes;
+  scratch_.clock.lap(Stage::kRead);
+  for (std::size_t i = first; i < last; ++i) finish(placement, i, read + (i - first) * each);
+  release_staging();
+}
+
+}  // namespace penstock::data

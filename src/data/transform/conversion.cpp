@@ -1,0 +1,84 @@
+#include "data/transform/conversion.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/checked.h"
+#include "penstock/error.h"
+
+namespace penstock::data {
+namespace {
+
+std::uint64_t extent_of(const TensorLayout& tensor) {
+  if (tensor.nbytes == 0) return 0;
+  std::uint64_t last = 0;
+  for (std::size_t d = 0; d < tensor.shape.rank(); ++d) {
+    const auto along = core::checked_mul(static_cast<std::uint64_t>(tensor.shape[d] - 1),
+                                         static_cast<std::uint64_t>(tensor.strides[d]), "the extent of a tensor");
+    last = core::checked_add(last, along, "the extent of a tensor");
+  }
+  return core::checked_mul(last + 1, static_cast<std::uint64_t>(tensor.dtype.itemsize()), "the extent of a tensor");
+}
+
+}  // namespace
+
+std::string_view name_of(const Op& op) noexcept {
+  struct Namer {
+    std::string_view operator()(const CastOp&) const { return "cast"; }
+    std::string_view operator()(const ScaleOp&) const { return "scale"; }
+    std::string_view operator()(const NormalizeOp&) const { return "normalize"; }
+    std::string_view operator()(const ClampOp&) const { return "clamp"; }
+    std::string_view operator()(const PermuteOp&) const { return "permute"; }
+    std::string_view operator()(const CropOp&) const { return "crop"; }
+    std::string_view operator()(const FlipOp&) const { return "flip"; }
+    std::string_view operator()(const PadOp&) const { return "pad"; }
+    std::string_view operator()(const OneHotOp&) const { return "one_hot"; }
+  };
+  return std::visit(Namer{}, op);
+}
+
+bool is_random(const Op& op) noexcept {
+  if (const auto* crop = std::get_if<CropOp>(&op)) return crop->place == CropOp::Place::kRandom;
+  const auto* const flip = std::get_if<FlipOp>(&op);
+  return flip != nullptr && flip->probability < 1;
+}
+
+Conversion::Conversion(std::vector<Op> ops, const TensorLayout& input)
+    : ops_(std::move(ops)), input_(input), input_extent_(extent_of(input)) {
+  std::span<const Op> rest(ops_);
+  std::uint32_t used = 0;
+  const TensorLayout* layout = &input_;
+  while (!rest.empty()) {
+    if (const auto* one_hot = std::get_if<OneHotOp>(&rest.front())) {
+      passes_.push_back(make_one_hot_pass(*one_hot, *layout));
+      rest = rest.subspan(1);
+    } else {
+      passes_.push_back(make_element_pass(rest, *layout, used));
+    }
+    layout = &passes_.back()->output();
+    random_ |= passes_.back()->random();
+    // Two halves, which the passes fill in turn.
+    if (!rest.empty()) between_ = std::max(between_, 2 * ((layout->nbytes + 63) & ~std::uint64_t{63}));
+  }
+}
+
+const TensorLayout& Conversion::output() const noexcept { return passes_.empty() ? input_ : passes_.back()->output(); }
+
+std::optional<Refused> Conversion::run(const std::byte* from, std::byte* to, std::byte* between,
+                                       std::uint64_t key) const {
+  for (std::size_t i = 0; i < passes_.size(); ++i) {
+    std::byte* const target = i + 1 == passes_.size() ? to : between + (i % 2) * (between_ / 2);
+    if (auto refused = passes_[i]->run(from, target, key)) {
+      refused->pass = static_cast<std::uint32_t>(i);
+      return refused;
+    }
+    from = target;
+  }
+  return std::nullopt;
+}
+
+void Conversion::throw_refused(const Refused& refused) const {
+  throw Error(ErrorCode::kInvalidArgument, passes_[refused.pass]->explain(refused));
+}
+
+}  // namespace penstock::data

@@ -1,0 +1,295 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "core/checked.h"
+#include "core/format.h"
+#include "data/transform/element_pass.h"
+#include "ops/convert.h"
+#include "penstock/error.h"
+
+// Reads ops one by one and notes for each what it does: moves change views (geometry.h), arithmetic adds steps.
+// Arithmetic is done in the type of the tensor, as in PyTorch; float16 and bfloat16 pass through float32 and are
+// rounded behind each step.
+
+namespace penstock::data {
+namespace {
+
+using enum DType::Code;
+
+/// Parameters change from element to element where the channels lie innermost ("height, width, channel"). Their values
+/// are then written out for as many elements as a run shall have, so that the walk has one long run in place of many of
+/// three elements.
+constexpr std::int64_t kWrittenOut = 4096;
+/// A walk has the views of the source and of the target besides.
+constexpr std::size_t kMaxParameters = Walk::kMaxViews - 2;
+
+/// The values in the type that they are computed in, rounded to that of the tensor first, as PyTorch has them.
+std::vector<std::byte> stored(const std::vector<double>& values, DType::Code type, DType::Code computed_in) {
+  std::vector<std::byte> rounded(values.size() * DType(type).itemsize());
+  ops::convert(kFloat64, reinterpret_cast<const std::byte*>(values.data()), type, rounded.data(), values.size());
+  std::vector<std::byte> out(values.size() * DType(computed_in).itemsize());
+  ops::convert(type, rounded.data(), computed_in, out.data(), values.size());
+  return out;
+}
+
+std::array<std::byte, 8> constant(double value, DType::Code type, DType::Code computed_in) {
+  const std::vector<std::byte> bytes = stored({value}, type, computed_in);
+  std::array<std::byte, 8> out = {};
+  std::copy(bytes.begin(), bytes.end(), out.begin());
+  return out;
+}
+
+class Planner {
+ public:
+  Planner(const TensorLayout& input, std::uint32_t used)
+      : type_(input.dtype), plan_{.input = input, .output = input, .geometry = Geometry(input.shape, input.strides)} {
+    plan_.used = used;
+    if (!input.dtype.is_numeric()) {
+      throw Error(ErrorCode::kDTypeMismatch,
+                  core::format("transforms are for numbers, found elements of type {}", input.dtype.name()));
+    }
+  }
+
+  /// Whether the op goes into this pass, with what was added before.
+  bool takes(const Op& op) const {
+    if (plan_.padded || std::holds_alternative<OneHotOp>(op)) return false;
+    return !std::holds_alternative<NormalizeOp>(op) || plan_.parameters.size() < kMaxParameters;
+  }
+
+  void add(const Op& op) {
+    std::visit([&](const auto& one) { add(one, op); }, op);
+  }
+
+  ElementPlan finish(std::uint32_t& used) {
+    if (!plan_.padded) {
+      const Shape shape = plan_.geometry.as_shape();
+      const Strides strides = shape.contiguous_strides();
+      plan_.output = {type_, shape, strides};
+      plan_.target = {.base = 0, .steps = {strides.begin(), strides.end()}};
+    }
+    if (!plan_.random) {
+      for (Parameter& parameter : plan_.parameters) write_out(parameter);
+    }
+    used = plan_.used + drawn_;
+    return std::move(plan_);
+  }
+
+ private:
+  void add(const CastOp& op, const Op&) {
+    if (!op.dtype.is_numeric()) {
+      throw Error(ErrorCode::kDTypeMismatch, core::format("cast to {}: only numbers are converted", op.dtype.name()));
+    }
+    if (op.dtype == type_) return;
+    convert(type_.code(), op.dtype.code(), op.strict);
+    type_ = op.dtype;
+  }
+
+  void add(const ScaleOp& op, const Op& of) {
+    const DType::Code inner = computed_in(of);
+    Step step{.from = inner, .to = inner, .loop = multiply_loop(inner)};
+    step.operands.low = constant(op.factor, inner, inner);  // PyTorch does not round it to a half
+    arithmetic(step);
+  }
+
+  void add(const NormalizeOp& op, const Op& of) {
+    const DType::Code inner = computed_in(of);
+    const std::size_t count = std::max(op.mean.size(), op.std.size());
+    check_channels(op, count);
+    Parameter parameter{.mean = stored(repeated(op.mean, count), type_.code(), inner),
+                        .std = stored(repeated(op.std, count), type_.code(), inner),
+                        .width = DType(inner).itemsize(),
+                        .view = plan_.geometry.add_parameter(op.dim, count)};
+    plan_.moves.emplace_back(op);
+    plan_.parameters.push_back(std::move(parameter));
+    Step step{.from = inner, .to = inner, .loop = normalize_loop(inner)};
+    step.parameter = static_cast<std::int32_t>(plan_.parameters.size() - 1);
+    if (inner == type_.code()) return arithmetic(step);
+    step.loop = subtract_loop(inner);
+    arithmetic(step);
+    step.loop = divide_loop(inner);
+    arithmetic(step);
+  }
+
+  void add(const ClampOp& op, const Op& of) {
+    const DType::Code inner = type_.is_integer() ? type_.code() : computed_in(of);
+    for (const double bound : {op.low, op.high}) {
+      if (!type_.is_integer() || representable(bound)) continue;
+      throw Error(ErrorCode::kInvalidArgument,
+                  core::format("clamp to [{}, {}] of {}: {} is not a number of that type; cast first", op.low, op.high,
+                               type_.name(), bound));
+    }
+    Step step{.from = inner, .to = inner, .loop = clamp_loop(inner)};
+    step.operands.low = constant(op.low, type_.code(), inner);
+    step.operands.high = constant(op.high, type_.code(), inner);
+    arithmetic(step);
+  }
+
+  void add(const PermuteOp& op, const Op& of) {
+    plan_.geometry.permute(op);
+    plan_.moves.push_back(of);
+  }
+
+  void add(const CropOp& op, const Op& of) {
+    plan_.geometry.crop(op, nullptr);
+    plan_.moves.push_back(of);
+    if (!is_random(of)) return;
+    plan_.random = true;
+    drawn_ += static_cast<std::uint32_t>(op.size.size());
+  }
+
+  void add(const FlipOp& op, const Op& of) {
+    plan_.geometry.flip(op, nullptr);
+    plan_.moves.push_back(of);
+    if (!is_random(of)) return;
+    plan_.random = true;
+    ++drawn_;
+  }
+
+  void add(const PadOp& op, const Op&) {
+    if (!representable(op.value)) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  core::format("pad with {}: that is not a number of type {}", op.value, type_.name()));
+    }
+    const std::vector<std::size_t> dims = checked_dims(op.dims, op.before.size(), plan_.geometry.shape, "pad");
+    std::vector<std::int64_t> shape = plan_.geometry.shape;
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+      const std::int64_t more = core::checked_add(op.before[i], op.after[i], "a padded dimension");
+      shape[dims[i]] = core::checked_add(shape[dims[i]], more, "a padded dimension");
+    }
+    const Shape padded = Shape(std::span<const std::int64_t>(shape));
+    const Strides strides = padded.contiguous_strides();
+    plan_.output = {type_, padded, strides};
+    plan_.target = {.base = 0, .steps = {strides.begin(), strides.end()}};
+    for (std::size_t i = 0; i < dims.size(); ++i) plan_.target.begin_at(dims[i], op.before[i]);
+    ops::convert(kFloat64, reinterpret_cast<const std::byte*>(&op.value), type_.code(), plan_.padding.data(), 1);
+    plan_.padded = true;
+  }
+
+  void add(const OneHotOp&, const Op&) {}  // a pass of its own
+
+  void convert(DType::Code from, DType::Code to, bool strict) {
+    plan_.steps.push_back({.from = from, .to = to, .strict = strict});
+  }
+
+  /// The step between conversions to the type that it computes in and back.
+  void arithmetic(const Step& step) {
+    const DType::Code stored_as = type_.code();
+    if (step.from != stored_as) convert(stored_as, step.from, false);
+    plan_.steps.push_back(step);
+    if (step.to != stored_as) convert(step.to, stored_as, false);
+  }
+
+  DType::Code computed_in(const Op& op) const {
+    switch (type_.code()) {
+      case kFloat32:
+      case kFloat16:
+      case kBFloat16:
+        return kFloat32;
+      case kFloat64:
+        return kFloat64;
+      default:
+        throw Error(ErrorCode::kDTypeMismatch,
+                    core::format("{} wants float16, bfloat16, float32 or float64, found {}; cast to one of them first",
+                                 name_of(op), type_.name()));
+    }
+  }
+
+  /// Whether the tensor's type has this number, where it is one of whole numbers; else whether it can come near.
+  bool representable(double value) const {
+    if (type_.is_integer() && value != std::trunc(value)) return false;
+    const auto* const bytes = reinterpret_cast<const std::byte*>(&value);
+    return find_overflow(kFloat64, bytes, type_.code(), 1) == 1;
+  }
+
+  void check_channels(const NormalizeOp& op, std::size_t count) const {
+    if (count == 1) return;
+    const std::size_t dim = checked_dim(op.dim, plan_.geometry.shape, "normalize");
+    if (static_cast<std::size_t>(plan_.geometry.shape[dim]) == count) return;
+    throw Error(ErrorCode::kShapeMismatch,
+                core::format("normalize has {} channels, but dimension {} of a tensor of shape {} has {}", count, dim,
+                             plan_.geometry.as_shape().to_string(), plan_.geometry.shape[dim]));
+  }
+
+  static std::vector<double> repeated(const std::vector<double>& values, std::size_t count) {
+    return values.size() == count ? values : std::vector<double>(count, values.at(0));
+  }
+
+  void write_out(Parameter& parameter) {
+    const std::vector<std::int64_t>& shape = plan_.geometry.shape;
+    View& view = plan_.geometry.views[parameter.view];
+    std::size_t first = shape.size();
+    std::int64_t count = 1;
+    while (first > 0 && shape[first - 1] != 0 && count <= kWrittenOut / shape[first - 1]) count *= shape[--first];
+    const auto changes = [&](std::size_t dim) { return shape[dim] != 1 && view.steps[dim] != 0; };
+    std::size_t innermost = shape.size();
+    while (innermost > 0 && shape[innermost - 1] == 1) --innermost;
+    if (innermost == 0 || !changes(innermost - 1)) return;
+    for (std::size_t dim = 0; dim < first; ++dim) {
+      if (changes(dim)) return;  // its values do not lie within the elements written out
+    }
+    const std::vector<std::int64_t> kept(shape.begin() + static_cast<std::ptrdiff_t>(first), shape.end());
+    const Strides dense = Shape(std::span<const std::int64_t>(kept)).contiguous_strides();
+    const View within{.base = view.base,
+                      .steps = {view.steps.begin() + static_cast<std::ptrdiff_t>(first), view.steps.end()}};
+    parameter.mean = written_out(parameter.mean, parameter.width, kept, within, count);
+    parameter.std = written_out(parameter.std, parameter.width, kept, within, count);
+    view.base = 0;
+    std::copy(dense.begin(), dense.end(), view.steps.begin() + static_cast<std::ptrdiff_t>(first));
+  }
+
+  static std::vector<std::byte> written_out(const std::vector<std::byte>& values, std::size_t width,
+                                            const std::vector<std::int64_t>& shape, const View& view,
+                                            std::int64_t count) {
+    std::vector<std::byte> out;
+    out.reserve(static_cast<std::size_t>(count) * width);
+    const Walk walk(shape, std::span(&view, 1));
+    walk.for_each([&](const Walk::Places& places) {
+      for (std::int64_t i = 0; i < walk.run(); ++i) {
+        const auto place = static_cast<std::size_t>(places[0] + i * walk.step(0)) * width;
+        out.insert(out.end(), values.begin() + static_cast<std::ptrdiff_t>(place),
+                   values.begin() + static_cast<std::ptrdiff_t>(place + width));
+      }
+      return true;
+    });
+    return out;
+  }
+
+  DType type_;  ///< of the elements behind what was added
+  ElementPlan plan_;
+  std::uint32_t drawn_ = 0;
+};
+
+/// Does to the views what an op does to them.
+struct Move {
+  Geometry& geometry;
+  Draws* draws;
+  void operator()(const PermuteOp& op) const { geometry.permute(op); }
+  void operator()(const CropOp& op) const { geometry.crop(op, draws); }
+  void operator()(const FlipOp& op) const { geometry.flip(op, draws); }
+  void operator()(const NormalizeOp& op) const {
+    geometry.add_parameter(op.dim, std::max(op.mean.size(), op.std.size()));
+  }
+  void operator()(const auto&) const {}
+};
+
+}  // namespace
+
+Geometry geometry_of(const ElementPlan& plan, Draws* draws) {
+  Geometry out(plan.input.shape, plan.input.strides);
+  for (const Op& op : plan.moves) std::visit(Move{out, draws}, op);
+  return out;
+}
+
+std::unique_ptr<const Pass> make_element_pass(std::span<const Op>& ops, const TensorLayout& input,
+                                              std::uint32_t& used) {
+  Planner planner(input, used);
+  while (!ops.empty() && planner.takes(ops.front())) {
+    planner.add(ops.front());
+    ops = ops.subspan(1);
+  }
+  return element_pass(planner.finish(used));
+}
+
+}  // namespace penstock::data

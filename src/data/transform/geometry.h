@@ -1,0 +1,58 @@
+#pragma once
+
+// Where the elements of a result come from, for the steps that move elements and compute nothing: permute, crop, flip.
+//
+// None of them moves anything by itself. Each changes a View (where element (i, j, ...) lies in the array below), so
+// that a chain of them is one walk over the source. A parameter of a later or earlier step (a mean for each channel) is
+// an array with a View of its own, which the same steps change alike; this is why steps may stand in any order.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/transform/op.h"
+#include "data/transform/view.h"
+#include "penstock/shape.h"
+
+namespace penstock::data {
+
+/// Random bits for one sample. The n-th draw of a sample depends on its key and n alone, not on who asks when.
+class Draws {
+ public:
+  explicit Draws(std::uint64_t key, std::uint32_t used = 0) noexcept : key_(key), next_(used) {}
+  /// Uniform in [0, bound); `bound` is at least 1.
+  std::int64_t below(std::int64_t bound) noexcept;
+  /// Uniform in [0, 1).
+  double uniform() noexcept;
+
+ private:
+  std::uint64_t key_;
+  std::uint64_t next_;
+};
+
+/// Views that are walked together: the source's first, then those of the parameters.
+struct Geometry {
+  std::vector<std::int64_t> shape;
+  std::vector<View> views;
+
+  explicit Geometry(const Shape& sizes, const Strides& strides);
+  std::size_t rank() const noexcept { return shape.size(); }
+  Shape as_shape() const { return Shape(std::span<const std::int64_t>(shape)); }
+
+  void permute(const PermuteOp& op);
+  /// Without `draws`, a random place is the first one: the shape is the same.
+  void crop(const CropOp& op, Draws* draws);
+  void flip(const FlipOp& op, Draws* draws);
+  /// Adds the view of a parameter of `count` values along `dim`; one value stands for all. Returns its number.
+  std::size_t add_parameter(std::int64_t dim, std::size_t count);
+};
+
+/// The number of a dimension that counts from the end where it is negative. kShapeMismatch when there is none.
+std::size_t checked_dim(std::int64_t dim, const std::vector<std::int64_t>& shape, std::string_view what);
+/// The dimensions that an op names, each once; where it names none, the last `count`.
+std::vector<std::size_t> checked_dims(const Dims& dims, std::size_t count, const std::vector<std::int64_t>& shape,
+                                      std::string_view what);
+
+}  // namespace penstock::data

@@ -1,0 +1,66 @@
+#pragma once
+
+// The steps that a user names, as plain data. What each of them means is said where users meet them, in
+// penstock/dataset.h; compile.h makes loops of them.
+
+#include <cstdint>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "penstock/dtype.h"
+
+namespace penstock::data {
+
+/// Dimensions as the user gave them; negative ones count from the end. Empty stands for the last dimensions, as many as
+/// there are sizes.
+using Dims = std::vector<std::int64_t>;
+
+struct CastOp {
+  DType dtype;
+  bool strict = false;
+};
+struct ScaleOp {
+  double factor = 1;
+};
+struct NormalizeOp {
+  std::vector<double> mean;
+  std::vector<double> std;
+  std::int64_t dim = 0;
+};
+struct ClampOp {
+  double low = 0;
+  double high = 0;
+};
+struct PermuteOp {
+  Dims dims;
+};
+struct CropOp {
+  enum class Place : std::uint8_t { kAt, kCenter, kRandom };
+  Place place = Place::kAt;
+  std::vector<std::int64_t> begin;  ///< where `place` is kAt
+  std::vector<std::int64_t> size;
+  Dims dims;
+};
+struct FlipOp {
+  Dims dims;
+  double probability = 1;
+};
+struct PadOp {
+  std::vector<std::int64_t> before;
+  std::vector<std::int64_t> after;
+  double value = 0;
+  Dims dims;
+};
+struct OneHotOp {
+  std::int64_t classes = 0;
+};
+
+using Op = std::variant<CastOp, ScaleOp, NormalizeOp, ClampOp, PermuteOp, CropOp, FlipOp, PadOp, OneHotOp>;
+
+/// Whether it differs from sample to sample by random numbers.
+bool is_random(const Op& op) noexcept;
+/// "cast", "normalize": its name for users.
+std::string_view name_of(const Op& op) noexcept;
+
+}  // namespace penstock::data

@@ -1,0 +1,145 @@
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "data/transform/loops.h"
+#include "ops/convert.h"
+
+// A value fits when it lies in the target's range. For integers the range is compared in integers, because a double
+// cannot hold all of 64 bits; for floats in doubles, whose powers of two are exact.
+
+namespace penstock::data {
+namespace {
+
+using enum DType::Code;
+
+/// The numbers that a type has. `first` and `last` are those of an integer type; `beyond` is the smallest power of two
+/// that it cannot hold, and `below` the largest number under its range.
+struct Range {
+  bool integer = false;
+  std::int64_t first = 0;
+  std::uint64_t last = 0;
+};
+
+template <class T>
+constexpr Range range_of() noexcept {
+  return {true, static_cast<std::int64_t>(std::numeric_limits<T>::min()),
+          static_cast<std::uint64_t>(std::numeric_limits<T>::max())};
+}
+
+Range range_of(DType::Code type) noexcept {
+  switch (type) {
+    case kUInt8:
+      return range_of<std::uint8_t>();
+    case kUInt16:
+      return range_of<std::uint16_t>();
+    case kUInt32:
+      return range_of<std::uint32_t>();
+    case kUInt64:
+      return range_of<std::uint64_t>();
+    case kInt8:
+      return range_of<std::int8_t>();
+    case kInt16:
+      return range_of<std::int16_t>();
+    case kInt32:
+      return range_of<std::int32_t>();
+    case kInt64:
+      return range_of<std::int64_t>();
+    default:
+      return {};
+  }
+}
+
+template <class T>
+bool fits(T value, const Range& range) noexcept {
+  if constexpr (std::is_floating_point_v<T>) {
+    // What is behind the point is cut off. `last` + 1 is a power of two, so that the comparison is exact.
+    const auto whole = std::trunc(static_cast<double>(value));
+    return whole >= static_cast<double>(range.first) && whole < std::ldexp(static_cast<double>(range.last / 2 + 1), 1);
+  } else {
+    return std::cmp_greater_equal(value, range.first) && std::cmp_less_equal(value, range.last);
+  }
+}
+
+template <class T>
+std::size_t find_outside(const std::byte* elements, const Range& range, std::size_t count) noexcept {
+  for (std::size_t i = 0; i < count; ++i) {
+    T value{};
+    std::memcpy(&value, elements + i * sizeof(T), sizeof(T));
+    if (!fits(value, range)) return i;
+  }
+  return count;
+}
+
+std::size_t find_outside(DType::Code from, const std::byte* elements, const Range& range, std::size_t count) noexcept {
+  switch (from) {
+    case kUInt8:
+      return find_outside<std::uint8_t>(elements, range, count);
+    case kUInt16:
+      return find_outside<std::uint16_t>(elements, range, count);
+    case kUInt32:
+      return find_outside<std::uint32_t>(elements, range, count);
+    case kUInt64:
+      return find_outside<std::uint64_t>(elements, range, count);
+    case kInt8:
+      return find_outside<std::int8_t>(elements, range, count);
+    case kInt16:
+      return find_outside<std::int16_t>(elements, range, count);
+    case kInt32:
+      return find_outside<std::int32_t>(elements, range, count);
+    case kInt64:
+      return find_outside<std::int64_t>(elements, range, count);
+    case kFloat64:
+      return find_outside<double>(elements, range, count);
+    default:
+      return count;
+  }
+}
+
+/// Whether the value, finite in the wider type, has become none. A type without infinities makes it NaN.
+bool lost(double before, double after) noexcept { return std::isfinite(before) && !std::isfinite(after); }
+
+constexpr std::size_t kChunk = 256;
+
+/// The chunk as doubles: the real parts, or the imaginary ones behind them.
+void as_doubles(DType::Code type, const std::byte* elements, double* to, std::size_t count) {
+  const bool complex = DType(type).is_complex();
+  ops::convert(type, elements, complex ? kComplex128 : kFloat64, reinterpret_cast<std::byte*>(to), count);
+}
+
+}  // namespace
+
+std::size_t find_overflow(DType::Code from, const std::byte* elements, DType::Code to, std::size_t count) {
+  const DType source(from);
+  const DType target(to);
+  if (from == to || from == kBool || to == kBool) return count;
+  const Range range = range_of(to);
+  if (range.integer && source.is_integer()) return find_outside(from, elements, range, count);
+  const std::size_t parts = source.is_complex() ? 2 : 1;
+  for (std::size_t first = 0; first < count; first += kChunk) {
+    const std::size_t here = std::min(kChunk, count - first);
+    const std::byte* const chunk = elements + first * source.itemsize();
+    double before[2 * kChunk];
+    as_doubles(from, chunk, before, here);
+    if (range.integer) {
+      for (std::size_t i = 0; i < here; ++i) {
+        if (!fits(before[i * parts], range)) return first + i;
+      }
+      continue;
+    }
+    std::byte converted[16 * kChunk];
+    double after[2 * kChunk];
+    ops::convert(from, chunk, to, converted, here);
+    as_doubles(to, converted, after, here);
+    const std::size_t kept = target.is_complex() ? 2 : 1;
+    for (std::size_t i = 0; i < here; ++i) {
+      if (lost(before[i * parts], after[i * kept])) return first + i;
+      if (parts == 2 && kept == 2 && lost(before[2 * i + 1], after[2 * i + 1])) return first + i;
+    }
+  }
+  return count;
+}
+
+}  // namespace penstock::data

@@ -1,0 +1,284 @@
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "core/counted.h"
+#include "core/format.h"
+#include "core/text.h"
+#include "data/dataset_impl.h"
+#include "data/transform/conversion.h"
+
+// A dataset whose tensors are those of another behind a chain of transforms. It finds its samples where the other has
+// them and only says, for each tensor, what is to happen on the way into the batch; data/batch/mover.cpp does it. A
+// chain on a chain is made one, so that the bytes are still walked once.
+
+namespace penstock {
+
+namespace {
+
+using data::Conversion;
+using data::Layout;
+using data::LayoutPtr;
+using data::Op;
+using data::Sample;
+using data::Source;
+
+using ConversionPtr = std::shared_ptr<const Conversion>;
+
+/// What of a source decides how it is converted, besides its layout.
+struct Kind {
+  const Conversion* before = nullptr;  ///< by a chain below
+  bool in_file = false;                ///< it is read without gaps, however it lies in its file
+
+  explicit Kind(const Source& source) : before(source.conversion), in_file(source.file != nullptr) {}
+  friend bool operator==(const Kind&, const Kind&) = default;
+};
+
+/// What the chain makes of samples of one layout.
+struct Converted {
+  LayoutPtr from;
+  std::vector<Kind> kinds;  ///< of each source
+  LayoutPtr to;
+  std::vector<ConversionPtr> conversions;  ///< for each tensor; null: it stays as it is
+
+  bool is_of(const Sample& sample) const {
+    if (sample.layout != from.get()) return false;
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      if (kinds[i] != Kind(sample.sources[i])) return false;
+    }
+    return true;
+  }
+};
+
+/// Layouts seen, so that samples of equal layouts are thought about once.
+struct Seen final : data::Scratch::State {
+  static constexpr std::size_t kRemembered = 64;
+  std::vector<std::shared_ptr<const Converted>> entries;
+
+  const Converted* find(const Sample& sample) const {
+    const auto found =
+        std::find_if(entries.begin(), entries.end(), [&](const auto& one) { return one->is_of(sample); });
+    return found == entries.end() ? nullptr : found->get();
+  }
+};
+
+class Transformed final : public detail::DatasetImpl {
+ public:
+  Transformed(Dataset below, std::vector<Op> ops, std::vector<std::string> keys)
+      : below_(std::move(below)), ops_(std::move(ops)), keys_(std::move(keys)) {}
+
+  std::int64_t size() const noexcept override { return below_.size(); }
+  std::string describe(std::int64_t index) const override { return below_.impl().describe(index); }
+  bool samples_are_files() const noexcept override { return below_.impl().samples_are_files(); }
+  bool draws() const noexcept override {
+    return below_.impl().draws() || std::any_of(ops_.begin(), ops_.end(), data::is_random);
+  }
+  std::uint64_t read_bytes(std::int64_t index) const override { return below_.impl().read_bytes(index); }
+
+  void locate(std::span<const std::int64_t> indices, data::Scratch& scratch, std::span<Sample> out) const override {
+    below_.impl().locate(indices, scratch, out);
+    auto& seen = scratch.state<Seen>(this);
+    const Converted* converted = nullptr;
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      if (converted == nullptr || !converted->is_of(out[i])) converted = &converted_for(out[i], i, seen, scratch);
+      const auto sources = scratch.arena.array<Source>(converted->kinds.size());
+      for (std::size_t t = 0; t < sources.size(); ++t) {
+        sources[t] = out[i].sources[t];
+        const ConversionPtr& conversion = converted->conversions[t];
+        if (conversion == nullptr) continue;
+        if (sources[t].conversion == nullptr) sources[t].key = scratch.key_of(indices[i]);
+        sources[t].conversion = conversion.get();
+      }
+      out[i] = {converted->to.get(), sources.data()};
+    }
+  }
+
+ private:
+  const Converted& converted_for(const Sample& sample, std::size_t position, Seen& seen, data::Scratch& scratch) const {
+    if (const Converted* known = seen.find(sample)) return *known;
+    if (seen.entries.size() == Seen::kRemembered) {
+      scratch.objects.push_back(seen.entries.front());
+      seen.entries.erase(seen.entries.begin());
+    }
+    try {
+      return *seen.entries.emplace_back(std::make_shared<const Converted>(convert(sample)));
+    } catch (const Error& error) {
+      throw data::SampleError(position, error);
+    }
+  }
+
+  Converted convert(const Sample& sample) const {
+    const Layout& layout = *sample.layout;
+    Converted out{.from = layout.shared_from_this(), .kinds = {}, .to = {}, .conversions = {}};
+    out.conversions.resize(layout.tensors.size());
+    auto to = std::make_shared<Layout>(layout);
+    std::size_t found = 0;
+    for (const data::Leaf& leaf : layout.structure->leaves) {
+      if (!is_meant(leaf)) continue;
+      require_tensor(leaf);
+      ++found;
+      const Kind kind(sample.sources[leaf.number]);
+      out.conversions[leaf.number] = conversion_of(layout.tensors[leaf.number], kind, leaf);
+      to->tensors[leaf.number] = out.conversions[leaf.number]->output();
+    }
+    if (found == 0) throw_nothing(layout);
+    for (std::size_t t = 0; t < layout.tensors.size(); ++t) out.kinds.emplace_back(sample.sources[t]);
+    out.to = std::move(to);
+    return out;
+  }
+
+  bool is_meant(const data::Leaf& leaf) const {
+    if (keys_.empty()) return leaf.kind == data::LeafKind::kTensor;
+    return std::find(keys_.begin(), keys_.end(), leaf.key) != keys_.end();
+  }
+
+  static void require_tensor(const data::Leaf& leaf) {
+    if (leaf.kind == data::LeafKind::kTensor) return;
+    throw Error(ErrorCode::kDTypeMismatch,
+                core::format("{} is {}, and transforms are for tensors", leaf.path, data::kind_text(leaf.kind)));
+  }
+
+  ConversionPtr conversion_of(const data::TensorLayout& tensor, const Kind& kind, const data::Leaf& leaf) const {
+    std::vector<Op> ops = kind.before == nullptr ? std::vector<Op>{} : kind.before->ops();
+    ops.insert(ops.end(), ops_.begin(), ops_.end());
+    try {
+      if (kind.before != nullptr) return std::make_shared<const Conversion>(std::move(ops), kind.before->input());
+      const Strides strides = kind.in_file ? tensor.shape.contiguous_strides() : tensor.strides;
+      return std::make_shared<const Conversion>(std::move(ops),
+                                                data::TensorLayout(tensor.dtype, tensor.shape, strides));
+    } catch (const Error& error) {
+      throw leaf.path.empty() ? error : error.prefixed(leaf.path + ": ");
+    }
+  }
+
+  [[noreturn]] void throw_nothing(const Layout& layout) const {
+    if (keys_.empty()) {
+      throw Error(ErrorCode::kInvalidArgument, "the sample has no tensor that could be transformed");
+    }
+    std::string names;
+    for (const std::string& key : keys_) names += (names.empty() ? "" : ", ") + core::quoted(key);
+    throw Error(ErrorCode::kKeyNotFound, core::format("no key {} in the sample, which has {}", names,
+                                                      core::counted(layout.structure->leaves.size(), "part")));
+  }
+
+  Dataset below_;
+  std::vector<Op> ops_;
+  std::vector<std::string> keys_;
+};
+
+using Keys = std::vector<std::string>;
+
+Dataset with(const Dataset& below, Op op, const Keys& keys) {
+  std::vector<Op> ops;
+  ops.push_back(std::move(op));
+  return Dataset(std::make_shared<Transformed>(below, std::move(ops), keys));
+}
+
+[[noreturn]] void refuse(std::string message) { throw Error(ErrorCode::kInvalidArgument, std::move(message)); }
+
+void require_finite(double value, std::string_view what) {
+  if (!std::isfinite(value)) refuse(core::format("{} is {}; it must be a finite number", what, value));
+}
+
+void require_sizes(const std::vector<std::int64_t>& values, std::string_view what) {
+  for (const std::int64_t value : values) {
+    if (value < 0) refuse(core::format("{} of {}; it must not be negative", what, value));
+  }
+}
+
+void require_dims(std::size_t sizes, const std::vector<std::int64_t>& dims, std::string_view what) {
+  if (sizes == 0) refuse(core::format("{} of no dimension; name a size for one or more", what));
+  if (!dims.empty() && dims.size() != sizes) {
+    refuse(core::format("{} has {} for {}; give one for each", what, core::counted(sizes, "size"),
+                        core::counted(dims.size(), "dimension")));
+  }
+}
+
+}  // namespace
+
+Dataset Dataset::cast(const DType& dtype, bool strict, const Keys& keys) const {
+  return with(*this, data::CastOp{dtype, strict}, keys);
+}
+
+Dataset Dataset::scale(double factor, const Keys& keys) const {
+  require_finite(factor, "scale's factor");
+  return with(*this, data::ScaleOp{factor}, keys);
+}
+
+Dataset Dataset::normalize(std::vector<double> mean, std::vector<double> std, std::int64_t dim,
+                           const Keys& keys) const {
+  if (mean.empty() || std.empty() || (mean.size() != std.size() && mean.size() != 1 && std.size() != 1)) {
+    refuse(core::format("normalize has {} and {}; give as many of both, or one", core::counted(mean.size(), "mean"),
+                        core::counted(std.size(), "deviation")));
+  }
+  for (const double value : mean) require_finite(value, "a mean of normalize");
+  for (const double value : std) {
+    require_finite(value, "a deviation of normalize");
+    if (value == 0) refuse("a deviation of normalize is 0, which would make every value infinite");
+  }
+  return with(*this, data::NormalizeOp{std::move(mean), std::move(std), dim}, keys);
+}
+
+Dataset Dataset::clamp(double low, double high, const Keys& keys) const {
+  if (!(low <= high)) refuse(core::format("clamp to [{}, {}]; the first must not be larger", low, high));
+  return with(*this, data::ClampOp{low, high}, keys);
+}
+
+Dataset Dataset::permute(std::vector<std::int64_t> dims, const Keys& keys) const {
+  return with(*this, data::PermuteOp{std::move(dims)}, keys);
+}
+
+Dataset Dataset::crop(std::vector<std::int64_t> begin, std::vector<std::int64_t> size, std::vector<std::int64_t> dims,
+                      const Keys& keys) const {
+  require_dims(size.size(), dims, "crop");
+  require_sizes(begin, "crop from the place");
+  require_sizes(size, "crop to the size");
+  if (begin.size() != size.size()) {
+    refuse(core::format("crop has {} for {}; give one for each", core::counted(begin.size(), "place"),
+                        core::counted(size.size(), "size")));
+  }
+  return with(*this, data::CropOp{data::CropOp::Place::kAt, std::move(begin), std::move(size), std::move(dims)}, keys);
+}
+
+Dataset Dataset::center_crop(std::vector<std::int64_t> size, std::vector<std::int64_t> dims, const Keys& keys) const {
+  require_dims(size.size(), dims, "center_crop");
+  require_sizes(size, "center_crop to the size");
+  return with(*this, data::CropOp{data::CropOp::Place::kCenter, {}, std::move(size), std::move(dims)}, keys);
+}
+
+Dataset Dataset::random_crop(std::vector<std::int64_t> size, std::vector<std::int64_t> dims, const Keys& keys) const {
+  require_dims(size.size(), dims, "random_crop");
+  require_sizes(size, "random_crop to the size");
+  return with(*this, data::CropOp{data::CropOp::Place::kRandom, {}, std::move(size), std::move(dims)}, keys);
+}
+
+Dataset Dataset::flip(std::vector<std::int64_t> dims, const Keys& keys) const {
+  return with(*this, data::FlipOp{std::move(dims), 1}, keys);
+}
+
+Dataset Dataset::random_flip(std::vector<std::int64_t> dims, double probability, const Keys& keys) const {
+  if (!(probability >= 0 && probability <= 1)) {
+    refuse(core::format("random_flip with probability {}; it must be from 0 to 1", probability));
+  }
+  return with(*this, data::FlipOp{std::move(dims), probability}, keys);
+}
+
+Dataset Dataset::pad(std::vector<std::int64_t> before, std::vector<std::int64_t> after, double value,
+                     std::vector<std::int64_t> dims, const Keys& keys) const {
+  require_dims(before.size(), dims, "pad");
+  require_sizes(before, "pad by a size");
+  require_sizes(after, "pad by a size");
+  if (before.size() != after.size()) {
+    refuse(core::format("pad has {} in front and {} behind; give as many of both", core::counted(before.size(), "size"),
+                        core::counted(after.size(), "size")));
+  }
+  return with(*this, data::PadOp{std::move(before), std::move(after), value, std::move(dims)}, keys);
+}
+
+Dataset Dataset::one_hot(std::int64_t classes, const Keys& keys) const {
+  if (classes < 1) refuse(core::format("one_hot of {} classes; there must be one or more", classes));
+  return with(*this, data::OneHotOp{classes}, keys);
+}
+
+}  // namespace penstock
