@@ -39,6 +39,7 @@ bool SparseImage::grow(std::uint64_t bytes) {
   void* const mapped =
       ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) return false;
+  ::madvise(mapped, size, MADV_NOHUGEPAGE);  // a few bytes here and there would take 2 MB each
   if (data_ != nullptr) ::munmap(data_, size_);
   data_ = static_cast<std::byte*>(mapped);
   size_ = size;
