@@ -50,7 +50,8 @@ std::vector<io::Checksum> checksums_of(const ByteSource& source) {
   for (std::uint64_t at = 0; at < source.size(); at += kRecord) {
     record.resize(std::min(kRecord, source.size() - at));
     source.read(at, record);
-    out.push_back({0, at, record.size(), io::crc32(0, record), std::to_string(at), 0, at});
+    const io::Record recorded{.crc32 = io::crc32(0, record), .bytes = record.size(), .offset = at};
+    out.push_back({0, at, record.size(), {recorded, true}});
   }
   return out;
 }

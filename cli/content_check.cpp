@@ -11,7 +11,8 @@
 #include "format/zip/inflate.h"
 #include "format/zip/kind.h"
 #include "format/zip/reader.h"
-#include "io/copy/crc32.h"
+#include "io/copy/record_check.h"
+#include "penstock/error.h"
 
 namespace penstock::cli {
 namespace {
@@ -30,13 +31,14 @@ class ContentCheck {
 
   std::uint64_t run() {
     const ZipKind kind = zip_kind();
+    io::RecordCheck none;
     if (kind == ZipKind::kNone) {
-      crc_of(0, source_.size());
+      read(0, source_.size(), none);
       return 0;
     }
     const format::ZipDirectory directory = format::read_zip_directory(source_);
     for (const ZipEntry& member : directory.entries) check(member, kind);
-    crc_of(source_.size() - directory.trailing_bytes, directory.trailing_bytes);
+    read(source_.size() - directory.trailing_bytes, directory.trailing_bytes, none);
     return directory.trailing_bytes;
   }
 
@@ -50,43 +52,48 @@ class ContentCheck {
 
   void check(const ZipEntry& member, ZipKind kind) {
     const ErrorContext where{source_.name(), member.data_offset, format::member_name(member)};
-    const auto recorded = kind == ZipKind::kTorch ? format::recorded_crc(member, true) : std::optional(member.crc32);
+    io::RecordCheck check({.crc32 = kind == ZipKind::kTorch ? format::recorded_crc(member) : member.crc32,
+                           .bytes = member.size,
+                           .path = where.path,
+                           .offset = member.data_offset,
+                           .name = where.tensor},
+                          true);
     try {
-      const bool stored = member.method == format::kZipStored;
-      const std::uint32_t crc = stored ? crc_of(member.data_offset, member.size) : crc_of_inflated(member);
-      if (recorded) io::require_crc(crc, *recorded, member.size, where);
+      if (member.method == format::kZipStored) {
+        read(member.data_offset, member.size, check);
+      } else {
+        inflate(member, check);
+      }
+      check.finish();
     } catch (const Error& error) {
       throw error.within(where);
     }
   }
 
-  std::uint32_t crc_of(std::uint64_t offset, std::uint64_t bytes) {
+  void read(std::uint64_t offset, std::uint64_t bytes, io::RecordCheck& check) {
     std::uint64_t at = offset;
-    return crc_of_pieces(bytes, [&](std::span<std::byte> piece) {
+    in_pieces(bytes, check, [&](std::span<std::byte> piece) {
       source_.read(at, piece);
       at += piece.size();
     });
   }
 
-  std::uint32_t crc_of_inflated(const ZipEntry& member) {
+  void inflate(const ZipEntry& member, io::RecordCheck& check) {
     format::InflateStream stream(source_, member.data_offset, member.compressed_size, member.name);
-    const auto crc = crc_of_pieces(member.size, [&](std::span<std::byte> piece) { stream.fill(piece, member.size); });
+    in_pieces(member.size, check, [&](std::span<std::byte> piece) { stream.fill(piece, member.size); });
     stream.require_end(member.size);
-    return crc;
   }
 
   template <class Fill>
-  std::uint32_t crc_of_pieces(std::uint64_t bytes, const Fill& fill) {
-    std::uint32_t crc = 0;
+  void in_pieces(std::uint64_t bytes, io::RecordCheck& check, const Fill& fill) {
     while (bytes > 0) {
       const auto piece =
           std::span(piece_).first(static_cast<std::size_t>(std::min<std::uint64_t>(bytes, piece_.size())));
       fill(piece);
-      crc = io::crc32(crc, piece);
+      check.add(piece);
       bytes -= piece.size();
       if (seen_) seen_(piece.size());
     }
-    return crc;
   }
 
   const ByteSource& source_;

@@ -14,7 +14,6 @@
 #include "core/stopwatch.h"
 #include "core/text.h"
 #include "core/view.h"
-#include "io/copy/crc32.h"
 #include "io/move/work_queue.h"
 #include "io/read/reader.h"
 #include "penstock/error.h"
@@ -80,15 +79,15 @@ void ArchiveState::verify(std::size_t storage, const LoadOptions& options, Repor
   const ByteSource& source = *index.sources[entry.source];
   core::Stopwatch watch;
   std::vector<std::byte> chunk(static_cast<std::size_t>(std::min(entry.nbytes, kVerifiedAtOnce)));
-  std::uint32_t crc = 0;
+  io::RecordCheck check = check_of(entry, options);
   for (std::uint64_t at = 0; at < entry.nbytes;) {
     io::require_going_on(options.stop);
     const auto part = std::span(chunk).first(static_cast<std::size_t>(std::min(entry.nbytes - at, kVerifiedAtOnce)));
     source.read(entry.offset + at, part);
-    crc = io::crc32(crc, part);
+    check.add(part);
     at += part.size();
   }
-  io::require_crc(crc, *entry.crc32, entry.nbytes, {source.name(), entry.offset, entry.name});
+  check.finish();
   report.read_bytes += entry.nbytes;
   report.read_seconds += watch.lap();
   const std::lock_guard lock(verified_mutex_);

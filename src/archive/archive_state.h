@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "format/format.h"
+#include "format/record_check.h"
 #include "penstock/buffer.h"
 #include "penstock/load.h"
 
@@ -41,9 +42,9 @@ struct ArchiveState {
   /// Whether a load takes the storage from memory and does not look at the file.
   bool is_resident(const StorageEntry& storage, const LoadOptions& options) const noexcept;
 
-  /// Whether the storage has a recorded CRC that the options want verified.
-  bool is_verified(const StorageEntry& storage, const LoadOptions& options) const noexcept {
-    return storage.crc32 && options.verify && verify_checksums;
+  /// The check of a storage's CRC; not wanted where none is recorded, or the options or those of `open` say so.
+  io::RecordCheck check_of(const StorageEntry& storage, const LoadOptions& options) const noexcept {
+    return format::check_of(storage, index.sources[storage.source]->name(), options.verify && verify_checksums);
   }
   /// Reads a storage for nothing but its CRC, the first time; of bytes that are as they will be loaded. kChecksum.
   void verify(std::size_t storage, const LoadOptions& options, Report& report) const;

@@ -64,7 +64,7 @@ class DirectMove {
       checksum->buffer = buffer;
       checksum->buffer_offset = to.byte_offset();
       checksums_.push_back(std::move(*checksum));
-    } else if (state_.is_verified(storage, options_)) {
+    } else if (state_.check_of(storage, options_).wanted()) {
       apart_.push_back(entry.storage);
     }
   }

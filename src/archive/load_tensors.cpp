@@ -14,7 +14,6 @@
 #include "core/format.h"
 #include "device/backend.h"
 #include "format/zip/inflate.h"
-#include "io/copy/crc32.h"
 #include "io/move/device_writes.h"
 #include "ops/kernels.h"
 #include "ops/transfer.h"
@@ -85,7 +84,7 @@ class WholeLoad {
 
  private:
   const StorageEntry& storage(std::size_t i) const { return state_.index.storages[i]; }
-  bool verified(const StorageEntry& storage) const { return state_.is_verified(storage, options_); }
+  io::RecordCheck check_of(const StorageEntry& storage) const { return state_.check_of(storage, options_); }
 
   void find_storages() {
     for (const TensorEntry& entry : entries_) {
@@ -223,9 +222,8 @@ class WholeLoad {
       const StorageEntry& entry = storage(i);
       const Wanted& to = wanted(i);
       pieces.push_back({entry.source, to.buffer, entry.offset, entry.nbytes, to.offset});
-      if (verified(entry)) {
-        move.checksums.push_back(
-            {to.buffer, to.offset, entry.nbytes, *entry.crc32, entry.name, entry.source, entry.offset});
+      if (const io::RecordCheck check = check_of(entry); check.wanted()) {
+        move.checksums.push_back({to.buffer, to.offset, entry.nbytes, check});
       }
       if (to.swap()) {
         move.steps.push_back({{to.buffer}, [this, i] { wanted(i).order->apply(wanted(i).bytes); }});
@@ -249,7 +247,7 @@ class WholeLoad {
       const StorageEntry& entry = storage(i);
       const Buffer& to = wanted(i).bytes;
       if (to.data() != from.data()) std::memcpy(to.data(), from.data(), from.size());
-      if (verified(entry)) require_crc(entry, to);
+      check_of(entry).check({to.data(), to.size()});
       if (wanted(i).swap()) wanted(i).order->apply(to);
       if (entry.resident) continue;
       report_.read_bytes += from.size();
@@ -258,22 +256,18 @@ class WholeLoad {
     }
   }
 
-  void require_crc(const StorageEntry& entry, const Buffer& bytes) const {
-    io::require_crc(io::crc32(0, {bytes.data(), bytes.size()}), *entry.crc32, entry.nbytes,
-                    {state_.index.sources[entry.source]->name(), entry.offset, entry.name});
-  }
-
   /// What goes to a device and is not in the file as it will be there.
   void decode_on_the_way() {
     std::vector<io::DecodeJob> jobs;
     for (const std::size_t i : decoded_) {
       const Wanted& to = wanted(i);
-      RingStorage from{.storage = &storage(i), .source = state_.index.sources[storage(i).source].get()};
+      RingStorage from{.storage = &storage(i),
+                       .source = state_.index.sources[storage(i).source].get(),
+                       .check = check_of(storage(i))};
       if (to.swap()) {
         from.swap_width = to.order->width;
         from.swap_phase = to.order->phase;
       }
-      from.verify = verified(storage(i));
       jobs.push_back(decode_job(from, to.buffer, to.offset));
     }
     io::decode_in_ring(jobs, buffers_, options_.threads, options_.stop, report_);
@@ -284,7 +278,7 @@ class WholeLoad {
     const Buffer& out = wanted(i).bytes;
     const std::string& path = state_.index.sources[entry.source]->name();
     format::inflate({stored.data(), stored.size()}, {out.data(), out.size()}, path, entry.name);
-    if (verified(entry)) require_crc(entry, out);
+    check_of(entry).check({out.data(), out.size()});
     if (wanted(i).swap()) wanted(i).order->apply(out);
   }
 

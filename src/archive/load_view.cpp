@@ -12,7 +12,6 @@
 #include "core/format.h"
 #include "core/view.h"
 #include "device/backend.h"
-#include "io/copy/crc32.h"
 #include "io/move/device_writes.h"
 #include "io/move/strided_read.h"
 #include "ops/kernels.h"
@@ -28,7 +27,7 @@ std::uint64_t span_of(const TensorEntry& view) {
 /// Where reading the view alone does not.
 void verify_record(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options,
                    Report& report, Extent extent) {
-  const bool wanted = extent == Extent::kWhole && state.is_verified(state.storage_of(view), options);
+  const bool wanted = extent == Extent::kWhole && state.check_of(state.storage_of(view), options).wanted();
   if (wanted) state.verify(view.storage, options, report);
 }
 
@@ -122,17 +121,13 @@ Tensor load_nearest(const detail::ArchiveState& state, const TensorEntry& view, 
 std::optional<io::Checksum> checksum_of_run(const detail::ArchiveState& state, const TensorEntry& view,
                                             std::uint64_t length, const LoadOptions& options) {
   const StorageEntry& storage = state.storage_of(view);
-  if (!state.is_verified(storage, options) || view.byte_offset > io::StridedPlan::kMaxGap ||
-      view.byte_offset + length != storage.nbytes)
+  io::RecordCheck check = state.check_of(storage, options);
+  if (!check.wanted() || view.byte_offset > io::StridedPlan::kMaxGap || view.byte_offset + length != storage.nbytes)
     return std::nullopt;
   std::vector<std::byte> header(static_cast<std::size_t>(view.byte_offset));
   if (!header.empty()) state.source_of(view)->read(storage.offset, header);
-  return io::Checksum{.length = length,
-                      .crc32 = *storage.crc32,
-                      .record = storage.name,
-                      .source = storage.source,
-                      .offset = storage.offset,
-                      .before = io::crc32(0, header)};
+  check.add(header);
+  return io::Checksum{.length = length, .check = std::move(check)};
 }
 
 Tensor load_view(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options, Report& report,

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "format/zip/inflate.h"
-#include "io/copy/crc32.h"
 #include "ops/kernels.h"
 
 namespace penstock::archive {
@@ -51,18 +50,16 @@ class Bytes {
 
 class StorageStage final : public io::DecodeStage {
  public:
-  explicit StorageStage(const RingStorage& from) : from_(from), bytes_(from) {}
+  explicit StorageStage(const RingStorage& from) : from_(from), bytes_(from), check_(from.check) {}
 
   void fill(std::uint64_t position, std::span<std::byte> chunk) override {
     bytes_.read(position, chunk);
-    if (from_.verify) crc_ = io::crc32(crc_, chunk);
+    check_.add(chunk);
     swap_units(position, chunk);
   }
   void finish() override {
     bytes_.require_end();
-    if (!from_.verify) return;
-    const StorageEntry& storage = *from_.storage;
-    io::require_crc(crc_, *storage.crc32, storage.nbytes, {from_.source->name(), storage.offset, storage.name});
+    check_.finish();
   }
 
  private:
@@ -78,7 +75,7 @@ class StorageStage final : public io::DecodeStage {
 
   const RingStorage from_;
   Bytes bytes_;
-  std::uint32_t crc_ = 0;
+  io::RecordCheck check_;
 };
 
 }  // namespace
@@ -91,7 +88,7 @@ io::DecodeJob decode_job(const RingStorage& storage, std::uint32_t buffer, std::
           .stored_bytes = entry.stored_bytes,
           .width = storage.swap_width,
           .phase = storage.swap_phase,
-          .in_order = entry.is_deflated() || storage.verify,
+          .in_order = entry.is_deflated() || storage.check.wanted(),
           .begin = [storage] { return std::make_unique<StorageStage>(storage); },
           .place = {storage.source->name(), entry.offset, entry.name}};
 }

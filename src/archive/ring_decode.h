@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "io/copy/record_check.h"
 #include "io/move/ring_decode.h"
 #include "penstock/load.h"
 
@@ -12,10 +13,10 @@ namespace penstock::archive {
 struct RingStorage {
   const StorageEntry* storage = nullptr;  ///< stored or deflated; not resident
   const ByteSource* source = nullptr;
+  io::RecordCheck check = {};  ///< of the storage
   /// Bytes of each unit whose order is reversed, 1 for none, and how many bytes there are before the first whole unit.
   std::size_t swap_width = 1;
   std::uint64_t swap_phase = 0;
-  bool verify = false;  ///< the storage's CRC, which must be recorded
 };
 
 /// What io's ring needs to decode it into [offset, + nbytes) of a buffer: inflating, verifying and swapping as a stage

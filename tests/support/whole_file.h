@@ -39,13 +39,12 @@ class WholeFile {
   std::string path() const { return folder / "whole"; }
   bool arrived() const { return std::ranges::equal(view(buffers[0]), bytes); }
   io::Checksum checksum(std::uint64_t offset, std::uint64_t length) const {
-    return {.buffer = 0,
-            .buffer_offset = offset,
-            .length = length,
-            .crc32 = io::crc32(0, std::span(bytes).subspan(offset, length)),
-            .record = "record " + std::to_string(offset),
-            .source = 0,
-            .offset = offset};
+    return checksum(offset, length, io::crc32(0, std::span(bytes).subspan(offset, length)));
+  }
+  io::Checksum checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t recorded) const {
+    const io::Record record{
+        .crc32 = recorded, .bytes = length, .path = sources[0]->name(), .offset = offset, .name = "record"};
+    return {.buffer_offset = offset, .length = length, .check = {record, true}};
   }
 
   TemporaryFolder folder;

@@ -17,7 +17,7 @@
 #include "format/zip/layouts.h"
 #include "format/zip/reader.h"
 #include "format/zip/writer.h"
-#include "io/copy/crc32.h"
+#include "io/copy/record_check.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -85,8 +85,12 @@ void check_shortened(const ByteSource& source, const ZipEntry& member) {
   } else {
     source.read(member.data_offset, bytes);
   }
-  io::require_crc(io::crc32(0, bytes), member.crc32, bytes.size(),
-                  {source.name(), member.data_offset, std::string(member.name)});
+  const io::Record record{.crc32 = member.crc32,
+                          .bytes = bytes.size(),
+                          .path = source.name(),
+                          .offset = member.data_offset,
+                          .name = member.name};
+  io::RecordCheck(record, true).check(bytes);
 }
 
 bool ends_member(const TensorEntry& array, const ZipEntry& member) {
@@ -139,7 +143,7 @@ Index read_index(const SourcePtr& source, const OpenOptions& options) {
   return index;
 }
 
-std::optional<std::uint32_t> recorded_crc(const ZipEntry& member, bool /*verify*/) noexcept { return member.crc32; }
+std::optional<std::uint32_t> recorded_crc(const ZipEntry& member) noexcept { return member.crc32; }
 
 /// The header of an array decides what its member means. A member that is no array, or ends behind one, is looked at
 /// more closely each time.

@@ -15,7 +15,7 @@
 #include "format/zip/inflate.h"
 #include "format/zip/kind.h"
 #include "format/zip/layout.h"
-#include "io/copy/crc32.h"
+#include "io/copy/record_check.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -39,14 +39,8 @@ std::string_view text_of(std::span<const std::byte> bytes) {
 /// The storages of an archive: records `data/KEY`.
 class ZipStorages final : public pickle::Outside {
  public:
-  ZipStorages(std::span<const ZipEntry> entries, const PtRecords& records, bool verify, ZipParsed& parsed,
-              std::string_view path)
-      : entries_(entries),
-        prefix_(records.prefix),
-        path_(path),
-        verify_(verify),
-        any_case_(records.other_case),
-        parsed_(parsed) {}
+  ZipStorages(std::span<const ZipEntry> entries, const PtRecords& records, ZipParsed& parsed, std::string_view path)
+      : entries_(entries), prefix_(records.prefix), path_(path), any_case_(records.other_case), parsed_(parsed) {}
 
   std::uint32_t storage(std::string_view key, std::uint64_t nbytes, std::uint64_t itemsize) override;
 
@@ -56,7 +50,6 @@ class ZipStorages final : public pickle::Outside {
   std::span<const ZipEntry> entries_;
   std::string_view prefix_;
   std::string_view path_;
-  bool verify_;
   bool any_case_;
   ZipParsed& parsed_;
   std::vector<std::int64_t> storages_;  ///< of each record, -1: not asked for yet
@@ -88,7 +81,7 @@ std::uint32_t ZipStorages::storage(std::string_view key, std::uint64_t nbytes, s
                         .stored_bytes = entry.compressed_size,
                         .nbytes = entry.size,
                         .compression = stored ? Compression::kNone : Compression::kDeflate,
-                        .crc32 = recorded_crc(entry, verify_),
+                        .crc32 = recorded_crc(entry),
                         .resident = {}});
     parsed_.storage_records.resize(storages.size(), kNoRecord);
     parsed_.storage_records.back() = record;
@@ -310,8 +303,8 @@ PtRecords find_pt_records(std::span<const ZipEntry> entries, std::string_view pa
   return finder.finish(entries);
 }
 
-std::optional<std::uint32_t> recorded_crc(const ZipEntry& entry, bool verify) noexcept {
-  return verify && entry.crc32 != 0 ? std::optional(entry.crc32) : std::nullopt;
+std::optional<std::uint32_t> recorded_crc(const ZipEntry& entry) noexcept {
+  return entry.crc32 != 0 ? std::optional(entry.crc32) : std::nullopt;
 }
 
 std::span<const std::byte> read_pt_record(const FileBytes& file, const ZipEntry& entry, bool verify,
@@ -323,13 +316,12 @@ std::span<const std::byte> read_pt_record(const FileBytes& file, const ZipEntry&
     store = std::move(inflated);
     bytes = store;
   }
-  const auto expected = recorded_crc(entry, verify);
-  const std::uint32_t crc = expected ? io::crc32(0, bytes) : entry.crc32;
-  if (crc != entry.crc32) {
-    fail(ErrorCode::kChecksum,
-         core::format("the record's CRC-32 is {:08x}, but {:08x} is recorded; the file is damaged", crc, entry.crc32),
-         file.path(), entry.data_offset, entry.name);
-  }
+  const io::Record record{.crc32 = recorded_crc(entry),
+                          .bytes = entry.size,
+                          .path = file.path(),
+                          .offset = entry.data_offset,
+                          .name = entry.name};
+  io::RecordCheck(record, verify).check(bytes);
   return bytes;
 }
 
@@ -355,7 +347,7 @@ ZipParsed read_pt_zip(const FileBytes& file, std::span<const ZipEntry> entries, 
   check_ratio(pickle, file.path());
   std::vector<std::byte> store;
   const auto bytes = read_pt_record(file, pickle, verify, store);
-  ZipStorages storages(entries, records, verify, parsed, file.path());
+  ZipStorages storages(entries, records, parsed, file.path());
   try {
     pickle::read_pickle(bytes, pickle.data_offset, index, storages, swapped, true, limits_for(pickle), options.decode);
   } catch (const Error& error) {

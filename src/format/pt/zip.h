@@ -33,7 +33,7 @@ struct PtRecords {
 PtRecords find_pt_records(std::span<const ZipEntry> entries, std::string_view path);
 
 /// The CRC-32 that a record has, when torch wrote one: it writes 0 after set_crc32_options(False) and within skip_data.
-std::optional<std::uint32_t> recorded_crc(const ZipEntry& entry, bool verify) noexcept;
+std::optional<std::uint32_t> recorded_crc(const ZipEntry& entry) noexcept;
 
 /// The bytes of a small record, inflated if need be and checked against their CRC when `verify`.
 std::span<const std::byte> read_pt_record(const FileBytes& file, const ZipEntry& entry, bool verify,

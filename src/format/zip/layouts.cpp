@@ -110,7 +110,7 @@ void ZipLayout::locate(std::span<const ZipEntry> entries, std::vector<StorageLoc
   for (std::size_t i = 0; i < locations.size(); ++i) {
     const std::size_t record = storage_records_[i];
     if (record == kNoRecord) continue;
-    locations[i] = {entries[record].data_offset, rules_.recorded_crc(entries[record], verified_)};
+    locations[i] = {entries[record].data_offset, rules_.recorded_crc(entries[record])};
   }
 }
 

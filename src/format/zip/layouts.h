@@ -30,7 +30,7 @@ struct ZipRules {
   /// All records lie in one folder, whose name means nothing.
   bool has_folder = false;
   /// The CRC that holds for a record's bytes, or none.
-  std::optional<std::uint32_t> (*recorded_crc)(const ZipEntry& entry, bool verify) = nullptr;
+  std::optional<std::uint32_t> (*recorded_crc)(const ZipEntry& entry) = nullptr;
   ZipParsed (*parse)(std::span<const std::byte> file, std::string_view path, std::span<const ZipEntry> entries,
                      const OpenOptions& options) = nullptr;
 };

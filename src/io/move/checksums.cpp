@@ -1,15 +1,16 @@
-// A CRC-32 of a whole run is combined from those of its parts, which may arrive in any order: each part is computed
-// where it arrives, and the last one to arrive sorts them, combines them and compares.
+// Buffers are filled in parts of any size, by any thread. The records of a move are sorted by their place in the
+// buffers, so that a binary search finds the record of each part. The CRC-32 of a part is computed by the thread that
+// read it; the thread that brings the last part of a record compares.
 
 #include "io/move/checksums.h"
 
 #include <algorithm>
-#include <tuple>
+#include <string>
+#include <utility>
 
 #include "core/checked.h"
 #include "core/counted.h"
 #include "core/format.h"
-#include "core/text.h"
 #include "io/copy/crc32.h"
 #include "penstock/error.h"
 
@@ -20,27 +21,23 @@ std::uint64_t end_of(const Checksum& checksum) noexcept { return checksum.buffer
 
 }  // namespace
 
-Checksums::Checksums(std::span<const Checksum> checksums, std::span<const SourcePtr> sources)
-    : checksums_(checksums), sources_(sources) {
-  states_.reserve(checksums.size());
+Checksums::Checksums(std::span<const Checksum> checksums) {
+  checksums_.reserve(checksums.size());
   for (const Checksum& checksum : checksums) {
     core::checked_add(checksum.buffer_offset, checksum.length, "a checksum's run");
-    if (checksum.length == 0) {
-      compare(checksum, crc32(0, {}));
-    } else {
-      states_.push_back({&checksum, checksum.length});
-    }
+    checksums_.push_back(checksum);
+    if (checksum.length > 0) continue;
+    checksums_.back().check.finish();
+    checksums_.pop_back();
   }
-  const auto key = [](const State& s) { return std::tie(s.checksum->buffer, s.checksum->buffer_offset); };
-  std::sort(states_.begin(), states_.end(), [&](const State& a, const State& b) { return key(a) < key(b); });
+  const auto key = [](const Checksum& c) { return std::pair(c.buffer, c.buffer_offset); };
+  std::ranges::sort(checksums_, {}, key);
 }
 
 std::size_t Checksums::first_behind(std::uint32_t buffer, std::uint64_t buffer_offset) const {
-  const auto ends_before = [](const State& state, const std::pair<std::uint32_t, std::uint64_t>& at) {
-    return std::pair(state.checksum->buffer, end_of(*state.checksum)) <= at;
-  };
-  const auto at = std::lower_bound(states_.begin(), states_.end(), std::pair(buffer, buffer_offset), ends_before);
-  return static_cast<std::size_t>(at - states_.begin());
+  const auto end = [](const Checksum& c) { return std::pair(c.buffer, end_of(c)); };
+  const auto at = std::ranges::upper_bound(checksums_, std::pair(buffer, buffer_offset), {}, end);
+  return static_cast<std::size_t>(at - checksums_.begin());
 }
 
 bool Checksums::cover(std::uint32_t buffer, std::uint64_t buffer_offset, std::uint64_t length) const {
@@ -49,8 +46,8 @@ bool Checksums::cover(std::uint32_t buffer, std::uint64_t buffer_offset, std::ui
 
 std::optional<Checksums::Run> Checksums::next_run(std::uint32_t buffer, std::uint64_t begin, std::uint64_t end) const {
   const std::size_t i = first_behind(buffer, begin);
-  if (i == states_.size()) return std::nullopt;
-  const Checksum& checksum = *states_[i].checksum;
+  if (i == checksums_.size()) return std::nullopt;
+  const Checksum& checksum = checksums_[i];
   if (begin >= end || checksum.buffer != buffer || checksum.buffer_offset >= end) return std::nullopt;
   const std::uint64_t first = std::max(begin, checksum.buffer_offset);
   return Run{i, first, std::min(end, end_of(checksum)) - first};
@@ -66,39 +63,24 @@ void Checksums::arrived(std::uint32_t buffer, std::uint64_t buffer_offset, std::
 }
 
 void Checksums::arrived(const Run& run, std::uint32_t crc) {
-  State& state = states_[run.checksum];
-  const Part part{run.begin, run.length, crc};
-  std::uint32_t computed = part.crc;
+  RecordCheck& check = checksums_[run.checksum].check;
   {
     const std::scoped_lock lock(mutex_);
-    state.missing -= std::min(state.missing, part.length);
-    if (part.length != state.checksum->length) state.parts.push_back(part);
-    if (state.missing > 0) return;
-    if (!state.parts.empty()) {
-      std::sort(state.parts.begin(), state.parts.end(), [](const Part& a, const Part& b) { return a.begin < b.begin; });
-      computed = crc32(0, {});
-      for (const Part& p : state.parts) computed = crc32_combine(computed, p.crc, p.length);
-    }
+    check.add_part({run.begin, run.length, crc});
+    if (check.missing() > 0) return;
   }
-  compare(*state.checksum, computed);
-}
-
-void Checksums::compare(const Checksum& checksum, std::uint32_t computed) const {
-  // To combine takes as long as to read a few hundred bytes.
-  if (checksum.before != 0) computed = crc32_combine(checksum.before, computed, checksum.length);
-  require_crc(computed, checksum.crc32, checksum.length,
-              {.path = checksum.source < sources_.size() ? sources_[checksum.source]->name() : std::string(),
-               .offset = checksum.offset,
-               .tensor = checksum.record});
+  // No other thread has bytes of this record any more.
+  check.finish();
 }
 
 void Checksums::require_complete() const {
-  for (const State& state : states_) {
-    if (state.missing == 0) continue;
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        core::format("the plan leaves {} of a run with a checksum unread", core::counted(state.missing, "byte")),
-        {.path = {}, .offset = state.checksum->offset, .tensor = state.checksum->record});
+  for (const Checksum& checksum : checksums_) {
+    const std::uint64_t missing = checksum.check.missing();
+    if (missing == 0) continue;
+    const Record& record = checksum.check.record();
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("the plan leaves {} of a run with a checksum unread", core::counted(missing, "byte")),
+                {.path = {}, .offset = record.offset, .tensor = std::string(record.name)});
   }
 }
 

@@ -6,9 +6,9 @@
 #include <optional>
 #include <span>
 #include <stop_token>
-#include <string>
 #include <vector>
 
+#include "io/copy/record_check.h"
 #include "io/move/plan.h"
 #include "io/read/device_reader.h"
 #include "io/read/reader.h"
@@ -18,17 +18,14 @@
 
 namespace penstock::io {
 
-/// A recorded CRC-32 over [buffer_offset, + length) of a buffer, checked while the bytes are hot. The plan must read
-/// that whole run from one contiguous run of the source.
+/// A record that the plan reads to [buffer_offset, + length) of a buffer, checked while the bytes are hot. The plan
+/// must read that whole run from one contiguous run of the source. Bytes of the record that lie in front of the run
+/// were given to `check` already.
 struct Checksum {
   std::uint32_t buffer = 0;
   std::uint64_t buffer_offset = 0;
   std::uint64_t length = 0;
-  std::uint32_t crc32 = 0;
-  std::string record;        ///< for the error
-  std::uint32_t source = 0;  ///< for the error
-  std::uint64_t offset = 0;  ///< for the error
-  std::uint32_t before = 0;  ///< of bytes in front of the run that the recorded one covers too
+  RecordCheck check;  ///< a wanted one
 };
 
 /// Work to do on host memory after its bytes arrived (inflate, byte swap): runs once `ranges` of the plan that touch

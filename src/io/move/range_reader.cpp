@@ -66,7 +66,7 @@ class ChunkCutter {
 RangeReader::RangeReader(const Move& move, const EngineOptions& options)
     : move_(move),
       options_(options),
-      checksums_(move.checksums, move.sources),
+      checksums_(move.checksums),
       device_(move.buffers),
       copies_(!move.checksums.empty()) {
   if (options.reader == nullptr) {

@@ -137,24 +137,19 @@ TEST_F(DeviceRoutesTest, WhatIsSmallAltogetherIsSaidToBe) {
 
 TEST_F(DeviceRoutesTest, BytesWithAChecksumStayInTheRing) {
   const Bytes expected = test::numbered_bytes(16 * kMega);
-  checksums = {{.buffer_offset = 100,
-                .length = 9 * kMega,
-                .crc32 = crc32(0, std::span(expected).subspan(100, 9 * kMega)),
-                .record = "r",
-                .offset = 100}};
+  Record record{.crc32 = crc32(0, std::span(expected).subspan(100, 9 * kMega)), .bytes = 9 * kMega};
+  checksums = {{.buffer_offset = 100, .length = 9 * kMega, .check = {record, true}}};
   read_whole(16 * kMega, {.gds = true, .device_reader = &kAnywhere});
   expect_arrived();
   EXPECT_EQ(report.route, "ring");
   EXPECT_THAT(report.why, HasSubstr("; through the ring, because checksums are computed in host memory"));
   EXPECT_EQ(cufile().reads, 0U);
 
-  checksums[0].crc32 ^= 1;
+  *record.crc32 ^= 1;
+  checksums[0].check = {record, true};
   EXPECT_EQ(test::code_of([&] { run({.gds = true, .device_reader = &kAnywhere}); }), ErrorCode::kChecksum);
-  checksums = {{.buffer_offset = 12 * kMega,
-                .length = 10,
-                .crc32 = crc32(0, std::span(expected).subspan(12 * kMega, 10)),
-                .record = "r",
-                .offset = 12 * kMega}};
+  record = {.crc32 = crc32(0, std::span(expected).subspan(12 * kMega, 10)), .bytes = 10};
+  checksums = {{.buffer_offset = 12 * kMega, .length = 10, .check = {record, true}}};
   run({.gds = true, .device_reader = &kAnywhere});
   expect_arrived();
   EXPECT_EQ(cufile().read_bytes, 8 * kMega);

@@ -124,7 +124,8 @@ TEST(Engine, MatchesNaiveCopiesForAnyPlan) {
       const auto from = std::span(bytes[piece.source]).subspan(piece.offset, piece.length);
       std::ranges::copy(from, wanted[piece.buffer].begin() + static_cast<std::ptrdiff_t>(piece.buffer_offset));
       if (random() % 2 == 0) {
-        checksums.push_back({piece.buffer, piece.buffer_offset, piece.length, crc32(0, from), "r", piece.source, 0});
+        const Record record{.crc32 = crc32(0, from), .bytes = piece.length};
+        checksums.push_back({piece.buffer, piece.buffer_offset, piece.length, {record, true}});
       }
     }
     const PlanOptions options = {

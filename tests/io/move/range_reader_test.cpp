@@ -68,17 +68,15 @@ TEST_P(CopiedEitherWay, SaysWhichRecordIsDamaged) {
   for (const std::size_t threads : {1, 4}) {
     WholeFile whole(3'000'000);
     const Checksum good = whole.checksum(0, 1'000'000);
-    Checksum bad = whole.checksum(1'000'000, 2'000'000);
-    const std::uint32_t computed = bad.crc32;
-    bad.crc32 = 0xDEADBEEF;
-    whole.move.checksums = {good, bad};
+    const std::uint32_t computed = crc32(0, std::span(whole.bytes).subspan(1'000'000));
+    whole.move.checksums = {good, whole.checksum(1'000'000, 2'000'000, 0xDEADBEEF)};
     Report report;
     const auto error = error_of([&] { execute(whole.move, {.threads = threads, .mapped = GetParam()}, report); });
     ASSERT_TRUE(error);
     EXPECT_EQ(error->code(), ErrorCode::kChecksum);
     EXPECT_EQ(error->path(), whole.path());
     EXPECT_EQ(error->offset(), 1'000'000U);
-    EXPECT_EQ(error->tensor(), "record 1000000");
+    EXPECT_EQ(error->tensor(), "record");
     char text[9];
     std::snprintf(text, sizeof(text), "%08x", computed);
     EXPECT_THAT(error->message(), HasSubstr("deadbeef"));
@@ -89,11 +87,12 @@ TEST_P(CopiedEitherWay, SaysWhichRecordIsDamaged) {
 TEST_P(CopiedEitherWay, ARecordMayBeginBeforeWhatIsRead) {
   for (const std::uint32_t wrong : {0U, 1U}) {
     WholeFile whole(3'000'000);
-    Checksum checksum = whole.checksum(0, 3'000'000);
     const std::vector<std::byte> header = test::numbered_bytes(77, 5);
-    checksum.before = crc32(0, header) ^ wrong;
-    checksum.crc32 = crc32_combine(crc32(0, header), checksum.crc32, checksum.length);
-    whole.move.checksums = {checksum};
+    std::vector<std::byte> record = header;
+    record.insert(record.end(), whole.bytes.begin(), whole.bytes.end());
+    RecordCheck check({.crc32 = crc32(0, record) ^ wrong, .bytes = record.size()}, true);
+    check.add(header);
+    whole.move.checksums = {{.length = whole.bytes.size(), .check = check}};
     Report report;
     if (wrong == 0) {
       execute(whole.move, {.mapped = GetParam()}, report);
@@ -105,7 +104,7 @@ TEST_P(CopiedEitherWay, ARecordMayBeginBeforeWhatIsRead) {
 
 TEST(RangeReader, AnEmptyRecordHasAChecksumToo) {
   WholeFile whole(1000);
-  whole.move.checksums = {{.length = 0, .crc32 = 1, .record = "empty"}};
+  whole.move.checksums = {whole.checksum(0, 0, 1)};
   Report report;
   EXPECT_EQ(code_of([&] { execute(whole.move, {}, report); }), ErrorCode::kChecksum);
 }

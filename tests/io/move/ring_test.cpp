@@ -136,14 +136,12 @@ TEST_F(Ring, ScattersOverHostAndDevicesAndLeavesGapsOut) {
 
 TEST_F(Ring, ChecksumsAreComparedInIt) {
   Move move = whole(6'000'000, device);
-  move.checksums.push_back({.buffer_offset = 100,
-                            .length = 5'000'000,
-                            .crc32 = crc32(0, std::span(bytes).subspan(100, 5'000'000)),
-                            .record = "r",
-                            .offset = 100});
+  Record record{.crc32 = crc32(0, std::span(bytes).subspan(100, 5'000'000)), .bytes = 5'000'000};
+  move.checksums = {{.buffer_offset = 100, .length = 5'000'000, .check = {record, true}}};
   Report report;
   execute(move, {}, report);
-  move.checksums[0].crc32 ^= 1;
+  *record.crc32 ^= 1;
+  move.checksums[0].check = {record, true};
   EXPECT_EQ(test::code_of([&] { execute(move, {}, report); }), ErrorCode::kChecksum);
 }
 

@@ -58,7 +58,8 @@ class RoutesTest : public testing::Test {
                                        {0, 0, kSecond, kBytes - kSecond, lead_ + kSecond}};
     const std::uint32_t crc = crc32(0, std::span(bytes_).subspan(kSecond)) ^ wrong_crc;
     Move move{make_plan(pieces), {&source_, 1}, {&buffer_, 1}, {}, {}};
-    move.checksums = {{0, lead_ + kSecond, kBytes - kSecond, crc, "second", 0, kSecond}};
+    const Record record{.crc32 = crc, .bytes = kBytes - kSecond};
+    move.checksums = {{0, lead_ + kSecond, record.bytes, {record, true}}};
     report_ = {};
     execute(move, {.direct = direct}, report_);
   }

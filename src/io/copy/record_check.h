@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+// The one place where recorded checksums of payload are compared. Whoever reads a record, for a load, a batch, a device
+// or for nothing but its checksum, makes a RecordCheck, gives it the bytes and calls `finish`. Where the bytes of a
+// move arrive in any order and from several threads, io/move/checksums.h finds out which record they belong to.
+
+namespace penstock::io {
+
+/// Bytes of a file for which the file may record a CRC-32. Path and name are views, because only an error needs copies:
+/// they must outlive the check.
+struct Record {
+  std::optional<std::uint32_t> crc32 = {};  ///< as recorded; of the bytes after decompression
+  std::uint64_t bytes = 0;                  ///< after decompression
+  std::string_view path = {};               ///< for the error, as the two below
+  std::uint64_t offset = 0;
+  std::string_view name = {};
+};
+
+/// Computes the CRC-32 of a record while its bytes come, and compares it with the recorded one. The bytes come in order
+/// (`add`), or the CRCs of parts come in any order (`add_part`). Does nothing for a record that is not to be checked.
+/// Not thread-safe.
+class RecordCheck {
+ public:
+  /// Nothing is to be checked.
+  RecordCheck() = default;
+  /// The record is checked when its file has a CRC-32 for it and `verify` asks for that.
+  RecordCheck(const Record& record, bool verify) noexcept : record_(record), wanted_(verify && record.crc32) {}
+
+  /// Whether there is anything to check.
+  bool wanted() const noexcept { return wanted_; }
+  const Record& record() const noexcept { return record_; }
+  /// Bytes of the record that have not come yet.
+  std::uint64_t missing() const noexcept { return record_.bytes - seen_; }
+
+  /// The next bytes of the record.
+  void add(std::span<const std::byte> bytes) noexcept;
+  /// A part of the record that was given to no `add` and does not overlap another part. `begin` orders the parts and
+  /// may be counted from anywhere. All parts lie behind the bytes that `add` got, and no `add` may follow.
+  struct Part {
+    std::uint64_t begin = 0;
+    std::uint64_t length = 0;
+    std::uint32_t crc = 0;
+  };
+  void add_part(const Part& part);
+  /// Compares, once the whole record has come. kChecksum with path, offset and name of the record when the CRCs differ.
+  void finish();
+  /// The whole record at once.
+  void check(std::span<const std::byte> bytes);
+
+ private:
+  void combine_parts();
+  void fail() const;
+
+  Record record_;
+  bool wanted_ = false;
+  std::uint32_t crc_ = 0;  ///< of the first bytes of the record, which came in order
+  std::uint64_t seen_ = 0;
+  std::vector<Part> parts_;
+};
+
+}  // namespace penstock::io
