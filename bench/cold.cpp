@@ -19,9 +19,9 @@ namespace {
 double engine_seconds(const std::string& path, std::optional<bool> direct, std::size_t threads) {
   bench::drop_from_cache(path);
   return bench::seconds_of([&] {
-    const SourcePtr source = open_source(path);
-    const Buffer buffer = Buffer::allocate(source->size());
-    const io::Piece piece = {.length = source->size()};
+    const Source source = open_source(path);
+    const Buffer buffer = Buffer::allocate(source.size());
+    const io::Piece piece = {.length = source.size()};
     const io::Move move = {io::make_plan({&piece, 1}), {&source, 1}, {&buffer, 1}, {}, {}};
     Report report;
     io::execute(move, {.threads = threads, .direct = direct}, report);
@@ -61,7 +61,7 @@ int main(int argc, char** argv) try {
       {"load", [&] { return load_seconds(path, {}, threads); }},
       {"load, through the cache", [&] { return load_seconds(path, false, threads); }},
   };
-  const auto size = static_cast<double>(open_source(path)->size());
+  const auto size = static_cast<double>(open_source(path).size());
   bench::compare(core::format("cold read of {}", path), size / 1e9, "GB/s", ways, rounds);
   return 0;
 } catch (const std::exception& error) {

@@ -77,10 +77,10 @@ std::string default_file() {
 
 int main(int argc, char** argv) {
   using namespace penstock;
-  const SourcePtr source = open_source(argc > 1 ? argv[1] : default_file());
+  const Source source = open_source(argc > 1 ? argv[1] : default_file());
   const std::size_t row_bytes = argc > 2 ? static_cast<std::size_t>(std::atoi(argv[2])) : 3072;
   const std::size_t rounds = argc > 3 ? static_cast<std::size_t>(std::atoi(argv[3])) : 15;
-  std::vector<std::uint32_t> order(source->size() / row_bytes);
+  std::vector<std::uint32_t> order(source.size() / row_bytes);
   std::iota(order.begin(), order.end(), 0U);
   std::shuffle(order.begin(), order.end(), std::mt19937(1));
 

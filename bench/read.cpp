@@ -56,10 +56,10 @@ std::vector<io::Checksum> checksums_of(const ByteSource& source) {
   return out;
 }
 
-double engine_seconds(const SourcePtr& source, const std::vector<io::Checksum>& checksums, std::optional<bool> mapped) {
-  const Buffer buffer = Buffer::allocate(source->size());
+double engine_seconds(const Source& source, const std::vector<io::Checksum>& checksums, std::optional<bool> mapped) {
+  const Buffer buffer = Buffer::allocate(source.size());
   return bench::seconds_of([&] {
-    const io::Piece piece = {.length = source->size()};
+    const io::Piece piece = {.length = source.size()};
     const io::Move move = {io::make_plan({&piece, 1}), {&source, 1}, {&buffer, 1}, checksums, {}};
     Report report;
     io::execute(move, {.threads = kThreads, .mapped = mapped}, report);
@@ -87,7 +87,7 @@ std::string default_file() {
 
 int main(int argc, char** argv) {
   using namespace penstock;
-  const SourcePtr source = open_source(argc > 1 ? argv[1] : default_file());
+  const Source source = open_source(argc > 1 ? argv[1] : default_file());
   const std::size_t rounds = argc > 2 ? static_cast<std::size_t>(std::atoi(argv[2])) : 9;
   const std::vector<io::Checksum> checksums = checksums_of(*source);
   for (const bool fresh : {true, false}) {
@@ -113,7 +113,7 @@ int main(int argc, char** argv) {
                                           way("by the system", checksums, false),
                                           way("out of a mapping", checksums, true)};
     bench::compare(
-        core::format("read {} of {} bytes into {} memory", source->name(), source->size(), fresh ? "fresh" : "kept"),
-        static_cast<double>(source->size()) / 1e9, "GB/s", ways, rounds);
+        core::format("read {} of {} bytes into {} memory", source.name(), source.size(), fresh ? "fresh" : "kept"),
+        static_cast<double>(source.size()) / 1e9, "GB/s", ways, rounds);
   }
 }

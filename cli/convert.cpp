@@ -40,8 +40,8 @@ struct Options {
 
 void require_free(const Archive& from, const Options& options) {
   std::error_code ignored;
-  for (const SourcePtr& source : from.sources()) {
-    if (!std::filesystem::equivalent(source->name(), options.to, ignored)) continue;
+  for (const Source& source : from.sources()) {
+    if (!std::filesystem::equivalent(source.name(), options.to, ignored)) continue;
     throw Error(ErrorCode::kInvalidArgument, "this is the file that is to be converted; name another one to write",
                 {.path = options.to});
   }
@@ -80,10 +80,10 @@ Value load_checked(const Archive& archive, const std::stop_token& stop) {
     return archive.load({.stop = stop});
   }
   std::uint64_t all = 0;
-  for (const SourcePtr& source : archive.sources()) all += source->size();
+  for (const Source& source : archive.sources()) all += source.size();
   Progress progress("checking", all);
   std::uint64_t done = 0;
-  for (const SourcePtr& source : archive.sources()) {
+  for (const Source& source : archive.sources()) {
     check_content(*source, [&](std::uint64_t bytes) {
       progress.at(done += bytes);
       if (stop.stop_requested()) throw Error(ErrorCode::kCancelled, "the conversion was stopped; nothing was written");
@@ -112,7 +112,7 @@ void report(const Options& options, const Metadata& left_out) {
   const Archive written = open(options.to);
   std::vector<std::string> keys;
   for (const auto& [key, text] : left_out) keys.push_back(key);
-  const std::uint64_t bytes = written.sources().front()->size();
+  const std::uint64_t bytes = written.sources().front().size();
   if (options.json) {
     print_json(Json{{"path", options.to},
                     {"format", written.format()},
@@ -136,7 +136,7 @@ int run(const Options& options) {
   std::optional<Metadata> metadata = metadata_of(archive);
   if (target.keeps_metadata) how.metadata = std::exchange(metadata, std::nullopt);
   how.before_commit = [&archive] {
-    for (const SourcePtr& source : archive.sources()) archive::require_unchanged(*source);
+    for (const Source& source : archive.sources()) archive::require_unchanged(*source);
   };
   write(archive, options, how);
   report(options, metadata.value_or(Metadata{}));

@@ -28,7 +28,7 @@ struct Totals {
 
 Totals totals_of(const Archive& archive) {
   Totals totals;
-  for (const SourcePtr& source : archive.sources()) totals.file_bytes += source->size();
+  for (const Source& source : archive.sources()) totals.file_bytes += source.size();
   for (const StorageEntry& storage : archive.storages()) {
     totals.compressed += storage.is_deflated() ? 1 : 0;
   }

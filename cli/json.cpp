@@ -83,7 +83,7 @@ void write_entry(JsonWriter& out, const Archive& archive, const TensorEntry& ent
   write_list(out, "shape", {entry.shape.begin(), entry.shape.end()});
   write_list(out, "strides", {entry.strides.begin(), entry.strides.end()});
   write_number(out, "nbytes", entry.nbytes());
-  write_text(out, "file", archive.sources()[storage.source]->name());
+  write_text(out, "file", archive.sources()[storage.source].name());
   write_number(out, "offset", compressed ? storage.offset : storage.offset + entry.byte_offset);
   write_number(out, "storage", entry.storage);
   if (compressed) write_text(out, "compression", "deflate");

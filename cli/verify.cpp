@@ -112,13 +112,12 @@ class Verifier {
 
   void verify(const File& file) {
     bool counted = false;
-    SourcePtr source;
     try {
-      source = open_source(file.path);
+      const Source source = open_source(file.path);
       const bool is_ours = file.named || has_tensor_extension(file.path) || format::find_format(*source) != nullptr;
-      if (!is_ours || !is_new(*source)) return add_seen(source->size());
+      if (!is_ours || !is_new(*source)) return add_seen(source.size());
       counted = true;
-      add_file(source->size());
+      add_file(source.size());
       check(source);
     } catch (const Error& error) {
       if (!counted) add_file(0);
@@ -127,7 +126,7 @@ class Verifier {
   }
 
   /// Nothing where it is a single array of Python objects: the file is as it was written, and no tensor.
-  std::optional<Archive> open_unless_objects(const SourcePtr& source) {
+  std::optional<Archive> open_unless_objects(const Source& source) {
     try {
       return open(source);
     } catch (const Error& error) {
@@ -139,14 +138,14 @@ class Verifier {
     }
   }
 
-  void check(const SourcePtr& source) {
+  void check(const Source& source) {
     const std::optional<Archive> archive = open_unless_objects(source);
     if (archive && archive->format() == format::kShardIndexFormat.name) {
-      for (const SourcePtr& shard : archive->sources().subspan(1)) verify({shard->name(), true});
+      for (const Source& shard : archive->sources().subspan(1)) verify({shard.name(), true});
       return;
     }
     // What is inflated counts as what the file has.
-    std::uint64_t left = source->size();
+    std::uint64_t left = source.size();
     const std::uint64_t trailing = check_content(*source, [&](std::uint64_t bytes) {
       const std::uint64_t seen = std::min(left, bytes);
       left -= seen;
@@ -156,7 +155,7 @@ class Verifier {
     if (archive) {
       add_good(*archive, trailing);
     } else {
-      add_note({source->name(), {}, {std::filesystem::path(source->name()).filename()}, trailing});
+      add_note({source.name(), {}, {std::filesystem::path(source.name()).filename()}, trailing});
     }
   }
 

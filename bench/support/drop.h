@@ -15,8 +15,8 @@ namespace penstock::bench {
 
 /// Which part of a file is in the page cache; 0 where the system does not tell.
 inline double share_in_cache(const std::string& path) {
-  const SourcePtr source = open_source(path);
-  return source->size() == 0 ? 0 : io::cached_share(*source, 0, source->size()).value_or(0);
+  const Source source = open_source(path);
+  return source.size() == 0 ? 0 : io::cached_share(*source, 0, source.size()).value_or(0);
 }
 
 /// Takes a file out of the page cache. Throws where it stays, as on a tmpfs or while another process maps it.

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kMaxPayload = std::uint64_t{16} << 20;
 
-SourcePtr source_of(const std::uint8_t* data, std::size_t size) {
+Source source_of(const std::uint8_t* data, std::size_t size) {
   const Tensor bytes = Tensor::empty({static_cast<std::int64_t>(size)}, DType::uint8);
   if (size > 0) std::memcpy(bytes.data(), data, size);
   return memory_source(bytes.buffer(), "fuzz/input");
@@ -25,7 +25,7 @@ void check_storage(const StorageEntry& storage, const format::Index& index) {
     return;
   }
   require(storage.source < index.sources.size(), "a storage lies in no source");
-  require(core::range_fits(storage.offset, storage.stored_bytes, index.sources[storage.source]->size()),
+  require(core::range_fits(storage.offset, storage.stored_bytes, index.sources[storage.source].size()),
           "a storage lies outside its file");
 }
 
@@ -50,7 +50,7 @@ std::uint64_t payload(const format::Index& index) {
   return total;
 }
 
-bool read(const format::Format& format, const SourcePtr& source, bool verify) {
+bool read(const format::Format& format, const Source& source, bool verify) {
   const format::Index index = format.read_index(source, {.verify = verify});
   for (const StorageEntry& storage : index.storages) check_storage(storage, index);
   for (const TensorEntry& entry : index.entries) check_entry(entry, index);
@@ -63,7 +63,7 @@ bool read(const format::Format& format, const SourcePtr& source, bool verify) {
 }  // namespace
 
 int fuzz_format(const format::Format& format, const std::uint8_t* data, std::size_t size) {
-  const SourcePtr source = source_of(data, size);
+  const Source source = source_of(data, size);
   const auto outcome = attempt([&] { return read(format, source, true); });
   // Behind a checksum lies all that damage could do.
   if (outcome.failed_by(ErrorCode::kChecksum)) attempt([&] { return read(format, source, false); });

@@ -18,7 +18,7 @@ namespace penstock::fuzz {
 
 namespace {
 
-SourcePtr source_of(std::string_view text) {
+Source source_of(std::string_view text) {
   Buffer buffer = Buffer::allocate(text.size());
   if (!text.empty()) std::memcpy(buffer.data(), text.data(), text.size());
   return memory_source(std::move(buffer), "fuzz/written");

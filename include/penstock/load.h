@@ -89,7 +89,7 @@ class LazyTensor {
   TensorEntry entry() const&& { return entry_; }
   /// The bytes that this is a view of, and the file they lie in. Valid while this handle or its archive lives.
   const StorageEntry& storage() const noexcept;
-  const SourcePtr& source() const noexcept;
+  const Source& source() const noexcept;
 
   /// A part of it, by the rules of Tensor::slice and Tensor::select. Reads nothing.
   LazyTensor slice(std::size_t dim, std::int64_t start, std::int64_t stop, std::int64_t step = 1) const;
@@ -135,8 +135,8 @@ class Archive {
   std::span<const StorageEntry> storages() const& noexcept;
   std::span<const StorageEntry> storages() const&& = delete;
   /// Files it is made of (several for a sharded index).
-  std::span<const SourcePtr> sources() const& noexcept;
-  std::span<const SourcePtr> sources() const&& = delete;
+  std::span<const Source> sources() const& noexcept;
+  std::span<const Source> sources() const&& = delete;
   /// The nested content with tensors as entries that are not loaded.
   const Value& structure() const& noexcept;
   const Value& structure() const&& = delete;
@@ -189,7 +189,7 @@ class Archive {
   void load_storages_into(std::span<const StoragePlacement> placements, const LoadOptions& options = {}) const;
 
  private:
-  friend Archive open(SourcePtr source, const OpenOptions& options);
+  friend Archive open(Source source, const OpenOptions& options);
   friend struct detail::ArchiveState;
   explicit Archive(std::shared_ptr<const detail::ArchiveState> state) : state_(std::move(state)) {}
 
@@ -203,8 +203,8 @@ Archive open(std::string_view path, const OpenOptions& options = {});
 Archive open(const std::same_as<std::filesystem::path> auto& path, const OpenOptions& options = {}) {
   return open(std::string_view(path.native()), options);
 }
-/// The same of bytes from elsewhere, as of `memory_source`. kInvalidArgument for null.
-Archive open(SourcePtr source, const OpenOptions& options = {});
+/// The same of bytes from elsewhere, as of `memory_source`.
+Archive open(Source source, const OpenOptions& options = {});
 
 /// The whole content of a file, nested as in the file. A file of one bare tensor gives a value of kind kTensor.
 Value load(std::string_view path, const LoadOptions& options = {});

@@ -3,6 +3,7 @@
 /// Where bytes come from: a file, memory, or a class of your own derived from ByteSource. Programs that load files give
 /// paths to `load` and `open` and need nothing from here; `memory_source` is for bytes that are in memory already.
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "penstock/buffer.h"
 
@@ -25,7 +27,8 @@ struct FileVersion {
   friend bool operator==(const FileVersion&, const FileVersion&) = default;
 };
 
-/// The bytes of a file, wherever they are. Their number never changes; any threads may read at any offset at once.
+/// What a source of your own implements: the bytes of a file, wherever they are. Their number never changes, and any
+/// threads may read at any offset at once.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
@@ -44,12 +47,44 @@ class ByteSource {
   virtual Buffer memory() const { return {}; }
 };
 
-using SourcePtr = std::shared_ptr<const ByteSource>;
+/// A source of bytes. A value handle on an immutable ByteSource; thread-safe, and copies cost nothing: a file stays open
+/// while a copy lives. Made by `open_source` and `memory_source`, or from an object of a class derived from ByteSource.
+class Source {
+ public:
+  template <std::derived_from<ByteSource> Own>
+  Source(Own own)  // NOLINT(google-explicit-constructor): programs write `open(MySource(url))`
+      : impl_(std::make_shared<const Own>(std::move(own))) {}
+  /// Shares an object, one that cannot be moved for example. kInvalidArgument for null.
+  template <std::derived_from<ByteSource> Own>
+  Source(std::shared_ptr<Own> own)  // NOLINT(google-explicit-constructor): as above
+      : impl_(not_null(std::move(own))) {}
+
+  /// What ByteSource says of each.
+  const std::string& name() const noexcept { return impl_->name(); }
+  std::uint64_t size() const noexcept { return impl_->size(); }
+  void read(std::uint64_t offset, std::span<std::byte> into) const { impl_->read(offset, into); }
+  int descriptor() const noexcept { return impl_->descriptor(); }
+  std::optional<FileVersion> version() const noexcept { return impl_->version(); }
+  Buffer memory() const { return impl_->memory(); }
+
+  /// The object itself, which lives while a handle on it does.
+  const ByteSource& operator*() const noexcept { return *impl_; }
+  /// Whether both are handles on one object.
+  friend bool operator==(const Source&, const Source&) noexcept = default;
+
+ private:
+  static std::shared_ptr<const ByteSource> not_null(std::shared_ptr<const ByteSource> own);
+
+  std::shared_ptr<const ByteSource> impl_;
+};
+
+/// A name of releases before 1.0, which goes with the next.
+using SourcePtr [[deprecated("use Source")]] = Source;
 
 /// Opens `location`: a path, or `scheme:...` of a source in the table. A folder is kIsDirectory, a missing file
 /// kNotFound, a FIFO or device kUnsupported. The descriptor stays open while the source lives.
-SourcePtr open_source(std::string_view location);
+Source open_source(std::string_view location);
 /// Bytes in memory; the buffer is shared, not copied.
-SourcePtr memory_source(Buffer bytes, std::string name = "<memory>");
+Source memory_source(Buffer bytes, std::string name = "<memory>");
 
 }  // namespace penstock

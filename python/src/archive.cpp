@@ -134,7 +134,7 @@ nb::tuple reduce(const Archive& archive, bool verify) {
 }
 
 nb::tuple reduce(const PyLazyTensor& entry) {
-  const nb::object path = reducible_path(entry.tensor.source()->name());
+  const nb::object path = reducible_path(entry.tensor.source().name());
   return nb::make_tuple(pickling("entry"),
                         nb::make_tuple(path, text_from(entry.tensor.name()), entry.keys, entry.verify));
 }
@@ -321,7 +321,7 @@ PyArchive open_archive(const std::string& path, const OpenOptions& options) {
       options);
 }
 
-PyArchive open_archive(SourcePtr source, const OpenOptions& options) {
+PyArchive open_archive(Source source, const OpenOptions& options) {
   auto opening = [&] {
     const ReleasedGil released;
     return std::make_shared<archive::Opening>(std::move(source));
@@ -358,7 +358,7 @@ ReadEffort ReadEffort::of(const LazyTensor& tensor) {
 }
 
 nb::object load_value(Archive archive, const LoadOptions& options, const ReportDict& report) {
-  const SourcePtr file = archive.sources().front();
+  const Source file = archive.sources().front();
   const bool is_long = ReadEffort::of(archive).takes_long();
   auto load = [archive = std::move(archive)](const LoadOptions& o) mutable { return std::move(archive).load(o); };
   const Value value = reporting(is_long, options, report, std::move(load));

@@ -55,7 +55,7 @@ struct PyLazyTensor {
 
 /// penstock.open: reads the index; answers signals while it does.
 PyArchive open_archive(const std::string& path, const OpenOptions& options);
-PyArchive open_archive(SourcePtr source, const OpenOptions& options);
+PyArchive open_archive(Source source, const OpenOptions& options);
 /// The part of the content that `key` and `prefix` choose: a string is a key, or several with dots between them; an
 /// integer is a key or a position; of a list each item is one step. With a prefix the keys that begin with it, without
 /// it. kDTypeMismatch for other keys.

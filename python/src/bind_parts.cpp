@@ -38,7 +38,7 @@ using Node = ValueGraph::Node;
 
 /// For behind reads of its files that are not the archive's own.
 void require_unchanged(const PyArchive& archive) {
-  for (const SourcePtr& source : archive.get().sources()) archive::require_unchanged(*source);
+  for (const Source& source : archive.get().sources()) archive::require_unchanged(*source);
 }
 
 /// Entries of each storage.
@@ -98,7 +98,7 @@ nb::tuple storage_parts(const PyArchive& archive, std::size_t index) {
   if (index >= storages.size()) throw Error(ErrorCode::kIndexOutOfRange, "there is no such storage");
   const StorageEntry& storage = storages[index];
   const nb::object offset = storage.lies_in_file() ? nb::object(nb::int_(storage.offset)) : nb::object(nb::none());
-  const std::string& source = archive.get().sources()[storage.source]->name();
+  const std::string& source = archive.get().sources()[storage.source].name();
   return nb::make_tuple(storage.nbytes, text_from(storage.location), path_text(source), offset);
 }
 

@@ -188,7 +188,7 @@ std::string_view Archive::format() const noexcept { return state_->format->name;
 const std::string& Archive::path() const& noexcept { return state_->path(); }
 std::span<const TensorEntry> Archive::entries() const& noexcept { return state_->index.entries; }
 std::span<const StorageEntry> Archive::storages() const& noexcept { return state_->index.storages; }
-std::span<const SourcePtr> Archive::sources() const& noexcept { return state_->index.sources; }
+std::span<const Source> Archive::sources() const& noexcept { return state_->index.sources; }
 const Value& Archive::structure() const& noexcept { return state_->index.structure; }
 const std::map<std::string, std::string>& Archive::metadata() const& noexcept { return state_->index.metadata; }
 bool Archive::has_metadata() const noexcept { return state_->index.empty_metadata || !state_->index.metadata.empty(); }
@@ -262,7 +262,7 @@ LazyTensor::LazyTensor(std::shared_ptr<const detail::ArchiveState> state, Tensor
     : state_(std::move(state)), entry_(std::move(entry)) {}
 
 const StorageEntry& LazyTensor::storage() const noexcept { return state_->storage_of(entry_); }
-const SourcePtr& LazyTensor::source() const noexcept { return state_->source_of(entry_); }
+const Source& LazyTensor::source() const noexcept { return state_->source_of(entry_); }
 
 /// After shape and strides were cut from those of `from`, whose first element of them is that many elements ahead.
 void LazyTensor::narrowed(const TensorEntry& from, std::int64_t elements) {

@@ -30,9 +30,9 @@ struct ArchiveState {
   static const ArchiveState& of(const Archive& archive) noexcept { return *archive.state_; }
   static Archive handle(std::shared_ptr<const ArchiveState> state) { return Archive(std::move(state)); }
 
-  const std::string& path() const noexcept { return index.sources.front()->name(); }
+  const std::string& path() const noexcept { return index.sources.front().name(); }
   const StorageEntry& storage_of(const TensorEntry& entry) const noexcept { return index.storages[entry.storage]; }
-  const SourcePtr& source_of(const TensorEntry& entry) const noexcept {
+  const Source& source_of(const TensorEntry& entry) const noexcept {
     return index.sources[storage_of(entry).source];
   }
 
@@ -44,7 +44,7 @@ struct ArchiveState {
 
   /// The check of a storage's CRC; not wanted where none is recorded, or the options or those of `open` say so.
   io::RecordCheck check_of(const StorageEntry& storage, const LoadOptions& options) const noexcept {
-    return format::check_of(storage, index.sources[storage.source]->name(), options.verify && verify_checksums);
+    return format::check_of(storage, index.sources[storage.source].name(), options.verify && verify_checksums);
   }
   /// Reads a storage for nothing but its CRC, the first time; of bytes that are as they will be loaded. kChecksum.
   void verify(std::size_t storage, const LoadOptions& options, Report& report) const;

@@ -11,7 +11,7 @@ Error with_tensor(const Error& error, const format::Index& index, std::span<cons
   for (const TensorEntry* const entry : tensors) {
     if (entry->nbytes() == 0) continue;
     const StorageEntry& storage = storage_of(*entry);
-    if (index.sources[storage.source]->name() != error.path()) continue;
+    if (index.sources[storage.source].name() != error.path()) continue;
     if (storage.offset + storage.stored_bytes <= *error.offset()) continue;
     if (found == nullptr || storage.offset < storage_of(*found).offset) found = entry;
   }

@@ -166,7 +166,7 @@ class WholeLoad {
     } catch (const Error& error) {
       const auto in_first = [first](const TensorEntry& entry) { return entry.storage == first; };
       const auto entry = std::find_if(entries_.begin(), entries_.end(), in_first);
-      throw error.within({state_.index.sources[storage(first).source]->name(), {}, entry->name});
+      throw error.within({state_.index.sources[storage(first).source].name(), {}, entry->name});
     }
   }
 
@@ -262,7 +262,7 @@ class WholeLoad {
     for (const std::size_t i : decoded_) {
       const Wanted& to = wanted(i);
       RingStorage from{.storage = &storage(i),
-                       .source = state_.index.sources[storage(i).source].get(),
+                       .source = &*state_.index.sources[storage(i).source],
                        .check = check_of(storage(i))};
       if (to.swap()) {
         from.swap_width = to.order->width;
@@ -276,7 +276,7 @@ class WholeLoad {
   void inflate_storage(std::size_t i, const Buffer& stored) const {
     const StorageEntry& entry = storage(i);
     const Buffer& out = wanted(i).bytes;
-    const std::string& path = state_.index.sources[entry.source]->name();
+    const std::string& path = state_.index.sources[entry.source].name();
     format::inflate({stored.data(), stored.size()}, {out.data(), out.size()}, path, entry.name);
     check_of(entry).check({out.data(), out.size()});
     if (wanted(i).swap()) wanted(i).order->apply(out);
@@ -352,7 +352,7 @@ void require_loadable(const detail::ArchiveState& state, const TensorEntry& entr
         ErrorCode::kUnsafe,
         "it is an array of Python objects, which only running code from the file could load; save it as numbers "
         "or text instead",
-        {state.source_of(entry)->name(), state.storage_of(entry).offset, entry.name});
+        {state.source_of(entry).name(), state.storage_of(entry).offset, entry.name});
   }
   device::require_device(options.device);
   if (options.mmap.value_or(false) && options.device.type != DeviceType::kCpu) {

@@ -125,7 +125,7 @@ std::optional<io::Checksum> checksum_of_run(const detail::ArchiveState& state, c
   if (!check.wanted() || view.byte_offset > io::StridedPlan::kMaxGap || view.byte_offset + length != storage.nbytes)
     return std::nullopt;
   std::vector<std::byte> header(static_cast<std::size_t>(view.byte_offset));
-  if (!header.empty()) state.source_of(view)->read(storage.offset, header);
+  if (!header.empty()) state.source_of(view).read(storage.offset, header);
   check.add(header);
   return io::Checksum{.length = length, .check = std::move(check)};
 }
@@ -146,7 +146,7 @@ Tensor load_view(const detail::ArchiveState& state, const TensorEntry& view, con
     }
     return load_nearest(state, view, reading, report, extent).to(options.device).with_requires_grad(view.requires_grad);
   } catch (const Error& error) {
-    throw error.within({state.source_of(view)->name(), {}, view.name});
+    throw error.within({state.source_of(view).name(), {}, view.name});
   }
 }
 

@@ -12,7 +12,7 @@ namespace {
   const StorageEntry& storage = state.storage_of(view);
   throw Error(ErrorCode::kUnsupported,
               core::format("the tensor cannot be mapped: {}; load it without asking for a map", reason),
-              {state.index.sources[storage.source]->name(), storage.offset, view.name});
+              {state.index.sources[storage.source].name(), storage.offset, view.name});
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ namespace archive {
 namespace {
 
 /// The index of `source`, read through `opened`.
-format::Index read_index(const format::Format& format, const SourcePtr& source, const SourcePtr& opened,
+format::Index read_index(const format::Format& format, const Source& source, const Source& opened,
                          const OpenOptions& options) {
   format::Index index = format.read_index(opened, options);
   if (index.sources.empty()) index.sources = {source};
@@ -30,21 +30,20 @@ format::Index read_index(const format::Format& format, const SourcePtr& source, 
 
 }  // namespace
 
-Opening::Opening(SourcePtr source) : source_(std::move(source)) {
-  if (!source_) throw Error(ErrorCode::kInvalidArgument, "there is no source to open");
+Opening::Opening(Source source) : source_(std::move(source)) {
   const core::Stopwatch watch;
   try {
     opened_ = std::make_shared<io::OpenedFile>(source_);
     if (opened_->whole()) require_unchanged(*source_);
     format_ = &format::detect(*opened_);
   } catch (const Error& error) {
-    throw error.within({source_->name()});
+    throw error.within({source_.name()});
   }
   seconds_ = watch.total();
 }
 
 std::uint64_t Opening::index_bytes() const {
-  return format_->index_bytes != nullptr ? format_->index_bytes(*opened_) : source_->size();
+  return format_->index_bytes != nullptr ? format_->index_bytes(*opened_) : source_.size();
 }
 
 Archive Opening::finish(const OpenOptions& options) {
@@ -55,7 +54,7 @@ Archive Opening::finish(const OpenOptions& options) {
     state->format = format_;
     state->index = read_index(*format_, source_, opened_, options);
   } catch (const Error& error) {
-    throw error.within({source_->name()});
+    throw error.within({source_.name()});
   }
   state->verify_checksums = options.verify;
   state->open_seconds = seconds_ + watch.total();
@@ -64,7 +63,7 @@ Archive Opening::finish(const OpenOptions& options) {
 
 }  // namespace archive
 
-Archive open(SourcePtr source, const OpenOptions& options) {
+Archive open(Source source, const OpenOptions& options) {
   return archive::Opening(std::move(source)).finish(options);
 }
 

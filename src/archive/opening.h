@@ -14,7 +14,7 @@ namespace penstock::archive {
 class Opening {
  public:
   /// Reads the head and finds the format.
-  explicit Opening(SourcePtr source);
+  explicit Opening(Source source);
 
   /// How many bytes reading the index looks at, at most.
   std::uint64_t index_bytes() const;
@@ -22,7 +22,7 @@ class Opening {
   Archive finish(const OpenOptions& options);
 
  private:
-  SourcePtr source_;
+  Source source_;
   std::shared_ptr<const io::OpenedFile> opened_;
   const format::Format* format_ = nullptr;
   double seconds_ = 0;

@@ -14,7 +14,7 @@ namespace {
 /// Whether a file that is shorter now is whole again: then it was written anew, and not cut.
 bool is_whole(const ByteSource& source) noexcept {
   try {
-    const SourcePtr now = open_source(core::format("/proc/self/fd/{}", source.descriptor()));
+    const Source now = open_source(core::format("/proc/self/fd/{}", source.descriptor()));
     format::Index index = format::detect(*now).read_index(now, {});
     format::check_index(index);
     return true;
@@ -45,13 +45,13 @@ void require_unchanged(const ByteSource& source) {
   throw changed(source);
 }
 
-Error error_of_change(const Error& error, std::span<const SourcePtr> sources) {
+Error error_of_change(const Error& error, std::span<const Source> sources) {
   const ErrorCode code = error.code();
   const bool of_bytes = code == ErrorCode::kTruncated || code == ErrorCode::kCorrupt || code == ErrorCode::kChecksum ||
                         code == ErrorCode::kIo;
   if (!of_bytes) return error;
-  for (const SourcePtr& source : sources) {
-    if (!source || (!error.path().empty() && error.path() != source->name())) continue;
+  for (const Source& source : sources) {
+    if (!error.path().empty() && error.path() != source.name()) continue;
     try {
       if (was_written_anew(*source)) return changed(*source).within({.tensor = error.tensor()});
     } catch (const Error&) {

@@ -13,6 +13,6 @@ void require_unchanged(const ByteSource& source);
 
 /// What to throw when reading these sources failed by `error`: kChanged where one of them was written to meanwhile,
 /// because what it said of the bytes then was about others; else `error`.
-Error error_of_change(const Error& error, std::span<const SourcePtr> sources);
+Error error_of_change(const Error& error, std::span<const Source> sources);
 
 }  // namespace penstock::archive

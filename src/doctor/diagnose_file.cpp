@@ -90,7 +90,7 @@ void drop_from_cache(const std::string& path, std::size_t bytes) {
 
 /// Bytes per second of a read of the first bytes of a file, by default on the route that a load would take; which one
 /// it took is in `report`.
-double read_speed(const SourcePtr& source, const Buffer& into, Report& report, const io::EngineOptions& options = {}) {
+double read_speed(const Source& source, const Buffer& into, Report& report, const io::EngineOptions& options = {}) {
   const io::Piece piece{.length = into.size()};
   io::Move move;
   move.plan = io::make_plan({&piece, 1});
@@ -103,7 +103,7 @@ double read_speed(const SourcePtr& source, const Buffer& into, Report& report, c
   return static_cast<double>(into.size()) / std::max(seconds, 1e-9);
 }
 
-void add_speeds(const SourcePtr& source, const std::string& path, std::size_t bytes, Section& out) {
+void add_speeds(const Source& source, const std::string& path, std::size_t bytes, Section& out) {
   const Buffer into = Buffer::allocate(bytes);
   std::fill_n(into.data(), bytes, std::byte{});  // the first touch of memory is not the file's
   drop_from_cache(path, bytes);
@@ -132,8 +132,8 @@ bool is_folder(const std::string& path) {
 }
 
 void measure(const std::string& path, std::uint64_t at_most, Section& out) {
-  const SourcePtr source = open_source(path);
-  const auto bytes = static_cast<std::size_t>(std::min(source->size(), at_most));
+  const Source source = open_source(path);
+  const auto bytes = static_cast<std::size_t>(std::min(source.size(), at_most));
   out.add("bytes_read", std::uint64_t{bytes}, Unit::kBytes);
   if (bytes == 0) {
     out.advise(Weight::kNote, "the file is empty, so nothing was measured");

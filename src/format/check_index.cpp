@@ -48,11 +48,11 @@ bool fit_in_bytes(const TensorEntry& entry) {
 void check_entry(const TensorEntry& entry, const Index& index) {
   if (entry.storage >= index.storages.size()) {
     throw Error(ErrorCode::kCorrupt, "it is a view of a storage that the file does not have",
-                {index.sources.front()->name(), {}, entry.name});
+                {index.sources.front().name(), {}, entry.name});
   }
   if (entry.pickled) return;
   const StorageEntry& storage = index.storages[entry.storage];
-  const ErrorContext context{index.sources[storage.source]->name(), storage.offset, entry.name};
+  const ErrorContext context{index.sources[storage.source].name(), storage.offset, entry.name};
   bool valid = entry.shape.rank() == entry.strides.rank();
   for (const std::int64_t size : entry.shape) valid = valid && size >= 0;
   for (const std::int64_t stride : entry.strides) valid = valid && stride >= 0;

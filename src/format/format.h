@@ -28,7 +28,7 @@ struct NumpyFacts {
 
 /// What read_index finds: everything about a file but its payload.
 struct Index {
-  std::vector<SourcePtr> sources;  ///< the file itself, then any it refers to
+  std::vector<Source> sources;  ///< the file itself, then any it refers to
   std::vector<StorageEntry> storages;
   std::vector<TensorEntry> entries;
   Value structure;  ///< nested content; tensors are Value::entry(i). A bare tensor file: the entry itself
@@ -47,7 +47,7 @@ struct Format {
   std::span<const std::string_view> extensions;  ///< with the dot; the first is the usual one
   /// Whether the content is of this format. `head`: the first bytes, up to kSniffBytes.
   bool (*sniff)(std::span<const std::byte> head, const ByteSource& source);
-  Index (*read_index)(const SourcePtr& source, const OpenOptions& options);
+  Index (*read_index)(const Source& source, const OpenOptions& options);
   /// Null for a format that is only read. `path`: of the file being written, for names inside it and for errors.
   void (*write)(const Value& value, io::ByteSink& sink, const SaveOptions& options, std::string_view path);
   /// How many bytes of a source of this format read_index looks at, at most, as far as the head tells: it decides

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <utility>
 
 #include "core/checked.h"
 #include "core/counted.h"
@@ -7,12 +9,13 @@
 #include "core/text.h"
 #include "io/source/source.h"
 #include "penstock/error.h"
+#include "penstock/source.h"
 
 namespace penstock {
 namespace io {
 namespace {
 
-constexpr std::array<Source, 2> kSources = {{
+constexpr std::array<Scheme, 2> kSchemes = {{
     {"", open_file},
     {"file", open_file_url},
 }};
@@ -26,7 +29,7 @@ std::string_view scheme_of(std::string_view location) {
 
 }  // namespace
 
-std::span<const Source> sources() noexcept { return kSources; }
+std::span<const Scheme> schemes() noexcept { return kSchemes; }
 
 void require_inside(const ByteSource& source, std::uint64_t offset, std::uint64_t wanted) {
   const std::uint64_t size = source.size();
@@ -50,14 +53,19 @@ void throw_cut(const ByteSource& source, std::uint64_t offset, std::uint64_t wan
 
 }  // namespace io
 
-SourcePtr open_source(std::string_view location) {
-  const io::Source* plain = nullptr;
-  for (const io::Source& source : io::sources()) {
-    if (source.scheme.empty()) {
-      plain = &source;
-    } else if (location.size() > source.scheme.size() && location.starts_with(source.scheme) &&
-               location[source.scheme.size()] == ':') {
-      return source.open(location);
+std::shared_ptr<const ByteSource> Source::not_null(std::shared_ptr<const ByteSource> own) {
+  if (!own) throw Error(ErrorCode::kInvalidArgument, "there is no source to open");
+  return own;
+}
+
+Source open_source(std::string_view location) {
+  const io::Scheme* plain = nullptr;
+  for (const io::Scheme& scheme : io::schemes()) {
+    if (scheme.name.empty()) {
+      plain = &scheme;
+    } else if (location.size() > scheme.name.size() && location.starts_with(scheme.name) &&
+               location[scheme.name.size()] == ':') {
+      return scheme.open(location);
     }
   }
   if (const std::string_view scheme = io::scheme_of(location); !scheme.empty()) {

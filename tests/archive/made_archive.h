@@ -16,7 +16,7 @@ namespace penstock::test {
 /// An archive over one source. Add storages and entries, then load from `state`.
 class MadeArchive {
  public:
-  explicit MadeArchive(SourcePtr source) {
+  explicit MadeArchive(Source source) {
     state.format = &format::kSafetensorsFormat;
     state.index.sources = {std::move(source)};
   }

@@ -66,7 +66,7 @@ void expect_same(const Value& loaded, const Value& saved) {
 
 std::set<const Format*> sniffed_by(const std::string& file) {
   std::set<const Format*> out;
-  const SourcePtr source = source_of(file);
+  const Source source = source_of(file);
   for (const Format& format : formats()) {
     if (format.sniff(bytes_of(std::string_view(file).substr(0, kSniffBytes)), *source)) out.insert(&format);
   }
@@ -106,7 +106,7 @@ TEST_P(EveryWriter, WhatIsWrittenComesBack) {
   const Format& format = *GetParam();
   const Value sample = small_sample(format);
   const std::string file = written(format, sample);
-  const SourcePtr source = source_of(file);
+  const Source source = source_of(file);
   EXPECT_EQ(&detect(*source), &format);
   const Archive archive = open(source);
   EXPECT_EQ(archive.format(), format.name);

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <set>
 
 #include "io/source/source.h"
@@ -25,34 +26,72 @@ using test::code_of;
 using test::error_of;
 using testing::HasSubstr;
 
-std::string content(const SourcePtr& source) {
-  std::string out(source->size(), '?');
-  source->read(0, std::as_writable_bytes(std::span(out)));
+std::string content(const Source& source) {
+  std::string out(source.size(), '?');
+  source.read(0, std::as_writable_bytes(std::span(out)));
   return out;
 }
 
 TEST(Sources, SchemesAreUniqueAndOneIsForPlainPaths) {
-  std::set<std::string_view> schemes;
-  for (const Source& source : sources()) EXPECT_TRUE(schemes.insert(source.scheme).second) << source.scheme;
-  EXPECT_TRUE(schemes.contains(""));
+  std::set<std::string_view> names;
+  for (const Scheme& scheme : schemes()) EXPECT_TRUE(names.insert(scheme.name).second) << scheme.name;
+  EXPECT_TRUE(names.contains(""));
+}
+
+/// A source of a program's own, which counts.
+class Numbers final : public ByteSource {
+ public:
+  explicit Numbers(std::uint64_t size) : size_(size) {}
+  const std::string& name() const noexcept override { return name_; }
+  std::uint64_t size() const noexcept override { return size_; }
+  void read(std::uint64_t offset, std::span<std::byte> into) const override {
+    for (std::byte& byte : into) byte = static_cast<std::byte>(offset++);
+  }
+
+ private:
+  std::uint64_t size_;
+  std::string name_ = "numbers";
+};
+
+TEST(Sources, AnObjectOfAClassOfOnesOwnIsOne) {
+  const Source moved = Numbers(10);
+  const auto object = std::make_shared<Numbers>(10);
+  const Source shared = object;
+  for (const Source& source : {moved, shared}) {
+    EXPECT_EQ(source.name(), "numbers");
+    EXPECT_EQ(source.size(), 10U);
+    EXPECT_EQ(source.descriptor(), -1);
+    EXPECT_FALSE(source.version());
+    EXPECT_FALSE(source.memory());
+    std::array<std::byte, 2> bytes{};
+    source.read(7, bytes);
+    EXPECT_EQ(bytes[1], std::byte{8});
+  }
+  EXPECT_EQ(&*shared, object.get());
+  EXPECT_EQ(shared, Source(object));
+  EXPECT_NE(shared, moved);
+}
+
+TEST(Sources, NullIsNoSource) {
+  EXPECT_EQ(code_of([] { Source(std::shared_ptr<const ByteSource>()); }), ErrorCode::kInvalidArgument);
 }
 
 TEST(Sources, OpensAPath) {
   const test::TemporaryFolder folder;
   test::write_file(folder / "a:b.npy", "hello");
-  const SourcePtr source = open_source(folder / "a:b.npy");
-  EXPECT_EQ(source->name(), folder / "a:b.npy");
-  EXPECT_EQ(source->size(), 5U);
-  EXPECT_GE(source->descriptor(), 0);
-  EXPECT_FALSE(source->memory());
+  const Source source = open_source(folder / "a:b.npy");
+  EXPECT_EQ(source.name(), folder / "a:b.npy");
+  EXPECT_EQ(source.size(), 5U);
+  EXPECT_GE(source.descriptor(), 0);
+  EXPECT_FALSE(source.memory());
   EXPECT_EQ(content(source), "hello");
 }
 
 TEST(Sources, TheDescriptorIsNotInherited) {
   const test::TemporaryFolder folder;
   test::write_file(folder / "a", "x");
-  const SourcePtr source = open_source(folder / "a");
-  EXPECT_NE(::fcntl(source->descriptor(), F_GETFD) & FD_CLOEXEC, 0);
+  const Source source = open_source(folder / "a");
+  EXPECT_NE(::fcntl(source.descriptor(), F_GETFD) & FD_CLOEXEC, 0);
 }
 
 TEST(Sources, OpensFileUrls) {
@@ -116,12 +155,12 @@ TEST(Sources, RefusesWhatIsNoRegularFileWithoutWaiting) {
 TEST(Sources, KeepTheirSizeAndSayWhenTheFileWasCut) {
   const test::TemporaryFolder folder;
   test::write_file(folder / "a", std::string(1000, 'a'));
-  const SourcePtr source = open_source(folder / "a");
+  const Source source = open_source(folder / "a");
   std::filesystem::resize_file(folder / "a", 300);
-  EXPECT_EQ(source->size(), 1000U);
+  EXPECT_EQ(source.size(), 1000U);
   std::array<std::byte, 200> into{};
-  source->read(100, into);
-  const auto error = error_of([&] { source->read(200, into); });
+  source.read(100, into);
+  const auto error = error_of([&] { source.read(200, into); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ErrorCode::kTruncated);
   EXPECT_EQ(error->path(), folder / "a");
@@ -132,16 +171,16 @@ TEST(Sources, KeepTheirSizeAndSayWhenTheFileWasCut) {
 TEST(Sources, AFileThatGrewIsReadAsItWasOpened) {
   const test::TemporaryFolder folder;
   test::write_file(folder / "a", "12345");
-  const SourcePtr source = open_source(folder / "a");
+  const Source source = open_source(folder / "a");
   test::write_file(folder / "a", "1234567890");
   std::array<std::byte, 6> into{};
-  EXPECT_EQ(code_of([&] { source->read(0, into); }), ErrorCode::kTruncated);
+  EXPECT_EQ(code_of([&] { source.read(0, into); }), ErrorCode::kTruncated);
 }
 
 TEST(Sources, ARemovedFileCanStillBeRead) {
   const test::TemporaryFolder folder;
   test::write_file(folder / "a", "still here");
-  const SourcePtr source = open_source(folder / "a");
+  const Source source = open_source(folder / "a");
   std::filesystem::remove(folder / "a");
   EXPECT_EQ(content(source), "still here");
 }
@@ -149,10 +188,10 @@ TEST(Sources, ARemovedFileCanStillBeRead) {
 TEST(MemorySource, SharesItsBytes) {
   auto bytes = std::make_shared<std::string>("hello");
   const Buffer buffer = Buffer::wrap(bytes->data(), bytes->size(), bytes);
-  const SourcePtr source = memory_source(buffer, "greeting");
-  EXPECT_EQ(source->name(), "greeting");
-  EXPECT_EQ(source->descriptor(), -1);
-  EXPECT_EQ(source->memory().data(), buffer.data());
+  const Source source = memory_source(buffer, "greeting");
+  EXPECT_EQ(source.name(), "greeting");
+  EXPECT_EQ(source.descriptor(), -1);
+  EXPECT_EQ(source.memory().data(), buffer.data());
   EXPECT_EQ(content(source), "hello");
   EXPECT_EQ(content(memory_source(Buffer())), "");
 }

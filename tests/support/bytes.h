@@ -24,7 +24,7 @@ namespace penstock::test {
 
 inline std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-inline SourcePtr source_of(std::string_view text, std::string name = "<test>") {
+inline Source source_of(std::string_view text, std::string name = "<test>") {
   Buffer buffer = Buffer::allocate(text.size());
   if (!text.empty()) std::memcpy(buffer.data(), text.data(), text.size());
   return memory_source(std::move(buffer), std::move(name));

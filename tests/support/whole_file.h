@@ -43,13 +43,13 @@ class WholeFile {
   }
   io::Checksum checksum(std::uint64_t offset, std::uint64_t length, std::uint32_t recorded) const {
     const io::Record record{
-        .crc32 = recorded, .bytes = length, .path = sources[0]->name(), .offset = offset, .name = "record"};
+        .crc32 = recorded, .bytes = length, .path = sources[0].name(), .offset = offset, .name = "record"};
     return {.buffer_offset = offset, .length = length, .check = {record, true}};
   }
 
   TemporaryFolder folder;
   std::vector<std::byte> bytes;
-  std::vector<SourcePtr> sources;
+  std::vector<Source> sources;
   std::vector<Buffer> buffers;
   io::Move move;
 };

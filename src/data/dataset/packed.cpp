@@ -65,7 +65,7 @@ struct Shard {
 
 /// Offsets rise from 0 to the end of the values: copied, so that a file changed later cannot make them lie.
 std::vector<std::int64_t> checked_offsets(const LazyTensor& lazy, std::int64_t end) {
-  const ErrorContext where{.path = lazy.source()->name(), .tensor = lazy.entry().name};
+  const ErrorContext where{.path = lazy.source().name(), .tensor = lazy.entry().name};
   if (lazy.dtype() != DType::int64 || lazy.shape().rank() != 1 || lazy.shape()[0] == 0) {
     throw Error(ErrorCode::kCorrupt,
                 core::format("offsets are {}{}, expected one dimension of int64", lazy.dtype().name(),

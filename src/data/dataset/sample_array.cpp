@@ -31,12 +31,12 @@ Access access_for(std::optional<bool> mmap, std::uint64_t bytes) {
 
 SampleArray sample_array(const LazyTensor& lazy, Access access, const std::shared_ptr<const SampleFile>& file) {
   if (!lazy.entry().encoding.is_plain() || lazy.entry().pickled) {
-    return sample_array(lazy.load(), lazy.source()->name());
+    return sample_array(lazy.load(), lazy.source().name());
   }
   SampleArray out = placed(lazy, file);
   if (access == Access::kRead && has_whole_rows(lazy)) return out;
   const Buffer mapping = io::map_source(*lazy.source());
-  if (!mapping) return sample_array(lazy.load(), lazy.source()->name());
+  if (!mapping) return sample_array(lazy.load(), lazy.source().name());
   out.values = Tensor(mapping, out.dtype, out.shape, out.strides, static_cast<std::size_t>(out.offset));
   return out;
 }

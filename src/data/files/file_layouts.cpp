@@ -20,7 +20,7 @@ constexpr std::size_t kMaxKnown = 4096;
 constexpr std::size_t kMaxKnownBytes = std::size_t{8} << 20;
 
 /// The file as a source. Nobody keeps it longer than the Scratch that owns the bytes.
-SourcePtr source_of(const FileLayouts::File& file) {
+penstock::Source source_of(const FileLayouts::File& file) {
   static const auto kNobody = std::make_shared<const int>(0);
   auto* bytes = const_cast<std::byte*>(file.bytes.data());  // read-only memory is never written to
   return memory_source(Buffer::wrap(bytes, file.bytes.size(), kNobody, true), file.path);

@@ -79,7 +79,7 @@ class Files final : public detail::DatasetImpl {
     io::FileDescriptor fd = paths_.open(index);
     scratch.clock.lap(data::Stage::kOpen, index);
     if (!fd) {
-      const SourcePtr source = open_source(state.path);  // says why it cannot be opened
+      const penstock::Source source = open_source(state.path);  // says why it cannot be opened
       ++scratch.stats.files_opened;
       return locate_large(source, index, state, scratch);
     }
@@ -164,7 +164,7 @@ class Files final : public detail::DatasetImpl {
     }
   }
 
-  Sample locate_large(const SourcePtr& source, std::int64_t index, ThreadState& state, Scratch& scratch) const {
+  Sample locate_large(const penstock::Source& source, std::int64_t index, ThreadState& state, Scratch& scratch) const {
     data::LargeLayouts::Found found = state.large.find(source, keys_, scratch);
     scratch.clock.lap(data::Stage::kDecode, index);
     if (is_large(*source, found)) state.to_ask = kAskedAfterLarge;
@@ -182,7 +182,7 @@ class Files final : public detail::DatasetImpl {
 
   static bool is_large(const ByteSource& source, const data::LargeLayouts::Found& found) {
     std::uint64_t bytes = source.size();
-    for (const SourcePtr& other : found.others) bytes += other->size();
+    for (const penstock::Source& other : found.others) bytes += other.size();
     return bytes > kSmallFile;
   }
 

@@ -62,7 +62,11 @@ class LargeRead {
       if (file_.verify_) check_records();
       scratch_.clock.lap(Stage::kDecode);
     } catch (const Error& error) {
-      throw archive::error_of_change(error, opened_);
+      std::vector<penstock::Source> read;
+      for (const auto& source : opened_) {
+        if (source) read.push_back(*source);
+      }
+      throw archive::error_of_change(error, read);
     }
     require_unchanged();
   }
@@ -77,20 +81,20 @@ class LargeRead {
     return Runs(wanted.shape, entry_of(wanted).strides, wanted.strides, entry_of(wanted).dtype.itemsize());
   }
 
-  const SourcePtr& source_of(std::uint32_t source) {
-    if (opened_[source]) return opened_[source];
+  const penstock::Source& source_of(std::uint32_t source) {
+    if (opened_[source]) return *opened_[source];
     const SampleFile& file = *file_.sources_[source];
     opened_[source] = file.source();
     if (!file.is_held()) {
       scratch_.clock.lap(Stage::kOpen);
       ++scratch_.stats.files_opened;
     }
-    return opened_[source];
+    return *opened_[source];
   }
 
   void require_unchanged() const {
-    for (const SourcePtr& source : opened_) {
-      if (source) archive::require_unchanged(*source);
+    for (const auto& source : opened_) {
+      if (source) archive::require_unchanged(**source);
     }
   }
 
@@ -268,7 +272,7 @@ class LargeRead {
     const auto read = [&](std::uint64_t begin, std::uint64_t end) {
       scratch_.check_cancelled();
       unwanted.resize(static_cast<std::size_t>(end - begin));
-      source_of(storage.source)->read(storage.offset + begin, unwanted);
+      source_of(storage.source).read(storage.offset + begin, unwanted);
       scratch_.stats.read_bytes += unwanted.size();
       return std::span<const std::byte>(unwanted);
     };
@@ -297,17 +301,18 @@ class LargeRead {
 
   std::vector<format::StorageLocation> locations_;
   std::vector<Progress> progress_;
-  std::vector<SourcePtr> opened_;  ///< each at most once
-  std::byte* image_ = nullptr;     ///< has the frame
+  std::vector<std::optional<penstock::Source>> opened_;  ///< each at most once
+  std::byte* image_ = nullptr;                           ///< has the frame
 };
 
-LargeFile::LargeFile(const SourcePtr& source, LargeLayouts::Found found, bool verify, const DescriptorLimit& limit)
+LargeFile::LargeFile(const penstock::Source& source, LargeLayouts::Found found, bool verify,
+                     const DescriptorLimit& limit)
     : verify_(verify),
       assumed_(found.assumed),
       layout_(std::move(found.layout)),
       locations_(std::move(found.locations)) {
   sources_.push_back(std::make_unique<SampleFile>(source, limit));
-  for (const SourcePtr& other : found.others) sources_.push_back(std::make_unique<SampleFile>(other, limit));
+  for (const penstock::Source& other : found.others) sources_.push_back(std::make_unique<SampleFile>(other, limit));
 }
 
 void LargeFile::read(std::span<const Wanted> wanted, Scratch& scratch) const {

@@ -19,7 +19,7 @@ namespace penstock::data {
 /// descriptors are plenty (SampleFile); else it is opened again, and must still be the same. Thread-safe.
 class LargeFile {
  public:
-  LargeFile(const SourcePtr& source, LargeLayouts::Found found, bool verify, const DescriptorLimit& limit);
+  LargeFile(const penstock::Source& source, LargeLayouts::Found found, bool verify, const DescriptorLimit& limit);
 
   const FileSample& sample() const noexcept { return layout_->sample; }
 

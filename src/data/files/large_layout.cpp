@@ -97,8 +97,9 @@ bool LargeLayout::matches(std::span<const std::byte> image, std::string_view pat
   }
 }
 
-LargeLayouts::Found LargeLayouts::find(const SourcePtr& source, std::span<const std::string> keys, Scratch& scratch) {
-  const auto at = by_size_.find(source->size());
+LargeLayouts::Found LargeLayouts::find(const penstock::Source& source, std::span<const std::string> keys,
+                                       Scratch& scratch) {
+  const auto at = by_size_.find(source.size());
   if (at != by_size_.end()) {
     const Known& known = at->second;
     // A sample without tensors would never be read, and so never be found out.
@@ -148,15 +149,16 @@ format::DirectoryLayoutPtr LargeLayouts::find_directory(std::span<const std::byt
   return nullptr;
 }
 
-LargeLayouts::Found LargeLayouts::parse(const SourcePtr& source, std::span<const std::string> keys, Scratch& scratch) {
+LargeLayouts::Found LargeLayouts::parse(const penstock::Source& source, std::span<const std::string> keys,
+                                        Scratch& scratch) {
   const Archive archive = open(source, {.verify = scratch.verify});
   ++scratch.stats.files_parsed;
   auto layout = std::make_shared<LargeLayout>();
-  layout->file_bytes = source->size();
+  layout->file_bytes = source.size();
   layout->entries.assign(archive.entries().begin(), archive.entries().end());
   layout->storages.assign(archive.storages().begin(), archive.storages().end());
   layout->sample = file_sample(archive.structure(), layout->entries, keys, scratch.structures);
-  keep(source->size(), learn(archive, *layout, scratch) ? layout : nullptr);
+  keep(source.size(), learn(archive, *layout, scratch) ? layout : nullptr);
   return {std::move(layout), false, {}, {archive.sources().begin() + 1, archive.sources().end()}};
 }
 

@@ -50,10 +50,10 @@ class LargeLayouts {
     /// Nobody has looked yet: all files of this size had this layout so far. Who reads the file must find out.
     bool assumed = false;
     std::vector<format::StorageLocation> locations = {};
-    std::vector<SourcePtr> others = {};  ///< files that it refers to
+    std::vector<penstock::Source> others = {};  ///< files that it refers to
   };
   /// The layout of `source`, a file of the system. Throws Error.
-  Found find(const SourcePtr& source, std::span<const std::string> keys, Scratch& scratch);
+  Found find(const penstock::Source& source, std::span<const std::string> keys, Scratch& scratch);
 
  private:
   using Known = std::vector<LargeLayoutPtr>;  ///< of one size, newest last; null stands for those that need parsing
@@ -62,7 +62,7 @@ class LargeLayouts {
                            std::vector<format::StorageLocation>& locations);
   format::DirectoryLayoutPtr find_directory(std::span<const std::byte> image, std::string_view path, bool verify,
                                             std::vector<format::StorageLocation>& locations) const;
-  Found parse(const SourcePtr& source, std::span<const std::string> keys, Scratch& scratch);
+  Found parse(const penstock::Source& source, std::span<const std::string> keys, Scratch& scratch);
   /// Finds out what decides the layout of a file that was just parsed; false where that cannot be told.
   bool learn(const Archive& archive, LargeLayout& layout, Scratch& scratch);
   bool learn_head(const Archive& archive, LargeLayout& layout) const;

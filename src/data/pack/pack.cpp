@@ -111,7 +111,7 @@ std::uint64_t write(const data::Shard& shard, const std::string& path, const std
        {.format = "safetensors",
         .metadata = {{{std::string(data::kSampleFormKey), data::to_json(shard.form)}}},
         .stop = stop});
-  return open_source(path)->size();
+  return open_source(path).size();
 }
 
 }  // namespace

@@ -4,22 +4,22 @@
 
 namespace penstock::data {
 
-SampleFile::SampleFile(const SourcePtr& source, const DescriptorLimit& limit)
-    : name_(source->name()), held_(source->version() ? 1 : 0, limit), version_(source->version()) {
+SampleFile::SampleFile(const penstock::Source& source, const DescriptorLimit& limit)
+    : name_(source.name()), held_(source.version() ? 1 : 0, limit), version_(source.version()) {
   // What is no file of the system (memory) takes no descriptor.
   if (!version_ || held_.count() == 1) source_ = source;
 }
 
 void SampleFile::require_unchanged() const {
   if (source_) {
-    archive::require_unchanged(*source_);
+    archive::require_unchanged(**source_);
   } else if (version_) {
     static_cast<void>(opened());
   }
 }
 
 Error SampleFile::error_of_change(const Error& error) const {
-  if (source_) return archive::error_of_change(error, {&source_, 1});
+  if (source_) return archive::error_of_change(error, {&*source_, 1});
   try {
     require_unchanged();
   } catch (const Error& change) {
@@ -28,11 +28,11 @@ Error SampleFile::error_of_change(const Error& error) const {
   return error;
 }
 
-void SampleFile::read(std::uint64_t offset, std::span<std::byte> into) const { source()->read(offset, into); }
+void SampleFile::read(std::uint64_t offset, std::span<std::byte> into) const { source().read(offset, into); }
 
-SourcePtr SampleFile::opened() const {
-  SourcePtr again = open_source(name_);
-  if (again->version() == version_) return again;
+penstock::Source SampleFile::opened() const {
+  penstock::Source again = open_source(name_);
+  if (again.version() == version_) return again;
   throw Error(ErrorCode::kChanged,
               "the file was replaced or written to since it was opened; open it again when it is complete",
               {.path = name_});

@@ -22,7 +22,7 @@ class SampleFile {
   explicit SampleFile(std::string name) : name_(std::move(name)) {}
   /// A file. Its descriptor stays open while there are plenty; else the file is opened by name each time, and is no
   /// longer this one when another has come in its place.
-  explicit SampleFile(const SourcePtr& source, const DescriptorLimit& limit = {});
+  explicit SampleFile(const penstock::Source& source, const DescriptorLimit& limit = {});
 
   const std::string& name() const noexcept { return name_; }
   /// For behind a copy of its bytes; as archive::require_unchanged.
@@ -33,17 +33,17 @@ class SampleFile {
   void read(std::uint64_t offset, std::span<std::byte> into) const;
 
   /// To read more than once from: the descriptor that is held, or the file opened anew. kChanged when that is another.
-  SourcePtr source() const { return source_ ? source_ : opened(); }
+  penstock::Source source() const { return source_ ? *source_ : opened(); }
   /// Whether the descriptor is held, so that `source` opens nothing.
-  bool is_held() const noexcept { return source_ != nullptr; }
+  bool is_held() const noexcept { return source_.has_value(); }
 
  private:
-  SourcePtr opened() const;
+  penstock::Source opened() const;
 
   std::string name_;
   HeldDescriptors held_;
-  SourcePtr source_;                    ///< where it is held open
-  std::optional<FileVersion> version_;  ///< of a file that is not
+  std::optional<penstock::Source> source_;  ///< where it is held open
+  std::optional<FileVersion> version_;      ///< of a file that is not
 };
 
 }  // namespace penstock::data

@@ -150,9 +150,9 @@ std::vector<std::byte> read_body(const ByteSource& source) {
 bool may_be_index(const std::string& path) {
   std::string head;
   try {
-    const SourcePtr source = open_source(path);
-    head.resize(std::min<std::uint64_t>(kAnyMagic.size(), source->size()));
-    source->read(0, std::as_writable_bytes(std::span(head)));
+    const penstock::Source source = open_source(path);
+    head.resize(std::min<std::uint64_t>(kAnyMagic.size(), source.size()));
+    source.read(0, std::as_writable_bytes(std::span(head)));
   } catch (const Error&) {
     // Somebody is at it; writing replaces it or says why not.
     return true;

@@ -32,19 +32,19 @@ std::uint64_t index_bytes(const ByteSource& source) {
   return npy_header_size(prefix).value_or(kMaxNpyHeader);
 }
 
-Index read_index(const SourcePtr& source, const OpenOptions&) {
+Index read_index(const Source& source, const OpenOptions&) {
   const auto head = [&source](std::span<std::byte> out) {
-    source->read(0, out);
+    source.read(0, out);
     return out.size();
   };
   std::array<std::byte, kUsualNpyHeader> start;
-  const std::size_t count = head(std::span(start).first(std::min<std::uint64_t>(source->size(), start.size())));
+  const std::size_t count = head(std::span(start).first(std::min<std::uint64_t>(source.size(), start.size())));
   const NpyHeader header =
-      read_npy_header(std::span<const std::byte>(start).first(count), head, source->size(), source->name());
+      read_npy_header(std::span<const std::byte>(start).first(count), head, source.size(), source.name());
   if (header.has_objects) {
     throw Error(ErrorCode::kUnsafe,
                 "the array holds Python objects, stored as a pickle, which is never run: save it with a plain dtype",
-                {source->name(), header.size});
+                {source.name(), header.size});
   }
   Index index;
   index.sources = {source};

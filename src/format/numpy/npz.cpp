@@ -125,7 +125,7 @@ void check_keys(const std::string& path, const std::vector<TensorEntry>& entries
               {path, std::nullopt, std::string(*twin)});
 }
 
-Index read_index(const SourcePtr& source, const OpenOptions& options) {
+Index read_index(const Source& source, const OpenOptions& options) {
   const ZipDirectory directory = read_zip_directory(*source);
   Index index;
   index.sources = {source};
@@ -138,7 +138,7 @@ Index read_index(const SourcePtr& source, const OpenOptions& options) {
       add_member(*source, member, options, index);
     }
   }
-  check_keys(source->name(), index.entries);
+  check_keys(source.name(), index.entries);
   index.structure = dict_of_entries(index.entries);
   return index;
 }

@@ -49,7 +49,7 @@ bool sniff_pt(std::span<const std::byte> head, const ByteSource& source) {
   return sniff_zip(head, source) == ZipKind::kTorch;
 }
 
-Index read_pt(const SourcePtr& source, const OpenOptions& options) {
+Index read_pt(const Source& source, const OpenOptions& options) {
   const ZipDirectory directory = read_zip_directory(*source);
   Index index = read_pt_zip(FileBytes(*source), directory.entries, options).index;
   index.sources.push_back(source);
@@ -76,7 +76,7 @@ Index read_not_zip(const FileBytes& file, const OpenOptions& options) {
   return is_pt_tar(head) ? read_pt_tar(file, options) : read_pt_legacy(file, options);
 }
 
-Index read_legacy(const SourcePtr& source, const OpenOptions& options) {
+Index read_legacy(const Source& source, const OpenOptions& options) {
   Index index = read_not_zip(FileBytes(*source), options);
   index.sources.push_back(source);
   return index;

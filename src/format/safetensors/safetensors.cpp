@@ -140,7 +140,7 @@ void add_tensor(const SafetensorsTensor& tensor, std::uint64_t data_start, Index
   storage.stored_bytes = storage.nbytes = tensor.end - tensor.begin;
 }
 
-Index read_index(const SourcePtr& source, const OpenOptions&) {
+Index read_index(const Source& source, const OpenOptions&) {
   File file = read_header(*source);
   Index index;
   index.sources = {source};

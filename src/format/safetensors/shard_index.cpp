@@ -28,11 +28,11 @@ bool sniff(std::span<const std::byte> head, const ByteSource& source) {
 }
 
 /// The index of one shard, of whatever format it is.
-Index read_shard(const SourcePtr& source, const OpenOptions& options) {
+Index read_shard(const Source& source, const OpenOptions& options) {
   const Format& format = detect(*source);
   if (format.name == kShardIndexFormat.name) {
     throw Error(ErrorCode::kUnsupported, "this shard of an index is an index itself, not a file of tensors",
-                {source->name()});
+                {source.name()});
   }
   Index shard = format.read_index(source, options);
   if (!shard.structure.is(Value::Kind::kDict)) {
@@ -40,7 +40,7 @@ Index read_shard(const SourcePtr& source, const OpenOptions& options) {
                 core::format("this shard of an index is a {} file without names: an index finds its tensors by name in "
                              "a dict",
                              format.name),
-                {source->name()});
+                {source.name()});
   }
   return shard;
 }
@@ -72,7 +72,7 @@ class Merger {
     if (!number) {
       throw Error(ErrorCode::kUnsupported,
                   "the value is no plain tensor, which is all that an index can name; load its shards one by one",
-                  {shard_.sources.front()->name(), {}, name});
+                  {shard_.sources.front().name(), {}, name});
     }
     TensorEntry& entry = index_.entries.emplace_back(shard_.entries[*number]);
     entry.name = name;
@@ -108,16 +108,16 @@ void keep_common(std::map<std::string, std::string>& common, const std::map<std:
   });
 }
 
-Index read_index(const SourcePtr& source, const OpenOptions& options) {
-  const std::string& path = source->name();
+Index read_index(const Source& source, const OpenOptions& options) {
+  const std::string& path = source.name();
   ShardList list = read_shard_list(*source);
-  if (source->descriptor() < 0) {
+  if (source.descriptor() < 0) {
     throw Error(ErrorCode::kUnsupported, "a sharded index must be opened as a file: its shards are files beside it",
                 {path});
   }
   Index index;
   index.metadata = std::move(list.metadata);
-  const std::vector<SourcePtr> files = open_shards(list, path);
+  const std::vector<Source> files = open_shards(list, path);
   index.sources.push_back(source);
   std::map<std::string, std::string> common;
   for (std::size_t i = 0; i < files.size(); ++i) {

@@ -132,7 +132,7 @@ ShardList read_shard_list(const ByteSource& source) {
   return list;
 }
 
-std::vector<SourcePtr> open_shards(const ShardList& list, const std::string& index_path) {
+std::vector<Source> open_shards(const ShardList& list, const std::string& index_path) {
   std::vector<std::string> paths;
   paths.reserve(list.shards.size());
   std::vector<std::string> missing;
@@ -149,7 +149,7 @@ std::vector<SourcePtr> open_shards(const ShardList& list, const std::string& ind
                              named < missing.size() ? ", ..." : "", missing.size() == 1 ? "it" : "them"),
                 {index_path});
   }
-  std::vector<SourcePtr> sources;
+  std::vector<Source> sources;
   sources.reserve(paths.size());
   for (const std::string& path : paths) sources.push_back(open_source(path));
   return sources;

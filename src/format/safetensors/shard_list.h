@@ -34,6 +34,6 @@ ShardList read_shard_list(const ByteSource& source);
 
 /// The files beside the index, in the list's order. kNotFound names those that are missing before any is opened;
 /// kUnsafe as shard_path().
-std::vector<SourcePtr> open_shards(const ShardList& list, const std::string& index_path);
+std::vector<Source> open_shards(const ShardList& list, const std::string& index_path);
 
 }  // namespace penstock::format

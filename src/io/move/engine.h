@@ -37,7 +37,7 @@ struct Step {
 
 struct Move {
   Plan plan;
-  std::span<const SourcePtr> sources;
+  std::span<const Source> sources;
   std::span<const Buffer> buffers;
   std::vector<Checksum> checksums;
   std::vector<Step> steps;

@@ -73,13 +73,13 @@ RangeReader::RangeReader(const Move& move, const EngineOptions& options)
     routes_.emplace(move.plan, move.sources, options.direct, options.mapped);
     device_routes_.emplace(move, device_, checksums_, *routes_, options);
   }
-  for (const SourcePtr& source : move.sources) {
+  for (const Source& source : move.sources) {
     readers_.push_back(options.reader != nullptr ? options.reader : &reader_for(*source));
   }
 }
 
 bool RangeReader::reads_in_one_call(std::size_t range) const {
-  return checksums_.empty() && device_.empty() && move_.sources[move_.plan.ranges[range].source]->descriptor() >= 0;
+  return checksums_.empty() && device_.empty() && move_.sources[move_.plan.ranges[range].source].descriptor() >= 0;
 }
 
 /// Chunks that come from the disk end at whole blocks of it, so that none is read twice.
@@ -126,7 +126,7 @@ void RangeReader::read_with_device(DeviceFile& file, Reading& reading, std::span
 }
 
 Error RangeReader::within(const Error& error, const Reading& reading, std::uint64_t offset) const {
-  return error.within({.path = move_.sources[move_.plan.ranges[reading.range].source]->name(), .offset = offset});
+  return error.within({.path = move_.sources[move_.plan.ranges[reading.range].source].name(), .offset = offset});
 }
 
 void RangeReader::finish() const {

@@ -29,7 +29,7 @@ constexpr std::uint64_t kMinMappedTarget = 256 * 1024;
 
 }  // namespace
 
-Routes::Routes(const Plan& plan, std::span<const SourcePtr> sources, std::optional<bool> direct,
+Routes::Routes(const Plan& plan, std::span<const Source> sources, std::optional<bool> direct,
                std::optional<bool> mapped)
     : asked_(direct), read_bytes_(plan.read_bytes) {
   if (!direct.value_or(false) && !mapped.value_or(false) && plan.read_bytes < kMinPlan) return;
@@ -41,7 +41,7 @@ Routes::Routes(const Plan& plan, std::span<const SourcePtr> sources, std::option
   if (mapped.value_or(plan.read_bytes >= kMinMapped)) allow_mapping(plan, sources, mapped.has_value());
 }
 
-void Routes::look(const Plan& plan, std::span<const SourcePtr> sources) {
+void Routes::look(const Plan& plan, std::span<const Source> sources) {
   for (std::size_t i = 0; i < plan.ranges.size(); ++i) {
     const Range& range = plan.ranges[i];
     if (range.length < kMinRange) continue;
@@ -51,7 +51,7 @@ void Routes::look(const Plan& plan, std::span<const SourcePtr> sources) {
   }
 }
 
-void Routes::open(const Plan& plan, std::span<const SourcePtr> sources) {
+void Routes::open(const Plan& plan, std::span<const Source> sources) {
   for (std::size_t i = 0; i < plan.ranges.size(); ++i) {
     if (!ways_[i].cold && !asked_) continue;
     ways_[i].file = file_of(plan.ranges[i].source, sources);
@@ -59,16 +59,16 @@ void Routes::open(const Plan& plan, std::span<const SourcePtr> sources) {
   }
 }
 
-void Routes::allow_mapping(const Plan& plan, std::span<const SourcePtr> sources, bool asked) {
+void Routes::allow_mapping(const Plan& plan, std::span<const Source> sources, bool asked) {
   for (std::size_t i = 0; i < plan.ranges.size(); ++i) {
     const Range& range = plan.ranges[i];
     const bool suits = !ways_[i].cold && range.length >= kMinMappedTarget * range.target_count;
-    const bool can = ways_[i].file == nullptr && sources[range.source]->descriptor() >= 0;
+    const bool can = ways_[i].file == nullptr && sources[range.source].descriptor() >= 0;
     ways_[i].mappable = can && (asked || suits);
   }
 }
 
-DirectFile* Routes::file_of(std::uint32_t source, std::span<const SourcePtr> sources) {
+DirectFile* Routes::file_of(std::uint32_t source, std::span<const Source> sources) {
   if (!tried_[source]) {
     tried_[source] = true;
     std::string why_not;

@@ -23,7 +23,7 @@ class Routes {
   /// `direct`: read all ranges past the page cache (true, where files allow it) or none (false); unset: choose by what
   /// is cached. Small plans are read through the cache without looking. `mapped`: the same for copies out of a mapping,
   /// of ranges that are not read directly. All must outlive this.
-  Routes(const Plan& plan, std::span<const SourcePtr> sources, std::optional<bool> direct,
+  Routes(const Plan& plan, std::span<const Source> sources, std::optional<bool> direct,
          std::optional<bool> mapped = {});
 
   /// What reads range `range` past the page cache; null where it goes through the cache.
@@ -50,10 +50,10 @@ class Routes {
     bool mappable = false;
   };
 
-  void look(const Plan& plan, std::span<const SourcePtr> sources);
-  void open(const Plan& plan, std::span<const SourcePtr> sources);
-  void allow_mapping(const Plan& plan, std::span<const SourcePtr> sources, bool asked);
-  DirectFile* file_of(std::uint32_t source, std::span<const SourcePtr> sources);
+  void look(const Plan& plan, std::span<const Source> sources);
+  void open(const Plan& plan, std::span<const Source> sources);
+  void allow_mapping(const Plan& plan, std::span<const Source> sources, bool asked);
+  DirectFile* file_of(std::uint32_t source, std::span<const Source> sources);
 
   std::optional<bool> asked_;
   std::vector<Way> ways_;

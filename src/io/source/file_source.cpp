@@ -97,7 +97,7 @@ std::optional<std::string> percent_decoded(std::string_view text) {
 
 }  // namespace
 
-SourcePtr open_file(std::string_view path) {
+Source open_file(std::string_view path) {
   std::string name(path);
   if (name.find('\0') != std::string::npos) {
     throw Error(ErrorCode::kInvalidArgument, "the path has a NUL character in it; no file can have that name",
@@ -117,12 +117,12 @@ SourcePtr open_file(std::string_view path) {
   return file_source(std::move(fd), status, std::move(name));
 }
 
-SourcePtr file_source(FileDescriptor fd, const struct stat& status, std::string path) {
+Source file_source(FileDescriptor fd, const struct stat& status, std::string path) {
   if (!S_ISREG(status.st_mode)) throw_not_regular(status.st_mode, path);
   return std::make_shared<FileSource>(std::move(path), std::move(fd), version_of(status));
 }
 
-SourcePtr open_file_url(std::string_view url) {
+Source open_file_url(std::string_view url) {
   std::string_view rest = url.substr(url.find(':') + 1);
   if (rest.starts_with("//")) {
     rest.remove_prefix(2);

@@ -30,7 +30,7 @@ class MemorySource final : public ByteSource {
 
 }  // namespace
 
-SourcePtr memory_source(Buffer bytes, std::string name) {
+Source memory_source(Buffer bytes, std::string name) {
   if (bytes.device() != Device{}) {
     throw Error(ErrorCode::kDeviceMismatch, "a memory source needs host memory; copy the bytes to the host first",
                 {.path = std::move(name)});

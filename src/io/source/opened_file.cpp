@@ -16,15 +16,15 @@
 
 namespace penstock::io {
 
-OpenedFile::OpenedFile(SourcePtr source) : source_(std::move(source)) {
-  if (source_->memory()) return;
-  const std::uint64_t size = source_->size();
+OpenedFile::OpenedFile(Source source) : source_(std::move(source)) {
+  if (source_.memory()) return;
+  const std::uint64_t size = source_.size();
   if (size <= kWhole) {
     whole_ = Buffer::allocate(static_cast<std::size_t>(size));
-    source_->read(0, {whole_.data(), whole_.size()});
+    source_.read(0, {whole_.data(), whole_.size()});
   } else {
     head_ = std::make_unique_for_overwrite<std::byte[]>(kHead);
-    source_->read(0, {head_.get(), kHead});
+    source_.read(0, {head_.get(), kHead});
   }
 }
 
@@ -39,7 +39,7 @@ const std::byte* OpenedFile::find(std::uint64_t offset, std::uint64_t length) co
   if (!tail_) {
     const auto bytes = static_cast<std::size_t>(size() - tail);
     Bytes read = std::make_unique_for_overwrite<std::byte[]>(bytes);
-    source_->read(tail, {read.get(), bytes});
+    source_.read(tail, {read.get(), bytes});
     tail_ = std::move(read);
   }
   return tail_.get() + (offset - tail);
@@ -51,7 +51,7 @@ void OpenedFile::read(std::uint64_t offset, std::span<std::byte> into) const {
   if (const std::byte* const kept = find(offset, into.size())) {
     std::memcpy(into.data(), kept, into.size());
   } else {
-    source_->read(offset, into);
+    source_.read(offset, into);
   }
 }
 

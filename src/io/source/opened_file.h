@@ -26,17 +26,17 @@ class OpenedFile final : public ByteSource {
   static constexpr std::uint64_t kTail = (std::uint64_t{64} << 10) + 22;
 
   /// Reads the head. A source that is in memory already is not copied.
-  explicit OpenedFile(SourcePtr source);
+  explicit OpenedFile(Source source);
 
   /// All of a file that was read whole; else an empty buffer.
   const Buffer& whole() const noexcept { return whole_; }
 
-  const std::string& name() const noexcept override { return source_->name(); }
-  std::uint64_t size() const noexcept override { return source_->size(); }
-  int descriptor() const noexcept override { return source_->descriptor(); }
-  std::optional<FileVersion> version() const noexcept override { return source_->version(); }
+  const std::string& name() const noexcept override { return source_.name(); }
+  std::uint64_t size() const noexcept override { return source_.size(); }
+  int descriptor() const noexcept override { return source_.descriptor(); }
+  std::optional<FileVersion> version() const noexcept override { return source_.version(); }
   /// Of a file that was read whole, too.
-  Buffer memory() const override { return whole_ ? whole_ : source_->memory(); }
+  Buffer memory() const override { return whole_ ? whole_ : source_.memory(); }
   void read(std::uint64_t offset, std::span<std::byte> into) const override;
 
  private:
@@ -44,7 +44,7 @@ class OpenedFile final : public ByteSource {
 
   const std::byte* find(std::uint64_t offset, std::uint64_t length) const;
 
-  SourcePtr source_;
+  Source source_;
   Buffer whole_;
   Bytes head_;
   mutable std::mutex tail_mutex_;  // std::call_once would make a system call

@@ -13,23 +13,23 @@
 namespace penstock::io {
 
 /// One row of the table of sources: what bytes a location names.
-struct Source {
+struct Scheme {
   /// What the location starts with, before ':'; empty: a plain path.
-  std::string_view scheme;
+  std::string_view name;
   /// Opens the whole location, scheme included. Errors as open_source.
-  SourcePtr (*open)(std::string_view location);
+  Source (*open)(std::string_view location);
 };
 
-/// The table. The row of plain paths takes every location that no other row's scheme fits.
-std::span<const Source> sources() noexcept;
+/// The table. The row of plain paths takes every location that no other row's name fits.
+std::span<const Scheme> schemes() noexcept;
 
 /// The file at `path`, which is taken as it is.
-SourcePtr open_file(std::string_view path);
+Source open_file(std::string_view path);
 /// The file that `fd` has open, of which fstat(2) gave `status` and which `path` names in errors. As open_source where
 /// it is no regular file.
-SourcePtr file_source(FileDescriptor fd, const struct stat& status, std::string path);
+Source file_source(FileDescriptor fd, const struct stat& status, std::string path);
 /// The file a "file:" URL names (RFC 8089): of this host, percent-encoded.
-SourcePtr open_file_url(std::string_view url);
+Source open_file_url(std::string_view url);
 
 /// Checks that [offset, offset + wanted) lies inside `source`, or throws kTruncated with what it holds of it.
 void require_inside(const ByteSource& source, std::uint64_t offset, std::uint64_t wanted);

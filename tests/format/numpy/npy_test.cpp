@@ -93,7 +93,7 @@ TEST(Npy, SwapsByteOrder) {
 }
 
 TEST(Npy, IsRecognisedByItsMagic) {
-  const SourcePtr none = source_of("");
+  const Source none = source_of("");
   EXPECT_TRUE(kNpyFormat.sniff(test::bytes_of("\x93NUMPY"), *none));
   EXPECT_FALSE(kNpyFormat.sniff(test::bytes_of("\x93NUMP"), *none));
   EXPECT_FALSE(kNpyFormat.sniff(test::bytes_of("NUMPY\x93"), *none));
@@ -159,7 +159,7 @@ TEST(NpyCorpus, IsReadOrRefused) {
   const auto folder = test::corpus();
   if (!folder) GTEST_SKIP() << "no corpus: set PENSTOCK_CORPUS, or put it at ../shared/corpus";
   for (const char* name : {"py2-np0-objarr.npy", "py2-objarr.npy", "py3-objarr.npy"}) {
-    const SourcePtr source = open_source((*folder / "numpy" / name).string());
+    const Source source = open_source((*folder / "numpy" / name).string());
     EXPECT_EQ(test::code_of([&] { kNpyFormat.read_index(source, {}); }), ErrorCode::kUnsafe) << name;
   }
   const Index index = kNpyFormat.read_index(open_source((*folder / "candle/test.npy").string()), {});

@@ -220,7 +220,7 @@ TEST(Npz, AHeaderThatClaimsFewerElementsIsChecked) {
         member.method = 8;
         member.stored = deflated(npy);
       }
-      const SourcePtr source = source_of(build_zip({member}), "x.npz");
+      const Source source = source_of(build_zip({member}), "x.npz");
       EXPECT_EQ(test::code_of([&] { kNpzFormat.read_index(source, {}); }), ErrorCode::kChecksum);
       EXPECT_EQ(kNpzFormat.read_index(source, {.verify = false}).entries.size(), 1u);
     }
@@ -312,7 +312,7 @@ TEST(Npz, TellsNumpysReaderOfFoldersAndPython2) {
 
 TEST(Npz, IsAnyZipWithoutAPickle) {
   EXPECT_EQ(detect(*source_of(build_zip({{.name = "a.npy"}}))).name, "npz");
-  const SourcePtr torch = source_of(build_zip({{.name = "m/data.pkl"}}));
+  const Source torch = source_of(build_zip({{.name = "m/data.pkl"}}));
   EXPECT_FALSE(kNpzFormat.sniff(test::bytes_of("PK\3\4"), *torch));
 }
 

@@ -40,7 +40,7 @@ std::string written(const Value& value, const SaveOptions& options = {}) {
 }
 
 bool sniffs(const std::string& file) {
-  const SourcePtr source = source_of(file);
+  const Source source = source_of(file);
   return kSafetensorsFormat.sniff(bytes_of(std::string_view(file).substr(0, kSniffBytes)), *source);
 }
 

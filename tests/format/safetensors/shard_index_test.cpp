@@ -63,7 +63,7 @@ class ShardedModel : public testing::Test {
 TEST_F(ShardedModel, JoinsItsShards) {
   const Index index = read(good);
   ASSERT_EQ(index.sources.size(), 3U);
-  EXPECT_EQ(index.sources[0]->name(), path);
+  EXPECT_EQ(index.sources[0].name(), path);
   ASSERT_EQ(index.entries.size(), 3U);
   EXPECT_EQ(index.entries[0].name, "c");
   EXPECT_EQ(index.entries[1].name, "a");
@@ -84,7 +84,7 @@ TEST_F(ShardedModel, TensorsThatAreNotListedStayUnseen) {
 
 TEST_F(ShardedModel, IsKnownByItsContent) {
   const auto sniffs = [](const std::string& text) {
-    const SourcePtr source = test::source_of(text);
+    const Source source = test::source_of(text);
     return kShardIndexFormat.sniff(test::bytes_of(std::string_view(text).substr(0, kSniffBytes)), *source);
   };
   EXPECT_TRUE(sniffs(good));

@@ -71,7 +71,7 @@ TEST(Inflate, RefusesWhatIsNotExact) {
 
 /// As inflated(), by a stream in pieces of `step` bytes.
 std::string streamed(const std::string& stored, std::size_t size, std::size_t step) {
-  const SourcePtr source = test::source_of("front" + stored, "x.npz");
+  const Source source = test::source_of("front" + stored, "x.npz");
   InflateStream stream(*source, 5, stored.size(), "a.npy");
   std::string out(size, '?');
   const auto bytes = std::as_writable_bytes(std::span(out));

@@ -28,9 +28,9 @@ std::string first_name_of(const std::string& archive) {
 }
 
 ZipKind kind_of(const std::vector<ZipMember>& members, const std::string& path = "test.bin") {
-  const SourcePtr source = test::source_of(build_zip(members), path);
+  const Source source = test::source_of(build_zip(members), path);
   std::array<std::byte, 8> head{};
-  source->read(0, head);
+  source.read(0, head);
   return sniff_zip(head, *source);
 }
 

@@ -461,7 +461,7 @@ TEST(ZipReader, NamesStayValidWhenTheDirectoryMoves) {
 }
 
 TEST(ZipReader, ListsMemorySourcesInPlace) {
-  const SourcePtr source = test::source_of(build_zip({{.name = "a"}}));
+  const Source source = test::source_of(build_zip({{.name = "a"}}));
   const ZipDirectory directory = read_zip_directory(*source);
   ASSERT_EQ(directory.entries.size(), 1u);
   EXPECT_EQ(directory.entries[0].name, "a");

@@ -55,7 +55,7 @@ class DeviceReaders : public test::WithCufile, public testing::WithParamInterfac
 
   test::TemporaryFolder folder_;
   Bytes bytes_ = test::numbered_bytes(kBytes);
-  SourcePtr source_;
+  Source source_ = memory_source(Buffer::allocate(0));
   std::unique_ptr<DeviceFile> file_;
   Buffer into_;
 };

@@ -39,28 +39,28 @@ class PlainSource final : public ByteSource {
   std::string name_ = "<plain>";
 };
 
-SourcePtr from_path(const test::TemporaryFolder& folder, const Bytes& bytes) {
+Source from_path(const test::TemporaryFolder& folder, const Bytes& bytes) {
   test::write_file(folder / "source", bytes);
   return open_source(folder / "source");
 }
-SourcePtr from_url(const test::TemporaryFolder& folder, const Bytes& bytes) {
+Source from_url(const test::TemporaryFolder& folder, const Bytes& bytes) {
   test::write_file(folder / "source", bytes);
   return open_source("file://" + (folder / "source"));
 }
-SourcePtr from_memory(const test::TemporaryFolder& /*folder*/, const Bytes& bytes) {
+Source from_memory(const test::TemporaryFolder& /*folder*/, const Bytes& bytes) {
   auto copy = std::make_shared<Bytes>(bytes);
   return memory_source(Buffer::wrap(copy->data(), copy->size(), copy));
 }
-SourcePtr from_mapping(const test::TemporaryFolder& folder, const Bytes& bytes) {
+Source from_mapping(const test::TemporaryFolder& folder, const Bytes& bytes) {
   return memory_source(map_source(*from_path(folder, bytes)));
 }
-SourcePtr from_plain(const test::TemporaryFolder& /*folder*/, const Bytes& bytes) {
+Source from_plain(const test::TemporaryFolder& /*folder*/, const Bytes& bytes) {
   return std::make_shared<PlainSource>(bytes);
 }
 
 struct Kind {
   const char* name;
-  SourcePtr (*make)(const test::TemporaryFolder& folder, const Bytes& bytes);
+  Source (*make)(const test::TemporaryFolder& folder, const Bytes& bytes);
 };
 constexpr Kind kKinds[] = {
     {"path", from_path}, {"url", from_url}, {"memory", from_memory}, {"mapping", from_mapping}, {"plain", from_plain}};
@@ -76,8 +76,8 @@ std::vector<Pair> pairs(bool files_only) {
   std::vector<Pair> out;
   for (const Reader& reader : readers()) {
     for (const Kind& kind : kKinds) {
-      const SourcePtr source = kind.make(folder, Bytes(10));
-      if (reader.usable(*source) && (!files_only || source->descriptor() >= 0)) out.push_back({reader, kind});
+      const Source source = kind.make(folder, Bytes(10));
+      if (reader.usable(*source) && (!files_only || source.descriptor() >= 0)) out.push_back({reader, kind});
     }
   }
   return out;
@@ -99,12 +99,12 @@ class Conformance : public testing::TestWithParam<Pair> {
 
   test::TemporaryFolder folder_;
   Bytes bytes_ = test::numbered_bytes(100'003);
-  SourcePtr source_ = GetParam().kind.make(folder_, bytes_);
+  Source source_ = GetParam().kind.make(folder_, bytes_);
 };
 
 TEST_P(Conformance, ReadsEveryKindOfRun) {
   const std::size_t size = bytes_.size();
-  EXPECT_EQ(source_->size(), size);
+  EXPECT_EQ(source_.size(), size);
   EXPECT_TRUE(read(0, size) == bytes_);
   for (const std::size_t offset : {std::size_t{0}, std::size_t{1}, std::size_t{4095}, std::size_t{4096}, size - 1}) {
     for (const std::size_t length : {std::size_t{0}, std::size_t{1}, std::size_t{4096}, std::size_t{9000}}) {
@@ -125,7 +125,7 @@ TEST_P(Conformance, ReadsNothingBeyondTheEnd) {
   EXPECT_EQ(code_of([&] { read(kHuge - 5, 10); }), ErrorCode::kTruncated);
   const auto error = test::error_of([&] { read(size - 1, 2); });
   ASSERT_TRUE(error);
-  EXPECT_EQ(error->path(), source_->name());
+  EXPECT_EQ(error->path(), source_.name());
   EXPECT_EQ(error->offset(), size - 1);
 }
 
@@ -194,7 +194,7 @@ TEST_P(FileConformance, SaysWhenTheFileWasCut) {
     const auto error = test::error_of([&] { read(offset, 10'000); });
     ASSERT_TRUE(error);
     EXPECT_EQ(error->code(), ErrorCode::kTruncated);
-    EXPECT_EQ(error->path(), source_->name());
+    EXPECT_EQ(error->path(), source_.name());
   }
   // Nothing but zeros in the page where the file ends now, and no signal either.
   EXPECT_EQ(code_of([&] { read(49'999, 2); }), ErrorCode::kTruncated);
@@ -226,7 +226,7 @@ TEST(Readers, EmptySources) {
   const test::TemporaryFolder folder;
   for (const Kind& kind : kKinds) {
     if (kind.make == from_mapping) continue;
-    const SourcePtr source = kind.make(folder, {});
+    const Source source = kind.make(folder, {});
     for (const Reader& reader : readers()) {
       if (!reader.usable(*source)) continue;
       reader.read(*source, 0, {});

@@ -42,7 +42,7 @@ class Mapped {
  private:
   test::TemporaryFolder folder_;
   std::vector<std::byte> bytes_;
-  SourcePtr source_;
+  Source source_ = memory_source(Buffer::allocate(0));
   Buffer memory_;
 };
 
@@ -75,7 +75,7 @@ TEST(MapSource, OfNothingIsNothing) {
 
 TEST(MapSource, OfMemoryIsThatMemory) {
   auto bytes = std::make_shared<std::string>("hello");
-  const SourcePtr source = memory_source(Buffer::wrap(bytes->data(), bytes->size(), bytes));
+  const Source source = memory_source(Buffer::wrap(bytes->data(), bytes->size(), bytes));
   EXPECT_EQ(static_cast<void*>(map_source(*source).data()), bytes->data());
 }
 

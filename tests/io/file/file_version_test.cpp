@@ -20,9 +20,9 @@ TEST(FileVersion, TellsWhatBecameOfAFile) {
   test::write_file(path, std::string(1000, 'a'));
   // Where the clock of the file system is coarse, later writes would have the time of the first.
   std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
-  const SourcePtr source = open_source(path);
+  const Source source = open_source(path);
   EXPECT_EQ(look_at(*source), FileState::kAsOpened);
-  EXPECT_EQ(open_source(path)->version(), source->version());
+  EXPECT_EQ(open_source(path).version(), source.version());
   std::filesystem::permissions(path, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   EXPECT_EQ(look_at(*source), FileState::kAsOpened) << "its bytes are the same";
   std::ofstream(path, std::ios::app) << "more";
@@ -31,14 +31,14 @@ TEST(FileVersion, TellsWhatBecameOfAFile) {
   EXPECT_EQ(look_at(*source), FileState::kCut);
   test::write_file(path, std::string(1000, 'b'));
   EXPECT_EQ(look_at(*source), FileState::kChanged);
-  EXPECT_NE(open_source(path)->version(), source->version());
+  EXPECT_NE(open_source(path).version(), source.version());
 }
 
 TEST(FileVersion, AFileThatLostItsNameIsTheSame) {
   test::TemporaryFolder folder;
   test::write_file(folder / "a", "abc");
   test::write_file(folder / "b", "other");
-  const SourcePtr source = open_source(folder / "a");
+  const Source source = open_source(folder / "a");
   std::filesystem::rename(folder / "b", folder / "a");
   EXPECT_EQ(look_at(*source), FileState::kAsOpened);
   std::filesystem::remove(folder / "a");

@@ -50,7 +50,7 @@ class DeviceRoutesTest : public test::WithCufile {
     if (std::string why_not; !DirectFile::open(*make(4096), why_not)) GTEST_SKIP() << why_not;
   }
 
-  SourcePtr make(std::size_t size) {
+  Source make(std::size_t size) {
     bytes = test::numbered_bytes(size);
     test::write_file(folder / "f", bytes);
     sources = {open_source(folder / "f")};
@@ -83,7 +83,7 @@ class DeviceRoutesTest : public test::WithCufile {
 
   test::TemporaryFolder folder;
   Bytes bytes;
-  std::vector<SourcePtr> sources;
+  std::vector<Source> sources;
   std::vector<Buffer> buffers;
   std::vector<Piece> pieces;
   std::vector<Checksum> checksums;

@@ -50,7 +50,7 @@ class HookedSource final : public ByteSource {
   std::string name_ = "<hooked>";
 };
 
-SourcePtr memory_of(const Bytes& bytes) {
+Source memory_of(const Bytes& bytes) {
   auto copy = std::make_shared<Bytes>(bytes);
   return memory_source(Buffer::wrap(copy->data(), copy->size(), copy));
 }
@@ -99,7 +99,7 @@ TEST(Engine, MatchesNaiveCopiesForAnyPlan) {
   const test::TemporaryFolder folder;
   const Bytes bytes[] = {test::numbered_bytes(200'000, 1), test::numbered_bytes(150'000, 2)};
   test::write_file(folder / "a", bytes[0]);
-  const std::vector<SourcePtr> sources = {open_source(folder / "a"), memory_of(bytes[1])};
+  const std::vector<Source> sources = {open_source(folder / "a"), memory_of(bytes[1])};
   for (int round = 0; round < 80; ++round) {
     SCOPED_TRACE(round);
     std::vector<Piece> pieces(random() % 60);
@@ -140,7 +140,7 @@ TEST(Engine, MatchesNaiveCopiesForAnyPlan) {
 
 TEST(Engine, StepsSeeTheirBuffersFull) {
   const Bytes bytes = test::numbered_bytes(1'000'000);
-  const std::vector<SourcePtr> sources = {memory_of(bytes)};
+  const std::vector<Source> sources = {memory_of(bytes)};
   constexpr std::size_t kBuffers = 50;
   constexpr std::size_t kSize = 20'000;
   for (const std::size_t threads : {1, 2, 8}) {

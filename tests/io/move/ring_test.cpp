@@ -54,7 +54,7 @@ class WithFile : public Fixture {
 
   test::TemporaryFolder folder;
   Bytes bytes;
-  std::vector<SourcePtr> sources;
+  std::vector<Source> sources;
   std::vector<Buffer> buffers;
 };
 using Ring = WithFile<test::WithDevice>;
@@ -165,7 +165,7 @@ TEST_F(Ring, TwoDevicesShareIt) {
       const Bytes mine = test::numbered_bytes(30'000'000, static_cast<std::uint64_t>(index));
       const std::string path = folder / std::to_string(index);
       test::write_file(path, mine);
-      const std::vector<SourcePtr> source = {open_source(path)};
+      const std::vector<Source> source = {open_source(path)};
       const std::vector<Buffer> buffer = {Buffer::allocate(mine.size(), where)};
       const Piece piece{.length = mine.size()};
       Move move;

@@ -36,8 +36,8 @@ bool drop(const std::string& path) {
   ::fsync(fd);
   ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
   ::close(fd);
-  const SourcePtr source = open_source(path);
-  return cached_share(*source, 0, source->size()) == 0.0;
+  const Source source = open_source(path);
+  return cached_share(*source, 0, source.size()) == 0.0;
 }
 
 class RoutesTest : public testing::Test {
@@ -78,7 +78,7 @@ class RoutesTest : public testing::Test {
   test::TemporaryFolder folder_;
   Bytes bytes_ = test::numbered_bytes(kBytes);
   std::string path_;
-  SourcePtr source_;
+  Source source_ = memory_source(Buffer::allocate(0));
   Buffer buffer_;
   std::size_t lead_ = 0;
   Report report_;
@@ -105,9 +105,9 @@ TEST_F(RoutesTest, WhatIsNotCachedIsReadPastTheCache) {
 TEST_F(RoutesTest, EachRangeGoesItsOwnWay) {
   if (!drop(path_)) GTEST_SKIP() << kStays;
   // Without the read-ahead past what is asked for.
-  ::posix_fadvise(source_->descriptor(), 0, 0, POSIX_FADV_RANDOM);
+  ::posix_fadvise(source_.descriptor(), 0, 0, POSIX_FADV_RANDOM);
   Bytes first(11'000'000);
-  source_->read(0, first);
+  source_.read(0, first);
   read({});
   EXPECT_TRUE(arrived());
   EXPECT_THAT(report_.why, AllOf(HasSubstr("not cached"), HasSubstr("read past the page cache")));
@@ -232,7 +232,7 @@ TEST_F(RoutesTest, SmallReadsAreNotLookedAt) {
 }
 
 TEST(Residency, OfFilesOnly) {
-  const SourcePtr source = memory_source(Buffer::allocate(10));
+  const Source source = memory_source(Buffer::allocate(10));
   EXPECT_EQ(cached_share(*source, 0, 10), std::nullopt);
 }
 
@@ -240,14 +240,14 @@ TEST(Residency, FollowsWhatIsRead) {
   const test::TemporaryFolder folder;
   const Bytes bytes = test::numbered_bytes(32 << 20);
   test::write_file(folder / "source", bytes);
-  const SourcePtr source = open_source(folder / "source");
+  const Source source = open_source(folder / "source");
   EXPECT_EQ(cached_share(*source, 0, bytes.size()), 1.0);
   EXPECT_EQ(cached_share(*source, 12'345, 1), 1.0);
   if (!drop(folder / "source")) GTEST_SKIP() << kStays;
   // Without the read-ahead past what is asked for.
-  ::posix_fadvise(source->descriptor(), 0, 0, POSIX_FADV_RANDOM);
+  ::posix_fadvise(source.descriptor(), 0, 0, POSIX_FADV_RANDOM);
   Bytes half(16 << 20);
-  source->read(0, half);
+  source.read(0, half);
   EXPECT_EQ(cached_share(*source, 0, 16 << 20), 1.0);
   EXPECT_EQ(cached_share(*source, 16 << 20, 16 << 20), 0.0);
   EXPECT_EQ(cached_share(*source, 0, 32 << 20), 0.5);

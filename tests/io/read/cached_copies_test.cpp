@@ -33,7 +33,7 @@ class CachedCopiesTest : public testing::Test {
 };
 
 TEST_F(CachedCopiesTest, AnyPartWithAndWithoutItsChecksum) {
-  const SourcePtr source = open_source(path_);
+  const Source source = open_source(path_);
   for (const std::uint64_t begin : {0U, 1U, 4095U, 4096U, 200'001U}) {
     const Stores stores = begin % 2 == 0 ? Stores::kCached : Stores::kStreamed;
     CachedCopies::Range range(copies_, thread_, *source, kBytes - begin);
@@ -54,7 +54,7 @@ TEST_F(CachedCopiesTest, AnyPartWithAndWithoutItsChecksum) {
 }
 
 TEST_F(CachedCopiesTest, WhatIsGoneIsNotCopied) {
-  const SourcePtr source = open_source(path_);
+  const Source source = open_source(path_);
   CachedCopies::Range range(copies_, thread_, *source, kBytes);
   range.map(0, Stores::kStreamed);
   ASSERT_TRUE(range.is_mapped());
@@ -71,7 +71,7 @@ TEST_F(CachedCopiesTest, WhatIsGoneIsNotCopied) {
 }
 
 TEST_F(CachedCopiesTest, MemoryIsNotMapped) {
-  const SourcePtr source = memory_source(Buffer::allocate(100));
+  const Source source = memory_source(Buffer::allocate(100));
   CachedCopies::Range range(copies_, thread_, *source, 100);
   range.map(0, Stores::kStreamed);
   EXPECT_FALSE(range.is_mapped());
@@ -79,7 +79,7 @@ TEST_F(CachedCopiesTest, MemoryIsNotMapped) {
 }
 
 TEST_F(CachedCopiesTest, GoesBothWaysByTurnsAtFirst) {
-  const SourcePtr source = open_source(path_);
+  const Source source = open_source(path_);
   int mapped = 0;
   for (int i = 0; i < 6; ++i) {
     CachedCopies::Range range(copies_, thread_, *source, kBytes);
@@ -88,7 +88,7 @@ TEST_F(CachedCopiesTest, GoesBothWaysByTurnsAtFirst) {
       ++mapped;
       EXPECT_TRUE(range.copy(0, to_.data(), kBytes));
     } else {
-      source->read(0, to_);
+      source.read(0, to_);
     }
     range.finish();
   }

@@ -90,7 +90,7 @@ class DirectFileTest : public testing::TestWithParam<bool> {
 
   test::TemporaryFolder folder_;
   Bytes bytes_ = test::numbered_bytes(kFileBytes);
-  SourcePtr source_;
+  Source source_ = memory_source(Buffer::allocate(0));
   std::unique_ptr<DirectFile> file_;
   DirectScratch scratch_;
 };
@@ -231,7 +231,7 @@ TEST_P(DirectFileTest, AFileSystemThatTurnsReadsDownIsReadThroughTheCache) {
 
 TEST_P(DirectFileTest, DISABLED_TurnedDown) {
   // The next descriptor is the one that it will be opened on.
-  const int next = ::dup(source_->descriptor());
+  const int next = ::dup(source_.descriptor());
   ::close(next);
   std::string why_not;
   file_ = DirectFile::open(*source_, why_not, GetParam());
@@ -349,7 +349,7 @@ TEST(DirectFile, FilesOfMemoryAreReadOrTurnedDownByName) {
   const test::TemporaryFolder folder(shared);
   const Bytes bytes = test::numbered_bytes(1'000'003);
   test::write_file(folder / "source", bytes);
-  const SourcePtr source = open_source(folder / "source");
+  const Source source = open_source(folder / "source");
   std::string why_not;
   const auto file = DirectFile::open(*source, why_not);
   EXPECT_NE(file == nullptr, why_not.empty()) << why_not;
@@ -370,7 +370,7 @@ TEST(DirectFile, FilesOfMemoryAreReadOrTurnedDownByName) {
 }
 
 TEST(DirectFile, MemoryIsNoFile) {
-  const SourcePtr source = memory_source(Buffer::allocate(10));
+  const Source source = memory_source(Buffer::allocate(10));
   std::string why_not;
   EXPECT_FALSE(DirectFile::open(*source, why_not));
   EXPECT_EQ(why_not, "it is no file");

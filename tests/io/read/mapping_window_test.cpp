@@ -39,7 +39,7 @@ class MappingWindowTest : public testing::Test {
 };
 
 TEST_F(MappingWindowTest, ShowsRangesOfAnyLengthAnywhere) {
-  const SourcePtr source = open_source(path_);
+  const Source source = open_source(path_);
   MappingWindow window;
   for (std::size_t i = 0; i < 60; ++i) {
     const std::size_t offset = i * 77'777 % kBytes;
@@ -49,7 +49,7 @@ TEST_F(MappingWindowTest, ShowsRangesOfAnyLengthAnywhere) {
 }
 
 TEST_F(MappingWindowTest, LiesWhereHugePagesCanShowIt) {
-  const SourcePtr source = open_source(path_);
+  const Source source = open_source(path_);
   MappingWindow window;
   for (const std::size_t offset : {0U, 1U, 5000U, 3'000'000U, 8'999'998U}) {
     const std::byte* const memory = window.map(*source, offset, 2);
@@ -58,7 +58,7 @@ TEST_F(MappingWindowTest, LiesWhereHugePagesCanShowIt) {
 }
 
 TEST_F(MappingWindowTest, KeepsAFewAndLetsAllGo) {
-  const SourcePtr source = open_source(path_);
+  const Source source = open_source(path_);
   {
     MappingWindow window;
     for (int i = 0; i < 100; ++i) {
@@ -73,7 +73,7 @@ TEST_F(MappingWindowTest, KeepsAFewAndLetsAllGo) {
 TEST_F(MappingWindowTest, ARangeLargerThanTheWindow) {
   const std::size_t large = 100 << 20;
   std::filesystem::resize_file(path_, large);
-  const SourcePtr source = open_source(path_);
+  const Source source = open_source(path_);
   MappingWindow window;
   ASSERT_NE(window.map(*source, 0, 10), nullptr);
   const std::byte* const all = window.map(*source, 0, large);
@@ -83,7 +83,7 @@ TEST_F(MappingWindowTest, ARangeLargerThanTheWindow) {
 }
 
 TEST_F(MappingWindowTest, SaysWhatUnmappingTook) {
-  const SourcePtr source = open_source(path_);
+  const Source source = open_source(path_);
   MappingWindow window;
   ASSERT_NE(window.map(*source, 0, 100), nullptr);
   ASSERT_NE(window.map(*source, 100, 200), nullptr);
@@ -103,7 +103,7 @@ TEST_F(MappingWindowTest, MemoryIsNotMapped) {
 }
 
 TEST_F(MappingWindowTest, WithoutAddressSpaceThereIsNothing) {
-  const SourcePtr source = open_source(path_);
+  const Source source = open_source(path_);
   MappingWindow window;
   if (device::address_space()) GTEST_SKIP() << "limited already";
   {
