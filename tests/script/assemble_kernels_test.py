@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-KERNELS = ROOT / "src/ops/kernels"
+KERNELS = ROOT / "src/ops/kernels/ptx"
 RECORDED = ROOT / "bench/results/kernels.json"
 # What CUDA 13 knows of Turing and later; an older ptxas, of which those that it knows are asked for, leaves some out.
 PROCESSORS = [f"sm_{n}" for n in (75, 80, 86, 89, 90, 100, 103, 110, 120, 121)]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TRANSLATOR = ROOT / "tests/simulator/ptx/translate.py"
-KERNELS = ROOT / "src/ops/kernels"
+KERNELS = ROOT / "src/ops/kernels/ptx"
 
 TEXT = """.version 6.4
 .target sm_52
