@@ -1,4 +1,4 @@
-#include "command.h"
+#include "cli/command.h"
 
 #include <algorithm>
 #include <array>
@@ -9,11 +9,11 @@
 #include <system_error>
 #include <vector>
 
+#include "cli/option.h"
+#include "cli/terminal/terminal.h"
 #include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
-#include "option.h"
-#include "terminal.h"
 
 namespace penstock::cli {
 namespace {

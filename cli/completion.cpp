@@ -4,9 +4,9 @@
 #include <string_view>
 #include <vector>
 
-#include "command.h"
+#include "cli/command.h"
+#include "cli/option.h"
 #include "core/format.h"
-#include "option.h"
 
 namespace penstock::cli {
 namespace {

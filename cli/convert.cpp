@@ -8,21 +8,22 @@
 #include <utility>
 #include <vector>
 
+#include "archive/archive_state.h"
 #include "archive/materialise.h"
 #include "archive/unchanged.h"
-#include "command.h"
-#include "content_check.h"
+#include "cli/command.h"
+#include "cli/json/json.h"
+#include "cli/option.h"
+#include "cli/terminal/interrupt.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/terminal.h"
+#include "cli/verify/content_check.h"
 #include "core/format.h"
 #include "format/format.h"
 #include "format/save_told.h"
-#include "interrupt.h"
-#include "json.h"
-#include "option.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 #include "penstock/save.h"
-#include "progress.h"
-#include "terminal.h"
 
 namespace penstock::cli {
 namespace {
@@ -50,13 +51,16 @@ void require_free(const Archive& from, const Options& options) {
               {.path = options.to});
 }
 
-/// What whoever wrote the file said of it; what a `.pt` has by that name describes its container.
+const format::Format& format_of(const Archive& archive) { return *detail::ArchiveState::of(archive).format; }
+
+/// The metadata that whoever wrote the file gave it. What describes the file itself is left out: it is not true of the
+/// file that is written.
 std::optional<Metadata> metadata_of(const Archive& archive) {
-  if (archive.format() == format::kPtFormat.name || !archive.has_metadata()) return std::nullopt;
+  if (format_of(archive).metadata_is_own || !archive.has_metadata()) return std::nullopt;
   Metadata metadata = archive.metadata();
   if (archive.sources().size() == 1) return metadata;
   const Archive shard = open(archive.sources()[1]);
-  if (shard.format() != format::kPtFormat.name) return metadata;
+  if (!format_of(shard).metadata_is_own) return metadata;
   for (const auto& [key, text] : shard.metadata()) metadata.erase(key);
   return metadata.empty() ? std::nullopt : std::optional(std::move(metadata));
 }

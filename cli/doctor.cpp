@@ -4,11 +4,11 @@
 #include <variant>
 #include <vector>
 
-#include "command.h"
+#include "cli/command.h"
+#include "cli/json/json.h"
+#include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "doctor/diagnosis.h"
-#include "json.h"
-#include "terminal.h"
 
 namespace penstock::cli {
 namespace {

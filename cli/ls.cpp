@@ -3,12 +3,12 @@
 #include <string>
 #include <vector>
 
-#include "command.h"
+#include "cli/command.h"
+#include "cli/json/json.h"
+#include "cli/terminal/terminal.h"
 #include "core/format.h"
-#include "json.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
-#include "terminal.h"
 
 namespace penstock::cli {
 namespace {

@@ -7,10 +7,10 @@
 #include <system_error>
 #include <vector>
 
-#include "command.h"
+#include "cli/command.h"
+#include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "penstock/error.h"
-#include "terminal.h"
 
 namespace {
 

@@ -3,9 +3,9 @@
 #include <string>
 #include <string_view>
 
-#include "command.h"
+#include "cli/command.h"
+#include "cli/option.h"
 #include "core/format.h"
-#include "option.h"
 
 namespace penstock::cli {
 namespace {

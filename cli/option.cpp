@@ -1,4 +1,4 @@
-#include "option.h"
+#include "cli/option.h"
 
 #include <algorithm>
 #include <charconv>

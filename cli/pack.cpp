@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "command.h"
+#include "cli/command.h"
+#include "cli/json/json.h"
+#include "cli/option.h"
+#include "cli/terminal/interrupt.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/terminal.h"
 #include "core/format.h"
-#include "interrupt.h"
-#include "json.h"
-#include "option.h"
-#include "progress.h"
-#include "terminal.h"
 
 namespace penstock::cli {
 namespace {

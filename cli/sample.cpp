@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "command.h"
+#include "cli/command.h"
+#include "cli/json/json.h"
+#include "cli/terminal/terminal.h"
 #include "core/format.h"
-#include "json.h"
 #include "penstock/error.h"
 #include "penstock/save.h"
-#include "terminal.h"
 
 namespace penstock::cli {
 namespace {

@@ -1,8 +1,8 @@
 #include <memory>
 
-#include "command.h"
+#include "cli/command.h"
+#include "cli/json/json.h"
 #include "core/format.h"
-#include "json.h"
 
 namespace penstock::cli {
 namespace {

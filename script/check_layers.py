@@ -36,6 +36,7 @@ ROOMS = {
     "io": ["file", "copy", "source", "read", "gds", "move"],
     "format": ["text", "zip", "safetensors", "numpy", "pt/pickle", "pt"],
     "data": ["trace", "sample", "transform", "scan", "files", "pack", "dataset", "sampler", "collate", "batch", "loader"],
+    "cli": ["terminal", "json"],
 }
 
 # The rooms of format that data may include. It knows no format: what it needs of one, the row of the table tells.
@@ -158,7 +159,7 @@ def check_own(name: str, layer: str, path: Path, public: bool) -> str | None:
         return "a public header may include only the standard library and penstock/"
     elif folder in BELOW and rest:
         target = folder
-    elif (path.parent / name).exists() and layer in ("cli", "python"):
+    elif (path.parent / name).exists() and layer == "python":
         return None
     else:
         return 'write it as "layer/file.h" or "penstock/file.h"'
@@ -179,7 +180,7 @@ def check_room(name: str, layer: str, path: Path, root: Path) -> str | None:
     """What is wrong with a room of a layer including "layer/other_room/file.h", if anything."""
     if layer not in ROOMS or not name.startswith(f"{layer}/"):
         return None
-    own = room_of(path.relative_to(root / "src").as_posix(), layer)
+    own = room_of(path.relative_to(root if layer == "cli" else root / "src").as_posix(), layer)
     other = room_of(name, layer)
     if own is None or other is None or own == other:
         return None
@@ -190,17 +191,18 @@ def check_room(name: str, layer: str, path: Path, root: Path) -> str | None:
 
 
 def check_formats(path: Path, root: Path) -> Iterator[str]:
-    """What makes a file of src/data know a format, so that another one would be slower there."""
-    if not path.is_relative_to(root / "src" / "data"):
-        return
+    """What makes a file of src/data or cli know a format, so that another one would be slower or other there."""
     place = path.relative_to(root)
-    for number, name, _ in includes(path):
+    layer = "data" if path.is_relative_to(root / "src" / "data") else place.parts[0]
+    if layer not in ("data", "cli"):
+        return
+    for number, name, _ in includes(path) if layer == "data" else ():
         room = room_of(name, "format") if name.startswith("format/") else None
         if room is not None and room not in DATA_MAY_INCLUDE:
             yield f'{place}:{number}: "{name}": data may know no format: ask the row of the table, format::Format'
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if FORMAT_BY_NAME.search(line.partition("//")[0]):
-            yield f"{place}:{number}: data may know no format by name: ask the row of the table, format::Format"
+            yield f"{place}:{number}: {layer} may know no format by name: ask the row of the table, format::Format"
 
 
 def check_environment(path: Path, root: Path) -> Iterator[str]:

@@ -7,16 +7,16 @@
 #include <string>
 #include <vector>
 
-#include "bench_floor.h"
-#include "command.h"
+#include "cli/bench/bench_floor.h"
+#include "cli/command.h"
+#include "cli/json/json.h"
+#include "cli/option.h"
+#include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "core/text.h"
-#include "json.h"
-#include "option.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 #include "penstock/loader.h"
-#include "terminal.h"
 
 namespace penstock::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "bench_floor.h"
+#include "cli/bench/bench_floor.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

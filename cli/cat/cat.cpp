@@ -4,14 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "command.h"
+#include "cli/cat/slice_text.h"
+#include "cli/command.h"
+#include "cli/json/elements.h"
+#include "cli/json/json.h"
+#include "cli/terminal/terminal.h"
 #include "core/format.h"
-#include "elements.h"
-#include "json.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
-#include "slice_text.h"
-#include "terminal.h"
 
 namespace penstock::cli {
 namespace {

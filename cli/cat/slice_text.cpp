@@ -1,4 +1,4 @@
-#include "slice_text.h"
+#include "cli/cat/slice_text.h"
 
 #include <algorithm>
 #include <charconv>

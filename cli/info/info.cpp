@@ -3,12 +3,12 @@
 #include <string>
 #include <vector>
 
-#include "command.h"
+#include "cli/command.h"
+#include "cli/info/json_content.h"
+#include "cli/json/json.h"
+#include "cli/terminal/terminal.h"
 #include "core/format.h"
-#include "json.h"
-#include "json_content.h"
 #include "penstock/load.h"
-#include "terminal.h"
 
 namespace penstock::cli {
 namespace {

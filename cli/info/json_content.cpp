@@ -1,4 +1,4 @@
-#include "json_content.h"
+#include "cli/info/json_content.h"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "json_writer.h"
+#include "cli/json/json_writer.h"
 #include "penstock/load.h"
 
 namespace penstock::cli {

@@ -1,4 +1,4 @@
-#include "elements.h"
+#include "cli/json/elements.h"
 
 #include <algorithm>
 #include <cmath>

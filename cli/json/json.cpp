@@ -1,11 +1,11 @@
-#include "json.h"
+#include "cli/json/json.h"
 
 #include <cmath>
 #include <span>
 #include <string>
 
+#include "cli/json/elements.h"
 #include "core/format.h"
-#include "elements.h"
 
 namespace penstock::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "json_writer.h"
+#include "cli/json/json_writer.h"
 #include "penstock/load.h"
 #include "penstock/tensor.h"
 

@@ -1,4 +1,4 @@
-#include "json_writer.h"
+#include "cli/json/json_writer.h"
 
 #include "core/format.h"
 #include "core/text.h"

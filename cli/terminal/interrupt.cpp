@@ -1,4 +1,4 @@
-#include "interrupt.h"
+#include "cli/terminal/interrupt.h"
 
 #include <unistd.h>
 
@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <ctime>
 
-#include "terminal.h"
+#include "cli/terminal/terminal.h"
 
 namespace penstock::cli {
 

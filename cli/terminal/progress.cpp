@@ -1,10 +1,10 @@
-#include "progress.h"
+#include "cli/terminal/progress.h"
 
 #include <algorithm>
 #include <exception>
 
+#include "cli/terminal/terminal.h"
 #include "core/format.h"
-#include "terminal.h"
 
 namespace penstock::cli {
 

@@ -1,4 +1,4 @@
-#include "content_check.h"
+#include "cli/verify/content_check.h"
 
 #include <algorithm>
 #include <array>

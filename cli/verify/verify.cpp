@@ -11,20 +11,21 @@
 #include <utility>
 #include <vector>
 
-#include "command.h"
-#include "content_check.h"
+#include "archive/archive_state.h"
+#include "cli/command.h"
+#include "cli/json/json.h"
+#include "cli/option.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/terminal.h"
+#include "cli/verify/content_check.h"
 #include "core/format.h"
 #include "core/task_pool.h"
 #include "data/scan/folder_list.h"
 #include "data/scan/glob.h"
 #include "data/scan/sample_extensions.h"
 #include "format/format.h"
-#include "json.h"
-#include "option.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
-#include "progress.h"
-#include "terminal.h"
 
 namespace penstock::cli {
 namespace {
@@ -64,9 +65,11 @@ struct File {
 
 bool has_tensor_extension(const std::string& path) {
   const std::string name = std::filesystem::path(path).filename();
-  const auto& indexes = format::kShardIndexFormat.extensions;
-  return data::is_sample_name(name) ||
-         std::any_of(indexes.begin(), indexes.end(), [&](std::string_view end) { return name.ends_with(end); });
+  const auto is_index = [&](const format::Format& format) {
+    const auto ends_name = [&](std::string_view extension) { return name.ends_with(extension); };
+    return format.is_index && std::ranges::any_of(format.extensions, ends_name);
+  };
+  return data::is_sample_name(name) || std::ranges::any_of(format::formats(), is_index);
 }
 
 class Verifier {
@@ -131,8 +134,7 @@ class Verifier {
       return open(source);
     } catch (const Error& error) {
       const format::Format* const found = format::find_format(*source);
-      const bool is_objects =
-          error.code() == ErrorCode::kUnsafe && found != nullptr && found->name == format::kNpyFormat.name;
+      const bool is_objects = error.code() == ErrorCode::kUnsafe && found != nullptr && found->is_one_tensor;
       if (!is_objects) throw;
       return std::nullopt;
     }
@@ -140,7 +142,7 @@ class Verifier {
 
   void check(const Source& source) {
     const std::optional<Archive> archive = open_unless_objects(source);
-    if (archive && archive->format() == format::kShardIndexFormat.name) {
+    if (archive && detail::ArchiveState::of(*archive).format->is_index) {
       for (const Source& shard : archive->sources().subspan(1)) verify({shard.name(), true});
       return;
     }

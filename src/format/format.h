@@ -67,6 +67,11 @@ struct Format {
   std::string_view name_suffix = {};
   bool can_compress = false;    ///< SaveOptions::compress has a meaning
   bool keeps_metadata = false;  ///< SaveOptions::metadata has a place
+  /// Index::metadata describes the file itself, and is nothing that whoever wrote it had to say.
+  bool metadata_is_own = false;
+  /// A file is one tensor. Where that is an array of Python objects, read_index gives kUnsafe.
+  bool is_one_tensor = false;
+  bool is_index = false;  ///< a file lists others, which hold the tensors
 };
 
 inline constexpr std::size_t kSniffBytes = 64;

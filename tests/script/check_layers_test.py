@@ -68,6 +68,14 @@ class CheckLayersTest(unittest.TestCase):
             with self.subTest(path=path, line=line):
                 self.assertEqual(self.problems(path, line), [])
 
+    def test_the_command_knows_no_format_by_name(self) -> None:
+        self.assert_refused("cli/ls.cpp", "return format::kPtFormat;", "cli may know no format by name")
+        self.assertEqual(self.problems("cli/ls.cpp", '#include "format/zip/reader.h"'), [])
+
+    def test_rooms_of_the_command(self) -> None:
+        self.assert_refused("cli/json/json.h", '#include "cli/info/json_content.h"', "cli/info does not come before")
+        self.assertEqual(self.problems("cli/json/json.h", '#include "cli/terminal/terminal.h"'), [])
+
     def test_data_knows_no_format(self) -> None:
         for line in ['#include "format/pt/pt.h"', "return format::kPtFormat;", 'if (archive.format() == "npy") {']:
             with self.subTest(line=line):

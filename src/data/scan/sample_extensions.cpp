@@ -11,9 +11,9 @@ namespace {
 std::vector<std::string_view> collect() {
   std::vector<std::string_view> out;
   for (const format::Format& format : format::formats()) {
+    if (format.is_index) continue;
     for (const std::string_view extension : format.extensions) {
-      const bool known = std::find(out.begin(), out.end(), extension) != out.end();
-      if (!known && !extension.ends_with(".json")) out.push_back(extension);
+      if (std::ranges::find(out, extension) == out.end()) out.push_back(extension);
     }
   }
   return out;

@@ -117,6 +117,7 @@ constinit const Format kNpyFormat{.name = "npy",
                                   .read_index = read_index,
                                   .write = write,
                                   .index_bytes = index_bytes,
-                                  .fingerprint = fingerprint};
+                                  .fingerprint = fingerprint,
+                                  .is_one_tensor = true};
 
 }  // namespace penstock::format

@@ -97,7 +97,13 @@ const Format kPtFormat{.name = "pt",
                        .sniff = sniff_pt,
                        .read_index = read_pt,
                        .write = write_pt,
-                       .directory_cache = [] { return std::unique_ptr<DirectoryCache>(new PtLayouts); }};
-const Format kPtLegacyFormat{"pt", kExtensions, sniff_legacy, read_legacy, nullptr};
+                       .directory_cache = [] { return std::unique_ptr<DirectoryCache>(new PtLayouts); },
+                       .metadata_is_own = true};
+const Format kPtLegacyFormat{.name = "pt",
+                             .extensions = kExtensions,
+                             .sniff = sniff_legacy,
+                             .read_index = read_legacy,
+                             .write = nullptr,
+                             .metadata_is_own = true};
 
 }  // namespace penstock::format

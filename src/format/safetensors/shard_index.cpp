@@ -30,7 +30,7 @@ bool sniff(std::span<const std::byte> head, const ByteSource& source) {
 /// The index of one shard, of whatever format it is.
 Index read_shard(const Source& source, const OpenOptions& options) {
   const Format& format = detect(*source);
-  if (format.name == kShardIndexFormat.name) {
+  if (format.is_index) {
     throw Error(ErrorCode::kUnsupported, "this shard of an index is an index itself, not a file of tensors",
                 {source.name()});
   }
@@ -135,6 +135,11 @@ constexpr auto kExtensions = std::to_array<std::string_view>({".safetensors.inde
 
 }  // namespace
 
-constinit const Format kShardIndexFormat{"shard-index", kExtensions, sniff, read_index, nullptr};
+constinit const Format kShardIndexFormat{.name = "shard-index",
+                                         .extensions = kExtensions,
+                                         .sniff = sniff,
+                                         .read_index = read_index,
+                                         .write = nullptr,
+                                         .is_index = true};
 
 }  // namespace penstock::format
