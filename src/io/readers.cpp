@@ -1,3 +1,7 @@
+// The tables of readers. A load takes the first row that can serve its source: memory is copied, files are read by
+// pread. The rows "direct" and "mmap" are for those who name them (Routes chooses direct reads by itself), and "source"
+// works for every source.
+
 #include <array>
 
 #include "io/gds/gds_reader.h"

@@ -1,3 +1,6 @@
+// The table of sources and open_source, which finds the row of a location. Also the checks and errors that all sources
+// share.
+
 #include <algorithm>
 #include <array>
 #include <memory>

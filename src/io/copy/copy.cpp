@@ -1,3 +1,8 @@
+// Copies that bypass the caches. An ordinary store fetches the line of memory that it changes, which a large copy would
+// fetch for nothing, and it pushes other data out of the caches. Streaming stores write whole lines and do neither.
+// Memory that the process has never touched is different: the system fills each page with zeros at the first store, so
+// the caches hold the page already and an ordinary store is faster.
+
 #include "io/copy/copy.h"
 
 #include <sys/mman.h>

@@ -5,20 +5,19 @@
 
 namespace penstock::io {
 
-/// Which way copied bytes take to memory.
+/// How copied bytes are stored.
 enum class Stores {
-  /// Through the caches, for a target that they hold.
+  /// Through the caches: for targets that the caches hold.
   kCached,
-  /// Past them where the processor can: memory is not fetched to be overwritten, and what is in the caches stays. For
-  /// more than they hold.
+  /// Past the caches, where the processor can: for copies larger than the caches. Memory is not fetched before it is
+  /// overwritten, and the caches keep what they hold.
   kStreamed,
 };
 
-/// The faster way to much memory around `target`. What the process has not touched yet the system zeroes at the first
-/// store, a page at a time, so that the caches hold it then.
+/// Which of them is faster for a large copy to the memory around `target` (io/copy/copy.cpp).
 Stores stores_for(const std::byte* target) noexcept;
 
-/// std::memcpy by those stores. Complete for other threads on return.
+/// std::memcpy with these stores. Other threads see all of it when it returns.
 void copy(std::byte* to, std::span<const std::byte> from, Stores stores) noexcept;
 
 }  // namespace penstock::io

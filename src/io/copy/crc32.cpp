@@ -1,3 +1,6 @@
+// Chooses among three ways to compute a CRC-32: wide carry-less multiplication (io/copy/crc32_wide.h) where the
+// processor has it, else libdeflate. zlib combines two CRCs.
+
 #include "io/copy/crc32.h"
 
 #include <libdeflate.h>

@@ -11,11 +11,11 @@ namespace penstock::io {
 
 /// The CRC-32 of zip, gzip and zlib, continued from `crc` (0 at the start).
 std::uint32_t crc32(std::uint32_t crc, std::span<const std::byte> bytes) noexcept;
-/// crc32 of bytes that are copied to `to` on the way, as by `copy`.
+/// The same, and copies the bytes to `to` in the same pass.
 std::uint32_t crc32_copy(std::uint32_t crc, std::byte* to, std::span<const std::byte> from, Stores stores) noexcept;
 /// The CRC-32 of A followed by B, from those of A and B and B's length.
 std::uint32_t crc32_combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_length) noexcept;
-/// kChecksum when the CRC of so many bytes, which lie at `where`, is not the recorded one.
+/// kChecksum when the computed CRC of a record is not the recorded one. `bytes`: its size, for the error.
 void require_crc(std::uint32_t computed, std::uint32_t recorded, std::uint64_t bytes, ErrorContext where);
 
 }  // namespace penstock::io

@@ -15,9 +15,9 @@ struct Crc32Functions {
   std::uint32_t (*copy)(std::uint32_t crc, std::byte* to, std::span<const std::byte> from, Stores stores) = nullptr;
 };
 
-/// By carry-less multiplication of 512 and of 256 bits, fastest first; null where this processor has none.
+/// By carry-less multiplication of 512 and of 256 bits at a time, fastest first. Null where the processor cannot.
 std::array<Crc32Functions, 2> wide_crc32s() noexcept;
-/// Those that every processor has (io/copy/crc32.cpp).
+/// For every processor (io/copy/crc32.cpp).
 Crc32Functions narrow_crc32s() noexcept;
 
 }  // namespace penstock::io

@@ -1,3 +1,8 @@
+// Rows that a shuffled batch takes from a mapped array lie anywhere in memory. The processor's own prefetchers expect
+// nothing there, so the time goes into waiting for the first lines of each row. Asking for several rows at once hides
+// most of that: rows of medium size are copied side by side (io/copy/interleaved_copy.h), and for all others the first
+// lines of later rows are prefetched while one is copied.
+
 #include "io/copy/gather.h"
 
 #include <algorithm>
@@ -9,13 +14,10 @@
 namespace penstock::io {
 namespace {
 
-// Shuffled rows begin where the processor's own prefetchers expect nothing, and each is in other pages than the last:
-// what counts is how many of them are waited for at once.
 constexpr std::size_t kCacheLine = 64;
 
-// Of rows that are not copied side by side (io/read/interleaved_copy.h) the first lines of those to come are asked for
-// while one is copied, and the prefetchers follow from there. More lines than this, or rows much further ahead, measure
-// slower, and so do stores past the cache.
+// How much is prefetched: the processor's own prefetchers follow from there. More lines, or rows much further ahead,
+// measured slower, and so did stores past the cache.
 constexpr std::size_t kLinesAhead = 8;
 constexpr std::size_t kBytesAhead = 4096;
 constexpr std::size_t kMaxRowsAhead = 16;

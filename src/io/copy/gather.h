@@ -10,9 +10,10 @@ struct GatherRow {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
 };
-/// Copies equal rows from memory that stays, wherever each lies: waits for several of them at once.
+/// Copies rows of equal size from anywhere in memory. The memory must stay valid. Faster than a loop of memcpy, because
+/// several rows are waited for at once.
 void gather(std::span<const GatherRow> rows, std::size_t row_bytes) noexcept;
-/// The same from memory that may be a mapping of a file somebody cuts, as guarded_copy.
+/// The same for memory that may be a mapping of a file. kTruncated when another program shortens the file meanwhile.
 void guarded_gather(std::span<const GatherRow> rows, std::size_t row_bytes, std::string_view path);
 
 }  // namespace penstock::io

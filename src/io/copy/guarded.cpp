@@ -1,3 +1,8 @@
+// Reading a mapping of a file raises SIGBUS when another program has shortened the file, and SIGBUS ends the process.
+// While a guarded read runs, our handler of SIGBUS knows which memory is being read: a fault there jumps back to the
+// reader (siglongjmp), which reports it. Every other fault is passed on to the handler that was installed before ours,
+// or after. A handler may run at any instruction, so all that it uses is thread-local or atomic and is never freed.
+
 #include "io/copy/guarded.h"
 
 #include <ucontext.h>
@@ -27,7 +32,8 @@ struct Frame {
   sigset_t mask;  // at the fault
 };
 
-// initial-exec: a handler must not be the first to touch thread-local storage that is allocated on demand.
+// initial-exec, because thread-local storage of the other models may be allocated at its first use, and a signal
+// handler may not allocate.
 #define PENSTOCK_HANDLER_LOCAL thread_local constinit __attribute__((tls_model("initial-exec")))
 PENSTOCK_HANDLER_LOCAL Frame* t_frame = nullptr;
 PENSTOCK_HANDLER_LOCAL volatile std::sig_atomic_t t_passing = 0;
@@ -139,8 +145,8 @@ void install(const Action& found) {
   if (!is_ours(now)) state.latest = keep(state.kept, now);
 }
 
-/// Makes ours the handler that the kernel calls first. A handler that came later (Python's faulthandler, say) is passed
-/// all that is not ours, and would otherwise end the process over a file that was cut.
+/// Makes ours the handler that the kernel calls first. A handler that was installed after ours (Python's faulthandler,
+/// for example) would end the process when a file was cut; it is given all faults that are not ours.
 void require_handler() {
   Action found{};
   ::sigaction(SIGBUS, nullptr, &found);
@@ -187,8 +193,8 @@ bool read_guarded(const GuardedMemory& memory) {
   Frame frame;
   frame.memory = &memory;
   sigemptyset(&frame.mask);
-  // Saving the mask here would be a system call; whoever stands between the kernel and our handler (ThreadSanitizer
-  // does) may have blocked signals for its time, so a fault restores it.
+  // Saving the mask here would cost a system call. Something between the kernel and our handler, such as
+  // ThreadSanitizer, may have blocked signals while the handler runs, so a fault restores the mask.
   if (sigsetjmp(frame.resume, 0) != 0) {
     t_frame = nullptr;
     ::pthread_sigmask(SIG_SETMASK, &frame.mask, nullptr);

@@ -12,13 +12,14 @@ struct Scatter {
   std::size_t bytes = 0;
 };
 
-/// Copies from memory that may be a mapping of a file somebody cuts: kTruncated (with `path`) instead of SIGBUS.
-/// Installs its signal handler on first use and passes on every fault that is not its own. Beyond the copy it costs a
-/// system call, so copy many rows by one guarded_gather. Does not see bytes that vanished from a file's last page,
-/// which read as zeros: ask require_uncut after the copy.
+/// Copies from memory that may be a mapping of a file. When another program shortens the file meanwhile, this gives
+/// kTruncated (with `path`) instead of ending the process by SIGBUS. Installs its signal handler on first use and
+/// passes on every fault that is not its own. It costs a system call besides the copy, so copy many rows by one
+/// guarded_gather. Bytes that vanished from a file's last page read as zeros and raise no fault: call require_uncut
+/// after the copy.
 void guarded_copy(std::byte* to, const std::byte* from, std::size_t bytes, std::string_view path);
 
-/// Memory that a guarded function may find gone while it reads it.
+/// Memory that may disappear while it is read, and the function that reads it.
 class GuardedMemory {
  public:
   virtual ~GuardedMemory() = default;
@@ -28,15 +29,15 @@ class GuardedMemory {
   virtual void read() const noexcept = 0;
 };
 
-/// Runs memory.read(); false when a page of the memory is no longer there (SIGBUS). Costs a system call: it makes sure
-/// that the process's handler for SIGBUS is the one this needs, which passes every other fault on to the handlers that
-/// were there before. Any thread; guards may not nest.
+/// Runs memory.read(). False when a page of the memory is no longer there (SIGBUS). Costs one system call, which makes
+/// sure that the process's handler of SIGBUS is ours; it passes every other fault on to the handlers that were there
+/// before. Any thread may call it; guards may not nest.
 [[nodiscard]] bool read_guarded(const GuardedMemory& memory);
 
-/// Throws the kTruncated of memory that is gone.
+/// Throws kTruncated for memory that is gone.
 [[noreturn]] void throw_vanished(std::string_view path);
 
-/// Copies the run at `from` into the parts, which follow each other in it. As guarded_copy.
+/// As guarded_copy, for a run at `from` that is cut into parts, each with its own target.
 void guarded_scatter(const std::byte* from, std::span<const Scatter> parts, std::string_view path);
 
 }  // namespace penstock::io

@@ -1,3 +1,7 @@
+// Copies eight rows at a time: the first line of each, then the second line of each, and so on. While a line is copied,
+// lines further on are prefetched, those of the next eight rows included. So the processor waits for many lines of
+// memory at once, where a copy of one row after the other waits for one.
+
 #include "io/copy/interleaved_copy.h"
 
 #include <algorithm>
@@ -13,19 +17,20 @@ namespace {
 constexpr std::size_t kCacheLine = 64;
 constexpr std::size_t kPage = 4096;
 
-// How far ahead of the copy lines are asked for, into the rows of the next group too.
+// How far ahead of the copy lines are prefetched.
 constexpr std::size_t kAhead = 4 * kCacheLine;
 
-/// By words that are all loaded before one is stored, so that the compiler takes the widest registers which the
-/// function that this becomes part of may use.
+/// All words are loaded before the first is stored. The compiler then uses the widest registers that the function
+/// around this one may use.
 [[gnu::always_inline]] inline void copy_line(std::byte* to, const std::byte* from) noexcept {
   std::array<std::uint64_t, kCacheLine / sizeof(std::uint64_t)> words;
   for (std::size_t i = 0; i < words.size(); ++i) std::memcpy(&words[i], from + i * sizeof(words[i]), sizeof(words[i]));
   for (std::size_t i = 0; i < words.size(); ++i) std::memcpy(to + i * sizeof(words[i]), &words[i], sizeof(words[i]));
 }
 
-/// The lines in the first `bytes` of `kRows` rows, by way of a copy of the rows, which stores cannot change; with
-/// `kFetch` the lines to come are asked for, those of `next` too. `bytes` is kAhead or more.
+/// Copies the lines in the first `bytes` of `kRows` rows. The addresses are copied first, because the compiler cannot
+/// know that the stores leave them alone. With `kFetch`, later lines are prefetched, those of `next` too. `bytes` is
+/// kAhead or more.
 template <std::size_t kRows, bool kFetch>
 [[gnu::always_inline]] inline void copy_group(const GatherRow* group, const GatherRow* next,
                                               std::size_t bytes) noexcept {
@@ -68,8 +73,8 @@ void copy_groups(std::span<const GatherRow> rows, std::size_t bytes) noexcept {
 template <class By>
 void copy(std::span<const GatherRow> rows, std::size_t row_bytes) {
   const std::size_t lines = row_bytes / kCacheLine * kCacheLine;
-  // Rows a multiple of a page apart share sets of the nearest cache: fewer at once, and nothing fetched ahead, which
-  // would push the others out.
+  // Rows whose distance is a multiple of a page share sets of the first-level cache. Prefetched lines would push the
+  // others out there, so fewer rows are copied at once and nothing is prefetched.
   if (row_bytes % kPage == 0) {
     copy_groups<By, 4, false>(rows, lines);
   } else {

@@ -16,9 +16,9 @@ namespace penstock::io {
 /// Bytes of a file for which the file may record a CRC-32. Path and name are views, because only an error needs copies:
 /// they must outlive the check.
 struct Record {
-  std::optional<std::uint32_t> crc32 = {};  ///< as recorded; of the bytes after decompression
+  std::optional<std::uint32_t> crc32 = {};  ///< as recorded, for the bytes after decompression
   std::uint64_t bytes = 0;                  ///< after decompression
-  std::string_view path = {};               ///< for the error, as the two below
+  std::string_view path = {};               ///< the last three are for the error
   std::uint64_t offset = 0;
   std::string_view name = {};
 };

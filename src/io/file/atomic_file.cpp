@@ -1,3 +1,8 @@
+// A file appears under its name whole or not at all. It is written without a name where the file system has such files
+// (O_TMPFILE), so that nothing is left of a process that is killed. On commit it gets a temporary name beside the
+// target and is renamed over it, because Linux cannot give an unnamed file a name that exists. Other file systems get
+// the temporary name from the start.
+
 #include "io/file/atomic_file.h"
 
 #include <fcntl.h>

@@ -21,10 +21,10 @@ class ByteSink {
   virtual std::uint64_t position() const noexcept = 0;
 };
 
-/// Writes a temporary file in the target's folder and renames it over the target on commit; without commit nothing
-/// remains, not even of a process that is killed, where the file system has files without a name (O_TMPFILE; all but
-/// a few of those on other machines). Follows a symbolic link to its target; keeps an existing file's permission bits
-/// and, where it may, its owner. Not thread-safe.
+/// Writes a temporary file in the target's folder and renames it over the target on commit. Without commit nothing
+/// remains. Nothing remains of a process that is killed either, where the file system has files without a name
+/// (O_TMPFILE: most have, network file systems often not). Follows a symbolic link to its target. Keeps the permission
+/// bits of an existing file and, where it may, its owner. Not thread-safe.
 class AtomicFile final : public ByteSink {
  public:
   /// kNotFound when the folder is missing, kNotDirectory, kPermission (also for a file that may not be written to),
@@ -43,7 +43,7 @@ class AtomicFile final : public ByteSink {
  private:
   void create();
   void create_named();
-  /// `act(name)` with names that nobody has, until it succeeds: its error otherwise.
+  /// Calls `act(name)` with unused names until it succeeds. Returns 0, or the system's error number.
   template <class Act>
   int with_new_name(Act act);
   void name_temporary();

@@ -1,3 +1,6 @@
+// Device, inode, size and time of the last write tell one version of a file from another. They are taken when the file
+// is opened and compared after its bytes have been read (docs/design/reads.md).
+
 #include "io/file/file_version.h"
 
 #include <cerrno>

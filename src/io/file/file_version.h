@@ -17,8 +17,9 @@ enum class FileState : std::uint8_t {
   kChanged,   ///< it was written to, or is longer
 };
 
-/// One system call. It sees all that was written before it, so ask behind what was read; not a second write within the
-/// same tick of a file system's clock as the one before the file was opened. kIo.
+/// Compares the file with the version that was opened, by one system call. Call it after the bytes were read: it sees
+/// every write before it, with one exception. A write is missed when it comes within the same tick of the file system's
+/// clock as the last write before the file was opened, and leaves the size as it was. kIo.
 FileState look_at(const ByteSource& source);
 
 }  // namespace penstock::io

@@ -1,3 +1,8 @@
+// Finds cuFile, NVIDIA's library for reads from the disk to a device. It is loaded at run time (dlopen), because
+// Penstock has to run without it. cuFile works in two modes: direct, by the kernel module nvidia-fs or by the kernel
+// itself, or in compatibility mode, in which the processor copies as elsewhere. Only the first is worth asking for, so
+// the properties of the driver are read to tell the two apart.
+
 #include "io/gds/gds.h"
 
 #include <dlfcn.h>

@@ -6,28 +6,28 @@
 
 namespace penstock::io::gds {
 
-/// The name of NVIDIA's cuFile library, which is opened on the first call and never closed: PENSTOCK_LIBCUFILE, where
-/// that is set, else libcufile.so.0. Empty where there is none, and where PENSTOCK_LIBCUFILE is set to nothing.
+/// The name of NVIDIA's cuFile library: PENSTOCK_LIBCUFILE if that is set, else libcufile.so.0. Empty when there is no
+/// such library, and when PENSTOCK_LIBCUFILE is empty. The library is opened on the first call and never closed.
 const std::string& library_name();
 
 /// cuFile's driver, as it answered when it was opened.
 struct Driver {
   Api api;
   Properties properties;
-  bool direct = false;  ///< not in compatibility mode, in which the processor copies as elsewhere
+  bool direct = false;  ///< false: in compatibility mode, in which the processor copies
   std::string how;      ///< "direct, nvidia-fs 2.17"; "in compatibility mode"
 };
 
-/// The driver, opened by the first call that gets so far and never closed; null, and `why_not` as part of a sentence,
-/// where it cannot be had. Not `asked` for by the user, it is not even opened where the kernel has no nvidia-fs:
-/// opening takes memory, and writes a log into the current folder. A library that PENSTOCK_LIBCUFILE names is asked
-/// itself. Callers have a device's context current (Backend::in_context), which excludes forked processes.
+/// The driver, which is opened once and never closed. Null when there is none; `why_not` is then the reason, as part of
+/// a sentence. Unless the user `asked` for it, the driver is not opened when the kernel has no nvidia-fs, because
+/// opening takes memory and writes a log into the current folder. A library that PENSTOCK_LIBCUFILE names is opened in
+/// any case. The caller has a device's context current (Backend::in_context), which also excludes forked processes.
 const Driver* find_driver(bool asked, std::string& why_not);
 
 /// "5008 (the file system is not supported)"
 std::string describe(int error);
 
-/// What penstock doctor says of cuFile; empty where there is no library. Opens the driver only where a load would.
+/// What `penstock doctor` says about cuFile; empty without the library. Opens the driver only where a load would.
 std::string state();
 
 }  // namespace penstock::io::gds

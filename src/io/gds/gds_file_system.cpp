@@ -1,3 +1,6 @@
+// cuFile reads directly from a few file systems alone, and copies by the processor elsewhere without saying so. This
+// asks the system where a file lies, and compares that with what the driver says it supports.
+
 #include "io/gds/gds_file_system.h"
 
 #include <sys/stat.h>

@@ -13,11 +13,11 @@ struct FileSystem {
   bool nvme = false;  ///< on NVMe disks, or on a RAID of them alone
 };
 
-/// Of the file behind a descriptor.
+/// Where the file behind a descriptor lies.
 FileSystem file_system_of(int fd);
 
-/// Why cuFile would read a file there through the host's memory although it is direct elsewhere (it does so without a
-/// word), as part of a sentence; empty where it need not.
+/// Why cuFile would read a file there through the host's memory, as part of a sentence; empty when it reads it
+/// directly. cuFile itself does not say so.
 std::string why_not_direct(const FileSystem& where, const Properties& properties);
 
 }  // namespace penstock::io::gds

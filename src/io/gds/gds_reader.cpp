@@ -1,3 +1,7 @@
+// Reads a file into device memory by cuFile. A file is registered with the library once and read by any thread. After
+// the first read that does not give what was asked, no other read of that file is tried: the ring reads the rest, and
+// its errors are the ones that users see.
+
 #include "io/gds/gds_reader.h"
 
 #include <atomic>
@@ -23,7 +27,7 @@ void in_context(Device device, const std::function<void()>& action) {
   device::backend_for(device.type).in_context(device.index, action);
 }
 
-/// What a result of cuFileRead that is not all of `wanted` means.
+/// Says what a result of cuFileRead means that is not `wanted`.
 std::string text_of(ssize_t result, int error, std::size_t wanted, std::uint64_t offset) {
   if (result >= 0)
     return core::format("cuFileRead gave {} of {} at offset {}", result, core::counted(wanted, "byte"), offset);
@@ -52,7 +56,7 @@ class GdsFile final : public DeviceFile {
   }
 
   bool read(std::uint64_t offset, const Buffer& into, std::size_t at, std::size_t bytes) override {
-    // What lies beyond the end is pread's to say.
+    // A read beyond the end is refused, because pread has the better error.
     if (refused_ || !core::range_fits(offset, bytes, source_.size())) return false;
     ssize_t got = 0;
     int error = 0;
@@ -93,7 +97,7 @@ struct Way {
   std::string how;
 };
 
-/// cuFile takes files that it does not read directly, and says nothing.
+/// cuFile accepts files that it cannot read directly and does not say so, so the file system is asked.
 Way way_of(const gds::Driver& driver, int fd, bool anywhere) {
   if (!driver.direct || anywhere) return {driver.direct, driver.how};
   const std::string why_not = gds::why_not_direct(gds::file_system_of(fd), driver.properties);

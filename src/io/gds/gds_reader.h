@@ -7,8 +7,8 @@
 
 namespace penstock::io {
 
-/// Reads by cuFile (GPUDirect Storage). Not `asked` for, only where that is direct: by nvidia-fs, from a file system
-/// that it reads.
+/// Reads by cuFile (GPUDirect Storage). Unless the user `asked` for it, only where cuFile reads directly: by nvidia-fs,
+/// from a file system that it supports.
 std::unique_ptr<DeviceFile> open_gds(const ByteSource& source, Device device, bool asked, std::string& why_not);
 
 /// The same, whatever file system the file lies on.

@@ -1,3 +1,7 @@
+// Counts down. Each buffer counts the targets that have not arrived, and each step counts its buffers that are not
+// full. A range that is done lowers the counts of its buffers; a buffer that reaches zero lowers those of the steps
+// that wait for it.
+
 #include "io/move/arrivals.h"
 
 #include <numeric>

@@ -1,3 +1,5 @@
+// Reading threads write wherever the plan says, so the plan is checked once before they start.
+
 #include "io/move/check_move.h"
 
 #include <algorithm>

@@ -4,8 +4,8 @@
 
 namespace penstock::io {
 
-/// Everything that a reading thread relies on: sources, buffers and targets that are there, targets that lie inside
-/// writable buffers and take all of their range. kInvalidArgument for a move that is not so.
+/// Checks everything that a reading thread relies on: sources, buffers and targets exist, and targets lie inside
+/// writable buffers and take all of their range. kInvalidArgument otherwise.
 void check(const Move& move);
 
 }  // namespace penstock::io

@@ -18,8 +18,8 @@
 
 namespace penstock::io {
 
-/// What PENSTOCK_GDS says: "on" true, "off" false; unset for "auto" and where it is not set. kInvalidArgument for
-/// anything else.
+/// The setting PENSTOCK_GDS: true for "on", false for "off", nothing for "auto" and when it is not set.
+/// kInvalidArgument for other text.
 std::optional<bool> gds_setting();
 
 /// Which parts of a move a device reads from the disk by itself, and which go through the ring. RangeReader asks for
@@ -31,17 +31,18 @@ class DeviceRoutes {
   DeviceRoutes(const Move& move, const DeviceWrites& writes, const Checksums& checksums, const Routes& routes,
                const EngineOptions& options);
 
-  /// What reads the parts of range `range` that it takes, or null: the ring carries all of it.
+  /// What reads range `range`, as far as `takes` says so. Null when all of the range goes through the ring.
   DeviceFile* file(std::size_t range) const noexcept { return ways_.empty() ? nullptr : ways_[range]; }
+  /// Whether the device reads this target by itself.
   bool takes(const Target& target) const;
-  /// That many bytes came this way.
+  /// So many bytes came this way.
   void arrived(std::uint64_t bytes) noexcept { arrived_ += bytes; }
 
-  /// The name of the route where it took more than half of the bytes; else empty.
+  /// The name of the route if more than half of the bytes took it; else empty.
   std::string_view route(std::uint64_t read_bytes) const noexcept;
   /// The way it takes: "cuFile (direct, nvidia-fs 2.17)".
   std::string how() const;
-  /// What went through the ring and why, to end a sentence with; empty when there is nothing to say.
+  /// What went through the ring and why, as the end of a sentence; empty when there is nothing to say.
   std::string why(std::uint64_t read_bytes) const;
 
  private:

@@ -13,31 +13,32 @@
 
 namespace penstock::io {
 
-/// Memory to be filled by a move: on a device it belongs to the copy queue, which waits for nothing else to have it.
+/// Memory that a move will fill. On a device it belongs to the copy queue, so that copies into it wait for no other
+/// work.
 Buffer allocate_to_fill(std::size_t bytes, Device device);
 
 /// The buffers of a move that lie on devices, and the copy queues that fill them.
 class DeviceWrites {
  public:
-  /// Copies are ordered after whatever made the buffers or reads what they had; they count as uses once `finish` or
-  /// `settle` was called, one of which has to be. `buffers` must outlive this.
+  /// Copies are ordered after all work that made the buffers or reads their earlier content. The copies count as uses
+  /// of the buffers once `finish` or `settle` was called; one of them has to be. `buffers` must outlive this.
   explicit DeviceWrites(std::span<const Buffer> buffers);
 
   bool empty() const noexcept { return queues_.empty(); }
-  /// What they are filled through; null where they are empty.
+  /// The ring that fills the buffers; null when no buffer lies on a device.
   device::PinnedRing* ring() const noexcept { return ring_; }
   bool has(const Target& target) const noexcept;
   const Buffer& buffer(const Target& target) const noexcept { return buffers_[target.buffer]; }
   std::span<const device::QueuePtr> queues() const noexcept { return queues_; }
   std::size_t queue_index(Device device) const noexcept;
 
-  /// The host waits until nothing that made the buffers or reads them is under way, so that others than the copy queues
+  /// Waits on the host until no work that made or reads the buffers is under way. Then cuFile, which knows no queues,
   /// may fill them.
   void wait_for_earlier() const;
-  /// After the last copy was submitted: the calling thread's current streams wait for all of them, and the host too
-  /// when it `waits`.
+  /// Call after the last copy was submitted. The calling thread's current streams wait for all copies, and so does the
+  /// host if `waits`.
   void finish(bool waits) const;
-  /// After a failure: what was submitted is over, and writes no more to memory of the caller's.
+  /// Call after a failure. When it returns, no submitted copy writes to the caller's memory any more.
   void settle() const noexcept;
 
  private:
@@ -48,14 +49,14 @@ class DeviceWrites {
   std::vector<device::QueuePtr> queues_;  ///< one for each device
 };
 
-/// One thread's way through the ring: bytes are placed in a slot until it is full, and copied on from there.
+/// One thread's use of the ring: bytes are placed in a slot until it is full, and copied to the device from there.
 class Staging {
  public:
   explicit Staging(const DeviceWrites& writes) : writes_(writes), copies_(writes.queues().size()) {}
 
-  /// Has `bytes` bytes of a slot, no more than half of one, ready to be placed.
+  /// Makes sure that a slot has room for `bytes` bytes, which are no more than half of one.
   void make_room(std::size_t bytes);
-  /// Where the bytes of `target`, for which there is room, are to be read to.
+  /// Where the bytes of `target` are to be read to. There must be room for them.
   std::byte* place(const Target& target);
   /// Whether nothing has been placed since the last copies were started.
   bool empty() const noexcept { return used_ == 0; }

@@ -28,13 +28,14 @@ struct Checksum {
   RecordCheck check;  ///< a wanted one
 };
 
-/// Work to do on host memory after its bytes arrived (inflate, byte swap): runs once `ranges` of the plan that touch
-/// `buffer` are all done. Called on a reading thread; must be independent of other steps.
+/// Work on host memory after its bytes arrived (inflate, byte swap). It runs on a reading thread, as soon as all ranges
+/// of the plan that fill its buffers are done, and must be independent of other steps.
 struct Step {
-  std::vector<std::uint32_t> buffers;  ///< must have arrived
+  std::vector<std::uint32_t> buffers;
   std::function<void()> run;
 };
 
+/// Everything that is read at once: the plan, what it reads from and to, and the work on what arrives.
 struct Move {
   Plan plan;
   std::span<const Source> sources;
@@ -46,24 +47,22 @@ struct Move {
 struct EngineOptions {
   std::size_t threads = 0;         ///< 0: chosen from the bytes to read and the processors
   std::stop_token stop = {};       ///< kCancelled soon after it is set
-  const Reader* reader = nullptr;  ///< one that is usable for every source; null: the best for each
-  /// Read past the page cache or through it; unset: by what is in it. Only without `reader`.
+  const Reader* reader = nullptr;  ///< must be usable for every source; null: the best for each
+  /// Read past the page cache (true) or through it (false); unset: decided by what is cached. Ignored with `reader`.
   std::optional<bool> direct = {};
-  /// Copy what is not read past the page cache out of a mapping, or have the system copy it; unset: what is faster for
-  /// the bytes and their file. Only without `reader`.
+  /// Copy cached bytes out of a mapping (true) or by a read (false); unset: what is faster. Ignored with `reader`.
   std::optional<bool> mapped = {};
-  /// Large pieces from the disk to a device without the host's memory, by GPUDirect Storage: true for what is cached,
-  /// and through the library's own copies, too; false never; unset: as PENSTOCK_GDS says, where it is direct and the
-  /// bytes are not cached. Only without `reader`.
+  /// Read large pieces from the disk to a device without host memory, by GPUDirect Storage. True: also cached bytes,
+  /// and also where cuFile itself copies by the processor. False: never. Unset: as PENSTOCK_GDS says; by default where
+  /// cuFile is direct and the bytes are not cached. Ignored with `reader`.
   std::optional<bool> gds = {};
-  const DeviceReader* device_reader = nullptr;  ///< the one that does it; null: the first of the table that can
-  bool explain = true;                          ///< in the report's `why`, which costs as much as planning a small read
+  const DeviceReader* device_reader = nullptr;  ///< who does that; null: the first of the table that can
+  bool explain = true;                          ///< fill in the report's `why`: costs as much as planning a small read
   bool wait = true;  ///< for copies to devices; otherwise only the current streams of the devices wait
 };
 
-/// Runs a move: ranges over threads, each into its final memory; when that lies on a device, through the pinned ring or
-/// by the device itself (io/move/device_routes.h).
-/// Steps work on host memory. On error everything in flight is finished or dropped
+/// Runs a move. Threads take ranges and read each into its final memory. Memory of a device is filled through the
+/// pinned ring, or by the device itself (io/move/device_routes.h). On error everything in flight is finished or dropped
 /// before the first error is rethrown, with the source's path. Adds bytes and seconds to `report`.
 void execute(const Move& move, const EngineOptions& options, Report& report);
 

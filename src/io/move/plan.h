@@ -7,7 +7,7 @@
 
 namespace penstock::io {
 
-/// Wanted: `length` bytes of a source at `offset`, in a buffer at `buffer_offset`.
+/// Asks for `length` bytes of a source from `offset`, to be placed at `buffer_offset` of a buffer.
 struct Piece {
   std::uint32_t source = 0;
   std::uint32_t buffer = 0;
@@ -18,7 +18,7 @@ struct Piece {
   friend bool operator==(const Piece&, const Piece&) = default;
 };
 
-/// Bytes that are read only because skipping them costs more.
+/// In place of a buffer: these bytes are dropped. They are read only because skipping them would cost more.
 inline constexpr std::uint32_t kDiscard = 0xFFFFFFFF;
 
 /// Part of a range, in file order: where its next `length` bytes go (buffer kDiscard: nowhere).
@@ -41,6 +41,7 @@ struct Range {
   friend bool operator==(const Range&, const Range&) = default;
 };
 
+/// What is read, and where each byte goes.
 struct Plan {
   std::vector<Range> ranges;  ///< ordered by (source, offset)
   std::vector<Target> targets;
@@ -57,8 +58,9 @@ struct PlanOptions {
   std::size_t max_targets = 1024;
 };
 
-/// Orders, coalesces and splits. Pure. Every byte of every piece is read exactly once per piece; pieces may overlap in
-/// the file, not in a buffer. Empty pieces vanish. kLimit when a length or offset does not fit.
+/// Orders pieces, joins neighbours and splits long ones. Pure. Every byte of every piece is read once for each piece
+/// that has it. Pieces may overlap in the file, but not in a buffer. Empty pieces are left out. kLimit when a length or
+/// offset does not fit.
 Plan make_plan(std::span<const Piece> pieces, const PlanOptions& options = {});
 
 }  // namespace penstock::io

@@ -40,19 +40,20 @@ class RangeReader {
   RangeReader(const Move& move, const EngineOptions& options);
 
   /// Reads range `index` of the plan; ends early when the worker's queue does not go on. Throws Error with path and
-  /// offset (where a copy to a device fails, that of the first byte that was to be copied together). What was started
-  /// for a device goes on till `finish`.
+  /// offset. When a copy to a device fails, the offset is that of the first byte of that copy. Copies to devices may go
+  /// on until `finish`.
   void read(std::size_t index, Scratch& scratch);
-  /// After all ranges were read: every recorded checksum was compared, and copies to devices are awaited.
+  /// Call after all ranges were read: makes sure that every recorded checksum was compared, and waits for copies to
+  /// devices.
   void finish() const;
 
-  /// What is to be settled after a failure.
+  /// Has to be settled after a failure.
   const DeviceWrites& writes() const noexcept { return device_; }
 
-  /// What became of it, for the report. Null: a reader was prescribed.
+  /// For the report. Null when the options name a reader.
   const Routes* routes() const noexcept { return routes_ ? &*routes_ : nullptr; }
   const DeviceRoutes* device_routes() const noexcept { return device_routes_ ? &*device_routes_ : nullptr; }
-  /// Null: all goes to host memory.
+  /// Null when all goes to host memory.
   const device::PinnedRing* ring() const noexcept { return device_.ring(); }
   std::string_view reader_name(std::uint32_t source) const noexcept { return readers_[source]->name; }
 

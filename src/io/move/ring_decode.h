@@ -14,18 +14,18 @@
 
 namespace penstock::io {
 
-/// The most bytes that a stage makes at once: what a slot of the ring always has room for. A multiple of every
+/// The most bytes that a stage makes at once: a slot of the ring always has room for them. A multiple of every
 /// element's width.
 inline constexpr std::uint64_t kDecodeChunk = device::PinnedRing::kSlotBytes / 2;
 
-/// Makes values of stored bytes on their way to a device. io knows neither formats nor operations on elements, so
-/// stages (inflating, swapping bytes) are given from above. Of one thread.
+/// Makes values of stored bytes on their way to a device, such as inflated or byte-swapped ones. io knows neither
+/// formats nor operations on elements, so the layers above define the stages. Used by one thread.
 class DecodeStage {
  public:
   virtual ~DecodeStage() = default;
-  /// Fills `chunk` with the values that lie at `position`; positions go up. kCorrupt, and what reading gives.
+  /// Fills `chunk` with the values that lie at `position`. Positions only grow. kCorrupt, and the errors of reading.
   virtual void fill(std::uint64_t position, std::span<std::byte> chunk) = 0;
-  /// After the last chunk: says what only the end tells, of checksums and of streams that go on. kChecksum, kCorrupt.
+  /// Called after the last chunk: kChecksum for a wrong checksum, kCorrupt for a stream that goes on.
   virtual void finish() {}
 };
 
@@ -39,15 +39,15 @@ struct DecodeJob {
   /// first one.
   std::size_t width = 1;
   std::uint64_t phase = 0;
-  bool in_order =
-      false;  ///< bytes depend on those before them, so one stage makes all; else any part can be made alone
+  /// Bytes depend on those before them, so that one stage makes all of them. Otherwise any part can be made alone.
+  bool in_order = false;
   std::function<std::unique_ptr<DecodeStage>()> begin = {};  ///< a stage for a part of the job; from any thread
   ErrorContext place = {};                                   ///< for errors
 };
 
-/// Decodes in the pinned ring, chunk by chunk, so that it takes no host memory but the ring's and what stages take. All
-/// copies are done on return. Adds to the report, whose route becomes "ring" unless most bytes came by "gds". Errors of
-/// stages, kCancelled.
+/// Decodes in the pinned ring, chunk by chunk, so that only the ring and the stages take host memory. All copies are
+/// done on return. Adds to the report; its route becomes "ring" unless most bytes came by "gds". Errors of stages,
+/// kCancelled.
 void decode_in_ring(std::span<const DecodeJob> jobs, std::span<const Buffer> buffers, std::size_t threads,
                     const std::stop_token& stop, Report& report);
 

@@ -15,18 +15,17 @@
 
 namespace penstock::io {
 
-/// Which road each range of a plan takes to host memory, decided by what is in the page cache. RangeReader asks before
-/// each range and takes it; DeviceRoutes, which decides for devices, asks which ranges are cold. Immutable;
-/// thread-safe.
+/// Which road each range of a plan takes to host memory, decided by what is in the page cache. RangeReader asks it
+/// before each range. DeviceRoutes, which decides for devices, asks it which ranges are cold. Immutable; thread-safe.
 class Routes {
  public:
-  /// `direct`: read all ranges past the page cache (true, where files allow it) or none (false); unset: choose by what
-  /// is cached. Small plans are read through the cache without looking. `mapped`: the same for copies out of a mapping,
-  /// of ranges that are not read directly. All must outlive this.
+  /// `direct`: read all ranges past the page cache where files allow it (true), or none (false); unset: choose by what
+  /// is cached. Small plans are then read through the cache without looking. `mapped`: the same choice between copies
+  /// out of a mapping and reads, for ranges that are not read directly. All arguments must outlive this.
   Routes(const Plan& plan, std::span<const Source> sources, std::optional<bool> direct,
          std::optional<bool> mapped = {});
 
-  /// What reads range `range` past the page cache; null where it goes through the cache.
+  /// What reads range `range` past the page cache; null when it goes through the cache.
   DirectFile* direct(std::size_t range) const noexcept { return ways_.empty() ? nullptr : ways_[range].file; }
   /// Whether most of range `range` has to come from the disk.
   bool cold(std::size_t range) const noexcept { return !ways_.empty() && ways_[range].cold; }
@@ -40,7 +39,7 @@ class Routes {
     const std::uint64_t waits = std::max(cold_bytes_, direct_bytes_);
     return waits > 0 && waits >= read_bytes_ - waits;
   }
-  /// What was found and chosen, as the end of a sentence; empty when nothing was looked at.
+  /// What was found in the cache and chosen, as the end of a sentence; empty when the cache was not looked at.
   std::string why() const;
 
  private:

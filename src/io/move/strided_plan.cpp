@@ -1,3 +1,7 @@
+// How a view is cut. Dimensions are looked at from the narrowest stride to the widest. As long as the elements lie
+// close together and fit into the scratch, a dimension becomes part of one read. The first dimension that does not fit
+// is cut, and so are all wider ones: their indices number the parts, so that the n-th part is computed and not stored.
+
 #include "io/move/strided_plan.h"
 
 #include <algorithm>

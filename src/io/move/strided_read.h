@@ -15,7 +15,8 @@ struct StridedReadOptions {
   std::stop_token stop = {};
 };
 
-/// Copies elements between tensors of one shape and dtype in host memory. The operations on elements are above io.
+/// Copies elements between tensors of one shape and dtype in host memory. It is given from above, because operations on
+/// elements are no part of io.
 using CopyElements = void (*)(const Tensor& from, const Tensor& to);
 
 /// Reads the elements of `view` into `to`: contiguous host memory of the same shape and item size. Parts that are

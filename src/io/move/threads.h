@@ -8,7 +8,7 @@ namespace penstock::io {
 /// How much there is to do, which decides how many threads are worth starting. This is the one place that decides it
 /// for reads.
 struct Effort {
-  /// Bytes that are worth a thread: inflating is some five times slower than reading.
+  /// How many bytes are worth a thread. Inflating is about five times slower than reading.
   static constexpr std::uint64_t kReadBytes = 2 * 1024 * 1024;
   static constexpr std::uint64_t kDecodedBytes = 256 * 1024;
 
@@ -19,7 +19,7 @@ struct Effort {
   bool waits_for_disk = false;  ///< threads mostly wait, and a disk is at its best with several requests
 };
 
-/// `asked`: what the user wants, 0 for what is worthwhile.
+/// How many threads to start. `asked`: what the user wants; 0 lets this function choose.
 std::size_t threads_for(const Effort& effort, std::size_t asked);
 
 }  // namespace penstock::io

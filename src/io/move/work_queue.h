@@ -30,7 +30,7 @@ struct Spent {
 /// A number that a thread works on.
 struct WorkItem {
   std::uint64_t index = 0;
-  bool is_step = false;  ///< of a step of the queue's arrivals; else of a part of the plan
+  bool is_step = false;  ///< the number of a step of the queue's arrivals; else of a part of the plan
 };
 
 class WorkQueue;
@@ -40,11 +40,10 @@ class Worker {
  public:
   explicit Worker(WorkQueue& queue) noexcept : queue_(queue) {}
 
-  /// The item before is done; the next one, or nothing when all are handed out or another thread has failed.
-  /// kCancelled.
+  /// Reports the last item as done and gives the next one; nothing when all are handed out or another thread has
+  /// failed. kCancelled.
   std::optional<WorkItem> next();
-  /// Asked within a long item: whether the rest of it is still wanted, which it is not once another thread has failed.
-  /// kCancelled.
+  /// Whether the rest of a long item is still wanted. False once another thread has failed. kCancelled.
   bool goes_on() const;
 
   Spent spent = {};
@@ -58,11 +57,11 @@ struct WorkOptions {
   std::size_t threads = 1;
   std::stop_token stop = {};
   Arrivals* arrivals = nullptr;          ///< steps that become items when the parts before them are done
-  const DeviceWrites* writes = nullptr;  ///< settled where a thread fails; `finish` is the caller's
+  const DeviceWrites* writes = nullptr;  ///< settled when a thread fails; the caller calls `finish`
 };
 
-/// Has `threads` threads, the caller's among them, run `work` until the parts [0, parts) and all steps are done. When
-/// one throws, the others end with the item that they are in, copies that are in flight are settled, and the first
+/// Runs `work` on `threads` threads, one of which is the caller's, until the parts [0, parts) and all steps are done.
+/// When one throws, the others stop after their current item, copies that are in flight are settled, and the first
 /// error is rethrown.
 Spent work_through(std::uint64_t parts, const WorkOptions& options, const std::function<void(Worker&)>& work);
 

@@ -25,22 +25,22 @@ class CachedCopies {
     bool begun = false;  ///< whether it has copied a range
   };
 
-  /// One range, from its begin to `finish`, which reports to the trial how long it took. Of one thread.
+  /// One range. `finish` tells the trial how long it took. Used by one thread.
   class Range {
    public:
     /// `bytes` > 0 of `source`. All must outlive this.
     Range(CachedCopies& copies, Thread& thread, const ByteSource& source, std::uint64_t bytes) noexcept
         : copies_(copies), thread_(thread), source_(source), bytes_(bytes), before_(thread.window.unmapped()) {}
 
-    /// Maps the range, which begins at `offset`, if that is possible: not where the file cannot be mapped or is shorter
-    /// now than when it was opened, or address space has run out. Copies are by those stores.
+    /// Maps the range, which begins at `offset`. Leaves it unmapped when the file cannot be mapped or is shorter now
+    /// than when it was opened, or when address space has run out. `stores`: how copies store.
     void map(std::uint64_t offset, Stores stores);
     bool is_mapped() const noexcept { return mapped_ != nullptr; }
-    /// Copies [offset, + bytes) of the file, inside the range, which must be mapped; with `crc`, goes on with that
-    /// CRC-32. False when a page is no longer there or could not be read: nothing is known of `to` and `crc` then, and
-    /// a read says what is wrong. A file that was cut inside its last page is seen by `finish` alone.
+    /// Copies [offset, + bytes) of the file, which lies inside the range; the range must be mapped. Continues the
+    /// CRC-32 `crc`, if given. False when a page is no longer there or could not be read: `to` and `crc` are then
+    /// undefined, and a read gives the error. Only `finish` notices a file that was cut inside its last page.
     [[nodiscard]] bool copy(std::uint64_t offset, std::byte* to, std::size_t bytes, std::uint32_t* crc = nullptr) const;
-    /// All of it has been copied, either way. kTruncated when it was mapped and the file was cut meanwhile.
+    /// Call when the range has been copied, either way. kTruncated when it was mapped and the file was cut meanwhile.
     void finish();
 
    private:

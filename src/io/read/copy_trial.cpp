@@ -1,3 +1,7 @@
+// Copying cached bytes out of a mapping saves a pass over memory, but mapping and unmapping pages costs time and holds
+// up other threads. Which is faster depends on the machine, so it is measured: both ways take turns at first, then the
+// faster one is taken, and the other is tried again once in a while.
+
 #include "io/read/copy_trial.h"
 
 #include <algorithm>
@@ -6,12 +10,12 @@
 namespace penstock::io {
 namespace {
 
-// How much faster a mapping must be, since entering its pages holds up the process's other threads. With checksums it
-// may even seem slightly slower, since one pass over memory in place of two is usually the faster.
+// How much faster a mapping must be than the system's copy. Without checksums it must gain something, because faults on
+// its pages hold up the process's other threads. With checksums it may measure slightly slower: it computes them in the
+// same pass over memory, which usually pays.
 constexpr double kWorthwhile = 1.05;
 constexpr double kWorthwhileWithChecksums = 0.97;
-// How often the slower way is tried again: seldom where it is half as fast, more often where both are close, so that
-// the trials cost a load about a hundredth.
+// How often the slower way is tried again: more often when both are close. The trials cost a load about 1 %.
 constexpr std::size_t kOneInSoMany = 64;
 constexpr std::size_t kOneInSoManyWhenClose = 16;
 constexpr double kClose = 1.15;

@@ -12,17 +12,17 @@ namespace penstock::io {
 /// Thread-safe.
 class CopyTrial {
  public:
-  /// In doubt, bytes with checksums are mapped, others are not.
+  /// When both are about equally fast, bytes with checksums are mapped and others are not.
   explicit CopyTrial(bool checksums) noexcept : checksums_(checksums) {}
 
   /// Whether the next range is to be mapped. Both ways take turns until each has been measured a few times; then the
   /// faster one is taken, and once in a while the other, in case that has changed.
   bool map_next();
-  /// A range was copied at that speed, without what unmapping it takes.
+  /// A range was copied at this speed. The time of unmapping it is not counted.
   void done(bool mapped, double bytes_per_second);
-  /// So many bytes of mapped ranges were unmapped in that time. It is charged to every mapped range by its bytes.
+  /// Unmapping so many bytes took so long. Every mapped range is charged its share.
   void unmapped(std::uint64_t bytes, double seconds);
-  /// Whether that has happened.
+  /// Whether `unmapped` has been called.
   bool knows_unmapping();
 
  private:

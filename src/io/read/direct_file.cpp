@@ -1,3 +1,13 @@
+// O_DIRECT reads go from the disk to their place without the page cache, but only in whole blocks, and only to aligned
+// memory. A read therefore becomes one preadv of whole blocks:
+//
+//   file     |  block  |  block  |  block  |  block  |
+//   wanted        |------ a -------|---- b ----|
+//   vectors  | scratch | in place | scratch |  scratch |
+//
+// Long runs of blocks that lie in one part and are aligned in memory go straight to their place. The blocks between
+// them go to a scratch buffer, from which the wanted bytes are copied.
+
 #include "io/read/direct_file.h"
 
 #include <fcntl.h>
@@ -19,13 +29,14 @@
 namespace penstock::io {
 namespace {
 
-// One system call reads no more than this and a block: what may go through the scratch is bounded by it.
+// One system call reads no more than this and a block, which bounds the scratch buffer.
 constexpr std::uint64_t kWindowBytes = std::uint64_t{4} << 20;
-// Shorter runs of blocks are copied: a vector for each costs the kernel as much, and their number stays bounded.
+// Shorter runs of blocks go through the scratch buffer: a vector of its own costs the kernel as much as the copy, and
+// so the number of vectors stays bounded.
 constexpr std::uint64_t kMinInPlace = 64 * 1024;
-// Where the system does not tell: what every disk so far is content with.
+// Used when the system does not say. Every disk so far accepts it.
 constexpr std::size_t kUsualBlock = 4096;
-// Larger ones than any disk has would only be a mistake.
+// No disk has larger blocks; a larger number is a mistake.
 constexpr std::size_t kMaxBlock = std::size_t{1} << 20;
 
 // Not in the headers of the C library before Linux 6.1's.
@@ -39,7 +50,7 @@ static_assert(sizeof(struct statx) >= kStatxDirectAt + sizeof(StatxDirect));
 
 bool is_alignment(std::size_t n) { return n != 0 && n <= kMaxBlock && (n & (n - 1)) == 0; }
 
-/// With block 0: direct reads are not offered.
+/// A block of 0 means that direct reads are not offered.
 DirectFile::Alignment alignment_of(int fd) {
   struct statx facts {};
   if (::statx(fd, "", AT_EMPTY_PATH, kStatxDirect, &facts) != 0 || (facts.stx_mask & kStatxDirect) == 0) {
@@ -98,8 +109,8 @@ std::unique_ptr<DirectFile> DirectFile::open(const ByteSource& source, std::stri
     why_not = "its file system offers no direct reads";
     return nullptr;
   }
-  // By way of the descriptor: the path may name another file by now. A flag set on a duplicate would be set on the
-  // descriptor of everybody else as well.
+  // Opened by way of the descriptor, because the path may name another file by now. The flag cannot be set on a
+  // duplicate of the descriptor: both share their flags.
   const std::string again = core::format("/proc/self/fd/{}", source.descriptor());
   FileDescriptor fd(::open(again.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_DIRECT));
   if (!fd) {
@@ -154,7 +165,8 @@ void DirectFile::read_window(const Window& window, DirectScratch& scratch) {
 
 namespace {
 
-/// The whole blocks that parts lie in, as vectors of one read: in place, or in a scratch, from where `deliver` copies.
+/// The whole blocks that parts lie in, as vectors of one read: in place, or in a scratch buffer that `deliver` copies
+/// from.
 class Blocks {
  public:
   Blocks(std::uint64_t offset, std::uint64_t bytes, std::span<const Scatter> parts,
@@ -244,7 +256,8 @@ void direct_read(const ByteSource& source, std::uint64_t offset, std::span<const
   return file ? file->read(offset, parts, scratch) : pread_read(source, offset, parts);
 }
 
-/// Whether all arrived. One call, as it is not interrupted half-way: less than was asked means that the file ended.
+/// Whether all bytes arrived. One call is enough: direct reads are not interrupted half-way, so that fewer bytes mean
+/// that the file ended.
 bool DirectFile::read_blocks(const Window& window, DirectScratch& scratch) {
   Blocks blocks(window.offset, window.bytes, window.parts, alignment_, in_place_);
   if (blocks.copied() > 0) blocks.place_copied(scratch.of(blocks.copied(), alignment_.block));

@@ -18,13 +18,14 @@
 
 namespace penstock::io {
 
-/// Whether the Linux of that release ("6.1.0-13-amd64") lets direct reads go to any memory (6.5). Before, one that is
-/// under way while the process forks may arrive in the child's copy of a page alone, when a thread here writes to the
-/// same page meanwhile; and before 5.18 it may get lost in a page that was marked by MADV_FREE.
+/// Whether direct reads may go to any memory on the Linux of this release ("6.1.0-13-amd64"). They may from 6.5 on. On
+/// older kernels a read can get lost: when the process forks during the read and a thread writes to the same page, only
+/// the child's copy of the page may get the bytes; and before 5.18, bytes read into a page that was marked by MADV_FREE
+/// may be dropped.
 bool direct_reads_in_place(std::string_view release) noexcept;
 
-/// Memory for the blocks of direct reads that cannot go straight to their place. One for each thread. It shares no page
-/// with other memory, and all of it has been written.
+/// Memory for the blocks of direct reads that cannot go straight to their place. Each thread has one. It shares no page
+/// with other memory and has been written once, so that no read gets lost in it (direct_reads_in_place).
 class DirectScratch {
  public:
   /// `bytes` bytes aligned to `alignment`, a power of two; valid until the next call. kOutOfMemory.
@@ -40,14 +41,14 @@ class DirectScratch {
 /// lie in one part and are aligned in memory go straight to their place, the others through a scratch. Thread-safe.
 class DirectFile {
  public:
-  /// Null, and the reason as part of a sentence in `why_not`, where the source has no file or its file system offers no
-  /// direct reads. `source` must outlive the result. Not `in_place`: everything goes through the scratch; by default
-  /// where the running system wants that.
+  /// Null when the source has no file, or its file system offers no direct reads; `why_not` is then the reason, as part
+  /// of a sentence. `source` must outlive the result. `in_place`: whether reads may go straight to their place; unset:
+  /// where direct_reads_in_place says so.
   static std::unique_ptr<DirectFile> open(const ByteSource& source, std::string& why_not,
                                           std::optional<bool> in_place = {});
 
-  /// As pread_read. Whatever does not go as expected (an error, a file that ends early) is read again by pread_read,
-  /// whose word counts, so that errors are the same on both ways.
+  /// As pread_read. When something goes wrong (an error, a file that ends early), the bytes are read again by
+  /// pread_read, so that both ways give the same errors.
   void read(std::uint64_t offset, std::span<const Scatter> parts, DirectScratch& scratch);
 
   /// What offsets and lengths of direct reads are multiples of, and the addresses they go to; powers of two, the second
@@ -57,10 +58,10 @@ class DirectFile {
     std::size_t memory = 0;
   };
   const Alignment& alignment() const noexcept { return alignment_; }
-  /// Open for direct reads; the file's for as long as it lives.
+  /// The descriptor for direct reads. It belongs to this object.
   int descriptor() const noexcept { return fd_.get(); }
-  /// Why the file system turned down a direct read, as part of a sentence; empty when it never did. After that no
-  /// other is tried.
+  /// Why the file system refused a direct read, as part of a sentence; empty when it never did. After a refusal no
+  /// other direct read is tried.
   std::string refusal() const;
 
  private:

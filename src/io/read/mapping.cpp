@@ -1,3 +1,6 @@
+// Maps files for as long as somebody uses the memory. Ranges that are mapped only to be copied take
+// io/read/mapping_window.h, which unmaps many of them at once.
+
 #include "io/read/mapping.h"
 
 #include <sys/mman.h>

@@ -1,3 +1,10 @@
+// Address space is reserved once and filled with ranges, one behind the other:
+//
+//   | range | range | range |        reserved         |
+//
+// When a range does not fit any more, everything is unmapped by one call and a new window begins. Each unmapping
+// interrupts all processors that run the process, whatever its size, so that fewer are cheaper.
+
 #include "io/read/mapping_window.h"
 
 #include <sys/mman.h>

@@ -7,9 +7,9 @@
 
 namespace penstock::io {
 
-/// Address space in which ranges of files are mapped one behind the other and unmapped together, because every
-/// unmapping, however small, interrupts all processors that run the process (they flush their TLBs). Ranges are aligned
-/// so that the system can use huge pages. Of one thread.
+/// Address space in which ranges of files are mapped one behind the other and unmapped together. They are unmapped
+/// together because every unmapping, however small, interrupts all processors that run the process (they flush their
+/// TLBs). Ranges are aligned so that the system can use huge pages. For one thread.
 class MappingWindow {
  public:
   MappingWindow() noexcept = default;
@@ -22,10 +22,11 @@ class MappingWindow {
   const std::byte* map(const ByteSource& source, std::uint64_t offset, std::size_t bytes) noexcept;
   /// Unmaps all it holds.
   void release() noexcept;
-  /// What it holds, as it was asked for.
+  /// How many bytes it holds, as they were asked for.
   std::uint64_t mapped() const noexcept { return mapped_; }
 
-  /// What unmapping has taken so far, in `map` too. With small pages it takes up to half as long as copying them.
+  /// The time that unmapping has taken so far, the calls within `map` included. With small pages, unmapping takes up to
+  /// half as long as the copy.
   struct Unmapped {
     std::uint64_t bytes = 0;
     double seconds = 0;

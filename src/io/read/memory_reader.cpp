@@ -1,3 +1,5 @@
+// The readers that make no system calls of their own: one for sources that are memory, one for every source.
+
 #include "core/checked.h"
 #include "io/copy/guarded.h"
 #include "io/read/reader_rows.h"

@@ -1,3 +1,6 @@
+// Reads by mapping the range, copying and unmapping. A load does not choose this reader; see io/read/cached_copies.h
+// for copies out of mappings that are worth it.
+
 #include "io/copy/guarded.h"
 #include "io/read/mapping.h"
 #include "io/read/reader_rows.h"

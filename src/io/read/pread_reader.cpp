@@ -1,3 +1,6 @@
+// One preadv fills many parts that follow each other in the file. A gap between parts is read into a small buffer,
+// several times if it is long, because skipping it would take a call of its own.
+
 #include <sys/uio.h>
 
 #include <algorithm>

@@ -24,12 +24,12 @@ struct Reader {
 std::span<const Reader> readers() noexcept;
 const Reader& reader_for(const ByteSource& source) noexcept;
 
-/// The whole of a source as read-only memory: its own if it has some, a read-only mapping of a file otherwise, an empty
-/// buffer when it can be neither.
+/// The whole of a source as read-only memory: the source's own memory if it has some, else a mapping of its file. An
+/// empty buffer when neither is possible.
 Buffer map_source(const ByteSource& source);
 
-/// kTruncated when the source's file is shorter now than when it was opened. One system call; nothing for other
-/// sources.
+/// kTruncated when the source's file is shorter now than when it was opened. Takes one system call; does nothing for
+/// sources without a file.
 void require_uncut(const ByteSource& source);
 
 }  // namespace penstock::io

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the rows of the table of readers are made of; each function is defined in its reader's own file.
+// The functions in the rows of the table of readers (io/readers.cpp). Each is defined in its reader's own file.
 
 #include <cstdint>
 #include <span>
@@ -11,15 +11,14 @@ namespace penstock::io {
 
 /// A source that is memory already.
 bool memory_usable(const ByteSource& source) noexcept;
-/// Copies, under the guard of guarded_copy.
+/// Copies. The guard of guarded_copy protects it.
 void memory_read(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts);
 
 /// A source with a descriptor.
 bool file_usable(const ByteSource& source) noexcept;
 /// One preadv for hundreds of parts.
 void pread_read(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts);
-/// Maps the run, copies and unmaps it: for file systems whose pages may be shared but not copied out by calls, and to
-/// compare with.
+/// Maps the run, copies and unmaps it. For comparison, and for file systems that can be mapped but not read.
 void mmap_read(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts);
 
 /// DirectFile::read: past the page cache, as far as the file system lets it.

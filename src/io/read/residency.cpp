@@ -1,3 +1,6 @@
+// Asks the system which part of a range is in the page cache. cachestat(2) answers without reading. Where it is missing
+// or refused, one byte is read with RWF_NOWAIT, which gives the byte only if it is cached.
+
 #include "io/read/residency.h"
 
 #include <sys/syscall.h>
@@ -11,8 +14,8 @@
 namespace penstock::io {
 namespace {
 
-// Looking at every page of a cached file takes a hundredth of the time of reading it, at samples a thousandth. Pages
-// come and go in units of read-ahead, which are smaller than this stride.
+// Looking at every page takes 1 % of the time of reading a cached file, samples take 0.1 %. Pages come and go in units
+// of read-ahead, which are smaller than this stride.
 constexpr std::uint64_t kStride = std::uint64_t{2} << 20;
 constexpr std::uint64_t kWindow = 64 * 1024;
 
@@ -51,7 +54,7 @@ bool add_cachestat(int fd, std::uint64_t offset, std::uint64_t length, Counts& c
   return true;
 }
 
-/// One byte, if it can be had without waiting for the disk.
+/// Asks for one byte without waiting for the disk.
 bool add_read(int fd, std::uint64_t offset, Counts& counts) {
   std::byte byte{};
   const iovec into{&byte, 1};
@@ -70,7 +73,7 @@ std::optional<double> cached_share(const ByteSource& source, std::uint64_t offse
   Counts counts;
   bool whole = true;
   for (std::uint64_t at = 0; at < length; at += kStride) {
-    // In the middle: what lies at either end may have been read with a neighbour.
+    // The sample lies in the middle, because pages at either end may have been read together with a neighbour.
     const std::uint64_t stride = std::min(kStride, length - at);
     const std::uint64_t window = std::min(kWindow, stride);
     const std::uint64_t begin = offset + at + (stride - window) / 2;

@@ -1,3 +1,6 @@
+// A file by its path or by a "file:" URL. Its descriptor stays open, so that a path that names another file later
+// changes nothing. The size and the other marks of the version are those of the moment when it was opened.
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

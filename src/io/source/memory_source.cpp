@@ -1,3 +1,6 @@
+// Bytes in memory as a source. The memory may be a mapping of a file, which another program can shorten, so reads are
+// guarded.
+
 #include <string>
 #include <utility>
 

@@ -12,9 +12,9 @@
 
 namespace penstock::io {
 
-/// A source whose first and last bytes are each read once. What recognises the format, reads an index or a zip
-/// directory asks for many small pieces there, each of which would be a system call. A file of up to kWhole bytes is
-/// read whole, with its payload. Keeps up to 128 KiB; let it go when the index has been read. Thread-safe.
+/// A source whose first and last bytes are each read once. Recognising the format and reading an index ask for many
+/// small pieces there, each of which would otherwise be a system call. A file of up to kWhole bytes is read whole, with
+/// its payload. Keeps up to 128 KiB; let it go when the index has been read. Thread-safe.
 class OpenedFile final : public ByteSource {
  public:
   /// A file of up to this size is read whole: each further call costs as much as reading some kilobytes more.
@@ -28,14 +28,14 @@ class OpenedFile final : public ByteSource {
   /// Reads the head. A source that is in memory already is not copied.
   explicit OpenedFile(Source source);
 
-  /// All of a file that was read whole; else an empty buffer.
+  /// The content of a file that was read whole; else an empty buffer.
   const Buffer& whole() const noexcept { return whole_; }
 
   const std::string& name() const noexcept override { return source_.name(); }
   std::uint64_t size() const noexcept override { return source_.size(); }
   int descriptor() const noexcept override { return source_.descriptor(); }
   std::optional<FileVersion> version() const noexcept override { return source_.version(); }
-  /// Of a file that was read whole, too.
+  /// Also the content of a file that was read whole.
   Buffer memory() const override { return whole_ ? whole_ : source_.memory(); }
   void read(std::uint64_t offset, std::span<std::byte> into) const override;
 

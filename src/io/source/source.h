@@ -25,16 +25,16 @@ std::span<const Scheme> schemes() noexcept;
 
 /// The file at `path`, which is taken as it is.
 Source open_file(std::string_view path);
-/// The file that `fd` has open, of which fstat(2) gave `status` and which `path` names in errors. As open_source where
-/// it is no regular file.
+/// The file that `fd` has open. `status` is what fstat(2) gave for it, `path` its name in errors. The errors of
+/// open_source when it is no regular file.
 Source file_source(FileDescriptor fd, const struct stat& status, std::string path);
-/// The file a "file:" URL names (RFC 8089): of this host, percent-encoded.
+/// The file that a "file:" URL names (RFC 8089). The URL is percent-encoded and names this host or none.
 Source open_file_url(std::string_view url);
 
-/// Checks that [offset, offset + wanted) lies inside `source`, or throws kTruncated with what it holds of it.
+/// kTruncated unless [offset, offset + wanted) lies inside `source`.
 void require_inside(const ByteSource& source, std::uint64_t offset, std::uint64_t wanted);
-/// Throws the kTruncated of a source that gave `found` of the `wanted` bytes at `offset`, which lie inside its size: it
-/// lost them since it was opened.
+/// Throws kTruncated for a source that lost bytes since it was opened: it gave `found` of the `wanted` bytes at
+/// `offset`.
 [[noreturn]] void throw_cut(const ByteSource& source, std::uint64_t offset, std::uint64_t wanted, std::uint64_t found);
 
 }  // namespace penstock::io
