@@ -1,3 +1,8 @@
+// What the handles Archive and LazyTensor do. Each load runs within `reported`, which measures it, adds what went wrong
+// meanwhile (archive/unchanged.h), and makes sure at the end that the files it read are still those that were opened.
+// The loads themselves are in load_tensors.cpp (whole storages), load_view.cpp (one tensor or slice), load_into.cpp
+// (memory that is there) and map_view.cpp.
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -29,7 +34,7 @@ std::uint64_t TensorEntry::nbytes() const {
 
 namespace detail {
 namespace {
-// A piece that is still in the second-level cache when its checksum is computed.
+// Small enough to be in the second-level cache still when its checksum is computed.
 constexpr std::uint64_t kVerifiedAtOnce = 256 * 1024;
 }  // namespace
 
@@ -116,7 +121,7 @@ class Touched {
     const bool known = !sources_.empty() && sources_.back() == storage.source;
     if (!known && !state_.is_resident(storage, options_)) sources_.push_back(storage.source);
   }
-  /// Each once, behind the load.
+  /// Call after the load. Asks for each file once.
   void require_unchanged() {
     std::sort(sources_.begin(), sources_.end());
     sources_.erase(std::unique(sources_.begin(), sources_.end()), sources_.end());
@@ -136,7 +141,7 @@ Touched touched_by(const detail::ArchiveState& state, std::span<const TensorEntr
   return touched;
 }
 
-/// What `load(report)` gives; the whole report goes to the options' when it succeeds.
+/// Runs `load(report)` and returns its result. When it succeeds, the options get the whole report.
 template <class Load>
 auto reported(const detail::ArchiveState& state, const LoadOptions& options, Touched touched, Load load) {
   io::require_going_on(options.stop);
@@ -264,7 +269,7 @@ LazyTensor::LazyTensor(std::shared_ptr<const detail::ArchiveState> state, Tensor
 const StorageEntry& LazyTensor::storage() const noexcept { return state_->storage_of(entry_); }
 const Source& LazyTensor::source() const noexcept { return state_->source_of(entry_); }
 
-/// After shape and strides were cut from those of `from`, whose first element of them is that many elements ahead.
+/// Call after shape and strides were cut. Their first element lies `elements` behind that of `from`.
 void LazyTensor::narrowed(const TensorEntry& from, std::int64_t elements) {
   entry_.byte_offset += static_cast<std::uint64_t>(elements) * entry_.dtype.itemsize();
   is_whole_ = is_whole_ && entry_.shape.numel() == from.shape.numel();

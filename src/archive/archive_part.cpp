@@ -55,12 +55,14 @@ std::optional<Value> at_step(const Value& value, std::string_view step) {
   return number ? at_integer(value, *number) : std::nullopt;
 }
 
-/// Where several keys joined with dots lead. The longest first step that leads on counts.
+/// Follows several keys joined with dots. Keys may have dots themselves: the longest first key that leads to the end
+/// wins.
 class PathSearch {
  public:
   std::optional<Value> at(const Value& value, std::string_view path) {
     if (std::optional<Value> found = at_step(value, path)) return found;
-    // Keys with dots in them make many ways to one part, from which the same rest of the path leads nowhere each time.
+    // Keys with dots make many ways to one part. The same rest of the path fails from there each time, so it is tried
+    // once.
     if (!tried_.emplace(value.node_id(), path.size()).second) return std::nullopt;
     for (std::size_t dot = path.rfind('.'); dot != path.npos && dot != 0; dot = path.rfind('.', dot - 1)) {
       const std::optional<Value> head = at_step(value, path.substr(0, dot));
@@ -74,7 +76,7 @@ class PathSearch {
   std::set<std::pair<const void*, std::size_t>> tried_;  ///< parts, and how much of the path was left there
 };
 
-/// What may be asked of the content, for who asked for something else.
+/// Says what keys the content has, for the error of a wrong one.
 std::string contents(const Value& value) {
   if (value.is(Kind::kList) || value.is(Kind::kTuple)) return core::format("it is a list of {} items", value.size());
   if (value.is(Kind::kTensor)) return "it is a tensor and has no keys";
@@ -102,7 +104,7 @@ std::string contents(const Value& value) {
               {state.path()});
 }
 
-// What is in a part.
+// The index of a part.
 
 class Narrowing {
  public:
@@ -143,8 +145,8 @@ class Narrowing {
     for (const std::size_t entry : wanted_) at_[place_of(from_.entries[entry])].push_back(entry);
   }
 
-  /// An entry for each name within the part: a tensor that several ways lead to has a name for each, and the structure
-  /// knows it by the first, which may lie outside.
+  /// Takes an entry for each name within the part. A tensor that several ways lead to has a name for each; the
+  /// structure knows only the first, which may lie outside of the part.
   void take_named() {
     for (std::size_t i = 0; i < from_.entries.size(); ++i) {
       const TensorEntry& entry = from_.entries[i];
@@ -197,10 +199,10 @@ class Narrowing {
   format::Index out_;
 };
 
-// A dict without what does not begin with a prefix.
+// A dict with only the keys that begin with a prefix.
 
-/// What an OrderedDict has beside its items: `_metadata`, torch's versions of each module by its name, which is a key
-/// without the last step.
+/// The state of an OrderedDict, which torch keeps beside its items: `_metadata` has the version of each module by the
+/// module's name, which is a key without its last step.
 std::unique_ptr<Value> stripped_state(const Value& state, std::string_view prefix) {
   const std::optional<Value> versions = state.find("_metadata");
   if (!versions || !versions->is(Kind::kDict)) return std::make_unique<Value>(state);

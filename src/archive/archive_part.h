@@ -8,9 +8,8 @@
 
 namespace penstock::archive {
 
-/// What `part` lies in: an archive of the tensors that it leads to and no others. `part`: a value over the entries of
-/// `state`. Names lose `stem`, which those of its tensors begin with; a tensor that only another part has a name for
-/// keeps that.
+/// An archive of the tensors in `part`, which is a value over the entries of `state`, and of no others. `stem` is
+/// removed from the beginning of names. A tensor whose only name does not begin with it keeps its name.
 std::shared_ptr<const detail::ArchiveState> narrowed(const detail::ArchiveState& state, const Value& part,
                                                      std::string_view stem);
 

@@ -17,11 +17,12 @@
 
 namespace penstock::detail {
 
-/// What the handles on an opened file share. Immutable but for what it finds out on first use; thread-safe.
+/// What the handles on an opened file share: its index, the table row of its format, and caches of what is computed on
+/// first use. Otherwise immutable; thread-safe.
 struct ArchiveState {
   const format::Format* format = nullptr;
   format::Index index;
-  /// All of the file itself, where it is small: it was read whole for its index.
+  /// The whole file, if it is so small that it was read whole for its index; else empty.
   Buffer content;
   bool verify_checksums = true;
   double open_seconds = 0;
@@ -32,21 +33,21 @@ struct ArchiveState {
 
   const std::string& path() const noexcept { return index.sources.front().name(); }
   const StorageEntry& storage_of(const TensorEntry& entry) const noexcept { return index.storages[entry.storage]; }
-  const Source& source_of(const TensorEntry& entry) const noexcept {
-    return index.sources[storage_of(entry).source];
-  }
+  const Source& source_of(const TensorEntry& entry) const noexcept { return index.sources[storage_of(entry).source]; }
 
-  /// The bytes of a storage where memory has them and the options do not ask for another way; else empty. They are the
-  /// archive's own: each load copies them.
+  /// The bytes of a storage if they are in memory and the options do not ask for another way; else empty. They belong
+  /// to the archive, so that a load copies them.
   Buffer resident(const StorageEntry& storage, const LoadOptions& options) const;
-  /// Whether a load takes the storage from memory and does not look at the file.
+  /// Whether a load takes the storage from memory and does not read the file.
   bool is_resident(const StorageEntry& storage, const LoadOptions& options) const noexcept;
 
-  /// The check of a storage's CRC; not wanted where none is recorded, or the options or those of `open` say so.
+  /// The check of a storage's CRC. It is not wanted when no CRC is recorded, or when `options` or those of `open` turn
+  /// verifying off.
   io::RecordCheck check_of(const StorageEntry& storage, const LoadOptions& options) const noexcept {
     return format::check_of(storage, index.sources[storage.source].name(), options.verify && verify_checksums);
   }
-  /// Reads a storage for nothing but its CRC, the first time; of bytes that are as they will be loaded. kChecksum.
+  /// Reads a storage only to check its CRC, which must be recorded. The first call reads, later ones do nothing. The
+  /// storage must not be deflated. kChecksum.
   void verify(std::size_t storage, const LoadOptions& options, Report& report) const;
 
   /// How many entries are called `name`, and the first of them.
@@ -55,7 +56,7 @@ struct ArchiveState {
     std::size_t first = 0;
   };
   Found find(std::string_view name) const;
-  /// The whole of a source as memory, mapped once; empty where that cannot be.
+  /// The whole of a source as memory, mapped once; empty when it cannot be mapped.
   Buffer mapping(std::uint32_t source) const;
 
  private:

@@ -1,3 +1,7 @@
+// Storages are laid out in the order of the file, each behind the last, so that a contiguous read of the file fills
+// contiguous memory. Two things make gaps. Each storage is aligned for fast kernels. A large one begins as far behind a
+// page as it does in the file, because direct reads need the same alignment in the file and in memory.
+
 #include "archive/block_layout.h"
 
 #include <algorithm>

@@ -10,7 +10,7 @@
 
 namespace penstock::archive {
 
-/// Where each of some storages goes when a whole archive is loaded.
+/// Where each storage goes in memory when several are loaded together.
 struct BlockLayout {
   struct Place {
     std::uint32_t block = 0;
@@ -21,18 +21,19 @@ struct BlockLayout {
 };
 
 inline constexpr std::uint64_t kStorageAlignment = 64;
-/// Larger storages have a block of their own, so that it goes when they go; smaller ones are put together up to
-/// kMaxBlock.
+/// Larger storages have a block of their own, so that their memory is freed with them. Smaller ones share blocks of up
+/// to kMaxBlock.
 inline constexpr std::uint64_t kMaxGrouped = std::uint64_t{64} << 20;
 inline constexpr std::uint64_t kMaxBlock = std::uint64_t{256} << 20;
 
 inline constexpr std::uint64_t kPage = 4096;
-/// How far behind a multiple of kPage bytes of a file that begin at `offset` should begin in memory: as far as in the
-/// file, where they are many and that keeps them aligned. Reads past the page cache then go straight to their place.
+/// How far behind a multiple of kPage in memory the `bytes` bytes from `offset` of a file should begin: as far as in
+/// the file, so that reads past the page cache can go straight to their place. Nothing when they are few, or would not
+/// be aligned to kStorageAlignment.
 std::optional<std::uint64_t> phase_of(std::uint64_t offset, std::uint64_t bytes) noexcept;
 
-/// Lays out the storages `wanted` (positions in `storages`) in memory in the order of their bytes in the files, each
-/// aligned to kStorageAlignment: a contiguous read then fills contiguous memory but for padding. Pure.
+/// Lays out the storages `wanted` (positions in `storages`) in the order of their bytes in the files. Each is aligned
+/// to kStorageAlignment. A contiguous read then fills contiguous memory, except for padding. Pure.
 BlockLayout lay_out(std::span<const StorageEntry> storages, std::span<const std::size_t> wanted);
 
 }  // namespace penstock::archive

@@ -1,3 +1,6 @@
+// The engine knows file offsets and no tensors, so its errors have no name. The tensor that an offset belongs to is
+// found here, when an error is on its way to the user.
+
 #include "archive/failing_tensor.h"
 
 namespace penstock::archive {

@@ -7,8 +7,8 @@
 
 namespace penstock::archive {
 
-/// `error`, which reading the bytes of `tensors` gave, with the name of the one that it happened at: the first whose
-/// storage ends behind the error's offset in the error's file. As it is where it has a tensor or no offset.
+/// Adds the name of a tensor to an error that reading the bytes of `tensors` gave: the first tensor whose storage ends
+/// behind the error's offset, in the error's file. Errors that have a tensor already, or no offset, stay as they are.
 Error with_tensor(const Error& error, const format::Index& index, std::span<const TensorEntry* const> tensors);
 
 }  // namespace penstock::archive

@@ -1,3 +1,6 @@
+// The functions that open a file and load all of it by one call. load_tensor() looks for the only tensor, which may be
+// nested in lists and dicts of one item.
+
 #include "penstock/load.h"
 
 #include <algorithm>
@@ -16,10 +19,10 @@ constexpr std::size_t kNamed = 4;
 
 bool is_sequence(const Value& value) { return value.is(Value::Kind::kList) || value.is(Value::Kind::kTuple); }
 
-/// The entry that is all of `value`: a tensor, or the only thing in a container, or in a container in that.
+/// The entry that is all of `value`: `value` is a tensor, or a container whose only item is one, at any depth.
 std::optional<std::size_t> only_entry(const Value& value) {
   Value at = value;
-  // Containers that hold themselves end at the bound; nothing real is nested as deep.
+  // The bound ends the search in containers that hold themselves. No real file nests as deep.
   for (int depth = 0; depth < 64; ++depth) {
     if (at.is(Value::Kind::kTensor)) return at.entry_index();
     if (at.size() != 1 || !(is_sequence(at) || at.is(Value::Kind::kDict))) return std::nullopt;

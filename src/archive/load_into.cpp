@@ -1,3 +1,7 @@
+// Reads tensors into memory that the caller has. When the bytes in the file are the values and both sides are
+// contiguous, the bytes go straight into place; one move of the engine does that for all such tensors. The others are
+// loaded one by one and then copied or converted.
+
 #include "archive/load_into.h"
 
 #include <algorithm>
@@ -48,7 +52,7 @@ bool is_direct(const TensorEntry& entry, const Tensor& to) {
          entry.strides == entry.shape.contiguous_strides();
 }
 
-/// One move for everything that goes from file to place.
+/// Collects the tensors whose bytes go straight into place, and reads them by one move.
 class DirectMove {
  public:
   DirectMove(const detail::ArchiveState& state, const LoadOptions& options) : state_(state), options_(options) {}
@@ -103,7 +107,7 @@ void load_and_copy(const detail::ArchiveState& state, const TensorEntry& entry, 
   }
 }
 
-/// Whoever owns the memory may know nothing of the streams that write it.
+/// Waits for the devices, because the owner of the memory may know nothing of the streams that write it.
 void wait_for(std::span<const Destination* const> written) {
   std::vector<Device> waited;
   for (const Destination* destination : written) {

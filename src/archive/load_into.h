@@ -8,15 +8,16 @@
 
 namespace penstock::archive {
 
-/// An entry of the archive, or one over a storage of it, and the memory it is to be read into.
+/// An entry and the memory to read it into. The entry may be one of the archive, or one made for a whole storage
+/// (whole_storages.h).
 struct Destination {
   const TensorEntry* entry = nullptr;
   Tensor to;
 };
 
-/// Checks all destinations, then reads each entry into its tensor. Those whose bytes are the values, one behind the
-/// other in the file and in memory, are read into place in one move; the others one by one through memory of their own,
-/// on the same device. Fills in the report but for its total.
+/// Checks all destinations, then reads each entry into its tensor. Entries whose bytes are the values, contiguous in
+/// the file and in memory, are read into place by one move. The others are loaded one by one into memory of their own
+/// on the same device, and copied. Fills in the report except for its total.
 void load_into(const detail::ArchiveState& state, std::span<const Destination> destinations, const LoadOptions& options,
                Report& report);
 

@@ -1,3 +1,14 @@
+// Loads whole storages, each once, however many tensors are views of it. Storages take one of four ways:
+//
+//   resident  in memory already: copied, or handed out
+//   stored    read to its place by the engine; swapped there if it is in the other byte order
+//   deflated  its compressed bytes are read, and inflated to its place by a step of the engine
+//   decoded   for a device: inflated or swapped in the pinned ring (ring_decode.h)
+//
+// Storages lie together in large blocks (block_layout.h), so that the engine makes few long reads. At the end each
+// tensor becomes a view of its storage. A tensor that needs its bytes in another way than the others of its storage
+// gets a copy.
+
 #include "archive/load_tensors.h"
 
 #include <algorithm>
@@ -22,7 +33,7 @@
 namespace penstock::archive {
 namespace {
 
-/// Compressed bytes that are in memory at once, but for a single larger member.
+/// How many compressed bytes are in memory at once. A single member may have more.
 constexpr std::uint64_t kMaxCompressed = std::uint64_t{256} << 20;
 
 /// How all tensors of a storage want its bytes, where they agree.
@@ -103,7 +114,8 @@ class WholeLoad {
     }
   }
 
-  /// Of one of used_. What a load takes goes by what it loads, however much else the file has.
+  /// The state of a storage in used_. Only storages that are loaded have one, so that loading a small part of a large
+  /// file costs little.
   const Wanted& wanted(std::size_t storage) const {
     if (used_.size() == state_.index.storages.size()) return storages_[storage];
     const auto found = std::lower_bound(used_.begin(), used_.end(), storage);
@@ -111,8 +123,8 @@ class WholeLoad {
   }
   Wanted& wanted(std::size_t storage) { return const_cast<Wanted&>(std::as_const(*this).wanted(storage)); }
 
-  /// Memory for everything that is read. A stored storage that is swapped has a buffer of its own, whose step need not
-  /// wait for a whole block.
+  /// Allocates memory for everything that is read. A storage that will be swapped has a buffer of its own, so that the
+  /// step that swaps it does not wait for a whole block.
   void allocate() {
     std::vector<std::size_t> grouped;
     std::vector<std::size_t> direct;
@@ -159,7 +171,7 @@ class WholeLoad {
     return static_cast<std::uint32_t>(buffers_.size() - 1);
   }
 
-  /// One that begins with storage `first`; where there is no memory for it, a tensor in that is what it was wanted for.
+  /// Adds a block that begins with storage `first`. The error of one that cannot be allocated names a tensor of it.
   std::uint32_t add_block(std::uint64_t bytes, Device device, std::size_t first) {
     try {
       return add_buffer(bytes, device);
@@ -184,8 +196,8 @@ class WholeLoad {
     } while (next < deflated_.size());
   }
 
-  /// One run of the engine: all that is stored the first time, and deflated storages from `first` on, as many as may be
-  /// in memory compressed. Returns the first one that is left.
+  /// Runs the engine once. The first run reads everything that is stored. Each run reads deflated storages from `first`
+  /// on, as many as may be in memory compressed. Returns the first one that is left.
   std::size_t read_some(std::size_t first) {
     std::vector<io::Piece> pieces;
     io::Move move;
@@ -256,14 +268,13 @@ class WholeLoad {
     }
   }
 
-  /// What goes to a device and is not in the file as it will be there.
+  /// Decodes what goes to a device and is inflated or swapped on its way.
   void decode_on_the_way() {
     std::vector<io::DecodeJob> jobs;
     for (const std::size_t i : decoded_) {
       const Wanted& to = wanted(i);
-      RingStorage from{.storage = &storage(i),
-                       .source = &*state_.index.sources[storage(i).source],
-                       .check = check_of(storage(i))};
+      RingStorage from{
+          .storage = &storage(i), .source = &*state_.index.sources[storage(i).source], .check = check_of(storage(i))};
       if (to.swap()) {
         from.swap_width = to.order->width;
         from.swap_phase = to.order->phase;
@@ -297,7 +308,7 @@ class WholeLoad {
     return out.with_requires_grad(entry.requires_grad);
   }
 
-  /// What had to be decoded in host memory moves in one batch.
+  /// Moves the tensors that had to be decoded in host memory, all in one batch.
   std::vector<Tensor> on_device(std::vector<Tensor> tensors) const {
     const auto there = [this](const Tensor& tensor) { return tensor.device() == options_.device; };
     if (std::all_of(tensors.begin(), tensors.end(), there)) return tensors;
@@ -323,7 +334,7 @@ class WholeLoad {
   std::uint64_t payload_ = 0;
 };
 
-/// Views of the mapped file; the few that it does not align are read.
+/// Gives views of the mapped file. Tensors that the file does not align are read.
 std::vector<Tensor> map_tensors(const detail::ArchiveState& state, std::span<const TensorEntry> wanted,
                                 const LoadOptions& options, Report& report) {
   LoadOptions reading = options;

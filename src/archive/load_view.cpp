@@ -1,3 +1,7 @@
+// Loads one tensor, or a slice of one. When its elements lie together in the file, one read brings the run from the
+// first to the last. Otherwise they are read in parts (io/move/strided_plan.h), with the short gaps between them. A
+// deflated storage can only be read from its start, so it is loaded whole and the elements are taken from it.
+
 #include "archive/load_view.h"
 
 #include <array>
@@ -24,14 +28,14 @@ std::uint64_t span_of(const TensorEntry& view) {
   return *core::view_span(view.shape, view.strides, view.dtype.itemsize());
 }
 
-/// Where reading the view alone does not.
+/// Reads the whole record for its CRC, when the view is a tensor of the file and reading it does not give the CRC.
 void verify_record(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options,
                    Report& report, Extent extent) {
   const bool wanted = extent == Extent::kWhole && state.check_of(state.storage_of(view), options).wanted();
   if (wanted) state.verify(view.storage, options, report);
 }
 
-/// One contiguous read of everything from the first element to the last, which keeps its strides.
+/// One contiguous read of everything from the first element to the last. The tensor keeps its strides.
 Tensor load_run(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options, Report& report,
                 Extent extent) {
   const StorageEntry& storage = state.storage_of(view);
@@ -58,7 +62,7 @@ Tensor load_run(const detail::ArchiveState& state, const TensorEntry& view, cons
   return read;
 }
 
-/// Reads the elements alone, or with what little lies between them.
+/// Reads the elements, and gaps between them only where they are short.
 Tensor load_scattered(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options,
                       Report& report, Extent extent) {
   verify_record(state, view, options, report, extent);
@@ -80,8 +84,8 @@ Tensor load_scattered(const detail::ArchiveState& state, const TensorEntry& view
   return {once.buffer(), view.dtype, view.shape, strides};
 }
 
-/// The elements without the rest of the storage that was loaded for them: what lies between them, and what is so much
-/// more than they are that they should not keep it alive.
+/// Frees the rest of a storage that was loaded for the elements of `part`: copies them when other bytes lie between
+/// them, or when the storage is more than twice as large.
 Tensor alone(const Tensor& part) {
   const std::size_t span = *core::view_span(part.shape(), part.strides(), part.dtype().itemsize());
   if (span > part.nbytes()) return own_copy(part, {});
@@ -91,8 +95,8 @@ Tensor alone(const Tensor& part) {
   return {run, part.dtype(), part.shape(), part.strides()};
 }
 
-/// Whether a device gets it by the ring although its bytes are not its values yet: then nothing else of the storage, or
-/// not much, comes along.
+/// Whether the view is inflated or swapped in the ring on its way to a device. The ring decodes whole storages, so the
+/// view must be all or much of one.
 bool is_decoded_in_ring(const StorageEntry& storage, const TensorEntry& view, const LoadOptions& options) {
   const Encoding& encoding = view.encoding;
   if (options.device.type == DeviceType::kCpu || encoding.resident || encoding.has_math_bits()) return false;
@@ -100,7 +104,7 @@ bool is_decoded_in_ring(const StorageEntry& storage, const TensorEntry& view, co
   return encoding.swapped && view.byte_offset == 0 && span_of(view) == storage.nbytes;
 }
 
-/// On the device where that can be at once, on the host where elements have to be changed or picked.
+/// Loads to the device at once if possible, else to the host, where elements can be changed or picked.
 Tensor load_nearest(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options,
                     Report& report, Extent extent) {
   const StorageEntry& storage = state.storage_of(view);

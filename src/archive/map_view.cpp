@@ -1,3 +1,6 @@
+// A tensor as a view of the mapped file: nothing is read until its elements are used. It is possible only where the
+// bytes in the file are the values. An error says why not otherwise, because a user who asks for a map relies on it.
+
 #include "archive/map_view.h"
 
 #include "archive/materialise.h"

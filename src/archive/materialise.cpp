@@ -1,3 +1,6 @@
+// Makes values of bytes in memory: swaps bytes, applies torch's conj and neg bits, and copies elements that are not
+// aligned. Copies treat elements as rows of bytes, which need no alignment.
+
 #include "archive/materialise.h"
 
 #include <algorithm>
@@ -10,7 +13,7 @@
 namespace penstock::archive {
 namespace {
 
-/// Views may overlap in ways other than stride 0, and a file of a few bytes could ask for terabytes by that.
+/// Views may overlap in other ways than by stride 0. A file of a few bytes could ask for terabytes that way.
 constexpr std::size_t kAlwaysAllowed = std::size_t{1} << 28;
 constexpr std::size_t kMaxGrowth = 64;
 
@@ -21,7 +24,7 @@ void require_modest(const Tensor& compact) {
                            core::format_bytes(compact.buffer().size()), core::format_bytes(compact.nbytes())));
 }
 
-/// The same elements as rows of bytes: copying these asks for no alignment.
+/// The same elements as rows of bytes, which can be copied without alignment.
 Tensor as_bytes(const Tensor& tensor) {
   const auto width = static_cast<std::int64_t>(tensor.dtype().itemsize());
   Shape shape = tensor.shape();

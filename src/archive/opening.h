@@ -9,8 +9,8 @@
 
 namespace penstock::archive {
 
-/// `open`, in two halves: the first reads the head, which tells how long the second takes. For callers that decide by
-/// that where the second half runs. Errors of both are those of `open`.
+/// `open` in two halves. The first reads the head, which tells how long the second half will take; callers such as the
+/// Python module decide by that on which thread it runs. Both give the errors of `open`.
 class Opening {
  public:
   /// Reads the head and finds the format.

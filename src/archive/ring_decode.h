@@ -9,7 +9,7 @@
 
 namespace penstock::archive {
 
-/// A storage whose stored bytes are not its values yet, on its way to memory of a device.
+/// A storage that goes to a device and has to be inflated or swapped on its way.
 struct RingStorage {
   const StorageEntry* storage = nullptr;  ///< stored or deflated; not resident
   const ByteSource* source = nullptr;
@@ -19,7 +19,7 @@ struct RingStorage {
   std::uint64_t swap_phase = 0;
 };
 
-/// What io's ring needs to decode it into [offset, + nbytes) of a buffer: inflating, verifying and swapping as a stage
+/// The job that decodes it in io's ring into [offset, + nbytes) of a buffer: a stage that inflates, verifies and swaps
 /// (io/move/ring_decode.h). The storage and its source must outlive the job.
 io::DecodeJob decode_job(const RingStorage& storage, std::uint32_t buffer, std::uint64_t offset);
 

@@ -1,3 +1,8 @@
+// A file may be written to while it is open, and then a load would give a mixture of old and new bytes. After each load
+// the file's version is compared with that of its opening (io/file/file_version.h). When a load fails, the same
+// question decides whether the file is damaged or was changed: a file that was cut counts as changed if what is there
+// now is a whole file, because then somebody writes it anew.
+
 #include "archive/unchanged.h"
 
 #include <exception>
@@ -11,7 +16,7 @@
 namespace penstock::archive {
 namespace {
 
-/// Whether a file that is shorter now is whole again: then it was written anew, and not cut.
+/// Whether a file that is shorter now is a whole file again, so that it was written anew and not cut.
 bool is_whole(const ByteSource& source) noexcept {
   try {
     const Source now = open_source(core::format("/proc/self/fd/{}", source.descriptor()));

@@ -1,3 +1,6 @@
+// Some callers want storages and no tensors, such as torch.load, which makes tensors itself. One entry over all bytes
+// of a storage lets the loads above serve them too.
+
 #include "archive/whole_storages.h"
 
 #include <cstdint>

@@ -7,8 +7,9 @@
 
 namespace penstock::archive {
 
-/// An entry for the whole of each storage that tensors have elements in: one dimension, of the tensors' type where they
-/// agree, else uint8. kUnsupported where tensors of one storage disagree about the order of its bytes. Pure.
+/// An entry over the whole of each storage that a tensor has elements in. It has one dimension and the tensors' type,
+/// or uint8 when their types differ. kUnsupported when tensors of one storage disagree about the order of its bytes.
+/// Pure.
 std::vector<TensorEntry> whole_storages(const format::Index& index);
 
 }  // namespace penstock::archive
