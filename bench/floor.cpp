@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "../cli/bench_floor.h"
+#include "cli/bench/bench_floor.h"
 #include "core/format.h"
 #include "penstock/load.h"
 #include "penstock/sampler.h"
