@@ -1,5 +1,5 @@
-// Some callers want storages and no tensors, such as torch.load, which makes tensors itself. One entry over all bytes
-// of a storage lets the loads above serve them too.
+// Some callers want storages and no tensors, such as penstock.torch, which makes torch's tensors itself. One entry over
+// all bytes of a storage lets the loads of tensors serve them too.
 
 #include "archive/whole_storages.h"
 

@@ -1,3 +1,7 @@
+// The one check that every index passes, whatever its format. A reader of a format may have a mistake, and files are
+// hostile: what is not checked here could become a read outside of memory. All arithmetic on sizes and offsets is
+// checked for overflow.
+
 #include "format/check_index.h"
 
 #include <algorithm>
@@ -38,7 +42,8 @@ void check_storage(const StorageEntry& storage, const Index& index) {
   }
 }
 
-/// Strides of dimensions of size 1 lead nowhere, but many write them in bytes.
+/// Whether shape and strides still fit when they are counted in bytes. Strides of dimensions of size 1 count too: no
+/// element is reached by them, but much code multiplies them.
 bool fit_in_bytes(const TensorEntry& entry) {
   const auto itemsize = static_cast<std::int64_t>(entry.dtype.itemsize());
   return std::all_of(entry.strides.begin(), entry.strides.end(),

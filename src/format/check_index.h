@@ -4,9 +4,9 @@
 
 namespace penstock::format {
 
-// Every index passes here before anyone uses it, whatever its format. The readers of formats say what a file says; this
-// part checks that it can be so, and writes down once how each tensor is encoded, so that the parts that load ask
-// `entry.encoding` and do not work it out again.
+// Every index passes here before anyone uses it, whatever its format. The readers of formats report what a file says;
+// this part checks that it is possible. It also writes down once how each tensor is encoded, so that the parts that
+// load ask `entry.encoding` and do not work it out again.
 
 /// Checks that storages lie inside their sources, tensors inside their storages, and that all sizes fit; then completes
 /// the encodings. kCorrupt, kTruncated, kLimit with path, offset and tensor.

@@ -1,3 +1,5 @@
+// Readers of formats work on a file in memory and on one that is read, by the same code. Only the second kind copies.
+
 #include "format/file_bytes.h"
 
 #include "core/checked.h"

@@ -13,7 +13,7 @@
 
 namespace penstock::format {
 
-/// Small parts of a file by offset: of one that lies in memory, or read from a source. Not thread-safe.
+/// Gives small parts of a file by their offset. The file lies in memory, or is read from a source. Not thread-safe.
 class FileBytes {
  public:
   /// Views `file`, which must outlive this; `path` is for errors.
@@ -22,8 +22,8 @@ class FileBytes {
 
   std::uint64_t size() const noexcept { return size_; }
   const std::string& path() const noexcept { return path_; }
-  /// The bytes [offset, offset + length), in memory or read into `store`, whichever must live while they are used.
-  /// kTruncated when they reach beyond the end.
+  /// The bytes [offset, offset + length): a view of the memory, or read into `store`. Both the file's memory and
+  /// `store` must live while they are used. kTruncated when they reach beyond the end.
   std::span<const std::byte> at(std::uint64_t offset, std::uint64_t length, std::vector<std::byte>& store) const;
 
  private:

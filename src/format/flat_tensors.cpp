@@ -1,3 +1,6 @@
+// `.npz` and `.safetensors` hold one flat list of named tensors. A nested dict is flattened by joining the keys that
+// lead to a tensor with dots, as torch names the tensors of a module.
+
 #include "format/flat_tensors.h"
 
 #include <array>
@@ -14,8 +17,8 @@ namespace penstock::format {
 namespace {
 
 constexpr std::size_t kMaxDepth = 64;
-/// Joined names repeat the keys above them: one long key above many tensors would take any memory. No header of a
-/// `.safetensors` holds more.
+/// Limits the text of all joined names, because each repeats the keys above it: one long key above many tensors would
+/// take any amount of memory. No header of a `.safetensors` holds more.
 constexpr std::size_t kMaxJoinedText = 100'000'000;
 
 std::string describe(const Value& value) {

@@ -1,3 +1,6 @@
+// When no format recognises a file, the error says what it looks like. The marks of other formats are compared with the
+// first bytes; text and pickles are guessed at.
+
 #include "format/foreign.h"
 
 #include <algorithm>
@@ -81,9 +84,9 @@ bool is_digits(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// Whether the text begins as pickles of protocol 0 do, which are text: a global or an instance, `cmodule` and a name
-/// on a line each, or `(lp0`, `(dp0`, `(tp0`, or a marked opcode before one of these, or a string or number with its
-/// memo.
+/// Whether the text begins like a pickle of protocol 0, which is text: with `cmodule` (a global or an instance) and a
+/// name on the next line, with `(lp0`, `(dp0` or `(tp0`, with a mark before one of these, or with a string or number
+/// and its memo.
 bool is_pickle_of_protocol_0(std::string_view text) {
   const auto line = [&text] {
     const std::size_t end = text.find('\n');

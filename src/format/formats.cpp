@@ -1,3 +1,6 @@
+// The table of formats and how a file finds its row: each row looks at the first bytes, in the order of the table. A
+// name's extension decides only when a file is written.
+
 #include <algorithm>
 #include <array>
 #include <string>

@@ -1,5 +1,8 @@
 #pragma once
 
+// Indexes describe storages, io::RecordCheck checks records: this makes one of the other. ArchiveState::check_of adds
+// the options of a load; data makes its checks here.
+
 #include <string_view>
 
 #include "io/copy/record_check.h"

@@ -1,3 +1,6 @@
+// Chooses the format and writes the file under another name until it is whole (io/file/atomic_file.h). The sink in
+// between looks at the stop token and reports the progress, so that formats need not.
+
 #include "penstock/save.h"
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 
 namespace penstock::format {
 
-/// `save`, and progress(bytes written so far) now and then, in the calling thread.
+/// `save` that calls progress(bytes written so far) now and then, in the calling thread.
 void save_told(const Value& value, std::string_view path, const SaveOptions& options,
                const std::function<void(std::uint64_t bytes)>& progress);
 

@@ -1,3 +1,5 @@
+// The rows of `.npy`: a header (npy_header.h), then the elements. docs/formats/npy.md describes the bytes.
+
 #include "format/numpy/npy.h"
 
 #include <algorithm>

@@ -15,7 +15,7 @@
 
 namespace penstock::format {
 
-/// As many bytes from the start of an array's file as cover the headers of all but long structures.
+/// This many bytes from the start of an array's file cover most headers; only long structures have longer ones.
 inline constexpr std::size_t kUsualNpyHeader = 512;
 
 /// Fills `out` with the first bytes of an array's file and returns how many there were.

@@ -1,3 +1,6 @@
+// A `.npy` header holds a Python dict as text: `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`. It is
+// parsed by NumPy's rules and no others: exactly these three keys, and nothing that would need Python to be understood.
+
 #include "format/numpy/npy_header.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// An `.npz` is a zip archive whose members are `.npy` files. The index needs the header of each member, which is read
+// from the start of the member, inflated if need be.
+
 #include <algorithm>
 #include <array>
 #include <memory>

@@ -1,3 +1,7 @@
+// Writes the pickle of a `.pt`. A first pass over the value finds its tensors, so that those that share memory share a
+// storage in the file. A second pass pickles, and writes each tensor as the call of torch's function that makes it.
+// When objects were written whose parts a reader checks, the pickle is read once more before it counts as good.
+
 #include "format/pt/content.h"
 
 #include <algorithm>

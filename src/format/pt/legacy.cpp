@@ -1,3 +1,7 @@
+// A `.pt` of before torch 1.6: five pickles (magic number, protocol version, facts of the system, the content, the keys
+// of the storages), then each storage as its number of elements and its bytes. Where the storages lie is known only
+// when the pickles have been read.
+
 #include "format/pt/legacy.h"
 
 #include <algorithm>

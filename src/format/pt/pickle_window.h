@@ -12,9 +12,9 @@
 
 namespace penstock::format {
 
-/// Pickles do not say how long they are: calls `read(bytes)` with the bytes of the file from `offset` to at most `end`,
-/// first a few, then more as long as it throws kTruncated and there are more. Returns what `read` returns. kLimit
-/// beyond 2 GiB.
+/// Reads a pickle, which does not say how long it is. Calls `read(bytes)` with the bytes of the file from `offset`:
+/// first with `first` of them, then with more as long as `read` throws kTruncated and there are more before `end`.
+/// Returns what `read` returns. kLimit beyond 2 GiB.
 template <class Read>
 auto with_window(const FileBytes& file, std::uint64_t offset, std::uint64_t end, std::uint64_t first, Read&& read) {
   constexpr std::uint64_t kLargest = std::uint64_t{1} << 31;

@@ -1,3 +1,6 @@
+// The two rows of `.pt` and how they are recognised: a zip archive of torch since 1.6, and pickles back to back before
+// that.
+
 #include "format/pt/pt.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Decides which tensors share a storage in the file. Tensors are sorted by their addresses and grouped where their
+// memory overlaps, or lies close together in one buffer. Each group becomes one storage.
+
 #include "format/pt/storages.h"
 
 #include <algorithm>

@@ -28,8 +28,9 @@ struct StoragePlan {
   std::vector<PlacedTensor> tensors;  ///< one for each tensor given
 };
 
-/// Groups tensors by the memory they share: those whose spans overlap, and those of one Buffer that lie near each
-/// other, get one storage, as small as covers them. Tensors that cannot share (misaligned to each other) get their own.
+/// Groups tensors by the memory they share. Tensors whose spans overlap, and tensors of one Buffer that lie near each
+/// other, get one storage that just covers them. Tensors that are misaligned to each other cannot share and get their
+/// own.
 StoragePlan plan_storages(std::span<const Tensor> tensors);
 
 }  // namespace penstock::format

@@ -1,3 +1,6 @@
+// Writes the records of a `.pt` in torch's order: the pickle, facts about the archive, the storages, then version and
+// id.
+
 #include "format/pt/write.h"
 
 #include <algorithm>

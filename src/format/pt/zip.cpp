@@ -1,3 +1,6 @@
+// Reads the index of a zipped `.pt`: finds the records that say what the others mean, checks them, runs the pickle, and
+// gives each storage that it names the place of its record.
+
 #include "format/pt/zip.h"
 
 #include <algorithm>
@@ -160,8 +163,8 @@ bool read_byteorder(const FileBytes& file, std::span<const ZipEntry> entries, co
   return (order == "little") != (std::endian::native == std::endian::little);
 }
 
-/// torch stores its pickles, and what others deflate shrinks some twenty times: a few bytes must not become gigabytes
-/// of cells because they deflate well.
+/// Limits for a pickle. torch stores pickles uncompressed; a deflated one shrinks about twenty times. A few bytes that
+/// deflate well must not become gigabytes of cells.
 pickle::Limits limits_for(const ZipEntry& pickle) {
   constexpr std::uint64_t kCellsPerByte = 32;
   pickle::Limits limits = pickle::Limits::of(pickle.size);
@@ -171,7 +174,8 @@ pickle::Limits limits_for(const ZipEntry& pickle) {
   return limits;
 }
 
-/// Nor of what points to cells, which costs more than the byte that asks for it.
+/// Refuses pickles that deflate too well, because also a reference to a cell takes more memory than the byte that asks
+/// for it.
 void check_ratio(const ZipEntry& pickle, std::string_view path) {
   constexpr std::uint64_t kAnyRatio = std::uint64_t{1} << 20;
   constexpr std::uint64_t kMostRatio = 64;
@@ -269,7 +273,7 @@ void RecordFinder::fail_without_pickle(std::span<const ZipEntry> entries) const 
        first);
 }
 
-/// Which of two such records torch finds depends on how their archive is sorted.
+/// Refuses records whose names differ only in the case of letters: which one torch finds depends on their order.
 void require_no_case_twins(std::span<const ZipEntry> entries, std::string_view path) {
   std::vector<const ZipEntry*> order;
   for (const ZipEntry& entry : entries) order.push_back(&entry);

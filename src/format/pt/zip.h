@@ -25,14 +25,16 @@ struct PtRecords {
   std::optional<std::size_t> format_version;
   std::optional<std::size_t> storage_alignment;
   bool torchscript = false;
-  bool other_case = false;  ///< a record is written in other letters than torch's, which its reader takes all the same
+  bool other_case =
+      false;  ///< a record's name has letters of other case than torch writes; torch reads it all the same
 };
 
 /// Finds them, in letters of any case, as torch does. kCorrupt for records outside the folder of the first one, without
 /// `data.pkl` there, or that differ in nothing but the case of letters; kUnsupported for `.pt2` archives.
 PtRecords find_pt_records(std::span<const ZipEntry> entries, std::string_view path);
 
-/// The CRC-32 that a record has, when torch wrote one: it writes 0 after set_crc32_options(False) and within skip_data.
+/// The recorded CRC-32 of a record. Nothing when torch wrote none: it then writes 0 (set_crc32_options(False),
+/// skip_data).
 std::optional<std::uint32_t> recorded_crc(const ZipEntry& entry) noexcept;
 
 /// The bytes of a small record, inflated if need be and checked against their CRC when `verify`.

@@ -1,3 +1,5 @@
+// The types of safetensors, in the order of the reference implementation.
+
 #include "format/safetensors/dtype.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// The header is JSON: `{"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}`. It is read as a
+// stream of events into one list. Then the tensors are sorted by their bytes, and the rule of the format is checked:
+// they cover the data exactly, without gap or overlap.
+
 #include "format/safetensors/header.h"
 
 #include <algorithm>

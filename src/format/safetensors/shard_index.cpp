@@ -1,3 +1,7 @@
+// A model that is split over several files has an index: a JSON file that names the file of each tensor. Reading it
+// opens the files (shards), reads their indexes and merges what is listed into one. Shards may be of any format whose
+// tensors have names.
+
 #include <algorithm>
 #include <array>
 #include <map>

@@ -1,3 +1,6 @@
+// Reads the JSON of a sharded model's index and opens the files that it names. All of them are looked for before the
+// first is opened, so that one error lists every missing file.
+
 #include "format/safetensors/shard_list.h"
 
 #include <algorithm>

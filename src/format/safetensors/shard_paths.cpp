@@ -1,3 +1,6 @@
+// An index names files, and a hostile one could name any file of the system. A shard must be a plain name in the folder
+// of the index, also after symbolic links were followed.
+
 #include "format/safetensors/shard_paths.h"
 
 #include <filesystem>

@@ -1,3 +1,6 @@
+// Writes the same bytes as the reference implementation, so that files can be compared: the same order of tensors, the
+// same JSON, the same padding.
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -63,7 +66,7 @@ Extent extent_of(const Planned& planned) {
   return {tensor.data(), tensor.data() + (last + 1) * tensor.dtype().itemsize(), &planned};
 }
 
-/// Two names for one memory would come back as two tensors, and a view with what lies between its elements.
+/// Refuses tensors that share memory, as the reference does: they would come back as separate tensors.
 void refuse_shared(const std::vector<Planned>& tensors) {
   std::vector<Extent> extents;
   for (const Planned& planned : tensors) {

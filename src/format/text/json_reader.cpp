@@ -1,3 +1,7 @@
+// nlohmann::json parses and this class decides what is accepted. The parser reports events and builds no value, so that
+// memory does not grow with a hostile file. What the parser does not check is checked here: names that occur twice, the
+// depth, zero bytes, and that the text is one object.
+
 #include "format/text/json_reader.h"
 
 #include <iterator>

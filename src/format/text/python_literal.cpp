@@ -1,3 +1,6 @@
+// Scans the literals in a `.npy` header. It is written by hand because running Python's parser on a file is out of the
+// question, and it is strict because two readers of a header must not see different things in it.
+
 #include "format/text/python_literal.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// UTF-8 and code page 437, in which zip archives write names.
+
 #include "format/text/utf8.h"
 
 #include <array>

@@ -1,3 +1,10 @@
+// Finds the end of a zip archive: the end record in the last 64 KiB, and the zip64 records in front of it for large
+// archives.
+//
+//   | members | directory | zip64 end record | zip64 locator | end record | comment | bytes of others |
+//
+// The last two may be missing, and the zip64 records too.
+
 #include "format/zip/end.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// Two libraries inflate. libdeflate is faster but needs all input and output in memory. zlib goes on from where it
+// stopped, so it serves large members, and reads of only a member's first bytes. Either way a stream must give exactly
+// as many bytes as the directory lists.
+
 #include "format/zip/inflate.h"
 
 #include <libdeflate.h>

@@ -1,3 +1,5 @@
+// A `.pt`, an `.npz` and many other kinds of file are zip archives. The names of their members tell them apart.
+
 #include "format/zip/kind.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// A zip archive says everything twice: in the directory at its end and in a header in front of each member. Readers
+// differ in which one they believe, and a file could show each something else. So both are read and compared, members
+// must lie back to back, and what is ambiguous is refused.
+
 #include "format/zip/reader.h"
 
 #include <algorithm>

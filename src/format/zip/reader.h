@@ -56,22 +56,22 @@ struct ZipDirectory {
   Buffer memory;
 };
 
-/// Checks the whole container and lists its members: one end record, a central directory that agrees with every local
-/// header and data descriptor, members that lie back to back from byte 0 to the directory, no two of one name, no
-/// encryption, one disk, stored or deflated. Bytes behind the end record are passed over, as by zipfile and torch, as
-/// long as the record lies in the last 64 KiB. kTruncated when the end is missing, kUnsafe for a name that readers
-/// disagree about, kUnsupported for legal features that are not read, kCorrupt for the rest; errors name the path, the
-/// member and the byte.
+/// Checks the whole container and lists its members. An archive must have one end record, a central directory that
+/// agrees with every local header and data descriptor, and members that lie back to back from byte 0 to the directory.
+/// No two members may have one name; there is no encryption and one disk, and members are stored or deflated. Bytes
+/// behind the end record are ignored, as by zipfile and torch, as long as the record lies in the last 64 KiB.
+/// kTruncated when the end is missing, kUnsafe for a name that readers disagree about, kUnsupported for legal features
+/// that are not read, kCorrupt for the rest. Errors name the path, the member and the byte.
 ///
 /// The whole file is in memory; `entries` is overwritten and its capacity reused, and for up to 32 members in file
 /// order nothing else is allocated. `path` is for errors.
 void read_zip_directory(std::span<const std::byte> file, std::string_view path, std::vector<ZipEntry>& entries,
                         const ZipLimits& limits = {});
 
-/// The same for a source, reading the end, the directory and the members' headers alone, neighbouring ones together.
+/// The same for a source. Reads only the end, the directory and the members' headers; neighbouring headers by one read.
 ZipDirectory read_zip_directory(const ByteSource& source, const ZipLimits& limits = {});
 
-/// The members alone, by the directory: neither their own headers nor doubled names are looked at.
+/// The members as the directory lists them. Does not check their own headers, nor names that occur twice.
 ZipDirectory list_zip_members(const ByteSource& source, const ZipLimits& limits = {});
 
 /// Checks that `name` is one we read and write: not empty, without NUL, UTF-8 where it is said to be. It is a label and

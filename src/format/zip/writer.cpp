@@ -1,3 +1,7 @@
+// Writes an archive front to back. A header comes before its member, so that size and CRC must be known or follow in a
+// descriptor behind the data; the two styles differ in that. Bytes are checksummed and written in pieces while they are
+// in a cache.
+
 #include "format/zip/writer.h"
 
 #include <algorithm>

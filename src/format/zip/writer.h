@@ -1,6 +1,6 @@
 #pragma once
 
-// Writes the zip container of `.npz` and `.pt` front to back: the sink is never sought in. docs/formats/zip.md
+// Writes the zip container of `.npz` and `.pt` front to back, so that the sink need not seek. docs/formats/zip.md
 // describes the bytes.
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace penstock::format {
 
-/// Whose habits to follow.
+/// Whose archives to imitate.
 enum class ZipStyle : std::uint8_t {
   kNumpy,  ///< sizes and CRC in the local header, a date, zip64 where needed
   kTorch,  ///< sizes and CRC after the data, no date, data aligned by an `FB` extra field, zip64 end records always

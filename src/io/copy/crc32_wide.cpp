@@ -1,7 +1,7 @@
-// A CRC-32 by folding: the data is a polynomial, and its first registers are multiplied by the power of x that moves
-// them onto the registers behind, where they are added. One register is left at the end, whose CRC is that of all. See
-// "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction" (Intel, 2009). libdeflate does the same
-// with 128 bits at a time; here it is 512 or 256, and the bytes can be stored to another place on the way.
+// A CRC-32 by folding. The data is a polynomial. Its first register is multiplied by the power of x that moves it onto
+// the register behind, and added there, until one register is left, whose CRC is that of all. See "Fast CRC Computation
+// for Generic Polynomials Using PCLMULQDQ Instruction" (Intel, 2009). Registers have 512 or 256 bits here, and the
+// bytes can be stored to another place in the same pass.
 
 #include "io/copy/crc32_wide.h"
 

@@ -1,6 +1,6 @@
-// A thread costs some tens of microseconds to start, so it has to have enough to do. Reads from the page cache and
-// decoding take a processor each, so there are no more threads than processors. Reads from the disk wait most of the
-// time, and a disk is at its best with several requests, so their number does not depend on the processors.
+// Starting a thread costs time, so it has to have enough to do. Reads from the page cache and decoding take a processor
+// each, so there are no more threads than processors. Reads from the disk wait most of the time, and a disk is at its
+// best with several requests, so their number does not depend on the processors.
 
 #include "io/move/threads.h"
 

@@ -1,3 +1,5 @@
+// Lists of cells in the arena. They grow by doubling; outgrown blocks stay in the arena until all of it goes.
+
 #include "format/pt/pickle/cell.h"
 
 #include <cstring>

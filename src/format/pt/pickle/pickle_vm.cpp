@@ -1,3 +1,7 @@
+// The machine that runs a pickle's opcodes: a stack, marks on it, and a memo of objects that are used again
+// (Lib/pickletools.py describes them). It builds inert cells and calls nothing; the Resolver decides what names and
+// calls mean. Cells, items and text are charged against limits, because a few bytes can ask for much memory.
+
 #include "format/pt/pickle/pickle_vm.h"
 
 #include <bit>

@@ -1,3 +1,7 @@
+// Writes pickles as Python's own pickler does, so that equal content gives equal bytes. A value that was written before
+// is fetched from the memo. The depth of what is written is counted as readers count it, because they refuse what nests
+// too deep.
+
 #include "format/pt/pickle/pickle_writer.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Runs the machine over the bytes of a pickle and makes what is left on its stack the structure of the index.
+
 #include "format/pt/pickle/read_pickle.h"
 
 #include <string>
@@ -11,8 +13,8 @@ namespace penstock::format::pickle {
 
 namespace {
 
-/// What calls an unknown name may go on in a way that only running it shows: whoever reads that the pickle is wrong
-/// wants to know the names.
+/// Runs the machine. A call of an unknown name may be followed by opcodes that only make sense for its result, so the
+/// error of a pickle that seems wrong lists the unknown names.
 Cell* run(Machine& machine, const World& world) {
   try {
     return machine.run();

@@ -1,3 +1,6 @@
+// Pickles write integers of any size as decimal text or as little-endian two's complement, and text in the encodings of
+// Python 2 and 3. Large integers are converted with arithmetic of our own on 64-bit limbs.
+
 #include "format/pt/pickle/scalars.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// Turns cells into Values. It walks the cells once, without recursion, since they may nest deep and hold themselves. On
+// its way it gives each tensor a name, which is the keys that lead to it joined with dots, and makes it an entry of the
+// index.
+
 #include "format/pt/pickle/structure.h"
 
 #include <algorithm>

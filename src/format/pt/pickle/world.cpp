@@ -1,3 +1,6 @@
+// Decides what names in a pickle stand for. Known names have a builder of ours, which checks its arguments. Every other
+// name becomes an inert object that keeps the name and the arguments, and nothing from a file is ever run.
+
 #include "format/pt/pickle/world.h"
 
 #include <optional>

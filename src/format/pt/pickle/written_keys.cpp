@@ -1,3 +1,6 @@
+// Readers hash the keys of dicts and refuse two equal ones, so both are checked before a file is written. What counts
+// as equal follows the rules of Python and of our own reader.
+
 #include "format/pt/pickle/written_keys.h"
 
 #include <algorithm>
