@@ -1,7 +1,7 @@
 #pragma once
 
-/// What the index of a file says: which tensors there are and where their bytes lie. Plain data, which Archive::entries
-/// and Archive::storages give. Programs that only load need OpenOptions from here, the arguments of `open`.
+/// The index of a file: which tensors there are and where their bytes lie. Plain data, which Archive::entries and
+/// Archive::storages give. Programs that only load need OpenOptions from here, the options of `open`.
 
 #include <cstddef>
 #include <cstdint>
@@ -39,8 +39,8 @@ struct StorageEntry {
   bool lies_in_file() const noexcept { return !is_deflated() && !resident; }
 };
 
-/// How the bytes that a file has for a tensor become its values. A format writes the first three; the last two repeat
-/// what the tensor's storage says, so that whoever has the entry need not look at the storage too.
+/// How the bytes of a tensor in a file become its values. A format writes the first three. The last two repeat what the
+/// tensor's storage says, so that code that has the entry need not look at the storage.
 struct Encoding {
   bool swapped = false;    ///< stored in the other byte order than this machine's; false where a type has no order
   bool conjugate = false;  ///< torch's lazy conj bit: applied when loaded

@@ -37,8 +37,8 @@ struct LoadOptions {
   std::optional<bool> mmap = {};
   /// Verify recorded checksums of what is read.
   bool verify = true;
-  /// Read past the page cache with O_DIRECT (true) or through it (false). Unset: past it for what it does not hold.
-  /// Reads go through the cache all the same where the file system has no O_DIRECT, and for a slice whose elements do
+  /// Read past the page cache with O_DIRECT (true) or through it (false). Unset: past it for bytes that are not cached.
+  /// Reads go through the cache in any case where the file system has no O_DIRECT, and for a slice whose elements do
   /// not lie together; the report says so. Ignored where the file is mapped.
   std::optional<bool> direct = {};
   /// Use NVIDIA's GPUDirect Storage (cuFile) to fill a device, instead of the pinned ring. True: wherever cuFile takes
@@ -49,8 +49,8 @@ struct LoadOptions {
   /// Threads that read. 0 chooses: one for each processor that this process may use, and more when they wait for the
   /// disk.
   std::size_t threads = 0;
-  /// Where to write how the load was done; null: nowhere. It is an option and no result because every load takes it,
-  /// those too that return nothing, and few callers ask.
+  /// Where to write how the load was done; null: nowhere. It is an option and no result, because loads that return
+  /// nothing take it too, and few callers ask.
   Report* report = nullptr;
   /// Setting it stops the load with kCancelled; what was read is dropped.
   std::stop_token stop = {};
@@ -94,9 +94,9 @@ class LazyTensor {
   /// A part of it, by the rules of Tensor::slice and Tensor::select. Reads nothing.
   LazyTensor slice(std::size_t dim, std::int64_t start, std::int64_t stop, std::int64_t step = 1) const;
   LazyTensor select(std::size_t dim, std::int64_t index) const;
-  /// The same bytes, which load() then gives in the byte order that they have in the file. For callers who swap bytes
-  /// themselves or have types for either order, as NumPy does. The encoding in the
-  /// entry() of the result is not `swapped`.
+  /// The same tensor, but load() gives its bytes in the order that they have in the file. For callers who swap bytes
+  /// themselves or have types for either order, as NumPy does. The encoding in the entry() of the result is not
+  /// `swapped`.
   LazyTensor as_stored() const;
 
   /// Reads the bytes that this view needs, and gaps of up to 16 KiB between them, into new memory. A deflated storage
@@ -115,7 +115,7 @@ class LazyTensor {
 
   std::shared_ptr<const detail::ArchiveState> state_;
   TensorEntry entry_;
-  bool is_whole_ = true;  ///< and not a slice with fewer elements
+  bool is_whole_ = true;  ///< false for a slice with fewer elements
 };
 
 /// An opened file: its index, and none of its payload. A file of up to 64 KiB is an exception: it is read whole when it
@@ -203,7 +203,7 @@ Archive open(std::string_view path, const OpenOptions& options = {});
 Archive open(const std::same_as<std::filesystem::path> auto& path, const OpenOptions& options = {}) {
   return open(std::string_view(path.native()), options);
 }
-/// The same of bytes from elsewhere, as of `memory_source`.
+/// The same for bytes from elsewhere, such as `memory_source` gives.
 Archive open(Source source, const OpenOptions& options = {});
 
 /// The whole content of a file, nested as in the file. A file of one bare tensor gives a value of kind kTensor.

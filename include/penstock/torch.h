@@ -1,9 +1,8 @@
 #pragma once
 
-/// For programs that use LibTorch: tensors both ways without a copy (`to_torch`, `from_torch`), checkpoints into
-/// modules
-/// (`load_state_dict`), batches for torch::data (`TorchBatches`). Header-only. It is not part of penstock.h, because it
-/// needs LibTorch's own headers; it links nothing that the program does not link already.
+/// For programs that use LibTorch: tensors both ways without a copy (`to_torch`, `from_torch`), checkpoints for modules
+/// with `load_state_dict`, batches for torch::data with `TorchBatches`. Header-only. It is not part of penstock.h,
+/// because it needs LibTorch's own headers; it links nothing that the program does not link already.
 
 #include <torch/torch.h>
 
@@ -196,7 +195,7 @@ inline std::string listed(const std::vector<std::string>& names) {
   return out;
 }
 
-/// Where the file may have a name that it seems to lack.
+/// A hint for a name that the file lacks: where the file may have it.
 inline std::string elsewhere(const IncompatibleKeys& keys) {
   const std::string end = "." + keys.missing.front();
   for (const std::string& name : keys.unexpected) {
