@@ -10,21 +10,21 @@ inline constexpr const char* kCollate = R"(Collate()
 How the samples of a batch become one: stack(), pad(), pad_to(), ragged() or samples().)";
 
 inline constexpr const char* kStackBatches =
-    R"(Makes batches of tensors of equal dtype and shape: one with a new dimension 0.
+    R"(Makes one tensor of tensors of equal dtype and shape, with a new dimension 0.
 
-Without arguments it is the rule of a DataLoader; with tensors it stacks them now.
-
-Returns
--------
-Collate)";
-
-inline constexpr const char* kRagged = R"(Makes batches whose tensors stay apart: each becomes a list of tensors.
+Without arguments it returns the rule for a DataLoader; with tensors it stacks them now.
 
 Returns
 -------
 Collate)";
 
-inline constexpr const char* kSamples = R"(Makes batches whose samples stay apart: a list of them as they are.
+inline constexpr const char* kRagged = R"(Keeps the tensors of a batch apart: each becomes a list of tensors.
+
+Returns
+-------
+Collate)";
+
+inline constexpr const char* kSamples = R"(Keeps the samples of a batch apart: the batch is a list of them as they are.
 
 Returns
 -------
@@ -39,7 +39,7 @@ dim
 mode
     "zero", "constant", "reflect" or "replicate".
 value
-    What "constant" fills with.
+    The value that "constant" fills with.
 lengths
     Make of each padded tensor a dict of "values" and "lengths" (int64).
 mask
@@ -54,21 +54,21 @@ Collate)";
 
 inline constexpr const char* kPadTo = R"(Pads or cuts samples to one length, then stacks them.
 
-What lies beyond the cut is not read.
+Elements beyond the cut are not read.
 
 Parameters
 ----------
 length
-    What dimension `dim` of each sample becomes.
+    The size that dimension `dim` of each sample gets.
 dim
     The dimension of a sample that is padded or cut, at its end.
 mode
     "zero", "constant", "reflect" or "replicate".
 value
-    What "constant" fills with.
+    The value that "constant" fills with.
 lengths
-    Make of each tensor a dict of "values" and "lengths" (int64), what each sample has after the
-    cut.
+    Make of each tensor a dict of "values" and "lengths" (int64): the length of each sample after
+    the cut.
 mask
     Make of each tensor a dict of "values" and "mask" (bool), true where a sample has elements.
 keys

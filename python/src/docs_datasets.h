@@ -10,8 +10,8 @@ inline constexpr const char* kDataset = R"(Dataset()
 A fixed sequence of samples, made by rows(), files(), packed(), zip(), concat() or subset().
 
 It knows where sample i lies and reads nothing until a loader or `dataset[i]` asks. Any number of
-threads may use it. It pickles as what it was made of (paths, not their bytes), which is looked up
-again where it is unpickled.)";
+threads may use it. Pickling keeps what it was made of, such as paths, and no file's bytes; the
+files are looked up again when it is unpickled.)";
 
 inline constexpr const char* kDescribe = R"(What a sample is, for messages: "clips/0007.pt".
 
@@ -26,9 +26,9 @@ str)";
 
 inline constexpr const char* kRows = R"(Samples are the rows (dimension 0) of one large array.
 
-Nothing of an uncompressed file is read ahead: it is mapped, or each row is read when it is wanted.
-Checksums in the file are not looked at. A sample of a file that was written to since it was opened
-raises ChangedError, of one that was cut TruncatedError.
+An uncompressed file is not read ahead: it is mapped, or each row is read when it is wanted.
+Checksums in the file are not verified. Reading a sample raises ChangedError when the file was
+written to since it was opened, and TruncatedError when it was cut.
 
 Parameters
 ----------
@@ -37,10 +37,10 @@ source
     of nested lists of numbers, of strings, or of arrays of one shape. Strings stay text: a batch
     has a list of them.
 key
-    Which tensor of the file, where it has several.
+    Which tensor of the file, if it has several.
 mmap
-    Whether the file is mapped (True) or each row is read (False). None: mapped where it fits into
-    the memory that this process may use (machine, control group).
+    Whether the file is mapped (True) or each row is read (False). None: mapped if it fits into the
+    memory that this process may use (machine, control group).
 
 Returns
 -------
@@ -61,11 +61,11 @@ pattern
 keys
     Take only these keys of each file's dict.
 index
-    Keep the list of files, in the user's cache folder (True) or in a file of your own, and next
-    time list only folders that changed. It may be deleted at any time.
+    Keep the list of files, in the user's cache folder (True) or in a file of your own. Next time,
+    only folders that changed are listed. The file may be deleted at any time.
 exclude
-    Leave these folders and files out of what is listed: a name or glob at any depth
-    ("lost+found", "tmp*"), or the end of a path ("old/raw"). One, or several.
+    One or several folders and files to leave out of the list: a name or glob at any depth
+    ("lost+found", "tmp*"), or the end of a path ("old/raw").
 
 Returns
 -------
@@ -73,7 +73,7 @@ Dataset)";
 
 inline constexpr const char* kPacked = R"(The samples that `pack` or the command `penstock pack` wrote.
 
-Nothing of the files is read ahead. Numbers come back as tensors without dimensions, which makes no
+The files are not read ahead. Numbers come back as tensors without dimensions, which makes no
 difference in batches.
 
 Parameters
@@ -81,7 +81,7 @@ Parameters
 pattern
     A folder, a glob or a file: the samples of every file that it matches, one after the other.
 mmap
-    As of `rows`; None goes by what all files take together.
+    As for `rows`. None decides by the size of all files together.
 
 Returns
 -------
@@ -90,7 +90,7 @@ Dataset)";
 inline constexpr const char* kPack =
     R"(Writes the samples of a dataset, in order, into a few large `.safetensors` files.
 
-Tensors and numbers of equal shape are stacked; where dimension 0 differs, they lie end to end,
+Tensors and numbers of equal shape are stacked. Tensors that differ in dimension 0 lie end to end,
 with an array of offsets. Text and None are refused. `packed` gives the samples back.
 
 Parameters
@@ -98,7 +98,7 @@ Parameters
 dataset
     What to write.
 folder
-    A new folder, which appears with all files or not at all.
+    A new folder. It appears with all files or not at all.
 shard_bytes
     About how large each file becomes.
 verify
@@ -111,8 +111,7 @@ dict
 
 inline constexpr const char* kZip = R"(Sample i is the tuple of sample i of each, or the dict of them by name.
 
-The sizes must agree. Datasets of penstock.torch are taken too, here and by concat(), subset() and
-pack().
+The sizes must agree. zip(), concat(), subset() and pack() also take datasets of penstock.torch.
 
 Parameters
 ----------
@@ -141,7 +140,7 @@ inline constexpr const char* kSubset = R"(The samples at `indices`, in that orde
 Parameters
 ----------
 dataset
-    What they are taken from.
+    The dataset to take samples from.
 indices
     An iterable, array or tensor of indices; negative ones count from the end.
 

@@ -11,39 +11,39 @@ Nothing in the file is run: objects of unknown classes become penstock.Opaque.
 Parameters
 ----------
 path
-    The file's path; or its content: bytes, a memoryview, a memory map, or a file opened in mode
-    "rb", which is read from where it stands. `bytes` without a zero byte are a path, since every
-    tensor file has one and no path has.
+    The file's path, or its content: bytes, a memoryview, a memory map, or a file opened in mode
+    "rb", which is read from its current position. `bytes` without a zero byte are taken for a
+    path, because every tensor file has a zero byte and no path has one.
 device
     Where the tensors go: "cpu", "cuda", "cuda:1", a Device.
 mmap
-    Map the file instead of reading it, which gives read-only tensors.
+    Map the file instead of reading it. The tensors are read-only.
 verify
     Check recorded checksums.
 direct
     Read past the page cache with O_DIRECT (True, where the file system can) or through it (False).
-    Unless given: past it for what it does not hold.
+    By default, cached bytes come from the cache and all others are read past it.
 gds
-    Fill a device by GPUDirect Storage. Unless given: as PENSTOCK_GDS says.
+    Fill a device by GPUDirect Storage. By default as PENSTOCK_GDS says.
 threads
-    How many threads read; chosen by the machine unless given.
+    How many threads read. By default chosen for the file and the machine.
 key
     The part of the content to read: a key, several keys with dots between them
     ("optimizer.state.0"), or a list of keys and positions. Nothing else is read.
 prefix
-    Take only the keys of a dict that begin with this, and cut it off them.
+    Take only the keys of a dict that begin with this, and remove it from them.
 report
-    A dict that is filled with how the file was read: "route", "why" in a sentence, bytes and
-    seconds.
+    A dict to fill with how the file was read: "route", "why" in a sentence, bytes and seconds.
 
 Returns
 -------
-A Tensor for one bare array, a dict for `.npz` and `.safetensors`, for `.pt` what was saved.
+A Tensor for a file of one bare array, a dict for `.npz` and `.safetensors`; for `.pt` whatever
+was saved.
 
 Raises
 ------
 penstock.Error
-    And the built-in exception of the same kind: FileNotFoundError, ValueError, ...
+    It is also the built-in exception of the same kind: FileNotFoundError, ValueError, ...
 
 Examples
 --------
@@ -85,29 +85,30 @@ obj
 path
     Where the file goes.
 format
-    "npy", "npz", "pt" or "safetensors"; by the extension of `path` unless given.
+    "npy", "npz", "pt" or "safetensors". By default chosen by the extension of `path`.
 compress
     Deflate an `.npz`.
 metadata
-    Texts by their names, for `.safetensors`.
+    A dict of texts to keep in a `.safetensors`.
 sync
-    Wait until the disk has the file. Without it saving is faster, as numpy.save and torch.save
-    are, but a machine that loses power may lose the file.)";
+    Wait until the file is on the disk. Without it, saving is as fast as numpy.save and torch.save,
+    but the file may be lost when the machine loses power.)";
 
 inline constexpr const char* kArchive = R"(Archive()
 --
 
 An opened file: its index, and none of its payload.
 
-A mapping from names to lazy tensors, which load on request; `penstock.open` makes it. Any number
-of threads may use it.)";
+A mapping from names to lazy tensors, which load on request. Made by `penstock.open`. Any number of
+threads may use it.)";
 
 inline constexpr const char* kLazyTensor = R"(LazyTensor()
 --
 
 A tensor of an archive, or a slice of one, that is not loaded.
 
-Slicing reads nothing; `load` reads only the bytes of the slice. It keeps the file open.)";
+Slicing reads nothing, and `load` reads only the bytes of the slice. A lazy tensor keeps the file
+open.)";
 
 inline constexpr const char* kArchiveLoad = R"(Everything, nested as in the file.
 
@@ -116,16 +117,16 @@ Parameters
 device
     Where the tensors go: "cpu", "cuda", "cuda:1", a Device.
 mmap
-    Map the file instead of reading it, which gives read-only tensors.
+    Map the file instead of reading it. The tensors are read-only.
 direct
-    Read past the page cache with O_DIRECT (True) or through it (False). Unless given: past it for
-    what it does not hold.
+    Read past the page cache with O_DIRECT (True) or through it (False). By default, cached bytes
+    come from the cache and all others are read past it.
 gds
-    Fill a device by GPUDirect Storage. Unless given: as PENSTOCK_GDS says.
+    Fill a device by GPUDirect Storage. By default as PENSTOCK_GDS says.
 threads
-    How many threads read; chosen by the machine unless given.
+    How many threads read. By default chosen for the file and the machine.
 report
-    A dict that is filled with how the file was read.
+    A dict to fill with how the file was read.
 
 Returns
 -------
@@ -138,16 +139,16 @@ Parameters
 device
     Where the tensors go: "cpu", "cuda", "cuda:1", a Device.
 mmap
-    Map the file instead of reading it, which gives read-only tensors.
+    Map the file instead of reading it. The tensors are read-only.
 direct
-    Read past the page cache with O_DIRECT (True) or through it (False). Unless given: past it for
-    what it does not hold.
+    Read past the page cache with O_DIRECT (True) or through it (False). By default, cached bytes
+    come from the cache and all others are read past it.
 gds
-    Fill a device by GPUDirect Storage. Unless given: as PENSTOCK_GDS says.
+    Fill a device by GPUDirect Storage. By default as PENSTOCK_GDS says.
 threads
-    How many threads read; chosen by the machine unless given.
+    How many threads read. By default chosen for the file and the machine.
 report
-    A dict that is filled with how the file was read.
+    A dict to fill with how the file was read.
 
 Returns
 -------

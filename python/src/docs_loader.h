@@ -11,8 +11,8 @@ Batches are the same bit by bit for any number of workers, and their order follo
 epoch alone. Each pass over the loader is the next epoch; a pass that was broken off begins again.
 An error belongs to one batch: the loop can go on with `next(iterator)`.
 
-It pickles, where its dataset and samplers do, and copies: the other one goes on where this one
-stands, and writes no trace. After a fork make a new loader in the child.
+A loader can be copied, and pickled if its dataset and samplers can. The copy continues at the same
+position and writes no trace. After a fork, make a new loader in the child.
 
 Parameters
 ----------
@@ -21,55 +21,56 @@ dataset
 batch_size
     How many samples a batch has.
 shuffle
-    Permute the order anew for each epoch.
+    Permute the samples anew for each epoch.
 sampler
     A Sampler or any iterable of indices, which decides the order in place of `shuffle`.
 num_workers
-    How many threads prepare batches. "auto" takes one for each processor, and more while they
-    wait for storage and more of them bring more; 0 works in the loop itself.
+    How many threads prepare batches. "auto" starts one for each processor and adds more while they
+    wait for storage and more of them are faster. 0 prepares batches in the loop itself.
 collate
-    How samples become a batch: stack() unless given, pad(), pad_to(), ragged() or samples().
+    How samples become a batch: stack(), which is the default, pad(), pad_to(), ragged() or
+    samples().
 drop_last
-    Leave out the last batch where it is smaller.
+    Leave out the last batch if it is smaller.
 batch_sampler
     A BatchSampler or any iterable of lists of indices, in place of `batch_size`, `shuffle`,
     `sampler` and `drop_last`.
 prefetch_factor
-    How many batches are prepared ahead for each worker at most.
+    How many batches each worker prepares ahead at most.
 seed
-    Of what is drawn at random.
+    The seed of all random numbers.
 memory_budget
     How many bytes are prepared ahead at most.
 timeout
-    How many seconds to wait for a batch before TimeoutError; 0: for ever.
+    How many seconds to wait for a batch before TimeoutError. 0 waits for ever.
 device
-    Where batches go.
+    The device that batches are moved to.
 trace
-    A file for what each thread did and when: a Chrome trace, which ui.perfetto.dev opens. close()
+    A file that shows what each thread did and when: a Chrome trace, for ui.perfetto.dev. close()
     and write_trace() write it.)";
 
-inline constexpr const char* kSetEpoch = R"(Begins that epoch from its first batch.
+inline constexpr const char* kSetEpoch = R"(Begins an epoch at its first batch.
 
 Parameters
 ----------
 epoch
     Its number, from 0.)";
 
-inline constexpr const char* kStateDict = R"(Where the iteration stands, after the last batch handed out.
+inline constexpr const char* kStateDict = R"(The position of the iteration, after the last batch that it gave.
 
-It is enough to go on exactly under any number of workers, and of ranks of a DistributedSampler
-where what all have taken are whole batches of theirs.
+A loader with any number of workers continues exactly from it. The number of ranks of a
+DistributedSampler may change too, if the batches taken so far divide evenly among the new ranks.
 
 Returns
 -------
 dict of int and str)";
 
-inline constexpr const char* kLoadStateDict = R"(The next iteration goes on from there.
+inline constexpr const char* kLoadStateDict = R"(Makes the next iteration continue from a saved position.
 
 Parameters
 ----------
 state
-    What state_dict() gave.
+    The result of state_dict().
 
 Raises
 ------
@@ -78,8 +79,8 @@ ValueError
 
 inline constexpr const char* kStats = R"(Counts, bytes and seconds since the loader was made.
 
-Seconds of workers add up over all of them. "limit" says in a sentence what the iteration cannot
-be faster than, "bottleneck" in a word, "workers_because" why there are so many workers.
+The seconds of workers are sums over all workers. "limit" says in a sentence what limits the
+iteration, "bottleneck" in one word, and "workers_because" why there are so many workers.
 
 Returns
 -------

@@ -6,19 +6,19 @@ namespace penstock::python::docs {
 
 inline constexpr const char* kSampler = R"(The order of samples, decided by (seed, epoch) alone.
 
-A DataLoader passes its own seed and epoch. Iterating over a sampler gives the order of seed 0 and
-of the epoch that set_epoch() named, 0 at first.
+A DataLoader passes its own seed and epoch. Iterating over a sampler by itself gives the order of
+seed 0 and of the epoch that set_epoch() chose, which is 0 at first.
 
-Derive from this class, or from one of the samplers, for an order of your own: override
-`order(seed, epoch)`, which gives the indices of an epoch, or `__iter__`, and `__len__` where the
-number is known. A class of yours pickles with its attributes.)";
+For an order of your own, derive from this class or from one of the samplers. Override
+`order(seed, epoch)`, which gives the indices of an epoch, or `__iter__`; and `__len__` if the
+number is known. Classes of your own are pickled with their attributes.)";
 
 inline constexpr const char* kSamplerOrder = R"(The indices of one epoch.
 
 Parameters
 ----------
 seed
-    Of what is drawn at random.
+    The seed of all random numbers.
 epoch
     The number of the epoch, from 0.
 
@@ -31,7 +31,7 @@ inline constexpr const char* kSamplerSetEpoch = R"(Chooses the epoch that iterat
 Parameters
 ----------
 epoch
-    Its number, from 0. A DataLoader sets it by itself where it iterates.)";
+    Its number, from 0. A DataLoader sets it when it iterates.)";
 
 inline constexpr const char* kSequentialSampler = R"(0, 1, ... up to the size of a dataset.
 
@@ -49,7 +49,7 @@ dataset
 replacement
     Draw each index independently of the others.
 num_samples
-    How many indices an epoch has; the size of the dataset unless given.)";
+    How many indices an epoch has. By default the size of the dataset.)";
 
 inline constexpr const char* kDistributedSampler = R"(The part of one rank of an order that all ranks agree on.
 
@@ -66,8 +66,8 @@ rank
 shuffle
     Permute the order anew for each epoch.
 drop_last
-    Cut the order so that it can be split evenly; otherwise it is padded by repeating from its
-    start.)";
+    Cut the order so that it can be split evenly. Otherwise it is made longer, by repeating it from
+    its start.)";
 
 inline constexpr const char* kSubsetSampler = R"(The given indices.
 
@@ -99,7 +99,7 @@ sampler
 batch_size
     How many indices a batch has.
 drop_last
-    Leave out the last batch where it is smaller.
+    Leave out the last batch if it is smaller.
 
 Derive from this class for batches of your own: override `batches(seed, epoch)` or `__iter__`.)";
 
@@ -108,7 +108,7 @@ inline constexpr const char* kBatches = R"(All batches of one epoch.
 Parameters
 ----------
 seed
-    Of what is drawn at random.
+    The seed of all random numbers.
 epoch
     The number of the epoch, from 0.
 
