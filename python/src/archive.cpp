@@ -362,7 +362,7 @@ nb::object load_value(Archive archive, const LoadOptions& options, const ReportD
   const bool is_long = ReadEffort::of(archive).takes_long();
   auto load = [archive = std::move(archive)](const LoadOptions& o) mutable { return std::move(archive).load(o); };
   const Value value = reporting(is_long, options, report, std::move(load));
-  return in_file(file->name(), [&value] { return to_python(value); });
+  return in_file(file.name(), [&value] { return to_python(value); });
 }
 
 Tensor load_entry(const PyLazyTensor& entry, const LoadOptions& options, const ReportDict& report) {
