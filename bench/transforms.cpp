@@ -42,7 +42,7 @@ const std::vector<double> kMean = {0.485, 0.456, 0.406};
 const std::vector<double> kStd = {0.229, 0.224, 0.225};
 
 Tensor images() {
-  Tensor out = zeros({kRows, 3, 32, 32}, DType::uint8);
+  Tensor out = Tensor::zeros({kRows, 3, 32, 32}, DType::uint8);
   std::mt19937_64 bits(1);
   auto* const words = reinterpret_cast<std::uint64_t*>(out.data());
   for (std::int64_t i = 0; i < kRows * kRowBytes / 8; ++i) words[i] = bits();
