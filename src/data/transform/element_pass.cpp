@@ -103,9 +103,10 @@ class ElementPass final : public Pass {
     std::optional<Refused> refused;
     const std::size_t target = plan_.parameters.size() + 1;
     Chunk chunk;
+    const std::int64_t most = goes_directly(walk) ? walk.run() : kChunk;
     walk.for_each([&](Walk::Places places) {
-      for (std::int64_t first = 0; first < walk.run() && !refused; first += kChunk) {
-        const std::int64_t count = std::min(kChunk, walk.run() - first);
+      for (std::int64_t first = 0; first < walk.run() && !refused; first += most) {
+        const std::int64_t count = std::min(most, walk.run() - first);
         Walk::Places here = places;
         for (std::size_t v = 0; v <= target; ++v) here[v] += first * walk.step(v);
         refused = run_chunk(walk, here, from, to, count, chunk);
@@ -113,6 +114,16 @@ class ElementPass final : public Pass {
       return !refused;
     });
     return refused;
+  }
+
+  /// Whether elements go from the source into their places by one loop, with no chunk in between.
+  bool goes_directly(const Walk& walk) const noexcept {
+    if (walk.step(0) != 1 || walk.step(plan_.parameters.size() + 1) != 1 || plan_.steps.size() > 1) return false;
+    const auto dense = [&](const Parameter& parameter) {
+      const std::int64_t step = walk.step(parameter.view);
+      return step == 0 || step == 1;
+    };
+    return std::all_of(plan_.parameters.begin(), plan_.parameters.end(), dense);
   }
 
   std::optional<Refused> run_chunk(const Walk& walk, const Walk::Places& places, const std::byte* from, std::byte* to,
@@ -162,7 +173,9 @@ class ElementPass final : public Pass {
     const Parameter& parameter = plan_.parameters[static_cast<std::size_t>(step.parameter)];
     const std::int64_t apart = walk.step(parameter.view);
     const std::int64_t place = places[parameter.view] * static_cast<std::int64_t>(parameter.width);
-    Operands operands{.mean = parameter.mean.data() + place, .std = parameter.std.data() + place};
+    Operands operands = step.operands;
+    operands.mean = parameter.mean.data() + place;
+    operands.std = parameter.std.data() + place;
     operands.single = apart == 0 || count == 1;
     if (!operands.single && apart != 1) {
       take(operands.mean, apart, chunk.mean.data(), count, parameter.width);

@@ -14,7 +14,8 @@
 
 namespace penstock::data {
 
-/// What happens to a chunk of elements: a conversion to another type where `loop` is null, else that loop.
+/// What happens to a chunk of elements: a conversion to another type where `loop` is null, else that loop. It may give
+/// another type than it takes.
 struct Step {
   DType::Code from = DType::Code::kFloat32;
   DType::Code to = DType::Code::kFloat32;

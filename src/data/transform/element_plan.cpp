@@ -63,6 +63,7 @@ class Planner {
   }
 
   ElementPlan finish(std::uint32_t& used) {
+    join_steps();
     if (!plan_.padded) {
       const Shape shape = plan_.geometry.as_shape();
       const Strides strides = shape.contiguous_strides();
@@ -214,6 +215,30 @@ class Planner {
 
   static std::vector<double> repeated(const std::vector<double>& values, std::size_t count) {
     return values.size() == count ? values : std::vector<double>(count, values.at(0));
+  }
+
+  /// Makes one step of "to float32, times a number, minus mean and over deviation", where two or more of them follow
+  /// each other. What is missing is a factor of 1, which changes no value.
+  void join_steps() {
+    std::vector<Step>& steps = plan_.steps;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      std::size_t next = i;
+      const auto take = [&](bool is) -> const Step* { return is ? &steps[next++] : nullptr; };
+      const auto is = [&](Loop loop) { return next < steps.size() && steps[next].loop == loop; };
+      const Step* const cast = take(is(nullptr) && steps[i].to == kFloat32 && !steps[i].strict);
+      const Step* const scale = take(is(multiply_loop(kFloat32)));
+      const Step* const normalize = take(is(normalize_loop(kFloat32)));
+      if (next - i < 2) continue;
+      const DType::Code from = cast != nullptr ? cast->from : kFloat32;
+      const Loop loop = normalize != nullptr ? normalize_to_float_loop(from) : scale_to_float_loop(from);
+      if (loop == nullptr) continue;
+      Step joined{.from = from, .to = kFloat32, .loop = loop};
+      joined.operands.low = scale != nullptr ? scale->operands.low : constant(1, kFloat32, kFloat32);
+      if (normalize != nullptr) joined.parameter = normalize->parameter;
+      steps[i] = joined;
+      steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                  steps.begin() + static_cast<std::ptrdiff_t>(next));
+    }
   }
 
   void write_out(Parameter& parameter) {

@@ -95,7 +95,67 @@ Loop floating(DType::Code type) noexcept {
   return type == kFloat64 ? loop<Act, double> : nullptr;
 }
 
+template <class From, bool kNormalize, bool kSingle>
+[[gnu::always_inline]] inline void to_float(const std::byte* __restrict from, std::byte* __restrict to,
+                                            std::size_t count, const Operands& operands) noexcept {
+  const float factor = at<float>(operands.low.data(), 0);
+  float mean = 0;
+  float std = 1;
+  if constexpr (kNormalize && kSingle) {
+    mean = at<float>(operands.mean, 0);
+    std = at<float>(operands.std, 0);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    float x = static_cast<float>(at<From>(from, i)) * factor;
+    if constexpr (kNormalize) {
+      x = (x - (kSingle ? mean : at<float>(operands.mean, i))) / (kSingle ? std : at<float>(operands.std, i));
+    }
+    std::memcpy(to + i * sizeof(float), &x, sizeof(float));
+  }
+}
+
+template <class From, bool kNormalize, bool kSingle>
+PENSTOCK_TARGET_AVX2 void avx2_to_float(const std::byte* from, std::byte* to, std::size_t count,
+                                        const Operands& operands) noexcept {
+  to_float<From, kNormalize, kSingle>(from, to, count, operands);
+}
+
+template <class From, bool kNormalize, bool kSingle>
+void one_to_float(const std::byte* from, std::byte* to, std::size_t count, const Operands& operands) noexcept {
+  if (core::has_avx2()) return avx2_to_float<From, kNormalize, kSingle>(from, to, count, operands);
+  to_float<From, kNormalize, kSingle>(from, to, count, operands);
+}
+
+template <class From, bool kNormalize>
+void to_float_loop(const std::byte* from, std::byte* to, std::size_t count, const Operands& operands) {
+  if (!kNormalize || operands.single) return one_to_float<From, kNormalize, true>(from, to, count, operands);
+  one_to_float<From, kNormalize, false>(from, to, count, operands);
+}
+
+template <bool kNormalize>
+Loop to_float_loop(DType::Code from) noexcept {
+  switch (from) {
+    case kUInt8:
+      return to_float_loop<std::uint8_t, kNormalize>;
+    case kInt8:
+      return to_float_loop<std::int8_t, kNormalize>;
+    case kUInt16:
+      return to_float_loop<std::uint16_t, kNormalize>;
+    case kInt16:
+      return to_float_loop<std::int16_t, kNormalize>;
+    case kFloat32:
+      return to_float_loop<float, kNormalize>;
+    case kFloat64:
+      return to_float_loop<double, kNormalize>;
+    default:
+      return nullptr;
+  }
+}
+
 }  // namespace
+
+Loop scale_to_float_loop(DType::Code from) noexcept { return to_float_loop<false>(from); }
+Loop normalize_to_float_loop(DType::Code from) noexcept { return to_float_loop<true>(from); }
 
 Loop multiply_loop(DType::Code type) noexcept { return floating<Multiply>(type); }
 Loop subtract_loop(DType::Code type) noexcept { return floating<Subtract>(type); }

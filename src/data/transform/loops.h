@@ -33,6 +33,11 @@ Loop divide_loop(DType::Code type) noexcept;     ///< x / std
 Loop normalize_loop(DType::Code type) noexcept;  ///< (x - mean) / std
 Loop clamp_loop(DType::Code type) noexcept;      ///< NaN stays NaN
 
+// The commonest chain at once, from elements of type `from` to float32, so that they pass through the processor's
+// registers alone. Null where `from` has no such loop.
+Loop scale_to_float_loop(DType::Code from) noexcept;      ///< float(x) * low
+Loop normalize_to_float_loop(DType::Code from) noexcept;  ///< (float(x) * low - mean) / std
+
 /// The first of `count` elements whose value `to` has no number for, or `count`: an integer outside its range, a NaN or
 /// an infinity where `to` is an integer, a finite number that becomes infinite. Numeric types; those that are complex
 /// are asked by both of their parts.
