@@ -11,8 +11,6 @@
 namespace penstock::data {
 namespace {
 
-constexpr std::size_t kChunk = 256;
-
 /// One_hot: a class number becomes a row of zeros with a one at its place, int64 as torch.nn.functional.one_hot has it.
 class OneHotPass final : public Pass {
  public:
