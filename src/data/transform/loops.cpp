@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/processor.h"
+#include "data/transform/integer_type.h"
 
 namespace penstock::data {
 namespace {
@@ -16,77 +17,98 @@ template <class T>
   return value;
 }
 
-struct Multiply {
-  template <class T, bool kSingle>
-  [[gnu::always_inline]] static T apply(T x, std::size_t, T low, T, const Operands&) noexcept {
-    return x * low;
-  }
-  static constexpr bool kConstant = true;
-};
-struct Subtract {
-  template <class T, bool kSingle>
-  [[gnu::always_inline]] static T apply(T x, std::size_t i, T mean, T, const Operands& operands) noexcept {
-    return x - (kSingle ? mean : at<T>(operands.mean, i));
-  }
-  static constexpr bool kConstant = false;
-};
-struct Divide {
-  template <class T, bool kSingle>
-  [[gnu::always_inline]] static T apply(T x, std::size_t i, T, T std, const Operands& operands) noexcept {
-    return x / (kSingle ? std : at<T>(operands.std, i));
-  }
-  static constexpr bool kConstant = false;
-};
-struct Normalize {
-  template <class T, bool kSingle>
-  [[gnu::always_inline]] static T apply(T x, std::size_t i, T mean, T std, const Operands& operands) noexcept {
-    return (x - (kSingle ? mean : at<T>(operands.mean, i))) / (kSingle ? std : at<T>(operands.std, i));
-  }
-  static constexpr bool kConstant = false;
-};
-struct Clamp {
-  template <class T, bool kSingle>
-  [[gnu::always_inline]] static T apply(T x, std::size_t, T low, T high, const Operands&) noexcept {
-    const T raised = x < low ? low : x;  // false for NaN, which stays
-    return raised > high ? high : raised;
-  }
-  static constexpr bool kConstant = true;
+/// What an element is computed with. Mean and deviation are the element's own where a loop has one for each.
+template <class T>
+struct Values {
+  T low{};
+  T high{};
+  T mean{};
+  T std{};
 };
 
-template <class Act, class T, bool kSingle>
+// The arithmetic of one element. `kParameter`: it takes a mean or a deviation.
+
+struct Multiply {
+  static constexpr bool kParameter = false;
+  template <class T>
+  [[gnu::always_inline]] static T apply(T x, const Values<T>& with) noexcept {
+    return x * with.low;
+  }
+};
+struct Clamp {
+  static constexpr bool kParameter = false;
+  template <class T>
+  [[gnu::always_inline]] static T apply(T x, const Values<T>& with) noexcept {
+    const T raised = x < with.low ? with.low : x;  // false for NaN, which stays
+    return raised > with.high ? with.high : raised;
+  }
+};
+struct Subtract {
+  static constexpr bool kParameter = true;
+  template <class T>
+  [[gnu::always_inline]] static T apply(T x, const Values<T>& with) noexcept {
+    return x - with.mean;
+  }
+};
+struct Divide {
+  static constexpr bool kParameter = true;
+  template <class T>
+  [[gnu::always_inline]] static T apply(T x, const Values<T>& with) noexcept {
+    return x / with.std;
+  }
+};
+struct Normalize {
+  static constexpr bool kParameter = true;
+  template <class T>
+  [[gnu::always_inline]] static T apply(T x, const Values<T>& with) noexcept {
+    return (x - with.mean) / with.std;
+  }
+};
+struct ScaleAndNormalize {
+  static constexpr bool kParameter = true;
+  template <class T>
+  [[gnu::always_inline]] static T apply(T x, const Values<T>& with) noexcept {
+    return (x * with.low - with.mean) / with.std;
+  }
+};
+
+/// Elements of type From are computed with, and stored, as T.
+template <class Act, class From, class T, bool kSingle>
 [[gnu::always_inline]] inline void for_each(const std::byte* __restrict from, std::byte* __restrict to,
                                             std::size_t count, const Operands& operands) noexcept {
-  T first{};
-  T second{};
-  if constexpr (Act::kConstant) {
-    first = at<T>(operands.low.data(), 0);
-    second = at<T>(operands.high.data(), 0);
-  } else if constexpr (kSingle) {
-    if (operands.mean != nullptr) first = at<T>(operands.mean, 0);
-    if (operands.std != nullptr) second = at<T>(operands.std, 0);
+  Values<T> with{.low = at<T>(operands.low.data(), 0), .high = at<T>(operands.high.data(), 0)};
+  if constexpr (Act::kParameter && kSingle) {
+    with.mean = at<T>(operands.mean, 0);
+    with.std = at<T>(operands.std, 0);
   }
   for (std::size_t i = 0; i < count; ++i) {
-    const T result = Act::template apply<T, kSingle>(at<T>(from, i), i, first, second, operands);
+    if constexpr (!kSingle) {
+      with.mean = at<T>(operands.mean, i);
+      with.std = at<T>(operands.std, i);
+    }
+    const T result = Act::apply(static_cast<T>(at<From>(from, i)), with);
     std::memcpy(to + i * sizeof(T), &result, sizeof(T));
   }
 }
 
-template <class Act, class T, bool kSingle>
+template <class Act, class From, class T, bool kSingle>
 PENSTOCK_TARGET_AVX2 void avx2_loop(const std::byte* from, std::byte* to, std::size_t count,
                                     const Operands& operands) noexcept {
-  for_each<Act, T, kSingle>(from, to, count, operands);
+  for_each<Act, From, T, kSingle>(from, to, count, operands);
 }
 
-template <class Act, class T, bool kSingle>
+template <class Act, class From, class T, bool kSingle>
 void one_loop(const std::byte* from, std::byte* to, std::size_t count, const Operands& operands) noexcept {
-  if (core::has_avx2()) return avx2_loop<Act, T, kSingle>(from, to, count, operands);
-  for_each<Act, T, kSingle>(from, to, count, operands);
+  if (core::has_avx2()) return avx2_loop<Act, From, T, kSingle>(from, to, count, operands);
+  for_each<Act, From, T, kSingle>(from, to, count, operands);
 }
 
-template <class Act, class T>
+template <class Act, class From, class T = From>
 void loop(const std::byte* from, std::byte* to, std::size_t count, const Operands& operands) {
-  if (operands.single) return one_loop<Act, T, true>(from, to, count, operands);
-  if constexpr (!Act::kConstant) one_loop<Act, T, false>(from, to, count, operands);
+  if constexpr (Act::kParameter) {
+    if (!operands.single) return one_loop<Act, From, T, false>(from, to, count, operands);
+  }
+  one_loop<Act, From, T, true>(from, to, count, operands);
 }
 
 template <class Act>
@@ -95,58 +117,21 @@ Loop floating(DType::Code type) noexcept {
   return type == kFloat64 ? loop<Act, double> : nullptr;
 }
 
-template <class From, bool kNormalize, bool kSingle>
-[[gnu::always_inline]] inline void to_float(const std::byte* __restrict from, std::byte* __restrict to,
-                                            std::size_t count, const Operands& operands) noexcept {
-  const float factor = at<float>(operands.low.data(), 0);
-  float mean = 0;
-  float std = 1;
-  if constexpr (kNormalize && kSingle) {
-    mean = at<float>(operands.mean, 0);
-    std = at<float>(operands.std, 0);
-  }
-  for (std::size_t i = 0; i < count; ++i) {
-    float x = static_cast<float>(at<From>(from, i)) * factor;
-    if constexpr (kNormalize) {
-      x = (x - (kSingle ? mean : at<float>(operands.mean, i))) / (kSingle ? std : at<float>(operands.std, i));
-    }
-    std::memcpy(to + i * sizeof(float), &x, sizeof(float));
-  }
-}
-
-template <class From, bool kNormalize, bool kSingle>
-PENSTOCK_TARGET_AVX2 void avx2_to_float(const std::byte* from, std::byte* to, std::size_t count,
-                                        const Operands& operands) noexcept {
-  to_float<From, kNormalize, kSingle>(from, to, count, operands);
-}
-
-template <class From, bool kNormalize, bool kSingle>
-void one_to_float(const std::byte* from, std::byte* to, std::size_t count, const Operands& operands) noexcept {
-  if (core::has_avx2()) return avx2_to_float<From, kNormalize, kSingle>(from, to, count, operands);
-  to_float<From, kNormalize, kSingle>(from, to, count, operands);
-}
-
-template <class From, bool kNormalize>
-void to_float_loop(const std::byte* from, std::byte* to, std::size_t count, const Operands& operands) {
-  if (!kNormalize || operands.single) return one_to_float<From, kNormalize, true>(from, to, count, operands);
-  one_to_float<From, kNormalize, false>(from, to, count, operands);
-}
-
-template <bool kNormalize>
-Loop to_float_loop(DType::Code from) noexcept {
+template <class Act>
+Loop to_float(DType::Code from) noexcept {
   switch (from) {
     case kUInt8:
-      return to_float_loop<std::uint8_t, kNormalize>;
+      return loop<Act, std::uint8_t, float>;
     case kInt8:
-      return to_float_loop<std::int8_t, kNormalize>;
+      return loop<Act, std::int8_t, float>;
     case kUInt16:
-      return to_float_loop<std::uint16_t, kNormalize>;
+      return loop<Act, std::uint16_t, float>;
     case kInt16:
-      return to_float_loop<std::int16_t, kNormalize>;
+      return loop<Act, std::int16_t, float>;
     case kFloat32:
-      return to_float_loop<float, kNormalize>;
+      return loop<Act, float>;
     case kFloat64:
-      return to_float_loop<double, kNormalize>;
+      return loop<Act, double, float>;
     default:
       return nullptr;
   }
@@ -154,8 +139,8 @@ Loop to_float_loop(DType::Code from) noexcept {
 
 }  // namespace
 
-Loop scale_to_float_loop(DType::Code from) noexcept { return to_float_loop<false>(from); }
-Loop normalize_to_float_loop(DType::Code from) noexcept { return to_float_loop<true>(from); }
+Loop scale_to_float_loop(DType::Code from) noexcept { return to_float<Multiply>(from); }
+Loop normalize_to_float_loop(DType::Code from) noexcept { return to_float<ScaleAndNormalize>(from); }
 
 Loop multiply_loop(DType::Code type) noexcept { return floating<Multiply>(type); }
 Loop subtract_loop(DType::Code type) noexcept { return floating<Subtract>(type); }
@@ -163,26 +148,8 @@ Loop divide_loop(DType::Code type) noexcept { return floating<Divide>(type); }
 Loop normalize_loop(DType::Code type) noexcept { return floating<Normalize>(type); }
 
 Loop clamp_loop(DType::Code type) noexcept {
-  switch (type) {
-    case kUInt8:
-      return loop<Clamp, std::uint8_t>;
-    case kUInt16:
-      return loop<Clamp, std::uint16_t>;
-    case kUInt32:
-      return loop<Clamp, std::uint32_t>;
-    case kUInt64:
-      return loop<Clamp, std::uint64_t>;
-    case kInt8:
-      return loop<Clamp, std::int8_t>;
-    case kInt16:
-      return loop<Clamp, std::int16_t>;
-    case kInt32:
-      return loop<Clamp, std::int32_t>;
-    case kInt64:
-      return loop<Clamp, std::int64_t>;
-    default:
-      return floating<Clamp>(type);
-  }
+  if (!DType(type).is_integer()) return floating<Clamp>(type);
+  return with_integer_type(type, [](auto integer) -> Loop { return loop<Clamp, decltype(integer)>; });
 }
 
 }  // namespace penstock::data

@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <type_traits>
 #include <utility>
 
+#include "data/transform/integer_type.h"
 #include "data/transform/loops.h"
 #include "ops/convert.h"
 
@@ -15,41 +17,19 @@ namespace {
 
 using enum DType::Code;
 
-/// The numbers that a type has. `first` and `last` are those of an integer type; `beyond` is the smallest power of two
-/// that it cannot hold, and `below` the largest number under its range.
+/// The numbers that an integer type has.
 struct Range {
   bool integer = false;
   std::int64_t first = 0;
   std::uint64_t last = 0;
 };
 
-template <class T>
-constexpr Range range_of() noexcept {
-  return {true, static_cast<std::int64_t>(std::numeric_limits<T>::min()),
-          static_cast<std::uint64_t>(std::numeric_limits<T>::max())};
-}
-
 Range range_of(DType::Code type) noexcept {
-  switch (type) {
-    case kUInt8:
-      return range_of<std::uint8_t>();
-    case kUInt16:
-      return range_of<std::uint16_t>();
-    case kUInt32:
-      return range_of<std::uint32_t>();
-    case kUInt64:
-      return range_of<std::uint64_t>();
-    case kInt8:
-      return range_of<std::int8_t>();
-    case kInt16:
-      return range_of<std::int16_t>();
-    case kInt32:
-      return range_of<std::int32_t>();
-    case kInt64:
-      return range_of<std::int64_t>();
-    default:
-      return {};
-  }
+  if (!DType(type).is_integer()) return {};
+  return with_integer_type(type, [](auto integer) {
+    using Limits = std::numeric_limits<decltype(integer)>;
+    return Range{true, static_cast<std::int64_t>(Limits::min()), static_cast<std::uint64_t>(Limits::max())};
+  });
 }
 
 template <class T>
@@ -73,31 +53,6 @@ std::size_t find_outside(const std::byte* elements, const Range& range, std::siz
   return count;
 }
 
-std::size_t find_outside(DType::Code from, const std::byte* elements, const Range& range, std::size_t count) noexcept {
-  switch (from) {
-    case kUInt8:
-      return find_outside<std::uint8_t>(elements, range, count);
-    case kUInt16:
-      return find_outside<std::uint16_t>(elements, range, count);
-    case kUInt32:
-      return find_outside<std::uint32_t>(elements, range, count);
-    case kUInt64:
-      return find_outside<std::uint64_t>(elements, range, count);
-    case kInt8:
-      return find_outside<std::int8_t>(elements, range, count);
-    case kInt16:
-      return find_outside<std::int16_t>(elements, range, count);
-    case kInt32:
-      return find_outside<std::int32_t>(elements, range, count);
-    case kInt64:
-      return find_outside<std::int64_t>(elements, range, count);
-    case kFloat64:
-      return find_outside<double>(elements, range, count);
-    default:
-      return count;
-  }
-}
-
 /// Whether the value, finite in the wider type, has become none. A type without infinities makes it NaN.
 bool lost(double before, double after) noexcept { return std::isfinite(before) && !std::isfinite(after); }
 
@@ -116,7 +71,10 @@ std::size_t find_overflow(DType::Code from, const std::byte* elements, DType::Co
   const DType target(to);
   if (from == to || from == kBool || to == kBool) return count;
   const Range range = range_of(to);
-  if (range.integer && source.is_integer()) return find_outside(from, elements, range, count);
+  if (range.integer && source.is_integer()) {
+    return with_integer_type(from,
+                             [&](auto integer) { return find_outside<decltype(integer)>(elements, range, count); });
+  }
   const std::size_t parts = source.is_complex() ? 2 : 1;
   for (std::size_t first = 0; first < count; first += kChunk) {
     const std::size_t here = std::min(kChunk, count - first);
