@@ -1,5 +1,6 @@
+#include "data/transform/transformed.h"
+
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -167,118 +168,12 @@ class Transformed final : public detail::DatasetImpl {
   std::vector<std::string> keys_;
 };
 
-using Keys = std::vector<std::string>;
+}  // namespace
 
-Dataset with(const Dataset& below, Op op, const Keys& keys) {
+Dataset data::transformed(const Dataset& below, Op op, const std::vector<std::string>& keys) {
   std::vector<Op> ops;
   ops.push_back(std::move(op));
   return Dataset(std::make_shared<Transformed>(below, std::move(ops), keys));
-}
-
-[[noreturn]] void refuse(std::string message) { throw Error(ErrorCode::kInvalidArgument, std::move(message)); }
-
-void require_finite(double value, std::string_view what) {
-  if (!std::isfinite(value)) refuse(core::format("{} is {}; it must be a finite number", what, value));
-}
-
-void require_sizes(const std::vector<std::int64_t>& values, std::string_view what) {
-  for (const std::int64_t value : values) {
-    if (value < 0) refuse(core::format("{} of {}; it must not be negative", what, value));
-  }
-}
-
-void require_dims(std::size_t sizes, const std::vector<std::int64_t>& dims, std::string_view what) {
-  if (sizes == 0) refuse(core::format("{} of no dimension; name a size for one or more", what));
-  if (!dims.empty() && dims.size() != sizes) {
-    refuse(core::format("{} has {} for {}; give one for each", what, core::counted(sizes, "size"),
-                        core::counted(dims.size(), "dimension")));
-  }
-}
-
-}  // namespace
-
-Dataset Dataset::cast(const DType& dtype, bool strict, const Keys& keys) const {
-  return with(*this, data::CastOp{dtype, strict}, keys);
-}
-
-Dataset Dataset::scale(double factor, const Keys& keys) const {
-  require_finite(factor, "scale's factor");
-  return with(*this, data::ScaleOp{factor}, keys);
-}
-
-Dataset Dataset::normalize(std::vector<double> mean, std::vector<double> std, std::int64_t dim,
-                           const Keys& keys) const {
-  if (mean.empty() || std.empty() || (mean.size() != std.size() && mean.size() != 1 && std.size() != 1)) {
-    refuse(core::format("normalize has {} and {}; give as many of both, or one", core::counted(mean.size(), "mean"),
-                        core::counted(std.size(), "deviation")));
-  }
-  for (const double value : mean) require_finite(value, "a mean of normalize");
-  for (const double value : std) {
-    require_finite(value, "a deviation of normalize");
-    if (value == 0) refuse("a deviation of normalize is 0, which would make every value infinite");
-  }
-  return with(*this, data::NormalizeOp{std::move(mean), std::move(std), dim}, keys);
-}
-
-Dataset Dataset::clamp(double low, double high, const Keys& keys) const {
-  if (!(low <= high)) refuse(core::format("clamp to [{}, {}]; the first must not be larger", low, high));
-  return with(*this, data::ClampOp{low, high}, keys);
-}
-
-Dataset Dataset::permute(std::vector<std::int64_t> dims, const Keys& keys) const {
-  return with(*this, data::PermuteOp{std::move(dims)}, keys);
-}
-
-Dataset Dataset::crop(std::vector<std::int64_t> begin, std::vector<std::int64_t> size, std::vector<std::int64_t> dims,
-                      const Keys& keys) const {
-  require_dims(size.size(), dims, "crop");
-  require_sizes(begin, "crop from the place");
-  require_sizes(size, "crop to the size");
-  if (begin.size() != size.size()) {
-    refuse(core::format("crop has {} for {}; give one for each", core::counted(begin.size(), "place"),
-                        core::counted(size.size(), "size")));
-  }
-  return with(*this, data::CropOp{data::CropOp::Place::kAt, std::move(begin), std::move(size), std::move(dims)}, keys);
-}
-
-Dataset Dataset::center_crop(std::vector<std::int64_t> size, std::vector<std::int64_t> dims, const Keys& keys) const {
-  require_dims(size.size(), dims, "center_crop");
-  require_sizes(size, "center_crop to the size");
-  return with(*this, data::CropOp{data::CropOp::Place::kCenter, {}, std::move(size), std::move(dims)}, keys);
-}
-
-Dataset Dataset::random_crop(std::vector<std::int64_t> size, std::vector<std::int64_t> dims, const Keys& keys) const {
-  require_dims(size.size(), dims, "random_crop");
-  require_sizes(size, "random_crop to the size");
-  return with(*this, data::CropOp{data::CropOp::Place::kRandom, {}, std::move(size), std::move(dims)}, keys);
-}
-
-Dataset Dataset::flip(std::vector<std::int64_t> dims, const Keys& keys) const {
-  return with(*this, data::FlipOp{std::move(dims), 1}, keys);
-}
-
-Dataset Dataset::random_flip(std::vector<std::int64_t> dims, double probability, const Keys& keys) const {
-  if (!(probability >= 0 && probability <= 1)) {
-    refuse(core::format("random_flip with probability {}; it must be from 0 to 1", probability));
-  }
-  return with(*this, data::FlipOp{std::move(dims), probability}, keys);
-}
-
-Dataset Dataset::pad(std::vector<std::int64_t> before, std::vector<std::int64_t> after, double value,
-                     std::vector<std::int64_t> dims, const Keys& keys) const {
-  require_dims(before.size(), dims, "pad");
-  require_sizes(before, "pad by a size");
-  require_sizes(after, "pad by a size");
-  if (before.size() != after.size()) {
-    refuse(core::format("pad has {} in front and {} behind; give as many of both", core::counted(before.size(), "size"),
-                        core::counted(after.size(), "size")));
-  }
-  return with(*this, data::PadOp{std::move(before), std::move(after), value, std::move(dims)}, keys);
-}
-
-Dataset Dataset::one_hot(std::int64_t classes, const Keys& keys) const {
-  if (classes < 1) refuse(core::format("one_hot of {} classes; there must be one or more", classes));
-  return with(*this, data::OneHotOp{classes}, keys);
 }
 
 }  // namespace penstock
