@@ -61,6 +61,24 @@ function(penstock_own target)
   endif()
 endfunction()
 
+# penstock_precompile(TARGET FIRST HEADER...): the sources of TARGET find the standard library's headers, and HEADERs,
+# parsed: a third of the time that they take to compile. FIRST is the target that this is done in, for all of the same
+# flags; it comes first. Release objects of the library do without, so that they show what a source forgets to include,
+# and so that the Python module is made of the same objects; so does all of the preset `lint`.
+function(penstock_precompile target first)
+  if(NOT PENSTOCK_PRECOMPILE)
+    return()
+  endif()
+  if(NOT target STREQUAL first)
+    target_precompile_headers(${target} REUSE_FROM ${first})
+    return()
+  endif()
+  target_precompile_headers(${target} PRIVATE <algorithm> <array> <atomic> <bit> <charconv> <cmath> <condition_variable>
+    <cstdint> <cstring> <exception> <filesystem> <functional> <limits> <map> <memory> <mutex> <optional> <set> <span>
+    <stop_token> <string> <string_view> <system_error> <thread> <tuple> <unordered_map> <utility> <variant> <vector>
+    ${ARGN})
+endfunction()
+
 # penstock_programs(GROUP PREFIX LIBRARY...): each *.cpp of this folder becomes the program PREFIX<stem>, linked with the
 # libraries; the target GROUP builds them all.
 function(penstock_programs group prefix)

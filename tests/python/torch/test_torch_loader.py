@@ -31,7 +31,7 @@ import penstock.torch as pt
         {"batch_size": 8, "shuffle": True, "collate_fn": summed},
         {"batch_size": None, "collate_fn": lambda sample: sample["y"]},
     ],
-    ids=str,
+    ids="-".join,
 )
 def test_equals_torch(folder, options, workers):
     # torch's own side runs in one process: its batches are the same for any number, and much slower to get.

@@ -150,7 +150,7 @@ def test_a_timeout_is_one_of_workers(numbers, timeout):
         {"num_workers": None},
         {"timeout": None},
     ],
-    ids=str,
+    ids="-".join,
 )
 def test_arguments_are_refused_alike(numbers, options):
     assert isinstance(alike(list, numbers, **options), Exception)
