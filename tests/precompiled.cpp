@@ -1,1 +1,0 @@
-// The headers that all tests parse are compiled beside this file, once (tests/CMakeLists.txt).
