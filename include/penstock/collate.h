@@ -5,13 +5,14 @@
 /// length.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "penstock/standard.h"
+#include "penstock/value.h"
 
 namespace penstock {
 
@@ -65,6 +66,10 @@ Collate ragged();
 /// Keeps samples apart: the batch is a list of the samples as they are, with their scalars, whether or not they have
 /// one structure. Their tensors lie in one block of memory.
 Collate samples();
+/// What `make` makes of the samples of a batch, which it gets as collate::samples() gives them: a function of your own,
+/// called in the loader's worker threads, several at once. It gives any Value but None, in host memory; with
+/// LoaderOptions::device, what it gives is moved there. What it throws belongs to the batch, as dataset.h says.
+Collate function(std::function<Value(const std::vector<Value>& samples)> make);
 
 }  // namespace collate
 

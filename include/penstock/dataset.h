@@ -1,20 +1,31 @@
 #pragma once
 
-/// Which samples there are. `rows` takes the rows of a large array, `files` a folder of files with a sample each;
-/// `zip`, `concat` and `subset` combine them, and members such as `cast` and `normalize` transform their tensors on the
-/// way into the batch. A Dataset reads nothing by itself: give it to a DataLoader (loader.h).
+/// Which samples there are. `rows` takes the rows of a large array, `files` a folder of files with a sample each,
+/// `dataset` whatever a function of yours makes; `zip`, `concat` and `subset` combine them. Members such as `cast` and
+/// `normalize` transform tensors on the way into the batch, and `Dataset::map` and `Dataset::filter` call your code. A
+/// Dataset reads nothing by itself: give it to a DataLoader (loader.h).
+///
+/// Your code runs in the loader's worker threads, several calls at once: a function must be callable as const, and what
+/// it shares it must guard. What it throws arrives from the loader (or `get`) as an Error that names the sample and its
+/// file, with the text of the exception and the exception itself in Error::cause(). An Error of Penstock keeps its
+/// code, and others are kUserCode. The loader goes on with the batch after it, as it does for a damaged file.
 
 #include <concepts>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "penstock/load.h"
+#include "penstock/random.h"
 #include "penstock/tensor.h"
 #include "penstock/value.h"
 
@@ -22,7 +33,68 @@ namespace penstock {
 
 namespace detail {
 class DatasetImpl;
+
+/// A function's argument or result that is a Value, or a Tensor in place of the Value that holds it.
+template <class Type>
+concept SampleLike = std::convertible_to<Type, Value> || std::convertible_to<Type, Tensor>;
+
+template <SampleLike Result>
+Value as_value(Result&& result) {
+  if constexpr (std::convertible_to<Result, Value>) {
+    return std::forward<Result>(result);
+  } else {
+    return Value::tensor(std::forward<Result>(result));
+  }
 }
+
+/// `function` with a sample that it takes as Value or as Tensor.
+template <class Function, class... More>
+decltype(auto) call_with(const Function& function, const Value& sample, More&... more) {
+  if constexpr (std::is_invocable_v<const Function&, const Value&, More&...>) {
+    return function(sample, more...);
+  } else {
+    return function(sample.as_tensor(), more...);
+  }
+}
+
+template <class Function, class... More>
+concept TakesSample = std::is_invocable_v<const Function&, const Value&, More&...> ||
+    std::is_invocable_v<const Function&, const Tensor&, More&...>;
+
+template <class Function>
+concept MapFunction = TakesSample<Function> || TakesSample<Function, Generator>;
+
+template <class Function>
+concept SampleMaker = SampleLike<std::invoke_result_t<const Function&, std::int64_t>>;
+}  // namespace detail
+
+/// What a dataset of your own implements. Objects are immutable, and threads call them at once.
+class DatasetInterface {
+ public:
+  virtual ~DatasetInterface() = default;
+  /// Samples, 0 or more. Asked once, when a Dataset is made of the object.
+  virtual std::int64_t size() const = 0;
+  /// Sample `index`, which is at least 0 and less than size(): tensors in host memory, numbers and texts, and dicts,
+  /// lists and tuples of them. The batch is a copy; functions of `map` that follow get the value itself, and may write
+  /// to its tensors.
+  virtual Value get(std::int64_t index) const = 0;
+  /// A name of sample `index` for messages: the path of its file, or by default "<dataset>[7]".
+  virtual std::string describe(std::int64_t index) const;
+};
+
+struct MapOptions {
+  /// The function takes a whole batch, after collation, in place of a sample. It sees the batch in host memory; with
+  /// LoaderOptions::device, what it gives is moved there. Only a loader makes batches: `get` and `pack` refuse such a
+  /// dataset, and so do `zip`, `concat` and functions of samples that would follow.
+  bool batched = false;
+};
+
+struct FilterOptions {
+  /// Threads, as LoaderOptions::num_workers.
+  std::size_t num_workers = std::numeric_limits<std::size_t>::max();
+  /// Ends the search by kCancelled.
+  std::stop_token stop = {};
+};
 
 /// A fixed sequence of samples. It knows *where* each sample lies and reads nothing until a loader or `get` asks for
 /// it. A value handle on an immutable, shared index: copies cost nothing, and any number of threads may use it at once.
@@ -37,6 +109,9 @@ class Dataset {
   /// The file of each sample, in order: for files(), and for what subset() and concat() make of it. kInvalidArgument
   /// for a dataset whose samples are no files.
   std::vector<std::string> paths() const;
+  /// The names of the classes, by number, in bytewise order: for files() with class_folders, and for what subset(),
+  /// map() and filter() make of it. kInvalidArgument for other datasets.
+  std::vector<std::string> classes() const;
 
   // Native transforms. Each gives a dataset of as many samples, whose tensors are changed while they are moved into the
   // batch: a chain of them is one pass over the bytes, in the loader's workers. `rows("images.npy").permute({2, 0, 1})
@@ -86,12 +161,74 @@ class Dataset {
   /// torch.nn.functional.one_hot. kInvalidArgument for a class outside [0, classes).
   Dataset one_hot(std::int64_t classes, const std::vector<std::string>& keys = {}) const;
 
+  /// Each sample (or each batch: MapOptions::batched) as `function` makes it from the one that was read. It is called
+  /// with a Value, or with a Tensor if that is what it takes, and gives a Value or a Tensor: not None, in host memory.
+  /// It may be called again for the same sample, and must give the same again. Maps follow each other:
+  /// `files("clips").map(decode).map(crop)`.
+  ///
+  /// A function that also takes a Generator& is given one that is made from the loader's seed, the epoch, the index of
+  /// the sample in this dataset, and how many such maps lie below. So its random numbers are the same for any number
+  /// of workers and ranks and in a resumed run, and other ones in the next epoch; two datasets that are zipped draw the
+  /// same for sample i. `get` has seed and epoch 0. Of a batch it is the index of its first sample.
+  template <detail::MapFunction Function>
+  Dataset map(Function function, const MapOptions& options = {}) const {
+    if constexpr (detail::TakesSample<Function, Generator>) {
+      return map_seeded(
+          [f = std::move(function)](const Value& sample, Generator& generator) {
+            return detail::as_value(detail::call_with(f, sample, generator));
+          },
+          options);
+    } else {
+      return map_plain(
+          [f = std::move(function)](const Value& sample) { return detail::as_value(detail::call_with(f, sample)); },
+          options);
+    }
+  }
+
+  /// The samples for which `keep` is true, in their order. They are found now, by reading every sample once, so that
+  /// the size is known; the result is a `subset`. What `keep` throws, and samples that cannot be read, are thrown.
+  template <detail::TakesSample Function>
+  Dataset filter(Function keep, const FilterOptions& options = {}) const {
+    return filter_plain(
+        [f = std::move(keep)](const Value& sample) { return static_cast<bool>(detail::call_with(f, sample)); },
+        options);
+  }
+
+  /// A dataset of your own. kInvalidArgument when its size is negative.
+  template <std::derived_from<DatasetInterface> Own>
+  Dataset(Own own)  // NOLINT(google-explicit-constructor): as a Sampler is made of one
+      : Dataset(std::shared_ptr<const DatasetInterface>(std::make_shared<const Own>(std::move(own)))) {}
+  /// Shares an object, one that cannot be moved for example. kInvalidArgument for null.
+  explicit Dataset(std::shared_ptr<const DatasetInterface> own);
+
+  /// For the library itself.
   explicit Dataset(std::shared_ptr<const detail::DatasetImpl> impl) : impl_(std::move(impl)) {}
   const detail::DatasetImpl& impl() const noexcept { return *impl_; }
 
  private:
+  Dataset map_plain(std::function<Value(const Value&)> function, const MapOptions& options) const;
+  Dataset map_seeded(std::function<Value(const Value&, Generator&)> function, const MapOptions& options) const;
+  Dataset filter_plain(std::function<bool(const Value&)> keep, const FilterOptions& options) const;
+
   std::shared_ptr<const detail::DatasetImpl> impl_;
 };
+
+namespace detail {
+Dataset dataset_of(std::int64_t size, std::function<Value(std::int64_t)> get);
+}
+
+/// Samples are what `get(index)` gives, a Value or a Tensor, as DatasetInterface::get says it. kInvalidArgument for a
+/// negative size. Where the function has fewer samples than `size` says, let it throw: the error names the sample.
+template <detail::SampleMaker Function>
+Dataset dataset(std::int64_t size, Function get) {
+  return detail::dataset_of(size, [f = std::move(get)](std::int64_t index) { return detail::as_value(f(index)); });
+}
+/// Samples are these values, each of a structure, shapes and types of its own. They stay in memory; what `get` and
+/// functions of `map` are given are copies. kUnsupported for a value that cannot be a sample, kDeviceMismatch for a
+/// tensor that is not in host memory; both name it.
+Dataset dataset(std::vector<Value> values);
+/// The same for tensors, of equal length or not. For equal ones that lie in one tensor, `rows` is faster.
+Dataset dataset(const std::vector<Tensor>& tensors);
 
 /// Samples are the rows (dimension 0) of one large array: a tensor in memory, a tensor of an archive, or the only
 /// tensor of a file (`key` names one of several). An uncompressed file is not read ahead. Either it is mapped (`mmap`
@@ -122,6 +259,15 @@ struct FilesOptions {
   /// matches the end of a path, and one that begins with a slash the whole path. Parts that the pattern names without
   /// `*`, `?` or brackets are never left out.
   std::vector<std::string> exclude = {};
+  /// The bytes of each file are the sample, as a tensor of uint8, and no format is looked for: for a decoder of your
+  /// own in `map`. A folder still stands for its tensor files, so name others by a glob ("images/*.ppm"). Excludes
+  /// keys.
+  bool raw = false;
+  /// A sample is the tuple of what its file holds and the number of its class, whose name is that of the first folder
+  /// below the part that all paths share: of a pattern what stands in front of its first `*`, `?` or `[`, of a list of
+  /// paths the folder that they all lie below. Dataset::classes() has the names. kInvalidArgument names a file that
+  /// lies in no class's folder.
+  bool class_folders = false;
 };
 
 /// Each file is a sample: one tensor, or the dict, list or tuple of tensors and scalars in it. `pattern` is a file, a

@@ -40,6 +40,7 @@ enum class ErrorCode : std::uint8_t {
   kDeviceMismatch,
   kNoDevice,
   kDeviceFailed,  ///< its driver reported an error, or it was used after fork
+  kUserCode,      ///< a function of the program that Penstock called threw; Error::cause() is what
   // Resources and control.
   kOutOfMemory,
   kTimeout,
@@ -76,17 +77,22 @@ class Error : public std::exception {
   std::optional<std::uint64_t> offset() const noexcept { return context_.offset; }
   const std::string& tensor() const noexcept { return context_.tensor; }
   const char* what() const noexcept override { return what_.c_str(); }
+  /// What a function of the program threw, where that is why; else null. std::rethrow_exception gives it back.
+  const std::exception_ptr& cause() const noexcept { return cause_; }
 
   /// A copy with the fields of `outer` filled in where this error has none.
   Error within(const ErrorContext& outer) const;
   /// A copy whose message starts with `prefix` ("sample 17: ").
   Error prefixed(std::string_view prefix) const;
+  /// A copy with this cause.
+  Error caused_by(std::exception_ptr cause) const;
 
  private:
   ErrorCode code_;
   std::string message_;
   ErrorContext context_;
   std::string what_;
+  std::exception_ptr cause_;
 };
 
 }  // namespace penstock

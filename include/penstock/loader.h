@@ -32,8 +32,10 @@ class LoaderState;
 struct Batch {
   /// The samples' structure, each leaf collated: a tensor, a dict or tuple of tensors, lists for strings.
   Value value;
-  /// Which samples, in order.
+  /// Which samples, in order: those that were read, where OnError put others in the place of bad ones.
   std::vector<std::int64_t> indices;
+  /// With OnError::kMask: bool of shape (batch,), true where the sample is the one that was asked for. Else undefined.
+  Tensor valid = {};
 
   std::int64_t size() const noexcept { return static_cast<std::int64_t>(indices.size()); }
   /// The batch when it is one tensor; kDTypeMismatch names what it is otherwise.
@@ -44,6 +46,24 @@ struct Batch {
   Tensor operator[](int i) const { return value[i].as_tensor(); }
   Tensor operator[](std::string_view key) const { return value[key].as_tensor(); }
   Tensor operator[](const char* key) const { return value[key].as_tensor(); }
+};
+
+/// What a loader does about a sample that cannot be read, or whose function of `map` throws. It tries such a sample
+/// once in its life, and DataLoader::set_aside lists it from then on. What is wrong with a whole batch (samples that do
+/// not go together, a function of batches that throws) or with the process (no memory left, the loader stopped) is
+/// thrown with any of them.
+enum class OnError : std::uint8_t {
+  kRaise,    ///< `next` throws; the call after it goes on with the next batch
+  kSkip,     ///< the batch has one sample less; a batch without any is left out
+  kReplace,  ///< the next good sample of the dataset, by index, stands in its place
+  kMask,  ///< as kReplace, and Batch::valid tells; a batch of which none is good is an error, so that all are counted
+};
+
+/// A sample that a loader has set aside: what it is (its file), and what was wrong with it.
+struct SetAside {
+  std::int64_t index = 0;
+  std::string what;
+  std::string why;
 };
 
 struct LoaderOptions {
@@ -70,6 +90,7 @@ struct LoaderOptions {
   double timeout = 0;
   Device device = {};
   bool verify = true;
+  OnError on_error = OnError::kRaise;
   /// A file for what each thread did and when: a Chrome trace, which Perfetto (ui.perfetto.dev) and chrome://tracing
   /// open. Empty: none, which costs one branch. The first million events are kept (32 bytes each), the rest are
   /// counted. DataLoader::write_trace writes it; so does the destructor, which cannot report a failure.
@@ -106,15 +127,16 @@ struct LoaderStats {
   std::uint64_t files_opened = 0;
   std::uint64_t files_parsed = 0;  ///< opened files whose layout differed from that of the one before
 
-  double open_seconds = 0;     ///< opening files; for large ones also reading and parsing their headers
-  double read_seconds = 0;     ///< bytes of files
-  double decode_seconds = 0;   ///< recognising or parsing headers, checksums, unpacking
-  double collate_seconds = 0;  ///< deciding how the batch is laid out, and taking its memory
-  double copy_seconds = 0;     ///< copying payload into the batch, page faults of mapped files included
-  double send_seconds = 0;     ///< starting copies to the device
-  double compute_seconds = 0;  ///< processor time of workers in all these stages
-  double stall_seconds = 0;    ///< workers ready to run while no processor was free; 0 where the kernel does not tell
-  double budget_seconds = 0;   ///< workers waiting for memory_budget
+  double open_seconds = 0;      ///< opening files; for large ones also reading and parsing their headers
+  double read_seconds = 0;      ///< bytes of files
+  double decode_seconds = 0;    ///< recognising or parsing headers, checksums, unpacking
+  double function_seconds = 0;  ///< functions of the program: map, dataset, collate::function
+  double collate_seconds = 0;   ///< deciding how the batch is laid out, and taking its memory
+  double copy_seconds = 0;      ///< copying payload into the batch, page faults of mapped files included
+  double send_seconds = 0;      ///< starting copies to the device
+  double compute_seconds = 0;   ///< processor time of workers in all these stages
+  double stall_seconds = 0;     ///< workers ready to run while no processor was free; 0 where the kernel does not tell
+  double budget_seconds = 0;    ///< workers waiting for memory_budget
 
   double wait_seconds = 0;          ///< the caller waiting in `next`
   double caller_seconds = 0;        ///< the caller between one batch and asking for the next
@@ -142,10 +164,11 @@ struct LoaderStats {
 
   /// Seconds that the workers spent in stages.
   double worked_seconds() const noexcept {
-    return open_seconds + read_seconds + decode_seconds + collate_seconds + copy_seconds + send_seconds;
+    return open_seconds + read_seconds + decode_seconds + function_seconds + collate_seconds + copy_seconds +
+           send_seconds;
   }
-  /// What limits the iteration: "caller", a stage ("open", "read", "decode", "collate", "copy", "send"), "processors",
-  /// "memory budget", "hand-over", or "nothing" before the first batch.
+  /// What limits the iteration: "caller", a stage ("open", "read", "decode", "function", "collate", "copy",
+  /// "send"), "processors", "memory budget", "hand-over", or "nothing" before the first batch.
   std::string_view bottleneck() const noexcept;
   /// The same as one sentence with figures.
   std::string limit() const;
@@ -181,8 +204,9 @@ class DataLoader {
   std::int64_t size() const;
 
   /// The next batch, or nothing at the end of the epoch; the call after that begins the next epoch. An error belongs to
-  /// one batch: its message names sample and file, and the next call goes on with the batch after it. kTimeout after
-  /// options.timeout; kCancelled when stopped from another thread.
+  /// one batch: its message names sample and file, and the next call goes on with the batch after it. kInvalidArgument
+  /// at the end of an epoch of which OnError left out every batch. kTimeout after options.timeout; kCancelled when
+  /// stopped from another thread.
   std::optional<Batch> next();
   /// As next, but waits at most `seconds`. kInvalidArgument unless seconds >= 0.
   TimedBatch next_for(double seconds);
@@ -199,6 +223,9 @@ class DataLoader {
   void seek(const LoaderPosition& position);
 
   LoaderStats stats() const;
+  /// The samples that options.on_error left out so far, by index. Any thread may call it. A loader that goes on from a
+  /// position of another has a list of its own, and tries each again.
+  std::vector<SetAside> set_aside() const;
   /// Writes the trace so far to options.trace, whole or not at all, and replaces what is there. The errors of `save`.
   /// kInvalidArgument without options.trace. Any thread may call it, one at a time.
   void write_trace() const;

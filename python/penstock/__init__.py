@@ -41,6 +41,7 @@ from penstock._core import (
     cat,
     concat,
     current_device,
+    dataset,
     device_count,
     device_properties,
     div,
@@ -132,6 +133,7 @@ from penstock.errors import TruncatedError as TruncatedError
 from penstock.errors import UnknownFormatError as UnknownFormatError
 from penstock.errors import UnsafeError as UnsafeError
 from penstock.errors import UnsupportedError as UnsupportedError
+from penstock.errors import UserCodeError as UserCodeError
 
 # The name of LazyTensor in releases before 1.0.
 Entry = LazyTensor
@@ -169,6 +171,7 @@ __all__ = [
     "cat",
     "concat",
     "current_device",
+    "dataset",
     "device_count",
     "device_properties",
     "div",

@@ -16,6 +16,7 @@ __all__ = [
     "dataset",
     "entry",
     "loader",
+    "mapped",
     "named_zip",
     "reduced_loader",
     "reduced_sampler",
@@ -32,6 +33,11 @@ def dataset(function: str, *args: Any) -> Any:
 def transformed(below: Any, method: str, args: tuple[Any, ...]) -> Any:
     """What a method of a dataset gives: the same samples behind a transform."""
     return getattr(below, method)(*args)
+
+
+def mapped(given: Any, function: Any, batched: bool, seeded: bool) -> Any:
+    """`given.map(function)`."""
+    return given.map(function, batched=batched, seeded=seeded)
 
 
 def named_zip(parts: dict[str, Any]) -> Any:

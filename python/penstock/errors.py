@@ -39,6 +39,7 @@ __all__ = [
     "UnknownFormatError",
     "UnsafeError",
     "UnsupportedError",
+    "UserCodeError",
 ]
 
 
@@ -209,6 +210,12 @@ class DeviceFailedError(Error, RuntimeError):
     """The device's driver reported an error, or it was used in a forked process."""
 
     code = "device_failed"
+
+
+class UserCodeError(Error, RuntimeError):
+    """A function of the program that Penstock called raised; `__cause__` is what."""
+
+    code = "user_code"
 
 
 class OutOfMemoryError(Error, MemoryError):

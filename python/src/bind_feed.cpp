@@ -109,6 +109,19 @@ void construct(PyFeed* self, const Dataset& dataset, const Collate& collate, std
   new (self) PyFeed(dataset, options);
 }
 
+/// What a function of the program raised is the cause of an error of ours here: penstock.torch tells errors of batches
+/// from what a signal's handler raises by their type.
+nb::object next_of(PyFeed& feed) {
+  try {
+    return feed.next();
+  } catch (const Error& error) {
+    if (!error.cause()) throw;
+    const nb::object exception = exception_of(error);
+    PyErr_SetObject(exception.type().ptr(), exception.ptr());
+    nb::raise_python_error();
+  }
+}
+
 }  // namespace
 
 void bind_feed(nb::module_& module) {
@@ -122,7 +135,7 @@ void bind_feed(nb::module_& module) {
       .def_prop_ro("ready", &PyFeed::ready, "Whether `next` would not wait.")
       .def_prop_ro("given", &PyFeed::given, "How many batches `next` has returned.")
       .def("push", &PyFeed::push, nb::arg("indices"), nb::sig("def push(self, indices: Iterable[int]) -> None"))
-      .def("next", &PyFeed::next, nb::sig("def next(self) -> typing.Any"),
+      .def("next", next_of, nb::sig("def next(self) -> typing.Any"),
            "The batch of the oldest push. An error belongs to one batch.")
       .def(
           "stats", [](const PyFeed& feed) { return figures_of(feed.stats()); },

@@ -1,11 +1,16 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <array>
+#include <utility>
+#include <vector>
+
 #include "arguments.h"
 #include "bindings.h"
 #include "convert.h"
 #include "core/format.h"
 #include "docs_loader.h"
+#include "functions.h"
 #include "loader.h"
 #include "penstock/error.h"
 #include "value.h"
@@ -28,6 +33,7 @@ class LoaderIterator {
     const nb::object held = loader_;
     if (!held.is_valid()) throw nb::stop_iteration();
     std::optional<Batch> batch = nb::cast<PyLoader&>(held).next(iteration_);
+    if (batch && batch->valid.defined()) return nb::make_tuple(to_python(batch->value), nb::cast(batch->valid));
     if (batch) return to_python(batch->value);
     loader_.reset();
     throw nb::stop_iteration();
@@ -58,6 +64,8 @@ struct Arguments {
   nb::handle timeout;
   nb::handle device;
   nb::handle trace;
+  nb::handle collate_fn;
+  nb::handle on_error;
 };
 
 std::size_t workers_from(nb::handle given) {
@@ -74,6 +82,22 @@ nb::object workers_of(const LoaderOptions& options) {
   return workers == LoaderOptions::kAutoWorkers ? nb::object(nb::str("auto")) : nb::object(nb::int_(workers));
 }
 
+constexpr std::array<std::pair<const char*, OnError>, 4> kOnError = {
+    {{"raise", OnError::kRaise}, {"skip", OnError::kSkip}, {"replace", OnError::kReplace}, {"mask", OnError::kMask}}};
+
+OnError on_error_from(nb::handle given) {
+  for (const auto& [name, on_error] : kOnError) {
+    if (PyUnicode_Check(given.ptr()) != 0 && name_from(given) == name) return on_error;
+  }
+  throw Error(ErrorCode::kInvalidArgument,
+              core::format("found on_error={}, expected \"raise\", \"skip\", \"replace\" or \"mask\"", shown(given)));
+}
+
+/// The rule of collate_fn, whose keeper the loader holds.
+Collate collate_from(const HeldFunction& function) {
+  return collate::function([f = function.lent()](const std::vector<Value>& samples) { return f(samples); });
+}
+
 LoaderOptions options_from(const Arguments& arguments, const std::shared_ptr<Raised>& raised) {
   LoaderOptions options;
   options.batch_size = integer_argument(arguments.batch_size, "batch_size");
@@ -85,6 +109,7 @@ LoaderOptions options_from(const Arguments& arguments, const std::shared_ptr<Rai
   options.seed = count_argument(arguments.seed, "seed");
   options.timeout = number_argument(arguments.timeout, "timeout");
   options.device = device_from(arguments.device);
+  options.on_error = on_error_from(arguments.on_error);
   if (!arguments.trace.is_none()) {
     options.trace = path_from(arguments.trace);
     if (options.trace.empty()) throw Error(ErrorCode::kInvalidArgument, "found an empty trace, expected a file's path");
@@ -109,10 +134,18 @@ LoaderOptions options_from(const Arguments& arguments, const std::shared_ptr<Rai
 void construct(PyLoader* self, nb::handle given, const Arguments& arguments) {
   const nb::object dataset = held_dataset(given);
   const auto raised = std::make_shared<Raised>();
-  // Samplers may be Python objects that the options borrow.
-  nb::object given_parts = nb::make_tuple(arguments.sampler, arguments.batch_sampler, arguments.collate);
+  std::optional<HeldFunction> function;
+  if (!arguments.collate_fn.is_none()) function.emplace(arguments.collate_fn, "collate_fn");
+  if (function && !arguments.collate.is_none()) {
+    throw Error(ErrorCode::kInvalidArgument, "found collate and collate_fn, expected one of them");
+  }
+  // Samplers and functions may be Python objects that the options borrow.
+  nb::object given_parts = nb::make_tuple(arguments.sampler, arguments.batch_sampler, arguments.collate,
+                                          arguments.collate_fn, function ? function->keeper() : nb::none());
   try {
-    new (self) PyLoader(dataset, options_from(arguments, raised), std::move(given_parts), raised);
+    LoaderOptions options = options_from(arguments, raised);
+    if (function) options.collate = collate_from(*function);
+    new (self) PyLoader(dataset, std::move(options), std::move(given_parts), raised);
   } catch (const Error&) {
     if (raised->exception) std::rethrow_exception(raised->exception);
     throw;
@@ -137,6 +170,8 @@ nb::dict arguments_of(const PyLoader& loader) {
   }
   out["num_workers"] = workers_of(options);
   out["collate"] = parts[2];
+  out["collate_fn"] = parts[3];
+  out["on_error"] = kOnError[static_cast<std::size_t>(options.on_error)].first;
   out["prefetch_factor"] = options.prefetch_factor;
   out["seed"] = options.seed;
   out["memory_budget"] = options.memory_budget;
@@ -185,6 +220,14 @@ void load_state_dict(PyLoader& loader, nb::handle state) {
   if (dict.contains("num_replicas")) position.num_replicas = field<std::int64_t>(dict, "num_replicas");
   if (dict.contains("order")) position.order = field<std::string>(dict, "order");
   loader.seek(position);
+}
+
+nb::list set_aside_of(PyLoader& loader) {
+  nb::list out;
+  for (const SetAside& sample : loader.set_aside()) {
+    out.append(nb::make_tuple(sample.index, path_text(sample.what), path_text(sample.why)));
+  }
+  return out;
 }
 
 // --- garbage collection: a Python sampler may refer to its loader ---
@@ -238,6 +281,7 @@ nb::object figures_of(const LoaderStats& figures) {
   out["open_seconds"] = figures.open_seconds;
   out["read_seconds"] = figures.read_seconds;
   out["decode_seconds"] = figures.decode_seconds;
+  out["function_seconds"] = figures.function_seconds;
   out["collate_seconds"] = figures.collate_seconds;
   out["copy_seconds"] = figures.copy_seconds;
   out["send_seconds"] = figures.send_seconds;
@@ -270,22 +314,25 @@ void bind_loader(nb::module_& module) {
           [](PyLoader* self, nb::handle dataset, nb::handle batch_size, nb::handle shuffle, nb::handle sampler,
              nb::handle num_workers, nb::handle collate, nb::handle drop_last, nb::handle batch_sampler,
              nb::handle prefetch_factor, nb::handle seed, nb::handle memory_budget, nb::handle timeout,
-             nb::handle device, nb::handle trace) {
+             nb::handle device, nb::handle trace, nb::handle collate_fn, nb::handle on_error) {
             construct(self, dataset,
                       {batch_size, shuffle, sampler, num_workers, collate, drop_last, batch_sampler, prefetch_factor,
-                       seed, memory_budget, timeout, device, trace});
+                       seed, memory_budget, timeout, device, trace, collate_fn, on_error});
           },
           nb::arg("dataset").none(), nb::arg("batch_size").none() = 1, nb::arg("shuffle").none() = false,
           nb::arg("sampler") = nb::none(), nb::arg("num_workers").none() = "auto", nb::arg("collate") = nb::none(),
           nb::arg("drop_last").none() = false, nb::kw_only(), nb::arg("batch_sampler") = nb::none(),
           nb::arg("prefetch_factor").none() = 2, nb::arg("seed").none() = 0, nb::arg("memory_budget") = nb::none(),
           nb::arg("timeout").none() = 0.0, nb::arg("device") = "cpu", nb::arg("trace") = nb::none(),
+          nb::arg("collate_fn") = nb::none(), nb::arg("on_error").none() = "raise",
           nb::sig("def __init__(self, dataset: Dataset, batch_size: int = 1, "
                   "shuffle: bool = False, sampler: Sampler | typing.Iterable[int] | None = None, "
                   "num_workers: int | str = 'auto', collate: Collate | None = None, drop_last: bool = False, *, "
                   "batch_sampler: BatchSampler | typing.Iterable[typing.Iterable[int]] | None = None, "
                   "prefetch_factor: int = 2, seed: int = 0, memory_budget: int | None = None, timeout: float = 0.0, "
-                  "device: object = 'cpu', trace: str | os.PathLike[str] | None = None) -> None"))
+                  "device: object = 'cpu', trace: str | os.PathLike[str] | None = None, "
+                  "collate_fn: typing.Callable[[list[typing.Any]], typing.Any] | None = None, "
+                  "on_error: str = 'raise') -> None"))
       .def("__len__", &PyLoader::size, "Batches in an epoch.")
       .def(
           "__iter__", [](nb::object self) { return LoaderIterator(std::move(self)); },
@@ -298,6 +345,8 @@ void bind_loader(nb::module_& module) {
       .def("state_dict", state_dict, nb::sig("def state_dict(self) -> dict[str, int | str]"), docs::kStateDict)
       .def("load_state_dict", load_state_dict, nb::arg("state").none(),
            nb::sig("def load_state_dict(self, state: dict[str, int | str]) -> None"), docs::kLoadStateDict)
+      .def_prop_ro("set_aside", set_aside_of, nb::sig("def set_aside(self) -> list[tuple[int, str, str]]"),
+                   "Samples that `on_error` left out so far: index, what it is (its file), and why.")
       .def(
           "stats", [](PyLoader& loader) { return figures_of(loader.stats()); },
           nb::sig("def stats(self) -> dict[str, typing.Any]"), docs::kStats)

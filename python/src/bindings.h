@@ -12,8 +12,11 @@ namespace penstock::python {
 
 /// Sets the Python exception that `error` arrives as, where no exception of C++ may pass.
 void set_python_error(const Error& error) noexcept;
+/// The exception of penstock.errors that `error` arrives as; what a function of the program raised is its __cause__.
+nb::object exception_of(const Error& error);
 
 void bind_errors(nb::module_& module);
+void bind_user_functions(nb::module_& module);
 void bind_dtype(nb::module_& module);
 void bind_devices(nb::module_& module);
 void bind_transfers(nb::module_& module);
@@ -30,6 +33,8 @@ void bind_archive(nb::module_& module);
 void bind_parts(nb::module_& module);
 void bind_files(nb::module_& module);
 void bind_datasets(nb::module_& module);
+/// Behind bind_datasets, to whose class it adds.
+void bind_own_code(nb::module_& module);
 void bind_collates(nb::module_& module);
 void bind_samplers(nb::module_& module);
 void bind_loader(nb::module_& module);

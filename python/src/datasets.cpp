@@ -118,10 +118,13 @@ std::vector<std::string> excluded_from(nb::handle exclude) {
   return out;
 }
 
-FilesOptions files_options(nb::handle keys, nb::handle index, nb::handle exclude) {
+FilesOptions files_options(nb::handle keys, nb::handle index, nb::handle exclude, nb::handle raw,
+                           nb::handle class_folders) {
   FilesOptions out;
   out.keys = keys_from(keys);
   out.exclude = excluded_from(exclude);
+  out.raw = flag_argument(raw, "raw");
+  out.class_folders = flag_argument(class_folders, "class_folders");
   out.index = PyBool_Check(index.ptr()) ? nb::cast<bool>(index) : true;
   if (!PyBool_Check(index.ptr())) out.index_path = path_from(index);
   return out;
@@ -180,6 +183,14 @@ nb::list paths_of(const Dataset& dataset) {
   }
   nb::list out;
   for (const std::string& path : dataset.paths()) out.append(path_text(path));
+  return out;
+}
+
+nb::list classes_of(const Dataset& dataset) {
+  const auto names = dataset.impl().classes();
+  if (names.empty()) throw nb::attribute_error("the dataset has no classes; files() with class_folders has");
+  nb::list out;
+  for (const std::string& name : names) out.append(path_text(name));
   return out;
 }
 
@@ -294,6 +305,10 @@ void bind_datasets(nb::module_& module) {
                    "them. AttributeError where samples are no files.")
       .def_prop_ro(
           "_draws", [](const Dataset& self) { return self.impl().draws(); }, nb::sig("def _draws(self) -> bool"))
+      .def_prop_ro(
+          "classes", classes_of, nb::sig("def classes(self) -> list[str]"),
+          "The names of the classes, by number: of files() with class_folders, and of what subset(), map() and "
+          "filter() make of it. AttributeError for others.")
       .def(
           "__reduce__", [](nb::handle self) { return nb::object(self.attr(kRecipe)); },
           nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
@@ -315,21 +330,22 @@ void bind_datasets(nb::module_& module) {
       nb::sig("def rows(source: object, key: str | None = None, mmap: bool | None = None) -> Dataset"), docs::kRows);
   module.def(
       "files",
-      [](nb::handle pattern, nb::handle keys, nb::handle index, nb::handle exclude) {
+      [](nb::handle pattern, nb::handle keys, nb::handle index, nb::handle exclude, nb::handle raw,
+         nb::handle class_folders) {
         const nb::object paths = is_path(pattern) ? nb::borrow(pattern) : nb::object(nb::list(nb::borrow(pattern)));
         const nb::object names =
             keys.is_none() || PyUnicode_Check(keys.ptr()) ? nb::borrow(keys) : nb::object(nb::list(nb::borrow(keys)));
         const nb::object left_out =
             exclude.is_none() || is_path(exclude) ? nb::borrow(exclude) : nb::object(nb::list(nb::borrow(exclude)));
-        const nb::tuple arguments = nb::make_tuple(paths, names, index, left_out);
-        return made("files", arguments, files_of(paths, files_options(names, index, left_out)));
+        const nb::tuple arguments = nb::make_tuple(paths, names, index, left_out, raw, class_folders);
+        return made("files", arguments, files_of(paths, files_options(names, index, left_out, raw, class_folders)));
       },
       nb::arg("pattern").none(), nb::arg("keys") = nb::none(), nb::arg("index") = false,
-      nb::arg("exclude") = nb::none(),
+      nb::arg("exclude") = nb::none(), nb::arg("raw") = false, nb::arg("class_folders") = false,
       nb::sig("def files(pattern: str | os.PathLike[str] | "
               "typing.Iterable[str | os.PathLike[str]], keys: str | "
               "typing.Iterable[str] | None = None, index: bool | str | os.PathLike[str] = False, exclude: str | "
-              "typing.Iterable[str] | None = None) -> Dataset"),
+              "typing.Iterable[str] | None = None, raw: bool = False, class_folders: bool = False) -> Dataset"),
       docs::kFiles);
   module.def(
       "packed",

@@ -7,7 +7,7 @@ namespace penstock::python::docs {
 inline constexpr const char* kDataset = R"(Dataset()
 --
 
-A fixed sequence of samples, made by rows(), files(), packed(), zip(), concat() or subset().
+A fixed sequence of samples, made by rows(), files(), packed(), dataset(), zip(), concat() or subset().
 
 It knows where sample i lies and reads nothing until a loader or `dataset[i]` asks. Any number of
 threads may use it. Pickling keeps what it was made of, such as paths, and no file's bytes; the
@@ -66,6 +66,12 @@ index
 exclude
     One or several folders and files to leave out of the list: a name or glob at any depth
     ("lost+found", "tmp*"), or the end of a path ("old/raw").
+raw
+    The bytes of each file are its sample, as a tensor of uint8, for a decoder of your own in
+    `map`. A folder still stands for its tensor files: name others by a glob ("images/*.ppm").
+class_folders
+    A sample is a tuple of what the file holds and the number of its class: the first folder below
+    the part that all paths share ("train/cat/1.pt" of "train/*/*.pt"). `classes` has the names.
 
 Returns
 -------

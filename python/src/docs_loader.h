@@ -47,7 +47,15 @@ device
     The device that batches are moved to.
 trace
     A file that shows what each thread did and when: a Chrome trace, for ui.perfetto.dev. close()
-    and write_trace() write it.)";
+    and write_trace() write it.
+collate_fn
+    A function that makes the batch of the list of its samples, in place of `collate`; called in the
+    threads, which take the interpreter's lock for the call alone.
+on_error
+    What to do about a sample that cannot be read, or whose function raises: "raise" at its batch;
+    "skip" it, so that its batch is smaller; "replace" it by the next good one; "mask" does that and
+    makes each batch a pair of itself and which of its samples are those that were asked for.
+    `set_aside` lists them.)";
 
 inline constexpr const char* kSetEpoch = R"(Begins an epoch at its first batch.
 

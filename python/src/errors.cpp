@@ -3,6 +3,7 @@
 #include <exception>
 
 #include "bindings.h"
+#include "functions.h"
 #include "penstock/error.h"
 
 namespace penstock::python {
@@ -28,15 +29,6 @@ nb::object text(std::string_view bytes) {
 
 nb::object text_or_none(std::string_view bytes) { return bytes.empty() ? nb::none() : text(bytes); }
 
-/// The exception of penstock.errors that `error` arrives as.
-nb::object exception_of(const Error& error) {
-  const nb::object make = nb::module_::import_("penstock.errors").attr("_make");
-  const nb::object offset = error.offset() ? nb::object(nb::int_(*error.offset())) : nb::none();
-  const std::string_view code = error_code_info(error.code()).name;
-  return make(nb::str(code.data(), code.size()), text(error.what()), text(error.message()), text_or_none(error.path()),
-              offset, text_or_none(error.tensor()));
-}
-
 void translate(const std::exception_ptr& pointer, void*) {
   try {
     std::rethrow_exception(pointer);
@@ -47,9 +39,20 @@ void translate(const std::exception_ptr& pointer, void*) {
 
 }  // namespace
 
+nb::object exception_of(const Error& error) {
+  const nb::object make = nb::module_::import_("penstock.errors").attr("_make");
+  const nb::object offset = error.offset() ? nb::object(nb::int_(*error.offset())) : nb::none();
+  const std::string_view code = error_code_info(error.code()).name;
+  nb::object out = make(nb::str(code.data(), code.size()), text(error.what()), text(error.message()),
+                        text_or_none(error.path()), offset, text_or_none(error.tensor()));
+  if (const nb::object raised = raised_in_python(error); raised.is_valid()) nb::setattr(out, "__cause__", raised);
+  return out;
+}
+
 void set_python_error(const Error& error) noexcept {
   try {
-    const nb::object exception = exception_of(error);
+    nb::object exception = raised_in_python(error);
+    if (!exception.is_valid()) exception = exception_of(error);
     PyErr_SetObject(exception.type().ptr(), exception.ptr());
   } catch (nb::python_error& failure) {
     failure.restore();

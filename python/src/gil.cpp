@@ -11,11 +11,15 @@ void take_or_stop(Take take) noexcept {
   try {
     take();
   } catch (const abi::__forced_unwind&) {
-    for (;;) pause();
+    stop_thread();
   }
 }
 
 }  // namespace
+
+void stop_thread() noexcept {
+  for (;;) pause();
+}
 
 ReleasedGil::~ReleasedGil() {
   take_or_stop([this] { PyEval_RestoreThread(state_); });

@@ -33,6 +33,9 @@ class AcquiredGil {
   PyGILState_STATE state_;
 };
 
+/// For a thread that is being unwound by the interpreter's end: stops here for good.
+[[noreturn]] void stop_thread() noexcept;
+
 /// Whether there is an interpreter that objects may be handed back to, which is not about to end.
 bool interpreter_is_usable() noexcept;
 

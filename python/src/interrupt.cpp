@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <mutex>
@@ -15,6 +16,7 @@ struct Counter {
   std::mutex mutex;
   std::condition_variable none;
   std::size_t running = 0;
+  std::atomic<bool> ending = false;
   const pid_t process = getpid();
 };
 
@@ -28,6 +30,7 @@ void wait_for_running() {
   Counter& c = counter();
   // Threads do not follow into a forked child, and what they held locked stays so.
   if (getpid() != c.process) return;
+  c.ending = true;
   const ReleasedGil released;
   std::unique_lock lock(c.mutex);
   c.none.wait_for(lock, kExitPatience, [&c] { return c.running == 0; });
@@ -63,6 +66,8 @@ Running::~Running() {
   const std::scoped_lock lock(c.mutex);
   if (--c.running == 0) c.none.notify_all();
 }
+
+bool is_ending() noexcept { return counter().ending; }
 
 void wait_for_running_at_exit() {
   counter();

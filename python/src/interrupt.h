@@ -49,6 +49,9 @@ class Running {
  private:
   bool counts_ = true;
 };
+/// Whether the interpreter has begun to end: a thread that asks while it is Running is waited for, and others must not
+/// begin anything.
+bool is_ending() noexcept;
 /// Has the interpreter wait, for kExitPatience at most, until no such work is left: it uses what goes with the process.
 void wait_for_running_at_exit();
 

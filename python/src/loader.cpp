@@ -124,6 +124,12 @@ LoaderStats PyLoader::stats() {
   return std::shared_ptr<DataLoader>(std::move(held))->stats();
 }
 
+std::vector<SetAside> PyLoader::set_aside() {
+  std::shared_ptr<DataLoader> held = usable();
+  const ReleasedGil released;
+  return std::shared_ptr<DataLoader>(std::move(held))->set_aside();
+}
+
 void PyLoader::stop() noexcept {
   if (loader_ == nullptr || core::forks() != forks_) return;
   raised_->stopped = true;

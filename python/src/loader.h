@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "data.h"
 #include "penstock/loader.h"
@@ -39,7 +40,8 @@ class PyLoader {
     clear();
     dataset_.reset();
   }
-  /// (sampler, batch_sampler, collate) as they were given, or null: what the garbage collector has to know of.
+  /// (sampler, batch_sampler, collate, collate_fn) as they were given and the keeper of the last, or null: what the
+  /// garbage collector has to know of.
   nb::handle parts() const noexcept { return parts_; }
 
   std::int64_t size();
@@ -48,6 +50,7 @@ class PyLoader {
   LoaderPosition position();
   void seek(const LoaderPosition& position);
   LoaderStats stats();
+  std::vector<SetAside> set_aside();
   /// Ends preparation until the next batch is asked for.
   void stop() noexcept;
   /// Ends it for good, after the trace is written where there is one. Idempotent.

@@ -8,6 +8,7 @@ void bind_all(nb::module_& module) {
   module.doc() = "The compiled part of penstock; use it through the package `penstock`.";
   module.attr("_version") = PENSTOCK_VERSION;
   bind_errors(module);
+  bind_user_functions(module);
   bind_dtype(module);
   bind_devices(module);
   bind_transfers(module);
@@ -24,6 +25,7 @@ void bind_all(nb::module_& module) {
   bind_parts(module);
   bind_files(module);
   bind_datasets(module);
+  bind_own_code(module);
   bind_collates(module);
   bind_samplers(module);
   bind_loader(module);

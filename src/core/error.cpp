@@ -1,6 +1,7 @@
 #include "penstock/error.h"
 
 #include <array>
+#include <utility>
 
 #include "core/format.h"
 #include "core/text.h"
@@ -33,6 +34,7 @@ constexpr std::array kCodes = std::to_array<ErrorCodeInfo>({
     {kDeviceMismatch, "device_mismatch", "RuntimeError"},
     {kNoDevice, "no_device", "RuntimeError"},
     {kDeviceFailed, "device_failed", "RuntimeError"},
+    {kUserCode, "user_code", "RuntimeError"},
     {kOutOfMemory, "out_of_memory", "MemoryError"},
     {kTimeout, "timeout", "TimeoutError"},
     {kCancelled, "cancelled", "RuntimeError"},
@@ -68,9 +70,17 @@ Error Error::within(const ErrorContext& outer) const {
   if (context.path.empty()) context.path = outer.path;
   if (!context.offset) context.offset = outer.offset;
   if (context.tensor.empty()) context.tensor = outer.tensor;
-  return {code_, message_, std::move(context)};
+  return Error(code_, message_, std::move(context)).caused_by(cause_);
 }
 
-Error Error::prefixed(std::string_view prefix) const { return {code_, std::string(prefix) + message_, context_}; }
+Error Error::prefixed(std::string_view prefix) const {
+  return Error(code_, std::string(prefix) + message_, context_).caused_by(cause_);
+}
+
+Error Error::caused_by(std::exception_ptr cause) const {
+  Error out = *this;
+  out.cause_ = std::move(cause);
+  return out;
+}
 
 }  // namespace penstock

@@ -3,6 +3,7 @@
 #include "core/counted.h"
 #include "core/format.h"
 #include "data/batch/batch_maker.h"
+#include "data/dataset/map.h"
 #include "data/dataset_impl.h"
 
 namespace penstock {
@@ -21,7 +22,10 @@ std::int64_t from_start(std::int64_t index, std::int64_t size) {
 
 std::int64_t Dataset::size() const noexcept { return impl_->size(); }
 
-Value Dataset::get(std::int64_t index) const { return data::read_sample(*this, from_start(index, size())); }
+Value Dataset::get(std::int64_t index) const {
+  data::require_samples(*this, "a sample by itself");
+  return data::read_sample(*this, from_start(index, size()));
+}
 
 std::vector<std::string> Dataset::paths() const {
   if (!impl_->samples_are_files()) {
@@ -32,6 +36,16 @@ std::vector<std::string> Dataset::paths() const {
   out.reserve(static_cast<std::size_t>(size()));
   for (std::int64_t i = 0; i < size(); ++i) out.push_back(impl_->describe(i));
   return out;
+}
+
+std::vector<std::string> Dataset::classes() const {
+  const std::span<const std::string> names = impl_->classes();
+  if (!names.empty()) return {names.begin(), names.end()};
+  throw Error(ErrorCode::kInvalidArgument, "the dataset has no classes; files() with class_folders has");
+}
+
+Value detail::DatasetImpl::value(std::int64_t index, data::Scratch& scratch) const {
+  return data::copied_sample(*this, index, scratch);
 }
 
 std::string Dataset::describe(std::int64_t index) const { return impl_->describe(from_start(index, size())); }

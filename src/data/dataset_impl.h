@@ -8,6 +8,7 @@
 
 #include "data/sample/layout.h"
 #include "data/sample/scratch.h"
+#include "data/sample/user_call.h"
 #include "penstock/dataset.h"
 #include "penstock/error.h"
 
@@ -67,6 +68,8 @@ class DatasetImpl {
   virtual bool samples_are_files() const noexcept { return false; }
   /// Whether samples differ from epoch to epoch, by random numbers (Scratch::key_of).
   virtual bool draws() const noexcept { return false; }
+  /// Of the classes that samples are tuples with; empty where there are none.
+  virtual std::span<const std::string> classes() const noexcept { return {}; }
   /// Bytes that are read for one sample, at most, as far as that is cheap to tell; the largest number where it is not.
   virtual std::uint64_t read_bytes(std::int64_t index) const = 0;
   /// Finds out what and where the samples are: reads headers, and whole files when they are small. `indices` are in
@@ -74,6 +77,13 @@ class DatasetImpl {
   /// one in order of position.
   virtual void locate(std::span<const std::int64_t> indices, data::Scratch& scratch,
                       std::span<data::Sample> out) const = 0;
+  /// Sample `index` as a value of its own, whose memory nobody else writes to: what functions of `map` are given. Here
+  /// it is located and copied; datasets whose samples are values give them. Throws Error or data::SampleError.
+  virtual Value value(std::int64_t index, data::Scratch& scratch) const;
+  /// Functions of whole batches, which follow collation in this order.
+  virtual std::span<const data::UserFunction> batch_functions() const noexcept { return {}; }
+  /// How many functions with random numbers a sample has passed through.
+  virtual std::uint32_t random_stages() const noexcept { return 0; }
 };
 
 }  // namespace penstock::detail

@@ -63,6 +63,13 @@ TEST(Error, PrefixedKeepsTheContext) {
   EXPECT_STREQ(error.what(), "p: sample 17: short (byte 1)");
 }
 
+TEST(Error, CopiesKeepTheCause) {
+  const Error error = Error(ErrorCode::kUserCode, "it threw").caused_by(std::make_exception_ptr(7));
+  const Error copy = error.prefixed("sample 17: ").within({.path = "p"});
+  EXPECT_THROW(std::rethrow_exception(copy.cause()), int);
+  EXPECT_FALSE(Error(ErrorCode::kIo, "short").cause());
+}
+
 TEST(SystemError, MapsNumbersToCodes) {
   using core::code_of_errno;
   EXPECT_EQ(code_of_errno(ENOENT), ErrorCode::kNotFound);

@@ -9,7 +9,7 @@ import pytest
 
 import penstock
 
-STAGES = ("open", "read", "decode", "collate", "copy", "send")
+STAGES = ("open", "read", "decode", "function", "collate", "copy", "send")
 WITHIN_BATCH = (*STAGES, "wait for memory")
 COUNT = 60
 

@@ -13,7 +13,7 @@ import torch
 
 import penstock
 
-__all__ = ["Samples", "SetAside", "as_mapping_of", "is_of_process", "named", "to_device"]
+__all__ = ["Samples", "SetAside", "as_mapping_of", "is_of_process", "to_device"]
 
 
 class Samples:
@@ -80,8 +80,8 @@ class SetAside:
                 continue
             try:
                 samples[index]
-            except penstock.Error as error:
-                if is_of_process(error):
+            except Exception as error:  # whatever a function behind the samples raises
+                if isinstance(error, penstock.Error) and is_of_process(error):
                     raise
                 self._reasons[index] = (samples.describe(index), str(error))
                 found = True
@@ -156,22 +156,3 @@ def as_mapping_of(like: Mapping[Any, Any], content: dict[Any, Any]) -> Any:
         return out
     except TypeError:
         return content
-
-
-def named(error: Exception, where: str) -> Exception:
-    """The error of a user's function, of its own type, with the sample in its text.
-
-    An error whose type takes more than a text stays as it is and gets a note (Python 3.10 has no
-    notes).
-    """
-    text = f"{error} (at {where})"
-    try:
-        # Errors of the system say more than a text.
-        out = error if isinstance(error, OSError) and error.errno is not None else type(error)(text)
-    except Exception:
-        out = error
-    if str(out).endswith(text) or repr(text) in str(out):
-        return out
-    if hasattr(error, "add_note"):
-        error.add_note(f"at {where}")
-    return error

@@ -1,6 +1,7 @@
 #include "data/batch/batch_maker.h"
 
 #include <algorithm>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -11,6 +12,8 @@
 #include "data/batch/mover.h"
 #include "data/batch/prediction.h"
 #include "data/collate/rule.h"
+#include "data/sample/user_call.h"
+#include "data/sample/value_samples.h"
 
 namespace penstock::data {
 
@@ -19,6 +22,39 @@ namespace {
 struct PlanState final : Scratch::State {
   BatchPlan plan;
   BatchPrediction prediction;
+};
+
+/// What copies single samples in one thread: memory of its own, which goes with each.
+struct SingleState final : Scratch::State {
+  Scratch scratch;
+  BatchPlan plan;
+};
+
+/// Lends the inner Scratch what is known of the work, and takes back what it did.
+class Lent {
+ public:
+  Lent(Scratch& outer, Scratch& inner) : outer_(outer), inner_(inner) {
+    inner.verify = outer.verify;
+    inner.whole_file_bytes = outer.whole_file_bytes;
+    inner.epoch_seed = outer.epoch_seed;
+    inner.cancelled = outer.cancelled;
+    swap();
+  }
+  ~Lent() {
+    swap();
+    inner_.reset();
+  }
+  Lent(const Lent&) = delete;
+  Lent& operator=(const Lent&) = delete;
+
+ private:
+  void swap() {
+    std::swap(outer_.clock, inner_.clock);
+    std::swap(outer_.stats, inner_.stats);
+  }
+
+  Scratch& outer_;
+  Scratch& inner_;
 };
 
 /// The error with the sample that it belongs to in front; the file only where the error does not name it itself.
@@ -68,11 +104,22 @@ void fill(const Located& located, const BatchPlan& plan, std::byte* block, const
 
 }  // namespace
 
-BatchMaker::BatchMaker(Dataset dataset, Collate collate, Device device, std::size_t max_idle_bytes)
-    : dataset_(std::move(dataset)), collate_(std::move(collate)), pool_(Device{}, max_idle_bytes), device_(device) {}
+BatchMaker::BatchMaker(Dataset dataset, Collate collate, Device device, std::size_t max_idle_bytes, OnError on_error)
+    : dataset_(std::move(dataset)),
+      collate_(std::move(collate)),
+      pool_(Device{}, max_idle_bytes),
+      target_(device),
+      device_(has_functions() ? Device{} : device),
+      policy_(on_error) {}
+
+bool BatchMaker::has_functions() const {
+  return collate_.rule().function() != nullptr || !dataset_.impl().batch_functions().empty();
+}
 
 Batch BatchMaker::make(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch,
                        const Grant& grant) const {
+  if (indices.empty()) throw Error(ErrorCode::kInvalidArgument, core::format("batch {} has no samples", number));
+  check_indices(indices, dataset_, number);
   struct Reset {
     Scratch& scratch;
     ~Reset() {
@@ -81,7 +128,10 @@ Batch BatchMaker::make(std::span<const std::int64_t> indices, std::int64_t numbe
     }
   } const reset{scratch};
   try {
-    return make_assuming(indices, number, scratch, grant);
+    const auto make_of = [&](std::span<const std::int64_t> chosen) {
+      return make_assuming(chosen, number, scratch, grant);
+    };
+    return policy_.make(dataset_, indices, scratch, make_of);
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::kOutOfMemory, core::format("there is no memory left to prepare batch {} ({}); use a smaller "
                                                       "batch_size or fewer workers",
@@ -110,8 +160,6 @@ Batch BatchMaker::make_assuming(std::span<const std::int64_t> indices, std::int6
 
 Batch BatchMaker::prepare(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch,
                           const Grant& grant) const {
-  if (indices.empty()) throw Error(ErrorCode::kInvalidArgument, core::format("batch {} has no samples", number));
-  check_indices(indices, dataset_, number);
   auto& [plan, prediction] = scratch.state<PlanState>(this);
   const auto take = [&](std::uint64_t bytes) {
     grant(bytes);
@@ -140,9 +188,25 @@ Batch BatchMaker::prepare(std::span<const std::int64_t> indices, std::int64_t nu
   scratch.clock.lap(Stage::kSend);
   Batch batch{.value = batch_value(located, plan, block), .indices = {indices.begin(), indices.end()}};
   scratch.clock.lap(Stage::kCollate);
+  if (has_functions()) batch.value = called(std::move(batch.value), indices, scratch);
   scratch.stats.payload_bytes += plan.payload;
   ++scratch.stats.batches;
   scratch.stats.samples += indices.size();
+  return batch;
+}
+
+Value BatchMaker::called(Value batch, std::span<const std::int64_t> indices, Scratch& scratch) const {
+  if (const detail::CollateFunction* const function = collate_.rule().function()) {
+    std::vector<Value> samples;
+    samples.reserve(batch.size());
+    for (std::size_t i = 0; i < batch.size(); ++i) samples.push_back(batch[i]);
+    batch = call_user("the function of collation", [&] { return (*function)(samples); });
+  }
+  const RandomKey key{.seed = scratch.epoch_seed.seed, .epoch = scratch.epoch_seed.epoch, .index = indices.front()};
+  for (const UserFunction& function : dataset_.impl().batch_functions()) batch = function(batch, key);
+  scratch.clock.lap(Stage::kFunction);
+  if (target_.type != DeviceType::kCpu) batch = batch.to(target_);
+  scratch.clock.lap(Stage::kSend);
   return batch;
 }
 
@@ -162,14 +226,36 @@ Buffer BatchMaker::send(const Buffer& host, std::size_t samples, std::int64_t nu
   }
 }
 
-Value read_sample(const Dataset& dataset, std::int64_t index) {
-  Scratch scratch;
-  const Located located = locate(dataset, {&index, 1}, scratch);
-  BatchPlan plan;
+Value copied_sample(const detail::DatasetImpl& dataset, std::int64_t index, Scratch& scratch) {
+  auto& [inner, plan] = scratch.state<SingleState>(&dataset);
+  const Lent lent(scratch, inner);
+  Sample sample;
+  dataset.locate({&index, 1}, inner, {&sample, 1});
+  const Located located{dataset, {&index, 1}, {&sample, 1}, true};
   plan_single(located, plan);
   const Buffer block = Buffer::allocate(static_cast<std::size_t>(plan.bytes));
-  fill(located, plan, block.data(), dataset, scratch);
-  return batch_value(located, plan, block);
+  fill_block(located, plan, block.data(), inner);
+  Value out = batch_value(located, plan, block);
+  inner.clock.lap(Stage::kCopy, index);
+  return out;
+}
+
+Value read_sample(const Dataset& dataset, std::int64_t index) {
+  Scratch scratch;
+  return read_sample(dataset, index, scratch);
+}
+
+Value read_sample(const Dataset& dataset, std::int64_t index, Scratch& scratch) {
+  try {
+    Value out = dataset.impl().value(index, scratch);
+    static_cast<void>(layout_of_value(out, scratch.structures));
+    return out;
+  } catch (const SampleError& error) {
+    throw named(error.error(), dataset, index);
+  } catch (const Error& error) {
+    throw named(dataset.impl().samples_are_files() ? error.within({.path = dataset.impl().describe(index)}) : error,
+                dataset, index);
+  }
 }
 
 }  // namespace penstock::data

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "data/batch/device_batch.h"
+#include "data/batch/sample_policy.h"
 #include "data/collate/batch_plan.h"
 #include "data/sample/scratch.h"
 #include "device/buffer_pool.h"
@@ -16,36 +17,48 @@
 namespace penstock::data {
 
 /// Makes batches: locates the samples, decides the batch from their headers, allocates it once and moves the payload
-/// into it. Immutable; any number of threads may use it at once, each with its own Scratch.
+/// into it; then the program's functions of batches are called. Any number of threads may use it at once, each with its
+/// own Scratch.
 class BatchMaker {
  public:
   /// Called with bytes for the batch before they are allocated; may wait. Twice for a batch that turns out not to fit
   /// into what was allocated first.
   using Grant = std::function<void(std::uint64_t bytes)>;
 
-  BatchMaker(Dataset dataset, Collate collate, Device device, std::size_t max_idle_bytes);
+  BatchMaker(Dataset dataset, Collate collate, Device device, std::size_t max_idle_bytes,
+             OnError on_error = OnError::kRaise);
 
-  /// Batch `number` of these samples. Errors name the sample and its file. kIndexOutOfRange for an index outside the
-  /// dataset, kOutOfMemory names the batch; kCancelled as Scratch::check_cancelled. Adds to scratch.stats.
+  /// Batch `number` of these samples, or of those that on_error puts in their place: without indices where it leaves
+  /// the batch out. Errors name the sample and its file. kIndexOutOfRange for an index outside the dataset,
+  /// kOutOfMemory names the batch; kCancelled as Scratch::check_cancelled. Adds to scratch.stats.
   Batch make(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch, const Grant& grant) const;
 
   const Dataset& dataset() const noexcept { return dataset_; }
   const device::BufferPool& pool() const noexcept { return pool_; }
+  const SamplePolicy& policy() const noexcept { return policy_; }
 
  private:
   Batch make_assuming(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch,
                       const Grant& grant) const;
   Batch prepare(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch, const Grant& grant) const;
+  bool has_functions() const;
+  Value called(Value batch, std::span<const std::int64_t> indices, Scratch& scratch) const;
   Buffer allocate(std::uint64_t bytes, std::size_t samples, std::int64_t number) const;
   Buffer send(const Buffer& host, std::size_t samples, std::int64_t number) const;
 
   Dataset dataset_;
   Collate collate_;
   mutable device::BufferPool pool_;  ///< of host memory
-  DeviceBatches device_;
+  Device target_;
+  DeviceBatches device_;  ///< the CPU where functions are called, which see the batch in host memory
+  mutable SamplePolicy policy_;
 };
 
 /// One sample of a dataset, read now.
 Value read_sample(const Dataset& dataset, std::int64_t index);
+/// The same with what a thread keeps for it; reset it afterwards.
+Value read_sample(const Dataset& dataset, std::int64_t index, Scratch& scratch);
+/// DatasetImpl::value of a dataset whose samples lie somewhere.
+Value copied_sample(const detail::DatasetImpl& dataset, std::int64_t index, Scratch& scratch);
 
 }  // namespace penstock::data

@@ -9,20 +9,25 @@
 namespace penstock::data {
 namespace {
 
-/// A tensor of the batch, all of which lie in one block, or an undefined one.
-Tensor any_tensor(const Value& root) {
+/// A tensor in each block of memory that the batch has on a device: one block, but where functions of the program made
+/// the batch.
+std::vector<Tensor> tensors_on_device(const Value& root) {
+  std::vector<Tensor> out;
   std::vector<Value> pending{root};
   while (!pending.empty()) {
     const Value value = std::move(pending.back());
     pending.pop_back();
-    if (value.is(Value::Kind::kTensor)) return value.as_tensor();
-    if (value.is(Value::Kind::kDict)) {
+    if (value.is(Value::Kind::kTensor)) {
+      const Tensor tensor = value.as_tensor();
+      if (tensor.device().type == DeviceType::kCpu) return {};
+      if (out.empty() || !out.back().buffer().shares_memory_with(tensor.buffer())) out.push_back(tensor);
+    } else if (value.is(Value::Kind::kDict)) {
       for (std::size_t i = 0; i < value.size(); ++i) pending.push_back(value.item(i).second);
     } else if (value.is(Value::Kind::kList) || value.is(Value::Kind::kTuple)) {
       for (std::size_t i = 0; i < value.size(); ++i) pending.push_back(value[i]);
     }
   }
-  return {};
+  return out;
 }
 
 }  // namespace
@@ -45,11 +50,11 @@ Buffer DeviceBatches::send(const Buffer& host) const {
 }
 
 Batch deliver(Batch batch) {
-  const Tensor tensor = any_tensor(batch.value);
-  if (!tensor.defined() || tensor.device().type == DeviceType::kCpu) return batch;
-  const Stream stream = Stream::current(tensor.device());
-  tensor.buffer().order_after_writes(stream);
-  tensor.buffer().record_use(stream, Buffer::Access::kRead);
+  for (const Tensor& tensor : tensors_on_device(batch.value)) {
+    const Stream stream = Stream::current(tensor.device());
+    tensor.buffer().order_after_writes(stream);
+    tensor.buffer().record_use(stream, Buffer::Access::kRead);
+  }
   return batch;
 }
 

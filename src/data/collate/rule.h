@@ -1,13 +1,17 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "data/collate/batch_plan.h"
 #include "penstock/collate.h"
 
 namespace penstock::detail {
+
+using CollateFunction = std::function<Value(const std::vector<Value>&)>;
 
 /// A way to make one of many. Immutable and thread-safe. Sees headers only; never payload.
 class CollateRule {
@@ -18,6 +22,8 @@ class CollateRule {
   /// Whether the batch is a list of samples with their own structure, instead of their structure with a batch in each
   /// leaf. Such a rule places each tensor apart, and scalars stay scalars.
   virtual bool keeps_samples() const noexcept { return false; }
+  /// A function of the program that makes the batch of the samples, which such a rule keeps; or null.
+  virtual const CollateFunction* function() const noexcept { return nullptr; }
   /// Decides what one column becomes: adds outputs and one placement for the column to the plan. Throws Error for
   /// samples that do not fit together.
   virtual data::Result place(const data::Column& column, data::BatchPlan& plan, data::Arena& arena) const = 0;
@@ -30,7 +36,7 @@ namespace penstock::data {
 /// A row of the table of rules.
 struct CollateEntry {
   std::string_view name;
-  /// The rule with its defaults (pad_to: to length 8).
+  /// The rule with its defaults (pad_to: to length 8; function: one that gives the list of the samples).
   Collate (*make)();
 };
 

@@ -11,6 +11,8 @@ constexpr std::array kCollates = {
     CollateEntry{"pad_to", [] { return collate::pad_to(8); }},
     CollateEntry{"ragged", [] { return collate::ragged(); }},
     CollateEntry{"samples", [] { return collate::samples(); }},
+    CollateEntry{"function",
+                 [] { return collate::function([](const std::vector<Value>& all) { return Value::list(all); }); }},
 };
 }  // namespace
 

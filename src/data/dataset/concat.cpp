@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/checked.h"
+#include "data/dataset/map.h"
 #include "data/dataset_impl.h"
 
 namespace penstock {
@@ -14,6 +15,7 @@ class Concat final : public detail::DatasetImpl {
   explicit Concat(std::vector<Dataset> parts) : parts_(std::move(parts)) {
     std::int64_t end = 0;
     for (const Dataset& part : parts_) {
+      data::require_samples(part, "concat");
       end = core::checked_add(end, part.size(), "the size of a concatenated dataset");
       ends_.push_back(end);
     }
@@ -62,6 +64,11 @@ class Concat final : public detail::DatasetImpl {
     }
     for (std::size_t i = 0; i < wanted.size(); ++i) out[wanted[i].position] = samples[i];
   }
+  Value value(std::int64_t index, data::Scratch& scratch) const override {
+    const std::size_t part = part_of(index);
+    return parts_[part].impl().value(index - begin(part), scratch);
+  }
+  std::uint32_t random_stages() const noexcept override { return data::most_random_stages(parts_); }
 
  private:
   std::int64_t begin(std::size_t part) const noexcept { return part == 0 ? 0 : ends_[part - 1]; }

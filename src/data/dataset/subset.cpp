@@ -20,6 +20,7 @@ class Subset final : public detail::DatasetImpl {
   }
   bool samples_are_files() const noexcept override { return dataset_.impl().samples_are_files(); }
   bool draws() const noexcept override { return dataset_.impl().draws(); }
+  std::span<const std::string> classes() const noexcept override { return dataset_.impl().classes(); }
   std::uint64_t read_bytes(std::int64_t index) const override {
     return dataset_.impl().read_bytes(indices_[static_cast<std::size_t>(index)]);
   }
@@ -30,6 +31,13 @@ class Subset final : public detail::DatasetImpl {
     for (std::size_t i = 0; i < indices.size(); ++i) inner[i] = indices_[static_cast<std::size_t>(indices[i])];
     dataset_.impl().locate(inner, scratch, out);
   }
+  Value value(std::int64_t index, data::Scratch& scratch) const override {
+    return dataset_.impl().value(indices_[static_cast<std::size_t>(index)], scratch);
+  }
+  std::span<const data::UserFunction> batch_functions() const noexcept override {
+    return dataset_.impl().batch_functions();
+  }
+  std::uint32_t random_stages() const noexcept override { return dataset_.impl().random_stages(); }
 
  private:
   Dataset dataset_;

@@ -5,6 +5,7 @@
 
 #include "core/counted.h"
 #include "core/format.h"
+#include "data/dataset/map.h"
 #include "data/dataset_impl.h"
 
 namespace penstock {
@@ -95,6 +96,15 @@ class Zip final : public detail::DatasetImpl {
       out[i] = {joined, sources.data()};
     }
   }
+  Value value(std::int64_t index, data::Scratch& scratch) const override {
+    std::vector<Value> parts;
+    for (const Dataset& part : parts_) parts.push_back(part.impl().value(index, scratch));
+    if (names_.empty()) return Value::tuple(std::move(parts));
+    std::vector<std::pair<std::string, Value>> items;
+    for (std::size_t p = 0; p < parts.size(); ++p) items.emplace_back(names_[p], std::move(parts[p]));
+    return Value::dict(std::move(items));
+  }
+  std::uint32_t random_stages() const noexcept override { return data::most_random_stages(parts_); }
 
  private:
   std::vector<std::string> names_;  ///< of the dict that a sample is; empty: a tuple
@@ -103,6 +113,7 @@ class Zip final : public detail::DatasetImpl {
 
 void require_equal_sizes(const std::vector<Dataset>& datasets) {
   if (datasets.empty()) throw Error(ErrorCode::kInvalidArgument, "there is nothing to zip; give one dataset or more");
+  for (const Dataset& dataset : datasets) data::require_samples(dataset, "zip");
   for (std::size_t i = 1; i < datasets.size(); ++i) {
     if (datasets[i].size() == datasets[0].size()) continue;
     throw Error(

@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,9 +13,11 @@
 #include "core/format.h"
 #include "core/system_error.h"
 #include "data/dataset_impl.h"
+#include "data/files/class_folders.h"
 #include "data/files/file_layouts.h"
 #include "data/files/file_sample.h"
 #include "data/files/large_file.h"
+#include "data/files/raw_files.h"
 #include "data/scan/glob.h"
 #include "data/scan/path_table.h"
 #include "io/file/file_descriptor.h"
@@ -52,11 +53,7 @@ class Files final : public detail::DatasetImpl {
   std::int64_t size() const noexcept override { return paths_.size(); }
   std::string describe(std::int64_t index) const override { return paths_.path(index); }
   bool samples_are_files() const noexcept override { return true; }
-  std::uint64_t read_bytes(std::int64_t index) const override {
-    struct stat status {};
-    const bool known = ::stat(paths_.path(index).c_str(), &status) == 0 && S_ISREG(status.st_mode);
-    return known ? static_cast<std::uint64_t>(status.st_size) : std::numeric_limits<std::uint64_t>::max();
-  }
+  std::uint64_t read_bytes(std::int64_t index) const override { return paths_.bytes_on_disk(index); }
 
   void locate(std::span<const std::int64_t> indices, Scratch& scratch, std::span<Sample> out) const override {
     auto& state = scratch.state<ThreadState>(this);
@@ -190,10 +187,18 @@ class Files final : public detail::DatasetImpl {
   std::vector<std::string> keys_;
 };
 
+Dataset files_in(data::PathTable paths, const FilesOptions& options) {
+  if (!options.raw) return Dataset(std::make_shared<Files>(std::move(paths), options.keys));
+  if (options.keys.empty()) return data::raw_files(std::move(paths));
+  throw Error(ErrorCode::kInvalidArgument,
+              "found keys for raw files, whose samples are their bytes; leave one of them out");
+}
+
 }  // namespace
 
 Dataset files(std::string_view pattern, const FilesOptions& options) {
-  return Dataset(std::make_shared<Files>(data::expand(pattern, options), options.keys));
+  Dataset found = files_in(data::expand(pattern, options), options);
+  return options.class_folders ? data::with_class_folders(std::move(found), data::class_root(pattern)) : found;
 }
 
 Dataset files(const std::vector<std::string>& paths, const FilesOptions& options) {
@@ -210,7 +215,8 @@ Dataset files(const std::vector<std::string>& paths, const FilesOptions& options
   data::PathTable table;
   for (const std::string& path : paths) table.add(path);
   table.seal();
-  return Dataset(std::make_shared<Files>(std::move(table), options.keys));
+  Dataset given = files_in(std::move(table), options);
+  return options.class_folders ? data::with_class_folders(std::move(given), data::class_root(paths)) : given;
 }
 
 }  // namespace penstock

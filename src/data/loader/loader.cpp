@@ -57,7 +57,7 @@ class LoaderState {
       : options_((check(options), std::move(options))),
         batch_sampler_(make_batch_sampler(dataset, options_)),
         seed_(options_.seed),
-        maker_(std::move(dataset), options_.collate, options_.device, options_.memory_budget),
+        maker_(std::move(dataset), options_.collate, options_.device, options_.memory_budget, options_.on_error),
         trace_(options_.trace.empty() ? nullptr : std::make_unique<data::Trace>(options_.trace)),
         prefetcher_(maker_, data::PrefetchOptions::of(options_, trace_.get())) {}
 
@@ -70,13 +70,16 @@ class LoaderState {
   TimedBatch next(std::optional<double> seconds) {
     just_loaded_ = false;
     start();
-    if (next_ >= epoch_batches_->size()) {
-      go_to(epoch_ + 1, 0);
-      return {};
-    }
+    if (next_ >= epoch_batches_->size()) return end_of_epoch();
     std::optional<Prefetcher::Clock::time_point> deadline;
     if (seconds) deadline = Prefetcher::Clock::now() + to_duration(*seconds);
-    return unpack(prefetcher_.take(deadline));
+    while (next_ < epoch_batches_->size()) {
+      TimedBatch out = unpack(prefetcher_.take(deadline));
+      const bool left_out = out.batch && out.batch->indices.empty();
+      if (!left_out) return out;
+      ++left_out_;
+    }
+    return end_of_epoch();
   }
 
   void go_to(std::uint64_t epoch, std::int64_t batch) {
@@ -84,6 +87,8 @@ class LoaderState {
     if (epoch != epoch_) epoch_batches_ = nullptr;
     epoch_ = epoch;
     next_ = batch;
+    begin_ = batch;
+    left_out_ = 0;
   }
 
   void set_epoch(std::uint64_t epoch) {
@@ -156,6 +161,7 @@ class LoaderState {
                      core::counted(static_cast<std::uint64_t>(ranks), "rank"), position.num_replicas));
   }
 
+  std::vector<SetAside> set_aside() const { return maker_.policy().listed(); }
   LoaderStats stats() const { return prefetcher_.stats(); }
   void write_trace() const {
     if (!trace_) refuse("no trace was asked for; give the loader a path as its trace option");
@@ -170,6 +176,14 @@ class LoaderState {
   bool forked() const noexcept { return core::forks() != forks_; }
 
  private:
+  /// Where all batches were left out, the fault is not that of single samples.
+  TimedBatch end_of_epoch() {
+    const bool none = left_out_ > 0 && left_out_ == next_ - begin_;
+    go_to(epoch_ + 1, 0);
+    if (none) throw maker_.policy().none_left();
+    return {};
+  }
+
   static Prefetcher::Clock::duration to_duration(double seconds) {
     // Beyond a year a deadline is none, and its arithmetic would overflow before long.
     constexpr double kLongest = 365.0 * 24 * 3600;
@@ -211,8 +225,13 @@ class LoaderState {
       if (*nothing == Prefetcher::Nothing::kCancelled) throw Error(ErrorCode::kCancelled, "the loader was stopped");
       return {std::nullopt, true};
     }
+    const auto* const error = std::get_if<Error>(&outcome);
+    if (error != nullptr && error->code() == ErrorCode::kCancelled) {
+      go_to(epoch_, next_);  // its function was interrupted: the batch is still to come
+      throw *error;
+    }
     ++next_;
-    if (const auto* error = std::get_if<Error>(&outcome)) throw *error;
+    if (error != nullptr) throw *error;
     if (const auto* other = std::get_if<std::exception_ptr>(&outcome)) std::rethrow_exception(*other);
     return {data::deliver(std::get<Batch>(std::move(outcome))), false};
   }
@@ -222,6 +241,8 @@ class LoaderState {
   std::uint64_t seed_ = 0;
   std::uint64_t epoch_ = 0;
   std::int64_t next_ = 0;              ///< batch of the epoch
+  std::int64_t begin_ = 0;             ///< where in the epoch the iteration began
+  std::int64_t left_out_ = 0;          ///< batches since then that OnError left out
   bool just_loaded_ = false;           ///< nothing was asked for since `seek`
   Prefetcher::Batches epoch_batches_;  ///< of seed_ and epoch_, once known
   data::BatchMaker maker_;
@@ -283,6 +304,7 @@ std::uint64_t DataLoader::epoch() const noexcept { return state_->epoch(); }
 void DataLoader::restart() { usable().restart(); }
 LoaderPosition DataLoader::position() const { return state_->position(); }
 void DataLoader::seek(const LoaderPosition& position) { usable().seek(position); }
+std::vector<SetAside> DataLoader::set_aside() const { return usable().set_aside(); }
 LoaderStats DataLoader::stats() const { return usable().stats(); }
 void DataLoader::write_trace() const { usable().write_trace(); }
 void DataLoader::stop() noexcept {

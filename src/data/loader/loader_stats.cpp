@@ -24,10 +24,11 @@ struct Part {
   double seconds = 0;
 };
 
-std::array<Part, 6> stages(const LoaderStats& stats) {
+std::array<Part, 7> stages(const LoaderStats& stats) {
   return {{{"open", "opening files", stats.open_seconds},
            {"read", "reading files", stats.read_seconds},
            {"decode", "decoding headers and checking sums", stats.decode_seconds},
+           {"function", "calling the program's functions", stats.function_seconds},
            {"collate", "deciding batches and taking their memory", stats.collate_seconds},
            {"copy", "copying payload into the batch", stats.copy_seconds},
            {"send", "starting copies to the device", stats.send_seconds}}};

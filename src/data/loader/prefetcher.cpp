@@ -427,6 +427,7 @@ void Prefetcher::merge(Scratch& scratch) {
   stats_.open_seconds += add.open_seconds;
   stats_.read_seconds += add.read_seconds;
   stats_.decode_seconds += add.decode_seconds;
+  stats_.function_seconds += add.function_seconds;
   stats_.collate_seconds += add.collate_seconds;
   stats_.copy_seconds += add.copy_seconds;
   stats_.send_seconds += add.send_seconds;

@@ -90,7 +90,8 @@ class Prefetcher {
     std::uint64_t bytes = 0;
     Outcome outcome = Nothing::kCancelled;
   };
-  /// One `start`. Guarded by mutex_ but for `batches` and `cancelled`, and the `indices` of a started slot.
+  /// One `start`. Guarded by mutex_ but for `batches`, `seed` and `cancelled`, and the `indices` of a started
+  /// slot.
   struct Run {
     Batches batches;  ///< null: they are pushed
     EpochSeed seed;

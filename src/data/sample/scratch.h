@@ -106,18 +106,26 @@ class Scratch {
   /// kCancelled when `cancelled` is set; called once a sample or so.
   void check_cancelled() const;
 
-  /// The state of `owner`, made on first use.
+  /// The state of that type of `owner`, made on first use.
   template <class T>
   T& state(const void* owner) {
-    for (auto& [key, value] : states_) {
-      if (key == owner) return static_cast<T&>(*value);
+    for (Owned& owned : states_) {
+      if (owned.owner == owner && owned.kind == &kKind<T>) return static_cast<T&>(*owned.state);
     }
-    states_.emplace_back(owner, std::make_unique<T>());
-    return static_cast<T&>(*states_.back().second);
+    states_.push_back({owner, &kKind<T>, std::make_unique<T>()});
+    return static_cast<T&>(*states_.back().state);
   }
 
  private:
-  std::vector<std::pair<const void*, std::unique_ptr<State>>> states_;
+  template <class T>
+  static constexpr char kKind = 0;  ///< its address tells types apart
+
+  struct Owned {
+    const void* owner;
+    const char* kind;
+    std::unique_ptr<State> state;
+  };
+  std::vector<Owned> states_;
 };
 
 }  // namespace penstock::data

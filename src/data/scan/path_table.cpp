@@ -1,10 +1,12 @@
 #include "data/scan/path_table.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "core/task_pool.h"
@@ -126,6 +128,12 @@ void PathTable::path(std::int64_t index, std::string& out) const {
   const Entry entry = entries_[static_cast<std::size_t>(index)];
   out.assign(folder_of(entry).path);
   out.append(name_of(entry));
+}
+
+std::uint64_t PathTable::bytes_on_disk(std::int64_t index) const {
+  struct stat status {};
+  const bool known = ::stat(path(index).c_str(), &status) == 0 && S_ISREG(status.st_mode);
+  return known ? static_cast<std::uint64_t>(status.st_size) : std::numeric_limits<std::uint64_t>::max();
 }
 
 io::FileDescriptor PathTable::open(std::int64_t index) const {

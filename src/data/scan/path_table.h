@@ -43,6 +43,8 @@ class PathTable {
   std::string path(std::int64_t index) const;
   /// The same into `out`, which needs no new memory after a while.
   void path(std::int64_t index, std::string& out) const;
+  /// Bytes that the file has now; the largest number where nobody can tell.
+  std::uint64_t bytes_on_disk(std::int64_t index) const;
   /// A descriptor to read the file from, or an empty one with errno set.
   io::FileDescriptor open(std::int64_t index) const;
   /// Heap bytes held, about.

@@ -14,14 +14,14 @@ struct LoaderStats;
 namespace penstock::data {
 
 /// What a worker does for a batch, in the order of the fields of LoaderStats.
-enum class Stage : std::uint8_t { kOpen, kRead, kDecode, kCollate, kCopy, kSend };
+enum class Stage : std::uint8_t { kOpen, kRead, kDecode, kFunction, kCollate, kCopy, kSend };
 
 /// Splits a worker's time into stages: each lap gives the time since the one before to a stage, so that no time is left
 /// out or counted twice. A lap costs one look at the clock. Not thread-safe.
 class StageClock {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::size_t kStages = 6;
+  static constexpr std::size_t kStages = 7;
 
   /// Laps also go to this lane of a trace, unless it is null.
   void trace_to(Trace::Lane* lane) noexcept { lane_ = lane; }

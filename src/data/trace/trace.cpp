@@ -16,9 +16,9 @@
 namespace penstock::data {
 namespace {
 
-constexpr std::array<std::string_view, 11> kNames = {"open",          "read",           "decode", "collate",
-                                                     "copy",          "send",           "batch",  "wait for memory",
-                                                     "wait for work", "wait for batch", "caller"};
+constexpr std::array<std::string_view, 12> kNames = {
+    "open", "read",  "decode",          "function",      "collate",        "copy",
+    "send", "batch", "wait for memory", "wait for work", "wait for batch", "caller"};
 
 std::string absolute(const std::string& path) {
   std::error_code error;

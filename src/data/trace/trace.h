@@ -24,6 +24,7 @@ class Trace {
     kOpen,
     kRead,
     kDecode,
+    kFunction,
     kCollate,
     kCopy,
     kSend,

@@ -46,6 +46,11 @@ TEST(LoaderStats, NamesTheLargestStageWhereTheLoaderIsTheWall) {
   copying.files_opened = 0;
   EXPECT_EQ(copying.bottleneck(), "copy");
   EXPECT_THAT(copying.limit(), ::testing::Not(HasSubstr("open+read+close")));
+  LoaderStats calling = reading();
+  calling.function_seconds = 13;
+  calling.read_seconds = 0;
+  EXPECT_EQ(calling.bottleneck(), "function");
+  EXPECT_THAT(calling.limit(), HasSubstr("calling the program's functions takes 62 %"));
 }
 
 TEST(LoaderStats, TellsWorkersThatWaitForStorage) {

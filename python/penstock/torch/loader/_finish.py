@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
+from penstock._functions import named
 from penstock.torch._convert import batch_to_torch, sample_to_torch
-from penstock.torch._samples import named
 from penstock.torch._shared_parts import bounded
 from penstock.torch.datasets._road import Functions
 from penstock.torch.loader._reads import Read

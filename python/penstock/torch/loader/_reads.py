@@ -277,7 +277,7 @@ class Reads:
                 or is_of_process(error)
                 or not self._set_aside.try_each(self._samples, indices)
             ):
-                raise as_torchs(error, self._refusal) from error.__cause__
+                raise _users(error, self._refusal)
         return self._again(self._repaired(indices))
 
     def _next_of_feed(self, asked: _Asked) -> Any:
@@ -322,7 +322,7 @@ class Reads:
         except penstock.Error as error:
             other = self._otherwise(indices, error)
             if other is None:
-                raise as_torchs(error, self._refusal) from error.__cause__
+                raise _users(error, self._refusal)
             return other
 
     def _otherwise(self, indices: list[int], error: penstock.Error) -> Read | None:
@@ -363,6 +363,17 @@ class Reads:
         for pending in self._pending:
             if pending.indices:
                 self._feed.push(pending.indices)
+
+
+def _users(error: penstock.Error, refusal: type[Exception] | None) -> BaseException:
+    """What users get for an error of a feed: the exception of their own function, where that is its cause, or one of
+    torch's types."""
+    cause = error.__cause__
+    if isinstance(error, penstock.UserCodeError) and cause is not None:
+        return cause
+    twin = as_torchs(error, refusal)
+    twin.__cause__ = cause
+    return twin
 
 
 def explained(settings: Settings) -> str:

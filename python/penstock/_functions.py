@@ -1,0 +1,58 @@
+"""What Penstock needs of Python around the program's own functions: their generators, and where they raised."""
+
+from __future__ import annotations
+
+# Only type checkers need `typing`, which takes a third of the module's import time.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["generator", "located", "named"]
+
+
+def generator(seed: int, epoch: int, index: int, stage: int) -> Any:
+    """NumPy's generator for one call of a seeded function.
+
+    Philox under the key (seed, epoch), whose counter begins at (0, 0, stage, index): no two calls share a part of its
+    stream.
+    """
+    from numpy import array
+    from numpy.random import Generator, Philox
+
+    counter = array([0, 0, stage, index], dtype="uint64")
+    return Generator(Philox(key=array([seed, epoch], dtype="uint64"), counter=counter))
+
+
+def located(error: BaseException, message: str, text: str, path: str | None) -> BaseException:
+    """What a function of the program raised, with the sample in its text. `message` is Penstock's, which ends with
+    `text`, that of the exception."""
+    if not isinstance(error, Exception):  # Ctrl-C, and whatever ends a program
+        return error
+    where = message.removesuffix(text).removesuffix(": ")
+    if path is not None and path not in where:
+        where = f"{where} ({path})" if where else path
+    if not where:
+        return error
+    out = named(error, where)
+    if out is not error:
+        out.__cause__ = error
+    return out
+
+
+def named(error: Exception, where: str) -> Exception:
+    """The error of a user's function, of its own type, with the sample in its text.
+
+    An error whose type takes more than a text stays as it is and gets a note (Python 3.10 has no
+    notes).
+    """
+    text = f"{error} (at {where})"
+    try:
+        # Errors of the system say more than a text.
+        out = error if isinstance(error, OSError) and error.errno is not None else type(error)(text)
+    except Exception:
+        out = error
+    if str(out).endswith(text) or repr(text) in str(out):
+        return out
+    if hasattr(error, "add_note"):
+        error.add_note(f"at {where}")
+    return error

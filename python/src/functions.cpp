@@ -1,0 +1,162 @@
+#include "functions.h"
+
+#include <cxxabi.h>
+
+#include <utility>
+
+#include "bindings.h"
+#include "convert.h"
+#include "core/format.h"
+#include "gil.h"
+#include "interrupt.h"
+#include "value.h"
+
+namespace penstock::python {
+
+/// Keeps a function. The garbage collector looks through it, and may take the function away.
+class FunctionKeeper {
+ public:
+  FunctionKeeper(nb::object function, std::shared_ptr<HeldFunction::Cell> cell)
+      : function_(std::move(function)), cell_(std::move(cell)) {
+    cell_->function = function_.ptr();
+  }
+  FunctionKeeper(FunctionKeeper&&) noexcept = default;
+  FunctionKeeper& operator=(FunctionKeeper&&) = delete;
+  ~FunctionKeeper() { let_go(); }
+
+  nb::handle function() const noexcept { return function_; }
+  void let_go() noexcept {
+    if (cell_) cell_->function = nullptr;
+    function_.reset();
+  }
+
+ private:
+  nb::object function_;
+  std::shared_ptr<HeldFunction::Cell> cell_;
+};
+
+namespace {
+
+int traverse_keeper(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  Py_VISIT(nb::inst_ptr<FunctionKeeper>(self)->function().ptr());
+  return 0;
+}
+
+int clear_keeper(PyObject* self) {
+  if (nb::inst_ready(self)) nb::inst_ptr<FunctionKeeper>(self)->let_go();
+  return 0;
+}
+
+/// The code that an exception stands for: that of an error of ours, and kCancelled for what is no error (Ctrl-C).
+ErrorCode code_of(nb::handle exception) {
+  if (PyErr_GivenExceptionMatches(exception.ptr(), PyExc_Exception) == 0) return ErrorCode::kCancelled;
+  if (PyErr_GivenExceptionMatches(exception.ptr(), PyExc_MemoryError) != 0) return ErrorCode::kOutOfMemory;
+  const nb::object ours = nb::module_::import_("penstock.errors").attr("Error");
+  if (PyObject_IsInstance(exception.ptr(), ours.ptr()) != 1) return ErrorCode::kUserCode;
+  const std::string name = nb::str(nb::object(exception.attr("code"))).c_str();
+  for (int code = 0; code <= static_cast<int>(ErrorCode::kCancelled); ++code) {
+    if (error_code_info(static_cast<ErrorCode>(code)).name == name) return static_cast<ErrorCode>(code);
+  }
+  return ErrorCode::kUserCode;
+}
+
+std::string text_of(nb::handle exception) {
+  try {
+    const std::string type = nb::str(nb::object(exception.type().attr("__name__"))).c_str();
+    const std::string text = name_from(nb::str(exception));
+    return text.empty() ? type : core::format("{}: {}", type, text);
+  } catch (const nb::python_error&) {
+    return "an exception without a text";
+  }
+}
+
+[[noreturn]] void throw_raised(const nb::python_error& error) {
+  const nb::object exception = nb::borrow(error.value());
+  const RaisedInPython raised{exception};
+  throw Error(code_of(exception), raised.what()).caused_by(std::make_exception_ptr(raised));
+}
+
+}  // namespace
+
+RaisedInPython::RaisedInPython(nb::object exception)
+    : exception_(exception.ptr()), kept_(keep_alive(exception)), text_(text_of(exception)) {}
+
+HeldFunction::HeldFunction(nb::handle function, const char* what) : cell_(std::make_shared<Cell>()) {
+  if (PyCallable_Check(function.ptr()) == 0) {
+    throw Error(ErrorCode::kDTypeMismatch,
+                core::format("found an object of type {} where {} takes a function", object_type(function), what));
+  }
+  keeper_ = nb::cast(FunctionKeeper(nb::borrow(function), cell_));
+}
+
+template <class Call>
+auto HeldFunction::call(Call call) const {
+  const Running running;  // the interpreter's end waits for the call
+  if (is_ending() || !interpreter_is_usable()) throw Error(ErrorCode::kCancelled, "Python is ending");
+  const AcquiredGil acquired;
+  try {
+    if (cell_->function == nullptr) throw Error(ErrorCode::kCancelled, "the function's dataset or loader is gone");
+    return call(nb::borrow(cell_->function));
+  } catch (const nb::python_error& error) {
+    throw_raised(error);
+  } catch (const abi::__forced_unwind&) {
+    stop_thread();  // it took longer than the interpreter's end waits
+  }
+}
+
+Value HeldFunction::operator()(const Value& argument) const {
+  return call([&](const nb::object& function) { return from_python(function(to_python(argument))); });
+}
+
+Value HeldFunction::operator()(std::int64_t index) const {
+  return call([&](const nb::object& function) { return from_python(function(index)); });
+}
+
+Value HeldFunction::operator()(const std::vector<Value>& arguments) const {
+  return call([&](const nb::object& function) {
+    nb::list samples;
+    for (const Value& argument : arguments) samples.append(to_python(argument));
+    return from_python(function(samples));
+  });
+}
+
+Value HeldFunction::operator()(const Value& argument, const data::RandomKey& key) const {
+  return call([&](const nb::object& function) {
+    const nb::object generator =
+        nb::module_::import_("penstock._functions").attr("generator")(key.seed, key.epoch, key.index, key.stage);
+    return from_python(function(to_python(argument), generator));
+  });
+}
+
+bool HeldFunction::is_true(const Value& argument) const {
+  return call([&](const nb::object& function) {
+    const nb::object answer = function(to_python(argument));
+    const int truth = PyObject_IsTrue(answer.ptr());
+    if (truth < 0) nb::raise_python_error();
+    return truth == 1;
+  });
+}
+
+nb::object raised_in_python(const Error& error) {
+  if (!error.cause()) return {};
+  try {
+    std::rethrow_exception(error.cause());
+  } catch (const RaisedInPython& raised) {
+    return nb::module_::import_("penstock._functions")
+        .attr("located")(raised.exception(), path_text(error.message()), path_text(raised.what()),
+                         error.path().empty() ? nb::none() : path_text(error.path()));
+  } catch (...) {
+    return {};  // of C++
+  }
+}
+
+void bind_user_functions(nb::module_& module) {
+  static PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_keeper)},
+                                {Py_tp_clear, reinterpret_cast<void*>(clear_keeper)},
+                                {0, nullptr}};
+  nb::class_<FunctionKeeper>(module, "_FunctionKeeper", "Keeps a function that C++ calls.", nb::type_slots(slots));
+}
+
+}  // namespace penstock::python

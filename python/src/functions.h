@@ -1,0 +1,74 @@
+#pragma once
+
+// Functions of the program that C++ calls from its worker threads. The lock is taken for the call alone.
+
+#include <nanobind/nanobind.h>
+
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/sample/user_call.h"
+#include "penstock/error.h"
+#include "penstock/value.h"
+
+namespace nb = nanobind;
+
+namespace penstock::python {
+
+/// What a function of Python raised, as the cause of an Error. Freed in any thread.
+class RaisedInPython final : public std::exception {
+ public:
+  /// Needs the GIL.
+  explicit RaisedInPython(nb::object exception);
+  /// "ValueError: no clip", which is the end of the Error's message.
+  const char* what() const noexcept override { return text_.c_str(); }
+  /// Needs the GIL.
+  nb::object exception() const { return nb::borrow(exception_); }
+
+ private:
+  PyObject* exception_;
+  std::shared_ptr<const void> kept_;
+  std::string text_;
+};
+
+/// A function that C++ may call for as long as its keeper lives, which a Python object holds. So the garbage collector
+/// sees the function, which may well lead back to the dataset or loader that C++ calls it for.
+class HeldFunction {
+ public:
+  /// Needs the GIL. kDTypeMismatch for an object that cannot be called; `what` is "map()".
+  HeldFunction(nb::handle function, const char* what);
+
+  /// What the function gives for a sample or batch, or for samples; its exception is thrown as an Error. Any thread,
+  /// without the GIL.
+  Value operator()(const Value& argument) const;
+  Value operator()(std::int64_t index) const;
+  Value operator()(const std::vector<Value>& arguments) const;
+  /// With a numpy.random.Generator that is made from the key.
+  Value operator()(const Value& argument, const data::RandomKey& key) const;
+  bool is_true(const Value& argument) const;
+
+  /// What the Python object has to hold.
+  nb::object keeper() const { return keeper_; }
+  /// The same without the keeper, for C++ to hold.
+  HeldFunction lent() const { return HeldFunction(cell_); }
+
+ private:
+  struct Cell {
+    PyObject* function = nullptr;  ///< null when its keeper is gone; under the GIL
+  };
+  friend class FunctionKeeper;
+  explicit HeldFunction(std::shared_ptr<Cell> cell) : cell_(std::move(cell)) {}
+  template <class Call>
+  auto call(Call call) const;
+
+  std::shared_ptr<Cell> cell_;
+  nb::object keeper_;
+};
+
+/// What a Python function raised, where that is the cause of `error`; else null. It has its own type, and its text says
+/// where it was raised.
+nb::object raised_in_python(const Error& error);
+
+}  // namespace penstock::python

@@ -1,0 +1,97 @@
+// Datasets and transforms of the program's own code. Each of their Python objects holds the keepers of its functions.
+
+#include <nanobind/stl/string.h>
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "arguments.h"
+#include "bindings.h"
+#include "convert.h"
+#include "core/format.h"
+#include "data.h"
+#include "data/dataset/map.h"
+#include "docs_own_code.h"
+#include "functions.h"
+#include "interrupt.h"
+#include "penstock/dataset.h"
+#include "penstock/error.h"
+#include "value.h"
+
+namespace penstock::python {
+namespace {
+
+nb::object with_keeper(nb::object dataset, const HeldFunction& function) {
+  nb::setattr(dataset, "_function", function.keeper());
+  return dataset;
+}
+
+nb::object of_function(nb::handle size, nb::handle get) {
+  const HeldFunction function(get, "dataset()");
+  const std::int64_t samples = integer_argument(size, "size");
+  Dataset made = dataset(samples, [f = function.lent()](std::int64_t index) { return f(index); });
+  return with_keeper(made_by("dataset", nb::make_tuple(samples, get), nb::cast(std::move(made))), function);
+}
+
+nb::object of_values(nb::handle items) {
+  if (PyUnicode_Check(items.ptr()) != 0 || PyBytes_Check(items.ptr()) != 0 || PyDict_Check(items.ptr()) != 0) {
+    throw Error(ErrorCode::kDTypeMismatch, core::format("found an object of type {} where dataset() takes a list of "
+                                                        "samples, or a size and a function",
+                                                        object_type(items)));
+  }
+  const nb::list kept{nb::borrow(items)};
+  std::vector<Value> values;
+  for (const nb::handle item : kept) {
+    values.push_back(from_python(item));
+    yield_at(values.size());
+  }
+  return made_by("dataset", nb::make_tuple(kept), nb::cast(dataset(std::move(values))));
+}
+
+nb::object made_dataset(nb::handle first, nb::handle function) {
+  return function.is_none() ? of_values(first) : of_function(first, function);
+}
+
+nb::object map(nb::handle self, nb::handle given, nb::handle batched, nb::handle seeded) {
+  const HeldFunction function(given, "map()");
+  const bool random = flag_argument(seeded, "seeded");
+  const bool of_batches = flag_argument(batched, "batched");
+  data::UserFunction call = [f = function.lent()](const Value& sample, const data::RandomKey&) { return f(sample); };
+  if (random) call = [f = function.lent()](const Value& sample, const data::RandomKey& key) { return f(sample, key); };
+  Dataset made = data::mapped(nb::cast<const Dataset&>(self), std::move(call),
+                              of_batches ? data::Of::kBatches : data::Of::kSamples, random);
+  nb::object out = with_recipe("mapped", nb::make_tuple(self, given, of_batches, random), nb::cast(std::move(made)));
+  return with_keeper(std::move(out), function);
+}
+
+nb::object filter(nb::handle self, nb::handle keep) {
+  const HeldFunction function(keep, "filter()");
+  const Dataset dataset = nb::cast<Dataset>(self);
+  const std::vector<std::int64_t> kept =
+      interruptible(true, [dataset, f = function.lent()](const std::stop_token& stop) {
+        return data::kept_indices(dataset, [f](const Value& sample) { return f.is_true(sample); }, {.stop = stop});
+      });
+  const nb::object indices = nb::cast(Tensor::of(std::span<const std::int64_t>(kept)));
+  return made_by("subset", nb::make_tuple(self, indices), nb::cast(subset(dataset, kept)));
+}
+
+}  // namespace
+
+void bind_own_code(nb::module_& module) {
+  auto dataset = nb::borrow<nb::class_<Dataset>>(nb::type<Dataset>());
+  dataset
+      .def("map", map, nb::arg("function").none(), nb::kw_only(), nb::arg("batched") = false, nb::arg("seeded") = false,
+           nb::sig("def map(self, function: typing.Callable[..., typing.Any], *, batched: bool = False, seeded: bool "
+                   "= False) -> Dataset"),
+           docs::kMap)
+      .def("filter", filter, nb::arg("keep").none(),
+           nb::sig("def filter(self, keep: typing.Callable[[typing.Any], typing.Any]) -> Dataset"), docs::kFilter);
+  module.def(
+      "dataset", made_dataset, nb::arg("samples").none(), nb::arg("get") = nb::none(),
+      nb::sig("def dataset(samples: typing.Iterable[typing.Any] | int, get: typing.Callable[[int], typing.Any] | "
+              "None = None) -> Dataset"),
+      docs::kOwnDataset);
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,136 @@
+// Functions of the program behind a dataset. One of samples is called where samples are located, in the worker that
+// prepares the batch: so order, prefetching, limits of memory, positions and errors are those of every dataset, and a
+// function that follows another is given its result without a copy. One of batches travels with the dataset, as
+// DatasetImpl::batch_functions, to the BatchMaker, which calls it behind collation.
+#include "data/dataset/map.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/format.h"
+#include "data/dataset_impl.h"
+#include "data/sample/value_samples.h"
+#include "ops/philox.h"
+#include "penstock/error.h"
+
+namespace penstock {
+
+namespace {
+
+using data::RandomKey;
+using data::Scratch;
+using data::UserFunction;
+
+class Mapped : public detail::DatasetImpl {
+ public:
+  Mapped(Dataset dataset, UserFunction function, bool random)
+      : dataset_(std::move(dataset)),
+        function_(std::move(function)),
+        stage_(dataset_.impl().random_stages()),
+        stages_(stage_ + (random ? 1 : 0)) {}
+
+  std::int64_t size() const noexcept override { return dataset_.size(); }
+  std::string describe(std::int64_t index) const override { return dataset_.impl().describe(index); }
+  bool samples_are_files() const noexcept override { return dataset_.impl().samples_are_files(); }
+  std::span<const std::string> classes() const noexcept override { return dataset_.impl().classes(); }
+  std::uint64_t read_bytes(std::int64_t index) const override { return dataset_.impl().read_bytes(index); }
+  std::uint32_t random_stages() const noexcept override { return stages_; }
+  bool draws() const noexcept override { return stages_ > 0 || dataset_.impl().draws(); }
+
+ protected:
+  Dataset dataset_;
+  UserFunction function_;
+  std::uint32_t stage_;
+  std::uint32_t stages_;
+};
+
+class MappedSamples final : public Mapped {
+ public:
+  using Mapped::Mapped;
+
+  Value value(std::int64_t index, Scratch& scratch) const override {
+    const Value sample = dataset_.impl().value(index, scratch);
+    const RandomKey key{
+        .seed = scratch.epoch_seed.seed, .epoch = scratch.epoch_seed.epoch, .index = index, .stage = stage_};
+    Value out = data::call_user("the function of map", [&] { return function_(sample, key); });
+    scratch.clock.lap(data::Stage::kFunction, index);
+    return out;
+  }
+
+  void locate(std::span<const std::int64_t> indices, Scratch& scratch, std::span<data::Sample> out) const override {
+    data::locate_values(*this, indices, scratch, out);
+  }
+};
+
+class MappedBatches final : public Mapped {
+ public:
+  MappedBatches(Dataset dataset, UserFunction function, bool random)
+      : Mapped(std::move(dataset), std::move(function), random) {
+    const auto before = dataset_.impl().batch_functions();
+    functions_.assign(before.begin(), before.end());
+    functions_.push_back([f = function_, stage = stage_](const Value& batch, RandomKey key) {
+      key.stage = stage;
+      return data::call_user("the function of map", [&] { return f(batch, key); });
+    });
+  }
+
+  void locate(std::span<const std::int64_t> indices, Scratch& scratch, std::span<data::Sample> out) const override {
+    dataset_.impl().locate(indices, scratch, out);
+  }
+  Value value(std::int64_t index, Scratch& scratch) const override { return dataset_.impl().value(index, scratch); }
+  std::span<const UserFunction> batch_functions() const noexcept override { return functions_; }
+
+ private:
+  std::vector<UserFunction> functions_;
+};
+
+}  // namespace
+
+Dataset data::mapped(const Dataset& dataset, UserFunction function, Of of, bool random) {
+  if (of == Of::kBatches) return Dataset(std::make_shared<MappedBatches>(dataset, std::move(function), random));
+  require_samples(dataset, "a function of samples behind it");
+  return Dataset(std::make_shared<MappedSamples>(dataset, std::move(function), random));
+}
+
+Generator data::generator_of(const RandomKey& key) noexcept {
+  // Blocks of the cipher under keys that differ: nothing that goes in is lost before it is mixed.
+  const std::uint64_t of_epoch = ops::philox(key.seed, key.epoch).low();
+  const std::uint64_t of_stage = ops::philox(of_epoch, key.stage).high();
+  return Generator(ops::philox(of_stage, static_cast<std::uint64_t>(key.index)).low());
+}
+
+void data::require_samples(const Dataset& dataset, std::string_view what) {
+  if (dataset.impl().batch_functions().empty()) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              core::format("the dataset has a function of whole batches, which only a loader makes, so there is no "
+                           "place for {}; map batches last",
+                           what));
+}
+
+std::uint32_t data::most_random_stages(std::span<const Dataset> datasets) noexcept {
+  std::uint32_t most = 0;
+  for (const Dataset& dataset : datasets) most = std::max(most, dataset.impl().random_stages());
+  return most;
+}
+
+Dataset Dataset::map_plain(std::function<Value(const Value&)> function, const MapOptions& options) const {
+  const auto of = options.batched ? data::Of::kBatches : data::Of::kSamples;
+  return data::mapped(
+      *this, [f = std::move(function)](const Value& sample, const data::RandomKey&) { return f(sample); }, of, false);
+}
+
+Dataset Dataset::map_seeded(std::function<Value(const Value&, Generator&)> function, const MapOptions& options) const {
+  const auto of = options.batched ? data::Of::kBatches : data::Of::kSamples;
+  return data::mapped(
+      *this,
+      [f = std::move(function)](const Value& sample, const data::RandomKey& key) {
+        Generator generator = data::generator_of(key);
+        return f(sample, generator);
+      },
+      of, true);
+}
+
+}  // namespace penstock

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "data/sample/user_call.h"
+#include "penstock/dataset.h"
+#include "penstock/random.h"
+
+namespace penstock::data {
+
+enum class Of : std::uint8_t { kSamples, kBatches };
+
+/// The samples, or the batches, of `dataset` as `function` makes them. `random`: whether it draws from what its key
+/// makes. kInvalidArgument for a function of samples behind one of batches.
+Dataset mapped(const Dataset& dataset, UserFunction function, Of of, bool random);
+
+/// The generator of one call in C++.
+Generator generator_of(const RandomKey& key) noexcept;
+
+/// kInvalidArgument for a dataset that has functions of whole batches. `what` is "zip": what cannot be done with it.
+void require_samples(const Dataset& dataset, std::string_view what);
+/// The most of any of them.
+std::uint32_t most_random_stages(std::span<const Dataset> datasets) noexcept;
+
+/// The samples that Dataset::filter keeps.
+std::vector<std::int64_t> kept_indices(const Dataset& dataset, std::function<bool(const Value&)> keep,
+                                       const FilterOptions& options);
+
+}  // namespace penstock::data

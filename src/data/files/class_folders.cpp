@@ -1,0 +1,98 @@
+#include "data/files/class_folders.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "core/format.h"
+#include "core/text.h"
+#include "data/dataset_impl.h"
+#include "penstock/error.h"
+
+namespace penstock::data {
+namespace {
+
+bool is_folder(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+std::string class_of(const std::string& path, const std::string& root) {
+  const std::size_t end = path.starts_with(root) ? path.find('/', root.size()) : std::string::npos;
+  if (end != std::string::npos && end > root.size()) return path.substr(root.size(), end - root.size());
+  throw Error(ErrorCode::kInvalidArgument,
+              core::format("the file lies in no class's folder below {}; files with classes are found by patterns like "
+                           "'train/*/*.pt'",
+                           root.empty() ? "the working folder" : core::quoted(root)),
+              {.path = path});
+}
+
+/// Zipped with the numbers of their classes; each is still a file.
+class Classified final : public detail::DatasetImpl {
+ public:
+  Classified(Dataset files, Dataset pairs, std::vector<std::string> classes)
+      : files_(std::move(files)), pairs_(std::move(pairs)), classes_(std::move(classes)) {}
+
+  std::int64_t size() const noexcept override { return files_.size(); }
+  std::string describe(std::int64_t index) const override { return files_.impl().describe(index); }
+  bool samples_are_files() const noexcept override { return true; }
+  std::uint64_t read_bytes(std::int64_t index) const override { return files_.impl().read_bytes(index); }
+  std::span<const std::string> classes() const noexcept override { return classes_; }
+  void locate(std::span<const std::int64_t> indices, Scratch& scratch, std::span<Sample> out) const override {
+    pairs_.impl().locate(indices, scratch, out);
+  }
+  Value value(std::int64_t index, Scratch& scratch) const override { return pairs_.impl().value(index, scratch); }
+
+ private:
+  Dataset files_;
+  Dataset pairs_;
+  std::vector<std::string> classes_;
+};
+
+}  // namespace
+
+Dataset with_class_folders(Dataset files, const std::string& root) {
+  std::vector<std::string> names;
+  names.reserve(static_cast<std::size_t>(files.size()));
+  for (std::int64_t i = 0; i < files.size(); ++i) names.push_back(class_of(files.describe(i), root));
+  std::vector<std::string> classes = names;
+  std::sort(classes.begin(), classes.end());
+  classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+  std::vector<std::int32_t> numbers;
+  numbers.reserve(names.size());
+  for (const std::string& name : names) {
+    const auto at = std::lower_bound(classes.begin(), classes.end(), name);
+    numbers.push_back(static_cast<std::int32_t>(at - classes.begin()));
+  }
+  const Dataset labels = dataset(files.size(), [numbers = std::move(numbers)](std::int64_t i) {
+    return Value::integer(numbers[static_cast<std::size_t>(i)]);
+  });
+  Dataset pairs = zip(files, labels);
+  return Dataset(std::make_shared<Classified>(std::move(files), std::move(pairs), std::move(classes)));
+}
+
+std::string class_root(std::string_view pattern) {
+  const std::string text(pattern);
+  if (is_folder(text)) return text.ends_with('/') ? text : text + '/';
+  std::string root;
+  for (std::size_t begin = 0, end = text.find('/'); end != std::string::npos; end = text.find('/', begin)) {
+    const std::string part = text.substr(begin, end - begin);
+    if (part.find_first_of("*?[") != std::string::npos && !is_folder(root + part)) break;
+    root += part + '/';
+    begin = end + 1;
+  }
+  return root;
+}
+
+std::string class_root(const std::vector<std::string>& paths) {
+  if (paths.empty()) return "";
+  std::string root = paths[0].substr(0, paths[0].rfind('/') + 1);
+  for (const std::string& path : paths) {
+    while (!path.starts_with(root)) root.resize(root.size() < 2 ? 0 : root.rfind('/', root.size() - 2) + 1);
+  }
+  return root;
+}
+
+}  // namespace penstock::data

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "penstock/dataset.h"
+
+namespace penstock::data {
+
+/// Tuples of the samples of `files`, which are files below the folder `root` ("" or with '/' at its end), and the
+/// number of the class that the first folder below it names. kInvalidArgument for a file that lies in no class's
+/// folder.
+Dataset with_class_folders(Dataset files, const std::string& root);
+/// The folder in front of the first part of a pattern that stands for several names; a folder itself.
+std::string class_root(std::string_view pattern);
+/// The folder that all paths lie below.
+std::string class_root(const std::vector<std::string>& paths);
+
+}  // namespace penstock::data

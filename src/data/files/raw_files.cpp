@@ -1,0 +1,66 @@
+// Files for a decoder of the program's own. Nothing of a file is read when it is located but its size: its bytes are
+// read straight into the batch, or into the tensor that the function of map is given.
+#include "data/files/raw_files.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "data/dataset_impl.h"
+#include "data/sample/sample_file.h"
+#include "penstock/error.h"
+#include "penstock/source.h"
+
+namespace penstock::data {
+namespace {
+
+/// The layout of the last file, for those of equal size.
+struct LastLayout final : Scratch::State {
+  LayoutPtr layout;
+
+  const Layout* of(std::int64_t size, Scratch& scratch) {
+    if (!layout || layout->tensors[0].shape[0] != size) {
+      if (layout) scratch.objects.push_back(std::move(layout));
+      layout = single_tensor_layout({DType::uint8, Shape{size}, Shape{1}});
+    }
+    return layout.get();
+  }
+};
+
+class RawFiles final : public detail::DatasetImpl {
+ public:
+  explicit RawFiles(PathTable paths) : paths_(std::move(paths)) {}
+
+  std::int64_t size() const noexcept override { return paths_.size(); }
+  std::string describe(std::int64_t index) const override { return paths_.path(index); }
+  bool samples_are_files() const noexcept override { return true; }
+  std::uint64_t read_bytes(std::int64_t index) const override { return paths_.bytes_on_disk(index); }
+
+  void locate(std::span<const std::int64_t> indices, Scratch& scratch, std::span<Sample> out) const override {
+    const std::span<Source> sources = scratch.arena.array<Source>(indices.size());
+    auto& last = scratch.state<LastLayout>(this);
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      scratch.check_cancelled();
+      try {
+        const SourcePtr source = open_source(paths_.path(indices[i]));
+        auto file = std::make_shared<const SampleFile>(source);
+        sources[i] = {.within = file.get()};
+        out[i] = {last.of(static_cast<std::int64_t>(source->size()), scratch), &sources[i]};
+        scratch.objects.push_back(std::move(file));
+      } catch (const Error& error) {
+        throw SampleError(i, error.within({.path = paths_.path(indices[i])}));
+      }
+      ++scratch.stats.files_opened;
+      scratch.clock.lap(Stage::kOpen, indices[i]);
+    }
+  }
+
+ private:
+  PathTable paths_;
+};
+
+}  // namespace
+
+Dataset raw_files(PathTable paths) { return Dataset(std::make_shared<RawFiles>(std::move(paths))); }
+
+}  // namespace penstock::data

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "data/scan/path_table.h"
+#include "penstock/dataset.h"
+
+namespace penstock::data {
+
+/// Samples are the bytes of these files, each a tensor of uint8, whatever they are.
+Dataset raw_files(PathTable paths);
+
+}  // namespace penstock::data

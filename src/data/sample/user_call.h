@@ -1,0 +1,44 @@
+#pragma once
+
+// Functions of the program that the data layer calls: what they throw becomes an Error, here and nowhere else.
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <utility>
+
+#include "penstock/value.h"
+
+namespace penstock::data {
+
+/// What the random numbers of one call are made from: docs/design/own_code.md.
+struct RandomKey {
+  std::uint64_t seed = 0;
+  std::uint64_t epoch = 0;
+  std::int64_t index = 0;   ///< of the sample, or of the first one of a batch
+  std::uint32_t stage = 0;  ///< how many functions with random numbers came before
+};
+
+/// A function of samples or of batches. Called by any number of threads at once.
+using UserFunction = std::function<Value(const Value&, const RandomKey&)>;
+
+/// Throws what is being handled as an Error whose cause it is: an Error with its own code, anything else as kUserCode.
+/// `who` is "the function of map".
+[[noreturn]] void rethrow_as_error(std::string_view who);
+/// kUnsupported for None, which a function without a result gives.
+void require_some(const Value& value, std::string_view who);
+
+/// What `call`, a function of the program, gives.
+template <class Call>
+Value call_user(std::string_view who, Call&& call) {
+  Value out;
+  try {
+    out = std::forward<Call>(call)();
+  } catch (...) {
+    rethrow_as_error(who);
+  }
+  require_some(out, who);
+  return out;
+}
+
+}  // namespace penstock::data

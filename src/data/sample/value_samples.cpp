@@ -1,0 +1,135 @@
+// Memory of the program becomes sources of a sample. Read-only memory is taken for a mapping of a file, which may be
+// cut under us: it is copied under guard, as rows of a mapped file are. All other memory stays as it is.
+#include "data/sample/value_samples.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "core/format.h"
+#include "data/sample/sample_file.h"
+#include "data/sample/value_layout.h"
+#include "penstock/error.h"
+
+namespace penstock::data {
+
+namespace {
+
+constexpr std::string_view kAdvice = "give tensors, numbers and texts, and dicts, lists and tuples of them";
+
+TensorLayout layout_of_tensor(const Value& value) {
+  if (value.entry_index()) {
+    throw Error(ErrorCode::kUnsupported, "a tensor of the sample is not loaded; give what load() gives");
+  }
+  const Tensor& tensor = value.as_tensor();
+  if (tensor.device().type != DeviceType::kCpu) {
+    throw Error(ErrorCode::kDeviceMismatch,
+                core::format("a tensor of the sample lies on {}, but batches are put together in host memory; leave it "
+                             "there, and give the loader a device",
+                             tensor.device().to_string()));
+  }
+  return {tensor.dtype(), tensor.shape(), tensor.strides()};
+}
+
+/// The tensors of a value in the order of its leaves.
+void collect(const Value& value, std::vector<Tensor>& out) {
+  switch (value.kind()) {
+    case Value::Kind::kTensor:
+      out.push_back(value.as_tensor());
+      break;
+    case Value::Kind::kDict:
+      for (std::size_t i = 0; i < value.size(); ++i) collect(value.item(i).second, out);
+      break;
+    case Value::Kind::kList:
+    case Value::Kind::kTuple:
+      for (std::size_t i = 0; i < value.size(); ++i) collect(value[i], out);
+      break;
+    default:
+      break;
+  }
+}
+
+bool is_like(const TensorLayout& layout, const Tensor& tensor) {
+  return layout.dtype == tensor.dtype() && layout.shape == tensor.shape() && layout.strides == tensor.strides();
+}
+
+bool is_like(const TensorLayout& a, const TensorLayout& b) {
+  return a.dtype == b.dtype && a.shape == b.shape && a.strides == b.strides;
+}
+
+/// Whether the layout is that of a tensor by itself.
+bool is_single(const Layout& layout) {
+  return layout.structure->root.kind == Structure::Node::Kind::kLeaf && layout.tensors.size() == 1;
+}
+
+const SampleFile* mapped_memory() {
+  static const SampleFile file("<memory>");
+  return &file;
+}
+
+}  // namespace
+
+LayoutPtr layout_of_value(const Value& value, StructureInterner& interner) {
+  return value_layout(value, {}, layout_of_tensor, kAdvice, interner);
+}
+
+const Layout* ValueSamples::layout(const Value& value, Scratch& scratch) {
+  if (value.is(Value::Kind::kTensor) && last_ && is_single(*last_) && !value.entry_index()) {
+    const Tensor& tensor = value.as_tensor();
+    const bool here = tensor.device().type == DeviceType::kCpu;
+    if (here && is_like(last_->tensors[0], tensor)) return last_.get();
+  }
+  LayoutPtr layout = layout_of_value(value, scratch.structures);
+  const auto same = [](const TensorLayout& a, const TensorLayout& b) { return is_like(a, b); };
+  const bool as_before =
+      last_ && layout->structure == last_->structure && layout->scalars.empty() &&
+      std::equal(layout->tensors.begin(), layout->tensors.end(), last_->tensors.begin(), last_->tensors.end(), same);
+  if (!as_before) {
+    if (last_) scratch.objects.push_back(std::move(last_));  // samples before this one have it
+    last_ = std::move(layout);
+  }
+  return last_.get();
+}
+
+Sample ValueSamples::sample(const Value& value, std::size_t position, const void* dataset, Scratch& scratch) {
+  const Layout* const layout = this->layout(value, scratch);
+  const std::size_t first = scratch.tensors.size();
+  collect(value, scratch.tensors);
+  const ExpectedSlots& expected = scratch.expected;
+  const std::span<Source> sources = scratch.arena.array<Source>(layout->tensors.size());
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    Tensor& tensor = scratch.tensors[first + i];
+    const TensorLayout& like = layout->tensors[i];
+    const std::byte* const data = tensor.data();
+    sources[i] = {.data = data, .within = tensor.read_only() ? mapped_memory() : nullptr};
+    const bool awaited = expected.dataset == dataset && expected.tensor == i && expected.bytes == like.nbytes;
+    if (awaited && like.contiguous && !tensor.read_only()) {
+      std::byte* const slot = expected.slot(position);
+      std::memcpy(slot, data, like.nbytes);
+      sources[i].data = slot;
+      tensor = {};
+    }
+  }
+  return {layout, sources.data()};
+}
+
+void locate_values(const detail::DatasetImpl& dataset, std::span<const std::int64_t> indices, Scratch& scratch,
+                   std::span<Sample> out) {
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    scratch.check_cancelled();
+    try {
+      const Value value = dataset.value(indices[i], scratch);
+      out[i] = scratch.state<ValueSamples>(&dataset).sample(value, i, &dataset, scratch);
+    } catch (const SampleError& error) {
+      throw SampleError(i, error.error());
+    } catch (const Error& error) {
+      if (!dataset.samples_are_files()) throw SampleError(i, error);
+      throw SampleError(i, error.within({.path = dataset.describe(indices[i])}));
+    }
+    scratch.clock.lap(Stage::kCopy, indices[i]);
+  }
+}
+
+}  // namespace penstock::data

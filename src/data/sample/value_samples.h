@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "data/dataset_impl.h"
+#include "data/sample/scratch.h"
+#include "penstock/value.h"
+
+namespace penstock::data {
+
+/// Throws unless `value` can be a sample: kUnsupported, kLimit as value_layout, kDeviceMismatch for a tensor that is
+/// not in host memory. Its layout otherwise.
+LayoutPtr layout_of_value(const Value& value, StructureInterner& interner);
+
+/// Samples that a function of the program gave, one for each thread and dataset: remembers the layout of the last one,
+/// because most are alike. Where the batch awaits just these bytes, they are put into their slot while the nearest
+/// cache has them, and the function's memory goes before the next call.
+class ValueSamples : public Scratch::State {
+ public:
+  /// `value` as the sample at `position` of those that `dataset` was asked for. What it points to is kept by `scratch`.
+  /// Throws Error as layout_of_value.
+  Sample sample(const Value& value, std::size_t position, const void* dataset, Scratch& scratch);
+
+ private:
+  const Layout* layout(const Value& value, Scratch& scratch);
+
+  LayoutPtr last_;
+};
+
+/// DatasetImpl::locate for a dataset whose samples are what its `value` gives.
+void locate_values(const detail::DatasetImpl& dataset, std::span<const std::int64_t> indices, Scratch& scratch,
+                   std::span<Sample> out);
+
+}  // namespace penstock::data

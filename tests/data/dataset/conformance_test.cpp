@@ -1,0 +1,222 @@
+// What every dataset, and every function behind one, must do: the same batches for any number of workers and from any
+// position, the same samples by `get`, and its samples packed. A dataset or a transform is one line of a table.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <functional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "data/support.h"
+#include "penstock/ops.h"
+#include "penstock/pack.h"
+
+namespace penstock {
+namespace {
+
+using test::bits_of;
+using test::TemporaryFolder;
+
+constexpr std::int64_t kSamples = 11;
+
+struct DatasetRow {
+  const char* name;
+  Dataset (*make)(const TemporaryFolder& folder);  ///< of kSamples
+  bool one_tensor = true;                          ///< samples are tensors of float32, of one shape
+};
+
+Tensor sample_tensor(std::int64_t index) { return full({4}, static_cast<double>(index), DType::float32); }
+
+Dataset folder_of(const TemporaryFolder& folder, const char* extension) {
+  for (std::int64_t i = 0; i < kSamples; ++i)
+    save(sample_tensor(i), test::numbered_path(folder, i, extension), {.sync = false});
+  return files(folder.path().string());
+}
+
+Dataset in_memory(const TemporaryFolder&) {
+  std::vector<Tensor> out;
+  for (std::int64_t i = 0; i < kSamples; ++i) out.push_back(sample_tensor(i));
+  return dataset(out);
+}
+
+struct Own final : DatasetInterface {
+  std::int64_t size() const override { return kSamples; }
+  Value get(std::int64_t index) const override { return Value::tensor(sample_tensor(index)); }
+  std::string describe(std::int64_t index) const override { return "own " + std::to_string(index); }
+};
+
+Dataset labelled(const TemporaryFolder& folder) {
+  return zip(folder_of(folder, ".npy"), dataset(kSamples, [](std::int64_t i) { return Value::integer(i % 3); }));
+}
+
+const std::vector<DatasetRow> kDatasets = {
+    {"rows", [](const TemporaryFolder&) { return rows(test::numbered_rows(kSamples, 4).to(DType::float32)); }},
+    {"files_npy", [](const TemporaryFolder& folder) { return folder_of(folder, ".npy"); }},
+    {"files_pt", [](const TemporaryFolder& folder) { return folder_of(folder, ".pt"); }},
+    {"values", in_memory},
+    {"function", [](const TemporaryFolder&) { return dataset(kSamples, sample_tensor); }},
+    {"own_class", [](const TemporaryFolder&) { return Dataset(Own()); }},
+    {"subset_of_function",
+     [](const TemporaryFolder&) {
+       return subset(dataset(40, sample_tensor), {3, 1, 4, 1, 5, 9, 2, 6, 5, 35, 8});
+     }},
+    {"concat",
+     [](const TemporaryFolder& folder) {
+       return subset(concat({in_memory(folder), folder_of(folder, ".npy")}), {0, 20, 1, 19, 2, 18, 3, 17, 4, 16, 5});
+     }},
+    {"zip", labelled, false},
+};
+
+struct TransformRow {
+  const char* name;
+  Dataset (*apply)(const Dataset& dataset);
+  bool of_tensors = true;  ///< takes nothing but tensors
+  bool batched = false;
+};
+
+const std::vector<TransformRow> kTransforms = {
+    {"none", [](const Dataset& d) { return d; }, false},
+    {"same", [](const Dataset& d) { return d.map([](const Value& sample) { return sample; }); }, false},
+    {"tensors", [](const Dataset& d) { return d.map([](const Tensor& sample) { return sample * 2; }); }},
+    {"chain",
+     [](const Dataset& d) { return d.map([](const Tensor& x) { return x + 1; }).map([](Tensor x) { return x * 3; }); }},
+    {"dicts",
+     [](const Dataset& d) {
+       return d.map([](const Value& s) { return Value::dict({{"x", s}, {"n", Value::integer(7)}}); });
+     },
+     false},
+    {"strided", [](const Dataset& d) { return d.map([](const Tensor& x) { return x.slice(0, 0, 4, 2); }); }},
+    {"random", [](const Dataset& d) { return d.map([](const Tensor& x, Generator& g) { return x + rand({4}, g); }); }},
+    {"random_twice",
+     [](const Dataset& d) {
+       const auto noise = [](const Tensor& x, Generator& g) { return x + randn({4}, g); };
+       return d.map(noise).map(noise);
+     }},
+    {"filter",
+     [](const Dataset& d) {
+       return d.map([](const Tensor& x) { return x; }).filter([](const Tensor& x) {
+         return x[0].item<float>() < 9000;
+       });
+     }},
+    {"batches",
+     [](const Dataset& d) { return d.map([](const Value& batch) { return Value::list({batch}); }, {.batched = true}); },
+     false, true},
+    {"random_batches",
+     [](const Dataset& d) {
+       return d.map([](const Tensor& x, Generator& g) { return x + rand(x.shape(), g); }, {.batched = true});
+     },
+     true, true},
+};
+
+using Rows = std::tuple<DatasetRow, TransformRow>;
+
+std::vector<Rows> all_rows() {
+  std::vector<Rows> out;
+  for (const DatasetRow& dataset : kDatasets) {
+    for (const TransformRow& transform : kTransforms) {
+      if (dataset.one_tensor || !transform.of_tensors) out.emplace_back(dataset, transform);
+    }
+  }
+  return out;
+}
+
+class EveryDataset : public ::testing::TestWithParam<Rows> {
+ protected:
+  const TransformRow& transform() const { return std::get<1>(GetParam()); }
+  Dataset made() const { return transform().apply(std::get<0>(GetParam()).make(folder_)); }
+
+  TemporaryFolder folder_;
+};
+
+LoaderOptions options(std::size_t workers) {
+  return {.batch_size = 3, .shuffle = true, .num_workers = workers, .seed = 5};
+}
+
+TEST_P(EveryDataset, GivesTheSameBatchesForAnyNumberOfWorkers) {
+  const Dataset dataset = made();
+  DataLoader alone(dataset, options(0));
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    const std::vector<std::string> expected = test::rest_of_epoch(alone);
+    ASSERT_EQ(expected.size(), static_cast<std::size_t>((dataset.size() + 2) / 3));
+    for (const std::size_t workers : {1U, 2U, 4U}) {
+      DataLoader loader(dataset, options(workers));
+      loader.set_epoch(static_cast<std::uint64_t>(epoch));
+      EXPECT_EQ(test::rest_of_epoch(loader), expected) << workers;
+    }
+  }
+}
+
+TEST_P(EveryDataset, GoesOnFromEachPosition) {
+  const Dataset dataset = made();
+  DataLoader whole(dataset, options(1));
+  whole.set_epoch(3);
+  std::vector<LoaderPosition> positions = {whole.position()};
+  std::vector<std::string> expected;
+  while (const auto batch = whole.next()) {
+    expected.push_back(bits_of(*batch));
+    positions.push_back(whole.position());
+  }
+  for (std::size_t taken = 0; taken <= expected.size(); ++taken) {
+    DataLoader loader(dataset, options(taken % 3));
+    loader.seek(LoaderPosition::from_json(positions[taken].to_json()));
+    const std::vector<std::string> rest(expected.begin() + static_cast<std::ptrdiff_t>(taken), expected.end());
+    EXPECT_EQ(test::rest_of_epoch(loader), rest) << taken;
+  }
+}
+
+TEST_P(EveryDataset, GivesTheSamplesOfItsBatchesAlone) {
+  const Dataset dataset = made();
+  if (transform().batched) {
+    EXPECT_EQ(test::code_of([&] { dataset.get(0); }), ErrorCode::kInvalidArgument);
+    return;
+  }
+  DataLoader loader(dataset, {.batch_size = 4, .num_workers = 2, .collate = collate::samples()});
+  std::int64_t seen = 0;
+  for (const Batch& batch : loader) {
+    for (std::size_t i = 0; i < batch.value.size(); ++i, ++seen) {
+      EXPECT_EQ(bits_of(batch.value[i]), bits_of(dataset.get(seen))) << seen;
+      EXPECT_FALSE(dataset.describe(seen).empty());
+    }
+  }
+  EXPECT_EQ(seen, dataset.size());
+}
+
+TEST_P(EveryDataset, IsPartOfOthers) {
+  const Dataset dataset = made();
+  const Dataset some = subset(dataset, {2, 0, 1});
+  if (transform().batched) {
+    EXPECT_EQ(DataLoader(some, {.batch_size = 3, .num_workers = 0}).size(), 1);
+    EXPECT_EQ(test::code_of([&] { zip(dataset, dataset); }), ErrorCode::kInvalidArgument);
+    EXPECT_EQ(test::code_of([&] { concat({dataset, dataset}); }), ErrorCode::kInvalidArgument);
+    return;
+  }
+  EXPECT_EQ(bits_of(some.get(0)), bits_of(dataset.get(2)));
+  EXPECT_EQ(bits_of(concat({some, dataset}).get(3)), bits_of(dataset.get(0)));
+  const Dataset both = zip({{"a", dataset}, {"b", dataset}});
+  EXPECT_EQ(bits_of(both.get(1)["b"]), bits_of(dataset.get(1)));
+  const Value mapped = both.map([](const Value& sample) { return sample["a"]; }).get(1);
+  EXPECT_EQ(bits_of(mapped), bits_of(dataset.get(1)));
+}
+
+TEST_P(EveryDataset, IsPackedAndReadBack) {
+  const Dataset dataset = made();
+  const TemporaryFolder target;
+  if (transform().batched) {
+    EXPECT_EQ(test::code_of([&] { pack(dataset, target / "shards"); }), ErrorCode::kInvalidArgument);
+    return;
+  }
+  EXPECT_EQ(pack(dataset, target / "shards").samples, dataset.size());
+  const auto batch_of = [](const Dataset& of) {
+    return bits_of(DataLoader(of, {.batch_size = of.size(), .num_workers = 0}).next()->value);
+  };
+  EXPECT_EQ(batch_of(packed(target / "shards")), batch_of(dataset));
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, EveryDataset, ::testing::ValuesIn(all_rows()), [](const auto& row) {
+  return std::string(std::get<0>(row.param).name) + "_" + std::get<1>(row.param).name;
+});
+
+}  // namespace
+}  // namespace penstock

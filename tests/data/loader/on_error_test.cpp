@@ -1,0 +1,145 @@
+// What becomes of samples that cannot be had: OnError.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <stdexcept>
+
+#include "data/support.h"
+#include "penstock/ops.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Indices = std::vector<std::int64_t>;
+
+/// `size` samples, some of which cannot be had.
+Dataset with_bad(std::int64_t size, std::set<std::int64_t> bad) {
+  return dataset(size, [bad = std::move(bad)](std::int64_t i) {
+    if (bad.contains(i)) throw std::runtime_error("sample is bad");
+    return Tensor::of<std::int64_t>({i});
+  });
+}
+
+std::vector<Indices> indices_of(DataLoader& loader) {
+  std::vector<Indices> out;
+  while (const auto batch = loader.next()) {
+    EXPECT_EQ(test::values_of<std::int64_t>(batch->tensor().reshape({batch->size()})), batch->indices);
+    out.push_back(batch->indices);
+  }
+  return out;
+}
+
+LoaderOptions options(OnError on_error, std::size_t workers) {
+  return {.batch_size = 3, .num_workers = workers, .on_error = on_error};
+}
+
+TEST(OnError, SkipLeavesOutSamplesAndEmptyBatches) {
+  for (const std::size_t workers : {0U, 1U, 2U, 4U}) {
+    DataLoader loader(with_bad(11, {1, 3, 4, 5, 10}), options(OnError::kSkip, workers));
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      EXPECT_THAT(indices_of(loader), ElementsAre(Indices{0, 2}, Indices{6, 7, 8}, Indices{9})) << workers;
+    }
+    EXPECT_EQ(loader.set_aside().size(), 5U);
+    EXPECT_EQ(loader.set_aside()[1].index, 3);
+    EXPECT_EQ(loader.set_aside()[1].what, "<dataset>[3]");
+    EXPECT_THAT(loader.set_aside()[1].why, HasSubstr("sample is bad"));
+  }
+}
+
+TEST(OnError, ReplaceTakesTheNextGoodSample) {
+  for (const std::size_t workers : {0U, 1U, 2U, 4U}) {
+    DataLoader loader(with_bad(8, {1, 2, 7}), options(OnError::kReplace, workers));
+    EXPECT_THAT(indices_of(loader), ElementsAre(Indices{0, 3, 3}, Indices{3, 4, 5}, Indices{6, 0})) << workers;
+  }
+}
+
+TEST(OnError, MaskTellsWhichSamplesWereAskedFor) {
+  DataLoader loader(with_bad(4, {2}), options(OnError::kMask, 2));
+  const auto first = loader.next();
+  EXPECT_EQ(first->indices, (Indices{0, 1, 3}));
+  EXPECT_THAT(test::values_of<bool>(first->valid), ElementsAre(true, true, false));
+  EXPECT_THAT(test::values_of<bool>(loader.next()->valid), ElementsAre(true));
+  EXPECT_FALSE(DataLoader(with_bad(4, {}), options(OnError::kRaise, 2)).next()->valid.defined());
+}
+
+TEST(OnError, RaiseGoesOnWithTheNextBatch) {
+  DataLoader loader(with_bad(9, {4}), options(OnError::kRaise, 2));
+  EXPECT_TRUE(loader.next());
+  EXPECT_THAT(test::error_of([&] { loader.next(); })->message(), HasSubstr("sample 4 "));
+  EXPECT_EQ(loader.next()->indices, (Indices{6, 7, 8}));
+  EXPECT_FALSE(loader.next());
+}
+
+TEST(OnError, AnEpochWithoutASampleIsAnError) {
+  for (const OnError on_error : {OnError::kSkip, OnError::kReplace}) {
+    DataLoader loader(with_bad(4, {0, 1, 2, 3}), options(on_error, 2));
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      const auto error = test::error_of([&] { loader.next(); });
+      EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument);
+      EXPECT_THAT(error->message(), AllOf(HasSubstr("no sample of the epoch can be read"), HasSubstr("<dataset>[0]")));
+    }
+    EXPECT_EQ(loader.epoch(), 2U);
+  }
+  DataLoader masked(with_bad(4, {0, 1, 2, 3}), options(OnError::kMask, 2));
+  for (int batch = 0; batch < 2; ++batch) {
+    EXPECT_EQ(test::code_of([&] { masked.next(); }), ErrorCode::kInvalidArgument);
+  }
+  EXPECT_FALSE(masked.next()) << "batches are counted";
+}
+
+TEST(OnError, ResumesWithTheSameBatches) {
+  for (const OnError on_error : {OnError::kSkip, OnError::kReplace, OnError::kMask}) {
+    LoaderOptions given = options(on_error, 2);
+    given.shuffle = true;
+    const Dataset dataset = with_bad(30, {1, 2, 3, 4, 5, 6, 17, 20});
+    DataLoader whole(dataset, given);
+    std::vector<LoaderPosition> positions = {whole.position()};
+    std::vector<std::string> expected;
+    while (const auto batch = whole.next()) {
+      expected.push_back(test::bits_of(*batch));
+      positions.push_back(whole.position());
+    }
+    for (std::size_t taken = 0; taken < positions.size(); ++taken) {
+      given.num_workers = taken % 3;
+      DataLoader loader(dataset, given);
+      loader.seek(positions[taken]);
+      EXPECT_EQ(test::rest_of_epoch(loader),
+                std::vector<std::string>(expected.begin() + static_cast<std::ptrdiff_t>(taken), expected.end()));
+    }
+  }
+}
+
+TEST(OnError, DoesNotHideWhatIsWrongWithTheBatchOrTheProcess) {
+  const Dataset uneven = dataset(4, [](std::int64_t i) { return Tensor::zeros({i + 1}); });
+  DataLoader shapes(uneven, options(OnError::kSkip, 1));
+  EXPECT_EQ(test::code_of([&] { shapes.next(); }), ErrorCode::kShapeMismatch);
+  EXPECT_TRUE(shapes.set_aside().empty());
+  const Dataset hungry = dataset(4, [](std::int64_t) -> Value { throw std::bad_alloc(); });
+  DataLoader memory(hungry, options(OnError::kSkip, 1));
+  EXPECT_EQ(test::code_of([&] { memory.next(); }), ErrorCode::kOutOfMemory);
+  EXPECT_TRUE(memory.set_aside().empty());
+  DataLoader outside(with_bad(4, {}), {.batch_sampler = sampler::batches({{9}}), .on_error = OnError::kSkip});
+  EXPECT_EQ(test::code_of([&] { outside.next(); }), ErrorCode::kIndexOutOfRange);
+}
+
+TEST(OnError, DamagedFilesAreSetAside) {
+  const test::TemporaryFolder folder;
+  test::write_tensors(folder, test::equal_tensors(6, Shape{3}), ".npy");
+  test::write_file(folder / "0002.npy", std::string_view("no array"));
+  std::filesystem::remove(folder / "0005.npy");
+  std::vector<std::string> paths;
+  for (std::int64_t i = 0; i < 6; ++i) paths.push_back(test::numbered_path(folder, i, ".npy"));
+  DataLoader loader(files(paths), options(OnError::kSkip, 2));
+  EXPECT_EQ(loader.next()->indices, (Indices{0, 1}));
+  EXPECT_EQ(loader.next()->indices, (Indices{3, 4}));
+  EXPECT_EQ(loader.set_aside()[0].what, folder / "0002.npy");
+  EXPECT_EQ(loader.set_aside()[1].index, 5);
+}
+
+}  // namespace
+}  // namespace penstock
