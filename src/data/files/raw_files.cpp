@@ -42,7 +42,7 @@ class RawFiles final : public detail::DatasetImpl {
     for (std::size_t i = 0; i < indices.size(); ++i) {
       scratch.check_cancelled();
       try {
-        const SourcePtr source = open_source(paths_.path(indices[i]));
+        const penstock::Source source = open_source(paths_.path(indices[i]));
         auto file = std::make_shared<const SampleFile>(source);
         sources[i] = {.within = file.get()};
         out[i] = {last.of(static_cast<std::int64_t>(source->size()), scratch), &sources[i]};
