@@ -45,7 +45,7 @@ class RawFiles final : public detail::DatasetImpl {
         const penstock::Source source = open_source(paths_.path(indices[i]));
         auto file = std::make_shared<const SampleFile>(source);
         sources[i] = {.within = file.get()};
-        out[i] = {last.of(static_cast<std::int64_t>(source->size()), scratch), &sources[i]};
+        out[i] = {last.of(static_cast<std::int64_t>(source.size()), scratch), &sources[i]};
         scratch.objects.push_back(std::move(file));
       } catch (const Error& error) {
         throw SampleError(i, error.within({.path = paths_.path(indices[i])}));
