@@ -7,7 +7,7 @@ namespace penstock::python::docs {
 inline constexpr const char* kDataset = R"(Dataset()
 --
 
-A fixed sequence of samples, made by rows(), files(), packed(), dataset(), zip(), concat() or subset().
+A fixed sequence of samples: of rows(), files(), packed(), dataset(), zip(), concat() or subset().
 
 It knows where sample i lies and reads nothing until a loader or `dataset[i]` asks. Any number of
 threads may use it. Pickling keeps what it was made of, such as paths, and no file's bytes; the

@@ -30,8 +30,9 @@ Examples
 inline constexpr const char* kMap = R"(Each sample (or each batch) as a function makes it from the one that was read.
 
 It is called in the loader's worker threads, which take the interpreter's lock for the call alone;
-order, resuming and memory stay as they are without it. What it raises arrives with its own type, and
-with the sample and its file in the text; the loader can go on behind it. Maps follow each other.
+order, resuming and memory stay as they are without it. What it raises arrives with its own type,
+and with the sample and its file in the text; the loader can go on behind it. Several maps run in
+the order in which they were asked for.
 
 Parameters
 ----------

@@ -236,7 +236,7 @@ std::string did_you_mean(const std::vector<std::string>& names) {
   std::string out = "did you mean ";
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (i != 0) out += i + 1 == names.size() ? " or " : ", ";
-    out += quoted(names[i]);
+    out += core::quoted(names[i]);
   }
   return out + "?";
 }
