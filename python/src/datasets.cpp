@@ -304,7 +304,7 @@ void bind_datasets(nb::module_& module) {
                    "The file of each sample, in their order: of files(), and of what subset() and concat() make of "
                    "them. AttributeError where samples are no files.")
       .def_prop_ro(
-          "_draws", [](const Dataset& self) { return self.impl().draws(); }, nb::sig("def _draws(self) -> bool"))
+          "_draws", [](const Dataset& self) { return self.impl().is_random(); }, nb::sig("def _draws(self) -> bool"))
       .def_prop_ro(
           "classes", classes_of, nb::sig("def classes(self) -> list[str]"),
           "The names of the classes, by number: of files() with class_folders, and of what subset(), map() and "

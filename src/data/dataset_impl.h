@@ -66,8 +66,9 @@ class DatasetImpl {
   virtual std::string describe(std::int64_t index) const = 0;
   /// Whether each sample is a file, whose path `describe` gives.
   virtual bool samples_are_files() const noexcept { return false; }
-  /// Whether samples differ from epoch to epoch, by random numbers (Scratch::key_of).
-  virtual bool draws() const noexcept { return false; }
+  /// How many random numbers the transforms of a sample have drawn (Scratch::key_of). Those of a further one follow
+  /// them, also where a function lies between: two crops differ, and an image's crop is that of its mask.
+  virtual std::uint32_t draws() const noexcept { return 0; }
   /// Of the classes that samples are tuples with; empty where there are none.
   virtual std::span<const std::string> classes() const noexcept { return {}; }
   /// Bytes that are read for one sample, at most, as far as that is cheap to tell; the largest number where it is not.
@@ -84,6 +85,8 @@ class DatasetImpl {
   virtual std::span<const data::UserFunction> batch_functions() const noexcept { return {}; }
   /// How many functions with random numbers a sample has passed through.
   virtual std::uint32_t random_stages() const noexcept { return 0; }
+  /// Whether samples differ from epoch to epoch, by random numbers.
+  bool is_random() const noexcept { return draws() > 0 || random_stages() > 0; }
 };
 
 }  // namespace penstock::detail

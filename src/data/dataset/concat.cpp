@@ -30,9 +30,7 @@ class Concat final : public detail::DatasetImpl {
     return std::all_of(parts_.begin(), parts_.end(),
                        [](const Dataset& part) { return part.impl().samples_are_files(); });
   }
-  bool draws() const noexcept override {
-    return std::any_of(parts_.begin(), parts_.end(), [](const Dataset& part) { return part.impl().draws(); });
-  }
+  std::uint32_t draws() const noexcept override { return data::most_draws(parts_); }
   std::uint64_t read_bytes(std::int64_t index) const override {
     const std::size_t part = part_of(index);
     return parts_[part].impl().read_bytes(index - begin(part));

@@ -38,7 +38,7 @@ class Mapped : public detail::DatasetImpl {
   std::span<const std::string> classes() const noexcept override { return dataset_.impl().classes(); }
   std::uint64_t read_bytes(std::int64_t index) const override { return dataset_.impl().read_bytes(index); }
   std::uint32_t random_stages() const noexcept override { return stages_; }
-  bool draws() const noexcept override { return stages_ > 0 || dataset_.impl().draws(); }
+  std::uint32_t draws() const noexcept override { return dataset_.impl().draws(); }
 
  protected:
   Dataset dataset_;
@@ -113,6 +113,12 @@ void data::require_samples(const Dataset& dataset, std::string_view what) {
 std::uint32_t data::most_random_stages(std::span<const Dataset> datasets) noexcept {
   std::uint32_t most = 0;
   for (const Dataset& dataset : datasets) most = std::max(most, dataset.impl().random_stages());
+  return most;
+}
+
+std::uint32_t data::most_draws(std::span<const Dataset> datasets) noexcept {
+  std::uint32_t most = 0;
+  for (const Dataset& dataset : datasets) most = std::max(most, dataset.impl().draws());
   return most;
 }
 

@@ -25,6 +25,8 @@ Generator generator_of(const RandomKey& key) noexcept;
 void require_samples(const Dataset& dataset, std::string_view what);
 /// The most of any of them.
 std::uint32_t most_random_stages(std::span<const Dataset> datasets) noexcept;
+/// The same of the random numbers of transforms.
+std::uint32_t most_draws(std::span<const Dataset> datasets) noexcept;
 
 /// The samples that Dataset::filter keeps.
 std::vector<std::int64_t> kept_indices(const Dataset& dataset, std::function<bool(const Value&)> keep,

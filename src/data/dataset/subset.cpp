@@ -19,7 +19,7 @@ class Subset final : public detail::DatasetImpl {
     return dataset_.impl().describe(indices_[static_cast<std::size_t>(index)]);
   }
   bool samples_are_files() const noexcept override { return dataset_.impl().samples_are_files(); }
-  bool draws() const noexcept override { return dataset_.impl().draws(); }
+  std::uint32_t draws() const noexcept override { return dataset_.impl().draws(); }
   std::span<const std::string> classes() const noexcept override { return dataset_.impl().classes(); }
   std::uint64_t read_bytes(std::int64_t index) const override {
     return dataset_.impl().read_bytes(indices_[static_cast<std::size_t>(index)]);

@@ -58,9 +58,7 @@ class Zip final : public detail::DatasetImpl {
     for (const Dataset& part : parts_) out += (out.empty() ? "" : ", ") + part.impl().describe(index);
     return out;
   }
-  bool draws() const noexcept override {
-    return std::any_of(parts_.begin(), parts_.end(), [](const Dataset& part) { return part.impl().draws(); });
-  }
+  std::uint32_t draws() const noexcept override { return data::most_draws(parts_); }
   std::uint64_t read_bytes(std::int64_t index) const override {
     std::uint64_t out = 0;
     for (const Dataset& part : parts_) {

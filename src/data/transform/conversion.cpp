@@ -43,17 +43,28 @@ bool is_random(const Op& op) noexcept {
   return flip != nullptr && flip->probability < 1;
 }
 
+std::uint32_t draws_of(const Op& op) noexcept {
+  if (!is_random(op)) return 0;
+  const auto* crop = std::get_if<CropOp>(&op);
+  return crop == nullptr ? 1 : static_cast<std::uint32_t>(crop->size.size());
+}
+
+Op behind(Op op, std::uint32_t draws) {
+  if (auto* crop = std::get_if<CropOp>(&op)) crop->first_draw = draws;
+  if (auto* flip = std::get_if<FlipOp>(&op)) flip->first_draw = draws;
+  return op;
+}
+
 Conversion::Conversion(std::vector<Op> ops, const TensorLayout& input)
     : ops_(std::move(ops)), input_(input), input_extent_(extent_of(input)) {
   std::span<const Op> rest(ops_);
-  std::uint32_t used = 0;
   const TensorLayout* layout = &input_;
   while (!rest.empty()) {
     if (const auto* one_hot = std::get_if<OneHotOp>(&rest.front())) {
       passes_.push_back(make_one_hot_pass(*one_hot, *layout));
       rest = rest.subspan(1);
     } else {
-      passes_.push_back(make_element_pass(rest, *layout, used));
+      passes_.push_back(make_element_pass(rest, *layout));
     }
     layout = &passes_.back()->output();
     random_ |= passes_.back()->random();

@@ -70,9 +70,8 @@ class Conversion {
   bool random_ = false;
 };
 
-/// A pass of as many of `ops` as go into one, which are taken off the front. `used` draws of random numbers belong to
-/// earlier passes, and those of this one are added.
-std::unique_ptr<const Pass> make_element_pass(std::span<const Op>& ops, const TensorLayout& input, std::uint32_t& used);
+/// A pass of as many of `ops` as go into one, which are taken off the front.
+std::unique_ptr<const Pass> make_element_pass(std::span<const Op>& ops, const TensorLayout& input);
 std::unique_ptr<const Pass> make_one_hot_pass(const OneHotOp& op, const TensorLayout& input);
 
 }  // namespace penstock::data

@@ -74,7 +74,7 @@ class ElementPass final : public Pass {
   std::optional<Refused> run(const std::byte* from, std::byte* to, std::uint64_t key) const override {
     if (plan_.padded) fill(to);
     if (!plan_.random) return walk_over(fixed_, from, to);
-    Draws draws(key, plan_.used);
+    Draws draws(key);
     return walk_over(walk_of(geometry_of(plan_, &draws)), from, to);
   }
 

@@ -40,7 +40,6 @@ struct ElementPlan {
   Geometry geometry;           ///< the views of source and parameters behind all moves
   std::vector<Op> moves = {};  ///< permute, crop, flip and normalize, in order: what decided the views
   bool random = false;         ///< some of the moves differ from sample to sample: the views are made anew for each
-  std::uint32_t used = 0;      ///< draws before these moves
   std::vector<Step> steps = {};
   std::vector<Parameter> parameters = {};
   View target = {};  ///< where the elements go in the output

@@ -43,9 +43,8 @@ std::array<std::byte, 8> constant(double value, DType::Code type, DType::Code co
 
 class Planner {
  public:
-  Planner(const TensorLayout& input, std::uint32_t used)
+  explicit Planner(const TensorLayout& input)
       : type_(input.dtype), plan_{.input = input, .output = input, .geometry = Geometry(input.shape, input.strides)} {
-    plan_.used = used;
     if (!input.dtype.is_numeric()) {
       throw Error(ErrorCode::kDTypeMismatch,
                   core::format("transforms are for numbers, found elements of type {}", input.dtype.name()));
@@ -62,7 +61,7 @@ class Planner {
     std::visit([&](const auto& one) { add(one, op); }, op);
   }
 
-  ElementPlan finish(std::uint32_t& used) {
+  ElementPlan finish() {
     join_steps();
     if (!plan_.padded) {
       const Shape shape = plan_.geometry.as_shape();
@@ -73,7 +72,6 @@ class Planner {
     if (!plan_.random) {
       for (Parameter& parameter : plan_.parameters) write_out(parameter);
     }
-    used = plan_.used + drawn_;
     return std::move(plan_);
   }
 
@@ -135,17 +133,13 @@ class Planner {
   void add(const CropOp& op, const Op& of) {
     plan_.geometry.crop(op, nullptr);
     plan_.moves.push_back(of);
-    if (!is_random(of)) return;
-    plan_.random = true;
-    drawn_ += static_cast<std::uint32_t>(op.size.size());
+    plan_.random |= is_random(of);
   }
 
   void add(const FlipOp& op, const Op& of) {
     plan_.geometry.flip(op, nullptr);
     plan_.moves.push_back(of);
-    if (!is_random(of)) return;
-    plan_.random = true;
-    ++drawn_;
+    plan_.random |= is_random(of);
   }
 
   void add(const PadOp& op, const Op&) {
@@ -283,7 +277,6 @@ class Planner {
 
   DType type_;  ///< of the elements behind what was added
   ElementPlan plan_;
-  std::uint32_t drawn_ = 0;
 };
 
 /// Does to the views what an op does to them.
@@ -307,14 +300,13 @@ Geometry geometry_of(const ElementPlan& plan, Draws* draws) {
   return out;
 }
 
-std::unique_ptr<const Pass> make_element_pass(std::span<const Op>& ops, const TensorLayout& input,
-                                              std::uint32_t& used) {
-  Planner planner(input, used);
+std::unique_ptr<const Pass> make_element_pass(std::span<const Op>& ops, const TensorLayout& input) {
+  Planner planner(input);
   while (!ops.empty() && planner.takes(ops.front())) {
     planner.add(ops.front());
     ops = ops.subspan(1);
   }
-  return element_pass(planner.finish(used));
+  return element_pass(planner.finish());
 }
 
 }  // namespace penstock::data

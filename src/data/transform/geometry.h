@@ -21,7 +21,9 @@ namespace penstock::data {
 /// Random bits for one sample. The n-th draw of a sample depends on its key and n alone, not on who asks when.
 class Draws {
  public:
-  explicit Draws(std::uint64_t key, std::uint32_t used = 0) noexcept : key_(key), next_(used) {}
+  explicit Draws(std::uint64_t key) noexcept : key_(key) {}
+  /// Goes on with draw `next` of the sample, counted from 0.
+  void go_to(std::uint64_t next) noexcept { next_ = next; }
   /// Uniform in [0, bound); `bound` is at least 1.
   std::int64_t below(std::int64_t bound) noexcept;
   /// Uniform in [0, 1).
@@ -29,7 +31,7 @@ class Draws {
 
  private:
   std::uint64_t key_;
-  std::uint64_t next_;
+  std::uint64_t next_ = 0;
 };
 
 /// Views that are walked together: the source's first, then those of the parameters.

@@ -41,10 +41,12 @@ struct CropOp {
   std::vector<std::int64_t> begin;  ///< where `place` is kAt
   std::vector<std::int64_t> size;
   Dims dims;
+  std::uint32_t first_draw = 0;  ///< how many random numbers of a sample belong to the steps before
 };
 struct FlipOp {
   Dims dims;
   double probability = 1;
+  std::uint32_t first_draw = 0;  ///< as in CropOp
 };
 struct PadOp {
   std::vector<std::int64_t> before;
@@ -60,6 +62,10 @@ using Op = std::variant<CastOp, ScaleOp, NormalizeOp, ClampOp, PermuteOp, CropOp
 
 /// Whether it differs from sample to sample by random numbers.
 bool is_random(const Op& op) noexcept;
+/// How many random numbers it draws for a sample.
+std::uint32_t draws_of(const Op& op) noexcept;
+/// The same op, whose random numbers come behind so many others of the sample.
+Op behind(Op op, std::uint32_t draws);
 /// "cast", "normalize": its name for users.
 std::string_view name_of(const Op& op) noexcept;
 

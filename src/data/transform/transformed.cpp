@@ -7,6 +7,7 @@
 #include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
+#include "data/dataset/map.h"
 #include "data/dataset_impl.h"
 #include "data/transform/conversion.h"
 
@@ -66,15 +67,15 @@ struct Seen final : data::Scratch::State {
 
 class Transformed final : public detail::DatasetImpl {
  public:
-  Transformed(Dataset below, std::vector<Op> ops, std::vector<std::string> keys)
-      : below_(std::move(below)), ops_(std::move(ops)), keys_(std::move(keys)) {}
+  Transformed(Dataset below, Op op, std::vector<std::string> keys)
+      : below_(std::move(below)), op_(data::behind(std::move(op), below_.impl().draws())), keys_(std::move(keys)) {}
 
   std::int64_t size() const noexcept override { return below_.size(); }
   std::string describe(std::int64_t index) const override { return below_.impl().describe(index); }
   bool samples_are_files() const noexcept override { return below_.impl().samples_are_files(); }
-  bool draws() const noexcept override {
-    return below_.impl().draws() || std::any_of(ops_.begin(), ops_.end(), data::is_random);
-  }
+  std::span<const std::string> classes() const noexcept override { return below_.impl().classes(); }
+  std::uint32_t random_stages() const noexcept override { return below_.impl().random_stages(); }
+  std::uint32_t draws() const noexcept override { return below_.impl().draws() + data::draws_of(op_); }
   std::uint64_t read_bytes(std::int64_t index) const override { return below_.impl().read_bytes(index); }
 
   void locate(std::span<const std::int64_t> indices, data::Scratch& scratch, std::span<Sample> out) const override {
@@ -142,7 +143,7 @@ class Transformed final : public detail::DatasetImpl {
 
   ConversionPtr conversion_of(const data::TensorLayout& tensor, const Kind& kind, const data::Leaf& leaf) const {
     std::vector<Op> ops = kind.before == nullptr ? std::vector<Op>{} : kind.before->ops();
-    ops.insert(ops.end(), ops_.begin(), ops_.end());
+    ops.push_back(op_);
     try {
       if (kind.before != nullptr) return std::make_shared<const Conversion>(std::move(ops), kind.before->input());
       const Strides strides = kind.in_file ? tensor.shape.contiguous_strides() : tensor.strides;
@@ -164,16 +165,15 @@ class Transformed final : public detail::DatasetImpl {
   }
 
   Dataset below_;
-  std::vector<Op> ops_;
+  Op op_;
   std::vector<std::string> keys_;
 };
 
 }  // namespace
 
 Dataset data::transformed(const Dataset& below, Op op, const std::vector<std::string>& keys) {
-  std::vector<Op> ops;
-  ops.push_back(std::move(op));
-  return Dataset(std::make_shared<Transformed>(below, std::move(ops), keys));
+  require_samples(below, "a transform");
+  return Dataset(std::make_shared<Transformed>(below, std::move(op), keys));
 }
 
 }  // namespace penstock
