@@ -35,7 +35,7 @@ BELOW = {
 ROOMS = {
     "io": ["file", "copy", "source", "read", "gds", "move"],
     "format": ["text", "zip", "safetensors", "numpy", "pt/pickle", "pt"],
-    "data": ["trace", "sample", "transform", "scan", "files", "pack", "dataset", "sampler", "collate", "batch", "loader"],
+    "data": "trace sample transform scan files pack dataset sampler collate batch loader".split(),
     "cli": ["terminal", "json"],
 }
 

@@ -5,6 +5,7 @@
 #include "data/batch/batch_maker.h"
 #include "data/dataset/map.h"
 #include "data/dataset_impl.h"
+#include "data/sample/require_samples.h"
 
 namespace penstock {
 

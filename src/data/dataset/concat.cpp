@@ -5,6 +5,7 @@
 #include "core/checked.h"
 #include "data/dataset/map.h"
 #include "data/dataset_impl.h"
+#include "data/sample/require_samples.h"
 
 namespace penstock {
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "data/dataset/map.h"
+#include "data/sample/require_samples.h"
 #include "penstock/error.h"
 #include "penstock/loader.h"
 

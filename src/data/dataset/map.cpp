@@ -10,11 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/format.h"
 #include "data/dataset_impl.h"
+#include "data/sample/require_samples.h"
 #include "data/sample/value_samples.h"
 #include "ops/philox.h"
-#include "penstock/error.h"
 
 namespace penstock {
 
@@ -100,14 +99,6 @@ Generator data::generator_of(const RandomKey& key) noexcept {
   const std::uint64_t of_epoch = ops::philox(key.seed, key.epoch).low();
   const std::uint64_t of_stage = ops::philox(of_epoch, key.stage).high();
   return Generator(ops::philox(of_stage, static_cast<std::uint64_t>(key.index)).low());
-}
-
-void data::require_samples(const Dataset& dataset, std::string_view what) {
-  if (dataset.impl().batch_functions().empty()) return;
-  throw Error(ErrorCode::kInvalidArgument,
-              core::format("the dataset has a function of whole batches, which only a loader makes, so there is no "
-                           "place for {}; map batches last",
-                           what));
 }
 
 std::uint32_t data::most_random_stages(std::span<const Dataset> datasets) noexcept {

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <functional>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "data/sample/user_call.h"
@@ -21,8 +20,6 @@ Dataset mapped(const Dataset& dataset, UserFunction function, Of of, bool random
 /// The generator of one call in C++.
 Generator generator_of(const RandomKey& key) noexcept;
 
-/// kInvalidArgument for a dataset that has functions of whole batches. `what` is "zip": what cannot be done with it.
-void require_samples(const Dataset& dataset, std::string_view what);
 /// The most of any of them.
 std::uint32_t most_random_stages(std::span<const Dataset> datasets) noexcept;
 /// The same of the random numbers of transforms.

@@ -7,6 +7,7 @@
 #include "core/format.h"
 #include "data/dataset/map.h"
 #include "data/dataset_impl.h"
+#include "data/sample/require_samples.h"
 
 namespace penstock {
 

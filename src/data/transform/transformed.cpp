@@ -7,8 +7,8 @@
 #include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
-#include "data/dataset/map.h"
 #include "data/dataset_impl.h"
+#include "data/sample/require_samples.h"
 #include "data/transform/conversion.h"
 
 // A dataset whose tensors are those of another behind a chain of transforms. It finds its samples where the other has

@@ -123,7 +123,7 @@ def test_a_function_is_called_in_the_workers():
     assert threading.get_ident() not in threads
 
 
-class Odd(Exception):
+class OddError(Exception):
     def __init__(self, number, text):
         super().__init__(number, text)
         self.number = number
@@ -152,9 +152,9 @@ def test_an_exception_keeps_its_type_and_names_sample_and_file(tmp_path, workers
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="notes came with Python 3.11")
 def test_an_exception_that_takes_more_than_a_text_gets_a_note():
     def odd(sample):
-        raise Odd(3, "three")
+        raise OddError(3, "three")
 
-    with pytest.raises(Odd) as caught:
+    with pytest.raises(OddError) as caught:
         numbers().map(odd)[2]
     assert caught.value.number == 3
     assert "sample 2" in caught.value.__notes__[0]
@@ -285,7 +285,8 @@ def test_ctrl_c_interrupts_a_slow_function(tmp_path):
     for workers in (0, 2):
         answers_ctrl_c(
             tmp_path,
-            f"loader = penstock.DataLoader(penstock.dataset(100, lambda i: time.sleep(0.1) or i), num_workers={workers})",
+            "slow = penstock.dataset(100, lambda i: time.sleep(0.1) or i)\n"
+            f"loader = penstock.DataLoader(slow, num_workers={workers})",
             "list(loader)",
         )
 

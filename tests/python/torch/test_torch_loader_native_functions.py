@@ -22,7 +22,7 @@ def test_batches_go_on_behind_an_exception_that_keeps_its_type(workers):
     batches = iter(pt.DataLoader(mapped(), batch_size=2, num_workers=workers))
     assert next(batches).tolist() == [[0, 0, 0], [2, 2, 2]]
     next(batches)
-    with pytest.raises(ValueError, match="five is odd .*sample 5") as caught:
+    with pytest.raises(ValueError, match=r"five is odd .*sample 5") as caught:
         next(batches)
     assert type(caught.value) is ValueError
     assert next(batches)[0].tolist() == [12, 12, 12]

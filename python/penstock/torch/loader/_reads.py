@@ -277,7 +277,7 @@ class Reads:
                 or is_of_process(error)
                 or not self._set_aside.try_each(self._samples, indices)
             ):
-                raise _users(error, self._refusal)
+                raise _users(error, self._refusal)  # noqa: B904 - the program's exception keeps the cause that it has
         return self._again(self._repaired(indices))
 
     def _next_of_feed(self, asked: _Asked) -> Any:
@@ -322,7 +322,7 @@ class Reads:
         except penstock.Error as error:
             other = self._otherwise(indices, error)
             if other is None:
-                raise _users(error, self._refusal)
+                raise _users(error, self._refusal)  # noqa: B904 - the program's exception keeps the cause that it has
             return other
 
     def _otherwise(self, indices: list[int], error: penstock.Error) -> Read | None:
