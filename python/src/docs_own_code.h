@@ -38,12 +38,12 @@ Parameters
 ----------
 function
     Called with each sample: Tensors, numbers and texts, nested as they were read. It gives a sample
-    (arrays of any library will do), and for the same sample always the same: it may be called again.
+    (arrays of any library will do), for the same sample always the same: it may be called again.
 batched
     Whether it is called with whole batches instead, behind their collation.
 seeded
-    Whether it is called with a numpy.random.Generator as well, which is made from the loader's seed,
-    the epoch and the sample's index: the same for any number of workers and in a resumed run.
+    Whether it is called with a numpy.random.Generator as well, made from the loader's seed, the
+    epoch and the sample's index: the same for any number of workers and in a resumed run.
 
 Returns
 -------
@@ -51,7 +51,8 @@ Dataset
 
 Examples
 --------
->>> noisy = penstock.files("clips").map(lambda x, random: x.numpy() + random.normal(), seeded=True))";
+>>> noise = lambda x, random: x.numpy() + random.normal()
+>>> noisy = penstock.files("clips").map(noise, seeded=True))";
 
 inline constexpr const char* kFilter = R"(The samples for which a function is true, in their order.
 

@@ -84,5 +84,5 @@ def test_classes_stay_behind_a_transform(tmp_path):
     for name in ("cat", "dog"):
         (tmp_path / name).mkdir()
         np.save(tmp_path / name / "0.npy", np.zeros((2, 2), "u1"))
-    data = penstock.files(tmp_path, class_folders=True)
+    data = penstock.files(tmp_path / "**" / "*.npy", class_folders=True)
     assert list(data.cast("float32").classes) == ["cat", "dog"]
