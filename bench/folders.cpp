@@ -221,6 +221,9 @@ int main(int argc, char** argv) {
       rounds = std::stoi(argv[++i]);
     } else if (argument == "--only" && i + 1 < argc) {
       only = argv[++i];
+    } else if (argument.starts_with("-")) {
+      std::fprintf(stderr, "usage: bench_folders [FOLDER] [--rounds N] [--only TEXT]\n");
+      return argument == "--help" ? 0 : 2;
     } else {
       root = argument;
     }

@@ -129,6 +129,9 @@ int main(int argc, char** argv) {
       rounds = std::stoi(argv[++i]);
     } else if (argument == "--microseconds" && i + 1 < argc) {
       microseconds = std::stod(argv[++i]);
+    } else if (argument.starts_with("-")) {
+      std::fprintf(stderr, "usage: bench_map [FOLDER] [--rounds N] [--microseconds N]\n");
+      return argument == "--help" ? 0 : 2;
     } else {
       root = argument;
     }

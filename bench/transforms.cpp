@@ -107,6 +107,9 @@ int main(int argc, char** argv) {
     const std::string argument = argv[i];
     if (argument == "--rounds" && i + 1 < argc) {
       rounds = std::stoul(argv[++i]);
+    } else if (argument.starts_with("-")) {
+      std::fprintf(stderr, "usage: bench_transforms [FOLDER] [--rounds N]\n");
+      return argument == "--help" ? 0 : 2;
     } else {
       root = argument;
     }
