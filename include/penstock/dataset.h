@@ -85,7 +85,7 @@ class DatasetInterface {
 struct MapOptions {
   /// The function takes a whole batch, after collation, in place of a sample. It sees the batch in host memory; with
   /// LoaderOptions::device, what it gives is moved there. Only a loader makes batches: `get` and `pack` refuse such a
-  /// dataset, and so do `zip`, `concat` and functions of samples that would follow.
+  /// dataset, and so do `zip`, `concat`, native transforms and functions of samples that would follow.
   bool batched = false;
 };
 
@@ -110,7 +110,7 @@ class Dataset {
   /// for a dataset whose samples are no files.
   std::vector<std::string> paths() const;
   /// The names of the classes, by number, in bytewise order: for files() with class_folders, and for what subset(),
-  /// map() and filter() make of it. kInvalidArgument for other datasets.
+  /// map(), filter() and native transforms make of it. kInvalidArgument for other datasets.
   std::vector<std::string> classes() const;
 
   // Native transforms. Each gives a dataset of as many samples, whose tensors are changed while they are moved into the

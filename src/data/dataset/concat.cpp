@@ -31,7 +31,7 @@ class Concat final : public detail::DatasetImpl {
     return std::all_of(parts_.begin(), parts_.end(),
                        [](const Dataset& part) { return part.impl().samples_are_files(); });
   }
-  std::uint32_t draws() const noexcept override { return data::most_draws(parts_); }
+  std::uint32_t draws() const noexcept override { return data::most_of(parts_, &DatasetImpl::draws); }
   std::uint64_t read_bytes(std::int64_t index) const override {
     const std::size_t part = part_of(index);
     return parts_[part].impl().read_bytes(index - begin(part));
@@ -67,7 +67,7 @@ class Concat final : public detail::DatasetImpl {
     const std::size_t part = part_of(index);
     return parts_[part].impl().value(index - begin(part), scratch);
   }
-  std::uint32_t random_stages() const noexcept override { return data::most_random_stages(parts_); }
+  std::uint32_t random_stages() const noexcept override { return data::most_of(parts_, &DatasetImpl::random_stages); }
 
  private:
   std::int64_t begin(std::size_t part) const noexcept { return part == 0 ? 0 : ends_[part - 1]; }

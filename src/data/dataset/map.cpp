@@ -101,15 +101,10 @@ Generator data::generator_of(const RandomKey& key) noexcept {
   return Generator(ops::philox(of_stage, static_cast<std::uint64_t>(key.index)).low());
 }
 
-std::uint32_t data::most_random_stages(std::span<const Dataset> datasets) noexcept {
+std::uint32_t data::most_of(std::span<const Dataset> datasets,
+                            std::uint32_t (detail::DatasetImpl::*count)() const noexcept) noexcept {
   std::uint32_t most = 0;
-  for (const Dataset& dataset : datasets) most = std::max(most, dataset.impl().random_stages());
-  return most;
-}
-
-std::uint32_t data::most_draws(std::span<const Dataset> datasets) noexcept {
-  std::uint32_t most = 0;
-  for (const Dataset& dataset : datasets) most = std::max(most, dataset.impl().draws());
+  for (const Dataset& dataset : datasets) most = std::max(most, (dataset.impl().*count)());
   return most;
 }
 

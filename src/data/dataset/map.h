@@ -20,10 +20,9 @@ Dataset mapped(const Dataset& dataset, UserFunction function, Of of, bool random
 /// The generator of one call in C++.
 Generator generator_of(const RandomKey& key) noexcept;
 
-/// The most of any of them.
-std::uint32_t most_random_stages(std::span<const Dataset> datasets) noexcept;
-/// The same of the random numbers of transforms.
-std::uint32_t most_draws(std::span<const Dataset> datasets) noexcept;
+/// The most of any of them. `count` is DatasetImpl::draws or DatasetImpl::random_stages.
+std::uint32_t most_of(std::span<const Dataset> datasets,
+                      std::uint32_t (detail::DatasetImpl::*count)() const noexcept) noexcept;
 
 /// The samples that Dataset::filter keeps.
 std::vector<std::int64_t> kept_indices(const Dataset& dataset, std::function<bool(const Value&)> keep,

@@ -59,7 +59,7 @@ class Zip final : public detail::DatasetImpl {
     for (const Dataset& part : parts_) out += (out.empty() ? "" : ", ") + part.impl().describe(index);
     return out;
   }
-  std::uint32_t draws() const noexcept override { return data::most_draws(parts_); }
+  std::uint32_t draws() const noexcept override { return data::most_of(parts_, &DatasetImpl::draws); }
   std::uint64_t read_bytes(std::int64_t index) const override {
     std::uint64_t out = 0;
     for (const Dataset& part : parts_) {
@@ -103,7 +103,7 @@ class Zip final : public detail::DatasetImpl {
     for (std::size_t p = 0; p < parts.size(); ++p) items.emplace_back(names_[p], std::move(parts[p]));
     return Value::dict(std::move(items));
   }
-  std::uint32_t random_stages() const noexcept override { return data::most_random_stages(parts_); }
+  std::uint32_t random_stages() const noexcept override { return data::most_of(parts_, &DatasetImpl::random_stages); }
 
  private:
   std::vector<std::string> names_;  ///< of the dict that a sample is; empty: a tuple
