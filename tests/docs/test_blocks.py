@@ -27,10 +27,10 @@ def blocks(language: str, pages: tuple[str, ...] = PAGES) -> list:
     return found
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory) -> Path:
-    """The folder that the blocks speak of."""
-    folder = tmp_path_factory.mktemp("blocks") / "try"
+@pytest.fixture
+def data(tmp_path) -> Path:
+    """The folder that the blocks speak of. Each block gets its own, because none may need what another wrote."""
+    folder = tmp_path / "try"
     subprocess.run([BUILD / "bin" / "penstock", "sample", folder], check=True)
     return folder
 
