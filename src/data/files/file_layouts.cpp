@@ -8,7 +8,7 @@
 #include "core/checked.h"
 #include "core/view.h"
 #include "format/format.h"
-#include "io/copy/crc32.h"
+#include "io/copy/record_check.h"
 #include "penstock/error.h"
 
 namespace penstock::data {
@@ -31,6 +31,11 @@ std::size_t prefix_length(const detail::ArchiveState& archive, std::span<const s
   const auto fingerprint = archive.format->fingerprint;
   const std::uint64_t length = fingerprint == nullptr ? 0 : fingerprint(archive.index, file);
   return length <= file.size() ? static_cast<std::size_t>(length) : 0;
+}
+
+/// Not inlined, because files without CRCs should not pay for it.
+[[gnu::noinline]] void require_recorded(const io::Record& record, std::span<const std::byte> bytes) {
+  io::RecordCheck(record, true).check(bytes);
 }
 
 /// The bytes of a storage. A part that is only zeros here overlaps no other storage: formats see to that.
@@ -211,12 +216,8 @@ const std::byte* FileLayouts::find(const Known& known, const Place& at, const Fi
   }
   const std::span<const std::byte> bytes = stored_bytes(file, offset, storage.nbytes, scratch.arena);
   if (recorded && scratch.verify && !verified_[at.storage]) {
-    const std::uint32_t computed = io::crc32(0, bytes);
-    // Asked first: an error's context is two copied strings.
-    if (computed != *recorded) {
-      io::require_crc(computed, *recorded, storage.nbytes,
-                      {.path = file.path, .offset = offset, .tensor = storage.name});
-    }
+    require_recorded(
+        {.crc32 = recorded, .bytes = storage.nbytes, .path = file.path, .offset = offset, .name = storage.name}, bytes);
     verified_[at.storage] = true;
   }
   return at.nbytes == 0 ? nullptr : bytes.data() + at.offset;

@@ -205,17 +205,20 @@ class LargeRead {
     return wanted.shape == entry.shape && entry.byte_offset == 0 && entry.nbytes() == storage_of(wanted).nbytes;
   }
 
-  void require_crc(std::uint32_t computed, std::uint32_t recorded, std::size_t number) {
-    if (computed == recorded) return;
+  io::RecordCheck check_of(std::size_t number) const {
     const StorageEntry& storage = layout_.storages[number];
-    // Where the layout is that of an earlier file, so are the names: records of a `.pt` lie in a folder of its own.
-    std::string name = storage.name;
-    if (!locations_.empty()) {
-      const Archive own = open(source_of(0));
-      name = own.storages()[number].name;
-    }
-    io::require_crc(computed, recorded, storage.nbytes,
-                    {.path = file_.sources_[storage.source]->name(), .offset = storage.offset, .tensor = name});
+    return {{.crc32 = crc_of(number),
+             .bytes = storage.nbytes,
+             .path = file_.sources_[storage.source]->name(),
+             .offset = storage.offset},
+            file_.verify_};
+  }
+
+  /// Where the layout is that of an earlier file, so are its names: records of a `.pt` lie in a folder of its own.
+  std::string name_of(std::size_t number) {
+    if (locations_.empty()) return layout_.storages[number].name;
+    const Archive own = open(source_of(0));
+    return own.storages()[number].name;
   }
 
   /// The CRCs of all records that have one. Of those that only several tensors make up, or that nobody wants all of,
@@ -229,7 +232,7 @@ class LargeRead {
       const TensorLayout layout(entry.dtype, entry.shape, entry.strides);
       if (!crc_of(entry.storage) || !entry.encoding.is_plain() || !layout.contiguous || layout.nbytes == 0) continue;
       if (is_record(wanted)) {
-        require_crc(crc_of_wanted(i), *crc_of(entry.storage), entry.storage);
+        check_record(i);
         checked.push_back(entry.storage);
         continue;
       }
@@ -241,16 +244,21 @@ class LargeRead {
     for (auto& [number, pieces] : records) check_pieces(number, pieces);
   }
 
-  std::uint32_t crc_of_wanted(std::size_t number) const {
+  /// Of what is wanted and is all of a record.
+  void check_record(std::size_t number) {
     const Wanted& wanted = wanted_[number];
     const TensorEntry& entry = entry_of(wanted);
-    if (progress_[number].bytes == entry.nbytes()) return progress_[number].crc;
-    const Runs runs(wanted.shape, wanted.strides, wanted.strides, entry.dtype.itemsize());
-    std::uint32_t crc = 0;
-    runs.for_each([&](std::uint64_t from, std::uint64_t) {
-      crc = io::crc32(crc, {wanted.to + from, static_cast<std::size_t>(runs.run_bytes())});
-    });
-    return crc;
+    const Progress& progress = progress_[number];
+    io::RecordCheck check = check_of(entry.storage);
+    if (progress.bytes == entry.nbytes()) {
+      check.add_known(progress.crc, progress.bytes);
+    } else {
+      const Runs runs(wanted.shape, wanted.strides, wanted.strides, entry.dtype.itemsize());
+      runs.for_each([&](std::uint64_t from, std::uint64_t) {
+        check.add({wanted.to + from, static_cast<std::size_t>(runs.run_bytes())});
+      });
+    }
+    check.finish([&] { return name_of(entry.storage); });
   }
 
   void add_to(RecordPieces& pieces, std::size_t number) const {
@@ -276,7 +284,8 @@ class LargeRead {
       scratch_.stats.read_bytes += unwanted.size();
       return std::span<const std::byte>(unwanted);
     };
-    if (const auto crc = pieces.crc(storage.nbytes, read)) require_crc(*crc, *crc_of(number), number);
+    io::RecordCheck check = check_of(number);
+    if (pieces.feed(check, read)) check.finish([&] { return name_of(number); });
   }
 
   /// What the image has of a record: the header of an array in an `.npz`.

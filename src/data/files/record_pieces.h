@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "io/copy/crc32.h"
+#include "io/copy/record_check.h"
 
 namespace penstock::data {
 
@@ -33,30 +33,30 @@ class RecordPieces {
   /// A whole tensor of it was wanted, so that it is verified whatever there is to read for that.
   void require() { required_ = true; }
 
-  /// The CRC-32 of a record of `bytes` bytes, for which `read(begin, end)` gives what nobody wanted; nothing where that
-  /// is much to read for parts of tensors.
+  /// Gives all bytes of a record to its check, where `read(begin, end)` gives those that nobody wanted. Gives none, and
+  /// returns false, where that is much to read for parts of tensors.
   template <class Read>
-  std::optional<std::uint32_t> crc(std::uint64_t bytes, const Read& read) {
+  bool feed(io::RecordCheck& check, const Read& read) {
+    const std::uint64_t bytes = check.record().bytes;
     pieces_.push_back({bytes, bytes, nullptr, {}});
     std::sort(pieces_.begin(), pieces_.end(), [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
-    if (!required_ && unwanted() > kMostUnwanted) return std::nullopt;
-    std::uint32_t crc = 0;
+    if (!required_ && unwanted() > kMostUnwanted) return false;
     std::uint64_t at = 0;
     for (const Piece& piece : pieces_) {
       while (piece.begin > at) {
         const std::uint64_t end = std::min(piece.begin, at + kUnwantedAtOnce);
-        crc = io::crc32(crc, read(at, end));
+        check.add(read(at, end));
         at = end;
       }
       if (piece.end <= at) continue;
       if (piece.crc && piece.begin == at) {
-        crc = io::crc32_combine(crc, *piece.crc, piece.end - piece.begin);
+        check.add_known(*piece.crc, piece.end - piece.begin);
       } else {
-        crc = io::crc32(crc, {piece.at + (at - piece.begin), static_cast<std::size_t>(piece.end - at)});
+        check.add({piece.at + (at - piece.begin), static_cast<std::size_t>(piece.end - at)});
       }
       at = piece.end;
     }
-    return crc;
+    return true;
   }
 
  private:

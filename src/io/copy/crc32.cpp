@@ -7,10 +7,7 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <utility>
 
-#include "core/format.h"
-#include "core/text.h"
 #include "io/copy/crc32_wide.h"
 
 namespace penstock::io {
@@ -60,16 +57,6 @@ std::uint32_t crc32_copy(std::uint32_t crc, std::byte* to, std::span<const std::
 
 std::uint32_t crc32_combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_length) noexcept {
   return static_cast<std::uint32_t>(::crc32_combine(a, b, static_cast<z_off_t>(b_length)));
-}
-
-void require_crc(std::uint32_t computed, std::uint32_t recorded, std::uint64_t bytes, ErrorContext where) {
-  if (computed == recorded) return;
-  throw Error(
-      ErrorCode::kChecksum,
-      core::format("the {} have CRC-32 {:08x}, but {:08x} is recorded for them; the file is damaged, so fetch or "
-                   "write it again",
-                   core::format_bytes(bytes), computed, recorded),
-      std::move(where));
 }
 
 }  // namespace penstock::io

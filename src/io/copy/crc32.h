@@ -5,7 +5,6 @@
 #include <span>
 
 #include "io/copy/copy.h"
-#include "penstock/error.h"
 
 namespace penstock::io {
 
@@ -15,7 +14,5 @@ std::uint32_t crc32(std::uint32_t crc, std::span<const std::byte> bytes) noexcep
 std::uint32_t crc32_copy(std::uint32_t crc, std::byte* to, std::span<const std::byte> from, Stores stores) noexcept;
 /// The CRC-32 of A followed by B, from those of A and B and B's length.
 std::uint32_t crc32_combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_length) noexcept;
-/// kChecksum when the computed CRC of a record is not the recorded one. `bytes`: its size, for the error.
-void require_crc(std::uint32_t computed, std::uint32_t recorded, std::uint64_t bytes, ErrorContext where);
 
 }  // namespace penstock::io

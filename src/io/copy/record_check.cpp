@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <string>
 
+#include "core/format.h"
+#include "core/text.h"
 #include "io/copy/crc32.h"
 #include "penstock/error.h"
 
@@ -16,6 +18,12 @@ void RecordCheck::add(std::span<const std::byte> bytes) noexcept {
   if (!wanted_) return;
   crc_ = crc32(crc_, bytes);
   seen_ += bytes.size();
+}
+
+void RecordCheck::add_known(std::uint32_t crc, std::uint64_t length) noexcept {
+  if (!wanted_) return;
+  crc_ = seen_ == 0 ? crc : crc32_combine(crc_, crc, length);
+  seen_ += length;
 }
 
 void RecordCheck::add_part(const Part& part) {
@@ -34,10 +42,14 @@ void RecordCheck::combine_parts() {
   parts_.clear();
 }
 
-void RecordCheck::finish() {
-  if (!wanted_) return;
+bool RecordCheck::holds() {
+  if (!wanted_) return true;
   combine_parts();
-  if (crc_ != *record_.crc32) fail();
+  return crc_ == *record_.crc32;
+}
+
+void RecordCheck::finish() {
+  if (!holds()) fail();
 }
 
 void RecordCheck::check(std::span<const std::byte> bytes) {
@@ -46,8 +58,12 @@ void RecordCheck::check(std::span<const std::byte> bytes) {
 }
 
 void RecordCheck::fail() const {
-  require_crc(crc_, *record_.crc32, record_.bytes,
-              {.path = std::string(record_.path), .offset = record_.offset, .tensor = std::string(record_.name)});
+  throw Error(
+      ErrorCode::kChecksum,
+      core::format("the {} have CRC-32 {:08x}, but {:08x} is recorded for them; the file is damaged, so fetch or "
+                   "write it again",
+                   core::format_bytes(record_.bytes), crc_, *record_.crc32),
+      {.path = std::string(record_.path), .offset = record_.offset, .tensor = std::string(record_.name)});
 }
 
 }  // namespace penstock::io

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -41,6 +43,8 @@ class RecordCheck {
 
   /// The next bytes of the record.
   void add(std::span<const std::byte> bytes) noexcept;
+  /// The next `length` bytes of the record, whose CRC-32 is known already.
+  void add_known(std::uint32_t crc, std::uint64_t length) noexcept;
   /// A part of the record that was given to no `add` and does not overlap another part. `begin` orders the parts and
   /// may be counted from anywhere. All parts lie behind the bytes that `add` got, and no `add` may follow.
   struct Part {
@@ -51,12 +55,22 @@ class RecordCheck {
   void add_part(const Part& part);
   /// Compares, once the whole record has come. kChecksum with path, offset and name of the record when the CRCs differ.
   void finish();
+  /// The same where the record's name takes time to find: `name_of()` is called for the error alone.
+  template <std::invocable NameOf>
+  void finish(const NameOf& name_of) {
+    if (holds()) return;
+    const std::string name = name_of();
+    record_.name = name;
+    fail();
+  }
   /// The whole record at once.
   void check(std::span<const std::byte> bytes);
 
  private:
   void combine_parts();
-  void fail() const;
+  /// Whether the bytes that came have the recorded CRC, or are not to be checked.
+  bool holds();
+  [[noreturn]] void fail() const;
 
   Record record_;
   bool wanted_ = false;

@@ -82,6 +82,39 @@ TEST(RecordCheck, CountsWhatIsMissing) {
   check.finish();
 }
 
+TEST(RecordCheck, BytesWhoseCrcIsKnownComeBetweenOthers) {
+  const Bytes bytes = test::numbered_bytes(60);
+  const auto part = [&](std::size_t begin, std::size_t length) { return std::span(bytes).subspan(begin, length); };
+  for (const bool known_first : {false, true}) {
+    RecordCheck check({.crc32 = peer_crc(bytes), .bytes = 60}, true);
+    const std::size_t first = known_first ? 0 : 7;
+    check.add(part(0, first));
+    check.add_known(crc32(0, part(first, 20)), 20);
+    check.add(part(first + 20, 40 - first));
+    EXPECT_EQ(check.missing(), 0U);
+    check.finish();
+  }
+  RecordCheck wrong({.crc32 = peer_crc(bytes), .bytes = 60}, true);
+  wrong.add_known(crc32(0, part(0, 20)) ^ 1, 20);
+  wrong.add(part(20, 40));
+  EXPECT_EQ(test::code_of([&] { wrong.finish(); }), ErrorCode::kChecksum);
+}
+
+TEST(RecordCheck, ANameIsLookedUpForTheErrorAlone) {
+  const Bytes bytes = test::numbered_bytes(10);
+  int lookups = 0;
+  const auto name_of = [&] { return "record " + std::to_string(++lookups); };
+  RecordCheck good({.crc32 = peer_crc(bytes), .bytes = 10}, true);
+  good.add(bytes);
+  good.finish(name_of);
+  EXPECT_EQ(lookups, 0);
+  RecordCheck bad({.crc32 = peer_crc(bytes) ^ 1, .bytes = 10}, true);
+  bad.add(bytes);
+  const auto error = test::error_of([&] { bad.finish(name_of); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->tensor(), "record 1");
+}
+
 TEST(RecordCheck, IsWantedOnlyWhereACrcIsRecordedAndAskedFor) {
   const Bytes bytes = test::numbered_bytes(10);
   const Record wrong{.crc32 = peer_crc(bytes) ^ 1, .bytes = 10};
