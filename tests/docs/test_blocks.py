@@ -1,7 +1,13 @@
-"""Every code block of the README and the guide, run as it stands."""
+"""Every code block of the README and of the site's pages for users, run as it stands.
+
+A Python block whose first line is a comment with a file's name (`# train.py`) is that file, for the console blocks of
+its page. One that imports a framework (`FRAMEWORKS`) finds it in build/frameworks, and is skipped by name without it.
+"""
 
 from __future__ import annotations
 
+import importlib.machinery
+import json
 import os
 import re
 import subprocess
@@ -13,18 +19,46 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PENSTOCK_BUILD", ROOT / "build" / "release"))
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NAMED = re.compile(r"# (\w+\.py)\n")
+IMPORT = re.compile(r"^(?:from|import) (\w+)", re.MULTILINE)
+
+HOW_TO = tuple(f"docs/howto/{page.name}" for page in sorted((ROOT / "docs/howto").glob("*.md")))
+PAGES = ("README.md", "docs/guide.md", "docs/coming-from-pytorch.md", "docs/start.md", *HOW_TO)
+FRAMEWORKS = {"accelerate", "datasets", "pytorch_lightning", "transformers"}
+QUIET = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"}
 
 
-PAGES = ("README.md", "docs/guide.md", "docs/coming-from-pytorch.md")
+def fenced(page: str) -> list[tuple[str, str]]:
+    return FENCE.findall((ROOT / page).read_text())
 
 
 def blocks(language: str, pages: tuple[str, ...] = PAGES) -> list:
+    """The blocks of a language, without those that are files of their pages."""
+    return [
+        pytest.param(code, id=f"{Path(page).stem}-{number}")
+        for page in pages
+        for number, (written_in, code) in enumerate(fenced(page))
+        if written_in == language and not NAMED.match(code)
+    ]
+
+
+def console_blocks() -> list:
+    """Each console block with the files of its page."""
     found = []
-    for page in (ROOT / name for name in pages):
-        for number, match in enumerate(FENCE.finditer(page.read_text())):
-            if match[1] == language:
-                found.append(pytest.param(match[2], id=f"{page.stem}-{number}"))
+    for page in PAGES:
+        files = {NAMED.match(code)[1]: code for _, code in fenced(page) if NAMED.match(code)}
+        found += [pytest.param(block.values[0], files, id=block.id) for block in blocks("console", (page,))]
     return found
+
+
+def paths_for(code: str) -> list[str]:
+    """Where the frameworks that a block imports are; skips the test where they are nowhere."""
+    wanted = FRAMEWORKS.intersection(IMPORT.findall(code))
+    folders = [str(path) for path in (ROOT / "build/frameworks").glob("lib/python*/site-packages")]
+    missing = [name for name in sorted(wanted) if importlib.machinery.PathFinder.find_spec(name, folders) is None]
+    if missing:
+        pytest.skip(f"{', '.join(missing)} not in build/frameworks (script/bootstrap --tests puts it there)")
+    return folders if wanted else []
 
 
 @pytest.fixture
@@ -35,20 +69,45 @@ def data(tmp_path) -> Path:
     return folder
 
 
+def environment() -> dict[str, str]:
+    path = os.pathsep.join([str(BUILD / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
+    return {**os.environ, **QUIET, "PATH": path}
+
+
 def run(command: list[str], folder: Path) -> str:
-    path = f"{BUILD / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(command, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
+@pytest.fixture(scope="module")
+def torch_blocks():
+    """A function that runs a block beside a torch that is imported already."""
+    command = [sys.executable, Path(__file__).with_name("torch_blocks.py")]
+    with subprocess.Popen(command, stdin=-1, stdout=-1, env=environment(), text=True) as server:
+
+        def run_block(code: str, folder: Path, paths: list[str]) -> None:
+            print(json.dumps({"code": code, "folder": str(folder), "paths": paths}), file=server.stdin, flush=True)
+            answer = json.loads(server.stdout.readline())
+            assert answer["status"] == 0, answer["complained"]
+
+        yield run_block
+        server.stdin.close()
+
+
 @pytest.mark.parametrize("code", blocks("python", (*PAGES, "docs/devices.md")))
-def test_python(code, data):
-    run([sys.executable, "-c", code], data)
+def test_python(code, data, request):
+    if "torch" in code or FRAMEWORKS.intersection(IMPORT.findall(code)):
+        paths = paths_for(code)
+        request.getfixturevalue("torch_blocks")(code, data, paths)
+    else:
+        run([sys.executable, "-c", code], data)
 
 
-@pytest.mark.parametrize("code", blocks("console"))
-def test_console(code, data):
+@pytest.mark.parametrize(("code", "files"), console_blocks())
+def test_console(code, files, data):
+    for name, content in files.items():
+        (data / name).write_text(content)
     for line in code.splitlines():
         assert run(["sh", "-c", line.removeprefix("$ ")], data).strip()
 
@@ -67,6 +126,12 @@ def test_cpp(code, data):
         assert said[1] in printed
     if "model.entries()" in code:
         assert "encoder.weight float32(256, 64)" in printed
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_each_file_of_a_page_is_run_there(page):
+    commands = "".join(code for language, code in fenced(page) if language == "console")
+    assert [name for _, code in fenced(page) for name in NAMED.findall(code[:80]) if name not in commands] == []
 
 
 def test_resumed_order_is_the_same(data):

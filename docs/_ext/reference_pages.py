@@ -1,0 +1,216 @@
+"""The pages of the reference, written anew by each build from the module, the headers and the command themselves.
+
+Nobody enters a new function, class, header or command here: what is public gets its page and its heading. Names of
+`penstock` stand under the headings of `GROUPS`; those that are not in it stand under "More".
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import pkgutil
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("PENSTOCK_BUILD", ROOT / "build" / "release"))
+HEADERS = ROOT / "include" / "penstock"
+
+GROUPS = {
+    "Files": "load load_into open save Archive LazyTensor Opaque doctor",
+    "Datasets": "rows files packed dataset zip concat subset Dataset pack",
+    "Batches": "DataLoader stack pad pad_to ragged samples Collate",
+    "Orders": "Sampler SequentialSampler RandomSampler SubsetSampler WeightedSampler DistributedSampler BatchSampler",
+    "Tensors": "Tensor DType tensor asarray from_dlpack to zeros ones empty full arange rand randn randint Generator",
+    "Operations": "add sub mul div neg abs exp log sqrt tanh relu sum mean max min argmax matmul cat index_select "
+    "eq ne lt le gt ge promote_types result_type",
+    "Devices": "Device Stream Event is_available device_count device_properties current_device set_current_device "
+    "synchronize memory_stats set_memory_cap empty_cache transfers transfer_stats Transfers",
+}
+# Public names that `__all__` leaves out, because programs meet them only as results.
+RESULTS = ["Entry", "Extremum", "Unmatched"]
+
+# Modules that a package takes its names from; users import the package.
+ROOMS = {
+    "penstock.numpy.npz",
+    "penstock.numpy.reading",
+    "penstock.numpy.writing",
+    "penstock.torch.datasets",
+    "penstock.torch.loader",
+    "penstock.torch.loading",
+    "penstock.torch.saving",
+    "penstock.torch.serialization",
+}
+
+OPERATORS = "__getitem__, __call__, __len__, __iter__, __enter__"
+
+
+def headed(title: str, lines: list[str], line: str = "=") -> list[str]:
+    return [title, line * len(title), "", *lines, ""]
+
+
+def python_modules() -> list[str]:
+    """The public modules below penstock, each of which has an `__all__`."""
+    import penstock
+
+    found = [each.name for each in pkgutil.walk_packages(penstock.__path__, "penstock.")]
+    public = [name for name in found if "._" not in name and name not in ROOMS]
+    return [name for name in public if hasattr(importlib.import_module(name), "__all__")]
+
+
+def python_names(module: str) -> list[str]:
+    return [name for name in importlib.import_module(module).__all__ if not name.startswith("__")]
+
+
+class PythonPages:
+    """Describes each object once, where it is first met, and refers to that place from its other names."""
+
+    def __init__(self) -> None:
+        self.pages: dict[str, list[str]] = {}
+        self.first: dict[int, str] = {}
+
+    def add(self, page: str, title: str, module: str, names: list[str], opening: list[str] | None = None) -> None:
+        items = [line for name in names for line in self.item(module, name)]
+        lines = [f".. py:currentmodule:: {module}", "", *(opening or []), "", *items]
+        self.pages[f"python-{page}"] = headed(title, lines)
+
+    def item(self, module: str, name: str) -> list[str]:
+        item, full = getattr(importlib.import_module(module), name), f"{module}.{name}"
+        if not callable(item):
+            return [f".. py:data:: {name}", ""]
+        kind = "class" if inspect.isclass(item) else "function"
+        role = {"class": "class", "function": "func"}[kind]
+        if id(item) in self.first:
+            return [f".. py:{kind}:: {name}", "", f"   The same as :py:{role}:`{self.first[id(item)]}`.", ""]
+        self.first[id(item)] = full
+        options = {
+            "function": [],
+            "class": [":members:", ":undoc-members:", f":special-members: {OPERATORS}", ":show-inheritance:"],
+        }[kind]
+        if kind == "class" and issubclass(item, BaseException):
+            options = [":show-inheritance:"]
+        return [f".. auto{kind}:: {full}", *[f"   {option}" for option in options], ""]
+
+
+def python_pages() -> dict[str, list[str]]:
+    import penstock
+
+    names = [*penstock.__all__, *RESULTS]
+    groups = {title: text.split() for title, text in GROUPS.items()}
+    known = {name for group in groups.values() for name in group}
+    groups["More"] = [name for name in names if name not in known]
+    pages = PythonPages()
+    # Deeper modules first: a package has the names of its modules again.
+    for module in sorted(python_modules(), key=lambda name: (-name.count("."), name)):
+        opening = (inspect.getdoc(importlib.import_module(module)) or "").split("\n\n")[0].split("\n")
+        pages.add(module, module, module, python_names(module), opening)
+    for title, group in groups.items():
+        pages.add(title.lower(), f"penstock: {title.lower()}", "penstock", [name for name in group if name in names])
+    order = [f"python-{title.lower()}" for title in groups] + sorted(f"python-{module}" for module in python_modules())
+    return {name: pages.pages[name] for name in order}
+
+
+def as_rst(text: str) -> str:
+    """Prose with code in single backticks as reStructuredText: what else has a meaning there is escaped."""
+    pieces = re.split(r"(`[^`]*`)", text)
+    plain = [re.sub(r"(?<=\w)_(?!\w)|[*|]", r"\\\g<0>", piece) for piece in pieces[::2]]
+    return "".join(piece for pair in zip(plain, [*pieces[1::2], ""], strict=True) for piece in pair)
+
+
+# Stands for a colon while napoleon looks at the text of a property, which it would take for "type: text".
+COLON = "\ue000"
+
+
+def with_sections_ended(lines: list[str]) -> list[str]:
+    """Prose behind a list of parameters stands two empty lines below it, which ends the list for napoleon."""
+    out = []
+    for above, line, below in zip(["x", *lines], lines, [*lines[1:], ""], strict=False):
+        is_prose = line and not line.startswith(" ") and not below.startswith((" ", "--"))
+        out += ["", line] if is_prose and not above else [line]
+    return out
+
+
+def before_napoleon(app, what, name, obj, options, lines: list[str]) -> None:
+    kept = (">>>", "...")
+    lines[:] = with_sections_ended([line if line.lstrip().startswith(kept) else as_rst(line) for line in lines])
+    if what in ("property", "attribute"):
+        lines[:] = [line.replace(":", COLON) for line in lines]
+
+
+def behind_napoleon(app, what, name, obj, options, lines: list[str]) -> None:
+    lines[:] = [line.replace(COLON, ":") for line in lines]
+
+
+def header_opening(text: str) -> list[str]:
+    """The comment that a header begins with: how its parts fit."""
+    lines = text.removeprefix("#pragma once\n").lstrip("\n").split("\n")
+    opening = []
+    for line in lines:
+        if not line.startswith("///"):
+            break
+        opening.append(line.removeprefix("///").strip())
+    return opening
+
+
+def header_pages() -> dict[str, list[str]]:
+    pages = {}
+    for path in sorted(HEADERS.glob("*.h")):
+        lines = [f"``#include <penstock/{path.name}>``", "", *map(as_rst, header_opening(path.read_text())), ""]
+        lines += [f".. doxygenfile:: {path.name}", "   :project: penstock", ""]
+        pages[f"cpp-{path.stem}"] = headed(f"penstock/{path.name}", lines)
+    return pages
+
+
+def said_by(*arguments: str) -> str:
+    environment = {**os.environ, "COLUMNS": "100"}
+    return subprocess.check_output([BUILD / "bin" / "penstock", *arguments], text=True, env=environment)
+
+
+def commands() -> list[str]:
+    """The names under "Subcommands:" of the command's help."""
+    listed = said_by("--help").partition("Subcommands:\n")[2]
+    return re.findall(r"^  (\w[\w-]*)", listed, re.MULTILINE)
+
+
+def command_page() -> list[str]:
+    def block(text: str) -> list[str]:
+        return [".. code-block:: text", "", *[f"   {line}".rstrip() for line in text.strip("\n").split("\n")], ""]
+
+    lines = [
+        "What ``penstock COMMAND --help`` prints; ``penstock man | man -l -`` shows the same as a manual page.",
+        "",
+    ]
+    lines += block(said_by("--help"))
+    for name in commands():
+        lines += headed(f"penstock {name}", block(said_by(name, "--help")), "-")
+    return headed("The command", lines)
+
+
+def index_page(pages: dict[str, list[str]], title: str, prefix: str) -> list[str]:
+    entries = [f"   {name}" for name in pages if name.startswith(prefix)]
+    return headed(title, [".. toctree::", "   :maxdepth: 1", "", *entries])
+
+
+def write_pages(app) -> None:
+    pages = {**python_pages(), **header_pages()}
+    pages["command"] = command_page()
+    pages["python"] = index_page(pages, "Python", "python-")
+    pages["cpp"] = index_page(pages, "C++", "cpp-")
+    folder = Path(app.srcdir) / "generated"
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.rst"):
+        if old.stem not in pages:
+            old.unlink()
+    for name, lines in pages.items():
+        path, text = folder / f"{name}.rst", "\n".join(lines)
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+
+
+def setup(app):
+    app.connect("builder-inited", write_pages)
+    app.connect("autodoc-process-docstring", before_napoleon, priority=100)
+    app.connect("autodoc-process-docstring", behind_napoleon, priority=900)
+    return {"parallel_read_safe": True}

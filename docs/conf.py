@@ -1,0 +1,65 @@
+"""The documentation site: Markdown pages, Python's docstrings, and the public headers through doxygen (script/docs)."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
+
+project = "Penstock"
+author = "the Penstock authors"
+copyright = "the Penstock authors, Apache-2.0"
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "breathe",
+    # Our own, in _ext.
+    "gallery",
+    "mermaid_pictures",
+    "outside_links",
+    "reference_pages",
+    "root_file",
+]
+graphviz_output_format = "svg"
+exclude_patterns = ["_ext"]
+html_theme = "furo"
+html_title = "Penstock"
+html_show_sphinx = False
+html_copy_source = False
+
+myst_enable_extensions = ["colon_fence", "attrs_inline"]
+myst_heading_anchors = 4
+
+# Docstrings and headers write code in single backticks, as Markdown does.
+default_role = "code"
+autodoc_typehints = "signature"
+autodoc_member_order = "bysource"
+autodoc_class_signature = "mixed"
+napoleon_google_docstring = False
+napoleon_numpy_docstring = True
+napoleon_use_rtype = False
+python_use_unqualified_type_names = True
+maximum_signature_line_length = 100
+
+breathe_projects = {"penstock": str(HERE.parent / "build" / "docs" / "doxygen" / "xml")}
+breathe_default_project = "penstock"
+breathe_show_include = False
+breathe_show_enumvalue_initializer = False
+cpp_maximum_signature_line_length = 100
+
+# Each header's page opens the namespace again.
+suppress_warnings = ["duplicate_declaration.cpp"]
+
+# Types of others, which have no page here, and types that only our own code names.
+nitpick_ignore_regex = [
+    (r"py:.*", r"(?!penstock\b).+\..+"),
+    (r"py:.*", r"penstock\.(.+\.)?_.+"),
+    (r"py:.*", r"_.+"),
+    (r"cpp:.*", r"(std|at|c10|torch)(::.*)?"),
+    # Inner parts, which public headers only name.
+    (r"cpp:.*", r"(penstock::)?(detail|device)(::.*)?"),
+    # A default argument, which the parser takes for a member of the parameter of that name.
+    (r"cpp:.*", r"collate::stack"),
+]
