@@ -41,8 +41,8 @@ void start_copies(const device::QueuePtr& queue, std::span<const Transfer> trans
   const device::Direction direction = direction_of(transfers.front());
   std::size_t total = 0;
   for (const Transfer& t : transfers) total += t.from.size();
-  const bool may_stage =
-      device::worth_staging(total) && (on_host(transfers.front().from) || on_host(transfers.front().to));
+  const bool between_kinds = on_host(transfers.front().from) != on_host(transfers.front().to);
+  const bool may_stage = device::worth_staging(total) && between_kinds;
   std::vector<device::CopyRange> at_once;
   std::vector<device::CopyRange> pageable;
   at_once.reserve(transfers.size());

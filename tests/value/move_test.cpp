@@ -54,6 +54,13 @@ TEST(ValueTo, ManyTensorsOfEverySizeArrive) {
   }
 }
 
+TEST(ValueTo, ALargeCopyStaysOnTheHost) {
+  const Tensor large = Tensor::zeros({20 << 20}, DType::uint8);
+  const Value copied = Value::tensor(large).to(Device{}, {.copy = true});
+  EXPECT_TRUE(Tensor::identical(copied.as_tensor(), large));
+  EXPECT_FALSE(copied.as_tensor().buffer().shares_memory_with(large.buffer()));
+}
+
 TEST(ValueTo, RefusesWhatIsNotLoadedAndAbsentDevices) {
   EXPECT_EQ(test::code_of([] { Value::entry(0).to(Device{}); }), ErrorCode::kInvalidArgument);
   EXPECT_EQ(test::code_of([] { Value::integer(1).to(Device(DeviceType::kCuda, 9999)); }), ErrorCode::kNoDevice);
