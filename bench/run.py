@@ -19,7 +19,20 @@ import measure
 import show
 
 #: What gives lines, in the order of the page; see line.py.
-MODULES = ("small", "rows", "crowded", "state", "cold", "ring", "listing", "describe", "single", "million", "values")
+MODULES = (
+    "small",
+    "rows",
+    "crowded",
+    "state",
+    "cold",
+    "ring",
+    "listing",
+    "describe",
+    "single",
+    "million",
+    "values",
+    "appending",
+)
 PACKAGES = ("penstock", "torch", "numpy", "safetensors")
 
 

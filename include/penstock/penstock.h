@@ -1,8 +1,9 @@
 #pragma once
 
 /// Everything: tensors from files to memory, and batches for training loops. To load files, look at load.h first; for
-/// batches, at dataset.h and then loader.h; to write files, at save.h.
+/// batches, at dataset.h and then loader.h; to write files, at save.h and writer.h.
 
+#include "penstock/async.h"
 #include "penstock/buffer.h"
 #include "penstock/collate.h"
 #include "penstock/dataset.h"
@@ -24,3 +25,5 @@
 #include "penstock/tensor.h"
 #include "penstock/transfer.h"
 #include "penstock/value.h"
+#include "penstock/writable.h"
+#include "penstock/writer.h"

@@ -13,6 +13,7 @@ NumPy nor PyTorch; Tensors go to and from both without a copy. Errors are in `pe
 
 from collections.abc import Mapping
 
+from penstock._async import load_async, save_async
 from penstock._core import (
     Archive,
     BatchSampler,
@@ -33,6 +34,8 @@ from penstock._core import (
     Tensor,
     Transfers,
     WeightedSampler,
+    WritableArchive,
+    Writer,
     abs,
     add,
     arange,
@@ -162,6 +165,8 @@ __all__ = [
     "TransferWarning",
     "Transfers",
     "WeightedSampler",
+    "WritableArchive",
+    "Writer",
     "__version__",
     "abs",
     "add",
@@ -189,6 +194,7 @@ __all__ = [
     "is_available",
     "le",
     "load",
+    "load_async",
     "load_into",
     "log",
     "lt",
@@ -216,6 +222,7 @@ __all__ = [
     "rows",
     "samples",
     "save",
+    "save_async",
     "set_current_device",
     "set_memory_cap",
     "sqrt",

@@ -20,6 +20,7 @@
 #include "penstock/error.h"
 #include "penstock/source.h"
 #include "value.h"
+#include "writable.h"
 
 namespace penstock::python {
 namespace {
@@ -374,9 +375,19 @@ void bind_archive(nb::module_& module) {
   bind_entry_class(module);
   bind_archive_class(module);
   module.def(
-      "open", [](nb::handle path, bool verify) { return open_given(path, {.verify = verify}); }, nb::arg("path").none(),
-      nb::kw_only(), nb::arg("verify") = true, nb::sig("def open(path: typing.Any, *, verify: bool = True) -> Archive"),
+      "open",
+      [](nb::handle path, nb::handle mode, bool verify) {
+        if (!nb::isinstance<nb::str>(mode) || name_from(mode) != "r") throw nb::next_overload();
+        return open_given(path, {.verify = verify});
+      },
+      nb::arg("path").none(), nb::arg("mode") = "r", nb::kw_only(), nb::arg("verify") = true,
+      nb::sig("def open(path: typing.Any, mode: typing.Literal['r'] = 'r', *, verify: bool = True) -> Archive"),
       docs::kOpen);
+  module.def("open", open_to_write, nb::arg("path").none(), nb::arg("mode").none(), nb::kw_only(),
+             nb::arg("verify") = true,
+             nb::sig("def open(path: str | bytes | os.PathLike[str], mode: typing.Literal['r+'], *, "
+                     "verify: bool = True) -> WritableArchive"),
+             docs::kOpen);
 }
 
 }  // namespace penstock::python

@@ -61,12 +61,14 @@ Parameters
 path
     A path, bytes in memory or an open file, as `load` takes them. Bytes are shared, not copied,
     and stay alive with the archive and its entries.
+mode
+    "r" reads. "r+" gives a WritableArchive, whose tensors are changed in place.
 verify
     Check recorded checksums when entries are loaded.
 
 Returns
 -------
-Archive
+Archive or WritableArchive
 
 Examples
 --------

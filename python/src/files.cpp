@@ -3,7 +3,6 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-#include <map>
 #include <optional>
 
 #include "archive.h"
@@ -13,11 +12,13 @@
 #include "core/format.h"
 #include "core/stopwatch.h"
 #include "docs_files.h"
+#include "gil.h"
 #include "interrupt.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 #include "penstock/save.h"
 #include "value.h"
+#include "writer.h"
 
 namespace penstock::python {
 namespace {
@@ -32,6 +33,56 @@ nb::object load(nb::handle path, const LoadArguments& arguments, bool verify, nb
   return loaded;
 }
 
+Value value_for(nb::handle object, const std::string& target, nb::handle describe = {}) {
+  try {
+    return from_python(object, describe);
+  } catch (const Error& error) {
+    throw error.within({.path = target});
+  }
+}
+
+void write(const Value& value, const std::string& target, const SaveOptions& options) {
+  interruptible(true, [value, target, options = SaveOptions(options)](std::stop_token stop) mutable {
+    options.stop = std::move(stop);
+    penstock::save(value, target, options);
+  });
+}
+
+SaveOptions save_options(nb::handle format, bool compress, nb::handle metadata, bool sync) {
+  SaveOptions options;
+  if (!format.is_none()) options.format = name_from(format);
+  options.compress = compress;
+  options.metadata = metadata_from(metadata);
+  options.sync = sync;
+  return options;
+}
+
+void save(nb::handle object, nb::handle path, nb::handle format, bool compress, nb::handle metadata, bool sync) {
+  const std::string target = path_from(path);
+  const SaveOptions options = save_options(format, compress, metadata, sync);
+  write(value_for(object, target), target, options);
+}
+
+/// What save_async took from the program's objects, on its way to a file.
+struct HeldValue {
+  Value value;
+
+  void save(nb::handle path, nb::handle format, bool compress, nb::handle metadata, bool sync) const {
+    write(value, path_from(path), save_options(format, compress, metadata, sync));
+  }
+};
+
+HeldValue hold(nb::handle object, bool copy) {
+  HeldValue held{from_python(object)};
+  if (copy) {
+    const ReleasedGil released;
+    held.value = held.value.to(Device{}, {.copy = true});
+  }
+  return held;
+}
+
+}  // namespace
+
 std::optional<std::map<std::string, std::string>> metadata_from(nb::handle metadata) {
   if (metadata.is_none()) return std::nullopt;
   std::map<std::string, std::string> out;
@@ -44,31 +95,6 @@ std::optional<std::map<std::string, std::string>> metadata_from(nb::handle metad
   }
   return out;
 }
-
-void write(nb::handle object, const std::string& target, const SaveOptions& options, nb::handle describe = {}) {
-  const Value value = [&] {
-    try {
-      return from_python(object, describe);
-    } catch (const Error& error) {
-      throw error.within({.path = target});
-    }
-  }();
-  interruptible(true, [value, target, options = SaveOptions(options)](std::stop_token stop) mutable {
-    options.stop = std::move(stop);
-    penstock::save(value, target, options);
-  });
-}
-
-void save(nb::handle object, nb::handle path, nb::handle format, bool compress, nb::handle metadata, bool sync) {
-  SaveOptions options;
-  if (!format.is_none()) options.format = name_from(format);
-  options.compress = compress;
-  options.metadata = metadata_from(metadata);
-  options.sync = sync;
-  write(object, path_from(path), options);
-}
-
-}  // namespace
 
 void bind_files(nb::module_& module) {
   module.def(
@@ -90,7 +116,8 @@ void bind_files(nb::module_& module) {
   module.def(
       "_save_with",
       [](nb::handle object, nb::handle path, nb::handle describe) {
-        write(object, path_from(path), {.format = "pt"}, describe);
+        const std::string target = path_from(path);
+        write(value_for(object, target, describe), target, {.format = "pt"});
       },
       nb::arg("obj").none(), nb::arg("path"), nb::arg("describe"),
       nb::sig("def _save_with(obj: object, path: str | bytes | os.PathLike[str], "
@@ -100,6 +127,13 @@ void bind_files(nb::module_& module) {
              nb::sig("def save(obj: object, path: str | bytes | os.PathLike[str], *, format: str | None = None, "
                      "compress: bool = False, metadata: dict[str, str] | None = None, sync: bool = True) -> None"),
              docs::kSave);
+  nb::class_<HeldValue>(module, "_HeldValue")
+      .def("save", &HeldValue::save, nb::arg("path"), nb::kw_only(), nb::arg("format") = nb::none(),
+           nb::arg("compress") = false, nb::arg("metadata") = nb::none(), nb::arg("sync") = true,
+           nb::sig("def save(self, path: str | bytes | os.PathLike[str], *, format: str | None = None, "
+                   "compress: bool = False, metadata: dict[str, str] | None = None, sync: bool = True) -> None"));
+  module.def("_hold", hold, nb::arg("obj").none(), nb::arg("copy"),
+             nb::sig("def _hold(obj: object, copy: bool) -> _HeldValue"));
 }
 
 }  // namespace penstock::python

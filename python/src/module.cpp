@@ -1,5 +1,7 @@
 #include "bindings.h"
 #include "interrupt.h"
+#include "writable.h"
+#include "writer.h"
 
 namespace penstock::python {
 namespace {
@@ -24,6 +26,8 @@ void bind_all(nb::module_& module) {
   bind_archive(module);
   bind_parts(module);
   bind_files(module);
+  bind_writer(module);
+  bind_writable(module);
   bind_datasets(module);
   bind_own_code(module);
   bind_collates(module);

@@ -10,11 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "format/stream_writer.h"
 #include "io/file/atomic_file.h"
 #include "penstock/entry.h"
 #include "penstock/save.h"
 #include "penstock/source.h"
 #include "penstock/value.h"
+#include "penstock/writer.h"
 
 namespace penstock::format {
 
@@ -50,6 +52,8 @@ struct Format {
   Index (*read_index)(const Source& source, const OpenOptions& options);
   /// Null for a format that is only read. `path`: of the file being written, for names inside it and for errors.
   void (*write)(const Value& value, io::ByteSink& sink, const SaveOptions& options, std::string_view path);
+  /// Begins a file that penstock::Writer writes piece by piece. Null where it cannot.
+  std::unique_ptr<StreamWriter> (*stream)(std::string_view path, const WriterOptions& options) = nullptr;
   /// The most bytes of a source that read_index looks at, as far as the head tells. Callers decide by it whether
   /// opening takes long. Null: up to all of them.
   std::uint64_t (*index_bytes)(const ByteSource& source) = nullptr;

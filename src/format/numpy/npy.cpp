@@ -12,6 +12,7 @@
 #include "core/format.h"
 #include "core/view.h"
 #include "format/format.h"
+#include "format/numpy/npy_stream.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -118,6 +119,7 @@ constinit const Format kNpyFormat{.name = "npy",
                                   .sniff = sniff,
                                   .read_index = read_index,
                                   .write = write,
+                                  .stream = stream_npy,
                                   .index_bytes = index_bytes,
                                   .fingerprint = fingerprint,
                                   .is_one_tensor = true};

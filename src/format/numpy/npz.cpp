@@ -15,6 +15,7 @@
 #include "format/flat_tensors.h"
 #include "format/format.h"
 #include "format/numpy/npy.h"
+#include "format/numpy/npy_stream.h"
 #include "format/zip/inflate.h"
 #include "format/zip/kind.h"
 #include "format/zip/layouts.h"
@@ -211,6 +212,7 @@ const Format kNpzFormat{.name = "npz",
                         .sniff = sniff,
                         .read_index = read_index,
                         .write = write,
+                        .stream = stream_npz,
                         .directory_cache = [] { return std::unique_ptr<DirectoryCache>(new ZipLayouts(kRules)); },
                         .name_suffix = kSuffix,
                         .can_compress = true};

@@ -27,50 +27,6 @@ using Kind = Value::Kind;
 using pickle::PickleWriter;
 using enum DType::Code;
 
-/// torch's class for a storage of that type, or empty where it has none: such tensors lie in untyped storages.
-std::string_view storage_class(DType::Code code) {
-  switch (code) {
-    case kFloat32:
-      return "FloatStorage";
-    case kFloat64:
-      return "DoubleStorage";
-    case kFloat16:
-      return "HalfStorage";
-    case kBFloat16:
-      return "BFloat16Storage";
-    case kInt64:
-      return "LongStorage";
-    case kInt32:
-      return "IntStorage";
-    case kInt16:
-      return "ShortStorage";
-    case kInt8:
-      return "CharStorage";
-    case kUInt8:
-      return "ByteStorage";
-    case kBool:
-      return "BoolStorage";
-    case kComplex64:
-      return "ComplexFloatStorage";
-    case kComplex128:
-      return "ComplexDoubleStorage";
-    case kQInt8:
-      return "QInt8Storage";
-    case kQUInt8:
-      return "QUInt8Storage";
-    case kQInt32:
-      return "QInt32Storage";
-    case kQUInt4x2:
-      return "QUInt4x2Storage";
-    case kQUInt2x4:
-      return "QUInt2x4Storage";
-    default:
-      return {};
-  }
-}
-
-bool is_quantized(DType::Code code) { return code >= kQInt8 && code <= kQUInt2x4; }
-
 /// Several values a byte; in memory a row of bytes.
 bool is_packed(DType::Code code) { return code == kQUInt4x2 || code == kQUInt2x4; }
 
@@ -450,6 +406,49 @@ void Pickler::quantized(PickleWriter& out, const Value& value) {
 }
 
 }  // namespace
+
+std::string_view storage_class(DType::Code code) {
+  switch (code) {
+    case kFloat32:
+      return "FloatStorage";
+    case kFloat64:
+      return "DoubleStorage";
+    case kFloat16:
+      return "HalfStorage";
+    case kBFloat16:
+      return "BFloat16Storage";
+    case kInt64:
+      return "LongStorage";
+    case kInt32:
+      return "IntStorage";
+    case kInt16:
+      return "ShortStorage";
+    case kInt8:
+      return "CharStorage";
+    case kUInt8:
+      return "ByteStorage";
+    case kBool:
+      return "BoolStorage";
+    case kComplex64:
+      return "ComplexFloatStorage";
+    case kComplex128:
+      return "ComplexDoubleStorage";
+    case kQInt8:
+      return "QInt8Storage";
+    case kQUInt8:
+      return "QUInt8Storage";
+    case kQInt32:
+      return "QInt32Storage";
+    case kQUInt4x2:
+      return "QUInt4x2Storage";
+    case kQUInt2x4:
+      return "QUInt2x4Storage";
+    default:
+      return {};
+  }
+}
+
+bool is_quantized(DType::Code code) { return code >= kQInt8 && code <= kQUInt2x4; }
 
 PtPickle pickle_for_torch(const Value& value) { return Pickler().run(value); }
 

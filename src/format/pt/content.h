@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "penstock/tensor.h"
@@ -20,5 +21,10 @@ struct PtPickle {
 /// and as bare names torch's layouts and quantization schemes. The state of a tensor of any kind is its attributes.
 /// kUnsupported names the place of the first value or dtype that torch.load(weights_only=True) would not load so.
 PtPickle pickle_for_torch(const Value& value);
+
+/// torch's class for a storage of that type, or empty where it has none: such tensors lie in untyped storages.
+std::string_view storage_class(DType::Code code);
+/// Whether elements of that type mean nothing without a scale.
+bool is_quantized(DType::Code code);
 
 }  // namespace penstock::format

@@ -11,6 +11,7 @@
 
 #include "format/file_bytes.h"
 #include "format/pt/legacy.h"
+#include "format/pt/stream.h"
 #include "format/pt/write.h"
 #include "format/pt/zip.h"
 #include "format/zip/kind.h"
@@ -100,6 +101,7 @@ const Format kPtFormat{.name = "pt",
                        .sniff = sniff_pt,
                        .read_index = read_pt,
                        .write = write_pt,
+                       .stream = stream_pt,
                        .directory_cache = [] { return std::unique_ptr<DirectoryCache>(new PtLayouts); },
                        .metadata_is_own = true};
 const Format kPtLegacyFormat{.name = "pt",

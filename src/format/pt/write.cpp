@@ -8,17 +8,14 @@
 
 #include "core/format.h"
 #include "format/pt/content.h"
-#include "format/zip/writer.h"
 #include "io/copy/crc32.h"
 
 namespace penstock::format {
 
 namespace {
 
-constexpr std::size_t kAlignment = 64;
-
 /// The archive's folder: the file's name without its extension, as torch does; "archive" where that is not plain ASCII.
-std::string prefix_of(std::string_view path) {
+std::string folder_of(std::string_view path) {
   std::string_view name = path.substr(path.rfind('/') + 1);
   name = name.substr(0, name.rfind('.'));
   const bool plain = std::all_of(name.begin(), name.end(), [](char c) { return c >= ' ' && c < '\x7f' && c != '\\'; });
@@ -33,21 +30,31 @@ std::string serialization_id(std::string_view pickle) {
 
 }  // namespace
 
+std::string pt_prefix(std::string_view path) { return folder_of(path) + "/"; }
+
+void write_pt_facts(ZipWriter& zip, const std::string& prefix) {
+  zip.add_text(prefix + ".format_version", "1");
+  zip.add_text(prefix + ".storage_alignment", std::to_string(kPtAlignment));
+  zip.add_text(prefix + "byteorder", "little");
+}
+
+void write_pt_end(ZipWriter& zip, const std::string& prefix, std::string_view pickle) {
+  zip.add_text(prefix + "version", "3\n");
+  zip.add_text(prefix + ".data/serialization_id", serialization_id(pickle));
+  zip.finish();
+}
+
 void write_pt(const Value& value, io::ByteSink& sink, const SaveOptions& /*options*/, std::string_view path) {
   const PtPickle pickle = pickle_for_torch(value);
-  const std::string prefix = prefix_of(path) + "/";
-  ZipWriter zip(sink, ZipStyle::kTorch, kAlignment);
+  const std::string prefix = pt_prefix(path);
+  ZipWriter zip(sink, ZipStyle::kTorch, kPtAlignment);
   zip.add_text(prefix + "data.pkl", pickle.text);
-  zip.add_text(prefix + ".format_version", "1");
-  zip.add_text(prefix + ".storage_alignment", std::to_string(kAlignment));
-  zip.add_text(prefix + "byteorder", "little");
+  write_pt_facts(zip, prefix);
   for (std::size_t key = 0; key < pickle.storages.size(); ++key) {
     const Tensor bytes = pickle.storages[key].to(Device{});
     zip.add(core::format("{}data/{}", prefix, key), std::span<const std::byte>(bytes.data(), bytes.nbytes()));
   }
-  zip.add_text(prefix + "version", "3\n");
-  zip.add_text(prefix + ".data/serialization_id", serialization_id(pickle.text));
-  zip.finish();
+  write_pt_end(zip, prefix, pickle.text);
 }
 
 }  // namespace penstock::format

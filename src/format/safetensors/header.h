@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,5 +40,15 @@ struct SafetensorsHeader {
 /// cover the data exactly. A type that is not in the table is taken with whatever size it has. Unknown fields of a
 /// tensor are stepped over, as in the reference. Time is linear but for sorting. kCorrupt, kTruncated, kLimit.
 SafetensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t data_bytes, const std::string& path);
+
+/// The row for a tensor that is to be written. kUnsupported where the format has none for it, kInvalidArgument for a
+/// name that the format keeps for itself or that is no UTF-8.
+const SafetensorsDType& require_safetensors(const std::string& name, const DType& dtype, std::size_t rank);
+/// The shape as the header has it: in values, of which an element may hold several.
+Shape shape_of_values(const Shape& shape, const SafetensorsDType& dtype);
+/// The header of tensors in order of their bytes, as the reference writes it: JSON, padded to 8 bytes. kLimit when it
+/// is longer than the reference reads.
+std::string make_safetensors_header(std::span<const SafetensorsTensor> tensors,
+                                    const std::optional<std::map<std::string, std::string>>& metadata);
 
 }  // namespace penstock::format

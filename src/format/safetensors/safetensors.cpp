@@ -15,6 +15,7 @@
 #include "core/text.h"
 #include "format/flat_tensors.h"
 #include "format/safetensors/header.h"
+#include "format/safetensors/stream.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -168,6 +169,7 @@ constinit const Format kSafetensorsFormat{.name = "safetensors",
                                           .sniff = sniff,
                                           .read_index = read_index,
                                           .write = write_safetensors,
+                                          .stream = stream_safetensors,
                                           .index_bytes = index_bytes,
                                           .fingerprint = fingerprint,
                                           .keeps_metadata = true};

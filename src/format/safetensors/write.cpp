@@ -2,11 +2,9 @@
 // same JSON, the same padding.
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/checked.h"
-#include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "format/flat_tensors.h"
@@ -26,23 +24,7 @@ struct Planned {
 std::vector<Planned> plan_tensors(const Value& value) {
   std::vector<Planned> out;
   for (NamedTensor& named : flat_tensors(value, "safetensors", "tensor")) {
-    const SafetensorsDType* dtype = find_safetensors_dtype(named.tensor.dtype());
-    if (dtype == nullptr) {
-      throw Error(ErrorCode::kUnsupported,
-                  core::format("safetensors has no type for {}: convert the tensor, or save as .pt",
-                               named.tensor.dtype().name()),
-                  {{}, {}, named.name});
-    }
-    if (dtype->packed > 1 && named.tensor.rank() == 0) {
-      throw Error(ErrorCode::kUnsupported,
-                  core::format("{} packs {} along the last dimension, and the tensor has none: reshape it to (1,)",
-                               named.tensor.dtype().name(), core::counted(dtype->packed, "value")),
-                  {{}, {}, named.name});
-    }
-    if (named.name == "__metadata__") {
-      throw Error(ErrorCode::kInvalidArgument, "safetensors keeps this name for itself: rename the tensor",
-                  {{}, {}, named.name});
-    }
+    const SafetensorsDType* dtype = &require_safetensors(named.name, named.tensor.dtype(), named.tensor.rank());
     out.push_back({std::move(named), dtype});
   }
   std::sort(out.begin(), out.end(), [](const Planned& a, const Planned& b) {
@@ -89,49 +71,21 @@ void refuse_shared(const std::vector<Planned>& tensors) {
   }
 }
 
-std::string json_string(const std::string& text, std::string_view what) {
-  try {
-    return nlohmann::json(text).dump();
-  } catch (const nlohmann::json::type_error&) {
-    throw Error(ErrorCode::kInvalidArgument,
-                core::format("the {} {} is not valid UTF-8, which safetensors asks for", what, core::quoted(text)));
-  }
-}
-
-std::string shape_of_values(const Planned& planned) {
-  const Shape& shape = planned.named.tensor.shape();
-  if (planned.dtype->packed == 1) return core::format("{}", fmt::join(shape.dims(), ","));
-  Shape values = shape;
-  values[shape.rank() - 1] = core::checked_mul<std::int64_t>(values[shape.rank() - 1], planned.dtype->packed, "shape");
-  return core::format("{}", fmt::join(values.dims(), ","));
-}
-
-std::string make_header(const std::vector<Planned>& tensors, const SaveOptions& options) {
-  std::string json = "{";
-  if (options.metadata) {
-    json += R"("__metadata__":{)";
-    for (const auto& [key, text] : *options.metadata) {
-      json += core::format("{}:{},", json_string(key, "metadata key"), json_string(text, "metadata text"));
-    }
-    if (json.back() == ',') json.pop_back();
-    json += "},";
-  }
+std::string header_of(const std::vector<Planned>& tensors, const SaveOptions& options) {
+  std::vector<SafetensorsTensor> out;
   std::uint64_t at = 0;
   for (const Planned& planned : tensors) {
-    const auto end = core::checked_add<std::uint64_t>(at, planned.named.tensor.nbytes(), "data");
-    core::append(json, R"({}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}},)",
-                 json_string(planned.named.name, "name"), planned.dtype->name, shape_of_values(planned), at, end);
+    const Tensor& tensor = planned.named.tensor;
+    const auto end = core::checked_add<std::uint64_t>(at, tensor.nbytes(), "data");
+    out.push_back({.name = planned.named.name,
+                   .dtype = planned.dtype,
+                   .foreign_dtype = {},
+                   .shape = shape_of_values(tensor.shape(), *planned.dtype),
+                   .begin = at,
+                   .end = end});
     at = end;
   }
-  if (json.back() == ',') json.pop_back();
-  json += '}';
-  json.resize((json.size() + 7) / 8 * 8, ' ');
-  if (json.size() > kMaxSafetensorsHeader) {
-    throw Error(ErrorCode::kLimit,
-                core::format("the header takes {} for {}; safetensors allows {}", core::counted(json.size(), "byte"),
-                             core::counted(tensors.size(), "tensor"), kMaxSafetensorsHeader));
-  }
-  return json;
+  return make_safetensors_header(out, options.metadata);
 }
 
 }  // namespace
@@ -140,7 +94,7 @@ void write_safetensors(const Value& value, io::ByteSink& sink, const SaveOptions
   try {
     const std::vector<Planned> tensors = plan_tensors(value);
     refuse_shared(tensors);
-    const std::string header = make_header(tensors, options);
+    const std::string header = header_of(tensors, options);
     const std::uint64_t length = header.size();
     sink.write(std::as_bytes(std::span(&length, 1)));
     sink.write_text(header);

@@ -33,37 +33,11 @@ struct FreeDecompressor {
   void operator()(libdeflate_decompressor* decompressor) const noexcept { libdeflate_free_decompressor(decompressor); }
 };
 
-struct Deflater {
-  Deflater() {
-    constexpr int kMemoryLevel = 8;
-    if (deflateInit2(&stream, kLevel, Z_DEFLATED, kRawDeflate, kMemoryLevel, Z_DEFAULT_STRATEGY) != Z_OK) {
-      throw std::bad_alloc();
-    }
-  }
-  ~Deflater() { deflateEnd(&stream); }
-  Deflater(const Deflater&) = delete;
-  Deflater& operator=(const Deflater&) = delete;
-
-  z_stream stream{};
-};
-
 unsigned char* bytes_of(std::byte* bytes) noexcept { return reinterpret_cast<unsigned char*>(bytes); }
 /// zlib's interface is not const-correct: it does not write through next_in.
 unsigned char* bytes_of(const std::byte* bytes) noexcept { return bytes_of(const_cast<std::byte*>(bytes)); }
 uInt limited(std::size_t bytes) noexcept {
   return static_cast<uInt>(std::min<std::size_t>(bytes, std::numeric_limits<uInt>::max()));
-}
-
-/// Runs deflate until the input that `stream` holds is used up or, with Z_FINISH, the stream is complete.
-void pump(z_stream& stream, int flush, std::span<std::byte> piece,
-          const std::function<void(std::span<const std::byte>)>& write) {
-  int status = Z_OK;
-  do {
-    stream.next_out = bytes_of(piece.data());
-    stream.avail_out = limited(piece.size());
-    status = ::deflate(&stream, flush);
-    write(piece.first(piece.size() - stream.avail_out));
-  } while (stream.avail_out == 0 || (flush == Z_FINISH && status != Z_STREAM_END));
 }
 
 }  // namespace
@@ -176,22 +150,56 @@ std::size_t inflate_prefix(const ByteSource& source, std::uint64_t offset, std::
   return InflateStream(source, offset, stored_bytes, record).read(out);
 }
 
-void deflate(std::span<const std::span<const std::byte>> parts,
-             const std::function<void(std::span<const std::byte>)>& write) {
-  Deflater deflater;
-  z_stream& stream = deflater.stream;
-  const auto piece = std::make_unique<std::byte[]>(kDeflatePieceBytes);
-  const std::span<std::byte> room(piece.get(), kDeflatePieceBytes);
-  for (std::span<const std::byte> part : parts) {
-    while (!part.empty()) {
-      const uInt count = limited(part.size());
-      stream.next_in = bytes_of(part.data());
-      stream.avail_in = count;
-      pump(stream, Z_NO_FLUSH, room, write);
-      part = part.subspan(count);
+struct DeflateStream::State {
+  explicit State(std::function<void(std::span<const std::byte>)> to) : write(std::move(to)) {
+    constexpr int kMemoryLevel = 8;
+    if (deflateInit2(&stream, kLevel, Z_DEFLATED, kRawDeflate, kMemoryLevel, Z_DEFAULT_STRATEGY) != Z_OK) {
+      throw std::bad_alloc();
     }
   }
-  pump(stream, Z_FINISH, room, write);
+  ~State() { deflateEnd(&stream); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  /// Runs deflate until the input that `stream` holds is used up or, with Z_FINISH, the stream is complete.
+  void pump(int flush) {
+    int status = Z_OK;
+    do {
+      stream.next_out = bytes_of(piece.get());
+      stream.avail_out = limited(kDeflatePieceBytes);
+      status = ::deflate(&stream, flush);
+      write(std::span<const std::byte>(piece.get(), kDeflatePieceBytes - stream.avail_out));
+    } while (stream.avail_out == 0 || (flush == Z_FINISH && status != Z_STREAM_END));
+  }
+
+  std::function<void(std::span<const std::byte>)> write;
+  std::unique_ptr<std::byte[]> piece = std::make_unique<std::byte[]>(kDeflatePieceBytes);
+  z_stream stream{};
+};
+
+DeflateStream::DeflateStream(std::function<void(std::span<const std::byte>)> write)
+    : state_(std::make_unique<State>(std::move(write))) {}
+
+DeflateStream::~DeflateStream() = default;
+
+void DeflateStream::add(std::span<const std::byte> bytes) {
+  z_stream& stream = state_->stream;
+  while (!bytes.empty()) {
+    const uInt count = limited(bytes.size());
+    stream.next_in = bytes_of(bytes.data());
+    stream.avail_in = count;
+    state_->pump(Z_NO_FLUSH);
+    bytes = bytes.subspan(count);
+  }
+}
+
+void DeflateStream::finish() { state_->pump(Z_FINISH); }
+
+void deflate(std::span<const std::span<const std::byte>> parts,
+             const std::function<void(std::span<const std::byte>)>& write) {
+  DeflateStream stream(write);
+  for (const std::span<const std::byte> part : parts) stream.add(part);
+  stream.finish();
 }
 
 }  // namespace penstock::format

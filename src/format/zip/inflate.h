@@ -47,6 +47,23 @@ class InflateStream {
 std::size_t inflate_prefix(const ByteSource& source, std::uint64_t offset, std::uint64_t stored_bytes,
                            std::span<std::byte> out, std::string_view record);
 
+/// A deflate stream (level 6) that is made from front to back in little memory; hands pieces of it to `write`.
+class DeflateStream {
+ public:
+  explicit DeflateStream(std::function<void(std::span<const std::byte>)> write);
+  DeflateStream(const DeflateStream&) = delete;
+  DeflateStream& operator=(const DeflateStream&) = delete;
+  ~DeflateStream();
+
+  void add(std::span<const std::byte> bytes);
+  /// Call once, last.
+  void finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 /// Deflates the concatenation of `parts` (level 6) in bounded memory and hands the stream to `write` piece by piece.
 void deflate(std::span<const std::span<const std::byte>> parts,
              const std::function<void(std::span<const std::byte>)>& write);

@@ -10,7 +10,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "format/zip/inflate.h"
 #include "format/zip/layout.h"
 #include "format/zip/reader.h"
 #include "io/copy/crc32.h"
@@ -78,7 +77,7 @@ std::string padding_extra(std::uint64_t offset, std::size_t alignment) {
 ZipWriter::ZipWriter(io::ByteSink& sink, ZipStyle style, std::size_t alignment)
     : sink_(sink), style_(style), alignment_(alignment), base_(sink.position()) {}
 
-ZipWriter::Member& ZipWriter::start(std::string_view name) {
+void ZipWriter::check(std::string_view name) const {
   const auto refuse = [name](std::string message) {
     throw Error(ErrorCode::kInvalidArgument, std::move(message), {{}, std::nullopt, std::string(name)});
   };
@@ -88,8 +87,12 @@ ZipWriter::Member& ZipWriter::start(std::string_view name) {
     refuse(error.message());
   }
   if (name.size() > kSentinel16) refuse("the name is longer than the 65535 bytes that a zip archive can hold");
-  const auto [place, is_new] = names_.emplace(name);
-  if (!is_new) refuse("two members of the archive would have this name; rename one");
+  if (names_.contains(name)) refuse("two members of the archive would have this name; rename one");
+}
+
+ZipWriter::Member& ZipWriter::start(std::string_view name) {
+  check(name);
+  const auto place = names_.emplace(name).first;
   const bool ascii = std::all_of(name.begin(), name.end(), [](char c) { return static_cast<signed char>(c) >= 0; });
   Member& member = members_.emplace_back();
   member.name = *place;
@@ -99,37 +102,57 @@ ZipWriter::Member& ZipWriter::start(std::string_view name) {
 }
 
 void ZipWriter::add(std::string_view name, std::span<const std::span<const std::byte>> parts) {
+  if (style_ == ZipStyle::kTorch) {
+    begin(name, total_of(parts));
+    for (const auto& part : parts) write(part);
+    return end();
+  }
   Member& member = start(name);
   member.size = member.compressed_size = total_of(parts);
-  const bool deferred = style_ == ZipStyle::kTorch && member.size > 0;
-  if (deferred) {
-    member.flags |= kDescriptorFlag;
-  } else {
-    for (const auto& part : parts) member.crc32 = io::crc32(member.crc32, part);
-  }
+  for (const auto& part : parts) member.crc32 = io::crc32(member.crc32, part);
   write_local_header(member);
-  for (std::span<const std::byte> part : parts) {
-    while (!part.empty()) {
-      const auto piece = part.first(deferred ? std::min(part.size(), kPieceBytes) : part.size());
-      if (deferred) member.crc32 = io::crc32(member.crc32, piece);
-      sink_.write(piece);
-      part = part.subspan(piece.size());
-    }
-  }
-  if (deferred) write_descriptor(member);
+  for (const auto& part : parts) sink_.write(part);
 }
 
 void ZipWriter::add_deflated(std::string_view name, std::span<const std::span<const std::byte>> parts) {
+  begin(name, total_of(parts), true);
+  for (const auto& part : parts) write(part);
+  end();
+}
+
+void ZipWriter::begin(std::string_view name, std::uint64_t size, bool deflated) {
   Member& member = start(name);
-  member.method = kZipDeflate;
-  member.flags |= kDescriptorFlag;
-  member.size = total_of(parts);
+  member.size = size;
+  if (deflated) {
+    member.method = kZipDeflate;
+    deflate_ = std::make_unique<DeflateStream>([this](std::span<const std::byte> piece) { sink_.write(piece); });
+  } else {
+    member.compressed_size = size;
+  }
+  // torch describes an empty member in its header alone.
+  if (deflated || size > 0) member.flags |= kDescriptorFlag;
   write_local_header(member);
-  for (const auto& part : parts) member.crc32 = io::crc32(member.crc32, part);
-  const std::uint64_t begin = sink_.position();
-  deflate(parts, [this](std::span<const std::byte> piece) { sink_.write(piece); });
-  member.compressed_size = sink_.position() - begin;
-  write_descriptor(member);
+  data_begin_ = sink_.position();
+}
+
+void ZipWriter::write(std::span<const std::byte> bytes) {
+  Member& member = members_.back();
+  while (!bytes.empty()) {
+    const auto piece = bytes.first(std::min(bytes.size(), kPieceBytes));
+    member.crc32 = io::crc32(member.crc32, piece);
+    deflate_ ? deflate_->add(piece) : sink_.write(piece);
+    bytes = bytes.subspan(piece.size());
+  }
+}
+
+void ZipWriter::end() {
+  Member& member = members_.back();
+  if (deflate_) {
+    deflate_->finish();
+    deflate_.reset();
+    member.compressed_size = sink_.position() - data_begin_;
+  }
+  if ((member.flags & kDescriptorFlag) != 0) write_descriptor(member);
 }
 
 /// Whether sizes get 64 bits in the local header, which is written before the compressed size is known: deflate can add

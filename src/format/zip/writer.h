@@ -6,12 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "format/zip/inflate.h"
 #include "io/file/atomic_file.h"
 
 namespace penstock::format {
@@ -29,12 +31,20 @@ class ZipWriter {
   /// `alignment` of the members' data, for kTorch: a power of two from 1 to 32768.
   ZipWriter(io::ByteSink& sink, ZipStyle style, std::size_t alignment = 64);
 
+  /// Throws the error that a member of this name would. Writes nothing.
+  void check(std::string_view name) const;
   /// A stored member: the concatenation of `parts`.
   void add(std::string_view name, std::span<const std::span<const std::byte>> parts);
   void add(std::string_view name, std::span<const std::byte> data) { add(name, std::span(&data, 1)); }
   void add_text(std::string_view name, std::string_view text) { add(name, std::as_bytes(std::span(text))); }
   /// A deflated member (level 6), compressed on the way: sizes and CRC follow the data.
   void add_deflated(std::string_view name, std::span<const std::span<const std::byte>> parts);
+
+  /// A member in pieces, stored or deflated: `begin`, `write` until there are `size` bytes, `end`. Its CRC follows the
+  /// data.
+  void begin(std::string_view name, std::uint64_t size, bool deflated = false);
+  void write(std::span<const std::byte> bytes);
+  void end();
 
   /// Writes the central directory and the end records.
   void finish();
@@ -65,6 +75,8 @@ class ZipWriter {
   std::uint64_t base_;
   std::set<std::string, std::less<>> names_;  ///< what Member::name views
   std::vector<Member> members_;
+  std::uint64_t data_begin_ = 0;            ///< of the member that is being written
+  std::unique_ptr<DeflateStream> deflate_;  ///< of that member, where it is deflated
   std::string record_;
 };
 

@@ -13,15 +13,14 @@
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <csignal>
 #include <cstdio>
-#include <ctime>
 #include <random>
 
 #include "core/checked.h"
 #include "core/format.h"
 #include "core/system_error.h"
 #include "core/text.h"
+#include "io/file/write_at.h"
 #include "penstock/error.h"
 
 namespace penstock::io {
@@ -29,8 +28,6 @@ namespace {
 
 // Writes of less are collected.
 constexpr std::size_t kBufferBytes = 256 * 1024;
-// Linux moves no more than this in one call.
-constexpr std::size_t kMaxWrite = 0x7ffff000;
 constexpr int kMaxLinks = 40;      // as the kernel follows
 constexpr int kMaxAttempts = 100;  // at a name that nobody has
 constexpr std::size_t kMaxName = 255;
@@ -66,34 +63,6 @@ std::string random_letters() {
   while (out.size() < 8) out += kLetters[random() % kLetters.size()];
   return out;
 }
-
-/// While it lives, growing a file beyond RLIMIT_FSIZE is only an EFBIG to this thread: the signal that comes with it
-/// would end the process.
-class FileSizeSignalHeld {
- public:
-  FileSizeSignalHeld() noexcept {
-    sigemptyset(&set_);
-    sigaddset(&set_, SIGXFSZ);
-    sigset_t pending;
-    sigpending(&pending);
-    was_pending_ = sigismember(&pending, SIGXFSZ) == 1;
-    ::pthread_sigmask(SIG_BLOCK, &set_, &before_);
-  }
-  ~FileSizeSignalHeld() {
-    const int saved = errno;
-    const timespec at_once{};
-    if (!was_pending_) ::sigtimedwait(&set_, nullptr, &at_once);
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    errno = saved;
-  }
-  FileSizeSignalHeld(const FileSizeSignalHeld&) = delete;
-  FileSizeSignalHeld& operator=(const FileSizeSignalHeld&) = delete;
-
- private:
-  sigset_t set_{};
-  sigset_t before_{};
-  bool was_pending_ = false;
-};
 
 std::string path_of(const FileDescriptor& file) { return core::format("/proc/self/fd/{}", file.get()); }
 
@@ -132,7 +101,7 @@ AtomicFile::~AtomicFile() {
 
 void AtomicFile::create() {
   // 0666 and the umask decide the permissions of a new file, as of any other.
-  file_ = FileDescriptor(::openat(folder_.get(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));
+  file_ = FileDescriptor(::openat(folder_.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666));
   // By this path it gets its name; a system without /proc has none.
   if (file_ && ::access(path_of(file_).c_str(), F_OK) == 0) return;
   create_named();
@@ -140,7 +109,7 @@ void AtomicFile::create() {
 
 void AtomicFile::create_named() {
   const int error = with_new_name([this](const char* name) {
-    file_ = FileDescriptor(::openat(folder_.get(), name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    file_ = FileDescriptor(::openat(folder_.get(), name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     return static_cast<bool>(file_);
   });
   if (error != 0) fail(error, "cannot create a file in its folder");
@@ -215,6 +184,24 @@ void AtomicFile::write_out(std::span<const std::byte> bytes) {
       bytes = bytes.subspan(static_cast<std::size_t>(written));
     } else if (written == 0 || errno != EINTR) {
       fail(written == 0 ? EIO : errno, "cannot write the file");
+    }
+  }
+}
+
+void AtomicFile::overwrite(std::uint64_t offset, std::span<const std::byte> bytes) {
+  flush();
+  if (const int error = write_at(file_.get(), offset, bytes); error != 0) fail(error, "cannot write the file");
+}
+
+void AtomicFile::read_back(std::uint64_t offset, std::span<std::byte> out) {
+  flush();
+  while (!out.empty()) {
+    const ssize_t count = ::pread(file_.get(), out.data(), std::min(out.size(), kMaxWrite), static_cast<off_t>(offset));
+    if (count > 0) {
+      out = out.subspan(static_cast<std::size_t>(count));
+      offset += static_cast<std::uint64_t>(count);
+    } else if (count == 0 || errno != EINTR) {
+      fail(count == 0 ? EIO : errno, "cannot read back what was written");
     }
   }
 }

@@ -37,6 +37,10 @@ class AtomicFile final : public ByteSink {
   /// kIo when the disk is full. After an error the file can only be dropped.
   void write(std::span<const std::byte> bytes) override;
   std::uint64_t position() const noexcept override { return position_; }
+  /// Writes at an offset, over what is there or behind the end. `write` goes on where it was.
+  void overwrite(std::uint64_t offset, std::span<const std::byte> bytes);
+  /// Reads what was written. kIo where the file ends before.
+  void read_back(std::uint64_t offset, std::span<std::byte> out);
   /// Flushes (fsync of file and folder when `sync`) and renames. Call once, last.
   void commit();
 

@@ -1,0 +1,40 @@
+#pragma once
+
+/// Loads and saves that run beside the program: each on a thread of its own, with a std::future for the result.
+
+#include <concepts>
+#include <filesystem>
+#include <future>
+#include <string_view>
+
+#include "penstock/load.h"
+#include "penstock/save.h"
+#include "penstock/value.h"
+
+namespace penstock {
+
+/// What `load` gives, by a future; so do its errors. The path is taken as it leads now, wherever the process goes
+/// meanwhile. The destructor of the future waits for the load; `options.stop` ends it with kCancelled. `options.report`
+/// must live until then.
+std::future<Value> load_async(std::string_view path, const LoadOptions& options = {});
+std::future<Value> load_async(const std::same_as<std::filesystem::path> auto& path, const LoadOptions& options = {}) {
+  return load_async(std::string_view(path.native()), options);
+}
+
+struct AsyncSaveOptions {
+  SaveOptions save = {};
+  /// Copy the tensors to host memory before the call returns, so that the program may go on changing them. False: the
+  /// file holds them as they are when it is written, so they must not change until the future is ready.
+  bool copy = true;
+};
+
+/// `save`, by a future; so do its errors, but kOutOfMemory of the copy is thrown at once. Saves to one path follow each
+/// other in the order of calls, so that the file of the last one stays. The destructor of the future waits for the
+/// save; `options.save.stop` ends it with kCancelled, and then no file appears.
+std::future<void> save_async(const Value& value, std::string_view path, const AsyncSaveOptions& options = {});
+std::future<void> save_async(const Value& value, const std::same_as<std::filesystem::path> auto& path,
+                             const AsyncSaveOptions& options = {}) {
+  return save_async(value, std::string_view(path.native()), options);
+}
+
+}  // namespace penstock

@@ -1,0 +1,95 @@
+#pragma once
+
+/// Writes a file piece by piece: an `.npy` that grows along its first dimension and may be larger than memory, or
+/// `.npz`, `.safetensors` and `.pt` tensor by tensor. The file appears whole or not at all.
+
+#include <concepts>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "penstock/dtype.h"
+#include "penstock/shape.h"
+#include "penstock/tensor.h"
+
+namespace penstock {
+
+struct WriterOptions {
+  /// "npy", "npz", "pt" or "safetensors". Empty: chosen by the extension of the path, as `save` does it.
+  std::string format = {};
+  /// `.npy` only (kUnsupported for others): go on behind the rows of the file that is there, or begin a new one where
+  /// there is none. The file itself is appended to, so that nothing is copied. Its header tells of the new rows only
+  /// when `finish` has written all of them: until then, and after a process that was killed, readers see the old rows.
+  bool resume = false;
+  /// `.npy` only: what the rows are. Unset: as the first rows are, or those of the file that is resumed. kDTypeMismatch
+  /// and kShapeMismatch where that file has others.
+  std::optional<DType> dtype = {};
+  std::optional<Shape> row_shape = {};
+  /// Deflate the members of an `.npz`; kUnsupported for other formats.
+  bool compress = false;
+  /// `__metadata__` of safetensors; kUnsupported for other formats unless it is empty.
+  std::optional<std::map<std::string, std::string>> metadata = {};
+  /// Flush the file to the disk before it appears under its name, or before its header tells of new rows.
+  bool sync = true;
+};
+
+/// One file that is being written. What it holds is in memory for no longer than a call takes; of `.safetensors` up to
+/// 4 MiB stay there, so that small files get a header that fits. Elements are written in C order, tensors on a device
+/// are copied to the host, and a `requires_grad` is not kept. A `.safetensors` gets the tensors whose bytes are no
+/// multiple of 8 behind all others, because torch reads only what is aligned.
+///
+/// An error in an argument leaves the writer as it was, and it can go on. After an error of the system, such as a full
+/// disk, it has dropped its file, and every further call says so (kInvalidArgument). A move-only handle; one thread at
+/// a time. Errors name the path and the tensor.
+class Writer {
+ public:
+  /// Errors of the file system, and kInvalidArgument for an extension that names no format. To resume: kUnsupported
+  /// for an array in Fortran order or one without dimensions, for a file with other arrays behind the first, and while
+  /// another writer appends to it; the errors of `open` for what is no whole `.npy`.
+  explicit Writer(std::string_view path, const WriterOptions& options = {});
+  explicit Writer(const std::same_as<std::filesystem::path> auto& path, const WriterOptions& options = {})
+      : Writer(std::string_view(path.native()), options) {}
+  Writer(Writer&& other) noexcept;
+  Writer& operator=(Writer&& other) noexcept;
+  /// Discards the file where `finish` was not called.
+  ~Writer();
+
+  /// Adds the rows `rows[0]`, `rows[1]`, ... to the `.npy`, or to the tensor that `begin` began. The first rows of a
+  /// `.npy` fix dtype and shape; kDTypeMismatch and kShapeMismatch for others later, and for a scalar, which has no
+  /// rows.
+  void append(const Tensor& rows);
+  /// Adds one row: `append` of a block of one.
+  void append_row(const Tensor& row);
+
+  /// Adds a whole tensor to an `.npz`, `.safetensors` or `.pt` (kUnsupported for `.npy`). kInvalidArgument for a name
+  /// that is there already, kUnsupported for a dtype that the format does not have.
+  void add(std::string_view name, const Tensor& tensor);
+  /// Begins a tensor that need not fit in memory: `append` gives its rows, shape[0] of them in all (kShapeMismatch
+  /// for more, and when the next tensor or `finish` comes before). Otherwise as `add`. kShapeMismatch for a scalar.
+  void begin(std::string_view name, const DType& dtype, const Shape& shape);
+
+  /// Completes the file, which then appears under its name, and closes the writer. kInvalidArgument for an `.npy` that
+  /// got no rows and was not told what they are.
+  void finish();
+  /// Closes the writer without the file. A file that was there before stays as it was. May be called at any time.
+  void discard() noexcept;
+
+  /// Whether neither finish() nor discard() was called, and no error of the system came.
+  bool is_open() const noexcept;
+  /// Rows of the `.npy` so far, with those that it had before; else rows of the tensor that `begin` began last.
+  std::int64_t rows() const noexcept;
+  /// Bytes of elements that this writer was given.
+  std::uint64_t nbytes() const noexcept;
+  const std::string& path() const& noexcept;
+  const std::string& path() const&& = delete;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace penstock

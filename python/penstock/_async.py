@@ -1,0 +1,156 @@
+"""Loads and saves that run beside the program, each on a thread of its own."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from penstock._core import _hold
+from penstock._core import load as load_now
+
+# As in _opaque.py: what takes long to import is left to those who need it.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from penstock._task import Task
+
+__all__ = ["load_async", "save_async"]
+
+
+def load_async(
+    path: Any,
+    device: object = "cpu",
+    mmap: bool | None = None,
+    *,
+    verify: bool = True,
+    direct: bool | None = None,
+    gds: bool | None = None,
+    threads: int | None = None,
+    key: str | int | Sequence[str | int] | None = None,
+    prefix: str | None = None,
+) -> Task:
+    """`penstock.load` beside the program.
+
+        task = penstock.load_async("next.pt")
+        ...
+        state = task.result()        # or: state = await task
+
+    Parameters
+    ----------
+    path, device, mmap, verify, direct, gds, threads, key, prefix
+        What `penstock.load` takes.
+
+    Returns
+    -------
+    Task
+        A `concurrent.futures.Future` that can be awaited too. What the load gives or raises arrives
+        by it. It cannot be cancelled; the interpreter's end waits for it.
+    """
+    path = _absolute(path)
+    return _started(
+        lambda: load_now(
+            path,
+            device,
+            mmap,
+            verify=verify,
+            direct=direct,
+            gds=gds,
+            threads=threads,
+            key=key,
+            prefix=prefix,
+        )
+    )
+
+
+def save_async(
+    obj: object,
+    path: str | bytes | os.PathLike[str],
+    *,
+    copy: bool = True,
+    format: str | None = None,
+    compress: bool = False,
+    metadata: dict[str, str] | None = None,
+    sync: bool = True,
+) -> Task:
+    """`penstock.save` beside the program.
+
+    Saves to one path follow each other in the order of calls, so that the file of the last one stays.
+
+    Parameters
+    ----------
+    obj, path, format, compress, metadata, sync
+        What `penstock.save` takes.
+    copy
+        Copy the tensors to host memory before the call returns, so that the program may go on changing
+        them. Without it the file holds them as they are when it is written, so they must not change
+        until the task is done.
+
+    Returns
+    -------
+    Task
+        A `concurrent.futures.Future` that can be awaited too. What the save raises arrives by it. It
+        cannot be cancelled; the interpreter's end waits for it.
+
+    Raises
+    ------
+    DTypeMismatchError
+        For objects that no format holds.
+    """
+    held = _hold(obj, copy)
+    path = _absolute(path)
+    line = os.path.realpath(path)
+    with _LOCK:
+        before = _LINES.get(line)
+        over = _LINES[line] = threading.Event()
+
+    def work() -> None:
+        try:
+            if before is not None:
+                before.wait()
+            held.save(path, format=format, compress=compress, metadata=metadata, sync=sync)
+        finally:
+            leave()
+
+    def leave() -> None:
+        over.set()
+        with _LOCK:
+            if _LINES.get(line) is over:
+                del _LINES[line]
+
+    try:
+        return _started(work)
+    except BaseException:
+        leave()
+        raise
+
+
+# The last save of each path that is not over.
+_LINES: dict[str | bytes, threading.Event] = {}
+_LOCK = threading.Lock()
+
+
+def _absolute(path: Any) -> Any:
+    """As it leads now, wherever the process goes meanwhile. What is no path, such as bytes in memory, stays."""
+    if isinstance(path, (str, os.PathLike)) and "://" not in os.fspath(path):
+        return os.path.abspath(path)
+    return path
+
+
+def _started(work: Callable[[], object]) -> Task:
+    from penstock._task import Task
+
+    task = Task()
+    task.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            result = work()
+        except BaseException as error:
+            task.set_exception(error)
+        else:
+            task.set_result(result)
+
+    threading.Thread(target=run, name="penstock").start()
+    return task

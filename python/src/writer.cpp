@@ -1,0 +1,142 @@
+#include "writer.h"
+
+#include <nanobind/stl/string.h>
+
+#include <mutex>
+#include <string>
+
+#include "arguments.h"
+#include "convert.h"
+#include "core/format.h"
+#include "docs_writer.h"
+#include "foreign.h"
+#include "gil.h"
+#include "penstock/error.h"
+#include "penstock/writer.h"
+#include "value.h"
+
+namespace penstock::python {
+namespace {
+
+/// A writer that threads may share.
+class PyWriter {
+ public:
+  PyWriter(std::string_view path, const WriterOptions& options) : writer_(path, options) {}
+
+  /// act(writer) without the GIL, one at a time.
+  template <class Act>
+  void run(Act act) {
+    const ReleasedGil released;
+    const std::lock_guard lock(mutex_);
+    act(writer_);
+  }
+  template <class Get>
+  auto get(Get get) {
+    const ReleasedGil released;
+    const std::lock_guard lock(mutex_);
+    return get(writer_);
+  }
+
+ private:
+  Writer writer_;
+  std::mutex mutex_;
+};
+
+Tensor array_argument(nb::handle object, const char* call) {
+  if (std::optional<Tensor> tensor = array_from(object)) return *std::move(tensor);
+  throw Error(ErrorCode::kDTypeMismatch,
+              core::format("found an object of type {} where {} takes an array", object_type(object), call));
+}
+
+void init(PyWriter* self, nb::handle path, nb::handle format, nb::handle resume, nb::handle dtype, nb::handle row_shape,
+          nb::handle compress, nb::handle metadata, nb::handle sync) {
+  WriterOptions options;
+  if (!format.is_none()) options.format = name_from(format);
+  options.resume = flag_argument(resume, "resume");
+  if (!dtype.is_none()) options.dtype = dtype_from(dtype);
+  if (!row_shape.is_none()) options.row_shape = shape_from(row_shape);
+  options.compress = flag_argument(compress, "compress");
+  options.metadata = metadata_from(metadata);
+  options.sync = flag_argument(sync, "sync");
+  new (self) PyWriter(path_from(path), options);
+}
+
+void append(PyWriter& self, nb::handle rows) {
+  self.run([tensor = array_argument(rows, "append()")](Writer& writer) { writer.append(tensor); });
+}
+
+void append_row(PyWriter& self, nb::handle row) {
+  self.run([tensor = array_argument(row, "append_row()")](Writer& writer) { writer.append_row(tensor); });
+}
+
+void add(PyWriter& self, nb::handle name, nb::handle given) {
+  self.run(
+      [name = name_from(name), tensor = array_argument(given, "add()")](Writer& writer) { writer.add(name, tensor); });
+}
+
+void begin(PyWriter& self, nb::handle name, nb::handle dtype, nb::handle shape) {
+  self.run([name = name_from(name), dtype = dtype_from(dtype), shape = shape_from(shape)](Writer& writer) {
+    writer.begin(name, dtype, shape);
+  });
+}
+
+/// A file that cannot be finished is discarded: nobody is left to finish it.
+void exit(PyWriter& self, nb::handle type, nb::handle /*value*/, nb::handle /*traceback*/) {
+  self.run([failed = !type.is_none()](Writer& writer) {
+    if (!writer.is_open()) return;
+    if (failed) return writer.discard();
+    try {
+      writer.finish();
+    } catch (...) {
+      writer.discard();
+      throw;
+    }
+  });
+}
+
+}  // namespace
+
+void bind_writer(nb::module_& module) {
+  nb::class_<PyWriter>(module, "Writer", docs::kWriter)
+      .def("__init__", init, nb::arg("path").none(), nb::kw_only(), nb::arg("format") = nb::none(),
+           nb::arg("resume") = false, nb::arg("dtype") = nb::none(), nb::arg("row_shape") = nb::none(),
+           nb::arg("compress") = false, nb::arg("metadata") = nb::none(), nb::arg("sync") = true,
+           nb::sig("def __init__(self, path: str | bytes | os.PathLike[str], *, format: str | None = None, "
+                   "resume: bool = False, dtype: object = None, "
+                   "row_shape: int | typing.Sequence[int] | None = None, compress: bool = False, "
+                   "metadata: dict[str, str] | None = None, sync: bool = True) -> None"))
+      .def("append", append, nb::arg("rows").none(), nb::sig("def append(self, rows: object) -> None"),
+           docs::kWriterAppend)
+      .def("append_row", append_row, nb::arg("row").none(), nb::sig("def append_row(self, row: object) -> None"),
+           docs::kWriterAppendRow)
+      .def("add", add, nb::arg("name").none(), nb::arg("tensor").none(),
+           nb::sig("def add(self, name: str, tensor: object) -> None"), docs::kWriterAdd)
+      .def("begin", begin, nb::arg("name").none(), nb::arg("dtype").none(), nb::arg("shape").none(),
+           nb::sig("def begin(self, name: str, dtype: object, shape: int | typing.Sequence[int]) -> None"),
+           docs::kWriterBegin)
+      .def(
+          "finish", [](PyWriter& self) { self.run([](Writer& writer) { writer.finish(); }); }, docs::kWriterFinish)
+      .def(
+          "discard", [](PyWriter& self) { self.run([](Writer& writer) { writer.discard(); }); }, docs::kWriterDiscard)
+      .def(
+          "__enter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __enter__(self) -> Writer"))
+      .def("__exit__", exit, nb::arg("type").none(), nb::arg("value").none(), nb::arg("traceback").none(),
+           nb::sig("def __exit__(self, type: object, value: object, traceback: object) -> None"))
+      .def_prop_ro(
+          "is_open", [](PyWriter& self) { return self.get([](const Writer& writer) { return writer.is_open(); }); },
+          "False once the file was finished or discarded.")
+      .def_prop_ro(
+          "rows", [](PyWriter& self) { return self.get([](const Writer& writer) { return writer.rows(); }); },
+          "Rows of the `.npy` so far, with those that it had before; else of the tensor begun last.")
+      .def_prop_ro(
+          "nbytes", [](PyWriter& self) { return self.get([](const Writer& writer) { return writer.nbytes(); }); },
+          "Bytes of elements that this writer was given.")
+      .def_prop_ro(
+          "path",
+          [](PyWriter& self) {
+            return path_text(self.get([](const Writer& writer) { return std::string(writer.path()); }));
+          },
+          nb::sig("def path(self) -> str"), "Where the file goes.");
+}
+
+}  // namespace penstock::python

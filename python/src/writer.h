@@ -1,0 +1,21 @@
+#pragma once
+
+// Writing: what penstock.save and penstock.Writer share.
+
+#include <nanobind/nanobind.h>
+
+#include <map>
+#include <optional>
+#include <string>
+
+namespace nb = nanobind;
+
+namespace penstock::python {
+
+/// The texts that a `.safetensors` keeps; nothing for None. kDTypeMismatch for what is no text.
+std::optional<std::map<std::string, std::string>> metadata_from(nb::handle metadata);
+
+/// Adds penstock.Writer to the module.
+void bind_writer(nb::module_& module);
+
+}  // namespace penstock::python

@@ -1,0 +1,108 @@
+// A thread for each call: what takes long is the disk, and a program saves now and then. Saves to one path stand in
+// line: each knows the one before it, waits until that is over, well or not, and then writes.
+
+#include "penstock/async.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "core/format.h"
+#include "device/current.h"
+#include "penstock/error.h"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// One path as it leads now. Locations with a scheme are left as they are.
+std::string absolute(std::string_view path) {
+  if (path.find("://") != path.npos || path.empty()) return std::string(path);
+  std::error_code error;
+  const fs::path whole = fs::absolute(fs::path(path), error);
+  return error ? std::string(path) : whole.string();
+}
+
+/// The same for all names of a file.
+std::string file_of(const std::string& path) {
+  std::error_code error;
+  const fs::path whole = fs::weakly_canonical(fs::path(path), error);
+  return error ? path : whole.string();
+}
+
+/// A place in the line of a file. It is over with this object.
+class Turn {
+ public:
+  explicit Turn(std::string file) : file_(std::move(file)), over_(promise_.get_future()) {
+    const std::lock_guard lock(mutex());
+    std::shared_future<void>& last = line()[file_];
+    before_ = std::exchange(last, over_);
+    ++waiting()[file_];
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() {
+    promise_.set_value();
+    const std::lock_guard lock(mutex());
+    if (--waiting()[file_] > 0) return;
+    waiting().erase(file_);
+    line().erase(file_);
+  }
+
+  void wait() const {
+    if (before_.valid()) before_.wait();
+  }
+
+ private:
+  // Never destroyed: a save may be under way when the process ends.
+  static std::mutex& mutex() {
+    static auto* const made = new std::mutex;
+    return *made;
+  }
+  static std::map<std::string, std::shared_future<void>>& line() {
+    static auto* const made = new std::map<std::string, std::shared_future<void>>;
+    return *made;
+  }
+  static std::map<std::string, std::size_t>& waiting() {
+    static auto* const made = new std::map<std::string, std::size_t>;
+    return *made;
+  }
+
+  std::string file_;
+  std::promise<void> promise_;
+  std::shared_future<void> over_;
+  std::shared_future<void> before_;
+};
+
+template <class Work>
+auto started(Work work) {
+  try {
+    return std::async(std::launch::async, [work = std::move(work), current = device::Current()]() mutable {
+      current.adopt();
+      return work();
+    });
+  } catch (const std::system_error& error) {
+    throw Error(ErrorCode::kLimit, core::format("the system gives no thread for it: {}", error.what()));
+  }
+}
+
+}  // namespace
+
+std::future<Value> load_async(std::string_view path, const LoadOptions& options) {
+  return started([path = absolute(path), options] { return load(path, options); });
+}
+
+std::future<void> save_async(const Value& value, std::string_view path, const AsyncSaveOptions& options) {
+  const Value kept = options.copy ? value.to(Device{}, {.copy = true}) : value;
+  const std::string target = absolute(path);
+  return started([kept, target, how = options.save, turn = std::make_unique<Turn>(file_of(target))]() mutable {
+    const std::unique_ptr<Turn> mine = std::move(turn);
+    mine->wait();
+    save(kept, target, how);
+  });
+}
+
+}  // namespace penstock

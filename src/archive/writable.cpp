@@ -1,0 +1,160 @@
+// The whole file is one mapping, and the index is read from that memory, so that both are of the same file. Tensors are
+// views of it. Which of them were asked for is remembered: only their checksums can have become wrong.
+
+#include "penstock/writable.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "archive/materialise.h"
+#include "core/counted.h"
+#include "core/format.h"
+#include "core/system_error.h"
+#include "format/zip/mend.h"
+#include "io/file/file_descriptor.h"
+#include "penstock/error.h"
+#include "penstock/load.h"
+
+namespace penstock {
+namespace {
+
+/// A file's bytes, shared with everybody who has it open.
+class SharedMapping {
+ public:
+  explicit SharedMapping(const std::string& path) {
+    // Not blocking: a FIFO would wait for a reader.
+    const io::FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+    if (!file) core::throw_errno(errno, "cannot open the file to write to it", {.path = path});
+    struct stat status {};
+    if (::fstat(file.get(), &status) != 0) core::throw_errno(errno, "cannot look at the file", {.path = path});
+    if (!S_ISREG(status.st_mode)) {
+      throw Error(ErrorCode::kUnsupported, "only a plain file can be changed in place; name another path", {path});
+    }
+    size_ = static_cast<std::size_t>(status.st_size);
+    if (size_ == 0) return;
+    void* const at = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    if (at == MAP_FAILED) core::throw_errno(errno, "cannot map the file", {.path = path});
+    data_ = static_cast<std::byte*>(at);
+  }
+  ~SharedMapping() {
+    if (data_ != nullptr) ::munmap(data_, size_);
+  }
+  SharedMapping(const SharedMapping&) = delete;
+  SharedMapping& operator=(const SharedMapping&) = delete;
+
+  std::span<std::byte> bytes() const noexcept { return {data_, size_}; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace
+
+class WritableArchive::Impl {
+ public:
+  Impl(std::string_view path, const OpenOptions& options)
+      : path_(path),
+        mapping_(std::make_shared<SharedMapping>(path_)),
+        archive_(open(memory_source(memory_of(mapping_, true), path_), options)) {
+    if (archive_.sources().size() == 1) return;
+    throw Error(ErrorCode::kUnsupported, "the file lists others, which hold the tensors: open one of those", {path_});
+  }
+  ~Impl() {
+    try {
+      mend();
+    } catch (const std::exception&) {
+      // Who wants to know calls close().
+    }
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  const Archive& archive() const noexcept { return archive_; }
+  const std::string& path() const noexcept { return path_; }
+
+  Tensor view(const TensorEntry& entry) {
+    const std::lock_guard lock(mutex_);
+    if (closed_) throw Error(ErrorCode::kInvalidArgument, "the archive was closed; open the file again", {path_});
+    const StorageEntry& storage = archive_.storages()[entry.storage];
+    const auto refuse = [&](std::string_view reason) {
+      throw Error(ErrorCode::kUnsupported,
+                  core::format("the tensor cannot be changed in place: {}; load it and save it anew", reason),
+                  {path_, storage.offset, entry.name});
+    };
+    if (entry.pickled) refuse("it holds Python objects");
+    if (entry.encoding.deflated) refuse("it is stored compressed");
+    if (entry.encoding.swapped) refuse("it is stored in the other byte order");
+    if (entry.encoding.has_math_bits()) refuse("it is stored as the conjugate or negative of its values");
+    if (!storage.lies_in_file()) refuse("its bytes do not lie in the file as they are");
+    if (entry.nbytes() == 0) return Tensor::empty(entry.shape, entry.dtype);
+    const auto address =
+        reinterpret_cast<std::uintptr_t>(mapping_->bytes().data() + storage.offset) + entry.byte_offset;
+    if (address % archive::natural_alignment(entry.dtype) != 0) refuse("the file does not align it");
+    if (storage.crc32) changed_.insert(storage.offset);
+    return {memory_of(mapping_, false), entry.dtype, entry.shape, entry.strides,
+            static_cast<std::size_t>(storage.offset + entry.byte_offset)};
+  }
+
+  void flush() {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return;
+    mend();
+    const std::span<std::byte> file = mapping_->bytes();
+    if (::msync(file.data(), file.size(), MS_SYNC) != 0) {
+      core::throw_errno(errno, "cannot write the file to the disk", {.path = path_});
+    }
+  }
+  void close() {
+    flush();
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    changed_.clear();
+  }
+
+ private:
+  static Buffer memory_of(const std::shared_ptr<SharedMapping>& mapping, bool read_only) {
+    const std::span<std::byte> file = mapping->bytes();
+    return Buffer::wrap(file.data(), file.size(), mapping, read_only);
+  }
+
+  void mend() {
+    if (!changed_.empty()) format::mend_zip_checksums(mapping_->bytes(), changed_, path_);
+  }
+
+  std::string path_;
+  std::shared_ptr<SharedMapping> mapping_;
+  Archive archive_;
+  std::mutex mutex_;
+  std::set<std::uint64_t> changed_;  ///< where storages with a checksum begin, of tensors that were asked for
+  bool closed_ = false;
+};
+
+std::string_view WritableArchive::format() const noexcept { return impl_->archive().format(); }
+const std::string& WritableArchive::path() const& noexcept { return impl_->path(); }
+std::span<const TensorEntry> WritableArchive::entries() const& noexcept { return impl_->archive().entries(); }
+bool WritableArchive::contains(std::string_view name) const noexcept { return impl_->archive().contains(name); }
+Tensor WritableArchive::operator[](std::string_view name) const { return impl_->view(impl_->archive()[name].entry()); }
+Tensor WritableArchive::entry(std::size_t index) const { return impl_->view(impl_->archive().entry(index).entry()); }
+Tensor WritableArchive::tensor() const {
+  if (const std::size_t count = entries().size(); count != 1) {
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("the file holds {}: ask for one by its name", core::counted(count, "tensor")), {path()});
+  }
+  return entry(0);
+}
+void WritableArchive::flush() { impl_->flush(); }
+void WritableArchive::close() { impl_->close(); }
+
+WritableArchive open_writable(std::string_view path, const OpenOptions& options) {
+  return WritableArchive(std::make_shared<WritableArchive::Impl>(path, options));
+}
+
+}  // namespace penstock

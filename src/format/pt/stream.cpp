@@ -1,0 +1,105 @@
+// A `.pt`, tensor by tensor: a dict of tensors by name. torch finds records by the archive's directory, so the pickle,
+// which lists all tensors, can come behind their storages. Each tensor has a storage of its own.
+
+#include "format/pt/stream.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/format.h"
+#include "format/pt/content.h"
+#include "format/pt/pickle/pickle_writer.h"
+#include "format/pt/pickle/world.h"
+#include "format/pt/write.h"
+#include "format/text/utf8.h"
+#include "format/zip/writer.h"
+#include "penstock/error.h"
+
+namespace penstock::format {
+namespace {
+
+struct Written {
+  std::string name;
+  DType dtype;
+  Shape shape;
+};
+
+void write_tensor(pickle::PickleWriter& out, const Written& tensor, std::size_t key) {
+  const std::string_view type = storage_class(tensor.dtype.code());
+  const bool untyped = type.empty();
+  out.global("torch._utils", untyped ? "_rebuild_tensor_v3" : "_rebuild_tensor_v2");
+  out.mark();
+  out.mark();
+  out.text("storage");
+  untyped ? out.global("torch.storage", "UntypedStorage") : out.global("torch", type);
+  out.text(std::to_string(key));
+  out.text("cpu");
+  const std::int64_t itemsize = untyped ? static_cast<std::int64_t>(tensor.dtype.itemsize()) : 1;
+  out.integer(tensor.shape.numel() * itemsize);
+  out.tuple(5);
+  out.persistent_id();
+  out.integer(0);
+  out.integers(tensor.shape.dims());
+  out.integers(tensor.shape.contiguous_strides().dims());
+  out.boolean(false);
+  out.empty_ordered_dict();
+  if (untyped) out.global("torch", tensor.dtype.name());
+  out.tuple(untyped ? 7 : 6);
+  out.reduce();
+}
+
+std::string pickle_of(const std::vector<Written>& tensors) {
+  std::vector<std::pair<std::string, Value>> items;
+  for (std::size_t i = 0; i < tensors.size(); ++i) items.emplace_back(tensors[i].name, Value::entry(i));
+  const auto tensor = [&](pickle::PickleWriter& out, const Value& value) {
+    const std::size_t key = value.entry_index().value();
+    write_tensor(out, tensors[key], key);
+  };
+  const auto no_object = [](pickle::PickleWriter&, const Value&) { return false; };
+  return pickle::PickleWriter(tensor, no_object).write(Value::dict(std::move(items)));
+}
+
+class PtStream final : public StreamWriter {
+ public:
+  PtStream(std::string_view path, const WriterOptions& options)
+      : file_(std::string(path), options.sync), prefix_(pt_prefix(path)) {
+    write_pt_facts(zip_, prefix_);
+  }
+
+  void check(const std::string& name, const DType& dtype, const Shape&) const override {
+    if (!pickle::torch_dtype(dtype.name()) || is_quantized(dtype.code())) {
+      throw Error(ErrorCode::kUnsupported,
+                  core::format("a .pt cannot hold a tensor {}: convert the tensor, or save as .npy", dtype.name()));
+    }
+    if (!is_utf8_with_surrogates(name))
+      throw Error(ErrorCode::kUnsupported, "the name is not UTF-8; rename the tensor");
+  }
+  void begin(const std::string& name, const DType& dtype, const Shape& shape) override {
+    const std::uint64_t bytes = static_cast<std::uint64_t>(shape.numel()) * dtype.itemsize();
+    zip_.begin(core::format("{}data/{}", prefix_, tensors_.size()), bytes);
+    tensors_.push_back({name, dtype, shape});
+  }
+  void write(std::span<const std::byte> bytes) override { zip_.write(bytes); }
+  void end(const Shape&) override { zip_.end(); }
+  void finish() override {
+    const std::string pickle = pickle_of(tensors_);
+    zip_.add_text(prefix_ + "data.pkl", pickle);
+    write_pt_end(zip_, prefix_, pickle);
+    file_.commit();
+  }
+
+ private:
+  io::AtomicFile file_;
+  std::string prefix_;
+  ZipWriter zip_{file_, ZipStyle::kTorch, kPtAlignment};
+  std::vector<Written> tensors_;
+};
+
+}  // namespace
+
+std::unique_ptr<StreamWriter> stream_pt(std::string_view path, const WriterOptions& options) {
+  return std::make_unique<PtStream>(path, options);
+}
+
+}  // namespace penstock::format

@@ -1,0 +1,43 @@
+#include "io/file/write_at.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+
+namespace penstock::io {
+
+FileSizeSignalHeld::FileSizeSignalHeld() noexcept {
+  sigemptyset(&set_);
+  sigaddset(&set_, SIGXFSZ);
+  sigset_t pending;
+  sigpending(&pending);
+  was_pending_ = sigismember(&pending, SIGXFSZ) == 1;
+  ::pthread_sigmask(SIG_BLOCK, &set_, &before_);
+}
+
+FileSizeSignalHeld::~FileSizeSignalHeld() {
+  const int saved = errno;
+  const timespec at_once{};
+  if (!was_pending_) ::sigtimedwait(&set_, nullptr, &at_once);
+  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  errno = saved;
+}
+
+int write_at(int fd, std::uint64_t offset, std::span<const std::byte> bytes) noexcept {
+  const FileSizeSignalHeld held;
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(fd, bytes.data(), std::min(bytes.size(), kMaxWrite), static_cast<off_t>(offset));
+    if (written > 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+      offset += static_cast<std::uint64_t>(written);
+    } else if (written == 0 || errno != EINTR) {
+      return written == 0 ? EIO : errno;
+    }
+  }
+  return 0;
+}
+
+}  // namespace penstock::io

@@ -1,0 +1,93 @@
+#include "penstock/writable.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <string>
+
+#include "ops/kernels.h"
+#include "penstock/load.h"
+#include "penstock/save.h"
+#include "support/errors.h"
+#include "support/files.h"
+#include "support/tensors.h"
+
+namespace penstock {
+namespace {
+
+using test::code_of;
+using test::dict_of;
+using test::error_of;
+using test::numbered_tensor;
+
+class WritableTest : public testing::TestWithParam<const char*> {
+ protected:
+  const Tensor a = numbered_tensor({4, 3}, DType::float32);
+  const Tensor b = numbered_tensor({100, 1000}, DType::int64);
+  test::TemporaryFolder folder;
+};
+
+INSTANTIATE_TEST_SUITE_P(Formats, WritableTest, testing::Values("x.safetensors", "x.pt"),
+                         [](const auto& row) { return std::string(row.param).substr(2); });
+
+TEST_P(WritableTest, WhatIsWrittenToATensorIsInTheFile) {
+  const std::string path = folder / GetParam();
+  save(dict_of({{"a", a}, {"b", b}}), path);
+  WritableArchive archive = open_writable(path);
+  EXPECT_EQ(archive.format(), open(path).format());
+  EXPECT_EQ(archive.entries().size(), 2U);
+  EXPECT_TRUE(Tensor::identical(archive["a"], a));
+  const Tensor changing = archive["b"];
+  changing.values<std::int64_t>()[5] = -7;
+  archive.flush();
+  const Tensor expected = b.clone();
+  expected.values<std::int64_t>()[5] = -7;
+  EXPECT_TRUE(Tensor::identical(load(path)["b"].as_tensor(), expected)) << "checksums were mended";
+  changing.values<std::int64_t>()[99'999] = 1;
+  expected.values<std::int64_t>()[99'999] = 1;
+  archive.close();
+  archive.close();
+  EXPECT_TRUE(Tensor::identical(load(path)["b"].as_tensor(), expected));
+  EXPECT_TRUE(Tensor::identical(load(path)["a"].as_tensor(), a));
+  EXPECT_EQ(code_of([&] { archive["a"]; }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of([&] { open_writable(path)["c"]; }), ErrorCode::kKeyNotFound);
+}
+
+TEST_P(WritableTest, TheLastHandleMendsTheChecksums) {
+  const std::string path = folder / GetParam();
+  save(dict_of({{"b", b}}), path);
+  const Tensor nine = Tensor::of({std::int64_t{9}});
+  ops::copy(nine, open_writable(path)["b"][0].slice(0, 0, 1));
+  EXPECT_EQ(load(path)["b"].as_tensor()[0][0].item<std::int64_t>(), 9);
+}
+
+TEST_F(WritableTest, AnArrayIsTheOnlyTensorOfItsFile) {
+  save(b, folder / "x.npy");
+  const WritableArchive archive = open_writable(std::filesystem::path(folder / "x.npy"));
+  ops::copy(Tensor::of({std::int64_t{5}}), archive.tensor()[0].slice(0, 1, 2));
+  EXPECT_EQ(load_tensor(folder / "x.npy")[0][1].item<std::int64_t>(), 5);
+  save(dict_of({{"a", a}, {"b", b}}), folder / "x.pt");
+  EXPECT_EQ(code_of([&] { open_writable(folder / "x.pt").tensor(); }), ErrorCode::kInvalidArgument);
+}
+
+TEST_F(WritableTest, WhatCannotBeChangedInPlaceIsRefused) {
+  save(dict_of({{"b", b}}), folder / "x.npz", {.compress = true});
+  const auto error = error_of([&] { open_writable(folder / "x.npz")["b"]; });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kUnsupported);
+  EXPECT_EQ(error->tensor(), "b");
+  save(b, folder / "x.npy");
+  std::string file = test::read_file(folder / "x.npy");
+  test::write_file(folder / "cut.npy", std::string_view(file).substr(0, file.size() - 1));
+  file.replace(file.find("<i8"), 3, ">i8");
+  test::write_file(folder / "swapped.npy", file);
+  EXPECT_EQ(code_of([&] { open_writable(folder / "swapped.npy").tensor(); }), ErrorCode::kUnsupported);
+  EXPECT_EQ(code_of([&] { open_writable(folder / "cut.npy"); }), ErrorCode::kTruncated);
+  EXPECT_EQ(code_of([&] { open_writable(folder / "none.npy"); }), ErrorCode::kNotFound);
+  EXPECT_EQ(code_of([&] { open_writable(folder.path()); }), ErrorCode::kIsDirectory);
+  test::write_file(folder / "empty", std::string_view());
+  EXPECT_EQ(code_of([&] { open_writable(folder / "empty"); }), ErrorCode::kUnknownFormat);
+}
+
+}  // namespace
+}  // namespace penstock
