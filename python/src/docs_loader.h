@@ -55,7 +55,11 @@ on_error
     What to do about a sample that cannot be read, or whose function raises: "raise" at its batch;
     "skip" it, so that its batch is smaller; "replace" it by the next good one; "mask" does that and
     makes each batch a pair of itself and which of its samples are those that were asked for.
-    `set_aside` lists them.)";
+    `set_aside` lists them.
+dtype
+    The type that tensors of samples get; "promote" takes the one that the types of all promote to.
+strict
+    Raise where a value does not fit into the type.)";
 
 inline constexpr const char* kSetEpoch = R"(Begins an epoch at its first batch.
 
