@@ -18,6 +18,7 @@
 #include "penstock/collate.h"
 #include "penstock/dataset.h"
 #include "penstock/device.h"
+#include "penstock/ranks.h"
 #include "penstock/sampler.h"
 #include "penstock/value.h"
 
@@ -34,7 +35,8 @@ struct Batch {
   Value value;
   /// Which samples, in order: those that were read, where OnError put others in the place of bad ones.
   std::vector<std::int64_t> indices;
-  /// With OnError::kMask: bool of shape (batch,), true where the sample is the one that was asked for. Else undefined.
+  /// With OnError::kMask or Remainder::kExact: bool of shape (batch,), in host memory. False for a sample that stands
+  /// in the place of a bad one, or that is repeated to give all ranks as many. Else undefined.
   Tensor valid = {};
 
   std::int64_t size() const noexcept { return static_cast<std::int64_t>(indices.size()); }
@@ -91,14 +93,23 @@ struct LoaderOptions {
   Device device = {};
   bool verify = true;
   OnError on_error = OnError::kRaise;
+  /// Deals the order out: rank r of n takes its positions r, r + n, ..., in batches of `batch_size`; of a
+  /// `batch_sampler` batches r, r + n, .... All ranks need the same dataset, seed and options, and take the same number
+  /// of steps. Excludes samplers that deal their order out themselves, and with several ranks OnError::kSkip, which may
+  /// leave a batch out on one rank alone. Unset: this loader has all of the order.
+  std::optional<Ranks> ranks = {};
+  /// What becomes of the last samples (or batches) where `ranks` cannot be given as many each.
+  Remainder remainder = Remainder::kPad;
   /// A file for what each thread did and when: a Chrome trace, which Perfetto (ui.perfetto.dev) and chrome://tracing
   /// open. Empty: none, which costs one branch. The first million events are kept (32 bytes each), the rest are
   /// counted. DataLoader::write_trace writes it; so does the destructor, which cannot report a failure.
   std::filesystem::path trace = {};
 };
 
-/// Where an iteration stands. It is enough to go on exactly, with any number of workers; and with another number of
-/// ranks when the batches taken so far divide evenly among them. Plain data; the text form is JSON.
+/// Where an iteration stands. It is enough to go on exactly, with any number of workers. It is the same on all ranks,
+/// and counts in the order that they share, so that another number of ranks goes on from it too: with the same
+/// batch_size when the batches taken so far divide evenly among them, and at any batch when batch_size times ranks
+/// stays the same. Plain data; the text form is JSON.
 struct LoaderPosition {
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;
@@ -108,6 +119,7 @@ struct LoaderPosition {
   /// positions of older releases.
   std::int64_t batch_size = 0;
   std::int64_t num_replicas = 1;  ///< ranks, each of which has taken `batch` batches
+  std::int64_t batches = 0;       ///< of an epoch, for each rank; 0 in positions of older releases
   /// Sampler::kind of what decides the order; a loader refuses the position of one with another kind. Empty in
   /// positions of older releases.
   std::string order = {};

@@ -116,7 +116,8 @@ class BatchSamplerInterface {
   virtual BatchOrder batches(std::uint64_t seed, std::uint64_t epoch) const = 0;
   /// Batches in an epoch.
   virtual std::int64_t size() const noexcept = 0;
-  /// SamplerInterface::replicas of the sampler that the indices come from, when all batches have one size.
+  /// SamplerInterface::replicas of the sampler that the indices come from, when all batches have one size; or the ranks
+  /// that share these batches, when rank r of n takes batches r, r + n, ...
   virtual std::int64_t replicas() const noexcept { return 1; }
   /// SamplerInterface::kind of the sampler that the indices come from.
   virtual std::string_view kind() const noexcept { return "own"; }
@@ -149,10 +150,12 @@ struct RandomOptions {
   std::optional<std::int64_t> num_samples = {};
 };
 
-/// What a distributed sampler does when the order cannot be dealt out evenly.
+/// What becomes of an order that cannot be dealt out evenly. Every rank gets as many samples or batches in any case,
+/// because ranks that take different numbers of steps wait for each other for ever.
 enum class Remainder : std::uint8_t {
-  kPad,   ///< repeat from the start until every rank has as many (PyTorch's way)
-  kDrop,  ///< leave out the last ones
+  kPad,    ///< repeat from the start until every rank has as many (PyTorch's way)
+  kDrop,   ///< leave out the last ones
+  kExact,  ///< as kPad, and Batch::valid is false for what is repeated; for LoaderOptions::ranks alone
 };
 struct DistributedOptions {
   std::int64_t rank = 0;
@@ -174,9 +177,11 @@ Sampler subset(std::vector<std::int64_t> indices, bool shuffle = false);
 /// weights above zero.
 Sampler weighted(std::vector<double> weights, std::int64_t num_samples, bool replacement = true);
 /// Rank r of n takes positions r, r + n, ... of an order that all ranks agree on; every rank gets the same number of
-/// them. kInvalidArgument unless 0 <= rank < num_replicas. The second form splits another sampler's order.
+/// them. kInvalidArgument unless 0 <= rank < num_replicas. The second form splits another sampler's order, the third
+/// one deals out whole batches. LoaderOptions::ranks does this for a loader.
 Sampler distributed(std::int64_t size, const DistributedOptions& options);
 Sampler distributed(Sampler order, const DistributedOptions& options);
+BatchSampler distributed(BatchSampler batches, const DistributedOptions& options);
 
 /// `batch_size` indices at a time. With drop_last, a smaller last batch is left out. kInvalidArgument for a size
 /// below 1.

@@ -9,6 +9,7 @@
 #include "bindings.h"
 #include "convert.h"
 #include "core/format.h"
+#include "data/sampler/rank_sources.h"
 #include "docs_loader.h"
 #include "functions.h"
 #include "loader.h"
@@ -66,8 +67,9 @@ struct Arguments {
   nb::handle trace;
   nb::handle collate_fn;
   nb::handle on_error;
-  nb::handle dtype;
-  nb::handle strict;
+  nb::handle ranks;
+  nb::handle remainder;
+  nb::handle gather;
 };
 
 std::size_t workers_from(nb::handle given) {
@@ -95,13 +97,45 @@ OnError on_error_from(nb::handle given) {
               core::format("found on_error={}, expected \"raise\", \"skip\", \"replace\" or \"mask\"", shown(given)));
 }
 
+constexpr std::array<std::pair<const char*, Remainder>, 3> kRemainders = {
+    {{"pad", Remainder::kPad}, {"drop", Remainder::kDrop}, {"exact", Remainder::kExact}}};
+
+Remainder remainder_from(nb::handle given) {
+  for (const auto& [name, remainder] : kRemainders) {
+    if (PyUnicode_Check(given.ptr()) != 0 && name_from(given) == name) return remainder;
+  }
+  throw Error(ErrorCode::kInvalidArgument,
+              core::format("found remainder={}, expected \"pad\", \"drop\" or \"exact\"", shown(given)));
+}
+
+nb::module_ ranks_module() { return nb::module_::import_("penstock._ranks"); }
+
+/// Of a Ranks of Python's, or nothing of None.
+std::optional<Ranks> ranks_from(nb::handle given) {
+  if (given.is_none()) return {};
+  using Local = std::optional<std::int64_t>;
+  return Ranks{.rank = nb::cast<std::int64_t>(given.attr("rank")),
+               .size = nb::cast<std::int64_t>(given.attr("size")),
+               .local_rank = nb::cast<Local>(given.attr("local_rank")),
+               .local_size = nb::cast<Local>(given.attr("local_size")),
+               .source = nb::cast<std::string>(given.attr("source"))};
+}
+
+nb::object ranks_of(const PyLoader& loader) {
+  const std::optional<Ranks>& ranks = loader.options().ranks;
+  if (!ranks) return nb::none();
+  return ranks_module().attr("made")(ranks->rank, ranks->size, ranks->local_rank, ranks->local_size, ranks->source);
+}
+
 /// The rule of collate_fn, whose keeper the loader holds.
 Collate collate_from(const HeldFunction& function) {
   return collate::function([f = function.lent()](const std::vector<Value>& samples) { return f(samples); });
 }
 
-LoaderOptions options_from(const Arguments& arguments, const std::shared_ptr<Raised>& raised) {
+LoaderOptions options_from(const Arguments& arguments, nb::handle ranks, const std::shared_ptr<Raised>& raised) {
   LoaderOptions options;
+  options.ranks = ranks_from(ranks);
+  options.remainder = remainder_from(arguments.remainder);
   options.batch_size = integer_argument(arguments.batch_size, "batch_size");
   options.shuffle = flag_argument(arguments.shuffle, "shuffle");
   options.num_workers = workers_from(arguments.num_workers);
@@ -133,8 +167,38 @@ LoaderOptions options_from(const Arguments& arguments, const std::shared_ptr<Rai
   return options;
 }
 
+nb::dict state_dict(PyLoader& loader) {
+  const LoaderPosition position = loader.position();
+  nb::dict out;
+  out["seed"] = position.seed;
+  out["epoch"] = position.epoch;
+  out["batch"] = position.batch;
+  out["samples"] = position.samples;
+  out["batch_size"] = position.batch_size;
+  out["num_replicas"] = position.num_replicas;
+  out["batches"] = position.batches;
+  out["order"] = text_from(position.order);
+  return out;
+}
+
+/// Asks the other ranks, where there is a way, whether they were told the same.
+void compare_ranks(PyLoader& loader, nb::handle ranks, const Arguments& arguments) {
+  nb::dict told;
+  if (!ranks.is_none()) {
+    const nb::dict state = state_dict(loader);
+    told["the number of samples"] = state["samples"];
+    told["the seed"] = state["seed"];
+    told["the order"] = state["order"];
+    told["the batch size"] = state["batch_size"];
+    told["the number of batches"] = state["batches"];
+    told["the remainder"] = arguments.remainder;
+  }
+  ranks_module().attr("compare")(ranks, arguments.gather, told, loader.dataset());
+}
+
 void construct(PyLoader* self, nb::handle given, const Arguments& arguments) {
-  const nb::object dataset = typed(held_dataset(given), arguments.dtype, arguments.strict);
+  const nb::object dataset = held_dataset(given);
+  const nb::object ranks = ranks_module().attr("resolved")(arguments.ranks);
   const auto raised = std::make_shared<Raised>();
   std::optional<HeldFunction> function;
   if (!arguments.collate_fn.is_none()) function.emplace(arguments.collate_fn, "collate_fn");
@@ -145,11 +209,17 @@ void construct(PyLoader* self, nb::handle given, const Arguments& arguments) {
   nb::object given_parts = nb::make_tuple(arguments.sampler, arguments.batch_sampler, arguments.collate,
                                           arguments.collate_fn, function ? function->keeper() : nb::none());
   try {
-    LoaderOptions options = options_from(arguments, raised);
+    LoaderOptions options = options_from(arguments, ranks, raised);
     if (function) options.collate = collate_from(*function);
     new (self) PyLoader(dataset, std::move(options), std::move(given_parts), raised);
   } catch (const Error&) {
     if (raised->exception) std::rethrow_exception(raised->exception);
+    throw;
+  }
+  try {
+    compare_ranks(*self, ranks, arguments);
+  } catch (...) {
+    self->~PyLoader();
     throw;
   }
 }
@@ -179,23 +249,13 @@ nb::dict arguments_of(const PyLoader& loader) {
   out["memory_budget"] = options.memory_budget;
   out["timeout"] = options.timeout;
   out["device"] = options.device;
+  out["ranks"] = ranks_of(loader);
+  out["remainder"] = kRemainders[static_cast<std::size_t>(options.remainder)].first;
+  out["gather"] = false;
   return out;
 }
 
 // --- state and figures ---
-
-nb::dict state_dict(PyLoader& loader) {
-  const LoaderPosition position = loader.position();
-  nb::dict out;
-  out["seed"] = position.seed;
-  out["epoch"] = position.epoch;
-  out["batch"] = position.batch;
-  out["samples"] = position.samples;
-  out["batch_size"] = position.batch_size;
-  out["num_replicas"] = position.num_replicas;
-  out["order"] = text_from(position.order);
-  return out;
-}
 
 template <class T>
 T field(const nb::dict& state, const char* name) {
@@ -220,8 +280,19 @@ void load_state_dict(PyLoader& loader, nb::handle state) {
   position.samples = field<std::int64_t>(dict, "samples");
   if (dict.contains("batch_size")) position.batch_size = field<std::int64_t>(dict, "batch_size");
   if (dict.contains("num_replicas")) position.num_replicas = field<std::int64_t>(dict, "num_replicas");
+  if (dict.contains("batches")) position.batches = field<std::int64_t>(dict, "batches");
   if (dict.contains("order")) position.order = field<std::string>(dict, "order");
   loader.seek(position);
+}
+
+/// What the environment says, beside what `source` knows: rank, size, local rank, local size and who says so.
+nb::tuple ranks_known(nb::handle known, const std::string& source) {
+  std::optional<Ranks> first;
+  if (!known.is_none()) {
+    first = Ranks{.rank = nb::cast<std::int64_t>(known[0]), .size = nb::cast<std::int64_t>(known[1]), .source = source};
+  }
+  const Ranks found = data::reconciled(std::move(first));
+  return nb::make_tuple(found.rank, found.size, found.local_rank, found.local_size, found.source);
 }
 
 nb::list set_aside_of(PyLoader& loader) {
@@ -316,19 +387,19 @@ void bind_loader(nb::module_& module) {
           [](PyLoader* self, nb::handle dataset, nb::handle batch_size, nb::handle shuffle, nb::handle sampler,
              nb::handle num_workers, nb::handle collate, nb::handle drop_last, nb::handle batch_sampler,
              nb::handle prefetch_factor, nb::handle seed, nb::handle memory_budget, nb::handle timeout,
-             nb::handle device, nb::handle trace, nb::handle collate_fn, nb::handle on_error, nb::handle dtype,
-             nb::handle strict) {
+             nb::handle device, nb::handle trace, nb::handle collate_fn, nb::handle on_error, nb::handle ranks,
+             nb::handle remainder, nb::handle gather) {
             construct(self, dataset,
                       {batch_size, shuffle, sampler, num_workers, collate, drop_last, batch_sampler, prefetch_factor,
-                       seed, memory_budget, timeout, device, trace, collate_fn, on_error, dtype, strict});
+                       seed, memory_budget, timeout, device, trace, collate_fn, on_error, ranks, remainder, gather});
           },
           nb::arg("dataset").none(), nb::arg("batch_size").none() = 1, nb::arg("shuffle").none() = false,
           nb::arg("sampler") = nb::none(), nb::arg("num_workers").none() = "auto", nb::arg("collate") = nb::none(),
           nb::arg("drop_last").none() = false, nb::kw_only(), nb::arg("batch_sampler") = nb::none(),
           nb::arg("prefetch_factor").none() = 2, nb::arg("seed").none() = 0, nb::arg("memory_budget") = nb::none(),
           nb::arg("timeout").none() = 0.0, nb::arg("device") = "cpu", nb::arg("trace") = nb::none(),
-          nb::arg("collate_fn") = nb::none(), nb::arg("on_error").none() = "raise", nb::arg("dtype") = nb::none(),
-          nb::arg("strict") = false,
+          nb::arg("collate_fn") = nb::none(), nb::arg("on_error").none() = "raise", nb::arg("ranks") = nb::none(),
+          nb::arg("remainder").none() = "pad", nb::arg("gather") = nb::none(),
           nb::sig("def __init__(self, dataset: Dataset, batch_size: int = 1, "
                   "shuffle: bool = False, sampler: Sampler | typing.Iterable[int] | None = None, "
                   "num_workers: int | str = 'auto', collate: Collate | None = None, drop_last: bool = False, *, "
@@ -336,7 +407,9 @@ void bind_loader(nb::module_& module) {
                   "prefetch_factor: int = 2, seed: int = 0, memory_budget: int | None = None, timeout: float = 0.0, "
                   "device: object = 'cpu', trace: str | os.PathLike[str] | None = None, "
                   "collate_fn: typing.Callable[[list[typing.Any]], typing.Any] | None = None, "
-                  "on_error: str = 'raise', dtype: object | None = None, strict: bool = False) -> None"))
+                  "on_error: str = 'raise', ranks: Ranks | tuple[int, int] | str | None = None, "
+                  "remainder: str = 'pad', "
+                  "gather: typing.Callable[[str], list[str]] | bool | None = None) -> None"))
       .def("__len__", &PyLoader::size, "Batches in an epoch.")
       .def(
           "__iter__", [](nb::object self) { return LoaderIterator(std::move(self)); },
@@ -380,7 +453,12 @@ void bind_loader(nb::module_& module) {
       .def_prop_ro(
           "num_workers", [](const PyLoader& self) { return workers_of(self.options()); },
           nb::sig("def num_workers(self) -> int | str"), "As given; stats()[\"workers\"] is the number at work.")
-      .def_prop_ro("seed", [](const PyLoader& self) { return self.options().seed; });
+      .def_prop_ro("seed", [](const PyLoader& self) { return self.options().seed; })
+      .def_prop_ro("ranks", ranks_of, nb::sig("def ranks(self) -> Ranks | None"),
+                   "Among which ranks the order is dealt out, and who says so.");
+  module.def("_ranks", ranks_known, nb::arg("known").none(), nb::arg("source"),
+             nb::sig("def _ranks(known: tuple[int, int] | None, source: str) -> "
+                     "tuple[int, int, int | None, int | None, str]"));
 }
 
 }  // namespace penstock::python

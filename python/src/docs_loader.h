@@ -56,10 +56,19 @@ on_error
     "skip" it, so that its batch is smaller; "replace" it by the next good one; "mask" does that and
     makes each batch a pair of itself and which of its samples are those that were asked for.
     `set_aside` lists them.
-dtype
-    The type that tensors of samples get; "promote" takes the one that the types of all promote to.
-strict
-    Raise where a value does not fit into the type.)";
+ranks
+    Deals the order out among the processes of a distributed program: "auto" for what
+    penstock.ranks() finds, a pair (rank, size), or a Ranks. Rank r of n takes positions r, r + n,
+    ... of the order, or with a `batch_sampler` batches r, r + n, .... `batch_size` is that of one
+    rank. All ranks take the same number of steps.
+remainder
+    What becomes of the last samples where not every rank would get one: "pad" repeats the first
+    ones, "drop" leaves them out, "exact" repeats the first ones and makes each batch a pair of
+    itself and which of its samples count, so that all ranks together count each sample once.
+gather
+    Takes a text and gives the texts of all ranks, such as mpi4py's `comm.allgather`. The loader
+    finds out with it, when it is made, whether all ranks have the same dataset, seed and options.
+    By default torch.distributed does it where the ranks come from there; False compares nothing.)";
 
 inline constexpr const char* kSetEpoch = R"(Begins an epoch at its first batch.
 
@@ -70,8 +79,9 @@ epoch
 
 inline constexpr const char* kStateDict = R"(The position of the iteration, after the last batch that it gave.
 
-A loader with any number of workers continues exactly from it. The number of ranks of a
-DistributedSampler may change too, if the batches taken so far divide evenly among the new ranks.
+A loader with any number of workers continues exactly from it. It is the same on all ranks, and
+another number of ranks continues from it too: at any batch if batch_size times ranks stays the
+same, and with the same batch_size if the batches taken so far divide evenly among the new ranks.
 
 Returns
 -------
@@ -87,7 +97,8 @@ state
 Raises
 ------
 ValueError
-    For the state of another dataset, batch_size, shuffle or sampler.)";
+    For the state of another dataset, batch_size, shuffle or sampler, and for that of other ranks
+    which these cannot go on from with whole batches.)";
 
 inline constexpr const char* kStats = R"(Counts, bytes and seconds since the loader was made.
 

@@ -489,8 +489,7 @@ BatchSampler batch_sampler_from(nb::handle sampler, const std::shared_ptr<Raised
     return IterableBatchSampler(sampler, raised, *method);
   }
   const auto arguments = nb::borrow<nb::tuple>(nb::inst_ptr<PyBatchSampler>(sampler)->arguments);
-  // Of a sampler and a size: the sampler may be the program's.
-  return nb::len(arguments) == 3 ? batched(arguments, raised) : *nb::inst_ptr<PyBatchSampler>(sampler)->sampler;
+  return nb::len(arguments) == 1 ? *nb::inst_ptr<PyBatchSampler>(sampler)->sampler : batched(arguments, raised);
 }
 
 void bind_samplers(nb::module_& module) {

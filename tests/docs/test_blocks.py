@@ -95,7 +95,7 @@ def torch_blocks():
         server.stdin.close()
 
 
-@pytest.mark.parametrize("code", blocks("python", (*PAGES, "docs/devices.md")))
+@pytest.mark.parametrize("code", blocks("python", (*PAGES, "docs/devices.md", "docs/distributed.md")))
 def test_python(code, data, request):
     if "torch" in code or FRAMEWORKS.intersection(IMPORT.findall(code)):
         paths = paths_for(code)

@@ -13,6 +13,7 @@
 #include "core/format.h"
 #include "data/batch/batch_maker.h"
 #include "data/batch/device_batch.h"
+#include "data/loader/dealing.h"
 #include "data/loader/prefetcher.h"
 #include "data/trace/trace.h"
 #include "device/backend.h"
@@ -39,12 +40,12 @@ void check(const LoaderOptions& options) {
   device::require_device(options.device);
 }
 
-BatchSampler make_batch_sampler(const Dataset& dataset, const LoaderOptions& options) {
-  if (options.batch_sampler) return *options.batch_sampler;
-  const auto usual = [&] {
-    return options.shuffle ? sampler::random(dataset.size()) : sampler::sequential(dataset.size());
-  };
-  return sampler::batches(options.sampler ? *options.sampler : usual(), options.batch_size, options.drop_last);
+/// Whether both make batches of as many samples with all ranks together.
+bool step_alike(const LoaderPosition& position, std::int64_t batch_size, std::int64_t ranks) {
+  std::int64_t before = 0;
+  std::int64_t now = 0;
+  return !__builtin_mul_overflow(position.batch_size, position.num_replicas, &before) &&
+         !__builtin_mul_overflow(batch_size, ranks, &now) && before == now;
 }
 
 }  // namespace
@@ -55,7 +56,8 @@ class LoaderState {
  public:
   LoaderState(Dataset dataset, LoaderOptions options)
       : options_((check(options), std::move(options))),
-        batch_sampler_(make_batch_sampler(dataset, options_)),
+        dealing_(dataset, options_),
+        batch_sampler_(dealing_.batches()),
         seed_(options_.seed),
         maker_(std::move(dataset), options_.collate, options_.device, options_.memory_budget, options_.on_error),
         trace_(options_.trace.empty() ? nullptr : std::make_unique<data::Trace>(options_.trace)),
@@ -107,6 +109,7 @@ class LoaderState {
             .samples = maker_.dataset().size(),
             .batch_size = batch_size(),
             .num_replicas = batch_sampler_.replicas(),
+            .batches = size(),
             .order = std::string(batch_sampler_.kind())};
   }
 
@@ -118,13 +121,7 @@ class LoaderState {
                        "taken from",
                        core::counted(static_cast<std::uint64_t>(position.samples), "sample"), samples));
     }
-    const bool known = position.batch_size != 0 && batch_size() != 0;
-    if (known && position.batch > 0 && position.batch_size != batch_size()) {
-      refuse(
-          core::format("the position is one of batches of {}, but this loader makes batches of {}; go on with the "
-                       "same batch_size, or from the beginning of an epoch",
-                       position.batch_size, batch_size()));
-    }
+    require_batch_size(position);
     if (!position.order.empty() && position.batch > 0 && position.order != batch_sampler_.kind()) {
       refuse(
           core::format("the position is one in an order that is {}, but this loader's is {}; go on with the same "
@@ -144,6 +141,28 @@ class LoaderState {
     just_loaded_ = true;
   }
 
+  bool tells_other_size(const LoaderPosition& position) const {
+    return position.batch_size != 0 && batch_size() != 0 && position.batch_size != batch_size();
+  }
+
+  void require_batch_size(const LoaderPosition& position) const {
+    if (position.batch == 0 || !tells_other_size(position)) return;
+    const std::int64_t ranks = batch_sampler_.replicas();
+    if (position.num_replicas == ranks) {
+      refuse(
+          core::format("the position is one of batches of {}, but this loader makes batches of {}; go on with the "
+                       "same batch_size, or from the beginning of an epoch",
+                       position.batch_size, batch_size()));
+    }
+    if (step_alike(position, batch_size(), ranks)) return;
+    refuse(
+        core::format("the position is one of batches of {} on each of {}, but this loader makes batches of {} on each "
+                     "of {}; go on with the same batch_size, or with one that gives as many samples on all ranks "
+                     "together, or from the beginning of an epoch",
+                     position.batch_size, core::counted(static_cast<std::uint64_t>(position.num_replicas), "rank"),
+                     batch_size(), ranks));
+  }
+
   /// How many batches this rank would have taken where as many samples were, by as many ranks as there are now.
   std::int64_t own_batch(const LoaderPosition& position) const {
     const std::int64_t ranks = batch_sampler_.replicas();
@@ -151,12 +170,15 @@ class LoaderState {
     if (position.num_replicas < 1) {
       refuse(core::format("the position is one of {} ranks, expected 1 or more", position.num_replicas));
     }
+    if (position.batch == position.batches) return size();  // its epoch has ended, also where samples were left out
+    if (tells_other_size(position)) return position.batch;  // step_alike
     std::int64_t all = 0;
     const bool fits = !__builtin_mul_overflow(position.batch, position.num_replicas, &all);
     if (fits && all % ranks == 0) return all / ranks;
     refuse(
         core::format("the position is one after batch {} of each of {}, which {} cannot go on from with "
-                     "whole batches; go on with {}, or from a position after more or fewer batches",
+                     "whole batches; go on with {}, or from a position after more or fewer batches, or keep batch_size "
+                     "times ranks as it was",
                      position.batch, core::counted(static_cast<std::uint64_t>(position.num_replicas), "rank"),
                      core::counted(static_cast<std::uint64_t>(ranks), "rank"), position.num_replicas));
   }
@@ -233,10 +255,13 @@ class LoaderState {
     ++next_;
     if (error != nullptr) throw *error;
     if (const auto* other = std::get_if<std::exception_ptr>(&outcome)) std::rethrow_exception(*other);
-    return {data::deliver(std::get<Batch>(std::move(outcome))), false};
+    Batch batch = data::deliver(std::get<Batch>(std::move(outcome)));
+    dealing_.mark(batch, next_ - 1);
+    return {std::move(batch), false};
   }
 
   LoaderOptions options_;
+  data::Dealing dealing_;
   BatchSampler batch_sampler_;
   std::uint64_t seed_ = 0;
   std::uint64_t epoch_ = 0;

@@ -1,5 +1,9 @@
+// One order is decided by all ranks alike and dealt out like cards: rank r of n takes positions r, r + n, .... So the
+// first k steps of all ranks together are a beginning of the shared order, for any number of ranks. That is why another
+// number of ranks can go on where these stopped.
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "core/counted.h"
 #include "core/format.h"
@@ -10,14 +14,18 @@ namespace penstock {
 
 namespace {
 
+[[noreturn]] void refuse(std::string message) { throw Error(ErrorCode::kInvalidArgument, std::move(message)); }
+
+/// How many of `total` each rank gets.
+std::int64_t share_of(std::int64_t total, const DistributedOptions& options) {
+  const std::int64_t whole = total / options.num_replicas;
+  return whole + (options.remainder == Remainder::kPad && total % options.num_replicas != 0 ? 1 : 0);
+}
+
 class Distributed final : public SamplerInterface {
  public:
-  Distributed(Sampler order, const DistributedOptions& options) : order_(std::move(order)), options_(options) {
-    const std::int64_t total = order_.size();
-    const std::int64_t replicas = options.num_replicas;
-    per_rank_ = total / replicas;
-    if (options.remainder == Remainder::kPad && total % replicas != 0) ++per_rank_;
-  }
+  Distributed(Sampler order, const DistributedOptions& options)
+      : order_(std::move(order)), options_(options), per_rank_(share_of(order_.size(), options)) {}
 
   std::int64_t size() const noexcept override { return per_rank_; }
   std::int64_t replicas() const noexcept override { return options_.num_replicas; }
@@ -26,9 +34,8 @@ class Distributed final : public SamplerInterface {
   Order order(std::uint64_t seed, std::uint64_t epoch) const override {
     const Order all = order_.order(seed, epoch);
     if (all.size() != order_.size()) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  core::format("the sampler to distribute gave {} and said that it has {}",
-                               core::counted(all.size(), "index", "indices"), order_.size()));
+      refuse(core::format("the sampler to distribute gave {} and said that it has {}",
+                          core::counted(all.size(), "index", "indices"), order_.size()));
     }
     std::vector<std::int64_t> out(static_cast<std::size_t>(per_rank_));
     std::int64_t position = options_.rank;
@@ -45,18 +52,62 @@ class Distributed final : public SamplerInterface {
   std::int64_t per_rank_;
 };
 
+class DistributedBatches final : public BatchSamplerInterface {
+ public:
+  DistributedBatches(BatchSampler batches, const DistributedOptions& options)
+      : batches_(std::move(batches)), options_(options), per_rank_(share_of(batches_.size(), options)) {}
+
+  std::int64_t size() const noexcept override { return per_rank_; }
+  std::int64_t replicas() const noexcept override { return options_.num_replicas; }
+  std::string_view kind() const noexcept override { return batches_.kind(); }
+
+  BatchOrder batches(std::uint64_t seed, std::uint64_t epoch) const override {
+    const BatchOrder all = batches_.batches(seed, epoch);
+    if (all.size() != batches_.size()) {
+      refuse(core::format("the batch sampler to distribute gave {} and said that it has {}",
+                          core::counted(all.size(), "batch", "batches"), batches_.size()));
+    }
+    std::vector<std::int64_t> indices;
+    std::vector<std::int64_t> ends;
+    std::int64_t number = options_.rank;
+    for (std::int64_t step = 0; step < per_rank_; ++step, number += options_.num_replicas) {
+      const std::vector<std::int64_t> batch = all[number % all.size()];
+      indices.insert(indices.end(), batch.begin(), batch.end());
+      ends.push_back(static_cast<std::int64_t>(indices.size()));
+    }
+    return {std::move(indices), std::move(ends)};
+  }
+
+ private:
+  BatchSampler batches_;
+  DistributedOptions options_;
+  std::int64_t per_rank_;
+};
+
+void check(const DistributedOptions& options) {
+  if (options.num_replicas < 1) {
+    refuse(core::format("num_replicas is {}; it must be 1 or more", options.num_replicas));
+  }
+  if (options.rank < 0 || options.rank >= options.num_replicas) {
+    refuse(core::format("Invalid rank {}, rank should be in the interval [0, {}]", options.rank,
+                        options.num_replicas - 1));
+  }
+  if (options.remainder == Remainder::kExact) {
+    refuse(
+        "a sampler has no way to say which samples are repeated; use the loader's option `ranks` with this remainder");
+  }
+}
+
 }  // namespace
 
 Sampler sampler::distributed(Sampler order, const DistributedOptions& options) {
-  if (options.num_replicas < 1) {
-    throw Error(ErrorCode::kInvalidArgument,
-                core::format("num_replicas is {}; it must be 1 or more", options.num_replicas));
-  }
-  if (options.rank < 0 || options.rank >= options.num_replicas) {
-    throw Error(ErrorCode::kInvalidArgument, core::format("Invalid rank {}, rank should be in the interval [0, {}]",
-                                                          options.rank, options.num_replicas - 1));
-  }
+  check(options);
   return Distributed(std::move(order), options);
+}
+
+BatchSampler sampler::distributed(BatchSampler batches, const DistributedOptions& options) {
+  check(options);
+  return DistributedBatches(std::move(batches), options);
 }
 
 Sampler sampler::distributed(std::int64_t size, const DistributedOptions& options) {

@@ -20,6 +20,7 @@ TEST(LoaderPosition, SurvivesItsText) {
                                 .samples = 1000,
                                 .batch_size = 5,
                                 .num_replicas = 6,
+                                .batches = 77,
                                 .order = "random"};
   const LoaderPosition back = LoaderPosition::from_json(position.to_json());
   EXPECT_EQ(back.seed, position.seed);
@@ -28,6 +29,7 @@ TEST(LoaderPosition, SurvivesItsText) {
   EXPECT_EQ(back.samples, position.samples);
   EXPECT_EQ(back.batch_size, position.batch_size);
   EXPECT_EQ(back.num_replicas, position.num_replicas);
+  EXPECT_EQ(back.batches, position.batches);
   EXPECT_EQ(back.order, position.order);
   EXPECT_EQ(nlohmann::json::parse(position.to_json())["epoch"], 3);
 }

@@ -15,6 +15,7 @@ from penstock._functions import named
 from penstock.torch._convert import batch_to_torch, sample_to_torch
 from penstock.torch._shared_parts import bounded
 from penstock.torch.datasets._road import Functions
+from penstock.torch.loader._dealing import Dealing
 from penstock.torch.loader._reads import Read
 
 __all__ = ["Finish"]
@@ -24,7 +25,7 @@ class Finish:
     """Collates what was read, where that was not done natively, and calls the dataset's function, if it has one.
 
     Any number of threads may use it. `describe`: what the sample of an index is, for errors; `masks`: beside each batch
-    goes which of its samples are those that were asked for.
+    goes which of its samples are those that were asked for, and with a `dealing` that masks, which are not repeated.
     """
 
     def __init__(
@@ -34,17 +35,19 @@ class Finish:
         describe: Callable[[int], str],
         *,
         masks: bool = False,
+        dealing: Dealing | None = None,
     ) -> None:
         self._collate_fn = bounded(collate_fn)
         self._make = None if functions is None else functions.make
         self._function = None if functions is None else functions.batch
         self._describe = describe
         self._masks = masks
+        self._dealing = dealing if dealing is not None and dealing.masks else None
 
     def __call__(self, read: Read, alone: bool) -> Any:
         """`alone`: the batch is a sample by itself."""
         batch = self._batch(read, alone)
-        return (batch, _valid(read, alone)) if self._masks else batch
+        return (batch, self._valid(read, alone)) if self._masks or self._dealing else batch
 
     def _batch(self, read: Read, alone: bool) -> Any:
         batch = self._collated(read, alone)
@@ -76,7 +79,11 @@ class Finish:
             finally:
                 del other  # whose traceback leads here
 
-
-def _valid(read: Read, alone: bool) -> Any:
-    own = [index == wanted for index, wanted in zip(read.indices, read.wanted, strict=True)]
-    return own[0] if alone else torch.tensor(own, dtype=torch.bool)
+    def _valid(self, read: Read, alone: bool) -> Any:
+        own = [True] * len(read.indices)
+        if self._masks:
+            own = [index == wanted for index, wanted in zip(read.indices, read.wanted, strict=True)]
+        if self._dealing is not None:
+            counts = self._dealing.counts(read.number, len(own))
+            own = [is_own and count for is_own, count in zip(own, counts, strict=True)]
+        return own[0] if alone else torch.tensor(own, dtype=torch.bool)

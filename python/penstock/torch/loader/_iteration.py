@@ -80,8 +80,11 @@ class Iteration(_BaseDataLoaderIter):
         begin = Position.now(settings, draws_seed=draws_seed, restarts=restarts) if resume is None else resume
         self._restarts = begin.restarts
         self._reads = Reads(settings, begin.sample_seed())
-        self._masks = settings.on_error == "mask"
-        self._finish = Finish(settings.collate_fn, settings.functions, self._reads.describe, masks=self._masks)
+        masks, dealing = settings.on_error == "mask", settings.dealing
+        self._masks = masks or (dealing is not None and dealing.masks)
+        self._finish = Finish(
+            settings.collate_fn, settings.functions, self._reads.describe, masks=masks, dealing=dealing
+        )
         if resume is None:
             self._sampler_iter = iter(self._index_sampler)
             if draws_seed:

@@ -17,14 +17,16 @@ import torch.utils.data as torch_data
 from typing_extensions import TypeVar
 
 import penstock
+from penstock._ranks import compare, resolved
 from penstock._stats import LoaderStats
 from penstock.torch._samples import SetAside, to_device
 from penstock.torch._shared_parts import bounded
 from penstock.torch.datasets._dataset import Dataset
 from penstock.torch.datasets._road import Road, promise, road_of
 from penstock.torch.datasets._taken_apart import NotNativeWarning
+from penstock.torch.loader._dealing import REMAINDERS, Dealing, Order, deal, seed_of
 from penstock.torch.loader._iteration import Iteration
-from penstock.torch.loader._position import Position
+from penstock.torch.loader._position import Position, order_of
 from penstock.torch.loader._progress import Progress
 from penstock.torch.loader._reads import explained
 from penstock.torch.loader._settings import settings_of
@@ -114,6 +116,21 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         the life of a loader, and a loader that resumes takes them over from the state.
     memory_budget
         Bytes of batches prepared ahead, at most; None is 1 GiB.
+    ranks
+        Deals the order out among the processes of a distributed program: "auto" for what
+        `penstock.ranks()` finds, a pair (rank, size), or a `penstock.Ranks`. Without a sampler the
+        order is that of torch's DistributedSampler, with the seed of `generator` (0 without one), and
+        another one in each epoch without `set_epoch`. Another sampler's order, or the batches of a
+        `batch_sampler`, are dealt out in turn. A DistributedSampler of the program's own stays as it
+        is, and has to agree.
+    remainder
+        What becomes of the last samples where not every rank would get one: "pad" repeats the first
+        ones, "drop" leaves them out, "exact" repeats the first ones and makes each batch a pair
+        `(batch, valid)`, so that all ranks together count each sample once.
+    gather
+        Takes a text and gives the texts of all ranks. The loader finds out with it, when it is made,
+        whether all ranks have the same dataset, seed and options. None is torch.distributed, where
+        the ranks come from there; False compares nothing.
     """
 
     def __init__(
@@ -140,6 +157,9 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         device: str | torch.device | None = None,
         on_error: Literal["raise", "skip", "replace", "mask"] = "raise",
         memory_budget: int | None = None,
+        ranks: penstock.Ranks | tuple[int, int] | Literal["auto"] | None = None,
+        remainder: Literal["pad", "drop", "exact"] = "pad",
+        gather: Callable[[str], list[str]] | bool | None = None,
     ) -> None:
         if on_error not in {"raise", "skip", "replace", "mask"}:
             raise ValueError(f"on_error is {on_error!r}; it must be 'raise', 'skip', 'replace' or 'mask'")
@@ -152,12 +172,18 @@ class DataLoader(torch_data.DataLoader[_Sample]):
             dataset = Dataset(dataset)
         budget = _budget(memory_budget)
         self._take(road_of(dataset, worker_init_fn), collate_fn, on_error)
+        self.on_error = on_error
+        self.ranks, self.remainder, self.gather = resolved(ranks), remainder, gather
+        self._dealing: Dealing | None = None
+        order = Order(batch_size, shuffle, sampler, batch_sampler)
+        if self.ranks is not None or remainder != "pad":
+            order, self._dealing = self._dealt(dataset, order, generator, drop_last, in_order)
         super().__init__(
             dataset,  # type: ignore[arg-type]
-            batch_size,
-            shuffle,
-            sampler,
-            batch_sampler,
+            order.batch_size,
+            order.shuffle,
+            order.sampler,
+            order.batch_sampler,
             num_workers,
             collate_fn,  # type: ignore[arg-type]
             pin_memory,
@@ -172,12 +198,51 @@ class DataLoader(torch_data.DataLoader[_Sample]):
             in_order=in_order,
         )
         self.device = None if device is None else torch.device(device)
-        self.on_error = on_error
         self.memory_budget = budget
         self._say_what_is_lost()
         self._set_aside = SetAside()
         self._resume: Position | None = None
         self._latest: Progress | None = None
+        compare(self.ranks, gather, self._told(), self.native)
+
+    def _dealt(
+        self, dataset: Any, order: Order, generator: Any, drop_last: bool, in_order: bool
+    ) -> tuple[Order, Dealing]:
+        """The order of this loader's rank."""
+        if self.remainder not in REMAINDERS:
+            raise ValueError(f"remainder is {self.remainder!r}; it must be 'pad', 'drop' or 'exact'")
+        if self.ranks is None:
+            raise ValueError("a remainder is what ranks cannot share evenly; give the loader its ranks too")
+        if self.ranks.size > 1 and self.on_error == "skip":
+            raise ValueError(
+                "on_error='skip' may leave a batch out on one rank alone, and the others would wait for it; use "
+                "'replace' or 'mask' with several ranks"
+            )
+        if self.remainder == "exact" and drop_last:
+            raise ValueError("drop_last leaves samples out, and remainder='exact' none; leave one of them out")
+        if order.sampler is not None and order.shuffle:
+            raise ValueError("sampler option is mutually exclusive with shuffle")
+        order, dealing = deal(dataset, order, generator, self.ranks, self.remainder)
+        if dealing.masks and self.native is None and (order.batch_sampler is not None or not in_order):
+            raise ValueError(
+                "remainder='exact' with a batch_sampler or in_order=False needs a dataset that is read natively "
+                f"({self._road.reason})"
+            )
+        return order, dealing
+
+    def _told(self) -> dict[str, Any]:
+        """What all ranks have to be told alike."""
+        if self._dealing is None:
+            return {}
+        begin = Position.now(settings_of(self))
+        return {
+            "the number of samples": begin.samples,
+            "the seed": getattr(self.sampler, "seed", seed_of(getattr(order_of(self), "generator", None))),
+            "the order": begin.order,
+            "the batch size": self.batch_size,
+            "the number of batches": begin.batches,
+            "the remainder": self.remainder,
+        }
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy is of the loader, not of an iteration of it with its workers.
@@ -204,7 +269,8 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         if self.native is None:
             iterator = self._torchs_iterator()
             self._latest = iterator.progress
-            return iterator if self.device is None else _moved(iterator, self.device)
+            masked = _masked(iterator, self._dealing) if self._dealing is not None and self._dealing.masks else iterator
+            return masked if self.device is None else _moved(masked, self.device)
         if self.num_workers > 0 and self.prefetch_factor == 0:
             raise AssertionError("prefetch_factor must be greater than 0 with workers")
         resume, self._resume = self._resume, None
@@ -359,6 +425,16 @@ class _Composed:
 
     def __call__(self, samples: Any) -> Any:
         return self.function(self.collate(samples))
+
+
+def _masked(batches: Any, dealing: Dealing) -> Iterator[Any]:
+    """Pairs of a batch of torch's own iterators and of which of its samples are not repeated."""
+    for batch in batches:
+        number = batches.progress.given - 1
+        if dealing.batch_size is None:
+            yield batch, dealing.counts(number, 1)[0]
+        else:
+            yield batch, torch.tensor(dealing.counts(number, dealing.size_of(number)), dtype=torch.bool)
 
 
 def _moved(batches: Iterable[Any], device: torch.device) -> Iterator[Any]:

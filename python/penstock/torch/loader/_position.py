@@ -19,15 +19,16 @@ import torch
 import torch.utils.data as torch_data
 
 from penstock._text import abbreviated, plural
+from penstock.torch.loader._dealing import DealtOrder, DealtSampler
 from penstock.torch.loader._random_states import generator_state, text_of
 from penstock.torch.loader._settings import Settings
 from penstock.torch.loader._worker_states import load_state, state_of
 
-__all__ = ["Generators", "Position", "draw_base_seed"]
+__all__ = ["Generators", "Position", "draw_base_seed", "order_of"]
 
 _DRAWING = (torch_data.RandomSampler, torch_data.SubsetRandomSampler, torch_data.WeightedRandomSampler)
-_SETTLED = (torch_data.SequentialSampler.__iter__, torch_data.DistributedSampler.__iter__)
-_DEALING = (torch_data.DistributedSampler.__iter__,)
+_DEALING = (torch_data.DistributedSampler.__iter__, DealtSampler.__iter__)
+_SETTLED = (torch_data.SequentialSampler.__iter__, *_DEALING)
 _KIND = "penstock.torch.DataLoader"
 
 
@@ -36,34 +37,48 @@ def draw_base_seed(generator: torch.Generator | None) -> int:
     return int(torch.empty((), dtype=torch.int64).random_(generator=generator).item())
 
 
-def _source(settings: Settings) -> Any:
-    """The sampler that decides the order of the samples."""
+def order_of(settings: Any) -> Any:
+    """The sampler that decides the order of the samples, of all ranks where they share one. Of a loader or its
+    settings."""
     if settings.batch_size is None and settings.batch_sampler is not None:  # the caller's own
-        return getattr(settings.batch_sampler, "sampler", settings.batch_sampler)
-    return settings.sampler
+        batches = _of_all_ranks(settings.batch_sampler)
+        return getattr(batches, "sampler", batches)
+    return _of_all_ranks(settings.sampler)
+
+
+def _of_all_ranks(sampler: Any) -> Any:
+    return sampler.order if isinstance(sampler, DealtOrder) else sampler
 
 
 def _own_generator(settings: Settings) -> torch.Generator | None:
     """The generator that the sampler draws from, if that is not the loader's."""
-    generator = getattr(_source(settings), "generator", None)
+    generator = getattr(order_of(settings), "generator", None)
     return generator if isinstance(generator, torch.Generator) and generator is not settings.generator else None
 
 
 def _replicas(settings: Settings) -> int:
     """How many ranks share an order that is dealt out in turn."""
-    sampler = _source(settings)
+    if settings.dealing is not None:
+        return settings.dealing.ranks.size
+    sampler = order_of(settings)
     dealt = isinstance(sampler, torch_data.DistributedSampler) and type(sampler).__iter__ in _DEALING
     return sampler.num_replicas if dealt else 1
 
 
 def _order(settings: Settings) -> str:
     """What decides the order: the class of torch's samplers; those of others are not told apart."""
-    sampler = _source(settings)
-    kind = type(sampler)
+    sampler = order_of(settings)
+    kind = torch_data.DistributedSampler if type(sampler) is DealtSampler else type(sampler)
     if kind.__module__.partition(".")[0] != "torch":
         return "own"
     shuffles = getattr(sampler, "shuffle", None)  # DistributedSampler's
     return kind.__name__ if shuffles is None else f"{kind.__name__}(shuffle={bool(shuffles)})"
+
+
+def _batches(settings: Settings) -> int | None:
+    """The number of batches in an epoch of one rank, where ranks share an order."""
+    is_dealt = settings.dealing is not None or isinstance(order_of(settings), torch_data.DistributedSampler)
+    return len(settings.index_sampler) if is_dealt else None
 
 
 def _samples(settings: Settings) -> int | None:
@@ -81,7 +96,7 @@ def _samples(settings: Settings) -> int | None:
 def _follows_torch(settings: Settings) -> bool:
     """Whether something of this loader is drawn from torch's global generator. Only then may a position put that
     generator back: the ranks of a distributed program each have their own, and may load one common state."""
-    sampler = _source(settings)
+    sampler = order_of(settings)
     kind = type(sampler)
     if isinstance(settings.dataset, torch_data.IterableDataset) or (kind in _DRAWING and sampler.generator is None):
         return True
@@ -146,7 +161,7 @@ def _is_seeded_anew(generator: torch.Generator, state: torch.Tensor) -> bool:
 @dataclass(eq=False)  # tensors have no one answer to ==
 class Position:
     """A place in an epoch: the random state that the epoch began with, the sampler's epoch, and how
-    many batches were taken since. Of `num_replicas` ranks each has taken that many.
+    many batches were taken since. Of `num_replicas` ranks each has taken that many, of `batches` in an epoch.
 
     These decide the order for every sampler that draws from the loader's generator (`random`), from
     torch's global one (`torch_random`, or `random` where the loader has no generator of its own) or
@@ -183,6 +198,7 @@ class Position:
     begins: int = 1
     pending: list[int] | None = None
     restarts: int = 0
+    batches: int | None = None
 
     def __post_init__(self) -> None:
         self.set_aside = self.set_aside or []  # None in a state that somebody else wrote
@@ -194,7 +210,7 @@ class Position:
         generator = settings.generator
         torch_random = torch.get_rng_state()
         random = generator.get_state() if isinstance(generator, torch.Generator) else torch_random
-        sampler, own_generator = _source(settings), _own_generator(settings)
+        sampler, own_generator = order_of(settings), _own_generator(settings)
         return Position(
             random,
             0,
@@ -213,6 +229,7 @@ class Position:
             begun=False,
             begins=2 if draws_seed and settings.num_workers else 1,
             restarts=restarts,
+            batches=_batches(settings),
         )
 
     def sample_seed(self) -> int:
@@ -259,10 +276,7 @@ class Position:
                 told = abbreviated(repr(getattr(position, name)))
                 raise ValueError(f"the state's {name!r} is {told}, which is not what state_dict() gives")
         if position.batch > 0 and position.batch_size not in {None, settings.batch_size}:
-            raise ValueError(
-                f"the state is one of batches of {position.batch_size}, but this loader makes batches of "
-                f"{settings.batch_size}; go on with the same batch_size, or from the beginning of an epoch"
-            )
+            position._require_steps_alike(settings)
         if position.batch > 0 and position.order not in {None, _order(settings)}:
             raise ValueError(
                 f"the state is one in the order of {position.order}, but this loader has {_order(settings)}; "
@@ -274,11 +288,27 @@ class Position:
                 f"{_samples(settings)}; "
                 "go on with the dataset it was taken from"
             )
-        return position._of_ranks(_replicas(settings))
+        return position._of_ranks(settings)
 
-    def _of_ranks(self, ranks: int) -> Position:
+    def _require_steps_alike(self, settings: Settings) -> None:
+        """Other ranks may have another batch size, if all of them together take as many samples in a step."""
+        ranks, each = _replicas(settings), settings.batch_size
+        if self.num_replicas == ranks or None in {self.batch_size, each}:
+            raise ValueError(
+                f"the state is one of batches of {self.batch_size}, but this loader makes batches of {each}; go on "
+                "with the same batch_size, or from the beginning of an epoch"
+            )
+        if (self.batch_size or 0) * self.num_replicas != (each or 0) * ranks:
+            raise ValueError(
+                f"the state is one of batches of {self.batch_size} on each of {plural(self.num_replicas, 'rank')}, but "
+                f"this loader makes batches of {each} on each of {ranks}; go on with the same batch_size, or with one "
+                "that gives as many samples on all ranks together, or from the beginning of an epoch"
+            )
+
+    def _of_ranks(self, settings: Settings) -> Position:
         """The same place for another number of ranks. ValueError where the batches taken so far cannot be dealt out
         evenly."""
+        ranks = _replicas(settings)
         if self.batch == 0 or self.num_replicas == ranks:
             return self
         if self.pending is not None:
@@ -287,14 +317,26 @@ class Position:
                 f"(in_order=False), which {plural(ranks, 'rank')} cannot go on from; go on with {self.num_replicas}"
             )
         batch, left = divmod(self.batch * self.num_replicas, ranks)
+        if self.batch == self.batches:  # its epoch has ended, also where samples were left out
+            batch, left = len(settings.index_sampler), 0
+        elif self.batch_size not in {None, settings.batch_size}:  # _require_steps_alike
+            batch, left = self.batch, 0
         if left:
             raise ValueError(
                 f"the state is one after batch {self.batch} of each of {plural(self.num_replicas, 'rank')}, which "
                 f"{plural(ranks, 'rank')} "
                 f"cannot go on from with whole batches; go on with {self.num_replicas}, or from a state after more or "
-                "fewer batches"
+                "fewer batches, or keep batch_size times ranks as it was"
             )
-        return replace(self, batch=batch, drawn=batch, num_replicas=ranks)
+        return replace(
+            self,
+            batch=batch,
+            drawn=batch,
+            num_replicas=ranks,
+            batch_size=settings.batch_size,
+            batches=_batches(settings),
+            ended=False,
+        )
 
     def load(self, settings: Settings) -> None:
         """Tells the sampler its epoch. Between epochs it also sets the generators and the sampler
@@ -302,7 +344,7 @@ class Position:
 
         What the program seeds or tells them after this and before it iterates counts.
         """
-        sampler = _source(settings)
+        sampler = order_of(settings)
         if self.sampler_epoch is not None and hasattr(sampler, "set_epoch"):
             sampler.set_epoch(self.sampler_epoch)
         if not self.begun:
@@ -336,7 +378,7 @@ class Position:
         own = settings.generator is not None
         begin = {"loader": self.random if own else None, "sampler": self.sampler_random}
         try:
-            self._load_sampler(_source(settings))
+            self._load_sampler(order_of(settings))
             generators.put({**begin, "torch": self.torch_random if own else self.random})
             indices = iter(settings.index_sampler)
             if self.draws_seed:
@@ -418,5 +460,6 @@ _RIGHT: dict[str, Callable[[Any], bool]] = {
     "python": _is_pythons,
     "begins": lambda value: _is_count(value, 1) and value <= 2,
     "restarts": _is_count,
+    "batches": lambda value: value is None or _is_count(value),
     "pending": lambda value: value is None or (isinstance(value, list) and all(map(_is_count, value))),
 }

@@ -39,13 +39,15 @@ class Read(NamedTuple):
     """A batch as the workers left it: whole, or the list of its samples.
 
     `wanted` has the indices that the sampler asked for, and `indices` those that were read: they
-    differ where `on_error` put other samples in the place of bad ones.
+    differ where `on_error` put other samples in the place of bad ones. `number`: which batch of the
+    epoch it is.
     """
 
     indices: list[int]
     value: Any
     apart: bool
     wanted: Sequence[int] = ()
+    number: int = 0
 
 
 class _Asked(NamedTuple):
@@ -159,7 +161,7 @@ class Reads:
                     self._draw()
             if value is not None:
                 self._left_out = None
-                return value._replace(wanted=asked.wanted)
+                return value._replace(wanted=asked.wanted, number=before)
             if self._settings.on_error == "mask":  # batches are counted on, and none is left out
                 self._left_out = None
                 raise self._unreadable()
@@ -382,17 +384,16 @@ def explained(settings: Settings) -> str:
     workers = "the caller's thread reads"
     if settings.num_workers:
         workers = f"{plural(settings.num_workers, 'thread')} read{'s' if settings.num_workers == 1 else ''}"
-    in_threads = settings.num_workers and functions is not None
-    calls, s = ("these threads call", "") if in_threads else ("the caller's thread calls", "s")
+    calls = "these threads" if settings.num_workers and functions is not None else "the caller's thread"
     if functions is not None and functions.make is not None:
-        made = f"{calls} the dataset's functions and collate{s}"
+        made = f"{calls} call the dataset's functions and collate"
     elif not settings.batches:
         made = "samples come one by one"
     elif isinstance(collate, (Rule, penstock.Collate)) or _is_default(collate):
         made = "batches are collated natively"
     else:
-        made = f"{calls} collate_fn with the samples"
-    behind = "" if functions is None or functions.batch is None else f", and {calls} the function of batches"
+        made = f"{calls} calls collate_fn with the samples"
+    behind = "" if functions is None or functions.batch is None else f", and {calls} call the function of batches"
     return f"native: {workers} the samples; {made}{behind}"
 
 

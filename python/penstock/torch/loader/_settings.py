@@ -14,6 +14,7 @@ import torch
 import penstock
 from penstock.torch._samples import SetAside
 from penstock.torch.datasets._road import Functions
+from penstock.torch.loader._dealing import Dealing
 
 __all__ = ["Settings", "settings_of"]
 
@@ -25,6 +26,7 @@ class Settings:
     `native`: what C++ reads, or None where torch's own loader has the dataset. `functions`: what Python does with the
     samples then. `index_sampler`: gives a list of indices for each batch, or an index for each sample where there are
     no batches (`batches` is False). `set_aside` is shared with the loader, which keeps it from epoch to epoch.
+    `dealing`: how `ranks` share the order.
     """
 
     dataset: Any
@@ -47,6 +49,7 @@ class Settings:
     on_error: str
     memory_budget: int | None
     set_aside: SetAside
+    dealing: Dealing | None
 
 
 def settings_of(loader: Any) -> Settings:
@@ -72,4 +75,5 @@ def settings_of(loader: Any) -> Settings:
         on_error=loader.on_error,
         memory_budget=loader.memory_budget,
         set_aside=loader._set_aside,
+        dealing=loader._dealing,
     )

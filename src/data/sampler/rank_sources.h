@@ -1,0 +1,16 @@
+#pragma once
+
+#include <optional>
+
+#include "penstock/ranks.h"
+
+namespace penstock::data {
+
+/// kInvalidArgument unless 0 <= rank < size.
+void require_ranks(const Ranks& ranks);
+
+/// `ranks()` for a program that knows more than the environment does: `known` comes first, and kInvalidArgument says
+/// which variables contradict it. Where its local ranks are not known, they are those of variables that agree with it.
+Ranks reconciled(std::optional<Ranks> known);
+
+}  // namespace penstock::data
