@@ -18,6 +18,7 @@ extensions = [
     # Our own, in _ext.
     "gallery",
     "mermaid_pictures",
+    "other_pages",
     "outside_links",
     "reference_pages",
     "root_file",
@@ -28,6 +29,8 @@ html_theme = "furo"
 html_title = "Penstock"
 html_show_sphinx = False
 html_copy_source = False
+# Quotes in these texts are code as often as not.
+smartquotes = False
 
 myst_enable_extensions = ["colon_fence", "attrs_inline"]
 myst_heading_anchors = 4

@@ -1,6 +1,7 @@
 """`{ran} COMMAND`: a command line with what it prints, run while the site is built.
 
 Commands run in build/docs/gallery, where `write_digits` has put the handwritten digits of examples/ as `.pt` files.
+What they write into `pictures` is in docs/generated/pictures, where pages can show it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ def prepare() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     if not (FOLDER / "examples").exists():
         (FOLDER / "examples").symlink_to(ROOT / "examples")
+    pictures = ROOT / "docs" / "generated" / "pictures"
+    pictures.mkdir(parents=True, exist_ok=True)
+    if not (FOLDER / "pictures").exists():
+        (FOLDER / "pictures").symlink_to(pictures)
     if not (FOLDER / "clips").exists():
         digits = ROOT / "examples" / "data" / "digits"
         command = [BUILD / "bin/write_digits", digits / "images.npy", digits / "labels.npy", FOLDER]

@@ -15,7 +15,7 @@ from sphinx.ext.graphviz import graphviz
 from sphinx.transforms import SphinxTransform
 
 NODE = re.compile(r'(\w+)(?:\["(.*?)"\])?$')
-ARROW = re.compile(r"\s*-->(?:\|(.*?)\|)?\s*")
+ARROW = re.compile(r'\s*-->(?:\|"?(.*?)"?\|)?\s*')
 SUBGRAPH = re.compile(r'subgraph (\w+) \["(.*)"\]$')
 OPENING = """digraph {
   bgcolor="white"; rankdir=TB; nodesep=0.3; ranksep=0.35; compound=true

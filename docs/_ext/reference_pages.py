@@ -20,10 +20,11 @@ HEADERS = ROOT / "include" / "penstock"
 
 GROUPS = {
     "Files": "load load_into open save Archive LazyTensor Opaque doctor",
-    "Datasets": "rows files packed dataset zip concat subset Dataset pack",
+    "Datasets": "rows files packed dataset zip concat subset take skip repeat mix with_labels lengths "
+    "pack_sequences Dataset pack",
     "Batches": "DataLoader stack pad pad_to ragged samples Collate",
     "Orders": "Sampler SequentialSampler RandomSampler SubsetSampler WeightedSampler DistributedSampler BatchSampler "
-    "ranks Ranks",
+    "length_buckets ranks Ranks",
     "Tensors": "Tensor DType tensor asarray from_dlpack to zeros ones empty full arange rand randn randint Generator",
     "Operations": "add sub mul div neg abs exp log sqrt tanh relu sum mean max min argmax matmul cat index_select "
     "eq ne lt le gt ge promote_types result_type",

@@ -42,10 +42,13 @@ enum class PadMode : std::uint8_t {
 
 struct PadOptions {
   std::int64_t dim = 0;  ///< of the sample; negative counts from its last
+  /// Several dimensions in place of `dim`: images of different height and width. Negative ones count from the last.
+  std::vector<std::int64_t> dims = {};
   PadMode mode = PadMode::kConstant;
   double value = 0;
   /// Make the tensor a dict {"values", "lengths"?, "mask"?}. lengths is int64 of shape (batch,): what each sample has
-  /// after truncation. mask is bool of shape (batch, length): true on a sample's own elements.
+  /// after truncation; with `dims` or a list of sizes of shape (batch, dimensions). mask is bool of shape (batch,
+  /// length), or (batch, length, length, ...): true on a sample's own elements.
   bool lengths = false;
   bool mask = false;
   /// Pad only these keys of a dict sample and stack the others; empty: pad every tensor that has dimension `dim`.
@@ -57,10 +60,14 @@ namespace collate {
 /// Tensors of equal dtype and shape become one with a new dimension 0. kShapeMismatch or kDTypeMismatch names the first
 /// sample that differs and suggests `pad`.
 Collate stack();
-/// Pads dimension `dim` at its end to the longest of the batch, then stacks.
+/// Pads dimension `dim` (or each of `dims`) at its end to the longest of the batch, then stacks.
 Collate pad(const PadOptions& options = {});
 /// Pads or cuts dimension `dim` at its end to `length` >= 0, then stacks. Bytes beyond the cut are not read.
 Collate pad_to(std::int64_t length, const PadOptions& options = {});
+/// Pads `dims`, or without them the last dimensions, at their ends to these sizes, then stacks. Nothing is cut:
+/// kShapeMismatch names the first sample that is larger. kInvalidArgument unless there is a size, 0 or more, for each
+/// dimension.
+Collate pad_to(const std::vector<std::int64_t>& sizes, const PadOptions& options = {});
 /// Keeps tensors apart: each becomes a list of tensors, which lie in one block of memory.
 Collate ragged();
 /// Keeps samples apart: the batch is a list of the samples as they are, with their scalars, whether or not they have

@@ -4,7 +4,7 @@ name."""
 from __future__ import annotations
 
 import penstock
-from penstock._core import Archive, DataLoader, LazyTensor
+from penstock._core import Archive, DataLoader, LazyTensor, _typed
 
 # Only type checkers need `typing`, which takes a third of the module's import time.
 TYPE_CHECKING = False
@@ -22,6 +22,7 @@ __all__ = [
     "reduced_sampler",
     "sampler",
     "transformed",
+    "typed",
 ]
 
 
@@ -33,6 +34,11 @@ def dataset(function: str, *args: Any) -> Any:
 def transformed(below: Any, method: str, args: tuple[Any, ...]) -> Any:
     """What a method of a dataset gives: the same samples behind a transform."""
     return getattr(below, method)(*args)
+
+
+def typed(given: Any, dtype: Any) -> Any:
+    """The dataset with its tensors in one type."""
+    return _typed(given, dtype)
 
 
 def mapped(given: Any, function: Any, batched: bool, seeded: bool) -> Any:

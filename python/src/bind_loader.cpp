@@ -67,6 +67,8 @@ struct Arguments {
   nb::handle trace;
   nb::handle collate_fn;
   nb::handle on_error;
+  nb::handle dtype;
+  nb::handle strict;
   nb::handle ranks;
   nb::handle remainder;
   nb::handle gather;
@@ -197,7 +199,7 @@ void compare_ranks(PyLoader& loader, nb::handle ranks, const Arguments& argument
 }
 
 void construct(PyLoader* self, nb::handle given, const Arguments& arguments) {
-  const nb::object dataset = held_dataset(given);
+  const nb::object dataset = typed(held_dataset(given), arguments.dtype, arguments.strict);
   const nb::object ranks = ranks_module().attr("resolved")(arguments.ranks);
   const auto raised = std::make_shared<Raised>();
   std::optional<HeldFunction> function;
@@ -387,19 +389,21 @@ void bind_loader(nb::module_& module) {
           [](PyLoader* self, nb::handle dataset, nb::handle batch_size, nb::handle shuffle, nb::handle sampler,
              nb::handle num_workers, nb::handle collate, nb::handle drop_last, nb::handle batch_sampler,
              nb::handle prefetch_factor, nb::handle seed, nb::handle memory_budget, nb::handle timeout,
-             nb::handle device, nb::handle trace, nb::handle collate_fn, nb::handle on_error, nb::handle ranks,
-             nb::handle remainder, nb::handle gather) {
+             nb::handle device, nb::handle trace, nb::handle collate_fn, nb::handle on_error, nb::handle dtype,
+             nb::handle strict, nb::handle ranks, nb::handle remainder, nb::handle gather) {
             construct(self, dataset,
-                      {batch_size, shuffle, sampler, num_workers, collate, drop_last, batch_sampler, prefetch_factor,
-                       seed, memory_budget, timeout, device, trace, collate_fn, on_error, ranks, remainder, gather});
+                      {batch_size,      shuffle, sampler,       num_workers, collate,   drop_last, batch_sampler,
+                       prefetch_factor, seed,    memory_budget, timeout,     device,    trace,     collate_fn,
+                       on_error,        dtype,   strict,        ranks,       remainder, gather});
           },
           nb::arg("dataset").none(), nb::arg("batch_size").none() = 1, nb::arg("shuffle").none() = false,
           nb::arg("sampler") = nb::none(), nb::arg("num_workers").none() = "auto", nb::arg("collate") = nb::none(),
           nb::arg("drop_last").none() = false, nb::kw_only(), nb::arg("batch_sampler") = nb::none(),
           nb::arg("prefetch_factor").none() = 2, nb::arg("seed").none() = 0, nb::arg("memory_budget") = nb::none(),
           nb::arg("timeout").none() = 0.0, nb::arg("device") = "cpu", nb::arg("trace") = nb::none(),
-          nb::arg("collate_fn") = nb::none(), nb::arg("on_error").none() = "raise", nb::arg("ranks") = nb::none(),
-          nb::arg("remainder").none() = "pad", nb::arg("gather") = nb::none(),
+          nb::arg("collate_fn") = nb::none(), nb::arg("on_error").none() = "raise", nb::arg("dtype") = nb::none(),
+          nb::arg("strict") = false, nb::arg("ranks") = nb::none(), nb::arg("remainder").none() = "pad",
+          nb::arg("gather") = nb::none(),
           nb::sig("def __init__(self, dataset: Dataset, batch_size: int = 1, "
                   "shuffle: bool = False, sampler: Sampler | typing.Iterable[int] | None = None, "
                   "num_workers: int | str = 'auto', collate: Collate | None = None, drop_last: bool = False, *, "
@@ -407,8 +411,8 @@ void bind_loader(nb::module_& module) {
                   "prefetch_factor: int = 2, seed: int = 0, memory_budget: int | None = None, timeout: float = 0.0, "
                   "device: object = 'cpu', trace: str | os.PathLike[str] | None = None, "
                   "collate_fn: typing.Callable[[list[typing.Any]], typing.Any] | None = None, "
-                  "on_error: str = 'raise', ranks: Ranks | tuple[int, int] | str | None = None, "
-                  "remainder: str = 'pad', "
+                  "on_error: str = 'raise', dtype: object | None = None, strict: bool = False, "
+                  "ranks: Ranks | tuple[int, int] | str | None = None, remainder: str = 'pad', "
                   "gather: typing.Callable[[str], list[str]] | bool | None = None) -> None"))
       .def("__len__", &PyLoader::size, "Batches in an epoch.")
       .def(

@@ -32,11 +32,18 @@ double value_from(nb::handle value) {
   return out;
 }
 
+std::vector<std::int64_t> dims_from(nb::handle dims) {
+  std::vector<std::int64_t> out = integers_from(dims);
+  if (out.empty()) throw Error(ErrorCode::kInvalidArgument, "found no dimension in dims, expected one or more");
+  return out;
+}
+
 PadOptions options_from(std::int64_t dim, const std::string& mode, nb::handle given, bool lengths, bool mask,
-                        nb::handle keys) {
+                        nb::handle keys, nb::handle dims) {
   const double value = value_from(given);
   PadOptions options;
   options.dim = dim;
+  if (!dims.is_none()) options.dims = dims_from(dims);
   options.mode = mode_from(mode);
   if (mode != "constant" && value != 0) {
     throw Error(ErrorCode::kInvalidArgument, core::format("found value={} with mode \"{}\", expected it with "
@@ -54,9 +61,10 @@ PadOptions options_from(std::int64_t dim, const std::string& mode, nb::handle gi
   return options;
 }
 
-/// Names that an iterable gives once, as a list that a pickle can hold.
-nb::object kept_names(nb::handle keys) {
-  return keys.is_none() || PyUnicode_Check(keys.ptr()) ? nb::borrow(keys) : nb::object(nb::list(nb::borrow(keys)));
+/// Names, dimensions or sizes that an iterable gives once, as a list that a pickle can hold.
+nb::object kept_list(nb::handle items) {
+  const bool is_one = items.is_none() || PyUnicode_Check(items.ptr()) || PyIndex_Check(items.ptr());
+  return is_one ? nb::borrow(items) : nb::object(nb::list(nb::borrow(items)));
 }
 
 template <class Rule>
@@ -65,17 +73,22 @@ nb::object plain(const char* name, Rule rule) {
 }
 
 nb::object pad_longest(std::int64_t dim, const std::string& mode, nb::handle value, bool lengths, bool mask,
-                       nb::handle keys) {
-  const nb::object names = kept_names(keys);
-  return made_by("pad", nb::make_tuple(dim, mode, value, lengths, mask, names),
-                 nb::cast(collate::pad(options_from(dim, mode, value, lengths, mask, names))));
+                       nb::handle keys, nb::handle dims) {
+  const nb::object names = kept_list(keys);
+  const nb::object several = kept_list(dims);
+  return made_by("pad", nb::make_tuple(dim, mode, value, lengths, mask, names, several),
+                 nb::cast(collate::pad(options_from(dim, mode, value, lengths, mask, names, several))));
 }
 
-nb::object pad_length(std::int64_t length, std::int64_t dim, const std::string& mode, nb::handle value, bool lengths,
-                      bool mask, nb::handle keys) {
-  const nb::object names = kept_names(keys);
-  return made_by("pad_to", nb::make_tuple(length, dim, mode, value, lengths, mask, names),
-                 nb::cast(collate::pad_to(length, options_from(dim, mode, value, lengths, mask, names))));
+nb::object pad_length(nb::handle length, std::int64_t dim, const std::string& mode, nb::handle value, bool lengths,
+                      bool mask, nb::handle keys, nb::handle dims) {
+  const nb::object names = kept_list(keys);
+  const nb::object several = kept_list(dims);
+  const nb::object size = kept_list(length);
+  const PadOptions options = options_from(dim, mode, value, lengths, mask, names, several);
+  const Collate rule = PyIndex_Check(size.ptr()) != 0 ? collate::pad_to(integer_from(size), options)
+                                                      : collate::pad_to(integers_from(size), options);
+  return made_by("pad_to", nb::make_tuple(size, dim, mode, value, lengths, mask, names, several), nb::cast(rule));
 }
 
 }  // namespace
@@ -100,16 +113,19 @@ void bind_collates(nb::module_& module) {
       docs::kSamples);
   module.def("pad", pad_longest, nb::arg("dim") = 0, nb::arg("mode") = "zero", nb::arg("value") = 0.0,
              nb::arg("lengths") = false, nb::arg("mask") = false, nb::arg("keys") = nb::none(),
+             nb::arg("dims") = nb::none(),
              nb::sig("def pad(dim: int = 0, mode: str = 'zero', value: float = 0.0, "
                      "lengths: bool = False, mask: bool = "
-                     "False, keys: str | typing.Iterable[str] | None = None) -> Collate"),
+                     "False, keys: str | typing.Iterable[str] | None = None, "
+                     "dims: typing.Iterable[int] | None = None) -> Collate"),
              docs::kPad);
-  module.def("pad_to", pad_length, nb::arg("length"), nb::arg("dim") = 0, nb::arg("mode") = "zero",
+  module.def("pad_to", pad_length, nb::arg("length").none(), nb::arg("dim") = 0, nb::arg("mode") = "zero",
              nb::arg("value") = 0.0, nb::arg("lengths") = false, nb::arg("mask") = false, nb::arg("keys") = nb::none(),
-             nb::sig("def pad_to(length: int, dim: int = 0, mode: str = "
+             nb::arg("dims") = nb::none(),
+             nb::sig("def pad_to(length: int | typing.Iterable[int], dim: int = 0, mode: str = "
                      "'zero', value: float = 0.0, lengths: bool = False, "
                      "mask: bool = False, keys: str | typing.Iterable[str] | "
-                     "None = None) -> Collate"),
+                     "None = None, dims: typing.Iterable[int] | None = None) -> Collate"),
              docs::kPadTo);
 }
 

@@ -24,6 +24,11 @@ std::int64_t size_from(nb::handle dataset);
 
 /// The Dataset, or the one that a dataset of another class holds; kDTypeMismatch for what has none.
 nb::object held_dataset(nb::handle object);
+/// The dataset with its tensors cast to `dtype`, or to what all of them promote to for "promote"; as it is for None,
+/// beside which `strict` is refused.
+nb::object typed(nb::object dataset, nb::handle dtype, nb::handle strict);
+/// Integers in a list, array or tensor.
+std::vector<std::int64_t> indices_from(nb::handle indices);
 /// Keys as a list, or as one string; none for None.
 std::vector<std::string> keys_from(nb::handle keys);
 /// An object of ours with what it is unpickled by: a function of penstock._pickling and its arguments.

@@ -23,6 +23,7 @@
 #include "penstock/loader.h"
 #include "penstock/ops.h"
 #include "penstock/pack.h"
+#include "penstock/promote.h"
 #include "torch_memory.h"
 #include "transforms.h"
 #include "value.h"
@@ -245,7 +246,8 @@ nb::dict pack_to(const Dataset& dataset, nb::handle folder, nb::handle shard_byt
   return out;
 }
 
-/// Indices as list, array or tensor.
+}  // namespace
+
 std::vector<std::int64_t> indices_from(nb::handle indices) {
   if (PyList_Check(indices.ptr()) || PyTuple_Check(indices.ptr())) return integers_from(indices);
   if (const std::optional<Tensor> array = array_from(indices);
@@ -257,14 +259,24 @@ std::vector<std::int64_t> indices_from(nb::handle indices) {
   return integers_from(indices);
 }
 
-}  // namespace
-
 std::vector<std::string> keys_from(nb::handle keys) {
   if (keys.is_none()) return {};
   if (PyUnicode_Check(keys.ptr())) return {name_from(keys)};
   std::vector<std::string> out;
   for (const nb::handle key : nb::iter(keys)) out.push_back(name_from(key));
   return out;
+}
+
+nb::object typed(nb::object dataset, nb::handle dtype, nb::handle strict) {
+  const bool is_strict = flag_argument(strict, "strict");
+  if (dtype.is_none() && !is_strict) return dataset;
+  if (dtype.is_none()) {
+    throw Error(ErrorCode::kInvalidArgument, "found strict=True without a dtype, expected it beside one");
+  }
+  if (PyUnicode_Check(dtype.ptr()) == 0 || name_from(dtype) != "promote") return dataset.attr("cast")(dtype, is_strict);
+  Dataset promoted = interruptible(
+      true, [of = nb::cast<Dataset>(dataset)](std::stop_token stop) { return promote(of, {.stop = std::move(stop)}); });
+  return with_recipe("typed", nb::make_tuple(dataset, dtype), nb::cast(std::move(promoted)));
 }
 
 nb::object with_recipe(const char* maker, const nb::object& arguments, nb::object object) {
@@ -321,31 +333,41 @@ void bind_datasets(nb::module_& module) {
         return core::format("penstock.Dataset({})", core::counted(static_cast<std::uint64_t>(d.size()), "sample"));
       });
   bind_transforms(of_samples);
+  module.def("_typed", typed, nb::arg("dataset"), nb::arg("dtype"), nb::arg("strict") = false,
+             nb::sig("def _typed(dataset: Dataset, dtype: object, strict: bool = False) -> Dataset"));
   module.def(
       "rows",
-      [](nb::handle source, nb::handle key, nb::handle mmap) {
-        return made("rows", nb::make_tuple(source, key, mmap), rows_of(source, key, choice_from(mmap)));
+      [](nb::handle source, nb::handle key, nb::handle mmap, nb::handle dtype, nb::handle strict) {
+        return typed(made("rows", nb::make_tuple(source, key, mmap), rows_of(source, key, choice_from(mmap))), dtype,
+                     strict);
       },
-      nb::arg("source").none(), nb::arg("key") = nb::none(), nb::arg("mmap") = nb::none(),
-      nb::sig("def rows(source: object, key: str | None = None, mmap: bool | None = None) -> Dataset"), docs::kRows);
+      nb::arg("source").none(), nb::arg("key") = nb::none(), nb::arg("mmap") = nb::none(), nb::kw_only(),
+      nb::arg("dtype") = nb::none(), nb::arg("strict") = false,
+      nb::sig("def rows(source: object, key: str | None = None, mmap: bool | None = None, *, dtype: object | None = "
+              "None, strict: bool = False) -> Dataset"),
+      docs::kRows);
   module.def(
       "files",
       [](nb::handle pattern, nb::handle keys, nb::handle index, nb::handle exclude, nb::handle raw,
-         nb::handle class_folders) {
+         nb::handle class_folders, nb::handle dtype, nb::handle strict) {
         const nb::object paths = is_path(pattern) ? nb::borrow(pattern) : nb::object(nb::list(nb::borrow(pattern)));
         const nb::object names =
             keys.is_none() || PyUnicode_Check(keys.ptr()) ? nb::borrow(keys) : nb::object(nb::list(nb::borrow(keys)));
         const nb::object left_out =
             exclude.is_none() || is_path(exclude) ? nb::borrow(exclude) : nb::object(nb::list(nb::borrow(exclude)));
         const nb::tuple arguments = nb::make_tuple(paths, names, index, left_out, raw, class_folders);
-        return made("files", arguments, files_of(paths, files_options(names, index, left_out, raw, class_folders)));
+        return typed(
+            made("files", arguments, files_of(paths, files_options(names, index, left_out, raw, class_folders))), dtype,
+            strict);
       },
       nb::arg("pattern").none(), nb::arg("keys") = nb::none(), nb::arg("index") = false,
-      nb::arg("exclude") = nb::none(), nb::arg("raw") = false, nb::arg("class_folders") = false,
+      nb::arg("exclude") = nb::none(), nb::arg("raw") = false, nb::arg("class_folders") = false, nb::kw_only(),
+      nb::arg("dtype") = nb::none(), nb::arg("strict") = false,
       nb::sig("def files(pattern: str | os.PathLike[str] | "
               "typing.Iterable[str | os.PathLike[str]], keys: str | "
               "typing.Iterable[str] | None = None, index: bool | str | os.PathLike[str] = False, exclude: str | "
-              "typing.Iterable[str] | None = None, raw: bool = False, class_folders: bool = False) -> Dataset"),
+              "typing.Iterable[str] | None = None, raw: bool = False, class_folders: bool = False, *, dtype: object | "
+              "None = None, strict: bool = False) -> Dataset"),
       docs::kFiles);
   module.def(
       "packed",

@@ -47,19 +47,23 @@ mask
     elements.
 keys
     Only these keys of a dict are padded; the others are stacked.
+dims
+    Several dimensions, in place of `dim`, each to the longest of the batch. "lengths" then has a
+    row for each sample, with a number for each dimension, and "mask" has all of them.
 
 Returns
 -------
 Collate)";
 
-inline constexpr const char* kPadTo = R"(Pads or cuts samples to one length, then stacks them.
+inline constexpr const char* kPadTo = R"(Pads or cuts samples to one length, or pads them to one size, then stacks them.
 
-Elements beyond the cut are not read.
+Elements beyond the cut are not read. A list of sizes is for several dimensions: then nothing is
+cut, and a sample that is larger is an error that names it.
 
 Parameters
 ----------
 length
-    The size that dimension `dim` of each sample gets.
+    The size that dimension `dim` of each sample gets, or a list of sizes.
 dim
     The dimension of a sample that is padded or cut, at its end.
 mode
@@ -73,6 +77,8 @@ mask
     Make of each tensor a dict of "values" and "mask" (bool), true where a sample has elements.
 keys
     Only these keys of a dict are padded or cut; the others are stacked.
+dims
+    The dimensions that a list of sizes is for; by default the last ones.
 
 Returns
 -------

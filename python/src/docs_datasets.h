@@ -41,6 +41,11 @@ key
 mmap
     Whether the file is mapped (True) or each row is read (False). None: mapped if it fits into the
     memory that this process may use (machine, control group).
+dtype
+    The type that tensors of samples get, by the rules of Tensor.to; "promote" takes the one that
+    the types of all samples promote to, which it finds in headers.
+strict
+    Raise where a value does not fit into the type, as `cast` does.
 
 Returns
 -------
@@ -72,6 +77,11 @@ raw
 class_folders
     A sample is a tuple of what the file holds and the number of its class: the first folder below
     the part that all paths share ("train/cat/1.pt" of "train/*/*.pt"). `classes` has the names.
+dtype
+    The type that tensors of samples get, by the rules of Tensor.to; "promote" takes the one that
+    the types of all samples promote to, which it finds in headers.
+strict
+    Raise where a value does not fit into the type, as `cast` does.
 
 Returns
 -------

@@ -56,6 +56,10 @@ on_error
     "skip" it, so that its batch is smaller; "replace" it by the next good one; "mask" does that and
     makes each batch a pair of itself and which of its samples are those that were asked for.
     `set_aside` lists them.
+dtype
+    The type that tensors of samples get; "promote" takes the one that the types of all promote to.
+strict
+    Raise where a value does not fit into the type.
 ranks
     Deals the order out among the processes of a distributed program: "auto" for what
     penstock.ranks() finds, a pair (rank, size), or a Ranks. Rank r of n takes positions r, r + n,

@@ -1,4 +1,5 @@
 #include "bindings.h"
+#include "bindings_of_datasets.h"
 #include "interrupt.h"
 #include "writable.h"
 #include "writer.h"
@@ -32,6 +33,9 @@ void bind_all(nb::module_& module) {
   bind_own_code(module);
   bind_collates(module);
   bind_samplers(module);
+  bind_lengths(module);
+  bind_mix(module);
+  bind_labels(module);
   bind_loader(module);
   bind_feed(module);
   bind_signatures(module);

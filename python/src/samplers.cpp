@@ -489,7 +489,8 @@ BatchSampler batch_sampler_from(nb::handle sampler, const std::shared_ptr<Raised
     return IterableBatchSampler(sampler, raised, *method);
   }
   const auto arguments = nb::borrow<nb::tuple>(nb::inst_ptr<PyBatchSampler>(sampler)->arguments);
-  return nb::len(arguments) == 1 ? *nb::inst_ptr<PyBatchSampler>(sampler)->sampler : batched(arguments, raised);
+  // Of a sampler and a size: the sampler may be the program's.
+  return nb::len(arguments) == 3 ? batched(arguments, raised) : *nb::inst_ptr<PyBatchSampler>(sampler)->sampler;
 }
 
 void bind_samplers(nb::module_& module) {

@@ -159,3 +159,11 @@ def test_errors_and_warnings_say_what_they_are(package):
                 inspect.signature(value)
             assert inspect.getdoc(value), name
             assert max(map(len, inspect.getdoc(value).splitlines())) <= 124, name
+
+
+def test_getters_have_signatures_too():
+    """Tools that write documentation ask for them."""
+    assert str(inspect.signature(penstock.Tensor.shape.fget)) in (
+        "() -> 'tuple[int, ...]'",
+        "(self) -> 'tuple[int, ...]'",
+    )

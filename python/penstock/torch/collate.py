@@ -106,26 +106,23 @@ class Ragged(Rule):
 class Pad(Rule):
     """What `pad` and `pad_to` give."""
 
-    length: int | None
+    length: int | tuple[int, ...] | None
     dim: int
     mode: str
     value: float
     lengths: bool
     mask: bool
     keys: tuple[str, ...]
+    dims: tuple[int, ...] | None = None
     native: penstock.Collate = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        keys = self.keys or None
-        native = (
-            penstock.pad(self.dim, self.mode, self.value, self.lengths, self.mask, keys)
-            if self.length is None
-            else penstock.pad_to(self.length, self.dim, self.mode, self.value, self.lengths, self.mask, keys)
-        )
+        options = (self.dim, self.mode, self.value, self.lengths, self.mask, self.keys or None, self.dims)
+        native = penstock.pad(*options) if self.length is None else penstock.pad_to(self.length, *options)
         object.__setattr__(self, "native", native)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Pad, (self.length, self.dim, self.mode, self.value, self.lengths, self.mask, self.keys))
+        return (Pad, (self.length, self.dim, self.mode, self.value, self.lengths, self.mask, self.keys, self.dims))
 
     def __call__(self, samples: list[Any]) -> Any:
         met: set[str | None] = set()
@@ -142,26 +139,58 @@ class Pad(Rule):
 
     def _tensors(self, tensors: list[torch.Tensor], key: str | None) -> Any:
         rank = tensors[0].dim()
-        dim = self.dim + rank if self.dim < 0 else self.dim
-        if (self.keys and key not in self.keys) or (not self.keys and not 0 <= dim < rank):
+        dims = [dim + rank if dim < 0 else dim for dim in self._wanted_dims()]
+        lacking = [given for given, dim in zip(self._wanted_dims(), dims, strict=True) if not 0 <= dim < rank]
+        if (self.keys and key not in self.keys) or (not self.keys and lacking):
             return default_collate(tensors)
-        if not 0 <= dim < rank:
+        if lacking:
             raise penstock.ShapeMismatchError(
-                f"dimension {self.dim} cannot be padded, because the sample has shape {tuple(tensors[0].shape)}"
+                f"dimension {lacking[0]} cannot be padded, because the sample has shape {tuple(tensors[0].shape)}"
             )
-        _require_alike(tensors, dim)
-        sizes = [tensor.shape[dim] for tensor in tensors]
-        length = max(sizes) if self.length is None else self.length
-        values = torch.stack([self._padded(tensor, dim, length) for tensor in tensors])
+        if len(set(dims)) < len(dims):
+            raise penstock.InvalidArgumentError(f"dims {self.dims} name a dimension twice; name each once")
+        _require_alike(tensors, dims)
+        own = torch.tensor([[tensor.shape[dim] for dim in dims] for tensor in tensors])
+        slot = self._slot(tensors, dims, own)
+        values = torch.stack([self._padded_all(tensor, dims, slot) for tensor in tensors])
         if not self.lengths and not self.mask:
             return values
-        own = torch.tensor([min(size, length) for size in sizes])
+        own = torch.minimum(own, torch.tensor(slot))
         batch = {"values": values}
         if self.lengths:
-            batch["lengths"] = own
+            batch["lengths"] = own if self._is_list() else own[:, 0]
         if self.mask:
-            batch["mask"] = torch.arange(length) < own[:, None]
+            batch["mask"] = _inside(own, slot)
         return batch
+
+    def _is_list(self) -> bool:
+        return self.dims is not None or isinstance(self.length, tuple)
+
+    def _wanted_dims(self) -> tuple[int, ...]:
+        if self.dims is not None:
+            return self.dims
+        return tuple(range(-len(self.length), 0)) if isinstance(self.length, tuple) else (self.dim,)
+
+    def _slot(self, tensors: list[torch.Tensor], dims: list[int], own: torch.Tensor) -> list[int]:
+        """The sizes that the dimensions get."""
+        if self.length is None:
+            return own.amax(0).tolist()
+        if not isinstance(self.length, tuple):
+            return [self.length]
+        for number, sizes in enumerate(own.tolist()):
+            for dim, size, most in zip(dims, sizes, self.length, strict=True):
+                if size > most:
+                    raise penstock.ShapeMismatchError(
+                        f"sample {number} of the batch has shape {tuple(tensors[number].shape)}, which is larger than "
+                        f"the {most} to pad dimension {dim} to; choose a larger size, cut it, or pad to the longest "
+                        "of the batch with pad"
+                    )
+        return list(self.length)
+
+    def _padded_all(self, tensor: torch.Tensor, dims: list[int], slot: list[int]) -> torch.Tensor:
+        for dim, length in zip(dims, slot, strict=True):
+            tensor = self._padded(tensor, dim, length)
+        return tensor
 
     def _padded(self, tensor: torch.Tensor, dim: int, length: int) -> torch.Tensor:
         size = tensor.shape[dim]
@@ -190,20 +219,30 @@ class Pad(Rule):
         return torch.where(places < size, places, 2 * (size - 1) - places)
 
 
-def _require_alike(tensors: list[torch.Tensor], dim: int) -> None:
+def _inside(own: torch.Tensor, slot: list[int]) -> torch.Tensor:
+    """True inside the sizes of each sample, in a batch of samples of this shape."""
+    mask = torch.ones(len(own), *slot, dtype=torch.bool)
+    for d, length in enumerate(slot):
+        along = [-1 if i == d else 1 for i in range(len(slot))]
+        mask &= (torch.arange(length) < own[:, d : d + 1]).view(len(own), *along)
+    return mask
+
+
+def _require_alike(tensors: list[torch.Tensor], dims: list[int]) -> None:
     first = tensors[0]
-    rest = [size for d, size in enumerate(first.shape) if d != dim]
+    rest = [size for d, size in enumerate(first.shape) if d not in dims]
     for i, tensor in enumerate(tensors):
         if tensor.dtype != first.dtype:
             raise penstock.DTypeMismatchError(
                 f"the tensors of a batch must have one dtype, but sample {i} of it has {tensor.dtype} and the first "
                 f"has {first.dtype}"
             )
-        if tensor.dim() != first.dim() or [size for d, size in enumerate(tensor.shape) if d != dim] != rest:
+        if tensor.dim() != first.dim() or [size for d, size in enumerate(tensor.shape) if d not in dims] != rest:
+            alone = ("dimension " if len(dims) == 1 else "dimensions ") + " and ".join(map(str, dims))
             raise penstock.ShapeMismatchError(
-                f"padding changes dimension {dim} alone, but sample {i} of the batch has shape {tuple(tensor.shape)} "
-                f"and the first has {tuple(first.shape)}; make the other dimensions equal, or keep the tensors apart "
-                "with ragged"
+                f"padding changes {alone} alone, but sample {i} of the batch has shape {tuple(tensor.shape)} and the "
+                f"first has {tuple(first.shape)}; make the other dimensions equal, or keep the "
+                "tensors apart with ragged"
             )
 
 
@@ -218,6 +257,7 @@ def pad(
     lengths: bool = False,
     mask: bool = False,
     keys: str | Iterable[str] | None = None,
+    dims: Iterable[int] | None = None,
 ) -> Pad:
     """Pads a dimension of each sample at its end to the longest of the batch, then stacks.
 
@@ -235,32 +275,36 @@ def pad(
         Each padded tensor becomes a dict of `values` and `mask` (bool), with `lengths` too if wanted.
     keys
         Only these keys of a dict are padded, the others stacked.
+    dims
+        Several dimensions in place of `dim`; `lengths` then has a row for each sample.
 
     Returns
     -------
     Pad
         A `collate_fn` for any loader.
     """
-    return Pad(None, dim, mode, value, lengths, mask, _names(keys))
+    return Pad(None, dim, mode, value, lengths, mask, _names(keys), None if dims is None else tuple(dims))
 
 
 def pad_to(
-    length: int,
+    length: int | Iterable[int],
     dim: int = 0,
     mode: str = "zero",
     value: float = 0.0,
     lengths: bool = False,
     mask: bool = False,
     keys: str | Iterable[str] | None = None,
+    dims: Iterable[int] | None = None,
 ) -> Pad:
-    """Pads or cuts a dimension of each sample at its end to a length, then stacks.
+    """Pads or cuts a dimension of each sample to a length, or pads several to sizes, then stacks.
 
-    Of Penstock's datasets, what lies beyond the cut is not read.
+    Of Penstock's datasets, what lies beyond the cut is not read. With a list of sizes nothing is cut,
+    and a sample that is larger is an error that names it.
 
     Parameters
     ----------
     length
-        How long the dimension is in each batch.
+        How long the dimension is in each batch, or a list of sizes.
     dim
         The dimension.
     mode
@@ -273,13 +317,16 @@ def pad_to(
         Each padded tensor becomes a dict of `values` and `mask` (bool), with `lengths` too if wanted.
     keys
         Only these keys of a dict are padded, the others stacked.
+    dims
+        The dimensions that a list of sizes is for; by default the last ones.
 
     Returns
     -------
     Pad
         A `collate_fn` for any loader.
     """
-    return Pad(length, dim, mode, value, lengths, mask, _names(keys))
+    size = tuple(length) if isinstance(length, Iterable) else length
+    return Pad(size, dim, mode, value, lengths, mask, _names(keys), None if dims is None else tuple(dims))
 
 
 def ragged() -> Ragged:

@@ -139,12 +139,9 @@ Converter::Item Converter::item(const Placement& placement, std::size_t position
 void Converter::settle(const Placement& placement, const Item& item) {
   if (!placement.padding) return;
   const TensorLayout& layout = item.conversion->output();
-  Shape kept = layout.shape;
-  Shape slot = layout.shape;
-  const std::size_t dim = placement.padding->dim;
-  kept[dim] = std::min(kept[dim], placement.padding->length);
-  slot[dim] = placement.padding->length;
-  const Runs runs(kept, layout.strides, slot.contiguous_strides(), layout.dtype.itemsize());
+  const Padding& padding = *placement.padding;
+  const Runs runs(own_shape(padding, layout.shape), layout.strides, padding.slot.contiguous_strides(),
+                  layout.dtype.itemsize());
   std::byte* const to = block_ + placement.slot(item.position);
   runs.for_each([&](std::uint64_t from, std::uint64_t at) {
     std::memcpy(to + at, item.to + from, static_cast<std::size_t>(runs.run_bytes()));

@@ -124,19 +124,11 @@ class Mover {
 
   /// What of the sample's tensor is kept.
   static Shape own_shape(const Placement& placement, const TensorLayout& tensor) {
-    Shape shape = tensor.shape;
-    if (placement.padding) {
-      const Padding& padding = *placement.padding;
-      shape[padding.dim] = std::min(shape[padding.dim], padding.length);
-    }
-    return shape;
+    return placement.padding ? data::own_shape(*placement.padding, tensor.shape) : tensor.shape;
   }
 
   static Strides slot_strides(const Placement& placement, const TensorLayout& tensor) {
-    if (!placement.padding) return tensor.shape.contiguous_strides();
-    Shape slot = tensor.shape;
-    slot[placement.padding->dim] = placement.padding->length;
-    return slot.contiguous_strides();
+    return placement.padding ? placement.padding->slot.contiguous_strides() : tensor.shape.contiguous_strides();
   }
 
   static Runs runs_of(const Placement& placement, const TensorLayout& tensor) {
@@ -299,8 +291,8 @@ class Mover {
     if (!placement.padding) return;
     for (std::size_t i = 0; i < located_.size(); ++i) {
       const TensorLayout& layout = tensor(placement, i);
-      const std::int64_t own = std::min(layout.shape[placement.padding->dim], placement.padding->length);
-      fill_padding(*placement.padding, layout.shape, own, layout.dtype.itemsize(), block_ + placement.slot(i));
+      fill_padding(*placement.padding, own_shape(placement, layout), layout.dtype.itemsize(),
+                   block_ + placement.slot(i));
     }
   }
 
@@ -364,18 +356,34 @@ void fill_scalars(const Located& located, const Derived& derived, const DType& d
   ops::convert(wide.code(), values.data(), dtype.code(), to, located.size());
 }
 
+/// What a sample of this shape has along the padded dimensions.
+Shape own_lengths(const Derived& derived, const Shape& shape) {
+  Shape own = derived.lengths;
+  for (std::size_t d = 0; d < own.rank(); ++d) own[d] = std::min(own[d], shape[derived.dims[d]]);
+  return own;
+}
+
+/// True inside `own`, in a block of shape `slot`.
+void fill_mask(const Shape& own, const Shape& slot, std::byte* to) {
+  const std::size_t last = slot.rank() - 1;
+  std::memset(to, 0, static_cast<std::size_t>(slot.numel()));
+  const std::uint64_t places = outer_places(own, last);
+  for (std::uint64_t place = 0; place < places; ++place) {
+    std::memset(to + outer_offset(own, slot, last, 1, place), 1, static_cast<std::size_t>(own[last]));
+  }
+}
+
 void fill_derived(const Located& located, const Derived& derived, const DType& dtype, std::byte* to) {
   if (derived.kind == Derived::Kind::kScalars) return fill_scalars(located, derived, dtype, to);
   for (std::size_t i = 0; i < located.size(); ++i) {
     const Shape& shape = located.samples[i].layout->tensors[derived.number].shape;
-    const std::int64_t own = std::min(shape[derived.dim], derived.length);
-    if (derived.kind == Derived::Kind::kLengths) {
-      std::memcpy(to + i * sizeof(own), &own, sizeof(own));
-    } else {
-      std::byte* const row = to + i * static_cast<std::size_t>(derived.length);
-      std::memset(row, 1, static_cast<std::size_t>(own));
-      std::memset(row + own, 0, static_cast<std::size_t>(derived.length - own));
+    const Shape own = own_lengths(derived, shape);
+    if (derived.kind == Derived::Kind::kMask) {
+      fill_mask(own, derived.lengths, to + i * static_cast<std::size_t>(derived.lengths.numel()));
+      continue;
     }
+    const std::size_t bytes = own.rank() * sizeof(std::int64_t);
+    std::memcpy(to + i * bytes, own.begin(), bytes);
   }
 }
 

@@ -77,9 +77,9 @@ struct Derived {
   enum class Kind : std::uint8_t { kScalars, kLengths, kMask };
   Kind kind = Kind::kScalars;
   std::uint32_t output = 0;
-  std::uint32_t number = 0;  ///< of the scalar or tensor in each sample
-  std::size_t dim = 0;
-  std::int64_t length = 0;
+  std::uint32_t number = 0;            ///< of the scalar or tensor in each sample
+  std::vector<std::size_t> dims = {};  ///< kLengths, kMask: the padded dimensions of the sample,
+  Shape lengths = {};                  ///< and their sizes in the slot
 };
 
 /// What one leaf of the structure becomes.

@@ -68,16 +68,19 @@ std::array<std::byte, 16> element_bytes(double value, const DType& dtype) {
   return out;
 }
 
-void fill_padding(const Padding& padding, const Shape& shape, std::int64_t own, std::size_t itemsize, std::byte* slot) {
-  std::uint64_t outer = 1;
+namespace {
+
+/// Along one dimension, where those before have the elements of `own` and those behind are full.
+void fill_dim(const Padding& padding, const Shape& own, std::size_t dim, std::size_t itemsize, std::byte* slot) {
   std::uint64_t inner = itemsize;  // bytes of one step along dim
-  for (std::size_t d = 0; d < padding.dim; ++d) outer *= static_cast<std::uint64_t>(shape[d]);
-  for (std::size_t d = padding.dim + 1; d < shape.rank(); ++d) inner *= static_cast<std::uint64_t>(shape[d]);
-  const auto length = static_cast<std::uint64_t>(padding.length);
-  const auto first = static_cast<std::uint64_t>(own);
+  for (std::size_t d = dim + 1; d < own.rank(); ++d) inner *= static_cast<std::uint64_t>(padding.slot[d]);
+  const auto length = static_cast<std::uint64_t>(padding.slot[dim]);
+  const auto first = static_cast<std::uint64_t>(own[dim]);
   if (first >= length || inner == 0) return;
-  for (std::uint64_t o = 0; o < outer; ++o, slot += length * inner) {
-    std::byte* const tail = slot + first * inner;
+  const std::uint64_t places = outer_places(own, dim);
+  for (std::uint64_t place = 0; place < places; ++place) {
+    std::byte* const row = slot + outer_offset(own, padding.slot, dim, inner, place);
+    std::byte* const tail = row + first * inner;
     switch (padding.mode) {
       case PadMode::kConstant:
         fill_constant(padding, tail, itemsize, (length - first) * inner);
@@ -87,10 +90,45 @@ void fill_padding(const Padding& padding, const Shape& shape, std::int64_t own, 
         break;
       case PadMode::kReflect:
         for (std::uint64_t at = first; at < length; ++at) {
-          std::memcpy(slot + at * inner, slot + mirrored(at, first) * inner, inner);
+          std::memcpy(row + at * inner, row + mirrored(at, first) * inner, inner);
         }
         break;
     }
+  }
+}
+
+}  // namespace
+
+Shape own_shape(const Padding& padding, const Shape& shape) {
+  Shape own = shape;
+  for (std::size_t d = 0; d < own.rank(); ++d) own[d] = std::min(own[d], padding.slot[d]);
+  return own;
+}
+
+std::uint64_t outer_places(const Shape& own, std::size_t dim) {
+  std::uint64_t places = 1;
+  for (std::size_t d = 0; d < dim; ++d) places *= static_cast<std::uint64_t>(own[d]);
+  return places;
+}
+
+std::uint64_t outer_offset(const Shape& own, const Shape& slot, std::size_t dim, std::uint64_t step, std::uint64_t n) {
+  std::uint64_t offset = 0;
+  std::uint64_t stride = step * static_cast<std::uint64_t>(slot[dim]);
+  for (std::size_t d = dim; d-- > 0;) {
+    const auto count = static_cast<std::uint64_t>(own[d]);
+    offset += n % count * stride;
+    n /= count;
+    stride *= static_cast<std::uint64_t>(slot[d]);
+  }
+  return offset;
+}
+
+// The innermost dimension comes first, so that what is repeated or mirrored further out is whole.
+void fill_padding(const Padding& padding, const Shape& own, std::size_t itemsize, std::byte* slot) {
+  Shape filled = own;
+  for (std::size_t dim = own.rank(); dim-- > 0;) {
+    fill_dim(padding, filled, dim, itemsize, slot);
+    filled[dim] = padding.slot[dim];
   }
 }
 

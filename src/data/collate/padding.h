@@ -10,10 +10,9 @@
 
 namespace penstock::data {
 
-/// How one dimension of a slot is filled behind a sample's own elements.
+/// How a slot is filled behind a sample's own elements.
 struct Padding {
-  std::size_t dim = 0;
-  std::int64_t length = 0;  ///< of the slot along `dim`
+  Shape slot = {};  ///< shape of the slot, which differs from the sample's along padded dimensions
   PadMode mode = PadMode::kConstant;
   std::array<std::byte, 16> value{};  ///< kConstant: one element, when it has up to 16 bytes; larger ones are zero
 };
@@ -22,8 +21,16 @@ struct Padding {
 /// overflow in an integer, 0 or 1 in a bool, only 0 in text and the like.
 std::array<std::byte, 16> element_bytes(double value, const DType& dtype);
 
-/// Fills the elements [own, padding.length) of dimension `dim` in a contiguous slot, whose elements before are in
-/// place. `shape` is the sample's; own <= length; kReflect needs own >= 2 and kReplicate own >= 1 where own < length.
-void fill_padding(const Padding& padding, const Shape& shape, std::int64_t own, std::size_t itemsize, std::byte* slot);
+/// What of a tensor of this shape finds room in the slot.
+Shape own_shape(const Padding& padding, const Shape& shape);
+
+/// Fills what lies beyond `own` along each dimension of a contiguous slot, whose elements inside `own` are in place.
+/// Nowhere is own larger than the slot; where it is smaller, kReflect needs 2 elements and kReplicate 1.
+void fill_padding(const Padding& padding, const Shape& own, std::size_t itemsize, std::byte* slot);
+
+/// The number of places along the dimensions of `own` before `dim`, and where the n-th of them lies in a contiguous
+/// block of shape `slot`, of which one step along `dim` takes `step` bytes.
+std::uint64_t outer_places(const Shape& own, std::size_t dim);
+std::uint64_t outer_offset(const Shape& own, const Shape& slot, std::size_t dim, std::uint64_t step, std::uint64_t n);
 
 }  // namespace penstock::data

@@ -1,4 +1,6 @@
 #include <array>
+#include <cstdint>
+#include <vector>
 
 #include "data/collate/rule.h"
 
@@ -9,6 +11,7 @@ constexpr std::array kCollates = {
     CollateEntry{"stack", [] { return collate::stack(); }},
     CollateEntry{"pad", [] { return collate::pad(); }},
     CollateEntry{"pad_to", [] { return collate::pad_to(8); }},
+    CollateEntry{"pad_to_sizes", [] { return collate::pad_to(std::vector<std::int64_t>{8}); }},
     CollateEntry{"ragged", [] { return collate::ragged(); }},
     CollateEntry{"samples", [] { return collate::samples(); }},
     CollateEntry{"function",

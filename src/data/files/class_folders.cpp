@@ -29,7 +29,7 @@ std::string class_of(const std::string& path, const std::string& root) {
               {.path = path});
 }
 
-/// Zipped with the numbers of their classes; each is still a file.
+/// Zipped with their labels, which may be the numbers of classes; each is still a file.
 class Classified final : public detail::DatasetImpl {
  public:
   Classified(Dataset files, Dataset pairs, std::vector<std::string> classes)
@@ -40,8 +40,10 @@ class Classified final : public detail::DatasetImpl {
   bool samples_are_files() const noexcept override { return true; }
   std::uint64_t read_bytes(std::int64_t index) const override { return files_.impl().read_bytes(index); }
   std::span<const std::string> classes() const noexcept override { return classes_; }
+  std::uint32_t draws() const noexcept override { return files_.impl().draws(); }
+  std::uint32_t random_stages() const noexcept override { return files_.impl().random_stages(); }
   void locate(std::span<const std::int64_t> indices, Scratch& scratch, std::span<Sample> out) const override {
-    pairs_.impl().locate(indices, scratch, out);
+    (scratch.headers_only ? files_ : pairs_).impl().locate(indices, scratch, out);
   }
   Value value(std::int64_t index, Scratch& scratch) const override { return pairs_.impl().value(index, scratch); }
 
@@ -69,6 +71,10 @@ Dataset with_class_folders(Dataset files, const std::string& root) {
   const Dataset labels = dataset(files.size(), [numbers = std::move(numbers)](std::int64_t i) {
     return Value::integer(numbers[static_cast<std::size_t>(i)]);
   });
+  return labelled(std::move(files), labels, std::move(classes));
+}
+
+Dataset labelled(Dataset files, const Dataset& labels, std::vector<std::string> classes) {
   Dataset pairs = zip(files, labels);
   return Dataset(std::make_shared<Classified>(std::move(files), std::move(pairs), std::move(classes)));
 }

@@ -17,4 +17,8 @@ std::string class_root(std::string_view pattern);
 /// The folder that all paths lie below.
 std::string class_root(const std::vector<std::string>& paths);
 
+/// Tuples of each sample, which is a file, and its label; `classes` are the names of the classes that labels are
+/// numbers of, or empty. Of equal sizes.
+Dataset labelled(Dataset files, const Dataset& labels, std::vector<std::string> classes);
+
 }  // namespace penstock::data

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <memory>
@@ -78,9 +79,14 @@ class Files final : public detail::DatasetImpl {
     if (!fd) {
       const penstock::Source source = open_source(state.path);  // says why it cannot be opened
       ++scratch.stats.files_opened;
+      if (scratch.headers_only) return locate_header(source, scratch);
       return locate_large(source, index, state, scratch);
     }
     ++scratch.stats.files_opened;
+    if (scratch.headers_only) {
+      const struct stat status = status_of(fd.get(), state.path);
+      return locate_header(io::file_source(std::move(fd), status, state.path), scratch);
+    }
     std::optional<struct stat> status;
     if (state.to_ask > 0) {
       --state.to_ask;
@@ -175,6 +181,17 @@ class Files final : public detail::DatasetImpl {
     const data::Layout* const layout = sample.layout.get();
     scratch.objects.push_back(std::move(file));  // lives until the batch is made
     return {layout, sources.data()};
+  }
+
+  /// What the header alone says of the sample, whose sources stay empty.
+  Sample locate_header(const penstock::Source& source, Scratch& scratch) const {
+    const Archive archive = open(source, {.verify = scratch.verify});
+    const data::FileSample sample =
+        data::file_sample(archive.structure(), archive.entries(), keys_, scratch.structures);
+    const std::span<Source> sources = scratch.arena.array<Source>(sample.entries.size());
+    std::fill(sources.begin(), sources.end(), Source{});
+    scratch.objects.push_back(sample.layout);
+    return {sample.layout.get(), sources.data()};
   }
 
   static bool is_large(const ByteSource& source, const data::LargeLayouts::Found& found) {

@@ -86,6 +86,9 @@ class Scratch {
   bool verify = true;
   /// Whether `locate` may take a file to be like those before and leave it to who reads the payload to find out.
   bool may_assume = false;
+  /// Whether only layouts are wanted: files are read as far as their headers, and sources stay empty where that saves a
+  /// read. Functions of the program that make samples are not called, which is kUnsupported.
+  bool headers_only = false;
   /// Files of which that was assumed since reset, and those that turned out so.
   std::size_t assumed = 0;
   std::size_t confirmed = 0;

@@ -33,24 +33,6 @@ TensorLayout layout_of_tensor(const Value& value) {
   return {tensor.dtype(), tensor.shape(), tensor.strides()};
 }
 
-/// The tensors of a value in the order of its leaves.
-void collect(const Value& value, std::vector<Tensor>& out) {
-  switch (value.kind()) {
-    case Value::Kind::kTensor:
-      out.push_back(value.as_tensor());
-      break;
-    case Value::Kind::kDict:
-      for (std::size_t i = 0; i < value.size(); ++i) collect(value.item(i).second, out);
-      break;
-    case Value::Kind::kList:
-    case Value::Kind::kTuple:
-      for (std::size_t i = 0; i < value.size(); ++i) collect(value[i], out);
-      break;
-    default:
-      break;
-  }
-}
-
 bool is_like(const TensorLayout& layout, const Tensor& tensor) {
   return layout.dtype == tensor.dtype() && layout.shape == tensor.shape() && layout.strides == tensor.strides();
 }
@@ -70,6 +52,23 @@ const SampleFile* mapped_memory() {
 }
 
 }  // namespace
+
+void collect_tensors(const Value& value, std::vector<Tensor>& out) {
+  switch (value.kind()) {
+    case Value::Kind::kTensor:
+      out.push_back(value.as_tensor());
+      break;
+    case Value::Kind::kDict:
+      for (std::size_t i = 0; i < value.size(); ++i) collect_tensors(value.item(i).second, out);
+      break;
+    case Value::Kind::kList:
+    case Value::Kind::kTuple:
+      for (std::size_t i = 0; i < value.size(); ++i) collect_tensors(value[i], out);
+      break;
+    default:
+      break;
+  }
+}
 
 LayoutPtr layout_of_value(const Value& value, StructureInterner& interner) {
   return value_layout(value, {}, layout_of_tensor, kAdvice, interner);
@@ -96,7 +95,7 @@ const Layout* ValueSamples::layout(const Value& value, Scratch& scratch) {
 Sample ValueSamples::sample(const Value& value, std::size_t position, const void* dataset, Scratch& scratch) {
   const Layout* const layout = this->layout(value, scratch);
   const std::size_t first = scratch.tensors.size();
-  collect(value, scratch.tensors);
+  collect_tensors(value, scratch.tensors);
   const ExpectedSlots& expected = scratch.expected;
   const std::span<Source> sources = scratch.arena.array<Source>(layout->tensors.size());
   for (std::size_t i = 0; i < sources.size(); ++i) {
@@ -117,6 +116,11 @@ Sample ValueSamples::sample(const Value& value, std::size_t position, const void
 
 void locate_values(const detail::DatasetImpl& dataset, std::span<const std::int64_t> indices, Scratch& scratch,
                    std::span<Sample> out) {
+  if (scratch.headers_only) {
+    throw Error(ErrorCode::kUnsupported,
+                "a function of the program makes the samples, so that no header tells their lengths; take the lengths "
+                "of the dataset below it, or give a list of lengths");
+  }
   for (std::size_t i = 0; i < indices.size(); ++i) {
     scratch.check_cancelled();
     try {

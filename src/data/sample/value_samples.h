@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "data/dataset_impl.h"
 #include "data/sample/scratch.h"
@@ -13,6 +14,9 @@ namespace penstock::data {
 /// Throws unless `value` can be a sample: kUnsupported, kLimit as value_layout, kDeviceMismatch for a tensor that is
 /// not in host memory. Its layout otherwise.
 LayoutPtr layout_of_value(const Value& value, StructureInterner& interner);
+
+/// Adds the tensors of a value, in the order of its leaves.
+void collect_tensors(const Value& value, std::vector<Tensor>& out);
 
 /// Samples that a function of the program gave, one for each thread and dataset: remembers the layout of the last one,
 /// because most are alike. Where the batch awaits just these bytes, they are put into their slot while the nearest

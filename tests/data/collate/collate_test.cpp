@@ -270,6 +270,59 @@ TEST(Pad, AnyDimensionModeAndTypeFromMemoryAndFiles) {
   }
 }
 
+TEST(Pad, SeveralDimensionsToTheLargestOfEach) {
+  TemporaryFolder folder;
+  const Tensor wide = test::numbered_tensor(Shape{2, 3}, DType::int32, 1);
+  const Tensor high = test::numbered_tensor(Shape{3, 1}, DType::int32, 2);
+  const auto a = test::values_of<std::int32_t>(wide);
+  const auto b = test::values_of<std::int32_t>(high);
+  const std::vector<std::int32_t> expected = {a[0], a[1], a[2], a[3], a[4], a[5], -1,   -1, -1,
+                                              b[0], -1,   -1,   b[1], -1,   -1,   b[2], -1, -1};
+  const PadOptions options{.dims = {0, 1}, .value = -1, .lengths = true, .mask = true};
+  for (const Dataset& samples : {dataset({wide, high}), file_per_tensor(folder, {wide, high})}) {
+    const Batch batch = collate_all(samples, collate::pad(options));
+    EXPECT_EQ(batch["values"].shape(), (Shape{2, 3, 3}));
+    EXPECT_EQ(test::values_of<std::int32_t>(batch["values"]), expected);
+    EXPECT_EQ(batch["lengths"].shape(), (Shape{2, 2}));
+    EXPECT_THAT(test::values_of<std::int64_t>(batch["lengths"]), ::testing::ElementsAre(2, 3, 3, 1));
+    EXPECT_EQ(batch["mask"].shape(), (Shape{2, 3, 3}));
+    std::vector<std::int32_t> inside;
+    const auto mask = test::values_of<bool>(batch["mask"]);
+    for (std::size_t i = 0; i < mask.size(); ++i) EXPECT_EQ(mask[i], expected[i] != -1) << i;
+    // Behind a transform, whose result has a place of its own before it is padded.
+    const Batch cast = collate_all(samples.cast(DType::float64), collate::pad(options));
+    EXPECT_EQ(bits_of(Value::tensor(cast["values"].to(DType::int32))), bits_of(Value::tensor(batch["values"])));
+  }
+}
+
+TEST(Pad, ToSizesOfTheLastDimensionsRefusesLargerSamples) {
+  TemporaryFolder folder;
+  const Dataset samples = file_per_tensor(folder, {Tensor::zeros(Shape{1, 4, 3}), Tensor::zeros(Shape{1, 2, 5})});
+  const Batch batch = collate_all(samples, collate::pad_to({4, 6}, {.lengths = true}));
+  EXPECT_EQ(batch["values"].shape(), (Shape{2, 1, 4, 6}));
+  EXPECT_THAT(test::values_of<std::int64_t>(batch["lengths"]), ::testing::ElementsAre(4, 3, 2, 5));
+  EXPECT_EQ(collate_all(samples, collate::pad_to({6, 4}, {.dims = {-1, 1}})).tensor().shape(), (Shape{2, 1, 4, 6}));
+  const auto large = collate_error(samples, collate::pad_to({4, 4}));
+  EXPECT_EQ(large->code(), ErrorCode::kShapeMismatch);
+  EXPECT_THAT(large->message(), AllOf(HasSubstr("sample 1"), HasSubstr("(1, 2, 5)"), HasSubstr("dimension 2"),
+                                      HasSubstr("crop"), HasSubstr("0001")));
+}
+
+TEST(Pad, RefusesDimensionsThatDoNotGoTogether) {
+  const Dataset samples = rows(test::numbered_rows(2, 3).reshape({2, 3, 1}));
+  const auto invalid = [&](auto make) {
+    EXPECT_EQ(test::code_of([&] { collate_all(samples, make()); }), ErrorCode::kInvalidArgument);
+  };
+  invalid([] { return collate::pad({.dims = {0, 0}}); });
+  invalid([] { return collate::pad({.dims = {1, -1}}); });
+  invalid([] { return collate::pad({.dim = 1, .dims = {0, 1}}); });
+  invalid([] { return collate::pad_to(3, {.dims = {0, 1}}); });
+  invalid([] { return collate::pad_to({3, 4}, {.dims = {0}}); });
+  invalid([] { return collate::pad_to({3, -4}); });
+  invalid([] { return collate::pad_to(std::vector<std::int64_t>{}); });
+  EXPECT_EQ(collate_error(samples, collate::pad({.dims = {0, 2}}))->code(), ErrorCode::kShapeMismatch);
+}
+
 TEST(Pad, OnlyTheKeysItIsGiven) {
   TemporaryFolder folder;
   std::vector<Value> values;

@@ -35,7 +35,7 @@ TEST(Padding, IsNumpysReflection) {
     std::vector<std::int64_t> row(expected.size());
     for (std::int64_t i = 0; i < own; ++i) row[static_cast<std::size_t>(i)] = i;
     const auto length = static_cast<std::int64_t>(row.size());
-    fill_padding({.dim = 0, .length = length, .mode = PadMode::kReflect}, Shape{own}, own, 8,
+    fill_padding({.slot = Shape{length}, .mode = PadMode::kReflect}, Shape{own}, 8,
                  reinterpret_cast<std::byte*>(row.data()));
     EXPECT_EQ(row, expected);
   }
@@ -54,7 +54,8 @@ TEST(Padding, FillsEveryDimensionInEveryMode) {
     const std::int64_t own = shape[dim];
     const std::int64_t length = own + static_cast<std::int64_t>(random() % 10);
     const std::size_t itemsize = std::size_t{1} << random() % 5;
-    Padding padding{.dim = dim, .length = length, .mode = mode};
+    Padding padding{.slot = shape, .mode = mode};
+    padding.slot[dim] = length;
     for (std::size_t b = 0; b < itemsize; ++b)
       padding.value[b] = static_cast<std::byte>(random() % 2 == 0 ? 0 : 200 + b);
 
@@ -72,7 +73,7 @@ TEST(Padding, FillsEveryDimensionInEveryMode) {
         }
       }
     }
-    fill_padding(padding, shape, own, itemsize, slot.data());
+    fill_padding(padding, shape, itemsize, slot.data());
     for (std::int64_t o = 0; o < outer; ++o) {
       for (std::int64_t at = own; at < length; ++at) {
         for (std::int64_t i = 0; i < inner; ++i) {
@@ -86,11 +87,59 @@ TEST(Padding, FillsEveryDimensionInEveryMode) {
   }
 }
 
+/// Where the element at `index` of a padded tensor comes from, along every dimension; false for the constant.
+bool source_index(Shape& index, const Shape& own, PadMode mode) {
+  for (std::size_t d = 0; d < own.rank(); ++d) {
+    const std::int64_t from = source_of(index[d], own[d], mode);
+    if (from < 0) return false;
+    index[d] = from;
+  }
+  return true;
+}
+
+Shape index_of(std::int64_t n, const Shape& shape) {
+  Shape index = shape;
+  for (std::size_t d = shape.rank(); d-- > 0; n /= shape[d]) index[d] = n % shape[d];
+  return index;
+}
+
+std::size_t offset_of(const Shape& index, const Shape& shape) {
+  std::int64_t offset = 0;
+  for (std::size_t d = 0; d < shape.rank(); ++d) offset = offset * shape[d] + index[d];
+  return static_cast<std::size_t>(offset);
+}
+
+TEST(Padding, SeveralDimensionsAreAsNumpyPadsThem) {
+  std::mt19937 random(9);
+  for (int round = 0; round < 1000; ++round) {
+    const auto mode = static_cast<PadMode>(random() % 3);
+    const std::int64_t least = mode == PadMode::kReflect ? 2 : mode == PadMode::kReplicate ? 1 : 0;
+    Shape own;
+    Padding padding{.mode = mode, .value = {std::byte{200}, std::byte{201}}};
+    for (std::size_t d = 0; d < 1 + random() % 4; ++d) {
+      own.push_back(least + static_cast<std::int64_t>(random() % 3));
+      padding.slot.push_back(own[d] + static_cast<std::int64_t>(random() % 5));
+    }
+    std::vector<std::uint16_t> slot(static_cast<std::size_t>(padding.slot.numel()), 0xEEEE);
+    for (std::int64_t n = 0; n < own.numel(); ++n) {
+      slot[offset_of(index_of(n, own), padding.slot)] = static_cast<std::uint16_t>(n);
+    }
+    fill_padding(padding, own, sizeof(std::uint16_t), reinterpret_cast<std::byte*>(slot.data()));
+    for (std::int64_t n = 0; n < padding.slot.numel(); ++n) {
+      Shape index = index_of(n, padding.slot);
+      const bool from = source_index(index, own, mode);
+      const std::size_t expected = from ? offset_of(index, own) : 200 + 201 * 256;
+      ASSERT_EQ(slot[static_cast<std::size_t>(n)], expected)
+          << own << " to " << padding.slot << ", mode " << static_cast<int>(mode);
+    }
+  }
+}
+
 TEST(Padding, LeavesAFullSlotAlone) {
   std::vector<std::byte> slot(8, std::byte{7});
-  fill_padding({.dim = 0, .length = 8}, Shape{8}, 8, 1, slot.data());
+  fill_padding({.slot = Shape{8}}, Shape{8}, 1, slot.data());
   EXPECT_EQ(slot, std::vector<std::byte>(8, std::byte{7}));
-  fill_padding({.dim = 0, .length = 0, .mode = PadMode::kReflect}, Shape{1}, 0, 1, slot.data());
+  fill_padding({.slot = Shape{0}, .mode = PadMode::kReflect}, Shape{0}, 1, slot.data());
   EXPECT_EQ(slot, std::vector<std::byte>(8, std::byte{7}));
 }
 

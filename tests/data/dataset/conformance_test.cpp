@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "data/support.h"
+#include "penstock/lengths.h"
+#include "penstock/mix.h"
 #include "penstock/ops.h"
 #include "penstock/pack.h"
 
@@ -57,6 +59,13 @@ const std::vector<DatasetRow> kDatasets = {
     {"files_pt", [](const TemporaryFolder& folder) { return folder_of(folder, ".pt"); }},
     {"values", in_memory},
     {"function", [](const TemporaryFolder&) { return dataset(kSamples, sample_tensor); }},
+    {"repeated", [](const TemporaryFolder& folder) { return take(repeat(folder_of(folder, ".npy"), 2), kSamples); }},
+    {"mixed",
+     [](const TemporaryFolder& folder) {
+       return mix({folder_of(folder, ".npy"), in_memory(folder)}, {1, 2}, {.size = kSamples});
+     }},
+    {"packed_sequences", [](const TemporaryFolder& folder) { return pack_sequences(folder_of(folder, ".npy"), 7); },
+     false},
     {"own_class", [](const TemporaryFolder&) { return Dataset(Own()); }},
     {"subset_of_function",
      [](const TemporaryFolder&) {

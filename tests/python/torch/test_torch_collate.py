@@ -175,3 +175,22 @@ def test_bad_input():
         pt.stack()([torch.zeros(1), torch.zeros(2)])
     with pytest.raises(TypeError, match=r"penstock\.torch"):
         pt.DataLoader(Samples(rows), collate_fn=penstock.pad())
+
+
+@pytest.mark.parametrize("mode", ["zero", "constant", "reflect", "replicate"])
+@pytest.mark.parametrize("sizes", [None, (6, 7)])
+def test_several_dimensions(tmp_path, mode, sizes):
+    torch.manual_seed(0)
+    samples = [{"x": torch.randn(2, *shape), "y": i} for i, shape in enumerate([(3, 4), (5, 2), (2, 7)])]
+    options = {"mode": mode, "value": 1 if mode == "constant" else 0, "lengths": True, "mask": True, "keys": "x"}
+    rule = pt.pad(dims=[1, -1], **options) if sizes is None else pt.pad_to(sizes, **options)
+    (batch,) = check(tmp_path, samples, pickle.loads(pickle.dumps(rule)))
+    assert batch["x"]["values"].shape == (3, 2, *(sizes or (5, 7)))
+    assert batch["x"]["lengths"].tolist() == [[3, 4], [5, 2], [2, 7]]
+
+
+def test_larger_samples_than_the_sizes_are_named():
+    samples = [torch.zeros(2, 3), torch.zeros(4, 3)]
+    for dataset in (Samples(samples), penstock.dataset(samples)):
+        with pytest.raises(penstock.ShapeMismatchError, match=r"sample 1 .*\(4, 3\).*dimension 0"):
+            batches(dataset, pt.pad_to([3, 3]))

@@ -384,16 +384,17 @@ def explained(settings: Settings) -> str:
     workers = "the caller's thread reads"
     if settings.num_workers:
         workers = f"{plural(settings.num_workers, 'thread')} read{'s' if settings.num_workers == 1 else ''}"
-    calls = "these threads" if settings.num_workers and functions is not None else "the caller's thread"
+    in_threads = settings.num_workers and functions is not None
+    calls, s = ("these threads call", "") if in_threads else ("the caller's thread calls", "s")
     if functions is not None and functions.make is not None:
-        made = f"{calls} call the dataset's functions and collate"
+        made = f"{calls} the dataset's functions and collate{s}"
     elif not settings.batches:
         made = "samples come one by one"
     elif isinstance(collate, (Rule, penstock.Collate)) or _is_default(collate):
         made = "batches are collated natively"
     else:
-        made = f"{calls} calls collate_fn with the samples"
-    behind = "" if functions is None or functions.batch is None else f", and {calls} call the function of batches"
+        made = f"{calls} collate_fn with the samples"
+    behind = "" if functions is None or functions.batch is None else f", and {calls} the function of batches"
     return f"native: {workers} the samples; {made}{behind}"
 
 

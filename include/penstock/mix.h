@@ -1,0 +1,41 @@
+#pragma once
+
+/// Parts, repetitions and mixtures of datasets. None of them reads or copies a sample.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "penstock/dataset.h"
+
+namespace penstock {
+
+/// The first `count` samples, or all where there are fewer. kInvalidArgument below 0.
+Dataset take(const Dataset& dataset, std::int64_t count);
+/// All but the first `count` samples; none where there are fewer. kInvalidArgument below 0.
+Dataset skip(const Dataset& dataset, std::int64_t count);
+/// All samples, so many times one behind the other. Random steps below draw the same for each; those that follow draw
+/// anew. kInvalidArgument below 0, and beyond 63 bits of samples.
+Dataset repeat(const Dataset& dataset, std::int64_t times);
+
+/// When a mixture ends, unless its size is given.
+enum class MixEnd : std::uint8_t {
+  kFirst,  ///< before a dataset would have to give a sample again
+  kAll,    ///< when every dataset has given all of its samples; those that are used up begin again
+};
+
+struct MixOptions {
+  MixEnd end = MixEnd::kFirst;
+  /// Samples of the mixture; excludes `end`.
+  std::optional<std::int64_t> size = {};
+};
+
+/// Samples of several datasets in shares of these weights (any numbers above 0; of a weight of 0 comes nothing). The
+/// shares are exact: of the first n samples, every dataset has given less than one more or less than its share of n.
+/// Each gives its samples in their order. The order depends on sizes and weights alone; shuffle the datasets before
+/// (sampler::subset), or the mixture as any dataset. kInvalidArgument for weights that are negative, not finite, or all
+/// zero, for a number of them that is not that of the datasets, and where a dataset without samples would have to give
+/// some.
+Dataset mix(const std::vector<Dataset>& datasets, const std::vector<double>& weights, const MixOptions& options = {});
+
+}  // namespace penstock

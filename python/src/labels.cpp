@@ -1,0 +1,54 @@
+// Labels of files from a table.
+
+#include "penstock/labels.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings_of_datasets.h"
+#include "convert.h"
+#include "core/format.h"
+#include "data.h"
+#include "docs_lengths.h"
+#include "interrupt.h"
+#include "penstock/error.h"
+
+namespace penstock::python {
+namespace {
+
+std::string text_of(nb::handle value) {
+  return PyUnicode_Check(value.ptr()) != 0 ? name_from(value) : name_from(nb::str(value));
+}
+
+nb::object labelled(nb::handle given, nb::handle table, nb::handle file, nb::handle label) {
+  const nb::object object = held_dataset(given);
+  const Dataset dataset = nb::cast<Dataset>(object);
+  const nb::tuple arguments = nb::make_tuple(object, table, file, label);
+  if (PyDict_Check(table.ptr()) != 0) {
+    if (!file.is_none() || !label.is_none()) {
+      throw Error(ErrorCode::kInvalidArgument, "found names of columns beside a dict, expected them beside a file");
+    }
+    std::vector<std::pair<std::string, std::string>> rows;
+    for (const auto& [name, text] : nb::cast<nb::dict>(table)) rows.emplace_back(path_from(name), text_of(text));
+    return made_by("with_labels", arguments, nb::cast(with_labels(dataset, rows)));
+  }
+  const LabelOptions options{.file = file.is_none() ? "" : name_from(file),
+                             .label = label.is_none() ? "" : name_from(label)};
+  Dataset made = interruptible(true, [dataset, path = path_from(table), options](std::stop_token) {
+    return with_labels(dataset, path, options);
+  });
+  return made_by("with_labels", arguments, nb::cast(std::move(made)));
+}
+
+}  // namespace
+
+void bind_labels(nb::module_& module) {
+  module.def("with_labels", labelled, nb::arg("dataset").none(), nb::arg("table").none(), nb::arg("file") = nb::none(),
+             nb::arg("label") = nb::none(),
+             nb::sig("def with_labels(dataset: Dataset, table: str | os.PathLike[str] | dict[str, typing.Any], "
+                     "file: str | None = None, label: str | None = None) -> Dataset"),
+             docs::kWithLabels);
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,226 @@
+// Labels from a table, joined by file name. The table's names go into a map; each file looks for the longest end of its
+// path that is one of them, with its extension and without.
+#include "penstock/labels.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+
+#include "core/counted.h"
+#include "core/format.h"
+#include "core/text.h"
+#include "data/dataset_impl.h"
+#include "data/files/class_folders.h"
+#include "penstock/error.h"
+#include "penstock/source.h"
+
+namespace penstock {
+
+namespace {
+
+using Table = std::vector<std::pair<std::string, std::string>>;
+
+[[noreturn]] void refuse(std::string message) { throw Error(ErrorCode::kInvalidArgument, std::move(message)); }
+
+/// The lines of a CSV file, as fields.
+class CsvReader {
+ public:
+  explicit CsvReader(std::string_view text) : rest_(text) {
+    constexpr std::string_view kMark = "\xEF\xBB\xBF";
+    if (rest_.starts_with(kMark)) rest_.remove_prefix(kMark.size());
+  }
+
+  /// Nothing at the end. Lines without any text are left out.
+  std::optional<std::vector<std::string>> next() {
+    while (!rest_.empty()) {
+      std::vector<std::string> fields = line();
+      if (fields.size() > 1 || !fields[0].empty()) return fields;
+    }
+    return std::nullopt;
+  }
+  /// Of the line that `next` gave, counted from 1.
+  std::size_t number() const noexcept { return began_; }
+
+ private:
+  std::vector<std::string> line() {
+    began_ = ++number_;
+    std::vector<std::string> fields;
+    do {
+      fields.push_back(rest_.starts_with('"') ? quoted_field() : plain_field());
+    } while (take(','));
+    take('\r');
+    if (!rest_.empty() && !take('\n')) refuse(core::format("line {} has text behind a closing quote", began_));
+    return fields;
+  }
+
+  std::string plain_field() {
+    const std::size_t end = std::min(rest_.find_first_of(",\r\n"), rest_.size());
+    std::string out(rest_.substr(0, end));
+    rest_.remove_prefix(end);
+    return out;
+  }
+
+  std::string quoted_field() {
+    std::string out;
+    rest_.remove_prefix(1);
+    while (!rest_.empty()) {
+      const char at = rest_.front();
+      rest_.remove_prefix(1);
+      if (at == '"' && !take('"')) return out;
+      if (at == '\n') ++number_;
+      out += at;
+    }
+    refuse(core::format("line {} has a quote that is not closed", began_));
+  }
+
+  bool take(char wanted) {
+    if (!rest_.starts_with(wanted)) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+
+  std::string_view rest_;
+  std::size_t number_ = 0;
+  std::size_t began_ = 0;
+};
+
+std::size_t column_of(const std::vector<std::string>& header, const std::string& wanted, std::size_t otherwise) {
+  if (wanted.empty()) {
+    if (otherwise < header.size()) return otherwise;
+    refuse("the first line has one column, expected the names of two: of the files, and of their labels");
+  }
+  const auto found = std::find(header.begin(), header.end(), wanted);
+  if (found != header.end()) return static_cast<std::size_t>(found - header.begin());
+  const std::string hint = core::did_you_mean(core::nearest_names(wanted, header));
+  refuse(core::format("the first line names no column {}{}{}", core::quoted(wanted), hint.empty() ? "" : "; ", hint));
+}
+
+Table read_table(std::string_view text, const LabelOptions& options) {
+  CsvReader reader(text);
+  const auto header = reader.next();
+  if (!header) refuse("the table is empty, expected a line with the names of its columns, and one for each file");
+  const std::size_t file = column_of(*header, options.file, 0);
+  const std::size_t label = column_of(*header, options.label, file == 1 && options.label.empty() ? 0 : 1);
+  Table out;
+  while (auto fields = reader.next()) {
+    if (std::max(file, label) >= fields->size()) {
+      refuse(core::format("line {} has {}, and the first line {}", reader.number(),
+                          core::counted(fields->size(), "column"), header->size()));
+    }
+    out.emplace_back(std::move((*fields)[file]), std::move((*fields)[label]));
+  }
+  return out;
+}
+
+using ByName = std::unordered_map<std::string_view, std::string_view>;
+
+ByName by_name(const Table& table) {
+  ByName out;
+  for (const auto& [name, label] : table) {
+    const auto [known, is_new] = out.emplace(name, label);
+    if (is_new || known->second == label) continue;
+    refuse(core::format("the table has two labels for {}: {} and {}", core::quoted(name),
+                        core::quoted(std::string(known->second)), core::quoted(label)));
+  }
+  return out;
+}
+
+std::string_view without_extension(std::string_view path) {
+  const std::size_t dot = path.rfind('.');
+  const std::size_t slash = path.rfind('/');
+  const bool has_one = dot != std::string_view::npos && (slash == std::string_view::npos || dot > slash + 1) && dot > 0;
+  return has_one ? path.substr(0, dot) : path;
+}
+
+/// The label of the longest end of the path that has one.
+std::optional<std::string_view> label_of(std::string_view path, const ByName& labels) {
+  while (true) {
+    for (const std::string_view name : {path, without_extension(path)}) {
+      if (const auto found = labels.find(name); found != labels.end()) return found->second;
+    }
+    const std::size_t slash = path.find('/');
+    if (slash == std::string_view::npos) return std::nullopt;
+    path.remove_prefix(slash + 1);
+  }
+}
+
+std::vector<std::string_view> joined(const std::vector<std::string>& paths, const ByName& labels) {
+  std::vector<std::string_view> out;
+  for (const std::string& path : paths) {
+    const auto label = label_of(path, labels);
+    if (!label) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  core::format("the table, which has {}, has no label for the file; name it there, or leave the file "
+                               "out with exclude or subset",
+                               core::counted(labels.size(), "name")),
+                  {.path = path});
+    }
+    out.push_back(*label);
+  }
+  return out;
+}
+
+template <class Number>
+std::optional<std::vector<Number>> numbers_in(const std::vector<std::string_view>& texts) {
+  std::vector<Number> out;
+  for (const std::string_view text : texts) {
+    Number number{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    out.push_back(number);
+  }
+  return out;
+}
+
+/// Numbers of the names in their order.
+std::vector<std::int64_t> numbered(const std::vector<std::string_view>& names, std::vector<std::string>& classes) {
+  classes.assign(names.begin(), names.end());
+  std::sort(classes.begin(), classes.end());
+  classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+  std::vector<std::int64_t> out;
+  for (const std::string_view name : names) {
+    out.push_back(std::lower_bound(classes.begin(), classes.end(), name) - classes.begin());
+  }
+  return out;
+}
+
+Dataset with_texts(const Dataset& dataset, const std::vector<std::string_view>& texts) {
+  std::vector<std::string> classes;
+  std::function<Value(std::int64_t)> label;
+  const auto size = static_cast<std::int64_t>(texts.size());
+  if (auto floats = numbers_in<std::int64_t>(texts) ? std::nullopt : numbers_in<double>(texts)) {
+    label = [all = std::move(*floats)](std::int64_t i) { return Value::real(all[static_cast<std::size_t>(i)]); };
+  } else {
+    auto integers = numbers_in<std::int64_t>(texts);
+    if (!integers) integers = numbered(texts, classes);
+    label = [all = std::move(*integers)](std::int64_t i) { return Value::integer(all[static_cast<std::size_t>(i)]); };
+  }
+  return data::labelled(dataset, penstock::dataset(size, std::move(label)), std::move(classes));
+}
+
+}  // namespace
+
+Dataset with_labels(const Dataset& dataset, const std::vector<std::pair<std::string, std::string>>& table) {
+  const std::vector<std::string> paths = dataset.paths();
+  return with_texts(dataset, joined(paths, by_name(table)));
+}
+
+Dataset with_labels(const Dataset& dataset, const std::filesystem::path& table, const LabelOptions& options) {
+  const Source source = open_source(table.native());
+  std::string text(static_cast<std::size_t>(source.size()), '\0');
+  source.read(0, std::as_writable_bytes(std::span(text)));
+  const Table rows = [&] {
+    try {
+      return read_table(text, options);
+    } catch (const Error& error) {
+      throw error.within({.path = table.native()});
+    }
+  }();
+  return with_labels(dataset, rows);
+}
+
+}  // namespace penstock
