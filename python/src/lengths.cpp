@@ -132,9 +132,9 @@ nb::object pack(nb::handle given, nb::handle length, nb::handle too_long, nb::ha
 
 void bind_lengths(nb::module_& module) {
   nb::class_<PyLengthBuckets, PyBatchSampler>(module, "_LengthBuckets")
-      .def("__init__", make_buckets, nb::arg("lengths"), nb::arg("boundaries").none(), nb::arg("max_tokens").none(),
-           nb::arg("batch_size").none(), nb::arg("dim"), nb::arg("key").none(), nb::arg("shuffle"),
-           nb::arg("drop_last"), nb::arg("num_replicas"), nb::arg("rank"), nb::arg("too_long"));
+      .def("__init__", make_buckets, nb::arg("lengths").none(), nb::arg("boundaries").none(),
+           nb::arg("max_tokens").none(), nb::arg("batch_size").none(), nb::arg("dim"), nb::arg("key").none(),
+           nb::arg("shuffle"), nb::arg("drop_last"), nb::arg("num_replicas"), nb::arg("rank"), nb::arg("too_long"));
   module.def("lengths", lengths_of, nb::arg("dataset").none(), nb::arg("dim") = 0, nb::arg("key") = nb::none(),
              nb::sig("def lengths(dataset: Dataset, dim: int = 0, key: str | None = None) -> list[int]"),
              docs::kLengths);

@@ -125,6 +125,8 @@ def test_buckets_refuse(clips, options, match):
         penstock.length_buckets(penstock.files(clips), **options)
     with pytest.raises(ValueError, match="-1"):
         penstock.length_buckets([3, -1], max_tokens=4)
+    with pytest.raises(TypeError, match="iterable"):
+        penstock.length_buckets(None, max_tokens=4)
 
 
 def test_buckets_in_penstock_torch(clips):

@@ -245,3 +245,17 @@ def test_several_threads_and_forks_read_batches(folder):
     fork = multiprocessing.get_context("fork")
     with fork.Pool(2) as pool:
         assert [[s["y"] for s in got] for got in pool.map(files.__getitems__, batches[:6])] == batches[:6]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int32, torch.float64, torch.bool])
+def test_a_dtype_gives_what_torchs_to_gives(tmp_path, dtype):
+    arrays = [torch.tensor([0.0, 1.5, -2.75, 250.99]), torch.tensor([3, 0, -7, 40]), torch.tensor([True, False] * 2)]
+    for i, array in enumerate(arrays):
+        torch.save(array, tmp_path / f"{i}.pt")
+    (batch,) = pt.DataLoader(pt.Files(tmp_path, dtype=dtype), 3)
+    same(batch.clone(), torch.stack([array.to(dtype) for array in arrays]))
+    same(pt.Rows(arrays[0].reshape(2, 2), dtype=dtype)[1].clone(), arrays[0].to(dtype)[2:].clone())
+    (batch,) = pt.DataLoader(pt.Files(tmp_path, dtype="promote"), 3)
+    assert batch.dtype == torch.float32
+    with pytest.raises(penstock.InvalidArgumentError, match="sample 1"):
+        list(pt.DataLoader(pt.Rows(torch.tensor([1, 300]), dtype=torch.uint8, strict=True), 2))

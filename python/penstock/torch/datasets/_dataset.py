@@ -182,11 +182,23 @@ class Rows(Dataset[_Sample]):
     mmap
         Whether files are mapped, or each row read when it is wanted. None maps a file where it fits
         into memory.
+    dtype
+        The type that tensors get, by the rules of Tensor.to; "promote" takes the one that the types of
+        all samples promote to, which it finds in headers.
+    strict
+        Raise where a value does not fit into the type.
     """
 
     _alike = True
 
-    def __init__(self, *sources: Any, key: str | Sequence[str | None] | None = None, mmap: bool | None = None) -> None:
+    def __init__(
+        self,
+        *sources: Any,
+        key: str | Sequence[str | None] | None = None,
+        mmap: bool | None = None,
+        dtype: torch.dtype | str | None = None,
+        strict: bool = False,
+    ) -> None:
         if not sources:
             raise TypeError("Rows() takes one array or more; found none")
         keys = [key] * len(sources) if key is None or isinstance(key, str) else list(key)
@@ -194,7 +206,8 @@ class Rows(Dataset[_Sample]):
             raise ValueError(
                 f"found {plural(len(keys), 'key')} for {plural(len(sources), 'source')}, expected one for each"
             )
-        parts = [penstock.rows(source, name, mmap) for source, name in zip(sources, keys, strict=True)]
+        pairs = zip(sources, keys, strict=True)
+        parts = [penstock.rows(source, name, mmap, dtype=dtype, strict=strict) for source, name in pairs]
         super().__init__(parts[0] if len(parts) == 1 else penstock.zip(*parts))
 
 
@@ -234,6 +247,11 @@ class Files(ClassFolders, Dataset[_Sample]):
     exclude
         Leave these folders and files out of what is listed: a name or glob at any depth ("lost+found",
         "tmp*"), or the end of a path ("old/raw"). One, or several.
+    dtype
+        The type that tensors get, by the rules of Tensor.to; "promote" takes the one that the types of
+        all samples promote to, which it finds in headers.
+    strict
+        Raise where a value does not fit into the type.
     """
 
     def __init__(
@@ -242,6 +260,9 @@ class Files(ClassFolders, Dataset[_Sample]):
         keys: str | Iterable[str] | None = None,
         index: bool | str | os.PathLike[str] = False,
         exclude: str | Iterable[str] | None = None,
+        *,
+        dtype: torch.dtype | str | None = None,
+        strict: bool = False,
     ) -> None:
         names = [keys] if isinstance(keys, str) else keys if keys is None else list(keys)
         for key in names or ():
@@ -252,8 +273,9 @@ class Files(ClassFolders, Dataset[_Sample]):
                 )
         single = isinstance(pattern, (str, bytes, os.PathLike))
         pattern = pattern if single else list(pattern)  # type: ignore[arg-type]
-        super().__init__(penstock.files(pattern, names, index, exclude))
-        self._keys = names or []
+        super().__init__(penstock.files(pattern, names, index, exclude, dtype=dtype, strict=strict))
+        # What has no native form is not cast, so that it stays an error beside a dtype.
+        self._keys = (names or []) if dtype is None else None
         self._pattern = os.fsdecode(pattern) if single else None  # type: ignore[arg-type]
 
 
