@@ -47,6 +47,7 @@ FORMAT_BY_NAME = re.compile(r"\bk[A-Z]\w*Format\b|\bformat\(\) *[!=]=")
 PUBLIC = {
     "standard.h": "core",
     "error.h": "core",
+    "progress.h": "core",
     "dtype.h": "core",
     "shape.h": "core",
     "device.h": "device",

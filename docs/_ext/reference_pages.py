@@ -19,7 +19,7 @@ BUILD = Path(os.environ.get("PENSTOCK_BUILD", ROOT / "build" / "release"))
 HEADERS = ROOT / "include" / "penstock"
 
 GROUPS = {
-    "Files": "load load_into open save Archive LazyTensor Opaque doctor",
+    "Files": "load load_into load_async open save save_async Writer Archive LazyTensor WritableArchive Opaque doctor",
     "Datasets": "rows files packed dataset zip concat subset take skip repeat mix with_labels lengths "
     "pack_sequences Dataset pack",
     "Batches": "DataLoader stack pad pad_to ragged samples Collate",

@@ -17,6 +17,7 @@
 #include "penstock/mix.h"
 #include "penstock/ops.h"
 #include "penstock/pack.h"
+#include "penstock/progress.h"
 #include "penstock/promote.h"
 #include "penstock/random.h"
 #include "penstock/ranks.h"

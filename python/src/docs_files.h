@@ -34,6 +34,9 @@ prefix
     Take only the keys of a dict that begin with this, and remove it from them.
 report
     A dict to fill with how the file was read: "route", "why" in a sentence, bytes and seconds.
+progress
+    True for a bar on a terminal and in a notebook, or a function (bytes done, total). It is called
+    in this thread, and what it raises stops the load.
 
 Returns
 -------
@@ -94,7 +97,10 @@ metadata
     A dict of texts to keep in a `.safetensors`.
 sync
     Wait until the file is on the disk. Without it, saving is as fast as numpy.save and torch.save,
-    but the file may be lost when the machine loses power.)";
+    but the file may be lost when the machine loses power.
+progress
+    True for a bar on a terminal and in a notebook, or a function (bytes done, total). It is called
+    in this thread, and what it raises stops the save, so that no file appears.)";
 
 inline constexpr const char* kArchive = R"(Archive()
 --

@@ -4,6 +4,7 @@
 // (memory that is there) and map_view.cpp.
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -16,6 +17,7 @@
 #include "core/checked.h"
 #include "core/counted.h"
 #include "core/format.h"
+#include "core/progress.h"
 #include "core/stopwatch.h"
 #include "core/text.h"
 #include "core/view.h"
@@ -120,6 +122,13 @@ class Touched {
     const StorageEntry& storage = state_.storage_of(entry);
     const bool known = !sources_.empty() && sources_.back() == storage.source;
     if (!known && !state_.is_resident(storage, options_)) sources_.push_back(storage.source);
+    if (core::ProgressMeter::current() != nullptr) bytes_[entry.storage] += entry.nbytes();
+  }
+  /// What is to be read of them, where somebody wants to know. Tensors that share bytes read them once.
+  std::uint64_t bytes() const {
+    std::uint64_t total = 0;
+    for (const auto& [storage, bytes] : bytes_) total += std::min(bytes, state_.index.storages[storage].stored_bytes);
+    return total;
   }
   /// Call after the load. Asks for each file once.
   void require_unchanged() {
@@ -132,6 +141,7 @@ class Touched {
   const detail::ArchiveState& state_;
   const LoadOptions& options_;
   std::vector<std::uint32_t> sources_;
+  std::map<std::size_t, std::uint64_t> bytes_;  ///< of tensors, by storage
 };
 
 Touched touched_by(const detail::ArchiveState& state, std::span<const TensorEntry> entries,
@@ -148,6 +158,8 @@ auto reported(const detail::ArchiveState& state, const LoadOptions& options, Tou
   core::Stopwatch watch;
   Report report;
   report.open_seconds = state.open_seconds;
+  core::MeteredOperation metered;
+  if (metered) metered.begin(touched.bytes());
   auto out = [&] {
     try {
       return load(report);
@@ -156,6 +168,7 @@ auto reported(const detail::ArchiveState& state, const LoadOptions& options, Tou
     }
   }();
   touched.require_unchanged();
+  metered.end();
   report.total_seconds = watch.total();
   if (options.report != nullptr) *options.report = std::move(report);
   return out;

@@ -5,8 +5,12 @@
 
 #include <algorithm>
 #include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "core/format.h"
+#include "core/progress.h"
 #include "core/text.h"
 #include "format/format.h"
 #include "format/save_told.h"
@@ -16,7 +20,7 @@
 namespace penstock {
 namespace {
 
-using Progress = std::function<void(std::uint64_t)>;
+using WrittenFunction = std::function<void(std::uint64_t)>;
 
 /// How much is written between two looks at the stop token.
 constexpr std::size_t kStopBytes = std::size_t{16} << 20;
@@ -86,7 +90,7 @@ void require_supported(const format::Format& format, const SaveOptions& options,
 /// Looks at the stop token and tells the progress on the way to another sink.
 class StoppableSink final : public io::ByteSink {
  public:
-  StoppableSink(io::ByteSink& sink, const SaveOptions& options, const Progress& progress)
+  StoppableSink(io::ByteSink& sink, const SaveOptions& options, const WrittenFunction& progress)
       : sink_(sink), options_(options), progress_(progress) {}
 
   void write(std::span<const std::byte> bytes) override {
@@ -98,6 +102,7 @@ class StoppableSink final : public io::ByteSink {
       sink_.write(part);
       bytes = bytes.subspan(part.size());
       if (progress_) progress_(position());
+      if (meter_ != nullptr) meter_->advance(part.size());
     } while (!bytes.empty());
   }
   std::uint64_t position() const noexcept override { return sink_.position(); }
@@ -105,8 +110,29 @@ class StoppableSink final : public io::ByteSink {
  private:
   io::ByteSink& sink_;
   const SaveOptions& options_;
-  const Progress& progress_;
+  const WrittenFunction& progress_;
+  core::ProgressMeter* const meter_ = core::ProgressMeter::current();
 };
+
+/// Of all tensors in a value, each node once.
+std::uint64_t tensor_bytes(const Value& root) {
+  std::uint64_t total = 0;
+  std::unordered_set<const void*> seen;
+  std::vector<Value> open{root};
+  while (!open.empty()) {
+    const Value value = std::move(open.back());
+    open.pop_back();
+    if (value.node_id() == nullptr || !seen.insert(value.node_id()).second) continue;
+    if (value.is(Value::Kind::kTensor)) {
+      total += value.as_tensor().nbytes();
+    } else if (value.is(Value::Kind::kDict)) {
+      for (std::size_t i = 0; i < value.size(); ++i) open.push_back(value.item(i).second);
+    } else {
+      for (std::size_t i = 0; i < value.size(); ++i) open.push_back(value[i]);
+    }
+  }
+  return total;
+}
 
 }  // namespace
 
@@ -117,12 +143,15 @@ const format::Format& format::format_to_write(std::string_view path, const SaveO
 }
 
 void format::save_told(const Value& value, std::string_view path, const SaveOptions& options,
-                       const Progress& progress) {
+                       const WrittenFunction& progress) {
   const format::Format& format = format::format_to_write(path, options);
   try {
     io::AtomicFile file(std::string(path), options.sync);
     StoppableSink sink(file, options, progress);
+    core::MeteredOperation metered;
+    if (metered) metered.begin(tensor_bytes(value));
     format.write(value, sink, options, path);
+    metered.end();
     if (options.before_commit) options.before_commit();
     file.commit();
   } catch (const Error& error) {

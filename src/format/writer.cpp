@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "core/checked.h"
 #include "core/counted.h"
 #include "core/format.h"
 #include "format/format.h"
@@ -21,6 +22,20 @@ namespace {
 
 /// What does not lie in order is copied, about this much at a time.
 constexpr std::uint64_t kPiece = std::uint64_t{4} << 20;
+
+/// Sizes that a program declares: kInvalidArgument, and kLimit for more bytes than there can be.
+void require_sizes(const Shape& shape, const DType& dtype) {
+  if (std::any_of(shape.begin(), shape.end(), [](std::int64_t dim) { return dim < 0; })) {
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("the shape {} has a negative size; every size must be known", shape.to_string()));
+  }
+  try {
+    core::checked_mul<std::uint64_t>(static_cast<std::uint64_t>(shape.numel()), dtype.itemsize(), "the tensor");
+  } catch (const Error&) {
+    throw Error(ErrorCode::kLimit, core::format("the shape {} of {} takes more bytes than a file can have",
+                                                shape.to_string(), dtype.name()));
+  }
+}
 
 Shape with_rows(const Shape& row, std::int64_t rows) { return row.prepend(rows); }
 
@@ -93,7 +108,7 @@ Writer::Impl::Impl(std::string_view path, const WriterOptions& options)
                   core::format("{} of a .{} is not possible: only an .npy grows by rows",
                                options.resume ? "resume" : "a dtype or row shape", format_->name));
     }
-    if (declared_row_) declared_row_->numel();
+    if (declared_row_) require_sizes(*declared_row_, declared_dtype_.value_or(DType::uint8));
     stream_ = format_->stream(path_, options);
     if (const auto present = stream_->present()) {
       current_ = Current{{}, present->dtype, present->shape.drop_front(1), present->limit};
@@ -229,6 +244,7 @@ void Writer::Impl::begin(std::string_view given, const DType& dtype, const Shape
     if (shape.rank() == 0) {
       throw Error(ErrorCode::kShapeMismatch, "a scalar has no rows to append: add it as a whole");
     }
+    require_sizes(shape, dtype);
     stream_->check(name, dtype, shape);
     end_current();
     writing([&] { stream_->begin(name, dtype, shape); });

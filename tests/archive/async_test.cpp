@@ -22,7 +22,7 @@ using test::numbered_tensor;
 class AsyncTest : public testing::Test {
  protected:
   const Tensor tensor = numbered_tensor({100, 100}, DType::float32);
-  test::TemporaryFolder folder;
+  test::TemporaryFolder folder{test::quick_folder()};
 };
 
 TEST_F(AsyncTest, TheResultAndErrorsArriveByTheFuture) {

@@ -24,7 +24,7 @@ class WritableTest : public testing::TestWithParam<const char*> {
  protected:
   const Tensor a = numbered_tensor({4, 3}, DType::float32);
   const Tensor b = numbered_tensor({100, 1000}, DType::int64);
-  test::TemporaryFolder folder;
+  test::TemporaryFolder folder{test::quick_folder()};
 };
 
 INSTANTIATE_TEST_SUITE_P(Formats, WritableTest, testing::Values("x.safetensors", "x.pt"),

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,7 +32,7 @@ Tensor joined(const std::vector<Tensor>& parts) { return cat(parts, 0); }
 class WriterTest : public testing::Test {
  protected:
   const Tensor rows = numbered_tensor({4, 3}, DType::float32);
-  test::TemporaryFolder folder;
+  test::TemporaryFolder folder{test::quick_folder()};
 };
 
 class NamedWriterTest : public WriterTest, public testing::WithParamInterface<const char*> {
@@ -299,6 +300,10 @@ TEST_P(NamedWriterTest, WrongArgumentsChangeNothing) {
   EXPECT_EQ(twice->tensor(), "a");
   EXPECT_EQ(code_of([&] { writer.begin("a", DType::int8, {1}); }), ErrorCode::kInvalidArgument);
   EXPECT_EQ(code_of([&] { writer.begin("s", DType::int8, {}); }), ErrorCode::kShapeMismatch);
+  EXPECT_EQ(code_of([&] { writer.begin("n", DType::int8, {2, -1}); }), ErrorCode::kInvalidArgument);
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(code_of([&] { writer.begin("n", DType::int64, {kMost}); }), ErrorCode::kLimit);
+  EXPECT_EQ(code_of([&] { writer.begin("n", DType::int64, {kMost, kMost}); }), ErrorCode::kLimit);
   EXPECT_EQ(code_of([&] { writer.append(rows); }), ErrorCode::kInvalidArgument);
   EXPECT_EQ(code_of([&] { writer.add("u", Tensor()); }), ErrorCode::kInvalidArgument);
   if (!path.ends_with(".npz")) {
@@ -341,6 +346,7 @@ TEST_F(WriterTest, ThePathAndOptionsAreChecked) {
   EXPECT_EQ(code_of([&] { Writer(folder / "x.bin"); }), ErrorCode::kInvalidArgument);
   EXPECT_EQ(code_of([&] { Writer(folder / "x.npy", {.compress = true}); }), ErrorCode::kUnsupported);
   EXPECT_EQ(code_of([&] { Writer(folder / "none/x.npy"); }), ErrorCode::kNotFound);
+  EXPECT_EQ(code_of([&] { Writer(folder / "x.npy", {.row_shape = Shape{-1}}); }), ErrorCode::kInvalidArgument);
   Writer writer(folder / "x.bin", {.format = "npy", .sync = false});
   writer.append(rows);
   writer.finish();

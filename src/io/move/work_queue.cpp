@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/progress.h"
 #include "core/task_pool.h"
 #include "penstock/error.h"
 
@@ -54,6 +55,11 @@ class WorkQueue {
     wake_.notify_all();
   }
 
+  /// What a thread has read since it last said so.
+  void tell(std::uint64_t bytes) const {
+    if (meter_ != nullptr && bytes != 0) meter_->advance(bytes);
+  }
+
   /// After all threads have returned.
   const std::exception_ptr& failure() const noexcept { return failure_; }
   const Spent& spent() const noexcept { return spent_; }
@@ -86,6 +92,7 @@ class WorkQueue {
   const std::uint64_t parts_;
   const std::stop_token stop_;
   Arrivals* const arrivals_;
+  core::ProgressMeter* const meter_ = core::ProgressMeter::current();
   std::atomic<std::uint64_t> next_part_{0};
   std::atomic<bool> failed_{false};  // written under the mutex, looked at without
 
@@ -110,7 +117,10 @@ void Spent::add_to(Report& report) const noexcept {
   report.decode_seconds += decode_seconds;
 }
 
-std::optional<WorkItem> Worker::next() { return item_ = queue_.next(item_); }
+std::optional<WorkItem> Worker::next() {
+  queue_.tell(spent.read_bytes - std::exchange(told_, spent.read_bytes));
+  return item_ = queue_.next(item_);
+}
 bool Worker::goes_on() const { return queue_.goes_on(); }
 
 Spent work_through(std::uint64_t parts, const WorkOptions& options, const std::function<void(Worker&)>& work) {

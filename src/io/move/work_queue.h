@@ -51,6 +51,7 @@ class Worker {
  private:
   WorkQueue& queue_;
   std::optional<WorkItem> item_;
+  std::uint64_t told_ = 0;  ///< of the bytes read, to whoever wants to know how far the move is
 };
 
 struct WorkOptions {

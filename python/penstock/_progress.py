@@ -1,0 +1,114 @@
+"""Progress of loads and saves: a function that is called, or a bar."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+
+# As in _opaque.py: what takes long to import is left to those who need it.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from penstock._core import _Meter
+
+__all__ = ["watched"]
+
+_PERIOD = 0.05
+
+
+def watched(progress: object, name: str, meter: _Meter, work: Callable[[], Any]) -> Any:
+    """work() on a thread of its own, while this one tells how far it is and answers signals.
+
+    Called for `progress=` by load and save. An exception of the function, or of a signal's handler,
+    stops the work, is raised when that has ended, and comes before an error of the work.
+    """
+    if progress is True:
+        tell, close = _bar(name)
+    elif progress is False:
+        tell, close = _nothing, _nothing
+    elif callable(progress):
+        tell, close = progress, _nothing
+    else:
+        raise TypeError(f"progress is True or a function (bytes done, total), and not {type(progress).__name__}")
+    outcome: list[Any] = []
+
+    def run() -> None:
+        try:
+            outcome.append((work(), None))
+        except BaseException as error:
+            outcome.append((None, error))
+        finally:
+            meter.over()
+
+    thread = threading.Thread(target=run, name="penstock", daemon=True)
+    thread.start()
+    told = None
+    try:
+        while not outcome:
+            meter.wait(_PERIOD)
+            at_end = meter.at_end
+            now = (meter.done, meter.total)
+            if (at_end or now[1]) and now != told:
+                told = now
+                tell(*now)
+            if at_end:
+                meter.go_on()
+    except BaseException:
+        meter.stop()
+        thread.join()
+        raise
+    finally:
+        close()
+    thread.join()
+    result, error = outcome[0]
+    if error is not None:
+        raise error
+    return result
+
+
+def _nothing(*args: int) -> None:
+    pass
+
+
+def _bar(name: str) -> tuple[Callable[[int, int], object], Callable[[], object]]:
+    """How to show the progress, and what to call at the end: on a terminal and in a notebook."""
+    notebook = "ipykernel" in sys.modules
+    if not (notebook or (sys.stderr is not None and sys.stderr.isatty())):
+        return _nothing, _nothing
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return _plain_bar(name)
+    bar = tqdm(desc=name, unit="B", unit_scale=True, unit_divisor=1000)
+
+    def tell(done: int, total: int) -> None:
+        bar.total = total
+        bar.update(done - bar.n)
+
+    return tell, bar.close
+
+
+def _plain_bar(name: str, width: int = 24) -> tuple[Callable[[int, int], object], Callable[[], object]]:
+    began = time.monotonic()
+    shown = False
+
+    def tell(done: int, total: int) -> None:
+        nonlocal shown
+        shown = True
+        share = done / total if total else 1.0
+        full = int(width * share)
+        seconds = time.monotonic() - began
+        speed = f", {done / seconds / 1e6:,.0f} MB/s" if seconds > 0 else ""
+        bar = "#" * full + "." * (width - full)
+        sys.stderr.write(f"\r{name} {bar} {share:4.0%} of {total / 1e6:,.1f} MB{speed} ")
+        sys.stderr.flush()
+
+    def close() -> None:
+        if shown:
+            sys.stderr.write("\n")
+            sys.stderr.flush()
+
+    return tell, close
