@@ -109,8 +109,8 @@ void settle_double_dash(const CLI::App& app, std::vector<std::string>& words) {
 }  // namespace
 
 std::span<const Command> commands() noexcept {
-  static const std::array kCommands{kLs,     kInfo,  kCat,    kVerify,  kConvert,    kPack,
-                                    kSample, kBench, kDoctor, kVersion, kCompletion, kMan};
+  static const std::array kCommands{kLs,   kInfo,   kCat,   kStats,  kDiff,    kHash,       kVerify, kConvert,
+                                    kPack, kSample, kBench, kDoctor, kVersion, kCompletion, kMan};
   return kCommands;
 }
 
@@ -124,7 +124,10 @@ CommandLine::CommandLine()
   for (const Command& command : commands()) {
     CLI::App* sub = app.add_subcommand(std::string(command.name), std::string(command.summary));
     sub->footer(std::string(command.description));
-    sub->callback([this, action = command.attach(*sub)] { run = action; });
+    sub->callback([this, action = command.attach(*sub), trouble_of = command.trouble] {
+      run = action;
+      trouble = trouble_of;
+    });
   }
 }
 

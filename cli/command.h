@@ -10,12 +10,13 @@
 namespace penstock::cli {
 
 /// One sub-command: a row of the table. `attach` adds its options to `app` and returns what runs it; the returned
-/// function gives the exit code (0 done, 1 a check failed) or throws penstock::Error, which main turns into 1.
+/// function gives the exit code (0 done, 1 a check failed) or throws penstock::Error, which main turns into `trouble`.
 struct Command {
   std::string_view name;
   std::string_view summary;
   std::string_view description;
   std::function<int()> (*attach)(CLI::App& app);
+  int trouble = 1;  ///< the exit code where it throws
 };
 
 /// The table, in the order of the help.
@@ -25,6 +26,9 @@ std::span<const Command> commands() noexcept;
 extern const Command kLs;
 extern const Command kInfo;
 extern const Command kCat;
+extern const Command kStats;
+extern const Command kDiff;
+extern const Command kHash;
 extern const Command kVerify;
 extern const Command kConvert;
 extern const Command kPack;
@@ -38,7 +42,8 @@ extern const Command kMan;
 /// The whole command line: the same object parses arguments and describes itself for completion and the man page.
 struct CommandLine {
   CLI::App app;
-  std::function<int()> run;  ///< set by parsing
+  std::function<int()> run;  ///< set by parsing, as what follows
+  int trouble = 1;           ///< of the command
 
   CommandLine();
 

@@ -14,12 +14,14 @@
 
 namespace {
 
-constexpr int kFailed = 1;
 constexpr int kUsage = 2;
+
+/// The exit code where something fails, which a command may change.
+int failed = 1;
 
 int fail(const char* what) {
   penstock::cli::print_error(what);
-  return kFailed;
+  return failed;
 }
 
 /// The exit code; what help and version print goes the way of all other output.
@@ -37,6 +39,7 @@ int run(const std::vector<std::string>& words) {
   } catch (const CLI::ParseError& error) {
     return answer(line, error);
   }
+  failed = line.trouble;
   return line.run();
 }
 

@@ -98,7 +98,7 @@ int print_man() {
   for (const CLI::App* sub : line.app.get_subcommands([](const CLI::App*) { return true; })) print_command(*sub);
   core::print(
       ".SH EXIT STATUS\n.TP\n0\nDone.\n.TP\n1\nA file could not be read, or a check failed.\n"
-      ".TP\n2\nWrong usage.\n");
+      ".TP\n2\nWrong usage; of diff also a file that could not be read, since 1 is for files that differ.\n");
   print_environment();
   return 0;
 }

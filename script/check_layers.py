@@ -92,6 +92,7 @@ THIRD_PARTY = {
     "CLI/": ["cli"],
     "nanobind/": ["python"],
     "Eigen/": ["ops"],
+    "xxhash.h": ["archive"],
     "Python.h": ["python"],
 }
 

@@ -34,6 +34,17 @@ bool wants_colour(std::FILE* stream) noexcept {
   return is_terminal(stream) && !dumb && (no_colour == nullptr || *no_colour == '\0');
 }
 
+bool speaks_utf8() noexcept {
+  for (const char* const name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* const locale = core::environment(name);
+    if (locale == nullptr || *locale == '\0') continue;
+    const std::string_view text(locale);
+    const auto has = [text](std::string_view part) { return text.find(part) != std::string_view::npos; };
+    return has("UTF-8") || has("utf8") || has("utf-8") || has("UTF8");
+  }
+  return false;
+}
+
 std::string paint(std::FILE* stream, std::string_view style, std::string_view text) {
   return wants_colour(stream) ? core::format("\x1B[{}m{}\x1B[0m", style, text) : std::string(text);
 }

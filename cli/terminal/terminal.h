@@ -13,6 +13,9 @@ namespace penstock::cli {
 bool is_terminal(std::FILE* stream) noexcept;
 bool wants_colour(std::FILE* stream) noexcept;
 
+/// Whether the environment's locale is one of UTF-8, so that characters beyond ASCII can be shown.
+bool speaks_utf8() noexcept;
+
 /// `text` in an SGR style such as "1" (bold) or "31;1" where `stream` wants colour, else as it is.
 std::string paint(std::FILE* stream, std::string_view style, std::string_view text);
 

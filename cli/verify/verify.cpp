@@ -15,6 +15,7 @@
 #include "cli/command.h"
 #include "cli/json/json.h"
 #include "cli/option.h"
+#include "cli/tensor_files.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verify/content_check.h"
@@ -22,7 +23,6 @@
 #include "core/task_pool.h"
 #include "data/scan/folder_list.h"
 #include "data/scan/glob.h"
-#include "data/scan/sample_extensions.h"
 #include "format/format.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
@@ -62,15 +62,6 @@ struct File {
   std::string path;
   bool named = false;  ///< by the user, so that it has to hold tensors; else found in a folder
 };
-
-bool has_tensor_extension(const std::string& path) {
-  const std::string name = std::filesystem::path(path).filename();
-  const auto is_index = [&](const format::Format& format) {
-    const auto ends_name = [&](std::string_view extension) { return name.ends_with(extension); };
-    return format.is_index && std::ranges::any_of(format.extensions, ends_name);
-  };
-  return data::is_sample_name(name) || std::ranges::any_of(format::formats(), is_index);
-}
 
 class Verifier {
  public:

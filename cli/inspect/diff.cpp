@@ -1,0 +1,227 @@
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "archive/archive_state.h"
+#include "archive/inspect/comparison.h"
+#include "cli/command.h"
+#include "cli/inspect/diff_text.h"
+#include "cli/inspect/file_pairs.h"
+#include "cli/json/json.h"
+#include "cli/option.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/terminal.h"
+#include "core/format.h"
+#include "format/format.h"
+#include "penstock/error.h"
+#include "penstock/load.h"
+
+namespace penstock::cli {
+namespace {
+
+using archive::CompareOptions;
+using archive::Comparison;
+using archive::Place;
+
+constexpr int kDifferent = 1;
+constexpr int kTrouble = 2;
+
+struct Options {
+  std::string a;
+  std::string b;
+  std::vector<std::string> exclude;
+  CompareOptions how;
+  bool json = false;
+  bool quiet = false;
+};
+
+Comparison compare_shown(const Archive& a, const Archive& b, const CompareOptions& how) {
+  std::uint64_t all = 0;
+  for (const TensorEntry& entry : a.entries()) all += entry.nbytes();
+  for (const TensorEntry& entry : b.entries()) all += entry.nbytes();
+  Progress progress("compared", all);
+  std::mutex mutex;
+  std::uint64_t done = 0;
+  return archive::compare(a, b, how, [&](std::uint64_t bytes) {
+    const std::lock_guard lock(mutex);
+    progress.at(std::min(all, done += bytes));
+  });
+}
+
+/// Keys of the metadata that users write, of which the two files have different texts.
+std::vector<std::string> different_metadata(const Archive& a, const Archive& b) {
+  const auto of = [](const Archive& archive) {
+    return detail::ArchiveState::of(archive).format->metadata_is_own ? std::map<std::string, std::string>()
+                                                                     : archive.metadata();
+  };
+  const auto of_a = of(a);
+  const auto of_b = of(b);
+  std::vector<std::string> keys;
+  for (const auto& [key, text] : of_a) {
+    const auto found = of_b.find(key);
+    if (found == of_b.end() || found->second != text) keys.push_back(key);
+  }
+  for (const auto& [key, text] : of_b) {
+    if (!of_a.contains(key)) keys.push_back(key);
+  }
+  return keys;
+}
+
+std::string summary(const Comparison& of) {
+  const auto count = [&](Place::Kind kind) {
+    return static_cast<std::uint64_t>(
+        std::count_if(of.places.begin(), of.places.end(), [kind](const Place& place) { return place.kind == kind; }));
+  };
+  std::string text = counted(of.equal_tensors, "tensor");
+  if (of.equal_leaves > 0) text += " and " + counted(of.equal_leaves, "other value");
+  text = of.equal_tensors + of.equal_leaves == 1 ? text + " is equal" : text + " are equal";
+  if (of.is_equal()) return text;
+  const std::uint64_t only_a = count(Place::Kind::kOnlyInA);
+  const std::uint64_t only_b = count(Place::Kind::kOnlyInB);
+  const std::uint64_t differ = of.places.size() - only_a - only_b;
+  text += core::format(", {} {}", human_count(differ), differ == 1 ? "differs" : "differ");
+  if (only_a > 0) text += core::format(", {} only in A", human_count(only_a));
+  if (only_b > 0) text += core::format(", {} only in B", human_count(only_b));
+  return text;
+}
+
+class Differ {
+ public:
+  explicit Differ(const Options& options) : options_(options) {}
+
+  int run() {
+    const FilePairs files = pair_files(options_.a, options_.b, options_.exclude);
+    for (const Error& refused : files.refused) trouble(refused);
+    Json pairs = Json::array();
+    for (const FilePair& pair : files.pairs) pairs.push_back(compare_pair(pair));
+    if (!files.only_in_a.empty() || !files.only_in_b.empty()) different_ = true;
+    if (options_.json) {
+      print_json(files.is_single ? std::move(pairs[0]) : folder_json(files, std::move(pairs)));
+    } else if (!options_.quiet) {
+      for (const std::string& name : files.only_in_a) only("A", "31", name);
+      for (const std::string& name : files.only_in_b) only("B", "32", name);
+    }
+    if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
+    return trouble_ ? kTrouble : different_ ? kDifferent : 0;
+  }
+
+ private:
+  void trouble(const Error& error) {
+    print_error(error.what());
+    trouble_ = true;
+  }
+
+  static void only(std::string_view side, std::string_view colour, const std::string& name) {
+    core::print("{} {}\n", paint(stdout, colour, core::format("file only in {}:", side)), printable(name));
+  }
+
+  Json compare_pair(const FilePair& pair) {
+    Json out{{"a", pair.a}, {"b", pair.b}};
+    try {
+      const Archive a = open(pair.a);
+      const Archive b = open(pair.b);
+      const Comparison comparison = compare_shown(a, b, options_.how);
+      different_ = different_ || !comparison.is_equal();
+      if (options_.json) {
+        add_json({a, b, comparison}, out);
+      } else if (!options_.quiet) {
+        print(pair, {a, b, comparison});
+      }
+    } catch (const Error& error) {
+      trouble(error);
+      out["error"] = error.what();
+    }
+    return out;
+  }
+
+  void print(const FilePair& pair, const Compared& compared) const {
+    if (!pair.name.empty()) core::print("{}:\n", paint(stdout, "1", printable(pair.name)));
+    print_places(compared);
+    core::print("{}\n", summary(compared.comparison));
+    const std::vector<std::string> keys = different_metadata(compared.a, compared.b);
+    if (keys.empty()) return;
+    core::print("note: metadata is not compared, and differs: {}\n",
+                printable(core::format("{}", fmt::join(keys, ", "))));
+  }
+
+  void add_json(const Compared& compared, Json& out) const {
+    out["equal"] = compared.comparison.is_equal();
+    out["rtol"] = options_.how.tolerance.rtol;
+    out["atol"] = options_.how.tolerance.atol;
+    out["nan_equal"] = options_.how.tolerance.nan_equal;
+    out["equal_tensors"] = compared.comparison.equal_tensors;
+    out["equal_values"] = compared.comparison.equal_leaves;
+    Json& places = out["differences"] = Json::array();
+    for (const Place& place : compared.comparison.places) places.push_back(to_json(compared, place));
+    out["different_metadata"] = different_metadata(compared.a, compared.b);
+  }
+
+  Json folder_json(const FilePairs& files, Json pairs) const {
+    return Json{{"a", options_.a},
+                {"b", options_.b},
+                {"equal", !different_ && !trouble_},
+                {"files", std::move(pairs)},
+                {"only_in_a", files.only_in_a},
+                {"only_in_b", files.only_in_b}};
+  }
+
+  const Options& options_;
+  bool different_ = false;
+  bool trouble_ = false;
+};
+
+void take_tolerance(CLI::App& app, const std::string& name, double& value, const std::string& description) {
+  app.add_option_function<std::string>(
+         name,
+         [name, &value](const std::string& text) {
+           const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+           if (error == std::errc() && end == text.data() + text.size() && std::isfinite(value) && value >= 0) return;
+           throw CLI::ValidationError(name, "takes a number that is not below 0, such as 1e-5");
+         },
+         description)
+      ->type_name("NUMBER");
+}
+
+std::function<int()> attach(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("a", options->a, "A tensor file, a folder or a pattern")->required()->type_name("PATH");
+  app.add_option("b", options->b, "What it is compared with")->required()->type_name("PATH");
+  archive::Tolerance& tolerance = options->how.tolerance;
+  take_tolerance(app, "--rtol", tolerance.rtol, "Tolerated difference relative to B: |a - b| <= atol + rtol * |b|");
+  take_tolerance(app, "--atol", tolerance.atol, "Tolerated absolute difference");
+  app.add_flag_callback(
+      "--nan-differs", [options] { options->how.tolerance.nan_equal = false; },
+      "NaN equals nothing; without it, two NaNs are equal (equal_nan=True of NumPy and torch)");
+  app.add_flag("--any-dtype", options->how.any_dtype, "Compare values alone: dtypes may differ, and 7 is 7.0");
+  take_excluded(app, options->exclude);
+  CLI::Option* const json = app.add_flag("--json", options->json, "Print JSON");
+  app.add_flag("--quiet", options->quiet, "Print nothing; the exit status tells")->excludes(json);
+  return [options] { return Differ(*options).run(); };
+}
+
+}  // namespace
+
+const Command kDiff{
+    "diff", "Compare what two tensor files hold, whatever their formats",
+    "Tensors, numbers, text and all else are paired by the keys that lead to them; in .safetensors and .npz those are "
+    "the names, in a .pt the keys joined with dots. Their order, containers, layout, byte order, compression and "
+    "metadata do not matter. Values are compared exactly unless --rtol or --atol tolerate more, by NumPy's isclose, "
+    "where B "
+    "is the reference. Relative differences are to B, where B is not 0. A single array is compared with the only "
+    "tensor "
+    "of another file whatever its name. Files of two folders are paired by their path, or by their path without the "
+    "extension; an index of shards stands for its shards. Takes less than 100 MB of memory, and all processors. The "
+    "exit status is 0 where both are equal, 1 where they differ, and 2 for wrong usage and where a file could not be "
+    "read.",
+    attach, kTrouble};
+
+}  // namespace penstock::cli

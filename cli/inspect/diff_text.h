@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include "archive/inspect/comparison.h"
+#include "cli/json/json.h"
+#include "penstock/load.h"
+
+namespace penstock::cli {
+
+/// A comparison of two archives, and what it is told with.
+struct Compared {
+  const Archive& a;
+  const Archive& b;
+  const archive::Comparison& comparison;
+};
+
+/// A few lines for each place that differs.
+void print_places(const Compared& compared);
+/// The place as an object.
+Json to_json(const Compared& compared, const archive::Place& place);
+
+}  // namespace penstock::cli

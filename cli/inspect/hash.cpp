@@ -1,0 +1,241 @@
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "archive/inspect/content_hash.h"
+#include "cli/command.h"
+#include "cli/json/json.h"
+#include "cli/option.h"
+#include "cli/tensor_files.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/terminal.h"
+#include "core/format.h"
+#include "penstock/error.h"
+#include "penstock/load.h"
+
+namespace penstock::cli {
+namespace {
+
+using archive::ContentHashes;
+using archive::Digest;
+
+struct Options {
+  std::vector<std::string> paths;
+  std::vector<std::string> exclude;
+  bool only_content = false;
+  bool duplicates = false;
+  bool json = false;
+};
+
+struct File {
+  std::string path;
+  std::optional<Archive> archive = {};  ///< empty where it cannot be read
+  ContentHashes hashes = {};
+  std::string error = {};
+};
+
+ContentHashes read(const Archive& archive) {
+  std::uint64_t all = 0;
+  for (const TensorEntry& entry : archive.entries()) all += entry.nbytes();
+  Progress progress("hashed", all);
+  std::mutex mutex;
+  std::uint64_t done = 0;
+  return archive::hash_content(archive, [&](std::uint64_t bytes) {
+    const std::lock_guard lock(mutex);
+    progress.at(done += bytes);
+  });
+}
+
+File look_at(const std::string& path) {
+  File file{.path = path};
+  try {
+    const Archive archive = open(path);
+    file.hashes = read(archive);
+    file.archive = archive;
+  } catch (const Error& refused) {
+    file.error = refused.within({.path = path}).what();
+    print_error(file.error);
+  }
+  return file;
+}
+
+std::string described(const TensorEntry& entry) {
+  return core::format("{} {}", printable(entry.dtype.name()), entry.shape.to_string());
+}
+
+void print_hashes(const File& file, const Options& options) {
+  core::print("{}  {}\n", paint(stdout, "1", file.hashes.content.hex()), printable(file.path));
+  if (options.only_content) return;
+  for (std::size_t i = 0; i < file.hashes.tensors.size(); ++i) {
+    const TensorEntry& entry = file.archive->entries()[i];
+    core::print("  {}  {}  {}\n", file.hashes.tensors[i].hex(), printable(entry.name), described(entry));
+  }
+}
+
+void write_hashes(JsonWriter& out, const File& file, const Options& options) {
+  out.begin_object();
+  out.key("path");
+  out.string(file.path);
+  if (!file.archive) {
+    out.key("error");
+    out.string(file.error);
+    return out.end();
+  }
+  out.key("hash");
+  out.string(file.hashes.content.hex());
+  if (!options.only_content) {
+    out.key("tensors");
+    out.begin_array();
+    for (std::size_t i = 0; i < file.hashes.tensors.size(); ++i) {
+      const TensorEntry& entry = file.archive->entries()[i];
+      write_json(out, Json{{"name", entry.name},
+                           {"dtype", entry.dtype.name()},
+                           {"shape", std::vector(entry.shape.begin(), entry.shape.end())},
+                           {"hash", file.hashes.tensors[i].hex()}});
+    }
+    out.end();
+  }
+  out.end();
+}
+
+/// What has one hash, in the order in which it was seen. Tensors without bytes are left out: all are alike.
+class Duplicates {
+ public:
+  void add(const File& file) {
+    add(files_, file_order_, file.hashes.content, {file.path, {}, {}, 0});
+    for (std::size_t i = 0; i < file.hashes.tensors.size(); ++i) {
+      const TensorEntry& entry = file.archive->entries()[i];
+      if (entry.nbytes() == 0) continue;
+      add(tensors_, tensor_order_, file.hashes.tensors[i], {file.path, entry.name, described(entry), entry.nbytes()});
+    }
+  }
+
+  void print() const {
+    std::uint64_t spare = 0;
+    for (const Digest& digest : file_order_) {
+      const auto& same = files_.at(digest);
+      if (same.size() < 2) continue;
+      core::print("{}  {} with the same content\n", digest.hex(), counted(same.size(), "file"));
+      for (const Member& member : same) core::print("  {}\n", printable(member.path));
+    }
+    for (const Digest& digest : tensor_order_) {
+      const auto& same = tensors_.at(digest);
+      if (same.size() < 2) continue;
+      spare += (same.size() - 1) * same.front().bytes;
+      core::print("{}  {} of {}\n", digest.hex(), counted(same.size(), "equal tensor"), same.front().what);
+      for (const Member& member : same) core::print("  {}: {}\n", printable(member.path), printable(member.name));
+    }
+    if (spare == 0) return core::print("no tensor is there twice\n");
+    core::print("{} in tensors that are there already\n", human_bytes(static_cast<double>(spare)));
+  }
+
+  Json to_json() const {
+    Json files = Json::array();
+    for (const Digest& digest : file_order_) {
+      const auto& same = files_.at(digest);
+      if (same.size() < 2) continue;
+      Json paths = Json::array();
+      for (const Member& member : same) paths.push_back(member.path);
+      files.push_back(Json{{"hash", digest.hex()}, {"paths", std::move(paths)}});
+    }
+    Json tensors = Json::array();
+    for (const Digest& digest : tensor_order_) {
+      const auto& same = tensors_.at(digest);
+      if (same.size() < 2) continue;
+      Json places = Json::array();
+      for (const Member& member : same) places.push_back(Json{{"path", member.path}, {"name", member.name}});
+      tensors.push_back(Json{{"hash", digest.hex()}, {"bytes", same.front().bytes}, {"tensors", std::move(places)}});
+    }
+    return Json{{"files", std::move(files)}, {"tensors", std::move(tensors)}};
+  }
+
+ private:
+  struct Member {
+    std::string path;
+    std::string name;
+    std::string what;
+    std::uint64_t bytes;
+  };
+  using Groups = std::map<Digest, std::vector<Member>>;
+
+  static void add(Groups& groups, std::vector<Digest>& order, const Digest& digest, Member member) {
+    std::vector<Member>& group = groups[digest];
+    if (group.empty()) order.push_back(digest);
+    group.push_back(std::move(member));
+  }
+
+  Groups files_;
+  Groups tensors_;
+  std::vector<Digest> file_order_;
+  std::vector<Digest> tensor_order_;
+};
+
+int find_duplicates(const ChosenFiles& chosen, const Options& options) {
+  int code = chosen.refused ? 1 : 0;
+  Duplicates duplicates;
+  for (const std::string& path : chosen.paths) {
+    const File file = look_at(path);
+    if (file.archive) {
+      duplicates.add(file);
+    } else {
+      code = 1;
+    }
+  }
+  if (options.json) {
+    print_json(duplicates.to_json());
+  } else {
+    duplicates.print();
+  }
+  return code;
+}
+
+int run(const Options& options) {
+  const ChosenFiles chosen = choose_files(options.paths, options.exclude);
+  if (options.duplicates) return find_duplicates(chosen, options);
+  const bool several = !chosen.is_single;
+  int code = chosen.refused ? 1 : 0;
+  std::optional<JsonWriter> out;
+  if (options.json) out.emplace();
+  if (out && several) out->begin_array();
+  for (const std::string& path : chosen.paths) {
+    const File file = look_at(path);
+    if (!file.archive) code = 1;
+    if (out) {
+      write_hashes(*out, file, options);
+    } else if (file.archive) {
+      print_hashes(file, options);
+    }
+  }
+  if (out && several) out->end();
+  if (out) out->finish();
+  return code;
+}
+
+std::function<int()> attach(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("path", options->paths, "Tensor files, folders of them and patterns")->required()->type_name("PATH");
+  take_excluded(app, options->exclude);
+  CLI::Option* const content = app.add_flag("--content", options->only_content, "Only the hash of each file's content");
+  app.add_flag("--duplicates", options->duplicates, "List files of equal content and equal tensors")->excludes(content);
+  app.add_flag("--json", options->json, "Print JSON: an object; of several files, a list of objects");
+  return [options] { return run(*options); };
+}
+
+}  // namespace
+
+const Command kHash{
+    "hash", "Print a hash of what a file holds, whatever its format",
+    "Content is equal where hashes are: keys, dtypes, shapes and the bits of values, and numbers, text and all else "
+    "that "
+    "a .pt holds. Format, layout, order of keys, byte order, compression and metadata do not matter. Below each file's "
+    "hash are those of its tensors, which do not depend on names. An XXH3 hash of 128 bits: it tells files apart, and "
+    "is no protection from somebody who wants two of them to look alike. An index of shards stands for its shards. A "
+    "file that cannot be read is told on standard error, and the others are read; the exit status is then 1.",
+    attach};
+
+}  // namespace penstock::cli

@@ -1,0 +1,237 @@
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "archive/inspect/summary.h"
+#include "cli/command.h"
+#include "cli/json/json.h"
+#include "cli/option.h"
+#include "cli/tensor_files.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/terminal.h"
+#include "core/format.h"
+#include "penstock/error.h"
+#include "penstock/load.h"
+
+namespace penstock::cli {
+namespace {
+
+using archive::Histogram;
+using archive::Statistics;
+
+constexpr std::size_t kBins = 16;
+
+struct Options {
+  std::vector<std::string> paths;
+  std::vector<std::string> exclude;
+  bool only_ill = false;
+  bool json = false;
+};
+
+struct File {
+  std::string path;
+  std::optional<Archive> archive = {};  ///< empty where it cannot be read
+  std::vector<Statistics> statistics = {};
+  std::string error = {};
+};
+
+std::vector<Statistics> read(const Archive& archive) {
+  std::uint64_t all = 0;
+  for (const TensorEntry& entry : archive.entries()) all += entry.dtype.is_numeric() ? entry.nbytes() : 0;
+  Progress progress("read", all);
+  std::mutex mutex;
+  std::uint64_t done = 0;
+  return archive::summarise(archive, [&](std::uint64_t bytes) {
+    const std::lock_guard lock(mutex);
+    progress.at(done += bytes);
+  });
+}
+
+File look_at(const std::string& path) {
+  File file{.path = path};
+  try {
+    const Archive archive = open(path);
+    file.statistics = read(archive);
+    file.archive = archive;
+  } catch (const Error& refused) {
+    file.error = refused.within({.path = path}).what();
+    print_error(file.error);
+  }
+  return file;
+}
+
+/// The least or greatest value as JSON has it: of integers, with every digit.
+std::string bound(const Statistics& of, bool least) {
+  const std::int64_t exact = least ? of.least() : of.greatest();
+  if (of.dtype() == DType::uint64) return core::format("{}", static_cast<std::uint64_t>(exact));
+  if (of.dtype().is_integer() || of.dtype() == DType::boolean) return core::format("{}", exact);
+  return core::format("{}", least ? of.min() : of.max());
+}
+
+std::string rounded(const Statistics& of, double value) {
+  return of.finite() == 0 ? "-" : core::format("{:.6g}", value);
+}
+
+std::string rounded_bound(const Statistics& of, bool least) {
+  const bool is_whole = of.dtype().is_integer() || of.dtype() == DType::boolean;
+  return of.finite() != 0 && is_whole ? bound(of, least) : rounded(of, least ? of.min() : of.max());
+}
+
+/// A column for each interval. A number of the fullest one that is not zero is never drawn as nothing.
+std::string drawn(const Histogram& histogram) {
+  static const std::vector<std::string> kBars =
+      speaks_utf8() ? std::vector<std::string>{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}
+                    : std::vector<std::string>{" ", ".", ":", "-", "=", "+", "*", "%", "#"};
+  const Histogram::Bins bins = histogram.bins(kBins);
+  std::uint64_t most = 0;
+  for (const std::uint64_t count : bins.counts) most = std::max(most, count);
+  std::string out = "|";
+  for (const std::uint64_t count : bins.counts) {
+    const double share = most == 0 ? 0 : static_cast<double>(count) / static_cast<double>(most);
+    out += kBars[count == 0 ? 0 : 1 + static_cast<std::size_t>(share * 7)];
+  }
+  return out + "|";
+}
+
+void print_human(const File& file, const Options& options, bool with_title) {
+  std::vector<std::vector<std::string>> rows;
+  const auto entries = file.archive->entries();
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const Statistics& of = file.statistics[i];
+    if (options.only_ill && !of.is_ill()) continue;
+    std::vector<std::string> row{printable(entries[i].name), printable(entries[i].dtype.name()),
+                                 entries[i].shape.to_string()};
+    if (of.dtype().is_numeric() && !entries[i].pickled) {
+      row.insert(row.end(), {rounded_bound(of, true), rounded_bound(of, false), rounded(of, of.mean()),
+                             rounded(of, of.deviation()), human_count(static_cast<std::uint64_t>(of.zeros())),
+                             human_count(static_cast<std::uint64_t>(of.nans())),
+                             human_count(static_cast<std::uint64_t>(of.positive_infinities())),
+                             human_count(static_cast<std::uint64_t>(of.negative_infinities())),
+                             of.finite() == 0 ? "" : drawn(of.histogram())});
+    } else {
+      row.resize(12);
+    }
+    rows.push_back(std::move(row));
+  }
+  if (with_title) core::print("{}:\n", printable(file.path));
+  if (options.only_ill && rows.empty()) {
+    core::print("no NaN and no infinity in {}\n", counted(entries.size(), "tensor"));
+    return;
+  }
+  print_table({"NAME", "DTYPE", "SHAPE", "MIN", "MAX", "MEAN", "STD", "ZEROS", "NAN", "+INF", "-INF", "HISTOGRAM"},
+              rows, {3, 4, 5, 6, 7, 8, 9, 10});
+}
+
+void write_histogram(JsonWriter& out, const Histogram& histogram) {
+  const Histogram::Bins bins = histogram.bins(kBins);
+  out.key("histogram");
+  out.begin_object(JsonWriter::Layout::kCompact);
+  out.key("begin");
+  out.raw(core::format("{}", bins.begin));
+  out.key("width");
+  out.raw(core::format("{}", bins.width));
+  out.key("counts");
+  out.begin_array(JsonWriter::Layout::kCompact);
+  for (const std::uint64_t count : bins.counts) out.raw(core::format("{}", count));
+  out.end();
+  out.end();
+}
+
+void write_numbers(JsonWriter& out, const Statistics& of) {
+  write_members(out, Json{{"zeros", of.zeros()},
+                          {"nan", of.nans()},
+                          {"inf", of.positive_infinities()},
+                          {"negative_inf", of.negative_infinities()},
+                          {"finite", of.finite()}});
+  const auto number = [&](std::string_view key, const std::string& text) {
+    out.key(key);
+    out.raw(of.finite() == 0 ? "null" : text);
+  };
+  number("min", bound(of, true));
+  number("max", bound(of, false));
+  number("mean", core::format("{}", of.mean()));
+  number("std", core::format("{}", of.deviation()));
+  write_histogram(out, of.histogram());
+}
+
+void write_file(JsonWriter& out, const File& file, const Options& options) {
+  out.begin_object();
+  out.key("path");
+  out.string(file.path);
+  if (!file.archive) {
+    out.key("error");
+    out.string(file.error);
+    return out.end();
+  }
+  out.key("tensors");
+  out.begin_array();
+  const auto entries = file.archive->entries();
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const Statistics& of = file.statistics[i];
+    if (options.only_ill && !of.is_ill()) continue;
+    out.begin_object();
+    write_members(out, Json{{"name", entries[i].name},
+                            {"dtype", entries[i].dtype.name()},
+                            {"shape", std::vector(entries[i].shape.begin(), entries[i].shape.end())},
+                            {"elements", entries[i].shape.numel()}});
+    if (of.dtype().is_numeric() && !entries[i].pickled) write_numbers(out, of);
+    out.end();
+  }
+  out.end();
+  out.end();
+}
+
+bool has_ill(const File& file) {
+  return std::any_of(file.statistics.begin(), file.statistics.end(), [](const Statistics& of) { return of.is_ill(); });
+}
+
+int run(const Options& options) {
+  const ChosenFiles chosen = choose_files(options.paths, options.exclude);
+  const bool several = !chosen.is_single;
+  int code = chosen.refused ? 1 : 0;
+  std::optional<JsonWriter> out;
+  if (options.json) out.emplace();
+  if (out && several) out->begin_array();
+  bool first = true;
+  for (const std::string& path : chosen.paths) {
+    const File file = look_at(path);
+    if (!file.archive || (options.only_ill && has_ill(file))) code = 1;
+    if (out) {
+      write_file(*out, file, options);
+    } else if (file.archive) {
+      if (!first) core::print("\n");
+      first = false;
+      print_human(file, options, several);
+    }
+  }
+  if (out && several) out->end();
+  if (out) out->finish();
+  return code;
+}
+
+std::function<int()> attach(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("path", options->paths, "Tensor files, folders of them and patterns")->required()->type_name("PATH");
+  take_excluded(app, options->exclude);
+  app.add_flag("--nan", options->only_ill, "List only tensors with NaN or infinite elements; exit with 1 for any");
+  app.add_flag("--json", options->json, "Print JSON: an object; of several files, a list of objects");
+  return [options] { return run(*options); };
+}
+
+}  // namespace
+
+const Command kStats{
+    "stats", "Say what numbers the tensors of a file hold",
+    "Reads each tensor once, in less than 100 MB of memory, by all processors. Minimum, maximum, mean, standard "
+    "deviation (of the population, as NumPy's) and histogram are those of the finite elements; of complex ones, of "
+    "their absolute values. NaN, infinities and zeros are counted. The intervals of the histogram are equally wide, "
+    "and "
+    "their width is a power of two. An index of shards stands for its shards. Recorded checksums are verified. A file "
+    "that cannot be read is told on standard error, and the others are read; the exit status is then 1.",
+    attach};
+
+}  // namespace penstock::cli

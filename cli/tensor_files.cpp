@@ -1,0 +1,138 @@
+#include "cli/tensor_files.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "archive/archive_state.h"
+#include "cli/terminal/terminal.h"
+#include "data/scan/folder_list.h"
+#include "data/scan/glob.h"
+#include "data/scan/name_match.h"
+#include "data/scan/sample_extensions.h"
+#include "format/format.h"
+#include "penstock/load.h"
+
+namespace penstock::cli {
+namespace {
+
+using FileId = std::pair<dev_t, ino_t>;
+
+bool is_index_name(std::string_view name) {
+  const auto is_index = [&](const format::Format& format) {
+    const auto ends_name = [&](std::string_view extension) { return name.ends_with(extension); };
+    return format.is_index && std::ranges::any_of(format.extensions, ends_name);
+  };
+  return std::ranges::any_of(format::formats(), is_index);
+}
+
+bool identify(const std::string& path, FileId& out) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return false;
+  out = {status.st_dev, status.st_ino};
+  return true;
+}
+
+/// The shards that the indexes among these files list; an index that cannot be read lists none.
+std::set<FileId> shards_of(const std::vector<std::string>& paths) {
+  std::set<FileId> out;
+  for (const std::string& path : paths) {
+    if (!is_index_name(std::filesystem::path(path).filename().string())) continue;
+    try {
+      const Archive archive = open(path);
+      if (!detail::ArchiveState::of(archive).format->is_index) continue;
+      for (const Source& shard : archive.sources().subspan(1)) {
+        if (FileId id; identify(shard.name(), id)) out.insert(id);
+      }
+    } catch (const Error&) {
+      continue;
+    }
+  }
+  return out;
+}
+
+void drop_shards(std::vector<std::string>& paths) {
+  const std::set<FileId> shards = shards_of(paths);
+  std::erase_if(paths, [&](const std::string& path) {
+    FileId id;
+    return identify(path, id) && shards.contains(id);
+  });
+}
+
+/// The folders in front of the first component that stands for several.
+std::string fixed_part(std::string_view pattern) {
+  std::size_t end = 0;
+  for (std::size_t slash = pattern.find('/'); slash != std::string_view::npos; slash = pattern.find('/', slash + 1)) {
+    if (data::is_magic(pattern.substr(end, slash - end))) break;
+    end = slash + 1;
+  }
+  return std::string(pattern.substr(0, end));
+}
+
+std::vector<std::string> paths_of(const data::PathTable& table) {
+  std::vector<std::string> out;
+  for (std::int64_t i = 0; i < table.size(); ++i) out.push_back(table.path(i));
+  return out;
+}
+
+}  // namespace
+
+bool has_tensor_extension(const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename();
+  return data::is_sample_name(name) || is_index_name(name);
+}
+
+TensorFiles tensor_files(const std::string& path, const std::vector<std::string>& exclude) {
+  TensorFiles out;
+  std::error_code ignored;
+  const data::FileKind kind = data::kind_of(path);
+  std::string root;
+  if (kind == data::FileKind::kFolder || kind == data::FileKind::kLinkToFolder) {
+    data::FilesBelow found = data::files_below(path, exclude);
+    out.paths = paths_of(found.files);
+    out.refused = std::move(found.refused);
+    std::erase_if(out.paths, [](const std::string& file) { return !has_tensor_extension(file); });
+    root = path.ends_with('/') ? path : path + "/";
+  } else if (data::is_magic(path) && !std::filesystem::exists(path, ignored)) {
+    out.paths = paths_of(data::expand(path));
+    root = fixed_part(path);
+  } else {
+    out.is_single = true;
+    out.paths = {path};
+    out.names = {std::filesystem::path(path).filename().string()};
+    return out;
+  }
+  drop_shards(out.paths);
+  if (out.paths.empty() && out.refused.empty()) {
+    throw Error(ErrorCode::kNotFound, "there are no tensor files in it or below", {.path = path});
+  }
+  for (const std::string& file : out.paths) {
+    out.names.push_back(file.starts_with(root) ? file.substr(root.size()) : file);
+  }
+  return out;
+}
+
+ChosenFiles choose_files(const std::vector<std::string>& words, const std::vector<std::string>& exclude) {
+  ChosenFiles out;
+  const auto refuse = [&](const Error& error) {
+    print_error(error.what());
+    out.refused = true;
+  };
+  for (const std::string& word : words) {
+    try {
+      const TensorFiles found = tensor_files(word, exclude);
+      out.paths.insert(out.paths.end(), found.paths.begin(), found.paths.end());
+      out.is_single = words.size() == 1 && found.is_single;
+      for (const Error& refused : found.refused) refuse(refused);
+    } catch (const Error& error) {
+      refuse(error);
+    }
+  }
+  return out;
+}
+
+}  // namespace penstock::cli

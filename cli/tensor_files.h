@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "penstock/error.h"
+
+namespace penstock::cli {
+
+/// Whether a file of this name is taken for one with tensors, or for an index of such.
+bool has_tensor_extension(const std::string& path);
+
+/// The tensor files that a word of the command line stands for, sorted.
+struct TensorFiles {
+  std::vector<std::string> paths;
+  /// Each without the folder that was named, or that the pattern begins with; the bare name of a single file.
+  std::vector<std::string> names;
+  std::vector<Error> refused;  ///< folders that cannot be listed
+  bool is_single = false;      ///< a file was named, and no folder or pattern
+};
+
+/// `path` is a file, a folder (all files below it with the extension of a tensor format), or a pattern. In folders and
+/// patterns an index of shards stands for its shards, which are left out. kNotFound where there is nothing.
+TensorFiles tensor_files(const std::string& path, const std::vector<std::string>& exclude = {});
+
+/// The files of several such words. What cannot be found or listed is told on standard error.
+struct ChosenFiles {
+  std::vector<std::string> paths;
+  bool refused = false;
+  bool is_single = false;  ///< one word, which names a file
+};
+ChosenFiles choose_files(const std::vector<std::string>& words, const std::vector<std::string>& exclude);
+
+}  // namespace penstock::cli

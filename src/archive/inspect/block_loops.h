@@ -1,0 +1,57 @@
+#pragma once
+
+// What is done with each block of kBlock numbers: the inner loops of statistics and differences. They are compiled
+// twice from one source (block_loops_each.h), for all processors and for those with AVX2; both give the same values.
+
+#include <cstdint>
+
+#include "archive/inspect/histogram.h"
+#include "archive/inspect/numbers.h"
+
+namespace penstock::archive {
+
+struct DoubleScan {
+  double low = 0;
+  double high = 0;
+  double sum = 0;
+  std::int64_t zeros = 0;
+};
+
+struct FloatScan {
+  float low = 0;
+  float high = 0;
+  double sum = 0;      ///< of distances from the middle
+  double squares = 0;  ///< of the same
+  std::int64_t zeros = 0;
+};
+
+struct DifferenceSums {
+  double max_absolute = 0;
+  double sum_absolute = 0;
+  double max_relative = 0;
+  double sum_relative = 0;
+  std::int64_t different = 0;
+  std::int64_t zeros_of_b = 0;
+};
+
+struct BlockLoops {
+  /// Without a NaN or an infinity the sum is finite, unless it overflows.
+  void (*scan_doubles)(const double* values, DoubleScan& out);
+  /// The squares of the distances from `mean`.
+  void (*square_doubles)(const double* values, double mean, double& out);
+  /// floor(x * scale) - first of each.
+  void (*place_doubles)(const double* values, Histogram::Scale scale, std::int64_t* places);
+  void (*scan_floats)(const float* values, double middle, FloatScan& out);
+  /// As place_doubles, where the places and what they are counted from are whole numbers in float.
+  void (*place_floats)(const float* values, Histogram::Scale scale, std::int32_t* places);
+  /// A NaN or an infinity, or an overflow, makes a sum that is not finite.
+  void (*compare)(const double* a, const double* b, double rtol, double atol, DifferenceSums& out);
+};
+
+extern const BlockLoops kBaselineLoops;
+extern const BlockLoops kAvx2Loops;  ///< the same as the other where the compiler's target has no AVX2
+
+/// Those that suit the processor.
+const BlockLoops& block_loops() noexcept;
+
+}  // namespace penstock::archive

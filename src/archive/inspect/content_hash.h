@@ -1,0 +1,36 @@
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "penstock/load.h"
+
+namespace penstock::archive {
+
+/// An XXH3 hash of 128 bits, most significant byte first.
+struct Digest {
+  std::array<std::uint8_t, 16> bytes{};
+
+  /// 32 hexadecimal digits.
+  std::string hex() const;
+
+  friend auto operator<=>(const Digest&, const Digest&) = default;
+};
+
+/// Hashes of an archive's content, which layout, order of keys, byte order, compression and format do not change.
+/// docs/design/content_hash.md has the definition, by which others can compute it.
+struct ContentHashes {
+  std::vector<Digest> tensors;  ///< in the order of the entries
+  Digest content;               ///< of all tensors and leaves (leaves.h) by their names
+};
+
+/// Reads each tensor once, in little memory, on all processors. `seen` is told bytes that were read, from any thread.
+/// Errors are those of loading, but kUnsafe: an array of Python objects is hashed by the bytes of its pickle.
+ContentHashes hash_content(const Archive& archive, const std::function<void(std::uint64_t bytes)>& seen = {});
+
+}  // namespace penstock::archive

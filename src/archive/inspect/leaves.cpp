@@ -1,0 +1,155 @@
+// Walks the structure of an archive for what is not a tensor. Names are made as those of tensors in a `.pt`
+// (format/pt/pickle/structure.cpp), so that a flat format with dotted names has the same paths as a nested one.
+
+#include "archive/inspect/leaves.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <unordered_set>
+#include <utility>
+
+#include "core/format.h"
+#include "core/shared_walk.h"
+#include "core/text.h"
+
+namespace penstock::archive {
+namespace {
+
+using Kind = Value::Kind;
+
+bool is_container(const Value& value) {
+  const Kind kind = value.kind();
+  return kind == Kind::kList || kind == Kind::kTuple || kind == Kind::kDict || kind == Kind::kObject;
+}
+
+/// What is compared of it. The versions of modules that torch hangs on a state dict are no value of it.
+std::optional<Value> state_of(const Value& value) { return value.is(Kind::kObject) ? value.state() : std::nullopt; }
+
+std::string key_text(const Value& key, bool inside_tuple = false) {
+  switch (key.kind()) {
+    case Kind::kString:
+    case Kind::kBigInt:
+      return key.as_string();
+    case Kind::kBytes:
+      return core::escaped(key.as_string());
+    case Kind::kNone:
+      return "None";
+    case Kind::kBool:
+      return key.as_bool() ? "True" : "False";
+    case Kind::kInt:
+      return core::format("{}", key.as_int());
+    case Kind::kFloat:
+      return core::format("{}", key.as_float());
+    case Kind::kTuple: {
+      if (inside_tuple || key.size() > 16) return "(...)";
+      std::string text = "(";
+      for (std::size_t i = 0; i < key.size(); ++i) text += (i > 0 ? ", " : "") + key_text(key[i], true);
+      return text + ")";
+    }
+    default:
+      return key.type_name();
+  }
+}
+
+std::string number_bytes(double value) {
+  if (std::isnan(value)) return "nan";
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  return core::format("{:016x}", bits);
+}
+
+class Walk {
+ public:
+  std::vector<Leaf> take(const Value& root) {
+    go(root, {});
+    return std::move(leaves_);
+  }
+
+ private:
+  void go(const Value& value, const std::string& path) {
+    if (value.is(Kind::kTensor)) return;
+    if (!is_container(value)) return add(value, path);
+    if (value.is(Kind::kObject)) {
+      add(value, path);
+    } else if (value.size() == 0) {
+      return add(value, path);
+    }
+    if (!above_.insert(value.node_id()).second) return;
+    walk_.visit(value.node_id(), value.size(), value.size() * path.size());
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      if (value.is(Kind::kDict)) {
+        const auto [key, item] = value.item(i);
+        go(item, below(path, key_text(key)));
+      } else {
+        go(value[i], below(path, core::format("{}", i)));
+      }
+    }
+    if (const auto state = state_of(value)) go(*state, below(path, "state"));
+    above_.erase(value.node_id());
+  }
+
+  static std::string below(const std::string& path, const std::string& key) {
+    return path.empty() ? key : path + "." + key;
+  }
+
+  void add(const Value& value, const std::string& path) { leaves_.push_back({path, value}); }
+
+  std::vector<Leaf> leaves_;
+  std::unordered_set<const void*> above_;
+  core::SharedWalk walk_{"each way to a value is compared by itself; load the parts that matter"};
+};
+
+std::string canonical_set(const Value& value) {
+  std::vector<std::string> items;
+  for (std::size_t i = 0; i < value.size(); ++i) items.push_back(canonical(value[i]));
+  std::sort(items.begin(), items.end());
+  std::string out = "set:";
+  for (const std::string& item : items) out += core::format("{},{}", item.size(), item);
+  return out;
+}
+
+}  // namespace
+
+std::vector<Leaf> leaves_of(const Archive& archive) { return Walk().take(archive.structure()); }
+
+std::string canonical(const Value& value) {
+  switch (value.kind()) {
+    case Kind::kNone:
+      return "none:";
+    case Kind::kBool:
+      return value.as_bool() ? "bool:1" : "bool:0";
+    case Kind::kInt:
+      return core::format("int:{}", value.as_int());
+    case Kind::kBigInt:
+      return "int:" + value.as_string();
+    case Kind::kFloat:
+      return "float:" + number_bytes(value.as_float());
+    case Kind::kComplex:
+      return core::format("complex:{},{}", number_bytes(value.as_complex().real()),
+                          number_bytes(value.as_complex().imag()));
+    case Kind::kString:
+      return "str:" + value.as_string();
+    case Kind::kBytes:
+      return "bytes:" + value.as_string();
+    case Kind::kDType:
+      return "dtype:" + value.as_dtype().name();
+    case Kind::kGlobal:
+      return "global:" + value.type_name();
+    case Kind::kObject:
+      return "object:" + value.type_name();
+    case Kind::kSet:
+      return canonical_set(value);
+    case Kind::kTuple:
+      return "tuple:";
+    case Kind::kList:
+      return "list:";
+    case Kind::kDict:
+      return "dict:";
+    case Kind::kTensor:
+      break;
+  }
+  return "tensor:";
+}
+
+}  // namespace penstock::archive

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "penstock/load.h"
+#include "penstock/value.h"
+
+namespace penstock::archive {
+
+/// What a nested content holds besides tensors: numbers, text, None, dtypes, bare names, objects of unknown classes,
+/// sets of these, and containers with nothing in them.
+struct Leaf {
+  /// The keys that lead to it joined with dots, as names of tensors are made; positions in digits.
+  std::string path;
+  Value value;
+};
+
+/// Every leaf once for each way that leads to it, in the order of the file. An object comes before its arguments and
+/// state, under their common path. What holds itself is left out where it comes again. kLimit where ways multiply
+/// (core::SharedWalk).
+std::vector<Leaf> leaves_of(const Archive& archive);
+
+/// A text for which two leaves are equal exactly when theirs are, whatever the format they come from: the kind, a
+/// colon, and the value. Of an object, its class alone.
+std::string canonical(const Value& value);
+
+}  // namespace penstock::archive
