@@ -19,7 +19,8 @@ BUILD = Path(os.environ.get("PENSTOCK_BUILD", ROOT / "build" / "release"))
 HEADERS = ROOT / "include" / "penstock"
 
 GROUPS = {
-    "Files": "load load_into load_async open save save_async Writer Archive LazyTensor WritableArchive Opaque doctor",
+    "Files": "load load_into load_async open save save_async Writer Task Archive LazyTensor WritableArchive Opaque "
+    "doctor",
     "Datasets": "rows files packed dataset zip concat subset take skip repeat mix with_labels lengths "
     "pack_sequences Dataset pack",
     "Batches": "DataLoader stack pad pad_to ragged samples Collate",
@@ -32,7 +33,9 @@ GROUPS = {
     "synchronize memory_stats set_memory_cap empty_cache transfers transfer_stats Transfers",
 }
 # Public names that `__all__` leaves out, because programs meet them only as results.
-RESULTS = ["Entry", "Extremum", "Unmatched"]
+RESULTS = ["Entry", "Extremum", "Task", "Unmatched"]
+# Modules of such names, where `penstock` itself does not have them.
+ELSEWHERE = {"Task": "penstock._task"}
 
 # Modules that a package takes its names from; users import the package.
 ROOMS = {
@@ -79,6 +82,7 @@ class PythonPages:
         self.pages[f"python-{page}"] = headed(title, lines)
 
     def item(self, module: str, name: str) -> list[str]:
+        module = ELSEWHERE.get(name, module)
         item, full = getattr(importlib.import_module(module), name), f"{module}.{name}"
         if not callable(item):
             return [f".. py:data:: {name}", ""]
