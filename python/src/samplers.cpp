@@ -347,6 +347,7 @@ void bind_base(nb::module_& module) {
       .def_prop_ro(
           "_arguments", [](const PySampler& self) { return self.arguments; },
           nb::sig("def _arguments(self) -> tuple[typing.Any, ...]"))
+      .def_prop_ro("_replicas", [](const PySampler& self) { return self.sampler ? self.sampler->replicas() : 1; })
       .def("__reduce__", reduced, nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"));
 }
 
@@ -457,6 +458,7 @@ void bind_batch_sampler(nb::module_& module) {
       .def_prop_ro(
           "_arguments", [](const PyBatchSampler& self) { return self.arguments; },
           nb::sig("def _arguments(self) -> tuple[typing.Any, ...]"))
+      .def_prop_ro("_replicas", [](const PyBatchSampler& self) { return self.sampler ? self.sampler->replicas() : 1; })
       .def("__reduce__", reduced, nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"));
 }
 

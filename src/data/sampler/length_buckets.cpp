@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <mutex>
 #include <numeric>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -28,6 +30,16 @@ namespace {
 constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 
 [[noreturn]] void refuse(std::string message) { throw Error(ErrorCode::kInvalidArgument, std::move(message)); }
+
+/// Which batches make a step depends on the number of ranks, so that another number cannot go on from a position: the
+/// order is of another kind. The text stays valid for ever, as a kind has to.
+std::string_view kind_of(std::int64_t num_replicas) {
+  if (num_replicas == 1) return "length buckets";
+  static std::mutex mutex;
+  static std::set<std::string> kinds;
+  const std::scoped_lock lock(mutex);
+  return *kinds.insert(core::format("length buckets of {} ranks", num_replicas)).first;
+}
 
 void require_boundaries(const std::vector<std::int64_t>& boundaries) {
   for (std::size_t i = 0; i < boundaries.size(); ++i) {
@@ -79,7 +91,7 @@ class LengthBuckets final : public BatchSamplerInterface {
   /// `name` says which sample an index is.
   LengthBuckets(const std::vector<std::int64_t>& lengths, const LengthBucketOptions& options,
                 const std::function<std::string(std::int64_t)>& name)
-      : options_(options) {
+      : options_(options), kind_(kind_of(options.num_replicas)) {
     for (std::size_t i = 0; i < lengths.size(); ++i) {
       if (lengths[i] < 0) refuse(core::format("length {} is {}; lengths are 0 or more", i, lengths[i]));
     }
@@ -92,7 +104,8 @@ class LengthBuckets final : public BatchSamplerInterface {
     const std::int64_t count = std::ssize(cuts_);
     return count / options_.num_replicas + (!options_.drop_last && count % options_.num_replicas != 0 ? 1 : 0);
   }
-  std::string_view kind() const noexcept override { return "length buckets"; }
+  std::int64_t replicas() const noexcept override { return options_.num_replicas; }
+  std::string_view kind() const noexcept override { return kind_; }
 
   BatchOrder batches(std::uint64_t seed, std::uint64_t epoch) const override {
     data::Generator generator(seed + epoch);
@@ -218,6 +231,7 @@ class LengthBuckets final : public BatchSamplerInterface {
   static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
   LengthBucketOptions options_;
+  std::string_view kind_;
   std::vector<Group> groups_;            ///< by length
   std::vector<std::uint32_t> group_of_;  ///< of each sample; kNone: it is in no batch
   std::vector<Cut> cuts_;                ///< the batches of all ranks, by length

@@ -210,5 +210,15 @@ TEST(LengthBuckets, RefuseBadOptions) {
   EXPECT_EQ(sampler::length_buckets({huge, huge}, {.max_tokens = huge}).size(), 2);
 }
 
+TEST(LengthBuckets, AnotherNumberOfRanksIsAnotherOrder) {
+  const auto of = [](std::int64_t ranks) {
+    return sampler::length_buckets(std::vector<std::int64_t>{1, 2, 3, 4}, {.max_tokens = 8, .num_replicas = ranks});
+  };
+  EXPECT_EQ(of(1).kind(), "length buckets");
+  EXPECT_EQ(of(2).kind(), "length buckets of 2 ranks");
+  EXPECT_NE(of(2).kind(), of(3).kind());
+  EXPECT_EQ(of(3).replicas(), 3);
+}
+
 }  // namespace
 }  // namespace penstock

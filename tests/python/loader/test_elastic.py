@@ -31,18 +31,8 @@ class Backwards(penstock.Sampler):
         return [(N - 1 - i + seed + epoch) % N for i in range(N)]
 
 
-class Buckets(penstock.BatchSampler):
-    """Batches of samples of like length, in an order that is drawn anew in each epoch."""
-
-    def __init__(self):
-        super().__init__([[0]])
-
-    def __len__(self):
-        return 26
-
-    def batches(self, seed=0, epoch=0):
-        made = [[i for i in range(N) if i % 26 == k] for k in range(26)]
-        return [made[i] for i in np.random.default_rng((seed, epoch)).permutation(26)]
+def bucketed(**options):
+    return penstock.length_buckets([1 + i * 7 % 20 for i in range(N)], max_tokens=60, batch_size=4, **options)
 
 
 @pytest.fixture(scope="module")
@@ -57,9 +47,13 @@ def datasets(tmp_path_factory):
         "rows": numbers,
         "files": penstock.files(folder / "files"),
         "packed": penstock.packed(folder / "packed"),
-        "mixed": penstock.concat(
-            penstock.subset(penstock.rows(np.arange(N).reshape(N, 1)), range(60)),
-            penstock.subset(penstock.files(folder / "files"), range(60, N)),
+        "mixed": penstock.mix(
+            [
+                penstock.subset(penstock.rows(np.arange(N).reshape(N, 1)), range(60)),
+                penstock.subset(penstock.files(folder / "files"), range(60, N)),
+            ],
+            [60, N - 60],
+            end="all",
         ),
     }
 
@@ -72,7 +66,7 @@ KINDS = {
     "shuffled, mixed": ("mixed", {"shuffle": True}),
     "weighted": ("rows", {"sampler": lambda: penstock.WeightedSampler([1 + i % 5 for i in range(N)], 90)}),
     "own order": ("rows", {"sampler": Backwards}),
-    "bucketed": ("rows", {"batch_sampler": Buckets}),
+    "bucketed": ("rows", {"batch_sampler": bucketed}),
 }
 
 
@@ -173,3 +167,18 @@ def test_what_cannot_be_exact_is_refused_with_the_reason(datasets):
             World(maker(datasets, kind, lambda size, each=each: each, 0), 4, state)
     with pytest.raises(ValueError, match="a dataset of 101 samples, but this one has 40"):
         penstock.DataLoader(penstock.rows(list(range(40))), batch_size=4, ranks=(0, 4)).load_state_dict(state)
+
+
+def test_buckets_that_are_dealt_out_themselves_go_on_with_as_many_ranks(datasets):
+    def make(rank, size, **options):
+        return penstock.DataLoader(
+            datasets["rows"], batch_sampler=bucketed(num_replicas=size, rank=rank), seed=3, num_workers=0, **options
+        )
+
+    loader = make(0, 2)
+    next(iter(loader))
+    make(1, 2).load_state_dict(loader.state_dict())
+    with pytest.raises(ValueError, match=r"length buckets of 2 ranks, but this loader's is length buckets of 3 ranks"):
+        make(0, 3).load_state_dict(loader.state_dict())
+    with pytest.raises(ValueError, match="deals its order out to 2 ranks itself"):
+        make(0, 2, ranks=(0, 2))

@@ -184,6 +184,8 @@ def test_what_ranks_would_not_do_alike_is_refused():
         ({"sampler": td.DistributedSampler(range(10), 2, 0), "remainder": "drop"}, "drop_last=False.*remainder='drop'"),
         ({"sampler": Otherwise(range(10), 2, 0), "remainder": "exact"}, "deals out in its own way"),
         ({"sampler": td.RandomSampler(range(10))}, "torch's global generator"),
+        ({"sampler": penstock.DistributedSampler(10, 3, 0)}, "to 3 ranks itself"),
+        ({"batch_sampler": penstock.length_buckets([1] * 10, max_tokens=3, num_replicas=2)}, "to 2 ranks itself"),
         ({"batch_sampler": td.BatchSampler(td.RandomSampler(range(10)), 2, False)}, "torch's global generator"),
         ({"sampler": iter(range(10))}, "without len"),
         ({"sampler": range(10), "shuffle": True}, "mutually exclusive"),

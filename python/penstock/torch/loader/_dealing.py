@@ -114,6 +114,7 @@ def deal(dataset: Any, given: Order, generator: Any, ranks: Ranks, remainder: st
         _require_same(sampler, ranks, remainder)
         return given, Dealing(ranks, remainder, _samples_of(sampler), len(sampler), each)
     drops = remainder == "drop"
+    _require_undealt(sampler, ranks)
     if sampler is None:
         _require_some(len(dataset), ranks, remainder)
         shuffle, seed = bool(given.shuffle), seed_of(generator)
@@ -128,6 +129,8 @@ def deal(dataset: Any, given: Order, generator: Any, ranks: Ranks, remainder: st
 def _deal_batches(given: Order, ranks: Ranks, remainder: str) -> tuple[Order, Dealing]:
     batches = given.batch_sampler
     inner = getattr(batches, "sampler", None)
+    _require_undealt(batches, ranks)
+    _require_undealt(inner, ranks)
     if isinstance(inner, torch_data.DistributedSampler):
         _require_same(inner, ranks, remainder)
         if remainder == "exact" and type(batches) is not torch_data.BatchSampler:
@@ -140,6 +143,16 @@ def _deal_batches(given: Order, ranks: Ranks, remainder: str) -> tuple[Order, De
     _require_some(order.total, ranks, remainder)
     whole = Order(given.batch_size, given.shuffle, given.sampler, order)
     return whole, Dealing(ranks, remainder, order.total, len(order), None)
+
+
+def _require_undealt(sampler: Any, ranks: Ranks) -> None:
+    """Penstock's own samplers may deal out, too."""
+    dealt = getattr(sampler, "_replicas", 1)
+    if dealt != 1:
+        raise ValueError(
+            f"the sampler deals its order out to {dealt} ranks itself, and the loader to {ranks.size}; give the loader "
+            "the order of all ranks, or leave its ranks out"
+        )
 
 
 def _samples_of(sampler: torch_data.DistributedSampler[Any]) -> int:
