@@ -50,6 +50,8 @@ PUBLIC = {
     "progress.h": "core",
     "dtype.h": "core",
     "shape.h": "core",
+    "half.h": "core",
+    "iterate.h": "core",
     "device.h": "device",
     "stream.h": "device",
     "buffer.h": "device",

@@ -6,10 +6,10 @@
 
 #include "cli/cat/slice_text.h"
 #include "cli/command.h"
-#include "cli/json/elements.h"
 #include "cli/json/json.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
+#include "ops/elements.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 
@@ -46,7 +46,7 @@ void require_printable(const Archive& archive, const Tensor& tensor) {
 
 /// An innermost row a line, an empty line between planes.
 void print_rows(const Tensor& tensor) {
-  ElementPrinter printer(tensor);
+  ops::ElementPrinter printer(tensor);
   const std::size_t rank = tensor.rank();
   const auto columns = static_cast<std::size_t>(rank > 0 ? tensor.shape()[rank - 1] : 1);
   const auto rows_in_plane = static_cast<std::size_t>(rank > 1 ? tensor.shape()[rank - 2] : 1);
@@ -56,7 +56,7 @@ void print_rows(const Tensor& tensor) {
     const bool row_begins = index % columns == 0;
     if (row_begins && row > 0 && row % rows_in_plane == 0) core::print("\n");
     const std::string text = printer.text(index);
-    const bool is_text = printer.kind() == ElementClass::kText;
+    const bool is_text = printer.kind() == ops::ElementClass::kText;
     core::print("{}{}", row_begins ? "" : " ", is_text ? printable(text) : text);
     if ((index + 1) % columns == 0) core::print("\n");
   }

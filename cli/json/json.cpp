@@ -4,8 +4,8 @@
 #include <span>
 #include <string>
 
-#include "cli/json/elements.h"
 #include "core/format.h"
+#include "ops/elements.h"
 
 namespace penstock::cli {
 namespace {
@@ -15,17 +15,17 @@ Json number(double value, const std::string& text) {
   return std::isfinite(value) ? Json::parse(text) : Json(text);
 }
 
-Json element(ElementPrinter& printer, std::size_t index) {
+Json element(ops::ElementPrinter& printer, std::size_t index) {
   switch (printer.kind()) {
-    case ElementClass::kBool:
+    case ops::ElementClass::kBool:
       return printer.text(index) == "true";
-    case ElementClass::kInteger:
+    case ops::ElementClass::kInteger:
       return printer.integer(index);
-    case ElementClass::kUnsigned:
+    case ops::ElementClass::kUnsigned:
       return printer.unsigned_integer(index);
-    case ElementClass::kReal:
+    case ops::ElementClass::kReal:
       return number(printer.real(index), printer.decimal(printer.real(index)));
-    case ElementClass::kComplex:
+    case ops::ElementClass::kComplex:
       return Json::array({number(printer.real(index), printer.decimal(printer.real(index))),
                           number(printer.imaginary(index), printer.decimal(printer.imaginary(index)))});
     default:
@@ -46,7 +46,7 @@ class ElementLists {
   }
 
  private:
-  ElementPrinter printer_;
+  ops::ElementPrinter printer_;
   Shape shape_;
   std::size_t next_ = 0;
 };

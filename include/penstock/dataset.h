@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -24,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "penstock/iterate.h"
 #include "penstock/load.h"
 #include "penstock/random.h"
 #include "penstock/tensor.h"
@@ -104,6 +106,11 @@ class Dataset {
   /// Reads one sample: a tensor, a dict or tuple of tensors and scalars, or what `zip` makes of them. Negative indices
   /// count from the end; kIndexOutOfRange.
   Value get(std::int64_t index) const;
+  Value operator[](std::int64_t index) const { return get(index); }
+  /// For range-for: each sample, read in this thread when it is reached. A DataLoader reads ahead and is faster.
+  using Iterator = detail::IndexIterator<Dataset>;
+  Iterator begin() const { return {*this, 0}; }
+  Iterator end() const { return {*this, static_cast<std::size_t>(size())}; }
   /// A name of sample `index` for messages: "clips/0007.pt", "images.npy[7]".
   std::string describe(std::int64_t index) const;
   /// The file of each sample, in order: for files(), and for what subset() and concat() make of it. kInvalidArgument
@@ -229,6 +236,7 @@ Dataset dataset(std::int64_t size, Function get) {
 Dataset dataset(std::vector<Value> values);
 /// The same for tensors, of equal length or not. For equal ones that lie in one tensor, `rows` is faster.
 Dataset dataset(const std::vector<Tensor>& tensors);
+inline Dataset dataset(std::initializer_list<Tensor> tensors) { return dataset(std::vector<Tensor>(tensors)); }
 
 /// Samples are the rows (dimension 0) of one large array: a tensor in memory, a tensor of an archive, or the only
 /// tensor of a file (`key` names one of several). An uncompressed file is not read ahead. Either it is mapped (`mmap`

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,6 +21,7 @@
 
 #include "penstock/device.h"
 #include "penstock/entry.h"
+#include "penstock/iterate.h"
 #include "penstock/report.h"
 #include "penstock/source.h"
 #include "penstock/tensor.h"
@@ -59,6 +61,12 @@ struct LoadOptions {
 /// A tensor of an archive and the memory it is to be read into.
 struct Placement {
   std::size_t entry = 0;  ///< position in Archive::entries()
+  Tensor to;
+};
+
+/// The same by the tensor's name.
+struct NamedPlacement {
+  std::string name = {};
   Tensor to;
 };
 
@@ -153,12 +161,25 @@ class Archive {
   /// The tensor of that name; kKeyNotFound lists near names. In an `.npz`, "a" and "a.npy" both find it.
   LazyTensor operator[](std::string_view name) const;
   LazyTensor entry(std::size_t index) const;
+  /// Tensors in it, as many as entries().
+  std::size_t size() const noexcept { return entries().size(); }
+  /// For range-for: each tensor, not loaded, in the order of entries(). `for (const LazyTensor& tensor : archive)`.
+  struct Entry {
+    LazyTensor operator()(const Archive& archive, std::size_t index) const;
+  };
+  using Iterator = detail::IndexIterator<Archive, Entry>;
+  Iterator begin() const;
+  Iterator end() const;
 
   /// The part of the content that a key leads to, as an archive of its own: its structure is that value, its entries
   /// are the tensors in it, with names that begin there, and loading it reads only their bytes. `key` is a key of a
   /// dict, or several keys with dots between them; positions in lists and integer keys are written in digits
   /// ("optimizer.state.0"). A key that has dots itself is found first. kKeyNotFound says what is there.
   Archive part(std::string_view key) const;
+  template <std::convertible_to<std::string_view> Text>
+  Archive part(const Text& key) const {
+    return part(std::string_view(key));
+  }
   /// The same by one key: a string, or an integer that is a key of a dict or a position in a list.
   /// kInvalidArgument for other values.
   Archive part(const Value& key) const;
@@ -179,6 +200,9 @@ class Archive {
   /// kInvalidArgument for undefined and read-only tensors. When it returns, all work on the memory has ended. When
   /// reading fails, the tensors hold what was read so far. Places must not overlap.
   void load_into(std::span<const Placement> placements, const LoadOptions& options = {}) const;
+  /// The same by name: `archive.load_into({{"weight", weight}, {"bias", bias}})`. kKeyNotFound as of operator[].
+  void load_into(std::initializer_list<NamedPlacement> placements, const LoadOptions& options = {}) const;
+  void load_into(std::span<const NamedPlacement> placements, const LoadOptions& options = {}) const;
   /// Each of `storages()` as a tensor of one dimension, for adapters to other libraries, which make views of it. It has
   /// the dtype of the tensors in it when they agree, else uint8. Bytes are in this machine's order (kUnsupported when
   /// tensors of one storage disagree about theirs); torch's conj and neg bits are not applied. A storage that no tensor
@@ -195,6 +219,12 @@ class Archive {
 
   std::shared_ptr<const detail::ArchiveState> state_;
 };
+
+inline LazyTensor Archive::Entry::operator()(const Archive& archive, std::size_t index) const {
+  return archive.entry(index);
+}
+inline Archive::Iterator Archive::begin() const { return {*this, 0}; }
+inline Archive::Iterator Archive::end() const { return {*this, size()}; }
 
 /// Reads the index of a tensor file, whatever its extension. Paths are text or a std::filesystem::path, here and in
 /// `load`; text is not made into a path first, because that takes as long as a tenth of loading a small file. `path`

@@ -207,7 +207,7 @@ class DataLoader {
  public:
   /// kInvalidArgument for options that exclude each other or are out of range. The errors of `save` for a trace that
   /// cannot be written.
-  DataLoader(Dataset dataset, LoaderOptions options);
+  explicit DataLoader(Dataset dataset, LoaderOptions options = {});
   DataLoader(DataLoader&&) noexcept;
   DataLoader& operator=(DataLoader&&) noexcept;
   ~DataLoader();

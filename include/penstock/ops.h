@@ -107,6 +107,15 @@ Tensor operator<=(const Operand& a, const Operand& b);
 Tensor operator>(const Operand& a, const Operand& b);
 Tensor operator>=(const Operand& a, const Operand& b);
 
+/// In place: a's memory is changed, for every handle and view on it; a keeps its type and shape. The result of `a + b`
+/// must have a's shape (kShapeMismatch) and a type of no higher kind than a's: bool, integer, float, complex
+/// (kDTypeMismatch; a float is not rounded into an integer silently). kInvalidArgument for read-only memory and for a
+/// tensor that repeats elements (stride 0).
+Tensor& operator+=(Tensor& a, const Operand& b);
+Tensor& operator-=(Tensor& a, const Operand& b);
+Tensor& operator*=(Tensor& a, const Operand& b);
+Tensor& operator/=(Tensor& a, const Operand& b);
+
 Tensor operator-(const Tensor& tensor);
 inline Tensor neg(const Tensor& tensor) { return -tensor; }
 // The result for integers and bool is float32. Results are at most 3 units in the last place from the exact value, for

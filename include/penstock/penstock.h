@@ -12,6 +12,7 @@
 #include "penstock/error.h"
 #include "penstock/labels.h"
 #include "penstock/lengths.h"
+#include "penstock/half.h"
 #include "penstock/load.h"
 #include "penstock/loader.h"
 #include "penstock/mix.h"

@@ -5,23 +5,31 @@
 
 #include <algorithm>
 #include <complex>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
+#include <iosfwd>
+#include <ranges>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "penstock/buffer.h"
 #include "penstock/device.h"
 #include "penstock/dtype.h"
+#include "penstock/half.h"
 #include "penstock/shape.h"
 
 namespace penstock {
 
 namespace detail {
-/// The DType of a C++ type: bool, integers of any name, float, double, and std::complex of those two.
+/// The DType of a C++ type: bool, integers of any name, float16, bfloat16, float, double, and std::complex of the last
+/// two.
 template <class T>
 DType dtype_of() noexcept {
   using enum DType::Code;
@@ -33,6 +41,10 @@ DType dtype_of() noexcept {
     constexpr std::size_t bytes = sizeof(T);
     if constexpr (std::is_signed_v<T>) return bytes == 1 ? kInt8 : bytes == 2 ? kInt16 : bytes == 4 ? kInt32 : kInt64;
     return bytes == 1 ? kUInt8 : bytes == 2 ? kUInt16 : bytes == 4 ? kUInt32 : kUInt64;
+  } else if constexpr (std::is_same_v<T, float16>) {
+    return kFloat16;
+  } else if constexpr (std::is_same_v<T, bfloat16>) {
+    return kBFloat16;
   } else if constexpr (std::is_same_v<T, float>) {
     return kFloat32;
   } else if constexpr (std::is_same_v<T, double>) {
@@ -80,12 +92,17 @@ class Tensor {
   /// Uninitialised memory, or kOutOfMemory.
   static Tensor empty(const Shape& shape, DType dtype = DType::float32, Device device = {});
   static Tensor zeros(const Shape& shape, DType dtype = DType::float32, Device device = {});
-  /// A 1-D tensor of these values, copied.
+  /// A 1-D tensor of these values, copied: `of({1, 2, 3})`, `of(vector)`, `of(array)`. Texts (UTF-8) become NumPy's
+  /// text, as wide as the longest; kInvalidArgument for bytes that are not UTF-8.
   template <class T>
   static Tensor of(std::span<const T> values);
   template <class T>
   static Tensor of(std::initializer_list<T> values) {
     return of(std::span<const T>(values.begin(), values.size()));
+  }
+  template <std::ranges::contiguous_range Range>
+  static Tensor of(const Range& values) {
+    return of(std::span<const std::ranges::range_value_t<Range>>(values));
   }
 
   bool defined() const noexcept { return static_cast<bool>(buffer_); }
@@ -124,6 +141,24 @@ class Tensor {
   /// The only element of a tensor with numel() == 1, converted to T; kShapeMismatch.
   template <class T>
   T item() const;
+
+  /// The element at one index for each dimension: `t.at<float>(i, j)`. Negative indices count from the end. A reference
+  /// into host memory, or the value where the tensor is a temporary. T is the tensor's own type (kDTypeMismatch), and
+  /// const for read-only memory (kInvalidArgument). kShapeMismatch for another number of indices or an address that is
+  /// not aligned for T, kIndexOutOfRange, kDeviceMismatch for device memory.
+  template <class T, std::convertible_to<std::int64_t>... Index>
+  T& at(Index... index) const& {
+    return *reinterpret_cast<T*>(element({static_cast<std::int64_t>(index)...},
+                                         detail::dtype_of<std::remove_const_t<T>>(),
+                                         {.alignment = alignof(T), .writable = !std::is_const_v<T>}));
+  }
+  template <class T, std::convertible_to<std::int64_t>... Index>
+  std::remove_const_t<T> at(Index... index) const&& {
+    return std::as_const(*this).template at<const T>(index...);
+  }
+  /// The elements of a tensor of texts or bytes (kText, kBytes), in C order, as UTF-8 and as they are. Zeros at the end
+  /// are padding, and left out. kDTypeMismatch for other types.
+  std::vector<std::string> strings() const;
 
   /// Views; the memory is shared. Indices may be negative, counting from the end; kIndexOutOfRange outside.
   Tensor select(std::size_t dim, std::int64_t index) const;  ///< removes `dim`
@@ -168,10 +203,17 @@ class Tensor {
   /// True when dtype, shape and the bytes of every element agree; strides may differ. NaNs with equal bits are equal.
   static bool identical(const Tensor& a, const Tensor& b);
 
-  /// "Tensor(float32, (3, 4), cpu)".
+  /// "Tensor(float32, (3, 4), cpu)". `out << tensor` also writes the elements.
   std::string to_string() const;
 
  private:
+  struct Use {
+    std::size_t alignment;
+    bool writable;
+  };
+  std::byte* element(std::initializer_list<std::int64_t> index, const DType& wanted, Use use) const;
+  static Tensor of_texts(std::span<const std::string_view> utf8);
+
   Buffer buffer_;
   std::size_t byte_offset_ = 0;
   std::int64_t numel_ = 0;
@@ -206,11 +248,20 @@ T Tensor::item() const {
   }
 }
 
+/// Writes the elements, nested in brackets, and then type and shape: "[1, 2.5] float32(2)". Numbers are the shortest
+/// decimals that read back as the same value. Of more than 1,000 elements, those at both ends of each dimension are
+/// shown. Waits for a device.
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+
 template <class T>
 Tensor Tensor::of(std::span<const T> values) {
-  Tensor out = empty(Shape{static_cast<std::int64_t>(values.size())}, detail::dtype_of<T>());
-  std::copy(values.begin(), values.end(), out.template values<T>().begin());
-  return out;
+  if constexpr (std::is_convertible_v<const T&, std::string_view>) {
+    return of_texts(std::vector<std::string_view>(values.begin(), values.end()));
+  } else {
+    Tensor out = empty(Shape{static_cast<std::int64_t>(values.size())}, detail::dtype_of<T>());
+    std::copy(values.begin(), values.end(), out.template values<T>().begin());
+    return out;
+  }
 }
 
 }  // namespace penstock

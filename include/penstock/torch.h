@@ -23,6 +23,7 @@
 #include "penstock/error.h"
 #include "penstock/load.h"
 #include "penstock/loader.h"
+#include "penstock/save.h"
 #include "penstock/tensor.h"
 
 namespace penstock {
@@ -302,6 +303,23 @@ inline IncompatibleKeys load_state_dict(torch::nn::Module& module, const std::fi
   for (const auto& [index, place] : elsewhere) place.copy_(to_torch(archive.entry(index).load()));
   archive.load_into(placements, {.verify = options.verify});
   return keys;
+}
+
+/// Writes the parameters and buffers of a module by name: a state dict that `load_state_dict` reads, here and in
+/// Python. The extension of the path chooses the format (`.pt`, `.safetensors`, `.npz`). Tensors of devices are copied
+/// to the host. Tied parameters stay tied in a `.pt`, and are kUnsupported in `.safetensors`. The errors of `save`, and
+/// those of `from_torch` with the parameter's name.
+inline void save_state_dict(const torch::nn::Module& module, const std::filesystem::path& path,
+                            const SaveOptions& options = {}) {
+  std::vector<std::pair<std::string, Value>> items;
+  for (const auto& [name, tensor] : detail::tensors_of(module)) {
+    try {
+      items.emplace_back(name, from_torch(tensor.detach()));
+    } catch (const Error& error) {
+      throw error.within({.path = path.string(), .tensor = name});
+    }
+  }
+  save(Value::dict(std::move(items), "OrderedDict"), path, options);
 }
 
 namespace detail {

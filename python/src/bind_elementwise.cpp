@@ -52,6 +52,19 @@ constexpr std::array kBinary = {
               "Where elements are greater or equal, as bool."},
 };
 
+struct CompoundRow {
+  Tensor& (*call)(Tensor&, const Operand&);
+  const char* method;
+  const char* signature;
+};
+
+constexpr std::array kCompound = {
+    CompoundRow{operator+=, "__iadd__", PENSTOCK_METHOD("__iadd__")},
+    CompoundRow{operator-=, "__isub__", PENSTOCK_METHOD("__isub__")},
+    CompoundRow{operator*=, "__imul__", PENSTOCK_METHOD("__imul__")},
+    CompoundRow{operator/=, "__itruediv__", PENSTOCK_METHOD("__itruediv__")},
+};
+
 struct UnaryRow {
   Unary call;
   const char* name;
@@ -118,6 +131,21 @@ void bind_binary(nb::module_& module, nb::class_<Tensor>& tensor, const BinaryRo
       nb::arg("other").none(), nb::sig(row.reflected_signature));
 }
 
+/// Gives `self` back, because Python assigns the result of `a += b` to a.
+void bind_compound(nb::class_<Tensor>& tensor, const CompoundRow& row) {
+  tensor.def(
+      row.method,
+      [function = row.call](nb::handle self, nb::handle other) -> nb::object {
+        const std::optional<HeldOperand> operand = operand_from(other);
+        if (!operand) return nb::borrow(Py_NotImplemented);
+        Tensor held = nb::cast<const Tensor&>(self);
+        computed(held.nbytes() + operand->nbytes(), [&] { return function(held, operand->operand()); });
+        return nb::borrow(self);
+      },
+      nb::arg("other").none(), nb::sig(row.signature),
+      "In place: the memory is changed, for every view of it; dtype and shape stay.");
+}
+
 void bind_unary(nb::module_& module, nb::class_<Tensor>& tensor, const UnaryRow& row) {
   const Unary function = row.call;
   module.def(
@@ -133,6 +161,7 @@ void bind_unary(nb::module_& module, nb::class_<Tensor>& tensor, const UnaryRow&
 void bind_elementwise(nb::module_& module) {
   auto tensor = nb::borrow<nb::class_<Tensor>>(module.attr("Tensor"));
   for (const BinaryRow& row : kBinary) bind_binary(module, tensor, row);
+  for (const CompoundRow& row : kCompound) bind_compound(tensor, row);
   for (const UnaryRow& row : kUnary) bind_unary(module, tensor, row);
   tensor.def("__neg__", [](const Tensor& self) { return call(static_cast<Unary>(neg), self); });
   tensor.def("__abs__", [](const Tensor& self) { return call(static_cast<Unary>(abs), self); });

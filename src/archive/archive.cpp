@@ -200,6 +200,19 @@ std::string what_there_is(std::span<const TensorEntry> entries) {
               {state.path()});
 }
 
+/// The entry of that name.
+std::size_t position_of(const detail::ArchiveState& state, std::string_view name) {
+  const auto found = state.find(name);
+  if (found.count == 0) throw_no_such_tensor(state, name);
+  if (found.count > 1) {
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("{} called {}: take one by its position",
+                             core::counted(found.count, "tensor is", "tensors are"), core::quoted(name)),
+                {state.path()});
+  }
+  return found.first;
+}
+
 }  // namespace
 
 std::string_view Archive::format() const noexcept { return state_->format->name; }
@@ -215,15 +228,7 @@ std::span<const std::string> Archive::unknown_globals() const& noexcept { return
 bool Archive::contains(std::string_view name) const noexcept { return state_->find(name).count != 0; }
 
 LazyTensor Archive::operator[](std::string_view name) const {
-  const auto found = state_->find(name);
-  if (found.count == 0) throw_no_such_tensor(*state_, name);
-  if (found.count > 1) {
-    throw Error(ErrorCode::kInvalidArgument,
-                core::format("{} called {}: take one by its position",
-                             core::counted(found.count, "tensor is", "tensors are"), core::quoted(name)),
-                {state_->path()});
-  }
-  return {state_, state_->index.entries[found.first]};
+  return {state_, state_->index.entries[position_of(*state_, name)]};
 }
 
 LazyTensor Archive::entry(std::size_t index) const {
@@ -253,6 +258,19 @@ void Archive::load_into(std::span<const Placement> placements, const LoadOptions
     archive::load_into(*state_, destinations, options, report);
     return true;
   });
+}
+
+void Archive::load_into(std::span<const NamedPlacement> placements, const LoadOptions& options) const {
+  std::vector<Placement> found;
+  found.reserve(placements.size());
+  for (const NamedPlacement& placement : placements) {
+    found.push_back({position_of(*state_, placement.name), placement.to});
+  }
+  load_into(found, options);
+}
+
+void Archive::load_into(std::initializer_list<NamedPlacement> placements, const LoadOptions& options) const {
+  load_into(std::span<const NamedPlacement>(placements.begin(), placements.size()), options);
 }
 
 void Archive::load_storages_into(std::span<const StoragePlacement> placements, const LoadOptions& options) const {

@@ -97,6 +97,31 @@ void throw_not_scalar(const Shape& shape) {
 
 }  // namespace detail
 
+std::byte* Tensor::element(std::initializer_list<std::int64_t> index, const DType& wanted, Use use) const {
+  if (dtype_ != wanted) detail::throw_dtype_mismatch(dtype_, wanted);
+  if (index.size() != rank()) {
+    throw Error(ErrorCode::kShapeMismatch,
+                core::format("{} given for a tensor of shape {}; at() takes one for each dimension",
+                             core::counted(index.size(), "index was", "indices were"), shape_.to_string()));
+  }
+  if (device().type != DeviceType::kCpu) detail::throw_not_host(device());
+  if (use.writable && read_only()) detail::throw_read_only();
+  std::byte* out = data();
+  std::size_t dim = 0;
+  for (const std::int64_t given : index) {
+    const std::int64_t size = shape_[dim];
+    const std::int64_t place = given < 0 ? given + size : given;
+    if (place < 0 || place >= size) {
+      throw Error(ErrorCode::kIndexOutOfRange,
+                  core::format("index {} is outside dimension {} of shape {}", given, dim, shape_.to_string()));
+    }
+    out += place * strides_[dim] * static_cast<std::int64_t>(dtype_.itemsize());
+    ++dim;
+  }
+  if (reinterpret_cast<std::uintptr_t>(out) % use.alignment != 0) detail::throw_not_aligned(dtype_);
+  return out;
+}
+
 Tensor::Tensor(Buffer buffer, DType dtype, Shape shape, Strides strides, std::size_t byte_offset)
     : buffer_(std::move(buffer)),
       byte_offset_(byte_offset),

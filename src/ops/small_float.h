@@ -8,62 +8,22 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "penstock/half.h"
+
 namespace penstock::ops {
 
 inline constexpr std::uint32_t kFloatSign = 0x80000000U;
 inline constexpr std::uint32_t kFloatInfinity = 0x7F800000U;
 
-/// IEEE binary16. Signalling NaNs become quiet and keep their payload, as the processor's own conversion does it.
-struct Float16 {
-  std::uint16_t bits;
-
-  static constexpr float decode(Float16 value) noexcept {
-    const std::uint32_t sign = (value.bits & 0x8000U) << 16;
-    const std::uint32_t magnitude = value.bits & 0x7FFFU;
-    if (magnitude >= 0x7C00U) {
-      const std::uint32_t quiet = magnitude > 0x7C00U ? 0x00400000U : 0;
-      return std::bit_cast<float>(sign | kFloatInfinity | (magnitude & 0x3FFU) << 13 | quiet);
-    }
-    if (magnitude >= 0x0400U) return std::bit_cast<float>(sign | ((magnitude << 13) + (112U << 23)));
-    // Subnormal: 2^-24 is the unit.
-    const float value_of = static_cast<float>(magnitude) * std::bit_cast<float>(103U << 23);
-    return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(value_of));
-  }
-
-  /// Round to nearest, ties to even; infinity from 65520.
-  static constexpr Float16 encode(float value) noexcept {
-    const auto bits = std::bit_cast<std::uint32_t>(value);
-    const std::uint32_t sign = (bits & kFloatSign) >> 16;
-    const std::uint32_t magnitude = bits & ~kFloatSign;
-    if (magnitude > kFloatInfinity) return make(sign | 0x7E00U | (magnitude >> 13 & 0x3FFU));
-    if (magnitude >= 143U << 23) return make(sign | 0x7C00U);
-    if (magnitude < 113U << 23) {
-      // Adding 0.5 aligns the result's unit with float's last bit, so that the addition rounds.
-      const float shifted = std::bit_cast<float>(magnitude) + 0.5F;
-      return make(sign | (std::bit_cast<std::uint32_t>(shifted) - std::bit_cast<std::uint32_t>(0.5F)));
-    }
-    const std::uint32_t odd = magnitude >> 13 & 1U;
-    return make(sign | (magnitude - (112U << 23) + 0xFFFU + odd) >> 13);
-  }
-
- private:
-  static constexpr Float16 make(std::uint32_t bits) noexcept { return {static_cast<std::uint16_t>(bits)}; }
+/// One element of a type as the kernels have it: `decode` to float, `encode` from float.
+struct Float16 : float16 {
+  static constexpr float decode(Float16 value) noexcept { return value; }
+  static constexpr Float16 encode(float value) noexcept { return {float16(value)}; }
 };
 
-/// The upper half of a float. Every NaN becomes 0x7FC0.
-struct BFloat16 {
-  std::uint16_t bits;
-
-  static constexpr float decode(BFloat16 value) noexcept {
-    return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
-  }
-
-  static constexpr BFloat16 encode(float value) noexcept {
-    const auto bits = std::bit_cast<std::uint32_t>(value);
-    const std::uint32_t rounded = (bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16;
-    const bool is_nan = (bits & ~kFloatSign) > kFloatInfinity;
-    return {static_cast<std::uint16_t>(is_nan ? 0x7FC0U : rounded)};
-  }
+struct BFloat16 : bfloat16 {
+  static constexpr float decode(BFloat16 value) noexcept { return value; }
+  static constexpr BFloat16 encode(float value) noexcept { return {bfloat16(value)}; }
 };
 
 /// The eight-bit types with sign, `kExponent` and 7 - kExponent bits. kFinite types have no infinity: E4M3FN saturates,

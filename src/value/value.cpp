@@ -197,6 +197,16 @@ Value::Item Value::item(std::size_t index) const {
   return {adopt(node_->items[2 * index]), adopt(node_->items[2 * index + 1])};
 }
 
+Value::Items Value::items() const {
+  if (!is(Kind::kDict)) throw_kind(kind(), describe(Kind::kDict));
+  return Items(*this);
+}
+
+void Value::throw_not_iterable() const {
+  throw_kind(kind(),
+             is(Kind::kDict) ? "a list, tuple, set or object (a dict has items())" : "a list, tuple, set or object");
+}
+
 std::optional<Value> Value::state() const {
   if (!node_ || !node_->state) return std::nullopt;
   return adopt(*node_->state);

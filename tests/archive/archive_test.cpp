@@ -518,5 +518,30 @@ TEST_F(ArchiveTest, TheExtensionMeansNothing) {
   EXPECT_EQ(open(folder / "model.npy").format(), "safetensors");
 }
 
+TEST_F(ArchiveTest, IsIteratedInTheOrderOfItsEntries) {
+  const Archive archive = open(path);
+  std::vector<std::string> names;
+  for (const LazyTensor& tensor : archive) names.push_back(tensor.name());
+  EXPECT_THAT(names, testing::ElementsAre("encoder.bias", "encoder.weight"));
+  EXPECT_EQ(archive.size(), 2U);
+  std::size_t count = 0;
+  for (const LazyTensor& tensor : open(path)) count += tensor.load().defined() ? 1 : 0;
+  EXPECT_EQ(count, 2U) << "the iterator keeps the archive";
+}
+
+TEST_F(ArchiveTest, LoadsIntoPlacesByName) {
+  const Tensor weight = Tensor::zeros(a.shape(), a.dtype());
+  const Tensor bias = Tensor::zeros(b.shape(), b.dtype());
+  open(path).load_into({{"encoder.weight", weight}, {"encoder.bias", bias}});
+  EXPECT_TRUE(Tensor::identical(weight, a));
+  EXPECT_TRUE(Tensor::identical(bias, b));
+  const Tensor untouched = Tensor::zeros(a.shape(), a.dtype());
+  EXPECT_EQ(code_of([&] {
+              open(path).load_into({{"encoder.weight", untouched}, {"encoder.bia", bias}});
+            }),
+            ErrorCode::kKeyNotFound);
+  EXPECT_TRUE(Tensor::identical(untouched, Tensor::zeros(a.shape(), a.dtype())));
+}
+
 }  // namespace
 }  // namespace penstock

@@ -175,6 +175,32 @@ TEST(LoadStateDict, TakesAPartOfTheFileAndNoOtherBytes) {
             (std::vector<std::string>{"model.module.weight", "model.module.bias", "optimizer.m", "epoch"}));
 }
 
+TEST(SaveStateDict, IsReadByLoadStateDictAndKeepsNamesAndTypes) {
+  const torch::nn::Sequential from(torch::nn::Linear(3, 4), torch::nn::BatchNorm1d(4));
+  for (const char* name : {"saved.pt", "saved.safetensors"}) {
+    const std::string path = temporary(name);
+    save_state_dict(*from, path);
+    const torch::nn::Sequential to(torch::nn::Linear(3, 4), torch::nn::BatchNorm1d(4));
+    load_state_dict(*to, path);
+    EXPECT_TRUE(torch::equal(to->named_parameters()["0.weight"], from->named_parameters()["0.weight"]));
+    EXPECT_EQ(open(path)["1.num_batches_tracked"].dtype(), DType::int64);
+  }
+  EXPECT_FALSE(load(temporary("saved.pt"))["0.weight"].as_tensor().requires_grad());
+  EXPECT_EQ(load(temporary("saved.pt")).type_name(), "collections.OrderedDict");
+}
+
+TEST(SaveStateDict, NamesTheParameterThatHasNoMemory) {
+  torch::nn::Linear module(3, 4);
+  module->to(torch::kMeta);
+  try {
+    save_state_dict(*module, temporary("refused.pt"));
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.tensor(), "weight");
+  }
+  EXPECT_FALSE(std::filesystem::exists(temporary("refused.pt")));
+}
+
 TEST(LoadStateDict, NumbersBesideTensorsAreUnexpected) {
   torch::nn::Linear module(3, 2);
   const std::string path = temporary("numbers.pt");

@@ -416,3 +416,34 @@ def test_float8_is_computed_in_float32(dtype):
         result = BINARY[name](a, b)
         assert result.dtype == dtype
         assert_same(result.to("float32"), expected.float())
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "float16", "bfloat16", "float32", "complex64"])
+@pytest.mark.parametrize("name", ["iadd", "isub", "imul", "itruediv"])
+def test_in_place_operators_change_the_memory_as_in_torch(name, dtype):
+    function = getattr(operator, name)
+    reference = torch.arange(1, 7).reshape(2, 3).to(getattr(torch, dtype))
+    ours = penstock.asarray(reference.clone())
+    row = ours[1]
+    for other in (3, reference[0]):
+        try:
+            function(reference, other)
+        except RuntimeError:
+            with pytest.raises(penstock.Error):
+                function(ours, penstock.asarray(other) if isinstance(other, torch.Tensor) else other)
+            continue
+        same = function(ours, penstock.asarray(other.clone()) if isinstance(other, torch.Tensor) else other)
+        assert same is ours
+        assert torch.equal(torch.from_dlpack(ours), reference)
+        assert row.equal(ours[1])
+
+
+def test_in_place_operators_refuse_what_cannot_be_stored():
+    whole = penstock.tensor([1, 2, 3])
+    with pytest.raises(penstock.Error, match="float32"):
+        whole += 0.5
+    with pytest.raises(penstock.Error, match="shape"):
+        whole += penstock.tensor([[1, 2, 3], [4, 5, 6]])
+    with pytest.raises(TypeError):
+        whole += "text"
+    assert whole.tolist() == [1, 2, 3]

@@ -269,5 +269,51 @@ TEST(ValueText, IsBounded) {
   EXPECT_LE(value.to_string().size(), 400U);
 }
 
+TEST(ValueFromCpp, ContentIsWrittenAsItLooks) {
+  const Tensor tensor = Tensor::of({1, 2});
+  const Value value = {{"w", tensor}, {"n", 3}, {"inner", {{"rate", 0.5}, {"name", "adam"}, {"on", true}}}};
+  EXPECT_TRUE(value.is(Kind::kDict));
+  EXPECT_TRUE(Tensor::identical(value["w"].as_tensor(), tensor));
+  EXPECT_EQ(value["n"].as_int(), 3);
+  EXPECT_EQ(value["inner"]["rate"].as_float(), 0.5);
+  EXPECT_EQ(value["inner"]["name"].as_string(), "adam");
+  EXPECT_TRUE(value["inner"]["on"].as_bool());
+  EXPECT_EQ(Value({{"only", "one"}})["only"].as_string(), "one");
+  EXPECT_EQ(Value::dict({{"a", 1}}).item(0).second.as_int(), 1);
+  EXPECT_EQ(Value::list({1, "x", 2.5, tensor}).size(), 4U);
+}
+
+TEST(ValueFromCpp, EachTypeHasItsKind) {
+  EXPECT_EQ(Value(true).kind(), Kind::kBool);
+  EXPECT_EQ(Value('\x7F' + 0).kind(), Kind::kInt);
+  EXPECT_EQ(Value(std::uint8_t{255}).as_int(), 255);
+  EXPECT_EQ(Value(std::numeric_limits<std::int64_t>::min()).as_int(), std::numeric_limits<std::int64_t>::min());
+  EXPECT_EQ(Value(std::numeric_limits<std::uint64_t>::max()).kind(), Kind::kBigInt);
+  EXPECT_EQ(Value(std::numeric_limits<std::uint64_t>::max()).as_string(), "18446744073709551615");
+  EXPECT_EQ(Value(0.1F).as_float(), static_cast<double>(0.1F));
+  EXPECT_EQ(Value(std::complex<double>(1, 2)).as_complex(), std::complex<double>(1, 2));
+  EXPECT_EQ(Value(std::string("x")).kind(), Kind::kString);
+  EXPECT_EQ(Value(std::string_view("x")).kind(), Kind::kString);
+  EXPECT_EQ(error_of([] { const Value value = Tensor(); }).code(), ErrorCode::kInvalidArgument);
+}
+
+TEST(ValueIteration, WalksOverElementsAndPairs) {
+  std::int64_t expected = 0;
+  for (const Value& item : numbers(5)) EXPECT_EQ(item.as_int(), expected++);
+  EXPECT_EQ(expected, 5);
+  std::string keys;
+  for (const auto& [key, item] : state_dict().items()) keys += key.as_string() + " ";
+  EXPECT_EQ(keys, "encoder.weight encoder.bias step ");
+  EXPECT_EQ(state_dict().items().size(), 3U);
+  for (const Value& item : Value::tuple({})) ADD_FAILURE() << item.to_string();
+}
+
+TEST(ValueIteration, OtherKindsSaySo) {
+  EXPECT_THAT(error_of([] { state_dict().begin(); }).message(), HasSubstr("items()"));
+  EXPECT_EQ(error_of([] { Value(3).begin(); }).code(), ErrorCode::kDTypeMismatch);
+  EXPECT_EQ(error_of([] { Value().begin(); }).code(), ErrorCode::kDTypeMismatch);
+  EXPECT_EQ(error_of([] { numbers(1).items(); }).code(), ErrorCode::kDTypeMismatch);
+}
+
 }  // namespace
 }  // namespace penstock

@@ -298,5 +298,26 @@ TEST(Loader, StopsBetweenTwoCalls) {
   EXPECT_EQ(calls, 1);
 }
 
+TEST(DatasetIteration, ReadsEachSampleInOrder) {
+  const Dataset dataset = numbers(4);
+  double expected = 0;
+  for (const Value& sample : dataset) EXPECT_EQ(sample.as_tensor()[0].item<double>(), expected++);
+  EXPECT_EQ(expected, 4);
+  EXPECT_EQ(dataset[-1].as_tensor()[1].item<double>(), 3);
+  EXPECT_EQ(test::code_of([&] { dataset[4]; }), ErrorCode::kIndexOutOfRange);
+  EXPECT_EQ(DataLoader(dataset).size(), DataLoader(dataset, {}).size());
+}
+
+TEST(DatasetOfTensors, IsWrittenInBraces) {
+  const Tensor a = Tensor::of({1, 2});
+  const Tensor b = Tensor::of({3});
+  EXPECT_EQ(dataset({a, b})[1].as_tensor().at<int>(0), 3);
+}
+
+TEST(DatasetOfAFunction, GivesNumbersAndTextsAsTheyAre) {
+  EXPECT_EQ(dataset(2, [](std::int64_t i) { return i * 10; })[1].as_int(), 10);
+  EXPECT_EQ(numbers(2).map([](const Tensor&) { return "text"; })[0].as_string(), "text");
+}
+
 }  // namespace
 }  // namespace penstock

@@ -1,4 +1,4 @@
-#include "cli/json/elements.h"
+#include "ops/elements.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,10 +6,13 @@
 #include <cstring>
 
 #include "core/format.h"
+#include "core/utf8.h"
 
-namespace penstock::cli {
+namespace penstock::ops {
 namespace {
 
+/// U+FFFD, for what is no character.
+constexpr char32_t kReplacement = 0xFFFD;
 /// Elements that are kept in a printable form.
 constexpr std::int64_t kKept = 64 * 1024;
 
@@ -26,22 +29,6 @@ DType wide_type(const DType& dtype, ElementClass kind) {
       return dtype == DType::complex128 ? DType::complex128 : DType::complex64;
     default:
       return dtype;
-  }
-}
-
-void append_utf8(std::string& out, std::uint32_t point) {
-  if (point < 0x80) {
-    out += static_cast<char>(point);
-  } else if (point < 0x800) {
-    out += {static_cast<char>(0xC0 | (point >> 6)), static_cast<char>(0x80 | (point & 0x3F))};
-  } else if (point < 0x10000) {
-    out += {static_cast<char>(0xE0 | (point >> 12)), static_cast<char>(0x80 | ((point >> 6) & 0x3F)),
-            static_cast<char>(0x80 | (point & 0x3F))};
-  } else if (point < 0x110000) {
-    out += {static_cast<char>(0xF0 | (point >> 18)), static_cast<char>(0x80 | ((point >> 12) & 0x3F)),
-            static_cast<char>(0x80 | ((point >> 6) & 0x3F)), static_cast<char>(0x80 | (point & 0x3F))};
-  } else {
-    out += "\xEF\xBF\xBD";
   }
 }
 
@@ -136,7 +123,7 @@ std::string ElementPrinter::raw_text(std::size_t index) {
     for (std::size_t at = 0; at + 4 <= size; at += 4) {
       std::uint32_t point = 0;
       std::memcpy(&point, bytes + at, 4);
-      append_utf8(out, point);
+      core::append_utf8(out, point <= 0x10FFFF ? static_cast<char32_t>(point) : kReplacement);
     }
   } else {
     out.assign(reinterpret_cast<const char*>(bytes), size);
@@ -175,4 +162,4 @@ std::string ElementPrinter::text(std::size_t index) {
   return hexadecimal(raw_.data() + at * raw_.dtype().itemsize(), raw_.dtype().itemsize());
 }
 
-}  // namespace penstock::cli
+}  // namespace penstock::ops

@@ -6,7 +6,7 @@
 
 #include "penstock/tensor.h"
 
-namespace penstock::cli {
+namespace penstock::ops {
 
 /// What an element prints as. Numbers are shortest round-trip decimals; text and bytes are their characters; dates are
 /// their integer with the unit; structures and opaque types are hexadecimal bytes.
@@ -42,4 +42,4 @@ class ElementPrinter {
   Tensor wide_;  ///< numbers at a printable width: bool, int64, uint64, float32, float64, complex64, complex128
 };
 
-}  // namespace penstock::cli
+}  // namespace penstock::ops
