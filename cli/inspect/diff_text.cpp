@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/json/elements.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
+#include "ops/elements.h"
 
 namespace penstock::cli {
 namespace {
@@ -54,7 +54,7 @@ std::vector<std::int64_t> indices_of(std::int64_t number, const Shape& shape) {
 std::string element_text(const DType& dtype, const std::string& bytes) {
   Buffer memory = Buffer::allocate(bytes.size());
   std::memcpy(memory.data(), bytes.data(), bytes.size());
-  return ElementPrinter(Tensor(memory, dtype, Shape{})).text(0);
+  return ops::ElementPrinter(Tensor(memory, dtype, Shape{})).text(0);
 }
 
 /// What an array of Python objects is compared as has no indices and no dtype of its own.
