@@ -19,8 +19,10 @@
 #include "cli/terminal/terminal.h"
 #include "cli/verify/content_check.h"
 #include "core/format.h"
+#include "format/folder.h"
 #include "format/format.h"
 #include "format/save_told.h"
+#include "io/source/composed_source.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 #include "penstock/save.h"
@@ -28,12 +30,16 @@
 namespace penstock::cli {
 namespace {
 
+/// How much of a tensor is in memory at once where it is written in pieces.
+constexpr std::uint64_t kPieceBytes = std::uint64_t{8} << 20;
+
 using Metadata = std::map<std::string, std::string>;
 
 struct Options {
   std::string from;
   std::string to;
   std::string format;
+  std::string part;
   bool compress = false;
   bool force = false;
   bool json = false;
@@ -68,6 +74,7 @@ std::optional<Metadata> metadata_of(const Archive& archive) {
 /// Whether views of the mapped file are its tensors as they are: those that the file does not align would each be read
 /// alone, and share no storage any more.
 bool can_be_mapped(const Archive& archive) {
+  if (format::is_folder(format_of(archive))) return false;
   const auto storages = archive.storages();
   const auto entries = archive.entries();
   return std::all_of(entries.begin(), entries.end(), [&](const TensorEntry& entry) {
@@ -77,12 +84,20 @@ bool can_be_mapped(const Archive& archive) {
   });
 }
 
-/// Checked as verify does it where mapping would not.
-Value load_checked(const Archive& archive, const std::stop_token& stop) {
-  if (!can_be_mapped(archive)) {
-    show_progress("reading ");
-    return archive.load({.stop = stop});
-  }
+/// Whether each tensor is one for itself, so that they can be written one after the other without the others. A file
+/// that has tensors share their bytes is loaded, because the writer says what it makes of that.
+bool is_apart(const Archive& archive) {
+  std::vector<bool> used(archive.storages().size());
+  return std::ranges::all_of(archive.entries(), [&](const TensorEntry& entry) {
+    if (entry.nbytes() == 0) return true;
+    if (entry.pickled || used[entry.storage]) return false;
+    used[entry.storage] = true;
+    return true;
+  });
+}
+
+/// As verify does it, because mapping checks nothing.
+void check(const Archive& archive, const std::stop_token& stop) {
   std::uint64_t all = 0;
   for (const Source& source : archive.sources()) all += source.size();
   Progress progress("checking", all);
@@ -93,7 +108,33 @@ Value load_checked(const Archive& archive, const std::stop_token& stop) {
       if (stop.stop_requested()) throw Error(ErrorCode::kCancelled, "the conversion was stopped; nothing was written");
     });
   }
-  return archive.load({.mmap = true});
+}
+
+/// Reads a tensor in pieces and writes each.
+void write_pieces(const LazyTensor& tensor, io::ByteSink& sink, const std::stop_token& stop) {
+  const TensorEntry& entry = tensor.entry();
+  const bool in_pieces = tensor.storage().lies_in_file() && entry.nbytes() > kPieceBytes &&
+                         entry.strides == entry.shape.contiguous_strides();
+  if (!in_pieces || entry.shape.rank() == 0) {
+    const Tensor loaded = tensor.load({.stop = stop}).contiguous();
+    return sink.write({loaded.data(), loaded.nbytes()});
+  }
+  const std::int64_t rows = entry.shape[0];
+  const auto fitting = static_cast<std::int64_t>(kPieceBytes / (entry.nbytes() / static_cast<std::uint64_t>(rows)));
+  for (std::int64_t row = 0; row < rows; row += std::max<std::int64_t>(fitting, 1)) {
+    write_pieces(fitting > 0 ? tensor.slice(0, row, std::min(row + fitting, rows)) : tensor.select(0, row), sink, stop);
+  }
+}
+
+/// Writes a tensor in pieces. Those of a large one are no whole record, so that its checksum is compared behind them.
+void write_tensor(const Archive& archive, std::size_t number, io::ByteSink& sink, const std::stop_token& stop) {
+  const LazyTensor tensor = archive.entry(number);
+  write_pieces(tensor, sink, stop);
+  if (const io::ComposedSource* const composed = io::as_composed(tensor.source())) return composed->verify(stop);
+  const StorageEntry& storage = tensor.storage();
+  if (!storage.crc32 || !storage.lies_in_file() || tensor.nbytes() <= kPieceBytes) return;
+  Report unused;
+  detail::ArchiveState::of(archive).verify(tensor.entry().storage, {.stop = stop}, unused);
 }
 
 std::uint64_t tensor_bytes(const Archive& archive) {
@@ -105,10 +146,17 @@ std::uint64_t tensor_bytes(const Archive& archive) {
 void write(const Archive& archive, const Options& options, SaveOptions how) {
   Interrupt interrupt;
   how.stop = interrupt.token();
+  const bool mapped = can_be_mapped(archive);
+  const bool apart = !mapped && format::can_save_entries(format::format_to_write(options.to, how)) && is_apart(archive);
   interrupt.during([&] {
-    const Value value = load_checked(archive, how.stop);
+    if (mapped) check(archive, how.stop);
+    if (!mapped && !apart) show_progress("reading ");
+    const Value value = apart ? archive.structure() : archive.load({.mmap = mapped, .stop = how.stop});
     Progress progress("writing", tensor_bytes(archive));
-    format::save_told(value, options.to, how, [&](std::uint64_t bytes) { progress.at(bytes); });
+    const auto tell = [&](std::uint64_t bytes) { progress.at(bytes); };
+    if (!apart) return format::save_told(value, options.to, how, tell);
+    const auto payload = [&](std::size_t i, io::ByteSink& sink) { write_tensor(archive, i, sink, how.stop); };
+    format::save_told(value, archive.entries(), payload, options.to, how, tell);
   });
 }
 
@@ -135,7 +183,8 @@ void report(const Options& options, const Metadata& left_out) {
 int run(const Options& options) {
   SaveOptions how{.format = options.format, .compress = options.compress};
   const format::Format& target = format::format_to_write(options.to, how);
-  const Archive archive = open(options.from);
+  const Archive whole = open(options.from);
+  const Archive archive = options.part.empty() ? whole : whole.part(options.part);
   require_free(archive, options);
   std::optional<Metadata> metadata = metadata_of(archive);
   if (target.keeps_metadata) how.metadata = std::exchange(metadata, std::nullopt);
@@ -157,10 +206,13 @@ std::vector<std::string> writable_formats() {
 
 std::function<int()> attach(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("from", options->from, "A tensor file, or an index of shards")->required()->type_name("FILE");
+  app.add_option("from", options->from, "A tensor file, an index of shards, or a folder of a distributed checkpoint")
+      ->required()
+      ->type_name("FILE");
   app.add_option("to", options->to, "The file to write")->required()->type_name("FILE");
   take_word(*app.add_option("--to", options->format, "The format to write, in place of the extension's"),
             writable_formats());
+  app.add_option("--part", options->part, "Only what this key leads to: model, or model.encoder")->type_name("KEY");
   app.add_flag("--compress", options->compress, "Deflate the members of an .npz");
   app.add_flag("--force", options->force, "Replace a file that exists");
   app.add_flag("--json", options->json, "Print JSON");
@@ -174,8 +226,9 @@ const Command kConvert{
     "The extension of the second file says which format: .npy, .npz, .pt, .pth or .safetensors. It appears whole or "
     "not at all. What that format cannot hold is refused, but for metadata, which is told on standard error when it "
     "is left out; dicts in dicts become names joined with dots where there is only one level. A file whose bytes are "
-    "its values is mapped and takes no memory; what is compressed, of the other byte order or not aligned is loaded. "
-    "An index of shards becomes one file. Nothing in the first file is run.",
+    "its values is mapped and takes no memory; to a .safetensors, others are written in pieces where no tensors share "
+    "bytes; else they are loaded. An index of shards, or a distributed checkpoint, becomes one file. Nothing in the "
+    "first file is run.",
     attach};
 
 }  // namespace penstock::cli

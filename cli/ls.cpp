@@ -7,6 +7,7 @@
 #include "cli/json/json.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
+#include "io/source/composed_source.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 
@@ -21,7 +22,9 @@ struct Options {
 std::vector<std::string> row_of(const Archive& archive, const TensorEntry& entry) {
   const StorageEntry& storage = archive.storages()[entry.storage];
   return {printable(entry.name), printable(entry.dtype.name()), entry.shape.to_string(), human_count(entry.nbytes()),
-          storage.is_deflated() ? "deflated" : human_count(storage.offset + entry.byte_offset)};
+          storage.is_deflated()                                ? "deflated"
+          : io::as_composed(archive.sources()[storage.source]) ? "in chunks"
+                                                               : human_count(storage.offset + entry.byte_offset)};
 }
 
 void print_human(const Archive& archive, bool with_title) {

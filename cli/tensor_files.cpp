@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "data/scan/glob.h"
 #include "data/scan/name_match.h"
 #include "data/scan/sample_extensions.h"
+#include "format/folder.h"
 #include "format/format.h"
 #include "penstock/load.h"
 
@@ -79,7 +81,33 @@ std::vector<std::string> paths_of(const data::PathTable& table) {
   return out;
 }
 
+/// In place of the files of a checkpoint, its folder.
+void gather_checkpoints(std::vector<std::string>& paths) {
+  std::set<std::string> folders;
+  for (const std::string& path : paths) {
+    const std::filesystem::path file = path;
+    if (file.extension() == format::kCheckpointExtension) folders.insert(file.parent_path().string());
+  }
+  if (folders.empty()) return;
+  std::erase_if(paths, [&](const std::string& path) {
+    return folders.contains(std::filesystem::path(path).parent_path().string());
+  });
+  paths.insert(paths.end(), folders.begin(), folders.end());
+  std::sort(paths.begin(), paths.end());
+}
+
 }  // namespace
+
+bool is_checkpoint(const std::string& folder) {
+  try {
+    const std::optional<Source> index = format::open_folder(folder);
+    if (!index) return false;
+    const format::Format* const found = format::find_format(**index);
+    return found != nullptr && format::is_folder(*found);
+  } catch (const Error&) {
+    return true;
+  }
+}
 
 bool has_tensor_extension(const std::string& path) {
   const std::string name = std::filesystem::path(path).filename();
@@ -91,13 +119,17 @@ TensorFiles tensor_files(const std::string& path, const std::vector<std::string>
   std::error_code ignored;
   const data::FileKind kind = data::kind_of(path);
   std::string root;
-  if (kind == data::FileKind::kFolder || kind == data::FileKind::kLinkToFolder) {
+  const bool is_folder = kind == data::FileKind::kFolder || kind == data::FileKind::kLinkToFolder;
+  if (is_folder && !is_checkpoint(path)) {
     data::FilesBelow found = data::files_below(path, exclude);
     out.paths = paths_of(found.files);
     out.refused = std::move(found.refused);
-    std::erase_if(out.paths, [](const std::string& file) { return !has_tensor_extension(file); });
+    std::erase_if(out.paths, [](const std::string& file) {
+      return !has_tensor_extension(file) && !file.ends_with(format::kCheckpointExtension);
+    });
+    gather_checkpoints(out.paths);
     root = path.ends_with('/') ? path : path + "/";
-  } else if (data::is_magic(path) && !std::filesystem::exists(path, ignored)) {
+  } else if (!is_folder && data::is_magic(path) && !std::filesystem::exists(path, ignored)) {
     out.paths = paths_of(data::expand(path));
     root = fixed_part(path);
   } else {

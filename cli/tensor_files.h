@@ -10,6 +10,9 @@ namespace penstock::cli {
 /// Whether a file of this name is taken for one with tensors, or for an index of such.
 bool has_tensor_extension(const std::string& path);
 
+/// Whether the files of a folder are one checkpoint. True also of one that is refused when it is opened.
+bool is_checkpoint(const std::string& folder);
+
 /// The tensor files that a word of the command line stands for, sorted.
 struct TensorFiles {
   std::vector<std::string> paths;
@@ -20,7 +23,8 @@ struct TensorFiles {
 };
 
 /// `path` is a file, a folder (all files below it with the extension of a tensor format), or a pattern. In folders and
-/// patterns an index of shards stands for its shards, which are left out. kNotFound where there is nothing.
+/// patterns an index of shards stands for its shards, which are left out. A folder that is a checkpoint is a file, and
+/// so are those below a folder. kNotFound where there is nothing.
 TensorFiles tensor_files(const std::string& path, const std::vector<std::string>& exclude = {});
 
 /// The files of several such words. What cannot be found or listed is told on standard error.

@@ -8,6 +8,7 @@
 #include "cli/json/json.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
+#include "io/source/composed_source.h"
 #include "penstock/load.h"
 
 namespace penstock::cli {
@@ -28,7 +29,7 @@ struct Totals {
 
 Totals totals_of(const Archive& archive) {
   Totals totals;
-  for (const Source& source : archive.sources()) totals.file_bytes += source.size();
+  for (const Source& source : archive.sources()) totals.file_bytes += io::as_composed(source) ? 0 : source.size();
   for (const StorageEntry& storage : archive.storages()) {
     totals.compressed += storage.is_deflated() ? 1 : 0;
   }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/format.h"
+#include "io/source/composed_source.h"
 #include "ops/elements.h"
 
 namespace penstock::cli {
@@ -74,6 +75,19 @@ void write_mark(JsonWriter& out, std::string_view name, bool set) {
   out.raw("true");
 }
 
+/// A tensor that is cut into chunks has files, and no offset in one.
+void write_place(JsonWriter& out, const Source& source, std::uint64_t offset) {
+  if (const io::ComposedSource* const composed = io::as_composed(source)) {
+    out.key("files");
+    out.begin_array();
+    for (const Source& part : composed->parts()) out.string(part.name());
+    out.end();
+    return;
+  }
+  write_text(out, "file", source.name());
+  write_number(out, "offset", offset);
+}
+
 void write_entry(JsonWriter& out, const Archive& archive, const TensorEntry& entry) {
   const StorageEntry& storage = archive.storages()[entry.storage];
   const bool compressed = storage.is_deflated();
@@ -83,8 +97,7 @@ void write_entry(JsonWriter& out, const Archive& archive, const TensorEntry& ent
   write_list(out, "shape", {entry.shape.begin(), entry.shape.end()});
   write_list(out, "strides", {entry.strides.begin(), entry.strides.end()});
   write_number(out, "nbytes", entry.nbytes());
-  write_text(out, "file", archive.sources()[storage.source].name());
-  write_number(out, "offset", compressed ? storage.offset : storage.offset + entry.byte_offset);
+  write_place(out, archive.sources()[storage.source], compressed ? storage.offset : storage.offset + entry.byte_offset);
   write_number(out, "storage", entry.storage);
   if (compressed) write_text(out, "compression", "deflate");
   if (compressed) write_number(out, "stored_bytes", storage.stored_bytes);

@@ -7,11 +7,13 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "archive/archive_state.h"
+#include "archive/opening.h"
 #include "cli/command.h"
 #include "cli/json/json.h"
 #include "cli/option.h"
@@ -23,7 +25,9 @@
 #include "core/task_pool.h"
 #include "data/scan/folder_list.h"
 #include "data/scan/glob.h"
+#include "format/folder.h"
 #include "format/format.h"
+#include "io/source/composed_source.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 
@@ -85,12 +89,21 @@ class Verifier {
  private:
   void find(const std::string& path, std::vector<File>& files) {
     const data::FileKind kind = data::kind_of(path);
-    if (kind != data::FileKind::kFolder && kind != data::FileKind::kLinkToFolder) {
+    const bool is_folder = kind == data::FileKind::kFolder || kind == data::FileKind::kLinkToFolder;
+    if (!is_folder || is_checkpoint(path)) {
       files.push_back({path, true});
       return;
     }
     const data::FilesBelow found = data::files_below(path, exclude_);
-    for (std::int64_t i = 0; i < found.files.size(); ++i) files.push_back({found.files.path(i), false});
+    std::set<std::string> checkpoints;
+    for (std::int64_t i = 0; i < found.files.size(); ++i) {
+      const std::filesystem::path file = found.files.path(i);
+      if (file.extension() != format::kCheckpointExtension) {
+        files.push_back({file.string(), false});
+      } else if (checkpoints.insert(file.parent_path().string()).second) {
+        files.push_back({file.parent_path().string(), true});
+      }
+    }
     for (const Error& refused : found.refused) add_bad(refused.path(), refused);
   }
 
@@ -99,7 +112,15 @@ class Verifier {
     std::atomic<std::uint64_t> bytes = 0;
     core::parallel_for(files.size(), core::usable_cpus(), [&](std::size_t i) {
       struct stat status {};
-      if (::stat(files[i].path.c_str(), &status) == 0) bytes += static_cast<std::uint64_t>(status.st_size);
+      if (::stat(files[i].path.c_str(), &status) != 0) return;
+      if (!S_ISDIR(status.st_mode)) {
+        bytes += static_cast<std::uint64_t>(status.st_size);
+        return;
+      }
+      std::error_code ignored;
+      for (const auto& entry : std::filesystem::directory_iterator(files[i].path, ignored)) {
+        if (entry.is_regular_file(ignored)) bytes += entry.file_size(ignored);
+      }
     });
     return bytes;
   }
@@ -107,7 +128,7 @@ class Verifier {
   void verify(const File& file) {
     bool counted = false;
     try {
-      const Source source = open_source(file.path);
+      const Source source = file.named ? archive::source_at(file.path) : open_source(file.path);
       const bool is_ours = file.named || has_tensor_extension(file.path) || format::find_format(*source) != nullptr;
       if (!is_ours || !is_new(*source)) return add_seen(source.size());
       counted = true;
@@ -134,7 +155,11 @@ class Verifier {
   void check(const Source& source) {
     const std::optional<Archive> archive = open_unless_objects(source);
     if (archive && detail::ArchiveState::of(*archive).format->is_index) {
-      for (const Source& shard : archive->sources().subspan(1)) verify({shard.name(), true});
+      const std::vector<format::Content> contents = format::contents_of(archive->sources());
+      if (!contents.empty()) return check_contents(*archive, contents);
+      for (const Source& shard : archive->sources().subspan(1)) {
+        if (io::as_composed(shard) == nullptr) verify({shard.name(), true});
+      }
       return;
     }
     // What is inflated counts as what the file has.
@@ -150,6 +175,25 @@ class Verifier {
     } else {
       add_note({source.name(), {}, {std::filesystem::path(source.name()).filename()}, trailing});
     }
+  }
+
+  /// The streams of a checkpoint, of which each that is bad is told.
+  void check_contents(const Archive& archive, std::span<const format::Content> contents) {
+    for (const Source& file : archive.sources().subspan(1)) {
+      if (io::as_composed(file) == nullptr) add_file(file.size());
+    }
+    core::parallel_for(contents.size(), core::usable_cpus(), [&](std::size_t i) {
+      const format::Content& content = contents[i];
+      try {
+        check_content(*content.bytes, [this](std::uint64_t bytes) { add_seen(bytes); });
+      } catch (const Error& error) {
+        add_bad(content.bytes.name(), Error(error.code(), error.message(),
+                                            {.path = content.bytes.name(),
+                                             .offset = content.offset + error.offset().value_or(0),
+                                             .tensor = content.name}));
+      }
+    });
+    add_good(archive, 0);
   }
 
   /// A file may be named twice, by links, and by an index beside it.

@@ -317,7 +317,7 @@ PyArchive open_archive(const std::string& path, const OpenOptions& options) {
   return open_archive(
       [&] {
         const ReleasedGil released;
-        return open_source(path);
+        return archive::source_at(path);
       }(),
       options);
 }

@@ -27,6 +27,7 @@
 #include "gil.h"
 #include "indexing.h"
 #include "interrupt.h"
+#include "io/source/composed_source.h"
 #include "penstock/error.h"
 #include "value.h"
 #include "value/graph.h"
@@ -97,9 +98,10 @@ nb::tuple storage_parts(const PyArchive& archive, std::size_t index) {
   const auto storages = archive.get().storages();
   if (index >= storages.size()) throw Error(ErrorCode::kIndexOutOfRange, "there is no such storage");
   const StorageEntry& storage = storages[index];
-  const nb::object offset = storage.lies_in_file() ? nb::object(nb::int_(storage.offset)) : nb::object(nb::none());
-  const std::string& source = archive.get().sources()[storage.source].name();
-  return nb::make_tuple(storage.nbytes, text_from(storage.location), path_text(source), offset);
+  const Source& source = archive.get().sources()[storage.source];
+  const bool in_one_place = storage.lies_in_file() && io::as_composed(source) == nullptr;
+  const nb::object offset = in_one_place ? nb::object(nb::int_(storage.offset)) : nb::object(nb::none());
+  return nb::make_tuple(storage.nbytes, text_from(storage.location), path_text(source.name()), offset);
 }
 
 /// Of each storage how its tensors want to be aligned, in bytes; 0 where one has another byte order than this machine.

@@ -23,6 +23,7 @@
 #include "core/view.h"
 #include "io/move/work_queue.h"
 #include "io/read/reader.h"
+#include "io/source/composed_source.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 #include "value/graph.h"
@@ -116,7 +117,9 @@ namespace {
 /// The files that a load of some entries reads.
 class Touched {
  public:
-  Touched(const detail::ArchiveState& state, const LoadOptions& options) : state_(state), options_(options) {}
+  Touched(const detail::ArchiveState& state, const LoadOptions& options,
+          archive::Extent extent = archive::Extent::kWhole)
+      : state_(state), options_(options), extent_(extent) {}
 
   void add(const TensorEntry& entry) {
     const StorageEntry& storage = state_.storage_of(entry);
@@ -130,23 +133,33 @@ class Touched {
     for (const auto& [storage, bytes] : bytes_) total += std::min(bytes, state_.index.storages[storage].stored_bytes);
     return total;
   }
-  /// Call after the load. Asks for each file once.
+  /// Call after the load. Asks for each file once. Checksums of composed sources, which no storage has, are compared
+  /// here, where whole tensors were read.
   void require_unchanged() {
     std::sort(sources_.begin(), sources_.end());
     sources_.erase(std::unique(sources_.begin(), sources_.end()), sources_.end());
+    if (extent_ == archive::Extent::kWhole && options_.verify && state_.verify_checksums) verify();
     for (const std::uint32_t source : sources_) archive::require_unchanged(*state_.index.sources[source]);
   }
 
  private:
+  void verify() const {
+    for (const std::uint32_t source : sources_) {
+      const io::ComposedSource* const composed = io::as_composed(state_.index.sources[source]);
+      if (composed != nullptr) composed->verify(options_.stop);
+    }
+  }
+
   const detail::ArchiveState& state_;
   const LoadOptions& options_;
+  archive::Extent extent_;
   std::vector<std::uint32_t> sources_;
   std::map<std::size_t, std::uint64_t> bytes_;  ///< of tensors, by storage
 };
 
-Touched touched_by(const detail::ArchiveState& state, std::span<const TensorEntry> entries,
-                   const LoadOptions& options) {
-  Touched touched(state, options);
+Touched touched_by(const detail::ArchiveState& state, std::span<const TensorEntry> entries, const LoadOptions& options,
+                   archive::Extent extent = archive::Extent::kWhole) {
+  Touched touched(state, options, extent);
   for (const TensorEntry& entry : entries) touched.add(entry);
   return touched;
 }
@@ -328,7 +341,7 @@ LazyTensor LazyTensor::as_stored() const {
 
 Tensor LazyTensor::load(const LoadOptions& options) const {
   const archive::Extent extent = is_whole_ ? archive::Extent::kWhole : archive::Extent::kSlice;
-  return reported(*state_, options, touched_by(*state_, {&entry_, 1}, options),
+  return reported(*state_, options, touched_by(*state_, {&entry_, 1}, options, extent),
                   [&](Report& report) { return archive::load_view(*state_, entry_, options, report, extent); });
 }
 

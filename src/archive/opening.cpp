@@ -6,12 +6,14 @@
 #include "archive/opening.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "archive/archive_state.h"
 #include "archive/unchanged.h"
 #include "core/stopwatch.h"
 #include "format/check_index.h"
+#include "format/folder.h"
 #include "penstock/error.h"
 
 namespace penstock {
@@ -29,6 +31,17 @@ format::Index read_index(const format::Format& format, const Source& source, con
 }
 
 }  // namespace
+
+Source source_at(std::string_view location) {
+  try {
+    return open_source(location);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kIsDirectory) throw;
+    std::optional<Source> file = format::open_folder(error.path());
+    if (!file) throw;
+    return *std::move(file);
+  }
+}
 
 Opening::Opening(Source source) : source_(std::move(source)) {
   const core::Stopwatch watch;
@@ -63,10 +76,8 @@ Archive Opening::finish(const OpenOptions& options) {
 
 }  // namespace archive
 
-Archive open(Source source, const OpenOptions& options) {
-  return archive::Opening(std::move(source)).finish(options);
-}
+Archive open(Source source, const OpenOptions& options) { return archive::Opening(std::move(source)).finish(options); }
 
-Archive open(std::string_view path, const OpenOptions& options) { return open(open_source(path), options); }
+Archive open(std::string_view path, const OpenOptions& options) { return open(archive::source_at(path), options); }
 
 }  // namespace penstock

@@ -2,12 +2,17 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "format/format.h"
 #include "io/source/opened_file.h"
 #include "penstock/load.h"
 
 namespace penstock::archive {
+
+/// The source at `location`, as open_source gives it; of a folder that is one thing, such as a distributed checkpoint,
+/// the file that says what it holds (format/folder.h). kIsDirectory for other folders.
+Source source_at(std::string_view location);
 
 /// `open` in two halves. The first reads the head, which tells how long the second half will take; callers such as the
 /// Python module decide by that on which thread it runs. Both give the errors of `open`.

@@ -12,6 +12,7 @@
 #include "format/format.h"
 #include "io/file/file_version.h"
 #include "io/read/reader.h"
+#include "io/source/composed_source.h"
 
 namespace penstock::archive {
 namespace {
@@ -43,6 +44,10 @@ Error changed(const ByteSource& source) {
 }  // namespace
 
 void require_unchanged(const ByteSource& source) {
+  if (const auto* const composed = dynamic_cast<const io::ComposedSource*>(&source)) {
+    for (const Source& part : composed->parts()) require_unchanged(*part);
+    return;
+  }
   if (io::look_at(source) == io::FileState::kAsOpened) return;
   if (was_written_anew(source)) throw changed(source);
   // It may have been written to since, and be as long as before.

@@ -65,10 +65,10 @@ class Flattener {
                   core::format("two tensors would be called {}, since nested names are joined with '.': rename one",
                                core::quoted(name)));
     }
-    tensors.push_back({std::move(name), value.as_tensor()});
+    tensors.emplace_back(std::move(name), value);
   }
 
-  std::vector<NamedTensor> tensors;
+  std::vector<std::pair<std::string, Value>> tensors;
 
  private:
   /// Before the names of its items are made.
@@ -97,7 +97,8 @@ class Flattener {
 
 }  // namespace
 
-std::vector<NamedTensor> flat_tensors(const Value& value, std::string_view format, std::string_view bare_name) {
+std::vector<std::pair<std::string, Value>> flat_values(const Value& value, std::string_view format,
+                                                       std::string_view bare_name) {
   Flattener flattener(format);
   if (value.is(Value::Kind::kDict)) {
     flattener.add_dict(value, {}, 1);
@@ -109,6 +110,13 @@ std::vector<NamedTensor> flat_tensors(const Value& value, std::string_view forma
                              describe(value), format));
   }
   return std::move(flattener.tensors);
+}
+
+std::vector<NamedTensor> flat_tensors(const Value& value, std::string_view format, std::string_view bare_name) {
+  std::vector<NamedTensor> out;
+  for (auto& [name, tensor] : flat_values(value, format, bare_name))
+    out.push_back({std::move(name), tensor.as_tensor()});
+  return out;
 }
 
 Value dict_of_entries(const std::vector<TensorEntry>& entries) {

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "penstock/entry.h"
@@ -20,6 +21,10 @@ struct NamedTensor {
 /// `value` (it is named by its place) and for two tensors that would get one name; kLimit for dicts nested beyond 64
 /// levels, for dicts held so often that the ways to them multiply (core::SharedWalk), and for 100 MB of joined keys.
 std::vector<NamedTensor> flat_tensors(const Value& value, std::string_view format, std::string_view bare_name);
+
+/// The same of tensors that may be not loaded (Value::entry).
+std::vector<std::pair<std::string, Value>> flat_values(const Value& value, std::string_view format,
+                                                       std::string_view bare_name);
 
 /// The structure of such a format's index: a dict of the entries in their order.
 Value dict_of_entries(const std::vector<TensorEntry>& entries);

@@ -65,10 +65,6 @@ constexpr auto kMagics = std::to_array<Magic>({
     {"<!DOCTYPE"sv, "an HTML page: the download may have failed"},
     {"<html"sv, "an HTML page: the download may have failed"},
     {"<?xml"sv, "XML"},
-    {"torch.distributed.checkpoint.metadata"sv,
-     "the .metadata of a torch.distributed.checkpoint folder, a pickle that says where its tensors lie in the .distcp "
-     "files: load the folder with torch.distributed.checkpoint, or make one file of it with dcp_to_torch_save",
-     13},
     {"\x80\x01"sv, kPickle},
     {"\x80\x02"sv, kPickle},
     {"\x80\x03"sv, kPickle},

@@ -7,6 +7,7 @@
 
 #include "core/format.h"
 #include "core/text.h"
+#include "format/dcp/dcp.h"
 #include "format/foreign.h"
 #include "format/format.h"
 #include "format/zip/kind.h"
@@ -47,8 +48,8 @@ std::string known_formats() {
 }  // namespace
 
 std::span<const Format> formats() noexcept {
-  static const std::array kFormats{kNpyFormat, kPtFormat,          kPtLegacyFormat,
-                                   kNpzFormat, kSafetensorsFormat, kShardIndexFormat};
+  static const std::array kFormats{kNpyFormat,         kPtFormat,         kPtLegacyFormat, kNpzFormat,
+                                   kSafetensorsFormat, kShardIndexFormat, kDcpFormat,      kDcpShardsFormat};
   return kFormats;
 }
 

@@ -142,21 +142,49 @@ const format::Format& format::format_to_write(std::string_view path, const SaveO
   return format;
 }
 
-void format::save_told(const Value& value, std::string_view path, const SaveOptions& options,
-                       const WrittenFunction& progress) {
-  const format::Format& format = format::format_to_write(path, options);
+namespace {
+
+/// `bytes`: of the tensors that `write` writes, asked for where somebody looks at the progress.
+void save_by(const std::function<void(io::ByteSink&)>& write, const std::function<std::uint64_t()>& bytes,
+             std::string_view path, const SaveOptions& options, const WrittenFunction& progress) {
   try {
     io::AtomicFile file(std::string(path), options.sync);
     StoppableSink sink(file, options, progress);
     core::MeteredOperation metered;
-    if (metered) metered.begin(tensor_bytes(value));
-    format.write(value, sink, options, path);
+    if (metered) metered.begin(bytes());
+    write(sink);
     metered.end();
     if (options.before_commit) options.before_commit();
     file.commit();
   } catch (const Error& error) {
     throw error.within({std::string(path)});
   }
+}
+
+}  // namespace
+
+void format::save_told(const Value& value, std::string_view path, const SaveOptions& options,
+                       const WrittenFunction& progress) {
+  const format::Format& format = format::format_to_write(path, options);
+  const auto write = [&](io::ByteSink& sink) { format.write(value, sink, options, path); };
+  save_by(
+      write, [&] { return tensor_bytes(value); }, path, options, progress);
+}
+
+bool format::can_save_entries(const Format& format) noexcept { return format.name == kSafetensorsFormat.name; }
+
+void format::save_told(const Value& structure, std::span<const TensorEntry> entries, const WritePayload& payload,
+                       std::string_view path, const SaveOptions& options, const WrittenFunction& progress) {
+  format::format_to_write(path, options);
+  const auto write = [&](io::ByteSink& sink) {
+    write_safetensors_entries(structure, entries, payload, sink, options, path);
+  };
+  const auto bytes = [&] {
+    std::uint64_t total = 0;
+    for (const TensorEntry& entry : entries) total += entry.nbytes();
+    return total;
+  };
+  save_by(write, bytes, path, options, progress);
 }
 
 void save(const Value& value, std::string_view path, const SaveOptions& options) {

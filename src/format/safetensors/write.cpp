@@ -2,6 +2,7 @@
 // same JSON, the same padding.
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "core/checked.h"
@@ -16,19 +17,32 @@ namespace penstock::format {
 namespace {
 
 struct Planned {
-  NamedTensor named;
-  const SafetensorsDType* dtype;
+  std::string name;
+  Shape shape;
+  std::uint64_t nbytes = 0;
+  const SafetensorsDType* dtype = nullptr;
+  Value value;  ///< the tensor, or the entry of one that is not loaded
 };
 
+Planned plan_tensor(std::string name, Value value, const DType& type, const Shape& shape, std::uint64_t nbytes) {
+  const SafetensorsDType* const dtype = &require_safetensors(name, type, shape.rank());
+  return {std::move(name), shape, nbytes, dtype, std::move(value)};
+}
+
 /// Types in the order of the reference's writer, which puts wide elements first so that all of them are aligned.
-std::vector<Planned> plan_tensors(const Value& value) {
+std::vector<Planned> plan_tensors(const Value& value, std::span<const TensorEntry> entries) {
   std::vector<Planned> out;
-  for (NamedTensor& named : flat_tensors(value, "safetensors", "tensor")) {
-    const SafetensorsDType* dtype = &require_safetensors(named.name, named.tensor.dtype(), named.tensor.rank());
-    out.push_back({std::move(named), dtype});
+  for (auto& [name, tensor] : flat_values(value, "safetensors", "tensor")) {
+    if (const std::optional<std::size_t> number = tensor.entry_index()) {
+      const TensorEntry& entry = entries[*number];
+      out.push_back(plan_tensor(std::move(name), tensor, entry.dtype, entry.shape, entry.nbytes()));
+    } else {
+      const Tensor& loaded = tensor.as_tensor();
+      out.push_back(plan_tensor(std::move(name), tensor, loaded.dtype(), loaded.shape(), loaded.nbytes()));
+    }
   }
   std::sort(out.begin(), out.end(), [](const Planned& a, const Planned& b) {
-    return a.dtype != b.dtype ? a.dtype > b.dtype : a.named.name < b.named.name;
+    return a.dtype != b.dtype ? a.dtype > b.dtype : a.name < b.name;
   });
   return out;
 }
@@ -40,7 +54,7 @@ struct Extent {
 };
 
 Extent extent_of(const Planned& planned) {
-  const Tensor& tensor = planned.named.tensor;
+  const Tensor& tensor = planned.value.as_tensor();
   std::size_t last = 0;
   for (std::size_t i = 0; i < tensor.rank(); ++i) {
     last += static_cast<std::size_t>((tensor.shape()[i] - 1) * tensor.strides()[i]);
@@ -52,7 +66,7 @@ Extent extent_of(const Planned& planned) {
 void refuse_shared(const std::vector<Planned>& tensors) {
   std::vector<Extent> extents;
   for (const Planned& planned : tensors) {
-    if (planned.named.tensor.nbytes() != 0) extents.push_back(extent_of(planned));
+    if (planned.nbytes != 0) extents.push_back(extent_of(planned));
   }
   std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) {
     return a.begin != b.begin ? std::less<>()(a.begin, b.begin) : a.tensor < b.tensor;
@@ -60,11 +74,10 @@ void refuse_shared(const std::vector<Planned>& tensors) {
   for (std::size_t i = 1; i < extents.size(); ++i) {
     // Sorted by begin, so a tensor overlaps some earlier one only if it does the one that reaches farthest.
     if (std::less<>()(extents[i].begin, extents[i - 1].end)) {
-      throw Error(
-          ErrorCode::kUnsupported,
-          core::format("tensors {} and {} share memory, which safetensors cannot express: clone one, leave one "
-                       "out, or save as .pt",
-                       core::quoted(extents[i - 1].tensor->named.name), core::quoted(extents[i].tensor->named.name)));
+      throw Error(ErrorCode::kUnsupported,
+                  core::format("tensors {} and {} share memory, which safetensors cannot express: clone one, leave one "
+                               "out, or save as .pt",
+                               core::quoted(extents[i - 1].tensor->name), core::quoted(extents[i].tensor->name)));
     }
     if (std::less<>()(extents[i].end, extents[i - 1].end))
       extents[i] = {extents[i].begin, extents[i - 1].end, extents[i - 1].tensor};
@@ -75,12 +88,11 @@ std::string header_of(const std::vector<Planned>& tensors, const SaveOptions& op
   std::vector<SafetensorsTensor> out;
   std::uint64_t at = 0;
   for (const Planned& planned : tensors) {
-    const Tensor& tensor = planned.named.tensor;
-    const auto end = core::checked_add<std::uint64_t>(at, tensor.nbytes(), "data");
-    out.push_back({.name = planned.named.name,
+    const auto end = core::checked_add<std::uint64_t>(at, planned.nbytes, "data");
+    out.push_back({.name = planned.name,
                    .dtype = planned.dtype,
                    .foreign_dtype = {},
-                   .shape = shape_of_values(tensor.shape(), *planned.dtype),
+                   .shape = shape_of_values(planned.shape, *planned.dtype),
                    .begin = at,
                    .end = end});
     at = end;
@@ -88,20 +100,36 @@ std::string header_of(const std::vector<Planned>& tensors, const SaveOptions& op
   return make_safetensors_header(out, options.metadata);
 }
 
+void write_header(const std::vector<Planned>& tensors, io::ByteSink& sink, const SaveOptions& options) {
+  const std::string header = header_of(tensors, options);
+  const std::uint64_t length = header.size();
+  sink.write(std::as_bytes(std::span(&length, 1)));
+  sink.write_text(header);
+}
+
 }  // namespace
 
 void write_safetensors(const Value& value, io::ByteSink& sink, const SaveOptions& options, std::string_view path) {
   try {
-    const std::vector<Planned> tensors = plan_tensors(value);
+    const std::vector<Planned> tensors = plan_tensors(value, {});
     refuse_shared(tensors);
-    const std::string header = header_of(tensors, options);
-    const std::uint64_t length = header.size();
-    sink.write(std::as_bytes(std::span(&length, 1)));
-    sink.write_text(header);
+    write_header(tensors, sink, options);
     for (const Planned& planned : tensors) {
-      const Tensor tensor = planned.named.tensor.to(Device{}).contiguous();
+      const Tensor tensor = planned.value.as_tensor().to(Device{}).contiguous();
       sink.write({tensor.data(), tensor.nbytes()});
     }
+  } catch (const Error& error) {
+    throw error.within({std::string(path)});
+  }
+}
+
+void write_safetensors_entries(const Value& structure, std::span<const TensorEntry> entries,
+                               const WritePayload& payload, io::ByteSink& sink, const SaveOptions& options,
+                               std::string_view path) {
+  try {
+    const std::vector<Planned> tensors = plan_tensors(structure, entries);
+    write_header(tensors, sink, options);
+    for (const Planned& planned : tensors) payload(*planned.value.entry_index(), sink);
   } catch (const Error& error) {
     throw error.within({std::string(path)});
   }

@@ -94,9 +94,10 @@ void read_end64(ZipBytes& archive, std::uint64_t end, std::uint64_t end64, ZipPl
     if (const std::uint64_t begin = shift_of(archive, end, end64); begin != 0) {
       archive.fail(
           ErrorCode::kUnsupported,
-          core::format("the zip archive at the end begins at byte {}: the file is several archives back to back, "
-                       "like a .distcp, which torch.distributed.checkpoint loads together with its .metadata",
-                       begin),
+          core::format(
+              "the zip archive at the end begins at byte {}: the file is several archives back to back, "
+              "like a .distcp of torch.distributed.checkpoint: open the folder, whose .metadata says what is in it",
+              begin),
           begin);
     }
     archive.fail(ErrorCode::kCorrupt, "there is no zip64 end record of the right length where its locator points",

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "format/dcp/chunked_tensor.h"
+#include "format/format.h"
+
+namespace penstock::format::dcp {
+
+/// A chunk as the index of its file describes it.
+struct StoredChunk {
+  Box box;
+  TensorEntry entry;
+  StorageEntry storage;
+  Source file;
+};
+
+/// Adds a tensor to `index`: as a view of its file where it is one chunk, else as a storage of its own whose source
+/// reads the chunks. The chunks must cover it (coverage.h); a tensor without elements has none. kCorrupt where a chunk
+/// is of another dtype or shape than said, kUnsupported for chunks that cannot be read in parts.
+void add_tensor(const std::string& name, const DType& dtype, const Shape& shape, std::vector<StoredChunk> chunks,
+                bool verify, Index& index);
+
+}  // namespace penstock::format::dcp

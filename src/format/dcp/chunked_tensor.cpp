@@ -1,0 +1,219 @@
+// Reads a tensor that is cut into chunks as if it lay in one piece. A range of the tensor takes one contiguous range of
+// each chunk (chunk_runs.h). Long runs are read straight to their places, hundreds by one call; short ones are read
+// together into a scratch and copied from there, because a vector for each would cost more than the copy.
+//
+// A chunk has the CRC-32 of its record, and a range is mostly not all of it. So the CRCs of the ranges that are read
+// are put together (parts_check.h), and a chunk of which all has been read that way is known to be right.
+
+#include "format/dcp/chunked_tensor.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "core/format.h"
+#include "core/view.h"
+#include "format/dcp/chunk_runs.h"
+#include "format/dcp/parts_check.h"
+#include "io/copy/crc32.h"
+#include "io/copy/record_check.h"
+#include "io/read/reader.h"
+#include "io/source/composed_source.h"
+#include "io/source/source.h"
+#include "penstock/error.h"
+#include "penstock/tensor.h"
+
+namespace penstock::format::dcp {
+namespace {
+
+/// Shorter runs go through the scratch.
+constexpr std::uint64_t kShortRun = 2048;
+/// The scratch, and what is read at once where a checksum is computed: both should still be in the cache behind it.
+constexpr std::uint64_t kAtOnce = std::uint64_t{256} << 10;
+constexpr std::size_t kMaxParts = 256;
+/// Parts of a record that are not worth remembering for its checksum.
+constexpr std::uint64_t kSmallPart = std::uint64_t{16} << 10;
+
+/// A chunk and how much of it is known to be right.
+class ChunkReader {
+ public:
+  ChunkReader(FoundChunk chunk, const Shape& shape, const DType& dtype)
+      : chunk_(std::move(chunk)), dtype_(dtype), runs_(chunk_.box, shape, dtype.itemsize()) {
+    in_order_ = core::is_c_order(chunk_.box.shape, chunk_.strides);
+    if (chunk_.crc32) check_ = std::make_unique<PartsCheck>(chunk_.record_bytes, *chunk_.crc32);
+    whole_record_ = in_order_ && chunk_.offset == chunk_.record_offset && runs_.bytes() == chunk_.record_bytes;
+  }
+
+  const Source& file() const noexcept { return chunk_.file; }
+
+  /// Fills what of [offset, offset + into.size()) of the tensor lies in this chunk.
+  void read(std::uint64_t offset, std::span<std::byte> into) const {
+    const std::uint64_t end = offset + into.size();
+    if (runs_.begin() >= end) return;
+    std::uint64_t run = runs_.first_behind(offset);
+    if (run == runs_.count() || runs_.place(run) >= end) return;
+    Filling filling(*this);
+    for (; run < runs_.count(); ++run) {
+      const std::uint64_t place = runs_.place(run);
+      if (place >= end) break;
+      const std::uint64_t from = std::max(place, offset);
+      const std::uint64_t to = std::min(place + runs_.run_bytes(), end);
+      filling.add(run * runs_.run_bytes() + (from - place), into.subspan(from - offset, to - from));
+    }
+    filling.finish();
+  }
+
+  void verify(const std::string& tensor, const std::stop_token& stop) const {
+    if (!check_ || check_->passed()) return;
+    io::RecordCheck check({.crc32 = chunk_.crc32,
+                           .bytes = chunk_.record_bytes,
+                           .path = chunk_.file.name(),
+                           .offset = chunk_.record_offset,
+                           .name = tensor},
+                          true);
+    std::vector<std::byte> piece(static_cast<std::size_t>(std::min(kAtOnce, chunk_.record_bytes)));
+    for (std::uint64_t at = 0; at < chunk_.record_bytes; at += piece.size()) {
+      if (stop.stop_requested()) throw Error(ErrorCode::kCancelled, "the load was stopped", {.tensor = tensor});
+      piece.resize(static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), chunk_.record_bytes - at)));
+      chunk_.file.read(chunk_.record_offset + at, piece);
+      check.add(piece);
+    }
+    check.finish();
+    check_->pass();
+  }
+
+ private:
+  /// Collects parts that follow each other in the chunk, and reads them together.
+  class Filling {
+   public:
+    explicit Filling(const ChunkReader& reader) : reader_(reader) {
+      if (reader.runs_.run_bytes() < kShortRun) scratch_ = std::make_unique_for_overwrite<std::byte[]>(kAtOnce);
+    }
+
+    void add(std::uint64_t begin, std::span<std::byte> to) {
+      if (parts_.empty()) begin_ = begin;
+      while (!to.empty()) {
+        const std::size_t room = static_cast<std::size_t>(kAtOnce - bytes_);
+        const std::span<std::byte> part = to.first(std::min(to.size(), room));
+        parts_.push_back({part.data(), part.size()});
+        bytes_ += part.size();
+        to = to.subspan(part.size());
+        const bool full = bytes_ == kAtOnce || (!scratch_ && parts_.size() == kMaxParts);
+        if (full) flush();
+      }
+    }
+
+    void finish() {
+      if (!parts_.empty()) flush();
+    }
+
+   private:
+    void flush() {
+      reader_.fetch(begin_, bytes_, parts_, scratch_.get());
+      begin_ += bytes_;
+      bytes_ = 0;
+      parts_.clear();
+    }
+
+    const ChunkReader& reader_;
+    std::unique_ptr<std::byte[]> scratch_;
+    std::vector<io::Scatter> parts_;
+    std::uint64_t begin_ = 0;
+    std::uint64_t bytes_ = 0;
+  };
+
+  /// Reads bytes [begin, begin + bytes) of the chunk to `parts`, through `scratch` where there is one.
+  void fetch(std::uint64_t begin, std::uint64_t bytes, std::span<const io::Scatter> parts, std::byte* scratch) const {
+    if (!in_order_) return scatter(ordered().data() + begin, parts);
+    if (scratch != nullptr) {
+      const io::Scatter all{scratch, static_cast<std::size_t>(bytes)};
+      read_file(begin, std::span(&all, 1));
+      scatter(scratch, parts);
+    } else {
+      read_file(begin, parts);
+    }
+    if (!check_ || !whole_record_ || check_->passed() || (bytes < kSmallPart && bytes != chunk_.record_bytes)) return;
+    std::uint32_t crc = 0;
+    if (scratch != nullptr) {
+      crc = io::crc32(0, {scratch, static_cast<std::size_t>(bytes)});
+    } else {
+      for (const io::Scatter& part : parts) crc = io::crc32(crc, {part.to, part.bytes});
+    }
+    check_->add(begin, begin + bytes, crc);
+  }
+
+  void read_file(std::uint64_t begin, std::span<const io::Scatter> parts) const {
+    io::reader_for(*chunk_.file).read(*chunk_.file, chunk_.offset + begin, parts);
+  }
+
+  static void scatter(const std::byte* from, std::span<const io::Scatter> parts) {
+    for (const io::Scatter& part : parts) {
+      std::memcpy(part.to, from, part.bytes);
+      from += part.bytes;
+    }
+  }
+
+  /// The elements in C order, of a chunk that has them in another one.
+  const Buffer& ordered() const {
+    std::call_once(ordered_once_, [this] {
+      const std::uint64_t span = *core::view_span(chunk_.box.shape, chunk_.strides, dtype_.itemsize());
+      const Buffer stored = Buffer::allocate(static_cast<std::size_t>(span));
+      chunk_.file.read(chunk_.offset, {stored.data(), stored.size()});
+      ordered_ = Tensor(stored, dtype_, chunk_.box.shape, chunk_.strides).contiguous().buffer();
+    });
+    return ordered_;
+  }
+
+  FoundChunk chunk_;
+  DType dtype_;
+  ChunkRuns runs_;
+  bool in_order_ = true;
+  bool whole_record_ = false;  ///< the chunk's bytes are those of its record
+  std::unique_ptr<PartsCheck> check_;
+  mutable std::once_flag ordered_once_;
+  mutable Buffer ordered_;
+};
+
+class ChunkedTensor final : public io::ComposedSource {
+ public:
+  ChunkedTensor(std::string name, std::string tensor, const Shape& shape, const DType& dtype,
+                std::vector<FoundChunk> chunks)
+      : name_(std::move(name)),
+        tensor_(std::move(tensor)),
+        size_(static_cast<std::uint64_t>(shape.numel()) * dtype.itemsize()) {
+    for (FoundChunk& chunk : chunks) {
+      const ChunkReader& reader = chunks_.emplace_back(std::move(chunk), shape, dtype);
+      if (std::find(files_.begin(), files_.end(), reader.file()) == files_.end()) files_.push_back(reader.file());
+    }
+  }
+
+  const std::string& name() const noexcept override { return name_; }
+  std::uint64_t size() const noexcept override { return size_; }
+  void read(std::uint64_t offset, std::span<std::byte> into) const override {
+    io::require_inside(*this, offset, into.size());
+    for (const ChunkReader& chunk : chunks_) chunk.read(offset, into);
+  }
+  std::span<const Source> parts() const noexcept override { return files_; }
+  void verify(std::stop_token stop) const override {
+    for (const ChunkReader& chunk : chunks_) chunk.verify(tensor_, stop);
+  }
+
+ private:
+  std::string name_;
+  std::string tensor_;
+  std::uint64_t size_;
+  std::deque<ChunkReader> chunks_;
+  std::vector<Source> files_;
+};
+
+}  // namespace
+
+Source chunked_tensor(std::string name, std::string tensor, const Shape& shape, const DType& dtype,
+                      std::vector<FoundChunk> chunks) {
+  return std::make_shared<ChunkedTensor>(std::move(name), std::move(tensor), shape, dtype, std::move(chunks));
+}
+
+}  // namespace penstock::format::dcp

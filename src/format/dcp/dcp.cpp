@@ -1,0 +1,224 @@
+// A checkpoint of torch.distributed.checkpoint is a folder: `.metadata`, and files of torch.save streams, one stream
+// for each chunk of a tensor and each other object. Opening it reads `.metadata` and the index of every stream. Where a
+// tensor is one chunk it becomes a plain view of its file; chunks of others are read as one source
+// (chunked_tensor.h), so that all loads, slices and devices work as for any file.
+
+#include "format/dcp/dcp.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include "core/format.h"
+#include "core/text.h"
+#include "format/dcp/assembly.h"
+#include "format/dcp/coverage.h"
+#include "format/dcp/metadata.h"
+#include "format/dcp/nesting.h"
+#include "format/dcp/stream.h"
+#include "format/safetensors/shard_paths.h"
+#include "io/source/composed_source.h"
+#include "io/source/window_source.h"
+#include "penstock/error.h"
+#include "value/graph.h"
+
+namespace penstock::format {
+namespace {
+
+using dcp::Chunk;
+using dcp::Item;
+using dcp::Place;
+
+/// Each file is kept open; a rank writes one or a few.
+constexpr std::size_t kMaxFiles = 64 * 1024;
+constexpr std::size_t kNamedInErrors = 5;
+constexpr std::uint64_t kMaxMetadataBytes = std::uint64_t{4} << 30;
+
+bool sniff(std::span<const std::byte> head, const ByteSource&) { return dcp::is_metadata(head); }
+
+class CheckpointReader {
+ public:
+  CheckpointReader(const Source& source, const OpenOptions& options) : path_(source.name()), options_(options) {
+    index_.sources.push_back(source);
+  }
+
+  Index read(dcp::Metadata metadata) {
+    open_files(metadata.items);
+    refuse_shared_places(metadata.items);
+    for (Item& item : metadata.items) {
+      try {
+        content_.emplace_back(item.name, item.is_tensor ? tensor(item) : object(item));
+      } catch (const Error& error) {
+        throw error.within({.path = path_, .tensor = item.name});
+      }
+    }
+    index_.structure = dcp::nested(content_, metadata.paths);
+    return std::move(index_);
+  }
+
+ private:
+  /// All files are looked for before the first is opened, so that one error lists those that are missing.
+  void open_files(const std::vector<Item>& items) {
+    std::map<std::string, std::string> paths;
+    for (const Item& item : items) {
+      for (const Chunk& chunk : item.chunks) {
+        const auto [at, added] = paths.try_emplace(chunk.place.file);
+        if (added) at->second = shard_path(path_, chunk.place.file);
+        if (paths.size() > kMaxFiles) {
+          throw Error(ErrorCode::kLimit, core::format(".metadata names more than {} files", kMaxFiles), {path_});
+        }
+      }
+    }
+    require_all(paths);
+    for (const auto& [name, path] : paths) {
+      files_.emplace(name, static_cast<std::uint32_t>(index_.sources.size()));
+      index_.sources.push_back(open_source(path));
+    }
+  }
+
+  void require_all(const std::map<std::string, std::string>& paths) const {
+    std::vector<std::string> missing;
+    for (const auto& [name, path] : paths) {
+      if (path.empty()) missing.push_back(core::quoted(name));
+    }
+    if (missing.empty()) return;
+    const std::size_t count = missing.size();
+    missing.resize(std::min(count, kNamedInErrors));
+    throw Error(ErrorCode::kNotFound,
+                core::format("{} of the {} files beside .metadata {} missing: {}{}; copy {} from where the checkpoint "
+                             "was saved",
+                             count, paths.size(), count == 1 ? "is" : "are", fmt::join(missing, ", "),
+                             count > kNamedInErrors ? ", ..." : "", count == 1 ? "it" : "them"),
+                {path_});
+  }
+
+  /// Two chunks cannot lie in the same bytes: one of them would have the other's content.
+  void refuse_shared_places(const std::vector<Item>& items) const {
+    std::vector<std::pair<const Place*, const Item*>> places;
+    for (const Item& item : items) {
+      for (const Chunk& chunk : item.chunks) {
+        if (chunk.place.length != 0) places.emplace_back(&chunk.place, &item);
+      }
+    }
+    std::sort(places.begin(), places.end(), [](const auto& a, const auto& b) {
+      return std::tie(a.first->file, a.first->offset) < std::tie(b.first->file, b.first->offset);
+    });
+    for (std::size_t i = 1; i < places.size(); ++i) {
+      const Place& before = *places[i - 1].first;
+      const Place& place = *places[i].first;
+      if (before.file != place.file || before.length <= place.offset - before.offset) continue;
+      throw Error(
+          ErrorCode::kCorrupt,
+          core::format("the bytes from {} of {} belong to it and to {}; .metadata is damaged, or its files were "
+                       "overwritten by another save",
+                       place.offset, core::quoted(place.file), core::quoted(places[i - 1].second->name)),
+          {path_, {}, places[i].second->name});
+    }
+  }
+
+  Index stream(const Item& item, const Place& place, Source& file) {
+    const std::uint32_t number = files_.at(place.file);
+    file = index_.sources[number];
+    Index stream = dcp::read_stream(file, number, place, item.name, options_);
+    for (std::string& name : stream.unknown_globals) {
+      auto& known = index_.unknown_globals;
+      if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(std::move(name));
+    }
+    return stream;
+  }
+
+  Value tensor(Item& item) {
+    dcp::require_cover(item.chunks, item.shape, item.name);
+    std::vector<dcp::StoredChunk> chunks;
+    for (const Chunk& chunk : item.chunks) {
+      Source file = index_.sources.front();
+      Index found = stream(item, chunk.place, file);
+      const std::optional<std::size_t> number = found.structure.entry_index();
+      if (!number) {
+        throw Error(ErrorCode::kUnsupported,
+                    "a chunk is no plain tensor (sparse, quantized or of a class of its own); load the checkpoint with "
+                    "torch and save it as plain tensors",
+                    {file.name(), chunk.place.offset});
+      }
+      TensorEntry& entry = found.entries[*number];
+      StorageEntry& storage = found.storages[entry.storage];
+      chunks.push_back({chunk.box, std::move(entry), std::move(storage), file});
+    }
+    dcp::add_tensor(item.name, item.dtype, item.shape, std::move(chunks), options_.verify, index_);
+    return Value::entry(index_.entries.size() - 1);
+  }
+
+  Value object(const Item& item) {
+    Source file = index_.sources.front();
+    Index found = stream(item, item.chunks.front().place, file);
+    std::vector<std::size_t> positions;
+    for (TensorEntry& entry : found.entries) {
+      entry.name = found.structure.entry_index() ? item.name : core::format("{}.{}", item.name, entry.name);
+      entry.storage += index_.storages.size();
+      positions.push_back(index_.entries.size());
+      index_.entries.push_back(std::move(entry));
+    }
+    std::move(found.storages.begin(), found.storages.end(), std::back_inserter(index_.storages));
+    return with_entries(found.structure, positions);
+  }
+
+  std::string path_;
+  const OpenOptions& options_;
+  Index index_;
+  std::map<std::string, std::uint32_t> files_;
+  std::vector<std::pair<std::string, Value>> content_;
+};
+
+dcp::Metadata metadata_of(const ByteSource& source) {
+  std::vector<std::byte> pickle(static_cast<std::size_t>(source.size()));
+  source.read(0, pickle);
+  return dcp::read_metadata(pickle, source.name());
+}
+
+Index read_index(const Source& source, const OpenOptions& options) {
+  if (source.descriptor() < 0) {
+    throw Error(
+        ErrorCode::kUnsupported,
+        "the .metadata of a distributed checkpoint must be opened as a file: what it describes are files beside "
+        "it",
+        {source.name()});
+  }
+  if (source.size() > kMaxMetadataBytes) {
+    throw Error(ErrorCode::kLimit, core::format("the file has {} bytes; a .metadata has megabytes", source.size()),
+                {source.name()});
+  }
+  return CheckpointReader(source, options).read(metadata_of(*source));
+}
+
+constexpr auto kExtensions = std::to_array<std::string_view>({".metadata"});
+
+}  // namespace
+
+std::vector<Content> dcp::streams_of(std::span<const Source> sources) {
+  std::map<std::string, Source> files;
+  for (const Source& source : sources.subspan(1)) {
+    if (io::as_composed(source) == nullptr) files.emplace(std::filesystem::path(source.name()).filename(), source);
+  }
+  const Metadata metadata = metadata_of(*sources.front());
+  std::vector<Content> out;
+  for (const Item& item : metadata.items) {
+    for (const Chunk& chunk : item.chunks) {
+      const Place& place = chunk.place;
+      if (item.is_tensor && chunk.box.shape.numel() == 0) continue;
+      out.push_back({io::window_of(files.at(place.file), place.offset, place.length), place.offset, item.name});
+    }
+  }
+  return out;
+}
+
+constinit const Format kDcpFormat{.name = "dcp",
+                                  .extensions = kExtensions,
+                                  .sniff = sniff,
+                                  .read_index = read_index,
+                                  .write = nullptr,
+                                  .metadata_is_own = true,
+                                  .is_index = true};
+
+}  // namespace penstock::format

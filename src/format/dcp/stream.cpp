@@ -1,0 +1,61 @@
+// Chunks and objects are streams of torch.save, back to back in a file. Each is read through a window, by the reader of
+// `.pt`.
+
+#include "format/dcp/stream.h"
+
+#include "core/checked.h"
+#include "core/format.h"
+#include "core/text.h"
+#include "format/check_index.h"
+#include "io/source/opened_file.h"
+#include "io/source/window_source.h"
+#include "penstock/error.h"
+
+namespace penstock::format::dcp {
+namespace {
+
+constexpr std::string_view kAdvice = "the file is damaged, or it and .metadata are not of one save: copy both again";
+
+/// Counts offsets of the window from the begin of the file, and names the item.
+Error placed(const Error& error, const Source& file, const Place& place, const std::string& item) {
+  const ErrorCode code = error.code();
+  const bool of_content =
+      code == ErrorCode::kCorrupt || code == ErrorCode::kTruncated || code == ErrorCode::kUnknownFormat;
+  const std::string record =
+      error.tensor().empty() || error.tensor() == item ? "" : core::format("{}: ", core::quoted(error.tensor()));
+  return {of_content ? ErrorCode::kCorrupt : code,
+          of_content ? core::format("{}{} ({})", record, error.message(), kAdvice) : record + error.message(),
+          {.path = file.name(), .offset = place.offset + error.offset().value_or(0), .tensor = item}};
+}
+
+}  // namespace
+
+Index read_stream(const Source& file, std::uint32_t number, const Place& place, const std::string& item,
+                  const OpenOptions& options) {
+  if (!core::range_fits(place.offset, place.length, file.size())) {
+    throw Error(ErrorCode::kTruncated,
+                core::format("it should take {} bytes here, and the file ends at byte {}: the file was cut, or is of "
+                             "another save than .metadata; copy it again",
+                             place.length, file.size()),
+                {.path = file.name(), .offset = place.offset, .tensor = item});
+  }
+  try {
+    const Source window = std::make_shared<io::OpenedFile>(io::window_of(file, place.offset, place.length));
+    const Format* const format = find_format(*window);
+    if (format == nullptr || format->name != kPtFormat.name) {
+      throw Error(ErrorCode::kUnknownFormat, "there is no stream of torch.save where .metadata says");
+    }
+    Index index = format->read_index(window, options);
+    check_index(index);
+    index.sources.clear();
+    for (StorageEntry& storage : index.storages) {
+      storage.source = number;
+      storage.offset += place.offset;
+    }
+    return index;
+  } catch (const Error& error) {
+    throw placed(error, file, place, item);
+  }
+}
+
+}  // namespace penstock::format::dcp

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/format.h"
+#include "penstock/source.h"
+
+namespace penstock::format {
+
+/// Of the files that hold the tensors of a distributed checkpoint.
+inline constexpr std::string_view kCheckpointExtension = ".distcp";
+
+/// The file that says what a folder holds, for folders that are one thing and no collection of files: `.metadata` of a
+/// distributed checkpoint, or `model.safetensors.index.json` of a sharded model. A folder of the shards that torch's
+/// HuggingFaceStorageWriter leaves has no such file; a list of them stands for it. Nothing for any other folder.
+/// kNotFound for a checkpoint that lacks its `.metadata`.
+std::optional<Source> open_folder(const std::string& path);
+
+/// Whether a file of this format is one thing with the other files of its folder, as open_folder gives it.
+bool is_folder(const Format& format) noexcept;
+
+/// A part of a file that is a file of its own, such as the streams of a distributed checkpoint.
+struct Content {
+  Source bytes;
+  std::uint64_t offset = 0;  ///< in its file
+  std::string name = {};     ///< the item of the state dict that it is of
+};
+
+/// Such parts of an opened archive's sources, for whoever checks every byte of them. Empty where each source is a file
+/// of its own.
+std::vector<Content> contents_of(std::span<const Source> sources);
+
+}  // namespace penstock::format

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+
+#include "penstock/source.h"
+
+namespace penstock::io {
+
+/// The bytes [offset, offset + length) of `of` as a source of its own, under the same name. Errors count offsets from
+/// the window's begin. It has no descriptor, because reads of one would not be shifted. kTruncated where `of` is
+/// shorter.
+Source window_of(Source of, std::uint64_t offset, std::uint64_t length);
+
+}  // namespace penstock::io
