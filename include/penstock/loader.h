@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "penstock/collate.h"
@@ -207,7 +208,8 @@ class DataLoader {
  public:
   /// kInvalidArgument for options that exclude each other or are out of range. The errors of `save` for a trace that
   /// cannot be written.
-  explicit DataLoader(Dataset dataset, LoaderOptions options = {});
+  DataLoader(Dataset dataset, LoaderOptions options);
+  explicit DataLoader(Dataset dataset) : DataLoader(std::move(dataset), LoaderOptions()) {}
   DataLoader(DataLoader&&) noexcept;
   DataLoader& operator=(DataLoader&&) noexcept;
   ~DataLoader();
