@@ -263,53 +263,5 @@ TEST(TensorViews, ContiguityIgnoresStridesThatDoNotMatter) {
   EXPECT_FALSE(Tensor(buffer, DType::uint8, {2}, {0}).is_contiguous());
 }
 
-TEST(TensorElements, AtIsTheElementOfAnyLayout) {
-  const Tensor tensor = counting({2, 3, 4});
-  for (const Tensor& view : {tensor, tensor.transpose(0, 2), tensor.slice(2, 1, 4, 2), tensor.select(1, 2)}) {
-    for_each_index(view.shape(), [&](const std::vector<std::int64_t>& i) {
-      const std::int64_t found =
-          i.size() == 3 ? view.at<std::int64_t>(i[0], i[1], i[2]) : view.at<std::int64_t>(i[0], i[1]);
-      ASSERT_EQ(found, at(view, i));
-    });
-  }
-  tensor.at<std::int64_t>(-1, -1, -1) = 99;
-  EXPECT_EQ(tensor.at<const std::int64_t>(1, 2, 3), 99);
-  EXPECT_EQ(tensor[1][2].at<std::int64_t>(3), 99) << "a temporary gives the value";
-  EXPECT_EQ(Tensor::of({5}).reshape({}).at<int>(), 5);
-}
-
-TEST(TensorElements, AtRefusesWhatIsNotThere) {
-  const Tensor tensor = counting({2, 3});
-  EXPECT_EQ(code_of([&] { tensor.at<std::int64_t>(2, 0); }), ErrorCode::kIndexOutOfRange);
-  EXPECT_EQ(code_of([&] { tensor.at<std::int64_t>(0, -4); }), ErrorCode::kIndexOutOfRange);
-  EXPECT_EQ(code_of([&] { tensor.at<std::int64_t>(0); }), ErrorCode::kShapeMismatch);
-  EXPECT_EQ(code_of([&] { tensor.at<std::int64_t>(0, 0, 0); }), ErrorCode::kShapeMismatch);
-  EXPECT_EQ(code_of([&] { tensor.at<double>(0, 0); }), ErrorCode::kDTypeMismatch);
-  const Tensor fixed(Buffer::wrap(tensor.data(), 48, std::make_shared<Tensor>(tensor), true), DType::int64, {6});
-  EXPECT_EQ(fixed.at<const std::int64_t>(5), 5);
-  EXPECT_EQ(code_of([&] { fixed.at<std::int64_t>(5); }), ErrorCode::kInvalidArgument);
-  const Tensor askew(tensor.buffer(), DType::int64, {1}, {1}, 3);
-  EXPECT_EQ(code_of([&] { askew.at<std::int64_t>(0); }), ErrorCode::kShapeMismatch);
-}
-
-TEST(TensorElements, OfTakesAnyContiguousRange) {
-  const std::vector<float> vector = {1, 2, 3};
-  EXPECT_TRUE(Tensor::identical(Tensor::of(vector), Tensor::of({1.0F, 2.0F, 3.0F})));
-  EXPECT_TRUE(Tensor::identical(Tensor::of(std::span(vector)), Tensor::of(vector)));
-  EXPECT_TRUE(Tensor::identical(Tensor::of(std::array<double, 2>{1, 2}), Tensor::of({1.0, 2.0})));
-  EXPECT_EQ(Tensor::of(std::vector<std::complex<double>>(4)).dtype(), DType::complex128);
-  EXPECT_EQ(Tensor::of(std::vector<int>()).shape(), Shape{0});
-}
-
-TEST(TensorElements, HalvesHaveTypesOfTheirOwn) {
-  const Tensor halves = Tensor::of({float16(0.5F), float16(-2.0F)});
-  EXPECT_EQ(halves.dtype(), DType::float16);
-  EXPECT_EQ(float(halves.values<const float16>()[1]), -2.0F);
-  EXPECT_EQ(halves.select(0, 0).item<float>(), 0.5F);
-  EXPECT_EQ(Tensor::of({bfloat16(3.0F)}).dtype(), DType::bfloat16);
-  EXPECT_EQ(float(Tensor::of({1.0}).item<bfloat16>()), 1.0F);
-  EXPECT_EQ(code_of([&] { halves.values<bfloat16>(); }), ErrorCode::kDTypeMismatch);
-}
-
 }  // namespace
 }  // namespace penstock
