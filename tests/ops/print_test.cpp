@@ -41,9 +41,7 @@ TEST(Print, TheShortestDecimalThatReadsBack) {
   EXPECT_EQ(text_of(Tensor::of({true, false})), "[ true, false] bool(2,)");
 }
 
-TEST(Print, TextIsQuoted) {
-  EXPECT_EQ(text_of(Tensor::of({"a\n", "\xC3\xA4"})), "[\"a\\n\",   \"\xC3\xA4\"] str64(2,)");
-}
+TEST(Print, TextIsQuoted) { EXPECT_EQ(text_of(Tensor::of({"a\n", "\xC3\xA4"})), "['a\\n',  '\xC3\xA4'] str64(2,)"); }
 
 TEST(Print, WithoutDimensionsOrElements) {
   EXPECT_EQ(text_of(Tensor()), "Tensor()");

@@ -287,10 +287,10 @@ TEST_F(Checkpoint, DamageInAnyChunkIsNoticed) {
     ASSERT_TRUE(found) << by_rows;
     EXPECT_EQ(found->code(), ErrorCode::kChecksum) << found->what();
     EXPECT_EQ(found->path(), here / "__0_0.distcp");
-    EXPECT_EQ(code_of([&] { load(here.path(), {.verify = false}); }), std::nullopt);
+    EXPECT_NO_THROW(load(here.path(), {.verify = false}));
     const Archive archive = open(here.path());
     EXPECT_EQ(code_of([&] { archive["w"].load(); }), ErrorCode::kChecksum);
-    EXPECT_EQ(code_of([&] { archive["w"].slice(0, 0, 10).load(); }), std::nullopt);
+    EXPECT_NO_THROW(archive["w"].slice(0, 0, 10).load());
   }
 }
 
