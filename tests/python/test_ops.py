@@ -435,7 +435,8 @@ def test_in_place_operators_change_the_memory_as_in_torch(name, dtype):
             continue
         same = function(ours, penstock.asarray(other.clone()) if isinstance(other, torch.Tensor) else other)
         assert same is ours
-        assert torch.equal(torch.from_dlpack(ours), reference)
+        # Quotients of complex numbers are rounded in another order.
+        assert torch.allclose(torch.from_dlpack(ours), reference, rtol=1e-6, atol=0)
         assert row.equal(ours[1])
 
 
