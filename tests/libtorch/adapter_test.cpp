@@ -176,11 +176,11 @@ TEST(LoadStateDict, TakesAPartOfTheFileAndNoOtherBytes) {
 }
 
 TEST(SaveStateDict, IsReadByLoadStateDictAndKeepsNamesAndTypes) {
-  const torch::nn::Sequential from(torch::nn::Linear(3, 4), torch::nn::BatchNorm1d(4));
+  torch::nn::Sequential from(torch::nn::Linear(3, 4), torch::nn::BatchNorm1d(4));
   for (const char* name : {"saved.pt", "saved.safetensors"}) {
     const std::string path = temporary(name);
     save_state_dict(*from, path);
-    const torch::nn::Sequential to(torch::nn::Linear(3, 4), torch::nn::BatchNorm1d(4));
+    torch::nn::Sequential to(torch::nn::Linear(3, 4), torch::nn::BatchNorm1d(4));
     load_state_dict(*to, path);
     EXPECT_TRUE(torch::equal(to->named_parameters()["0.weight"], from->named_parameters()["0.weight"]));
     EXPECT_EQ(open(path)["1.num_batches_tracked"].dtype(), DType::int64);
