@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -6,7 +5,6 @@
 #include <cstdio>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -16,9 +14,9 @@
 #include "cli/command.h"
 #include "cli/inspect/diff_text.h"
 #include "cli/inspect/file_pairs.h"
+#include "cli/inspect/look_at.h"
 #include "cli/json/json.h"
 #include "cli/option.h"
-#include "cli/terminal/progress.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "format/format.h"
@@ -48,13 +46,8 @@ Comparison compare_shown(const Archive& a, const Archive& b, const CompareOption
   std::uint64_t all = 0;
   for (const TensorEntry& entry : a.entries()) all += entry.nbytes();
   for (const TensorEntry& entry : b.entries()) all += entry.nbytes();
-  Progress progress("compared", all);
-  std::mutex mutex;
-  std::uint64_t done = 0;
-  return archive::compare(a, b, how, [&](std::uint64_t bytes) {
-    const std::lock_guard lock(mutex);
-    progress.at(std::min(all, done += bytes));
-  });
+  SharedProgress progress("compared", all);
+  return archive::compare(a, b, how, [&](std::uint64_t bytes) { progress.add(bytes); });
 }
 
 /// Keys of the metadata that users write, of which the two files have different texts.

@@ -1,7 +1,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,10 +8,10 @@
 
 #include "archive/inspect/content_hash.h"
 #include "cli/command.h"
+#include "cli/inspect/look_at.h"
 #include "cli/json/json.h"
 #include "cli/option.h"
 #include "cli/tensor_files.h"
-#include "cli/terminal/progress.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "penstock/error.h"
@@ -42,26 +41,12 @@ struct File {
 ContentHashes read(const Archive& archive) {
   std::uint64_t all = 0;
   for (const TensorEntry& entry : archive.entries()) all += entry.nbytes();
-  Progress progress("hashed", all);
-  std::mutex mutex;
-  std::uint64_t done = 0;
-  return archive::hash_content(archive, [&](std::uint64_t bytes) {
-    const std::lock_guard lock(mutex);
-    progress.at(done += bytes);
-  });
+  SharedProgress progress("hashed", all);
+  return archive::hash_content(archive, [&](std::uint64_t bytes) { progress.add(bytes); });
 }
 
-File look_at(const std::string& path) {
-  File file{.path = path};
-  try {
-    const Archive archive = open(path);
-    file.hashes = read(archive);
-    file.archive = archive;
-  } catch (const Error& refused) {
-    file.error = refused.within({.path = path}).what();
-    print_error(file.error);
-  }
-  return file;
+File hashed(const std::string& path) {
+  return look_at<File>(path, [](const Archive& archive, File& file) { file.hashes = read(archive); });
 }
 
 std::string described(const TensorEntry& entry) {
@@ -179,7 +164,7 @@ int find_duplicates(const ChosenFiles& chosen, const Options& options) {
   int code = chosen.refused ? 1 : 0;
   Duplicates duplicates;
   for (const std::string& path : chosen.paths) {
-    const File file = look_at(path);
+    const File file = hashed(path);
     if (file.archive) {
       duplicates.add(file);
     } else {
@@ -203,7 +188,7 @@ int run(const Options& options) {
   if (options.json) out.emplace();
   if (out && several) out->begin_array();
   for (const std::string& path : chosen.paths) {
-    const File file = look_at(path);
+    const File file = hashed(path);
     if (!file.archive) code = 1;
     if (out) {
       write_hashes(*out, file, options);

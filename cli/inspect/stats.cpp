@@ -1,17 +1,16 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "archive/inspect/summary.h"
 #include "cli/command.h"
+#include "cli/inspect/look_at.h"
 #include "cli/json/json.h"
 #include "cli/option.h"
 #include "cli/tensor_files.h"
-#include "cli/terminal/progress.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "penstock/error.h"
@@ -42,26 +41,8 @@ struct File {
 std::vector<Statistics> read(const Archive& archive) {
   std::uint64_t all = 0;
   for (const TensorEntry& entry : archive.entries()) all += entry.dtype.is_numeric() ? entry.nbytes() : 0;
-  Progress progress("read", all);
-  std::mutex mutex;
-  std::uint64_t done = 0;
-  return archive::summarise(archive, [&](std::uint64_t bytes) {
-    const std::lock_guard lock(mutex);
-    progress.at(done += bytes);
-  });
-}
-
-File look_at(const std::string& path) {
-  File file{.path = path};
-  try {
-    const Archive archive = open(path);
-    file.statistics = read(archive);
-    file.archive = archive;
-  } catch (const Error& refused) {
-    file.error = refused.within({.path = path}).what();
-    print_error(file.error);
-  }
-  return file;
+  SharedProgress progress("read", all);
+  return archive::summarise(archive, [&](std::uint64_t bytes) { progress.add(bytes); });
 }
 
 /// The least or greatest value as JSON has it: of integers, with every digit.
@@ -198,7 +179,8 @@ int run(const Options& options) {
   if (out && several) out->begin_array();
   bool first = true;
   for (const std::string& path : chosen.paths) {
-    const File file = look_at(path);
+    const File file =
+        look_at<File>(path, [](const Archive& archive, File& found) { found.statistics = read(archive); });
     if (!file.archive || (options.only_ill && has_ill(file))) code = 1;
     if (out) {
       write_file(*out, file, options);
