@@ -28,6 +28,8 @@ def located(error: BaseException, message: str, text: str, path: str | None) -> 
     `text`, that of the exception."""
     if not isinstance(error, Exception):  # Ctrl-C, and whatever ends a program
         return error
+    if path is not None and getattr(error, "path", None) == path:  # an error of ours that says where already
+        return error
     where = message.removesuffix(text).removesuffix(": ")
     if path is not None and path not in where:
         where = f"{where} ({path})" if where else path

@@ -30,6 +30,7 @@ void bind_products(nb::module_& module);
 void bind_dlpack(nb::module_& module);
 void bind_torch_memory(nb::module_& module);
 void bind_archive(nb::module_& module);
+void bind_sources(nb::module_& module);
 void bind_parts(nb::module_& module);
 void bind_files(nb::module_& module);
 void bind_datasets(nb::module_& module);

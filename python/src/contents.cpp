@@ -8,6 +8,7 @@
 #include "core/format.h"
 #include "gil.h"
 #include "penstock/error.h"
+#include "sources.h"
 
 namespace penstock::python {
 namespace {
@@ -44,6 +45,7 @@ PyArchive open_memory(nb::handle data, const std::string& name, const OpenOption
 
 PyArchive open_given(nb::handle given, const OpenOptions& options) {
   if (is_path(given)) return open_archive(path_from(given), options);
+  if (nb::isinstance<PySource>(given)) return open_archive(nb::cast<PySource>(given).source, options);
   const nb::object content = nb::module_::import_("penstock._contents").attr("content")(given);
   const nb::object bytes = content[0];
   const nb::object name = content[1];

@@ -139,6 +139,15 @@ bool HeldFunction::is_true(const Value& argument) const {
   });
 }
 
+void HeldFunction::operator()(std::uint64_t offset, std::span<std::byte> into) const {
+  call([&](const nb::object& function) {
+    const nb::object view = checked(PyMemoryView_FromMemory(reinterpret_cast<char*>(into.data()),
+                                                            static_cast<Py_ssize_t>(into.size()), PyBUF_WRITE));
+    function(offset, view);
+    view.attr("release")();
+  });
+}
+
 nb::object raised_in_python(const Error& error) {
   if (!error.cause()) return {};
   try {

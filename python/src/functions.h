@@ -4,8 +4,11 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,6 +51,9 @@ class HeldFunction {
   /// With a numpy.random.Generator that is made from the key.
   Value operator()(const Value& argument, const data::RandomKey& key) const;
   bool is_true(const Value& argument) const;
+  /// Has the function fill `into` with the bytes at `offset`: it gets both, the memory as a memoryview that it may not
+  /// keep. Any thread.
+  void operator()(std::uint64_t offset, std::span<std::byte> into) const;
 
   /// What the Python object has to hold.
   nb::object keeper() const { return keeper_; }

@@ -25,6 +25,7 @@ void bind_all(nb::module_& module) {
   bind_dlpack(module);
   bind_torch_memory(module);
   bind_archive(module);
+  bind_sources(module);
   bind_parts(module);
   bind_files(module);
   bind_writer(module);

@@ -1,0 +1,193 @@
+"""Files of other libraries' file systems and object stores, where Penstock takes a path.
+
+    state = penstock.load(penstock.remote.from_fsspec(fs, "bucket/model.pt"))
+    archive = penstock.open(penstock.remote.from_obstore(store, "model.safetensors"))
+
+`s3://`, `gs://`, `hf://` and `http(s)://` need none of this: they are paths. This is for whatever else fsspec and
+obstore reach (Azure, HDFS, an archive, memory), and for programs that have such an object already.
+"""
+
+from __future__ import annotations
+
+from penstock._core import Source, _source_from
+from penstock.errors import (
+    ChangedError,
+    DTypeMismatchError,
+    Error,
+    InputOutputError,
+    IsDirectoryError,
+    NotFoundError,
+    PermissionDeniedError,
+    TimedOutError,
+    TruncatedError,
+    UnsupportedError,
+)
+
+# As in _opaque.py: what takes long to import is left to those who need it.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+__all__ = ["Source", "from_fsspec", "from_obstore"]
+
+Source.__module__ = __name__
+
+# A store answers several requests of this size sooner than one large one.
+_PART = 8 << 20
+
+# What others' exceptions stand for, by their name where they are no built-in ones (obstore's).
+_KINDS = {
+    FileNotFoundError: NotFoundError,
+    IsADirectoryError: IsDirectoryError,
+    PermissionError: PermissionDeniedError,
+    TimeoutError: TimedOutError,
+}
+_NAMED = {
+    "PreconditionError": ChangedError,
+    "PermissionDeniedError": PermissionDeniedError,
+    "UnauthenticatedError": PermissionDeniedError,
+}
+
+
+def from_fsspec(fs: Any, path: str, *, size: int | None = None) -> Source:
+    """A file of an fsspec file system.
+
+    `penstock.load(penstock.remote.from_fsspec(*fsspec.url_to_fs("abfs://clips/a.pt")))` loads by an address. The file
+    is read in ranges, at most 8 MiB each, and several at once, by `fs.cat_ranges`; it is never read whole when a part
+    was asked for.
+
+    Parameters
+    ----------
+    fs
+        Any file system of fsspec.
+    path
+        The file, as `fs` names it.
+    size
+        Its bytes, where they are known: `fs` is not asked for them then.
+
+    Returns
+    -------
+    Source
+        What `penstock.open`, `load` and `load_into` take in place of a path. `rows` takes a lazy tensor of what `open`
+        gives.
+
+    Raises
+    ------
+    penstock.Error
+        As for a path: NotFoundError, PermissionDeniedError, ..., and InputOutputError for what else `fs` raises, which
+        is the `__cause__`. While reading too, then with the byte that was read.
+    """
+    _require(fs, "cat_ranges", "an fsspec file system")
+    name = _path_of(path)
+    unstrip = getattr(fs, "unstrip_protocol", None)
+    shown = name if unstrip is None else unstrip(name)
+    if size is None:
+        size = _size_of(_asked(lambda: fs.info(name), shown), shown)
+
+    def ranges(starts: list[int], ends: list[int]) -> Sequence[Any]:
+        got: Sequence[Any] = fs.cat_ranges([name] * len(starts), starts, ends, on_error="raise")
+        return got
+
+    return _source_from(_reader(ranges, shown), size, shown)
+
+
+def from_obstore(store: Any, path: str, *, size: int | None = None) -> Source:
+    """An object of an obstore store.
+
+    `penstock.load(penstock.remote.from_obstore(store, "model.pt"))`. The object is read in ranges, at most 8 MiB each,
+    and several at once, by `store.get_ranges`.
+
+    Parameters
+    ----------
+    store
+        Any store of obstore: S3Store, AzureStore, LocalStore, MemoryStore, ...
+    path
+        The object, as `store` names it.
+    size
+        Its bytes, where they are known: `store` is not asked for them then.
+
+    Returns
+    -------
+    Source
+        As `from_fsspec`.
+
+    Raises
+    ------
+    penstock.Error
+        As `from_fsspec`.
+    """
+    _require(store, "get_ranges", "an obstore store")
+    name = _path_of(path)
+    shown = f"{type(store).__name__}:{name}"
+    if size is None:
+        size = _size_of(_asked(lambda: store.head(name), shown), shown)
+
+    def ranges(starts: list[int], ends: list[int]) -> Sequence[Any]:
+        got: Sequence[Any] = store.get_ranges(name, starts=starts, ends=ends)
+        return got
+
+    return _source_from(_reader(ranges, shown), size, shown)
+
+
+def _require(store: Any, method: str, what: str) -> None:
+    if not callable(getattr(store, method, None)):
+        message = f"found an object of type {type(store).__name__}, expected {what}, which has {method}()"
+        raise DTypeMismatchError(message, message)
+
+
+def _path_of(path: Any) -> str:
+    if not isinstance(path, str):
+        message = f"found a path of type {type(path).__name__}, expected a string, as the file system names the file"
+        raise DTypeMismatchError(message, message)
+    return path
+
+
+def _size_of(info: Any, shown: str) -> int:
+    if info.get("type") == "directory":
+        raise _error(IsDirectoryError, "it is a folder; give one file of it", shown)
+    size = info.get("size")
+    if size is None:
+        message = "its file system does not tell its size; give size=, or the opened file to penstock.load"
+        raise _error(UnsupportedError, message, shown)
+    return int(size)
+
+
+def _reader(ranges: Callable[[list[int], list[int]], Sequence[Any]], shown: str) -> Callable[[int, memoryview], None]:
+    """A function that fills a view from an offset, by one call for all of its parts."""
+
+    def read(offset: int, into: memoryview) -> None:
+        starts = list(range(0, len(into), _PART))
+        ends = [min(start + _PART, len(into)) for start in starts]
+        asked = [offset + start for start in starts], [offset + end for end in ends]
+        parts = _asked(lambda: ranges(*asked), shown, offset)
+        for start, end, part in zip(starts, ends, parts, strict=True):
+            view = memoryview(part).cast("B")
+            if len(view) != end - start:
+                message = (
+                    f"its file system gave {len(view)} of the {end - start} bytes asked for; it is shorter than when "
+                    "it was opened, or was written to: open it again"
+                )
+                raise _error(TruncatedError, message, shown, offset + start)
+            into[start:end] = view
+
+    return read
+
+
+def _asked(ask: Callable[[], Any], shown: str, offset: int | None = None) -> Any:
+    """What the file system answers; its exceptions as ours."""
+    try:
+        return ask()
+    except (Error, MemoryError):
+        raise
+    except Exception as error:
+        kind = _NAMED.get(type(error).__name__, InputOutputError)
+        kind = next((ours for theirs, ours in _KINDS.items() if isinstance(error, theirs)), kind)
+        # obstore's messages go on with its own inner state.
+        said = (str(error).splitlines() or [""])[0]
+        raise _error(kind, f"its file system says {type(error).__name__}: {said}", shown, offset) from error
+
+
+def _error(kind: type[Error], message: str, shown: str, offset: int | None = None) -> Error:
+    text = f"{shown}: {message}" if offset is None else f"{shown}: {message} (byte {offset})"
+    return kind(text, message, shown, offset)

@@ -1,0 +1,75 @@
+// A source whose bytes a function of Python brings. Threads of a load call it at once, each for a range of its own, and
+// take the GIL for the call; the function gives it up while it waits for its bytes, as fsspec and obstore do.
+
+#include "sources.h"
+
+#include <nanobind/stl/string.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "bindings.h"
+#include "convert.h"
+#include "functions.h"
+#include "io/source/source.h"
+#include "penstock/error.h"
+
+namespace penstock::python {
+namespace {
+
+class FunctionSource final : public ByteSource {
+ public:
+  /// Needs the GIL.
+  FunctionSource(std::string name, std::uint64_t size, const HeldFunction& read)
+      : name_(std::move(name)), size_(size), read_(read.lent()), kept_(keep_alive(read.keeper())) {}
+
+  const std::string& name() const noexcept override { return name_; }
+  std::uint64_t size() const noexcept override { return size_; }
+  void read(std::uint64_t offset, std::span<std::byte> into) const override {
+    io::require_inside(*this, offset, into.size());
+    if (into.empty()) return;
+    try {
+      read_(offset, into);
+    } catch (const Error& error) {
+      throw error.within({.path = name_, .offset = offset});
+    }
+  }
+
+ private:
+  std::string name_;
+  std::uint64_t size_;
+  HeldFunction read_;
+  std::shared_ptr<const void> kept_;  ///< what keeps the function
+};
+
+PySource source_from(nb::handle read, std::uint64_t size, nb::handle name) {
+  return {std::make_shared<FunctionSource>(path_from(name), size, HeldFunction(read, "a source"))};
+}
+
+}  // namespace
+
+void bind_sources(nb::module_& module) {
+  nb::class_<PySource>(module, "Source", R"(Source()
+--
+
+A file of another library's file system, which `penstock.open`, `load` and `load_into` take in place of a path.
+
+Made by `penstock.remote`. Any number of threads may read it.)")
+      .def_prop_ro(
+          "name", [](const PySource& self) { return path_text(self.source.name()); }, nb::sig("def name(self) -> str"),
+          "What errors call it.")
+      .def_prop_ro(
+          "size", [](const PySource& self) { return self.source.size(); }, nb::sig("def size(self) -> int"),
+          "Its bytes.")
+      .def("__repr__", [](const PySource& self) {
+        return nb::str("penstock.remote.Source({}, {} bytes)")
+            .format(path_text(self.source.name()), self.source.size());
+      });
+  module.def(
+      "_source_from", source_from, nb::arg("read"), nb::arg("size"), nb::arg("name"),
+      nb::sig("def _source_from(read: typing.Callable[[int, memoryview], None], size: int, name: str) -> Source"));
+}
+
+}  // namespace penstock::python

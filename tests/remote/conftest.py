@@ -1,0 +1,158 @@
+"""Servers for a session, each started by the first test that wants it and skipped by name where it is not installed;
+and settings that no variable of the user's changes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import urllib.parse
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from contents import contents
+from fault_proxy import FaultProxy, in_thread
+from servers import ACCESS_KEY, BUCKET, REGION, ROOT, SECRET_KEY, SERVERS, Missing, Server
+
+# Clients of stores are in build/remote, as their servers are, and behind the packages of .venv.
+sys.path += [str(path) for path in (ROOT / "build" / "remote").glob("lib/python*/site-packages")]
+
+
+@dataclass
+class Place:
+    """Where files lie, and how a test puts one there."""
+
+    base: str
+    put: Callable[[str, bytes], None]
+    environment: dict[str, str] = field(default_factory=dict)
+    quote: bool = False  # whether names are percent-encoded in its URLs
+
+    def url(self, name: str) -> str:
+        return self.base + (urllib.parse.quote(name) if self.quote else name)
+
+
+def session_server(name: str):
+    @pytest.fixture(scope="session", name=name)
+    def start(tmp_path_factory):
+        try:
+            with SERVERS[name](tmp_path_factory.mktemp(name)) as server:
+                yield server
+        except Missing as missing:
+            pytest.skip(str(missing))
+
+    return start
+
+
+nginx_server = session_server("nginx")
+seaweed_server = session_server("seaweed")
+rclone_server = session_server("rclone")
+
+
+def client_of(server: Server, bucket: str = BUCKET):
+    """obstore's client of a store, which is not ours and so proves what it says."""
+    stores = pytest.importorskip(
+        "obstore.store", reason="obstore is not installed here (script/test remote sets it up)"
+    )
+    return stores.S3Store(
+        bucket,
+        endpoint=server.url,
+        access_key_id=ACCESS_KEY,
+        secret_access_key=SECRET_KEY,
+        region=REGION,
+        client_options={"allow_http": True},
+    )
+
+
+def place_in_store(server: Server) -> Place:
+    store = client_of(server)
+    return Place(f"s3://{BUCKET}/", lambda name, content: store.put(name, content) and None, server.environment)
+
+
+def place_in_folder(server: Server, url: str, environment: dict[str, str]) -> Place:
+    def put(name: str, content: bytes) -> None:
+        path = server.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+    return Place(f"{url}/", put, environment, quote=True)
+
+
+def _filled(place: Place) -> Place:
+    for name, content in contents().items():
+        place.put(name, content)
+    return place
+
+
+@pytest.fixture(scope="session")
+def place_of_http(nginx):
+    return _filled(place_in_folder(nginx, nginx.url, {}))
+
+
+@pytest.fixture(scope="session")
+def place_of_https(nginx, place_of_http):
+    return place_in_folder(nginx, nginx.https_url, {"SSL_CERT_FILE": str(nginx.certificate)})
+
+
+@pytest.fixture(scope="session")
+def place_of_seaweed(seaweed):
+    return _filled(place_in_store(seaweed))
+
+
+@pytest.fixture(scope="session")
+def place_of_rclone(rclone):
+    return _filled(place_in_store(rclone))
+
+
+PLACES = ("http", "https", "seaweed", "rclone")
+
+
+@pytest.fixture(params=PLACES)
+def place(request, settings):
+    """Each server in turn, with the files of `contents` in it; the environment says how to reach it."""
+    found = request.getfixturevalue(f"place_of_{request.param}")
+    settings(**found.environment)
+    return found
+
+
+@pytest.fixture
+def store(place_of_seaweed, settings):
+    settings(**place_of_seaweed.environment)
+    return place_of_seaweed
+
+
+@pytest.fixture(autouse=True)
+def settings(monkeypatch, tmp_path):
+    """A function that sets variables. None of the user's is left, no profile, and no machine of a cloud is asked."""
+    for name in list(os.environ):
+        if name.startswith(("AWS_", "HF_", "PENSTOCK_S3", "PENSTOCK_GS", "PENSTOCK_REMOTE")) or "proxy" in name.lower():
+            monkeypatch.delenv(name)
+    for name in ("SSL_CERT_FILE", "GOOGLE_OAUTH_ACCESS_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+    def set_all(**variables: object) -> None:
+        for name, value in variables.items():
+            monkeypatch.setenv(name, str(value))
+
+    return set_all
+
+
+@pytest.fixture
+def proxy():
+    """A server with faults that serves what is in `proxy.origin.objects`."""
+    with in_thread(FaultProxy()) as running:
+        yield running
+
+
+@pytest.fixture
+def other_proxy():
+    with in_thread(FaultProxy()) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def command() -> str:
+    build = Path(os.environ.get("PENSTOCK_BUILD", ROOT / "build" / "release"))
+    return str(build / "bin" / "penstock")
