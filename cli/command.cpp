@@ -4,11 +4,13 @@
 #include <array>
 #include <cctype>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
+#include "cli/help.h"
 #include "cli/option.h"
 #include "cli/terminal/terminal.h"
 #include "core/counted.h"
@@ -110,7 +112,7 @@ void settle_double_dash(const CLI::App& app, std::vector<std::string>& words) {
 
 std::span<const Command> commands() noexcept {
   static const std::array kCommands{kLs,   kInfo,   kCat,   kStats,  kDiff,    kHash,       kVerify, kConvert,
-                                    kPack, kSample, kBench, kDoctor, kVersion, kCompletion, kMan};
+                                    kPack, kSample, kBench, kDoctor, kVersion, kCompletion, kMan,    kHelp};
   return kCommands;
 }
 
@@ -118,12 +120,13 @@ CommandLine::CommandLine()
     : app("Look into, check, convert and pack tensor files and measure how fast they load, without running anything "
           "from them.") {
   app.name("penstock");
-  app.set_version_flag("--version", "penstock " PENSTOCK_VERSION, "Print the version and exit");
+  app.set_version_flag("-V,--version", "penstock " PENSTOCK_VERSION, "Print the version and exit");
   app.require_subcommand(1);
   app.failure_message(wrong_usage);
+  app.formatter(std::make_shared<HelpFormatter>());
   for (const Command& command : commands()) {
     CLI::App* sub = app.add_subcommand(std::string(command.name), std::string(command.summary));
-    sub->footer(std::string(command.description));
+    sub->footer(footer_of(command));
     sub->callback([this, action = command.attach(*sub), trouble_of = command.trouble] {
       run = action;
       trouble = trouble_of;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <functional>
 #include <span>
 #include <string>
@@ -15,6 +16,8 @@ struct Command {
   std::string_view name;
   std::string_view summary;
   std::string_view description;
+  /// Lines for a shell, in a folder that `penstock sample .` has filled.
+  std::array<std::string_view, 3> examples;
   std::function<int()> (*attach)(CLI::App& app);
   int trouble = 1;  ///< the exit code where it throws
 };
@@ -38,6 +41,7 @@ extern const Command kDoctor;
 extern const Command kVersion;
 extern const Command kCompletion;
 extern const Command kMan;
+extern const Command kHelp;
 
 /// The whole command line: the same object parses arguments and describes itself for completion and the man page.
 struct CommandLine {

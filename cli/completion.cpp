@@ -171,15 +171,58 @@ compdef _penstock penstock
               commands, cases);
 }
 
+/// Inside single quotes of fish.
+std::string fish_text(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+/// What fish is to offer for a value or positional: words, files, or nothing.
+std::string fish_offer(const CLI::Option& option) {
+  const std::vector<std::string> words = words_of(option);
+  if (!words.empty()) return core::format(" -a '{}'", joined(words));
+  return takes_file(option) ? " -F" : "";
+}
+
+void print_fish_command(const CLI::App& sub) {
+  const std::string when = core::format("complete -c penstock -n '__fish_seen_subcommand_from {}'", sub.get_name());
+  for (const CLI::Option* option : sub.get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      core::print("{} -l {}{} -d '{}'\n", when, name, takes_value(*option) ? " -x" + fish_offer(*option) : "",
+                  fish_text(option->get_description()));
+    }
+  }
+  for (const CLI::Option* option : positionals_of(sub)) {
+    const std::string offer = fish_offer(*option);
+    if (!offer.empty()) core::print("{}{}\n", when, offer);
+  }
+}
+
+void print_fish(const CommandLine& line) {
+  core::print("# fish completion for penstock: install it as ~/.config/fish/completions/penstock.fish\n");
+  core::print("complete -c penstock -f\n");
+  for (const CLI::App* sub : subcommands(line)) {
+    core::print("complete -c penstock -n __fish_use_subcommand -a {} -d '{}'\n", sub->get_name(),
+                fish_text(sub->get_description()));
+    print_fish_command(*sub);
+  }
+}
+
 std::function<int()> attach(CLI::App& app) {
   auto shell = std::make_shared<std::string>();
-  take_word(*app.add_option("shell", *shell, "The shell that reads the script")->required(), {"bash", "zsh"});
+  take_word(*app.add_option("shell", *shell, "The shell that reads the script")->required(), {"bash", "zsh", "fish"});
   return [shell] {
     const CommandLine line;
     if (*shell == "bash") {
       print_bash(line);
-    } else {
+    } else if (*shell == "zsh") {
       print_zsh(line);
+    } else {
+      print_fish(line);
     }
     return 0;
   };
@@ -187,7 +230,11 @@ std::function<int()> attach(CLI::App& app) {
 
 }  // namespace
 
-const Command kCompletion{"completion", "Print a completion script for bash or zsh",
-                          "Use it at once with: source <(penstock completion bash)", attach};
+const Command kCompletion{"completion",
+                          "Print a completion script for bash, zsh or fish",
+                          "Use it at once with: source <(penstock completion bash)",
+                          {"source <(penstock completion bash)", "penstock completion zsh > ~/.zfunc/_penstock",
+                           "penstock completion fish > ~/.config/fish/completions/penstock.fish"},
+                          attach};
 
 }  // namespace penstock::cli

@@ -222,13 +222,16 @@ std::function<int()> attach(CLI::App& app) {
 }  // namespace
 
 const Command kConvert{
-    "convert", "Write a tensor file in another format",
+    "convert",
+    "Write a tensor file in another format",
     "The extension of the second file says which format: .npy, .npz, .pt, .pth or .safetensors. It appears whole or "
     "not at all. What that format cannot hold is refused, but for metadata, which is told on standard error when it "
     "is left out; dicts in dicts become names joined with dots where there is only one level. A file whose bytes are "
     "its values is mapped and takes no memory; to a .safetensors, others are written in pieces where no tensors share "
     "bytes; else they are loaded. An index of shards, or a distributed checkpoint, becomes one file. Nothing in the "
     "first file is run.",
+    {"penstock convert model.pt model.safetensors", "penstock convert model.pt encoder.npz --part encoder",
+     "penstock convert images.npy images.npz --compress"},
     attach};
 
 }  // namespace penstock::cli

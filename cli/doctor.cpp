@@ -117,10 +117,12 @@ std::function<int()> attach(CLI::App& app) {
 
 }  // namespace
 
-const Command kDoctor{"doctor", "Measure this machine and say what slows loading down",
+const Command kDoctor{"doctor",
+                      "Measure this machine and say what slows loading down",
                       "Devices and copy speeds to them, reading of a file, memory, limits of the process and what the "
                       "kernel offers; notes and problems say what each means and how to change it. Takes a few seconds "
                       "and 128 MiB of disk, which it gives back.",
+                      {"penstock doctor", "penstock doctor model.pt", "penstock doctor --json"},
                       attach};
 
 }  // namespace penstock::cli

@@ -100,10 +100,12 @@ std::function<int()> attach(CLI::App& app) {
 }  // namespace
 
 const Command kLs{
-    "ls", "List the tensors of a file",
+    "ls",
+    "List the tensors of a file",
     "Reads headers only: name, type, shape, size in bytes and offset in the file of each tensor. A file that "
     "cannot be read is told on standard error, and the others are listed; with --json its object has "
     "\"error\" in place of \"tensors\".",
+    {"penstock ls model.pt", "penstock ls digits/0000.pt digits/0001.pt", "penstock ls model.pt --json"},
     attach};
 
 }  // namespace penstock::cli

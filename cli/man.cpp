@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <span>
 #include <string>
@@ -37,10 +38,19 @@ void print_option(const CLI::Option& option) {
               fallback);
 }
 
+const Command& command_of(const CLI::App& sub) {
+  const auto all = commands();
+  return *std::find_if(all.begin(), all.end(), [&](const Command& each) { return each.name == sub.get_name(); });
+}
+
 void print_command(const CLI::App& sub) {
   core::print(".SS {}\n{}.\n", roff(sub.get_name()), roff(sub.get_description()));
-  if (!sub.get_footer().empty()) core::print("{}\n", roff(sub.get_footer()));
+  const Command& command = command_of(sub);
+  if (!command.description.empty()) core::print("{}\n", roff(std::string(command.description)));
   for (const CLI::Option* option : sub.get_options()) print_option(*option);
+  core::print(".PP\nExamples:\n.nf\n.RS\n");
+  for (const std::string_view example : command.examples) core::print("{}\n", roff(std::string(example)));
+  core::print(".RE\n.fi\n");
 }
 
 struct Variable {
@@ -51,6 +61,7 @@ struct Variable {
 constexpr std::array kVariables = {
     Variable{"NO_COLOR", "When set and not empty, no colour is used. Colour and progress appear only on a terminal."},
     Variable{"TERM", "When dumb or not set, no colour is used."},
+    Variable{"COLUMNS", "How long the lines of --help are, in place of the terminal's width."},
     Variable{"TMPDIR", "The folder in which doctor makes a file to read when none is named; /tmp when not set."},
     Variable{"CUDA_VISIBLE_DEVICES", "The devices that NVIDIA's driver shows, and in which order."},
     Variable{"PENSTOCK_LIBCUDA", "The NVIDIA driver's library, in place of libcuda.so.1."},
@@ -105,7 +116,10 @@ int print_man() {
 
 }  // namespace
 
-const Command kMan{"man", "Print this manual page in roff", "Read it with: penstock man | man -l -",
+const Command kMan{"man",
+                   "Print this manual page in roff",
+                   "Read it with: penstock man | man -l -",
+                   {"penstock man | man -l -", "penstock man > penstock.1", "penstock help"},
                    [](CLI::App&) -> std::function<int()> { return print_man; }};
 
 }  // namespace penstock::cli

@@ -6,6 +6,7 @@
 #include <optional>
 #include <sstream>
 
+#include "cli/command.h"
 #include "core/format.h"
 #include "core/text.h"
 
@@ -81,8 +82,12 @@ void take_excluded(CLI::App& app, std::vector<std::string>& exclude) {
 }
 
 std::vector<std::string> words_of(const CLI::Option& option) {
-  std::istringstream names(option.get_type_name());
   std::vector<std::string> words;
+  if (option.get_type_name() == kCommandWord) {
+    for (const Command& command : commands()) words.emplace_back(command.name);
+    return words;
+  }
+  std::istringstream names(option.get_type_name());
   for (std::string name; std::getline(names, name, '|');) {
     if (name.find_first_not_of("abcdefghijklmnopqrstuvwxyz-") == std::string::npos && !name.empty()) {
       words.push_back(name);

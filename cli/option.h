@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace penstock::cli {
@@ -22,6 +23,9 @@ void take_number_or_auto(CLI::Option& option, std::int64_t least, std::int64_t m
 
 /// --exclude NAME, which may be given again: FilesOptions::exclude.
 void take_excluded(CLI::App& app, std::vector<std::string>& exclude);
+
+/// The type name of an option that takes the name of a command.
+inline constexpr std::string_view kCommandWord = "COMMAND";
 
 /// The words that an option's type name lists.
 std::vector<std::string> words_of(const CLI::Option& option);

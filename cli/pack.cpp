@@ -71,12 +71,15 @@ std::function<int()> attach(CLI::App& app) {
 }  // namespace
 
 const Command kPack{
-    "pack", "Put many small tensor files into a few large ones",
+    "pack",
+    "Put many small tensor files into a few large ones",
     "Each file is a sample. Its tensors and numbers become rows of arrays in FOLDER/00000.safetensors and so on, in "
     "the order of the files' names; where dimension 0 differs from sample to sample, they are laid end to end, with an "
     "array of offsets. packed() of the library gives the samples back, without opening a file for each; any reader of "
     "safetensors finds the arrays. The folder appears with all its files or not at all. Text and other "
     "values that are no numbers are refused: choose others with --key. Nothing in the files is run.",
+    {"penstock pack digits shards", "penstock pack 'clips/*.pt' clip-shards --shard-mb 64",
+     "penstock pack digits labels --key y"},
     attach};
 
 }  // namespace penstock::cli

@@ -150,10 +150,12 @@ std::function<int()> attach(CLI::App& app) {
 }  // namespace
 
 const Command kSample{
-    "sample", "Write small tensor files to try things with",
+    "sample",
+    "Write small tensor files to try things with",
     "Writes what the examples of the documentation read: images.npy (1,000 pictures of digits, 8 by 8), labels.npy, "
     "model.pt (a dict with two tensors), digits/*.pt (a picture and its label each) and clips/*.pt (tensors of "
     "different length). Together they take under 1 MB.",
+    {"penstock sample .", "penstock sample data", "penstock sample data/more"},
     attach};
 
 }  // namespace penstock::cli

@@ -22,6 +22,7 @@ std::function<int()> attach(CLI::App& app) {
 
 }  // namespace
 
-const Command kVersion{"version", "Print the version", "", attach};
+const Command kVersion{
+    "version", "Print the version", "", {"penstock version", "penstock --version", "penstock -V"}, attach};
 
 }  // namespace penstock::cli

@@ -281,9 +281,12 @@ std::function<int()> attach(CLI::App& app) {
 }  // namespace
 
 const Command kBench{
-    "bench", "Measure a folder or file through the loader",
+    "bench",
+    "Measure a folder or file through the loader",
     "Prints samples and bytes a second, the time to the first batch, what the machine does with the same "
     "bytes and no library in between (the floor), and the stage where the time goes.",
+    {"penstock bench digits", "penstock bench 'clips/*.pt' --collate pad",
+     "penstock bench images.npy --rows --batch-size 64 --workers 2"},
     attach};
 
 }  // namespace penstock::cli

@@ -101,8 +101,11 @@ std::function<int()> attach(CLI::App& app) {
 
 }  // namespace
 
-const Command kCat{"cat", "Print a tensor, or a slice of one",
-                   "Reads only the bytes of the slice. Prints one innermost row a line, an empty line between planes.",
-                   attach};
+const Command kCat{
+    "cat",
+    "Print a tensor, or a slice of one",
+    "Reads only the bytes of the slice. Prints one innermost row a line, an empty line between planes.",
+    {"penstock cat labels.npy", "penstock cat model.pt encoder.bias", "penstock cat images.npy --slice 0,:,2:6"},
+    attach};
 
 }  // namespace penstock::cli

@@ -1,3 +1,5 @@
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -5,7 +7,9 @@
 
 #include "cli/command.h"
 #include "cli/info/json_content.h"
+#include "cli/info/tree.h"
 #include "cli/json/json.h"
+#include "cli/option.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "io/source/composed_source.h"
@@ -16,6 +20,7 @@ namespace {
 
 struct Options {
   std::string path;
+  std::size_t depth = std::numeric_limits<std::int32_t>::max();
   bool json = false;
 };
 
@@ -65,7 +70,7 @@ void line(std::string_view label, const std::string& text) {
   core::print("{} {}\n", paint(stdout, "1", core::format("{:<12}", label)), text);
 }
 
-void print_human(const Archive& archive, const Totals& totals) {
+void print_human(const Archive& archive, const Totals& totals, std::size_t depth) {
   line("path", printable(archive.path()));
   line("format", std::string(archive.format()));
   line("file size", human_bytes(static_cast<double>(totals.file_bytes)));
@@ -80,7 +85,9 @@ void print_human(const Archive& archive, const Totals& totals) {
     line("metadata", core::format("{} = {}", printable(key), printable(text)));
   }
   for (const std::string& name : archive.unknown_globals()) line("unknown", printable(name) + " (kept inert, not run)");
-  line("structure", printable(archive.structure().to_string()));
+  if (depth == 0) return;
+  core::print("\n");
+  print_tree(archive, depth);
 }
 
 int run(const Options& options) {
@@ -89,7 +96,7 @@ int run(const Options& options) {
   if (options.json) {
     print_info(archive, totals);
   } else {
-    print_human(archive, totals);
+    print_human(archive, totals, options.depth);
   }
   return 0;
 }
@@ -97,14 +104,22 @@ int run(const Options& options) {
 std::function<int()> attach(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("file", options->path, "A tensor file")->required()->type_name("FILE");
+  take_number(
+      *app.add_option("--depth", options->depth, "Levels of the tree that are printed; 0 for none. Without it all"), 0,
+      std::numeric_limits<std::int32_t>::max());
   app.add_flag("--json", options->json, "Print JSON");
   return [options] { return run(*options); };
 }
 
 }  // namespace
 
-const Command kInfo{"info", "Describe a file: format, sizes, types, metadata, nested content",
-                    "Reads headers only. Names in a pickle that Penstock does not know are listed; they are never run.",
-                    attach};
+const Command kInfo{
+    "info",
+    "Describe a file: format, sizes, types, metadata, nested content",
+    "Reads headers only. Below the totals stands a tree: elements and bytes of each layer, type and shape of "
+    "each tensor, the values of numbers and text. Names in a pickle that Penstock does not know are "
+    "listed; they are never run.",
+    {"penstock info model.pt", "penstock info model.pt --depth 1", "penstock info model.pt --json"},
+    attach};
 
 }  // namespace penstock::cli

@@ -204,7 +204,8 @@ std::function<int()> attach(CLI::App& app) {
 }  // namespace
 
 const Command kDiff{
-    "diff", "Compare what two tensor files hold, whatever their formats",
+    "diff",
+    "Compare what two tensor files hold, whatever their formats",
     "Tensors, numbers, text and all else are paired by the keys that lead to them; in .safetensors and .npz those are "
     "the names, in a .pt the keys joined with dots. Their order, containers, layout, byte order, compression and "
     "metadata do not matter. Values are compared exactly unless --rtol or --atol tolerate more, by NumPy's isclose, "
@@ -215,6 +216,9 @@ const Command kDiff{
     "extension; an index of shards stands for its shards. Takes less than 100 MB of memory, and all processors. The "
     "exit status is 0 where both are equal, 1 where they differ, and 2 for wrong usage and where a file could not be "
     "read.",
-    attach, kTrouble};
+    {"penstock diff digits/0000.pt digits/0001.pt", "penstock diff model.pt model.pt --rtol 1e-5 --atol 1e-8",
+     "penstock diff model.pt images.npy --json"},
+    attach,
+    kTrouble};
 
 }  // namespace penstock::cli

@@ -214,13 +214,16 @@ std::function<int()> attach(CLI::App& app) {
 }  // namespace
 
 const Command kHash{
-    "hash", "Print a hash of what a file holds, whatever its format",
+    "hash",
+    "Print a hash of what a file holds, whatever its format",
     "Content is equal where hashes are: keys, dtypes, shapes and the bits of values, and numbers, text and all else "
     "that "
     "a .pt holds. Format, layout, order of keys, byte order, compression and metadata do not matter. Below each file's "
     "hash are those of its tensors, which do not depend on names. An XXH3 hash of 128 bits: it tells files apart, and "
     "is no protection from somebody who wants two of them to look alike. An index of shards stands for its shards. A "
     "file that cannot be read is told on standard error, and the others are read; the exit status is then 1.",
+    {"penstock hash model.pt", "penstock hash --content images.npy labels.npy",
+     "penstock hash --duplicates digits/*.pt"},
     attach};
 
 }  // namespace penstock::cli

@@ -207,13 +207,15 @@ std::function<int()> attach(CLI::App& app) {
 }  // namespace
 
 const Command kStats{
-    "stats", "Say what numbers the tensors of a file hold",
+    "stats",
+    "Say what numbers the tensors of a file hold",
     "Reads each tensor once, in less than 100 MB of memory, by all processors. Minimum, maximum, mean, standard "
     "deviation (of the population, as NumPy's) and histogram are those of the finite elements; of complex ones, of "
     "their absolute values. NaN, infinities and zeros are counted. The intervals of the histogram are equally wide, "
     "and "
     "their width is a power of two. An index of shards stands for its shards. Recorded checksums are verified. A file "
     "that cannot be read is told on standard error, and the others are read; the exit status is then 1.",
+    {"penstock stats model.pt", "penstock stats images.npy --json", "penstock stats --nan digits/*.pt"},
     attach};
 
 }  // namespace penstock::cli

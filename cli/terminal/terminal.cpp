@@ -1,21 +1,39 @@
 #include "cli/terminal/terminal.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <clocale>
+#include <cwchar>
 #include <exception>
+#include <string_view>
+#include <system_error>
 
 #include "core/environment.h"
 #include "core/format.h"
 #include "core/text.h"
+#include "core/utf8.h"
 
 namespace penstock::cli {
 namespace {
 
+/// Columns that a terminal takes for it: two for a wide character (CJK, emoji), none for a combining mark. The C
+/// library knows them in a locale of UTF-8; without one each character counts as one.
 std::size_t display_width(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  static const locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
+  const locale_t before = utf8 == nullptr ? nullptr : uselocale(utf8);
+  std::size_t width = 0;
+  while (!text.empty()) {
+    const auto character = core::take_code_point(text);
+    if (!character) text.remove_prefix(1);
+    const int columns = character && before != nullptr ? wcwidth(static_cast<wchar_t>(*character)) : 1;
+    width += columns < 0 ? 1 : static_cast<std::size_t>(columns);
+  }
+  if (before != nullptr) uselocale(before);
+  return width;
 }
 
 std::string padded(const std::string& cell, std::size_t width, bool right) {
@@ -32,6 +50,19 @@ bool wants_colour(std::FILE* stream) noexcept {
   const char* term = core::environment("TERM");
   const bool dumb = term == nullptr || std::string_view(term) == "dumb";
   return is_terminal(stream) && !dumb && (no_colour == nullptr || *no_colour == '\0');
+}
+
+std::size_t terminal_columns(std::FILE* stream) noexcept {
+  constexpr std::size_t kLeast = 20;
+  constexpr std::size_t kMost = 120;
+  std::size_t columns = 0;
+  if (const char* const set = core::environment("COLUMNS")) {
+    const std::string_view text(set);
+    if (std::from_chars(text.data(), text.data() + text.size(), columns).ec != std::errc{}) columns = 0;
+  }
+  winsize size{};
+  if (columns == 0 && ioctl(fileno(stream), TIOCGWINSZ, &size) == 0) columns = size.ws_col;
+  return columns == 0 ? 80 : std::clamp(columns, kLeast, kMost);
 }
 
 bool speaks_utf8() noexcept {

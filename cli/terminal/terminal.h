@@ -13,6 +13,10 @@ namespace penstock::cli {
 bool is_terminal(std::FILE* stream) noexcept;
 bool wants_colour(std::FILE* stream) noexcept;
 
+/// How many columns `stream` has: COLUMNS where that is set, else what the terminal says; 80 where there is none.
+/// Between 20 and 120, beyond which lines are hard to read.
+std::size_t terminal_columns(std::FILE* stream) noexcept;
+
 /// Whether the environment's locale is one of UTF-8, so that characters beyond ASCII can be shown.
 bool speaks_utf8() noexcept;
 

@@ -35,6 +35,7 @@ COMMANDS = [
     "version",
     "completion",
     "man",
+    "help",
 ]
 
 
@@ -331,7 +332,8 @@ def test_version():
         ["bench", "x", "--workers", "-1"],
         ["bench", "x", "--workers", "4097"],
         ["bench", "x", "--collate", "magic"],
-        ["completion", "fish"],
+        ["completion", "tcsh"],
+        ["help", "nothing"],
     ],
 )
 def test_wrong_usage_is_2(args):
@@ -509,12 +511,22 @@ def test_zsh_completion_is_a_script_for_every_command():
         subprocess.run(["zsh", "-n", "-c", script], check=True)
 
 
+def test_fish_completion_is_a_script_for_every_command():
+    script = run("completion", "fish").stdout
+    assert all(f"-n __fish_use_subcommand -a {command} -d '" in script for command in COMMANDS)
+    assert "__fish_seen_subcommand_from bench' -l collate -x -a 'stack pad ragged' -d '" in script
+    assert "__fish_seen_subcommand_from cat' -F\n" in script
+    if shutil.which("fish"):
+        subprocess.run(["fish", "--no-execute"], input=script, text=True, check=True)
+
+
 def test_manual_page_names_every_command_and_option():
     page = run("man").stdout
     assert page.startswith(".TH PENSTOCK 1")
     assert all(f".SS {command}\n" in page for command in COMMANDS)
     assert ".B \\-\\-slice SLICE" in page
-    assert ".B \\-\\-version\n" in page
+    assert ".B \\-V, \\-\\-version\n" in page
+    assert page.count("\nExamples:\n") == len(COMMANDS)
     if shutil.which("man"):
         shown = subprocess.run(["man", "--warnings=w", "-l", "-"], input=page, capture_output=True, text=True)
         assert shown.returncode == 0

@@ -1,0 +1,93 @@
+// CLI11 lays out the help in lines of any length. Each of them is broken here, and goes on below the place where its
+// text begins: behind the two columns of an option, or at the line's own indentation.
+
+#include "cli/help.h"
+
+#include <algorithm>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/option.h"
+#include "cli/terminal/terminal.h"
+#include "core/format.h"
+
+namespace penstock::cli {
+namespace {
+
+/// Where the text of options begins.
+constexpr std::size_t kTextColumn = 30;
+/// Narrower terminals get lines of this length, which they break themselves.
+constexpr std::size_t kLeastText = 24;
+
+/// Where the line goes on when it is broken.
+std::size_t hanging_indent(std::string_view line, std::size_t columns) {
+  const std::size_t first = line.find_first_not_of(' ');
+  const bool is_option = first == 2 && line.size() > kTextColumn && line[kTextColumn - 1] == ' ';
+  const std::size_t indent = is_option ? kTextColumn : first;
+  return indent + kLeastText > columns ? std::min<std::size_t>(first, 4) : indent;
+}
+
+std::string broken(std::string_view line, std::size_t columns) {
+  if (line.size() <= columns) return std::string(line);
+  const std::string indent(hanging_indent(line, columns), ' ');
+  std::string out;
+  while (line.size() > columns - (out.empty() ? 0 : indent.size())) {
+    const std::size_t room = columns - (out.empty() ? 0 : indent.size());
+    std::size_t space = line.substr(0, room + 1).rfind(' ');
+    // A word longer than the line stays whole.
+    if (space == line.npos || space <= line.find_first_not_of(' ')) {
+      space = line.find(' ', std::min(line.size(), line.find_first_not_of(' ')));
+    }
+    if (space == line.npos) break;
+    out += (out.empty() ? "" : indent) + std::string(line.substr(0, space)) + "\n";
+    line.remove_prefix(std::min(line.size(), line.find_first_not_of(' ', space)));
+  }
+  return out + (out.empty() ? "" : indent) + std::string(line);
+}
+
+std::function<int()> attach(CLI::App& app) {
+  auto name = std::make_shared<std::string>();
+  std::vector<std::string> names;
+  for (const Command& command : commands()) names.emplace_back(command.name);
+  CLI::Option& option = *app.add_option("command", *name, "The command; without it, all are listed");
+  take_word(option, names);
+  option.type_name(std::string(kCommandWord));  // a manual page cannot break the list of them
+  return [name] {
+    const CommandLine line;
+    core::print("{}", name->empty() ? line.app.help() : line.app.get_subcommand(*name)->help("penstock"));
+    return 0;
+  };
+}
+
+}  // namespace
+
+HelpFormatter::HelpFormatter() : columns_(std::max(terminal_columns(stdout), kLeastText)) { column_width(kTextColumn); }
+
+std::string HelpFormatter::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
+  std::istringstream lines(CLI::Formatter::make_help(app, std::move(name), mode));
+  std::string out;
+  for (std::string line; std::getline(lines, line);) {
+    // An example is a line for the shell.
+    const bool is_example = line.starts_with("  penstock ") || line.starts_with("  source ");
+    out += (is_example ? line : broken(line, columns_)) + "\n";
+  }
+  return out;
+}
+
+std::string footer_of(const Command& command) {
+  std::string out(command.description);
+  out += out.empty() ? "Examples:" : "\n\nExamples:";
+  for (const std::string_view example : command.examples) out += core::format("\n  {}", example);
+  return out;
+}
+
+const Command kHelp{"help",
+                    "Print how the program or one of its commands is used",
+                    "The same as --help behind the command.",
+                    {"penstock help", "penstock help convert", "penstock help bench"},
+                    attach};
+
+}  // namespace penstock::cli
