@@ -33,8 +33,8 @@ __all__ = ["Source", "from_fsspec", "from_obstore"]
 
 Source.__module__ = __name__
 
-# A store answers several requests of this size sooner than one large one.
-_PART = 8 << 20
+# fsspec has the parts of one call in flight together, and a load asks for up to 8 MiB at once.
+_PART = 2 << 20
 
 # What others' exceptions stand for, by their name where they are no built-in ones (obstore's).
 _KINDS = {
@@ -54,8 +54,8 @@ def from_fsspec(fs: Any, path: str, *, size: int | None = None) -> Source:
     """A file of an fsspec file system.
 
     `penstock.load(penstock.remote.from_fsspec(*fsspec.url_to_fs("abfs://clips/a.pt")))` loads by an address. The file
-    is read in ranges, at most 8 MiB each, and several at once, by `fs.cat_ranges`; it is never read whole when a part
-    was asked for.
+    is read in ranges of 2 MiB at most, several at once, by `fs.cat_ranges`; it is never read whole when a part was
+    asked for.
 
     Parameters
     ----------
@@ -69,8 +69,7 @@ def from_fsspec(fs: Any, path: str, *, size: int | None = None) -> Source:
     Returns
     -------
     Source
-        What `penstock.open`, `load` and `load_into` take in place of a path. `rows` takes a lazy tensor of what `open`
-        gives.
+        What `penstock.open`, `load`, `load_into` and `rows` take in place of a path. It can be pickled if `fs` can.
 
     Raises
     ------
@@ -89,14 +88,14 @@ def from_fsspec(fs: Any, path: str, *, size: int | None = None) -> Source:
         got: Sequence[Any] = fs.cat_ranges([name] * len(starts), starts, ends, on_error="raise")
         return got
 
-    return _source_from(_reader(ranges, shown), size, shown)
+    return _source_from(_reader(ranges, shown), size, shown, (_again, ("from_fsspec", fs, path, size)))
 
 
 def from_obstore(store: Any, path: str, *, size: int | None = None) -> Source:
     """An object of an obstore store.
 
-    `penstock.load(penstock.remote.from_obstore(store, "model.pt"))`. The object is read in ranges, at most 8 MiB each,
-    and several at once, by `store.get_ranges`.
+    `penstock.load(penstock.remote.from_obstore(store, "model.pt"))`. The object is read in ranges, several at
+    once, by `store.get_ranges`.
 
     Parameters
     ----------
@@ -127,7 +126,13 @@ def from_obstore(store: Any, path: str, *, size: int | None = None) -> Source:
         got: Sequence[Any] = store.get_ranges(name, starts=starts, ends=ends)
         return got
 
-    return _source_from(_reader(ranges, shown), size, shown)
+    return _source_from(_reader(ranges, shown), size, shown, (_again, ("from_obstore", store, path, size)))
+
+
+def _again(maker: str, store: Any, path: str, size: int) -> Source:
+    """A source that is unpickled."""
+    made: Source = globals()[maker](store, path, size=size)
+    return made
 
 
 def _require(store: Any, method: str, what: str) -> None:

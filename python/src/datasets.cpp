@@ -14,6 +14,7 @@
 #include "core/counted.h"
 #include "core/format.h"
 #include "data.h"
+#include "data/dataset/rows.h"
 #include "data/dataset_impl.h"
 #include "docs_datasets.h"
 #include "foreign.h"
@@ -24,6 +25,7 @@
 #include "penstock/ops.h"
 #include "penstock/pack.h"
 #include "penstock/promote.h"
+#include "sources.h"
 #include "torch_memory.h"
 #include "transforms.h"
 #include "value.h"
@@ -90,6 +92,11 @@ Dataset rows_of(nb::handle source, nb::handle key, std::optional<bool> mmap) {
     return interruptible(true,
                          [path = path_from(source), name, mmap](std::stop_token) { return rows(path, name, mmap); });
   }
+  if (nb::isinstance<PySource>(source)) {
+    return interruptible(true, [of = nb::cast<PySource>(source).source, name, mmap](std::stop_token) {
+      return data::rows_in(open(of), name, mmap);
+    });
+  }
   if (!name.empty()) {
     throw Error(ErrorCode::kInvalidArgument, core::format("found key={} beside an array, expected it beside "
                                                           "a path; leave it out",
@@ -104,10 +111,11 @@ Dataset rows_of(nb::handle source, nb::handle key, std::optional<bool> mmap) {
     return rows(*tensor);
   }
   if (PyList_Check(source.ptr()) || PyTuple_Check(source.ptr())) return rows_of_list(source);
-  throw Error(ErrorCode::kDTypeMismatch, core::format("rows() takes a path, a Tensor, a LazyTensor, an array of any "
-                                                      "library, or a list of numbers, of strings or of arrays; found "
-                                                      "an object of type {}",
-                                                      object_type(source)));
+  throw Error(ErrorCode::kDTypeMismatch,
+              core::format("rows() takes a path, a Source, a Tensor, a LazyTensor, an array of any "
+                           "library, or a list of numbers, of strings or of arrays; found "
+                           "an object of type {}",
+                           object_type(source)));
 }
 
 /// Names, or one.

@@ -33,9 +33,9 @@ written to since it was opened, and TruncatedError when it was cut.
 Parameters
 ----------
 source
-    A path; a LazyTensor of an archive; a Tensor or an array of any library; or a list of numbers,
-    of nested lists of numbers, of strings, or of arrays of one shape. Strings stay text: a batch
-    has a list of them.
+    A path; a Source of penstock.remote; a LazyTensor of an archive; a Tensor or an array of any
+    library; or a list of numbers, of nested lists of numbers, of strings, or of arrays of one
+    shape. Strings stay text: a batch has a list of them.
 key
     Which tensor of the file, if it has several.
 mmap

@@ -44,8 +44,8 @@ class FunctionSource final : public ByteSource {
   std::shared_ptr<const void> kept_;  ///< what keeps the function
 };
 
-PySource source_from(nb::handle read, std::uint64_t size, nb::handle name) {
-  return {std::make_shared<FunctionSource>(path_from(name), size, HeldFunction(read, "a source"))};
+PySource source_from(nb::handle read, std::uint64_t size, nb::handle name, nb::tuple made) {
+  return {std::make_shared<FunctionSource>(path_from(name), size, HeldFunction(read, "a source")), std::move(made)};
 }
 
 }  // namespace
@@ -54,7 +54,7 @@ void bind_sources(nb::module_& module) {
   nb::class_<PySource>(module, "Source", R"(Source()
 --
 
-A file of another library's file system, which `penstock.open`, `load` and `load_into` take in place of a path.
+A file of another library's file system, which `penstock.open`, `load`, `load_into` and `rows` take in place of a path.
 
 Made by `penstock.remote`. Any number of threads may read it.)")
       .def_prop_ro(
@@ -63,13 +63,16 @@ Made by `penstock.remote`. Any number of threads may read it.)")
       .def_prop_ro(
           "size", [](const PySource& self) { return self.source.size(); }, nb::sig("def size(self) -> int"),
           "Its bytes.")
+      .def(
+          "__reduce__", [](const PySource& self) { return self.made; },
+          nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
       .def("__repr__", [](const PySource& self) {
         return nb::str("penstock.remote.Source({}, {} bytes)")
             .format(path_text(self.source.name()), self.source.size());
       });
-  module.def(
-      "_source_from", source_from, nb::arg("read"), nb::arg("size"), nb::arg("name"),
-      nb::sig("def _source_from(read: typing.Callable[[int, memoryview], None], size: int, name: str) -> Source"));
+  module.def("_source_from", source_from, nb::arg("read"), nb::arg("size"), nb::arg("name"), nb::arg("made"),
+             nb::sig("def _source_from(read: typing.Callable[[int, memoryview], None], size: int, name: str, "
+                     "made: tuple[typing.Any, ...]) -> Source"));
 }
 
 }  // namespace penstock::python

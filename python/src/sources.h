@@ -2,13 +2,18 @@
 
 // Files of other libraries' file systems: a function of Python brings their bytes.
 
+#include <nanobind/nanobind.h>
+
 #include "penstock/source.h"
+
+namespace nb = nanobind;
 
 namespace penstock::python {
 
 /// What penstock.remote makes, and `open` and `load` take in place of a path.
 struct PySource {
   Source source;
+  nb::object made;  ///< what `__reduce__` gives
 };
 
 }  // namespace penstock::python

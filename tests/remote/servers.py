@@ -137,7 +137,7 @@ def seaweed(folder: Path) -> Iterator[Server]:
 
 @contextlib.contextmanager
 def rclone(folder: Path) -> Iterator[Server]:
-    """`rclone serve s3` over a folder whose sub-folders are the buckets."""
+    """`rclone serve s3` over a folder whose sub-folders are the buckets. It answers ranges with 200, but says which."""
     binary = program("rclone")
     (folder / "data" / BUCKET).mkdir(parents=True)
     url = f"http://127.0.0.1:{free_port()}"

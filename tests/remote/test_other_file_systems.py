@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 
 import numpy as np
 import pytest
+from conftest import client_of
 from contents import NAMES, contents, npy_of, numbers, same
 
 import penstock
@@ -20,7 +22,6 @@ class Counted:
     def __init__(self, inner):
         self.inner = inner
         self.asked = []
-        self.at_once = self.most_at_once = 0
         self.before = lambda: None
         self.change = lambda parts: parts
 
@@ -96,11 +97,30 @@ def test_rows_and_load_into_take_it(place):
     target = np.zeros_like(array)
     penstock.load_into(target, place.source("x.npy"))
     assert np.array_equal(target, array)
-    rows = penstock.rows(penstock.open(place.source("x.npy"))[""])
+    rows = penstock.rows(place.source("x.npy"))
     loader = penstock.DataLoader(rows, batch_size=50, shuffle=True, seed=3, num_workers=2)
     expected = penstock.DataLoader(penstock.rows(array), batch_size=50, shuffle=True, seed=3)
     for batch, other in zip(loader, expected, strict=True):
         assert batch.equal(other)
+
+
+def test_rows_of_a_file_with_several_tensors_take_a_key(place):
+    place.put("x.npz", contents()["large.npz"])
+    assert len(penstock.rows(place.source("x.npz"), "half")) == 3000
+    with pytest.raises(penstock.InvalidArgumentError, match=r"x\.npz.*holds 3 tensors"):
+        penstock.rows(place.source("x.npz"))
+
+
+@pytest.mark.parametrize("library", ["fsspec", "obstore"])
+def test_what_can_be_pickled_makes_sources_that_can(library, tmp_path):
+    (tmp_path / "x.npy").write_bytes(contents()["small.npy"])
+    if library == "fsspec":
+        source = remote.from_fsspec(pytest.importorskip("fsspec").filesystem("file"), f"{tmp_path}/x.npy")
+    else:
+        source = remote.from_obstore(pytest.importorskip("obstore.store").LocalStore(tmp_path), "x.npy")
+    again = pickle.loads(pickle.dumps(penstock.rows(source)))
+    assert len(again) == 8
+    assert again[3].equal(penstock.load(contents()["small.npy"])[3])
 
 
 def test_a_file_that_is_not_there(place):
@@ -210,3 +230,10 @@ def test_a_url_in_one_line(tmp_path):
     (tmp_path / "x.npy").write_bytes(contents()["small.npy"])
     loaded = penstock.load(remote.from_fsspec(*fsspec.url_to_fs(f"file://{tmp_path}/x.npy")))
     same(loaded, penstock.load(contents()["small.npy"]))
+
+
+@pytest.mark.parametrize("name", ["small.npy", "large.npz"])
+def test_a_store_by_obstores_client(seaweed, name):
+    store = client_of(seaweed)
+    store.put(f"bridge/{name}", contents()[name])
+    same(penstock.load(remote.from_obstore(store, f"bridge/{name}")), penstock.load(contents()[name]))

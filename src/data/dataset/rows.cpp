@@ -1,3 +1,5 @@
+#include "data/dataset/rows.h"
+
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -92,7 +94,10 @@ Dataset rows(const LazyTensor& tensor, std::optional<bool> mmap) {
 }
 
 Dataset rows(const std::filesystem::path& path, std::string_view key, std::optional<bool> mmap) {
-  const Archive archive = open(path);
+  return data::rows_in(open(path), key, mmap);
+}
+
+Dataset data::rows_in(const Archive& archive, std::string_view key, std::optional<bool> mmap) {
   return rows(key.empty() ? only_tensor(archive) : archive[key], mmap);
 }
 
