@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import operator
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -9,10 +10,11 @@ from typing import Any
 
 import torch
 import torch.utils.data as torch_data
-from typing_extensions import TypeVar
+from typing_extensions import Self, TypeVar
 
 import penstock
 from penstock._text import plural
+from penstock._transforms import Transforms
 from penstock.torch._convert import sample_to_torch
 from penstock.torch._errors import as_torchs
 from penstock.torch._samples import as_mapping_of, is_of_process
@@ -28,7 +30,7 @@ __all__ = ["Dataset", "Files", "Mapped", "Packed", "Rows", "counted", "has_plain
 _Sample = TypeVar("_Sample", covariant=True, default=Any)
 
 
-class Dataset(torch_data.Dataset[_Sample]):
+class Dataset(Transforms, torch_data.Dataset[_Sample]):
     """A `penstock.Dataset` for torch: `dataset[i]` reads sample i and gives torch tensors.
 
     `penstock.torch.DataLoader` reads its batches natively; any other loader may use it as the
@@ -112,6 +114,18 @@ class Dataset(torch_data.Dataset[_Sample]):
                 "`native` for those that lie below"
             )
         return self.native
+
+    def _transformed(self, name: str, *args: Any) -> Self:
+        return self._with(getattr(self.__penstock_dataset__(), name)(*args))
+
+    def _with(self, native: penstock.Dataset) -> Self:
+        """This dataset over samples that C++ transforms. What has no native form is not transformed, so that it stays
+        an error."""
+        made = copy.copy(self)
+        made.native = native
+        made._reads = BatchReads()
+        made._keys = None
+        return made
 
     @staticmethod
     def _loaded(path: str, keys: list[str]) -> Any:

@@ -17,6 +17,7 @@ import torch.utils.data as torch_data
 from typing_extensions import TypeVar
 
 import penstock
+from penstock._core import _typed
 from penstock._ranks import compare, resolved
 from penstock._stats import LoaderStats
 from penstock.torch._samples import SetAside, to_device
@@ -131,6 +132,11 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         Takes a text and gives the texts of all ranks. The loader finds out with it, when it is made,
         whether all ranks have the same dataset, seed and options. None is torch.distributed, where
         the ranks come from there; False compares nothing.
+    dtype
+        The type that tensors of a Penstock dataset get, by the rules of Tensor.to, on the way into the
+        batch; "promote" takes the one that the types of all samples promote to.
+    strict
+        Raise where a value does not fit into the type.
     """
 
     def __init__(
@@ -160,6 +166,8 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         ranks: penstock.Ranks | tuple[int, int] | Literal["auto"] | None = None,
         remainder: Literal["pad", "drop", "exact"] = "pad",
         gather: Callable[[str], list[str]] | bool | None = None,
+        dtype: torch.dtype | str | None = None,
+        strict: bool = False,
     ) -> None:
         if on_error not in {"raise", "skip", "replace", "mask"}:
             raise ValueError(f"on_error is {on_error!r}; it must be 'raise', 'skip', 'replace' or 'mask'")
@@ -170,6 +178,8 @@ class DataLoader(torch_data.DataLoader[_Sample]):
             )
         if isinstance(dataset, penstock.Dataset):
             dataset = Dataset(dataset)
+        if dtype is not None or strict:
+            dataset = _cast(dataset, dtype, strict)
         budget = _budget(memory_budget)
         self._take(road_of(dataset, worker_init_fn), collate_fn, on_error)
         self.on_error = on_error
@@ -440,3 +450,15 @@ def _masked(batches: Any, dealing: Dealing) -> Iterator[Any]:
 def _moved(batches: Iterable[Any], device: torch.device) -> Iterator[Any]:
     for batch in batches:
         yield to_device(batch, device)
+
+
+def _cast(dataset: Any, dtype: Any, strict: bool) -> Any:
+    """The dataset with tensors of that type."""
+    if dtype is None:
+        raise ValueError("found strict=True without a dtype, expected it beside one")
+    if not isinstance(dataset, Dataset):
+        raise TypeError(
+            f"dtype= is for datasets of Penstock's; the samples of {type(dataset).__name__} are made by Python, where "
+            "they are cast too: in the function of map, or by dtype= of what it maps"
+        )
+    return dataset._with(_typed(dataset.__penstock_dataset__(), dtype, strict))
