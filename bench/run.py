@@ -32,6 +32,7 @@ MODULES = (
     "million",
     "values",
     "appending",
+    "dcp",
 )
 PACKAGES = ("penstock", "torch", "numpy", "safetensors")
 

@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import penstock
-from penstock._core import _open_memory
+from penstock._core import _entry_parts, _open_memory, _storage_parts
 from penstock._identity import identity
+from penstock._prefetch import PrefetchLoader, TensorMeta, rows_of
 from penstock._shards import Shards
 from penstock._temporary import temporary_path
 from penstock.errors import _within
@@ -188,6 +189,8 @@ class safe_open:  # noqa: N801 - named like the class it stands for
         if backend not in {"mmap", "pread"}:
             raise SafetensorError(f'backend "{backend}" is invalid (expected one of: "mmap", "pread")')
         self._framework = _framework_of(framework, device)
+        self._kind = framework
+        self._device = device
         self._open: Shards | None
         path = _path_of(filename)
         before = identity(path)
@@ -264,6 +267,86 @@ class safe_open:  # noqa: N801 - named like the class it stands for
             Where there is no such tensor.
         """
         return SafeSlice(self._named(name), self._framework)
+
+    def get_tensor_meta(self, name: str) -> TensorMeta:
+        """What the header says about a tensor; nothing is read.
+
+        Parameters
+        ----------
+        name
+            One of `keys`.
+
+        Returns
+        -------
+        TensorMeta
+
+        Raises
+        ------
+        SafetensorError
+            Where there is no such tensor.
+        """
+        entry = self._named(name)
+        found = SafeSlice(entry, self._framework)
+        begins: dict[str, int] = {}
+        places = {}
+        for number, each in enumerate(self._shards.archive.keys()):
+            storage, *_, at, _, _, _ = _entry_parts(self._shards.archive, number)
+            _, _, source, begin = _storage_parts(self._shards.archive, storage)
+            places[each] = source, (begin or 0) + at
+            begins[source] = min(begins.get(source, places[each][1]), places[each][1])  # the data has no gaps
+        source, at = places[name]
+        begin = at - begins[source]
+        return TensorMeta(found.get_dtype(), found.get_shape(), (begin, begin + entry.nbytes))
+
+    def prefetch(
+        self, plan: dict[str, slice | None] | None = None, *, device: Any = None, threads: int = 8
+    ) -> PrefetchLoader:
+        """Begins to load tensors in the background, in the order of the file.
+
+        Parameters
+        ----------
+        plan
+            Which: names, with None for all of a tensor or a slice of its rows. None: all tensors.
+        device
+            Where they go; by default that of this file. safetensors takes CUDA devices alone.
+        threads
+            How many tensors are loaded at once.
+
+        Returns
+        -------
+        PrefetchLoader
+
+        Raises
+        ------
+        SafetensorError
+            For another framework than torch, and for plans that do not fit the file.
+        """
+        if self._kind not in ("pt", "torch", "pytorch"):
+            raise SafetensorError('prefetch is only compatible with framework="pt"')
+        if plan is not None and not isinstance(plan, dict):
+            raise TypeError(f"argument 'plan': '{type(plan).__name__}' object is not an instance of 'dict'")
+        if not isinstance(threads, int) or threads < 1:
+            raise SafetensorError(f"prefetch reads with at least one thread, not {threads}")
+        wanted: dict[str, slice | None] = {}
+        try:
+            for name, part in (plan if plan is not None else dict.fromkeys(self._shards.entries)).items():
+                wanted[name] = rows_of(part, self._named(name).shape, name)
+        except ValueError as error:
+            raise SafetensorError(str(error)) from None
+        if not wanted:
+            raise SafetensorError("prefetch plan selects no tensors")
+        shards = self._shards
+        framework = _framework_of(self._kind, self._device if device is None else device)
+
+        def read(name: str) -> Any:
+            rows = wanted[name]
+            with translated(shards.archive.path):
+                if rows is None:
+                    return framework.one(shards.archive, shards.entries[name])
+                return framework.part(shards.entries[name], rows)
+
+        names = [name for name in shards.entries if name in wanted]
+        return PrefetchLoader(names, read, threads, lambda text, name: SafetensorError(text, tensor=name or None))
 
     def _named(self, name: str) -> penstock.LazyTensor:
         if not isinstance(name, str):

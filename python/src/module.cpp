@@ -27,6 +27,7 @@ void bind_all(nb::module_& module) {
   bind_archive(module);
   bind_sources(module);
   bind_parts(module);
+  bind_dcp(module);
   bind_files(module);
   bind_writer(module);
   bind_writable(module);

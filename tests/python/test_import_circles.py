@@ -7,7 +7,7 @@ from pathlib import Path
 PACKAGE = Path(importlib.util.find_spec("penstock").origin).parent
 
 # Rooms of penstock.torch, each importing only those before it; modules beside the rooms are in the first.
-ROOMS = ["", "loading", "saving", "datasets", "loader"]
+ROOMS = ["", "loading", "saving", "datasets", "loader", "dcp"]
 
 # What users look up; it lies above all rooms.
 FACADES = {"penstock.torch", "penstock.torch.serialization"}

@@ -5,8 +5,9 @@ import penstock.torch as pt
 for x, y in pt.DataLoader(pt.Rows("images.npy", "labels.npy"), batch_size=32, shuffle=True, num_workers=2): ...
 for batch in pt.DataLoader(pt.Files("clips/*.pt"), batch_size=32, collate_fn=pt.pad_to(1024)): ...
 
-The rooms are `loading` (load, load_into), `saving` (save), `datasets` and `loader` (DataLoader); each imports only
-those before it. Modules beside them are used by several rooms, or have functions for users (`collate`, `safetensors`).
+The rooms are `loading` (load, load_into), `saving` (save), `datasets`, `loader` (DataLoader) and `dcp` (distributed
+checkpoints, which is imported by its name alone); each imports only those before it. Modules beside them are used by
+several rooms, or have functions for users (`collate`, `safetensors`).
 """
 
 from penstock.torch.collate import pad, pad_to, ragged, stack

@@ -16,12 +16,24 @@ from typing import Any
 
 import torch
 
+from penstock._prefetch import PrefetchLoader, TensorMeta
 from penstock._safetensors import CODES, SafetensorError, load_bytes, safe_open, save_bytes, save_to
 from penstock.torch._arrays import Arrays
 from penstock.torch._memory import require_memory
 from penstock.torch._shared import duplicate_names, shared_names
 
-__all__ = ["SafetensorError", "load", "load_file", "load_model", "safe_open", "save", "save_file", "save_model"]
+__all__ = [
+    "PrefetchLoader",
+    "SafetensorError",
+    "TensorMeta",
+    "load",
+    "load_file",
+    "load_model",
+    "safe_open",
+    "save",
+    "save_file",
+    "save_model",
+]
 
 Path = str | os.PathLike[str]
 

@@ -1,0 +1,170 @@
+"""`StorageReader`: `dcp.load` by Penstock."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pickle
+import uuid
+from typing import Any, Literal
+
+import torch
+import torch.distributed as dist
+from torch.distributed.checkpoint import storage
+from torch.distributed.checkpoint.metadata import Metadata, StorageMeta
+from torch.distributed.checkpoint.planner import LoadPlan, LoadPlanner
+from torch.futures import Future
+
+from penstock.errors import InvalidArgumentError, NotFoundError
+from penstock.torch.dcp._metadata import failed, metadata_of
+from penstock.torch.dcp._places import folder_of, is_folder, is_on_network, metadata_path
+from penstock.torch.dcp._reading import Reading
+from penstock.torch.dcp._sharing import Assignment, assign, offer
+
+__all__ = ["StorageReader"]
+
+
+class StorageReader(storage.StorageReader):
+    """Reads a folder of torch.distributed.checkpoint for `dcp.load`, in place of `dcp.FileSystemReader`.
+
+    What a plan wants is read in the order of the files, neighbours together and by several threads,
+    straight into the tensors of the state dict where these are contiguous, on the host and of the
+    saved dtype; other targets are filled from memory in between, of 64 MiB. Checksums are compared of
+    each saved chunk that is read whole.
+
+    Nothing in `.metadata` is run. Objects that are no tensors are given to the planner as torch's
+    reader gives them, and torch's planner unpickles them with `weights_only=False`; so they are looked
+    through before, and refused if they hold anything that `torch.load(weights_only=True)` would refuse.
+
+    It keeps no file open. Use it from one thread at a time.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    broadcast
+        Whether bytes that several ranks want alike are read by one of them and sent to the others by
+        `torch.distributed`: "on", "off", or "auto", which does it where the folder lies on a network
+        file system. All ranks need the same value. The group needs a backend for the host, such as
+        gloo; without one, "on" is an error and "auto" is "off".
+    process_group
+        The group that is given to `dcp.load`.
+    verify
+        Whether recorded checksums are compared.
+    weights_only
+        False unpickles `.metadata` and objects as torch's reader does, which runs what they say: for
+        files that you trust.
+
+    Raises
+    ------
+    penstock.InvalidArgumentError
+        For another `broadcast`. `dcp.load` raises `CheckpointException`, which holds the penstock.Error
+        of each rank that failed: `NotFoundError` for a missing file, `TruncatedError` for a cut one,
+        `CorruptError` for a file of another save or ranks that read different checkpoints,
+        `ChecksumError`, `UnsafeError`, `UnsupportedError`.
+
+    Examples
+    --------
+    >>> state = {"model": model.state_dict()}
+    >>> dcp.load(state, storage_reader=penstock.torch.dcp.StorageReader("ckpt"))
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        broadcast: Literal["auto", "on", "off"] = "auto",
+        process_group: dist.ProcessGroup | None = None,
+        verify: bool = True,
+        weights_only: bool = True,
+    ) -> None:
+        super().__init__()
+        if broadcast not in ("auto", "on", "off"):
+            raise failed(InvalidArgumentError, f'broadcast is "auto", "on" or "off", not {broadcast!r}')
+        self._folder = folder_of(path)
+        self._broadcast = broadcast
+        self._group = process_group
+        self._verify = verify
+        self._weights_only = weights_only
+        self._metadata: Metadata | None = None
+        self._path = metadata_path(self._folder)
+        self._load_id = str(uuid.uuid4())
+
+    @property
+    def checkpoint_id(self) -> str:
+        """The folder."""
+        return self._folder
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
+        """Whether it can be the path of a folder: URLs cannot."""
+        return is_folder(checkpoint_id)
+
+    def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
+        """Begins another load, of another folder if one is given."""
+        if checkpoint_id:
+            self._folder = folder_of(checkpoint_id)
+        self._metadata = None
+        self._load_id = str(uuid.uuid4())
+
+    def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
+        """`.metadata`, or with `rank=` that of a rank which saved by itself. Each rank reads it."""
+        path = metadata_path(self._folder, kwargs.get("rank"))
+        try:
+            with open(path, "rb") as file:
+                data = file.read()
+        except FileNotFoundError:
+            message = "there is no such file: the folder is no checkpoint, or saving it did not come to its end"
+            raise failed(NotFoundError, message, path) from None
+        metadata = metadata_of(data, path) if self._weights_only else pickle.loads(data)
+        if getattr(metadata, "storage_meta", None) is None:
+            metadata.storage_meta = StorageMeta()
+        metadata.storage_meta.load_id = self._load_id  # type: ignore[union-attr]
+        return metadata
+
+    def set_up_storage_reader(self, metadata: Metadata, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
+        """Takes over what `read_metadata` gave."""
+        self._metadata = metadata
+        alone = kwargs.get("use_collectives", True) is False
+        self._path = metadata_path(self._folder, kwargs.get("rank") if alone else None)
+
+    def prepare_local_plan(self, plan: LoadPlan) -> LoadPlan:
+        """Adds what the coordinator compares among the ranks."""
+        return dataclasses.replace(plan, storage_data=offer(plan, self._known(), self._broadcast))
+
+    def prepare_global_plan(self, plans: list[LoadPlan]) -> list[LoadPlan]:
+        """Checks that the ranks read one checkpoint, and decides who reads what several of them want."""
+        return assign(plans, self._known(), self._path, len(plans) > 1 and self._shares())
+
+    def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
+        """Reads all items of the plan; the future is done."""
+        told = plan.storage_data
+        assignment = told if isinstance(told, Assignment) else Assignment(0)
+        reading = Reading(plan, planner, self._known(), self._path, verify=self._verify, safe=self._weights_only)
+        if assignment.parcels:
+            reading.run_shared(assignment, self._group)
+        else:
+            reading.run()
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
+
+    def _known(self) -> Metadata:
+        if self._metadata is None:
+            raise failed(InvalidArgumentError, "read_metadata and set_up_storage_reader come first", self._path)
+        return self._metadata
+
+    def _shares(self) -> bool:
+        if self._broadcast == "off":
+            return False
+        group = self._group or dist.group.WORLD
+        devices = getattr(group, "_device_types", [])
+        if torch.device("cpu") not in devices:
+            if self._broadcast == "auto":
+                return False
+            message = (
+                'broadcast="on" sends memory of the host, for which the group has no backend; initialise it with '
+                '"cpu:gloo,cuda:nccl"'
+            )
+            raise failed(InvalidArgumentError, message, self._path)
+        return self._broadcast == "on" or is_on_network(self._folder)

@@ -1,0 +1,214 @@
+"""One call of `StorageReader.read_data`: the items of a plan, from the files or from other ranks to their targets.
+
+Items that only this rank wants come first. Then come those that ranks share (_sharing.py), a GiB at a time: each rank
+reads its parcels, all of them say whether that went well, and only then anything is sent. Otherwise a rank that fails
+would leave the others waiting for bytes that never come.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import torch
+import torch.distributed as dist
+from torch.distributed.checkpoint.metadata import Metadata
+from torch.distributed.checkpoint.planner import LoadItemType, LoadPlan, LoadPlanner, ReadItem
+
+from penstock.errors import CorruptError, InvalidArgumentError, ShapeMismatchError, UnsafeError
+from penstock.torch.dcp._boxes import Boxes, as_bytes, is_direct, place_of, read_object, saved_dtype
+from penstock.torch.dcp._metadata import failed
+from penstock.torch.dcp._sharing import Assignment, Key, Parcel, key_of, require_all_read, rounds, transfer
+
+__all__ = ["Reading"]
+
+_ZIP_END = 22  # bytes of the record that ends what torch.save writes
+_AT_ONCE = 1 << 30  # bytes that are read straight into their tensors by one pass
+_STAGED = 64 << 20  # bytes that are held in between, where a target cannot be read into
+
+
+class Reading:
+    """`safe`: objects are refused that torch.load(weights_only=True) would refuse."""
+
+    def __init__(
+        self, plan: LoadPlan, planner: LoadPlanner, metadata: Metadata, path: str, *, verify: bool, safe: bool
+    ) -> None:
+        self._items = plan.items
+        self._planner = planner
+        self._metadata = metadata
+        self._path = path
+        self._verify = verify
+        self._safe = safe
+
+    def run(self) -> None:
+        """Reads everything from the files."""
+        self._read(self._items)
+
+    def run_shared(self, told: Assignment, group: dist.ProcessGroup | None) -> None:
+        """Reads what the coordinator has told this rank to read, and gets the rest from other ranks."""
+        mine = [[parcel for parcel in some if told.rank in parcel.ranks] for some in rounds(told.parcels)]
+        shared = {key for some in mine for parcel in some for key in parcel.keys}
+        wanted: dict[Key, list[ReadItem]] = {key: [] for key in shared}
+        for item in self._items:
+            wanted.get(key_of(item), []).append(item)
+        error: Exception | None = None
+        try:
+            self._read([item for item in self._items if key_of(item) not in shared])
+        except Exception as failure:
+            error = failure
+        for some in mine:
+            packets: list[_Packet] = []
+            if error is None:
+                try:
+                    packets = [_Packet(self, parcel, wanted) for parcel in some]
+                    self._fill([each for each in packets if each.parcel.ranks[0] == told.rank])
+                except Exception as failure:
+                    error = failure
+            require_all_read(error, group, self._path)
+            transfer([(each.parcel, each.memory) for each in packets], told.rank, group)
+            for each in packets:
+                each.deliver()
+
+    def target(self, item: ReadItem) -> torch.Tensor:
+        """The planner's tensor for an item."""
+        target = self._planner.resolve_tensor(item).detach()
+        if target.size() != torch.Size(item.lengths):
+            message = (
+                f"a part of shape {tuple(item.lengths)} was planned for a target of shape {tuple(target.size())}: the "
+                "planner contradicts itself"
+            )
+            raise failed(ShapeMismatchError, message, self._path, item.storage_index.fqn)
+        return target
+
+    def commit(self, item: ReadItem, target: torch.Tensor, values: torch.Tensor) -> None:
+        """Puts values, of the saved dtype, into the target if they are not there yet."""
+        if values.data_ptr() != target.data_ptr() or values.numel() == 0:
+            target.copy_(values)
+        self._planner.commit_tensor(item, target)
+
+    def give_object(self, item: ReadItem, data: bytes) -> None:
+        """Hands an object's stream to the planner, which unpickles it."""
+        if self._safe:
+            _require_plain(data, self._path, item.storage_index.fqn)
+        self._planner.load_bytes(item, io.BytesIO(data))
+
+    def dtype(self, item: ReadItem) -> torch.dtype:
+        return saved_dtype(item, self._metadata, self._path)
+
+    def _sorted(self, items: Sequence[ReadItem]) -> list[ReadItem]:
+        def place(item: ReadItem) -> tuple[str, int, tuple[int, ...]]:
+            found = place_of(item, self._metadata, self._path)
+            return found.relative_path, found.offset, tuple(item.storage_offsets)
+
+        return sorted(items, key=place)
+
+    def _object(self, item: ReadItem) -> bytes:
+        place = place_of(item, self._metadata, self._path)
+        return read_object(place, self._path, item.storage_index.fqn)
+
+    def _read(self, items: Sequence[ReadItem]) -> None:
+        ordered = self._sorted(items)
+        tensors = [item for item in ordered if item.type != LoadItemType.BYTE_IO]
+        boxes = Boxes(tensors, self._metadata, self._path, self._verify)
+        for item in ordered:
+            if item.type == LoadItemType.BYTE_IO:
+                self.give_object(item, self._object(item))
+        batch: list[tuple[ReadItem, torch.Tensor, torch.Tensor]] = []
+        straight = staged = 0
+        for item in tensors:
+            target = self.target(item)
+            dtype = self.dtype(item)
+            if is_direct(target, dtype):
+                batch.append((item, target, target))
+                straight += target.nbytes
+            else:
+                batch.append((item, target, torch.empty(tuple(item.lengths), dtype=dtype)))
+                staged += batch[-1][2].nbytes
+            if straight >= _AT_ONCE or staged >= _STAGED:
+                self._read_batch(boxes, batch)
+                batch, straight, staged = [], 0, 0
+        self._read_batch(boxes, batch)
+
+    def _read_batch(self, boxes: Boxes, batch: list[tuple[ReadItem, torch.Tensor, torch.Tensor]]) -> None:
+        boxes.read([(item, memory) for item, _, memory in batch])
+        for item, target, memory in batch:
+            self.commit(item, target, memory)
+
+    def _fill(self, packets: Sequence[_Packet]) -> None:
+        """Reads the packets that this rank is to send."""
+        parts = [(item, memory) for packet in packets for item, memory in packet.parts()]
+        tensors = [(item, memory) for item, memory in parts if item.type != LoadItemType.BYTE_IO]
+        boxes = Boxes([item for item, _ in tensors], self._metadata, self._path, self._verify)
+        boxes.read(tensors)
+        for item, memory in parts:
+            if item.type == LoadItemType.BYTE_IO:
+                memory.copy_(torch.frombuffer(bytearray(self._object(item)), dtype=torch.uint8))
+
+
+class _Packet:
+    """A parcel on this rank: the memory that is sent or filled, which is the target's own where it can be."""
+
+    def __init__(self, reading: Reading, parcel: Parcel, wanted: dict[Key, list[ReadItem]]) -> None:
+        self.parcel = parcel
+        self._reading = reading
+        self._items = [(key, wanted[key]) for key in parcel.keys]
+        self._targets: dict[int, torch.Tensor] = {}
+        for _, items in self._items:
+            for item in items:
+                if item.type != LoadItemType.BYTE_IO:
+                    self._targets[id(item)] = reading.target(item)
+        self.memory = self._place()
+
+    def _place(self) -> torch.Tensor:
+        if len(self._items) == 1 and len(self._items[0][1]) == 1:
+            item = self._items[0][1][0]
+            target = self._targets.get(id(item))
+            if target is not None and is_direct(target, self._reading.dtype(item)):
+                return as_bytes(target)
+        return torch.empty(self.parcel.nbytes, dtype=torch.uint8)
+
+    def _spans(self) -> list[tuple[Key, list[ReadItem], torch.Tensor]]:
+        parts = zip(self._items, self.parcel.starts, self.parcel.sizes, strict=True)
+        return [(key, items, self.memory[start : start + size]) for (key, items), start, size in parts]
+
+    def parts(self) -> list[tuple[ReadItem, torch.Tensor]]:
+        """What is read to where, on the rank that reads."""
+        out = []
+        for key, items, memory in self._spans():
+            if not items:
+                message = "the planner's finish_plan left out what this rank was to read for others"
+                raise failed(InvalidArgumentError, message, tensor=key[0])
+            out.append((items[0], memory))
+        return out
+
+    def deliver(self) -> None:
+        """Hands what has come to the planner."""
+        for _, items, memory in self._spans():
+            for item in items:
+                target = self._targets.get(id(item))
+                if target is None:
+                    self._reading.give_object(item, memory.numpy().tobytes())
+                else:
+                    values = memory.view(self._reading.dtype(item)).reshape(tuple(item.lengths))
+                    self._reading.commit(item, target, values)
+
+
+def _require_plain(data: bytes, path: str, name: str) -> None:
+    """UnsafeError for what torch.load(weights_only=True) would refuse; nothing is run. CorruptError for a stream that
+    is not as long as `.metadata` says."""
+    if data.startswith(b"PK") and not data[-_ZIP_END:].startswith(b"PK\x05\x06"):
+        message = "another stream lies where .metadata says: its file is of another save, or damaged; copy both again"
+        raise failed(CorruptError, message, path, name)
+    look = getattr(torch.serialization, "get_unsafe_globals_in_checkpoint", None)
+    advice = (
+        "allow the names by torch.serialization.add_safe_globals, or read files that you trust with "
+        "StorageReader(..., weights_only=False)"
+    )
+    try:
+        found = ["this torch cannot tell"] if look is None else look(io.BytesIO(data))
+    except Exception as error:
+        message = f"torch cannot tell what unpickling it would run ({error}); {advice}"
+        raise failed(UnsafeError, message, path, name) from error
+    if found:
+        message = f"unpickling it would run or make {', '.join(sorted(found)[:5])}; {advice}"
+        raise failed(UnsafeError, message, path, name)

@@ -1,0 +1,211 @@
+// A reader of distributed checkpoints that brings a plan of its own (penstock.torch.dcp) knows which streams of which
+// files it wants. These become an archive with an entry for each stream, so that parts of them are read like tensors of
+// any file: in file order, neighbours together, by several threads, straight into the memory of the plan.
+
+#include <nanobind/nanobind.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "archive.h"
+#include "archive/archive_state.h"
+#include "archive/load_into.h"
+#include "archive/unchanged.h"
+#include "bindings.h"
+#include "convert.h"
+#include "core/format.h"
+#include "core/text.h"
+#include "foreign.h"
+#include "format/dcp/dcp.h"
+#include "format/dcp/stream.h"
+#include "format/format.h"
+#include "format/safetensors/shard_paths.h"
+#include "interrupt.h"
+#include "penstock/error.h"
+#include "penstock/report.h"
+
+namespace penstock::python {
+namespace {
+
+/// Opening as many takes so long that somebody may want to stop it.
+constexpr std::size_t kManyStreams = 64;
+
+struct Wanted {
+  format::dcp::Place place;
+  std::string tensor;
+};
+
+/// Opens files as streams ask for them, and reads the streams' indexes.
+class Streams {
+ public:
+  Streams(std::string metadata_path, bool verify) : metadata_path_(std::move(metadata_path)) {
+    options_.verify = verify;
+  }
+
+  void add(const Wanted& wanted) {
+    const std::uint32_t file = number_of(wanted);
+    format::Index found = format::dcp::read_stream(index_.sources[file], file, wanted.place, wanted.tensor, options_);
+    const std::optional<std::size_t> only = found.structure.entry_index();
+    if (!only) {
+      throw Error(ErrorCode::kUnsupported,
+                  "it is no plain tensor (sparse, quantized or of a class of its own); load it with torch's "
+                  "FileSystemReader",
+                  {index_.sources[file].name(), wanted.place.offset, wanted.tensor});
+    }
+    TensorEntry entry = std::move(found.entries[*only]);
+    index_.storages.push_back(std::move(found.storages[entry.storage]));
+    index_.storages.back().name = wanted.tensor;  // for errors
+    entry.storage = index_.storages.size() - 1;
+    entry.name = wanted.tensor;
+    index_.entries.push_back(std::move(entry));
+  }
+
+  Archive archive() && {
+    auto state = std::make_shared<detail::ArchiveState>();
+    state->format = &format::kDcpFormat;
+    state->index = std::move(index_);
+    state->verify_checksums = options_.verify;
+    return detail::ArchiveState::handle(std::move(state));
+  }
+
+ private:
+  std::uint32_t number_of(const Wanted& wanted) {
+    const auto [at, added] = files_.try_emplace(wanted.place.file, static_cast<std::uint32_t>(index_.sources.size()));
+    if (!added) return at->second;
+    try {
+      const std::string path = format::shard_path(metadata_path_, wanted.place.file);
+      if (path.empty()) {
+        throw Error(ErrorCode::kNotFound,
+                    core::format("the file {} beside it is missing; copy it from where the checkpoint was saved",
+                                 core::quoted(wanted.place.file)));
+      }
+      index_.sources.push_back(open_source(path));
+    } catch (const Error& error) {
+      throw error.within({.path = metadata_path_, .tensor = wanted.tensor});
+    }
+    return at->second;
+  }
+
+  std::string metadata_path_;
+  OpenOptions options_;
+  format::Index index_;
+  std::map<std::string, std::uint32_t> files_;
+};
+
+PyArchive open_streams(nb::handle metadata_path, const nb::list& streams, bool verify) {
+  std::vector<Wanted> wanted;
+  for (const nb::handle stream : streams) {
+    const auto part = nb::cast<nb::tuple>(stream);
+    wanted.push_back({{name_from(part[0]), unsigned_from(part[1]), unsigned_from(part[2])}, name_from(part[3])});
+  }
+  if (wanted.empty()) throw Error(ErrorCode::kInvalidArgument, "no stream is wanted");
+  Archive archive = interruptible(wanted.size() >= kManyStreams,
+                                  [path = path_from(metadata_path), wanted, verify](const std::stop_token& stop) {
+                                    Streams opened(path, verify);
+                                    for (const Wanted& each : wanted) {
+                                      if (stop.stop_requested())
+                                        throw Error(ErrorCode::kCancelled, "the load was stopped", {path});
+                                      opened.add(each);
+                                    }
+                                    return std::move(opened).archive();
+                                  });
+  return {std::move(archive), verify};
+}
+
+struct Box {
+  std::size_t stream = 0;
+  std::vector<std::int64_t> at;
+  std::vector<std::int64_t> shape;
+  Tensor to;  ///< contiguous bytes
+};
+
+/// The part of a stream's tensor that a box names, in C order.
+TensorEntry entry_of(const Archive& archive, const Box& box) {
+  const auto entries = archive.entries();
+  if (box.stream >= entries.size()) throw Error(ErrorCode::kIndexOutOfRange, "there is no such stream");
+  TensorEntry entry = entries[box.stream];
+  bool inside = box.at.size() == entry.shape.rank() && box.shape.size() == entry.shape.rank();
+  for (std::size_t dim = 0; inside && dim < box.at.size(); ++dim) {
+    const std::int64_t size = entry.shape[dim];
+    inside = box.at[dim] >= 0 && box.shape[dim] >= 0 && box.at[dim] <= size && box.shape[dim] <= size - box.at[dim];
+    if (inside && box.shape[dim] != 0) {
+      entry.byte_offset += static_cast<std::uint64_t>(box.at[dim] * entry.strides[dim]) * entry.dtype.itemsize();
+    }
+  }
+  if (!inside) {
+    throw Error(ErrorCode::kShapeMismatch,
+                core::format("elements from {} of shape {} are wanted of a chunk of shape {}",
+                             Shape(box.at).to_string(), Shape(box.shape).to_string(), entry.shape.to_string()),
+                {archive.sources()[archive.storages()[entry.storage].source].name(), {}, entry.name});
+  }
+  entry.shape = Shape(box.shape);
+  return entry;
+}
+
+Tensor place_of(const TensorEntry& entry, const Tensor& bytes) {
+  if (bytes.dtype() != DType::uint8 || !bytes.is_contiguous() || bytes.nbytes() != entry.nbytes()) {
+    throw Error(ErrorCode::kShapeMismatch,
+                core::format("it is read into {} contiguous bytes and nothing else", entry.nbytes()),
+                {.tensor = entry.name});
+  }
+  return {bytes.buffer(), entry.dtype, entry.shape, entry.shape.contiguous_strides(), bytes.byte_offset()};
+}
+
+/// Reads boxes of streams into memory. Checksums are compared of streams that are read whole.
+void read_boxes(const Archive& archive, const std::vector<Box>& boxes, bool verify, const std::stop_token& stop) {
+  std::vector<TensorEntry> parts;
+  parts.reserve(boxes.size());
+  std::vector<archive::Destination> whole;
+  std::vector<archive::Destination> cut;
+  for (const Box& box : boxes) {
+    const TensorEntry& entry = parts.emplace_back(entry_of(archive, box));
+    if (entry.nbytes() == 0) continue;
+    const bool is_whole = entry.shape == archive.entries()[box.stream].shape;
+    (is_whole ? whole : cut).push_back({&entry, place_of(entry, box.to)});
+  }
+  const detail::ArchiveState& state = detail::ArchiveState::of(archive);
+  Report report;
+  archive::load_into(state, whole, {.verify = verify, .stop = stop}, report);
+  archive::load_into(state, cut, {.verify = false, .stop = stop}, report);
+  for (const Source& source : archive.sources()) archive::require_unchanged(*source);
+}
+
+void load_streams_into(const PyArchive& source, const nb::list& wanted) {
+  std::vector<Box> boxes;
+  ReadEffort effort;
+  for (const nb::handle each : wanted) {
+    const auto part = nb::cast<nb::tuple>(each);
+    const std::optional<Tensor> to = array_from(part[3]);
+    if (!to) throw Error(ErrorCode::kDTypeMismatch, "found no memory to read into");
+    boxes.push_back({nb::cast<std::size_t>(part[0]), integers_from(part[1]), integers_from(part[2]), *to});
+    effort.payload_bytes += to->nbytes();
+  }
+  interruptible(effort.takes_long(), [archive = source.get(), boxes = std::move(boxes),
+                                      verify = source.verify()](const std::stop_token& stop) {
+    read_boxes(archive, boxes, verify, stop);
+    return true;
+  });
+}
+
+}  // namespace
+
+void bind_dcp(nb::module_& module) {
+  module.def(
+      "_dcp_path",
+      [](nb::handle metadata_path, nb::handle name) {
+        return path_text(format::shard_path(path_from(metadata_path), name_from(name)));
+      },
+      nb::arg("metadata_path"), nb::arg("name"), nb::sig("def _dcp_path(metadata_path: str, name: str) -> str"));
+  module.def("_dcp_open", open_streams, nb::arg("metadata_path"), nb::arg("streams"), nb::arg("verify"),
+             nb::sig("def _dcp_open(metadata_path: str, streams: list[tuple[str, int, int, str]], "
+                     "verify: bool) -> Archive"));
+  module.def("_dcp_read", load_streams_into, nb::arg("archive"), nb::arg("boxes"),
+             nb::sig("def _dcp_read(archive: Archive, boxes: list[tuple[int, typing.Sequence[int], "
+                     "typing.Sequence[int], typing.Any]]) -> None"));
+}
+
+}  // namespace penstock::python
