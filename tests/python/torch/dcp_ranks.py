@@ -176,8 +176,26 @@ def loads(folder, rank, size):
         assert torch.equal(loaded["cube"].to_local(), _part(TENSORS["cube"], grid, (Replicate(), Shard(1))))
         assert torch.equal(loaded["rows"].to_local(), _part(TENSORS["rows"], grid, (Shard(0), Replicate())))
     yield "boxes"
+    if size == 3:
+        part_of_the_ranks(folder, rank)
+        yield "group"
     if size == 2:
         yield from disagree(folder, rank, mesh)
+
+
+def part_of_the_ranks(folder, rank):
+    group = dist.new_group([1, 2])
+    if rank == 0:
+        return
+    full = torch.arange(400_000.0)
+    dcp.save({"w": full.clone()}, storage_writer=StorageWriter(folder / "group"), process_group=group)
+    loaded = {"w": torch.zeros(400_000)}
+    reader = StorageReader(folder / "group", broadcast="on", process_group=group)
+    dcp.load(loaded, storage_reader=reader, process_group=group)
+    assert torch.equal(loaded["w"], full)
+    reader = StorageReader(folder / "group", broadcast="on")
+    told = message_of(lambda: dcp.load(loaded, storage_reader=reader, process_group=group))
+    assert "give it as process_group" in told, told
 
 
 def disagree(folder, rank, mesh):

@@ -134,7 +134,7 @@ class StorageReader(storage.StorageReader):
 
     def prepare_global_plan(self, plans: list[LoadPlan]) -> list[LoadPlan]:
         """Checks that the ranks read one checkpoint, and decides who reads what several of them want."""
-        return assign(plans, self._known(), self._path, len(plans) > 1 and self._shares())
+        return assign(plans, self._known(), self._path, len(plans) > 1 and self._shares(len(plans)))
 
     def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
         """Reads all items of the plan; the future is done."""
@@ -154,17 +154,16 @@ class StorageReader(storage.StorageReader):
             raise failed(InvalidArgumentError, "read_metadata and set_up_storage_reader come first", self._path)
         return self._metadata
 
-    def _shares(self) -> bool:
+    def _shares(self, ranks: int) -> bool:
         if self._broadcast == "off":
             return False
-        group = self._group or dist.group.WORLD
-        devices = getattr(group, "_device_types", [])
-        if torch.device("cpu") not in devices:
-            if self._broadcast == "auto":
-                return False
-            message = (
-                'broadcast="on" sends memory of the host, for which the group has no backend; initialise it with '
-                '"cpu:gloo,cuda:nccl"'
-            )
-            raise failed(InvalidArgumentError, message, self._path)
-        return self._broadcast == "on" or is_on_network(self._folder)
+        message = ""
+        if torch.device("cpu") not in getattr(self._group or dist.group.WORLD, "_device_types", []):
+            message = 'sends memory of the host, for which the group has no backend; it needs "cpu:gloo,cuda:nccl"'
+        elif ranks != dist.get_world_size(self._group):
+            message = f"needs the process group of dcp.load, which has {ranks} ranks; give it as process_group"
+        if self._broadcast == "auto":
+            return not message and is_on_network(self._folder)
+        if message:
+            raise failed(InvalidArgumentError, f'broadcast="on" {message}', self._path)
+        return True

@@ -55,7 +55,7 @@ class Offer:
     """What a rank tells the coordinator beside its plan."""
 
     save_id: str | None
-    places: tuple[int, ...]  # a hash of where each item of the plan lies
+    places: dict[Key, int]  # a hash of where each item of the plan lies
     broadcast: str
 
 
@@ -96,12 +96,15 @@ def _place(metadata: Metadata, index: MetadataIndex) -> int:
 
 
 def offer(plan: LoadPlan, metadata: Metadata, broadcast: str) -> Offer:
-    places = tuple(_place(metadata, item.storage_index) for item in plan.items)
+    places = {key_of(item): _place(metadata, item.storage_index) for item in plan.items}
     return Offer(getattr(metadata.storage_meta, "save_id", None), places, broadcast)
 
 
 def assign(plans: list[LoadPlan], metadata: Metadata, path: str, share: bool) -> list[LoadPlan]:
-    """The plans with an Assignment each. CorruptError where ranks read different checkpoints."""
+    """The plans with an Assignment each. CorruptError where ranks read different checkpoints. Plans are left as they
+    are where the planner has made them anew, without what the reader has put in."""
+    if not all(isinstance(plan.storage_data, Offer) for plan in plans):
+        return plans
     _require_agreement(plans, metadata, path)
     parcels = tuple(_parcels(plans, metadata)) if share else ()
     return [dataclasses.replace(plan, storage_data=Assignment(rank, parcels)) for rank, plan in enumerate(plans)]
@@ -112,11 +115,12 @@ def _require_agreement(plans: list[LoadPlan], metadata: Metadata, path: str) -> 
     first = plans[0].storage_data
     for rank, plan in enumerate(plans):
         told = plan.storage_data
-        if not isinstance(told, Offer) or told.broadcast != first.broadcast:
+        if told.broadcast != first.broadcast:
             message = f"rank {rank} reads with other options than rank 0; give all ranks the same StorageReader"
             raise failed(InvalidArgumentError, message, path)
-        for item, place in zip(plan.items, told.places, strict=False):
-            if place != _place(metadata, item.storage_index):
+        for item in plan.items:
+            place = _place(metadata, item.storage_index)
+            if told.places.get(key_of(item), place) != place:
                 found = metadata.storage_data.get(item.storage_index)
                 where = "nowhere" if found is None else f"in {found.relative_path!r} at byte {found.offset}"
                 raise failed(

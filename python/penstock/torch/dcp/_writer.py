@@ -135,6 +135,9 @@ class StorageWriter(storage.StorageWriter, BlockingAsyncStager):
 
     def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
         """Writes what the plan says; the future is done."""
+        if not isinstance(plan.storage_data, int):
+            message = "the planner has dropped the plan's storage_data; change plans by dataclasses.replace"
+            raise failed(InvalidArgumentError, message, self._folder)
         bins = _split(plan.items, self._threads) if self._single else [[item] for item in plan.items]
         files = list(zip(self._names(plan.storage_data, len(bins)), bins, strict=True))
         results: list[WriteResult] = []
