@@ -19,6 +19,19 @@ from servers import ACCESS_KEY, BUCKET, REGION, ROOT, SECRET_KEY, SERVERS, Missi
 sys.path += [str(path) for path in (ROOT / "build" / "remote").glob("lib/python*/site-packages")]
 
 
+# Fixtures and parameters of tests that have a server started.
+SERVED = {"place", "store", *SERVERS, *(f"place_of_{name}" for name in ("http", "https", *SERVERS))}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With several processes (--dist loadgroup), one has all tests that need a server, so that each starts once."""
+    for item in items:
+        parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
+        if SERVED.intersection([*item.fixturenames, *(text for text in parameters if isinstance(text, str))]):
+            item.add_marker(pytest.mark.xdist_group("servers"))
+
+
 @dataclass
 class Place:
     """Where files lie, and how a test puts one there."""
