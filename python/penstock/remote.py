@@ -10,11 +10,13 @@ obstore reach (Azure, HDFS, an archive, memory), and for programs that have such
 from __future__ import annotations
 
 from penstock._core import Source, _source_from
+from penstock._text import abbreviated
 from penstock.errors import (
     ChangedError,
     DTypeMismatchError,
     Error,
     InputOutputError,
+    InvalidArgumentError,
     IsDirectoryError,
     NotFoundError,
     PermissionDeniedError,
@@ -81,8 +83,7 @@ def from_fsspec(fs: Any, path: str, *, size: int | None = None) -> Source:
     name = _path_of(path)
     unstrip = getattr(fs, "unstrip_protocol", None)
     shown = name if unstrip is None else unstrip(name)
-    if size is None:
-        size = _size_of(_asked(lambda: fs.info(name), shown), shown)
+    size = _size_of(_asked(lambda: fs.info(name), shown) if size is None else {"size": size}, shown)
 
     def ranges(starts: list[int], ends: list[int]) -> Sequence[Any]:
         got: Sequence[Any] = fs.cat_ranges([name] * len(starts), starts, ends, on_error="raise")
@@ -119,8 +120,7 @@ def from_obstore(store: Any, path: str, *, size: int | None = None) -> Source:
     _require(store, "get_ranges", "an obstore store")
     name = _path_of(path)
     shown = f"{type(store).__name__}:{name}"
-    if size is None:
-        size = _size_of(_asked(lambda: store.head(name), shown), shown)
+    size = _size_of(_asked(lambda: store.head(name), shown) if size is None else {"size": size}, shown)
 
     def ranges(starts: list[int], ends: list[int]) -> Sequence[Any]:
         got: Sequence[Any] = store.get_ranges(name, starts=starts, ends=ends)
@@ -155,7 +155,9 @@ def _size_of(info: Any, shown: str) -> int:
     if size is None:
         message = "its file system does not tell its size; give size=, or the opened file to penstock.load"
         raise _error(UnsupportedError, message, shown)
-    return int(size)
+    if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size < 1 << 63:
+        raise _error(InvalidArgumentError, f"found {size!r} as its size, expected a number of bytes", shown)
+    return size
 
 
 def _reader(ranges: Callable[[list[int], list[int]], Sequence[Any]], shown: str) -> Callable[[int, memoryview], None]:
@@ -166,8 +168,7 @@ def _reader(ranges: Callable[[list[int], list[int]], Sequence[Any]], shown: str)
         ends = [min(start + _PART, len(into)) for start in starts]
         asked = [offset + start for start in starts], [offset + end for end in ends]
         parts = _asked(lambda: ranges(*asked), shown, offset)
-        for start, end, part in zip(starts, ends, parts, strict=True):
-            view = memoryview(part).cast("B")
+        for start, end, view in zip(starts, ends, _views(parts, len(starts), shown, offset), strict=True):
             if len(view) != end - start:
                 message = (
                     f"its file system gave {len(view)} of the {end - start} bytes asked for; it is shorter than when "
@@ -177,6 +178,19 @@ def _reader(ranges: Callable[[list[int], list[int]], Sequence[Any]], shown: str)
             into[start:end] = view
 
     return read
+
+
+def _views(parts: Any, count: int, shown: str, offset: int) -> list[memoryview]:
+    """The bytes of each part."""
+    try:
+        views = [memoryview(part) for part in parts]
+        views = [(view if view.c_contiguous else memoryview(bytes(view))).cast("B") for view in views]
+    except (TypeError, ValueError):
+        views = []
+    if len(views) != count:
+        message = f"its file system gave {abbreviated(repr(parts))}, expected the bytes of {count} ranges"
+        raise _error(DTypeMismatchError, message, shown, offset)
+    return views
 
 
 def _asked(ask: Callable[[], Any], shown: str, offset: int | None = None) -> Any:

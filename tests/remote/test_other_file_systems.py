@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,9 @@ from contents import NAMES, contents, npy_of, numbers, same
 
 import penstock
 from penstock import remote
+
+sys.path.append(str(Path(__file__).parents[1] / "python"))
+from ctrl_c import answers_ctrl_c
 
 KINDS = ("fsspec memory", "fsspec local", "obstore MemoryStore", "obstore LocalStore")
 
@@ -170,6 +175,62 @@ def test_a_size_that_is_known_is_not_asked_for(place):
     same(penstock.load(source), penstock.load(contents()["small.npy"]))
     assert source.size == len(contents()["small.npy"])
     assert "x.npy" in repr(source)
+
+
+@pytest.mark.parametrize("size", [-1, 1 << 63, 2.5, "7", True])
+def test_a_size_that_is_none(place, size):
+    place.put("x.npy", contents()["small.npy"])
+    with pytest.raises(penstock.InvalidArgumentError, match=r"x\.npy.*as its size"):
+        place.source("x.npy", size=size)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [None, [], ["text"], [ValueError("in the list")], [b"", b""], 7],
+    ids=["none", "no parts", "text", "exception", "more parts", "number"],
+)
+def test_an_answer_that_is_no_bytes(place, answer):
+    place.put("x.npy", contents()["small.npy"])
+    place.fs.change = lambda parts: answer
+    with pytest.raises(penstock.DTypeMismatchError, match=r"x\.npy.*expected the bytes of 1 ranges") as failed:
+        penstock.load(place.source("x.npy"))
+    assert failed.value.offset == 0
+
+
+def test_bytes_with_gaps_between_them(place):
+    content = contents()["small.npy"]
+    place.put("x.npy", content)
+    place.fs.change = lambda parts: [memoryview(np.repeat(np.frombuffer(part, "u1"), 2))[::2] for part in parts]
+    same(penstock.load(place.source("x.npy")), penstock.load(content))
+
+
+SILENT = """
+import time
+
+class Silent:
+    calls = 0
+
+    def __init__(self, content):
+        self.content = content
+
+    def info(self, path):
+        return {"size": len(self.content)}
+
+    def cat_ranges(self, paths, starts, ends, on_error):
+        Silent.calls += 1
+        if Silent.calls > 1:
+            time.sleep(2)
+        return [self.content[start:end] for start, end in zip(starts, ends)]
+"""
+
+
+def test_ctrl_c_while_a_file_system_says_nothing(tmp_path):
+    (tmp_path / "silent.py").write_text(SILENT)
+    (tmp_path / "x.npy").write_bytes(npy_of(numbers(60000, 64)))
+    setup = """import silent, penstock.remote
+fs = silent.Silent(open("x.npy", "rb").read())
+archive = penstock.open(penstock.remote.from_fsspec(fs, "x.npy"))"""
+    answers_ctrl_c(tmp_path, setup, "archive.load()")
 
 
 def test_a_wrong_size_is_an_error(place):
