@@ -414,6 +414,16 @@ def test_a_save_that_fails_leaves_what_was_there(tmp_path, monkeypatch, why):
     same(loaded_by_torch(folder), {"w": torch.ones(3)})
 
 
+@pytest.mark.parametrize("kind", ["sparse", "meta"])
+def test_tensors_that_cannot_be_saved_are_named(tmp_path, kind):
+    tensor = torch.eye(3).to_sparse() if kind == "sparse" else torch.ones(3, device="meta")
+    state = {"w": torch.ones(3), "model": {"odd": tensor}}
+    error = failure(lambda: dcp.save(state, storage_writer=StorageWriter(tmp_path / "x"), no_dist=True))
+    assert isinstance(error, penstock.UnsupportedError)
+    assert error.tensor == "model.odd"
+    assert os.listdir(tmp_path / "x") == []
+
+
 def test_a_save_that_was_killed_is_no_checkpoint(tmp_path):
     class Killed(StorageWriter):
         def finish(self, metadata, results):

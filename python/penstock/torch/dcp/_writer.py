@@ -222,6 +222,9 @@ def _write_item(file: IO[bytes], item: WriteItem, data: Any, path: str) -> None:
     if not isinstance(data, torch.Tensor) or data.layout != torch.strided:
         message = "only dense tensors can be saved in chunks; save it as an object of its own"
         raise failed(UnsupportedError, message, path, item.index.fqn)
+    if data.is_meta:
+        message = "it has no values: it lies on torch's meta device; make it with `to_empty` and fill it"
+        raise failed(UnsupportedError, message, path, item.index.fqn)
     tensor = data.detach().cpu().resolve_conj().resolve_neg().contiguous()
     if tensor.untyped_storage().nbytes() != tensor.nbytes:
         tensor = tensor.clone()
