@@ -21,9 +21,11 @@ import torch.distributed.checkpoint as dcp
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard
 
-from penstock.torch.dcp import StorageReader, StorageWriter, _boxes
+from penstock.torch.dcp import StorageReader, StorageWriter, _boxes, _sharing
 
 torch.set_num_threads(1)  # before anything is computed: threads do not survive a fork
+
+_sharing._ROUND = 1 << 20  # so that there are several
 
 TENSORS = {
     "rows": torch.arange(7 * 6, dtype=torch.int32).reshape(7, 6),
@@ -35,6 +37,10 @@ TENSORS = {
 PLACEMENTS = {"rows": Shard(0), "columns": Shard(1), "cube": Shard(0), "few": Shard(0), "large": Shard(0)}
 OTHER = {"rows": Shard(1), "columns": Shard(0), "cube": Shard(2), "few": Replicate(), "large": Shard(1)}
 PLAIN = {"bias": torch.arange(400_000.0), "scalar": torch.tensor(2.5), "flag": torch.tensor([True, False])}
+
+
+class Odd:
+    """What torch.load(weights_only=True) refuses."""
 
 
 def dealt(full, mesh, *placements):
@@ -107,6 +113,7 @@ def saves(folder, rank, size):
         dcp.save(state(mesh), storage_writer=StorageWriter(folder / "twice", thread_count=step))
     assert len({name[:4] for name in os.listdir(folder / "twice")}) == size + 1
     dcp.async_save(state(mesh), storage_writer=StorageWriter(folder / "async")).result()
+    dcp.save({"bias": PLAIN["bias"], "odd": Odd()}, storage_writer=StorageWriter(folder / "unsafe"))
     yield "saved"
     grid = init_device_mesh("cpu", (2, size // 2))
     full = TENSORS["cube"]
@@ -218,6 +225,9 @@ def disagree(folder, rank, mesh):
     for broadcast in ("on", "off"):
         told = load(cut, broadcast)
         assert all(word in told for word in ("__0_0.distcp", "another save", "tensor 'model.")), told
+    reader = StorageReader(folder / "unsafe", broadcast="on")
+    told = message_of(lambda: dcp.load({"bias": torch.zeros(400_000), "odd": None}, storage_reader=reader))
+    assert "Odd" in told, told
     yield "disagree"
 
 

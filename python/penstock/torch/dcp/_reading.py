@@ -1,14 +1,16 @@
 """One call of `StorageReader.read_data`: the items of a plan, from the files or from other ranks to their targets.
 
-Items that only this rank wants come first. Then come those that ranks share (_sharing.py), a GiB at a time: each rank
-reads its parcels, all of them say whether that went well, and only then anything is sent. Otherwise a rank that fails
-would leave the others waiting for bytes that never come.
+Items that only this rank wants come first. Then come those that ranks share (_sharing.py), in rounds: each rank reads
+its parcels of a round, all of them say whether that went well, and only then anything is sent. Otherwise a rank that
+fails would leave the others waiting for bytes that never come. While a round is sent, the next one is read.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -52,22 +54,35 @@ class Reading:
         for item in self._items:
             wanted.get(key_of(item), []).append(item)
         error: Exception | None = None
-        try:
-            self._read([item for item in self._items if key_of(item) not in shared])
-        except Exception as failure:
-            error = failure
-        for some in mine:
-            packets: list[_Packet] = []
-            if error is None:
-                try:
-                    packets = [_Packet(self, parcel, wanted) for parcel in some]
-                    self._fill([each for each in packets if each.parcel.ranks[0] == told.rank])
-                except Exception as failure:
-                    error = failure
-            require_all_read(error, group, self._path)
-            transfer([(each.parcel, each.memory) for each in packets], told.rank, group)
-            for each in packets:
-                each.deliver()
+
+        def attempt(work: Callable[..., Any], *arguments: Any) -> Any:
+            nonlocal error
+            try:
+                return work(*arguments)
+            except Exception as failure:  # which is told to all ranks before it is raised
+                error = error or failure
+
+        attempt(self._read, [item for item in self._items if key_of(item) not in shared])
+        packets: list[_Packet] = []
+        with ThreadPoolExecutor(1, thread_name_prefix="penstock-dcp") as ahead:
+            for some in mine:
+                ready, packets = packets, []
+                if error is None:
+                    packets = attempt(lambda some=some: [_Packet(self, parcel, wanted) for parcel in some]) or []
+                sent = [each for each in packets if each.parcel.ranks[0] == told.rank]
+                filled = ahead.submit(self._fill, sent)
+                attempt(self._exchange, ready, told.rank, group)  # what all ranks have agreed on
+                attempt(filled.result)
+                require_all_read(error, group, self._path)
+        attempt(self._exchange, packets, told.rank, group)
+        if error is not None:
+            raise error
+
+    @staticmethod
+    def _exchange(packets: Sequence[_Packet], rank: int, group: dist.ProcessGroup | None) -> None:
+        transfer([(each.parcel, each.memory) for each in packets], rank, group)
+        for each in packets:
+            each.deliver()
 
     def target(self, item: ReadItem) -> torch.Tensor:
         """The planner's tensor for an item."""

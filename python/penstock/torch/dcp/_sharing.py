@@ -47,7 +47,7 @@ _SMALL = 1 << 20  # smaller items travel together
 _PARCEL = 8 << 20  # up to as much of them
 _ALIGNED = 64
 _PIECE = 16 << 20
-_ROUND = 1 << 30
+_ROUND = 128 << 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,7 +193,7 @@ def _bundled(keys: Iterable[Key], sizes: dict[Key, int]) -> list[list[Key]]:
 
 
 def rounds(parcels: Sequence[Parcel]) -> list[list[Parcel]]:
-    """Parcels that are read before any of them is sent: a GiB, because they may have to be held in memory."""
+    """Parcels that are read before any of them is sent. Two rounds may have to be held in memory."""
     out: list[list[Parcel]] = []
     held = _ROUND
     for parcel in parcels:
