@@ -1,7 +1,7 @@
 """Which of several processes this one is, and whether all of them are about to read the same.
 
-C++ reads the variables of launchers (`_core._ranks`). What only Python knows is here: an initialised torch.distributed,
-which is looked up and never imported.
+C++ reads the variables of launchers (`_core._ranks`). What only Python knows is here: an initialised torch.distributed
+and a worker of Ray Train, which are looked up and never imported.
 """
 
 from __future__ import annotations
@@ -98,9 +98,9 @@ def ranks(rank: int | None = None, size: int | None = None) -> Ranks:
     """Which of several processes this one is.
 
     The first of these that there is: the arguments; torch.distributed, if the program has
-    initialised it; RANK and WORLD_SIZE, which torchrun sets; SLURM_PROCID and SLURM_NTASKS, except
-    in an interactive shell; the variables of Open MPI; PMI_RANK and PMI_SIZE. Without any of them it
-    is rank 0 of 1. Nothing is imported to find out.
+    initialised it; Ray Train, in its workers; RANK and WORLD_SIZE, which torchrun sets; SLURM_PROCID
+    and SLURM_NTASKS, except in an interactive shell; the variables of Open MPI; PMI_RANK and
+    PMI_SIZE. Without any of them it is rank 0 of 1. Nothing is imported to find out.
 
     Parameters
     ----------
@@ -124,6 +124,8 @@ def ranks(rank: int | None = None, size: int | None = None) -> Ranks:
             raise TypeError(f"found rank={rank!r} and size={size!r}, expected both or neither")
         return Ranks(rank, size)
     distributed = _distributed()
+    if distributed is None and (of_ray := _of_ray()) is not None:
+        return of_ray
     known = None if distributed is None else (distributed.get_rank(), distributed.get_world_size())
     return made(*_ranks(known, _TORCH))
 
@@ -133,6 +135,21 @@ def _distributed() -> Any:
     distributed: Any = sys.modules.get(_TORCH)
     there = distributed is not None and distributed.is_available() and distributed.is_initialized()
     return distributed if there and distributed.get_rank() >= 0 else None
+
+
+def _of_ray() -> Ranks | None:
+    """Of a worker of Ray Train. It inherits the variables of whoever started Ray on its machine, which say nothing
+    about it."""
+    train: Any = sys.modules.get("ray.train")
+    if train is None:
+        return None
+    try:
+        context = train.get_context()
+        rank, size = context.get_world_rank(), context.get_world_size()
+        local = context.get_local_rank(), context.get_local_world_size()
+    except (AttributeError, RuntimeError, DeprecationWarning):  # not in a train function; the last one: in Ray Tune
+        return None
+    return made(rank, size, *local, "ray.train")
 
 
 def resolved(given: Any) -> Ranks | None:

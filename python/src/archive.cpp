@@ -234,6 +234,15 @@ void bind_entry_class(nb::module_& module) {
       .def_prop_ro(
           "byte_swapped", [](const PyLazyTensor& e) { return e.tensor.entry().encoding.swapped; },
           "Whether the file holds it in the other byte order than this machine's; `load` gives native order.")
+      .def_prop_ro(
+          "chunks",
+          [](nb::handle self) { return nb::module_::import_("penstock._row_arrays").attr("chunks_of")(self); },
+          nb::sig("def chunks(self) -> tuple[int, ...]"),
+          "The shape of parts that lie together in the file and take about 1 MiB; Dask makes its chunks of them.")
+      .def(
+          "__dask_tokenize__",
+          [](nb::handle self) { return nb::module_::import_("penstock._row_arrays").attr("token_of")(self); },
+          nb::sig("def __dask_tokenize__(self) -> tuple[typing.Any, ...]"))
       .def_prop_ro("requires_grad", [](const PyLazyTensor& e) { return e.tensor.entry().requires_grad; })
       .def("__len__",
            [](const PyLazyTensor& e) {

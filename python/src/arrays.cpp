@@ -173,6 +173,10 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
 
 void release_buffer(PyObject*, Py_buffer* view) noexcept { delete static_cast<BufferSizes*>(view->internal); }
 
+nb::object to_numpy_dtype(const DType& dtype) {
+  return nb::module_::import_("numpy").attr("dtype")(numpy_dtype(dtype));
+}
+
 nb::object to_numpy(const Tensor& tensor) {
   require_host(tensor, "a NumPy array");
   const nb::object numpy = nb::module_::import_("numpy");

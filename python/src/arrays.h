@@ -12,6 +12,8 @@ namespace penstock::python {
 
 /// A NumPy array over the tensor's memory; imports numpy. TypeError for types NumPy has no name for.
 nb::object to_numpy(const Tensor& tensor);
+/// The dtype of such arrays; imports numpy. TypeError as above.
+nb::object to_numpy_dtype(const DType& dtype);
 /// `Tensor.__array_interface__`; AttributeError where NumPy has no such type.
 nb::dict array_interface(const Tensor& tensor);
 /// The same memory as uint8, with a last dimension for the bytes of an element.

@@ -19,6 +19,7 @@
 #include "docs_datasets.h"
 #include "foreign.h"
 #include "interrupt.h"
+#include "penstock/collate.h"
 #include "penstock/dataset.h"
 #include "penstock/error.h"
 #include "penstock/loader.h"
@@ -229,6 +230,23 @@ nb::object batch_of(const Dataset& dataset, nb::handle slice) {
   }));
 }
 
+/// The samples of some indices as a list, read by one call; Grain asks for them so.
+nb::object samples_at(const Dataset& dataset, nb::handle indices) {
+  std::vector<std::int64_t> chosen = indices_from(indices);
+  if (chosen.empty()) return nb::list();
+  return to_python(interruptible(true, [dataset, chosen = std::move(chosen)](std::stop_token) {
+    const auto count = static_cast<std::int64_t>(chosen.size());
+    return DataLoader(subset(dataset, chosen), {.batch_size = count, .num_workers = 0, .collate = collate::samples()})
+        .next()
+        ->value;
+  }));
+}
+
+/// What a function of penstock/_row_arrays.py makes of the dataset: the array whose rows its samples are.
+nb::object of_row_array(const char* function, nb::handle dataset) {
+  return nb::module_::import_("penstock._row_arrays").attr(function)(dataset);
+}
+
 nb::object sample(const Dataset& dataset, std::int64_t index) {
   return to_python(
       interruptible(takes_long(dataset, index), [dataset, index](std::stop_token) { return dataset.get(index); }));
@@ -317,6 +335,33 @@ void bind_datasets(nb::module_& module) {
           "__getitem__", [](const Dataset& self, nb::slice samples) { return batch_of(self, samples); },
           nb::arg("samples"), nb::sig("def __getitem__(self, samples: slice, /) -> typing.Any"),
           "The samples of a slice stacked into one batch, read now; subset() makes a dataset of a part.")
+      .def(
+          "__getitem__",
+          [](nb::handle self, const nb::tuple& key) {
+            return nb::module_::import_("penstock._row_arrays").attr("part")(self, key);
+          },
+          nb::arg("key"), nb::sig("def __getitem__(self, key: tuple[typing.Any, ...], /) -> Tensor"),
+          "A part of the array that rows() took the samples of, by NumPy's rules, read now.")
+      .def("_getitems", samples_at, nb::arg("indices"),
+           nb::sig("def _getitems(self, indices: collections.abc.Iterable[int]) -> list[typing.Any]"))
+      .def_prop_ro(
+          "shape", [](nb::handle self) { return of_row_array("shape", self); },
+          nb::sig("def shape(self) -> tuple[int, ...]"),
+          "Of the array that rows() took the samples of. AttributeError for other datasets, as for `ndim`, `dtype` and "
+          "`chunks`.")
+      .def_prop_ro(
+          "ndim", [](nb::handle self) { return nb::len(of_row_array("shape", self)); },
+          nb::sig("def ndim(self) -> int"), "The number of dimensions of that array.")
+      .def_prop_ro(
+          "dtype", [](nb::handle self) { return of_row_array("dtype", self); }, nb::sig("def dtype(self) -> DType"),
+          "The type of the elements of that array.")
+      .def_prop_ro(
+          "chunks", [](nb::handle self) { return of_row_array("chunks", self); },
+          nb::sig("def chunks(self) -> tuple[int, ...]"),
+          "The shape of parts that lie together in the file and take about 1 MiB; Dask makes its chunks of them.")
+      .def(
+          "__dask_tokenize__", [](nb::handle self) { return of_row_array("token", self); },
+          nb::sig("def __dask_tokenize__(self) -> tuple[typing.Any, ...]"))
       .def(
           "describe", [](const Dataset& self, std::int64_t index) { return path_text(self.describe(index)); },
           nb::arg("index"), nb::sig("def describe(self, index: int) -> str"), docs::kDescribe)

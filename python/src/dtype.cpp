@@ -6,6 +6,7 @@
 #include <string>
 #include <tuple>
 
+#include "arrays.h"
 #include "bindings.h"
 #include "convert.h"
 #include "core/format.h"
@@ -61,6 +62,9 @@ void bind_dtype_class(nb::module_& module) {
       .def_prop_ro("name", &DType::name, "\"float32\", \"str160\", \"datetime64[ns]\", or a structure's descr.")
       .def_prop_ro("itemsize", &DType::itemsize, "Bytes an element.")
       .def_prop_ro("numpy_descr", &DType::numpy_descr, "NumPy's descr, \"<f4\"; empty where NumPy has no such type.")
+      .def_prop_ro(
+          "dtype", [](const DType& dtype) { return to_numpy_dtype(dtype); }, nb::sig("def dtype(self) -> typing.Any"),
+          "NumPy's type, where `numpy.dtype` looks for it. Imports NumPy.")
       .def_prop_ro("is_floating", &DType::is_floating)
       .def_prop_ro("is_complex", &DType::is_complex)
       .def_prop_ro("is_integer", &DType::is_integer)

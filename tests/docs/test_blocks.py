@@ -1,7 +1,8 @@
 """Every code block of the README and of the site's pages for users, run as it stands.
 
 A Python block whose first line is a comment with a file's name (`# train.py`) is that file, for the console blocks of
-its page. One that imports a framework (`FRAMEWORKS`) finds it in build/frameworks, and is skipped by name without it.
+its page. One that imports a framework (`FRAMEWORKS`) finds it in build/frameworks, one that imports an engine
+(`ENGINES`) is run in build/engines; both are skipped by name without it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,15 @@ IMPORT = re.compile(r"^(?:from|import) (\w+)", re.MULTILINE)
 HOW_TO = tuple(f"docs/howto/{page.name}" for page in sorted((ROOT / "docs/howto").glob("*.md")))
 PAGES = ("README.md", "docs/guide.md", "docs/from-cpp.md", "docs/coming-from-pytorch.md", "docs/start.md", *HOW_TO)
 FRAMEWORKS = {"accelerate", "datasets", "pytorch_lightning", "transformers"}
-QUIET = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"}
+ENGINES = {"ray", "grain", "dask"}
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_AUTH_MODE": "disabled",
+    "HF_HUB_OFFLINE": "1",
+    "HF_DATASETS_OFFLINE": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "OMP_NUM_THREADS": "1",
+}
 
 
 def fenced(page: str) -> list[tuple[str, str]]:
@@ -59,6 +68,15 @@ def paths_for(code: str) -> list[str]:
     if missing:
         pytest.skip(f"{', '.join(missing)} not in build/frameworks (script/bootstrap --tests puts it there)")
     return folders if wanted else []
+
+
+def engine_python(wanted: set[str]) -> str:
+    """The interpreter that has the engines; skips the test where one of them is missing."""
+    python = ROOT / "build/engines/bin/python"
+    code = f"import importlib.util, sys; sys.exit(any(not importlib.util.find_spec(name) for name in {wanted}))"
+    if not python.exists() or subprocess.run([python, "-c", code], check=False).returncode != 0:
+        pytest.skip(f"{', '.join(sorted(wanted))} not in build/engines (script/bootstrap --engines puts it there)")
+    return str(python)
 
 
 @pytest.fixture
@@ -97,7 +115,9 @@ def torch_blocks():
 
 @pytest.mark.parametrize("code", blocks("python", (*PAGES, "docs/devices.md", "docs/distributed.md")))
 def test_python(code, data, request):
-    if "torch" in code or FRAMEWORKS.intersection(IMPORT.findall(code)):
+    if wanted := ENGINES.intersection(IMPORT.findall(code)):
+        run([engine_python(wanted), "-c", code], data)
+    elif "torch" in code or FRAMEWORKS.intersection(IMPORT.findall(code)):
         paths = paths_for(code)
         request.getfixturevalue("torch_blocks")(code, data, paths)
     else:
