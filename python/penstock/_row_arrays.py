@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 import penstock
+from penstock._core import Source
 
 # Only type checkers need `typing`, which takes a third of the module's import time.
 TYPE_CHECKING = False
@@ -35,7 +36,7 @@ def _made(dataset: Any) -> Any:
             "the samples of this dataset are not the rows of one array as it is stored; take rows() without transforms"
         )
     source, key = arguments[1], arguments[2]
-    if isinstance(source, (str, bytes, os.PathLike)):
+    if isinstance(source, (str, bytes, os.PathLike, Source)):
         archive = penstock.open(source)
         return archive[key] if key is not None else archive.values()[0]
     if isinstance(source, penstock.LazyTensor):
@@ -87,6 +88,8 @@ def token(dataset: Any) -> tuple[Any, ...]:
 def token_of(entry: Any) -> tuple[Any, ...]:
     """What an entry of a file is, other after the file has been written to."""
     path, name, keys, _ = entry.__reduce__()[1]
+    if not isinstance(path, (str, bytes, os.PathLike)):  # of another library's file system
+        return "penstock.LazyTensor", path.name, path.size, name, repr(keys)
     text = os.path.abspath(os.fsdecode(path))
     try:
         found = os.stat(text)
