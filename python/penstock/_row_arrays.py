@@ -75,6 +75,8 @@ def chunks_of(array: Any) -> tuple[int, ...]:
 
 def token(dataset: Any) -> tuple[Any, ...]:
     _, arguments = dataset.__reduce__()
+    if arguments[0] == "rows" and isinstance(arguments[1], Source):
+        return "penstock.rows", arguments[1].name, arguments[1].size, arguments[2]
     array = getattr(dataset, "_row_array", None)
     if array is None and arguments[0] == "rows":
         array = _array(dataset)
@@ -87,9 +89,10 @@ def token(dataset: Any) -> tuple[Any, ...]:
 
 def token_of(entry: Any) -> tuple[Any, ...]:
     """What an entry of a file is, other after the file has been written to."""
-    path, name, keys, _ = entry.__reduce__()[1]
-    if not isinstance(path, (str, bytes, os.PathLike)):  # of another library's file system
-        return "penstock.LazyTensor", path.name, path.size, name, repr(keys)
+    try:
+        path, name, keys, _ = entry.__reduce__()[1]
+    except penstock.UnsupportedError:  # of memory, or of another library's file system: other each time
+        return "penstock.LazyTensor", repr(entry), os.urandom(16)
     text = os.path.abspath(os.fsdecode(path))
     try:
         found = os.stat(text)

@@ -102,3 +102,15 @@ def test_what_is_no_array_says_so(files, tmp_path):
     (tmp_path / "x.npy").write_bytes((tmp_path / "x.npy").read_bytes()[:-40])
     with pytest.raises(penstock.Error, match=r"x\.npy"):
         array.compute(scheduler="sync")
+
+
+def test_files_of_other_file_systems():
+    fsspec = pytest.importorskip("fsspec")
+    from penstock.remote import from_fsspec
+
+    system = fsspec.filesystem("memory")
+    with system.open("/dask.npy", "wb") as file:
+        np.save(file, np.arange(24.0).reshape(6, 4))
+    source = from_fsspec(system, "/dask.npy")
+    for array in (penstock.rows(source), penstock.open(source)[""]):
+        assert da.from_array(array, chunks=2)[1:].sum().compute(scheduler="sync") == 276 - 6
