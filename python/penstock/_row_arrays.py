@@ -103,11 +103,11 @@ def token_of(entry: Any) -> tuple[Any, ...]:
 
 
 def part(dataset: Any, key: tuple[Any, ...]) -> Any:
-    """`array[key]` by NumPy's rules, read now."""
+    """`array[key]` by NumPy's rules, read now, in a NumPy array: Dask keeps an empty one to compute types with."""
     array = _array(dataset)
     if any(not _is_basic(item) for item in key):
         return _outer(array, key)
-    return _loaded(array[key])
+    return _loaded(array[key]).numpy()
 
 
 def _loaded(part: Any) -> Any:
@@ -150,7 +150,7 @@ def _outer(array: Any, key: tuple[Any, ...]) -> Any:
         box.append(slice(low, high))
         inner.append(chosen - low)
     read = _loaded(array[tuple(box)]).numpy()
-    return penstock.asarray(np.ascontiguousarray(read[tuple(inner)]))
+    return np.ascontiguousarray(read[tuple(inner)])
 
 
 def _for_each_dimension(key: tuple[Any, ...], count: int) -> list[Any]:

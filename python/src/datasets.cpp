@@ -340,8 +340,8 @@ void bind_datasets(nb::module_& module) {
           [](nb::handle self, const nb::tuple& key) {
             return nb::module_::import_("penstock._row_arrays").attr("part")(self, key);
           },
-          nb::arg("key"), nb::sig("def __getitem__(self, key: tuple[typing.Any, ...], /) -> Tensor"),
-          "A part of the array that rows() took the samples of, by NumPy's rules, read now.")
+          nb::arg("key"), nb::sig("def __getitem__(self, key: tuple[typing.Any, ...], /) -> typing.Any"),
+          "A part of the array that rows() took the samples of, by NumPy's rules, read now, as a NumPy array.")
       .def("_getitems", samples_at, nb::arg("indices"),
            nb::sig("def _getitems(self, indices: collections.abc.Iterable[int]) -> list[typing.Any]"))
       .def_prop_ro(
