@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +19,8 @@ from ray.train import Checkpoint, RunConfig, ScalingConfig  # noqa: E402
 from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer  # noqa: E402
 
 import penstock.ray  # noqa: E402
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples/ray_train/train.py"
 
 
 def test_outside_of_a_train_function(tmp_path):
@@ -63,3 +69,17 @@ def test_ranks_and_position_with_another_number_of_workers(cluster, tmp_path):
     begun = [value for pair in zip(*(rows[f"a-2.{rank}"][0] for rank in range(2)), strict=True) for value in pair]
     got = begun + [value for batch in rows["b-1.0"] for value in batch]
     assert got == penstock.RandomSampler(24).order(5, 0), "each sample once, in the order of a run without a stop"
+
+
+def test_the_example_loses_a_worker_and_sees_each_sample_once(cluster, tmp_path):
+    done = subprocess.run(
+        [sys.executable, EXAMPLE, tmp_path, "--epochs", "1", "--lose-a-worker", "3"],
+        env={**os.environ, "RAY_ADDRESS": cluster},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "epoch 0, step 5: 101 samples seen, each 1 time" in done.stdout
+    assert "worker died" in done.stderr + done.stdout or "ActorDiedError" in done.stderr + done.stdout
