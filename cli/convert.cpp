@@ -75,6 +75,8 @@ std::optional<Metadata> metadata_of(const Archive& archive) {
 /// alone, and share no storage any more.
 bool can_be_mapped(const Archive& archive) {
   if (format::is_folder(format_of(archive))) return false;
+  const auto is_there = [](const Source& source) { return source.descriptor() >= 0 || source.memory(); };
+  if (!std::ranges::all_of(archive.sources(), is_there)) return false;
   const auto storages = archive.storages();
   const auto entries = archive.entries();
   return std::all_of(entries.begin(), entries.end(), [&](const TensorEntry& entry) {

@@ -17,6 +17,8 @@
 #include "data/scan/sample_extensions.h"
 #include "format/folder.h"
 #include "format/format.h"
+#include "io/file/url.h"
+#include "io/remote/location.h"
 #include "penstock/load.h"
 
 namespace penstock::cli {
@@ -109,6 +111,12 @@ bool is_checkpoint(const std::string& folder) {
   }
 }
 
+bool is_several_objects(const std::string& path) {
+  if (!io::is_url(path)) return false;
+  const io::remote::Location location = io::remote::parse(path);
+  return location.in_bucket() && (location.key.empty() || location.key.ends_with('/') || data::is_magic(location.key));
+}
+
 bool has_tensor_extension(const std::string& path) {
   const std::string name = std::filesystem::path(path).filename();
   return data::is_sample_name(name) || is_index_name(name);
@@ -120,7 +128,15 @@ TensorFiles tensor_files(const std::string& path, const std::vector<std::string>
   const data::FileKind kind = data::kind_of(path);
   std::string root;
   const bool is_folder = kind == data::FileKind::kFolder || kind == data::FileKind::kLinkToFolder;
-  if (is_folder && !is_checkpoint(path)) {
+  if (io::is_url(path)) {
+    if (!is_several_objects(path)) {
+      return {.paths = {path}, .names = {path.substr(path.rfind('/') + 1)}, .is_single = true};
+    }
+    const bool below = !data::is_magic(path);
+    root = fixed_part(below && !path.ends_with('/') ? path + "/" : path);
+    out.paths = paths_of(data::expand(below ? root + "**" : path));
+    if (below) std::erase_if(out.paths, [](const std::string& file) { return !has_tensor_extension(file); });
+  } else if (is_folder && !is_checkpoint(path)) {
     data::FilesBelow found = data::files_below(path, exclude);
     out.paths = paths_of(found.files);
     out.refused = std::move(found.refused);

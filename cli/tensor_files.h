@@ -13,6 +13,9 @@ bool has_tensor_extension(const std::string& path);
 /// Whether the files of a folder are one checkpoint. True also of one that is refused when it is opened.
 bool is_checkpoint(const std::string& folder);
 
+/// Whether it is a URL that stands for several objects: a bucket, a folder of one (ends in '/'), or a pattern.
+bool is_several_objects(const std::string& path);
+
 /// The tensor files that a word of the command line stands for, sorted.
 struct TensorFiles {
   std::vector<std::string> paths;

@@ -33,7 +33,7 @@ BELOW = {
 # top of its layer. What lies at the top (the tables, and what all rooms speak of) may include any room. A room that is
 # not in the list, as that of a new format, comes after all of them.
 ROOMS = {
-    "io": ["file", "copy", "source", "read", "gds", "move"],
+    "io": ["file", "copy", "source", "read", "remote", "gds", "move"],
     "format": ["text", "zip", "safetensors", "numpy", "pt/pickle", "pt"],
     "data": "trace sample transform scan files pack dataset sampler collate batch loader".split(),
     "cli": ["terminal", "json"],

@@ -88,6 +88,10 @@ class Verifier {
 
  private:
   void find(const std::string& path, std::vector<File>& files) {
+    if (is_several_objects(path)) {
+      for (const std::string& object : tensor_files(path, exclude_).paths) files.push_back({object, true});
+      return;
+    }
     const data::FileKind kind = data::kind_of(path);
     const bool is_folder = kind == data::FileKind::kFolder || kind == data::FileKind::kLinkToFolder;
     if (!is_folder || is_checkpoint(path)) {

@@ -17,6 +17,8 @@
 #include "gil.h"
 #include "indexing.h"
 #include "interrupt.h"
+#include "io/file/url.h"
+#include "io/read/reader.h"
 #include "penstock/error.h"
 #include "penstock/source.h"
 #include "value.h"
@@ -120,8 +122,14 @@ PyLazyTensor restore_entry(nb::handle path, nb::handle entry_name, const nb::tup
   return entry;
 }
 
+bool is_remote_source(const Source& source) { return io::reader_for(*source).is_remote && !source.memory(); }
+
 /// A path that another process can open too.
 nb::object reducible_path(const std::string& path) {
+  if (io::is_url(path)) {
+    if (!path.ends_with("?...")) return path_text(path);
+    throw Error(ErrorCode::kUnsupported, "a URL with a signature or token in its query cannot be pickled", {path});
+  }
   std::error_code error;
   const std::filesystem::path whole = std::filesystem::absolute(path, error);
   if (!error && std::filesystem::exists(whole, error)) return path_text(whole.string());
@@ -323,22 +331,19 @@ Archive part_of(Archive archive, nb::handle key, nb::handle prefix) {
 }
 
 PyArchive open_archive(const std::string& path, const OpenOptions& options) {
-  return open_archive(
-      [&] {
-        const ReleasedGil released;
-        return archive::source_at(path);
-      }(),
-      options);
+  // A server may not answer.
+  return open_archive(interruptible(io::is_url(path), [path](std::stop_token) { return archive::source_at(path); }),
+                      options);
 }
 
 PyArchive open_archive(Source source, const OpenOptions& options) {
-  auto opening = [&] {
-    const ReleasedGil released;
+  const bool is_remote = is_remote_source(source);
+  auto opening = interruptible(is_remote, [source = std::move(source)](std::stop_token) mutable {
     return std::make_shared<archive::Opening>(std::move(source));
-  }();
+  });
   // What decodes text is Python's: a thread that is not would make a state of the interpreter for every string, and
   // this one answers signals there.
-  const bool is_long = !options.decode && ReadEffort{.index_bytes = opening->index_bytes()}.takes_long();
+  const bool is_long = is_remote || (!options.decode && ReadEffort{.index_bytes = opening->index_bytes()}.takes_long());
   auto finish = [opening = std::move(opening), options](std::stop_token) { return opening->finish(options); };
   return {interruptible(is_long, std::move(finish)), options.verify};
 }
@@ -349,11 +354,11 @@ bool ReadEffort::takes_long() const noexcept {
   constexpr std::uint64_t kLong = std::uint64_t{4} << 20;
   constexpr std::uint64_t kIndexCost = 4;
   constexpr std::uint64_t kSampleCost = 16;
-  return payload_bytes >= kLong || index_bytes >= kLong / kIndexCost || sample_bytes >= kLong / kSampleCost;
+  return is_remote || payload_bytes >= kLong || index_bytes >= kLong / kIndexCost || sample_bytes >= kLong / kSampleCost;
 }
 
 ReadEffort ReadEffort::of(const Archive& archive) noexcept {
-  ReadEffort out;
+  ReadEffort out{.is_remote = std::ranges::any_of(archive.sources(), is_remote_source)};
   // Where the sum wraps, a storage alone is large enough.
   for (const StorageEntry& storage : archive.storages()) {
     out.payload_bytes = std::max(out.payload_bytes + storage.nbytes, storage.nbytes);
@@ -364,7 +369,8 @@ ReadEffort ReadEffort::of(const Archive& archive) noexcept {
 ReadEffort ReadEffort::of(const LazyTensor& tensor) {
   // A slice of compressed bytes takes as long as all of them.
   constexpr std::uint64_t kSliceShare = 16;
-  return {.payload_bytes = std::max(tensor.nbytes(), tensor.storage().nbytes / kSliceShare)};
+  return {.payload_bytes = std::max(tensor.nbytes(), tensor.storage().nbytes / kSliceShare),
+          .is_remote = is_remote_source(tensor.source())};
 }
 
 nb::object load_value(Archive archive, const LoadOptions& options, const ReportDict& report) {

@@ -19,6 +19,7 @@
 #include "core/system_error.h"
 #include "format/zip/mend.h"
 #include "io/file/file_descriptor.h"
+#include "io/file/url.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 
@@ -30,6 +31,7 @@ class SharedMapping {
  public:
   explicit SharedMapping(const std::string& path) {
     // Not blocking: a FIFO would wait for a reader.
+    io::require_no_url(path);
     const io::FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
     if (!file) core::throw_errno(errno, "cannot open the file to write to it", {.path = path});
     struct stat status {};

@@ -8,15 +8,17 @@
 #include "io/read/device_reader.h"
 #include "io/read/reader.h"
 #include "io/read/reader_rows.h"
+#include "io/remote/remote.h"
 
 namespace penstock::io {
 
 std::span<const Reader> readers() noexcept {
-  static constexpr std::array<Reader, 5> kReaders = {{
+  static constexpr std::array<Reader, 6> kReaders = {{
       {"memory", memory_usable, memory_read},
       {"pread", file_usable, pread_read},
       {"direct", file_usable, direct_read},
       {"mmap", file_usable, mmap_read},
+      {"remote", remote::url_usable, remote::url_read, true, remote::url_read_runs},
       {"source", any_usable, source_read},
   }};
   return kReaders;

@@ -10,6 +10,7 @@
 #include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
+#include "io/remote/remote.h"
 #include "io/source/source.h"
 #include "penstock/error.h"
 #include "penstock/source.h"
@@ -18,9 +19,14 @@ namespace penstock {
 namespace io {
 namespace {
 
-constexpr std::array<Scheme, 2> kSchemes = {{
+constexpr std::array<Scheme, 7> kSchemes = {{
     {"", open_file},
     {"file", open_file_url},
+    {"http", remote::open_url},
+    {"https", remote::open_url},
+    {"s3", remote::open_url},
+    {"gs", remote::open_url},
+    {"hf", remote::open_url},
 }};
 
 /// "s3" of "s3://bucket/key"; empty for a plain path, which may have a ':' in it.
@@ -73,7 +79,8 @@ Source open_source(std::string_view location) {
   }
   if (const std::string_view scheme = io::scheme_of(location); !scheme.empty()) {
     throw Error(ErrorCode::kUnsupported,
-                core::format("there is no source for locations that start with {}; give a path or a file: URL",
+                core::format("there is no source for locations that start with {}; give a path, or a URL of file, http, "
+                             "https, s3, gs or hf",
                              core::quoted(std::string(scheme) + "://")),
                 {.path = std::string(location)});
   }

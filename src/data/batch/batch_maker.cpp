@@ -7,6 +7,7 @@
 
 #include "core/counted.h"
 #include "core/format.h"
+#include "core/stop_scope.h"
 #include "core/text.h"
 #include "data/batch/batch_value.h"
 #include "data/batch/mover.h"
@@ -120,6 +121,7 @@ Batch BatchMaker::make(std::span<const std::int64_t> indices, std::int64_t numbe
                        const Grant& grant) const {
   if (indices.empty()) throw Error(ErrorCode::kInvalidArgument, core::format("batch {} has no samples", number));
   check_indices(indices, dataset_, number);
+  const core::StopScope stops(scratch.cancelled);
   struct Reset {
     Scratch& scratch;
     ~Reset() {

@@ -12,6 +12,7 @@
 #include "data/sample/runs.h"
 #include "data/sample/sample_file.h"
 #include "io/copy/gather.h"
+#include "io/read/reader.h"
 #include "ops/convert.h"
 
 namespace penstock::data {
@@ -111,6 +112,7 @@ class Mover {
     gatherer_.flush();
     scratch_.clock.lap(Stage::kCopy);
     for (const Placement& placement : plan_.placements) read_runs(placement);
+    read_remote();
     if (converts_) convert();
     require_unchanged();
     if (files) move_all_from_files();
@@ -178,6 +180,10 @@ class Mover {
   void read(const Run& run) {
     if (run.bytes == 0) return;
     scratch_.check_cancelled();
+    if (is_remote(run.file)) {
+      remote_.push_back(run);
+      return;
+    }
     try {
       run.file->read(run.offset, {run.to, static_cast<std::size_t>(run.bytes)});
     } catch (const Error& error) {
@@ -186,6 +192,32 @@ class Mover {
     scratch_.sample_files.push_back({run.file, run.position});
     scratch_.stats.read_bytes += run.bytes;
     scratch_.clock.lap(Stage::kRead);
+  }
+
+  static bool is_remote(const SampleFile* file) {
+    return file->is_held() && io::reader_for(*file->source()).read_runs != nullptr;
+  }
+
+  /// What a server has is asked for at once: each answer takes a while.
+  void read_remote() {
+    while (!remote_.empty()) {
+      const SampleFile* const file = remote_.front().file;
+      const auto others =
+          std::stable_partition(remote_.begin(), remote_.end(), [file](const Run& run) { return run.file == file; });
+      std::vector<io::Run> runs;
+      for (auto run = remote_.begin(); run != others; ++run) {
+        runs.push_back({run->offset, {run->to, static_cast<std::size_t>(run->bytes)}});
+        scratch_.stats.read_bytes += run->bytes;
+      }
+      const penstock::Source source = file->source();
+      try {
+        io::reader_for(*source).read_runs(*source, runs);
+      } catch (const Error& error) {
+        throw SampleError(remote_.front().position, file->error_of_change(error));
+      }
+      remote_.erase(remote_.begin(), others);
+      scratch_.clock.lap(Stage::kRead);
+    }
   }
 
   /// Of files that are not mapped: samples that follow each other in the file and in the batch by one read.
@@ -316,6 +348,7 @@ class Mover {
   std::byte* block_;
   Scratch& scratch_;
   Gatherer gatherer_;
+  std::vector<Run> remote_;  ///< runs that servers are still to be asked for
   bool converts_ = false;
   bool unread_ = false;  ///< some samples are read from files that are not mapped
 };

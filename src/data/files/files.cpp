@@ -18,6 +18,7 @@
 #include "data/files/file_layouts.h"
 #include "data/files/file_sample.h"
 #include "data/files/large_file.h"
+#include "data/files/open_urls.h"
 #include "data/files/raw_files.h"
 #include "data/scan/glob.h"
 #include "data/scan/path_table.h"
@@ -59,10 +60,14 @@ class Files final : public detail::DatasetImpl {
   void locate(std::span<const std::int64_t> indices, Scratch& scratch, std::span<Sample> out) const override {
     auto& state = scratch.state<ThreadState>(this);
     state.limit.reset();
+    const std::vector<io::remote::Opened> opened = data::open_urls(paths_, indices, kSmallFile);
+    std::size_t url = 0;
     for (std::size_t i = 0; i < indices.size(); ++i) {
       scratch.check_cancelled();
       try {
-        out[i] = locate_one(indices[i], i, state, scratch);
+        const bool is_url = !opened.empty() && paths_.is_url(indices[i]);
+        out[i] = is_url ? locate_url(io::remote::source_of(opened[url++]), indices[i], state, scratch)
+                        : locate_one(indices[i], i, state, scratch);
         scratch.clock.lap(data::Stage::kOpen, indices[i]);  // closing it
       } catch (const Error& error) {
         throw data::SampleError(i, error.within({.path = paths_.path(indices[i])}));
@@ -99,6 +104,21 @@ class Files final : public detail::DatasetImpl {
     }
     if (!status) status = status_of(fd.get(), state.path);
     return locate_large(io::file_source(std::move(fd), *status, state.path), index, state, scratch);
+  }
+
+  /// An object that is small is here already.
+  Sample locate_url(const penstock::Source& source, std::int64_t index, ThreadState& state, Scratch& scratch) const {
+    paths_.path(index, state.path);
+    scratch.clock.lap(data::Stage::kOpen, index);
+    ++scratch.stats.files_opened;
+    if (scratch.headers_only) return locate_header(source, scratch);
+    const Buffer whole = source.memory();
+    if (whole.size() == 0 || whole.size() > kSmallFile) return locate_large(source, index, state, scratch);
+    scratch.stats.read_bytes += whole.size();
+    scratch.objects.push_back(std::make_shared<const penstock::Source>(source));
+    const data::FileLayouts::File file{{whole.data(), whole.size()}, state.path, keys_};
+    if (const auto sample = state.recognise(file, scratch)) return decoded(*sample, index, scratch);
+    return decoded(state.parse(file, scratch), index, scratch);
   }
 
   static struct stat status_of(int fd, const std::string& path) {

@@ -7,12 +7,16 @@
 #include <utility>
 
 #include "data/dataset_impl.h"
+#include "data/files/open_urls.h"
 #include "data/sample/sample_file.h"
 #include "penstock/error.h"
 #include "penstock/source.h"
 
 namespace penstock::data {
 namespace {
+
+/// An object up to this size is had by the request that opens it.
+constexpr std::uint64_t kSmallObject = std::uint64_t{256} << 10;
 
 /// The layout of the last file, for those of equal size.
 struct LastLayout final : Scratch::State {
@@ -39,10 +43,14 @@ class RawFiles final : public detail::DatasetImpl {
   void locate(std::span<const std::int64_t> indices, Scratch& scratch, std::span<Sample> out) const override {
     const std::span<Source> sources = scratch.arena.array<Source>(indices.size());
     auto& last = scratch.state<LastLayout>(this);
+    const std::vector<io::remote::Opened> opened = open_urls(paths_, indices, kSmallObject);
+    std::size_t url = 0;
     for (std::size_t i = 0; i < indices.size(); ++i) {
       scratch.check_cancelled();
       try {
-        const penstock::Source source = open_source(paths_.path(indices[i]));
+        const bool is_url = !opened.empty() && paths_.is_url(indices[i]);
+        const penstock::Source source =
+            is_url ? io::remote::source_of(opened[url++]) : open_source(paths_.path(indices[i]));
         auto file = std::make_shared<const SampleFile>(source);
         sources[i] = {.within = file.get()};
         out[i] = {last.of(static_cast<std::int64_t>(source.size()), scratch), &sources[i]};

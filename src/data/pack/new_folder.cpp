@@ -13,6 +13,7 @@
 
 #include "core/format.h"
 #include "core/system_error.h"
+#include "io/file/url.h"
 #include "penstock/error.h"
 
 namespace penstock::data {
@@ -40,6 +41,7 @@ std::string trimmed(std::string path) {
 }  // namespace
 
 NewFolder::NewFolder(std::string path) : path_(trimmed(std::move(path))) {
+  io::require_no_url(path_);
   std::error_code ignored;
   const fs::file_status found = fs::symlink_status(path_, ignored);
   if (fs::exists(found) && (!fs::is_directory(found) || !fs::is_empty(path_, ignored))) refuse(path_);

@@ -7,10 +7,12 @@
 
 #include "core/format.h"
 #include "core/text.h"
+#include "data/scan/bucket_scan.h"
 #include "data/scan/folder_scan.h"
 #include "data/scan/name_match.h"
 #include "data/scan/sample_extensions.h"
 #include "data/scan/scan_index.h"
+#include "io/file/url.h"
 #include "penstock/error.h"
 
 namespace penstock::data {
@@ -72,6 +74,7 @@ std::vector<Listing> find_files(const std::string& pattern, const std::string& f
 
 PathTable expand(std::string_view pattern, const FilesOptions& options) {
   const std::string text(pattern);
+  if (io::is_url(text)) return expand_url(text, options);
   PathTable out;
   // A name that exists as it is written is taken so. A file whose name has '*' or '?' and no brackets is among those
   // that it stands for, who are what is meant.

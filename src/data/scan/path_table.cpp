@@ -11,6 +11,7 @@
 
 #include "core/task_pool.h"
 #include "data/sample/held_descriptors.h"
+#include "io/file/url.h"
 #include "penstock/error.h"
 
 namespace penstock::data {
@@ -31,6 +32,7 @@ std::uint32_t PathTable::folder(std::string_view folder) {
     if (folders_.size() >= std::size_t{1} << (64 - kNameBits)) {
       throw Error(ErrorCode::kLimit, "a dataset of files takes no more than 16777216 folders; concat several of them");
     }
+    has_urls_ = has_urls_ || io::is_url(path);
     folders_.push_back({std::move(path), {}});
   }
   return known->second;
@@ -87,6 +89,15 @@ void PathTable::add(std::string_view path) {
   add(folder(path.substr(0, name)), path.substr(name));
 }
 
+void PathTable::add(std::string_view url, std::uint64_t bytes) {
+  add(url);
+  sizes_.push_back(bytes);
+}
+
+bool PathTable::is_url(std::int64_t index) const noexcept {
+  return io::is_url(folder_of(entries_[static_cast<std::size_t>(index)]).path);
+}
+
 bool PathTable::before(Entry a, Entry b) const noexcept {
   const Folder& folder_a = folder_of(a);
   const Folder& folder_b = folder_of(b);
@@ -114,6 +125,10 @@ void PathTable::seal() {
   opened->descriptors.reserve(opened->held.count());
   for (std::size_t i = 0; i < opened->held.count(); ++i) {
     const std::string& path = folders_[i].path;
+    if (io::is_url(path)) {
+      opened->descriptors.emplace_back();
+      continue;
+    }
     opened->descriptors.emplace_back(::open(path.empty() ? "." : path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   }
   open_folders_ = opened;
@@ -131,6 +146,7 @@ void PathTable::path(std::int64_t index, std::string& out) const {
 }
 
 std::uint64_t PathTable::bytes_on_disk(std::int64_t index) const {
+  if (!sizes_.empty()) return sizes_[static_cast<std::size_t>(index)];
   struct stat status {};
   const bool known = ::stat(path(index).c_str(), &status) == 0 && S_ISREG(status.st_mode);
   return known ? static_cast<std::uint64_t>(status.st_size) : std::numeric_limits<std::uint64_t>::max();
@@ -152,7 +168,7 @@ io::FileDescriptor PathTable::open(std::int64_t index) const {
 std::size_t PathTable::memory() const noexcept {
   std::size_t folders = 0;
   for (const Folder& one : folders_) folders += sizeof(Folder) + one.path.capacity() + one.names.capacity();
-  return entries_.capacity() * sizeof(Entry) + folders;
+  return entries_.capacity() * sizeof(Entry) + sizes_.capacity() * sizeof(std::uint64_t) + folders;
 }
 
 }  // namespace penstock::data

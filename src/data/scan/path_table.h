@@ -34,6 +34,8 @@ class PathTable {
   void add(std::vector<FolderNames> listed);
   /// Any path.
   void add(std::string_view path);
+  /// An object behind a URL, with its size. A table has sizes for all or for none, and is not sorted then.
+  void add(std::string_view url, std::uint64_t bytes);
   /// Orders by path, bytewise, and drops repeats.
   void sort();
   /// Opens folders and gives back spare memory; nothing is added after it.
@@ -43,8 +45,11 @@ class PathTable {
   std::string path(std::int64_t index) const;
   /// The same into `out`, which needs no new memory after a while.
   void path(std::int64_t index, std::string& out) const;
-  /// Bytes that the file has now; the largest number where nobody can tell.
+  /// Bytes that the file has now, or that the object had when it was listed; the largest number where nobody can tell.
   std::uint64_t bytes_on_disk(std::int64_t index) const;
+  /// Whether it is a URL, which no descriptor can be had of; whether some path is.
+  bool is_url(std::int64_t index) const noexcept;
+  bool has_urls() const noexcept { return has_urls_; }
   /// A descriptor to read the file from, or an empty one with errno set.
   io::FileDescriptor open(std::int64_t index) const;
   /// Heap bytes held, about.
@@ -77,6 +82,8 @@ class PathTable {
   bool before(Entry a, Entry b) const noexcept;
 
   std::vector<Entry> entries_;
+  bool has_urls_ = false;
+  std::vector<std::uint64_t> sizes_;  ///< of objects, one for each entry; else empty
   std::vector<Folder> folders_;
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::shared_ptr<const OpenFolders> open_folders_;

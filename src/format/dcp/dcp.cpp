@@ -19,6 +19,8 @@
 #include "format/dcp/nesting.h"
 #include "format/dcp/stream.h"
 #include "format/safetensors/shard_paths.h"
+#include "io/file/url.h"
+#include "io/remote/remote.h"
 #include "io/source/composed_source.h"
 #include "io/source/window_source.h"
 #include "penstock/error.h"
@@ -72,10 +74,13 @@ class CheckpointReader {
       }
     }
     require_all(paths);
+    std::vector<std::string> locations;
     for (const auto& [name, path] : paths) {
-      files_.emplace(name, static_cast<std::uint32_t>(index_.sources.size()));
-      index_.sources.push_back(open_source(path));
+      files_.emplace(name, static_cast<std::uint32_t>(index_.sources.size() + locations.size()));
+      locations.push_back(path);
     }
+    const std::vector<Source> opened = io::remote::open_sources(locations);
+    index_.sources.insert(index_.sources.end(), opened.begin(), opened.end());
   }
 
   void require_all(const std::map<std::string, std::string>& paths) const {
@@ -178,11 +183,11 @@ dcp::Metadata metadata_of(const ByteSource& source) {
 }
 
 Index read_index(const Source& source, const OpenOptions& options) {
-  if (source.descriptor() < 0) {
+  if (source.descriptor() < 0 && !io::is_url(source.name())) {
     throw Error(
         ErrorCode::kUnsupported,
-        "the .metadata of a distributed checkpoint must be opened as a file: what it describes are files beside "
-        "it",
+        "the .metadata of a distributed checkpoint must be opened by its path or URL: what it describes are files "
+        "beside it",
         {source.name()});
   }
   if (source.size() > kMaxMetadataBytes) {

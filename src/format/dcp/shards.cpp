@@ -21,6 +21,7 @@
 #include "format/flat_tensors.h"
 #include "format/format.h"
 #include "format/safetensors/shard_paths.h"
+#include "io/file/url.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -152,7 +153,7 @@ class ShardsReader {
 
 bool sniff(std::span<const std::byte> head, const ByteSource& source) {
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
-  return source.descriptor() < 0 && text.starts_with(kMagic);
+  return source.descriptor() < 0 && !io::is_url(source.name()) && text.starts_with(kMagic);
 }
 
 Index read_index(const Source& list, const OpenOptions&) {

@@ -13,6 +13,7 @@
 #include "core/text.h"
 #include "format/safetensors/shard_paths.h"
 #include "format/text/json_reader.h"
+#include "io/remote/remote.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -152,10 +153,7 @@ std::vector<Source> open_shards(const ShardList& list, const std::string& index_
                              named < missing.size() ? ", ..." : "", missing.size() == 1 ? "it" : "them"),
                 {index_path});
   }
-  std::vector<Source> sources;
-  sources.reserve(paths.size());
-  for (const std::string& path : paths) sources.push_back(open_source(path));
-  return sources;
+  return io::remote::open_sources(paths);
 }
 
 }  // namespace penstock::format

@@ -8,6 +8,8 @@
 
 #include "core/format.h"
 #include "core/text.h"
+#include "io/file/url.h"
+#include "io/remote/remote.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -33,6 +35,8 @@ std::string shard_path(std::string_view index_path, std::string_view name) {
                              core::quoted(name)),
                 {std::string(index_path)});
   }
+  // Whether an object is there is found out by opening it; there are no links.
+  if (io::is_url(index_path)) return io::remote::sibling(index_path, name);
   const fs::path index(index_path);
   const fs::path joined = index.has_parent_path() ? index.parent_path() / name : fs::path(name);
   std::error_code error;

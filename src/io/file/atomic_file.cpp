@@ -20,6 +20,7 @@
 #include "core/format.h"
 #include "core/system_error.h"
 #include "core/text.h"
+#include "io/file/url.h"
 #include "io/file/write_at.h"
 #include "penstock/error.h"
 
@@ -81,6 +82,7 @@ AtomicFile::AtomicFile(std::string path, bool sync) : path_(std::move(path)), sy
     throw Error(ErrorCode::kInvalidArgument, "the path has a NUL character in it; no file can have that name",
                 {.path = path_.substr(0, path_.find('\0'))});
   }
+  require_no_url(path_);
   Location location = split(followed(path_));
   folder_ = open_folder(location.folder, path_);
   name_ = std::move(location.name);

@@ -35,7 +35,8 @@ class Execution {
     threads_ = threads_for({.parts = std::max(ranges, move_.steps.size()),
                             .bytes = move_.plan.read_bytes,
                             .bytes_per_thread = move_.steps.empty() ? Effort::kReadBytes : Effort::kDecodedBytes,
-                            .waits_for_disk = reader_.routes() != nullptr && reader_.routes()->waits_for_disk()},
+                            .waits_for_disk = reader_.routes() != nullptr && reader_.routes()->waits_for_disk(),
+                            .waits_for_network = reader_.is_remote()},
                            options_.threads);
     const WorkOptions work{
         .threads = threads_, .stop = options_.stop, .arrivals = arrivals_.get(), .writes = &reader_.writes()};
@@ -85,7 +86,7 @@ class Way {
     if (!by_device_.empty()) return by_device_;
     if (reader_.ring() != nullptr) return "ring";
     if (direct_) return "direct";
-    return by_host_ == "memory" ? "memory" : "read";
+    return by_host_ == "memory" || by_host_ == "remote" ? by_host_ : "read";
   }
 
   std::string why(std::size_t threads) const {

@@ -11,6 +11,7 @@
 #include "io/move/range_reader.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "core/stopwatch.h"
@@ -29,6 +30,9 @@ constexpr std::uint64_t kUncheckedChunkBytes = 8 * 1024 * 1024;
 constexpr std::uint64_t kColdChunkBytes = 1024 * 1024;
 // What is copied out of a mapping is checksummed on the way; each copy costs a guard.
 constexpr std::uint64_t kMappedChunkBytes = 1024 * 1024;
+// What a server is asked for at once when it goes to a device: half a slot of the ring. To the host a range is one
+// request.
+constexpr std::uint64_t kRemoteDeviceChunkBytes = 2 * 1024 * 1024;
 // Between two requests to a device that reads by itself the load can be cancelled.
 constexpr std::uint64_t kDeviceChunkBytes = 16 * 1024 * 1024;
 
@@ -86,6 +90,9 @@ bool RangeReader::reads_in_one_call(std::size_t range) const {
 std::uint64_t RangeReader::chunk_bytes(const Reading& reading, std::uint64_t offset) const {
   if (reading.copying != nullptr) return device_.empty() ? kMappedChunkBytes : kChunkBytes;
   const std::size_t range = reading.range;
+  if (readers_[move_.plan.ranges[range].source]->is_remote) {
+    return device_.empty() ? std::numeric_limits<std::uint64_t>::max() : kRemoteDeviceChunkBytes;
+  }
   if (!routes_ || (!routes_->cold(range) && routes_->direct(range) == nullptr))
     return reads_in_one_call(range) ? kUncheckedChunkBytes : kChunkBytes;
   const std::uint64_t bytes = device_.empty() ? kColdChunkBytes : kChunkBytes;
@@ -200,7 +207,8 @@ std::byte* RangeReader::place(const Target& target, Staging& staging) const {
 /// For a chunk that begins at `offset`.
 void RangeReader::make_room(Reading& reading, std::uint64_t offset) const {
   try {
-    reading.staging.make_room(kChunkBytes);
+    const bool is_remote = readers_[move_.plan.ranges[reading.range].source]->is_remote;
+    reading.staging.make_room(static_cast<std::size_t>(is_remote ? kRemoteDeviceChunkBytes : kChunkBytes));
   } catch (const Error& error) {
     throw within(error, reading, reading.staged_from);
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -56,6 +57,10 @@ class RangeReader {
   /// Null when all goes to host memory.
   const device::PinnedRing* ring() const noexcept { return device_.ring(); }
   std::string_view reader_name(std::uint32_t source) const noexcept { return readers_[source]->name; }
+  /// Whether some source is asked over a network.
+  bool is_remote() const noexcept {
+    return std::any_of(readers_.begin(), readers_.end(), [](const Reader* reader) { return reader->is_remote; });
+  }
 
  private:
   /// A range that a thread reads.

@@ -81,7 +81,10 @@ void read_strided(const ByteSource& source, const StridedView& view, const Tenso
                   const StridedReadOptions& options, Report& report) {
   const StridedReader reader(source, view, to, copy);
   const std::uint64_t parts = reader.plan.size();
-  const Effort effort{.parts = parts, .bytes = reader.plan.read_bytes(), .calls = parts};
+  const Effort effort{.parts = parts,
+                      .bytes = reader.plan.read_bytes(),
+                      .calls = parts,
+                      .waits_for_network = reader_for(source).is_remote};
   const WorkOptions work{.threads = threads_for(effort, options.threads), .stop = options.stop};
   work_through(parts, work, [&](Worker& worker) { reader.work(worker); }).add_to(report);
 }

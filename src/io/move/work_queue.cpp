@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/progress.h"
+#include "core/stop_scope.h"
 #include "core/task_pool.h"
 #include "penstock/error.h"
 
@@ -41,6 +42,7 @@ class WorkQueue {
   /// What one thread does.
   void run(const std::function<void(Worker&)>& work) noexcept {
     Worker worker(*this);
+    const core::StopScope scope(stop_);
     std::exception_ptr failure;
     try {
       work(worker);

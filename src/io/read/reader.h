@@ -11,6 +11,12 @@
 
 namespace penstock::io {
 
+/// One of several reads of a source.
+struct Run {
+  std::uint64_t offset = 0;
+  std::span<std::byte> into = {};
+};
+
 /// How bytes move from a source to host memory. Stateless; thread-safe.
 struct Reader {
   std::string_view name;
@@ -18,6 +24,10 @@ struct Reader {
   bool (*usable)(const ByteSource& source) noexcept;
   /// Fills all parts from one contiguous run at `offset`. kTruncated, kIo.
   void (*read)(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts);
+  /// Whether each call costs a round trip over a network: long reads by many threads at once are then the best.
+  bool is_remote = false;
+  /// Reads several runs at once, in any order; null: one after the other is as good.
+  void (*read_runs)(const ByteSource& source, std::span<const Run> runs) = nullptr;
 };
 
 /// The table, best first. The last one works for every source.

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <atomic>
+#include <stop_token>
+
+namespace penstock::core {
+
+/// While it lives, what the calling thread waits for ends when a stop is requested. For waits far below whoever knows
+/// of the stop, such as that for an answer of a server. Scopes nest and the innermost counts; one of nothing (a token
+/// that nobody can stop, a null flag) leaves the one around it in force.
+class StopScope {
+ public:
+  explicit StopScope(const std::stop_token& stop) noexcept;
+  explicit StopScope(const std::atomic<bool>* stopped) noexcept;
+  ~StopScope();
+  StopScope(const StopScope&) = delete;
+  StopScope& operator=(const StopScope&) = delete;
+
+  /// Whether a stop was requested of the calling thread.
+  static bool stop_requested() noexcept;
+
+ private:
+  const StopScope* before_;
+  const std::stop_token* token_ = nullptr;
+  const std::atomic<bool>* flag_ = nullptr;
+};
+
+}  // namespace penstock::core

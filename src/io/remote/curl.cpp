@@ -1,0 +1,85 @@
+// libcurl is opened when the first URL is, and never linked: whoever reads files alone needs neither it nor TLS.
+
+#include <dlfcn.h>
+
+#include <string>
+
+#include "core/environment.h"
+#include "core/format.h"
+#include "io/remote/curl_api.h"
+#include "penstock/error.h"
+
+namespace penstock::io::remote::curl {
+namespace {
+
+struct Found {
+  Api api = {};
+  std::string why_not = {};
+};
+
+/// Looks up functions, and remembers the first that is missing.
+class Symbols {
+ public:
+  explicit Symbols(void* library) : library_(library) {}
+  template <class F>
+  void find(const char* name, F*& function) {
+    function = reinterpret_cast<F*>(::dlsym(library_, name));
+    if (function == nullptr && missing == nullptr) missing = name;
+  }
+  const char* missing = nullptr;
+
+ private:
+  void* library_;
+};
+
+Found open_library() {
+  Found found;
+  const char* const chosen = core::environment("PENSTOCK_LIBCURL");
+  const char* const name = chosen != nullptr && *chosen != '\0' ? chosen : "libcurl.so.4";
+  void* const library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* const reason = ::dlerror();
+    found.why_not = core::format(
+        "opening a URL takes the library libcurl, which is not there ({}); install the Debian package libcurl4, or "
+        "name the library with PENSTOCK_LIBCURL",
+        reason != nullptr ? reason : "no reason given");
+    return found;
+  }
+  Symbols symbols(library);
+  Api& api = found.api;
+  symbols.find("curl_global_init", api.global_init);
+  symbols.find("curl_easy_init", api.easy_init);
+  symbols.find("curl_easy_reset", api.easy_reset);
+  symbols.find("curl_easy_cleanup", api.easy_cleanup);
+  symbols.find("curl_easy_setopt", api.easy_setopt);
+  symbols.find("curl_easy_getinfo", api.easy_getinfo);
+  symbols.find("curl_easy_strerror", api.easy_strerror);
+  symbols.find("curl_multi_init", api.multi_init);
+  symbols.find("curl_multi_setopt", api.multi_setopt);
+  symbols.find("curl_multi_add_handle", api.multi_add);
+  symbols.find("curl_multi_remove_handle", api.multi_remove);
+  symbols.find("curl_multi_perform", api.multi_perform);
+  symbols.find("curl_multi_poll", api.multi_poll);
+  symbols.find("curl_multi_wakeup", api.multi_wakeup);
+  symbols.find("curl_multi_info_read", api.multi_info_read);
+  symbols.find("curl_slist_append", api.list_append);
+  symbols.find("curl_slist_free_all", api.list_free);
+  if (symbols.missing != nullptr) {
+    found.why_not = core::format("the library {} has no {}: it is no libcurl, or one before 7.68; install another",
+                                 name, symbols.missing);
+  } else if (api.global_init(kGlobalDefault) != kOk) {
+    found.why_not = core::format("the library {} does not start; its TLS library may be broken", name);
+  }
+  return found;
+}
+
+}  // namespace
+
+const Api& Api::get() {
+  // Never closed: threads may be at work in it to the end.
+  static const Found& found = *new Found(open_library());
+  if (!found.why_not.empty()) throw Error(ErrorCode::kUnsupported, found.why_not);
+  return found.api;
+}
+
+}  // namespace penstock::io::remote::curl

@@ -1,0 +1,248 @@
+// Requests are tried again by whoever waits for them, not by the reactor: a try is a transfer, and between two tries a
+// request is a time at which it is due.
+//
+//   due -> start -> (reactor) -> done -> judge -> success | error | due again, after a random while
+//
+// The while is drawn anew from [0, 0.1 s * 2^n], 5 s at most ("full jitter"), so that clients which a store sent away
+// together do not come back together.
+
+#include "io/remote/fetch.h"
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <random>
+#include <utility>
+
+#include "core/counted.h"
+#include "core/format.h"
+#include "core/stop_scope.h"
+#include "io/remote/judge.h"
+#include "io/remote/location.h"
+
+namespace penstock::io::remote {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+/// How often a wait looks whether it is to stop.
+constexpr milliseconds kLook{50};
+constexpr milliseconds kFirstPause{100};
+constexpr milliseconds kMostPause{5000};
+constexpr unsigned kMostRedirects = 5;
+
+struct Counters {
+  std::atomic<std::uint64_t> requests{0};
+  std::atomic<std::uint64_t> retries{0};
+  std::atomic<std::uint64_t> bytes{0};
+  std::atomic<std::uint64_t> throttled{0};
+  std::atomic<std::uint64_t> first_byte_microseconds{0};
+};
+Counters counters;
+
+void count(const Answer& answer) noexcept {
+  ++counters.requests;
+  counters.bytes += answer.received + answer.text.size();
+  if (answer.status == 429 || answer.status == 503) ++counters.throttled;
+  counters.first_byte_microseconds += static_cast<std::uint64_t>(answer.first_byte_seconds * 1e6);
+}
+
+milliseconds random_pause(unsigned tries) {
+  thread_local std::minstd_rand generator{std::random_device{}()};
+  const milliseconds most = std::min(kMostPause, kFirstPause * (1U << std::min(tries, 10U)));
+  return milliseconds(std::uniform_int_distribution<std::int64_t>(0, most.count())(generator));
+}
+
+milliseconds asked_pause(const Answer& answer) {
+  const std::string text = answer.header("retry-after");
+  std::uint32_t seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  return error == std::errc() && end == text.data() + text.size() ? std::chrono::seconds(std::min(seconds, 3600U))
+                                                                  : milliseconds(0);
+}
+
+/// One exchange, from its first try to its end.
+struct Running {
+  Exchange* exchange = nullptr;
+  Transfer transfer = {};
+  Clock::time_point begun{};
+  Clock::time_point due{};
+  unsigned redirects = 0;
+  bool in_flight = false;
+  bool ended = false;
+};
+
+class Run {
+ public:
+  Run(std::span<Exchange> exchanges, bool goes_on)
+      : reactor_(Reactor::get()), settings_(settings()), goes_on_(goes_on), running_(exchanges.size()) {
+    const Clock::time_point now = Clock::now();
+    for (std::size_t i = 0; i < exchanges.size(); ++i) {
+      running_[i].exchange = &exchanges[i];
+      running_[i].begun = running_[i].due = now;
+    }
+    left_ = exchanges.size();
+  }
+  ~Run() { drop(); }
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  void to_end() {
+    for (std::size_t i = 0; i < running_.size(); ++i) begin(i);
+    while (left_ > 0) {
+      Clock::time_point until = Clock::now() + kLook;
+      for (const std::size_t i : paused_) until = std::min(until, running_[i].due);
+      for (const std::size_t tag : waiter_.wait_until(until)) ended(tag);
+      if (core::StopScope::stop_requested()) {
+        throw Error(ErrorCode::kCancelled, "the read was cancelled before it was complete");
+      }
+      const Clock::time_point now = Clock::now();
+      for (const std::size_t i : std::exchange(paused_, {})) {
+        if (running_[i].due <= now) {
+          begin(i);
+        } else {
+          paused_.push_back(i);
+        }
+      }
+    }
+  }
+
+ private:
+  void drop() noexcept {
+    std::vector<Transfer*> in_flight;
+    for (Running& one : running_) {
+      if (one.in_flight) in_flight.push_back(&one.transfer);
+    }
+    reactor_.drop(in_flight);
+  }
+
+  /// Starts a try. What cannot even be asked (no keys, a bad setting) has failed.
+  void begin(std::size_t i) {
+    Running& one = running_[i];
+    Exchange& exchange = *one.exchange;
+    try {
+      one.transfer.request = exchange.request();
+      if (!exchange.redirected.empty()) redirect(one.transfer.request, exchange.redirected);
+    } catch (const Error& error) {
+      return fail(one, error.within({.path = exchange.name, .offset = exchange.offset}));
+    }
+    one.transfer.into = exchange.into;
+    one.transfer.most_text = exchange.most_text;
+    one.transfer.settings = settings_;
+    if (!exchange.patient) one.transfer.settings.timeout = std::chrono::seconds(1);
+    ++exchange.tries;
+    one.in_flight = true;
+    reactor_.start(one.transfer, waiter_, i);
+  }
+
+  /// The request at another URL, without what proves who asks when that is another host.
+  static void redirect(HttpRequest& request, const std::string& url) {
+    const bool same = authority_of(request.url) == authority_of(url) && scheme_of(request.url) == scheme_of(url);
+    if (!same) {
+      std::erase_if(request.headers, [](const std::string& header) { return header.starts_with("Authorization:"); });
+    }
+    request.url = url;
+  }
+
+  void ended(std::size_t tag) {
+    Running& one = running_[tag];
+    Exchange& exchange = *one.exchange;
+    one.in_flight = false;
+    exchange.answer = std::move(one.transfer.answer);
+    count(exchange.answer);
+    Verdict verdict;
+    try {
+      if (follow(one)) return begin(tag);
+      verdict = verdict_of(one);
+    } catch (const Error& error) {
+      verdict = {.kind = Verdict::Kind::kFail, .error = error};
+    }
+    if (verdict.kind == Verdict::Kind::kAgain) return try_again(tag, verdict);
+    if (verdict.kind == Verdict::Kind::kFail) {
+      // It was asked for where an earlier request was sent to, which may have ended.
+      if (one.redirects == 0 && !std::exchange(exchange.redirected, {}).empty()) return begin(tag);
+      return fail(one, verdict.error->within({.path = exchange.name, .offset = exchange.offset}));
+    }
+    end(one);
+  }
+
+  static Verdict verdict_of(const Running& one) {
+    const Exchange& exchange = *one.exchange;
+    const Answer& answer = exchange.answer;
+    const bool arrived = answer.code == curl::kOk && answer.status >= 200 && answer.status < 300;
+    const bool looks = exchange.accept && (arrived || answer.status == 416 || answer.status == 200);
+    if (looks) return exchange.accept(answer);
+    return arrived ? Verdict{} : judge(exchange, one.transfer.request, answer);
+  }
+
+  /// Whether the answer is a redirect that is to be followed.
+  bool follow(Running& one) const {
+    Exchange& exchange = *one.exchange;
+    if (!exchange.follows || !is_redirect(exchange.answer.status) || one.redirects == kMostRedirects) return false;
+    const std::string& from = one.transfer.request.url;
+    std::string to = resolved(from, exchange.answer.header("location"));
+    if (to.empty() || (from.starts_with("https:") && !to.starts_with("https:"))) return false;
+    ++one.redirects;
+    exchange.redirected = std::move(to);
+    return true;
+  }
+
+  void try_again(std::size_t i, const Verdict& verdict) {
+    Running& one = running_[i];
+    Exchange& exchange = *one.exchange;
+    const Clock::time_point now = Clock::now();
+    const milliseconds pause = std::max(random_pause(exchange.tries), asked_pause(exchange.answer));
+    if (!exchange.patient || now + pause - one.begun > settings_.retries) {
+      const bool waited = exchange.answer.code == curl::kTimedOut;
+      const auto seconds = std::chrono::duration<double>(now - one.begun).count();
+      return fail(one, Error(waited ? ErrorCode::kTimeout : ErrorCode::kIo,
+                             core::format("{}; given up after {} in {:.1f} s; try again later, or for longer with "
+                                          "PENSTOCK_REMOTE_RETRY_SECONDS",
+                                          verdict.why, core::counted(exchange.tries, "try", "tries"), seconds),
+                             {.path = exchange.name, .offset = exchange.offset}));
+    }
+    ++counters.retries;
+    // Where it was redirected to may have ended.
+    exchange.redirected.clear();
+    one.redirects = 0;
+    one.due = now + pause;
+    paused_.push_back(i);
+  }
+
+  void fail(Running& one, const Error& error) {
+    one.exchange->error = error;
+    end(one);
+    if (!goes_on_) throw error;
+  }
+
+  void end(Running& one) {
+    one.ended = true;
+    --left_;
+  }
+
+  Reactor& reactor_;
+  const Settings settings_;
+  const bool goes_on_;
+  Waiter waiter_;
+  std::vector<Running> running_;
+  std::vector<std::size_t> paused_;
+  std::size_t left_ = 0;
+};
+
+}  // namespace
+
+Traffic traffic() noexcept {
+  return {.requests = counters.requests,
+          .retries = counters.retries,
+          .bytes = counters.bytes,
+          .throttled = counters.throttled,
+          .first_byte_seconds = static_cast<double>(counters.first_byte_microseconds) / 1e6};
+}
+
+void run(std::span<Exchange> exchanges) { Run(exchanges, false).to_end(); }
+
+void run_all(std::span<Exchange> exchanges) { Run(exchanges, true).to_end(); }
+
+}  // namespace penstock::io::remote

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/remote/reactor.h"
+#include "penstock/error.h"
+
+namespace penstock::io::remote {
+
+/// What an answer means.
+struct Verdict {
+  enum class Kind : std::uint8_t { kDone, kAgain, kFail };
+  Kind kind = Kind::kDone;
+  std::string why = {};  ///< of kAgain, as part of a sentence
+  std::optional<Error> error = {};
+};
+
+/// A request that is made until it has succeeded or failed for good. Give it what it asks and where the answer goes.
+struct Exchange {
+  /// Called for each try, because signatures age and keys are renewed.
+  std::function<HttpRequest()> request;
+  std::vector<Scatter> into = {};  ///< the body; empty: it is answer.text
+  std::size_t most_text = 64 * 1024;
+  std::string name = {};  ///< for errors
+  std::optional<std::uint64_t> offset = {};
+  std::string bucket = {};  ///< that it is in, whose region may have to be learnt
+  std::string etag = {};    ///< of the version that is wanted, for errors
+  bool follows = false;     ///< redirects
+  bool patient = true;      ///< tries again; else one try of a second
+  bool keys_forgotten = false;
+  /// Looks at an answer of status 2xx or 416; else 2xx is success. May throw Error.
+  std::function<Verdict(const Answer&)> accept = {};
+
+  Answer answer = {};               ///< the last one
+  std::string redirected = {};      ///< where the last one came from, if not from the request's own URL
+  std::optional<Error> error = {};  ///< what it failed by
+  unsigned tries = 0;
+};
+
+/// What run() did, added up over the process.
+struct Traffic {
+  std::uint64_t requests = 0;
+  std::uint64_t retries = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t throttled = 0;  ///< answers 429 and 503
+  double first_byte_seconds = 0;
+};
+Traffic traffic() noexcept;
+
+/// Makes all at once, each tried again with full jitter while that may help and time is left (Settings::retries). When
+/// one fails, the others are dropped and its error is thrown. kCancelled within 50 ms of a stop (core::StopScope).
+void run(std::span<Exchange> exchanges);
+/// The same, but goes on with the others: `error` of each says what it failed by.
+void run_all(std::span<Exchange> exchanges);
+
+}  // namespace penstock::io::remote

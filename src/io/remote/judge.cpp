@@ -1,0 +1,161 @@
+// Every way in which a request can end, and what it means: try again, or an error that says what to do. One table of
+// causes, so that all kinds of requests (ranges, lists, keys) speak alike.
+
+#include "io/remote/judge.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "core/counted.h"
+#include "core/format.h"
+#include "core/text.h"
+#include "io/remote/credentials.h"
+#include "io/remote/store.h"
+#include "io/remote/store_error.h"
+
+namespace penstock::io::remote {
+namespace {
+
+constexpr unsigned kMostRefusedConnections = 3;
+
+constexpr auto kRetriedStatus = std::to_array<long>({408, 429, 500, 502, 503, 504});
+constexpr auto kRetriedCodes = std::to_array<std::string_view>(
+    {"SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "Throttling", "ThrottlingException"});
+/// Keys that were good and are not any more.
+constexpr auto kEndedCodes = std::to_array<std::string_view>({"ExpiredToken", "InvalidToken", "TokenRefreshRequired"});
+
+bool has(std::span<const std::string_view> codes, std::string_view code) {
+  return std::find(codes.begin(), codes.end(), code) != codes.end();
+}
+
+Verdict again(std::string why) { return {.kind = Verdict::Kind::kAgain, .why = std::move(why)}; }
+
+Verdict fail(const Exchange& exchange, ErrorCode code, std::string message) {
+  return {.kind = Verdict::Kind::kFail,
+          .error = Error(code, std::move(message), {.path = exchange.name, .offset = exchange.offset})};
+}
+
+/// The connection or the reply itself failed.
+Verdict judge_connection(const Exchange& exchange, const HttpRequest& request, const Answer& answer) {
+  const std::string problem = harmless(request, answer.problem);
+  if (answer.endless_head) {
+    return fail(exchange, ErrorCode::kIo, "the server sends header lines without an end; it is no server to read from");
+  }
+  switch (answer.code) {
+    case curl::kWriteError:
+      return answer.too_long ? again("the server sent more bytes than were asked for")
+                             : fail(exchange, ErrorCode::kOutOfMemory, "there is no memory for the server's answer");
+    case curl::kTimedOut:
+      return again(core::format("nothing came for a while ({})", problem));
+    case curl::kNoConnection:
+      if (exchange.tries < kMostRefusedConnections) return again(core::format("no connection ({})", problem));
+      return fail(exchange, ErrorCode::kIo,
+                  core::format("no connection to the server: {}; check that it runs, and its port", problem));
+    case curl::kNoHost:
+    case curl::kNoProxyHost:
+      return fail(exchange, ErrorCode::kIo,
+                  core::format("the host is not known: {}; check the name, and this machine's network", problem));
+    case curl::kNotTrusted:
+    case curl::kTlsConnect:
+    case curl::kCertificateProblem:
+    case curl::kCipher:
+    case curl::kBadCaFile:
+      return fail(exchange, ErrorCode::kIo,
+                  core::format("the server is not trusted: {}; name its certificate in SSL_CERT_FILE or AWS_CA_BUNDLE "
+                               "if you trust it",
+                               problem));
+    case curl::kPartialFile:
+      return again("the answer was cut");
+    case curl::kBadUrl:
+      return fail(exchange, ErrorCode::kInvalidArgument, core::format("this is no URL: {}", problem));
+    case curl::kGotNothing:
+    case curl::kSendError:
+    case curl::kReceiveError:
+    case curl::kHttp2:
+    case curl::kHttp2Stream:
+      return again(core::format("the connection broke ({})", problem));
+    default:
+      return fail(exchange, ErrorCode::kIo, core::format("the request failed: {}", problem));
+  }
+}
+
+std::string said(long status, const StoreError& store) {
+  std::string out = core::format("the server answered {}", status);
+  if (store.code.empty() && store.message.empty()) return out;
+  return out +
+         core::format(" ({}{}{})", store.code, store.code.empty() || store.message.empty() ? "" : ": ", store.message);
+}
+
+/// A store whose bucket is elsewhere says where; the next try is signed for that.
+bool learnt_region(const Exchange& exchange, const Answer& answer) {
+  if (exchange.bucket.empty()) return false;
+  std::string region = answer.header("x-amz-bucket-region");
+  if (region.empty()) region = xml_text(answer.text, "Region");
+  return !region.empty() && learn_region(exchange.bucket, region);
+}
+
+/// Of an object that was written anew: what it was, and what it is where the server says so.
+std::string versions(const Exchange& exchange, const Answer& answer) {
+  const std::string now = core::escaped(answer.header("etag"));
+  return core::format("its ETag was {}{}{}", core::escaped(exchange.etag), now.empty() ? "" : " and is now ", now);
+}
+
+Verdict judge_refusal(const Exchange& exchange, const StoreError& store, const Answer& answer) {
+  const long status = answer.status;
+  const std::string text = said(status, store);
+  const bool in_bucket = !exchange.bucket.empty();
+  switch (status) {
+    case 401:
+    case 403:
+      return fail(exchange, ErrorCode::kPermission,
+                  text + (in_bucket ? "; check the keys (AWS_ACCESS_KEY_ID or AWS_PROFILE) and what they may read"
+                                    : "; check the token, and whether the URL has ended"));
+    case 404:
+      return fail(exchange, ErrorCode::kNotFound,
+                  text + (store.code == "NoSuchBucket" ? "; check the bucket's name and AWS_ENDPOINT_URL"
+                          : in_bucket                  ? "; check the key"
+                                                       : "; check the URL"));
+    case 412:
+      return fail(exchange, ErrorCode::kChanged,
+                  core::format("{}; the object was written anew since it was opened ({}): open it again", text,
+                               versions(exchange, answer)));
+    case 416:
+      return fail(exchange, ErrorCode::kChanged, text + "; the object is shorter now than when it was opened");
+    default:
+      return fail(exchange, ErrorCode::kIo, text + "; check the URL, and what the server's log says");
+  }
+}
+
+}  // namespace
+
+bool is_redirect(long status) noexcept {
+  return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+Verdict judge(const Exchange& exchange, const HttpRequest& request, const Answer& answer) {
+  if (answer.code != curl::kOk && answer.status < 300) return judge_connection(exchange, request, answer);
+  const StoreError store = store_error(request, answer);
+  const long status = answer.status;
+  const bool has_status = std::find(kRetriedStatus.begin(), kRetriedStatus.end(), status) != kRetriedStatus.end();
+  if (has_status || has(kRetriedCodes, store.code)) return again(said(status, store));
+  if ((status == 301 || status == 307 || status == 400 || status == 403) && learnt_region(exchange, answer)) {
+    return again("the bucket is in another region");
+  }
+  if (has(kEndedCodes, store.code)) {
+    if (!exchange.keys_forgotten && forget_aws_keys()) return again("the keys had ended");
+    return fail(exchange, ErrorCode::kPermission, said(status, store) + "; the keys have ended: get new ones");
+  }
+  if (is_redirect(status)) {
+    return fail(exchange, ErrorCode::kIo,
+                said(status, store) + (exchange.bucket.empty()
+                                           ? "; the redirect is refused: at most 5 are followed, to http or https "
+                                             "alone, and never from https to http"
+                                           : "; set AWS_REGION to the bucket's region, or the right AWS_ENDPOINT_URL"));
+  }
+  if (status == 0) return fail(exchange, ErrorCode::kIo, "what answers is no HTTP server");
+  return judge_refusal(exchange, store, answer);
+}
+
+}  // namespace penstock::io::remote

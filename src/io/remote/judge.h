@@ -1,0 +1,13 @@
+#pragma once
+
+#include "io/remote/fetch.h"
+
+namespace penstock::io::remote {
+
+/// What to do about an answer that `accept` of the exchange does not decide: failures of the connection, refusals,
+/// answers that a later try may better. Redirects are for whoever follows them.
+Verdict judge(const Exchange& exchange, const HttpRequest& request, const Answer& answer);
+
+bool is_redirect(long status) noexcept;
+
+}  // namespace penstock::io::remote

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/remote/location.h"
+
+namespace penstock::io::remote {
+
+/// An object of a bucket.
+struct Object {
+  std::string key;
+  std::uint64_t size = 0;
+};
+
+struct Objects {
+  std::vector<Object> objects;
+  std::vector<std::string> folders;  ///< what keys have up to the next '/' behind the prefix, with it
+};
+
+/// The objects whose keys begin with `prefix`, ordered bytewise by key: all of them (`deep`), or those without another
+/// '/', and the folders beside them. One request for each thousand. The errors of reading; kUnsupported for a location
+/// in no bucket.
+Objects list_objects(const Location& bucket, std::string_view prefix, bool deep);
+
+}  // namespace penstock::io::remote

@@ -1,0 +1,206 @@
+// What a URL names, and how it is shown. A query may hold a signature or a token, so that only parameters which are
+// known to be harmless are ever shown.
+
+#include "io/remote/location.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "core/format.h"
+#include "core/text.h"
+#include "io/remote/settings.h"
+#include "io/remote/signature.h"
+#include "penstock/error.h"
+
+namespace penstock::io::remote {
+namespace {
+
+constexpr auto kSchemes = std::to_array<std::pair<std::string_view, Kind>>(
+    {{"http", Kind::kHttp}, {"https", Kind::kHttp}, {"s3", Kind::kS3}, {"gs", Kind::kGs}, {"hf", Kind::kHf}});
+
+constexpr auto kHarmless = std::to_array<std::string_view>(
+    {"versionId", "generation", "alt", "download", "raw", "ref", "rev", "version", "format"});
+
+constexpr std::string_view kHidden = "?...";
+
+[[noreturn]] void refuse(std::string message, std::string_view shown) {
+  throw Error(ErrorCode::kInvalidArgument, std::move(message), {.path = std::string(shown)});
+}
+
+bool is_harmless(std::string_view query) {
+  while (!query.empty()) {
+    const std::string_view one = query.substr(0, query.find('&'));
+    if (std::find(kHarmless.begin(), kHarmless.end(), one.substr(0, one.find('='))) == kHarmless.end()) return false;
+    query.remove_prefix(std::min(query.size(), one.size() + 1));
+  }
+  return true;
+}
+
+/// Bytes that no URL may hold as %XX. What is encoded already stays.
+std::string made_valid(std::string_view url) {
+  constexpr std::string_view kNever = " \"<>\\^`{|}";
+  std::string out;
+  for (const char c : url) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte > 0x7e || kNever.find(c) != std::string_view::npos) {
+      out += percent_encoded({&c, 1}, true);
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+void require_text(std::string_view url) {
+  const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  if (std::none_of(url.begin(), url.end(), control)) return;
+  refuse("the URL has a control character in it; write it as %XX", url.substr(0, url.find('?')));
+}
+
+Location parse_http(std::string_view url) {
+  const std::string_view scheme = scheme_of(url);
+  std::string_view rest = url.substr(scheme.size() + 3);
+  rest = rest.substr(0, rest.find('#'));
+  const std::string_view authority = rest.substr(0, rest.find_first_of("/?"));
+  rest.remove_prefix(authority.size());
+  if (authority.find('@') != std::string_view::npos) {
+    refuse("the URL has a user name or password in it, which would end up in logs; leave it out",
+           core::format("{}://...{}", scheme, authority.substr(authority.rfind('@'))));
+  }
+  if (authority.empty() || authority.front() == ':') refuse("the URL names no host", shown_url(url));
+  Location out{.kind = Kind::kHttp};
+  out.url = made_valid(core::format("{}://{}{}{}", scheme, authority, rest.starts_with('/') ? "" : "/", rest));
+  out.shown = shown_url(core::format("{}://{}{}", scheme, authority, rest));
+  out.has_secret = out.shown.ends_with(kHidden);
+  return out;
+}
+
+bool is_bucket(std::string_view name) {
+  const auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
+           c == '_';
+  };
+  return !name.empty() && name.size() <= 255 && std::all_of(name.begin(), name.end(), allowed) && name != "." &&
+         name != "..";
+}
+
+Location parse_bucket(Kind kind, std::string_view url) {
+  const std::string_view rest = url.substr(scheme_of(url).size() + 3);
+  const std::string_view bucket = rest.substr(0, rest.find('/'));
+  if (bucket.find('@') != std::string_view::npos) {
+    refuse("the URL has keys in it, which would end up in logs; leave them out",
+           core::format("{}://...{}", scheme_of(url), bucket.substr(bucket.rfind('@'))));
+  }
+  if (!is_bucket(bucket)) {
+    refuse(core::format("{} is no name of a bucket; write {}://BUCKET/KEY", core::quoted(bucket), scheme_of(url)), url);
+  }
+  Location out{.kind = kind, .bucket = std::string(bucket), .shown = std::string(url)};
+  if (rest.size() > bucket.size() + 1) out.key = rest.substr(bucket.size() + 1);
+  return out;
+}
+
+/// "hf://[datasets/]OWNER/REPO[@REV]/PATH"
+Location parse_hf(std::string_view url) {
+  const auto wrong = [&] { refuse("write hf://OWNER/REPO[@REV]/PATH or hf://datasets/OWNER/REPO[@REV]/PATH", url); };
+  std::string_view rest = url.substr(5);
+  const auto next = [&] {
+    const std::string_view part = rest.substr(0, rest.find('/'));
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+    return part;
+  };
+  std::string_view owner = next();
+  std::string type;
+  if (owner == "datasets" || owner == "spaces") {
+    type = std::string(owner) + "/";
+    owner = next();
+  }
+  std::string_view repo = next();
+  std::string_view rev = "main";
+  if (const std::size_t at = repo.find('@'); at != std::string_view::npos) {
+    rev = repo.substr(at + 1);
+    repo = repo.substr(0, at);
+  }
+  if (owner.empty() || repo.empty() || rev.empty() || rest.empty()) wrong();
+  std::string endpoint = variable("HF_ENDPOINT");
+  if (endpoint.empty()) endpoint = "https://huggingface.co";
+  while (endpoint.ends_with('/')) endpoint.pop_back();
+  const std::string revision = rev.find('%') != std::string_view::npos ? std::string(rev) : percent_encoded(rev, false);
+  return {.kind = Kind::kHf,
+          .url = core::format("{}/{}{}/{}/resolve/{}/{}", endpoint, type, percent_encoded(owner, false),
+                              percent_encoded(repo, false), revision, percent_encoded(rest, true)),
+          .shown = std::string(url)};
+}
+
+std::optional<Kind> kind_of(std::string_view url) noexcept {
+  const std::string_view scheme = scheme_of(url);
+  for (const auto& [name, kind] : kSchemes) {
+    if (scheme == name) return kind;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view scheme_of(std::string_view url) noexcept {
+  const std::size_t end = url.find("://");
+  return end == std::string_view::npos ? std::string_view{} : url.substr(0, end);
+}
+
+Location parse(std::string_view url) {
+  require_text(url);
+  const Kind kind = kind_of(url).value_or(Kind::kHttp);
+  if (kind == Kind::kHttp) return parse_http(url);
+  return kind == Kind::kHf ? parse_hf(url) : parse_bucket(kind, url);
+}
+
+std::string sibling(std::string_view shown, std::string_view name) {
+  const bool encodes = kind_of(shown) == Kind::kHttp;
+  if (encodes) {
+    if (shown.ends_with(kHidden)) {
+      throw Error(
+          ErrorCode::kUnsupported,
+          "the files beside a URL with a signature or token in its query cannot be opened by it; open the index "
+          "by s3://, gs://, hf:// or a URL without a query",
+          {.path = std::string(shown)});
+    }
+    shown = shown.substr(0, shown.find('?'));
+  }
+  return std::string(shown.substr(0, shown.rfind('/') + 1)) +
+         (encodes ? percent_encoded(name, false) : std::string(name));
+}
+
+std::string_view authority_of(std::string_view url) noexcept {
+  const std::string_view rest = url.substr(std::min(url.size(), scheme_of(url).size() + 3));
+  return rest.substr(0, rest.find_first_of("/?#"));
+}
+
+std::string resolved(std::string_view url, std::string_view target) {
+  const auto plain = [](std::string_view text) { return text.find_first_of("\r\n\t ") == std::string_view::npos; };
+  if (target.empty() || !plain(target)) return {};
+  std::string out;
+  if (target.starts_with("//")) {
+    out = core::format("{}:{}", scheme_of(url), target);
+  } else if (target.starts_with('/')) {
+    out = core::format("{}://{}{}", scheme_of(url), authority_of(url), target);
+  } else if (target.find("://") != std::string_view::npos) {
+    out = target;
+  } else if (target.find(':') == std::string_view::npos) {
+    const std::string_view path = url.substr(0, url.find('?'));
+    out = std::string(path.substr(0, path.rfind('/') + 1)).append(target);
+  }
+  out = out.substr(0, out.find('#'));
+  if (!out.starts_with("http://") && !out.starts_with("https://")) return {};
+  const std::string_view authority = authority_of(out);
+  if (authority.empty() || authority.find('@') != std::string_view::npos) return {};
+  return made_valid(out);
+}
+
+std::string shown_url(std::string_view url) {
+  const std::size_t question = url.find('?');
+  if (question == std::string_view::npos || is_harmless(url.substr(question + 1))) return std::string(url);
+  return std::string(url.substr(0, question)).append(kHidden);
+}
+
+}  // namespace penstock::io::remote

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace penstock::io::remote {
+
+enum class Kind : std::uint8_t { kHttp, kS3, kGs, kHf };
+
+/// A URL of one of our schemes, taken apart.
+struct Location {
+  Kind kind = Kind::kHttp;
+  std::string url = {};     ///< of kHttp and kHf: what is asked for, percent-encoded
+  std::string bucket = {};  ///< of kS3 and kGs
+  std::string key = {};     ///< as it is, not encoded
+  std::string shown = {};   ///< the location as errors name it: without what may be secret in it
+  bool has_secret = false;  ///< what is shown does not lead there
+
+  bool in_bucket() const noexcept { return kind == Kind::kS3 || kind == Kind::kGs; }
+};
+
+/// kInvalidArgument for one that cannot be right.
+Location parse(std::string_view url);
+
+/// The object called `name` beside that at `shown`, which is a location as errors name it: `name` has no '/'.
+std::string sibling(std::string_view shown, std::string_view name);
+
+/// The host and port of an http(s) URL, as the header `Host` has it.
+std::string_view authority_of(std::string_view url) noexcept;
+/// The scheme in front of "://".
+std::string_view scheme_of(std::string_view url) noexcept;
+/// Where `target`, which a redirect names, is, seen from `url`; empty where it is no URL of http or https.
+std::string resolved(std::string_view url, std::string_view target);
+/// An http(s) URL as errors show it: of a query only what cannot be secret.
+std::string shown_url(std::string_view url);
+
+}  // namespace penstock::io::remote

@@ -1,0 +1,314 @@
+// The thread sleeps in curl_multi_poll. Others put transfers into the queue, or into the list of those to drop, and
+// wake it. Whatever libcurl calls back runs on this thread, so a transfer is touched by nobody else while it is active,
+// and when `drop` has returned nobody writes to its memory any more.
+
+#include "io/remote/reactor.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "core/forks.h"
+#include "core/format.h"
+#include "penstock/error.h"
+
+namespace penstock::io::remote {
+namespace {
+
+/// More than any honest server sends in front of a body, also after some answers 1xx.
+constexpr std::size_t kMostHead = std::size_t{256} << 10;
+constexpr long kReadBuffer = 512 * 1024;
+constexpr int kSleepMs = 60'000;
+/// How often requests that hear nothing are looked for.
+constexpr int kLookMs = 50;
+constexpr std::size_t kMostIdle = 256;
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out;
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const std::size_t begin = text.find_first_not_of(kSpace);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
+}
+
+/// libcurl gives whole lines.
+std::size_t on_header(char* data, std::size_t, std::size_t bytes, void* of) noexcept {
+  Transfer& transfer = *static_cast<Transfer*>(of);
+  Answer& answer = transfer.answer;
+  transfer.head_bytes += bytes;
+  transfer.heard = std::chrono::steady_clock::now();
+  if (transfer.head_bytes > kMostHead) {
+    answer.endless_head = true;
+    return 0;
+  }
+  try {
+    const std::string_view line = trimmed({data, bytes});
+    if (line.starts_with("HTTP/")) {
+      // Of several answers (100 Continue, a proxy's) the last one counts.
+      answer.headers.clear();
+      const std::string_view rest = trimmed(line.substr(std::min(line.size(), line.find(' '))));
+      answer.status = 0;
+      std::from_chars(rest.data(), rest.data() + rest.size(), answer.status);
+    } else if (const std::size_t colon = line.find(':'); colon != std::string_view::npos) {
+      answer.headers[lower(trimmed(line.substr(0, colon)))] = trimmed(line.substr(colon + 1));
+    }
+    return bytes;
+  } catch (...) {
+    return 0;
+  }
+}
+
+bool scatter(Transfer& transfer, const char* data, std::size_t bytes) noexcept {
+  Answer& answer = transfer.answer;
+  while (bytes > 0) {
+    if (transfer.part == transfer.into.size()) {
+      answer.too_long = true;
+      return false;
+    }
+    const Scatter& part = transfer.into[transfer.part];
+    const std::size_t some = std::min(bytes, part.bytes - transfer.part_done);
+    if (some > 0 && part.to != nullptr) std::memcpy(part.to + transfer.part_done, data, some);
+    data += some;
+    bytes -= some;
+    answer.received += some;
+    transfer.part_done += some;
+    if (transfer.part_done == part.bytes) {
+      ++transfer.part;
+      transfer.part_done = 0;
+    }
+  }
+  return true;
+}
+
+std::size_t on_body(char* data, std::size_t, std::size_t bytes, void* of) noexcept {
+  Transfer& transfer = *static_cast<Transfer*>(of);
+  Answer& answer = transfer.answer;
+  transfer.heard = std::chrono::steady_clock::now();
+  const bool wanted = answer.status >= 200 && answer.status < 300;
+  if (wanted && !transfer.into.empty()) return scatter(transfer, data, bytes) ? bytes : 0;
+  try {
+    const std::size_t room = transfer.most_text - std::min(transfer.most_text, answer.text.size());
+    answer.text.append(data, std::min(room, bytes));
+    if (bytes <= room) return bytes;
+    answer.too_long = true;
+    return 0;
+  } catch (...) {
+    return 0;
+  }
+}
+
+}  // namespace
+
+std::string Answer::header(std::string_view name) const {
+  const auto found = headers.find(name);
+  return found == headers.end() ? std::string() : found->second;
+}
+
+void Waiter::done(std::size_t tag) {
+  // Notified under the lock: whoever waits may be gone as soon as it is free.
+  const std::scoped_lock lock(mutex_);
+  done_.push_back(tag);
+  wake_.notify_one();
+}
+
+std::vector<std::size_t> Waiter::wait_until(std::chrono::steady_clock::time_point until) {
+  std::unique_lock lock(mutex_);
+  wake_.wait_until(lock, until, [this] { return !done_.empty(); });
+  return std::exchange(done_, {});
+}
+
+Reactor::Reactor()
+    : api_(curl::Api::get()), forks_(core::forks()), limit_(settings().requests), multi_(api_.multi_init()) {
+  if (multi_ == nullptr) throw Error(ErrorCode::kOutOfMemory, "libcurl has no memory for its first request");
+  api_.multi_setopt(multi_, curl::kMaxConnects, static_cast<long>(limit_));
+}
+
+Reactor& Reactor::get() {
+  // Never destroyed: its thread goes with the process. What a parent left behind in a child stays there.
+  static std::atomic<Reactor*> current{nullptr};
+  Reactor* found = current.load();
+  while (found == nullptr || found->forks_ != core::forks()) {
+    std::unique_ptr<Reactor> fresh(new Reactor);
+    if (current.compare_exchange_strong(found, fresh.get())) found = fresh.release();
+  }
+  return *found;
+}
+
+void Reactor::start(Transfer& transfer, Waiter& waiter, std::size_t tag) {
+  transfer.waiter = &waiter;
+  transfer.tag = tag;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!running_) {
+      std::thread([this] { run(); }).detach();
+      running_ = true;
+    }
+    queue_.push_back(&transfer);
+  }
+  api_.multi_wakeup(multi_);
+}
+
+void Reactor::drop(std::span<Transfer* const> transfers) {
+  if (transfers.empty()) return;
+  std::unique_lock lock(mutex_);
+  if (!running_) return;
+  to_drop_.insert(to_drop_.end(), transfers.begin(), transfers.end());
+  const std::uint64_t mine = ++drops_wanted_;
+  api_.multi_wakeup(multi_);
+  dropped_.wait(lock, [&] { return drops_done_ >= mine; });
+}
+
+void Reactor::run() {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  ::pthread_setname_np(::pthread_self(), "penstock-urls");
+  while (true) {
+    const bool began = take_commands();
+    int running = 0;
+    api_.multi_perform(multi_, &running);
+    bool ended = false;
+    int left = 0;
+    while (const curl::Message* const message = api_.multi_info_read(multi_, &left)) {
+      if (message->kind != curl::kMessageDone) continue;
+      const auto found = active_.find(message->easy);
+      if (found == active_.end()) continue;
+      finish(*found->second, message->data.result);
+      ended = true;
+    }
+    end_stalled();
+    if (!began && !ended) api_.multi_poll(multi_, nullptr, 0, active_.empty() ? kSleepMs : kLookMs, nullptr);
+  }
+}
+
+/// Whether something was begun.
+bool Reactor::take_commands() {
+  std::vector<Transfer*> drops;
+  std::uint64_t wanted = 0;
+  {
+    const std::scoped_lock lock(mutex_);
+    drops.swap(to_drop_);
+    wanted = drops_wanted_;
+    for (Transfer* const one : drops) std::erase(queue_, one);
+  }
+  for (Transfer* const one : drops) {
+    const auto is_it = [one](const auto& item) { return item.second == one; };
+    if (std::any_of(active_.begin(), active_.end(), is_it)) release(*one);
+  }
+  std::vector<Transfer*> fresh;
+  {
+    const std::scoped_lock lock(mutex_);
+    drops_done_ = std::max(drops_done_, wanted);
+    dropped_.notify_all();
+    while (!queue_.empty() && active_.size() + fresh.size() < limit_) {
+      fresh.push_back(queue_.front());
+      queue_.pop_front();
+    }
+  }
+  for (Transfer* const one : fresh) begin(*one);
+  return !fresh.empty();
+}
+
+/// libcurl's own limit knows whole seconds alone.
+void Reactor::end_stalled() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - looked_ < std::chrono::milliseconds(kLookMs)) return;
+  looked_ = now;
+  std::vector<Transfer*> stalled;
+  for (const auto& [easy, transfer] : active_) {
+    if (now - transfer->heard > transfer->settings.timeout) stalled.push_back(transfer);
+  }
+  for (Transfer* const one : stalled) finish(*one, curl::kTimedOut);
+}
+
+void Reactor::begin(Transfer& transfer) {
+  transfer.answer = {};
+  transfer.heard = std::chrono::steady_clock::now();
+  transfer.part = transfer.part_done = transfer.head_bytes = 0;
+  if (idle_.empty()) {
+    transfer.easy = api_.easy_init();
+  } else {
+    transfer.easy = idle_.back();
+    idle_.pop_back();
+    api_.easy_reset(transfer.easy);
+  }
+  active_[transfer.easy] = &transfer;
+  if (transfer.easy == nullptr) {
+    finish(transfer, curl::kWriteError);
+    return;
+  }
+  set_options(transfer);
+  if (api_.multi_add(multi_, transfer.easy) != 0) finish(transfer, curl::kWriteError);
+}
+
+void Reactor::set_options(Transfer& transfer) {
+  const HttpRequest& request = transfer.request;
+  const auto set = [&](int option, auto value) { api_.easy_setopt(transfer.easy, option, value); };
+  for (const std::string& header : request.headers) transfer.list = api_.list_append(transfer.list, header.c_str());
+  transfer.error[0] = '\0';
+  set(curl::kUrl, request.url.c_str());
+  set(curl::kCustomRequest, request.method.c_str());
+  set(curl::kHttpHeader, static_cast<const void*>(transfer.list));
+  set(curl::kErrorBuffer, static_cast<char*>(transfer.error));
+  set(curl::kNoSignal, 1L);
+  set(curl::kPathAsIs, 1L);
+  set(curl::kProtocols, curl::kHttpOrHttps);
+  set(curl::kFollowLocation, 0L);
+  set(curl::kNetrc, 0L);
+  set(curl::kTcpKeepAlive, 1L);
+  set(curl::kBufferSize, kReadBuffer);
+  set(curl::kConnectTimeoutMs, static_cast<long>(std::min<std::int64_t>(transfer.settings.timeout.count(), 10'000)));
+  set(curl::kUserAgent, "penstock");
+  set(curl::kHeaderFunction, static_cast<curl::Write>(on_header));
+  set(curl::kHeaderData, static_cast<void*>(&transfer));
+  set(curl::kWriteFunction, static_cast<curl::Write>(on_body));
+  set(curl::kWriteData, static_cast<void*>(&transfer));
+  if (!transfer.settings.ca_file.empty()) set(curl::kCaInfo, transfer.settings.ca_file.c_str());
+  if (request.past_proxies) set(curl::kNoProxy, "*");
+  if (request.method == "HEAD") set(curl::kNoBody, 1L);
+  if (request.method == "PUT" || request.method == "POST") {
+    set(curl::kPostFieldSize, static_cast<long long>(request.body.size()));
+    set(curl::kPostFields, request.body.data());
+  }
+}
+
+/// Takes it out of libcurl's hands. Its connection is closed where the answer was not read to its end.
+void Reactor::release(Transfer& transfer) {
+  if (transfer.easy != nullptr) {
+    api_.multi_remove(multi_, transfer.easy);
+    if (idle_.size() < kMostIdle) {
+      idle_.push_back(transfer.easy);
+    } else {
+      api_.easy_cleanup(transfer.easy);
+    }
+  }
+  active_.erase(transfer.easy);
+  transfer.easy = nullptr;
+  api_.list_free(std::exchange(transfer.list, nullptr));
+}
+
+void Reactor::finish(Transfer& transfer, curl::Code code) {
+  transfer.answer.code = code;
+  if (code != curl::kOk) {
+    transfer.answer.problem = transfer.error[0] != '\0' ? transfer.error : api_.easy_strerror(code);
+  } else {
+    api_.easy_getinfo(transfer.easy, curl::kStartTransferSeconds, &transfer.answer.first_byte_seconds);
+  }
+  release(transfer);
+  transfer.waiter->done(transfer.tag);
+}
+
+}  // namespace penstock::io::remote

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/copy/guarded.h"
+#include "io/remote/curl_api.h"
+#include "io/remote/settings.h"
+
+namespace penstock::io::remote {
+
+struct HttpRequest {
+  std::string method = "GET";
+  std::string url = {};
+  std::vector<std::string> headers = {};  ///< "name: value"
+  std::string body = {};
+  bool past_proxies = false;              ///< for services of this machine
+  std::vector<std::string> secrets = {};  ///< what no error may show
+};
+
+/// What came back. Names of headers are in lower case.
+struct Answer {
+  curl::Code code = 0;
+  std::string problem = {};  ///< libcurl's text, when `code` is no success
+  long status = 0;
+  std::map<std::string, std::string, std::less<>> headers = {};
+  std::uint64_t received = 0;  ///< bytes of the body that went to `into`
+  bool too_long = false;       ///< there were more than fit
+  bool endless_head = false;
+  std::string text = {};  ///< the body, where it was not for `into`
+  double first_byte_seconds = 0;
+
+  std::string header(std::string_view name) const;
+};
+
+class Waiter;
+
+/// One request on its way. Made and read by whoever waits; between `start` and its end it belongs to the reactor.
+struct Transfer {
+  HttpRequest request = {};
+  std::vector<Scatter> into = {};  ///< the body of a 2xx answer; empty: it becomes text
+  std::size_t most_text = 64 * 1024;
+  Settings settings = {};
+  Answer answer = {};
+
+  // The reactor's own.
+  Waiter* waiter = nullptr;
+  std::size_t tag = 0;  ///< the waiter's
+  curl::Easy* easy = nullptr;
+  curl::List* list = nullptr;
+  std::size_t part = 0;  ///< of `into`
+  std::size_t part_done = 0;
+  std::size_t head_bytes = 0;
+  std::chrono::steady_clock::time_point heard{};  ///< when the last byte came
+  char error[curl::kErrorBytes] = {};
+};
+
+/// Whoever waits for transfers: their tags, as they end.
+class Waiter {
+ public:
+  void done(std::size_t tag);
+  /// Those that ended meanwhile; waits for one until `until`.
+  std::vector<std::size_t> wait_until(std::chrono::steady_clock::time_point until);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<std::size_t> done_;
+};
+
+/// One thread that runs all requests of the process by libcurl's multi interface, a bounded number at a time, in the
+/// order in which they were started. A forked child has one of its own. Thread-safe.
+class Reactor {
+ public:
+  /// That of this process. kUnsupported without libcurl.
+  static Reactor& get();
+
+  /// The transfer, its waiter and the memory it fills must live until the waiter has its tag or `drop` returned.
+  void start(Transfer& transfer, Waiter& waiter, std::size_t tag);
+  /// Ends transfers that are no longer wanted; those that had ended may be among them. Their memory is not written to
+  /// after this.
+  void drop(std::span<Transfer* const> transfers);
+
+ private:
+  Reactor();
+  void run();
+  bool take_commands();
+  void end_stalled();
+  void begin(Transfer& transfer);
+  void finish(Transfer& transfer, curl::Code code);
+  void release(Transfer& transfer);
+  void set_options(Transfer& transfer);
+
+  const curl::Api& api_;
+  const std::uint64_t forks_;
+  const std::size_t limit_;
+  curl::Multi* multi_;
+
+  std::mutex mutex_;
+  std::condition_variable dropped_;
+  bool running_ = false;
+  std::deque<Transfer*> queue_;
+  std::vector<Transfer*> to_drop_;
+  std::uint64_t drops_wanted_ = 0;
+  std::uint64_t drops_done_ = 0;
+
+  // The thread's own.
+  std::map<curl::Easy*, Transfer*> active_;
+  std::vector<curl::Easy*> idle_;
+  std::chrono::steady_clock::time_point looked_{};
+};
+
+}  // namespace penstock::io::remote

@@ -1,0 +1,29 @@
+#pragma once
+
+// Bytes by URL, for the rest of the library: the tables of sources and readers, and whoever treats a path as a file's.
+// docs/design/remote.md says what is decided.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/copy/guarded.h"
+#include "io/read/reader.h"
+#include "io/remote/location.h"
+#include "penstock/source.h"
+
+namespace penstock::io::remote {
+
+/// The row of the table of sources for each of our schemes. The errors are in docs/design/remote.md.
+Source open_url(std::string_view url);
+/// Opens locations of any kind; the URLs among them all at once. The first error is thrown.
+std::vector<Source> open_sources(std::span<const std::string> locations);
+
+/// The row of the table of readers.
+bool url_usable(const ByteSource& source) noexcept;
+void url_read(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts);
+void url_read_runs(const ByteSource& source, std::span<const Run> runs);
+
+}  // namespace penstock::io::remote

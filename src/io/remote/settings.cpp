@@ -1,0 +1,45 @@
+#include "io/remote/settings.h"
+
+#include <charconv>
+#include <cstdint>
+
+#include "core/environment.h"
+#include "core/format.h"
+#include "core/text.h"
+#include "penstock/error.h"
+
+namespace penstock::io::remote {
+namespace {
+
+double number(const char* name, double least, double most, double otherwise) {
+  const std::string text = variable(name);
+  if (text.empty()) return otherwise;
+  double out = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (error == std::errc() && end == text.data() + text.size() && out >= least && out <= most) return out;
+  throw Error(ErrorCode::kInvalidArgument, core::format("the variable {} is {}; it must be a number from {} to {}",
+                                                        name, core::quoted(text), least, most));
+}
+
+std::chrono::milliseconds seconds(double count) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(count * 1000));
+}
+
+}  // namespace
+
+std::string variable(const char* name) {
+  const char* const value = core::environment(name);
+  return value != nullptr ? value : "";
+}
+
+Settings settings() {
+  Settings out;
+  out.requests = static_cast<std::size_t>(number("PENSTOCK_REMOTE_REQUESTS", 1, 1024, 64));
+  out.timeout = seconds(number("PENSTOCK_REMOTE_TIMEOUT", 0.01, 3600, 30));
+  out.retries = seconds(number("PENSTOCK_REMOTE_RETRY_SECONDS", 0, 86400, 60));
+  out.ca_file = variable("AWS_CA_BUNDLE");
+  if (out.ca_file.empty()) out.ca_file = variable("SSL_CERT_FILE");
+  return out;
+}
+
+}  // namespace penstock::io::remote

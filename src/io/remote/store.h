@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "io/remote/location.h"
+#include "io/remote/reactor.h"
+#include "io/remote/signature.h"
+
+namespace penstock::io::remote {
+
+/// What is asked of a location. `key` and `query` matter in buckets.
+struct Ask {
+  std::string_view method = "GET";
+  std::vector<std::string> headers = {};  ///< "Range: bytes=0-9"; not signed
+  Query query = {};
+};
+
+/// The request, signed or with its token where there is one. Made anew for each try, because signatures age.
+/// kPermission for keys that are half there; as aws_keys.
+HttpRequest request_for(const Location& location, const Ask& ask);
+
+/// A store said that the bucket lies in another region: later requests for it are signed for that. Whether that is
+/// news.
+bool learn_region(const std::string& bucket, const std::string& region);
+
+}  // namespace penstock::io::remote

@@ -1,0 +1,19 @@
+// The reader of sources that are behind a URL: one call fills all parts by as few requests as may be in flight
+// together.
+
+#include "io/remote/remote.h"
+#include "io/remote/remote_source.h"
+
+namespace penstock::io::remote {
+
+bool url_usable(const ByteSource& source) noexcept { return dynamic_cast<const RemoteSource*>(&source) != nullptr; }
+
+void url_read(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts) {
+  dynamic_cast<const RemoteSource&>(source).read(offset, parts);
+}
+
+void url_read_runs(const ByteSource& source, std::span<const Run> runs) {
+  dynamic_cast<const RemoteSource&>(source).read(runs);
+}
+
+}  // namespace penstock::io::remote

@@ -1,0 +1,102 @@
+#include "io/remote/location.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/file/url.h"
+#include "io/remote/credentials.h"
+#include "io/remote/store_error.h"
+#include "penstock/error.h"
+#include "support/errors.h"
+
+namespace penstock::io::remote {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(Locations, AreUrlsOnlyWithTwoSlashes) {
+  for (const char* const url : {"http://h/x", "https://h", "s3://b/k", "gs://b/k", "hf://o/r/f"})
+    EXPECT_TRUE(is_url(url));
+  for (const char* const path : {"s3:x", "S3://b/k", "http:/h", "ftp://h/x", "/s3://b", "", "s3:/"}) {
+    EXPECT_FALSE(is_url(path)) << path;
+  }
+}
+
+TEST(Locations, BecomeWhatIsAskedFor) {
+  const std::vector<std::pair<std::string, std::string>> urls = {
+      {"http://h:8/a b\xc3\xa4%20?download=1#part", "http://h:8/a%20b%C3%A4%20?download=1"},
+      {"https://h", "https://h/"},
+      {"https://h?x=1", "https://h/?x=1"},
+      {"https://[::1]:8/x", "https://[::1]:8/x"},
+      {"hf://o/r/a/b c.npy", "https://huggingface.co/o/r/resolve/main/a/b%20c.npy"},
+      {"hf://datasets/o/r@refs%2Fpr%2F1/f", "https://huggingface.co/datasets/o/r/resolve/refs%2Fpr%2F1/f"},
+  };
+  for (const auto& [url, asked] : urls) EXPECT_EQ(parse(url).url, asked);
+  const Location key = parse("s3://my-bucket/a/b?c#d%20 +");
+  EXPECT_EQ(key.bucket, "my-bucket");
+  EXPECT_EQ(key.key, "a/b?c#d%20 +");
+}
+
+TEST(Locations, ShowNothingSecret) {
+  const std::vector<std::pair<std::string, std::string>> urls = {
+      {"https://h/x?X-Amz-Signature=abc", "https://h/x?..."},
+      {"https://h/x?download=true&token=abc", "https://h/x?..."},
+      {"https://h/x?versionId=1&download", "https://h/x?versionId=1&download"},
+      {"https://h/x#abc", "https://h/x"},
+  };
+  for (const auto& [url, shown] : urls) EXPECT_EQ(parse(url).shown, shown);
+  EXPECT_TRUE(parse(urls[0].first).has_secret);
+  EXPECT_FALSE(parse(urls[2].first).has_secret);
+}
+
+TEST(Locations, ThatCannotBeRightAreRefused) {
+  for (const char* const url :
+       {"https://user:pass@h/x", "http://", "http:///x", "s3://", "s3:///k", "s3://b@d/k", "s3://pass:word@b/k",
+        "s3://..//k", "hf://o/r", "hf://o", "hf://datasets/o/r", "hf://o/r@/f", "http://h/a\nb", "s3://b/a\rb"}) {
+    const auto error = test::error_of([&] { parse(url); });
+    ASSERT_TRUE(error) << url;
+    EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument) << url;
+    EXPECT_THAT(error->what(), Not(HasSubstr("pass"))) << url;
+  }
+}
+
+TEST(Locations, HaveSiblings) {
+  EXPECT_EQ(sibling("s3://b/dir/index.json", "a b"), "s3://b/dir/a b");
+  EXPECT_EQ(sibling("https://h/dir/index.json?download=1", "a b"), "https://h/dir/a%20b");
+  EXPECT_EQ(test::code_of([] { sibling("https://h/index.json?...", "a"); }), ErrorCode::kUnsupported);
+}
+
+TEST(Locations, OfRedirectsAreHttpAlone) {
+  const std::string from = "https://h:1/a/b?c";
+  EXPECT_EQ(resolved(from, "/x"), "https://h:1/x");
+  EXPECT_EQ(resolved(from, "//o/x"), "https://o/x");
+  EXPECT_EQ(resolved(from, "x?y"), "https://h:1/a/x?y");
+  EXPECT_EQ(resolved(from, "http://o/x#y"), "http://o/x");
+  for (const char* const bad : {"file:///etc/passwd", "ftp://h/x", "javascript:x", "", "http://u:p@h/x", "http:///x"}) {
+    EXPECT_EQ(resolved(from, bad), "") << bad;
+  }
+}
+
+TEST(StoreErrors, AreReadFromXml) {
+  EXPECT_EQ(xml_text("<E><Code>A&amp;B</Code><Code>C</Code></E>", "Code"), "A&B");
+  EXPECT_EQ(xml_text("<Code>cut", "Code"), "");
+  EXPECT_EQ(xml_decoded("&#65;&#x42;&#10;&lt;&bad;&#999999;&"), "AB\n<&bad;&#999999;&");
+}
+
+TEST(Profiles, AreReadAsAmazonsToolsReadThem) {
+  const Sections sections = read_profiles(
+      "# comment\n[default]\naws_access_key_id = A\naws_secret_access_key=a=b \r\n\n[profile other]\n"
+      "region = eu-west-1\ns3 =\n  addressing_style = path\n; end\nnonsense\n[cut\nx=1");
+  EXPECT_EQ(sections.at("default").at("aws_secret_access_key"), "a=b");
+  EXPECT_EQ(sections.at("profile other").at("region"), "eu-west-1");
+  EXPECT_FALSE(sections.at("profile other").contains("addressing_style"));
+  EXPECT_EQ(sections.at("cut").at("x"), "1");
+}
+
+}  // namespace
+}  // namespace penstock::io::remote
