@@ -10,7 +10,9 @@ namespace penstock::core {
 /// that nobody can stop, a null flag) leaves the one around it in force.
 class StopScope {
  public:
+  /// The token or flag must outlive it.
   explicit StopScope(const std::stop_token& stop) noexcept;
+  explicit StopScope(std::stop_token&& stop) = delete;
   explicit StopScope(const std::atomic<bool>* stopped) noexcept;
   ~StopScope();
   StopScope(const StopScope&) = delete;

@@ -304,7 +304,8 @@ TEST_F(RemoteSources, AStopEndsAWaitSoon) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     stop.request_stop();
   });
-  const core::StopScope scope(stop.get_token());
+  const std::stop_token token = stop.get_token();
+  const core::StopScope scope(token);
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(test::code_of([&] { open_source(server.url()); }), ErrorCode::kCancelled);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1000));
