@@ -12,6 +12,7 @@
 #include "contents.h"
 #include "convert.h"
 #include "core/format.h"
+#include "core/stop_scope.h"
 #include "docs_files.h"
 #include "elements.h"
 #include "gil.h"
@@ -332,19 +333,27 @@ Archive part_of(Archive archive, nb::handle key, nb::handle prefix) {
 
 PyArchive open_archive(const std::string& path, const OpenOptions& options) {
   // A server may not answer.
-  return open_archive(interruptible(io::is_url(path), [path](std::stop_token) { return archive::source_at(path); }),
+  return open_archive(interruptible(io::is_url(path),
+                                    [path](const std::stop_token& stop) {
+                                      const core::StopScope scope(stop);
+                                      return archive::source_at(path);
+                                    }),
                       options);
 }
 
 PyArchive open_archive(Source source, const OpenOptions& options) {
   const bool is_remote = is_remote_source(source);
-  auto opening = interruptible(is_remote, [source = std::move(source)](std::stop_token) mutable {
+  auto opening = interruptible(is_remote, [source = std::move(source)](const std::stop_token& stop) mutable {
+    const core::StopScope scope(stop);
     return std::make_shared<archive::Opening>(std::move(source));
   });
   // What decodes text is Python's: a thread that is not would make a state of the interpreter for every string, and
   // this one answers signals there.
   const bool is_long = is_remote || (!options.decode && ReadEffort{.index_bytes = opening->index_bytes()}.takes_long());
-  auto finish = [opening = std::move(opening), options](std::stop_token) { return opening->finish(options); };
+  auto finish = [opening = std::move(opening), options](const std::stop_token& stop) {
+    const core::StopScope scope(stop);
+    return opening->finish(options);
+  };
   return {interruptible(is_long, std::move(finish)), options.verify};
 }
 
@@ -354,7 +363,8 @@ bool ReadEffort::takes_long() const noexcept {
   constexpr std::uint64_t kLong = std::uint64_t{4} << 20;
   constexpr std::uint64_t kIndexCost = 4;
   constexpr std::uint64_t kSampleCost = 16;
-  return is_remote || payload_bytes >= kLong || index_bytes >= kLong / kIndexCost || sample_bytes >= kLong / kSampleCost;
+  return is_remote || payload_bytes >= kLong || index_bytes >= kLong / kIndexCost ||
+         sample_bytes >= kLong / kSampleCost;
 }
 
 ReadEffort ReadEffort::of(const Archive& archive) noexcept {

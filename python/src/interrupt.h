@@ -16,7 +16,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/stop_scope.h"
 #include "device/current.h"
 #include "gil.h"
 
@@ -76,7 +75,6 @@ auto interruptible(bool long_enough, Work work) -> std::invoke_result_t<Work&, s
   auto task = std::make_shared<std::packaged_task<Result()>>(
       [held = std::optional<Work>(std::move(work)), token = stop.get_token(), current = device::Current()]() mutable {
         current.adopt();
-        const core::StopScope scope(token);
         // What the work owns is gone before its result is there.
         const Release<Work> release{held};
         return (*held)(token);

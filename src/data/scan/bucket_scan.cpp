@@ -112,6 +112,10 @@ PathTable expand_url(const std::string& url, const FilesOptions& options) {
     out.seal();
     return out;
   }
+  if (!location.in_bucket()) {
+    throw Error(ErrorCode::kUnsupported, "only buckets (s3://, gs://) can be listed; name each file of this URL",
+                {url});
+  }
   if (options.index) {
     throw Error(ErrorCode::kUnsupported, "an index is kept of folders of this machine, not of URLs; leave it out",
                 {url});

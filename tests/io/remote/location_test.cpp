@@ -56,12 +56,12 @@ TEST(Locations, ShowNothingSecret) {
 
 TEST(Locations, ThatCannotBeRightAreRefused) {
   for (const char* const url :
-       {"https://user:pass@h/x", "http://", "http:///x", "s3://", "s3:///k", "s3://b@d/k", "s3://pass:word@b/k",
+       {"https://user:hunter2@h/x", "http://", "http:///x", "s3://", "s3:///k", "s3://b@d/k", "s3://ID:hunter2@b/k",
         "s3://..//k", "hf://o/r", "hf://o", "hf://datasets/o/r", "hf://o/r@/f", "http://h/a\nb", "s3://b/a\rb"}) {
     const auto error = test::error_of([&] { parse(url); });
     ASSERT_TRUE(error) << url;
     EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument) << url;
-    EXPECT_THAT(error->what(), Not(HasSubstr("pass"))) << url;
+    EXPECT_THAT(error->what(), Not(HasSubstr("hunter2"))) << url;
   }
 }
 

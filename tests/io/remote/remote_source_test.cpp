@@ -41,14 +41,18 @@ class RemoteSources : public testing::Test {
                                    "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL_S3", "PENSTOCK_S3_ANONYMOUS"}) {
       ::unsetenv(name);
     }
-    ::setenv("PENSTOCK_REMOTE_TIMEOUT", "0.15", 1);
-    ::setenv("PENSTOCK_REMOTE_RETRY_SECONDS", "0.4", 1);
+    be_patient("30", "20");
     ::setenv("AWS_EC2_METADATA_DISABLED", "true", 1);
     ::setenv("AWS_CONFIG_FILE", "/nowhere", 1);
     ::setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere", 1);
     ::setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE", 1);
     ::setenv("AWS_SECRET_ACCESS_KEY", "the/very+secret", 1);
     ::setenv("AWS_REGION", "us-east-1", 1);
+  }
+
+  static void be_patient(const char* timeout, const char* retries) {
+    ::setenv("PENSTOCK_REMOTE_TIMEOUT", timeout, 1);
+    ::setenv("PENSTOCK_REMOTE_RETRY_SECONDS", retries, 1);
   }
 
   static std::string bytes(std::size_t count) {
@@ -118,6 +122,7 @@ struct Fault {
   std::string (*answer)(const Wanted& wanted, const std::string& content, unsigned number);
   std::optional<ErrorCode> code;  ///< nothing: the right bytes
   const char* says = "";
+  bool for_ever = false;  ///< no try helps
 };
 
 void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.name; }
@@ -128,8 +133,8 @@ TEST_P(Faults, EndInTheRightBytesOrTheRightError) {
   const std::string content = bytes(100'000);
   std::atomic<unsigned> number = 0;
   const Fault& fault = GetParam();
+  if (fault.for_ever) be_patient("0.1", "0.2");
   test::HttpServer server([&](const Wanted& wanted) { return fault.answer(wanted, content, number++); });
-  const auto begin = std::chrono::steady_clock::now();
   if (!fault.code) {
     const Source source = open_source(server.url());
     EXPECT_EQ(read(source, 0, content.size()), content);
@@ -142,7 +147,6 @@ TEST_P(Faults, EndInTheRightBytesOrTheRightError) {
     EXPECT_EQ(error->code(), *fault.code) << error->what();
     EXPECT_THAT(error->what(), AllOf(HasSubstr(fault.says), HasSubstr("/x?...: "), Not(HasSubstr("hidden"))));
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
 }
 
 /// An answer with some of it changed.
@@ -162,7 +166,7 @@ INSTANTIATE_TEST_SUITE_P(
               [](const Wanted&, const std::string&, unsigned) {
                 return http_answer(503, "<Error><Code>SlowDown</Code><Message>a &lt;b&gt;</Message></Error>");
               },
-              ErrorCode::kIo, "503 (SlowDown: a <b>)"},
+              ErrorCode::kIo, "503 (SlowDown: a <b>)", true},
         Fault{"ABodyCutOnce",
               [](const Wanted& w, const std::string& c, unsigned n) {
                 const std::string answer = http_range(w, c);
@@ -173,7 +177,7 @@ INSTANTIATE_TEST_SUITE_P(
               [](const Wanted& w, const std::string& c, unsigned n) { return n == 1 ? "H" : http_range(w, c); },
               {}},
         Fault{"AStop", [](const Wanted& w, const std::string& c, unsigned n) { return n == 0 ? http_range(w, c) : ""; },
-              ErrorCode::kTimeout, "nothing came"},
+              ErrorCode::kTimeout, "nothing came", true},
         Fault{"AnotherETag",
               [](const Wanted& w, const std::string& c, unsigned n) {
                 return http_range(w, c, n == 0 ? "\"E\"" : "\"F\"");
@@ -236,7 +240,7 @@ INSTANTIATE_TEST_SUITE_P(
                 return http_answer(302, "", "Location: " + w.target + "\r\n");
               },
               ErrorCode::kIo, "redirect"}),
-    [](const auto& info) { return std::string(info.param.name); });
+    [](const auto& fault) { return std::string(fault.param.name); });
 
 TEST_F(RemoteSources, ATokenGoesToItsHostAlone) {
   const std::string content = bytes(100'000);
@@ -298,7 +302,6 @@ TEST_F(RemoteSources, NoSecretIsShownWhateverAStoreSays) {
 
 TEST_F(RemoteSources, AStopEndsAWaitSoon) {
   test::HttpServer server([](const Wanted&) { return std::string(); });
-  ::setenv("PENSTOCK_REMOTE_TIMEOUT", "30", 1);
   std::stop_source stop;
   std::jthread later([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
