@@ -130,7 +130,10 @@ TensorFiles tensor_files(const std::string& path, const std::vector<std::string>
   const bool is_folder = kind == data::FileKind::kFolder || kind == data::FileKind::kLinkToFolder;
   if (io::is_url(path)) {
     if (!is_several_objects(path)) {
-      return {.paths = {path}, .names = {path.substr(path.rfind('/') + 1)}, .is_single = true};
+      out.paths = {path};
+      out.names = {path.substr(path.rfind('/') + 1)};
+      out.is_single = true;
+      return out;
     }
     const bool below = !data::is_magic(path);
     root = fixed_part(below && !path.ends_with('/') ? path + "/" : path);

@@ -74,6 +74,7 @@ enum Result : Code {
   kHttp2 = 16,
   kPartialFile = 18,
   kWriteError = 23,
+  kNoMemory = 27,
   kTimedOut = 28,
   kTlsConnect = 35,
   kGotNothing = 52,

@@ -47,6 +47,10 @@ Verdict judge_connection(const Exchange& exchange, const HttpRequest& request, c
     case curl::kWriteError:
       return answer.too_long ? again("the server sent more bytes than were asked for")
                              : fail(exchange, ErrorCode::kOutOfMemory, "there is no memory for the server's answer");
+    case curl::kNoMemory:  // also of a line that is longer than libcurl takes
+      return fail(exchange, ErrorCode::kIo,
+                  "a header line of the server's answer is too long, or there is no memory for it; it is no server to "
+                  "read from");
     case curl::kTimedOut:
       return again(core::format("nothing came for a while ({})", problem));
     case curl::kNoConnection:
