@@ -1,0 +1,218 @@
+"""What is loaded from real servers is what is loaded from the same file here, in every way of reading."""
+
+from __future__ import annotations
+
+import subprocess
+
+import numpy as np
+import pytest
+from contents import INDEX, NAMES, contents, npy_of, numbers, same
+from fault_proxy import FaultProxy, Upstream, in_thread
+
+import penstock
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_format_loads_as_here(place, name):
+    same(penstock.load(place.url(name)), penstock.load(contents()[name]))
+
+
+def test_a_sharded_model_loads_as_one(place, tmp_path):
+    for name in contents():
+        if name.startswith("model"):
+            (tmp_path / name).write_bytes(contents()[name])
+    same(penstock.load(place.url(INDEX)), penstock.load(tmp_path / INDEX))
+
+
+def test_slices_are_those_of_the_array(place):
+    array = numbers(3000, 64)  # large.npy
+    tensor = penstock.open(place.url("large.npy"))[""]
+    assert tensor.shape == array.shape
+    for index in (
+        np.s_[5:9],
+        np.s_[-1],
+        np.s_[::700],
+        np.s_[10:2000:3, 4:60:7],
+        np.s_[:, 3],
+        np.s_[100:100],
+    ):
+        assert np.array_equal(np.asarray(tensor[index].load()), array[index]), index
+
+
+def test_reading_into_memory_that_is_there(place):
+    array = numbers(3000, 64)
+    target = {"w": np.zeros_like(array), "half": np.zeros((3000, 2), "f2"), "none": np.zeros((0, 3), "i8")}
+    penstock.load_into(target, place.url("large.safetensors"))
+    assert np.array_equal(target["w"], array)
+
+
+def test_a_part_of_a_file(place):
+    expected = penstock.load(contents()["large.pt"], key="model.b")
+    same(penstock.load(place.url("large.pt"), key="model.b"), expected)
+
+
+def test_rows_give_the_batches_of_the_array(place):
+    array = numbers(3000, 64)
+    loader = penstock.DataLoader(
+        penstock.rows(place.url("large.npy")), batch_size=100, shuffle=True, seed=5, num_workers=2
+    )
+    expected = penstock.DataLoader(penstock.rows(array), batch_size=100, shuffle=True, seed=5)
+    for batch, other in zip(loader, expected, strict=True):
+        assert batch.equal(other)
+
+
+def test_packed_samples(place, tmp_path):
+    clips = [{"x": numbers(5, seed=number), "n": number} for number in range(40)]
+    for number, clip in enumerate(clips):
+        penstock.save(clip, tmp_path / f"{number:02}.pt", sync=False)
+    penstock.pack(penstock.files(tmp_path), tmp_path / "packed")
+    for path in (tmp_path / "packed").iterdir():
+        place.put(f"packed/{path.name}", path.read_bytes())
+    shards = [path.name for path in (tmp_path / "packed").glob("*.safetensors")]
+    assert len(shards) == 1
+    dataset = penstock.packed(place.url("packed/" if place.base.startswith("s3:") else f"packed/{shards[0]}"))
+    assert len(dataset) == 40
+    for number in (0, 17, 39):
+        same(dataset[number]["x"], penstock.asarray(clips[number]["x"]))
+
+
+def test_files_by_their_urls(place):
+    names = ["small.npy", "large.npy", "small.npy"]
+    dataset = penstock.files([place.url(name) for name in names])
+    assert len(dataset) == 3
+    for number, name in enumerate(names):
+        same(dataset[number], penstock.load(contents()[name]))
+
+
+def test_a_report_names_the_route_and_no_secret(place):
+    report: dict = {}
+    penstock.load(place.url("large.npy"), report=report)
+    assert report["route"] == "remote"
+    assert report["read_bytes"] >= 3000 * 64 * 4
+    for secret in place.environment.values():
+        assert "SECRET" not in str(report)
+        if "http" not in secret:
+            assert secret not in str(report)
+
+
+def run(command, *arguments):
+    done = subprocess.run([command, *arguments], capture_output=True, stdin=subprocess.DEVNULL, timeout=30)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout
+
+
+def test_the_command_says_of_a_url_what_it_says_of_the_file(place, command, tmp_path):
+    path = tmp_path / "large.npz"
+    path.write_bytes(contents()["large.npz"])
+    url = place.url("large.npz")
+    for words in (["ls"], ["info"], ["verify"], ["cat", "half"], ["stats"], ["hash"]):
+        here = run(command, words[0], path, *words[1:]).replace(str(path).encode(), b"X")
+        there = run(command, words[0], url, *words[1:]).replace(url.encode(), b"X")
+        assert there == here, words
+
+
+def test_converting_from_a_url(place, command, tmp_path):
+    run(command, "convert", place.url("large.npz"), tmp_path / "out.safetensors")
+    found = penstock.load(tmp_path / "out.safetensors")
+    same(found["w"], penstock.load(contents()["large.npz"])["w"])
+
+
+def test_128_rows_of_a_large_tensor_cost_little_more_than_their_bytes(place_of_seaweed, seaweed, settings):
+    array = numbers(4000, 2048)
+    place_of_seaweed.put("tall.npy", npy_of(array))
+    with in_thread(FaultProxy(Upstream(seaweed.url))) as between:
+        settings(**{**seaweed.environment, "AWS_ENDPOINT_URL": between.url})
+        rows = penstock.open("s3://bucket/tall.npy")[""][2000:2128].load()
+        assert np.array_equal(np.asarray(rows), array[2000:2128])
+        assert between.sent <= 1.2 * rows.nbytes
+        assert {request.method for request in between.requests} == {"GET"}
+
+
+def test_a_prefix_is_listed_once_and_no_object_is_asked_for_its_size(place_of_seaweed, seaweed, settings):
+    samples = [numbers(100, seed=number) for number in range(300)]
+    for number, sample in enumerate(samples):
+        place_of_seaweed.put(f"train/{number:03}.npy", npy_of(sample))
+    place_of_seaweed.put("train/read me.txt", b"not a tensor")
+    place_of_seaweed.put("train/deep/er.npy", npy_of(samples[0]))
+    with in_thread(FaultProxy(Upstream(seaweed.url), delay=0.01)) as between:
+        settings(**{**seaweed.environment, "AWS_ENDPOINT_URL": between.url})
+        dataset = penstock.files("s3://bucket/train/*.npy")
+        assert len(dataset) == 300
+        listing = len(between.requests)
+        assert listing == 1
+        loader = penstock.DataLoader(dataset, batch_size=20, shuffle=True, seed=1, num_workers=2)
+        expected = penstock.DataLoader(penstock.rows(np.stack(samples)), batch_size=20, shuffle=True, seed=1)
+        for batch, other in zip(loader, expected, strict=True):
+            assert batch.equal(other)
+        assert len(between.requests) == listing + 300
+        assert {request.method for request in between.requests} == {"GET"}
+        assert between.most_at_once >= 8
+
+
+def test_globs_and_folders_of_a_bucket(store):
+    for name in ("a/1.npy", "a/2.npy", "a/b/3.npy", "a/note.txt", "c/4.npy"):
+        store.put(f"tree/{name}", contents()["small.npy"])
+    for pattern, count in (("tree/a/*.npy", 2), ("tree/a/", 2), ("tree/**/*.npy", 4), ("tree/[ac]/?.npy", 3)):
+        assert len(penstock.files(f"s3://bucket/{pattern}")) == count, pattern
+    with pytest.raises(penstock.Error, match="s3://bucket/tree/nothing"):
+        penstock.files("s3://bucket/tree/nothing/*.npy")
+
+
+def test_ls_of_a_prefix_and_of_a_bucket(store, command):
+    store.put("listed/one.npy", contents()["small.npy"])
+    store.put("listed/sub/two.npy", contents()["small.npy"])
+    listed = run(command, "ls", "s3://bucket/listed/").decode()
+    assert "one.npy" in listed
+    assert "listed" in run(command, "ls", "s3://bucket/").decode()
+
+
+def test_more_objects_than_one_answer_lists(rclone, settings):
+    folder = rclone.folder / "bucket" / "many"
+    folder.mkdir()
+    for number in range(1005):
+        (folder / f"{number:04}.npy").write_bytes(b"x")
+    settings(**rclone.environment)
+    assert len(penstock.files("s3://bucket/many/*.npy")) == 1005
+
+
+def test_google_by_hmac_keys(store, seaweed, settings):
+    keys = seaweed.environment
+    settings(
+        PENSTOCK_GS_ENDPOINT=seaweed.url,
+        PENSTOCK_GS_ACCESS_KEY_ID=keys["AWS_ACCESS_KEY_ID"],
+        PENSTOCK_GS_SECRET_ACCESS_KEY=keys["AWS_SECRET_ACCESS_KEY"],
+        AWS_ACCESS_KEY_ID="other",
+        AWS_SECRET_ACCESS_KEY="other",
+    )
+    same(penstock.load("gs://bucket/small.npy"), penstock.load(contents()["small.npy"]))
+
+
+@pytest.mark.parametrize(
+    ("given", "target"),
+    [
+        ("owner/repo/sub/x.npy", "/owner/repo/resolve/main/sub/x.npy"),
+        ("owner/repo@v1.0/x.npy", "/owner/repo/resolve/v1.0/x.npy"),
+        ("datasets/owner/repo/x.npy", "/datasets/owner/repo/resolve/main/x.npy"),
+    ],
+)
+def test_hugging_face_urls(proxy, settings, given, target):
+    proxy.origin.objects[target] = contents()["small.npy"]
+    settings(HF_ENDPOINT=proxy.url, HF_TOKEN="hf_sEcReT")
+    same(penstock.load(f"hf://{given}"), penstock.load(contents()["small.npy"]))
+    assert proxy.requests[-1].headers["authorization"] == "Bearer hf_sEcReT"
+
+
+def test_a_redirect_is_followed(place_of_http):
+    same(penstock.load(f"{place_of_http.base}here/large.npy"), penstock.load(contents()["large.npy"]))
+
+
+def test_small_objects_of_a_server_without_ranges(place_of_http):
+    same(penstock.load(f"{place_of_http.base}no_ranges/small.npy"), penstock.load(contents()["small.npy"]))
+    with pytest.raises(penstock.UnsupportedError, match="range"):
+        penstock.load(f"{place_of_http.base}no_ranges/large.npy")
+
+
+@pytest.mark.parametrize("open_it", [lambda url: penstock.open(url, "r+"), lambda url: penstock.load(url, mmap=True)])
+def test_what_needs_a_local_file_says_so(place, open_it):
+    with pytest.raises(penstock.UnsupportedError):
+        open_it(place.url("large.npy"))
