@@ -7,14 +7,13 @@ import contextlib
 import os
 import socket
 import sys
-import time
-import traceback
 from pathlib import Path
 
 import numpy as np
 import pytest
 from contents import contents, npy_of, numbers, same
 from fault_proxy import Fault
+from refusals import TOKEN, has_no_secret, refused, within
 from servers import SECRET_KEY, free_port
 
 import penstock
@@ -22,8 +21,6 @@ import penstock
 sys.path.append(str(Path(__file__).parents[1] / "python"))
 from ctrl_c import answers_ctrl_c
 
-TOKEN = "session/sEcReT+token=="
-OTHER_SECRETS = ("hf_sEcReT", "pAsSwOrD", "sIgNaTuRe")
 ARRAY = numbers(12000, 64)  # 3 MB: a head and ranges
 
 
@@ -46,31 +43,6 @@ def url(request, proxy, settings):
         AWS_REGION="us-east-1",
     )
     return "s3://bucket/x.npy"
-
-
-@contextlib.contextmanager
-def within(seconds: float):
-    begun = time.monotonic()
-    yield
-    assert time.monotonic() - begun < seconds
-
-
-def has_no_secret(error: BaseException) -> None:
-    told = "".join(traceback.format_exception(error)) + repr(error) + str(vars(error))
-    for secret in (SECRET_KEY, TOKEN, *OTHER_SECRETS):
-        assert secret not in told
-
-
-@contextlib.contextmanager
-def refused(kind, *words: str, seconds: float = 10):
-    """Asserts an error of the kind whose text has the words, soon, with a path and without a secret."""
-    with within(seconds), pytest.raises(penstock.Error) as failed:
-        yield failed
-    assert type(failed.value) is kind, failed.value
-    for word in words:
-        assert word in str(failed.value), failed.value
-    assert failed.value.path
-    has_no_secret(failed.value)
 
 
 ONCE = {
