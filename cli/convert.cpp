@@ -74,7 +74,7 @@ std::optional<Metadata> metadata_of(const Archive& archive) {
 /// Whether views of the mapped file are its tensors as they are: those that the file does not align would each be read
 /// alone, and share no storage any more.
 bool can_be_mapped(const Archive& archive) {
-  if (format::is_folder(format_of(archive))) return false;
+  if (format_of(archive).is_folder) return false;
   const auto is_there = [](const Source& source) { return source.descriptor() >= 0 || source.memory(); };
   if (!std::ranges::all_of(archive.sources(), is_there)) return false;
   const auto storages = archive.storages();
@@ -149,7 +149,7 @@ void write(const Archive& archive, const Options& options, SaveOptions how) {
   Interrupt interrupt;
   how.stop = interrupt.token();
   const bool mapped = can_be_mapped(archive);
-  const bool apart = !mapped && format::can_save_entries(format::format_to_write(options.to, how)) && is_apart(archive);
+  const bool apart = !mapped && format::format_to_write(options.to, how).writes_entries && is_apart(archive);
   interrupt.during([&] {
     if (mapped) check(archive, how.stop);
     if (!mapped && !apart) show_progress("reading ");

@@ -105,7 +105,7 @@ bool is_checkpoint(const std::string& folder) {
     const std::optional<Source> index = format::open_folder(folder);
     if (!index) return false;
     const format::Format* const found = format::find_format(**index);
-    return found != nullptr && format::is_folder(*found);
+    return found != nullptr && found->is_folder;
   } catch (const Error&) {
     return true;
   }

@@ -29,11 +29,9 @@ bool has_distcp(const std::string& folder) {
 
 }  // namespace
 
-bool is_folder(const Format& format) noexcept { return format.name == kDcpFormat.name; }
-
 std::vector<Content> contents_of(std::span<const Source> sources) {
   const Format* const format = find_format(*sources.front());
-  if (format == nullptr || format->sniff != kDcpFormat.sniff) return {};
+  if (format == nullptr || !format->is_folder) return {};
   return dcp::streams_of(sources);
 }
 

@@ -21,9 +21,6 @@ inline constexpr std::string_view kCheckpointExtension = ".distcp";
 /// kNotFound for a checkpoint that lacks its `.metadata`.
 std::optional<Source> open_folder(const std::string& path);
 
-/// Whether a file of this format is one thing with the other files of its folder, as open_folder gives it.
-bool is_folder(const Format& format) noexcept;
-
 /// A part of a file that is a file of its own, such as the streams of a distributed checkpoint.
 struct Content {
   Source bytes;

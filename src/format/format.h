@@ -76,6 +76,10 @@ struct Format {
   /// A file is one tensor. read_index gives kUnsafe if that is an array of Python objects.
   bool is_one_tensor = false;
   bool is_index = false;  ///< a file lists other files, which hold the tensors
+  /// A file of this format is one thing with the other files of its folder (open_folder), whose parts lie anywhere.
+  bool is_folder = false;
+  /// It is written from tensors that are not loaded too (the second save_told), so that a large file needs no memory.
+  bool writes_entries = false;
 };
 
 inline constexpr std::size_t kSniffBytes = 64;

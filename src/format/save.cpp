@@ -171,8 +171,6 @@ void format::save_told(const Value& value, std::string_view path, const SaveOpti
       write, [&] { return tensor_bytes(value); }, path, options, progress);
 }
 
-bool format::can_save_entries(const Format& format) noexcept { return format.name == kSafetensorsFormat.name; }
-
 void format::save_told(const Value& structure, std::span<const TensorEntry> entries, const WritePayload& payload,
                        std::string_view path, const SaveOptions& options, const WrittenFunction& progress) {
   format::format_to_write(path, options);

@@ -15,11 +15,8 @@ namespace penstock::format {
 void save_told(const Value& value, std::string_view path, const SaveOptions& options,
                const std::function<void(std::uint64_t bytes)>& progress);
 
-/// Whether a format can be written from tensors that are not loaded, so that a large file needs no memory.
-bool can_save_entries(const Format& format) noexcept;
-
 /// The same of tensors that are not loaded, those of `structure`, which `payload` writes one after the other. The
-/// format must be one that can_save_entries.
+/// format must be one with `writes_entries`.
 void save_told(const Value& structure, std::span<const TensorEntry> entries, const WritePayload& payload,
                std::string_view path, const SaveOptions& options,
                const std::function<void(std::uint64_t bytes)>& progress);

@@ -224,6 +224,7 @@ constinit const Format kDcpFormat{.name = "dcp",
                                   .read_index = read_index,
                                   .write = nullptr,
                                   .metadata_is_own = true,
-                                  .is_index = true};
+                                  .is_index = true,
+                                  .is_folder = true};
 
 }  // namespace penstock::format

@@ -172,6 +172,7 @@ constinit const Format kSafetensorsFormat{.name = "safetensors",
                                           .stream = stream_safetensors,
                                           .index_bytes = index_bytes,
                                           .fingerprint = fingerprint,
-                                          .keeps_metadata = true};
+                                          .keeps_metadata = true,
+                                          .writes_entries = true};
 
 }  // namespace penstock::format
