@@ -176,7 +176,7 @@ const Command kLs{
     "Reads headers only: name, type, shape, size in bytes and offset in the file of each tensor. A file that "
     "cannot be read is told on standard error, and the others are listed; with --json its object has "
     "\"error\" in place of \"tensors\". Of a bucket, or a folder in one (s3://bucket/train/), it lists the objects.",
-    {"penstock ls model.pt", "penstock ls digits/0000.pt digits/0001.pt", "penstock ls s3://bucket/train/"},
+    {"penstock ls model.pt", "penstock ls digits/0000.pt digits/0001.pt", "penstock ls model.pt --json"},
     attach};
 
 }  // namespace penstock::cli
