@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-import traceback
 
 import pytest
 from servers import SECRET_KEY
@@ -23,7 +22,9 @@ def within(seconds: float):
 
 
 def has_no_secret(error: BaseException) -> None:
-    told = "".join(traceback.format_exception(error)) + repr(error) + str(vars(error))
+    told = "".join(
+        repr(each) + str(each) + str(vars(each)) for each in (error, error.__cause__, error.__context__) if each
+    )
     for secret in (SECRET_KEY, TOKEN, *OTHER_SECRETS):
         assert secret not in told
 

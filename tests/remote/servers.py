@@ -142,7 +142,8 @@ def rclone(folder: Path) -> Iterator[Server]:
     (folder / "data" / BUCKET).mkdir(parents=True)
     url = f"http://127.0.0.1:{free_port()}"
     command = [binary, "serve", "s3", "--auth-key", f"{ACCESS_KEY},{SECRET_KEY}", "--addr", url.removeprefix("http://")]
-    command += ["--config", "/dev/null", folder / "data"]
+    # Tests put files into its folder: no list of it may be an old one.
+    command += ["--config", "/dev/null", "--dir-cache-time", "0s", folder / "data"]
     with running(command, folder / "log", lambda: answers(url)):
         server = store(url)
         server.folder = folder / "data"

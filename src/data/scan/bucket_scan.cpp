@@ -93,6 +93,14 @@ bool is_left_out(const Exclusion& exclude, const std::string& root, Names names)
               {.path = url});
 }
 
+/// Whether a URL that is in no bucket is meant for several files. By http, '?' begins the query, and hosts have
+/// brackets.
+bool is_pattern(const io::remote::Location& location, std::string_view url) {
+  if (location.kind == io::remote::Kind::kHf) return is_magic(url);
+  const std::string_view path = url.substr(0, url.find('?'));
+  return path.find('*') != std::string_view::npos;
+}
+
 }  // namespace
 
 std::string fixed_prefix(const std::string& pattern) {
@@ -103,8 +111,7 @@ std::string fixed_prefix(const std::string& pattern) {
 PathTable expand_url(const std::string& url, const FilesOptions& options) {
   const io::remote::Location location = io::remote::parse(url);
   PathTable out;
-  const bool magic =
-      location.in_bucket() ? is_magic(location.key) : location.kind == io::remote::Kind::kHf && is_magic(url);
+  const bool magic = location.in_bucket() ? is_magic(location.key) : is_pattern(location, url);
   const std::string& key = location.key;
   const std::string name = key.substr(key.rfind('/') + 1);
   if (!magic && (!location.in_bucket() || is_sample_name(name))) {
@@ -113,7 +120,8 @@ PathTable expand_url(const std::string& url, const FilesOptions& options) {
     return out;
   }
   if (!location.in_bucket()) {
-    throw Error(ErrorCode::kUnsupported, "only buckets (s3://, gs://) can be listed; name each file of this URL",
+    throw Error(ErrorCode::kUnsupported,
+                "only buckets (s3://, gs://) can be listed; name each file of this URL, with %2A for a '*' in its name",
                 {url});
   }
   if (options.index) {

@@ -46,7 +46,9 @@ class Page {
  public:
   Page(const std::string& xml, const std::string& name)
       : xml_(xml), name_(name), coded_(xml_text(xml, "EncodingType") == "url") {
-    if (xml.find("<ListBucketResult") == std::string::npos) {
+    // A list that is cut would look like a shorter one. No store declares entities, which would be names in keys.
+    const bool whole = xml.find("<ListBucketResult") != xml.npos && xml.find("</ListBucketResult>") != xml.npos;
+    if (!whole || xml.find("<!") != xml.npos) {
       throw Error(ErrorCode::kIo, "the answer is no list of a bucket; check AWS_ENDPOINT_URL", {.path = name});
     }
   }

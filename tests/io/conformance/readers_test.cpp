@@ -16,6 +16,7 @@
 #include "io/source/source.h"
 #include "support/errors.h"
 #include "support/files.h"
+#include "support/http_server.h"
 
 namespace penstock::io {
 namespace {
@@ -58,12 +59,28 @@ Source from_plain(const test::TemporaryFolder& /*folder*/, const Bytes& bytes) {
   return std::make_shared<PlainSource>(bytes);
 }
 
+/// A source that is read over HTTP, with the server that has its bytes.
+struct Served {
+  explicit Served(const Bytes& bytes)
+      : content(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
+        server([this](const test::HttpRequest& request) { return test::http_range(request, content); }),
+        source(open_source(server.url())) {}
+
+  std::string content;
+  test::HttpServer server;
+  Source source;
+};
+Source from_http(const test::TemporaryFolder& /*folder*/, const Bytes& bytes) {
+  const auto served = std::make_shared<Served>(bytes);
+  return std::shared_ptr<const ByteSource>(served, &*served->source);
+}
+
 struct Kind {
   const char* name;
   Source (*make)(const test::TemporaryFolder& folder, const Bytes& bytes);
 };
-constexpr Kind kKinds[] = {
-    {"path", from_path}, {"url", from_url}, {"memory", from_memory}, {"mapping", from_mapping}, {"plain", from_plain}};
+constexpr Kind kKinds[] = {{"path", from_path},       {"url", from_url},     {"memory", from_memory},
+                           {"mapping", from_mapping}, {"plain", from_plain}, {"http", from_http}};
 
 struct Pair {
   Reader reader;
@@ -76,7 +93,7 @@ std::vector<Pair> pairs(bool files_only) {
   std::vector<Pair> out;
   for (const Reader& reader : readers()) {
     for (const Kind& kind : kKinds) {
-      const Source source = kind.make(folder, Bytes(10));
+      const Source source = kind.make(folder, Bytes(100'000));  // what is small is kept, by URL
       if (reader.usable(*source) && (!files_only || source.descriptor() >= 0)) out.push_back({reader, kind});
     }
   }
@@ -220,6 +237,7 @@ TEST(Readers, TheBestForEachKindOfSource) {
   EXPECT_EQ(reader_for(*from_path(folder, Bytes(10))).name, "pread");
   EXPECT_EQ(reader_for(*from_memory(folder, Bytes(10))).name, "memory");
   EXPECT_EQ(reader_for(*from_plain(folder, Bytes(10))).name, "source");
+  EXPECT_EQ(reader_for(*from_http(folder, Bytes(100'000))).name, "remote");
 }
 
 TEST(Readers, EmptySources) {
