@@ -31,11 +31,21 @@ class TensorMeta:
 
 
 class PrefetchLoader:
-    """Tensors that threads load while the program does something else. Each is handed out once, by
-    `take` or by iterating.
+    """Tensors that threads load while the program does something else; `safe_open.prefetch` makes it.
 
-    It is a context manager, which closes it. Any number of threads may use it. Made by
-    `safe_open.prefetch`.
+    Each tensor is handed out once, by `take` or by iterating. It is a context manager, which closes
+    it. Any number of threads may use it.
+
+    Parameters
+    ----------
+    names
+        The tensors, in the order in which they are loaded.
+    read
+        Loads the tensor of a name.
+    threads
+        How many of them are loaded at the same time.
+    refuse
+        Makes the error of a name and of what is wrong with it.
     """
 
     def __init__(
