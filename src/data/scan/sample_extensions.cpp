@@ -33,7 +33,7 @@ bool is_sample_name(std::string_view name) {
     return name.size() >= extension.size() &&
            std::equal(name.end() - static_cast<std::ptrdiff_t>(extension.size()), name.end(), extension.begin(), same);
   };
-  return name[0] != '.' && std::any_of(extensions.begin(), extensions.end(), fits);
+  return !name.empty() && name[0] != '.' && std::any_of(extensions.begin(), extensions.end(), fits);
 }
 
 }  // namespace penstock::data
