@@ -85,6 +85,47 @@ constexpr std::array kLibraryVariables = {
              "not set."},
 };
 
+/// Of reading by URL (docs/remote.md).
+constexpr std::array kUrlVariables = {
+    Variable{"AWS_ACCESS_KEY_ID", "With AWS_SECRET_ACCESS_KEY, the keys for s3://."},
+    Variable{"AWS_SECRET_ACCESS_KEY", "See AWS_ACCESS_KEY_ID."},
+    Variable{"AWS_SESSION_TOKEN", "What belongs to keys that end."},
+    Variable{"AWS_PROFILE", "The profile whose keys, region and endpoint are taken; default when not set."},
+    Variable{"AWS_SHARED_CREDENTIALS_FILE", "The file of keys, in place of ~/.aws/credentials."},
+    Variable{"AWS_CONFIG_FILE", "The file of settings, in place of ~/.aws/config."},
+    Variable{"AWS_ROLE_ARN", "The role that AWS_WEB_IDENTITY_TOKEN_FILE is exchanged for."},
+    Variable{"AWS_WEB_IDENTITY_TOKEN_FILE", "The file of a web identity's token."},
+    Variable{"AWS_ROLE_SESSION_NAME", "The name of that session; penstock when not set."},
+    Variable{"AWS_ENDPOINT_URL_STS", "The service that makes this exchange."},
+    Variable{"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+             "Where a container asks for keys, below the host of containers."},
+    Variable{"AWS_CONTAINER_CREDENTIALS_FULL_URI", "Where a container asks for keys."},
+    Variable{"AWS_CONTAINER_AUTHORIZATION_TOKEN", "What a container shows when it asks."},
+    Variable{"AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", "The file of that."},
+    Variable{"AWS_EC2_METADATA_DISABLED", "When true, the metadata of the instance is not asked for keys."},
+    Variable{"AWS_EC2_METADATA_SERVICE_ENDPOINT", "Where the metadata of the instance is asked for."},
+    Variable{"AWS_REGION", "The region of buckets; AWS_DEFAULT_REGION, the profile's or us-east-1 when not set."},
+    Variable{"AWS_DEFAULT_REGION", "See AWS_REGION."},
+    Variable{"AWS_ENDPOINT_URL", "Another store than Amazon's for s3://; AWS_ENDPOINT_URL_S3 comes before it."},
+    Variable{"AWS_ENDPOINT_URL_S3", "See AWS_ENDPOINT_URL."},
+    Variable{"AWS_CA_BUNDLE", "Certificates to trust; SSL_CERT_FILE when not set."},
+    Variable{"SSL_CERT_FILE", "See AWS_CA_BUNDLE."},
+    Variable{"PENSTOCK_S3_ANONYMOUS", "When 1, requests to s3:// are not signed."},
+    Variable{"PENSTOCK_GS_ACCESS_KEY_ID", "With PENSTOCK_GS_SECRET_ACCESS_KEY, the HMAC keys for gs://."},
+    Variable{"PENSTOCK_GS_SECRET_ACCESS_KEY", "See PENSTOCK_GS_ACCESS_KEY_ID."},
+    Variable{"PENSTOCK_GS_ENDPOINT", "Another store than Google's for gs://."},
+    Variable{"GOOGLE_OAUTH_ACCESS_TOKEN", "A bearer token for gs://, in place of keys."},
+    Variable{"HF_TOKEN", "A bearer token for hf://; the file token in HF_HOME when not set."},
+    Variable{"HF_HOME", "The folder of Hugging Face's files; ~/.cache/huggingface when not set."},
+    Variable{"HF_ENDPOINT", "Another host than huggingface.co for hf://."},
+    Variable{"PENSTOCK_HTTP_TOKEN", "A bearer token for the one host that PENSTOCK_HTTP_TOKEN_HOST names."},
+    Variable{"PENSTOCK_HTTP_TOKEN_HOST", "HOST or HOST:PORT; see PENSTOCK_HTTP_TOKEN."},
+    Variable{"PENSTOCK_REMOTE_REQUESTS", "The most requests at the same time; 64 when not set."},
+    Variable{"PENSTOCK_REMOTE_TIMEOUT", "Seconds without a byte after which a request has failed; 30 when not set."},
+    Variable{"PENSTOCK_REMOTE_RETRY_SECONDS", "How long a read tries again; 60 when not set, 0 for never."},
+    Variable{"PENSTOCK_LIBCURL", "The library that makes the requests, in place of libcurl.so.4."},
+};
+
 void print_variables(std::span<const Variable> variables) {
   for (const auto& [name, meaning] : variables) {
     core::print(".TP\n.B {}\n{}\n", roff(std::string(name)), roff(std::string(meaning)));
@@ -94,6 +135,10 @@ void print_variables(std::span<const Variable> variables) {
 void print_environment() {
   core::print(".SH ENVIRONMENT\n");
   print_variables(kVariables);
+  core::print(
+      ".PP\nFiles may be URLs, which are read with these; http_proxy, https_proxy, all_proxy and no_proxy count "
+      "too.\n");
+  print_variables(kUrlVariables);
   core::print(".PP\nPrograms that load by the library also heed these.\n");
   print_variables(kLibraryVariables);
 }
