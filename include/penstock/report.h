@@ -11,8 +11,9 @@ namespace penstock {
 
 /// How a load was done, and why. Seconds are wall time; those of read and decode are added up over all threads.
 struct Report {
-  /// "map", "read", "direct" (past the page cache with O_DIRECT), "remote" (from a URL) or "memory". To a device: "ring" (through pinned
-  /// memory) or "gds" (mostly by cuFile, GPUDirect Storage). `why` says which part went another way.
+  /// "map", "read", "direct" (past the page cache with O_DIRECT), "remote" (from a URL) or "memory". To a device:
+  /// "ring" (through pinned memory) or "gds" (mostly by cuFile, GPUDirect Storage). `why` says which part went another
+  /// way.
   std::string route = {};
   std::string why = {};
   std::uint64_t payload_bytes = 0;  ///< bytes that tensors were made of

@@ -47,8 +47,9 @@ class ByteSource {
   virtual Buffer memory() const { return {}; }
 };
 
-/// A source of bytes. A value handle on an immutable ByteSource; thread-safe, and copies cost nothing: a file stays open
-/// while a copy lives. Made by `open_source` and `memory_source`, or from an object of a class derived from ByteSource.
+/// A source of bytes. A value handle on an immutable ByteSource; thread-safe, and copies cost nothing: a file stays
+/// open while a copy lives. Made by `open_source` and `memory_source`, or from an object of a class derived from
+/// ByteSource.
 class Source {
  public:
   template <std::derived_from<ByteSource> Own>

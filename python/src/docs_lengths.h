@@ -4,7 +4,8 @@
 
 namespace penstock::python::docs {
 
-inline constexpr const char* kLengths = R"(How long each sample is: the size of one of its dimensions, from headers alone.
+inline constexpr const char* kLengths =
+    R"(How long each sample is: the size of one of its dimensions, from headers alone.
 
 No payload is read. Behind map() nobody knows without calling the function, which is an
 UnsupportedError: take the lengths of the dataset below.
@@ -61,7 +62,8 @@ Returns
 -------
 BatchSampler)";
 
-inline constexpr const char* kPackSequences = R"(Sequences that share rows of one length, so that nearly nothing is padding.
+inline constexpr const char* kPackSequences =
+    R"(Sequences that share rows of one length, so that nearly nothing is padding.
 
 Sequences are samples of one dimension and type; their lengths come from headers. The longest goes
 first, and each into the fullest row that has room. Every rank and every run has the same rows.
@@ -148,7 +150,8 @@ Returns
 -------
 Dataset)";
 
-inline constexpr const char* kWithLabels = R"(Each sample, which is a file, as the tuple of itself and its label, joined by file name.
+inline constexpr const char* kWithLabels =
+    R"(Each sample, which is a file, as the tuple of itself and its label, joined by file name.
 
 A name in the table stands for the file whose path ends with it: "7.npy", "cat/7.npy", or "cat/7"
 without the extension. Labels that are all whole numbers are integers, and those that are all

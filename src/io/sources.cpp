@@ -78,11 +78,12 @@ Source open_source(std::string_view location) {
     }
   }
   if (const std::string_view scheme = io::scheme_of(location); !scheme.empty()) {
-    throw Error(ErrorCode::kUnsupported,
-                core::format("there is no source for locations that start with {}; give a path, or a URL of file, http, "
-                             "https, s3, gs or hf",
-                             core::quoted(std::string(scheme) + "://")),
-                {.path = std::string(location)});
+    throw Error(
+        ErrorCode::kUnsupported,
+        core::format("there is no source for locations that start with {}; give a path, or a URL of file, http, "
+                     "https, s3, gs or hf",
+                     core::quoted(std::string(scheme) + "://")),
+        {.path = std::string(location)});
   }
   return plain->open(location);
 }

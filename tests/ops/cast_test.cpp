@@ -108,7 +108,9 @@ TEST(Cast, HalfArithmeticAgreesWithTheProcessor) {
   convert(DType::Code::kFloat16, reinterpret_cast<const std::byte*>(halves.data()), DType::Code::kFloat32,
           reinterpret_cast<std::byte*>(floats.data()), halves.size());
   for (std::size_t i = 0; i < halves.size(); ++i) {
-    ASSERT_EQ(std::bit_cast<std::uint32_t>(Float16::decode({float16::from_bits(halves[i])})), std::bit_cast<std::uint32_t>(floats[i])) << i;
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(Float16::decode({float16::from_bits(halves[i])})),
+              std::bit_cast<std::uint32_t>(floats[i]))
+        << i;
   }
   std::mt19937 random(5);
   std::vector<float> values;

@@ -15,8 +15,8 @@ struct Effort {
   std::uint64_t parts = 0;  ///< more threads than parts would have nothing to do
   std::uint64_t bytes = 0;
   std::uint64_t bytes_per_thread = kReadBytes;
-  std::uint64_t calls = 0;      ///< to the system, where there may be many with few bytes each
-  bool waits_for_disk = false;  ///< threads mostly wait, and a disk is at its best with several requests
+  std::uint64_t calls = 0;         ///< to the system, where there may be many with few bytes each
+  bool waits_for_disk = false;     ///< threads mostly wait, and a disk is at its best with several requests
   bool waits_for_network = false;  ///< threads only wait, each for one request
 };
 
