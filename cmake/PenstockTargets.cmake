@@ -44,6 +44,8 @@ if(PENSTOCK_SANITIZE)
   string(APPEND CMAKE_CXX_FLAGS_DEBUG " -O1 -g1")
   target_compile_options(penstock_options INTERFACE -fsanitize=${PENSTOCK_SANITIZE} -fno-omit-frame-pointer
                                                     -fno-sanitize-recover=all)
+  # Functions of libraries that are opened at run time are declared with types of our own.
+  target_compile_options(penstock_options INTERFACE $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function>)
   target_link_options(penstock_options INTERFACE -fsanitize=${PENSTOCK_SANITIZE})
 endif()
 

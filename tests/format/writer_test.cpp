@@ -201,7 +201,7 @@ TEST_F(WriterTest, WhatCannotBeResumedIsRefusedAndLeftAlone) {
       {"two.npy", ErrorCode::kUnsupported},     {"x.npz", ErrorCode::kUnsupported},
       {"none/x.npy", ErrorCode::kNotFound}};
   for (const auto& [name, code] : cases) {
-    const auto error = error_of([&] { Writer(folder / name, {.resume = true}); });
+    const auto error = error_of([&, file = folder / name] { Writer(file, {.resume = true}); });
     ASSERT_TRUE(error) << name;
     EXPECT_EQ(error->code(), code) << name << ": " << error->what();
     EXPECT_EQ(error->path(), folder / name);
