@@ -35,7 +35,7 @@ BELOW = {
 ROOMS = {
     "io": ["file", "copy", "source", "read", "remote", "gds", "move"],
     "format": ["text", "zip", "safetensors", "numpy", "pt/pickle", "pt"],
-    "data": "trace sample transform scan files pack dataset sampler collate batch loader".split(),
+    "data": "trace sample transform scan files pack dataset sampler stream collate batch loader".split(),
     "cli": ["terminal", "json"],
 }
 
@@ -76,6 +76,7 @@ PUBLIC = {
     "labels.h": "data",
     "lengths.h": "data",
     "mix.h": "data",
+    "sample_stream.h": "data",
     "promote.h": "data",
     "pack.h": "data",
     "penstock.h": "data",

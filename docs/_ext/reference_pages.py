@@ -25,7 +25,7 @@ GROUPS = {
     "Files": "load load_into load_async open save save_async Writer Task Archive LazyTensor WritableArchive Opaque "
     "doctor",
     "Datasets": "rows files packed dataset zip concat subset take skip repeat mix with_labels lengths "
-    "pack_sequences Dataset pack",
+    "pack_sequences Dataset pack stream SampleStream",
     "Batches": "DataLoader stack pad pad_to ragged samples Collate",
     "Orders": "Sampler SequentialSampler RandomSampler SubsetSampler WeightedSampler DistributedSampler BatchSampler "
     "length_buckets ranks Ranks",

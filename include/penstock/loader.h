@@ -25,6 +25,8 @@
 
 namespace penstock {
 
+class SampleStream;
+
 namespace detail {
 class LoaderState;
 }
@@ -121,9 +123,10 @@ struct LoaderPosition {
   std::int64_t batch_size = 0;
   std::int64_t num_replicas = 1;  ///< ranks, each of which has taken `batch` batches
   std::int64_t batches = 0;       ///< of an epoch, for each rank; 0 in positions of older releases
-  /// Sampler::kind of what decides the order; a loader refuses the position of one with another kind. Empty in
-  /// positions of older releases.
+  /// Sampler::kind of what decides the order ("stream" of a SampleStream); a loader refuses the position of one with
+  /// another kind. Empty in positions of older releases.
   std::string order = {};
+  std::int64_t read = 0;  ///< of a SampleStream: samples asked of its sources by then; `samples` and `batches` are 0
 
   std::string to_json() const;
   /// kInvalidArgument names the field that is missing or wrong.
@@ -210,11 +213,18 @@ class DataLoader {
   /// cannot be written.
   DataLoader(Dataset dataset, LoaderOptions options);
   explicit DataLoader(Dataset dataset) : DataLoader(std::move(dataset), LoaderOptions()) {}
+  /// Batches of a stream (sample_stream.h), whose indices are the numbers of the samples. An epoch ends with the
+  /// stream. All ranks read all of it, and rank r of n takes samples r, r + n, ...; where the last ones do not suffice
+  /// for all, LoaderOptions::remainder has its say. Of OnError, a stream has kRaise, and kSkip for what functions of
+  /// samples throw; what the source itself throws is thrown with both. Samples that were read for batches under way
+  /// come on top of memory_budget. kInvalidArgument for options that a stream cannot heed: shuffle, samplers, kReplace
+  /// and kMask; and when an epoch begins, for a stream that was read before and cannot begin again.
+  DataLoader(SampleStream stream, LoaderOptions options);
   DataLoader(DataLoader&&) noexcept;
   DataLoader& operator=(DataLoader&&) noexcept;
   ~DataLoader();
 
-  /// Batches in an epoch.
+  /// Batches in an epoch. kInvalidArgument for a stream, of which nobody knows.
   std::int64_t size() const;
 
   /// The next batch, or nothing at the end of the epoch; the call after that begins the next epoch. An error belongs to

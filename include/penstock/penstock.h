@@ -23,6 +23,7 @@
 #include "penstock/random.h"
 #include "penstock/ranks.h"
 #include "penstock/report.h"
+#include "penstock/sample_stream.h"
 #include "penstock/sampler.h"
 #include "penstock/save.h"
 #include "penstock/shape.h"

@@ -120,6 +120,7 @@ from penstock._load_into import load_into
 from penstock._moving import to
 from penstock._opaque import Opaque
 from penstock._ranks import Ranks, ranks
+from penstock._streams import SampleStream, stream
 from penstock.errors import CancelledError as CancelledError
 from penstock.errors import ChangedError as ChangedError
 from penstock.errors import ChecksumError as ChecksumError
@@ -167,6 +168,7 @@ __all__ = [
     "Opaque",
     "RandomSampler",
     "Ranks",
+    "SampleStream",
     "Sampler",
     "SequentialSampler",
     "Stream",
@@ -244,6 +246,7 @@ __all__ = [
     "skip",
     "sqrt",
     "stack",
+    "stream",
     "sub",
     "subset",
     "sum",

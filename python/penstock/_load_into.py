@@ -13,7 +13,7 @@ from penstock.errors import DTypeMismatchError, KeyNotFoundError, ShapeMismatchE
 # As in _opaque.py: what takes long to import is left to those who need it.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 __all__ = ["Unmatched", "load_into"]
@@ -41,6 +41,7 @@ def load_into(
     verify: bool = True,
     key: str | int | Sequence[str | int] | None = None,
     prefix: str | None = None,
+    progress: bool | Callable[[int, int], object] | None = None,
 ) -> Unmatched:
     """Reads a file into tensors and arrays that are there already.
 
@@ -63,6 +64,9 @@ def load_into(
         Whether recorded checksums are checked.
     key, prefix
         Which part of the file to take, as in `penstock.load`.
+    progress
+        True for a bar on a terminal and in a notebook, or a function (bytes done, total), called in
+        this thread. What it raises stops the load, and leaves the target half filled.
 
     Returns
     -------
@@ -94,7 +98,7 @@ def load_into(
         places = _leaves(target, "load_into fills a place for each: give a target that holds each part once")
         found = _matching(_leaves(archive.structure, _WAYS_IN_FILE), places)
         _check(places, found, strict, archive.path)
-        _fill(archive, [(places[key], found[key]) for key in places if key in found])
+        _fill(archive, [(places[key], found[key]) for key in places if key in found], progress)
     missing = [_text(key) for key in places if key not in found and places[key].needs]
     return Unmatched(missing, [_text(key) for key in found if key not in places])
 
@@ -260,7 +264,7 @@ def _calls(value: Any, name: str) -> Any:
     return method() if callable(method) else None
 
 
-def _fill(archive: Archive, pairs: list[tuple[_Leaf, _Leaf]]) -> None:
+def _fill(archive: Archive, pairs: list[tuple[_Leaf, _Leaf]], progress: Any) -> None:
     names = {name: number for number, name in enumerate(archive.keys())}
     direct: list[tuple[int, Any]] = []
     apart: list[tuple[Any, Any]] = []
@@ -276,9 +280,9 @@ def _fill(archive: Archive, pairs: list[tuple[_Leaf, _Leaf]]) -> None:
             apart.append((place.value, value))
     # In the order of the target, where two places share memory: the last one counts.
     together = direct if not _overlap([value for _, value in direct]) else []
-    if together:
-        _load_into(archive, [number for number, _ in together], [value for _, value in together])
-    else:
+    if together or progress is not None:
+        _load_into(archive, [number for number, _ in together], [value for _, value in together], progress)
+    if not together:
         for number, value in direct:
             _load_into(archive, [number], [value])
     for array, entry in apart:

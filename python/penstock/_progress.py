@@ -19,20 +19,21 @@ __all__ = ["watched"]
 _PERIOD = 0.05
 
 
-def watched(progress: object, name: str, meter: _Meter, work: Callable[[], Any]) -> Any:
+def watched(progress: object, name: str, meter: _Meter, work: Callable[[], Any], unit: str = "B") -> Any:
     """work() on a thread of its own, while this one tells how far it is and answers signals.
 
-    Called for `progress=` by load and save. An exception of the function, or of a signal's handler,
-    stops the work, is raised when that has ended, and comes before an error of the work.
+    Called for `progress=` by load, save, pack and others; `unit` is what they count, bytes ("B") or
+    samples. An exception of the function, or of a signal's handler, stops the work, is raised when
+    that has ended, and comes before an error of the work.
     """
     if progress is True:
-        tell, close = _bar(name)
+        tell, close = _bar(name, unit)
     elif progress is False:
         tell, close = _nothing, _nothing
     elif callable(progress):
         tell, close = progress, _nothing
     else:
-        raise TypeError(f"progress is True or a function (bytes done, total), and not {type(progress).__name__}")
+        raise TypeError(f"progress is True or a function (done, total), and not {type(progress).__name__}")
     outcome: list[Any] = []
 
     def run() -> None:
@@ -73,7 +74,7 @@ def _nothing(*args: int) -> None:
     pass
 
 
-def _bar(name: str) -> tuple[Callable[[int, int], object], Callable[[], object]]:
+def _bar(name: str, unit: str) -> tuple[Callable[[int, int], object], Callable[[], object]]:
     """How to show the progress, and what to call at the end: on a terminal and in a notebook."""
     notebook = "ipykernel" in sys.modules
     if not (notebook or (sys.stderr is not None and sys.stderr.isatty())):
@@ -81,8 +82,8 @@ def _bar(name: str) -> tuple[Callable[[int, int], object], Callable[[], object]]
     try:
         from tqdm.auto import tqdm
     except ImportError:
-        return _plain_bar(name)
-    bar = tqdm(desc=name, unit="B", unit_scale=True, unit_divisor=1000)
+        return _plain_bar(name, unit)
+    bar = tqdm(desc=name, unit=unit, unit_scale=True, unit_divisor=1000)
 
     def tell(done: int, total: int) -> None:
         bar.total = total
@@ -91,7 +92,7 @@ def _bar(name: str) -> tuple[Callable[[int, int], object], Callable[[], object]]
     return tell, bar.close
 
 
-def _plain_bar(name: str, width: int = 24) -> tuple[Callable[[int, int], object], Callable[[], object]]:
+def _plain_bar(name: str, unit: str, width: int = 24) -> tuple[Callable[[int, int], object], Callable[[], object]]:
     began = time.monotonic()
     shown = False
 
@@ -101,9 +102,10 @@ def _plain_bar(name: str, width: int = 24) -> tuple[Callable[[int, int], object]
         share = done / total if total else 1.0
         full = int(width * share)
         seconds = time.monotonic() - began
-        speed = f", {done / seconds / 1e6:,.0f} MB/s" if seconds > 0 else ""
+        scale, size = (1e6, f"{total / 1e6:,.1f} MB") if unit == "B" else (1, f"{total:,} {unit}")
+        speed = f", {done / seconds / scale:,.0f} {size.rpartition(' ')[2]}/s" if seconds > 0 else ""
         bar = "#" * full + "." * (width - full)
-        sys.stderr.write(f"\r{name} {bar} {share:4.0%} of {total / 1e6:,.1f} MB{speed} ")
+        sys.stderr.write(f"\r{name} {bar} {share:4.0%} of {size}{speed} ")
         sys.stderr.flush()
 
     def close() -> None:

@@ -22,6 +22,7 @@
 #include "io/read/reader.h"
 #include "penstock/error.h"
 #include "penstock/source.h"
+#include "progress.h"
 #include "value.h"
 #include "writable.h"
 
@@ -188,15 +189,20 @@ void bind_archive_class(nb::module_& module) {
       .def(
           "load",
           [](const PyArchive& a, nb::handle device, std::optional<bool> mmap, std::optional<bool> direct,
-             std::optional<bool> gds, std::optional<std::int64_t> threads, const ReportDict& report) {
+             std::optional<bool> gds, std::optional<std::int64_t> threads, const ReportDict& report,
+             nb::handle progress) {
             const LoadArguments arguments = {device, mmap, direct, gds, threads};
-            return load_value(a.get(), arguments.options(a.verify()), report);
+            const LoadOptions options = arguments.options(a.verify());
+            return with_progress(progress, "loading", path_text(a.get().path()),
+                                 [archive = a.get(), options, report] { return load_value(archive, options, report); });
           },
           nb::arg("device") = "cpu", nb::arg("mmap") = nb::none(), nb::kw_only(), nb::arg("direct") = nb::none(),
           nb::arg("gds") = nb::none(), nb::arg("threads") = nb::none(), nb::arg("report") = nb::none(),
+          nb::arg("progress") = nb::none(),
           nb::sig("def load(self, device: object = 'cpu', mmap: bool | None = None, *, direct: bool | None = None, "
                   "gds: bool | None = None, threads: int | None = None, "
-                  "report: dict[str, typing.Any] | None = None) -> typing.Any"),
+                  "report: dict[str, typing.Any] | None = None, "
+                  "progress: bool | typing.Callable[[int, int], object] | None = None) -> typing.Any"),
           docs::kArchiveLoad)
       .def("close", &PyArchive::close, "Lets go of the file; entries taken before still work.")
       .def(

@@ -180,6 +180,7 @@ nb::dict state_dict(PyLoader& loader) {
   out["num_replicas"] = position.num_replicas;
   out["batches"] = position.batches;
   out["order"] = text_from(position.order);
+  if (is_stream(loader.dataset())) out["read"] = position.read;
   return out;
 }
 
@@ -195,11 +196,13 @@ void compare_ranks(PyLoader& loader, nb::handle ranks, const Arguments& argument
     told["the number of batches"] = state["batches"];
     told["the remainder"] = arguments.remainder;
   }
-  ranks_module().attr("compare")(ranks, arguments.gather, told, loader.dataset());
+  ranks_module().attr("compare")(ranks, arguments.gather, told,
+                                 is_stream(loader.dataset()) ? nb::none() : loader.dataset());
 }
 
 void construct(PyLoader* self, nb::handle given, const Arguments& arguments) {
-  const nb::object dataset = typed(held_dataset(given), arguments.dtype, arguments.strict);
+  const nb::object held = is_stream(given) ? nb::borrow(given) : held_dataset(given);
+  const nb::object dataset = typed(held, arguments.dtype, arguments.strict);
   const nb::object ranks = ranks_module().attr("resolved")(arguments.ranks);
   const auto raised = std::make_shared<Raised>();
   std::optional<HeldFunction> function;
@@ -284,7 +287,14 @@ void load_state_dict(PyLoader& loader, nb::handle state) {
   if (dict.contains("num_replicas")) position.num_replicas = field<std::int64_t>(dict, "num_replicas");
   if (dict.contains("batches")) position.batches = field<std::int64_t>(dict, "batches");
   if (dict.contains("order")) position.order = field<std::string>(dict, "order");
+  if (dict.contains("read")) position.read = field<std::int64_t>(dict, "read");
   loader.seek(position);
+}
+
+/// As `list(loader)` needs it: it goes on where TypeError says that there is no length.
+std::int64_t length_of(PyLoader& loader) {
+  if (!is_stream(loader.dataset())) return loader.size();
+  throw nb::type_error("the loader reads a stream, which has no length; count the batches as they come");
 }
 
 /// What the environment says, beside what `source` knows: rank, size, local rank, local size and who says so.
@@ -404,7 +414,7 @@ void bind_loader(nb::module_& module) {
           nb::arg("collate_fn") = nb::none(), nb::arg("on_error").none() = "raise", nb::arg("dtype") = nb::none(),
           nb::arg("strict") = false, nb::arg("ranks") = nb::none(), nb::arg("remainder").none() = "pad",
           nb::arg("gather") = nb::none(),
-          nb::sig("def __init__(self, dataset: Dataset, batch_size: int = 1, "
+          nb::sig("def __init__(self, dataset: Dataset | SampleStream, batch_size: int = 1, "
                   "shuffle: bool = False, sampler: Sampler | typing.Iterable[int] | None = None, "
                   "num_workers: int | str = 'auto', collate: Collate | None = None, drop_last: bool = False, *, "
                   "batch_sampler: BatchSampler | typing.Iterable[typing.Iterable[int]] | None = None, "
@@ -414,7 +424,7 @@ void bind_loader(nb::module_& module) {
                   "on_error: str = 'raise', dtype: object | None = None, strict: bool = False, "
                   "ranks: Ranks | tuple[int, int] | str | None = None, remainder: str = 'pad', "
                   "gather: typing.Callable[[str], list[str]] | bool | None = None) -> None"))
-      .def("__len__", &PyLoader::size, "Batches in an epoch.")
+      .def("__len__", length_of, "Batches in an epoch; TypeError for a stream, of which nobody knows.")
       .def(
           "__iter__", [](nb::object self) { return LoaderIterator(std::move(self)); },
           "Begins the current epoch, or goes on where load_state_dict left it. "
@@ -444,7 +454,7 @@ void bind_loader(nb::module_& module) {
           nb::sig("def __exit__(self, *args: object) -> None"))
       .def("_arguments",
            [](PyLoader& self) {
-             self.size();  // refuses where it is closed
+             self.epoch();  // refuses where it is closed
              return arguments_of(self);
            })
       .def(
@@ -452,7 +462,8 @@ void bind_loader(nb::module_& module) {
           [](nb::handle self) { return nb::module_::import_("penstock._pickling").attr("reduced_loader")(self); },
           nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
       .def_prop_ro(
-          "dataset", [](const PyLoader& self) { return self.dataset(); }, nb::sig("def dataset(self) -> Dataset"))
+          "dataset", [](const PyLoader& self) { return self.dataset(); },
+          nb::sig("def dataset(self) -> Dataset | SampleStream"))
       .def_prop_ro("batch_size", [](const PyLoader& self) { return self.options().batch_size; })
       .def_prop_ro(
           "num_workers", [](const PyLoader& self) { return workers_of(self.options()); },

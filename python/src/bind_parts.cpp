@@ -29,6 +29,7 @@
 #include "interrupt.h"
 #include "io/source/composed_source.h"
 #include "penstock/error.h"
+#include "progress.h"
 #include "value.h"
 #include "value/graph.h"
 
@@ -57,15 +58,18 @@ bool is_whole(const TensorEntry& entry, const StorageEntry& storage, std::uint32
 
 /// (tensors, storages): a Tensor for each entry that is a whole storage by itself, None for the others, whose storages
 /// are in the second list.
-nb::tuple load_parts(const PyArchive& source) {
+nb::tuple load_parts(const PyArchive& source, nb::handle progress) {
   const Archive& archive = source.get();
   LoadOptions options;
   options.verify = source.verify();
-  const std::vector<Tensor> loaded =
-      interruptible(ReadEffort::of(archive).takes_long(), [archive, options](std::stop_token stop) mutable {
-        options.stop = std::move(stop);
-        return archive.load_storages(options);
-      });
+  std::vector<Tensor> loaded;
+  with_progress(progress, "loading", path_text(archive.path()), [archive, options, &loaded] {
+    loaded = interruptible(ReadEffort::of(archive).takes_long(), [archive, options](std::stop_token stop) mutable {
+      options.stop = std::move(stop);
+      return archive.load_storages(options);
+    });
+    return nb::object(nb::none());
+  });
   const std::vector<std::uint32_t> uses = uses_of_storages(archive);
   nb::list tensors;
   nb::list storages;
@@ -146,7 +150,7 @@ nb::list array_entries(const PyArchive& source) {
 }
 
 /// Reads entries into tensors, which may be of any library.
-void load_into(const PyArchive& source, const nb::list& entries, const nb::list& tensors) {
+void load_into(const PyArchive& source, const nb::list& entries, const nb::list& tensors, nb::handle progress) {
   std::vector<Placement> placements;
   ReadEffort effort;
   for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -155,11 +159,14 @@ void load_into(const PyArchive& source, const nb::list& entries, const nb::list&
     placements.push_back({nb::cast<std::size_t>(entries[i]), *to});
     effort.payload_bytes += to->nbytes();
   }
-  interruptible(effort.takes_long(),
-                [archive = source.get(), placements, verify = source.verify()](std::stop_token stop) {
-                  archive.load_into(placements, {.verify = verify, .stop = std::move(stop)});
-                  return true;
-                });
+  const auto read = [archive = source.get(), placements, verify = source.verify(), effort] {
+    interruptible(effort.takes_long(), [archive, placements, verify](std::stop_token stop) {
+      archive.load_into(placements, {.verify = verify, .stop = std::move(stop)});
+      return true;
+    });
+    return nb::object(nb::none());
+  };
+  with_progress(progress, "loading", path_text(source.get().path()), read);
 }
 
 /// (device, first byte, behind the last byte) of the memory that an array's elements lie in.
@@ -176,7 +183,7 @@ nb::tuple span_of(nb::handle array) {
 }
 
 /// Reads storages into memory of any library, of the host or a device: {storage: its bytes}.
-void load_storages_into(const PyArchive& source, const nb::dict& places) {
+void load_storages_into(const PyArchive& source, const nb::dict& places, nb::handle progress) {
   std::vector<StoragePlacement> placements;
   ReadEffort effort;
   for (const auto& [storage, bytes] : places) {
@@ -185,11 +192,14 @@ void load_storages_into(const PyArchive& source, const nb::dict& places) {
     placements.push_back({nb::cast<std::size_t>(storage), *to});
     effort.payload_bytes += to->nbytes();
   }
-  interruptible(effort.takes_long(),
-                [archive = source.get(), placements, verify = source.verify()](std::stop_token stop) {
-                  archive.load_storages_into(placements, {.verify = verify, .stop = std::move(stop)});
-                  return true;
-                });
+  const auto read = [archive = source.get(), placements, verify = source.verify(), effort] {
+    interruptible(effort.takes_long(), [archive, placements, verify](std::stop_token stop) {
+      archive.load_storages_into(placements, {.verify = verify, .stop = std::move(stop)});
+      return true;
+    });
+    return nb::object(nb::none());
+  };
+  with_progress(progress, "loading", path_text(source.get().path()), read);
 }
 
 /// The structure with leaves[i] for entry i, and what `named` makes of values of named types.
@@ -285,8 +295,10 @@ void bind_parts(nb::module_& module) {
       nb::arg("archive"), nb::arg("key").none(), nb::arg("prefix").none(),
       nb::sig("def _part(archive: Archive, key: str | int | typing.Sequence[str | int] | None, "
               "prefix: str | None) -> Archive"));
-  module.def("_load_parts", load_parts, nb::arg("archive"),
-             nb::sig("def _load_parts(archive: Archive) -> tuple[list[Tensor | None], list[Tensor | None]]"));
+  module.def("_load_parts", load_parts, nb::arg("archive"), nb::arg("progress") = nb::none(),
+             nb::sig("def _load_parts(archive: Archive, "
+                     "progress: bool | typing.Callable[[int, int], object] | None = None) -> "
+                     "tuple[list[Tensor | None], list[Tensor | None]]"));
   module.def("_entry_parts", entry_parts, nb::arg("archive"), nb::arg("index"),
              nb::sig("def _entry_parts(archive: Archive, index: int) -> tuple[int, str, tuple[int, ...], "
                      "tuple[int, ...], int, bool, bool, bool]"));
@@ -300,10 +312,14 @@ void bind_parts(nb::module_& module) {
              nb::sig("def _require_unchanged(archive: Archive) -> None"));
   module.def("_storage_count", [](const PyArchive& archive) { return archive.get().storages().size(); });
   module.def("_load_into", load_into, nb::arg("archive"), nb::arg("entries"), nb::arg("tensors"),
-             nb::sig("def _load_into(archive: Archive, entries: list[int], tensors: list[typing.Any]) -> None"));
+             nb::arg("progress") = nb::none(),
+             nb::sig("def _load_into(archive: Archive, entries: list[int], tensors: list[typing.Any], "
+                     "progress: bool | typing.Callable[[int, int], object] | None = None) -> None"));
   module.def("_span", span_of, nb::arg("array"), nb::sig("def _span(array: object) -> tuple[str, int, int]"));
   module.def("_load_storages_into", load_storages_into, nb::arg("archive"), nb::arg("places"),
-             nb::sig("def _load_storages_into(archive: Archive, places: dict[int, typing.Any]) -> None"));
+             nb::arg("progress") = nb::none(),
+             nb::sig("def _load_storages_into(archive: Archive, places: dict[int, typing.Any], "
+                     "progress: bool | typing.Callable[[int, int], object] | None = None) -> None"));
   module.def("_assemble", assemble, nb::arg("archive"), nb::arg("leaves"), nb::arg("named"),
              nb::sig("def _assemble(archive: Archive, leaves: list[typing.Any], "
                      "named: typing.Callable[[str, typing.Any, typing.Any, typing.Any], typing.Any]) -> typing.Any"));

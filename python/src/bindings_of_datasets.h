@@ -11,5 +11,6 @@ namespace penstock::python {
 void bind_lengths(nb::module_& module);
 void bind_mix(nb::module_& module);
 void bind_labels(nb::module_& module);
+void bind_streams(nb::module_& module);
 
 }  // namespace penstock::python

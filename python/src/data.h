@@ -27,6 +27,8 @@ nb::object held_dataset(nb::handle object);
 /// The dataset with its tensors cast to `dtype`, or to what all of them promote to for "promote"; as it is for None,
 /// beside which `strict` is refused.
 nb::object typed(nb::object dataset, nb::handle dtype, nb::handle strict);
+/// Whether it is a penstock.SampleStream, whose `_native` is the SampleStream of C++.
+bool is_stream(nb::handle object);
 /// Integers in a list, array or tensor.
 std::vector<std::int64_t> indices_from(nb::handle indices);
 /// Keys as a list, or as one string; none for None.

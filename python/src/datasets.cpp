@@ -26,6 +26,8 @@
 #include "penstock/ops.h"
 #include "penstock/pack.h"
 #include "penstock/promote.h"
+#include "penstock/sample_stream.h"
+#include "progress.h"
 #include "sources.h"
 #include "torch_memory.h"
 #include "transforms.h"
@@ -252,7 +254,8 @@ nb::object sample(const Dataset& dataset, std::int64_t index) {
       interruptible(takes_long(dataset, index), [dataset, index](std::stop_token) { return dataset.get(index); }));
 }
 
-nb::dict pack_to(const Dataset& dataset, nb::handle folder, nb::handle shard_bytes, bool verify) {
+nb::object pack_to(const Dataset& dataset, nb::handle folder, nb::handle shard_bytes, bool verify,
+                   nb::handle progress) {
   PackOptions options;
   const std::int64_t bytes = integer_argument(shard_bytes, "shard_bytes");
   if (bytes < 1) {
@@ -260,16 +263,20 @@ nb::dict pack_to(const Dataset& dataset, nb::handle folder, nb::handle shard_byt
   }
   options.shard_bytes = static_cast<std::uint64_t>(bytes);
   options.verify = verify;
-  const PackSummary done =
-      interruptible(true, [dataset, path = path_from(folder), options](const std::stop_token& stop) mutable {
-        options.stop = stop;
-        return pack(dataset, path, options);
-      });
-  nb::dict out;
-  out["samples"] = done.samples;
-  out["shards"] = done.shards;
-  out["bytes"] = done.bytes;
-  return out;
+  const std::string path = path_from(folder);
+  return with_sample_progress(progress, "packing", folder, [dataset, path, options](const TellSamples& tell) {
+    const PackSummary done = interruptible(true, [dataset, path, options, tell](const std::stop_token& stop) {
+      PackOptions told = options;
+      told.stop = stop;
+      told.progress = [&](std::int64_t samples) { tell(samples, dataset.size()); };
+      return pack(dataset, path, told);
+    });
+    nb::dict out;
+    out["samples"] = done.samples;
+    out["shards"] = done.shards;
+    out["bytes"] = done.bytes;
+    return nb::object(std::move(out));
+  });
 }
 
 }  // namespace
@@ -300,6 +307,10 @@ nb::object typed(nb::object dataset, nb::handle dtype, nb::handle strict) {
     throw Error(ErrorCode::kInvalidArgument, "found strict=True without a dtype, expected it beside one");
   }
   if (PyUnicode_Check(dtype.ptr()) == 0 || name_from(dtype) != "promote") return dataset.attr("cast")(dtype, is_strict);
+  if (is_stream(dataset)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "found dtype=\"promote\" for a stream, whose types nobody knows beforehand; name the type");
+  }
   Dataset promoted = interruptible(
       true, [of = nb::cast<Dataset>(dataset)](std::stop_token stop) { return promote(of, {.stop = std::move(stop)}); });
   return with_recipe("typed", nb::make_tuple(dataset, dtype), nb::cast(std::move(promoted)));
@@ -315,8 +326,19 @@ nb::object made_by(const char* function, const nb::object& arguments, nb::object
   return with_recipe("dataset", nb::make_tuple(function) + arguments, std::move(object));
 }
 
+bool is_stream(nb::handle object) {
+  return PyType_Check(object.ptr()) == 0 && nb::hasattr(object, "_native") &&
+         nb::isinstance<SampleStream>(nb::object(object.attr("_native")));
+}
+
 nb::object held_dataset(nb::handle object) {
   if (nb::isinstance<Dataset>(object)) return nb::borrow(object);
+  if (is_stream(object)) {
+    throw Error(
+        ErrorCode::kDTypeMismatch,
+        "found a stream, which has no length, where a Dataset is needed; a DataLoader, take(), skip(), repeat() "
+        "and mix() take streams, and list(stream) gives the samples of one that ends");
+  }
   if (PyType_Check(object.ptr()) == 0 && nb::hasattr(object, kHeld)) {
     nb::object held = object.attr(kHeld)();
     if (nb::isinstance<Dataset>(held)) return held;
@@ -434,13 +456,14 @@ void bind_datasets(nb::module_& module) {
       nb::sig("def packed(pattern: str | os.PathLike[str], mmap: bool | None = None) -> Dataset"), docs::kPacked);
   module.def(
       "pack",
-      [](nb::handle dataset, nb::handle folder, nb::handle shard_bytes, bool verify) {
-        return pack_to(dataset_from(dataset), folder, shard_bytes, verify);
+      [](nb::handle dataset, nb::handle folder, nb::handle shard_bytes, bool verify, nb::handle progress) {
+        return pack_to(dataset_from(dataset), folder, shard_bytes, verify, progress);
       },
       nb::arg("dataset").none(), nb::arg("folder").none(), nb::kw_only(), nb::arg("shard_bytes").none() = 256 << 20,
-      nb::arg("verify") = true,
+      nb::arg("verify") = true, nb::arg("progress") = nb::none(),
       nb::sig("def pack(dataset: Dataset, folder: str | os.PathLike[str], *, shard_bytes: int = 268435456, "
-              "verify: bool = True) -> dict[str, int]"),
+              "verify: bool = True, "
+              "progress: bool | typing.Callable[[int, int], object] | None = None) -> dict[str, int]"),
       docs::kPack);
   module.def("zip", zipped, nb::sig("def zip(*datasets: Dataset, **named: Dataset) -> Dataset"), docs::kZip);
   module.def(

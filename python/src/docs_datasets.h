@@ -119,6 +119,9 @@ shard_bytes
     About how large each file becomes.
 verify
     Check recorded checksums.
+progress
+    True for a bar on a terminal and in a notebook, or a function (samples done, total), called in
+    this thread. What it raises stops the work, so that no folder appears.
 
 Returns
 -------

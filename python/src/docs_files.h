@@ -135,6 +135,9 @@ threads
     How many threads read. By default chosen for the file and the machine.
 report
     A dict to fill with how the file was read.
+progress
+    True for a bar on a terminal and in a notebook, or a function (bytes done, total), called in this
+    thread. What it raises stops the load.
 
 Returns
 -------

@@ -4,12 +4,8 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <memory>
-#include <mutex>
 #include <optional>
+#include <utility>
 
 #include "archive.h"
 #include "bindings.h"
@@ -17,14 +13,13 @@
 #include "convert.h"
 #include "core/format.h"
 #include "core/stopwatch.h"
-#include "device/current.h"
 #include "docs_files.h"
 #include "gil.h"
 #include "interrupt.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
-#include "penstock/progress.h"
 #include "penstock/save.h"
+#include "progress.h"
 #include "value.h"
 #include "writer.h"
 
@@ -39,83 +34,6 @@ nb::object load(nb::handle path, const LoadArguments& arguments, bool verify, nb
   nb::object loaded = load_value(part_of(archive.take(), key, prefix), options, report);
   if (report) (*report)["total_seconds"] = watch.total();
   return loaded;
-}
-
-/// How far a load or save is, for the Python thread that waits for it. The work waits at its end until that has been
-/// told, so that an exception then comes before a file appears.
-class Meter {
- public:
-  std::uint64_t done() const noexcept { return done_; }
-  std::uint64_t total() const noexcept { return total_; }
-  /// Whether the work waits for go_on().
-  bool at_end() {
-    const std::lock_guard lock(mutex_);
-    return at_end_;
-  }
-
-  /// The thread that works, without the GIL.
-  void at(std::uint64_t done, std::uint64_t total) {
-    total_ = total;
-    done_ = done;
-    std::unique_lock lock(mutex_);
-    if (done == total && !was_told_) {
-      at_end_ = true;
-      wake_.notify_all();
-      wake_.wait(lock, [this] { return was_told_ || stopped_; });
-      at_end_ = false;
-    }
-    if (stopped_) throw Error(ErrorCode::kCancelled, "the function for the progress stopped it");
-  }
-
-  // The thread that waits. Until the work is at its end, or over, or so many seconds have passed.
-  void wait(double seconds) {
-    const ReleasedGil released;
-    std::unique_lock lock(mutex_);
-    wake_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return at_end_ || over_; });
-  }
-  /// The work may go on behind its end.
-  void go_on() { set(was_told_); }
-  /// It ends soon, with kCancelled.
-  void stop() { set(stopped_); }
-  /// It has ended.
-  void over() { set(over_); }
-
- private:
-  void set(bool& flag) {
-    const std::lock_guard lock(mutex_);
-    flag = true;
-    wake_.notify_all();
-  }
-
-  std::atomic<std::uint64_t> done_ = 0;
-  std::atomic<std::uint64_t> total_ = 0;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool at_end_ = false;
-  bool was_told_ = false;
-  bool stopped_ = false;
-  bool over_ = false;
-};
-
-/// What a bar says in front.
-nb::object bar_name(const char* verb, nb::handle path) {
-  if (!nb::isinstance<nb::str>(path) && !nb::hasattr(path, "__fspath__")) return nb::str(verb);
-  const std::string text = path_from(path);
-  return nb::str(verb) + nb::str(" ") + path_text(text.substr(text.rfind('/') + 1));
-}
-
-/// work() with its progress told by penstock._progress, which calls it on a thread of its own.
-template <class Work>
-nb::object with_progress(nb::handle progress, const char* verb, nb::handle path, Work work) {
-  if (progress.is_none()) return work();
-  auto meter = std::make_shared<Meter>();
-  const nb::object run = nb::cpp_function([meter, current = device::Current(), work = std::move(work)]() {
-    current.adopt();
-    const Progress told([meter](std::uint64_t done, std::uint64_t total) { meter->at(done, total); });
-    return work();
-  });
-  const nb::object watched = nb::module_::import_("penstock._progress").attr("watched");
-  return watched(progress, bar_name(verb, path), nb::cast(meter), run);
 }
 
 Value value_for(nb::handle object, const std::string& target, nb::handle describe = {}) {
@@ -186,14 +104,6 @@ std::optional<std::map<std::string, std::string>> metadata_from(nb::handle metad
 }
 
 void bind_files(nb::module_& module) {
-  nb::class_<Meter>(module, "_Meter")
-      .def_prop_ro("done", &Meter::done)
-      .def_prop_ro("total", &Meter::total)
-      .def_prop_ro("at_end", &Meter::at_end)
-      .def("wait", &Meter::wait, nb::arg("seconds"))
-      .def("go_on", &Meter::go_on)
-      .def("stop", &Meter::stop)
-      .def("over", &Meter::over);
   module.def(
       "load",
       [](nb::handle path, nb::handle device, std::optional<bool> mmap, bool verify, std::optional<bool> direct,
@@ -217,13 +127,17 @@ void bind_files(nb::module_& module) {
       docs::kLoad);
   module.def(
       "_save_with",
-      [](nb::handle object, nb::handle path, nb::handle describe) {
+      [](nb::handle object, nb::handle path, nb::handle describe, nb::handle progress) {
         const std::string target = path_from(path);
-        write(value_for(object, target, describe), target, {.format = "pt"});
+        with_progress(progress, "saving", path, [value = value_for(object, target, describe), target] {
+          write(value, target, {.format = "pt"});
+          return nb::object(nb::none());
+        });
       },
-      nb::arg("obj").none(), nb::arg("path"), nb::arg("describe"),
+      nb::arg("obj").none(), nb::arg("path"), nb::arg("describe"), nb::arg("progress") = nb::none(),
       nb::sig("def _save_with(obj: object, path: str | bytes | os.PathLike[str], "
-              "describe: typing.Callable[[typing.Any], typing.Any]) -> None"));
+              "describe: typing.Callable[[typing.Any], typing.Any], "
+              "progress: bool | typing.Callable[[int, int], object] | None = None) -> None"));
   module.def("save", save, nb::arg("obj").none(), nb::arg("path").none(), nb::kw_only(), nb::arg("format") = nb::none(),
              nb::arg("compress") = false, nb::arg("metadata") = nb::none(), nb::arg("sync") = true,
              nb::arg("progress") = nb::none(),

@@ -14,6 +14,7 @@
 #include "gil.h"
 #include "interrupt.h"
 #include "penstock/error.h"
+#include "penstock/sample_stream.h"
 
 namespace penstock::python {
 namespace {
@@ -34,7 +35,12 @@ PyLoader::PyLoader(nb::object dataset, LoaderOptions options, nb::object parts, 
       parts_(std::move(parts)),
       raised_(std::move(raised)),
       forks_(core::forks()) {
-  loader_ = std::make_shared<DataLoader>(nb::cast<const Dataset&>(dataset_), options_);
+  if (is_stream(dataset_)) {
+    loader_ =
+        std::make_shared<DataLoader>(nb::cast<const SampleStream&>(nb::object(dataset_.attr("_native"))), options_);
+  } else {
+    loader_ = std::make_shared<DataLoader>(nb::cast<const Dataset&>(dataset_), options_);
+  }
 }
 
 PyLoader::~PyLoader() { clear(); }

@@ -15,6 +15,7 @@
 #include "data.h"
 #include "docs_lengths.h"
 #include "penstock/error.h"
+#include "streams.h"
 
 namespace penstock::python {
 namespace {
@@ -22,6 +23,7 @@ namespace {
 /// What `make` gives of a dataset and a count.
 nb::object counted(const char* name, Dataset (*make)(const Dataset&, std::int64_t), nb::handle given, nb::handle count,
                    const char* what) {
+  if (is_stream(given)) return given.attr(name)(count);
   const nb::object dataset = held_dataset(given);
   const std::int64_t number = integer_argument(count, what);
   return made_by(name, nb::make_tuple(dataset, number), nb::cast(make(nb::cast<Dataset>(dataset), number)));
@@ -35,9 +37,12 @@ MixEnd end_from(nb::handle end) {
 }
 
 nb::object mixed(nb::handle datasets, nb::handle weights, nb::handle end, nb::handle size) {
+  const nb::list given{nb::borrow(datasets)};
   nb::list kept;
   std::vector<Dataset> parts;
-  for (const nb::handle part : nb::iter(datasets)) {
+  const bool are_streams = nb::len(given) > 0 && is_stream(given[0]);
+  for (const nb::handle part : given) {
+    if (are_streams) break;
     kept.append(held_dataset(part));
     parts.push_back(nb::cast<Dataset>(kept[parts.size()]));
   }
@@ -49,6 +54,7 @@ nb::object mixed(nb::handle datasets, nb::handle weights, nb::handle end, nb::ha
   }
   MixOptions options{.end = end_from(end)};
   if (!size.is_none()) options.size = integer_argument(size, "size");
+  if (are_streams) return mixed_streams(given, shares, options);
   return made_by("mix", nb::make_tuple(kept, numbers, end, size), nb::cast(mix(parts, shares, options)));
 }
 

@@ -1,6 +1,7 @@
 #include "bindings.h"
 #include "bindings_of_datasets.h"
 #include "interrupt.h"
+#include "progress.h"
 #include "writable.h"
 #include "writer.h"
 
@@ -28,6 +29,7 @@ void bind_all(nb::module_& module) {
   bind_sources(module);
   bind_parts(module);
   bind_dcp(module);
+  bind_progress(module);
   bind_files(module);
   bind_writer(module);
   bind_writable(module);
@@ -38,6 +40,7 @@ void bind_all(nb::module_& module) {
   bind_lengths(module);
   bind_mix(module);
   bind_labels(module);
+  bind_streams(module);
   bind_loader(module);
   bind_feed(module);
   bind_signatures(module);

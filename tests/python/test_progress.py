@@ -110,3 +110,57 @@ def test_tqdm_where_it_is_installed(tmp_path, monkeypatch, stream):
     penstock.save(CONTENT, tmp_path / "x.pt", progress=True, sync=False)
     assert [(bar.n, bar.total, bar.closed) for bar in bars] == [(TOTAL, TOTAL, True)]
     assert bars[0].options["desc"] == "saving x.pt"
+
+
+def _archive_load(path, tell):
+    with penstock.open(path) as archive:
+        archive.load(progress=tell)
+
+
+def _load_into(path, tell):
+    penstock.load_into({"large": np.empty(20_000_000, "u1"), "small": np.empty(5)}, path, progress=tell)
+
+
+def _torch_load(path, tell):
+    pytest.importorskip("penstock.torch").load(path, progress=tell)
+
+
+@pytest.mark.parametrize("load", [_archive_load, _load_into, _torch_load])
+def test_every_load_is_told(tmp_path, load):
+    path = tmp_path / "x.safetensors"
+    penstock.save(CONTENT, path, sync=False)
+    told = []
+    load(path, lambda done, total: told.append((done, total)))
+    assert told[-1] == (TOTAL, TOTAL)
+    assert told == sorted(told)
+
+    def stop(done, total):
+        raise ZeroDivisionError(done)
+
+    with pytest.raises(ZeroDivisionError):
+        load(path, stop)
+    with pytest.raises(TypeError, match="progress is True or a function"):
+        load(path, 3)
+
+
+def test_packing_counts_samples(tmp_path):
+    dataset = penstock.rows(np.zeros((100, 1000), "u1"))
+    told = []
+    penstock.pack(dataset, tmp_path / "a", shard_bytes=20_000, progress=lambda done, total: told.append((done, total)))
+    assert told[-1] == (100, 100)
+    assert told == sorted(told)
+
+    def stop(done, total):
+        raise ZeroDivisionError(done)
+
+    with pytest.raises(ZeroDivisionError):
+        penstock.pack(dataset, tmp_path / "b", progress=stop)
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_save_of_torch_is_told(tmp_path):
+    torch = pytest.importorskip("torch")
+    save = pytest.importorskip("penstock.torch").save
+    told = []
+    save({"w": torch.zeros(1000)}, tmp_path / "x.pt", progress=lambda done, total: told.append((done, total)))
+    assert told[-1] == (4000, 4000)

@@ -11,7 +11,7 @@ several rooms, or have functions for users (`collate`, `safetensors`).
 """
 
 from penstock.torch.collate import pad, pad_to, ragged, stack
-from penstock.torch.datasets import Dataset, Files, Mapped, NotNativeWarning, Packed, Rows, Zip
+from penstock.torch.datasets import Dataset, Files, Mapped, NotNativeWarning, Packed, Rows, Stream, Zip
 from penstock.torch.loader import DataLoader, LoaderTimeoutError
 from penstock.torch.loading import UnknownGlobalsError, load, load_into
 from penstock.torch.safetensors import SafetensorError, load_file, load_model, safe_open, save_file, save_model
@@ -27,6 +27,7 @@ __all__ = [
     "Packed",
     "Rows",
     "SafetensorError",
+    "Stream",
     "UnknownGlobalsError",
     "Zip",
     "load",

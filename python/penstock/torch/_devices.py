@@ -25,7 +25,9 @@ def reachable(location: str | int | torch.device) -> torch.device | None:
     return torch.device("cuda", index) if index < min(torch.cuda.device_count(), penstock.device_count()) else None
 
 
-def filled(archive: penstock.Archive, places: dict[int, tuple[int, torch.device]]) -> dict[int, Any]:
+def filled(
+    archive: penstock.Archive, places: dict[int, tuple[int, torch.device]], progress: Any = None
+) -> dict[int, Any]:
     """Reads the bytes of storages into torch's memory: {storage: (nbytes, device)}; each device has
     its number.
 
@@ -33,7 +35,7 @@ def filled(archive: penstock.Archive, places: dict[int, tuple[int, torch.device]
     of torch's memory.
     """
     memory = {number: _memory(nbytes, device) for number, (nbytes, device) in places.items()}
-    _load_storages_into(archive, memory)
+    _load_storages_into(archive, memory, progress)
     return memory
 
 

@@ -15,6 +15,8 @@
 #include "data/collate/rule.h"
 #include "data/sample/user_call.h"
 #include "data/sample/value_samples.h"
+#include "data/stream/cell.h"
+#include "penstock/ops.h"
 
 namespace penstock::data {
 
@@ -39,6 +41,7 @@ class Lent {
     inner.whole_file_bytes = outer.whole_file_bytes;
     inner.epoch_seed = outer.epoch_seed;
     inner.cancelled = outer.cancelled;
+    inner.items = outer.items;
     swap();
   }
   ~Lent() {
@@ -111,14 +114,45 @@ BatchMaker::BatchMaker(Dataset dataset, Collate collate, Device device, std::siz
       pool_(Device{}, max_idle_bytes),
       target_(device),
       device_(has_functions() ? Device{} : device),
-      policy_(on_error) {}
+      policy_(on_error, dataset_.size() == kEndless) {}
 
 bool BatchMaker::has_functions() const {
   return collate_.rule().function() != nullptr || !dataset_.impl().batch_functions().empty();
 }
 
+void BatchMaker::take_from(std::shared_ptr<StreamFeed> feed) {
+  const std::scoped_lock lock(feed_mutex_);
+  feed_.swap(feed);  // what goes is released behind the lock: it may close the program's generator
+}
+
 Batch BatchMaker::make(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch,
                        const Grant& grant) const {
+  const std::shared_ptr<StreamFeed> feed = [&] {
+    const std::scoped_lock lock(feed_mutex_);
+    return feed_;
+  }();
+  if (!feed) return make_of(indices, number, scratch, grant);
+  scratch.check_cancelled();  // the feed may be that of a later run, which was set after this one was stopped
+  return make_of(*feed, number, scratch, grant);
+}
+
+Batch BatchMaker::make_of(StreamFeed& feed, std::int64_t number, Scratch& scratch, const Grant& grant) const {
+  const std::shared_ptr<const StreamBatch> given = feed.batch(number, scratch);
+  if (given->error) throw *given->error;
+  if (given->items.empty()) return {};
+  const Lending lending(scratch, given->items);
+  std::vector<std::int64_t> numbers;
+  for (const StreamItemPtr& item : given->items) numbers.push_back(item->number);
+  Batch out = make_of(numbers, number, scratch, grant);
+  if (given->padded) {
+    out.valid = full(Shape{out.size()}, true, DType::boolean);
+    out.valid.values<bool>().back() = false;
+  }
+  return out;
+}
+
+Batch BatchMaker::make_of(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch,
+                          const Grant& grant) const {
   if (indices.empty()) throw Error(ErrorCode::kInvalidArgument, core::format("batch {} has no samples", number));
   check_indices(indices, dataset_, number);
   const core::StopScope stops(scratch.cancelled);
@@ -130,10 +164,10 @@ Batch BatchMaker::make(std::span<const std::int64_t> indices, std::int64_t numbe
     }
   } const reset{scratch};
   try {
-    const auto make_of = [&](std::span<const std::int64_t> chosen) {
+    const auto make_chosen = [&](std::span<const std::int64_t> chosen) {
       return make_assuming(chosen, number, scratch, grant);
     };
-    return policy_.make(dataset_, indices, scratch, make_of);
+    return policy_.make(dataset_, indices, scratch, make_chosen);
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::kOutOfMemory, core::format("there is no memory left to prepare batch {} ({}); use a smaller "
                                                       "batch_size or fewer workers",

@@ -2,12 +2,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <span>
 
 #include "data/batch/device_batch.h"
 #include "data/batch/sample_policy.h"
 #include "data/collate/batch_plan.h"
 #include "data/sample/scratch.h"
+#include "data/stream/feed.h"
 #include "device/buffer_pool.h"
 #include "penstock/collate.h"
 #include "penstock/dataset.h"
@@ -33,14 +36,20 @@ class BatchMaker {
   /// kOutOfMemory names the batch; kCancelled as Scratch::check_cancelled. Adds to scratch.stats.
   Batch make(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch, const Grant& grant) const;
 
+  /// From now on `make` takes the samples of a batch from `feed`, by the batch's number, whatever the indices are; a
+  /// batch without indices is one that on_error left out, or the end (StreamFeed::ends_at). Null: as before.
+  void take_from(std::shared_ptr<StreamFeed> feed);
+
   const Dataset& dataset() const noexcept { return dataset_; }
   const device::BufferPool& pool() const noexcept { return pool_; }
-  const SamplePolicy& policy() const noexcept { return policy_; }
+  SamplePolicy& policy() const noexcept { return policy_; }
 
  private:
   Batch make_assuming(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch,
                       const Grant& grant) const;
   Batch prepare(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch, const Grant& grant) const;
+  Batch make_of(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch, const Grant& grant) const;
+  Batch make_of(StreamFeed& feed, std::int64_t number, Scratch& scratch, const Grant& grant) const;
   bool has_functions() const;
   Value called(Value batch, std::span<const std::int64_t> indices, Scratch& scratch) const;
   Buffer allocate(std::uint64_t bytes, std::size_t samples, std::int64_t number) const;
@@ -52,6 +61,8 @@ class BatchMaker {
   Device target_;
   DeviceBatches device_;  ///< the CPU where functions are called, which see the batch in host memory
   mutable SamplePolicy policy_;
+  mutable std::mutex feed_mutex_;
+  std::shared_ptr<StreamFeed> feed_;
 };
 
 /// One sample of a dataset, read now.

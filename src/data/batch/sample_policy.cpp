@@ -62,7 +62,7 @@ std::vector<std::int64_t> SamplePolicy::chosen(const Dataset& dataset, std::span
                                                Scratch& scratch) {
   std::vector<std::int64_t> out;
   for (const std::int64_t index : wanted) {
-    if (!knows(index)) {
+    if (!knows(index, scratch)) {
       out.push_back(index);
       continue;
     }
@@ -75,13 +75,13 @@ std::vector<std::int64_t> SamplePolicy::chosen(const Dataset& dataset, std::span
   return out;
 }
 
-bool SamplePolicy::knows(std::int64_t index) const {
+bool SamplePolicy::knows(std::int64_t index, const Scratch& scratch) const {
   const std::scoped_lock lock(mutex_);
-  return set_aside_.contains(index);
+  return set_aside_.contains(key(index, scratch.epoch_seed.epoch));
 }
 
 bool SamplePolicy::is_bad(const Dataset& dataset, std::int64_t index, Scratch& scratch) {
-  if (knows(index)) return true;
+  if (knows(index, scratch)) return true;
   scratch.check_cancelled();
   try {
     static_cast<void>(read_sample(dataset, index, scratch));
@@ -91,15 +91,25 @@ bool SamplePolicy::is_bad(const Dataset& dataset, std::int64_t index, Scratch& s
     scratch.reset();
     if (is_of_process(error)) throw;
     const std::scoped_lock lock(mutex_);
-    set_aside_.try_emplace(index, dataset.describe(index), error.what());
+    set_aside_.try_emplace(key(index, scratch.epoch_seed.epoch), dataset.describe(index), error.what());
     return true;
   }
+}
+
+bool SamplePolicy::set_aside(std::int64_t index, std::uint64_t epoch, std::string what, const Error& error) {
+  if (on_error_ != OnError::kSkip || is_of_process(error)) return false;
+  const std::scoped_lock lock(mutex_);
+  set_aside_.try_emplace(key(index, epoch), std::move(what), error.what());
+  return true;
 }
 
 std::vector<SetAside> SamplePolicy::listed() const {
   const std::scoped_lock lock(mutex_);
   std::vector<SetAside> out;
-  for (const auto& [index, reason] : set_aside_) out.push_back({index, reason.first, reason.second});
+  for (const auto& [key, reason] : set_aside_) {
+    const bool is_listed = !out.empty() && out.back().index == key.first && out.back().why == reason.second;
+    if (!is_listed) out.push_back({key.first, reason.first, reason.second});
+  }
   return out;
 }
 

@@ -2,15 +2,14 @@
 #include "penstock/mix.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <utility>
 
 #include "core/checked.h"
 #include "core/counted.h"
 #include "core/format.h"
+#include "data/dataset/turns.h"
 #include "data/dataset_impl.h"
 #include "data/sample/require_samples.h"
 #include "penstock/error.h"
@@ -65,28 +64,12 @@ Dataset stretch(const Dataset& dataset, std::int64_t begin, std::int64_t end) {
   return Dataset(std::make_shared<Cycle>(dataset, begin, std::max<std::int64_t>(size, 1), size));
 }
 
-/// Weights as shares of 1.
-std::vector<double> shares_of(const std::vector<Dataset>& datasets, const std::vector<double>& weights) {
-  if (datasets.empty()) refuse("there is nothing to mix; give one dataset or more");
-  if (weights.size() != datasets.size()) {
-    refuse(core::format("found {} for {}; give each dataset one", core::counted(weights.size(), "weight"),
-                        core::counted(datasets.size(), "dataset")));
-  }
+void require_some(const std::vector<Dataset>& datasets, const std::vector<double>& weights) {
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    if (!std::isfinite(weights[i]) || weights[i] < 0) {
-      refuse(core::format("weight {} is {}; weights must be finite and not negative", i, weights[i]));
-    }
     if (weights[i] > 0 && datasets[i].size() == 0) {
       refuse(core::format("dataset {} has no samples, but a weight of {}; leave it out", i, weights[i]));
     }
   }
-  const double largest = *std::max_element(weights.begin(), weights.end());
-  if (largest == 0) refuse("all weights are 0; at least one must be above");
-  std::vector<double> shares;
-  for (const double weight : weights) shares.push_back(weight / largest);  // so that the sum is finite
-  const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
-  for (double& share : shares) share /= sum;
-  return shares;
 }
 
 /// A tiny share of a dataset takes very many samples of the others until it has given all.
@@ -100,45 +83,6 @@ void require_end(const std::vector<Dataset>& datasets, const std::vector<double>
                      i, core::counted(static_cast<std::uint64_t>(datasets[i].size()), "sample")));
   }
 }
-
-/// Which dataset gives the next sample. After n samples each has given n times its share, up to less than one more or
-/// less: of those that would not run ahead, the one whose next sample is due first. Source: R. Tijdeman, The chairman
-/// assignment problem, Discrete Mathematics 32 (1980).
-class Turns {
- public:
-  explicit Turns(std::vector<double> shares) : shares_(std::move(shares)), given_(shares_.size(), 0) {
-    const auto some = std::count_if(shares_.begin(), shares_.end(), [](double share) { return share > 0; });
-    if (some > 1) ahead_ = 1.0 / (2.0 * static_cast<double>(some) - 2.0);
-  }
-
-  std::size_t next() {
-    ++count_;
-    std::size_t best = shares_.size();
-    double best_due = std::numeric_limits<double>::infinity();
-    for (std::size_t i = 0; i < shares_.size(); ++i) {
-      if (shares_[i] == 0) continue;
-      const double given = static_cast<double>(given_[i]);
-      // Products are rounded: a share that is just reached must not be taken for one that is missed.
-      const bool runs_ahead = shares_[i] * static_cast<double>(count_) - given < ahead_ - kRounding;
-      const double due = (1.0 - ahead_ + given) / shares_[i];
-      if (runs_ahead || due >= best_due) continue;
-      best = i;
-      best_due = due;
-    }
-    ++given_[best];
-    return best;
-  }
-  /// Of dataset i, the last one of `next` included.
-  std::int64_t given(std::size_t i) const { return given_[i]; }
-
- private:
-  static constexpr double kRounding = 1e-6;
-
-  std::vector<double> shares_;
-  std::vector<std::int64_t> given_;
-  double ahead_ = 0;
-  std::int64_t count_ = 0;
-};
 
 }  // namespace
 
@@ -165,7 +109,8 @@ Dataset repeat(const Dataset& dataset, std::int64_t times) {
 
 Dataset mix(const std::vector<Dataset>& datasets, const std::vector<double>& weights, const MixOptions& options) {
   for (const Dataset& dataset : datasets) data::require_samples(dataset, "mix");
-  const std::vector<double> shares = shares_of(datasets, weights);
+  const std::vector<double> shares = data::shares_of(datasets.size(), "dataset", weights);
+  require_some(datasets, weights);
   if (options.size) require_count(*options.size, "samples of a mixture");
   std::vector<std::int64_t> begins;
   std::int64_t end = 0;
@@ -176,7 +121,7 @@ Dataset mix(const std::vector<Dataset>& datasets, const std::vector<double>& wei
     unfinished += shares[i] > 0 ? 1 : 0;
   }
   if (!options.size && options.end == MixEnd::kAll) require_end(datasets, shares);
-  Turns turns(shares);
+  data::Turns turns(shares);
   std::vector<std::int64_t> indices;
   while (options.size ? std::ssize(indices) < *options.size : unfinished > 0) {
     const std::size_t from = turns.next();

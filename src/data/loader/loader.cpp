@@ -13,10 +13,14 @@
 #include "core/format.h"
 #include "data/batch/batch_maker.h"
 #include "data/batch/device_batch.h"
+#include "data/dataset_impl.h"
 #include "data/loader/dealing.h"
 #include "data/loader/prefetcher.h"
+#include "data/loader/stream_options.h"
 #include "data/trace/trace.h"
 #include "device/backend.h"
+#include "penstock/ops.h"
+#include "penstock/sample_stream.h"
 
 namespace penstock {
 
@@ -62,8 +66,18 @@ class LoaderState {
         maker_(std::move(dataset), options_.collate, options_.device, options_.memory_budget, options_.on_error),
         trace_(options_.trace.empty() ? nullptr : std::make_unique<data::Trace>(options_.trace)),
         prefetcher_(maker_, data::PrefetchOptions::of(options_, trace_.get())) {}
+  /// Of a stream the order is that of the batches' numbers; the feed knows the samples.
+  LoaderState(const SampleStream& stream, const LoaderOptions& options)
+      : LoaderState(stream.samples(), data::as_endless(options)) {
+    stream_ = stream;
+    options_.ranks = options.ranks;
+    options_.remainder = options.remainder;
+  }
 
-  std::int64_t size() const { return batch_sampler_.size(); }
+  std::int64_t size() const {
+    if (stream_) refuse("the loader reads a stream, which has no length; count the batches as they come");
+    return batch_sampler_.size();
+  }
   std::uint64_t epoch() const noexcept { return epoch_; }
   double timeout() const noexcept { return options_.timeout; }
   /// 0 where a batch sampler decides.
@@ -79,6 +93,10 @@ class LoaderState {
       TimedBatch out = unpack(prefetcher_.take(deadline));
       const bool left_out = out.batch && out.batch->indices.empty();
       if (!left_out) return out;
+      if (stream_ended_) {
+        --next_;
+        break;
+      }
       ++left_out_;
     }
     return end_of_epoch();
@@ -87,6 +105,7 @@ class LoaderState {
   void go_to(std::uint64_t epoch, std::int64_t batch) {
     prefetcher_.cancel();
     if (epoch != epoch_) epoch_batches_ = nullptr;
+    if (epoch != epoch_ || batch != next_) leave_stream();
     epoch_ = epoch;
     next_ = batch;
     begin_ = batch;
@@ -106,15 +125,16 @@ class LoaderState {
     return {.seed = seed_,
             .epoch = epoch_,
             .batch = next_,
-            .samples = maker_.dataset().size(),
+            .samples = samples(),
             .batch_size = batch_size(),
-            .num_replicas = batch_sampler_.replicas(),
-            .batches = size(),
-            .order = std::string(batch_sampler_.kind())};
+            .num_replicas = replicas(),
+            .batches = stream_ ? 0 : size(),
+            .order = order(),
+            .read = read_};
   }
 
   void seek(const LoaderPosition& position) {
-    const std::int64_t samples = maker_.dataset().size();
+    const std::int64_t samples = this->samples();
     if (position.samples != samples) {
       refuse(
           core::format("the position is one in a dataset of {}, but this one has {}; go on with the dataset it was "
@@ -122,22 +142,25 @@ class LoaderState {
                        core::counted(static_cast<std::uint64_t>(position.samples), "sample"), samples));
     }
     require_batch_size(position);
-    if (!position.order.empty() && position.batch > 0 && position.order != batch_sampler_.kind()) {
+    if (!position.order.empty() && position.batch > 0 && position.order != order()) {
       refuse(
           core::format("the position is one in an order that is {}, but this loader's is {}; go on with the same "
                        "shuffle and sampler, or from the beginning of an epoch",
-                       position.order, batch_sampler_.kind()));
+                       position.order, order()));
     }
     const std::int64_t batch = own_batch(position);
-    if (batch < 0 || batch > size()) {
+    if (batch < 0 || (!stream_ && batch > size())) {
       refuse(
           core::format("the position stands after batch {}, but an epoch has {}; go on with the same batch_size and "
                        "drop_last",
-                       batch, size()));
+                       batch, stream_ ? 0 : size()));
     }
+    require_read(position);
     epoch_batches_ = nullptr;
+    if (seed_ != position.seed) leave_stream();
     seed_ = position.seed;
     go_to(position.epoch, batch);
+    read_ = position.read;
     just_loaded_ = true;
   }
 
@@ -147,7 +170,7 @@ class LoaderState {
 
   void require_batch_size(const LoaderPosition& position) const {
     if (position.batch == 0 || !tells_other_size(position)) return;
-    const std::int64_t ranks = batch_sampler_.replicas();
+    const std::int64_t ranks = replicas();
     if (position.num_replicas == ranks) {
       refuse(
           core::format("the position is one of batches of {}, but this loader makes batches of {}; go on with the "
@@ -165,7 +188,7 @@ class LoaderState {
 
   /// How many batches this rank would have taken where as many samples were, by as many ranks as there are now.
   std::int64_t own_batch(const LoaderPosition& position) const {
-    const std::int64_t ranks = batch_sampler_.replicas();
+    const std::int64_t ranks = replicas();
     if (position.num_replicas == ranks || position.batch == 0) return position.batch;
     if (position.num_replicas < 1) {
       refuse(core::format("the position is one of {} ranks, expected 1 or more", position.num_replicas));
@@ -198,6 +221,37 @@ class LoaderState {
   bool forked() const noexcept { return core::forks() != forks_; }
 
  private:
+  std::int64_t samples() const { return stream_ ? 0 : maker_.dataset().size(); }
+  std::int64_t replicas() const { return options_.ranks && stream_ ? options_.ranks->size : batch_sampler_.replicas(); }
+  std::string order() const { return stream_ ? "stream" : std::string(batch_sampler_.kind()); }
+
+  /// A source that gives its samples once cannot go back.
+  void require_read(const LoaderPosition& position) const {
+    if (position.read < 0) refuse(core::format("the position lies after {} samples of a stream", position.read));
+    const bool stays = position.seed == seed_ && position.epoch == epoch_ && position.batch == next_;
+    if (!stream_ || !feed_ || stays || stream_->can_begin_again()) return;
+    refuse(
+        "the stream can be read once, and that has begun, so that the loader cannot go to another position; give "
+        "stream() a function that makes what gives the samples, or make a new loader of a new stream");
+  }
+
+  void leave_stream() {
+    maker_.take_from(nullptr);
+    feed_ = nullptr;
+    read_ = 0;
+    stream_ended_ = false;
+  }
+
+  void begin_stream() {
+    const auto set_aside = [this, epoch = epoch_](std::int64_t number, const Error& error) {
+      return maker_.policy().set_aside(number, epoch, maker_.dataset().impl().describe(number), error);
+    };
+    const data::StreamFeed::Place place{
+        .seed = {.seed = seed_, .epoch = epoch_}, .batch = next_, .read = next_ > 0 ? read_ : -1};
+    feed_ = std::make_shared<data::StreamFeed>(*stream_, options_, place, set_aside);
+    maker_.take_from(feed_);
+  }
+
   /// Where all batches were left out, the fault is not that of single samples.
   TimedBatch end_of_epoch() {
     const bool none = left_out_ > 0 && left_out_ == next_ - begin_;
@@ -216,15 +270,16 @@ class LoaderState {
   void start() {
     if (prefetcher_.running()) return;
     if (!epoch_batches_) epoch_batches_ = make_batches();
+    if (stream_ && !feed_) begin_stream();
     prefetcher_.start(epoch_batches_, next_, {.seed = seed_, .epoch = epoch_});
   }
 
   Prefetcher::Batches make_batches() const {
     try {
       auto batches = std::make_shared<const BatchOrder>(batch_sampler_.batches(seed_, epoch_));
-      if (batches->size() != size()) {
+      if (batches->size() != batch_sampler_.size()) {
         refuse(core::format("the batch sampler gives {}, but its size() is {}",
-                            core::counted(batches->size(), "batch", "batches"), size()));
+                            core::counted(batches->size(), "batch", "batches"), batch_sampler_.size()));
       }
       return batches;
     } catch (const std::bad_alloc&) {
@@ -252,11 +307,18 @@ class LoaderState {
       go_to(epoch_, next_);  // its function was interrupted: the batch is still to come
       throw *error;
     }
+    if (feed_) {
+      stream_ended_ = feed_->ends_at(next_);
+      read_ = feed_->forget(next_);
+    }
     ++next_;
     if (error != nullptr) throw *error;
     if (const auto* other = std::get_if<std::exception_ptr>(&outcome)) std::rethrow_exception(*other);
     Batch batch = data::deliver(std::get<Batch>(std::move(outcome)));
     dealing_.mark(batch, next_ - 1);
+    if (stream_ && options_.remainder == Remainder::kExact && !batch.valid.defined() && batch.size() > 0) {
+      batch.valid = full(Shape{batch.size()}, true, DType::boolean);
+    }
     return {std::move(batch), false};
   }
 
@@ -270,6 +332,10 @@ class LoaderState {
   std::int64_t left_out_ = 0;          ///< batches since then that OnError left out
   bool just_loaded_ = false;           ///< nothing was asked for since `seek`
   Prefetcher::Batches epoch_batches_;  ///< of seed_ and epoch_, once known
+  std::optional<SampleStream> stream_;
+  std::shared_ptr<data::StreamFeed> feed_;  ///< of seed_ and epoch_, once begun
+  std::int64_t read_ = 0;                   ///< LoaderPosition::read
+  bool stream_ended_ = false;               ///< in place of the last batch that was taken
   data::BatchMaker maker_;
   std::unique_ptr<data::Trace> trace_;  ///< written when the threads have ended
   Prefetcher prefetcher_;
@@ -280,6 +346,8 @@ class LoaderState {
 
 DataLoader::DataLoader(Dataset dataset, LoaderOptions options)
     : state_(std::make_unique<detail::LoaderState>(std::move(dataset), std::move(options))) {}
+DataLoader::DataLoader(SampleStream stream, LoaderOptions options)
+    : state_(std::make_unique<detail::LoaderState>(stream, options)) {}
 DataLoader::DataLoader(DataLoader&&) noexcept = default;
 DataLoader& DataLoader::operator=(DataLoader&& other) noexcept {
   if (this == &other) return *this;

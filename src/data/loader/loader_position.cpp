@@ -35,14 +35,9 @@ void read_text(const Json& json, const char* name, std::string& out) {
 }  // namespace
 
 std::string LoaderPosition::to_json() const {
-  return Json{{"seed", seed},
-              {"epoch", epoch},
-              {"batch", batch},
-              {"samples", samples},
-              {"batch_size", batch_size},
-              {"num_replicas", num_replicas},
-              {"batches", batches},
-              {"order", order}}
+  return Json{{"seed", seed},       {"epoch", epoch},           {"batch", batch},
+              {"samples", samples}, {"batch_size", batch_size}, {"num_replicas", num_replicas},
+              {"batches", batches}, {"order", order},           {"read", read}}
       .dump();
 }
 
@@ -58,6 +53,7 @@ LoaderPosition LoaderPosition::from_json(std::string_view json) {
   if (parsed.contains("num_replicas")) read_field(parsed, "num_replicas", out.num_replicas);
   if (parsed.contains("batches")) read_field(parsed, "batches", out.batches);
   if (parsed.contains("order")) read_text(parsed, "order", out.order);
+  if (parsed.contains("read")) read_field(parsed, "read", out.read);
   if (out.batch < 0) refuse(core::format("the field 'batch' of the loader's state is {}, not a count", out.batch));
   if (out.samples < 0)
     refuse(core::format("the field 'samples' of the loader's state is {}, not a count", out.samples));

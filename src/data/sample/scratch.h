@@ -21,6 +21,7 @@ namespace penstock::data {
 
 class Crew;
 class SampleFile;
+class StreamItems;
 
 /// A loader's seed, and which of its epochs is read.
 struct EpochSeed {
@@ -98,6 +99,8 @@ class Scratch {
   std::size_t whole_file_bytes = std::size_t{64} << 20;
   /// Whoever may help with the pieces of a batch, or null.
   Crew* crew = nullptr;
+  /// Where datasets of streams find the samples that are worked on, or null.
+  StreamItems* items = nullptr;
   /// Set from outside to end work soon, or null.
   const std::atomic<bool>* cancelled = nullptr;
 

@@ -14,6 +14,7 @@
 #include "penstock/mix.h"
 #include "penstock/ops.h"
 #include "penstock/pack.h"
+#include "penstock/sample_stream.h"
 
 namespace penstock {
 namespace {
@@ -221,6 +222,20 @@ TEST_P(EveryDataset, IsPackedAndReadBack) {
     return bits_of(DataLoader(of, {.batch_size = of.size(), .num_workers = 0}).next()->value);
   };
   EXPECT_EQ(batch_of(packed(target / "shards")), batch_of(dataset));
+}
+
+TEST_P(EveryDataset, IsAStream) {
+  const Dataset dataset = made();
+  if (transform().batched) {
+    EXPECT_EQ(test::code_of([&] { stream(dataset); }), ErrorCode::kInvalidArgument);
+    return;
+  }
+  DataLoader whole(dataset, {.batch_size = 4, .num_workers = 0});
+  const std::vector<std::string> expected = test::rest_of_epoch(whole);
+  DataLoader streamed(stream(dataset), {.batch_size = 4, .num_workers = 2});
+  EXPECT_EQ(test::rest_of_epoch(streamed), expected);
+  streamed.seek({.batch = 2, .batch_size = 4, .order = "stream", .read = 8});
+  EXPECT_EQ(test::rest_of_epoch(streamed), std::vector<std::string>(expected.begin() + 2, expected.end()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, EveryDataset, ::testing::ValuesIn(all_rows()), [](const auto& row) {

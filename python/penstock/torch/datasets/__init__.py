@@ -6,12 +6,13 @@ loaders: `_batch_reads` reads the samples of a whole batch at once, and `_taken_
 """
 
 from penstock.torch.datasets._dataset import Dataset, Files, Mapped, Packed, Rows
+from penstock.torch.datasets._stream import Stream
 from penstock.torch.datasets._taken_apart import NotNativeWarning
 from penstock.torch.datasets._zip import Zip
 
-__all__ = ["Dataset", "Files", "Mapped", "NotNativeWarning", "Packed", "Rows", "Zip"]
+__all__ = ["Dataset", "Files", "Mapped", "NotNativeWarning", "Packed", "Rows", "Stream", "Zip"]
 
 # Pickles name a class by its module: by this one, which stays, rather than by the file that holds the class today.
-for _class in (Dataset, Files, Mapped, Packed, Rows, Zip):
+for _class in (Dataset, Files, Mapped, Packed, Rows, Stream, Zip):
     _class.__module__ = __name__
 del _class

@@ -24,6 +24,7 @@ from penstock.torch._samples import SetAside, to_device
 from penstock.torch._shared_parts import bounded
 from penstock.torch.datasets._dataset import Dataset
 from penstock.torch.datasets._road import Road, promise, road_of
+from penstock.torch.datasets._stream import Stream
 from penstock.torch.datasets._taken_apart import NotNativeWarning
 from penstock.torch.loader._dealing import REMAINDERS, Dealing, Order, deal, seed_of
 from penstock.torch.loader._iteration import Iteration
@@ -141,7 +142,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
 
     def __init__(
         self,
-        dataset: torch_data.Dataset[_Sample] | Sequence[_Sample] | penstock.Dataset,
+        dataset: torch_data.Dataset[_Sample] | Sequence[_Sample] | penstock.Dataset | penstock.SampleStream,
         batch_size: int | None = 1,
         shuffle: bool | None = None,
         sampler: Any = None,
@@ -178,6 +179,8 @@ class DataLoader(torch_data.DataLoader[_Sample]):
             )
         if isinstance(dataset, penstock.Dataset):
             dataset = Dataset(dataset)
+        elif isinstance(dataset, penstock.SampleStream):
+            dataset = Stream(dataset)
         if dtype is not None or strict:
             dataset = _cast(dataset, dtype, strict)
         budget = _budget(memory_budget)
@@ -456,6 +459,9 @@ def _cast(dataset: Any, dtype: Any, strict: bool) -> Any:
     """The dataset with tensors of that type."""
     if dtype is None:
         raise ValueError("found strict=True without a dtype, expected it beside one")
+    if isinstance(dataset, Stream):
+        native = dataset.native.cast(dtype, strict)
+        return Stream(native, ranks=dataset.ranks, seed=dataset.seed)
     if not isinstance(dataset, Dataset):
         raise TypeError(
             f"dtype= is for datasets of Penstock's; the samples of {type(dataset).__name__} are made by Python, where "

@@ -57,6 +57,7 @@ def load(
     verify: bool = True,
     key: str | int | Sequence[str | int] | None = None,
     prefix: str | None = None,
+    progress: bool | Callable[[int, int], object] | None = None,
 ) -> Any:
     """What `torch.load(f, weights_only=True)` gives: the same types, values, strides, sharing and flags.
 
@@ -105,6 +106,9 @@ def load(
     prefix
         Of a dict the items whose keys begin with it, without it: "module." takes the state dict of a
         module out of what its wrapper saved.
+    progress
+        True for a bar on a terminal and in a notebook, or a function (bytes done, total), called in
+        this thread while the payload is read, which a map does not do. What it raises stops the load.
 
     Returns
     -------
@@ -129,7 +133,7 @@ def load(
     before = identity(os.fspath(f)) if mmap else None  # type: ignore[arg-type]
     with _named_as_given(f), opened(f, verify, decode) as archive:
         part = archive if key is None and prefix is None else _part(archive, key, prefix)
-        return load_archive(part, map_location, unknown=unknown, mmap=bool(mmap), before=before)
+        return load_archive(part, map_location, unknown=unknown, mmap=bool(mmap), before=before, progress=progress)
 
 
 def load_archive(
@@ -139,10 +143,11 @@ def load_archive(
     unknown: Literal["error", "keep"] = "error",
     mmap: bool = False,
     before: tuple[int, ...] | None = None,
+    progress: Any = None,
 ) -> Any:
     """The whole content of an archive as torch's objects. `before` is as for `read_tensors`."""
     rebuilder = Rebuilder()
-    leaves = read_tensors(archive, map_location, mmap=mmap, before=before)
+    leaves = read_tensors(archive, map_location, mmap=mmap, before=before, progress=progress)
     try:
         value = _assemble(archive, leaves, rebuilder)
     except penstock.Error as error:

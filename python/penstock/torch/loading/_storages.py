@@ -58,7 +58,12 @@ class Packed:
 
 
 def read_tensors(
-    archive: penstock.Archive, map_location: MapLocation, *, mmap: bool, before: tuple[int, ...] | None = None
+    archive: penstock.Archive,
+    map_location: MapLocation,
+    *,
+    mmap: bool,
+    before: tuple[int, ...] | None = None,
+    progress: Any = None,
 ) -> list[Any]:
     """A torch tensor for each entry of the archive, or a Packed for quantized ones. Shared storages
     are shared.
@@ -75,10 +80,10 @@ def read_tensors(
     if mmap:
         storages = _mapped_storages(archive, _storages_of(archive, arrays), before)
         return _Views(archive, _moved(archive, storages, map_location), arrays).all()
-    placed = _device_storages(archive, _storages_of(archive, arrays), map_location)
+    placed = _device_storages(archive, _storages_of(archive, arrays), map_location, progress)
     if placed is not None:
         return _Views(archive, placed, arrays).all()
-    tensors, wholes = _load_parts(archive)
+    tensors, wholes = _load_parts(archive, progress)
     for index, storage in zip(arrays, _storages_of(archive, arrays), strict=True):
         tensors[index] = wholes[storage] = None
     if _stays_on_cpu(archive, map_location):
@@ -253,7 +258,7 @@ def _wanted(map_location: MapLocation, location: str) -> str:
 
 
 def _device_storages(
-    archive: penstock.Archive, resident: Sequence[int], map_location: MapLocation
+    archive: penstock.Archive, resident: Sequence[int], map_location: MapLocation, progress: Any
 ) -> list[torch.UntypedStorage | None] | None:
     """The storages, read straight to CUDA devices or to the host where they belong there; None where this does not work
     for all.
@@ -271,7 +276,7 @@ def _device_storages(
             return None
         if number not in resident:
             places[number] = (nbytes, device)
-    memory = filled(archive, places)
+    memory = filled(archive, places, progress)
     return [memory[n].untyped_storage() if n in memory else None for n in range(_storage_count(archive))]
 
 

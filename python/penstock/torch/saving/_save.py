@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import tempfile
+from collections.abc import Callable
 from typing import IO, Any
 
 import torch
@@ -30,6 +31,8 @@ def save(
     pickle_protocol: int = _PROTOCOL,
     _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record: bool = False,
+    *,
+    progress: bool | Callable[[int, int], object] | None = None,
 ) -> None:
     """Writes a `.pt` that `torch.load` reads and finds equal, with shared storages shared.
 
@@ -63,6 +66,10 @@ def save(
         As torch.save has it: False writes the format of before torch 1.6.
     _disable_byteorder_record
         As torch.save has it.
+    progress
+        True for a bar on a terminal and in a notebook, or a function (bytes done, total), called in
+        this thread. What it raises stops the save, so that no file appears. A file that torch.save
+        writes tells nothing.
 
     Raises
     ------
@@ -84,7 +91,7 @@ def save(
         )
     plain = pickle_protocol == _PROTOCOL and _use_new_zipfile_serialization and not _disable_byteorder_record
     if plain and _is_as_by_default() and is_native(obj):
-        _save_native(obj, f)
+        _save_native(obj, f, progress)
         return
 
     def write(out: Any) -> None:
@@ -113,12 +120,12 @@ def _require_readable(file: Any) -> None:
         ) from None
 
 
-def _save_native(obj: Any, f: str | os.PathLike[str] | IO[bytes]) -> None:
+def _save_native(obj: Any, f: str | os.PathLike[str] | IO[bytes], progress: Any) -> None:
     if isinstance(f, (str, os.PathLike)):
-        _save_with(obj, os.fspath(f), described)
+        _save_with(obj, os.fspath(f), described, progress)
         return
     with temporary_path(".pt", str(getattr(f, "name", "<memory>"))) as path:
-        _save_with(obj, path, described)
+        _save_with(obj, path, described, progress)
         with open(path, "rb") as written:
             copied(written, f)
 

@@ -1,0 +1,66 @@
+"""Streams as torch's loader takes them: datasets that are iterated, and shared by its worker processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch.utils.data as torch_data
+
+import penstock
+from penstock._core import _StreamWalk
+from penstock.torch._convert import sample_to_torch
+from penstock.torch._errors import as_torchs
+
+__all__ = ["Stream"]
+
+
+class Stream(torch_data.IterableDataset[Any]):
+    """A `penstock.SampleStream` for torch: an IterableDataset whose samples are torch tensors.
+
+    torch's own loader takes it, with worker processes too: worker w of n gives samples w, w + n, ... of the stream, so
+    that each comes once. Every worker reads the whole stream, but calls functions of `map` for its own samples alone.
+
+    Parameters
+    ----------
+    source
+        A penstock.SampleStream, or what `penstock.stream` takes.
+    ranks
+        (rank, size): of several processes that train together, each takes its share likewise.
+    seed
+        Decides shuffles and random steps, with the epoch that `set_epoch` sets.
+    """
+
+    def __init__(self, source: Any, *, ranks: tuple[int, int] = (0, 1), seed: int = 0) -> None:
+        rank, size = ranks
+        if not 0 <= rank < size:
+            raise ValueError(f"found ranks={ranks!r}, expected a rank of 0 or more and less than the size behind it")
+        self.native = source if isinstance(source, penstock.SampleStream) else penstock.stream(source)
+        self.ranks = (rank, size)
+        self.seed = seed
+        self.epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Which epoch the next iteration is, for shuffles and random steps. Workers that persist keep theirs.
+
+        Parameters
+        ----------
+        epoch
+            Its number, from 0.
+        """
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[Any]:
+        worker = torch_data.get_worker_info()
+        number, workers = (0, 1) if worker is None else (worker.id, worker.num_workers)
+        rank, size = self.ranks
+        # Samples are dealt to ranks first: what a rank gets does not depend on its workers.
+        part, parts = rank + size * number, size * workers
+        try:
+            for sample in _StreamWalk(self.native._native, self.seed, self.epoch, part, parts):
+                yield sample_to_torch(sample)
+        except penstock.Error as error:
+            raise as_torchs(error) from error.__cause__
+
+    def __repr__(self) -> str:
+        return f"penstock.torch.Stream({self.native!r})"

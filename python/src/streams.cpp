@@ -1,0 +1,165 @@
+// Streams of the program's samples. The class that programs see is penstock._streams.SampleStream; this is the handle
+// it holds. The iterators of a source live in Python, in its opener, which the garbage collector sees through the
+// keeper of the function. C++ asks it by numbers, which penstock._streams.Opener explains.
+
+#include "streams.h"
+
+#include <nanobind/stl/string.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "arguments.h"
+#include "bindings_of_datasets.h"
+#include "convert.h"
+#include "core/format.h"
+#include "data.h"
+#include "data/stream/node.h"
+#include "functions.h"
+#include "gil.h"
+#include "penstock/error.h"
+#include "penstock/sample_stream.h"
+#include "value.h"
+
+namespace penstock::python {
+namespace {
+
+/// One iterator of an opener's; goes with the last reader of it.
+class OpenIterator {
+ public:
+  OpenIterator(HeldFunction opener, std::int64_t start) : opener_(std::move(opener)) {
+    number_ = opener_(-1 - start).as_int();
+  }
+  ~OpenIterator() {
+    try {
+      static_cast<void>(opener_(2 * number_ + 1));
+    } catch (...) {
+      // The opener is gone, or Python: so is the iterator.
+    }
+  }
+  OpenIterator(const OpenIterator&) = delete;
+  OpenIterator& operator=(const OpenIterator&) = delete;
+
+  std::optional<Value> next() const {
+    const Value given = opener_(2 * number_);
+    if (given.size() == 0) return std::nullopt;
+    return given[0];
+  }
+
+ private:
+  HeldFunction opener_;
+  std::int64_t number_ = 0;
+};
+
+detail::Begins begins_from(const std::string& text) {
+  if (text == "once") return detail::Begins::kOnce;
+  return text == "anew" ? detail::Begins::kAnew : detail::Begins::kAnywhere;
+}
+
+nb::object stream_of_opener(nb::handle opener, const std::string& name, const std::string& begins) {
+  const HeldFunction function(opener, "stream()");
+  const auto open = [f = function.lent()](std::int64_t start) -> detail::NextSample {
+    return [iterator = std::make_shared<OpenIterator>(f, start)] { return iterator->next(); };
+  };
+  nb::object out = nb::cast(detail::stream_of(open, begins_from(begins), {.name = name}));
+  nb::setattr(out, "_function", function.keeper());
+  return out;
+}
+
+nb::object filtered(const SampleStream& self, nb::handle keep) {
+  const HeldFunction function(keep, "filter()");
+  nb::object out =
+      nb::cast(self.filter_plain([f = function.lent()](const Value& sample) { return f.is_true(sample); }));
+  nb::setattr(out, "_function", function.keeper());
+  return out;
+}
+
+SampleStream repeated(const SampleStream& self, nb::handle times) {
+  if (times.is_none()) return self.repeat();
+  return self.repeat(integer_argument(times, "times"));
+}
+
+SampleStream shuffled(const SampleStream& self, nb::handle window, nb::handle seed, nb::handle memory) {
+  WindowOptions options;
+  if (!memory.is_none()) options.memory = count_argument(memory, "memory");
+  return self.shuffle(integer_argument(window, "window"), count_argument(seed, "seed"), options);
+}
+
+/// A walk as Python has it: one thread at a time, without the GIL where no function of Python runs.
+class PyWalk {
+ public:
+  PyWalk(const SampleStream& stream, std::uint64_t seed, std::uint64_t epoch, std::int64_t part, std::int64_t parts)
+      : walk_(stream, {.seed = seed, .epoch = epoch}, part, parts) {}
+
+  nb::object next() {
+    std::optional<Value> sample;
+    {
+      const ReleasedGil released;
+      const std::scoped_lock lock(mutex_);
+      sample = walk_.next();
+    }
+    if (!sample) throw nb::stop_iteration();
+    return to_python(*sample);
+  }
+
+ private:
+  std::mutex mutex_;
+  data::StreamWalk walk_;
+};
+
+}  // namespace
+
+nb::object mixed_streams(const nb::list& streams, const std::vector<double>& weights, const MixOptions& options) {
+  std::vector<SampleStream> parts;
+  for (const nb::handle part : streams) {
+    if (!is_stream(part)) {
+      throw Error(
+          ErrorCode::kDTypeMismatch,
+          core::format("found an object of type {} beside streams in one mixture; stream(dataset) makes a stream "
+                       "of a dataset",
+                       object_type(part)));
+    }
+    parts.push_back(nb::cast<SampleStream>(nb::object(part.attr("_native"))));
+  }
+  const char* const end = options.end == MixEnd::kAll ? "all" : "first";
+  const nb::object size = options.size ? nb::object(nb::int_(*options.size)) : nb::none();
+  nb::list shares;
+  for (const double weight : weights) shares.append(weight);
+  return nb::module_::import_("penstock._streams")
+      .attr("mixed")(nb::cast(mix(parts, weights, options)), streams, shares, end, size);
+}
+
+void bind_streams(nb::module_& module) {
+  nb::class_<SampleStream>(module, "_Stream", nb::dynamic_attr(), "What a SampleStream holds.")
+      .def_prop_ro("samples", [](const SampleStream& self) { return self.samples(); })
+      .def_prop_ro("can_begin_again", &SampleStream::can_begin_again)
+      .def(
+          "with_samples", [](const SampleStream& self, const Dataset& samples) { return self.with(samples); },
+          nb::arg("samples"))
+      .def(
+          "take",
+          [](const SampleStream& self, nb::handle count) { return self.take(integer_argument(count, "count")); },
+          nb::arg("count").none())
+      .def(
+          "skip",
+          [](const SampleStream& self, nb::handle count) { return self.skip(integer_argument(count, "count")); },
+          nb::arg("count").none())
+      .def("repeat", repeated, nb::arg("times").none())
+      .def("shuffle", shuffled, nb::arg("window").none(), nb::arg("seed").none(), nb::arg("memory").none())
+      .def("filter", filtered, nb::arg("keep").none());
+  nb::class_<PyWalk>(module, "_StreamWalk", "One walk over a stream's samples.")
+      .def(nb::init<const SampleStream&, std::uint64_t, std::uint64_t, std::int64_t, std::int64_t>(), nb::arg("stream"),
+           nb::arg("seed") = 0, nb::arg("epoch") = 0, nb::arg("part") = 0, nb::arg("parts") = 1)
+      .def(
+          "__iter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __iter__(self) -> _StreamWalk"))
+      .def("__next__", &PyWalk::next, nb::sig("def __next__(self) -> typing.Any"));
+  module.def("_stream", stream_of_opener, nb::arg("opener"), nb::arg("name"), nb::arg("begins"),
+             nb::sig("def _stream(opener: typing.Callable[[int], typing.Any], name: str, begins: str) -> _Stream"));
+  module.def(
+      "_stream_of_dataset", [](nb::handle dataset) { return stream(nb::cast<Dataset>(held_dataset(dataset))); },
+      nb::arg("dataset"));
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,105 @@
+// The dataset below the maps and transforms of a stream. Its index is the number of a sample in the stream, and its
+// samples are those that the thread was lent (Lending): the ones of the batch at hand, and no others. Functions of map
+// are given copies, because a sample may be made into a batch again: after an error, or after the loader was stopped.
+#include "data/stream/cell.h"
+
+#include <limits>
+#include <utility>
+
+#include "core/format.h"
+#include "data/dataset/map.h"
+#include "data/dataset_impl.h"
+#include "data/sample/value_samples.h"
+#include "penstock/error.h"
+
+namespace penstock::data {
+
+namespace {
+
+class Cell : public detail::DatasetImpl {
+ public:
+  Cell(std::string name, std::uint32_t draws, std::uint32_t stages)
+      : name_(std::move(name)), draws_(draws), stages_(stages) {}
+
+  std::int64_t size() const noexcept override { return kEndless; }
+  std::string describe(std::int64_t index) const override { return core::format("{}[{}]", name_, index); }
+  std::uint64_t read_bytes(std::int64_t) const override { return std::numeric_limits<std::uint64_t>::max(); }
+  std::uint32_t draws() const noexcept override { return draws_; }
+  std::uint32_t random_stages() const noexcept override { return stages_; }
+
+  void locate(std::span<const std::int64_t> indices, Scratch& scratch, std::span<Sample> out) const override {
+    auto& samples = scratch.state<ValueSamples>(this);
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      scratch.check_cancelled();
+      try {
+        out[i] = samples.sample(item(indices[i], scratch).value, i, this, scratch);
+      } catch (const Error& error) {
+        throw SampleError(i, error);
+      }
+    }
+  }
+
+ protected:
+  const StreamItem& item(std::int64_t number, Scratch& scratch) const {
+    if (const StreamItem* found = scratch.items ? scratch.items->find(number) : nullptr) return *found;
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("sample {} of a stream is not at hand; give the stream to a loader", number));
+  }
+
+ private:
+  std::string name_;
+  std::uint32_t draws_;
+  std::uint32_t stages_;
+};
+
+class MixedCell final : public Cell {
+ public:
+  MixedCell(std::string name, std::vector<SampleStream> parts)
+      : Cell(std::move(name), most(parts, &DatasetImpl::draws), most(parts, &DatasetImpl::random_stages)),
+        parts_(std::move(parts)) {}
+
+  Value value(std::int64_t index, Scratch& scratch) const override {
+    const StreamItem& found = item(index, scratch);
+    const SampleStream& part = parts_[found.part];
+    try {
+      return made_of(part, found.inner, scratch);
+    } catch (const SampleError& error) {
+      throw error.error().prefixed(place(part, found));
+    } catch (const Error& error) {
+      throw error.prefixed(place(part, found));
+    }
+  }
+  void locate(std::span<const std::int64_t> indices, Scratch& scratch, std::span<Sample> out) const override {
+    locate_values(*this, indices, scratch, out);
+  }
+
+ private:
+  static std::uint32_t most(const std::vector<SampleStream>& parts,
+                            std::uint32_t (detail::DatasetImpl::*count)() const noexcept) {
+    std::vector<Dataset> samples;
+    for (const SampleStream& part : parts) samples.push_back(part.samples());
+    return most_of(samples, count);
+  }
+  static std::string place(const SampleStream& part, const StreamItem& item) {
+    return part.samples().impl().describe(item.inner->number) + ": ";
+  }
+
+  std::vector<SampleStream> parts_;
+};
+
+}  // namespace
+
+Dataset stream_cell(std::string name, std::uint32_t draws, std::uint32_t stages) {
+  return Dataset(std::make_shared<Cell>(std::move(name), draws, stages));
+}
+
+Dataset mixed_cell(std::string name, std::vector<SampleStream> parts) {
+  return Dataset(std::make_shared<MixedCell>(std::move(name), std::move(parts)));
+}
+
+Value made_of(const SampleStream& stream, const StreamItemPtr& item, Scratch& scratch) {
+  const Lending lending(scratch, {&item, 1});
+  return stream.samples().impl().value(item->number, scratch);
+}
+
+}  // namespace penstock::data

@@ -1,0 +1,127 @@
+// The first samples of a stream, and all but the first.
+#include <algorithm>
+#include <utility>
+
+#include "core/format.h"
+#include "data/dataset_impl.h"
+#include "data/stream/node.h"
+#include "penstock/error.h"
+
+namespace penstock::data {
+
+namespace {
+
+class Cut : public StreamNode {
+ public:
+  Cut(StreamNodePtr below, std::int64_t count) : below_(std::move(below)), count_(count) {}
+  bool can_begin_again() const noexcept override { return below_->can_begin_again(); }
+  std::string name() const override { return below_->name(); }
+
+ protected:
+  StreamNodePtr below_;
+  std::int64_t count_;
+};
+
+class TakenReader final : public StreamReader {
+ public:
+  TakenReader(std::unique_ptr<StreamReader> below, std::int64_t count)
+      : below_(std::move(below)), count_(count), left_(count) {}
+
+  StreamItemPtr next(Scratch& scratch) override {
+    if (left_ == 0) return nullptr;
+    scratch.check_cancelled();  // before one is counted
+    --left_;
+    try {
+      return below_->next(scratch);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kCancelled) ++left_;
+      throw;
+    }
+  }
+  std::int64_t read() const noexcept override { return below_->read(); }
+  std::int64_t offset() const noexcept override { return below_->offset(); }
+  bool seek(std::int64_t read) override {
+    const std::int64_t given = std::max<std::int64_t>(read - offset(), 0);
+    if (given > count_ || !below_->seek(read)) return false;
+    left_ = count_ - given;
+    return true;
+  }
+
+ private:
+  std::unique_ptr<StreamReader> below_;
+  std::int64_t count_;
+  std::int64_t left_;
+};
+
+class Taken final : public Cut {
+ public:
+  using Cut::Cut;
+  std::unique_ptr<StreamReader> open(const EpochSeed& seed) const override {
+    return std::make_unique<TakenReader>(below_->open(seed), count_);
+  }
+};
+
+class SkippedReader final : public StreamReader {
+ public:
+  SkippedReader(std::unique_ptr<StreamReader> below, std::int64_t count)
+      : below_(std::move(below)), count_(count), left_(count) {}
+
+  StreamItemPtr next(Scratch& scratch) override {
+    pass(scratch);
+    return below_->next(scratch);
+  }
+  std::int64_t read() const noexcept override { return below_->read(); }
+  std::int64_t offset() const noexcept override { return below_->offset() + count_; }
+  bool seek(std::int64_t read) override {
+    if (read < offset() || !below_->seek(read)) return false;
+    left_ = 0;
+    return true;
+  }
+
+ private:
+  void pass(Scratch& scratch) {
+    if (left_ > 0 && below_->seek(offset())) left_ = 0;
+    while (left_ > 0) {
+      try {
+        if (!below_->next(scratch)) left_ = 1;  // it has ended
+      } catch (const Error& error) {
+        if (error.code() == ErrorCode::kCancelled) throw;
+      } catch (const SampleError&) {
+        // It is left out.
+      }
+      --left_;
+    }
+  }
+
+  std::unique_ptr<StreamReader> below_;
+  std::int64_t count_;
+  std::int64_t left_;
+};
+
+class Skipped final : public Cut {
+ public:
+  using Cut::Cut;
+  std::unique_ptr<StreamReader> open(const EpochSeed& seed) const override {
+    return std::make_unique<SkippedReader>(below_->open(seed), count_);
+  }
+};
+
+void require_count(std::int64_t count, const char* what) {
+  if (count >= 0) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              core::format("the number of samples to {} is {}; it must be 0 or more", what, count));
+}
+
+}  // namespace
+
+StreamNodePtr taken_node(StreamNodePtr below, std::int64_t count) {
+  require_count(count, "take");
+  return std::make_shared<Taken>(std::move(below), count);
+}
+
+StreamNodePtr skipped_node(StreamNodePtr below, std::int64_t count) {
+  require_count(count, "skip");
+  return std::make_shared<Skipped>(std::move(below), count);
+}
+
+}  // namespace penstock::data

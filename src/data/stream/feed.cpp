@@ -1,0 +1,162 @@
+// A stream has one reader, and a loader many workers, so one of them reads for all: for as long as it takes to get its
+// own batch, with those before it. A batch is what the source gave; what maps make of it is the worker's business.
+//
+// To go on from a position, the batches before it are read in the same way and dropped. That comes to the same place
+// whatever shuffles, filters and errors there were, and `read` tells whether the stream is still the one it was. A
+// source that can begin anywhere is asked to, where nothing between it and the loader has a memory of its own.
+#include "data/stream/feed.h"
+
+#include <chrono>
+#include <utility>
+
+#include "core/counted.h"
+#include "core/format.h"
+#include "core/text.h"
+#include "data/dataset_impl.h"
+
+namespace penstock::data {
+
+StreamFeed::StreamFeed(SampleStream stream, const LoaderOptions& options, const Place& place, SetSampleAside set_aside)
+    : stream_(std::move(stream)),
+      batch_size_(static_cast<std::size_t>(options.batch_size)),
+      drop_last_(options.drop_last),
+      rank_(static_cast<std::size_t>(options.ranks.value_or(Ranks()).rank)),
+      ranks_(static_cast<std::size_t>(options.ranks.value_or(Ranks()).size)),
+      remainder_(options.remainder),
+      place_(place),
+      set_aside_(std::move(set_aside)),
+      reader_(stream_.node()->open(place.seed)) {}
+
+std::shared_ptr<const StreamBatch> StreamFeed::find(std::int64_t number) const {
+  const std::scoped_lock lock(mutex_);
+  const std::int64_t at = number - first_batch_;
+  if (at < 0) throw Error(ErrorCode::kCancelled, "the loader was stopped");  // it was handed out
+  return at < std::ssize(batches_) ? batches_[static_cast<std::size_t>(at)] : nullptr;
+}
+
+std::shared_ptr<const StreamBatch> StreamFeed::batch(std::int64_t number, Scratch& scratch) {
+  constexpr std::chrono::milliseconds kPatience{50};
+  std::unique_lock reading(reading_, std::defer_lock);
+  while (true) {
+    scratch.check_cancelled();
+    if (std::shared_ptr<const StreamBatch> found = find(number)) return found;
+    if (!reading.owns_lock() && !reading.try_lock_for(kPatience)) continue;
+    if (!seek_tried_) go_to_place();
+    if (find(number)) continue;
+    read_one(scratch);
+  }
+}
+
+bool StreamFeed::ends_at(std::int64_t number) const {
+  const std::shared_ptr<const StreamBatch> found = find(number);
+  return found && found->items.empty() && !found->error;
+}
+
+std::int64_t StreamFeed::forget(std::int64_t number) {
+  const std::scoped_lock lock(mutex_);
+  while (first_batch_ <= number && !batches_.empty()) {
+    read_ = batches_.front()->read;
+    batches_.pop_front();
+    ++first_batch_;
+  }
+  return read_;
+}
+
+void StreamFeed::go_to_place() {
+  seek_tried_ = true;
+  // The samples that others repeat to get as many are the first ones, which are then read.
+  const bool needs_first = ranks_ > 1 && remainder_ != Remainder::kDrop;
+  if (place_.batch == 0 || place_.read < 0 || needs_first || !reader_->seek(place_.read)) return;
+  const std::scoped_lock lock(mutex_);
+  first_batch_ = place_.batch;
+}
+
+/// Reads the batch behind those that are there. One before the place is dropped.
+void StreamFeed::read_one(Scratch& scratch) {
+  scratch.clock.start();
+  current_.error.reset();
+  try {
+    fill(current_, scratch);
+  } catch (const SampleError& error) {
+    current_.error = named(error.error(), static_cast<std::int64_t>(error.position()));
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kCancelled) throw;
+    current_.error = error;
+  }
+  scratch.clock.lap(Stage::kFunction);
+  current_.read = reader_->read();
+  if (current_.error) current_.items.clear();
+  StreamBatch done = std::exchange(current_, {});
+  const std::scoped_lock lock(mutex_);
+  const std::int64_t number = first_batch_ + std::ssize(batches_);
+  if (number >= place_.batch) {
+    batches_.push_back(std::make_shared<const StreamBatch>(std::move(done)));
+    return;
+  }
+  ++first_batch_;
+  const bool has_ended = done.items.empty() && !done.error;
+  if (!has_ended && (first_batch_ < place_.batch || place_.read < 0 || done.read == place_.read)) return;
+  first_batch_ = place_.batch;
+  ended_ = true;
+  done.error =
+      Error(ErrorCode::kChanged,
+            core::format("{} is not what it was: the position lies after {} and {} read, but {} were read on the "
+                         "way there; go on from the beginning of an epoch, or with the stream as it was",
+                         core::escaped(stream_.node()->name()),
+                         core::counted(static_cast<std::uint64_t>(place_.batch), "batch", "batches"),
+                         core::counted(static_cast<std::uint64_t>(place_.read), "sample"), done.read));
+  done.items.clear();
+  batches_.push_back(std::make_shared<const StreamBatch>(std::move(done)));
+}
+
+void StreamFeed::fill(StreamBatch& batch, Scratch& scratch) {
+  while (batch.items.size() < batch_size_) {
+    StreamItemPtr item;
+    try {
+      item = next(batch, scratch);
+    } catch (const SampleError& error) {
+      const auto number = static_cast<std::int64_t>(error.position());
+      if (!set_aside_(number, named(error.error(), number))) throw;
+      continue;
+    }
+    if (!item) break;
+    batch.items.push_back(std::move(item));
+  }
+  if (drop_last_ && batch.items.size() < batch_size_) batch.items.clear();
+}
+
+StreamItemPtr StreamFeed::next_of_all(Scratch& scratch) {
+  if (ended_) return nullptr;
+  StreamItemPtr item = reader_->next(scratch);
+  ended_ = item == nullptr;
+  return item;
+}
+
+StreamItemPtr StreamFeed::next(StreamBatch& batch, Scratch& scratch) {
+  if (ranks_ == 1) return next_of_all(scratch);
+  while (group_.size() < ranks_) {
+    StreamItemPtr item = next_of_all(scratch);
+    if (!item) return last_of_ranks(batch);
+    if (first_.size() < ranks_) first_.push_back(item);
+    group_.push_back(std::move(item));
+  }
+  StreamItemPtr own = group_[rank_];
+  group_.clear();
+  return own;
+}
+
+/// The stream ended before each rank had one more.
+StreamItemPtr StreamFeed::last_of_ranks(StreamBatch& batch) {
+  const std::vector<StreamItemPtr> group = std::exchange(group_, {});
+  if (group.empty() || remainder_ == Remainder::kDrop) return nullptr;
+  if (rank_ < group.size()) return group[rank_];
+  batch.padded = remainder_ == Remainder::kExact;
+  return first_[(rank_ - group.size()) % first_.size()];
+}
+
+Error StreamFeed::named(const Error& error, std::int64_t number) const {
+  const std::string what = stream_.samples().impl().describe(number);
+  return error.prefixed(core::format("sample {} ({}): ", number, core::escaped(what)));
+}
+
+}  // namespace penstock::data

@@ -1,0 +1,81 @@
+// The samples that a function of the program keeps, as they come. It sees what maps and transforms made of a sample;
+// what it keeps is that, with the sample's number, so that nothing is made twice.
+#include <utility>
+
+#include "data/dataset_impl.h"
+#include "data/sample/require_samples.h"
+#include "data/sample/user_call.h"
+#include "data/stream/cell.h"
+#include "data/stream/node.h"
+#include "penstock/error.h"
+
+namespace penstock::data {
+
+namespace {
+
+using Keep = std::function<bool(const Value&)>;
+
+class FilteredReader final : public StreamReader {
+ public:
+  FilteredReader(SampleStream below, Keep keep, const EpochSeed& seed)
+      : below_(std::move(below)), keep_(std::move(keep)), reader_(below_.node()->open(seed)) {}
+
+  StreamItemPtr next(Scratch& scratch) override {
+    while (StreamItemPtr item = reader_->next(scratch)) {
+      const std::int64_t number = item->number;
+      try {
+        Value value = made_of(below_, item, scratch);
+        if (!is_kept(value)) continue;
+        return std::make_shared<StreamItem>(StreamItem{.number = number, .value = std::move(value)});
+      } catch (const SampleError& error) {
+        throw SampleError(static_cast<std::size_t>(number), error.error());
+      } catch (const Error& error) {
+        if (error.code() == ErrorCode::kCancelled) throw;
+        throw SampleError(static_cast<std::size_t>(number), error);
+      }
+    }
+    return nullptr;
+  }
+  std::int64_t read() const noexcept override { return reader_->read(); }
+
+ private:
+  bool is_kept(const Value& value) const {
+    try {
+      return keep_(value);
+    } catch (...) {
+      rethrow_as_error("the function of filter");
+    }
+  }
+
+  SampleStream below_;
+  Keep keep_;
+  std::unique_ptr<StreamReader> reader_;
+};
+
+class Filtered final : public StreamNode {
+ public:
+  Filtered(SampleStream below, Keep keep) : below_(std::move(below)), keep_(std::move(keep)) {}
+
+  std::unique_ptr<StreamReader> open(const EpochSeed& seed) const override {
+    return std::make_unique<FilteredReader>(below_, keep_, seed);
+  }
+  bool can_begin_again() const noexcept override { return below_.can_begin_again(); }
+  std::string name() const override { return below_.node()->name(); }
+  Dataset samples() const override {
+    const detail::DatasetImpl& done = below_.samples().impl();
+    return stream_cell(name(), done.draws(), done.random_stages());
+  }
+
+ private:
+  SampleStream below_;
+  Keep keep_;
+};
+
+}  // namespace
+
+StreamNodePtr filtered_node(const SampleStream& below, Keep keep) {
+  require_samples(below.samples(), "filter");
+  return std::make_shared<Filtered>(below, std::move(keep));
+}
+
+}  // namespace penstock::data

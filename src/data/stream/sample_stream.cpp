@@ -1,0 +1,104 @@
+#include "penstock/sample_stream.h"
+
+#include <utility>
+
+#include "core/format.h"
+#include "core/text.h"
+#include "data/dataset_impl.h"
+#include "data/sample/require_samples.h"
+#include "data/sample/value_samples.h"
+#include "data/stream/cell.h"
+#include "data/stream/node.h"
+#include "penstock/error.h"
+
+namespace penstock {
+
+Dataset data::StreamNode::samples() const { return stream_cell(name()); }
+
+SampleStream::SampleStream(std::shared_ptr<const data::StreamNode> node) : SampleStream(node, node->samples()) {}
+
+SampleStream SampleStream::take(std::int64_t count) const { return {data::taken_node(node_, count), samples_}; }
+SampleStream SampleStream::skip(std::int64_t count) const { return {data::skipped_node(node_, count), samples_}; }
+SampleStream SampleStream::repeat(std::optional<std::int64_t> times) const {
+  return {data::repeated_node(node_, times), samples_};
+}
+SampleStream SampleStream::shuffle(std::int64_t window, std::uint64_t seed, const WindowOptions& options) const {
+  return {data::shuffled_node(node_, window, seed, options), samples_};
+}
+SampleStream SampleStream::filter_plain(std::function<bool(const Value&)> keep) const {
+  return SampleStream(data::filtered_node(*this, std::move(keep)));
+}
+bool SampleStream::can_begin_again() const noexcept { return node_->can_begin_again(); }
+
+SampleStream detail::stream_of(std::function<NextSample(std::int64_t)> open, Begins begins,
+                               const StreamOptions& options) {
+  return SampleStream(data::source_node(std::move(open), begins, options));
+}
+
+SampleStream stream(const Dataset& dataset) {
+  data::require_samples(dataset, "a stream of its samples");
+  return detail::stream_of(
+      [dataset](std::int64_t start) {
+        return [dataset, index = start]() mutable -> std::optional<Value> {
+          if (index >= dataset.size()) return std::nullopt;
+          return dataset.get(index++);
+        };
+      },
+      detail::Begins::kAnywhere, {.name = "<dataset>"});
+}
+
+SampleStream mix(const std::vector<SampleStream>& streams, const std::vector<double>& weights,
+                 const MixOptions& options) {
+  return SampleStream(data::mixed_node(streams, weights, options));
+}
+
+data::StreamWalk::StreamWalk(const SampleStream& stream, const EpochSeed& seed, std::int64_t part, std::int64_t parts)
+    : stream_(stream), reader_(stream.node()->open(seed)), parts_(parts), before_(part) {
+  require_samples(stream.samples(), "a sample by itself");
+  scratch_.epoch_seed = seed;
+}
+
+Error data::StreamWalk::named(const Error& error, std::int64_t number) const {
+  if (error.code() == ErrorCode::kCancelled) return error;
+  const std::string what = stream_.samples().impl().describe(number);
+  return error.prefixed(core::format("sample {} ({}): ", number, core::escaped(what)));
+}
+
+data::StreamItemPtr data::StreamWalk::next_item() {
+  try {
+    for (; before_ > 0; --before_) {
+      if (!reader_->next(scratch_)) return nullptr;
+    }
+    before_ = parts_ - 1;
+    return reader_->next(scratch_);
+  } catch (const SampleError& error) {
+    throw named(error.error(), static_cast<std::int64_t>(error.position()));
+  }
+}
+
+std::optional<Value> data::StreamWalk::next() {
+  struct Reset {
+    Scratch& scratch;
+    ~Reset() { scratch.reset(); }
+  } const reset{scratch_};
+  const StreamItemPtr item = next_item();
+  if (!item) return std::nullopt;
+  try {
+    Value out = made_of(stream_, item, scratch_);
+    static_cast<void>(layout_of_value(out, scratch_.structures));
+    return out;
+  } catch (const SampleError& error) {
+    throw named(error.error(), item->number);
+  } catch (const Error& error) {
+    throw named(error, item->number);
+  }
+}
+
+SampleStream::Iterator SampleStream::begin() const { return Iterator(std::make_shared<data::StreamWalk>(*this)); }
+
+SampleStream::Iterator& SampleStream::Iterator::operator++() {
+  sample_ = walk_->next();
+  return *this;
+}
+
+}  // namespace penstock
