@@ -50,7 +50,9 @@ ps::Value tokens_and_segments(const ps::Value& row) {
 }
 
 int main() try {
-  const ps::Dataset packed = ps::pack_sequences(ps::dataset(400, document), kRow);
+  std::vector<ps::Tensor> documents;
+  for (std::int64_t index = 0; index < 400; ++index) documents.push_back(document(index));
+  const ps::Dataset packed = ps::pack_sequences(ps::dataset(documents), kRow);
   const ps::SampleStream rows = ps::mix({ps::stream(packed).map(tokens_and_segments), rows_of_stream(1000)}, {3, 1});
   const ps::LoaderOptions options{.batch_size = 16, .num_workers = 2};
 

@@ -118,9 +118,14 @@ def stream(source: Any, *, name: str = "<stream>", seekable: bool = False) -> Sa
 
 def mixed(native: _Stream, streams: Any, weights: Any, end: str, size: int | None) -> SampleStream:
     """What `penstock.mix` gives of streams."""
+    return SampleStream(native, (_mix, (streams, weights, end, size), {}))
+
+
+def _mix(*args: Any) -> Any:
+    """`penstock.mix`, which does not pickle itself."""
     import penstock
 
-    return SampleStream(native, (penstock.mix, (streams, weights, end, size), {}))
+    return penstock.mix(*args)
 
 
 def _method(below: SampleStream, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> SampleStream:

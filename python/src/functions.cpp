@@ -96,6 +96,8 @@ auto HeldFunction::call(Call call) const {
   const Running running;  // the interpreter's end waits for the call
   if (is_ending() || !interpreter_is_usable()) throw Error(ErrorCode::kCancelled, "Python is ending");
   const AcquiredGil acquired;
+  // A call from a destructor comes where an exception may be on its way, which Python would lose at the next one.
+  const nb::error_scope already_raised;
   try {
     if (cell_->function == nullptr) throw Error(ErrorCode::kCancelled, "the function's dataset or loader is gone");
     return call(nb::borrow(cell_->function));

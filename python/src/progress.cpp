@@ -1,6 +1,7 @@
 #include "progress.h"
 
 #include <nanobind/stl/function.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
 #include <atomic>

@@ -165,5 +165,5 @@ def test_each_file_of_a_page_is_run_there(page):
 
 def test_resumed_order_is_the_same(data):
     """The guide prints True for its own claim."""
-    code = next(param.values[0] for param in blocks("python") if "state_dict" in param.values[0])
+    code = next(param.values[0] for param in blocks("python") if "load_state_dict(json" in param.values[0])
     assert run([sys.executable, "-c", code], data).strip() == "True"
