@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -20,6 +21,14 @@ void take_number(CLI::Option& option, std::int64_t least, std::int64_t most = st
 
 /// As take_number, or "auto", which becomes `automatic`.
 void take_number_or_auto(CLI::Option& option, std::int64_t least, std::int64_t most, const std::string& automatic);
+
+/// The option takes a size in bytes, as a number with kB, MB, GB or TB (powers of 1000), KiB, MiB, GiB or TiB behind it
+/// or none; at least 1.
+void take_bytes(CLI::Option& option);
+
+/// The option takes what `check` has nothing to say about; it gives what was expected.
+void take_checked(CLI::Option& option, const std::string& type_name,
+                  const std::function<std::string(const std::string&)>& check);
 
 /// --exclude NAME, which may be given again: FilesOptions::exclude.
 void take_excluded(CLI::App& app, std::vector<std::string>& exclude);

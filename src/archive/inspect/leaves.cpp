@@ -59,16 +59,20 @@ std::string number_bytes(double value) {
   return core::format("{:016x}", bits);
 }
 
+std::string below(const std::string& path, const std::string& key) { return path.empty() ? key : path + "." + key; }
+
 class Walk {
  public:
-  std::vector<Leaf> take(const Value& root) {
-    go(root, {});
+  explicit Walk(bool with_tensors) : with_tensors_(with_tensors) {}
+
+  std::vector<Leaf> take(const Value& root, const std::string& path) {
+    go(root, path);
     return std::move(leaves_);
   }
 
  private:
   void go(const Value& value, const std::string& path) {
-    if (value.is(Kind::kTensor)) return;
+    if (value.is(Kind::kTensor) && !with_tensors_) return;
     if (!is_container(value)) return add(value, path);
     if (value.is(Kind::kObject)) {
       add(value, path);
@@ -80,7 +84,7 @@ class Walk {
     for (std::size_t i = 0; i < value.size(); ++i) {
       if (value.is(Kind::kDict)) {
         const auto [key, item] = value.item(i);
-        go(item, below(path, key_text(key)));
+        go(item, path_below(path, key));
       } else {
         go(value[i], below(path, core::format("{}", i)));
       }
@@ -89,12 +93,9 @@ class Walk {
     above_.erase(value.node_id());
   }
 
-  static std::string below(const std::string& path, const std::string& key) {
-    return path.empty() ? key : path + "." + key;
-  }
-
   void add(const Value& value, const std::string& path) { leaves_.push_back({path, value}); }
 
+  bool with_tensors_;
   std::vector<Leaf> leaves_;
   std::unordered_set<const void*> above_;
   core::SharedWalk walk_{"each way to a value is compared by itself; load the parts that matter"};
@@ -111,7 +112,15 @@ std::string canonical_set(const Value& value) {
 
 }  // namespace
 
-std::vector<Leaf> leaves_of(const Archive& archive) { return Walk().take(archive.structure()); }
+std::vector<Leaf> leaves_of(const Archive& archive) { return Walk(false).take(archive.structure(), {}); }
+
+std::vector<std::string> paths_in(const Value& part, const std::string& path) {
+  std::vector<std::string> out;
+  for (Leaf& leaf : Walk(true).take(part, path)) out.push_back(std::move(leaf.path));
+  return out;
+}
+
+std::string path_below(const std::string& path, const Value& key) { return below(path, key_text(key)); }
 
 std::string canonical(const Value& value) {
   switch (value.kind()) {

@@ -21,6 +21,12 @@ struct Leaf {
 /// (core::SharedWalk).
 std::vector<Leaf> leaves_of(const Archive& archive);
 
+/// The paths of the leaves and of the tensors in a part that `path` leads to.
+std::vector<std::string> paths_in(const Value& part, const std::string& path);
+
+/// The path of an item of a dict at `path`.
+std::string path_below(const std::string& path, const Value& key);
+
 /// A text for which two leaves are equal exactly when theirs are, whatever the format they come from: the kind, a
 /// colon, and the value. Of an object, its class alone.
 std::string canonical(const Value& value);

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "penstock/load.h"
+
+namespace penstock::cli {
+
+/// What of some files goes into a new one, and under which names. Names are keys joined with dots, as `penstock ls`
+/// prints them.
+struct Choice {
+  std::vector<std::string> only;     ///< patterns; a name stands for what is below it too. None: everything
+  std::vector<std::string> exclude;  ///< the same, of what is left out
+  std::vector<std::string> rename;   ///< s/REGEX/TEXT/, with g and i behind it where wanted; one after the other
+
+  bool is_everything() const noexcept { return only.empty() && exclude.empty() && rename.empty(); }
+};
+
+/// What was expected of a text that is no such s/REGEX/TEXT/; else empty.
+std::string check_rename(const std::string& text);
+
+/// The chosen part of each archive, together in one. With `rename` the content becomes one dict of names. Errors:
+/// kKeyNotFound for a pattern that no name matches and for nothing chosen; kInvalidArgument for a name that two tensors
+/// would get, and for content that has no names.
+Archive chosen(const std::vector<Archive>& archives, const Choice& choice);
+
+}  // namespace penstock::cli

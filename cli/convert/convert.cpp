@@ -1,0 +1,305 @@
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "archive/archive_state.h"
+#include "archive/unchanged.h"
+#include "cli/command.h"
+#include "cli/convert/choice.h"
+#include "cli/convert/pieces.h"
+#include "cli/convert/shards.h"
+#include "cli/json/json.h"
+#include "cli/option.h"
+#include "cli/terminal/interrupt.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/terminal.h"
+#include "cli/verify/content_check.h"
+#include "core/format.h"
+#include "format/format.h"
+#include "format/save_told.h"
+#include "penstock/error.h"
+#include "penstock/load.h"
+#include "penstock/save.h"
+#include "value/graph.h"
+
+namespace penstock::cli {
+namespace {
+
+using Metadata = std::map<std::string, std::string>;
+
+struct Options {
+  std::string from;
+  std::string to;
+  std::string format;
+  std::string part;
+  Choice choice;
+  std::vector<std::string> merge;
+  std::string dtype;
+  std::uint64_t shard_size = 0;  ///< bytes; 0: one file
+  std::vector<std::string> metadata;
+  bool compress = false;
+  bool force = false;
+  bool json = false;
+};
+
+void require_free(const Archive& from, const std::string& to, bool force) {
+  std::error_code ignored;
+  for (const Source& source : from.sources()) {
+    if (!std::filesystem::equivalent(source.name(), to, ignored)) continue;
+    throw Error(ErrorCode::kInvalidArgument, "this is the file that is to be converted; name another one to write",
+                {.path = to});
+  }
+  if (force || !std::filesystem::exists(to, ignored)) return;
+  throw Error(ErrorCode::kInvalidArgument, "the file exists; name another one, or replace it with --force",
+              {.path = to});
+}
+
+const format::Format& format_of(const Archive& archive) { return *detail::ArchiveState::of(archive).format; }
+
+/// The metadata that whoever wrote the file gave it. What describes the file itself is left out: it is not true of the
+/// file that is written.
+std::optional<Metadata> metadata_of(const Archive& archive) {
+  if (format_of(archive).metadata_is_own || !archive.has_metadata()) return std::nullopt;
+  Metadata metadata = archive.metadata();
+  if (archive.sources().size() == 1) return metadata;
+  const Archive shard = open(archive.sources()[1]);
+  if (!format_of(shard).metadata_is_own) return metadata;
+  for (const auto& [key, text] : shard.metadata()) metadata.erase(key);
+  return metadata.empty() ? std::nullopt : std::optional(std::move(metadata));
+}
+
+/// As verify does it, because mapping checks nothing.
+void check(const Archive& archive, const std::stop_token& stop) {
+  std::uint64_t all = 0;
+  for (const Source& source : archive.sources()) all += source.size();
+  Progress progress("checking", all);
+  std::uint64_t done = 0;
+  for (const Source& source : archive.sources()) {
+    check_content(*source, [&](std::uint64_t bytes) {
+      progress.at(done += bytes);
+      if (stop.stop_requested()) throw Error(ErrorCode::kCancelled, "the conversion was stopped; nothing was written");
+    });
+  }
+}
+
+/// The loaded content converted. Tensors that are the same stay the same.
+Value converted(const Value& value, Conversion& conversion) {
+  using Key = std::tuple<const std::byte*, std::string, std::string, std::string>;
+  std::map<Key, Tensor> known;
+  return map_tensors(value, [&](const Tensor& tensor) {
+    const Key key(tensor.data(), tensor.dtype().name(), tensor.shape().to_string(), tensor.strides().to_string());
+    const auto found = known.find(key);
+    return found != known.end() ? found->second : known.emplace(key, conversion(tensor)).first->second;
+  });
+}
+
+/// One file.
+void write_file(const Archive& archive, const std::string& to, Conversion& conversion, const SaveOptions& how) {
+  const std::vector<TensorEntry> entries = conversion.entries(archive);
+  std::uint64_t bytes = 0;
+  for (const TensorEntry& entry : entries) bytes += entry.nbytes();
+  const bool mapped = can_be_mapped(archive);
+  const bool apart =
+      !(mapped && conversion.is_none()) && format::format_to_write(to, how).writes_entries && is_apart(archive);
+  if (mapped && !apart) check(archive, how.stop);
+  if (!mapped && !apart) show_progress("reading ");
+  Value value = apart ? archive.structure() : archive.load({.mmap = mapped, .stop = how.stop});
+  if (!apart && !conversion.is_none()) value = converted(value, conversion);
+  Progress progress("writing", bytes);
+  const auto tell = [&](std::uint64_t done) { progress.at(std::min(done, bytes)); };
+  if (!apart) return format::save_told(value, to, how, tell);
+  const auto payload = [&](std::size_t i, io::ByteSink& sink) { write_tensor(archive, i, conversion, sink, how.stop); };
+  format::save_told(value, entries, payload, to, how, tell);
+}
+
+/// Shards, and behind them their index. When something fails, those that were written go.
+void write_shards(const Archive& archive, const Options& options, Conversion& conversion, const SaveOptions& how) {
+  const std::vector<TensorEntry> entries = conversion.entries(archive);
+  const std::vector<Shard> shards = shards_of(archive, entries, options.shard_size, options.to);
+  const std::string index = shard_index_path(options.to);
+  for (const Shard& shard : shards) require_free(archive, shard.path, options.force);
+  require_free(archive, index, options.force);
+  std::uint64_t bytes = 0;
+  for (const TensorEntry& entry : entries) bytes += entry.nbytes();
+  std::size_t written = 0;
+  try {
+    for (; written < shards.size(); ++written) {
+      write_file(archive_of(archive, shards[written]), shards[written].path, conversion, how);
+    }
+    write_shard_index(index, shards, bytes);
+  } catch (...) {
+    std::error_code ignored;
+    for (std::size_t i = 0; i < written; ++i) std::filesystem::remove(shards[i].path, ignored);
+    throw;
+  }
+}
+
+void write(const Archive& archive, const Options& options, SaveOptions how) {
+  Interrupt interrupt;
+  how.stop = interrupt.token();
+  Conversion conversion(options.dtype.empty() ? std::nullopt : DType::from_name(options.dtype));
+  interrupt.during([&] {
+    if (options.shard_size != 0) {
+      write_shards(archive, options, conversion, how);
+    } else {
+      write_file(archive, options.to, conversion, how);
+    }
+  });
+  if (conversion.overflows() == 0) return;
+  print_error(core::format("{}: {} beyond the range of {} became infinite", printable(options.to),
+                           counted(static_cast<std::uint64_t>(conversion.overflows()), "value"), options.dtype));
+}
+
+/// What was written: one file, or an index of shards.
+void report(const Options& options, const Metadata& left_out) {
+  const Archive written = open(options.shard_size != 0 ? shard_index_path(options.to) : options.to);
+  std::vector<std::string> keys;
+  for (const auto& [key, text] : left_out) keys.push_back(key);
+  std::uint64_t bytes = 0;
+  for (const Source& source : written.sources()) bytes += source.size();
+  if (options.json) {
+    print_json(Json{{"path", written.path()},
+                    {"format", written.format()},
+                    {"tensors", written.entries().size()},
+                    {"bytes", bytes},
+                    {"metadata_left_out", keys}});
+  } else {
+    core::print("{}: {}, {}, {}\n", printable(written.path()), written.format(),
+                counted(written.entries().size(), "tensor"), human_bytes(static_cast<double>(bytes)));
+  }
+  if (keys.empty()) return;
+  print_error(core::format("{}: {} files have no place for metadata, which is left out: {}", printable(options.to),
+                           written.format(), printable(core::format("{}", fmt::join(keys, ", ")))));
+}
+
+/// The files that are read, of which the first may be narrowed to a part.
+std::vector<Archive> opened(const Options& options) {
+  const Archive whole = open(options.from);
+  std::vector<Archive> out{options.part.empty() ? whole : whole.part(options.part)};
+  for (const std::string& path : options.merge) out.push_back(open(path));
+  return out;
+}
+
+/// Their metadata, and the program's. Of a key that several have, the first file's text is kept, which is told.
+std::optional<Metadata> metadata_of(const std::vector<Archive>& archives, const Options& options) {
+  std::optional<Metadata> all;
+  for (const Archive& archive : archives) {
+    const std::optional<Metadata> metadata = metadata_of(archive);
+    if (!metadata) continue;
+    if (!all) all.emplace();
+    for (const auto& [key, text] : *metadata) {
+      if (all->try_emplace(key, text).first->second == text) continue;
+      print_error(
+          core::format("{}: its metadata {} differs and is left out", printable(archive.path()), printable(key)));
+    }
+  }
+  for (const std::string& given : options.metadata) {
+    if (!all) all.emplace();
+    const std::size_t equals = given.find('=');
+    (*all)[given.substr(0, equals)] = given.substr(equals + 1);
+  }
+  return all;
+}
+
+int run(const Options& options) {
+  SaveOptions how{.format = options.format, .compress = options.compress};
+  const format::Format& target = format::format_to_write(options.to, how);
+  if (!options.metadata.empty() && !target.keeps_metadata) {
+    throw Error(ErrorCode::kUnsupported,
+                core::format("{} files hold no metadata, and --metadata was given", target.name), {.path = options.to});
+  }
+  if (options.shard_size != 0 && !target.writes_entries) {
+    throw Error(ErrorCode::kUnsupported,
+                core::format("shards are files of safetensors, and not of {}; --shard-size was given", target.name),
+                {.path = options.to});
+  }
+  const std::vector<Archive> archives = opened(options);
+  const bool as_it_is = archives.size() == 1 && options.choice.is_everything();
+  const Archive archive = as_it_is ? archives.front() : chosen(archives, options.choice);
+  require_free(archive, options.to, options.force);
+  std::optional<Metadata> metadata = metadata_of(archives, options);
+  if (target.keeps_metadata) how.metadata = std::exchange(metadata, std::nullopt);
+  how.before_commit = [&archive] {
+    for (const Source& source : archive.sources()) archive::require_unchanged(*source);
+  };
+  write(archive, options, how);
+  report(options, metadata.value_or(Metadata{}));
+  return 0;
+}
+
+std::vector<std::string> writable_formats() {
+  std::vector<std::string> names;
+  for (const format::Format& format : format::formats()) {
+    if (format.write != nullptr) names.emplace_back(format.name);
+  }
+  return names;
+}
+
+std::string check_pair(const std::string& text) {
+  return text.find('=') == std::string::npos ? "KEY=TEXT" : std::string();
+}
+
+std::function<int()> attach(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("from", options->from, "A tensor file, an index of shards, or a folder of a distributed checkpoint")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("to", options->to, "The file to write")->required()->type_name("FILE");
+  take_word(*app.add_option("--to", options->format, "The format to write, in place of the extension's"),
+            writable_formats());
+  app.add_option("--part,--key", options->part, "Only what this key leads to: model, or model.encoder")
+      ->type_name("KEY");
+  app.add_option("--only", options->choice.only, "Only what has such a name, or lies below it; may be given again")
+      ->type_name("PATTERN")
+      ->allow_extra_args(false);
+  app.add_option("--exclude", options->choice.exclude, "Nothing of such a name, or below it; may be given again")
+      ->type_name("PATTERN")
+      ->allow_extra_args(false);
+  take_checked(*app.add_option("--rename", options->choice.rename,
+                               "Change names as sed does, s/REGEX/TEXT/; may be given again. Dicts in dicts become one")
+                    ->allow_extra_args(false),
+               "RENAMING", check_rename);
+  app.add_option("--merge", options->merge,
+                 "Another file whose names come behind those of the first; may be given again")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  take_word(*app.add_option("--dtype", options->dtype, "The type of all floats in the file that is written"),
+            {"float64", "float32", "float16", "bfloat16"});
+  take_bytes(*app.add_option("--shard-size", options->shard_size,
+                             "Several .safetensors of at most this size, and their index: 5GB, 500MB"));
+  take_checked(*app.add_option("--metadata", options->metadata,
+                               "Put this into the metadata of the .safetensors; may be given again")
+                    ->allow_extra_args(false),
+               "KEY=TEXT", check_pair);
+  app.add_flag("--compress", options->compress, "Deflate the members of an .npz");
+  app.add_flag("--force", options->force, "Replace a file that exists");
+  app.add_flag("--json", options->json, "Print JSON");
+  return [options] { return run(*options); };
+}
+
+}  // namespace
+
+const Command kConvert{
+    "convert",
+    "Write a tensor file in another format",
+    "The extension of the second file says which format: .npy, .npz, .pt, .pth or .safetensors. It appears whole or "
+    "not at all. What that format cannot hold is refused, but for metadata, which is told on standard error when it "
+    "is left out; dicts in dicts become names joined with dots where there is only one level. A file whose bytes are "
+    "its values is mapped and takes no memory; to a .safetensors, others are written in pieces where no tensors share "
+    "bytes; else they are loaded. An index of shards, or a distributed checkpoint, becomes one file. Names are keys "
+    "joined with dots, as ls prints them; in a PATTERN * and ? stand for any characters, dots too. Nothing in the "
+    "first "
+    "file is run.",
+    {"penstock convert model.pt model.safetensors --dtype bfloat16",
+     "penstock convert model.pt encoder.npz --part encoder --rename 's/^layers/blocks/'",
+     "penstock convert model.pt small.safetensors --only 'encoder*' --exclude '*.bias'"},
+    attach};
+
+}  // namespace penstock::cli

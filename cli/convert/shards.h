@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "penstock/load.h"
+
+namespace penstock::cli {
+
+/// A file of its own: which tensors of an archive it has, with their names in the file.
+struct Shard {
+  std::vector<std::pair<std::string, std::size_t>> tensors;
+  std::string path;
+};
+
+/// The tensors in their order, in shards of at most `most` bytes; a tensor that is larger is alone. They are called as
+/// huggingface_hub calls them: model-00001-of-00003.safetensors for model.safetensors. `entries` are those of the
+/// archive as they are written. kUnsupported for content that safetensors does not hold, and for tensors that share
+/// their bytes.
+std::vector<Shard> shards_of(const Archive& archive, std::span<const TensorEntry> entries, std::uint64_t most,
+                             const std::string& to);
+
+/// The archive of one shard's tensors.
+Archive archive_of(const Archive& archive, const Shard& shard);
+
+/// model.safetensors.index.json for model.safetensors.
+std::string shard_index_path(const std::string& to);
+/// Writes it, as transformers reads it.
+void write_shard_index(const std::string& path, const std::vector<Shard>& shards, std::uint64_t bytes);
+
+}  // namespace penstock::cli

@@ -1,0 +1,271 @@
+"""The choices of penstock convert: parts, names, types, several files, shards, metadata. What is written is read by the
+libraries whose formats they are."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_convert import convert, safetensors
+
+torch = pytest.importorskip("torch")
+safe = pytest.importorskip("safetensors.torch")
+
+
+def layers() -> dict:
+    made = torch.Generator().manual_seed(1)
+    names = [
+        f"{part}.{layer}.{kind}"
+        for part in ("encoder", "decoder")
+        for layer in (0, 1, 10)
+        for kind in ("weight", "bias")
+    ]
+    return {name: torch.randn(4, 3, generator=made) for name in names}
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    torch.save(layers(), tmp_path / "model.pt")
+    return tmp_path / "model.pt"
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    state = {"epoch": 7, "note": "x", "model": layers(), "sizes": [torch.zeros(1), torch.ones(2)], "empty": {}}
+    torch.save(state, tmp_path / "checkpoint.pt")
+    return tmp_path / "checkpoint.pt"
+
+
+def same(found: dict, expected: dict) -> bool:
+    return found.keys() == expected.keys() and all(found[k].equal(expected[k]) for k in expected)
+
+
+@pytest.mark.parametrize("target", ["out.safetensors", "out.pt", "out.npz"])
+@pytest.mark.parametrize(
+    ("options", "keep"),
+    [
+        (["--only", "encoder"], lambda n: n.startswith("encoder.")),
+        (["--only", "encoder.1"], lambda n: n.startswith("encoder.1.")),
+        (["--only", "*.weight"], lambda n: n.endswith(".weight")),
+        (["--only", "encoder.?.bias", "--only", "decoder.10"], lambda n: n in ("encoder.0.bias", "encoder.1.bias") or n.startswith("decoder.10.")),
+        (["--exclude", "*.bias"], lambda n: not n.endswith(".bias")),
+        (["--only", "encoder", "--exclude", "encoder.0"], lambda n: n.startswith("encoder.") and not n.startswith("encoder.0.")),
+        (["--only", "*[01].weight"], lambda n: n.endswith(("0.weight", "1.weight"))),
+    ],
+)  # fmt: skip
+def test_names_choose(model, tmp_path, target, options, keep):
+    convert(model, tmp_path / target, *options)
+    expected = {name: tensor for name, tensor in layers().items() if keep(name)}
+    if target.endswith(".npz"):
+        found = {name: torch.from_numpy(array) for name, array in np.load(tmp_path / target).items()}
+    else:
+        found = safe.load_file(tmp_path / target) if "safe" in target else torch.load(tmp_path / target)
+    assert same(found, expected)
+
+
+def test_nested_content_keeps_its_shape(checkpoint, tmp_path):
+    convert(checkpoint, tmp_path / "out.pt", "--exclude", "model.encoder", "--exclude", "note")
+    found = torch.load(tmp_path / "out.pt")
+    assert list(found) == ["epoch", "model", "sizes", "empty"]
+    assert found["epoch"] == 7 and found["empty"] == {}
+    assert same(found["model"], {k: v for k, v in layers().items() if k.startswith("decoder")})
+    assert [t.tolist() for t in found["sizes"]] == [[0.0], [1.0, 1.0]]
+    convert(checkpoint, tmp_path / "some.pt", "--only", "epoch", "--only", "sizes")
+    found = torch.load(tmp_path / "some.pt")
+    assert list(found) == ["epoch", "sizes"]
+
+
+def test_a_part_and_a_choice_in_it(checkpoint, tmp_path):
+    convert(checkpoint, tmp_path / "out.safetensors", "--key", "model", "--only", "decoder.0")
+    expected = {k: v for k, v in layers().items() if k.startswith("decoder.0.")}
+    assert same(safe.load_file(tmp_path / "out.safetensors"), expected)
+
+
+def test_a_list_is_chosen_as_a_whole(checkpoint, tmp_path):
+    refused = convert(checkpoint, tmp_path / "out.pt", "--only", "sizes.0", code=1).stderr
+    assert "1 of 2 parts of 'sizes'" in refused and not (tmp_path / "out.pt").exists()
+
+
+@pytest.mark.parametrize(("option", "pattern"), [("--only", "encodr"), ("--exclude", "x*"), ("--only", "")])
+def test_a_pattern_that_matches_nothing_is_an_error(model, tmp_path, option, pattern):
+    assert "no name matches" in convert(model, tmp_path / "o.pt", option, pattern, code=1).stderr
+
+
+def test_nothing_left_is_an_error(model, tmp_path):
+    assert "nothing is left" in convert(model, tmp_path / "o.pt", "--exclude", "*", code=1).stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        (["s/^encoder/enc/"], lambda n: n.replace("encoder", "enc", 1) if n.startswith("encoder") else n),
+        (["s/e/E/g"], lambda n: n.replace("e", "E")),
+        (["s/e/E/"], lambda n: n.replace("e", "E", 1)),
+        (["s/WEIGHT/w/i"], lambda n: n.replace("weight", "w")),
+        ([r"s/(\w+)\.(\d+)\./\2.\1./"], lambda n: ".".join([n.split(".")[1], n.split(".")[0], n.split(".")[2]])),
+        (["s#^#model/#"], lambda n: "model/" + n),
+        ([r"s/\./\//g"], lambda n: n.replace(".", "/")),
+        (["s/encoder/[&]/"], lambda n: n.replace("encoder", "[encoder]")),
+        (["s/encoder/a/", "s/^a/b/"], lambda n: n.replace("encoder", "b")),
+    ],
+)
+def test_names_change_as_sed_changes_them(model, tmp_path, options, name):
+    convert(model, tmp_path / "o.safetensors", *[word for text in options for word in ("--rename", text)])
+    assert same(safe.load_file(tmp_path / "o.safetensors"), {name(k): v for k, v in layers().items()})
+
+
+def test_names_of_nested_content_become_one_dict(checkpoint, tmp_path):
+    convert(checkpoint, tmp_path / "o.pt", "--rename", r"s/^model\.//", "--exclude", "sizes", "--exclude", "empty")
+    found = torch.load(tmp_path / "o.pt")
+    assert found.pop("epoch") == 7 and found.pop("note") == "x"
+    assert same(found, layers())
+
+
+def test_two_of_one_name_are_refused(model, tmp_path):
+    refused = convert(model, tmp_path / "o.pt", "--rename", "s/encoder|decoder/x/", code=1).stderr
+    assert "'encoder.0.weight' of" in refused and "'decoder.0.weight' would both be called 'x.0.weight'" in refused
+    assert "nothing is left of the name" in convert(model, tmp_path / "o.pt", "--rename", "s/.*//", code=1).stderr
+
+
+@pytest.mark.parametrize("text", ["", "s", "a/b", "s/a/b", "s/a/b/x", "s/(/b/", "y/a/b/", "s/a/b/c/d/"])
+def test_what_is_no_renaming_is_wrong_usage(model, tmp_path, text):
+    assert "--rename" in convert(model, tmp_path / "o.pt", "--rename", text, code=2).stderr
+
+
+@pytest.mark.parametrize("target", ["o.safetensors", "o.pt", "o.npz"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_floats_become_one_type(tmp_path, target, dtype):
+    if target == "o.npz" and dtype == "bfloat16":
+        pytest.skip("NumPy has no bfloat16")
+    to = getattr(torch, dtype)
+    numbers = torch.arange(-600, 600, dtype=torch.float64).reshape(30, 40) / 7
+    state = {
+        "f64": numbers, "f32": numbers.float(), "f16": numbers.half(), "b16": numbers.bfloat16(),
+        "i": numbers.long(), "b": numbers > 0, "c": numbers.to(torch.complex64), "t": numbers.float().T,
+        "none": torch.zeros(0, 3), "big": torch.randn(3000, 1500),
+    }  # fmt: skip
+    if target == "o.npz":
+        del state["b16"]
+    torch.save(state, tmp_path / "x.pt")
+    convert(tmp_path / "x.pt", tmp_path / target, "--dtype", dtype)
+    expected = {k: v.to(to) if v.is_floating_point() else v for k, v in state.items()}
+    if target == "o.npz":
+        found = {name: torch.from_numpy(array) for name, array in np.load(tmp_path / target).items()}
+    else:
+        found = safe.load_file(tmp_path / target) if "safe" in target else torch.load(tmp_path / target)
+    assert {k: v.dtype for k, v in found.items()} == {k: v.dtype for k, v in expected.items()}
+    assert same(found, expected)
+
+
+def test_tied_weights_stay_tied_in_another_type(tmp_path):
+    weight = torch.randn(5, 4)
+    torch.save({"a": weight, "b": weight, "v": weight[1:]}, tmp_path / "x.pt")
+    convert(tmp_path / "x.pt", tmp_path / "o.pt", "--dtype", "float16")
+    found = torch.load(tmp_path / "o.pt")
+    assert found["a"].data_ptr() == found["b"].data_ptr() and found["a"].equal(weight.half())
+    assert found["v"].equal(weight.half()[1:])
+
+
+def test_values_beyond_a_type_are_told(tmp_path):
+    torch.save({"a": torch.tensor([1e6, 1.0, -1e6, float("inf")])}, tmp_path / "x.pt")
+    told = convert(tmp_path / "x.pt", tmp_path / "o.safetensors", "--dtype", "float16").stderr
+    assert "2 values beyond the range of float16 became infinite" in told
+    assert safe.load_file(tmp_path / "o.safetensors")["a"].tolist() == [float("inf"), 1.0, -float("inf"), float("inf")]
+    assert convert(tmp_path / "x.pt", tmp_path / "o.pt", "--dtype", "bfloat16").stderr == ""
+
+
+def test_conversion_takes_little_memory(tmp_path):
+    size = 256 << 20
+    path = safetensors(tmp_path / "x.safetensors", "F32", [0], b"")
+    safetensors(path, "F32", [0], b"")
+    header = json.dumps({"w": {"dtype": "F32", "shape": [size // 4], "data_offsets": [0, size]}}).encode()
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    os.truncate(path, 8 + len(header) + size)
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_DATA, (96 << 20, 96 << 20))
+
+    convert(path, tmp_path / "o.safetensors", "--dtype", "bf16", code=2)
+    convert(path, tmp_path / "o.safetensors", "--dtype", "bfloat16", preexec_fn=limit)
+    assert (tmp_path / "o.safetensors").stat().st_size > size // 2
+
+
+def test_files_are_put_together(model, tmp_path):
+    safe.save_file({"head.w": torch.ones(2)}, tmp_path / "head.safetensors", metadata={"by": "x"})
+    np.savez(tmp_path / "more.npz", tail=np.arange(3))
+    convert(
+        model, tmp_path / "o.safetensors", "--merge", tmp_path / "head.safetensors", "--merge", tmp_path / "more.npz"
+    )
+    found = safe.load_file(tmp_path / "o.safetensors")
+    assert found.pop("tail").tolist() == [0, 1, 2] and found.pop("head.w").tolist() == [1, 1]
+    assert same(found, layers())
+    with pytest.importorskip("safetensors").safe_open(tmp_path / "o.safetensors", "pt") as file:
+        assert file.metadata() == {"by": "x"}
+    refused = convert(model, tmp_path / "p.safetensors", "--merge", model, code=1).stderr
+    assert "would both be called 'encoder.0.weight'" in refused and not (tmp_path / "p.safetensors").exists()
+    np.save(tmp_path / "bare.npy", np.arange(3))
+    assert "no dict" in convert(model, tmp_path / "p.pt", "--merge", tmp_path / "bare.npy", code=1).stderr
+    assert "converted" in convert(model, tmp_path / "head.safetensors", "--merge", tmp_path / "head.safetensors", "--force", code=1).stderr  # fmt: skip
+
+
+@pytest.mark.parametrize("size", ["1", "48", "49", "100B", "0.2kB", "1 KiB", "1GB"])
+def test_shards_are_those_of_a_model(model, tmp_path, size):
+    if size == "0.2kB":
+        assert "--shard-size" in convert(model, tmp_path / "m.safetensors", "--shard-size", size, code=2).stderr
+        return
+    convert(model, tmp_path / "m.safetensors", "--shard-size", size)
+    index = json.loads((tmp_path / "m.safetensors.index.json").read_text())
+    assert index["metadata"]["total_size"] == sum(t.nbytes for t in layers().values())
+    files = sorted(set(index["weight_map"].values()))
+    most = {"1": 48, "48": 48, "49": 48, "100B": 96}.get(size, 10**9)
+    assert files == [f"m-{i:05}-of-{len(files):05}.safetensors" for i in range(1, len(files) + 1)]
+    found = {}
+    for file in files:
+        part = safe.load_file(tmp_path / file)
+        assert sum(t.nbytes for t in part.values()) <= most
+        assert all(index["weight_map"][name] == file for name in part)
+        found |= part
+    assert same(found, layers())
+    convert(tmp_path / "m.safetensors.index.json", tmp_path / "back.safetensors")
+    assert same(safe.load_file(tmp_path / "back.safetensors"), layers())
+
+
+def test_shards_leave_nothing_when_one_fails(model, tmp_path):
+    (tmp_path / "m-00012-of-00012.safetensors").mkdir()
+    before = sorted(os.listdir(tmp_path))
+    convert(model, tmp_path / "m.safetensors", "--shard-size", "48", code=1)
+    assert sorted(os.listdir(tmp_path)) == before
+    convert(model, tmp_path / "m.safetensors", "--shard-size", "48", "--force", code=1)
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_shards_of_tied_tensors_and_other_formats_are_refused(tmp_path):
+    weight = torch.randn(4)
+    torch.save({"a": weight, "b": weight}, tmp_path / "x.pt")
+    assert "share memory" in convert(tmp_path / "x.pt", tmp_path / "o.safetensors", "--shard-size", "1", code=1).stderr
+    assert "--shard-size" in convert(tmp_path / "x.pt", tmp_path / "o.pt", "--shard-size", "1", code=1).stderr
+
+
+def test_metadata_are_added(tmp_path):
+    safe.save_file({"a": torch.ones(2)}, tmp_path / "x.safetensors", metadata={"by": "x", "kept": "y"})
+    convert(tmp_path / "x.safetensors", tmp_path / "o.safetensors", "--metadata", "by=z=1", "--metadata", "empty=")
+    with pytest.importorskip("safetensors").safe_open(tmp_path / "o.safetensors", "pt") as file:
+        assert file.metadata() == {"by": "z=1", "kept": "y", "empty": ""}
+    assert (
+        "hold no metadata" in convert(tmp_path / "x.safetensors", tmp_path / "o.pt", "--metadata", "a=b", code=1).stderr
+    )
+    assert "KEY=TEXT" in convert(tmp_path / "x.safetensors", tmp_path / "o.pt", "--metadata", "a", code=2).stderr
+
+
+def test_damage_is_found_whatever_is_chosen(model, tmp_path):
+    raw = bytearray(model.read_bytes())
+    at = raw.find(layers()["encoder.0.weight"].numpy().tobytes())
+    raw[at + 5] ^= 1
+    model.write_bytes(raw)
+    for options in (["--only", "encoder.0"], ["--dtype", "float16"], ["--shard-size", "1GB"], ["--rename", "s/a/b/"]):
+        convert(model, tmp_path / "o.safetensors", *options, code=1)
+        assert os.listdir(tmp_path) == ["model.pt"]
