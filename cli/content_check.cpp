@@ -1,4 +1,4 @@
-#include "cli/verify/content_check.h"
+#include "cli/content_check.h"
 
 #include <algorithm>
 #include <array>
