@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from penstock._core import Dataset, Tensor, _Stream, _stream, _stream_of_dataset, _StreamWalk
+from penstock._core import Dataset, Tensor, _Stream, _stream, _stream_of_dataset, _StreamWalk, mix
 from penstock._transforms import Transforms
 
 # Only type checkers need `typing`, which takes a third of the module's import time.
@@ -19,8 +19,9 @@ __all__ = ["Opener", "SampleStream", "mixed", "stream"]
 class Opener:
     """Makes the iterators of a source, and keeps those that are being read.
 
-    C++ calls it with a number: -1 - start opens an iterator at that sample and gives its number n; 2 * n gives the next
-    sample as a tuple of one, or an empty tuple at the end; 2 * n + 1 lets go of it.
+    C++ calls it with a number: -1 - start opens an iterator at that sample and gives its number n;
+    2 * n gives the next sample as a tuple of one, or an empty tuple at the end; 2 * n + 1 lets go
+    of it.
     """
 
     def __init__(self, source: Any, seekable: bool) -> None:
@@ -79,22 +80,23 @@ def _begins(source: Any, seekable: bool) -> str:
 def stream(source: Any, *, name: str = "<stream>", seekable: bool = False) -> SampleStream:
     """Samples that come one by one, and of which nobody knows how many.
 
-    One thread at a time asks for the next sample; what the source gives is the stream's from then on, and must not be
-    written to. What it raises arrives from the loader with its own type and the sample's number, whatever `on_error`
-    says.
+    One thread at a time asks for the next sample; what the source gives is the stream's from then
+    on, and must not be written to. What it raises arrives from the loader with its own type and the
+    sample's number, whatever `on_error` says.
 
     Parameters
     ----------
     source
         A function that makes a generator (or another iterator or iterable), called for each epoch.
-        A generator or iterator by itself is read once: a second epoch is an error, and so is going on from a position
-        once it has begun. An iterable (a list, torch's IterableDataset) begins anew for each epoch. A Dataset gives its
-        samples in their order.
+        A generator or iterator by itself is read once: a second epoch is an error, and so is going
+        on from a position once it has begun. An iterable (a list, torch's IterableDataset) begins
+        anew for each epoch. A Dataset gives its samples in their order.
     name
         What the samples are, for messages: "clips.tar" gives "clips.tar[7]".
     seekable
-        Whether the function takes the number of the sample to begin at. A loader that goes on from a position then
-        reads nothing again, as long as no shuffle, filter, mixture or repetition stands before it.
+        Whether the function takes the number of the sample to begin at. A loader that goes on from
+        a position then reads nothing again, as long as no shuffle, filter, mixture or repetition
+        stands before it.
 
     Returns
     -------
@@ -123,9 +125,7 @@ def mixed(native: _Stream, streams: Any, weights: Any, end: str, size: int | Non
 
 def _mix(*args: Any) -> Any:
     """`penstock.mix`, which does not pickle itself."""
-    import penstock
-
-    return penstock.mix(*args)
+    return mix(*args)
 
 
 def _method(below: SampleStream, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> SampleStream:
@@ -140,9 +140,10 @@ def _called(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Samp
 class SampleStream(Transforms):
     """Samples without a length: what `stream` makes, and what its methods make of that.
 
-    `penstock.DataLoader` takes it as a dataset; `for sample in stream` reads the samples one by one, as epoch 0 of seed
-    0. `shuffle`, `take`, `skip`, `repeat`, `filter` and the functions before a filter run in one thread at a time, in
-    order; `map` and native transforms that no filter follows run in all workers at once. It pickles if its source does.
+    `penstock.DataLoader` takes it as a dataset; `for sample in stream` reads the samples one by
+    one, as epoch 0 of seed 0. `shuffle`, `take`, `skip`, `repeat`, `filter` and the functions
+    before a filter run in one thread at a time, in order; `map` and native transforms that no
+    filter follows run in all workers at once. It pickles if its source does.
     """
 
     def __init__(self, native: _Stream, made_by: Any, samples: Dataset | None = None) -> None:
@@ -206,7 +207,9 @@ class SampleStream(Transforms):
         return self._next("skip", self._native.skip(count), count)
 
     def repeat(self, times: int | None = None) -> SampleStream:
-        """All samples, several times one behind the other. They are numbered on, so that random steps draw anew.
+        """All samples, several times one behind the other.
+
+        They are numbered on, so that random steps draw anew.
 
         Parameters
         ----------
@@ -222,8 +225,8 @@ class SampleStream(Transforms):
     def shuffle(self, window: int, seed: int = 0, *, memory: int | None = None) -> SampleStream:
         """Each sample drawn from a window that is kept full.
 
-        The order depends on `seed`, the loader's seed and the epoch alone, and is the same for any number of workers
-        and in a resumed run.
+        The order depends on `seed`, the loader's seed and the epoch alone, and is the same for any
+        number of workers and in a resumed run.
 
         Parameters
         ----------
@@ -232,8 +235,8 @@ class SampleStream(Transforms):
         seed
             Of this shuffle.
         memory
-            Bytes of tensors that the window may hold; beyond, OutOfMemoryError. None: half of the memory that this
-            process may use.
+            Bytes of tensors that the window may hold; beyond, OutOfMemoryError. None: half of the
+            memory that this process may use.
 
         Returns
         -------
@@ -265,8 +268,8 @@ class SampleStream(Transforms):
         batched
             Whether it is called with whole batches instead.
         seeded
-            Whether it is called with a numpy.random.Generator as well, made from the loader's seed, the epoch and the
-            sample's number.
+            Whether it is called with a numpy.random.Generator as well, made from the loader's seed,
+            the epoch and the sample's number.
 
         Returns
         -------

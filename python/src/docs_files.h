@@ -136,8 +136,8 @@ threads
 report
     A dict to fill with how the file was read.
 progress
-    True for a bar on a terminal and in a notebook, or a function (bytes done, total), called in this
-    thread. What it raises stops the load.
+    True for a bar on a terminal and in a notebook, or a function (bytes done, total), called in
+    this thread. What it raises stops the load.
 
 Returns
 -------

@@ -151,7 +151,9 @@ void bind_streams(nb::module_& module) {
       .def("filter", filtered, nb::arg("keep").none());
   nb::class_<PyWalk>(module, "_StreamWalk", "One walk over a stream's samples.")
       .def(nb::init<const SampleStream&, std::uint64_t, std::uint64_t, std::int64_t, std::int64_t>(), nb::arg("stream"),
-           nb::arg("seed") = 0, nb::arg("epoch") = 0, nb::arg("part") = 0, nb::arg("parts") = 1)
+           nb::arg("seed") = 0, nb::arg("epoch") = 0, nb::arg("part") = 0, nb::arg("parts") = 1,
+           nb::sig("def __init__(self, stream: _Stream, seed: int = 0, epoch: int = 0, part: int = 0, parts: int = 1) "
+                   "-> None"))
       .def(
           "__iter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __iter__(self) -> _StreamWalk"))
       .def("__next__", &PyWalk::next, nb::sig("def __next__(self) -> typing.Any"));

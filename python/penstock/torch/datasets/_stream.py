@@ -18,8 +18,9 @@ __all__ = ["Stream"]
 class Stream(torch_data.IterableDataset[Any]):
     """A `penstock.SampleStream` for torch: an IterableDataset whose samples are torch tensors.
 
-    torch's own loader takes it, with worker processes too: worker w of n gives samples w, w + n, ... of the stream, so
-    that each comes once. Every worker reads the whole stream, but calls functions of `map` for its own samples alone.
+    torch's own loader takes it, with worker processes too: worker w of n gives samples w, w + n,
+    ... of the stream, so that each comes once. Every worker reads the whole stream, but calls
+    functions of `map` for its own samples alone.
 
     Parameters
     ----------
