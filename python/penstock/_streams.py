@@ -143,7 +143,8 @@ class SampleStream(Transforms):
     `penstock.DataLoader` takes it as a dataset; `for sample in stream` reads the samples one by
     one, as epoch 0 of seed 0. `shuffle`, `take`, `skip`, `repeat`, `filter` and the functions
     before a filter run in one thread at a time, in order; `map` and native transforms that no
-    filter follows run in all workers at once. It pickles if its source does.
+    filter follows run in all workers at once. It pickles as the call that made it (`made_by`), if
+    its source does.
     """
 
     def __init__(self, native: _Stream, made_by: Any, samples: Dataset | None = None) -> None:
