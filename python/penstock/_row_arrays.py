@@ -126,7 +126,8 @@ def _outer(array: Any, key: tuple[Any, ...]) -> Any:
     import numpy as np
 
     items = _for_each_dimension(key, len(array.shape))
-    box, inner = [], []
+    box: list[slice] = []
+    inner: list[Any] = []
     for dim, (item, length) in enumerate(zip(items, array.shape, strict=True)):
         if isinstance(item, slice):
             taken = range(length)[item]

@@ -156,7 +156,7 @@ class SampleStream(Transforms):
         return SampleStream(native, (_method, (self, name, args, named), {}))
 
     def _with(self, samples: Dataset, name: str, *args: Any, **named: Any) -> SampleStream:
-        made_by = (_method, (self, name, args, named), {})
+        made_by: Any = (_method, (self, name, args, named), {})
         return SampleStream(self._native.with_samples(samples), made_by, samples)
 
     def _transformed(self, name: str, *args: Any) -> SampleStream:

@@ -148,7 +148,8 @@ void bind_streams(nb::module_& module) {
           nb::arg("count").none())
       .def("repeat", repeated, nb::arg("times").none())
       .def("shuffle", shuffled, nb::arg("window").none(), nb::arg("seed").none(), nb::arg("memory").none())
-      .def("filter", filtered, nb::arg("keep").none());
+      .def("filter", filtered, nb::arg("keep").none(),
+           nb::sig("def filter(self, keep: typing.Callable[[typing.Any], typing.Any]) -> _Stream"));
   nb::class_<PyWalk>(module, "_StreamWalk", "One walk over a stream's samples.")
       .def(nb::init<const SampleStream&, std::uint64_t, std::uint64_t, std::int64_t, std::int64_t>(), nb::arg("stream"),
            nb::arg("seed") = 0, nb::arg("epoch") = 0, nb::arg("part") = 0, nb::arg("parts") = 1,

@@ -46,6 +46,9 @@ class Iteration(_BaseDataLoaderIter):
     the end.
     """
 
+    _reads: Reads
+    _restarts: int
+
     def __init__(self, settings: Settings, resume: Position | None) -> None:
         self._lock = threading.RLock()
         self._process = os.getpid()

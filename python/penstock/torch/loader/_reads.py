@@ -292,14 +292,14 @@ class Reads:
         anew, because the feed has gone on to the one after it.
         """
         feed = self._feed
-        native = isinstance(feed, _Feed)
-        before = feed.given if native else 0
+        native = feed if isinstance(feed, _Feed) else None
+        before = native.given if native is not None else 0
         try:
             return feed.next()
         except BaseException as error:
-            of_signal = native and not isinstance(error, penstock.Error)
+            of_signal = native is not None and not isinstance(error, penstock.Error)
             if of_signal or isinstance(error, penstock.TimedOutError):
-                self._pending.appendleft(asked._replace(lost=native and feed.given != before))
+                self._pending.appendleft(asked._replace(lost=native is not None and native.given != before))
                 self.taken -= 1
             raise
 
