@@ -1,5 +1,5 @@
-// A stream has one reader, and a loader many workers, so one of them reads for all: for as long as it takes to get its
-// own batch, with those before it. A batch is what the source gave; what maps make of it is the worker's business.
+// A stream has one reader, and a loader many workers, so one of them reads for all, a batch at a time, until each has
+// its own. A batch is what the source gave; what maps make of it is the worker's business.
 //
 // To go on from a position, the batches before it are read in the same way and dropped. That comes to the same place
 // whatever shuffles, filters and errors there were, and `read` tells whether the stream is still the one it was. A
@@ -27,27 +27,39 @@ StreamFeed::StreamFeed(SampleStream stream, const LoaderOptions& options, const 
       set_aside_(std::move(set_aside)),
       reader_(stream_.node()->open(place.seed)) {}
 
+StreamFeed::Reading::~Reading() {
+  const std::scoped_lock lock(feed_.mutex_);
+  feed_.is_being_read_ = false;
+  feed_.read_on_.notify_all();
+}
+
 std::shared_ptr<const StreamBatch> StreamFeed::find(std::int64_t number) const {
-  const std::scoped_lock lock(mutex_);
   const std::int64_t at = number - first_batch_;
   if (at < 0) throw Error(ErrorCode::kCancelled, "the loader was stopped");  // it was handed out
   return at < std::ssize(batches_) ? batches_[static_cast<std::size_t>(at)] : nullptr;
 }
 
 std::shared_ptr<const StreamBatch> StreamFeed::batch(std::int64_t number, Scratch& scratch) {
-  constexpr std::chrono::milliseconds kPatience{50};
-  std::unique_lock reading(reading_, std::defer_lock);
+  constexpr std::chrono::milliseconds kPatience{50};  // until a worker that waits looks whether it was stopped
   while (true) {
     scratch.check_cancelled();
-    if (std::shared_ptr<const StreamBatch> found = find(number)) return found;
-    if (!reading.owns_lock() && !reading.try_lock_for(kPatience)) continue;
+    {
+      std::unique_lock lock(mutex_);
+      if (std::shared_ptr<const StreamBatch> found = find(number)) return found;
+      if (is_being_read_) {
+        read_on_.wait_for(lock, kPatience);
+        continue;
+      }
+      is_being_read_ = true;
+    }
+    const Reading reading(*this);
     if (!seek_tried_) go_to_place();
-    if (find(number)) continue;
     read_one(scratch);
   }
 }
 
 bool StreamFeed::ends_at(std::int64_t number) const {
+  const std::scoped_lock lock(mutex_);
   const std::shared_ptr<const StreamBatch> found = find(number);
   return found && found->items.empty() && !found->error;
 }

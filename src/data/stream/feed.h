@@ -1,6 +1,6 @@
 #pragma once
 
-#include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -48,6 +48,19 @@ class StreamFeed {
   std::int64_t forget(std::int64_t number);
 
  private:
+  /// The turn of the one thread that reads.
+  class Reading {
+   public:
+    explicit Reading(StreamFeed& feed) : feed_(feed) {}
+    ~Reading();
+    Reading(const Reading&) = delete;
+    Reading& operator=(const Reading&) = delete;
+
+   private:
+    StreamFeed& feed_;
+  };
+
+  /// Nothing where it is not read yet. With mutex_.
   std::shared_ptr<const StreamBatch> find(std::int64_t number) const;
   void read_one(Scratch& scratch);
   void fill(StreamBatch& batch, Scratch& scratch);
@@ -67,18 +80,20 @@ class StreamFeed {
   const Place place_;
   const SetSampleAside set_aside_;
 
-  std::timed_mutex reading_;  ///< one thread reads
+  // Of the thread that reads.
   std::unique_ptr<StreamReader> reader_;
   std::vector<StreamItemPtr> first_;  ///< samples of all ranks, as many as there are ranks
   std::vector<StreamItemPtr> group_;  ///< those of which each rank takes one, as far as they are read
   StreamBatch current_;               ///< that a stopped worker left
   bool ended_ = false;
+  bool seek_tried_ = false;
 
   mutable std::mutex mutex_;  ///< of what follows
+  std::condition_variable read_on_;
+  bool is_being_read_ = false;
   std::deque<std::shared_ptr<const StreamBatch>> batches_;
   std::int64_t first_batch_ = 0;  ///< the number of batches_.front()
   std::int64_t read_ = 0;         ///< that the last forgotten batch says
-  bool seek_tried_ = false;
 };
 
 }  // namespace penstock::data
