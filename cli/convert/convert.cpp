@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -100,14 +101,17 @@ Value converted(const Value& value, Conversion& conversion) {
   });
 }
 
+enum class Mapping : std::uint8_t { kWhereItCan, kNever };
+
 /// One file.
-void write_file(const Archive& archive, const std::string& to, Conversion& conversion, const SaveOptions& how) {
+void write_file(const Archive& archive, const std::string& to, Conversion& conversion, const SaveOptions& how,
+                Mapping mapping) {
   const std::vector<TensorEntry> entries = conversion.entries(archive);
   std::uint64_t bytes = 0;
   for (const TensorEntry& entry : entries) bytes += entry.nbytes();
   const bool mapped = can_be_mapped(archive);
-  const bool apart =
-      !(mapped && conversion.is_none()) && format::format_to_write(to, how).writes_entries && is_apart(archive);
+  const bool apart = !(mapped && conversion.is_none() && mapping == Mapping::kWhereItCan) &&
+                     format::format_to_write(to, how).writes_entries && is_apart(archive);
   if (mapped && !apart) check(archive, how.stop);
   if (!mapped && !apart) show_progress("reading ");
   Value value = apart ? archive.structure() : archive.load({.mmap = mapped, .stop = how.stop});
@@ -131,7 +135,8 @@ void write_shards(const Archive& archive, const Options& options, Conversion& co
   std::size_t written = 0;
   try {
     for (; written < shards.size(); ++written) {
-      write_file(archive_of(archive, shards[written]), shards[written].path, conversion, how);
+      // A map would have the whole file checked for each shard.
+      write_file(archive_of(archive, shards[written]), shards[written].path, conversion, how, Mapping::kNever);
     }
     write_shard_index(index, shards, bytes);
   } catch (...) {
@@ -149,7 +154,7 @@ void write(const Archive& archive, const Options& options, SaveOptions how) {
     if (options.shard_size != 0) {
       write_shards(archive, options, conversion, how);
     } else {
-      write_file(archive, options.to, conversion, how);
+      write_file(archive, options.to, conversion, how, Mapping::kWhereItCan);
     }
   });
   if (conversion.overflows() == 0) return;
