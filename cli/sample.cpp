@@ -115,7 +115,8 @@ void require_new(const fs::path& folder) {
   const fs::file_status found = fs::symlink_status(folder, ignored);
   if (!fs::exists(found)) return;
   if (fs::is_directory(folder, ignored) && fs::is_empty(folder, ignored)) return;
-  throw Error(ErrorCode::kInvalidArgument, "there is something already; name a new folder or an empty one",
+  throw Error(ErrorCode::kInvalidArgument,
+              "the path exists and is not an empty folder; name a new folder or an empty one",
               {.path = folder.string()});
 }
 

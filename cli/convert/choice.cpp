@@ -135,7 +135,7 @@ class Chooser {
     const Value& root = archive.structure();
     if (!root.is(Kind::kDict)) {
       throw Error(ErrorCode::kInvalidArgument,
-                  "its content is no dict and has no names to choose, rename or put together by",
+                  "its content is not a dict and has no names to choose, rename or put together by",
                   {.path = archive.path()});
     }
     whole_ = kept(root, {});

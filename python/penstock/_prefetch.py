@@ -147,7 +147,7 @@ def rows_of(part: Any, shape: Sequence[int], name: str) -> slice | None:
     ends = []
     for word, end, default in (("start", part.start, 0), ("stop", part.stop, rows)):
         if end is not None and type(end) is not int:
-            raise ValueError(f"invalid prefetch plan slice for {name}: {word} is {end!r}, which is no integer")
+            raise ValueError(f"invalid prefetch plan slice for {name}: {word} is {end!r}, which is not an integer")
         at = default if end is None else end + rows if end < 0 else end
         if not 0 <= at <= rows:
             raise ValueError(f"prefetch plan slice {word} {end} for {name} is out of range for {rows} rows")

@@ -52,7 +52,7 @@ class Streams {
     const std::optional<std::size_t> only = found.structure.entry_index();
     if (!only) {
       throw Error(ErrorCode::kUnsupported,
-                  "it is no plain tensor (sparse, quantized or of a class of its own); load it with torch's "
+                  "it is not a plain tensor (sparse, quantized or of a class of its own); load it with torch's "
                   "FileSystemReader",
                   {index_.sources[file].name(), wanted.place.offset, wanted.tensor});
     }

@@ -424,7 +424,7 @@ void bind_loader(nb::module_& module) {
                   "on_error: str = 'raise', dtype: object | None = None, strict: bool = False, "
                   "ranks: Ranks | tuple[int, int] | str | None = None, remainder: str = 'pad', "
                   "gather: typing.Callable[[str], list[str]] | bool | None = None) -> None"))
-      .def("__len__", length_of, "Batches in an epoch; TypeError for a stream, of which nobody knows.")
+      .def("__len__", length_of, "Batches in an epoch; TypeError for a stream, whose length is not known.")
       .def(
           "__iter__", [](nb::object self) { return LoaderIterator(std::move(self)); },
           "Begins the current epoch, or goes on where load_state_dict left it. "

@@ -17,7 +17,7 @@ std::string str_of(nb::handle object) { return nb::str(object).c_str(); }
   if (PyErr_ExceptionMatches(PyExc_ValueError) == 0) nb::raise_python_error();
   const nb::python_error error;
   throw Error(ErrorCode::kInvalidArgument,
-              core::format("{} is no path that a file can have: {}", shown(path), str_of(error.value())));
+              core::format("{} is not a path that a file can have: {}", shown(path), str_of(error.value())));
 }
 
 std::optional<DType> dtype_from_text(const std::string& text) {

@@ -191,7 +191,7 @@ nb::object zipped(const nb::args& datasets, const nb::kwargs& named) {
 
 nb::list paths_of(const Dataset& dataset) {
   if (!dataset.impl().samples_are_files()) {
-    throw nb::attribute_error("the samples of this dataset are no files of their own; describe(i) says what they are");
+    throw nb::attribute_error("the samples of this dataset are not files of their own; describe(i) says what they are");
   }
   nb::list out;
   for (const std::string& path : dataset.paths()) out.append(path_text(path));
@@ -309,7 +309,7 @@ nb::object typed(nb::object dataset, nb::handle dtype, nb::handle strict) {
   if (PyUnicode_Check(dtype.ptr()) == 0 || name_from(dtype) != "promote") return dataset.attr("cast")(dtype, is_strict);
   if (is_stream(dataset)) {
     throw Error(ErrorCode::kInvalidArgument,
-                "found dtype=\"promote\" for a stream, whose types nobody knows beforehand; name the type");
+                "found dtype=\"promote\" for a stream, whose types are not known beforehand; name the type");
   }
   Dataset promoted = interruptible(
       true, [of = nb::cast<Dataset>(dataset)](std::stop_token stop) { return promote(of, {.stop = std::move(stop)}); });
@@ -389,7 +389,7 @@ void bind_datasets(nb::module_& module) {
           nb::arg("index"), nb::sig("def describe(self, index: int) -> str"), docs::kDescribe)
       .def_prop_ro("paths", paths_of, nb::sig("def paths(self) -> list[str]"),
                    "The file of each sample, in their order: of files(), and of what subset() and concat() make of "
-                   "them. AttributeError where samples are no files.")
+                   "them. AttributeError where samples are not files.")
       .def_prop_ro(
           "_draws", [](const Dataset& self) { return self.impl().is_random(); }, nb::sig("def _draws(self) -> bool"))
       .def_prop_ro(

@@ -160,7 +160,7 @@ void hand_over(const Tensor& tensor, nb::handle stream) {
     return;
   }
   if (value == 0) refuse("stream 0 could mean two streams; pass 1 for the default stream or 2 for the thread's own");
-  if (value < -1) refuse(core::format("{} is no stream; pass -1 to wait for nothing", value));
+  if (value < -1) refuse(core::format("{} is not a stream; pass -1 to wait for nothing", value));
   // Work that the consumer submits later to the default stream is over before the memory is used again.
   tensor.buffer().record_use(Stream::default_of(tensor.device()), Buffer::Access::kRead);
   if (value == -1) return;

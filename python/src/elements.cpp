@@ -59,7 +59,7 @@ nb::object text_at(const std::byte* address, std::size_t size) {
   for (const Py_UCS4 letter : letters) {
     if (letter > 0x10FFFF) {
       throw Error(ErrorCode::kCorrupt,
-                  core::format("found {:#x} in a text, which is no Unicode code point; take .view_bytes()", letter));
+                  core::format("found {:#x} in a text, which is not a Unicode code point; take .view_bytes()", letter));
     }
   }
   return checked(

@@ -247,7 +247,7 @@ LazyTensor Archive::operator[](std::string_view name) const {
 LazyTensor Archive::entry(std::size_t index) const {
   if (index >= state_->index.entries.size()) {
     throw Error(ErrorCode::kIndexOutOfRange,
-                core::format("tensor {} was asked of a file that has {}", index, state_->index.entries.size()),
+                core::format("tensor {} was asked for, but the file has {}", index, state_->index.entries.size()),
                 {state_->path()});
   }
   return {state_, state_->index.entries[index]};

@@ -80,7 +80,7 @@ class PathSearch {
 std::string contents(const Value& value) {
   if (value.is(Kind::kList) || value.is(Kind::kTuple)) return core::format("it is a list of {} items", value.size());
   if (value.is(Kind::kTensor)) return "it is a tensor and has no keys";
-  if (!value.is(Kind::kDict)) return "it is no dict and has no keys";
+  if (!value.is(Kind::kDict)) return "it is not a dict, so it has no keys";
   if (value.size() == 0) return "it is an empty dict";
   std::string out = "its keys are ";
   for (std::size_t i = 0; i < std::min(value.size(), kMostShown); ++i) {

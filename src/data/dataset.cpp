@@ -31,7 +31,7 @@ Value Dataset::get(std::int64_t index) const {
 std::vector<std::string> Dataset::paths() const {
   if (!impl_->samples_are_files()) {
     throw Error(ErrorCode::kInvalidArgument,
-                "the samples of this dataset are no files of their own; describe(i) says what sample i is");
+                "the samples of this dataset are not files of their own; describe(i) says what sample i is");
   }
   std::vector<std::string> out;
   out.reserve(static_cast<std::size_t>(size()));

@@ -26,10 +26,10 @@ void require_layout(const Shape& shape, const Strides& strides) {
                 core::format("found shape {}, expected sizes of 0 or more", shape.to_string()));
   }
   if (shape.rank() != strides.rank() || std::any_of(strides.begin(), strides.end(), negative)) {
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        core::format("shape {} with strides {} is no layout: as many strides as sizes and none below 0 were expected",
-                     shape.to_string(), strides.to_string()));
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format(
+                    "shape {} with strides {} is not a layout: as many strides as sizes and none below 0 were expected",
+                    shape.to_string(), strides.to_string()));
   }
 }
 

@@ -66,7 +66,7 @@ const format::Format& format_by_extension(std::string_view path) {
   }
   throw Error(
       ErrorCode::kInvalidArgument,
-      core::format("the extension of the path tells the format, and it is none of {}: rename the file or name the "
+      core::format("the extension of the path tells the format, and it is not one of {}: rename the file or name the "
                    "format",
                    writable_names(true)),
       {std::string(path)});

@@ -304,7 +304,7 @@ void Writer::Impl::finish() {
     require_open();
     if (format_->is_one_tensor && !current_) {
       throw Error(ErrorCode::kInvalidArgument,
-                  "no rows were appended, so that nobody knows what they are: declare dtype and row shape for an array "
+                  "no rows were appended, so their type is not known: declare dtype and row shape for an array "
                   "without rows");
     }
     end_current();

@@ -21,8 +21,9 @@ constexpr std::int64_t kElementsPerThread = 1024 * 1024;
 
 void require_numeric(const DType& dtype) {
   if (dtype.is_numeric()) return;
-  throw Error(ErrorCode::kUnsupported,
-              core::format("{} values cannot be converted: they are no bool, integer, float or complex", dtype.name()));
+  throw Error(
+      ErrorCode::kUnsupported,
+      core::format("{} values cannot be converted: they are not bool, integer, float or complex", dtype.name()));
 }
 
 struct Pair {

@@ -109,7 +109,7 @@ DType default_type(const Scalar& number) noexcept {
 void require_numeric(const DType& dtype, const char* operation) {
   if (dtype.is_numeric()) return;
   throw Error(ErrorCode::kUnsupported,
-              core::format("{} of {}: its values are no bool, integer, float or complex", operation, dtype.name()));
+              core::format("{} of {}: its values are not bool, integer, float or complex", operation, dtype.name()));
 }
 
 }  // namespace penstock::ops

@@ -218,7 +218,7 @@ def test_files_are_put_together(model, tmp_path):
     assert "would both be called 'encoder.0.weight'" in refused
     assert not (tmp_path / "p.safetensors").exists()
     np.save(tmp_path / "bare.npy", np.arange(3))
-    assert "no dict" in convert(model, tmp_path / "p.pt", "--merge", tmp_path / "bare.npy", code=1).stderr
+    assert "not a dict" in convert(model, tmp_path / "p.pt", "--merge", tmp_path / "bare.npy", code=1).stderr
     head = tmp_path / "head.safetensors"
     assert "to be converted" in convert(model, head, "--merge", head, "--force", code=1).stderr
 

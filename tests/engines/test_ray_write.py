@@ -102,7 +102,7 @@ def test_where_it_may_write(tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full/x").touch()
     for folder in ("full", "full/x"):
-        with pytest.raises(penstock.InvalidArgumentError, match="there is something already"):
+        with pytest.raises(penstock.InvalidArgumentError, match="the path exists"):
             write_tensors(numbered(), tmp_path / folder)
     with pytest.raises(penstock.NotFoundError, match="make it first"):
         write_tensors(numbered(), tmp_path / "none/out")

@@ -390,7 +390,7 @@ def test_repr_of_what_is_no_value():
     assert repr(penstock.tensor(negative_nan)) == "penstock.Tensor([nan, nan], dtype=float32)"
     texts = penstock.tensor(np.array([0xFFFFFFFF, ord("a")], "u4").view("U1"))
     assert repr(texts) == "penstock.Tensor([<no text>,       'a'], dtype=str32)"
-    with pytest.raises(penstock.CorruptError, match=r"no Unicode code point; take \.view_bytes"):
+    with pytest.raises(penstock.CorruptError, match=r"not a Unicode code point; take \.view_bytes"):
         texts.tolist()
 
 

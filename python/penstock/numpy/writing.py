@@ -159,7 +159,7 @@ def _require_key(key: str) -> None:
         )
         raise penstock.InvalidArgumentError(message, message, tensor=key)
     if any("\ud800" <= letter <= "\udfff" for letter in key):
-        message = f"the key {key!r} is no text that UTF-8 can hold; rename the array"
+        message = f"the key {key!r} is not text that UTF-8 can hold; rename the array"
         raise penstock.InvalidArgumentError(message, message, tensor=key)
 
 

@@ -96,7 +96,7 @@ class TensorDatasink(Datasink[list[Written]]):
 
     def _require_free(self) -> None:
         if os.path.lexists(self._folder) and not (os.path.isdir(self._folder) and not os.listdir(self._folder)):
-            message = "there is something already; name a new folder, or an empty one"
+            message = "the path exists and is not an empty folder; name a new folder or an empty one"
             raise penstock.InvalidArgumentError(f"{self._folder}: {message}", message, self._folder)
         parent = os.path.dirname(self._folder)
         if not os.path.isdir(parent):

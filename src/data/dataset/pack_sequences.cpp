@@ -68,8 +68,8 @@ Tensor filling(double value, const DType& dtype) {
   Tensor one = Tensor::of({value}).to(dtype);
   const Tensor back = one.to(DType::float64);
   if (!dtype.is_floating() && back.values<const double>()[0] != value) {
-    refuse(
-        core::format("the value {} that rows are filled with is none of {}; choose one that is", value, dtype.name()));
+    refuse(core::format("the value {} that rows are filled with is not a value of {}; choose one that is", value,
+                        dtype.name()));
   }
   return one;
 }

@@ -49,7 +49,7 @@ void require_some(std::int64_t total, const Ranks& ranks, Remainder remainder, s
                   std::string_view units) {
   if (remainder != Remainder::kDrop || total == 0 || total >= ranks.size) return;
   refuse(
-      core::format("{} for {} ranks: with the remainder \"drop\" nobody would get any; use \"pad\" or \"exact\", or "
+      core::format("{} for {} ranks: with the remainder \"drop\" no rank would get any; use \"pad\" or \"exact\", or "
                    "fewer ranks",
                    core::counted(total, unit, units), ranks.size));
 }

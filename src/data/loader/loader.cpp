@@ -137,14 +137,14 @@ class LoaderState {
     const std::int64_t samples = this->samples();
     if (position.samples != samples) {
       refuse(
-          core::format("the position is one in a dataset of {}, but this one has {}; go on with the dataset it was "
+          core::format("the position was taken in a dataset of {}, but this one has {}; go on with the dataset it was "
                        "taken from",
                        core::counted(static_cast<std::uint64_t>(position.samples), "sample"), samples));
     }
     require_batch_size(position);
     if (!position.order.empty() && position.batch > 0 && position.order != order()) {
       refuse(
-          core::format("the position is one in an order that is {}, but this loader's is {}; go on with the same "
+          core::format("the position was taken in an order that is {}, but this loader's is {}; go on with the same "
                        "shuffle and sampler, or from the beginning of an epoch",
                        position.order, order()));
     }
@@ -173,17 +173,17 @@ class LoaderState {
     const std::int64_t ranks = replicas();
     if (position.num_replicas == ranks) {
       refuse(
-          core::format("the position is one of batches of {}, but this loader makes batches of {}; go on with the "
+          core::format("the position was taken with batches of {}, but this loader makes batches of {}; go on with the "
                        "same batch_size, or from the beginning of an epoch",
                        position.batch_size, batch_size()));
     }
     if (step_alike(position, batch_size(), ranks)) return;
-    refuse(
-        core::format("the position is one of batches of {} on each of {}, but this loader makes batches of {} on each "
-                     "of {}; go on with the same batch_size, or with one that gives as many samples on all ranks "
-                     "together, or from the beginning of an epoch",
-                     position.batch_size, core::counted(static_cast<std::uint64_t>(position.num_replicas), "rank"),
-                     batch_size(), ranks));
+    refuse(core::format(
+        "the position was taken with batches of {} on each of {}, but this loader makes batches of {} on each "
+        "of {}; go on with the same batch_size, or with one that gives as many samples on all ranks "
+        "together, or from the beginning of an epoch",
+        position.batch_size, core::counted(static_cast<std::uint64_t>(position.num_replicas), "rank"), batch_size(),
+        ranks));
   }
 
   /// How many batches this rank would have taken where as many samples were, by as many ranks as there are now.
@@ -191,7 +191,7 @@ class LoaderState {
     const std::int64_t ranks = replicas();
     if (position.num_replicas == ranks || position.batch == 0) return position.batch;
     if (position.num_replicas < 1) {
-      refuse(core::format("the position is one of {} ranks, expected 1 or more", position.num_replicas));
+      refuse(core::format("the position was taken with {} ranks, expected 1 or more", position.num_replicas));
     }
     if (position.batch == position.batches) return size();  // its epoch has ended, also where samples were left out
     if (tells_other_size(position)) return position.batch;  // step_alike
@@ -199,7 +199,7 @@ class LoaderState {
     const bool fits = !__builtin_mul_overflow(position.batch, position.num_replicas, &all);
     if (fits && all % ranks == 0) return all / ranks;
     refuse(
-        core::format("the position is one after batch {} of each of {}, which {} cannot go on from with "
+        core::format("the position was taken after batch {} of each of {}, which {} cannot go on from with "
                      "whole batches; go on with {}, or from a position after more or fewer batches, or keep batch_size "
                      "times ranks as it was",
                      position.batch, core::counted(static_cast<std::uint64_t>(position.num_replicas), "rank"),

@@ -16,8 +16,9 @@ void require(bool holds, const char* message) {
 }  // namespace
 
 LoaderOptions as_endless(LoaderOptions options) {
-  require(!options.shuffle,
-          "a stream comes in its own order, so that shuffle cannot be; give it a window: stream.shuffle(1000)");
+  require(
+      !options.shuffle,
+      "a stream comes in its own order, so shuffle cannot reorder all of it; give it a window: stream.shuffle(1000)");
   require(!options.sampler && !options.batch_sampler, "a stream comes in its own order, and takes no sampler");
   require(options.on_error == OnError::kRaise || options.on_error == OnError::kSkip,
           "a stream has no other sample to put in the place of a bad one; use on_error \"raise\" or \"skip\"");

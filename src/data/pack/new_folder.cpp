@@ -28,8 +28,8 @@ constexpr int kTries = 100;
 }
 
 [[noreturn]] void refuse(const std::string& path) {
-  throw Error(ErrorCode::kInvalidArgument, "there is something already; name a new folder or an empty one",
-              {.path = path});
+  throw Error(ErrorCode::kInvalidArgument,
+              "the path exists and is not an empty folder; name a new folder or an empty one", {.path = path});
 }
 
 /// Without slashes at its end, which would put the temporary folder inside.

@@ -59,7 +59,7 @@ class Former {
     const Value& key = node.keys[child];
     if (key.is(Value::Kind::kString) && format::is_utf8(key.as_string())) return key.as_string();
     throw Error(ErrorCode::kUnsupported,
-                core::format("the key {} of a dict is no text that arrays could be named by; leave it out with keys",
+                core::format("the key {} of a dict is not text that arrays could be named by; leave it out with keys",
                              key.to_string()),
                 {.path = what_});
   }
@@ -146,7 +146,7 @@ class Parser {
     if (name == kDict) return Node::Kind::kDict;
     if (name == kList) return Node::Kind::kList;
     if (name == kTuple) return Node::Kind::kTuple;
-    refuse(core::format("it has {}, which no version knows", core::quoted(name)));
+    refuse(core::format("it has {}, which no version of Penstock knows", core::quoted(name)));
   }
 
   Node leaf(const Json& json, const std::string& path, const std::string& key) {

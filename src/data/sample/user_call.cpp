@@ -24,7 +24,7 @@ void rethrow_as_error(std::string_view who) {
   } catch (abi::__forced_unwind&) {
     throw;  // the thread is being ended
   } catch (...) {
-    throw Error(ErrorCode::kUserCode, core::format("{} threw something that is no std::exception", who))
+    throw Error(ErrorCode::kUserCode, core::format("{} threw something that is not a std::exception", who))
         .caused_by(std::current_exception());
   }
 }

@@ -89,7 +89,7 @@ class Reader {
 
  private:
   static void require(bool holds) {
-    if (!holds) throw Error(ErrorCode::kCorrupt, "this is no index of files");
+    if (!holds) throw Error(ErrorCode::kCorrupt, "this is not an index of files");
   }
   /// Of things that take bytes: never more than are left.
   std::uint64_t count() {
@@ -194,7 +194,7 @@ void ScanIndex::require_own() const {
   std::error_code error;
   if (cache_ || !std::filesystem::exists(path_, error) || may_be_index(path_)) return;
   throw Error(ErrorCode::kInvalidArgument,
-              "this file is no index of files, and would be written over; name another for the index, or delete it",
+              "this file is not an index of files, and would be written over; name another for the index, or delete it",
               {.path = path_});
 }
 

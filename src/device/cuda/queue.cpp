@@ -27,7 +27,7 @@ ContextPtr context_of(const std::byte* pointer) {
   const std::optional<int> index = device_of(pointer);
   if (!index) {
     throw Error(ErrorCode::kDeviceFailed,
-                core::format("the driver knows {} as no device's memory", static_cast<const void*>(pointer)));
+                core::format("the driver does not know {} as memory of a device", static_cast<const void*>(pointer)));
   }
   return Context::of(*index);
 }
@@ -88,7 +88,7 @@ QueuePtr CudaQueue::wrap(const ContextPtr& context, CUstream stream) {
   const std::optional<CUdevice> device = device_of_stream(driver(), stream);
   if (device && *device != context->handle()) {
     throw Error(ErrorCode::kInvalidArgument,
-                core::format("the stream {} is none of {}: name the device that it was made on",
+                core::format("the stream {} is not of {}: name the device that it was made on",
                              static_cast<const void*>(stream), context->device().to_string()));
   }
   return std::make_shared<CudaQueue>(context, stream, Kind::kForeign);

@@ -142,10 +142,11 @@ class CheckpointReader {
       Index found = stream(item, chunk.place, file);
       const std::optional<std::size_t> number = found.structure.entry_index();
       if (!number) {
-        throw Error(ErrorCode::kUnsupported,
-                    "a chunk is no plain tensor (sparse, quantized or of a class of its own); load the checkpoint with "
-                    "torch and save it as plain tensors",
-                    {file.name(), chunk.place.offset});
+        throw Error(
+            ErrorCode::kUnsupported,
+            "a chunk is not a plain tensor (sparse, quantized or of a class of its own); load the checkpoint with "
+            "torch and save it as plain tensors",
+            {file.name(), chunk.place.offset});
       }
       TensorEntry& entry = found.entries[*number];
       StorageEntry& storage = found.storages[entry.storage];

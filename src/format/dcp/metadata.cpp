@@ -57,11 +57,11 @@ std::uint64_t size_in(const Value& object, std::string_view name, std::string_vi
 }
 
 Shape shape_of(const Value& sizes, std::string_view item) {
-  if (!sizes.is(Kind::kTuple) && !sizes.is(Kind::kList)) fail("a size in .metadata is no tuple", item);
+  if (!sizes.is(Kind::kTuple) && !sizes.is(Kind::kList)) fail("a size in .metadata is not a tuple", item);
   std::vector<std::int64_t> dims;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const Value size = sizes[i];
-    if (!size.is(Kind::kInt) || size.as_int() < 0) fail("a size in .metadata is no number, or below 0", item);
+    if (!size.is(Kind::kInt) || size.as_int() < 0) fail("a size in .metadata is not a number of 0 or more", item);
     dims.push_back(size.as_int());
   }
   return Shape(std::span<const std::int64_t>(dims));
@@ -93,7 +93,7 @@ class Places {
 
  private:
   void add(const Value& key, const Value& info) {
-    if (!is_class(key, "MetadataIndex")) fail("a key of storage_data in .metadata is no MetadataIndex");
+    if (!is_class(key, "MetadataIndex")) fail("a key of storage_data in .metadata is not a MetadataIndex");
     const std::string item = required(key, "fqn", Kind::kString, {}).as_string();
     if (!is_class(info, "_StorageInfo")) {
       fail(core::format("storage_data describes where it lies by {}, which is not known; only what "
@@ -171,11 +171,11 @@ class NoStorages final : public pickle::Outside {
 };
 
 Metadata take_apart(const Value& root) {
-  if (!is_class(root, "Metadata")) fail("the pickle is no Metadata of torch.distributed.checkpoint");
+  if (!is_class(root, "Metadata")) fail("the pickle is not a Metadata of torch.distributed.checkpoint");
   const std::optional<Value> storage_data = attribute(root, "storage_data");
   if (!storage_data || !storage_data->is(Kind::kDict)) {
     fail(
-        "storage_data is missing or no dict, so that nobody knows where tensors lie; save the checkpoint again with "
+        "storage_data is missing or not a dict, so nothing says where tensors lie; save the checkpoint again with "
         "FileSystemWriter");
   }
   const Places places(*storage_data);
@@ -183,7 +183,7 @@ Metadata take_apart(const Value& root) {
   Metadata out;
   for (std::size_t i = 0; i < items.size(); ++i) {
     const auto [key, described] = items.item(i);
-    if (!key.is(Kind::kString)) fail("a name in state_dict_metadata is no string");
+    if (!key.is(Kind::kString)) fail("a name in state_dict_metadata is not a string");
     out.items.push_back(item_of(key.as_string(), described, places));
   }
   const std::optional<Value> paths = attribute(root, "planner_data");

@@ -38,7 +38,7 @@ class Tree {
   Tree() { root_->kind = Node::Kind::kDict; }
 
   void set(const std::string& item, const Value& path, const Value& value) {
-    if (!path.is(Kind::kTuple) && !path.is(Kind::kList)) fail("its path in planner_data is no tuple", item);
+    if (!path.is(Kind::kTuple) && !path.is(Kind::kList)) fail("its path in planner_data is not a tuple", item);
     if (path.size() == 0) fail("its path in planner_data is empty", item);
     if (path.size() > kMaxDepth) {
       fail(core::format("it is nested {} levels deep; up to {} are read", path.size(), kMaxDepth), item,

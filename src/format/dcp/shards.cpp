@@ -48,7 +48,7 @@ std::vector<std::string> shard_names(const std::string& folder) {
 Index read_shard(const Source& source) {
   const Format* const format = find_format(*source);
   if (format == nullptr || format->name != kSafetensorsFormat.name) {
-    throw Error(ErrorCode::kUnknownFormat, "this shard of a checkpoint is no file of safetensors; copy it again",
+    throw Error(ErrorCode::kUnknownFormat, "this shard of a checkpoint is not a .safetensors file; copy it again",
                 {source.name(), 0});
   }
   return kSafetensorsFormat.read_index(source, {});

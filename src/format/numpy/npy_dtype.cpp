@@ -58,7 +58,7 @@ constexpr auto kTimeUnits =
 [[noreturn]] void throw_unknown(std::string_view descr) {
   throw Error(
       ErrorCode::kUnsupported,
-      core::format("the array's type {} is none that NumPy writes; convert it before saving", core::quoted(descr)));
+      core::format("the array's type {} is not one that NumPy writes; convert it before saving", core::quoted(descr)));
 }
 
 /// The width behind a kind; 0 when there is none.

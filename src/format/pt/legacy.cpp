@@ -111,11 +111,11 @@ std::unique_ptr<Header> read_header(std::span<const std::byte> bytes, const Open
                 {.offset = second});
   }
   const std::size_t third = at;
-  if (!read_plain(bytes, at).is(Value::Kind::kDict)) corrupt("the machine's description is no dict", third);
+  if (!read_plain(bytes, at).is(Value::Kind::kDict)) corrupt("the machine's description is not a dict", third);
   at += pickle::read_pickle(bytes.subspan(at), at, header->index, header->storages, false, false, {}, options.decode);
   const std::size_t fifth = at;
   header->keys = read_plain(bytes, at);
-  if (!header->keys.is(Value::Kind::kList)) corrupt("the list of storages is no list", fifth);
+  if (!header->keys.is(Value::Kind::kList)) corrupt("the list of storages is not a list", fifth);
   header->end = at;
   return header;
 }

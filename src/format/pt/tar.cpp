@@ -103,7 +103,7 @@ Members list_members(const FileBytes& file) {
     if (!is_ustar(block)) corrupt("a tar header has no ustar magic", at);
     check_sum(block, at);
     const auto size = octal(field(block, 124, 12));
-    if (!size) corrupt("the size of a tar member is no octal number", at);
+    if (!size) corrupt("the size of a tar member is not an octal number", at);
     const Member member{at + kBlock, *size};
     if (!core::range_fits(member.offset, member.size, file.size())) {
       throw Error(ErrorCode::kTruncated,
@@ -119,9 +119,9 @@ Members list_members(const FileBytes& file) {
       const auto bytes = file.at(member.offset, member.size, text);
       check_extended({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, at);
     } else if (type != '0' && type != '\0') {
-      throw Error(ErrorCode::kUnsupported, "the tar archive has a member that is no plain file", {.offset = at});
+      throw Error(ErrorCode::kUnsupported, "the tar archive has a member that is not a plain file", {.offset = at});
     } else if (std::find(std::begin(kMembers), std::end(kMembers), name) == std::end(kMembers)) {
-      corrupt(core::format("the tar archive has a member {}, which is none of torch's", core::quoted(name)), at);
+      corrupt(core::format("the tar archive has a member {}, which is not one of torch's", core::quoted(name)), at);
     } else if (!members.emplace(name, member).second) {
       corrupt(core::format("the tar archive has two members {}", core::quoted(name)), at);
     }
@@ -129,7 +129,7 @@ Members list_members(const FileBytes& file) {
   }
   for (const std::string_view name : {"storages", "tensors", "pickle"}) {
     if (members.find(name) == members.end()) {
-      corrupt(core::format("the tar archive has no member {}; it is no file of torch.save", core::quoted(name)), 0);
+      corrupt(core::format("the tar archive has no member {}; torch.save did not write it", core::quoted(name)), 0);
     }
   }
   return members;
@@ -139,7 +139,7 @@ Members list_members(const FileBytes& file) {
 std::string key_of(const Cell& cell) {
   if (cell.is(Kind::kInt)) return std::to_string(cell.integer);
   if (cell.is(Kind::kString) || cell.is(Kind::kBytes) || cell.is(Kind::kBigInt)) return std::string(cell.text);
-  throw Error(ErrorCode::kCorrupt, "the key of a storage or tensor is no number");
+  throw Error(ErrorCode::kCorrupt, "the key of a storage or tensor is not a number");
 }
 
 class TarReader final : public pickle::Outside {
@@ -225,7 +225,8 @@ std::int64_t TarReader::next_int(std::uint64_t& at, std::uint64_t end) {
 std::uint64_t TarReader::next_count(std::uint64_t& at, std::uint64_t end) {
   const std::uint64_t start = at;
   const Cell* count = next(at, end);
-  if (!count->is(Kind::kInt) || count->integer < 0) corrupt("the count in a tar member is no integer from 0 on", start);
+  if (!count->is(Kind::kInt) || count->integer < 0)
+    corrupt("the count in a tar member is not an integer of 0 or more", start);
   return static_cast<std::uint64_t>(count->integer);
 }
 
@@ -250,7 +251,7 @@ void TarReader::read_storages(const Member& member) {
       corrupt("a storage's head is not (key, location, class)", start);
     }
     const Cell& location = *head->items[1];
-    if (!location.is(Kind::kString) && !location.is(Kind::kBytes)) corrupt("a storage's location is no text", start);
+    if (!location.is(Kind::kString) && !location.is(Kind::kBytes)) corrupt("a storage's location is not text", start);
     const DType::Code dtype = head->items[2]->dtype;
     const std::int64_t count = next_int(at, member.end());
     if (count < 0) corrupt("a storage has a negative number of elements", at);
@@ -302,7 +303,7 @@ void TarReader::read_tensors(const Member& member) {
 void TarReader::read_tensor(std::uint64_t& at, std::uint64_t end) {
   const std::uint64_t start = at;
   const Cell* head = next(at, end);  // (key, storage's key, class)
-  if (!head->is(Kind::kTuple) || head->items.size() != 3) corrupt("a tensor's head is no tuple of three", start);
+  if (!head->is(Kind::kTuple) || head->items.size() != 3) corrupt("a tensor's head is not a tuple of three", start);
   const pickle::StorageView view = storage_of(*head->items[1], start);
   // The number of dimensions has four bytes and four that torch skips.
   const std::int64_t rank = next_int(at, end) & 0xFFFFFFFF;

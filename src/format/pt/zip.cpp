@@ -129,8 +129,9 @@ std::string read_version(const FileBytes& file, const ZipEntry& entry, bool veri
   while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
   const auto version = pickle::parse_int64(text);
   if (!version) {
-    fail(ErrorCode::kCorrupt, core::format("the version of the archive is {}, which is no number", core::quoted(text)),
-         file.path(), entry.data_offset, entry.name);
+    fail(ErrorCode::kCorrupt,
+         core::format("the version of the archive is {}, which is not a number", core::quoted(text)), file.path(),
+         entry.data_offset, entry.name);
   }
   if (*version < kOldestVersion || *version > kNewestVersion) {
     fail(ErrorCode::kUnsupported,
@@ -269,7 +270,7 @@ void RecordFinder::fail_without_pickle(std::span<const ZipEntry> entries) const 
                       core::quoted(folder)),
          path_, deeper->header_offset, deeper->name);
   }
-  fail(ErrorCode::kCorrupt, "the archive has no record 'data.pkl' in its folder; it is no file of torch.save", path_, 0,
+  fail(ErrorCode::kCorrupt, "the archive has no record 'data.pkl' in its folder; torch.save did not write it", path_, 0,
        first);
 }
 
@@ -335,7 +336,7 @@ ZipParsed read_pt_zip(const FileBytes& file, std::span<const ZipEntry> entries, 
   ZipParsed parsed;
   Index& index = parsed.index;
   if (!records.version) {
-    fail(ErrorCode::kCorrupt, "the archive has no record 'version'; it is no file of torch.save", file.path(), 0,
+    fail(ErrorCode::kCorrupt, "the archive has no record 'version'; torch.save did not write it", file.path(), 0,
          entries.front().name);
   }
   index.metadata.emplace("version", read_version(file, entries[*records.version], verify));

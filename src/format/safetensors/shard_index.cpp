@@ -76,7 +76,7 @@ class Merger {
     const std::optional<std::size_t> number = value.entry_index();
     if (!number) {
       throw Error(ErrorCode::kUnsupported,
-                  "the value is no plain tensor, which is all that an index can name; load its shards one by one",
+                  "the value is not a plain tensor, which is all that an index can name; load its shards one by one",
                   {shard_.sources.front().name(), {}, name});
     }
     TensorEntry& entry = index_.entries.emplace_back(shard_.entries[*number]);

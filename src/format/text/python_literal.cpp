@@ -184,7 +184,7 @@ void LiteralScanner::append_escape() {
 
 void LiteralScanner::append_code(char32_t code_point) {
   if (code_point > 0x10FFFF || (code_point >= 0xD800 && code_point <= 0xDFFF)) {
-    fail("a string in the header has an escape that is no character");
+    fail("a string in the header has an escape that is not a character");
   }
   append_utf8(decoded_, code_point);
 }
@@ -226,7 +226,7 @@ std::int64_t LiteralScanner::plain_size() {
     python2_ = true;
     ++at_;
   }
-  if (!at_end() && (is_word(text_[at_]) || text_[at_] == '.')) fail("a dimension in the header is no plain integer");
+  if (!at_end() && (is_word(text_[at_]) || text_[at_] == '.')) fail("a dimension in the header is not a plain integer");
   return value;
 }
 

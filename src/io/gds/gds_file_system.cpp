@@ -70,7 +70,7 @@ std::string why_not_direct(const FileSystem& where, const Properties& properties
   if (remote != kRemotes.end()) {
     return has(properties.supported, remote->flag) ? "" : "nvidia-fs does not serve the file system here";
   }
-  if (where.type != kExt4Type && where.type != kXfsType) return "the file system is none that cuFile reads directly";
+  if (where.type != kExt4Type && where.type != kXfsType) return "the file system is not one that cuFile reads directly";
   if (!where.nvme) return "the file does not lie on NVMe disks";
   return reads_disks(properties) ? "" : "nvidia-fs does not read NVMe disks here";
 }

@@ -65,7 +65,7 @@ Found open_library() {
   symbols.find("curl_slist_append", api.list_append);
   symbols.find("curl_slist_free_all", api.list_free);
   if (symbols.missing != nullptr) {
-    found.why_not = core::format("the library {} has no {}: it is no libcurl, or one before 7.68; install another",
+    found.why_not = core::format("the library {} has no {}: it is not libcurl, or one before 7.68; install another",
                                  name, symbols.missing);
   } else if (api.global_init(kGlobalDefault) != kOk) {
     found.why_not = core::format("the library {} does not start; its TLS library may be broken", name);

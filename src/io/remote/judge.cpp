@@ -41,7 +41,8 @@ Verdict fail(const Exchange& exchange, ErrorCode code, std::string message) {
 Verdict judge_connection(const Exchange& exchange, const HttpRequest& request, const Answer& answer) {
   const std::string problem = harmless(request, answer.problem);
   if (answer.endless_head) {
-    return fail(exchange, ErrorCode::kIo, "the server sends header lines without an end; it is no server to read from");
+    return fail(exchange, ErrorCode::kIo,
+                "the server sends header lines without an end; it is not a server to read from");
   }
   switch (answer.code) {
     case curl::kWriteError:
@@ -158,7 +159,7 @@ Verdict judge(const Exchange& exchange, const HttpRequest& request, const Answer
                                              "alone, and never from https to http"
                                            : "; set AWS_REGION to the bucket's region, or the right AWS_ENDPOINT_URL"));
   }
-  if (status == 0) return fail(exchange, ErrorCode::kIo, "what answers is no HTTP server");
+  if (status == 0) return fail(exchange, ErrorCode::kIo, "what answers is not an HTTP server");
   return judge_refusal(exchange, store, answer);
 }
 

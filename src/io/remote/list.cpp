@@ -49,7 +49,7 @@ class Page {
     // A list that is cut would look like a shorter one. No store declares entities, which would be names in keys.
     const bool whole = xml.find("<ListBucketResult") != xml.npos && xml.find("</ListBucketResult>") != xml.npos;
     if (!whole || xml.find("<!") != xml.npos) {
-      throw Error(ErrorCode::kIo, "the answer is no list of a bucket; check AWS_ENDPOINT_URL", {.path = name});
+      throw Error(ErrorCode::kIo, "the answer is not the listing of a bucket; check AWS_ENDPOINT_URL", {.path = name});
     }
   }
 

@@ -94,7 +94,8 @@ Location parse_bucket(Kind kind, std::string_view url) {
            core::format("{}://...{}", scheme_of(url), bucket.substr(bucket.rfind('@'))));
   }
   if (!is_bucket(bucket)) {
-    refuse(core::format("{} is no name of a bucket; write {}://BUCKET/KEY", core::quoted(bucket), scheme_of(url)), url);
+    refuse(core::format("{} is not the name of a bucket; write {}://BUCKET/KEY", core::quoted(bucket), scheme_of(url)),
+           url);
   }
   Location out{.kind = kind, .bucket = std::string(bucket), .shown = std::string(url)};
   if (rest.size() > bucket.size() + 1) out.key = rest.substr(bucket.size() + 1);

@@ -26,7 +26,7 @@ Dataset numbers(std::int64_t size) {
 /// Throws for one sample, by its first element.
 auto failing_at(std::int64_t index) {
   return [index](const Tensor& sample) {
-    if (sample[0].item<std::int64_t>() == index) throw std::runtime_error("seven is no number");
+    if (sample[0].item<std::int64_t>() == index) throw std::runtime_error("seven is not a number");
     return sample;
   };
 }

@@ -245,7 +245,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Flaw{"version_0", [](Members& m) { m[3].data = "0\n"; }, ErrorCode::kUnsupported, "version 0"},
         Flaw{"version_11", [](Members& m) { m[3].data = "11\n"; }, ErrorCode::kUnsupported, "version 11"},
-        Flaw{"version_text", [](Members& m) { m[3].data = "three"; }, ErrorCode::kCorrupt, "no number"},
+        Flaw{"version_text", [](Members& m) { m[3].data = "three"; }, ErrorCode::kCorrupt, "is not a number"},
         Flaw{"another_folder", [](Members& m) { m[2].name = "other/data/0"; }, ErrorCode::kCorrupt,
              "not in the folder"},
         Flaw{"prefix_of_folder", [](Members& m) { m[2].name = "archive2/data/0"; }, ErrorCode::kCorrupt,

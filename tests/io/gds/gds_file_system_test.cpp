@@ -41,7 +41,7 @@ TEST(GdsFileSystem, RemoteOnesAreReadWhereNvidiaFsKnowsThem) {
 
 TEST(GdsFileSystem, OthersAreNot) {
   for (const long type : {0L, kTmpfs, 0x794c7630L}) {
-    EXPECT_THAT(why_not_direct({type, true}, with(kNvme)), HasSubstr("none that cuFile reads directly")) << type;
+    EXPECT_THAT(why_not_direct({type, true}, with(kNvme)), HasSubstr("not one that cuFile reads directly")) << type;
   }
 }
 

@@ -195,7 +195,7 @@ def test_what_ranks_would_not_do_alike_is_refused():
         ({"ranks": None, "remainder": "exact"}, "give the loader its ranks"),
         ({"dataset": Endless()}, "an iterable dataset has no order"),
         ({"dataset": list(range(10)), "remainder": "exact", "in_order": False}, "read natively"),
-        ({"dataset": penstock.rows([1]), "remainder": "drop"}, "nobody would get any"),
+        ({"dataset": penstock.rows([1]), "remainder": "drop"}, "no rank would get any"),
     ):
         with pytest.raises((ValueError, TypeError), match=reason):
             pt.DataLoader(**{"dataset": data, "ranks": (0, 2), **options})

@@ -196,6 +196,6 @@ def _require_drawn_alike(sampler: Any, ranks: Ranks) -> None:
 def _require_some(total: int, ranks: Ranks, remainder: str) -> None:
     if remainder == "drop" and 0 < total < ranks.size:
         raise ValueError(
-            f"{total} samples or batches for {ranks.size} ranks: with remainder='drop' nobody would get any; use 'pad' "
-            "or 'exact', or fewer ranks"
+            f"{total} samples or batches for {ranks.size} ranks: with remainder='drop' no rank would get any; "
+            "use 'pad' or 'exact', or fewer ranks"
         )

@@ -284,7 +284,7 @@ class Position:
             )
         if None not in {position.samples, _samples(settings)} and position.samples != _samples(settings):
             raise ValueError(
-                f"the state is one of a dataset of {plural(position.samples or 0, 'sample')}, but this one has "
+                f"the state was taken in a dataset of {plural(position.samples or 0, 'sample')}, but this one has "
                 f"{_samples(settings)}; "
                 "go on with the dataset it was taken from"
             )
@@ -295,13 +295,14 @@ class Position:
         ranks, each = _replicas(settings), settings.batch_size
         if self.num_replicas == ranks or None in {self.batch_size, each}:
             raise ValueError(
-                f"the state is one of batches of {self.batch_size}, but this loader makes batches of {each}; go on "
-                "with the same batch_size, or from the beginning of an epoch"
+                f"the state was taken with batches of {self.batch_size}, but this loader makes batches of {each}; "
+                "go on with the same batch_size, or from the beginning of an epoch"
             )
         if (self.batch_size or 0) * self.num_replicas != (each or 0) * ranks:
             raise ValueError(
-                f"the state is one of batches of {self.batch_size} on each of {plural(self.num_replicas, 'rank')}, but "
-                f"this loader makes batches of {each} on each of {ranks}; go on with the same batch_size, or with one "
+                f"the state was taken with batches of {self.batch_size} on each of "
+                f"{plural(self.num_replicas, 'rank')}, but this loader makes batches of {each} on each of {ranks}; "
+                "go on with the same batch_size, or with one "
                 "that gives as many samples on all ranks together, or from the beginning of an epoch"
             )
 

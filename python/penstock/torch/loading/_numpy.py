@@ -122,7 +122,7 @@ def _scalar(dtype: Any, data: Any = b"") -> Any:
         return data
     element = _of_bytes(data, dtype, ())
     if dtype.kind == "U" and bool((_code_points(element) > sys.maxunicode).any()):
-        raise ValueError("a text with what is no Unicode code point")
+        raise ValueError("a text with what is not a Unicode code point")
     return element[()]
 
 

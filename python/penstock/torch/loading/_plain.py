@@ -88,7 +88,7 @@ def _fraction(kind: Any, args: Any) -> Any:
 def _uuid(kind: Any, args: Any) -> Any:
     (state,) = args
     if type(state) is not dict or type(state.get("int")) is not int:
-        raise TypeError("there is no number")
+        raise TypeError("there is not a number")
     return kind(int=state["int"])
 
 

@@ -90,7 +90,7 @@ void Machine::step() {
 
 void Machine::refuse(std::uint8_t code) const {
   const char* name = opcodes()[code].name;
-  if (name == nullptr) corrupt(core::format("the byte 0x{:02x} is no pickle opcode", code));
+  if (name == nullptr) corrupt(core::format("the byte 0x{:02x} is not a pickle opcode", code));
   throw Error(
       ErrorCode::kUnsafe,
       core::format("the pickle has the opcode {}, which takes objects from outside the file; Penstock refuses it",
@@ -163,7 +163,7 @@ void Machine::push_decimal(std::string_view text) {
                                                 core::counted(text.size(), "digit"), kMaxLongDigits));
   }
   const auto normal = normal_decimal(text);
-  if (!normal) corrupt(core::format("{} has {}, which is no integer", opcode_, core::quoted(text)));
+  if (!normal) corrupt(core::format("{} has {}, which is not an integer", opcode_, core::quoted(text)));
   if (const auto value = parse_int64(*normal)) return push_int(*value);
   push_text(Kind::kBigInt, arena_->keep(*normal));
 }
@@ -372,10 +372,10 @@ void Machine::op_float() {
   Cell* cell = make(Kind::kFloat);
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), cell->real);
   if (end != digits.data() + digits.size() || error == std::errc::invalid_argument) {
-    corrupt(core::format("FLOAT has {}, which is no number", core::quoted(line)));
+    corrupt(core::format("FLOAT has {}, which is not a number", core::quoted(line)));
   }
   if (error == std::errc::result_out_of_range) {
-    corrupt(core::format("FLOAT has {}, which no float64 is near to", core::quoted(line)));
+    corrupt(core::format("FLOAT has {}, which is too large for a float64", core::quoted(line)));
   }
   push(cell);
 }
@@ -391,7 +391,7 @@ void Machine::op_binfloat() {
 void Machine::op_string() {
   const std::string_view line = in_.take_line();
   const auto text = unquote(line);
-  if (!text) corrupt(core::format("STRING has {}, which is no string literal", core::quoted(line)));
+  if (!text) corrupt(core::format("STRING has {}, which is not a string literal", core::quoted(line)));
   push_python2_string(arena_->keep(*text));
 }
 

@@ -204,7 +204,7 @@ void build_empty_tensor(World& world, Cell* object, Cell* state) {
   const Cell& offset = *state->items[1];
   const auto shape = shape_of(*state->items[2]);
   const auto strides = shape_of(*state->items[3]);
-  if (!offset.is(Kind::kInt) || !shape || !strides) corrupt("offset, size or stride of a tensor are no integers");
+  if (!offset.is(Kind::kInt) || !shape || !strides) corrupt("offset, size or stride of a tensor are not all integers");
   const StorageView& view = world.views()[state->items[0]->ref];
   if (const auto type = storage_type_of(object->type_name); type && type->dtype != view.dtype) {
     corrupt(core::format("a {} has a storage of {}", object->type_name, DType(view.dtype).name()));
@@ -219,7 +219,7 @@ void build_empty_tensor(World& world, Cell* object, Cell* state) {
 /// torch 0.1 to 0.3: (requires_grad, volatile, hooks). Otherwise attributes.
 void build_tensor(World& world, Cell* tensor, Cell* state) {
   const auto& items = state->items;
-  if (is_state_of_empty_tensor(*state)) corrupt("BUILD gives a tensor elements that has some already");
+  if (is_state_of_empty_tensor(*state)) corrupt("BUILD gives elements to a tensor that has some already");
   if (state->is(Kind::kTuple) && items.size() == 3 && items[0]->is(Kind::kBool) && items[1]->is(Kind::kBool)) {
     world.tensor_of(*tensor).requires_grad = items[0]->boolean;
   } else {

@@ -28,7 +28,7 @@ std::optional<std::string_view> as_text(const Cell& cell) {
 
 std::uint64_t require_size(const Cell& cell, std::string_view what) {
   if (!cell.is(Kind::kInt) || cell.integer < 0) {
-    corrupt(core::format("the {} of a storage is no integer from 0 on", what));
+    corrupt(core::format("the {} of a storage is not an integer of 0 or more", what));
   }
   return static_cast<std::uint64_t>(cell.integer);
 }
@@ -132,7 +132,7 @@ void World::build(Cell* object, Cell* state) {
 Cell* World::persistent(Cell* id) {
   if (!id->is(Kind::kTuple)) {
     if (Cell* found = outside_->object(*id)) return found;
-    corrupt("the persistent id of a storage is no tuple");
+    corrupt("the persistent id of a storage is not a tuple");
   }
   const std::span<Cell* const> items = id->items;
   const auto type = items.empty() ? std::nullopt : as_text(*items[0]);
@@ -152,14 +152,14 @@ Cell* World::storage(std::span<Cell* const> id) {
   const Cell& type = *id[1];
   if (type.role != Role::kStorageType) {
     throw Error(ErrorCode::kUnsupported,
-                core::format("the storage's class is {}, which is none of torch's", core::quoted(type.type_name)));
+                core::format("the storage's class is {}, which is not one of torch's", core::quoted(type.type_name)));
   }
   const bool numbered = id[2]->is(Kind::kInt);  // in the oldest files
   const std::string number = numbered ? std::to_string(id[2]->integer) : std::string();
   const auto key = numbered ? std::optional<std::string_view>(number) : as_text(*id[2]);
   const auto location = as_text(*id[3]);
   if (!key) corrupt("the key of a storage is neither text nor an integer");
-  if (!location) corrupt("the location of a storage is no text");
+  if (!location) corrupt("the location of a storage is not text");
   const std::uint64_t itemsize = DType(type.dtype).itemsize();
   StorageView view{.dtype = type.dtype};
   view.nbytes = core::checked_mul(require_size(*id[4], "size"), itemsize, "the size of a storage");
@@ -171,7 +171,7 @@ Cell* World::storage(std::span<Cell* const> id) {
   }
   if (id.size() == 6 && !id[5]->is(Kind::kNone)) {
     const Cell& part = *id[5];  // (key, offset, size) of a view on the storage, in elements
-    if (!part.is(Kind::kTuple) || part.items.size() != 3) corrupt("the view of a storage is no tuple of three");
+    if (!part.is(Kind::kTuple) || part.items.size() != 3) corrupt("the view of a storage is not a tuple of three");
     view.offset = core::checked_mul(require_size(*part.items[1], "offset"), itemsize, "the offset of a storage");
     const std::uint64_t size =
         core::checked_mul(require_size(*part.items[2], "size"), itemsize, "the size of a storage");

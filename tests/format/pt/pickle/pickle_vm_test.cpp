@@ -286,7 +286,7 @@ TEST(Machine, EveryOpcodeIsKnownOrRefused) {
   for (int code = 0; code < 256; ++code) {
     const auto error = error_of([&] { read_whole(std::string(1, static_cast<char>(code))); });
     ASSERT_TRUE(error);
-    known += error->message().find("is no pickle opcode") == std::string::npos ? 1 : 0;
+    known += error->message().find("is not a pickle opcode") == std::string::npos ? 1 : 0;
   }
   EXPECT_EQ(known, 68);
 }
