@@ -15,6 +15,8 @@
 namespace {
 
 constexpr int kUsage = 2;
+/// As of a program that SIGPIPE ends: whoever read the output, such as head, has enough of it.
+constexpr int kClosedPipe = 141;
 
 /// The exit code where something fails, which a command may change.
 int failed = 1;
@@ -54,6 +56,7 @@ int main(int argc, char** argv) try {
   return fail(error.what());
 } catch (const std::system_error& error) {
   if (std::ferror(stdout) == 0) return fail(error.what());
+  if (error.code() == std::errc::broken_pipe) return kClosedPipe;
   return fail(penstock::core::format("standard output could not be written: {}", error.code().message()).c_str());
 } catch (const std::exception& error) {
   return fail(error.what());

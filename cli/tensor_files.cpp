@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "archive/archive_state.h"
+#include "cli/standard_input.h"
 #include "cli/terminal/terminal.h"
 #include "data/scan/folder_list.h"
 #include "data/scan/glob.h"
@@ -77,6 +78,11 @@ std::string fixed_part(std::string_view pattern) {
   return std::string(pattern.substr(0, end));
 }
 
+/// Whether the last component of a pattern says nothing about names.
+bool takes_all(std::string_view pattern) {
+  return pattern.substr(pattern.rfind('/') + 1).find_first_not_of('*') == pattern.npos;
+}
+
 std::vector<std::string> paths_of(const data::PathTable& table) {
   std::vector<std::string> out;
   for (std::int64_t i = 0; i < table.size(); ++i) out.push_back(table.path(i));
@@ -124,6 +130,11 @@ bool has_tensor_extension(const std::string& path) {
 
 TensorFiles tensor_files(const std::string& path, const std::vector<std::string>& exclude) {
   TensorFiles out;
+  if (path == kStandardInput) {
+    out.paths = out.names = {path};
+    out.is_single = true;
+    return out;
+  }
   std::error_code ignored;
   const data::FileKind kind = data::kind_of(path);
   std::string root;
@@ -149,7 +160,8 @@ TensorFiles tensor_files(const std::string& path, const std::vector<std::string>
     gather_checkpoints(out.paths);
     root = path.ends_with('/') ? path : path + "/";
   } else if (!is_folder && data::is_magic(path) && !std::filesystem::exists(path, ignored)) {
-    out.paths = paths_of(data::expand(path));
+    out.paths = paths_of(data::expand(path, {.exclude = exclude}));
+    if (takes_all(path)) std::erase_if(out.paths, [](const std::string& file) { return !has_tensor_extension(file); });
     root = fixed_part(path);
   } else {
     out.is_single = true;
@@ -178,11 +190,29 @@ ChosenFiles choose_files(const std::vector<std::string>& words, const std::vecto
       const TensorFiles found = tensor_files(word, exclude);
       out.paths.insert(out.paths.end(), found.paths.begin(), found.paths.end());
       out.is_single = words.size() == 1 && found.is_single;
+      out.are_named = out.are_named && found.is_single;
       for (const Error& refused : found.refused) refuse(refused);
     } catch (const Error& error) {
       refuse(error);
     }
   }
+  return out;
+}
+
+FilesAndNames files_and_names(const std::vector<std::string>& words) {
+  const auto is_file = [](const std::string& word) {
+    std::error_code ignored;
+    if (word == kStandardInput || word.find('/') != word.npos || has_tensor_extension(word)) return true;
+    if (std::filesystem::exists(std::filesystem::symlink_status(word, ignored))) return true;
+    if (!data::is_magic(word)) return false;
+    try {
+      return data::expand(word).size() > 0;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  FilesAndNames out;
+  for (const std::string& word : words) (out.files.empty() || is_file(word) ? out.files : out.names).push_back(word);
   return out;
 }
 

@@ -25,9 +25,10 @@ struct TensorFiles {
   bool is_single = false;      ///< a file was named, and no folder or pattern
 };
 
-/// `path` is a file, a folder (all files below it with the extension of a tensor format), or a pattern. In folders and
-/// patterns an index of shards stands for its shards, which are left out. A folder that is a checkpoint is a file, and
-/// so are those below a folder. kNotFound where there is nothing.
+/// `path` is a file, a folder (all files below it with the extension of a tensor format), a pattern, or "-" for
+/// standard input, which is a file. A pattern that ends in `*` or `**` takes files with such an extension alone. In
+/// folders and patterns an index of shards stands for its shards, which are left out. A folder that is a checkpoint is
+/// a file, and so are those below a folder. kNotFound where there is nothing.
 TensorFiles tensor_files(const std::string& path, const std::vector<std::string>& exclude = {});
 
 /// The files of several such words. What cannot be found or listed is told on standard error.
@@ -35,7 +36,16 @@ struct ChosenFiles {
   std::vector<std::string> paths;
   bool refused = false;
   bool is_single = false;  ///< one word, which names a file
+  bool are_named = true;   ///< each is a word; no folder or pattern is among them
 };
 ChosenFiles choose_files(const std::vector<std::string>& words, const std::vector<std::string>& exclude);
+
+/// Words of a command that takes files and then names of tensors. The first is a file, and so is each that is there, is
+/// a URL or a pattern of files that are there, or looks like a path: it has a '/' or the extension of a tensor file.
+struct FilesAndNames {
+  std::vector<std::string> files;
+  std::vector<std::string> names;
+};
+FilesAndNames files_and_names(const std::vector<std::string>& words);
 
 }  // namespace penstock::cli

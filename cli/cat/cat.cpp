@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -6,7 +8,11 @@
 
 #include "cli/cat/slice_text.h"
 #include "cli/command.h"
+#include "cli/info/json_content.h"
+#include "cli/info/tree.h"
 #include "cli/json/json.h"
+#include "cli/standard_input.h"
+#include "cli/tensor_files.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "ops/elements.h"
@@ -22,6 +28,24 @@ struct Options {
   std::vector<SlicePart> slice;
   bool json = false;
 };
+
+/// What a key leads to that is no tensor of this name: a number or text, or a part with all that lies below it.
+std::optional<Archive> part_of(const Archive& archive, const Options& options) {
+  if (!options.name || archive.contains(*options.name)) return std::nullopt;
+  try {
+    return archive.part(*options.name);
+  } catch (const Error& error) {
+    // The error of a tensor's name knows more names that could have been meant.
+    if (error.code() != ErrorCode::kKeyNotFound) throw;
+    return std::nullopt;
+  }
+}
+
+bool is_container(const Value& value) {
+  using Kind = Value::Kind;
+  const auto kinds = {Kind::kDict, Kind::kList, Kind::kTuple, Kind::kSet, Kind::kObject};
+  return std::find(kinds.begin(), kinds.end(), value.kind()) != kinds.end();
+}
 
 LazyTensor choose(const Archive& archive, const Options& options) {
   if (options.name) return archive[*options.name];
@@ -62,9 +86,32 @@ void print_rows(const Tensor& tensor) {
   }
 }
 
-int run(const Options& options) {
-  const Archive archive = open(options.path);
-  LazyTensor lazy = choose(archive, options);
+void print_part(const Archive& part, const Options& options) {
+  if (!options.slice.empty()) {
+    throw Error(ErrorCode::kInvalidArgument, "this is no tensor, and has no slices",
+                {.path = part.path(), .tensor = *options.name});
+  }
+  const Value& value = part.structure();
+  if (options.json) {
+    JsonWriter out;
+    out.begin_object();
+    write_members(out, Json{{"name", *options.name}});
+    write_content(out, part);
+    out.end();
+    out.finish();
+  } else if (value.is(Value::Kind::kString)) {
+    core::print("{}\n", printable(value.as_string()));
+  } else if (is_container(value)) {
+    print_tree(part, std::numeric_limits<std::int32_t>::max());
+  } else {
+    core::print("{}\n", printable(value.to_string()));
+  }
+}
+
+void print(const Archive& archive, const Options& options) {
+  const std::optional<Archive> part = part_of(archive, options);
+  if (part && !part->structure().is(Value::Kind::kTensor)) return print_part(*part, options);
+  LazyTensor lazy = part ? part->entry(0) : choose(archive, options);
   if (!options.slice.empty()) lazy = apply_slice(lazy, options.slice);
   const Tensor tensor = lazy.load();
   require_printable(archive, tensor);
@@ -76,7 +123,33 @@ int run(const Options& options) {
   } else {
     print_rows(tensor);
   }
-  return 0;
+}
+
+int run(const Options& options) {
+  const TensorFiles files = tensor_files(options.path);
+  int code = 0;
+  for (const Error& refused : files.refused) {
+    print_error(refused.what());
+    code = 1;
+  }
+  if (files.is_single) {
+    print(open_input(options.path), options);
+    return code;
+  }
+  if (options.json) {
+    throw Error(ErrorCode::kInvalidArgument, "--json prints one tensor; name one file", {.path = options.path});
+  }
+  for (std::size_t i = 0; i < files.paths.size(); ++i) {
+    try {
+      const Archive archive = open(files.paths[i]);
+      core::print("{}{}:\n", i == 0 ? "" : "\n", printable(files.paths[i]));
+      print(archive, options);
+    } catch (const Error& error) {
+      print_error(error.what());
+      code = 1;
+    }
+  }
+  return code;
 }
 
 std::vector<SlicePart> slice_from(const std::string& text) {
@@ -89,8 +162,10 @@ std::vector<SlicePart> slice_from(const std::string& text) {
 
 std::function<int()> attach(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("file", options->path, "A tensor file")->required()->type_name("FILE");
-  app.add_option("name", options->name, "The tensor; may be left out when the file holds one")->type_name("NAME");
+  app.add_option("file", options->path, "A tensor file, a folder of them or a pattern")->required()->type_name("PATH");
+  app.add_option("name", options->name,
+                 "The tensor, or a key that leads to other content; may be left out when the file holds one tensor")
+      ->type_name("NAME");
   app.add_option_function<std::string>(
          "--slice", [options](const std::string& text) { options->slice = slice_from(text); },
          "Part of it in Python's notation, such as 0:4,:,2")
@@ -103,9 +178,11 @@ std::function<int()> attach(CLI::App& app) {
 
 const Command kCat{
     "cat",
-    "Print a tensor, or a slice of one",
-    "Reads only the bytes of the slice. Prints one innermost row a line, an empty line between planes.",
-    {"penstock cat labels.npy", "penstock cat model.pt encoder.bias", "penstock cat images.npy --slice 0,:,2:6"},
+    "Print a tensor, a slice of one, or other content",
+    "Reads only the bytes of the slice. Prints one innermost row a line, an empty line between planes. Of a key that "
+    "leads to a number or text, it prints that; of one that leads to a dict or list, all that lies below as a tree. "
+    "- is standard input.",
+    {"penstock cat labels.npy", "penstock cat model.pt encoder", "penstock cat images.npy --slice 0,:,2:6"},
     attach};
 
 }  // namespace penstock::cli

@@ -12,10 +12,10 @@
 
 #include "archive/composition.h"
 #include "archive/inspect/leaves.h"
+#include "cli/name_patterns.h"
 #include "core/format.h"
 #include "core/shared_walk.h"
 #include "core/text.h"
-#include "data/scan/name_match.h"
 #include "penstock/error.h"
 #include "value/graph.h"
 
@@ -71,45 +71,6 @@ class Renaming {
   std::regex regex_;
   std::string text_;
   std::regex_constants::match_flag_type flags_ = std::regex_constants::format_sed;
-};
-
-// --only and --exclude
-
-class Patterns {
- public:
-  explicit Patterns(const std::vector<std::string>& patterns) : patterns_(patterns), used_(patterns.size()) {}
-
-  /// Whether one of them matches the name, or what it is below.
-  bool match(std::string_view name) {
-    bool any = false;
-    for (std::size_t i = 0; i < patterns_.size(); ++i) {
-      if (!matches_above(patterns_[i], name)) continue;
-      any = used_[i] = true;
-    }
-    return any;
-  }
-  bool empty() const noexcept { return patterns_.empty(); }
-
-  /// Refuses a pattern that has matched nothing.
-  void require_used(const std::vector<std::string>& names) const {
-    for (std::size_t i = 0; i < patterns_.size(); ++i) {
-      if (used_[i]) continue;
-      const std::string meant = core::did_you_mean(core::nearest_names(patterns_[i], names));
-      throw Error(ErrorCode::kKeyNotFound, core::format("no name matches {}{}{}", core::quoted(patterns_[i]),
-                                                        meant.empty() ? "; penstock ls shows the names" : "; ", meant));
-    }
-  }
-
- private:
-  static bool matches_above(const std::string& pattern, std::string_view name) {
-    for (std::size_t end = name.find('.'); end != name.npos; end = name.find('.', end + 1)) {
-      if (data::matches(pattern, name.substr(0, end))) return true;
-    }
-    return data::matches(pattern, name);
-  }
-
-  const std::vector<std::string>& patterns_;
-  std::vector<bool> used_;
 };
 
 class Chooser {
@@ -210,8 +171,8 @@ class Chooser {
     items_.emplace_back(Value::string(name), item);
   }
 
-  Patterns only_;
-  Patterns exclude_;
+  NamePatterns only_;
+  NamePatterns exclude_;
   std::vector<Renaming> renamings_;
   archive::Composition composition_;
   const Archive* archive_ = nullptr;

@@ -19,6 +19,8 @@
 #include "cli/convert/shards.h"
 #include "cli/json/json.h"
 #include "cli/option.h"
+#include "cli/standard_input.h"
+#include "cli/tensor_files.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/terminal.h"
@@ -186,9 +188,14 @@ void report(const Options& options, const Metadata& left_out) {
 
 /// The files that are read, of which the first may be narrowed to a part.
 std::vector<Archive> opened(const Options& options) {
-  const Archive whole = open(options.from);
-  std::vector<Archive> out{options.part.empty() ? whole : whole.part(options.part)};
-  for (const std::string& path : options.merge) out.push_back(open(path));
+  TensorFiles from = tensor_files(options.from);
+  if (!from.refused.empty()) throw from.refused.front();
+  std::vector<Archive> out;
+  for (const std::string& path : from.paths) {
+    const Archive whole = open_input(path);
+    out.push_back(options.part.empty() ? whole : whole.part(options.part));
+  }
+  for (const std::string& path : options.merge) out.push_back(open_input(path));
   return out;
 }
 
@@ -253,7 +260,9 @@ std::string check_pair(const std::string& text) {
 
 std::function<int()> attach(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("from", options->from, "A tensor file, an index of shards, or a folder of a distributed checkpoint")
+  app.add_option("from", options->from,
+                 "A tensor file, an index of shards, a folder of a distributed checkpoint; of other folders and "
+                 "patterns, all files")
       ->required()
       ->type_name("FILE");
   app.add_option("to", options->to, "The file to write")->required()->type_name("FILE");

@@ -2,7 +2,9 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/command.h"
@@ -10,16 +12,20 @@
 #include "cli/info/tree.h"
 #include "cli/json/json.h"
 #include "cli/option.h"
+#include "cli/standard_input.h"
+#include "cli/tensor_files.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "io/source/composed_source.h"
+#include "penstock/error.h"
 #include "penstock/load.h"
 
 namespace penstock::cli {
 namespace {
 
 struct Options {
-  std::string path;
+  std::vector<std::string> paths;
+  std::vector<std::string> exclude;
   std::size_t depth = std::numeric_limits<std::int32_t>::max();
   bool json = false;
 };
@@ -46,8 +52,8 @@ Totals totals_of(const Archive& archive) {
   return totals;
 }
 
-void print_info(const Archive& archive, const Totals& totals) {
-  JsonWriter out;
+void write_info(JsonWriter& out, const Archive& archive) {
+  const Totals totals = totals_of(archive);
   out.begin_object();
   write_members(
       out, Json{{"path", archive.path()},
@@ -63,14 +69,14 @@ void print_info(const Archive& archive, const Totals& totals) {
   write_content(out, archive);
   write_entries(out, archive);
   out.end();
-  out.finish();
 }
 
 void line(std::string_view label, const std::string& text) {
   core::print("{} {}\n", paint(stdout, "1", core::format("{:<12}", label)), text);
 }
 
-void print_human(const Archive& archive, const Totals& totals, std::size_t depth) {
+void print_human(const Archive& archive, std::size_t depth) {
+  const Totals totals = totals_of(archive);
   line("path", printable(archive.path()));
   line("format", std::string(archive.format()));
   line("file size", human_bytes(static_cast<double>(totals.file_bytes)));
@@ -91,23 +97,41 @@ void print_human(const Archive& archive, const Totals& totals, std::size_t depth
 }
 
 int run(const Options& options) {
-  const Archive archive = open(options.path);
-  const Totals totals = totals_of(archive);
-  if (options.json) {
-    print_info(archive, totals);
-  } else {
-    print_human(archive, totals, options.depth);
+  const ChosenFiles chosen = choose_files(options.paths, options.exclude);
+  int code = chosen.refused ? 1 : 0;
+  std::optional<JsonWriter> out;
+  if (options.json) out.emplace();
+  if (out && !chosen.is_single) out->begin_array();
+  bool is_first = true;
+  for (const std::string& path : chosen.paths) {
+    try {
+      const Archive archive = open_input(path);
+      if (out) {
+        write_info(*out, archive);
+        continue;
+      }
+      if (!std::exchange(is_first, false)) core::print("\n");
+      print_human(archive, options.depth);
+    } catch (const Error& error) {
+      print_error(error.what());
+      code = 1;
+      if (out && !chosen.is_single) write_json(*out, Json{{"path", path}, {"error", error.what()}});
+      if (out && chosen.is_single) return code;
+    }
   }
-  return 0;
+  if (out && !chosen.is_single) out->end();
+  if (out) out->finish();
+  return code;
 }
 
 std::function<int()> attach(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("file", options->path, "A tensor file")->required()->type_name("FILE");
+  app.add_option("path", options->paths, "Tensor files, folders of them and patterns")->required()->type_name("PATH");
+  take_excluded(app, options->exclude);
   take_number(
       *app.add_option("--depth", options->depth, "Levels of the tree that are printed; 0 for none. Without it all"), 0,
       std::numeric_limits<std::int32_t>::max());
-  app.add_flag("--json", options->json, "Print JSON");
+  app.add_flag("--json", options->json, "Print JSON: an object; of several files, a list of objects");
   return [options] { return run(*options); };
 }
 
@@ -115,10 +139,11 @@ std::function<int()> attach(CLI::App& app) {
 
 const Command kInfo{
     "info",
-    "Describe a file: format, sizes, types, metadata, nested content",
+    "Describe files: format, sizes, types, metadata, nested content",
     "Reads headers only. Below the totals stands a tree: elements and bytes of each layer, type and shape of "
     "each tensor, the values of numbers and text. Names in a pickle that Penstock does not know are "
-    "listed; they are never run.",
+    "listed; they are never run. A file that cannot be read is told on standard error, and the others are described. "
+    "- is standard input.",
     {"penstock info model.pt", "penstock info model.pt --depth 1", "penstock info model.pt --json"},
     attach};
 

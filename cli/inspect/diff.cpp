@@ -17,6 +17,7 @@
 #include "cli/inspect/look_at.h"
 #include "cli/json/json.h"
 #include "cli/option.h"
+#include "cli/standard_input.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "format/format.h"
@@ -120,8 +121,8 @@ class Differ {
   Json compare_pair(const FilePair& pair) {
     Json out{{"a", pair.a}, {"b", pair.b}};
     try {
-      const Archive a = open(pair.a);
-      const Archive b = open(pair.b);
+      const Archive a = open_input(pair.a);
+      const Archive b = open_input(pair.b);
       const Comparison comparison = compare_shown(a, b, options_.how);
       different_ = different_ || !comparison.is_equal();
       if (options_.json) {

@@ -220,7 +220,9 @@ const Command kHash{
     "that "
     "a .pt holds. Format, layout, order of keys, byte order, compression and metadata do not matter. Below each file's "
     "hash are those of its tensors, which do not depend on names. An XXH3 hash of 128 bits: it tells files apart, and "
-    "is no protection from somebody who wants two of them to look alike. An index of shards stands for its shards. A "
+    "is no protection from somebody who wants two of them to look alike. An index of shards stands for its shards. - "
+    "is standard "
+    "input. A "
     "file that cannot be read is told on standard error, and the others are read; the exit status is then 1.",
     {"penstock hash model.pt", "penstock hash --content images.npy labels.npy",
      "penstock hash --duplicates digits/*.pt"},

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 
+#include "cli/standard_input.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/terminal.h"
 #include "penstock/error.h"
@@ -35,7 +36,7 @@ template <class File, class Read>
 File look_at(const std::string& path, const Read& read) {
   File file{.path = path};
   try {
-    const Archive archive = open(path);
+    const Archive archive = open_input(path);
     read(archive, file);
     file.archive = archive;
   } catch (const Error& refused) {

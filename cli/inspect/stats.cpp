@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/inspect/look_at.h"
 #include "cli/json/json.h"
+#include "cli/name_patterns.h"
 #include "cli/option.h"
 #include "cli/tensor_files.h"
 #include "cli/terminal/terminal.h"
@@ -25,7 +26,8 @@ using archive::Statistics;
 constexpr std::size_t kBins = 16;
 
 struct Options {
-  std::vector<std::string> paths;
+  std::vector<std::string> words;
+  std::vector<std::string> only;
   std::vector<std::string> exclude;
   bool only_ill = false;
   bool json = false;
@@ -35,14 +37,33 @@ struct File {
   std::string path;
   std::optional<Archive> archive = {};  ///< empty where it cannot be read
   std::vector<Statistics> statistics = {};
+  std::vector<bool> wanted = {};  ///< of each tensor, whether it was asked for
   std::string error = {};
+
+  bool is_shown(std::size_t tensor, const Options& options) const {
+    return wanted[tensor] && (!options.only_ill || statistics[tensor].is_ill());
+  }
 };
 
-std::vector<Statistics> read(const Archive& archive) {
+/// The names that were asked for, and those that there are.
+struct Names {
+  NamePatterns patterns;
+  std::vector<std::string> known = {};
+};
+
+void read(const Archive& archive, Names& names, File& file) {
   std::uint64_t all = 0;
-  for (const TensorEntry& entry : archive.entries()) all += entry.dtype.is_numeric() ? entry.nbytes() : 0;
+  for (const TensorEntry& entry : archive.entries()) {
+    file.wanted.push_back(names.patterns.empty() || names.patterns.match(entry.name));
+    if (!names.patterns.empty()) names.known.push_back(entry.name);
+    all += file.wanted.back() && entry.dtype.is_numeric() ? entry.nbytes() : 0;
+  }
   SharedProgress progress("read", all);
-  return archive::summarise(archive, [&](std::uint64_t bytes) { progress.add(bytes); });
+  const auto wanted = [&](const TensorEntry& entry) {
+    return file.wanted[static_cast<std::size_t>(&entry - archive.entries().data())];
+  };
+  file.statistics = archive::summarise(
+      archive, [&](std::uint64_t bytes) { progress.add(bytes); }, wanted);
 }
 
 /// The least or greatest value as JSON has it: of integers, with every digit.
@@ -83,7 +104,7 @@ void print_human(const File& file, const Options& options, bool with_title) {
   const auto entries = file.archive->entries();
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const Statistics& of = file.statistics[i];
-    if (options.only_ill && !of.is_ill()) continue;
+    if (!file.is_shown(i, options)) continue;
     std::vector<std::string> row{printable(entries[i].name), printable(entries[i].dtype.name()),
                                  entries[i].shape.to_string()};
     if (of.dtype().is_numeric() && !entries[i].pickled) {
@@ -100,7 +121,8 @@ void print_human(const File& file, const Options& options, bool with_title) {
   }
   if (with_title) core::print("{}:\n", printable(file.path));
   if (options.only_ill && rows.empty()) {
-    core::print("no NaN and no infinity in {}\n", counted(entries.size(), "tensor"));
+    const auto read = static_cast<std::uint64_t>(std::count(file.wanted.begin(), file.wanted.end(), true));
+    core::print("no NaN and no infinity in {}\n", counted(read, "tensor"));
     return;
   }
   print_table({"NAME", "DTYPE", "SHAPE", "MIN", "MAX", "MEAN", "STD", "ZEROS", "NAN", "+INF", "-INF", "HISTOGRAM"},
@@ -153,7 +175,7 @@ void write_file(JsonWriter& out, const File& file, const Options& options) {
   const auto entries = file.archive->entries();
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const Statistics& of = file.statistics[i];
-    if (options.only_ill && !of.is_ill()) continue;
+    if (!file.is_shown(i, options)) continue;
     out.begin_object();
     write_members(out, Json{{"name", entries[i].name},
                             {"dtype", entries[i].dtype.name()},
@@ -171,7 +193,10 @@ bool has_ill(const File& file) {
 }
 
 int run(const Options& options) {
-  const ChosenFiles chosen = choose_files(options.paths, options.exclude);
+  FilesAndNames words = files_and_names(options.words);
+  words.names.insert(words.names.end(), options.only.begin(), options.only.end());
+  Names names{NamePatterns(words.names)};
+  const ChosenFiles chosen = choose_files(words.files, options.exclude);
   const bool several = !chosen.is_single;
   int code = chosen.refused ? 1 : 0;
   std::optional<JsonWriter> out;
@@ -179,8 +204,7 @@ int run(const Options& options) {
   if (out && several) out->begin_array();
   bool first = true;
   for (const std::string& path : chosen.paths) {
-    const File file =
-        look_at<File>(path, [](const Archive& archive, File& found) { found.statistics = read(archive); });
+    const File file = look_at<File>(path, [&](const Archive& archive, File& found) { read(archive, names, found); });
     if (!file.archive || (options.only_ill && has_ill(file))) code = 1;
     if (out) {
       write_file(*out, file, options);
@@ -192,12 +216,18 @@ int run(const Options& options) {
   }
   if (out && several) out->end();
   if (out) out->finish();
+  names.patterns.require_used(names.known);
   return code;
 }
 
 std::function<int()> attach(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("path", options->paths, "Tensor files, folders of them and patterns")->required()->type_name("PATH");
+  app.add_option("path", options->words, "Tensor files, folders of them and patterns; then names of tensors")
+      ->required()
+      ->type_name("PATH|NAME");
+  app.add_option("--only", options->only, "Only tensors of such a name, or below it; may be given again")
+      ->type_name("PATTERN")
+      ->allow_extra_args(false);
   take_excluded(app, options->exclude);
   app.add_flag("--nan", options->only_ill, "List only tensors with NaN or infinite elements; exit with 1 for any");
   app.add_flag("--json", options->json, "Print JSON: an object; of several files, a list of objects");
@@ -213,9 +243,10 @@ const Command kStats{
     "deviation (of the population, as NumPy's) and histogram are those of the finite elements; of complex ones, of "
     "their absolute values. NaN, infinities and zeros are counted. The intervals of the histogram are equally wide, "
     "and "
-    "their width is a power of two. An index of shards stands for its shards. Recorded checksums are verified. A file "
+    "their width is a power of two. Words behind the files are names or patterns of tensors, as for ls, and only those "
+    "are read. - is standard input. An index of shards stands for its shards. Recorded checksums are verified. A file "
     "that cannot be read is told on standard error, and the others are read; the exit status is then 1.",
-    {"penstock stats model.pt", "penstock stats images.npy --json", "penstock stats --nan digits/*.pt"},
+    {"penstock stats model.pt '*.weight'", "penstock stats images.npy --json", "penstock stats --nan digits/*.pt"},
     attach};
 
 }  // namespace penstock::cli

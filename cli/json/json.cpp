@@ -1,8 +1,10 @@
 #include "cli/json/json.h"
 
 #include <cmath>
+#include <numeric>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/format.h"
 #include "io/source/composed_source.h"
@@ -135,9 +137,15 @@ void write_members(JsonWriter& out, const Json& object) {
 }
 
 void write_entries(JsonWriter& out, const Archive& archive) {
+  std::vector<std::size_t> all(archive.entries().size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  write_entries(out, archive, all);
+}
+
+void write_entries(JsonWriter& out, const Archive& archive, std::span<const std::size_t> entries) {
   out.key("tensors");
   out.begin_array();
-  for (const TensorEntry& entry : archive.entries()) write_entry(out, archive, entry);
+  for (const std::size_t entry : entries) write_entry(out, archive, archive.entries()[entry]);
   out.end();
 }
 

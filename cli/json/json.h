@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string_view>
 
 #include "cli/json/json_writer.h"
@@ -17,6 +19,8 @@ void write_members(JsonWriter& out, const Json& object);
 /// The member "tensors" of the object that is open: each tensor of an archive with its name, dtype, shape, strides,
 /// nbytes, file, offset, storage, and flags where set.
 void write_entries(JsonWriter& out, const Archive& archive);
+/// Only these of its entries, in this order.
+void write_entries(JsonWriter& out, const Archive& archive, std::span<const std::size_t> entries);
 
 /// Prints with two spaces a level.
 void print_json(const Json& json);

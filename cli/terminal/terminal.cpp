@@ -81,7 +81,11 @@ std::string paint(std::FILE* stream, std::string_view style, std::string_view te
 }
 
 void show_progress(std::string_view text) {
-  if (is_terminal(stderr)) core::print(stderr, "\r{}\x1B[K", text);
+  if (!is_terminal(stderr)) return;
+  // A line that goes on in the next one could not be replaced.
+  const std::size_t room = terminal_columns(stderr) - 1;
+  while (display_width(text) > room) text.remove_suffix(1);
+  core::print(stderr, "\r{}\x1B[K", text);
 }
 
 void print_error(std::string_view what) noexcept {

@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "archive/archive_state.h"
-#include "archive/opening.h"
 #include "cli/command.h"
 #include "cli/content_check.h"
 #include "cli/json/json.h"
 #include "cli/option.h"
+#include "cli/standard_input.h"
 #include "cli/tensor_files.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/terminal.h"
@@ -25,8 +25,10 @@
 #include "core/task_pool.h"
 #include "data/scan/folder_list.h"
 #include "data/scan/glob.h"
+#include "data/scan/name_match.h"
 #include "format/folder.h"
 #include "format/format.h"
+#include "io/file/url.h"
 #include "io/source/composed_source.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
@@ -88,8 +90,17 @@ class Verifier {
 
  private:
   void find(const std::string& path, std::vector<File>& files) {
-    if (is_several_objects(path)) {
-      for (const std::string& object : tensor_files(path, exclude_).paths) files.push_back({object, true});
+    if (path == kStandardInput) return files.push_back({path, true});
+    std::error_code ignored;
+    const bool is_pattern = data::is_magic(path) && !io::is_url(path) && !std::filesystem::exists(path, ignored);
+    if (is_pattern || is_several_objects(path)) {
+      try {
+        const TensorFiles found = tensor_files(path, exclude_);
+        for (const std::string& file : found.paths) files.push_back({file, true});
+        for (const Error& refused : found.refused) add_bad(refused.path(), refused);
+      } catch (const Error& error) {
+        add_bad(path, error);
+      }
       return;
     }
     const data::FileKind kind = data::kind_of(path);
@@ -132,7 +143,7 @@ class Verifier {
   void verify(const File& file) {
     bool counted = false;
     try {
-      const Source source = file.named ? archive::source_at(file.path) : open_source(file.path);
+      const Source source = file.named ? input_source(file.path) : open_source(file.path);
       const bool is_ours = file.named || has_tensor_extension(file.path) || format::find_format(*source) != nullptr;
       if (!is_ours || !is_new(*source)) return add_seen(source.size());
       counted = true;
@@ -331,7 +342,7 @@ int run(const Options& options) {
 
 std::function<int()> attach(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("path", options->paths, "Tensor files and folders of them")->required()->type_name("PATH");
+  app.add_option("path", options->paths, "Tensor files, folders of them and patterns")->required()->type_name("PATH");
   take_excluded(app, options->exclude);
   CLI::Option* const json = app.add_flag("--json", options->json, "Print JSON");
   app.add_flag("--quiet", options->quiet, "Print only what is bad")->excludes(json);
@@ -345,7 +356,8 @@ const Command kVerify{
     "Read files whole and say which are damaged",
     "Reads every byte of each file in little memory and checks all that loading checks, and the CRC-32 of every "
     "member of an archive. Of folders it takes all files below them that have the extension or the content of a "
-    "tensor format, but for hidden ones and links that lead back up; of an index of shards, the shards. A folder that "
+    "tensor format, but for hidden ones and links that lead back up; of an index of shards, the shards. - is standard "
+    "input. A folder that "
     "cannot be listed is one of what is bad, and the others are read. Prints a line for each bad file and how much was "
     "read. What loading keeps inert, such as names that Penstock does not know, is "
     "noted and not bad. The exit status is 1 where a file is bad.",

@@ -383,7 +383,7 @@ def test_bad_files_are_1_and_named(tmp_path, archive):
     np.save(tmp_path / "norows.npy", np.zeros((0, 3)))
     for args in (
         ["ls", tmp_path / "missing.pt"],
-        ["ls", tmp_path],
+        ["ls", tmp_path / "empty"],
         ["ls", tmp_path / "foreign.pt"],
         ["info", tmp_path / "cut.npz"],
         ["cat", archive, "nothing"],

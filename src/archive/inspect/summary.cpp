@@ -8,7 +8,8 @@
 
 namespace penstock::archive {
 
-std::vector<Statistics> summarise(const Archive& archive, const std::function<void(std::uint64_t bytes)>& seen) {
+std::vector<Statistics> summarise(const Archive& archive, const std::function<void(std::uint64_t bytes)>& seen,
+                                  const std::function<bool(const TensorEntry&)>& wanted) {
   const ElementFiles files(archive);
   std::deque<Elements> elements;
   std::deque<InOrder<Statistics>> results;
@@ -17,7 +18,7 @@ std::vector<Statistics> summarise(const Archive& archive, const std::function<vo
   for (std::size_t i = 0; i < archive.entries().size(); ++i) {
     const TensorEntry& entry = archive.entries()[i];
     results.emplace_back(Statistics(entry.dtype));
-    if (!entry.dtype.is_numeric() || entry.pickled) continue;
+    if (!entry.dtype.is_numeric() || entry.pickled || (wanted && !wanted(entry))) continue;
     jobs.push_back({&elements.emplace_back(files, i, ElementOrder::kStored)});
     job_of.push_back(i);
   }

@@ -1,0 +1,137 @@
+// Nobody knows how long a pipe is. So addresses are reserved for as much as memory has room for, pages come as bytes
+// come, and the rest of the addresses is given back at the end: nothing is copied, and nothing is needed twice.
+
+#include "cli/standard_input.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+#include "archive/opening.h"
+#include "cli/terminal/terminal.h"
+#include "core/format.h"
+#include "device/host_memory.h"
+#include "penstock/error.h"
+
+namespace penstock::cli {
+namespace {
+
+constexpr std::string_view kName = "<stdin>";
+constexpr std::size_t kLeastRoom = std::size_t{1} << 20;
+
+[[noreturn]] void refuse(ErrorCode code, std::string_view what) {
+  throw Error(code, std::string(what), {.path = std::string(kName)});
+}
+
+[[noreturn]] void refuse_errno(int error) {
+  if (error == EBADF) {
+    refuse(ErrorCode::kInvalidArgument, "standard input is closed; pipe a tensor file into it, or name one");
+  }
+  refuse(error == EISDIR ? ErrorCode::kIsDirectory : ErrorCode::kIo,
+         core::format("standard input cannot be read: {}", std::generic_category().message(error)));
+}
+
+struct Mapping {
+  void* data = nullptr;
+  std::size_t bytes = 0;
+
+  Mapping() = default;
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping() {
+    if (data != nullptr) ::munmap(data, bytes);
+  }
+};
+
+/// As much as memory has room for, or less where addresses are limited (ulimit -v).
+std::shared_ptr<Mapping> reserve() {
+  const std::uint64_t free = device::host_memory().free_bytes;
+  auto mapping = std::make_shared<Mapping>();
+  for (std::size_t bytes = std::max<std::size_t>(free - free / 8, kLeastRoom); bytes >= kLeastRoom;
+       bytes -= bytes / 4) {
+    void* const data =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (data == MAP_FAILED) continue;
+    mapping->data = data;
+    mapping->bytes = bytes;
+    return mapping;
+  }
+  refuse(ErrorCode::kOutOfMemory, "there is no memory to read standard input into");
+}
+
+/// Gives back what is not used.
+void shrink(Mapping& mapping, std::size_t used) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t kept = (used + page - 1) / page * page;
+  if (kept >= mapping.bytes) return;
+  ::munmap(static_cast<std::byte*>(mapping.data) + kept, mapping.bytes - kept);
+  mapping.bytes = kept;
+}
+
+Source read_whole() {
+  const std::shared_ptr<Mapping> mapping = reserve();
+  auto* const data = static_cast<std::byte*>(mapping->data);
+  std::size_t have = 0;
+  while (true) {
+    std::byte beyond{};
+    const bool is_full = have == mapping->bytes;
+    const ssize_t got = is_full ? ::read(STDIN_FILENO, &beyond, 1)
+                                : ::read(STDIN_FILENO, data + have, std::min(mapping->bytes - have, kLeastRoom));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) refuse_errno(errno);
+    if (got == 0) break;
+    if (is_full) {
+      refuse(ErrorCode::kLimit, core::format("standard input has more than the {} that memory has room for; write it "
+                                             "to a file, and name that",
+                                             human_bytes(static_cast<double>(have))));
+    }
+    have += static_cast<std::size_t>(got);
+  }
+  if (have == 0) refuse(ErrorCode::kInvalidArgument, "standard input is empty: nothing was piped into it");
+  shrink(*mapping, have);
+  return memory_source(Buffer::wrap(data, have, mapping), std::string(kName));
+}
+
+/// The file by its own name while that leads to it, so that errors name it and shards beside it are found.
+Source open_regular(const struct stat& status) {
+  const std::filesystem::path link = "/proc/self/fd/0";
+  std::error_code ignored;
+  const std::filesystem::path target = std::filesystem::read_symlink(link, ignored);
+  struct stat found {};
+  const bool is_it = !target.empty() && ::stat(target.c_str(), &found) == 0 && found.st_dev == status.st_dev &&
+                     found.st_ino == status.st_ino;
+  return open_source((is_it ? target : link).native());
+}
+
+Source read_standard_input() {
+  static bool is_taken = false;
+  if (is_taken) refuse(ErrorCode::kInvalidArgument, "standard input is named twice, and can be read once");
+  is_taken = true;
+  struct stat status {};
+  if (::fstat(STDIN_FILENO, &status) != 0) refuse_errno(errno);
+  if (is_terminal(stdin)) {
+    refuse(ErrorCode::kInvalidArgument,
+           "standard input is a terminal; pipe a tensor file into it, as in: curl URL | penstock info -");
+  }
+  const bool is_whole = S_ISREG(status.st_mode) && ::lseek(STDIN_FILENO, 0, SEEK_CUR) == 0;
+  if (is_whole && status.st_size > 0) return open_regular(status);
+  return read_whole();
+}
+
+}  // namespace
+
+Source input_source(const std::string& word) {
+  return word == kStandardInput ? read_standard_input() : archive::source_at(word);
+}
+
+Archive open_input(const std::string& word) { return open(input_source(word)); }
+
+}  // namespace penstock::cli
