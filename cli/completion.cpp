@@ -16,7 +16,8 @@ std::vector<const CLI::App*> subcommands(const CommandLine& line) {
 }
 
 bool takes_file(const CLI::Option& option) {
-  return option.get_type_name() == "FILE" || option.get_type_name() == "PATH";
+  const std::string name = option.get_type_name();
+  return name == "FILE" || name == "PATH" || name == "PATH|NAME";
 }
 
 std::string joined(const std::vector<std::string>& words) { return core::format("{}", fmt::join(words, " ")); }
