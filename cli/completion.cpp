@@ -20,6 +20,13 @@ bool takes_file(const CLI::Option& option) {
   return name == "FILE" || name == "PATH" || name == "PATH|NAME";
 }
 
+/// Whether the names of the tensors in the file that was named are offered. NAME of an option is one of a folder.
+bool takes_tensor(const CLI::Option& option) {
+  const std::string name = option.get_type_name();
+  const bool is_name = name == "NAME" || name == "PATH|NAME";
+  return (is_name && option.get_positional()) || name == "PATTERN" || name == "KEY";
+}
+
 std::string joined(const std::vector<std::string>& words) { return core::format("{}", fmt::join(words, " ")); }
 
 std::vector<const CLI::Option*> positionals_of(const CLI::App& app) {
@@ -50,11 +57,12 @@ std::string zsh_text(std::string_view text) {
   return out;
 }
 
-/// What bash is to offer for a value or positional: ` words="stack pad ragged"`, ` files=yes`, or nothing.
+/// What bash is to offer for a value or positional: ` words="stack pad ragged"`, ` files=yes`, ` names=yes`, or
+/// nothing.
 std::string bash_offer(const CLI::Option& option) {
   const std::vector<std::string> words = words_of(option);
   if (!words.empty()) return core::format(" words=\"{}\"", joined(words));
-  return takes_file(option) ? " files=yes" : "";
+  return core::format("{}{}", takes_file(option) ? " files=yes" : "", takes_tensor(option) ? " names=yes" : "");
 }
 
 /// A case for each option with a value: "bench --collate") words="stack pad ragged" ;;
@@ -85,31 +93,61 @@ void print_bash(const CommandLine& line) {
     cases += bash_words(*sub);
   }
   core::print(R"(# bash completion for penstock: source it, or install it as share/bash-completion/completions/penstock
-_penstock() {{
-  local current="${{COMP_WORDS[COMP_CWORD]}}" previous="${{COMP_WORDS[COMP_CWORD - 1]}}"
-  local options="" words="" files="" command="" i
-  # --option=value is three words to bash.
-  if [[ $current == "=" ]]; then
-    current=""
-  elif [[ $previous == "=" ]]; then
-    previous="${{COMP_WORDS[COMP_CWORD - 2]}}"
-  fi
-  for ((i = 1; i < COMP_CWORD; i++)); do
-    [[ ${{COMP_WORDS[i]}} == -* ]] || {{ command="${{COMP_WORDS[i]}}"; break; }}
+# The names of the tensors in the first of these words that is a file, which begin as the last word does.
+_penstock_names() {{
+  local word name
+  for word in "${{@:2}}"; do
+    [[ -f $word || -d $word ]] || continue
+    while IFS= read -r name; do
+      [[ $name == "${{@: -1}}"* ]] && COMPREPLY+=("$name")
+    done < <(timeout 5 "$1" ls --names -- "$word" 2> /dev/null)
+    return
   done
+}}
+_penstock() {{
+  local current previous options="" words="" files="" names="" command="" last="${{COMP_WORDS[COMP_CWORD]}}" glue="" i
+  local -a line=()
+  # Bash cuts words at = and :, which names of files have too.
+  for ((i = 0; i <= COMP_CWORD; i++)); do
+    if [[ ${{#line[@]}} -gt 0 && ( -n $glue || ${{COMP_WORDS[i]}} == [:=]* ) ]]; then
+      line[-1]+="${{COMP_WORDS[i]}}"
+    else
+      line+=("${{COMP_WORDS[i]}}")
+    fi
+    [[ ${{COMP_WORDS[i]}} == *[:=] ]] && glue=yes || glue=""
+  done
+  current="${{line[-1]}}"
+  previous="${{line[-2]-}}"
+  [[ $last == [:=] ]] && last=""
+  local cut="${{current%"$last"}}"
+  if [[ $current == --*=* ]]; then
+    previous="${{current%%=*}}"
+    current="${{current#*=}}"
+    cut="${{cut#*=}}"
+  fi
+  for ((i = 1; i < ${{#line[@]}} - 1; i++)); do
+    [[ ${{line[i]}} == -* ]] || {{ command="${{line[i]}}"; break; }}
+  done
+  # As it is without quotes.
+  for ((i = 0; i < ${{#line[@]}}; i++)); do line[i]="${{line[i]//[\\\"\']}}"; done
+  current="${{current//[\\\"\']}}"
+  cut="${{cut//[\\\"\']}}"
   case "$command $previous" in
 {}    *)
       case "$command" in
         "") options="{}" words="{}" ;;
 {}      esac
-      if [[ $current == -* ]]; then words="$options" files=""; fi
+      if [[ $current == -* ]]; then words="$options" files="" names=""; fi
       ;;
   esac
-  if [[ -n $files ]]; then
+  COMPREPLY=()
+  if [[ -n $names ]]; then _penstock_names "${{line[0]}}" "${{line[@]:2:${{#line[@]}}-3}}" "$current"; fi
+  if [[ -n $files && ${{#COMPREPLY[@]}} -eq 0 ]]; then
     mapfile -t COMPREPLY < <(compgen -f -- "$current")
-  else
+  elif [[ -z $files$names ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
   fi
+  for ((i = 0; i < ${{#COMPREPLY[@]}}; i++)); do COMPREPLY[i]="${{COMPREPLY[i]#"$cut"}}"; done
 }}
 complete -o filenames -F _penstock penstock
 )",
@@ -119,7 +157,11 @@ complete -o filenames -F _penstock penstock
 /// ":stack|pad|ragged:(stack pad ragged)", ":FILE:_files", ":N:".
 std::string zsh_offer(const CLI::Option& option) {
   const std::vector<std::string> words = words_of(option);
-  const std::string action = !words.empty() ? "(" + joined(words) + ")" : takes_file(option) ? "_files" : "";
+  const std::string action = !words.empty()                               ? "(" + joined(words) + ")"
+                             : takes_file(option) && takes_tensor(option) ? "{_files; _penstock_names}"
+                             : takes_file(option)                         ? "_files"
+                             : takes_tensor(option)                       ? "_penstock_names"
+                                                                          : "";
   return core::format(":{}:{}", zsh_text(option.get_type_name()), action);
 }
 
@@ -155,6 +197,17 @@ void print_zsh(const CommandLine& line) {
         core::format("    {})\n      _arguments{} ;;\n", sub->get_name(), zsh_options(*sub) + zsh_positionals(*sub));
   }
   core::print(R"(#compdef penstock
+# The names of the tensors in the first of the words that is a file.
+_penstock_names() {{
+  local word
+  local -a names
+  for word in ${{(Q)words[2,-1]}}; do
+    [[ -f $word || -d $word ]] || continue
+    names=("${{(@f)$(command penstock ls --names -- "$word" 2> /dev/null)}}")
+    compadd -a names
+    return
+  done
+}}
 _penstock() {{
   local -a commands=(
 {}  )
@@ -186,7 +239,7 @@ std::string fish_text(std::string_view text) {
 std::string fish_offer(const CLI::Option& option) {
   const std::vector<std::string> words = words_of(option);
   if (!words.empty()) return core::format(" -a '{}'", joined(words));
-  return takes_file(option) ? " -F" : "";
+  return core::format("{}{}", takes_file(option) ? " -F" : "", takes_tensor(option) ? " -a '(__penstock_names)'" : "");
 }
 
 void print_fish_command(const CLI::App& sub) {
@@ -205,6 +258,16 @@ void print_fish_command(const CLI::App& sub) {
 
 void print_fish(const CommandLine& line) {
   core::print("# fish completion for penstock: install it as ~/.config/fish/completions/penstock.fish\n");
+  core::print(R"(# The names of the tensors in the first of the words that is a file.
+function __penstock_names
+  for word in (commandline -opc)[3..-1]
+    if test -f "$word" -o -d "$word"
+      penstock ls --names -- "$word" 2> /dev/null
+      return
+    end
+  end
+end
+)");
   core::print("complete -c penstock -f\n");
   for (const CLI::App* sub : subcommands(line)) {
     core::print("complete -c penstock -n __fish_use_subcommand -a {} -d '{}'\n", sub->get_name(),

@@ -19,7 +19,7 @@ namespace {
 
 /// Where the text of options begins.
 constexpr std::size_t kTextColumn = 30;
-/// Narrower terminals get lines of this length, which they break themselves.
+/// Text that is narrower than this stands below the option, not beside it.
 constexpr std::size_t kLeastText = 24;
 
 /// Where the line goes on when it is broken.
@@ -42,7 +42,9 @@ std::string broken(std::string_view line, std::size_t columns) {
       space = line.find(' ', std::min(line.size(), line.find_first_not_of(' ')));
     }
     if (space == line.npos) break;
-    out += (out.empty() ? "" : indent) + std::string(line.substr(0, space)) + "\n";
+    std::string_view part = line.substr(0, space);
+    part.remove_suffix(part.size() - 1 - part.find_last_not_of(' '));
+    out += (out.empty() ? "" : indent) + std::string(part) + "\n";
     line.remove_prefix(std::min(line.size(), line.find_first_not_of(' ', space)));
   }
   return out + (out.empty() ? "" : indent) + std::string(line);
@@ -64,7 +66,7 @@ std::function<int()> attach(CLI::App& app) {
 
 }  // namespace
 
-HelpFormatter::HelpFormatter() : columns_(std::max(terminal_columns(stdout), kLeastText)) { column_width(kTextColumn); }
+HelpFormatter::HelpFormatter() : columns_(terminal_columns(stdout)) { column_width(kTextColumn); }
 
 std::string HelpFormatter::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
   std::istringstream lines(CLI::Formatter::make_help(app, std::move(name), mode));

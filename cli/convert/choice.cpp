@@ -75,7 +75,7 @@ class Renaming {
 
 class Chooser {
  public:
-  explicit Chooser(const Choice& choice) : only_(choice.only), exclude_(choice.exclude) {
+  explicit Chooser(const Choice& choice) : only_(choice.only), exclude_(choice.exclude), text_keys_(choice.text_keys) {
     for (const std::string& text : choice.rename) renamings_.emplace_back(text);
   }
 
@@ -109,6 +109,19 @@ class Chooser {
     }
   }
 
+  bool is_to_be_text(const Value& key) const { return text_keys_ && key.is(Kind::kInt); }
+
+  /// 1 and "1" would be one key.
+  void require_different_keys(const Value& dict, const std::string& path) const {
+    for (const auto& [key, item] : dict.items()) {
+      if (!is_to_be_text(key) || !dict.find(key.to_string())) continue;
+      throw Error(ErrorCode::kInvalidArgument,
+                  core::format("{} has the key {} as an integer and as text, which --text-keys would make one",
+                               path.empty() ? "the content" : core::quoted(path), key.to_string()),
+                  {.path = archive_->path()});
+    }
+  }
+
   /// What is kept of a value, over the entries of the new archive. Nothing where all of it is left out.
   std::optional<Value> kept(const Value& value, const std::string& path) {
     if (!value.is(Kind::kDict) || (value.size() == 0 && !path.empty())) return kept_whole(value, path);
@@ -120,10 +133,11 @@ class Chooser {
     ValueGraph graph;
     ValueGraph::Node* const out = graph.add(Kind::kDict);
     out->type_name = value.type_name();
+    require_different_keys(value, path);
     for (const auto& [key, item] : value.items()) {
       std::optional<Value> part = kept(item, archive::path_below(path, key));
       if (!part) continue;
-      out->items.push_back(key);
+      out->items.push_back(is_to_be_text(key) ? Value::string(key.to_string()) : key);
       out->items.push_back(std::move(*part));
     }
     if (const auto state = value.state()) out->state = std::make_unique<Value>(*state);
@@ -173,6 +187,7 @@ class Chooser {
 
   NamePatterns only_;
   NamePatterns exclude_;
+  bool text_keys_;
   std::vector<Renaming> renamings_;
   archive::Composition composition_;
   const Archive* archive_ = nullptr;

@@ -13,8 +13,9 @@ struct Choice {
   std::vector<std::string> only;     ///< patterns; a name stands for what is below it too. None: everything
   std::vector<std::string> exclude;  ///< the same, of what is left out
   std::vector<std::string> rename;   ///< s/REGEX/TEXT/, with g and i behind it where wanted; one after the other
+  bool text_keys = false;            ///< keys of dicts that are integers become text
 
-  bool is_everything() const noexcept { return only.empty() && exclude.empty() && rename.empty(); }
+  bool is_everything() const noexcept { return only.empty() && exclude.empty() && rename.empty() && !text_keys; }
 };
 
 /// What was expected of a text that is no such s/REGEX/TEXT/; else empty.
@@ -22,7 +23,7 @@ std::string check_rename(const std::string& text);
 
 /// The chosen part of each archive, together in one. With `rename` the content becomes one dict of names. Errors:
 /// kKeyNotFound for a pattern that no name matches and for nothing chosen; kInvalidArgument for a name that two tensors
-/// would get, and for content that has no names.
+/// would get, for content that has no names, and for a dict that would have two keys of one text.
 Archive chosen(const std::vector<Archive>& archives, const Choice& choice);
 
 }  // namespace penstock::cli

@@ -85,10 +85,26 @@ void check(const Archive& archive, const std::stop_token& stop) {
   Progress progress("checking", all);
   std::uint64_t done = 0;
   for (const Source& source : archive.sources()) {
-    check_content(*source, [&](std::uint64_t bytes) {
+    check_content(*source, 1, [&](std::uint64_t bytes) {
       progress.at(done += bytes);
       if (stop.stop_requested()) throw Error(ErrorCode::kCancelled, "the conversion was stopped; nothing was written");
     });
+  }
+}
+
+/// Of a part of a file only what is taken: records of which the file has a checksum. The others have nothing to be
+/// checked by.
+void check_taken(const Archive& archive, const std::stop_token& stop) {
+  const detail::ArchiveState& state = detail::ArchiveState::of(archive);
+  std::uint64_t all = 0;
+  for (const StorageEntry& storage : archive.storages()) all += storage.nbytes;
+  Progress progress("checking", all);
+  std::uint64_t done = 0;
+  Report unused;
+  for (std::size_t i = 0; i < archive.storages().size(); ++i) {
+    const StorageEntry& storage = archive.storages()[i];
+    if (storage.crc32 && storage.lies_in_file()) state.verify(i, {.stop = stop}, unused);
+    progress.at(done += storage.nbytes);
   }
 }
 
@@ -107,14 +123,14 @@ enum class Mapping : std::uint8_t { kWhereItCan, kNever };
 
 /// One file.
 void write_file(const Archive& archive, const std::string& to, Conversion& conversion, const SaveOptions& how,
-                Mapping mapping) {
+                Mapping mapping, bool is_whole) {
   const std::vector<TensorEntry> entries = conversion.entries(archive);
   std::uint64_t bytes = 0;
   for (const TensorEntry& entry : entries) bytes += entry.nbytes();
   const bool mapped = can_be_mapped(archive);
   const bool apart = !(mapped && conversion.is_none() && mapping == Mapping::kWhereItCan) &&
                      format::format_to_write(to, how).writes_entries && is_apart(archive);
-  if (mapped && !apart) check(archive, how.stop);
+  if (mapped && !apart) (is_whole ? check : check_taken)(archive, how.stop);
   if (!mapped && !apart) show_progress("reading ");
   Value value = apart ? archive.structure() : archive.load({.mmap = mapped, .stop = how.stop});
   if (!apart && !conversion.is_none()) value = converted(value, conversion);
@@ -138,7 +154,7 @@ void write_shards(const Archive& archive, const Options& options, Conversion& co
   try {
     for (; written < shards.size(); ++written) {
       // A map would have the whole file checked for each shard.
-      write_file(archive_of(archive, shards[written]), shards[written].path, conversion, how, Mapping::kNever);
+      write_file(archive_of(archive, shards[written]), shards[written].path, conversion, how, Mapping::kNever, false);
     }
     write_shard_index(index, shards, bytes);
   } catch (...) {
@@ -156,7 +172,8 @@ void write(const Archive& archive, const Options& options, SaveOptions how) {
     if (options.shard_size != 0) {
       write_shards(archive, options, conversion, how);
     } else {
-      write_file(archive, options.to, conversion, how, Mapping::kWhereItCan);
+      write_file(archive, options.to, conversion, how, Mapping::kWhereItCan,
+                 options.part.empty() && options.choice.only.empty() && options.choice.exclude.empty());
     }
   });
   if (conversion.overflows() == 0) return;
@@ -280,6 +297,8 @@ std::function<int()> attach(CLI::App& app) {
                                "Change names as sed does, s/REGEX/TEXT/; may be given again. Dicts in dicts become one")
                     ->allow_extra_args(false),
                "RENAMING", check_rename);
+  app.add_flag("--text-keys", options->choice.text_keys,
+               "Keys that are integers, as those of an optimizer's state, become text: 0 becomes '0'");
   app.add_option("--merge", options->merge,
                  "Another file whose names come behind those of the first; may be given again")
       ->type_name("FILE")
@@ -308,7 +327,9 @@ const Command kConvert{
     "is left out; dicts in dicts become names joined with dots where there is only one level. A file whose bytes are "
     "its values is mapped and takes no memory; to a .safetensors, others are written in pieces where no tensors share "
     "bytes; else they are loaded. An index of shards, or a distributed checkpoint, becomes one file. Names are keys "
-    "joined with dots, as ls prints them; in a PATTERN * and ? stand for any characters, dots too. Nothing in the "
+    "joined with dots, as ls prints them; in a PATTERN * and ? stand for any characters, dots too. Of a choice only "
+    "what is taken is read and checked. The "
+    "files of a folder or pattern are put together. - is standard input. Nothing in the "
     "first "
     "file is run.",
     {"penstock convert model.pt model.safetensors --dtype bfloat16",

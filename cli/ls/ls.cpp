@@ -161,15 +161,19 @@ class Lister {
     for (const std::string& path : paths) {
       const Found found = look_or_tell(path);
       if (std::holds_alternative<std::monostate>(found)) continue;
-      if (!first) core::print("\n");
-      first = false;
+      const auto begin = [&] {
+        if (!std::exchange(first, false)) core::print("\n");
+      };
       if (const auto* const objects = std::get_if<io::remote::Objects>(&found)) {
+        begin();
         print_objects(path, *objects, with_titles);
         continue;
       }
       std::vector<Line> lines;
       Totals totals;
       add(path, std::get<Archive>(found), lines, totals);
+      if (lines.empty() && !patterns_.empty()) continue;
+      begin();
       if (with_titles) core::print("{}:\n", printable(path));
       const Style style{.exact_bytes = options_.exact_bytes};
       print_lines(lines, style);
@@ -186,7 +190,7 @@ class Lister {
       if (const auto* const archive = std::get_if<Archive>(&found)) add(path, *archive, lines, totals);
       if (const auto* const objects = std::get_if<io::remote::Objects>(&found)) print_objects(path, *objects, true);
     }
-    if (totals.files == 0) return;
+    if (totals.files == 0 || (lines.empty() && !patterns_.empty())) return;
     sort_lines(lines, options_.order);
     const Style style{.with_files = with_files, .exact_bytes = options_.exact_bytes};
     print_lines(lines, style);

@@ -178,13 +178,13 @@ class Verifier {
       return;
     }
     // What is inflated counts as what the file has.
-    std::uint64_t left = source.size();
-    const std::uint64_t trailing = check_content(*source, [&](std::uint64_t bytes) {
-      const std::uint64_t seen = std::min(left, bytes);
-      left -= seen;
-      add_seen(seen);
+    const std::uint64_t size = source.size();
+    std::atomic<std::uint64_t> done = 0;
+    const std::uint64_t trailing = check_content(*source, core::usable_cpus(), [&](std::uint64_t bytes) {
+      const std::uint64_t before = std::min(size, done.fetch_add(bytes));
+      add_seen(std::min(size - before, bytes));
     });
-    add_seen(left);
+    add_seen(size - std::min<std::uint64_t>(size, done));
     if (archive) {
       add_good(*archive, trailing);
     } else {
@@ -200,7 +200,7 @@ class Verifier {
     core::parallel_for(contents.size(), core::usable_cpus(), [&](std::size_t i) {
       const format::Content& content = contents[i];
       try {
-        check_content(*content.bytes, [this](std::uint64_t bytes) { add_seen(bytes); });
+        check_content(*content.bytes, 1, [this](std::uint64_t bytes) { add_seen(bytes); });
       } catch (const Error& error) {
         add_bad(content.bytes.name(), Error(error.code(), error.message(),
                                             {.path = content.bytes.name(),

@@ -280,3 +280,40 @@ def test_damage_is_found_whatever_is_chosen(model, tmp_path):
     for options in (["--only", "encoder.0"], ["--dtype", "float16"], ["--shard-size", "1GB"], ["--rename", "s/a/b/"]):
         convert(model, tmp_path / "o.safetensors", *options, code=1)
         assert os.listdir(tmp_path) == ["model.pt"]
+
+
+def optimizer_state() -> dict:
+    state = {i: {"exp_avg": torch.full((3,), float(i)), "step": torch.tensor(5.0)} for i in (0, 10)}
+    return {"optimizer": {"state": state, "param_groups": [{"lr": 0.1, "params": [0, 10]}]}}
+
+
+def test_integer_keys_become_text_where_that_is_asked_for(tmp_path):
+    torch.save(optimizer_state(), tmp_path / "x.pt")
+    only = ("--only", "optimizer.state")
+    assert "integer" in convert(tmp_path / "x.pt", tmp_path / "no.safetensors", *only, code=1).stderr
+    convert(tmp_path / "x.pt", tmp_path / "x.safetensors", *only, "--text-keys")
+    found = safe.load_file(tmp_path / "x.safetensors")
+    assert sorted(found) == [f"optimizer.state.{i}.{k}" for i in (0, 10) for k in ("exp_avg", "step")]
+    assert found["optimizer.state.10.exp_avg"].tolist() == [10.0] * 3
+    convert(tmp_path / "x.pt", tmp_path / "y.pt", "--text-keys")
+    kept = torch.load(tmp_path / "y.pt")["optimizer"]
+    assert list(kept["state"]) == ["0", "10"]
+    assert kept["param_groups"] == [{"lr": 0.1, "params": [0, 10]}]
+
+
+def test_keys_that_would_become_one_are_refused(tmp_path):
+    torch.save({"s": {1: torch.ones(1), "1": torch.zeros(1)}}, tmp_path / "x.pt")
+    told = convert(tmp_path / "x.pt", tmp_path / "x.safetensors", "--text-keys", code=1).stderr
+    assert "'s' has the key 1 as an integer and as text" in told
+
+
+@pytest.mark.parametrize("target", ["out.npz", "out.safetensors"])
+@pytest.mark.parametrize("choice", [["--only", "good"], ["--exclude", "hurt"], ["--key", "good"]], ids=" ".join)
+def test_only_what_is_taken_is_checked(tmp_path, target, choice):
+    path = tmp_path / "x.pt"
+    torch.save({"good": {"w": torch.ones(1000)}, "hurt": {"w": torch.full((1000,), 2.0)}}, path)
+    content = path.read_bytes()
+    path.write_bytes(content.replace(torch.full((1000,), 2.0).numpy().tobytes()[:40], bytes(40), 1))
+    convert(path, tmp_path / target, *choice)
+    assert "checksum" in convert(path, tmp_path / f"no-{target}", "--only", "hurt", code=1).stderr
+    assert "checksum" in convert(path, tmp_path / f"no-{target}", code=1).stderr

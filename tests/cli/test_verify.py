@@ -322,3 +322,17 @@ def test_folders_and_files_are_left_out(tmp_path):
         assert verify_json(*options, tmp_path)["files"] == files
     assert verify_json(tmp_path / "a/old/2.npy", "--exclude", "2.npy")["files"] == 1  # which is named itself
     assert "exclude" in verify(tmp_path, "--exclude", "/", code=1).stderr
+
+
+@pytest.mark.parametrize("place", [0.01, 0.6, 0.99])
+def test_a_large_member_is_checked_in_parts(tmp_path, place):
+    path = tmp_path / "x.npz"
+    np.savez(path, small=np.arange(3), large=np.arange(10_000_000), last=np.arange(4))
+    assert verify_json(path)["bytes"] == path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(int(80_000_000 * place))
+        byte = file.read(1)
+        file.seek(-1, 1)
+        file.write(bytes([byte[0] ^ 1]))
+    (bad,) = verify_json(path, code=1)["bad"]
+    assert (bad["tensor"], bad["code"]) == ("large.npy", "checksum")
