@@ -29,6 +29,7 @@ std::span<const Command> commands() noexcept;
 extern const Command kLs;
 extern const Command kInfo;
 extern const Command kCat;
+extern const Command kShow;
 extern const Command kStats;
 extern const Command kDiff;
 extern const Command kHash;

@@ -61,7 +61,9 @@ struct Variable {
 constexpr std::array kVariables = {
     Variable{"NO_COLOR", "When set and not empty, no colour is used. Colour and progress appear only on a terminal."},
     Variable{"TERM", "When dumb or not set, no colour is used."},
-    Variable{"COLUMNS", "How long the lines of --help are, in place of the terminal's width."},
+    Variable{"COLUMNS", "How long the lines of --help and of pictures are, in place of the terminal's width."},
+    Variable{"COLORTERM", "When truecolor or 24bit, show uses 24-bit colours, else those of xterm's 256."},
+    Variable{"KITTY_WINDOW_ID", "When set, show draws by kitty's protocol, as where TERM is xterm-kitty."},
     Variable{"TMPDIR", "The folder in which doctor makes a file to read when none is named; /tmp when not set."},
     Variable{"CUDA_VISIBLE_DEVICES", "The devices that NVIDIA's driver shows, and in which order."},
     Variable{"PENSTOCK_LIBCUDA", "The NVIDIA driver's library, in place of libcuda.so.1."},

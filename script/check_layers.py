@@ -91,7 +91,7 @@ THIRD_PARTY = {
     "fmt/": ["core"],
     "nlohmann/": ["doctor", "io", "value", "format", "archive", "data", "cli", "python"],
     "libdeflate.h": ["io", "format", "archive"],
-    "zlib.h": ["io", "format", "archive"],
+    "zlib.h": ["io", "format", "archive", "cli"],
     "CLI/": ["cli"],
     "nanobind/": ["python"],
     "Eigen/": ["ops"],

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/cat/slice_text.h"
+#include "cli/slice_text.h"
 #include "cli/command.h"
 #include "cli/info/json_content.h"
 #include "cli/info/tree.h"

@@ -23,6 +23,7 @@ COMMANDS = [
     "ls",
     "info",
     "cat",
+    "show",
     "stats",
     "diff",
     "hash",

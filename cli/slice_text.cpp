@@ -1,4 +1,4 @@
-#include "cli/cat/slice_text.h"
+#include "cli/slice_text.h"
 
 #include <algorithm>
 #include <charconv>
