@@ -406,6 +406,12 @@ def test_memory_is_bounded(tmp_path, name) -> None:
     assert json.loads(show(tmp_path / name, "--json", preexec_fn=limit).stdout)["values"] == [0, 0]
 
 
+def test_standard_input(saved, random) -> None:
+    image = random.integers(0, 256, (5, 4), dtype=np.uint8)
+    content = saved(image).read_bytes()
+    assert np.array_equal(png_pixels(show("-", "--png", "-", input=content).stdout), grey(image))
+
+
 def test_a_png_in_a_file(saved, tmp_path) -> None:
     path = saved(np.eye(5, dtype=np.uint8))
     told = text(path, "--png", tmp_path / "out.png", "--width", 50)
