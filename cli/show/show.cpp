@@ -282,9 +282,9 @@ void add_range(CLI::App& app, const std::shared_ptr<Options>& options) {
 std::function<int()> attach(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("file", options->path, "A tensor file; - for standard input")->required()->type_name("FILE");
-  app.add_option("tensor", options->name,
-                 "Its name, or a pattern in quotes; may be left out when one tensor looks like a picture")
-      ->type_name("TENSOR");
+  app.add_option("name", options->name,
+                 "The tensor, or a pattern in quotes; may be left out when one looks like a picture")
+      ->type_name("NAME");
   app.add_option_function<std::string>(
          "--slice", [options](const std::string& text) { options->slice = slice_from(text); },
          "Part of it in Python's notation, such as 0:4,:,2")
