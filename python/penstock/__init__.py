@@ -115,6 +115,7 @@ from penstock._core import (
     _version as __version__,
 )
 from penstock._extremum import Extremum as Extremum
+from penstock._html import attach as _attach
 from penstock._load_into import Unmatched as Unmatched
 from penstock._load_into import load_into
 from penstock._moving import to
@@ -147,6 +148,8 @@ from penstock.errors import UnknownFormatError as UnknownFormatError
 from penstock.errors import UnsafeError as UnsafeError
 from penstock.errors import UnsupportedError as UnsupportedError
 from penstock.errors import UserCodeError as UserCodeError
+
+_attach()  # what notebooks show
 
 # The name of LazyTensor in releases before 1.0.
 Entry = LazyTensor
