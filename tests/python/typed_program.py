@@ -41,3 +41,12 @@ def arrays() -> None:
     assert_type(tensor[0, :2], penstock.Tensor)
     np.from_dlpack(tensor)
     np.asarray(tensor)
+
+
+def streams() -> None:
+    stream = penstock.stream(lambda: iter([1, 2, 3]))
+    assert_type(penstock.mix([stream, stream], [1, 2]), penstock.SampleStream)
+    assert_type(penstock.take(stream, 5), penstock.SampleStream)
+    rows = penstock.rows("x.npy")
+    assert_type(penstock.mix([rows, rows], [1, 2]), penstock.Dataset)
+    assert_type(penstock.repeat(rows, 2), penstock.Dataset)
