@@ -24,7 +24,7 @@ std::int64_t begin_of(std::size_t index, std::size_t blocks, std::int64_t elemen
 class Blocks {
  public:
   Blocks(NumberSource& source, const Reading& reading, Picture& picture, Seen& seen)
-      : source_(source), reading_(reading), picture_(picture), seen_(seen), counts_(picture.means.size()) {
+      : source_(source), picture_(picture), seen_(seen), counts_(picture.means.size()) {
     for (std::size_t x = 0; x <= picture.width; ++x) begins_.push_back(begin_of(x, picture.width, reading.width));
   }
 
@@ -65,7 +65,6 @@ class Blocks {
   }
 
   NumberSource& source_;
-  const Reading& reading_;
   Picture& picture_;
   Seen& seen_;
   std::vector<std::int64_t> begins_;
