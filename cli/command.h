@@ -33,6 +33,7 @@ extern const Command kShow;
 extern const Command kStats;
 extern const Command kDiff;
 extern const Command kHash;
+extern const Command kReport;
 extern const Command kVerify;
 extern const Command kConvert;
 extern const Command kPack;

@@ -36,7 +36,7 @@ ROOMS = {
     "io": ["file", "copy", "source", "read", "remote", "gds", "move"],
     "format": ["text", "zip", "safetensors", "numpy", "pt/pickle", "pt"],
     "data": "trace sample transform scan files pack dataset sampler stream collate batch loader".split(),
-    "cli": ["terminal", "json", "info"],
+    "cli": ["terminal", "json", "info", "inspect", "report"],
 }
 
 # The rooms of format that data may include. It knows no format: what it needs of one, the row of the table tells.

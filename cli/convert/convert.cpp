@@ -6,6 +6,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "cli/convert/shards.h"
 #include "cli/json/json.h"
 #include "cli/option.h"
+#include "cli/output_file.h"
 #include "cli/standard_input.h"
 #include "cli/tensor_files.h"
 #include "cli/terminal/interrupt.h"
@@ -34,6 +36,8 @@
 
 namespace penstock::cli {
 namespace {
+
+constexpr std::string_view kDone = "converted";
 
 using Metadata = std::map<std::string, std::string>;
 
@@ -51,18 +55,6 @@ struct Options {
   bool force = false;
   bool json = false;
 };
-
-void require_free(const Archive& from, const std::string& to, bool force) {
-  std::error_code ignored;
-  for (const Source& source : from.sources()) {
-    if (!std::filesystem::equivalent(source.name(), to, ignored)) continue;
-    throw Error(ErrorCode::kInvalidArgument, "this is the file that is to be converted; name another one to write",
-                {.path = to});
-  }
-  if (force || !std::filesystem::exists(to, ignored)) return;
-  throw Error(ErrorCode::kInvalidArgument, "the file exists; name another one, or replace it with --force",
-              {.path = to});
-}
 
 const format::Format& format_of(const Archive& archive) { return *detail::ArchiveState::of(archive).format; }
 
@@ -146,8 +138,8 @@ void write_shards(const Archive& archive, const Options& options, Conversion& co
   const std::vector<TensorEntry> entries = conversion.entries(archive);
   const std::vector<Shard> shards = shards_of(archive, entries, options.shard_size, options.to);
   const std::string index = shard_index_path(options.to);
-  for (const Shard& shard : shards) require_free(archive, shard.path, options.force);
-  require_free(archive, index, options.force);
+  for (const Shard& shard : shards) require_free(archive.sources(), shard.path, options.force, kDone);
+  require_free(archive.sources(), index, options.force, kDone);
   std::uint64_t bytes = 0;
   for (const TensorEntry& entry : entries) bytes += entry.nbytes();
   std::size_t written = 0;
@@ -252,7 +244,7 @@ int run(const Options& options) {
   const std::vector<Archive> archives = opened(options);
   const bool as_it_is = archives.size() == 1 && options.choice.is_everything();
   const Archive archive = as_it_is ? archives.front() : chosen(archives, options.choice);
-  require_free(archive, options.to, options.force);
+  require_free(archive.sources(), options.to, options.force, kDone);
   std::optional<Metadata> metadata = metadata_of(archives, options);
   if (target.keeps_metadata) how.metadata = std::exchange(metadata, std::nullopt);
   how.before_commit = [&archive] {

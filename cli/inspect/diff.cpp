@@ -1,26 +1,22 @@
+#include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <string>
 #include <system_error>
 #include <vector>
 
-#include "archive/archive_state.h"
 #include "archive/inspect/comparison.h"
 #include "cli/command.h"
+#include "cli/inspect/compare.h"
 #include "cli/inspect/diff_text.h"
 #include "cli/inspect/file_pairs.h"
-#include "cli/inspect/look_at.h"
 #include "cli/json/json.h"
 #include "cli/option.h"
 #include "cli/standard_input.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
-#include "format/format.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 
@@ -42,33 +38,6 @@ struct Options {
   bool json = false;
   bool quiet = false;
 };
-
-Comparison compare_shown(const Archive& a, const Archive& b, const CompareOptions& how) {
-  std::uint64_t all = 0;
-  for (const TensorEntry& entry : a.entries()) all += entry.nbytes();
-  for (const TensorEntry& entry : b.entries()) all += entry.nbytes();
-  SharedProgress progress("compared", all);
-  return archive::compare(a, b, how, [&](std::uint64_t bytes) { progress.add(bytes); });
-}
-
-/// Keys of the metadata that users write, of which the two files have different texts.
-std::vector<std::string> different_metadata(const Archive& a, const Archive& b) {
-  const auto of = [](const Archive& archive) {
-    return detail::ArchiveState::of(archive).format->metadata_is_own ? std::map<std::string, std::string>()
-                                                                     : archive.metadata();
-  };
-  const auto of_a = of(a);
-  const auto of_b = of(b);
-  std::vector<std::string> keys;
-  for (const auto& [key, text] : of_a) {
-    const auto found = of_b.find(key);
-    if (found == of_b.end() || found->second != text) keys.push_back(key);
-  }
-  for (const auto& [key, text] : of_b) {
-    if (!of_a.contains(key)) keys.push_back(key);
-  }
-  return keys;
-}
 
 std::string summary(const Comparison& of) {
   const auto count = [&](Place::Kind kind) {
@@ -173,29 +142,11 @@ class Differ {
   bool trouble_ = false;
 };
 
-void take_tolerance(CLI::App& app, const std::string& name, double& value, const std::string& description) {
-  app.add_option_function<std::string>(
-         name,
-         [name, &value](const std::string& text) {
-           const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-           if (error == std::errc() && end == text.data() + text.size() && std::isfinite(value) && value >= 0) return;
-           throw CLI::ValidationError(name, "takes a number that is not below 0, such as 1e-5");
-         },
-         description)
-      ->type_name("NUMBER");
-}
-
 std::function<int()> attach(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("a", options->a, "A tensor file, a folder or a pattern")->required()->type_name("PATH");
   app.add_option("b", options->b, "What it is compared with")->required()->type_name("PATH");
-  archive::Tolerance& tolerance = options->how.tolerance;
-  take_tolerance(app, "--rtol", tolerance.rtol, "Tolerated difference relative to B: |a - b| <= atol + rtol * |b|");
-  take_tolerance(app, "--atol", tolerance.atol, "Tolerated absolute difference");
-  app.add_flag_callback(
-      "--nan-differs", [options] { options->how.tolerance.nan_equal = false; },
-      "NaN equals nothing; without it, two NaNs are equal (equal_nan=True of NumPy and torch)");
-  app.add_flag("--any-dtype", options->how.any_dtype, "Compare values alone: dtypes may differ, and 7 is 7.0");
+  take_comparison(app, options->how);
   take_excluded(app, options->exclude);
   CLI::Option* const json = app.add_flag("--json", options->json, "Print JSON");
   app.add_flag("--quiet", options->quiet, "Print nothing; the exit status tells")->excludes(json);

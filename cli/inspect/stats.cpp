@@ -8,6 +8,7 @@
 #include "archive/inspect/summary.h"
 #include "cli/command.h"
 #include "cli/inspect/look_at.h"
+#include "cli/inspect/numbers_json.h"
 #include "cli/json/json.h"
 #include "cli/name_patterns.h"
 #include "cli/option.h"
@@ -56,7 +57,7 @@ void read(const Archive& archive, Names& names, File& file) {
   for (const TensorEntry& entry : archive.entries()) {
     file.wanted.push_back(names.patterns.empty() || names.patterns.match(entry.name));
     if (!names.patterns.empty()) names.known.push_back(entry.name);
-    all += file.wanted.back() && entry.dtype.is_numeric() ? entry.nbytes() : 0;
+    all += file.wanted.back() && has_numbers(entry) ? entry.nbytes() : 0;
   }
   SharedProgress progress("read", all);
   const auto wanted = [&](const TensorEntry& entry) {
@@ -66,21 +67,13 @@ void read(const Archive& archive, Names& names, File& file) {
       archive, [&](std::uint64_t bytes) { progress.add(bytes); }, wanted);
 }
 
-/// The least or greatest value as JSON has it: of integers, with every digit.
-std::string bound(const Statistics& of, bool least) {
-  const std::int64_t exact = least ? of.least() : of.greatest();
-  if (of.dtype() == DType::uint64) return core::format("{}", static_cast<std::uint64_t>(exact));
-  if (of.dtype().is_integer() || of.dtype() == DType::boolean) return core::format("{}", exact);
-  return core::format("{}", least ? of.min() : of.max());
-}
-
 std::string rounded(const Statistics& of, double value) {
   return of.finite() == 0 ? "-" : core::format("{:.6g}", value);
 }
 
 std::string rounded_bound(const Statistics& of, bool least) {
   const bool is_whole = of.dtype().is_integer() || of.dtype() == DType::boolean;
-  return of.finite() != 0 && is_whole ? bound(of, least) : rounded(of, least ? of.min() : of.max());
+  return of.finite() != 0 && is_whole ? bound_text(of, least) : rounded(of, least ? of.min() : of.max());
 }
 
 /// A column for each interval. A number of the fullest one that is not zero is never drawn as nothing.
@@ -107,7 +100,7 @@ void print_human(const File& file, const Options& options, bool with_title) {
     if (!file.is_shown(i, options)) continue;
     std::vector<std::string> row{printable(entries[i].name), printable(entries[i].dtype.name()),
                                  entries[i].shape.to_string()};
-    if (of.dtype().is_numeric() && !entries[i].pickled) {
+    if (has_numbers(entries[i])) {
       row.insert(row.end(), {rounded_bound(of, true), rounded_bound(of, false), rounded(of, of.mean()),
                              rounded(of, of.deviation()), human_count(static_cast<std::uint64_t>(of.zeros())),
                              human_count(static_cast<std::uint64_t>(of.nans())),
@@ -127,38 +120,6 @@ void print_human(const File& file, const Options& options, bool with_title) {
   }
   print_table({"NAME", "DTYPE", "SHAPE", "MIN", "MAX", "MEAN", "STD", "ZEROS", "NAN", "+INF", "-INF", "HISTOGRAM"},
               rows, {3, 4, 5, 6, 7, 8, 9, 10});
-}
-
-void write_histogram(JsonWriter& out, const Histogram& histogram) {
-  const Histogram::Bins bins = histogram.bins(kBins);
-  out.key("histogram");
-  out.begin_object(JsonWriter::Layout::kCompact);
-  out.key("begin");
-  out.raw(core::format("{}", bins.begin));
-  out.key("width");
-  out.raw(core::format("{}", bins.width));
-  out.key("counts");
-  out.begin_array(JsonWriter::Layout::kCompact);
-  for (const std::uint64_t count : bins.counts) out.raw(core::format("{}", count));
-  out.end();
-  out.end();
-}
-
-void write_numbers(JsonWriter& out, const Statistics& of) {
-  write_members(out, Json{{"zeros", of.zeros()},
-                          {"nan", of.nans()},
-                          {"inf", of.positive_infinities()},
-                          {"negative_inf", of.negative_infinities()},
-                          {"finite", of.finite()}});
-  const auto number = [&](std::string_view key, const std::string& text) {
-    out.key(key);
-    out.raw(of.finite() == 0 ? "null" : text);
-  };
-  number("min", bound(of, true));
-  number("max", bound(of, false));
-  number("mean", core::format("{}", of.mean()));
-  number("std", core::format("{}", of.deviation()));
-  write_histogram(out, of.histogram());
 }
 
 void write_file(JsonWriter& out, const File& file, const Options& options) {
@@ -181,7 +142,7 @@ void write_file(JsonWriter& out, const File& file, const Options& options) {
                             {"dtype", entries[i].dtype.name()},
                             {"shape", std::vector(entries[i].shape.begin(), entries[i].shape.end())},
                             {"elements", entries[i].shape.numel()}});
-    if (of.dtype().is_numeric() && !entries[i].pickled) write_numbers(out, of);
+    if (has_numbers(entries[i])) write_numbers(out, of, kBins);
     out.end();
   }
   out.end();

@@ -11,6 +11,8 @@ constexpr std::size_t kBufferBytes = 1 << 16;
 
 }  // namespace
 
+JsonWriter::JsonWriter() : give_([](std::string_view text) { core::print("{}", text); }) {}
+
 void JsonWriter::begin(char open, char close, Layout layout) {
   place();
   if (!levels_.empty() && levels_.back().layout == Layout::kCompact) layout = Layout::kCompact;
@@ -46,7 +48,8 @@ void JsonWriter::raw(std::string_view json) {
 }
 
 void JsonWriter::finish() {
-  core::print("{}\n", out_);
+  out_ += '\n';
+  give_(out_);
   out_.clear();
 }
 
@@ -66,7 +69,7 @@ void JsonWriter::new_line(std::size_t levels) { out_.append("\n").append(2 * lev
 
 void JsonWriter::flush_when_full() {
   if (out_.size() < kBufferBytes) return;
-  core::print("{}", out_);
+  give_(out_);
   out_.clear();
 }
 

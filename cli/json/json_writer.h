@@ -2,18 +2,25 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace penstock::cli {
 
-/// Writes JSON to stdout as it comes: nothing of it is kept, however much there is. Containers opened with kLines have
-/// an item a line, two spaces a level; those opened with kCompact, and all in them, stay on one line. Strings are
-/// core::json_quoted's.
+/// Writes JSON to stdout, or to `give`, as it comes: nothing of it is kept, however much there is. Containers opened
+/// with kLines have an item a line, two spaces a level; those opened with kCompact, and all in them, stay on one line.
+/// Strings are core::json_quoted's.
 class JsonWriter {
  public:
   enum class Layout : std::uint8_t { kLines, kCompact };
+  /// Takes some of the text; no character is cut in two.
+  using Give = std::function<void(std::string_view text)>;
+
+  JsonWriter();
+  explicit JsonWriter(Give give) : give_(std::move(give)) {}
 
   void begin_object(Layout layout = Layout::kLines) { begin('{', '}', layout); }
   void begin_array(Layout layout = Layout::kLines) { begin('[', ']', layout); }
@@ -24,7 +31,7 @@ class JsonWriter {
   /// What is JSON already: a number, true, null.
   void raw(std::string_view json);
 
-  /// Call once, last: a newline, and all that is kept back is given to stdout.
+  /// Call once, last: a newline, and all that is kept back is given away.
   void finish();
 
  private:
@@ -39,6 +46,7 @@ class JsonWriter {
   void new_line(std::size_t levels);
   void flush_when_full();
 
+  Give give_;
   std::vector<Level> levels_;
   bool after_key_ = false;
   std::string out_;

@@ -27,6 +27,7 @@ COMMANDS = [
     "stats",
     "diff",
     "hash",
+    "report",
     "verify",
     "convert",
     "pack",

@@ -14,7 +14,7 @@ struct DoubleScan {
   double low = 0;
   double high = 0;
   double sum = 0;
-  std::int64_t zeros = 0;
+  std::int64_t small = 0;  ///< absolute values below `normal`, zeros among them
 };
 
 struct FloatScan {
@@ -22,7 +22,7 @@ struct FloatScan {
   float high = 0;
   double sum = 0;      ///< of distances from the middle
   double squares = 0;  ///< of the same
-  std::int64_t zeros = 0;
+  std::int64_t small = 0;
 };
 
 struct DifferenceSums {
@@ -36,12 +36,12 @@ struct DifferenceSums {
 
 struct BlockLoops {
   /// Without a NaN or an infinity the sum is finite, unless it overflows.
-  void (*scan_doubles)(const double* values, DoubleScan& out);
+  void (*scan_doubles)(const double* values, double normal, DoubleScan& out);
   /// The squares of the distances from `mean`.
   void (*square_doubles)(const double* values, double mean, double& out);
   /// floor(x * scale) - first of each.
   void (*place_doubles)(const double* values, Histogram::Scale scale, std::int64_t* places);
-  void (*scan_floats)(const float* values, double middle, FloatScan& out);
+  void (*scan_floats)(const float* values, double middle, float normal, FloatScan& out);
   /// As place_doubles, where the places and what they are counted from are whole numbers in float.
   void (*place_floats)(const float* values, Histogram::Scale scale, std::int32_t* places);
   /// A NaN or an infinity, or an overflow, makes a sum that is not finite.

@@ -27,12 +27,12 @@ double sum_of(const Four& x) { return (x[0] + x[1]) + (x[2] + x[3]); }
 std::int64_t sum_of(const FourInts& x) { return x[0] + x[1] + x[2] + x[3]; }
 
 /// Without a NaN or an infinity the sum is finite, unless it overflows.
-void scan_doubles(const double* values, DoubleScan& out) {
+void scan_doubles(const double* values, double normal, DoubleScan& out) {
   Four low;
   std::memcpy(&low, values, sizeof low);
   Four high = low;
   std::array<Four, 2> sum{};
-  FourInts zeros{};
+  FourInts small{};
   for (std::size_t i = 0; i < kBlock; i += 2 * kWidth) {
     for (std::size_t k = 0; k < 2; ++k) {
       Four x;
@@ -40,11 +40,11 @@ void scan_doubles(const double* values, DoubleScan& out) {
       low = x < low ? x : low;
       high = x > high ? x : high;
       sum[k] += x;
-      zeros -= x == 0;
+      small -= (x < normal) & (x > -normal);
     }
   }
   sum[0] += sum[1];
-  out = {-largest(-low), largest(high), sum_of(sum[0]), sum_of(zeros)};
+  out = {-largest(-low), largest(high), sum_of(sum[0]), sum_of(small)};
 }
 
 void square_doubles(const double* values, double mean, double& out) {
@@ -85,11 +85,11 @@ using EightInts = std::int32_t __attribute__((vector_size(32)));
 using FourFloats = float __attribute__((vector_size(16)));
 constexpr std::size_t kFloats = 8;
 
-void scan_floats(const float* values, double middle, FloatScan& out) {
+void scan_floats(const float* values, double middle, float normal, FloatScan& out) {
   Eight low;
   std::memcpy(&low, values, sizeof low);
   Eight high = low;
-  EightInts zeros{};
+  EightInts small{};
   std::array<Four, 2> sum{};
   std::array<Four, 2> squares{};
   for (std::size_t i = 0; i < kBlock; i += kFloats) {
@@ -97,7 +97,7 @@ void scan_floats(const float* values, double middle, FloatScan& out) {
     std::memcpy(&x, values + i, sizeof x);
     low = x < low ? x : low;
     high = x > high ? x : high;
-    zeros -= x == 0;
+    small -= (x < normal) & (x > -normal);
     for (std::size_t k = 0; k < 2; ++k) {
       FourFloats half;
       std::memcpy(&half, values + i + k * kWidth, sizeof half);
@@ -112,7 +112,7 @@ void scan_floats(const float* values, double middle, FloatScan& out) {
   for (std::size_t i = 0; i < kFloats; ++i) {
     out.low = low[i] < out.low ? low[i] : out.low;
     out.high = high[i] > out.high ? high[i] : out.high;
-    out.zeros += zeros[i];
+    out.small += small[i];
   }
 }
 

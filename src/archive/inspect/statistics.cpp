@@ -59,6 +59,33 @@ constexpr double kMostRange = 1e150;
 // Squares of distances from another point than the mean lose as many digits as they are larger.
 constexpr double kMostCancelled = 1e4;
 
+/// The least positive number of a type that has all of the type's digits; of integers, 1. float8_e8m0fnu has no others.
+double least_normal(const DType& dtype) {
+  switch (dtype.code()) {
+    case DType::Code::kFloat64:
+    case DType::Code::kComplex128:
+      return DBL_MIN;
+    case DType::Code::kFloat32:
+    case DType::Code::kBFloat16:
+    case DType::Code::kComplex64:
+      return FLT_MIN;
+    case DType::Code::kFloat16:
+    case DType::Code::kComplex32:
+    case DType::Code::kFloat8E5M2:
+      return 0x1p-14;
+    case DType::Code::kFloat8E5M2FNUZ:
+      return 0x1p-15;
+    case DType::Code::kFloat8E4M3FN:
+      return 0x1p-6;
+    case DType::Code::kFloat8E4M3FNUZ:
+      return 0x1p-7;
+    case DType::Code::kFloat8E8M0FNU:
+      return 0;
+    default:
+      return 1;
+  }
+}
+
 /// Absolute values; a NaN where a part is one, though hypot prefers infinity.
 void absolute_values(const DType& dtype, const std::byte* from, double* to, std::size_t count) {
   std::array<double, kBlock> imaginary;
@@ -73,7 +100,7 @@ void absolute_values(const DType& dtype, const std::byte* from, double* to, std:
 
 }  // namespace
 
-Statistics::Statistics(const DType& dtype) : dtype_(dtype) {}
+Statistics::Statistics(const DType& dtype) : dtype_(dtype), normal_(least_normal(dtype)) {}
 
 double Statistics::deviation() const noexcept {
   if (finite_ == 0) return 0;
@@ -150,10 +177,18 @@ void Statistics::combine(std::int64_t count, long double mean, long double squar
   finite_ += count;
 }
 
+/// Most blocks have nothing small, so that zeros are told from denormals only here.
+void Statistics::count_small(const auto* values, std::int64_t small) {
+  if (small == 0) return;
+  const auto zeros = static_cast<std::int64_t>(std::count(values, values + kBlock, 0));
+  zeros_ += zeros;
+  denormals_ += small - zeros;
+}
+
 bool Statistics::add_block(const double* values, Counts& counts) {
   const BlockLoops& loops = block_loops();
   DoubleScan scan;
-  loops.scan_doubles(values, scan);
+  loops.scan_doubles(values, normal_, scan);
   const double range = scan.high - scan.low;
   const bool suits = std::isfinite(scan.sum) && (range == 0 || (range > kLeastRange && range < kMostRange));
   if (!suits) return false;
@@ -165,7 +200,7 @@ bool Statistics::add_block(const double* values, Counts& counts) {
   alignas(32) std::array<std::int64_t, kBlock> places;
   loops.place_doubles(values, histogram_.scale(), places.data());
   counts.count(places.data());
-  zeros_ += scan.zeros;
+  count_small(values, scan.small);
   combine(static_cast<std::int64_t>(kBlock), mean, squares);
   return true;
 }
@@ -174,7 +209,7 @@ bool Statistics::add_floats(const float* values, Counts& counts) {
   const BlockLoops& loops = block_loops();
   FloatScan scan;
   const double middle = counts.middle;
-  loops.scan_floats(values, middle, scan);
+  loops.scan_floats(values, middle, static_cast<float>(normal_), scan);
   constexpr auto kCount = static_cast<double>(kBlock);
   const double distance = scan.sum / kCount;
   counts.middle = std::isfinite(distance) ? middle + distance : 0;
@@ -188,7 +223,7 @@ bool Statistics::add_floats(const float* values, Counts& counts) {
   loops.place_floats(values, histogram_.scale(), places.data());
   counts.count(places.data());
   extend(scan.low, scan.high);
-  zeros_ += scan.zeros;
+  count_small(values, scan.small);
   combine(static_cast<std::int64_t>(kBlock), is_constant ? scan.low : middle + distance, is_constant ? 0 : squares);
   return true;
 }
@@ -215,6 +250,7 @@ void Statistics::add_slowly(const double* values, std::size_t count, Counts& cou
   for (std::size_t i = 0; i < kept; ++i) {
     squares += (finite[i] - mean) * (finite[i] - mean);
     zeros_ += finite[i] == 0 ? 1 : 0;
+    denormals_ += finite[i] != 0 && std::abs(finite[i]) < normal_ ? 1 : 0;
     ++counts.tables[0][static_cast<std::size_t>(static_cast<std::int64_t>(std::floor(finite[i] * scale.scale)) -
                                                 scale.first)];
   }
@@ -224,6 +260,7 @@ void Statistics::add_slowly(const double* values, std::size_t count, Counts& cou
 void Statistics::merge(const Statistics& other) {
   count_ += other.count_;
   zeros_ += other.zeros_;
+  denormals_ += other.denormals_;
   nans_ += other.nans_;
   positive_ += other.positive_;
   negative_ += other.negative_;

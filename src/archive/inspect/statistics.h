@@ -23,6 +23,8 @@ class Statistics {
   const DType& dtype() const noexcept { return dtype_; }
   std::int64_t count() const noexcept { return count_; }
   std::int64_t zeros() const noexcept { return zeros_; }
+  /// Floats too close to 0 for the digits that their type has elsewhere (subnormal), zeros not among them.
+  std::int64_t denormals() const noexcept { return denormals_; }
   /// A complex number counts as NaN where a part is, else as infinite where a part is.
   std::int64_t nans() const noexcept { return nans_; }
   std::int64_t positive_infinities() const noexcept { return positive_; }
@@ -47,13 +49,16 @@ class Statistics {
   bool add_floats(const float* values, Counts& counts);
   bool add_block(const double* values, Counts& counts);
   void add_slowly(const double* values, std::size_t count, Counts& counts);
+  void count_small(const auto* values, std::int64_t small);
   void cover(double low, double high, Counts& counts);
   void extend(double low, double high);
   void combine(std::int64_t count, long double mean, long double squares);
 
   DType dtype_;
+  double normal_;  ///< absolute values below are zeros and denormals
   std::int64_t count_ = 0;
   std::int64_t zeros_ = 0;
+  std::int64_t denormals_ = 0;
   std::int64_t nans_ = 0;
   std::int64_t positive_ = 0;
   std::int64_t negative_ = 0;

@@ -1,0 +1,65 @@
+#include "cli/inspect/compare.h"
+
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <system_error>
+
+#include "archive/archive_state.h"
+#include "cli/inspect/look_at.h"
+#include "format/format.h"
+
+namespace penstock::cli {
+namespace {
+
+void take_tolerance(CLI::App& app, const std::string& name, double& value, const std::string& description) {
+  app.add_option_function<std::string>(
+         name,
+         [name, &value](const std::string& text) {
+           const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+           if (error == std::errc() && end == text.data() + text.size() && std::isfinite(value) && value >= 0) return;
+           throw CLI::ValidationError(name, "takes a number that is not below 0, such as 1e-5");
+         },
+         description)
+      ->type_name("NUMBER");
+}
+
+}  // namespace
+
+void take_comparison(CLI::App& app, archive::CompareOptions& how) {
+  archive::Tolerance& tolerance = how.tolerance;
+  take_tolerance(app, "--rtol", tolerance.rtol, "Tolerated difference relative to B: |a - b| <= atol + rtol * |b|");
+  take_tolerance(app, "--atol", tolerance.atol, "Tolerated absolute difference");
+  app.add_flag_callback(
+      "--nan-differs", [&how] { how.tolerance.nan_equal = false; },
+      "NaN equals nothing; without it, two NaNs are equal (equal_nan=True of NumPy and torch)");
+  app.add_flag("--any-dtype", how.any_dtype, "Compare values alone: dtypes may differ, and 7 is 7.0");
+}
+
+archive::Comparison compare_shown(const Archive& a, const Archive& b, const archive::CompareOptions& how) {
+  std::uint64_t all = 0;
+  for (const TensorEntry& entry : a.entries()) all += entry.nbytes();
+  for (const TensorEntry& entry : b.entries()) all += entry.nbytes();
+  SharedProgress progress("compared", all);
+  return archive::compare(a, b, how, [&](std::uint64_t bytes) { progress.add(bytes); });
+}
+
+std::vector<std::string> different_metadata(const Archive& a, const Archive& b) {
+  const auto of = [](const Archive& archive) {
+    return detail::ArchiveState::of(archive).format->metadata_is_own ? std::map<std::string, std::string>()
+                                                                     : archive.metadata();
+  };
+  const auto of_a = of(a);
+  const auto of_b = of(b);
+  std::vector<std::string> keys;
+  for (const auto& [key, text] : of_a) {
+    const auto found = of_b.find(key);
+    if (found == of_b.end() || found->second != text) keys.push_back(key);
+  }
+  for (const auto& [key, text] : of_b) {
+    if (!of_a.contains(key)) keys.push_back(key);
+  }
+  return keys;
+}
+
+}  // namespace penstock::cli

@@ -1,0 +1,110 @@
+#include "cli/report/file_report.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "cli/inspect/numbers_json.h"
+#include "cli/json/json.h"
+#include "cli/report/marks.h"
+#include "io/source/composed_source.h"
+
+namespace penstock::cli {
+namespace {
+
+constexpr std::size_t kBins = 32;
+/// A page is no place for long lists and texts, which `cat` prints.
+constexpr std::size_t kMostLeaves = 1000;
+constexpr std::size_t kMostText = 2000;
+
+std::string shortened(const std::string& text) {
+  if (text.size() <= kMostText) return text;
+  std::size_t end = kMostText;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return text.substr(0, end) + "...";
+}
+
+Json metadata_json(const Archive& archive) {
+  Json out = Json::object();
+  for (const auto& [key, text] : archive.metadata()) out[key] = shortened(text);
+  return out;
+}
+
+std::uint64_t file_bytes(const Archive& archive) {
+  std::uint64_t bytes = 0;
+  for (const Source& source : archive.sources()) bytes += io::as_composed(source) ? 0 : source.size();
+  return bytes;
+}
+
+}  // namespace
+
+FileReport::FileReport(const Archive& archive, bool with_values) : archive_(archive) {
+  if (with_values) statistics_ = summarise_shown(archive);
+  leaves_ = archive::leaves_of(archive);
+  if (leaves_.size() <= kMostLeaves) return;
+  leaves_left_out_ = leaves_.size() - kMostLeaves;
+  leaves_.erase(leaves_.begin() + kMostLeaves, leaves_.end());
+}
+
+void FileReport::write(JsonWriter& out) const {
+  std::uint64_t elements = 0;
+  std::uint64_t bytes = 0;
+  for (const TensorEntry& entry : archive_.entries()) {
+    elements += static_cast<std::uint64_t>(entry.shape.numel());
+    bytes += entry.nbytes();
+  }
+  const auto unknown = archive_.unknown_globals();
+  out.begin_object(JsonWriter::Layout::kCompact);
+  write_members(out, Json{{"kind", "file"},
+                          {"penstock", PENSTOCK_VERSION},
+                          {"path", archive_.path()},
+                          {"format", archive_.format()},
+                          {"file_bytes", file_bytes(archive_)},
+                          {"elements", elements},
+                          {"bytes", bytes},
+                          {"values_read", !statistics_.empty() || archive_.entries().empty()},
+                          {"metadata", metadata_json(archive_)},
+                          {"unknown_globals", std::vector(unknown.begin(), unknown.end())}});
+  write_values(out);
+  write_tensors(out);
+  out.end();
+}
+
+void FileReport::write_values(JsonWriter& out) const {
+  out.key("values");
+  out.begin_array();
+  for (const archive::Leaf& leaf : leaves_) {
+    write_json(out, Json{{"name", leaf.path}, {"value", shortened(leaf.value.to_string())}});
+  }
+  out.end();
+  write_members(out, Json{{"values_left_out", leaves_left_out_}});
+}
+
+void FileReport::write_tensors(JsonWriter& out) const {
+  out.key("tensors");
+  out.begin_array(JsonWriter::Layout::kCompact);
+  const auto entries = archive_.entries();
+  const bool has_shards = archive_.sources().size() > 2;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const TensorEntry& entry = entries[i];
+    out.begin_object();
+    write_members(out, Json{{"name", entry.name},
+                            {"dtype", entry.dtype.name()},
+                            {"shape", std::vector(entry.shape.begin(), entry.shape.end())},
+                            {"elements", entry.shape.numel()},
+                            {"bytes", entry.nbytes()}});
+    if (has_shards) {
+      const Source& source = archive_.sources()[archive_.storages()[entry.storage].source];
+      write_members(out, Json{{"file", std::filesystem::path(source.name()).filename().string()}});
+    }
+    if (!statistics_.empty() && has_numbers(entry)) {
+      write_numbers(out, statistics_[i], kBins);
+      write_members(out, Json{{"marks", marks_of(statistics_[i])}});
+    }
+    out.end();
+  }
+  out.end();
+}
+
+}  // namespace penstock::cli

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "archive/inspect/leaves.h"
+#include "archive/inspect/statistics.h"
+#include "cli/json/json_writer.h"
+#include "penstock/load.h"
+
+namespace penstock::cli {
+
+/// What the page of one file shows.
+class FileReport {
+ public:
+  /// Reads each tensor once, in little memory; nothing but headers unless `with_values`. Errors are those of loading.
+  FileReport(const Archive& archive, bool with_values);
+
+  void write(JsonWriter& out) const;
+
+ private:
+  void write_values(JsonWriter& out) const;
+  void write_tensors(JsonWriter& out) const;
+
+  Archive archive_;
+  std::vector<archive::Statistics> statistics_;  ///< one for each tensor, or none
+  std::vector<archive::Leaf> leaves_;            ///< the first ones
+  std::size_t leaves_left_out_ = 0;
+};
+
+}  // namespace penstock::cli

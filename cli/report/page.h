@@ -1,0 +1,17 @@
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+#include "cli/json/json_writer.h"
+
+namespace penstock::cli {
+
+// What stands before and behind the data: page.html with its style and scripts, embedded by cmake/EmbedPage.cmake.
+std::string_view page_before_data() noexcept;
+std::string_view page_after_data() noexcept;
+
+/// Gives away a page, of which `write` writes the data as JSON.
+void write_page(const JsonWriter::Give& give, const std::function<void(JsonWriter&)>& write);
+
+}  // namespace penstock::cli

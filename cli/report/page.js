@@ -1,0 +1,177 @@
+// What is shown of a file, and of two.
+
+const kMarks = {
+  nan: "NaN",
+  inf: "Inf",
+  zero: "all zero",
+  constant: "constant",
+  denormal: "denormal",
+};
+
+function facet(title, all, rows, of, label = (value) => value) {
+  const values = [...new Set(rows.flatMap(of))].sort();
+  return { title, options: [{ label: all },
+    ...values.map((value) => ({ label: label(value), test: (row) => of(row).includes(value) }))] };
+}
+
+const number = (title, key, width = 84, hint = undefined) =>
+  ({ title, key, right: true, width, hint, text: (row) => numberText(row[key]), value: (row) => row[key] });
+
+function badges(marks) {
+  return make("span", {}, ...marks.map((mark) => make("span", { class: `badge ${mark}` }, kMarks[mark] ?? mark)));
+}
+
+function fileColumns(data) {
+  const columns = [
+    { title: "Name", width: 340, text: nameOf, value: (row) => row.name },
+    { title: "Type", width: 84, text: (row) => readable(row.dtype), value: (row) => row.dtype },
+    { title: "Shape", width: 150, text: (row) => shapeText(row.shape), value: (row) => row.elements, right: true,
+      hint: "Sort by the number of elements" },
+    { title: "Bytes", width: 80, text: (row) => bytesText(row.bytes), value: (row) => row.bytes, right: true },
+  ];
+  if (data.tensors.some((row) => "file" in row)) {
+    columns.push({ title: "File", width: 150, text: (row) => readable(row.file), value: (row) => row.file });
+  }
+  if (!data.values_read) return columns;
+  if (data.tensors.some((row) => row.marks?.length)) {
+    columns.push({ title: "Marks", width: 150, text: (row) => (row.marks ?? []).map((mark) => kMarks[mark]).join(", "),
+      value: (row) => (row.marks?.length ? row.marks.length : null), draw: (row) => (row.marks?.length ? badges(row.marks) : null) });
+  }
+  columns.push(
+    { title: "Histogram", width: 110, text: () => "", value: () => null, hint: "Of the finite elements; Enter shows it larger",
+      draw: (row) => (row.histogram?.counts.length ? smallHistogram(row.histogram) : null) },
+    number("Min", "min"), number("Max", "max"), number("Mean", "mean"), number("Std", "std"), number("Zeros", "zeros"),
+    number("NaN", "nan", 70),
+    { title: "Inf", width: 70, right: true, text: (row) => numberText(infinities(row)), value: infinities },
+    number("Denormal", "denormals"));
+  return columns;
+}
+
+function infinities(row) {
+  return row.inf === undefined ? null : row.inf + row.negative_inf;
+}
+
+function openTensor(row) {
+  const pairs = [["Type", readable(row.dtype)], ["Shape", shapeText(row.shape)], ["Elements", count(row.elements)],
+    ["Bytes", `${count(row.bytes)} (${bytesText(row.bytes)})`]];
+  if (row.file !== undefined) pairs.push(["File", readable(row.file)]);
+  if (row.marks?.length) pairs.push(["Marks", row.marks.map((mark) => kMarks[mark]).join(", ")]);
+  const names = { finite: "Finite", min: "Min", max: "Max", mean: "Mean", std: "Std", zeros: "Zeros", nan: "NaN", inf: "+Inf",
+    negative_inf: "-Inf", denormals: "Denormal" };
+  for (const [key, name] of Object.entries(names)) {
+    if (typeof row[key] === "number") pairs.push([name, Number.isInteger(row[key]) ? count(row[key]) : String(row[key])]);
+  }
+  showDetails(nameOf({ name: row.name.slice(0, 2000) }), pairs, row.histogram?.counts.length ? largeHistogram(row.histogram) : null);
+}
+
+function showFile(data, main) {
+  const marked = data.tensors.filter((row) => row.marks?.length);
+  const dtypes = [...new Set(data.tensors.map((row) => row.dtype))];
+  const facts = [["Format", data.format], ["Tensors", count(data.tensors.length)], ["Elements", count(data.elements)],
+    ["Bytes in tensors", bytesText(data.bytes)], ["File size", bytesText(data.file_bytes)],
+    ["Types", readable(dtypes.slice(0, 4).join(", ") + (dtypes.length > 4 ? ", ..." : "")) || "none"]];
+  if (data.values_read) facts.push(["Marked", marked.length === 0 ? "none" : count(marked.length)]);
+  main.append(tiles(facts));
+  if (!data.values_read) main.append(make("p", { class: "note" }, "Only headers were read (--no-values)."));
+  if (data.unknown_globals.length > 0) {
+    main.append(make("p", { class: "note" }, `Names in the pickle that are kept inert and were not run: ${
+      data.unknown_globals.map((name) => readable(name, 100)).join(", ")}`));
+  }
+  main.append(new Treemap(data.tensors, openTensor).element);
+  const facets = [facet("Type", "All types", data.tensors, (row) => [row.dtype], (text) => readable(text, 40))];
+  if (data.values_read) {
+    const marks = facet("Marks", "All tensors", data.tensors, (row) => row.marks ?? [], (mark) => kMarks[mark] ?? mark);
+    marks.options.splice(1, 0, { label: "Marked", test: (row) => row.marks?.length > 0 });
+    facets.push(marks);
+  }
+  const table = new Table({ rows: data.tensors, columns: fileColumns(data), facets, open: openTensor, label: "Tensors" });
+  main.append(make("h2", {}, "Tensors"), table.element);
+  const texts = Object.entries(data.metadata).map(([key, text]) => [readable(key), readable(text, 2100)]);
+  if (texts.length > 0) main.append(foldedList(`Metadata (${count(texts.length)})`, texts));
+  if (data.values.length > 0) {
+    const more = data.values_left_out > 0 ? `, ${count(data.values_left_out)} more are not shown` : "";
+    main.append(foldedList(`Other values (${count(data.values.length)}${more})`,
+      data.values.map((value) => [nameOf(value), readable(value.value, 2100)])));
+  }
+  return table;
+}
+
+const kDifferences = {
+  only_in_a: "only in A",
+  only_in_b: "only in B",
+  shape: "shape",
+  dtype: "type",
+  values: "values",
+  value: "value",
+};
+
+function sideText(side) {
+  if (side === undefined) return "";
+  return readable(side.value ?? `${side.dtype} ${shapeText(side.shape)}`);
+}
+
+function openDifference(row) {
+  const pairs = [["Difference", kDifferences[row.difference]], ["In A", sideText(row.a)], ["In B", sideText(row.b)]];
+  const names = { elements: "Elements", different: "Different", not_finite: "With NaN or Inf", max_absolute: "Max absolute",
+    mean_absolute: "Mean absolute", max_relative: "Max relative", mean_relative: "Mean relative" };
+  for (const [key, name] of Object.entries(names)) {
+    if (key in row) pairs.push([name, typeof row[key] === "number" ? String(row[key]) : row[key]]);
+  }
+  if (row.first) {
+    pairs.push(["First different", `[${row.first.join(", ")}]: ${readable(row.first_a)} in A, ${readable(row.first_b)} in B`]);
+  }
+  showDetails(nameOf(row), pairs, null);
+}
+
+function showDiff(data, main) {
+  const rows = data.differences;
+  const only = (kind) => count(rows.filter((row) => row.difference === kind).length);
+  main.append(tiles([["Content", data.equal ? "equal" : "different"], ["Equal tensors", count(data.equal_tensors)],
+    ["Equal other values", count(data.equal_values)],
+    ["Different", count(rows.filter((row) => !row.difference.startsWith("only")).length)],
+    ["Only in A", only("only_in_a")], ["Only in B", only("only_in_b")]]));
+  const sides = ["a", "b"].map((name) => [name.toUpperCase(), `${readable(data[name].path, 1000)}: ${data[name].format}, ${
+    counted(data[name].tensors, "tensor")}, ${bytesText(data[name].bytes)}`]);
+  main.append(make("dl", { class: "pairs" }, ...sides.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {}, text)])));
+  const tolerance = data.rtol === 0 && data.atol === 0 ? "exactly" : `with rtol ${data.rtol} and atol ${data.atol}`;
+  main.append(make("p", { class: "note" }, `Values were compared ${tolerance}; two NaNs ${
+    data.nan_equal ? "are equal" : "differ"}. Relative differences are to B.`));
+  if (data.different_metadata.length > 0) {
+    main.append(make("p", { class: "note" }, `Metadata is not compared, and differs: ${
+      data.different_metadata.map((key) => readable(key, 100)).join(", ")}`));
+  }
+  const columns = [
+    { title: "Name", width: 260, text: nameOf, value: (row) => row.name },
+    { title: "Difference", width: 100, text: (row) => kDifferences[row.difference], value: (row) => row.difference },
+    { title: "In A", width: 180, text: (row) => sideText(row.a), value: (row) => sideText(row.a) || null },
+    { title: "In B", width: 180, text: (row) => sideText(row.b), value: (row) => sideText(row.b) || null },
+    number("Elements", "elements", 100), number("Different", "different", 100), number("Max abs", "max_absolute", 110),
+    number("Mean abs", "mean_absolute", 110), number("Max rel", "max_relative", 110), number("Mean rel", "mean_relative", 110),
+  ];
+  const facets = [facet("Difference", "All differences", rows, (row) => [row.difference], (kind) => kDifferences[kind])];
+  const table = new Table({ rows, columns, facets, open: openDifference, label: "Differences" });
+  main.append(make("h2", {}, "Differences"), table.element);
+  return table;
+}
+
+function start() {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const baseName = (path) => readable(path.split("/").filter((part) => part !== "").at(-1) ?? path, 120);
+  const show = { file: showFile, diff: showDiff, trace: showTrace }[data.kind];
+  const title = data.kind === "diff" ? `${baseName(data.a.path)} and ${baseName(data.b.path)}` : baseName(data.path);
+  document.title = `${title} - penstock report`;
+  document.getElementById("title").textContent = title;
+  attachTheme(document.getElementById("theme"));
+  const main = document.getElementById("main");
+  main.replaceChildren();
+  const table = show(data, main);
+  main.append(make("footer", {}, `penstock ${data.penstock} report. Keys: / searches; arrows, Enter and Escape move in the map; in the table arrows, `
+    + "Page Up, Page Down, Home and End move and Enter opens."));
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.target.matches("input, select") || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    table.search.focus();
+  });
+}
+
+start();
