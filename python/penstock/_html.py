@@ -6,12 +6,15 @@ str has it. There is no script, no style sheet and nothing to load, so that a no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
-
 from penstock._core import Archive, Dataset, LazyTensor, Tensor
-from penstock._stats import LoaderStats
 from penstock.errors import InvalidArgumentError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from penstock._stats import LoaderStats
 
 # What a notebook has room for.
 MOST_ROWS = 20
@@ -73,7 +76,8 @@ def _dataset(dataset: Dataset) -> str:
     return f"<pre>{_text(repr(dataset), 2000)}</pre>"
 
 
-def _stats(stats: LoaderStats) -> str:
+def figures(stats: LoaderStats) -> str:
+    """What a notebook shows of `loader.stats()`, whose module asks for it when it is shown."""
     rows = [
         (name, f"{value:.4g}" if isinstance(value, float) else f"{value:,}")
         for name, value in stats.items()
@@ -87,7 +91,6 @@ _SHOWN: dict[type, Callable[[Any], str]] = {
     LazyTensor: _lazy,
     Archive: _archive,
     Dataset: _dataset,
-    LoaderStats: _stats,
 }
 
 

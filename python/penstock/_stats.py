@@ -65,6 +65,11 @@ class LoaderStats(dict[str, Any]):
     def __str__(self) -> str:
         return self._text
 
+    def _repr_html_(self) -> str:
+        from penstock import _html
+
+        return _html.figures(self)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return LoaderStats, (dict(self), self._text)
 

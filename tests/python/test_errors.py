@@ -135,7 +135,7 @@ def test_paths_that_no_file_can_have(path):
     if isinstance(path, str):  # bytes with a zero in them are taken for a file's content
         calls += [penstock.load, penstock.open]
     for call in calls:
-        fails(penstock.InvalidArgumentError, ValueError, lambda call=call: call(path), repr(path), "no path")
+        fails(penstock.InvalidArgumentError, ValueError, lambda call=call: call(path), repr(path), "not a path")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

@@ -53,7 +53,7 @@ def test_tables_that_do_not_fit(folder):
         penstock.with_labels(files, table(folder, [["f", "l"], ["1", 1], ["1", 2]]))
     with pytest.raises(FileNotFoundError):
         penstock.with_labels(files, folder / "none.csv")
-    with pytest.raises(ValueError, match="no files"):
+    with pytest.raises(ValueError, match="not files"):
         penstock.with_labels(penstock.rows([1, 2]), {"1": 0})
     with pytest.raises(ValueError, match="columns"):
         penstock.with_labels(files, {"1": 0}, label="x")
