@@ -88,7 +88,7 @@ QueuePtr CudaQueue::wrap(const ContextPtr& context, CUstream stream) {
   const std::optional<CUdevice> device = device_of_stream(driver(), stream);
   if (device && *device != context->handle()) {
     throw Error(ErrorCode::kInvalidArgument,
-                core::format("the stream {} is not of {}: name the device that it was made on",
+                core::format("the stream {} is not one of {}: name the device that it was made on",
                              static_cast<const void*>(stream), context->device().to_string()));
   }
   return std::make_shared<CudaQueue>(context, stream, Kind::kForeign);

@@ -76,7 +76,7 @@ TEST_F(CudaStream, OfAnotherDeviceIsRefused) {
   const auto error = test::error_of([&] { Stream::wrap(device, theirs.native()); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument);
-  EXPECT_THAT(error->message(), testing::HasSubstr("is none of cuda:0"));
+  EXPECT_THAT(error->message(), testing::HasSubstr("is not one of cuda:0"));
   EXPECT_EQ(Stream::wrap(second, theirs.native()), theirs);
 }
 
