@@ -198,7 +198,7 @@ TEST_F(Checkpoint, ChunksOfAnotherRankAreRefused) {
 
 TEST_F(Checkpoint, ANegativeSizeIsRefused) {
   two_chunks({2, 0}, {2, -6});
-  expect_error(ErrorCode::kCorrupt, "below 0");
+  expect_error(ErrorCode::kCorrupt, "not a number of 0 or more");
 }
 
 TEST_F(Checkpoint, AChunkOfAnotherShapeIsRefused) {
