@@ -122,6 +122,17 @@ void take_excluded(CLI::App& app, std::vector<std::string>& exclude) {
       ->allow_extra_args(false);
 }
 
+void take_files_and_names(CLI::App& app, std::vector<std::string>& words, std::vector<std::string>& only,
+                          std::vector<std::string>& exclude) {
+  app.add_option("path", words, "Tensor files, folders of them and patterns; then names of tensors")
+      ->required()
+      ->type_name("PATH|NAME");
+  app.add_option("--only", only, "Only tensors of such a name, or below it; may be given again")
+      ->type_name("PATTERN")
+      ->allow_extra_args(false);
+  take_excluded(app, exclude);
+}
+
 std::vector<std::string> words_of(const CLI::Option& option) {
   std::vector<std::string> words;
   if (option.get_type_name() == kCommandWord) {

@@ -33,6 +33,10 @@ void take_checked(CLI::Option& option, const std::string& type_name,
 /// --exclude NAME, which may be given again: FilesOptions::exclude.
 void take_excluded(CLI::App& app, std::vector<std::string>& exclude);
 
+/// PATH|NAME..., --only PATTERN, which may be given again, and --exclude: what files_and_names and choose_files take.
+void take_files_and_names(CLI::App& app, std::vector<std::string>& words, std::vector<std::string>& only,
+                          std::vector<std::string>& exclude);
+
 /// The type name of an option that takes the name of a command.
 inline constexpr std::string_view kCommandWord = "COMMAND";
 

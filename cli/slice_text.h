@@ -1,5 +1,6 @@
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -22,5 +23,8 @@ struct SlicePart {
 std::vector<SlicePart> parse_slice(std::string_view text);
 /// Narrows `tensor`; kInvalidArgument for more parts than it has dimensions, kIndexOutOfRange. Reads nothing.
 LazyTensor apply_slice(LazyTensor tensor, const std::vector<SlicePart>& parts);
+
+/// --slice SLICE, parsed; what is wrong in it is wrong usage.
+void take_slice(CLI::App& app, std::vector<SlicePart>& slice);
 
 }  // namespace penstock::cli

@@ -199,7 +199,7 @@ ChosenFiles choose_files(const std::vector<std::string>& words, const std::vecto
   return out;
 }
 
-FilesAndNames files_and_names(const std::vector<std::string>& words) {
+FilesAndNames files_and_names(const std::vector<std::string>& words, const std::vector<std::string>& only) {
   const auto is_file = [](const std::string& word) {
     std::error_code ignored;
     if (word == kStandardInput || word.find('/') != word.npos || has_tensor_extension(word)) return true;
@@ -213,6 +213,7 @@ FilesAndNames files_and_names(const std::vector<std::string>& words) {
   };
   FilesAndNames out;
   for (const std::string& word : words) (out.files.empty() || is_file(word) ? out.files : out.names).push_back(word);
+  out.names.insert(out.names.end(), only.begin(), only.end());
   return out;
 }
 

@@ -46,6 +46,7 @@ struct FilesAndNames {
   std::vector<std::string> files;
   std::vector<std::string> names;
 };
-FilesAndNames files_and_names(const std::vector<std::string>& words);
+/// `only` are names besides.
+FilesAndNames files_and_names(const std::vector<std::string>& words, const std::vector<std::string>& only);
 
 }  // namespace penstock::cli

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "cli/slice_text.h"
 #include "cli/command.h"
 #include "cli/info/json_content.h"
 #include "cli/info/tree.h"
 #include "cli/json/json.h"
+#include "cli/slice_text.h"
 #include "cli/standard_input.h"
 #include "cli/tensor_files.h"
 #include "cli/terminal/terminal.h"
@@ -88,7 +88,7 @@ void print_rows(const Tensor& tensor) {
 
 void print_part(const Archive& part, const Options& options) {
   if (!options.slice.empty()) {
-    throw Error(ErrorCode::kInvalidArgument, "this is no tensor, and has no slices",
+    throw Error(ErrorCode::kInvalidArgument, "this is not a tensor, so it has no slices",
                 {.path = part.path(), .tensor = *options.name});
   }
   const Value& value = part.structure();
@@ -152,24 +152,13 @@ int run(const Options& options) {
   return code;
 }
 
-std::vector<SlicePart> slice_from(const std::string& text) {
-  try {
-    return parse_slice(text);
-  } catch (const Error& refused) {
-    throw CLI::ValidationError("--slice", refused.what());
-  }
-}
-
 std::function<int()> attach(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("file", options->path, "A tensor file, a folder of them or a pattern")->required()->type_name("PATH");
   app.add_option("name", options->name,
                  "The tensor, or a key that leads to other content; may be left out when the file holds one tensor")
       ->type_name("NAME");
-  app.add_option_function<std::string>(
-         "--slice", [options](const std::string& text) { options->slice = slice_from(text); },
-         "Part of it in Python's notation, such as 0:4,:,2")
-      ->type_name("SLICE");
+  take_slice(app, options->slice);
   app.add_flag("--json", options->json, "Print JSON");
   return [options] { return run(*options); };
 }

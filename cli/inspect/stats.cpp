@@ -154,8 +154,7 @@ bool has_ill(const File& file) {
 }
 
 int run(const Options& options) {
-  FilesAndNames words = files_and_names(options.words);
-  words.names.insert(words.names.end(), options.only.begin(), options.only.end());
+  const FilesAndNames words = files_and_names(options.words, options.only);
   Names names{NamePatterns(words.names)};
   const ChosenFiles chosen = choose_files(words.files, options.exclude);
   const bool several = !chosen.is_single;
@@ -183,13 +182,7 @@ int run(const Options& options) {
 
 std::function<int()> attach(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("path", options->words, "Tensor files, folders of them and patterns; then names of tensors")
-      ->required()
-      ->type_name("PATH|NAME");
-  app.add_option("--only", options->only, "Only tensors of such a name, or below it; may be given again")
-      ->type_name("PATTERN")
-      ->allow_extra_args(false);
-  take_excluded(app, options->exclude);
+  take_files_and_names(app, options->words, options->only, options->exclude);
   app.add_flag("--nan", options->only_ill, "List only tensors with NaN or infinite elements; exit with 1 for any");
   app.add_flag("--json", options->json, "Print JSON: an object; of several files, a list of objects");
   return [options] { return run(*options); };

@@ -213,20 +213,13 @@ class Lister {
 };
 
 int run(const Options& options) {
-  FilesAndNames words = files_and_names(options.words);
-  words.names.insert(words.names.end(), options.only.begin(), options.only.end());
+  const FilesAndNames words = files_and_names(options.words, options.only);
   return Lister(options, words.names).run(words.files);
 }
 
 std::function<int()> attach(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("path", options->words, "Tensor files, folders of them and patterns; then names of tensors")
-      ->required()
-      ->type_name("PATH|NAME");
-  app.add_option("--only", options->only, "Only tensors of such a name, or below it; may be given again")
-      ->type_name("PATTERN")
-      ->allow_extra_args(false);
-  take_excluded(app, options->exclude);
+  take_files_and_names(app, options->words, options->only, options->exclude);
   take_word(*app.add_option("--sort", options->order.by, "Sort tensors by this; the largest come first"),
             {"name", "size", "shape", "dtype"});
   app.add_flag("-r,--reverse", options->order.reverse, "The other way round");
