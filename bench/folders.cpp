@@ -2,7 +2,10 @@
 // into the slots of a batch buffer that is used again, close, by two threads. Prints the ratio of both in one run, each
 // by its quickest round.
 //
-//   bench_folders [FOLDER] [--rounds N] [--only TEXT]
+//   bench_folders [FOLDER] [--rounds N] [--only TEXT] [--batch N] [--prefetch N] [--buffers N]
+//
+// --buffers is how many batch buffers a thread of the bare loop uses by turns. With one, the default, a small batch
+// stays in the processor's cache; a loader cannot use its buffer again while the loop has the batch.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -34,10 +37,18 @@ namespace {
 namespace fs = std::filesystem;
 using namespace penstock;  // NOLINT(google-build-using-namespace)
 
-constexpr std::int64_t kBatch = 32;
 constexpr std::int64_t kSmall = 4096;                    // elements of 16 KB
 constexpr std::int64_t kMiddle = std::int64_t{1} << 18;  // of 1 MB
 constexpr std::int64_t kLarge = std::int64_t{1} << 21;   // of 8 MB
+
+struct Options {
+  fs::path root = "build/bench-data/folders";
+  std::string only;
+  int rounds = 5;
+  std::size_t batch = 32;
+  std::size_t prefetch = 2;
+  std::size_t buffers = 1;
+};
 
 struct Folder {
   std::string name;
@@ -136,18 +147,19 @@ class BatchBuffer {
   char* data_ = nullptr;
   std::size_t size_ = 0;
 };
-using BatchBuffers = std::array<BatchBuffer, 2>;
+using BatchBuffers = std::array<std::vector<BatchBuffer>, 2>;  // of each thread
 
 /// Of a file, the bytes that a sample is made of: with `share`, that part of it alone.
-void bare(const std::vector<std::string>& paths, double share, BatchBuffers& buffers) {
+void bare(const std::vector<std::string>& paths, double share, std::size_t batch, BatchBuffers& buffers) {
   std::atomic<std::size_t> next{0};
   std::vector<std::jthread> threads;
-  for (BatchBuffer& batch : buffers) {
+  for (std::vector<BatchBuffer>& mine : buffers) {
     threads.emplace_back([&] {
-      for (std::size_t first = next.fetch_add(kBatch); first < paths.size(); first = next.fetch_add(kBatch)) {
+      std::size_t turn = 0;
+      for (std::size_t first = next.fetch_add(batch); first < paths.size(); first = next.fetch_add(batch)) {
         std::size_t at = 0;
-        char* const slots = batch.reserve(kBatch * (kLarge * sizeof(float) + 4096));
-        for (std::size_t i = first; i < std::min(first + kBatch, paths.size()); ++i) {
+        char* const slots = mine[turn++ % mine.size()].reserve(batch * (kLarge * sizeof(float) + 4096));
+        for (std::size_t i = first; i < std::min(first + batch, paths.size()); ++i) {
           const int fd = ::open(paths[i].c_str(), O_RDONLY | O_CLOEXEC);
           struct stat facts {};
           if (fd < 0 || ::fstat(fd, &facts) != 0) throw std::runtime_error("cannot open " + paths[i]);
@@ -172,23 +184,26 @@ double least(const std::vector<Cost>& costs, double Cost::*of) {
   return out;
 }
 
-void compare(const Folder& folder, const fs::path& root, int rounds) {
-  const std::vector<std::string> paths = write(folder, root);
+void compare(const Folder& folder, const Options& options) {
+  const std::vector<std::string> paths = write(folder, options.root);
   const Dataset dataset = files(paths, {.keys = folder.keys});
   const double share = folder.keys.empty() ? 1.0 : 0.25;
   // Both have their memory before the first round: the floor its buffers, a loader the blocks of its first epoch.
   BatchBuffers buffers;
-  bare(paths, 1.0, buffers);
+  for (std::vector<BatchBuffer>& mine : buffers) mine = std::vector<BatchBuffer>(options.buffers);
+  bare(paths, 1.0, options.batch, buffers);
   std::vector<DataLoader> loaders;
   for (const std::size_t workers : {0U, 1U, 2U}) {
-    loaders.emplace_back(dataset,
-                         LoaderOptions{.batch_size = kBatch, .num_workers = workers, .collate = collate::ragged()});
+    loaders.emplace_back(dataset, LoaderOptions{.batch_size = static_cast<std::int64_t>(options.batch),
+                                                .num_workers = workers,
+                                                .collate = collate::ragged(),
+                                                .prefetch_factor = options.prefetch});
     epoch(loaders.back());
   }
   std::vector<Cost> floor;
   std::array<std::vector<Cost>, 3> ours;
-  for (int round = 0; round < rounds; ++round) {
-    floor.push_back(cost_of([&] { bare(paths, share, buffers); }));
+  for (int round = 0; round < options.rounds; ++round) {
+    floor.push_back(cost_of([&] { bare(paths, share, options.batch, buffers); }));
     for (std::size_t workers = 0; workers < ours.size(); ++workers) {
       ours[workers].push_back(cost_of([&] { epoch(loaders[workers]); }));
     }
@@ -212,24 +227,31 @@ void compare(const Folder& folder, const fs::path& root, int rounds) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  fs::path root = "build/bench-data/folders";
-  std::string only;
-  int rounds = 5;
+  Options options;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
-    if (argument == "--rounds" && i + 1 < argc) {
-      rounds = std::stoi(argv[++i]);
-    } else if (argument == "--only" && i + 1 < argc) {
-      only = argv[++i];
+    const auto number = [&] { return std::max(1, std::stoi(argv[++i])); };
+    if (argument == "--only" && i + 1 < argc) {
+      options.only = argv[++i];
+    } else if (argument == "--rounds" && i + 1 < argc) {
+      options.rounds = number();
+    } else if (argument == "--batch" && i + 1 < argc) {
+      options.batch = static_cast<std::size_t>(number());
+    } else if (argument == "--prefetch" && i + 1 < argc) {
+      options.prefetch = static_cast<std::size_t>(number());
+    } else if (argument == "--buffers" && i + 1 < argc) {
+      options.buffers = static_cast<std::size_t>(number());
     } else if (argument.starts_with("-")) {
-      std::fprintf(stderr, "usage: bench_folders [FOLDER] [--rounds N] [--only TEXT]\n");
+      std::fprintf(
+          stderr,
+          "usage: bench_folders [FOLDER] [--rounds N] [--only TEXT] [--batch N] [--prefetch N] [--buffers N]\n");
       return argument == "--help" ? 0 : 2;
     } else {
-      root = argument;
+      options.root = argument;
     }
   }
   for (const Folder& folder : folders()) {
-    if (folder.name.find(only) != std::string::npos) compare(folder, root, rounds);
+    if (folder.name.find(options.only) != std::string::npos) compare(folder, options);
   }
   return 0;
 }
