@@ -112,6 +112,7 @@ Source open_regular(const struct stat& status) {
 }
 
 Source read_standard_input() {
+  // A process has one standard input, which can be read once.
   static bool is_taken = false;
   if (is_taken) refuse(ErrorCode::kInvalidArgument, "standard input is named twice, and can be read once");
   is_taken = true;

@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/json/json.h"
 #include "cli/option.h"
+#include "cli/output_file.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "core/text.h"
@@ -233,6 +234,7 @@ void print_human(const Result& result, const Options& options) {
 }
 
 int run(const Options& options) {
+  if (!options.trace.empty()) require_free(options.path, options.trace, true, "measured");
   const Result result = measure(options);
   if (options.json) {
     print_json(result_json(result, options));

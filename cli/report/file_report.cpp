@@ -85,7 +85,7 @@ void FileReport::write_tensors(JsonWriter& out) const {
   out.key("tensors");
   out.begin_array(JsonWriter::Layout::kCompact);
   const auto entries = archive_.entries();
-  const bool has_shards = archive_.sources().size() > 2;
+  const bool has_shards = archive_.sources().size() > 2;  // an index is one source, and so is each shard
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const TensorEntry& entry = entries[i];
     out.begin_object();

@@ -12,7 +12,6 @@
 namespace penstock::cli {
 namespace {
 
-constexpr std::string_view kStandardOutput = "-";
 constexpr std::string_view kDone = "reported on";
 
 }  // namespace

@@ -80,7 +80,7 @@ class TraceReport::Reader {
 
 TraceReport::TraceReport(const std::string& path) : path_(path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(ErrorCode::kIo, "could not be opened", {.path = path});
+  if (!file) throw Error(ErrorCode::kIo, "the trace cannot be opened", {.path = path});
   Reader reader(*this);
   // The document, its "traceEvents", and an event in it.
   constexpr int kEventDepth = 2;
@@ -94,7 +94,7 @@ TraceReport::TraceReport(const std::string& path) : path_(path) {
     const auto other = rest.find("otherData");
     if (other != rest.end()) dropped_ = static_cast<std::uint64_t>(whole(*other, "dropped_events", 0));
   } catch (const Json::exception& error) {
-    throw Error(ErrorCode::kCorrupt, core::format("is no trace: {}", error.what()), {.path = path});
+    throw Error(ErrorCode::kCorrupt, core::format("this is not a trace: {}", error.what()), {.path = path});
   }
 }
 

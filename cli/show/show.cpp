@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/json/json.h"
 #include "cli/option.h"
+#include "cli/output_file.h"
 #include "cli/show/caption.h"
 #include "cli/show/png.h"
 #include "cli/show/sheet.h"
@@ -41,6 +42,7 @@ struct Options {
   std::optional<std::string> way;
   std::size_t width = 0;  ///< 0 chooses
   std::string png;
+  bool force = false;  ///< replaces a file that exists
   bool json = false;
 };
 
@@ -153,14 +155,14 @@ std::string nothing_in(const LazyTensor& tensor) {
 void require_numbers(const Archive& archive, const TensorEntry& entry) {
   if (entry.dtype.is_numeric() && !entry.pickled) return;
   throw Error(ErrorCode::kUnsupported,
-              core::format("{} is no type of numbers, which a picture is drawn from; `penstock cat` prints elements",
+              core::format("a picture is drawn from numbers, and {} has none; `penstock cat` prints elements",
                            printable(entry.dtype.name())),
               {.path = archive.path(), .tensor = entry.name});
 }
 
 void write_png(const Raster& raster, const std::string& path) {
   const std::string png = png_of(raster);
-  if (path == "-") return core::print("{}", png);
+  if (path == kStandardOutput) return core::print("{}", png);
   io::AtomicFile file(path);
   file.write_text(png);
   file.commit();
@@ -193,7 +195,8 @@ class Show {
     } else {
       write_png(drawn.raster, options_.png);
     }
-    core::print(options_.png == "-" ? stderr : stdout, "{}", caption_of(tensor, reading, sheet, drawn, columns_));
+    core::print(options_.png == kStandardOutput ? stderr : stdout, "{}",
+                caption_of(tensor, reading, sheet, drawn, columns_));
   }
 
   void finish(bool several) const {
@@ -226,10 +229,12 @@ class Show {
 };
 
 int run(const Options& options) {
-  if (options.png == "-" && !options.json && is_terminal(stdout)) {
+  const bool writes_file = !options.png.empty() && options.png != kStandardOutput && !options.json;
+  if (options.png == kStandardOutput && !options.json && is_terminal(stdout)) {
     throw Error(ErrorCode::kInvalidArgument, "a PNG is not written to a terminal; name a file, or send it into a pipe");
   }
   const Archive archive = open_input(options.path);
+  if (writes_file) require_free(archive.sources(), options.png, options.force, "drawn");
   const std::vector<std::size_t> entries = chosen(archive, options);
   if (entries.size() > 1 && !options.png.empty()) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -262,14 +267,6 @@ std::optional<Range> range_from(std::string_view text) {
   return Range{*low, *high};
 }
 
-std::vector<SlicePart> slice_from(const std::string& text) {
-  try {
-    return parse_slice(text);
-  } catch (const Error& refused) {
-    throw CLI::ValidationError("--slice", refused.what());
-  }
-}
-
 void add_range(CLI::App& app, const std::shared_ptr<Options>& options) {
   CLI::Option* const option = app.add_option_function<std::string>(
       "--range", [options](const std::string& text) { options->range = range_from(text); },
@@ -285,10 +282,7 @@ std::function<int()> attach(CLI::App& app) {
   app.add_option("name", options->name,
                  "The tensor, or a pattern in quotes; may be left out when one looks like a picture")
       ->type_name("NAME");
-  app.add_option_function<std::string>(
-         "--slice", [options](const std::string& text) { options->slice = slice_from(text); },
-         "Part of it in Python's notation, such as 0:4,:,2")
-      ->type_name("SLICE");
+  take_slice(app, options->slice);
   take_word(*app.add_option("--layout", options->layout, "What the last dimensions are; guessed when not given"),
             {"hw", "hwc", "chw"});
   add_range(app, options);
@@ -296,6 +290,7 @@ std::function<int()> attach(CLI::App& app) {
             {"kitty", "sixel", "blocks", "ascii"});
   take_number(*app.add_option("--width", options->width, "Columns; pixels of a PNG, kitty and sixel"), 1, kMostWidth);
   app.add_option("--png", options->png, "Write a PNG there instead; - for standard output")->type_name("FILE");
+  app.add_flag("--force", options->force, "Replace a PNG that exists");
   app.add_flag("--json", options->json, "Print what would be drawn as JSON; of several tensors, a list of objects");
   return [options] { return run(*options); };
 }

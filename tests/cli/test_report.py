@@ -440,7 +440,7 @@ def test_traces_that_are_none(tmp_path, text):
     if text.endswith("}"):
         assert report_data(path)["lanes"] == []
     else:
-        assert "is no trace" in report(path, "-o", tmp_path / "page.html", code=1).stderr
+        assert "is not a trace" in report(path, "-o", tmp_path / "page.html", code=1).stderr
         assert os.listdir(tmp_path) == ["t.json"]
 
 

@@ -363,7 +363,7 @@ def test_nothing_to_draw_is_said(saved) -> None:
 
 @pytest.mark.parametrize("dtype", ["M8[s]", "m8[ns]", "U4", "S3", "V2", "i4,f8"])
 def test_what_is_no_number_is_refused(saved, dtype) -> None:
-    assert "is no type of numbers" in show(saved(np.zeros((3, 3), dtype)), code=1).stderr.decode()
+    assert "a picture is drawn from numbers" in show(saved(np.zeros((3, 3), dtype)), code=1).stderr.decode()
 
 
 def test_which_tensor(tmp_path, random) -> None:
@@ -418,6 +418,14 @@ def test_a_png_in_a_file(saved, tmp_path) -> None:
     assert "grey from 0 to 255" in told
     assert png_pixels((tmp_path / "out.png").read_bytes()).shape == (50, 50, 3)
     show(path, "--png", tmp_path / "no" / "out.png", code=1)
+    drawn = (tmp_path / "out.png").read_bytes()
+    assert "--force" in show(path, "--png", tmp_path / "out.png", code=1).stderr.decode()
+    assert (tmp_path / "out.png").read_bytes() == drawn
+    text(path, "--png", tmp_path / "out.png", "--force")
+    assert png_pixels((tmp_path / "out.png").read_bytes()).shape == (5, 5, 3)
+    content = path.read_bytes()
+    assert "that is to be drawn" in show(path, "--png", path, "--force", code=1).stderr.decode()
+    assert path.read_bytes() == content
     assert "not written to a terminal" in on_terminal_fails(path, "--png", "-")
 
 

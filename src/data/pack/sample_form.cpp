@@ -121,7 +121,7 @@ class Parser {
  private:
   Node node(const Json& json, const std::string& path, const std::string& key, std::size_t depth) {
     if (depth > kMaxDepth) throw Error(ErrorCode::kLimit, "the form of samples is nested too deeply", {.path = path_});
-    if (!json.is_object() || json.empty()) refuse("a part of it is no object");
+    if (!json.is_object() || json.empty()) refuse("a part of it is not an object");
     if (json.contains(kValues)) return leaf(json, path, key);
     const auto only = json.begin();
     const Json& children = only.value();
@@ -134,7 +134,7 @@ class Parser {
         continue;
       }
       const Json& pair = children[i];
-      if (!pair.is_array() || pair.size() != 2 || !pair[0].is_string()) refuse("a child of a dict is no pair");
+      if (!pair.is_array() || pair.size() != 2 || !pair[0].is_string()) refuse("a child of a dict is not a pair");
       const auto& child = pair[0].get_ref<const std::string&>();
       out.keys.push_back(Value::string(child));
       out.children.push_back(node(pair[1], core::format("{}[{}]", path, core::quoted(child)), child, depth + 1));

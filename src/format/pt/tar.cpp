@@ -275,7 +275,7 @@ void TarReader::read_storages(const Member& member) {
 void TarReader::read_storage_views(std::uint64_t& at, std::uint64_t end) {
   const std::uint64_t start = at;
   const Cell* views = next(at, end);
-  if (!views->is(Kind::kList)) corrupt("the views of storages are no list", start);
+  if (!views->is(Kind::kList)) corrupt("the views of storages are not a list", start);
   for (const Cell* view : views->items) {
     if (!view->is(Kind::kTuple) || view->items.size() != 4 || !view->items[2]->is(Kind::kInt) ||
         !view->items[3]->is(Kind::kInt) || view->items[2]->integer < 0 || view->items[3]->integer < 0) {
