@@ -7,8 +7,9 @@
 ///
 /// Your code runs in the loader's worker threads, several calls at once: a function must be callable as const, and what
 /// it shares it must guard. What it throws arrives from the loader (or `get`) as an Error that names the sample and its
-/// file, with the text of the exception and the exception itself in Error::cause(). An Error of Penstock keeps its
-/// code, and others are kUserCode. The loader goes on with the batch after it, as it does for a damaged file.
+/// file, with the text of the exception and the exception itself in Error::cause(). That of a function of whole batches
+/// names the batch and its samples. An Error of Penstock keeps its code, and others are kUserCode. The loader goes on
+/// with the batch after it, as it does for a damaged file.
 
 #include <concepts>
 #include <cstdint>
@@ -28,6 +29,7 @@
 #include "penstock/iterate.h"
 #include "penstock/load.h"
 #include "penstock/random.h"
+#include "penstock/source.h"
 #include "penstock/tensor.h"
 #include "penstock/value.h"
 
@@ -276,6 +278,12 @@ struct FilesOptions {
   /// paths the folder that they all lie below. Dataset::classes() has the names. kInvalidArgument names a file that
   /// lies in no class's folder.
   bool class_folders = false;
+  /// Opens each file, in place of Penstock's own sources: for a store of the program's own, or a scheme that Penstock
+  /// does not know. It is given a path of the list, which may be any text, and gives a Source: an object of a class
+  /// derived from ByteSource, or what `memory_source` or `open_source` make. Called in the loader's workers, several
+  /// calls at once, whenever a sample is read. What it throws is what functions of `map` throw. kInvalidArgument with a
+  /// pattern, because nobody could list it.
+  std::function<Source(const std::string& path)> source = {};
 };
 
 /// Each file is a sample: one tensor, or the dict, list or tuple of tensors and scalars in it. `pattern` is a file, a

@@ -51,6 +51,17 @@ struct LoadOptions {
   /// Threads that read. 0 chooses: one for each processor that this process may use, and more when they wait for the
   /// disk.
   std::size_t threads = 0;
+  /// What tensors of floating-point and complex numbers become, as by torch's Module.to(dtype): a complex number keeps
+  /// its real part where this is a floating-point type. Others keep their type: integers, bool, text, and types that
+  /// are not converted. Elements are converted in host memory, some 64 MiB of the file at a time, so that a load needs
+  /// little more memory than its result. Tensors that are one view of the same bytes stay one; other views of bytes
+  /// that they share part. kInvalidArgument for other types, and from `load_into` and `load_storages`, whose tensors
+  /// say what they want; kUnsupported together with `mmap`. Unset: types stay as they are in the file.
+  std::optional<DType> dtype = {};
+  /// Where elements are converted (by `dtype`, and by `load_into`): kInvalidArgument, which names the tensor, for a
+  /// value that the type has no number for (1e300 as float32, NaN as int32). Otherwise values are converted as by
+  /// Tensor::to, where a finite number may become infinite.
+  bool strict = false;
   /// Where to write how the load was done; null: nowhere. It is an option and no result, because loads that return
   /// nothing take it too, and few callers ask.
   Report* report = nullptr;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "archive/archive_state.h"
+#include "archive/load_converted.h"
 #include "archive/load_into.h"
 #include "archive/load_tensors.h"
 #include "archive/load_view.h"
@@ -188,9 +189,10 @@ auto reported(const detail::ArchiveState& state, const LoadOptions& options, Tou
 }
 
 Value load_all(const detail::ArchiveState& state, const LoadOptions& options, archive::Resident resident) {
+  archive::require_convertible(options);
+  const auto load = options.dtype ? archive::load_converted : archive::load_tensors;
   return reported(state, options, touched_by(state, state.index.entries, options), [&](Report& report) {
-    return with_tensors(state.index.structure,
-                        archive::load_tensors(state, state.index.entries, options, report, resident));
+    return with_tensors(state.index.structure, load(state, state.index.entries, options, report, resident));
   });
 }
 
@@ -264,6 +266,7 @@ Value Archive::load(const LoadOptions& options) && {
 }
 
 void Archive::load_into(std::span<const Placement> placements, const LoadOptions& options) const {
+  archive::require_no_dtype(options);
   const std::vector<archive::Destination> destinations = archive::destinations_of(*state_, placements);
   Touched touched(*state_, options);
   for (const archive::Destination& destination : destinations) touched.add(*destination.entry);
@@ -287,6 +290,7 @@ void Archive::load_into(std::initializer_list<NamedPlacement> placements, const 
 }
 
 void Archive::load_storages_into(std::span<const StoragePlacement> placements, const LoadOptions& options) const {
+  archive::require_no_dtype(options);
   const std::vector<TensorEntry> whole = archive::whole_storages(state_->index);
   const std::vector<archive::Destination> destinations = archive::destinations_of(*state_, whole, placements);
   Touched touched(*state_, options);
@@ -298,6 +302,7 @@ void Archive::load_storages_into(std::span<const StoragePlacement> placements, c
 }
 
 std::vector<Tensor> Archive::load_storages(const LoadOptions& options) const {
+  archive::require_no_dtype(options);
   const std::vector<TensorEntry> whole = archive::whole_storages(state_->index);
   return reported(*state_, options, touched_by(*state_, whole, options), [&](Report& report) {
     std::vector<Tensor> loaded = archive::load_tensors(*state_, whole, options, report);
@@ -340,9 +345,11 @@ LazyTensor LazyTensor::as_stored() const {
 }
 
 Tensor LazyTensor::load(const LoadOptions& options) const {
+  archive::require_convertible(options);
   const archive::Extent extent = is_whole_ ? archive::Extent::kWhole : archive::Extent::kSlice;
+  const auto load = options.dtype ? archive::load_view_converted : archive::load_view;
   return reported(*state_, options, touched_by(*state_, {&entry_, 1}, options, extent),
-                  [&](Report& report) { return archive::load_view(*state_, entry_, options, report, extent); });
+                  [&](Report& report) { return load(*state_, entry_, options, report, extent); });
 }
 
 }  // namespace penstock

@@ -94,17 +94,26 @@ class DirectMove {
   std::vector<std::size_t> apart_;  ///< storages with a checksum of which not all is read
 };
 
+void cast_named(const TensorEntry& entry, const Tensor& from, const Tensor& to, bool strict) try {
+  ops::cast(from, to, strict);
+} catch (const Error& error) {
+  throw error.within({.tensor = entry.name});
+}
+
 void load_and_copy(const detail::ArchiveState& state, const TensorEntry& entry, const Tensor& to,
                    const LoadOptions& options, Report& report) {
   LoadOptions there = options;
   there.mmap = false;
-  there.device = to.device();
+  const bool converts = entry.dtype != to.dtype();
+  // Only the host looks at the values that it converts.
+  const bool strict = converts && options.strict;
+  there.device = strict ? Device{} : to.device();
   const Tensor loaded = load_view(state, entry, there, report);
-  if (loaded.dtype() == to.dtype()) {
-    ops::copy(loaded, to);
-  } else {
-    ops::cast(loaded, to);
-  }
+  if (!converts) return ops::copy(loaded, to);
+  if (!strict || to.device() == Device{}) return cast_named(entry, loaded, to, strict);
+  const Tensor on_host = Tensor::empty(to.shape(), to.dtype());
+  cast_named(entry, loaded, on_host, strict);
+  ops::copy(on_host.to(to.device()), to);
 }
 
 /// Waits for the devices, because the owner of the memory may know nothing of the streams that write it.

@@ -10,6 +10,7 @@
 #include "ops/kernels.h"
 #include "ops/layout.h"
 #include "ops/operands.h"
+#include "ops/overflow.h"
 #include "penstock/error.h"
 
 namespace penstock::ops {
@@ -45,30 +46,40 @@ Tensor flattened(const Tensor& tensor) {
   return {tensor.buffer(), tensor.dtype(), Shape{tensor.numel()}, Strides{1}, tensor.byte_offset()};
 }
 
-void cast_contiguous(const Tensor& from, const Tensor& to) {
+void require_no_overflow(const Tensor& from, const DType& to) {
+  const DType::Code type = from.dtype().code();
+  const auto count = static_cast<std::size_t>(from.numel());
+  const std::size_t found = find_overflow(type, from.data(), to.code(), count);
+  if (found == count) return;
+  const double value = first_part(type, from.data() + found * from.dtype().itemsize());
+  throw Error(ErrorCode::kInvalidArgument, overflow_message(type, value, to.code()));
+}
+
+void cast_contiguous(const Tensor& from, const Tensor& to, bool strict) {
+  if (strict) require_no_overflow(from, to.dtype());
   convert(from.dtype().code(), from.data(), to.dtype().code(), to.data(), static_cast<std::size_t>(to.numel()));
 }
 
-void cast_pair(const Pair& pair) {
+void cast_pair(const Pair& pair, bool strict) {
   const bool gather = !pair.from.is_contiguous();
   const bool spread = !pair.to.is_contiguous();
-  if (!gather && !spread) return cast_contiguous(pair.from, pair.to);
+  if (!gather && !spread) return cast_contiguous(pair.from, pair.to, strict);
   if (pair.to.numel() > kBlock) {
     const auto [first, second] = halve(pair);
-    cast_pair(first);
-    cast_pair(second);
+    cast_pair(first, strict);
+    cast_pair(second, strict);
     return;
   }
   const Tensor from = gather ? Tensor::empty(pair.from.shape(), pair.from.dtype()) : pair.from;
   const Tensor to = spread ? Tensor::empty(pair.to.shape(), pair.to.dtype()) : pair.to;
   if (gather) copy(pair.from, from);
-  cast_contiguous(from, to);
+  cast_contiguous(from, to, strict);
   if (spread) copy(to, pair.to);
 }
 
 }  // namespace
 
-void cast(const Tensor& from, const Tensor& to) {
+void cast(const Tensor& from, const Tensor& to, bool strict) {
   const std::array<Argument, 2> arguments = {{{"from", from}, {"to", to}}};
   require_same_device("converting", arguments);
   require_not_read_only(to, "converting");
@@ -92,7 +103,7 @@ void cast(const Tensor& from, const Tensor& to) {
     }
     pairs = std::move(halves);
   }
-  core::parallel_for(pairs.size(), threads, [&](std::size_t i) { cast_pair(pairs[i]); });
+  core::parallel_for(pairs.size(), threads, [&](std::size_t i) { cast_pair(pairs[i], strict); });
 }
 
 }  // namespace penstock::ops

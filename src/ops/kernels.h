@@ -12,7 +12,9 @@ namespace penstock::ops {
 /// kShapeMismatch, kDTypeMismatch, kDeviceMismatch. Contiguous runs are copied as wholes.
 void copy(const Tensor& from, const Tensor& to);
 /// Converts every element of `from` into `to`: same shape and device, both numeric. Rules as in Tensor::to(DType).
-void cast(const Tensor& from, const Tensor& to);
+/// `strict`, on the host: kInvalidArgument for a value that the type has no number for (overflow.h); part of `to` is
+/// written then.
+void cast(const Tensor& from, const Tensor& to, bool strict = false);
 /// Reverses the bytes of each `width`-wide unit in place. bytes.size() must be a multiple of width.
 void swap_bytes(std::span<std::byte> bytes, std::size_t width);
 /// Negates every element (a complex number's both parts), in place; conj flips the imaginary part's sign.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <new>
+#include <string>
 #include <utility>
 
 #include "core/counted.h"
@@ -67,6 +68,18 @@ Error named(const Error& error, const Dataset& dataset, std::int64_t index) {
   const std::string what = dataset.impl().describe(index);
   return error.prefixed(what == error.path() ? core::format("sample {}: ", index)
                                              : core::format("sample {} ({}): ", index, core::escaped(what)));
+}
+
+/// What a function of whole batches threw, with the batch and its first samples in front.
+Error named(const Error& error, std::span<const std::int64_t> indices, std::int64_t number) {
+  if (error.code() == ErrorCode::kCancelled) return error;
+  constexpr std::size_t kNamed = 4;
+  std::string samples;
+  for (const std::int64_t index : indices.first(std::min(indices.size(), kNamed))) {
+    samples += core::format("{}{}", samples.empty() ? "" : ", ", index);
+  }
+  return error.prefixed(core::format("batch {} ({} {}{}): ", number, indices.size() == 1 ? "sample" : "samples",
+                                     samples, indices.size() > kNamed ? ", ..." : ""));
 }
 
 /// The error with the batch in front.
@@ -224,14 +237,27 @@ Batch BatchMaker::prepare(std::span<const std::int64_t> indices, std::int64_t nu
   scratch.clock.lap(Stage::kSend);
   Batch batch{.value = batch_value(located, plan, block), .indices = {indices.begin(), indices.end()}};
   scratch.clock.lap(Stage::kCollate);
-  if (has_functions()) batch.value = called(std::move(batch.value), indices, scratch);
+  if (has_functions()) batch.value = called(std::move(batch.value), indices, number, scratch);
   scratch.stats.payload_bytes += plan.payload;
   ++scratch.stats.batches;
   scratch.stats.samples += indices.size();
   return batch;
 }
 
-Value BatchMaker::called(Value batch, std::span<const std::int64_t> indices, Scratch& scratch) const {
+Value BatchMaker::called(Value batch, std::span<const std::int64_t> indices, std::int64_t number,
+                         Scratch& scratch) const {
+  try {
+    batch = result_of_functions(std::move(batch), indices, scratch);
+  } catch (const Error& error) {
+    throw named(error, indices, number);
+  }
+  scratch.clock.lap(Stage::kFunction);
+  if (target_.type != DeviceType::kCpu) batch = batch.to(target_);
+  scratch.clock.lap(Stage::kSend);
+  return batch;
+}
+
+Value BatchMaker::result_of_functions(Value batch, std::span<const std::int64_t> indices, Scratch& scratch) const {
   if (const detail::CollateFunction* const function = collate_.rule().function()) {
     std::vector<Value> samples;
     samples.reserve(batch.size());
@@ -240,9 +266,6 @@ Value BatchMaker::called(Value batch, std::span<const std::int64_t> indices, Scr
   }
   const RandomKey key{.seed = scratch.epoch_seed.seed, .epoch = scratch.epoch_seed.epoch, .index = indices.front()};
   for (const UserFunction& function : dataset_.impl().batch_functions()) batch = function(batch, key);
-  scratch.clock.lap(Stage::kFunction);
-  if (target_.type != DeviceType::kCpu) batch = batch.to(target_);
-  scratch.clock.lap(Stage::kSend);
   return batch;
 }
 

@@ -32,8 +32,9 @@ class BatchMaker {
              OnError on_error = OnError::kRaise);
 
   /// Batch `number` of these samples, or of those that on_error puts in their place: without indices where it leaves
-  /// the batch out. Errors name the sample and its file. kIndexOutOfRange for an index outside the dataset,
-  /// kOutOfMemory names the batch; kCancelled as Scratch::check_cancelled. Adds to scratch.stats.
+  /// the batch out. Errors name the sample and its file, and those of functions of batches the batch. kIndexOutOfRange
+  /// for an index outside the dataset, kOutOfMemory names the batch; kCancelled as Scratch::check_cancelled. Adds to
+  /// scratch.stats.
   Batch make(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch, const Grant& grant) const;
 
   /// From now on `make` takes the samples of a batch from `feed`, by the batch's number, whatever the indices are; a
@@ -51,7 +52,8 @@ class BatchMaker {
   Batch make_of(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch, const Grant& grant) const;
   Batch make_of(StreamFeed& feed, std::int64_t number, Scratch& scratch, const Grant& grant) const;
   bool has_functions() const;
-  Value called(Value batch, std::span<const std::int64_t> indices, Scratch& scratch) const;
+  Value called(Value batch, std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch) const;
+  Value result_of_functions(Value batch, std::span<const std::int64_t> indices, Scratch& scratch) const;
   Buffer allocate(std::uint64_t bytes, std::size_t samples, std::int64_t number) const;
   Buffer send(const Buffer& host, std::size_t samples, std::int64_t number) const;
 

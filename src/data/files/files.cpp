@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@
 #include "data/files/file_sample.h"
 #include "data/files/large_file.h"
 #include "data/files/open_urls.h"
+#include "data/files/own_source.h"
 #include "data/files/raw_files.h"
 #include "data/scan/glob.h"
 #include "data/scan/path_table.h"
@@ -50,24 +52,32 @@ struct ThreadState final : data::FileLayouts {
 
 class Files final : public detail::DatasetImpl {
  public:
-  Files(data::PathTable paths, std::vector<std::string> keys) : paths_(std::move(paths)), keys_(std::move(keys)) {}
+  Files(data::PathTable paths, const FilesOptions& options)
+      : paths_(std::move(paths)), keys_(options.keys), own_source_(options.source) {}
 
   std::int64_t size() const noexcept override { return paths_.size(); }
   std::string describe(std::int64_t index) const override { return paths_.path(index); }
   bool samples_are_files() const noexcept override { return true; }
-  std::uint64_t read_bytes(std::int64_t index) const override { return paths_.bytes_on_disk(index); }
+  std::uint64_t read_bytes(std::int64_t index) const override {
+    return own_source_ ? std::numeric_limits<std::uint64_t>::max() : paths_.bytes_on_disk(index);
+  }
 
   void locate(std::span<const std::int64_t> indices, Scratch& scratch, std::span<Sample> out) const override {
     auto& state = scratch.state<ThreadState>(this);
     state.limit.reset();
-    const std::vector<io::remote::Opened> opened = data::open_urls(paths_, indices, kSmallFile);
+    std::vector<io::remote::Opened> opened;
+    if (!own_source_) opened = data::open_urls(paths_, indices, kSmallFile);
     std::size_t url = 0;
     for (std::size_t i = 0; i < indices.size(); ++i) {
       scratch.check_cancelled();
       try {
         const bool is_url = !opened.empty() && paths_.is_url(indices[i]);
-        out[i] = is_url ? locate_url(io::remote::source_of(opened[url++]), indices[i], state, scratch)
-                        : locate_one(indices[i], i, state, scratch);
+        if (own_source_) {
+          out[i] = locate_in(data::opened_by(own_source_, paths_.path(indices[i])), indices[i], state, scratch);
+        } else {
+          out[i] = is_url ? locate_in(io::remote::source_of(opened[url++]), indices[i], state, scratch)
+                          : locate_one(indices[i], i, state, scratch);
+        }
         scratch.clock.lap(data::Stage::kOpen, indices[i]);  // closing it
       } catch (const Error& error) {
         throw data::SampleError(i, error.within({.path = paths_.path(indices[i])}));
@@ -106,19 +116,33 @@ class Files final : public detail::DatasetImpl {
     return locate_large(io::file_source(std::move(fd), *status, state.path), index, state, scratch);
   }
 
-  /// An object that is small is here already.
-  Sample locate_url(const penstock::Source& source, std::int64_t index, ThreadState& state, Scratch& scratch) const {
+  /// An object behind a URL that is small is here already.
+  Sample locate_in(const penstock::Source& source, std::int64_t index, ThreadState& state, Scratch& scratch) const {
     paths_.path(index, state.path);
     scratch.clock.lap(data::Stage::kOpen, index);
     ++scratch.stats.files_opened;
     if (scratch.headers_only) return locate_header(source, scratch);
-    const Buffer whole = source.memory();
-    if (whole.size() == 0 || whole.size() > kSmallFile) return locate_large(source, index, state, scratch);
+    const std::span<const std::byte> whole = small_content(source, scratch);
+    if (whole.empty()) return locate_large(source, index, state, scratch);
     scratch.stats.read_bytes += whole.size();
     scratch.objects.push_back(std::make_shared<const penstock::Source>(source));
-    const data::FileLayouts::File file{{whole.data(), whole.size()}, state.path, keys_};
+    const data::FileLayouts::File file{whole, state.path, keys_};
     if (const auto sample = state.recognise(file, scratch)) return decoded(*sample, index, scratch);
     return decoded(state.parse(file, scratch), index, scratch);
+  }
+
+  /// All bytes of a source that is small and is in memory, or of one of the program's own; else nothing.
+  std::span<const std::byte> small_content(const penstock::Source& source, Scratch& scratch) const {
+    if (const Buffer whole = source.memory(); whole.size() != 0) {
+      if (whole.size() > kSmallFile) return {};
+      return {whole.data(), whole.size()};
+    }
+    const bool fits = source.size() <= kSmallFile && scratch.arena.used() < scratch.whole_file_bytes;
+    if (!own_source_ || !fits || source.size() == 0) return {};
+    const auto bytes = static_cast<std::size_t>(source.size());
+    const std::span<std::byte> memory(scratch.arena.allocate(bytes), bytes);
+    data::read_from(source, memory);
+    return memory;
   }
 
   static struct stat status_of(int fd, const std::string& path) {
@@ -222,11 +246,12 @@ class Files final : public detail::DatasetImpl {
 
   data::PathTable paths_;
   std::vector<std::string> keys_;
+  data::OwnSource own_source_;
 };
 
 Dataset files_in(data::PathTable paths, const FilesOptions& options) {
-  if (!options.raw) return Dataset(std::make_shared<Files>(std::move(paths), options.keys));
-  if (options.keys.empty()) return data::raw_files(std::move(paths));
+  if (!options.raw) return Dataset(std::make_shared<Files>(std::move(paths), options));
+  if (options.keys.empty()) return data::raw_files(std::move(paths), options.source);
   throw Error(ErrorCode::kInvalidArgument,
               "found keys for raw files, whose samples are their bytes; leave one of them out");
 }
@@ -234,6 +259,12 @@ Dataset files_in(data::PathTable paths, const FilesOptions& options) {
 }  // namespace
 
 Dataset files(std::string_view pattern, const FilesOptions& options) {
+  if (options.source) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "found a source of the program's own beside a pattern, which is looked for in folders; give a list of "
+                "the paths that the source opens",
+                {.path = std::string(pattern)});
+  }
   Dataset found = files_in(data::expand(pattern, options), options);
   return options.class_folders ? data::with_class_folders(std::move(found), data::class_root(pattern)) : found;
 }
@@ -251,7 +282,7 @@ Dataset files(const std::vector<std::string>& paths, const FilesOptions& options
   }
   data::PathTable table;
   for (const std::string& path : paths) table.add(path);
-  table.seal();
+  table.seal(options.source ? data::PathTable::Folders::kNone : data::PathTable::Folders::kOpened);
   Dataset given = files_in(std::move(table), options);
   return options.class_folders ? data::with_class_folders(std::move(given), data::class_root(paths)) : given;
 }

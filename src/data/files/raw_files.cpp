@@ -2,6 +2,7 @@
 // read straight into the batch, or into the tensor that the function of map is given.
 #include "data/files/raw_files.h"
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -33,24 +34,27 @@ struct LastLayout final : Scratch::State {
 
 class RawFiles final : public detail::DatasetImpl {
  public:
-  explicit RawFiles(PathTable paths) : paths_(std::move(paths)) {}
+  RawFiles(PathTable paths, OwnSource own_source) : paths_(std::move(paths)), own_source_(std::move(own_source)) {}
 
   std::int64_t size() const noexcept override { return paths_.size(); }
   std::string describe(std::int64_t index) const override { return paths_.path(index); }
   bool samples_are_files() const noexcept override { return true; }
-  std::uint64_t read_bytes(std::int64_t index) const override { return paths_.bytes_on_disk(index); }
+  std::uint64_t read_bytes(std::int64_t index) const override {
+    return own_source_ ? std::numeric_limits<std::uint64_t>::max() : paths_.bytes_on_disk(index);
+  }
 
   void locate(std::span<const std::int64_t> indices, Scratch& scratch, std::span<Sample> out) const override {
     const std::span<Source> sources = scratch.arena.array<Source>(indices.size());
     auto& last = scratch.state<LastLayout>(this);
-    const std::vector<io::remote::Opened> opened = open_urls(paths_, indices, kSmallObject);
+    std::vector<io::remote::Opened> opened;
+    if (!own_source_) opened = open_urls(paths_, indices, kSmallObject);
     std::size_t url = 0;
     for (std::size_t i = 0; i < indices.size(); ++i) {
       scratch.check_cancelled();
       try {
         const bool is_url = !opened.empty() && paths_.is_url(indices[i]);
         const penstock::Source source =
-            is_url ? io::remote::source_of(opened[url++]) : open_source(paths_.path(indices[i]));
+            is_url ? io::remote::source_of(opened[url++]) : open_one(paths_.path(indices[i]));
         auto file = std::make_shared<const SampleFile>(source);
         sources[i] = {.within = file.get()};
         out[i] = {last.of(static_cast<std::int64_t>(source.size()), scratch), &sources[i]};
@@ -64,11 +68,18 @@ class RawFiles final : public detail::DatasetImpl {
   }
 
  private:
+  penstock::Source open_one(const std::string& path) const {
+    return own_source_ ? opened_by(own_source_, path) : open_source(path);
+  }
+
   PathTable paths_;
+  OwnSource own_source_;
 };
 
 }  // namespace
 
-Dataset raw_files(PathTable paths) { return Dataset(std::make_shared<RawFiles>(std::move(paths))); }
+Dataset raw_files(PathTable paths, OwnSource own_source) {
+  return Dataset(std::make_shared<RawFiles>(std::move(paths), std::move(own_source)));
+}
 
 }  // namespace penstock::data

@@ -116,10 +116,11 @@ void PathTable::sort() {
   entries_.erase(std::unique(entries_.begin(), entries_.end(), same), entries_.end());
 }
 
-void PathTable::seal() {
+void PathTable::seal(Folders folders) {
   entries_.shrink_to_fit();
   for (Folder& folder : folders_) folder.names.shrink_to_fit();
   numbers_ = {};
+  if (folders == Folders::kNone) return;
   const auto opened = std::make_shared<OpenFolders>(std::min(folders_.size(), kMaxOpenFolders));
   // So that no descriptor is open that memory for its owner could still be missing for.
   opened->descriptors.reserve(opened->held.count());

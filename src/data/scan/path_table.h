@@ -38,8 +38,10 @@ class PathTable {
   void add(std::string_view url, std::uint64_t bytes);
   /// Orders by path, bytewise, and drops repeats.
   void sort();
-  /// Opens folders and gives back spare memory; nothing is added after it.
-  void seal();
+  /// Opens folders and gives back spare memory; nothing is added after it. Names that the program opens by a function
+  /// of its own have no folders.
+  enum class Folders : std::uint8_t { kOpened, kNone };
+  void seal(Folders folders = Folders::kOpened);
 
   std::int64_t size() const noexcept { return static_cast<std::int64_t>(entries_.size()); }
   std::string path(std::int64_t index) const;

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <utility>
 
-#include "core/format.h"
 #include "ops/convert.h"
+#include "ops/overflow.h"
 
 namespace penstock::data {
 namespace {
@@ -52,14 +52,6 @@ struct Chunk {
   std::byte* other() noexcept { return buffers[next ^= 1U].data(); }
 };
 
-double as_double(DType::Code type, const std::byte* element) noexcept {
-  double parts[2] = {};
-  const bool complex = DType(type).is_complex();
-  ops::convert(type, element, complex ? DType::Code::kComplex128 : DType::Code::kFloat64,
-               reinterpret_cast<std::byte*>(parts), 1);
-  return parts[0];
-}
-
 class ElementPass final : public Pass {
  public:
   explicit ElementPass(ElementPlan plan)
@@ -80,10 +72,7 @@ class ElementPass final : public Pass {
 
   std::string explain(const Refused& refused) const override {
     const Step& step = plan_.steps[refused.step];
-    return core::format(
-        "a strict cast from {} to {} found the value {}, which {} cannot hold; clamp it first, or cast "
-        "without strict",
-        DType(step.from).name(), DType(step.to).name(), refused.value, DType(step.to).name());
+    return ops::overflow_message(step.from, refused.value, step.to);
   }
 
  private:
@@ -160,9 +149,9 @@ class ElementPass final : public Pass {
 
   static std::optional<Refused> refusal(const Step& step, const std::byte* elements, std::int64_t count) noexcept {
     const auto all = static_cast<std::size_t>(count);
-    const std::size_t found = find_overflow(step.from, elements, step.to, all);
+    const std::size_t found = ops::find_overflow(step.from, elements, step.to, all);
     if (found == all) return std::nullopt;
-    return Refused{.value = as_double(step.from, elements + found * DType(step.from).itemsize())};
+    return Refused{.value = ops::first_part(step.from, elements + found * DType(step.from).itemsize())};
   }
 
   void act(const Walk& walk, const Walk::Places& places, const Step& step, const std::byte* from, std::byte* to,

@@ -7,6 +7,7 @@
 #include "core/format.h"
 #include "data/transform/element_pass.h"
 #include "ops/convert.h"
+#include "ops/overflow.h"
 #include "penstock/error.h"
 
 // Reads ops one by one and notes for each what it does: moves change views (geometry.h), arithmetic adds steps.
@@ -195,7 +196,7 @@ class Planner {
   bool representable(double value) const {
     if (type_.is_integer() && value != std::trunc(value)) return false;
     const auto* const bytes = reinterpret_cast<const std::byte*>(&value);
-    return find_overflow(kFloat64, bytes, type_.code(), 1) == 1;
+    return ops::find_overflow(kFloat64, bytes, type_.code(), 1) == 1;
   }
 
   void check_channels(const NormalizeOp& op, std::size_t count) const {

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "core/processor.h"
-#include "data/transform/integer_type.h"
+#include "ops/integer_type.h"
 
 namespace penstock::data {
 namespace {
@@ -149,7 +149,7 @@ Loop normalize_loop(DType::Code type) noexcept { return floating<Normalize>(type
 
 Loop clamp_loop(DType::Code type) noexcept {
   if (!DType(type).is_integer()) return floating<Clamp>(type);
-  return with_integer_type(type, [](auto integer) -> Loop { return loop<Clamp, decltype(integer)>; });
+  return ops::with_integer_type(type, [](auto integer) -> Loop { return loop<Clamp, decltype(integer)>; });
 }
 
 }  // namespace penstock::data

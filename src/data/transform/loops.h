@@ -38,9 +38,4 @@ Loop clamp_loop(DType::Code type) noexcept;      ///< NaN stays NaN
 Loop scale_to_float_loop(DType::Code from) noexcept;      ///< float(x) * low
 Loop normalize_to_float_loop(DType::Code from) noexcept;  ///< (float(x) * low - mean) / std
 
-/// The first of `count` elements whose value `to` has no number for, or `count`: an integer outside its range, a NaN or
-/// an infinity where `to` is an integer, a finite number that becomes infinite. Numeric types; those that are complex
-/// are asked by both of their parts.
-std::size_t find_overflow(DType::Code from, const std::byte* elements, DType::Code to, std::size_t count);
-
 }  // namespace penstock::data

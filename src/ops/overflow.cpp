@@ -1,3 +1,5 @@
+#include "ops/overflow.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -5,14 +7,14 @@
 #include <type_traits>
 #include <utility>
 
-#include "data/transform/integer_type.h"
-#include "data/transform/loops.h"
+#include "core/format.h"
 #include "ops/convert.h"
+#include "ops/integer_type.h"
 
 // A value fits when it lies in the target's range. For integers the range is compared in integers, because a double
 // cannot hold all of 64 bits; for floats in doubles, whose powers of two are exact.
 
-namespace penstock::data {
+namespace penstock::ops {
 namespace {
 
 using enum DType::Code;
@@ -61,7 +63,7 @@ constexpr std::size_t kChunk = 256;
 /// The chunk as doubles: the real parts, or the imaginary ones behind them.
 void as_doubles(DType::Code type, const std::byte* elements, double* to, std::size_t count) {
   const bool complex = DType(type).is_complex();
-  ops::convert(type, elements, complex ? kComplex128 : kFloat64, reinterpret_cast<std::byte*>(to), count);
+  convert(type, elements, complex ? kComplex128 : kFloat64, reinterpret_cast<std::byte*>(to), count);
 }
 
 }  // namespace
@@ -89,7 +91,7 @@ std::size_t find_overflow(DType::Code from, const std::byte* elements, DType::Co
     }
     std::byte converted[16 * kChunk];
     double after[2 * kChunk];
-    ops::convert(from, chunk, to, converted, here);
+    convert(from, chunk, to, converted, here);
     as_doubles(to, converted, after, here);
     const std::size_t kept = target.is_complex() ? 2 : 1;
     for (std::size_t i = 0; i < here; ++i) {
@@ -100,4 +102,16 @@ std::size_t find_overflow(DType::Code from, const std::byte* elements, DType::Co
   return count;
 }
 
-}  // namespace penstock::data
+double first_part(DType::Code type, const std::byte* element) noexcept {
+  double parts[2] = {};
+  as_doubles(type, element, parts, 1);
+  return parts[0];
+}
+
+std::string overflow_message(DType::Code from, double value, DType::Code to) {
+  return core::format(
+      "a strict cast from {} to {} found the value {}, which {} cannot hold; clamp it first, or cast without strict",
+      DType(from).name(), DType(to).name(), value, DType(to).name());
+}
+
+}  // namespace penstock::ops

@@ -4,7 +4,7 @@
 
 #include "penstock/dtype.h"
 
-namespace penstock::data {
+namespace penstock::ops {
 
 /// Calls function(T{}) with the C++ type of a DType that is_integer().
 template <class Function>
@@ -29,4 +29,4 @@ auto with_integer_type(DType::Code type, const Function& function) {
   }
 }
 
-}  // namespace penstock::data
+}  // namespace penstock::ops

@@ -1,0 +1,296 @@
+// Loads whose tensors become another type on the way. What is read at once is bounded, so that the file's own elements
+// never lie in memory beside all of the result. Storages are read some at a time, and given back when the tensors in
+// them are converted. A storage that is larger than that is read in pieces for each of its tensors, as far as a piece
+// of it can be read alone.
+
+#include "archive/load_converted.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "core/format.h"
+#include "core/stopwatch.h"
+#include "core/view.h"
+#include "ops/kernels.h"
+#include "penstock/error.h"
+
+namespace penstock::archive {
+namespace {
+
+/// How much of the file is in memory at once.
+constexpr std::uint64_t kPartBytes = std::uint64_t{64} << 20;
+
+bool is_converted(const DType& stored, const LoadOptions& options) {
+  return (stored.is_floating() || stored.is_complex()) && stored.is_numeric() && stored != *options.dtype;
+}
+
+void add(Report& total, Report part) {
+  if (part.read_bytes >= total.read_bytes || total.route.empty()) {
+    total.route = std::move(part.route);
+    total.why = std::move(part.why);
+  }
+  total.payload_bytes += part.payload_bytes;
+  total.read_bytes += part.read_bytes;
+  total.read_seconds += part.read_seconds;
+  total.decode_seconds += part.decode_seconds;
+}
+
+/// Where the elements of a view are, without the dimensions in which it does not move: all from the first to the last
+/// one where they lie close together, which keeps its strides.
+Tensor elements_of(const Tensor& view) {
+  Shape sizes = view.shape();
+  for (std::size_t d = 0; d < sizes.rank(); ++d) {
+    if (view.strides()[d] == 0) sizes[d] = 1;
+  }
+  const std::int64_t extent = *core::view_extent(sizes, view.strides());
+  if (extent > sizes.numel()) return {view.buffer(), view.dtype(), sizes, view.strides(), view.byte_offset()};
+  return {view.buffer(), view.dtype(), Shape{extent}, Strides{1}, view.byte_offset()};
+}
+
+Tensor converted(const Tensor& view, const LoadOptions& options) {
+  if (view.numel() == 0) return Tensor::empty(view.shape(), *options.dtype);
+  const Tensor from = elements_of(view);
+  const Tensor to = Tensor::empty(from.shape(), *options.dtype);
+  ops::cast(from, to, options.strict);
+  const bool is_run = from.rank() == 1 && from.is_contiguous();
+  Strides strides = is_run ? view.strides() : to.strides();
+  for (std::size_t d = 0; d < strides.rank(); ++d) {
+    if (view.strides()[d] == 0) strides[d] = 0;
+  }
+  return {to.buffer(), to.dtype(), view.shape(), strides};
+}
+
+/// Loads to host memory, where elements are converted.
+LoadOptions reading(const LoadOptions& options) {
+  LoadOptions out = options;
+  out.device = {};
+  out.mmap = false;
+  return out;
+}
+
+/// Whether a piece of the view can be read without the rest of it, and is worth it.
+bool can_be_pieces(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options) {
+  const StorageEntry& storage = state.storage_of(view);
+  return view.nbytes() > kPartBytes && storage.lies_in_file() && !state.is_resident(storage, options) &&
+         !view.encoding.deflated && view.strides == view.shape.contiguous_strides();
+}
+
+/// Reads a view piece by piece. Its checksum is made of the pieces, where they are the bytes that it is of.
+class PieceLoad {
+ public:
+  PieceLoad(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options, Report& report)
+      : state_(state), view_(view), options_(reading(options)), report_(report) {}
+
+  Tensor run(Extent extent) {
+    const bool checked = extent == Extent::kWhole && state_.check_of(state_.storage_of(view_), options_).wanted();
+    std::optional<io::Checksum> checksum;
+    if (checked && view_.encoding.is_plain()) checksum = checksum_of_run(state_, view_, view_.nbytes(), options_);
+    if (checked && !checksum) state_.verify(view_.storage, options_, report_);
+    const Tensor out = Tensor::empty(view_.shape, *options_.dtype);
+    const Tensor flat(out.buffer(), out.dtype(), Shape{out.numel()}, Strides{1}, out.byte_offset());
+    const auto step = static_cast<std::int64_t>(kPartBytes / view_.dtype.itemsize());
+    for (std::int64_t at = 0; at < flat.numel(); at += step) {
+      const std::int64_t end = std::min(at + step, flat.numel());
+      const Tensor piece = read(at, end);
+      if (checksum) checksum->check.add({piece.data(), piece.nbytes()});
+      core::Stopwatch watch;
+      ops::cast(piece, flat.slice(0, at, end), options_.strict);
+      report_.decode_seconds += watch.lap();
+    }
+    if (checksum) checksum->check.finish();
+    return out;
+  }
+
+ private:
+  Tensor read(std::int64_t begin, std::int64_t end) {
+    TensorEntry piece = view_;
+    piece.shape = Shape{end - begin};
+    piece.strides = Strides{1};
+    piece.byte_offset += static_cast<std::uint64_t>(begin) * view_.dtype.itemsize();
+    Report report;
+    Tensor out = load_view(state_, piece, options_, report, Extent::kSlice);
+    add(report_, std::move(report));
+    return out;
+  }
+
+  const detail::ArchiveState& state_;
+  const TensorEntry& view_;
+  LoadOptions options_;
+  Report& report_;
+};
+
+Tensor named_conversion(const detail::ArchiveState& state, const TensorEntry& entry, const LoadOptions& options,
+                        Report& report, const auto& convert) {
+  try {
+    core::Stopwatch watch;
+    const Tensor out = convert();
+    report.decode_seconds += watch.lap();
+    return out.to(options.device).with_requires_grad(entry.requires_grad);
+  } catch (const Error& error) {
+    throw error.within({state.source_of(entry).name(), {}, entry.name});
+  }
+}
+
+Tensor load_pieces(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options,
+                   Report& report, Extent extent) {
+  try {
+    const Tensor out = PieceLoad(state, view, options, report).run(extent);
+    return out.to(options.device).with_requires_grad(view.requires_grad);
+  } catch (const Error& error) {
+    throw error.within({state.source_of(view).name(), {}, view.name});
+  }
+}
+
+bool same_view(const TensorEntry& a, const TensorEntry& b) {
+  return a.byte_offset == b.byte_offset && a.dtype == b.dtype && a.shape == b.shape && a.strides == b.strides &&
+         a.encoding == b.encoding && a.requires_grad == b.requires_grad;
+}
+
+class ConvertedLoad {
+ public:
+  ConvertedLoad(const detail::ArchiveState& state, std::span<const TensorEntry> wanted, const LoadOptions& options,
+                Report& report, Resident resident)
+      : state_(state), wanted_(wanted), options_(options), report_(report), resident_(resident), out_(wanted.size()) {}
+
+  std::vector<Tensor> run() {
+    std::vector<std::size_t> order(wanted_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, {}, [this](std::size_t i) { return wanted_[i].storage; });
+    std::vector<std::size_t> as_they_are;
+    Part part;
+    for (auto first = order.begin(); first != order.end();) {
+      const std::size_t storage = wanted_[*first].storage;
+      const auto last = std::find_if(first, order.end(), [&](std::size_t i) { return wanted_[i].storage != storage; });
+      const std::span<const std::size_t> group(first, last);
+      first = last;
+      if (std::ranges::none_of(group, [this](std::size_t i) { return is_converted(wanted_[i].dtype, options_); })) {
+        as_they_are.insert(as_they_are.end(), group.begin(), group.end());
+      } else if (are_pieces(group)) {
+        for (const std::size_t i : group) out_[i] = load_pieces(state_, wanted_[i], options_, report_, Extent::kWhole);
+      } else {
+        add_to(part, group);
+      }
+    }
+    flush(part);
+    load_unchanged(as_they_are);
+    return std::move(out_);
+  }
+
+ private:
+  /// Entries whose storages are read together.
+  struct Part {
+    std::vector<std::size_t> positions;
+    std::uint64_t bytes = 0;
+  };
+
+  /// Tensors of one storage, in pieces: each is large and has bytes of its own.
+  bool are_pieces(std::span<const std::size_t> group) const {
+    std::uint64_t end = 0;
+    for (const std::size_t i : group) {
+      const TensorEntry& entry = wanted_[i];
+      if (!is_converted(entry.dtype, options_) || !can_be_pieces(state_, entry, options_)) return false;
+      if (entry.byte_offset < end) return false;
+      end = entry.byte_offset + entry.nbytes();
+    }
+    return true;
+  }
+
+  void add_to(Part& part, std::span<const std::size_t> group) {
+    std::uint64_t bytes = 0;
+    for (const std::size_t i : group) {
+      if (wanted_[i].nbytes() != 0) bytes = state_.storage_of(wanted_[i]).nbytes;
+    }
+    if (part.bytes + bytes > kPartBytes) flush(part);
+    part.positions.insert(part.positions.end(), group.begin(), group.end());
+    part.bytes += bytes;
+    if (part.bytes > kPartBytes) flush(part);
+  }
+
+  std::vector<Tensor> load(std::span<const std::size_t> positions, const LoadOptions& options) {
+    std::vector<TensorEntry> entries;
+    entries.reserve(positions.size());
+    for (const std::size_t i : positions) entries.push_back(wanted_[i]);
+    Report report;
+    std::vector<Tensor> loaded = load_tensors(state_, entries, options, report, resident_);
+    add(report_, std::move(report));
+    return loaded;
+  }
+
+  void flush(Part& part) {
+    if (part.positions.empty()) return;
+    const std::vector<Tensor> loaded = load(part.positions, reading(options_));
+    for (std::size_t k = 0; k < loaded.size(); ++k) out_[part.positions[k]] = result(part.positions, k, loaded[k]);
+    part = {};
+  }
+
+  Tensor result(std::span<const std::size_t> positions, std::size_t k, const Tensor& loaded) {
+    const TensorEntry& entry = wanted_[positions[k]];
+    if (!is_converted(entry.dtype, options_)) return loaded.to(options_.device);
+    // Entries of one storage are neighbours. Looking back at more than the last few would take long where a storage
+    // has very many.
+    constexpr std::size_t kLookedAt = 64;
+    for (std::size_t back = 1; back <= std::min(k, kLookedAt); ++back) {
+      const TensorEntry& other = wanted_[positions[k - back]];
+      if (other.storage != entry.storage) break;
+      if (entry.nbytes() != 0 && same_view(entry, other)) return out_[positions[k - back]];
+    }
+    return named_conversion(state_, entry, options_, report_, [&] { return converted(loaded, options_); });
+  }
+
+  void load_unchanged(std::span<const std::size_t> positions) {
+    if (positions.empty()) return;
+    std::vector<Tensor> loaded = load(positions, options_);
+    for (std::size_t k = 0; k < loaded.size(); ++k) out_[positions[k]] = std::move(loaded[k]);
+  }
+
+  const detail::ArchiveState& state_;
+  std::span<const TensorEntry> wanted_;
+  const LoadOptions& options_;
+  Report& report_;
+  Resident resident_;
+  std::vector<Tensor> out_;
+};
+
+}  // namespace
+
+void require_convertible(const LoadOptions& options) {
+  if (!options.dtype) return;
+  const DType& dtype = *options.dtype;
+  if (!dtype.is_numeric() || !(dtype.is_floating() || dtype.is_complex())) {
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("found {} as the type of a load, which converts floating-point and complex tensors and no "
+                             "others; give a type of these, and convert others with Tensor::to",
+                             dtype.name()));
+  }
+  if (options.mmap.value_or(false)) {
+    throw Error(ErrorCode::kUnsupported,
+                core::format("a mapped file has the types it was written with, and not {}: leave out one of map and "
+                             "dtype",
+                             dtype.name()));
+  }
+}
+
+void require_no_dtype(const LoadOptions& options) {
+  if (!options.dtype) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              core::format("found {} as the type of a load into memory whose type is given; leave out dtype",
+                           options.dtype->name()));
+}
+
+std::vector<Tensor> load_converted(const detail::ArchiveState& state, std::span<const TensorEntry> wanted,
+                                   const LoadOptions& options, Report& report, Resident resident) {
+  for (const TensorEntry& entry : wanted) require_loadable(state, entry, options);
+  return ConvertedLoad(state, wanted, options, report, resident).run();
+}
+
+Tensor load_view_converted(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options,
+                           Report& report, Extent extent) {
+  require_loadable(state, view, options);
+  if (!is_converted(view.dtype, options)) return load_view(state, view, options, report, extent);
+  if (can_be_pieces(state, view, options)) return load_pieces(state, view, options, report, extent);
+  const Tensor loaded = load_view(state, view, reading(options), report, extent);
+  return named_conversion(state, view, options, report, [&] { return converted(loaded, options); });
+}
+
+}  // namespace penstock::archive

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "archive/load_tensors.h"
+#include "archive/load_view.h"
+#include "penstock/load.h"
+
+namespace penstock::archive {
+
+/// Refuses a LoadOptions::dtype that nothing is converted to (kInvalidArgument), and one of a mapped file
+/// (kUnsupported).
+void require_convertible(const LoadOptions& options);
+/// Refuses a LoadOptions::dtype where the memory that is filled says the type: kInvalidArgument.
+void require_no_dtype(const LoadOptions& options);
+
+/// load_tensors with options.dtype: reads and converts a part after the other. Tensors that are the same view of the
+/// same bytes are one.
+std::vector<Tensor> load_converted(const detail::ArchiveState& state, std::span<const TensorEntry> wanted,
+                                   const LoadOptions& options, Report& report, Resident resident);
+
+/// load_view with options.dtype.
+Tensor load_view_converted(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options,
+                           Report& report, Extent extent);
+
+}  // namespace penstock::archive
