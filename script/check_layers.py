@@ -81,10 +81,11 @@ PUBLIC = {
     "pack.h": "data",
     "penstock.h": "data",
     "torch.h": "data",
+    "torch_optimizer.h": "data",
 }
 
 # Adapters to another library, which whoever includes them has anyway; penstock.h leaves them out.
-ADAPTERS = {"torch.h": "torch/"}
+ADAPTERS = {"torch.h": "torch/", "torch_optimizer.h": "torch/"}
 
 # Third-party headers, by the layers that may include them; a name ending in '/' is a folder.
 THIRD_PARTY = {

@@ -305,21 +305,29 @@ inline IncompatibleKeys load_state_dict(torch::nn::Module& module, const std::fi
   return keys;
 }
 
-/// Writes the parameters and buffers of a module by name: a state dict that `load_state_dict` reads, here and in
-/// Python. The extension of the path chooses the format (`.pt`, `.safetensors`, `.npz`). Tensors of devices are copied
-/// to the host. Tied parameters stay tied in a `.pt`, and are kUnsupported in `.safetensors`. The errors of `save`, and
-/// those of `from_torch` with the parameter's name.
-inline void save_state_dict(const torch::nn::Module& module, const std::filesystem::path& path,
-                            const SaveOptions& options = {}) {
+/// The parameters and buffers of a module by name, as Python's `state_dict()` has them. Tensors share the module's
+/// memory. The errors of `from_torch`, with the parameter's name.
+inline Value state_dict(const torch::nn::Module& module) {
   std::vector<std::pair<std::string, Value>> items;
   for (const auto& [name, tensor] : detail::tensors_of(module)) {
     try {
       items.emplace_back(name, from_torch(tensor.detach()));
     } catch (const Error& error) {
-      throw error.within({.path = path.string(), .tensor = name});
+      throw error.within({.tensor = name});
     }
   }
-  save(Value::dict(std::move(items), "OrderedDict"), path, options);
+  return Value::dict(std::move(items), "OrderedDict");
+}
+
+/// Writes the parameters and buffers of a module by name: a state dict that `load_state_dict` reads, here and in
+/// Python. The extension of the path chooses the format (`.pt`, `.safetensors`, `.npz`). Tensors of devices are copied
+/// to the host. Tied parameters stay tied in a `.pt`, and are kUnsupported in `.safetensors`. The errors of `save`, and
+/// those of `from_torch` with the parameter's name.
+inline void save_state_dict(const torch::nn::Module& module, const std::filesystem::path& path,
+                            const SaveOptions& options = {}) try {
+  save(state_dict(module), path, options);
+} catch (const Error& error) {
+  throw error.within({.path = path.string()});
 }
 
 namespace detail {

@@ -64,5 +64,71 @@ def test_the_example_trains_from_pythons_checkpoint(build, tmp_path):
     assert "found a tensor by itself, expected a state dict" in broken.stderr
 
 
-def test_the_adapter(build):
-    run(build(ROOT / "tests" / "libtorch") / "adapter_test")
+@pytest.fixture(scope="module")
+def tests(build):
+    return build(ROOT / "tests" / "libtorch")
+
+
+def test_the_adapter(tests):
+    run(tests / "adapter_test")
+
+
+def test_states_of_optimizers(tests):
+    run(tests / "optimizer_test")
+
+
+OPTIMIZERS = {
+    "Adam": {"lr": 0.05, "betas": (0.8, 0.95), "amsgrad": True, "weight_decay": 0.1},
+    "AdamW": {"lr": 0.05, "weight_decay": 0.2},
+    "SGD": {"lr": 0.05, "momentum": 0.9, "nesterov": True},
+    "RMSprop": {"lr": 0.05, "momentum": 0.5, "centered": True, "alpha": 0.9},
+    "Adagrad": {"lr": 0.05, "lr_decay": 0.1},
+}
+
+
+def optimize(optimizer, parameters, steps):
+    for _ in range(steps):
+        for parameter in parameters:
+            parameter.grad = parameter.detach() + 1
+        optimizer.step()
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_optimizers_go_on_where_the_other_language_stopped(name, tests, tmp_path):
+    start = [torch.arange(6.0).reshape(2, 3), torch.linspace(-1, 1, 5)]
+    parameters = [torch.nn.Parameter(one.clone()) for one in start]
+    optimizer = getattr(torch.optim, name)(parameters, **OPTIMIZERS[name])
+    optimize(optimizer, parameters, 3)
+    torch.save({"parameters": [p.data for p in parameters], "optimizer": optimizer.state_dict()}, tmp_path / "python.pt")
+    run(tests / "optimizer_program", name, tmp_path / "python.pt", tmp_path / "cpp.pt", 4)
+    found = torch.load(tmp_path / "cpp.pt")
+    optimize(optimizer, parameters, 4)
+    torch.testing.assert_close(found["parameters"], [p.data for p in parameters])
+    ours, theirs = found["optimizer"], optimizer.state_dict()
+    assert ours["param_groups"] == theirs["param_groups"]
+    assert ours["state"].keys() == theirs["state"].keys()
+    for number, state in theirs["state"].items():
+        torch.testing.assert_close(ours["state"][number], state)
+    # And back: Python goes on from what C++ wrote.
+    again = [torch.nn.Parameter(one) for one in found["parameters"]]
+    resumed = getattr(torch.optim, name)(again)
+    resumed.load_state_dict(ours)
+    optimize(resumed, again, 2)
+    optimize(optimizer, parameters, 2)
+    torch.testing.assert_close([p.data for p in again], [p.data for p in parameters])
+
+
+def test_a_checkpoint_of_another_optimizer_is_refused(tests, tmp_path):
+    parameters = [torch.nn.Parameter(torch.ones(3))]
+    optimizer = torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
+    optimize(optimizer, parameters, 1)
+    torch.save({"parameters": [p.data for p in parameters], "optimizer": optimizer.state_dict()}, tmp_path / "sgd.pt")
+    done = subprocess.run(
+        [tests / "optimizer_program", "Adam", tmp_path / "sgd.pt", tmp_path / "out.pt", "1"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert 'lacks "betas", which Adam has' in done.stderr
+    assert "sgd.pt" in done.stderr

@@ -1,0 +1,446 @@
+#pragma once
+
+/// For programs that use LibTorch: the state of torch::optim's Adam, AdamW, SGD, RMSprop and Adagrad in the form of
+/// Python's `optimizer.state_dict()`, so that each side resumes what the other has saved. Header-only, as torch.h.
+///
+///     penstock::save({{"model", penstock::state_dict(model)}, {"optimizer", penstock::state_dict(optimizer)}},
+///                    "checkpoint.pt");
+///     penstock::load_state_dict(model, "checkpoint.pt", {.key = "model"});
+///     penstock::load_state_dict(optimizer, "checkpoint.pt", {.key = "optimizer"});
+///
+/// Parameters have no names in that form: they are known by their place in the optimizer, so give both sides the same
+/// ones in the same order.
+
+#include <torch/torch.h>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "penstock/error.h"
+#include "penstock/load.h"
+#include "penstock/save.h"
+#include "penstock/torch.h"
+#include "penstock/value.h"
+
+namespace penstock {
+
+struct LoadOptimizerOptions {
+  /// The part of the file that is the optimizer's state dict, a key as of Archive::part ("optimizer"). Only its bytes
+  /// are read. Empty: the whole file.
+  std::string key = {};
+  bool verify = true;
+};
+
+namespace detail {
+
+// What each class has, told once for both ways: the visitor gets the name that Python has for a member, and the member.
+// `kOnlyPython` are members that C++ has not: what they are where they say what C++ does.
+
+using OptionItems = std::vector<std::pair<std::string, Value>>;
+
+template <class OptionsType, class StateType, bool kDecoupled>
+struct AdamParts {
+  using Options = OptionsType;
+  using State = StateType;
+  static constexpr std::string_view kName = kDecoupled ? "AdamW" : "Adam";
+  static constexpr bool kAlwaysHasState = false;
+
+  static void options(auto& options, auto&& visit) {
+    visit("lr", options.lr());
+    visit("betas", options.betas());
+    visit("eps", options.eps());
+    visit("weight_decay", options.weight_decay());
+    visit("amsgrad", options.amsgrad());
+  }
+  static OptionItems only_python() {
+    return {{"maximize", false},       {"foreach", {}}, {"capturable", false},
+            {"differentiable", false}, {"fused", {}},   {"decoupled_weight_decay", kDecoupled}};
+  }
+  static void state(auto& state, const Options& options, auto&& visit) {
+    visit("step", state.step());
+    visit("exp_avg", state.exp_avg());
+    visit("exp_avg_sq", state.exp_avg_sq());
+    if (options.amsgrad()) visit("max_exp_avg_sq", state.max_exp_avg_sq());
+  }
+};
+
+struct SgdParts {
+  using Options = torch::optim::SGDOptions;
+  using State = torch::optim::SGDParamState;
+  static constexpr std::string_view kName = "SGD";
+  static constexpr bool kAlwaysHasState = false;
+
+  static void options(auto& options, auto&& visit) {
+    visit("lr", options.lr());
+    visit("momentum", options.momentum());
+    visit("dampening", options.dampening());
+    visit("weight_decay", options.weight_decay());
+    visit("nesterov", options.nesterov());
+  }
+  static OptionItems only_python() {
+    return {{"maximize", false}, {"foreach", {}}, {"differentiable", false}, {"fused", {}}};
+  }
+  static void state(auto& state, const Options&, auto&& visit) { visit("momentum_buffer", state.momentum_buffer()); }
+};
+
+struct RmspropParts {
+  using Options = torch::optim::RMSpropOptions;
+  using State = torch::optim::RMSpropParamState;
+  static constexpr std::string_view kName = "RMSprop";
+  static constexpr bool kAlwaysHasState = false;
+
+  static void options(auto& options, auto&& visit) {
+    visit("lr", options.lr());
+    visit("momentum", options.momentum());
+    visit("alpha", options.alpha());
+    visit("eps", options.eps());
+    visit("centered", options.centered());
+    visit("weight_decay", options.weight_decay());
+  }
+  static OptionItems only_python() {
+    return {{"capturable", false}, {"foreach", {}}, {"maximize", false}, {"differentiable", false}};
+  }
+  static void state(auto& state, const Options& options, auto&& visit) {
+    visit("step", state.step());
+    visit("square_avg", state.square_avg());
+    if (options.momentum() > 0) visit("momentum_buffer", state.momentum_buffer());
+    if (options.centered()) visit("grad_avg", state.grad_avg());
+  }
+};
+
+struct AdagradParts {
+  using Options = torch::optim::AdagradOptions;
+  using State = torch::optim::AdagradParamState;
+  static constexpr std::string_view kName = "Adagrad";
+  static constexpr bool kAlwaysHasState = true;
+
+  static void options(auto& options, auto&& visit) {
+    visit("lr", options.lr());
+    visit("lr_decay", options.lr_decay());
+    visit("eps", options.eps());
+    visit("weight_decay", options.weight_decay());
+    visit("initial_accumulator_value", options.initial_accumulator_value());
+  }
+  static OptionItems only_python() {
+    return {{"foreach", {}}, {"maximize", false}, {"differentiable", false}, {"fused", {}}};
+  }
+  static void state(auto& state, const Options&, auto&& visit) {
+    visit("step", state.step());
+    visit("sum", state.sum());
+  }
+};
+
+/// Calls `work` with the parts of the optimizer's class.
+template <class Work>
+auto with_parts(const torch::optim::Optimizer& optimizer, Work&& work) {
+  namespace optim = torch::optim;
+  if (dynamic_cast<const optim::Adam*>(&optimizer) != nullptr)
+    return work(AdamParts<optim::AdamOptions, optim::AdamParamState, false>{});
+  if (dynamic_cast<const optim::AdamW*>(&optimizer) != nullptr)
+    return work(AdamParts<optim::AdamWOptions, optim::AdamWParamState, true>{});
+  if (dynamic_cast<const optim::SGD*>(&optimizer) != nullptr) return work(SgdParts{});
+  if (dynamic_cast<const optim::RMSprop*>(&optimizer) != nullptr) return work(RmspropParts{});
+  if (dynamic_cast<const optim::Adagrad*>(&optimizer) != nullptr) return work(AdagradParts{});
+  throw Error(ErrorCode::kUnsupported,
+              "found an optimizer of another class than Adam, AdamW, SGD, RMSprop and Adagrad, whose state has no form "
+              "here; save it with torch::save");
+}
+
+/// Members as Python has them. It counts steps in tensors.
+struct MemberWriter {
+  OptionItems& out;
+
+  void operator()(const char* name, double value) const { out.emplace_back(name, value); }
+  void operator()(const char* name, bool value) const { out.emplace_back(name, value); }
+  void operator()(const char* name, const std::tuple<double, double>& value) const {
+    out.emplace_back(name, Value::tuple({std::get<0>(value), std::get<1>(value)}));
+  }
+  void operator()(const char* name, std::int64_t step) const {
+    out.emplace_back(name, penstock::from_torch(torch::scalar_tensor(static_cast<double>(step), torch::kFloat32)));
+  }
+  void operator()(const char* name, const at::Tensor& value) const {
+    if (value.defined()) out.emplace_back(name, penstock::from_torch(value.detach()));
+  }
+};
+
+/// The number in a value or in a tensor of one element.
+inline double number_in(const Value& value) {
+  if (value.is(Value::Kind::kTensor)) return penstock::to_torch(value.as_tensor()).item<double>();
+  return value.as_float();
+}
+
+/// Members from a dict of the file; errors name the place `where` ("param_groups.0").
+class MemberReader {
+ public:
+  MemberReader(const Value& dict, std::string where, std::string_view optimizer)
+      : dict_(dict), where_(std::move(where)), optimizer_(optimizer) {
+    if (!dict.is(Value::Kind::kDict))
+      refuse(ErrorCode::kDTypeMismatch, "found " + dict.to_string() + ", expected a dict");
+  }
+
+  void operator()(const char* name, double& to) const {
+    read(name, [&](const Value& value) { to = number_in(value); });
+  }
+  void operator()(const char* name, bool& to) const {
+    read(name,
+         [&](const Value& value) { to = value.is(Value::Kind::kBool) ? value.as_bool() : number_in(value) != 0; });
+  }
+  void operator()(const char* name, std::int64_t& to) const {
+    read(name, [&](const Value& value) { to = static_cast<std::int64_t>(number_in(value)); });
+  }
+  void operator()(const char* name, std::tuple<double, double>& to) const {
+    read(name, [&](const Value& value) { to = {number_in(value[0]), number_in(value[1])}; });
+  }
+
+  /// A tensor of the shape of `parameter`, with its type and on its device, as Python does it.
+  void tensor(const char* name, const at::Tensor& parameter, at::Tensor& to) const {
+    read(name, [&](const Value& value) {
+      const at::Tensor stored = penstock::to_torch(value.as_tensor());
+      if (stored.sizes() != parameter.sizes()) {
+        refuse(ErrorCode::kShapeMismatch,
+               "the file has shape " + shape_of(stored.sizes()).to_string() + " where the parameter has " +
+                   shape_of(parameter.sizes()).to_string(),
+               name);
+      }
+      const at::Tensor placed =
+          parameter.is_floating_point() ? stored.to(parameter.device(), parameter.scalar_type()) : stored;
+      // Optimizers write into it, so no two elements may be one.
+      to = (placed.is_non_overlapping_and_dense() ? placed : placed.contiguous()).detach();
+    });
+  }
+
+  /// Refuses what the file has for members that C++ has not, where that is more than a way to compute the same.
+  void require_same(const OptionItems& only_python) const {
+    for (const auto& [name, ours] : only_python) {
+      const bool matters = name == "maximize" || name == "decoupled_weight_decay";
+      const std::optional<Value> found = matters ? dict_.find(name) : std::nullopt;
+      if (!found || !found->is(Value::Kind::kBool) || found->as_bool() == ours.as_bool()) continue;
+      refuse(ErrorCode::kUnsupported,
+             std::string("the file's optimizer has ") + name + (found->as_bool() ? " on" : " off") +
+                 ", which torch::optim::" + std::string(optimizer_) + " has not; load it into " +
+                 (name == "maximize" ? "an optimizer of Python"
+                  : found->as_bool() ? "AdamW"
+                                     : "Adam"),
+             name);
+    }
+  }
+
+ private:
+  template <class Take>
+  void read(const char* name, const Take& take) const {
+    const std::optional<Value> value = dict_.find(name);
+    if (!value || value->is(Value::Kind::kNone)) {
+      refuse(ErrorCode::kKeyNotFound,
+             std::string("the file lacks \"") + name + "\", which " + std::string(optimizer_) +
+                 " has; load it into an optimizer of the class that wrote it",
+             name);
+    }
+    try {
+      take(*value);
+    } catch (const Error& error) {
+      throw error.within({.tensor = joined(where_, name)});
+    } catch (const c10::Error& error) {
+      refuse(ErrorCode::kDTypeMismatch, std::string("torch says ") + error.what_without_backtrace(), name);
+    }
+  }
+
+  [[noreturn]] void refuse(ErrorCode code, const std::string& message, std::string_view name = {}) const {
+    throw Error(code, message, {.tensor = name.empty() ? where_ : joined(where_, std::string(name))});
+  }
+
+  const Value& dict_;
+  std::string where_;
+  std::string_view optimizer_;
+};
+
+/// The parameters' state in the file, by the numbers that its groups know them by.
+inline std::unordered_map<std::int64_t, Value> states_in(const Value& state) {
+  if (!state.is(Value::Kind::kDict)) {
+    throw Error(ErrorCode::kDTypeMismatch, "found " + state.to_string() + ", expected a dict of parameters' states",
+                {.tensor = "state"});
+  }
+  std::unordered_map<std::int64_t, Value> out;
+  for (std::size_t i = 0; i < state.size(); ++i) {
+    const auto [key, item] = state.item(i);
+    if (key.is(Value::Kind::kInt)) out.emplace(key.as_int(), item);
+  }
+  return out;
+}
+
+[[noreturn]] inline void throw_other_count(const char* what, const std::string& where, std::size_t file,
+                                           std::size_t own) {
+  throw Error(ErrorCode::kShapeMismatch,
+              "the file has " + std::to_string(file) + " " + what + " where the optimizer has " + std::to_string(own) +
+                  "; give the optimizer the parameters, in the groups, that the file was written with",
+              {.tensor = where});
+}
+
+inline const char* const kGroups = "param_groups";
+
+inline Value member_of(const Value& state_dict, const char* name) {
+  const std::optional<Value> found = state_dict.is(Value::Kind::kDict) ? state_dict.find(name) : std::nullopt;
+  if (found) return *found;
+  throw Error(ErrorCode::kKeyNotFound,
+              "found no optimizer's state dict, which is a dict with \"state\" and "
+              "\"param_groups\"; choose the part of the file that is one by the options' key");
+}
+
+/// Reads everything beforehand and changes the optimizer behind that.
+template <class Parts>
+class OptimizerLoad {
+ public:
+  OptimizerLoad(torch::optim::Optimizer& optimizer, const Value& state_dict)
+      : optimizer_(optimizer), states_(states_in(member_of(state_dict, "state"))) {
+    const Value groups = member_of(state_dict, kGroups);
+    const std::size_t count = optimizer.param_groups().size();
+    if (groups.size() != count) throw_other_count("groups of parameters", kGroups, groups.size(), count);
+    for (std::size_t i = 0; i < count; ++i) read_group(groups[i], optimizer.param_groups()[i], i);
+  }
+
+  void commit() {
+    for (std::size_t i = 0; i < options_.size(); ++i) {
+      optimizer_.param_groups()[i].set_options(std::move(options_[i]));
+    }
+    for (auto& [parameter, state] : read_) {
+      if (state) {
+        optimizer_.state()[parameter] = std::move(state);
+      } else {
+        optimizer_.state().erase(parameter);
+      }
+    }
+  }
+
+ private:
+  using Options = typename Parts::Options;
+  using State = typename Parts::State;
+
+  void read_group(const Value& group, torch::optim::OptimizerParamGroup& own, std::size_t number) {
+    const std::string where = joined(kGroups, std::to_string(number));
+    const MemberReader reader(group, where, Parts::kName);
+    auto options = std::make_unique<Options>(static_cast<const Options&>(own.options()));
+    Parts::options(*options, reader);
+    reader.require_same(Parts::only_python());
+    const std::optional<Value> numbers = group.find("params");
+    const std::size_t count = numbers ? numbers->size() : 0;
+    if (count != own.params().size()) throw_other_count("parameters", where, count, own.params().size());
+    for (std::size_t i = 0; i < count; ++i) read_state((*numbers)[i].as_int(), own.params()[i], *options);
+    options_.push_back(std::move(options));
+  }
+
+  void read_state(std::int64_t number, const at::Tensor& parameter, const Options& options) {
+    void* const key = parameter.unsafeGetTensorImpl();
+    const std::string where = joined("state", std::to_string(number));
+    const auto found = states_.find(number);
+    const bool is_there = found != states_.end() && found->second.size() != 0 && !is_only_none(found->second);
+    if (!is_there) {
+      if (Parts::kAlwaysHasState) {
+        throw Error(ErrorCode::kKeyNotFound,
+                    "the file lacks the state of parameter " + std::to_string(number) + ", which " +
+                        std::string(Parts::kName) + " has for each; save the optimizer again",
+                    {.tensor = where});
+      }
+      read_.emplace_back(key, nullptr);
+      return;
+    }
+    const MemberReader reader(found->second, where, Parts::kName);
+    auto state = std::make_unique<State>();
+    Parts::state(*state, options, [&](const char* name, auto& to) {
+      if constexpr (std::same_as<std::remove_cvref_t<decltype(to)>, at::Tensor>) {
+        reader.tensor(name, parameter, to);
+      } else {
+        reader(name, to);
+      }
+    });
+    read_.emplace_back(key, std::move(state));
+  }
+
+  /// Python's SGD notes a parameter without momentum so.
+  static bool is_only_none(const Value& state) {
+    for (std::size_t i = 0; state.is(Value::Kind::kDict) && i < state.size(); ++i) {
+      if (!state.item(i).second.is(Value::Kind::kNone)) return false;
+    }
+    return state.is(Value::Kind::kDict);
+  }
+
+  torch::optim::Optimizer& optimizer_;
+  std::unordered_map<std::int64_t, Value> states_;
+  std::vector<std::unique_ptr<Options>> options_;
+  std::vector<std::pair<void*, std::unique_ptr<State>>> read_;
+};
+
+template <class Parts>
+Value state_dict_with(const torch::optim::Optimizer& optimizer) {
+  std::vector<Value::Item> states;
+  std::vector<Value> groups;
+  std::int64_t number = 0;
+  for (const torch::optim::OptimizerParamGroup& group : optimizer.param_groups()) {
+    const auto& options = static_cast<const typename Parts::Options&>(group.options());
+    OptionItems items;
+    Parts::options(options, MemberWriter{items});
+    for (auto& item : Parts::only_python()) items.push_back(std::move(item));
+    std::vector<Value> numbers;
+    for (const at::Tensor& parameter : group.params()) {
+      const auto found = optimizer.state().find(parameter.unsafeGetTensorImpl());
+      if (found != optimizer.state().end()) {
+        OptionItems members;
+        Parts::state(static_cast<const typename Parts::State&>(*found->second), options, MemberWriter{members});
+        if (!members.empty()) states.emplace_back(Value::integer(number), Value::dict(std::move(members)));
+      }
+      numbers.push_back(Value::integer(number++));
+    }
+    items.emplace_back("params", Value::list(std::move(numbers)));
+    groups.push_back(Value::dict(std::move(items)));
+  }
+  return {{"state", Value::dict(std::move(states))}, {kGroups, Value::list(std::move(groups))}};
+}
+
+}  // namespace detail
+
+/// The optimizer's state as Python's `state_dict()` has it: {state: {0: {step, exp_avg, ...}}, param_groups: [{lr, ...,
+/// params: [0, 1]}]}. Its tensors share the memory of the optimizer's, so save it before the next step. kUnsupported
+/// for other classes than Adam, AdamW, SGD, RMSprop and Adagrad.
+inline Value state_dict(const torch::optim::Optimizer& optimizer) {
+  return detail::with_parts(optimizer, [&](auto parts) { return detail::state_dict_with<decltype(parts)>(optimizer); });
+}
+
+/// Gives the optimizer the options (lr, betas, ...) and the state of its parameters that `state` has, with the type and
+/// on the device of each parameter, as Python's `load_state_dict` does. Tensors are taken over where these agree, and
+/// copied where not. Parameters without a state in the file have none then. Everything is checked before anything
+/// changes: kKeyNotFound (no optimizer's state dict, a member of the class that is missing), kShapeMismatch (other
+/// number of groups or parameters, other shapes), kDTypeMismatch, and kUnsupported for other classes, for `maximize`,
+/// and for a weight decay that is decoupled in one of both alone (Adam beside AdamW).
+inline void load_state_dict(torch::optim::Optimizer& optimizer, const Value& state) {
+  detail::with_parts(optimizer, [&](auto parts) { detail::OptimizerLoad<decltype(parts)>(optimizer, state).commit(); });
+}
+
+/// The same from a file that Python or `save_state_dict` has written, or from a part of one.
+inline void load_state_dict(torch::optim::Optimizer& optimizer, const std::filesystem::path& path,
+                            const LoadOptimizerOptions& options = {}) {
+  Archive archive = open(path, {.verify = options.verify});
+  if (!options.key.empty()) archive = archive.part(std::string_view(options.key));
+  try {
+    load_state_dict(optimizer, archive.load({.verify = options.verify}));
+  } catch (const Error& error) {
+    throw error.within({.path = archive.path()});
+  }
+}
+
+/// Writes the optimizer's state by itself, for Python's `optimizer.load_state_dict(torch.load(path))`. The path ends in
+/// `.pt`, because other formats do not nest. The errors of `save` and of `state_dict`.
+inline void save_state_dict(const torch::optim::Optimizer& optimizer, const std::filesystem::path& path,
+                            const SaveOptions& options = {}) {
+  save(state_dict(optimizer), path, options);
+}
+
+}  // namespace penstock

@@ -1,0 +1,202 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <penstock/torch_optimizer.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace penstock {
+namespace {
+
+namespace optim = torch::optim;
+using testing::HasSubstr;
+
+template <class Work>
+std::optional<Error> error_of(Work work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error;
+  }
+  return std::nullopt;
+}
+
+std::string temporary(const std::string& name) {
+  const auto folder = std::filesystem::temp_directory_path() / ("penstock-optimizer-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  return (folder / name).string();
+}
+
+/// Parameters that always begin alike, and gradients that depend on the step alone.
+struct Problem {
+  std::vector<at::Tensor> parameters = {torch::ones({2, 3}).set_requires_grad(true),
+                                        torch::full({3}, 2.0).set_requires_grad(true)};
+
+  void step(optim::Optimizer& optimizer, int number) {
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      parameters[i].mutable_grad() = torch::full_like(parameters[i], 0.1 * (number + 1) + static_cast<double>(i));
+    }
+    optimizer.step();
+  }
+  void become(const Problem& other) {
+    const torch::NoGradGuard no_grad;
+    for (std::size_t i = 0; i < parameters.size(); ++i) parameters[i].copy_(other.parameters[i]);
+  }
+};
+
+using Maker = std::unique_ptr<optim::Optimizer> (*)(std::vector<at::Tensor>);
+struct Kind {
+  const char* name;
+  Maker make;   ///< with options that are not the defaults
+  Maker plain;  ///< with the defaults, which a load has to replace
+};
+
+template <class Optimizer, class Options>
+std::unique_ptr<optim::Optimizer> made(std::vector<at::Tensor> parameters, Options options) {
+  return std::make_unique<Optimizer>(std::move(parameters), options);
+}
+
+const Kind kKinds[] = {
+    {"Adam",
+     [](auto p) {
+       return made<optim::Adam>(p, optim::AdamOptions(0.05).betas({0.8, 0.9}).amsgrad(true));
+     },
+     [](auto p) { return made<optim::Adam>(p, optim::AdamOptions()); }},
+    {"AdamW", [](auto p) { return made<optim::AdamW>(p, optim::AdamWOptions(0.05).weight_decay(0.2)); },
+     [](auto p) { return made<optim::AdamW>(p, optim::AdamWOptions()); }},
+    {"SGD", [](auto p) { return made<optim::SGD>(p, optim::SGDOptions(0.05).momentum(0.9).nesterov(true)); },
+     [](auto p) { return made<optim::SGD>(p, optim::SGDOptions(1)); }},
+    {"RMSprop",
+     [](auto p) { return made<optim::RMSprop>(p, optim::RMSpropOptions(0.05).momentum(0.5).centered(true)); },
+     [](auto p) { return made<optim::RMSprop>(p, optim::RMSpropOptions()); }},
+    {"Adagrad", [](auto p) { return made<optim::Adagrad>(p, optim::AdagradOptions(0.05).lr_decay(0.1)); },
+     [](auto p) { return made<optim::Adagrad>(p, optim::AdagradOptions()); }}};
+
+TEST(OptimizerState, GoesOnAsIfNothingHadHappened) {
+  for (const Kind& kind : kKinds) {
+    SCOPED_TRACE(kind.name);
+    Problem first;
+    const auto optimizer = kind.make(first.parameters);
+    for (int i = 0; i < 3; ++i) first.step(*optimizer, i);
+    save_state_dict(*optimizer, temporary("optimizer.pt"));
+    Problem second;
+    second.become(first);
+    const auto resumed = kind.plain(second.parameters);
+    second.step(*resumed, 7);  // has a state of its own, which goes
+    second.become(first);
+    load_state_dict(*resumed, temporary("optimizer.pt"));
+    for (int i = 3; i < 6; ++i) {
+      first.step(*optimizer, i);
+      second.step(*resumed, i);
+    }
+    for (std::size_t i = 0; i < 2; ++i) {
+      EXPECT_TRUE(torch::equal(first.parameters[i], second.parameters[i])) << i;
+    }
+  }
+}
+
+TEST(OptimizerState, LiesInACheckpointBesideTheModule) {
+  torch::nn::Linear layer(3, 2);
+  optim::Adam optimizer(layer->parameters(), optim::AdamOptions(0.25));
+  save({{"model", state_dict(*layer)}, {"optimizer", state_dict(optimizer)}, {"epoch", 3}}, temporary("checkpoint.pt"));
+  torch::nn::Linear other(3, 2);
+  optim::Adam resumed(other->parameters());
+  load_state_dict(*other, temporary("checkpoint.pt"), {.key = "model"});
+  load_state_dict(resumed, temporary("checkpoint.pt"), {.key = "optimizer"});
+  EXPECT_TRUE(torch::equal(other->weight, layer->weight));
+  EXPECT_EQ(static_cast<optim::AdamOptions&>(resumed.param_groups()[0].options()).lr(), 0.25);
+}
+
+TEST(OptimizerState, TakesTheTypeOfTheParameter) {
+  Problem problem;
+  const auto optimizer = kKinds[0].make(problem.parameters);
+  problem.step(*optimizer, 0);
+  const Value state = state_dict(*optimizer);
+  std::vector<at::Tensor> wide;
+  for (const at::Tensor& one : problem.parameters)
+    wide.push_back(one.detach().to(torch::kFloat64).set_requires_grad(true));
+  const auto resumed = kKinds[0].plain(wide);
+  load_state_dict(*resumed, state);
+  const auto& read = static_cast<const optim::AdamParamState&>(*resumed->state().at(wide[0].unsafeGetTensorImpl()));
+  EXPECT_EQ(read.exp_avg().scalar_type(), torch::kFloat64);
+  EXPECT_EQ(read.step(), 1);
+}
+
+TEST(OptimizerState, WithoutAStateInTheFileAParameterHasNone) {
+  Problem problem;
+  const auto optimizer = kKinds[0].make(problem.parameters);
+  problem.parameters[1].mutable_grad() = torch::ones({3});
+  optimizer->step();
+  const Value state = state_dict(*optimizer);
+  EXPECT_EQ(state["state"].size(), 1U);
+  EXPECT_EQ(state["state"].item(0).first.as_int(), 1);
+  const auto resumed = kKinds[0].make(problem.parameters);
+  problem.step(*resumed, 0);
+  load_state_dict(*resumed, state);
+  EXPECT_EQ(resumed->state().size(), 1U);
+}
+
+TEST(OptimizerState, SaysWhatDoesNotFitAndChangesNothing) {
+  Problem problem;
+  const auto adam = kKinds[0].make(problem.parameters);
+  problem.step(*adam, 0);
+  const Value state = state_dict(*adam);
+  struct Case {
+    std::unique_ptr<optim::Optimizer> optimizer;
+    Value state;
+    ErrorCode code;
+    const char* says;
+  };
+  const auto with = [&](const char* key, Value value) {
+    std::vector<std::pair<std::string, Value>> items;
+    for (const auto& [name, item] : state.items())
+      items.emplace_back(name.as_string(), name.as_string() == key ? value : item);
+    return Value::dict(std::move(items));
+  };
+  std::vector<Value::Item> poor = {{Value::integer(0), Value{{"step", 1.0}}}};
+  std::vector<Value::Item> wide = {{Value::integer(0), Value{{"step", 1.0}, {"exp_avg", Tensor::of<float>({1})}}}};
+  Case cases[] = {
+      {kKinds[0].make({problem.parameters[0]}), state, ErrorCode::kShapeMismatch, "the file has 2 parameters where"},
+      {kKinds[0].make(problem.parameters), with("param_groups", Value::list({})), ErrorCode::kShapeMismatch,
+       "0 groups"},
+      {kKinds[2].make(problem.parameters), state, ErrorCode::kKeyNotFound, "lacks \"momentum\", which SGD has"},
+      {kKinds[1].make(problem.parameters), state, ErrorCode::kUnsupported, "decoupled_weight_decay off"},
+      {kKinds[0].make(problem.parameters), state["state"], ErrorCode::kKeyNotFound, "no optimizer's state dict"},
+      {kKinds[0].make(problem.parameters), Value(3), ErrorCode::kKeyNotFound, "no optimizer's state dict"},
+      {kKinds[0].make(problem.parameters), with("state", Value::dict(poor)), ErrorCode::kKeyNotFound,
+       "lacks \"exp_avg\""},
+      {kKinds[0].make(problem.parameters), with("state", Value::dict(wide)), ErrorCode::kShapeMismatch, "[1]"},
+      {std::make_unique<optim::LBFGS>(problem.parameters), state, ErrorCode::kUnsupported, "torch::save"},
+  };
+  for (Case& one : cases) {
+    SCOPED_TRACE(one.says);
+    const auto error = error_of([&] { load_state_dict(*one.optimizer, one.state); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), one.code) << error->what();
+    EXPECT_THAT(error->message(), HasSubstr(one.says));
+    EXPECT_TRUE(one.optimizer->state().empty());
+  }
+  const auto adagrad = kKinds[4].make(problem.parameters);
+  const Value without = {{"state", Value::dict(std::vector<Value::Item>{})},
+                         {"param_groups", state_dict(*adagrad)["param_groups"]}};
+  const auto error = error_of([&] { load_state_dict(*adagrad, without); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kKeyNotFound);
+  EXPECT_EQ(error->tensor(), "state.0");
+}
+
+TEST(OptimizerState, ErrorsOfAFileNameIt) {
+  Problem problem;
+  const auto optimizer = kKinds[0].make(problem.parameters);
+  save({{"epoch", 3}}, temporary("other.pt"));
+  const auto error = error_of([&] { load_state_dict(*optimizer, temporary("other.pt")); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->path(), temporary("other.pt"));
+}
+
+}  // namespace
+}  // namespace penstock
