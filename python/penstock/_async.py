@@ -30,6 +30,8 @@ def load_async(
     threads: int | None = None,
     key: str | int | Sequence[str | int] | None = None,
     prefix: str | None = None,
+    dtype: object | None = None,
+    strict: bool = False,
 ) -> Task:
     """`penstock.load` beside the program.
 
@@ -39,7 +41,7 @@ def load_async(
 
     Parameters
     ----------
-    path, device, mmap, verify, direct, gds, threads, key, prefix
+    path, device, mmap, verify, direct, gds, threads, key, prefix, dtype, strict
         What `penstock.load` takes.
 
     Returns
@@ -60,6 +62,8 @@ def load_async(
             threads=threads,
             key=key,
             prefix=prefix,
+            dtype=dtype,
+            strict=strict,
         )
     )
 

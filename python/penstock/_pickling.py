@@ -21,6 +21,7 @@ __all__ = [
     "reduced_loader",
     "reduced_sampler",
     "sampler",
+    "sourced_files",
     "transformed",
     "typed",
 ]
@@ -29,6 +30,11 @@ __all__ = [
 def dataset(function: str, *args: Any) -> Any:
     """What `penstock.<function>(*args)` makes: a dataset, or how batches are made of samples."""
     return getattr(penstock, function)(*args)
+
+
+def sourced_files(args: tuple[Any, ...], source: Any) -> Any:
+    """`penstock.files` with a function of the program that opens them."""
+    return penstock.files(*args, source=source)
 
 
 def transformed(below: Any, method: str, args: tuple[Any, ...]) -> Any:

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "archive/opening.h"
+#include "arguments.h"
 #include "bindings.h"
 #include "contents.h"
 #include "convert.h"
@@ -190,19 +191,20 @@ void bind_archive_class(nb::module_& module) {
           "load",
           [](const PyArchive& a, nb::handle device, std::optional<bool> mmap, std::optional<bool> direct,
              std::optional<bool> gds, std::optional<std::int64_t> threads, const ReportDict& report,
-             nb::handle progress) {
-            const LoadArguments arguments = {device, mmap, direct, gds, threads};
+             nb::handle progress, nb::handle dtype, nb::handle strict) {
+            const LoadArguments arguments = {device, mmap, direct, gds, threads, dtype, strict};
             const LoadOptions options = arguments.options(a.verify());
             return with_progress(progress, "loading", path_text(a.get().path()),
                                  [archive = a.get(), options, report] { return load_value(archive, options, report); });
           },
           nb::arg("device") = "cpu", nb::arg("mmap") = nb::none(), nb::kw_only(), nb::arg("direct") = nb::none(),
           nb::arg("gds") = nb::none(), nb::arg("threads") = nb::none(), nb::arg("report") = nb::none(),
-          nb::arg("progress") = nb::none(),
+          nb::arg("progress") = nb::none(), nb::arg("dtype") = nb::none(), nb::arg("strict") = false,
           nb::sig("def load(self, device: object = 'cpu', mmap: bool | None = None, *, direct: bool | None = None, "
                   "gds: bool | None = None, threads: int | None = None, "
                   "report: dict[str, typing.Any] | None = None, "
-                  "progress: bool | typing.Callable[[int, int], object] | None = None) -> typing.Any"),
+                  "progress: bool | typing.Callable[[int, int], object] | None = None, "
+                  "dtype: object | None = None, strict: bool = False) -> typing.Any"),
           docs::kArchiveLoad)
       .def("close", &PyArchive::close, "Lets go of the file; entries taken before still work.")
       .def(
@@ -274,15 +276,18 @@ void bind_entry_class(nb::module_& module) {
       .def(
           "load",
           [](const PyLazyTensor& e, nb::handle device, std::optional<bool> mmap, std::optional<bool> direct,
-             std::optional<bool> gds, std::optional<std::int64_t> threads, const ReportDict& report) {
-            const LoadArguments arguments = {device, mmap, direct, gds, threads};
+             std::optional<bool> gds, std::optional<std::int64_t> threads, const ReportDict& report, nb::handle dtype,
+             nb::handle strict) {
+            const LoadArguments arguments = {device, mmap, direct, gds, threads, dtype, strict};
             return load_entry(e, arguments.options(e.verify), report);
           },
           nb::arg("device") = "cpu", nb::arg("mmap") = nb::none(), nb::kw_only(), nb::arg("direct") = nb::none(),
           nb::arg("gds") = nb::none(), nb::arg("threads") = nb::none(), nb::arg("report") = nb::none(),
+          nb::arg("dtype") = nb::none(), nb::arg("strict") = false,
           nb::sig("def load(self, device: object = 'cpu', mmap: bool | None = None, *, direct: bool | None = None, "
                   "gds: bool | None = None, threads: int | None = None, "
-                  "report: dict[str, typing.Any] | None = None) -> Tensor"),
+                  "report: dict[str, typing.Any] | None = None, "
+                  "dtype: object | None = None, strict: bool = False) -> Tensor"),
           docs::kLazyTensorLoad)
       .def(
           "__array__",
@@ -309,12 +314,18 @@ const Archive& PyArchive::get() const {
 }
 
 LoadOptions LoadArguments::options(bool verify) const {
+  const bool is_strict = flag_argument(strict, "strict");
+  if (is_strict && dtype.is_none()) {
+    throw Error(ErrorCode::kInvalidArgument, "found strict=True without a dtype, expected it beside one");
+  }
   return {.device = device_from(device),
           .mmap = mmap,
           .verify = verify,
           .direct = direct,
           .gds = gds,
-          .threads = threads ? not_negative(*threads, "threads") : 0};
+          .threads = threads ? not_negative(*threads, "threads") : 0,
+          .dtype = dtype.is_none() ? std::nullopt : std::optional(dtype_from(dtype)),
+          .strict = is_strict};
 }
 
 Archive part_of(Archive archive, nb::handle key, nb::handle prefix) {

@@ -70,6 +70,8 @@ struct LoadArguments {
   std::optional<bool> direct;
   std::optional<bool> gds;
   std::optional<std::int64_t> threads;
+  nb::handle dtype;
+  nb::handle strict;
 
   /// kInvalidArgument for what cannot be.
   LoadOptions options(bool verify) const;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "archive/opening.h"
 #include "convert.h"
 #include "core/format.h"
 #include "gil.h"
@@ -41,6 +42,18 @@ Buffer memory_of(nb::handle data) {
 
 PyArchive open_memory(nb::handle data, const std::string& name, const OpenOptions& options) {
   return open_archive(memory_source(memory_of(data), name), options);
+}
+
+Source source_given(nb::handle given, const std::string& name) {
+  const auto at = [](const std::string& path) {
+    const ReleasedGil released;
+    return archive::source_at(path);
+  };
+  if (nb::isinstance<PySource>(given)) return nb::cast<PySource>(given).source;
+  if (PyBytes_Check(given.ptr()) == 0 && is_path(given)) return at(path_from(given));
+  const nb::object content = nb::module_::import_("penstock._contents").attr("content")(given);
+  const nb::object bytes = content[0];
+  return bytes.is_none() ? at(path_from(content[1])) : memory_source(memory_of(bytes), name);
 }
 
 PyArchive open_given(nb::handle given, const OpenOptions& options) {

@@ -22,5 +22,8 @@ PyArchive open_memory(nb::handle data, const std::string& name, const OpenOption
 /// The archive that an argument of penstock.load means. `bytes` with a zero in them are content, since no path has one
 /// and every tensor file does; other bytes are a path.
 PyArchive open_given(nb::handle given, const OpenOptions& options);
+/// The file that a function of the program gives for `name`: a Source, a path, bytes in memory, which are content in
+/// any case, or an open file.
+Source source_given(nb::handle given, const std::string& name);
 
 }  // namespace penstock::python

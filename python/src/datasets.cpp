@@ -18,6 +18,7 @@
 #include "data/dataset_impl.h"
 #include "docs_datasets.h"
 #include "foreign.h"
+#include "functions.h"
 #include "interrupt.h"
 #include "penstock/collate.h"
 #include "penstock/dataset.h"
@@ -149,6 +150,15 @@ Dataset files_of(nb::handle pattern, const FilesOptions& options) {
   std::vector<std::string> paths;
   for (const nb::handle path : nb::iter(pattern)) paths.push_back(path_from(path));
   return interruptible(true, [paths, options](std::stop_token) { return files(paths, options); });
+}
+
+nb::object files_opened_by(nb::handle source, const nb::tuple& arguments, FilesOptions options) {
+  const HeldFunction function(source, "source=");
+  options.source = [f = function.lent()](const std::string& path) { return f.opened(path); };
+  nb::object out =
+      with_recipe("sourced_files", nb::make_tuple(arguments, source), nb::cast(files_of(arguments[0], options)));
+  nb::setattr(out, "_function", function.keeper());
+  return out;
 }
 
 /// What datasets of other classes have that hold one of ours: it gives that, or says why it cannot.
@@ -424,25 +434,26 @@ void bind_datasets(nb::module_& module) {
   module.def(
       "files",
       [](nb::handle pattern, nb::handle keys, nb::handle index, nb::handle exclude, nb::handle raw,
-         nb::handle class_folders, nb::handle dtype, nb::handle strict) {
+         nb::handle class_folders, nb::handle dtype, nb::handle strict, nb::handle source) {
         const nb::object paths = is_path(pattern) ? nb::borrow(pattern) : nb::object(nb::list(nb::borrow(pattern)));
         const nb::object names =
             keys.is_none() || PyUnicode_Check(keys.ptr()) ? nb::borrow(keys) : nb::object(nb::list(nb::borrow(keys)));
         const nb::object left_out =
             exclude.is_none() || is_path(exclude) ? nb::borrow(exclude) : nb::object(nb::list(nb::borrow(exclude)));
         const nb::tuple arguments = nb::make_tuple(paths, names, index, left_out, raw, class_folders);
-        return typed(
-            made("files", arguments, files_of(paths, files_options(names, index, left_out, raw, class_folders))), dtype,
-            strict);
+        FilesOptions options = files_options(names, index, left_out, raw, class_folders);
+        if (!source.is_none()) return typed(files_opened_by(source, arguments, std::move(options)), dtype, strict);
+        return typed(made("files", arguments, files_of(paths, options)), dtype, strict);
       },
       nb::arg("pattern").none(), nb::arg("keys") = nb::none(), nb::arg("index") = false,
       nb::arg("exclude") = nb::none(), nb::arg("raw") = false, nb::arg("class_folders") = false, nb::kw_only(),
-      nb::arg("dtype") = nb::none(), nb::arg("strict") = false,
+      nb::arg("dtype") = nb::none(), nb::arg("strict") = false, nb::arg("source") = nb::none(),
       nb::sig("def files(pattern: str | os.PathLike[str] | "
               "typing.Iterable[str | os.PathLike[str]], keys: str | "
               "typing.Iterable[str] | None = None, index: bool | str | os.PathLike[str] = False, exclude: str | "
               "typing.Iterable[str] | None = None, raw: bool = False, class_folders: bool = False, *, dtype: object | "
-              "None = None, strict: bool = False) -> Dataset"),
+              "None = None, strict: bool = False, "
+              "source: typing.Callable[[str], typing.Any] | None = None) -> Dataset"),
       docs::kFiles);
   module.def(
       "packed",

@@ -82,6 +82,10 @@ dtype
     the types of all samples promote to, which it finds in headers.
 strict
     Raise where a value does not fit into the type, as `cast` does.
+source
+    A function that opens a file of the list of paths, which may be any text: it is given the path
+    and gives the file's bytes, a Source of `penstock.remote`, another path, or an open file. It is
+    called in the loader's threads. For stores that Penstock does not know.
 
 Returns
 -------

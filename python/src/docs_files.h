@@ -37,6 +37,13 @@ report
 progress
     True for a bar on a terminal and in a notebook, or a function (bytes done, total). It is called
     in this thread, and what it raises stops the load.
+dtype
+    What floating-point and complex tensors become while they are read, as by torch's
+    Module.to(dtype); integers and bools stay. A load needs little more memory than its result.
+    Not together with mmap.
+strict
+    Raise where a value does not fit into `dtype` (1e300 into float32). By default it becomes
+    infinite, as with NumPy.
 
 Returns
 -------
@@ -138,6 +145,13 @@ report
 progress
     True for a bar on a terminal and in a notebook, or a function (bytes done, total), called in
     this thread. What it raises stops the load.
+dtype
+    What floating-point and complex tensors become while they are read, as by torch's
+    Module.to(dtype); integers and bools stay. A load needs little more memory than its result.
+    Not together with mmap.
+strict
+    Raise where a value does not fit into `dtype` (1e300 into float32). By default it becomes
+    infinite, as with NumPy.
 
 Returns
 -------
@@ -160,6 +174,13 @@ threads
     How many threads read. By default chosen for the file and the machine.
 report
     A dict to fill with how the file was read.
+dtype
+    What floating-point and complex tensors become while they are read, as by torch's
+    Module.to(dtype); integers and bools stay. A load needs little more memory than its result.
+    Not together with mmap.
+strict
+    Raise where a value does not fit into `dtype` (1e300 into float32). By default it becomes
+    infinite, as with NumPy.
 
 Returns
 -------

@@ -108,22 +108,25 @@ void bind_files(nb::module_& module) {
       "load",
       [](nb::handle path, nb::handle device, std::optional<bool> mmap, bool verify, std::optional<bool> direct,
          std::optional<bool> gds, std::optional<std::int64_t> threads, nb::handle key, nb::handle prefix,
-         const ReportDict& report, nb::handle progress) {
-        return with_progress(progress, "loading", path,
-                             [path = nb::borrow(path), device = nb::borrow(device), key = nb::borrow(key),
-                              prefix = nb::borrow(prefix), mmap, verify, direct, gds, threads, report] {
-                               return load(path, {device, mmap, direct, gds, threads}, verify, key, prefix, report);
-                             });
+         const ReportDict& report, nb::handle progress, nb::handle dtype, nb::handle strict) {
+        return with_progress(
+            progress, "loading", path,
+            [path = nb::borrow(path), device = nb::borrow(device), key = nb::borrow(key), prefix = nb::borrow(prefix),
+             dtype = nb::borrow(dtype), strict = nb::borrow(strict), mmap, verify, direct, gds, threads, report] {
+              return load(path, {device, mmap, direct, gds, threads, dtype, strict}, verify, key, prefix, report);
+            });
       },
       nb::arg("path").none(), nb::arg("device") = "cpu", nb::arg("mmap") = nb::none(), nb::kw_only(),
       nb::arg("verify") = true, nb::arg("direct") = nb::none(), nb::arg("gds") = nb::none(),
       nb::arg("threads") = nb::none(), nb::arg("key") = nb::none(), nb::arg("prefix") = nb::none(),
-      nb::arg("report") = nb::none(), nb::arg("progress") = nb::none(),
+      nb::arg("report") = nb::none(), nb::arg("progress") = nb::none(), nb::arg("dtype") = nb::none(),
+      nb::arg("strict") = false,
       nb::sig("def load(path: typing.Any, device: object = 'cpu', mmap: bool | None = None, *, "
               "verify: bool = True, direct: bool | None = None, gds: bool | None = None, threads: int | None = None, "
               "key: str | int | typing.Sequence[str | int] | None = None, prefix: str | None = None, "
               "report: dict[str, typing.Any] | None = None, "
-              "progress: bool | typing.Callable[[int, int], object] | None = None) -> typing.Any"),
+              "progress: bool | typing.Callable[[int, int], object] | None = None, "
+              "dtype: object | None = None, strict: bool = False) -> typing.Any"),
       docs::kLoad);
   module.def(
       "_save_with",

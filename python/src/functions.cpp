@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bindings.h"
+#include "contents.h"
 #include "convert.h"
 #include "core/format.h"
 #include "gil.h"
@@ -148,6 +149,10 @@ void HeldFunction::operator()(std::uint64_t offset, std::span<std::byte> into) c
     function(offset, view);
     view.attr("release")();
   });
+}
+
+Source HeldFunction::opened(const std::string& path) const {
+  return call([&](const nb::object& function) { return source_given(function(path_text(path)), path); });
 }
 
 nb::object raised_in_python(const Error& error) {

@@ -14,6 +14,7 @@
 
 #include "data/sample/user_call.h"
 #include "penstock/error.h"
+#include "penstock/source.h"
 #include "penstock/value.h"
 
 namespace nb = nanobind;
@@ -54,6 +55,9 @@ class HeldFunction {
   /// Has the function fill `into` with the bytes at `offset`: it gets both, the memory as a memoryview that it may not
   /// keep. Any thread.
   void operator()(std::uint64_t offset, std::span<std::byte> into) const;
+
+  /// The file that the function gives for a path (contents.h). Any thread, without the GIL.
+  Source opened(const std::string& path) const;
 
   /// What the Python object has to hold.
   nb::object keeper() const { return keeper_; }

@@ -184,7 +184,7 @@ TEST(MapOfBatches, WhatItThrowsBelongsToTheBatch) {
     EXPECT_TRUE(loader.next());
     const auto error = test::error_of([&] { loader.next(); });
     EXPECT_EQ(error->code(), ErrorCode::kUserCode);
-    EXPECT_THAT(error->message(), HasSubstr("odd batch"));
+    EXPECT_THAT(error->message(), HasSubstr("batch 1 (samples 2, 3): the function of map threw: odd batch"));
     EXPECT_TRUE(loader.next());
     EXPECT_TRUE(loader.set_aside().empty());
   }
@@ -199,6 +199,17 @@ TEST(CollateFunction, MakesTheBatchOfTheSamples) {
   const auto last = loader.next();
   EXPECT_EQ(last->value["count"].as_int(), 2);
   EXPECT_EQ(bits_of(last->value["first"]), bits_of(numbers(5).get(3)));
+}
+
+TEST(CollateFunction, WhatItThrowsNamesTheBatchAndItsFirstSamples) {
+  const Collate failing =
+      collate::function([](const std::vector<Value>&) -> Value { throw std::runtime_error("odd"); });
+  const auto message_of = [&](std::size_t batch_size) {
+    DataLoader loader(subset(numbers(9), {7, 8, 0, 3, 5}), {.batch_size = batch_size, .collate = failing});
+    return test::error_of([&] { loader.next(); })->message();
+  };
+  EXPECT_THAT(message_of(5), HasSubstr("batch 0 (samples 0, 1, 2, 3, ...): the function of collation threw: odd"));
+  EXPECT_THAT(message_of(1), HasSubstr("batch 0 (sample 0): "));
 }
 
 TEST(Filter, KeepsTheOrderAndFindsItsSizeOnce) {
