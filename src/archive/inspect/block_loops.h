@@ -15,6 +15,7 @@ struct DoubleScan {
   double high = 0;
   double sum = 0;
   std::int64_t small = 0;  ///< absolute values below `normal`, zeros among them
+  std::int64_t zeros = 0;
 };
 
 struct FloatScan {
@@ -23,6 +24,7 @@ struct FloatScan {
   double sum = 0;      ///< of distances from the middle
   double squares = 0;  ///< of the same
   std::int64_t small = 0;
+  std::int64_t zeros = 0;
 };
 
 struct DifferenceSums {
@@ -39,11 +41,12 @@ struct BlockLoops {
   void (*scan_doubles)(const double* values, double normal, DoubleScan& out);
   /// The squares of the distances from `mean`.
   void (*square_doubles)(const double* values, double mean, double& out);
-  /// floor(x * scale) - first of each.
-  void (*place_doubles)(const double* values, Histogram::Scale scale, std::int64_t* places);
+  /// floor(x * scale) - first is the interval of a number. Of each number of the first half of the block: its interval,
+  /// plus Histogram::kBins times that of the number at the same place of the second half.
+  void (*place_doubles)(const double* values, Histogram::Scale scale, std::uint16_t* pairs);
   void (*scan_floats)(const float* values, double middle, float normal, FloatScan& out);
   /// As place_doubles, where the places and what they are counted from are whole numbers in float.
-  void (*place_floats)(const float* values, Histogram::Scale scale, std::int32_t* places);
+  void (*place_floats)(const float* values, Histogram::Scale scale, std::uint16_t* pairs);
   /// A NaN or an infinity, or an overflow, makes a sum that is not finite.
   void (*compare)(const double* a, const double* b, double rtol, double atol, DifferenceSums& out);
 };

@@ -15,6 +15,7 @@ namespace {
 
 using Four = double __attribute__((vector_size(32)));
 using FourInts = long long __attribute__((vector_size(32)));
+using FourShorts = std::uint16_t __attribute__((vector_size(8)));
 constexpr std::size_t kWidth = 4;
 
 // Functions of the standard library would be compiled for AVX2 here, and perhaps be linked into the rest.
@@ -33,6 +34,7 @@ void scan_doubles(const double* values, double normal, DoubleScan& out) {
   Four high = low;
   std::array<Four, 2> sum{};
   FourInts small{};
+  FourInts zeros{};
   for (std::size_t i = 0; i < kBlock; i += 2 * kWidth) {
     for (std::size_t k = 0; k < 2; ++k) {
       Four x;
@@ -41,10 +43,11 @@ void scan_doubles(const double* values, double normal, DoubleScan& out) {
       high = x > high ? x : high;
       sum[k] += x;
       small -= (x < normal) & (x > -normal);
+      zeros -= x == 0;
     }
   }
   sum[0] += sum[1];
-  out = {-largest(-low), largest(high), sum_of(sum[0]), sum_of(small)};
+  out = {-largest(-low), largest(high), sum_of(sum[0]), sum_of(small), sum_of(zeros)};
 }
 
 void square_doubles(const double* values, double mean, double& out) {
@@ -61,27 +64,37 @@ void square_doubles(const double* values, double mean, double& out) {
   out = sum_of(sum[0]);
 }
 
-/// floor(x * scale) - first of each. Adding 1.5 * 2^52 rounds to a whole number, whose bits are then the low ones.
-void place_doubles(const double* values, Histogram::Scale scale, std::int64_t* places) {
+/// floor(x * scale) + 1.5 * 2^52 of each, as bits. Adding this rounds to a whole number, whose bits are then the low
+/// ones.
+void place_bits(const double* values, double scale, FourInts& bits) {
+  constexpr double kRounder = 0x1.8p52;
+  Four x;
+  std::memcpy(&x, values, sizeof x);
+  x *= scale;
+  const Four rounded = x + kRounder;
+  std::memcpy(&bits, &rounded, sizeof bits);
+  bits += (rounded - kRounder) > x;  // -1 where it was rounded up
+}
+
+void place_doubles(const double* values, Histogram::Scale scale, std::uint16_t* pairs) {
   constexpr double kRounder = 0x1.8p52;
   std::int64_t rounder_bits = 0;
   std::memcpy(&rounder_bits, &kRounder, sizeof rounder_bits);
   const long long offset = rounder_bits + scale.first;
-  for (std::size_t i = 0; i < kBlock; i += kWidth) {
-    Four x;
-    std::memcpy(&x, values + i, sizeof x);
-    x *= scale.scale;
-    const Four rounded = x + kRounder;
-    FourInts bits;
-    std::memcpy(&bits, &rounded, sizeof bits);
-    bits += (rounded - kRounder) > x;  // -1 where it was rounded up
-    bits -= offset;
-    std::memcpy(places + i, &bits, sizeof bits);
+  for (std::size_t i = 0; i < kBlock / 2; i += kWidth) {
+    FourInts first;
+    FourInts second;
+    place_bits(values + i, scale.scale, first);
+    place_bits(values + kBlock / 2 + i, scale.scale, second);
+    const FourInts both = (first - offset) + (second - offset) * static_cast<long long>(Histogram::kBins);
+    const FourShorts narrow = __builtin_convertvector(both, FourShorts);
+    std::memcpy(pairs + i, &narrow, sizeof narrow);
   }
 }
 
 using Eight = float __attribute__((vector_size(32)));
 using EightInts = std::int32_t __attribute__((vector_size(32)));
+using EightShorts = std::uint16_t __attribute__((vector_size(16)));
 using FourFloats = float __attribute__((vector_size(16)));
 constexpr std::size_t kFloats = 8;
 
@@ -90,6 +103,7 @@ void scan_floats(const float* values, double middle, float normal, FloatScan& ou
   std::memcpy(&low, values, sizeof low);
   Eight high = low;
   EightInts small{};
+  EightInts zeros{};
   std::array<Four, 2> sum{};
   std::array<Four, 2> squares{};
   for (std::size_t i = 0; i < kBlock; i += kFloats) {
@@ -98,6 +112,7 @@ void scan_floats(const float* values, double middle, float normal, FloatScan& ou
     low = x < low ? x : low;
     high = x > high ? x : high;
     small -= (x < normal) & (x > -normal);
+    zeros -= x == 0;
     for (std::size_t k = 0; k < 2; ++k) {
       FourFloats half;
       std::memcpy(&half, values + i + k * kWidth, sizeof half);
@@ -108,31 +123,41 @@ void scan_floats(const float* values, double middle, float normal, FloatScan& ou
   }
   sum[0] += sum[1];
   squares[0] += squares[1];
-  out = {low[0], high[0], sum_of(sum[0]), sum_of(squares[0]), 0};
+  out = {low[0], high[0], sum_of(sum[0]), sum_of(squares[0]), 0, 0};
   for (std::size_t i = 0; i < kFloats; ++i) {
     out.low = low[i] < out.low ? low[i] : out.low;
     out.high = high[i] > out.high ? high[i] : out.high;
     out.small += small[i];
+    out.zeros += zeros[i];
   }
 }
 
+/// As place_bits, of floats.
+void place_bits(const float* values, float scale, EightInts& bits) {
+  constexpr float kRounder = 0x1.8p23F;
+  Eight x;
+  std::memcpy(&x, values, sizeof x);
+  x *= scale;
+  const Eight rounded = x + kRounder;
+  std::memcpy(&bits, &rounded, sizeof bits);
+  bits += (rounded - kRounder) > x;
+}
+
 /// As place_doubles, where the places and what they are counted from are whole numbers in float.
-void place_floats(const float* values, Histogram::Scale scale, std::int32_t* places) {
+void place_floats(const float* values, Histogram::Scale scale, std::uint16_t* pairs) {
   constexpr float kRounder = 0x1.8p23F;
   std::int32_t rounder_bits = 0;
   std::memcpy(&rounder_bits, &kRounder, sizeof rounder_bits);
   const auto offset = static_cast<std::int32_t>(rounder_bits + scale.first);
   const auto factor = static_cast<float>(scale.scale);
-  for (std::size_t i = 0; i < kBlock; i += kFloats) {
-    Eight x;
-    std::memcpy(&x, values + i, sizeof x);
-    x *= factor;
-    const Eight rounded = x + kRounder;
-    EightInts bits;
-    std::memcpy(&bits, &rounded, sizeof bits);
-    bits += (rounded - kRounder) > x;
-    bits -= offset;
-    std::memcpy(places + i, &bits, sizeof bits);
+  for (std::size_t i = 0; i < kBlock / 2; i += kFloats) {
+    EightInts first;
+    EightInts second;
+    place_bits(values + i, factor, first);
+    place_bits(values + kBlock / 2 + i, factor, second);
+    const EightInts both = (first - offset) + (second - offset) * static_cast<std::int32_t>(Histogram::kBins);
+    const EightShorts narrow = __builtin_convertvector(both, EightShorts);
+    std::memcpy(pairs + i, &narrow, sizeof narrow);
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -18,6 +19,10 @@ class Histogram {
   struct Scale {
     double scale = 1;
     std::int64_t first = 0;
+
+    std::size_t bin_of(double x) const noexcept {
+      return static_cast<std::size_t>(static_cast<std::int64_t>(std::floor(x * scale)) - first);
+    }
   };
 
   /// Whether there is room for numbers from `low` to `high` already.

@@ -23,25 +23,52 @@ namespace penstock::archive {
 
 static_assert(LDBL_MAX_EXP > 2 * DBL_MAX_EXP, "squares of doubles have to fit");
 
-/// Counts of the histogram's intervals that are not in it yet. Several tables, or neighbours in one interval would
-/// wait for each other.
+/// Counts of the histogram's intervals that are not in it yet. Two numbers are counted by one step, at the place of the
+/// pair of their intervals, because a step waits for memory and not for arithmetic. Several tables, or equal pairs one
+/// behind the other would wait for each other.
 struct Statistics::Counts {
-  static constexpr std::size_t kTables = 8;
-  std::array<std::array<std::uint32_t, Histogram::kBins>, kTables> tables{};
-  double middle = 0;  ///< the mean of the last block of floats
+  static constexpr std::size_t kTables = 2;
+  static constexpr std::size_t kBins = Histogram::kBins;
+  static constexpr std::size_t kPairsInTable = kBlock / 2 / kTables;
+  static constexpr std::size_t kMostBlocks = std::numeric_limits<std::uint16_t>::max() / kPairsInTable;
 
-  template <class Int>
-  void count(const Int* places) {
-    for (std::size_t i = 0; i < kBlock; i += kTables) {
-      for (std::size_t k = 0; k < kTables; ++k) ++tables[k][static_cast<std::size_t>(places[i + k])];
+  using Table = std::array<std::uint16_t, kBins * kBins>;  ///< by the interval of the second, then of the first
+  std::array<Table, kTables> tables{};
+  std::array<std::uint64_t, kBins> single{};
+  std::size_t blocks = 0;  ///< in the tables
+  double middle = 0;       ///< the mean of the last block of floats
+
+  void count_pairs(const std::uint16_t* pairs) {
+    if (blocks == kMostBlocks) split_pairs();
+    for (std::size_t i = 0; i < kBlock / 2; i += kTables) {
+      for (std::size_t k = 0; k < kTables; ++k) ++tables[k][pairs[i + k]];
     }
+    ++blocks;
+  }
+
+  void split_pairs() {
+    if (blocks == 0) return;
+    std::array<std::uint32_t, kBins> of_first{};
+    for (Table& table : tables) {
+      for (std::size_t second = 0; second < kBins; ++second) {
+        std::uint32_t of_second = 0;
+        for (std::size_t first = 0; first < kBins; ++first) {
+          const std::uint32_t count = table[second * kBins + first];
+          of_first[first] += count;
+          of_second += count;
+        }
+        single[second] += of_second;
+      }
+      table.fill(0);
+    }
+    for (std::size_t first = 0; first < kBins; ++first) single[first] += of_first[first];
+    blocks = 0;
   }
 
   void give_to(Histogram& histogram) {
-    for (auto& table : tables) {
-      for (std::size_t i = 0; i < table.size(); ++i) histogram.add(i, table[i]);
-      table.fill(0);
-    }
+    split_pairs();
+    for (std::size_t i = 0; i < kBins; ++i) histogram.add(i, single[i]);
+    single.fill(0);
   }
 };
 
@@ -177,14 +204,6 @@ void Statistics::combine(std::int64_t count, long double mean, long double squar
   finite_ += count;
 }
 
-/// Most blocks have nothing small, so that zeros are told from denormals only here.
-void Statistics::count_small(const auto* values, std::int64_t small) {
-  if (small == 0) return;
-  const auto zeros = static_cast<std::int64_t>(std::count(values, values + kBlock, 0));
-  zeros_ += zeros;
-  denormals_ += small - zeros;
-}
-
 bool Statistics::add_block(const double* values, Counts& counts) {
   const BlockLoops& loops = block_loops();
   DoubleScan scan;
@@ -197,10 +216,16 @@ bool Statistics::add_block(const double* values, Counts& counts) {
   if (range != 0) loops.square_doubles(values, mean, squares);
   extend(scan.low, scan.high);
   cover(scan.low, scan.high, counts);
-  alignas(32) std::array<std::int64_t, kBlock> places;
-  loops.place_doubles(values, histogram_.scale(), places.data());
-  counts.count(places.data());
-  count_small(values, scan.small);
+  const Histogram::Scale scale = histogram_.scale();
+  if (range == 0) {
+    counts.single[scale.bin_of(scan.low)] += kBlock;
+  } else {
+    alignas(32) std::array<std::uint16_t, kBlock / 2> pairs;
+    loops.place_doubles(values, scale, pairs.data());
+    counts.count_pairs(pairs.data());
+  }
+  zeros_ += scan.zeros;
+  denormals_ += scan.small - scan.zeros;
   combine(static_cast<std::int64_t>(kBlock), mean, squares);
   return true;
 }
@@ -218,12 +243,18 @@ bool Statistics::add_floats(const float* values, Counts& counts) {
   const bool suits = std::isfinite(scan.sum) && (is_constant || squares * kMostCancelled > scan.squares);
   if (!suits) return false;
   cover(scan.low, scan.high, counts);
-  if (!suits_floats(histogram_.scale())) return false;
-  alignas(32) std::array<std::int32_t, kBlock> places;
-  loops.place_floats(values, histogram_.scale(), places.data());
-  counts.count(places.data());
+  const Histogram::Scale scale = histogram_.scale();
+  if (!suits_floats(scale)) return false;
+  if (is_constant) {
+    counts.single[scale.bin_of(scan.low)] += kBlock;
+  } else {
+    alignas(32) std::array<std::uint16_t, kBlock / 2> pairs;
+    loops.place_floats(values, scale, pairs.data());
+    counts.count_pairs(pairs.data());
+  }
   extend(scan.low, scan.high);
-  count_small(values, scan.small);
+  zeros_ += scan.zeros;
+  denormals_ += scan.small - scan.zeros;
   combine(static_cast<std::int64_t>(kBlock), is_constant ? scan.low : middle + distance, is_constant ? 0 : squares);
   return true;
 }
@@ -251,8 +282,7 @@ void Statistics::add_slowly(const double* values, std::size_t count, Counts& cou
     squares += (finite[i] - mean) * (finite[i] - mean);
     zeros_ += finite[i] == 0 ? 1 : 0;
     denormals_ += finite[i] != 0 && std::abs(finite[i]) < normal_ ? 1 : 0;
-    ++counts.tables[0][static_cast<std::size_t>(static_cast<std::int64_t>(std::floor(finite[i] * scale.scale)) -
-                                                scale.first)];
+    ++counts.single[scale.bin_of(finite[i])];
   }
   combine(static_cast<std::int64_t>(kept), mean, squares);
 }

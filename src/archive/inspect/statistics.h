@@ -49,7 +49,6 @@ class Statistics {
   bool add_floats(const float* values, Counts& counts);
   bool add_block(const double* values, Counts& counts);
   void add_slowly(const double* values, std::size_t count, Counts& counts);
-  void count_small(const auto* values, std::int64_t small);
   void cover(double low, double high, Counts& counts);
   void extend(double low, double high);
   void combine(std::int64_t count, long double mean, long double squares);
