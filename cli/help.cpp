@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/json/json.h"
 #include "cli/option.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
@@ -50,16 +51,52 @@ std::string broken(std::string_view line, std::size_t columns) {
   return out + (out.empty() ? "" : indent) + std::string(line);
 }
 
+Json json_of(const CLI::Option& option) {
+  Json names = Json::array();
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  Json out{{"names", std::move(names)}, {"description", option.get_description()}};
+  if (option.get_positional() || takes_value(option)) out["value"] = option.get_type_name();
+  if (const std::vector<std::string> words = words_of(option); !words.empty()) out["words"] = words;
+  if (!option.get_default_str().empty()) out["default"] = option.get_default_str();
+  return out;
+}
+
+/// What --help says of a command, for programs that build upon it.
+Json json_of(const CLI::App& sub, const Command& command) {
+  Json out{{"name", command.name}, {"summary", command.summary}, {"description", command.description}};
+  out["options"] = Json::array();
+  for (const CLI::Option* option : sub.get_options()) out["options"].push_back(json_of(*option));
+  out["examples"] = command.examples;
+  return out;
+}
+
+void print_help_json(CLI::App& app, const std::string& name) {
+  Json all = Json::array();
+  for (const Command& command : commands()) {
+    if (name.empty() || command.name == name) {
+      all.push_back(json_of(*app.get_subcommand(std::string(command.name)), command));
+    }
+  }
+  print_json(name.empty() ? all : all.front());
+}
+
 std::function<int()> attach(CLI::App& app) {
   auto name = std::make_shared<std::string>();
+  auto as_json = std::make_shared<bool>(false);
   std::vector<std::string> names;
   for (const Command& command : commands()) names.emplace_back(command.name);
   CLI::Option& option = *app.add_option("command", *name, "The command; without it, all are listed");
   take_word(option, names);
   option.type_name(std::string(kCommandWord));  // a manual page cannot break the list of them
-  return [name] {
-    const CommandLine line;
-    core::print("{}", name->empty() ? line.app.help() : line.app.get_subcommand(*name)->help("penstock"));
+  app.add_flag("--json", *as_json, "Print JSON: the command with its options; without a command, a list of all");
+  return [name, as_json] {
+    CommandLine line;
+    if (*as_json) {
+      print_help_json(line.app, *name);
+    } else {
+      core::print("{}", name->empty() ? line.app.help() : line.app.get_subcommand(*name)->help("penstock"));
+    }
     return 0;
   };
 }
@@ -89,7 +126,7 @@ std::string footer_of(const Command& command) {
 const Command kHelp{"help",
                     "Print how the program or one of its commands is used",
                     "The same as --help behind the command.",
-                    {"penstock help", "penstock help convert", "penstock help bench"},
+                    {"penstock help", "penstock help convert", "penstock help --json"},
                     attach};
 
 }  // namespace penstock::cli

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -69,3 +70,18 @@ def test_examples_run(folder, command, tmp_path):
         # What differs is an answer of diff.
         assert done.returncode in ((0, 1) if command == "diff" else (0,)), (example, done.stderr)
         assert done.stderr == "" or command in ("convert", "bench"), example
+
+
+def test_json_of_all_commands_is_what_their_help_says():
+    commands = json.loads(help_of("help", "--json"))
+    assert [command["name"] for command in commands] == list(COMMANDS)
+    for command in commands:
+        text = " ".join(help_of(command["name"], "--help", columns=120).split())
+        assert command["summary"] in text
+        assert command["examples"] == examples_of(command["name"])
+        for option in command["options"]:
+            assert all(name in text for name in option["names"])
+            assert option["names"] or option["value"]
+        assert json.loads(help_of("help", command["name"], "--json")) == command
+    (only,) = (option for option in commands[0]["options"] if "--only" in option["names"])
+    assert only["value"].startswith("PATTERN")
