@@ -242,12 +242,17 @@ std::string fish_offer(const CLI::Option& option) {
   return core::format("{}{}", takes_file(option) ? " -F" : "", takes_tensor(option) ? " -a '(__penstock_names)'" : "");
 }
 
+/// -x is -r without files: fish refuses it beside -F.
+std::string fish_value(const CLI::Option& option) {
+  if (!takes_value(option)) return "";
+  return (takes_file(option) ? " -r" : " -x") + fish_offer(option);
+}
+
 void print_fish_command(const CLI::App& sub) {
   const std::string when = core::format("complete -c penstock -n '__fish_seen_subcommand_from {}'", sub.get_name());
   for (const CLI::Option* option : sub.get_options()) {
     for (const std::string& name : option->get_lnames()) {
-      core::print("{} -l {}{} -d '{}'\n", when, name, takes_value(*option) ? " -x" + fish_offer(*option) : "",
-                  fish_text(option->get_description()));
+      core::print("{} -l {}{} -d '{}'\n", when, name, fish_value(*option), fish_text(option->get_description()));
     }
   }
   for (const CLI::Option* option : positionals_of(sub)) {

@@ -1,8 +1,9 @@
-"""Completion of tensors' names and of files' names, by the shell that reads the script."""
+"""Completion of commands, words, tensors' names and files' names, by the shells that read the scripts."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -84,6 +85,61 @@ def test_names_of_tensors_are_offered(folder, words, found):
 def test_names_of_files_are_whole(folder, words, found):
     offered = complete(folder, *words)
     assert offered == found or (found == [] and offered == ["other.npy"])
+
+
+@pytest.fixture(scope="module")
+def scripts(tmp_path_factory) -> dict[str, Path]:
+    paths = {shell: tmp_path_factory.mktemp("scripts") / f"_penstock.{shell}" for shell in ("zsh", "fish")}
+    for shell, path in paths.items():
+        path.write_text(run("completion", shell).stdout)
+    return paths
+
+
+def offered_by(shell: str, scripts: dict[str, Path], folder: Path, line: str) -> list[str]:
+    """What the shell offers when tab is pressed behind `line`."""
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    script = str(scripts[shell])
+    programs = {
+        "zsh": ["zsh", "-f", str(Path(__file__).with_name("complete.zsh")), script, line],
+        "fish": ["fish", "--no-config", "-c", f"source '{script}'; complete -C \"$LINE\""],
+    }
+    home = scripts[shell].parent
+    environment = os.environ | {
+        "PATH": f"{Path(PROGRAM).parent}:{os.environ['PATH']}",
+        "LINE": line,
+        "HOME": str(home),
+        "XDG_DATA_HOME": str(home),
+        "XDG_CONFIG_HOME": str(home),
+        "TERM": "dumb",
+    }
+    done = subprocess.run(
+        programs[shell], cwd=folder, env=environment, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stderr == ""
+    return sorted({offer.split("\t")[0].replace("\\", "") for offer in done.stdout.splitlines()})
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("penstock ver", ["verify", "version"]),
+        ("penstock completion ", ["bash", "fish", "zsh"]),
+        ("penstock ls --sort s", ["shape", "size"]),
+        ("penstock ls --nam", ["--names"]),
+        ("penstock report x.npz --output oth", ["other.npy"]),
+        ("penstock ls oth", ["other.npy"]),
+        ("penstock stats plain.npz encoder.", sorted(NAMES[:2])),
+        ("penstock stats my\\ file:1.npz encoder.w", ["encoder.weight"]),
+        ("penstock ls plain.npz --only encoder.b", ["encoder.bias"]),
+        ("penstock cat other.npy enc", []),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_other_shells_offer(shell, scripts, folder, line, found):
+    shutil.copyfile(folder / "my file:1.npz", folder / "plain.npz")
+    assert offered_by(shell, scripts, folder, line) == found
 
 
 def test_every_shell_asks_for_names():
