@@ -9,6 +9,7 @@
 #include "bindings.h"
 #include "convert.h"
 #include "core/format.h"
+#include "data/loader/position_fields.h"
 #include "data/sampler/rank_sources.h"
 #include "docs_loader.h"
 #include "functions.h"
@@ -169,18 +170,14 @@ LoaderOptions options_from(const Arguments& arguments, nb::handle ranks, const s
   return options;
 }
 
+nb::object object_of(const std::string& text) { return text_from(text); }
+nb::object object_of(std::integral auto number) { return nb::cast(number); }
+
 nb::dict state_dict(PyLoader& loader) {
   const LoaderPosition position = loader.position();
   nb::dict out;
-  out["seed"] = position.seed;
-  out["epoch"] = position.epoch;
-  out["batch"] = position.batch;
-  out["samples"] = position.samples;
-  out["batch_size"] = position.batch_size;
-  out["num_replicas"] = position.num_replicas;
-  out["batches"] = position.batches;
-  out["order"] = text_from(position.order);
-  if (is_stream(loader.dataset())) out["read"] = position.read;
+  data::for_each_field(position, [&](const char* name, const auto& value, bool) { out[name] = object_of(value); });
+  if (!is_stream(loader.dataset())) nb::del(out["read"]);
   return out;
 }
 
@@ -279,15 +276,9 @@ void load_state_dict(PyLoader& loader, nb::handle state) {
   }
   const auto dict = nb::borrow<nb::dict>(state);
   LoaderPosition position;
-  position.seed = field<std::uint64_t>(dict, "seed");
-  position.epoch = field<std::uint64_t>(dict, "epoch");
-  position.batch = field<std::int64_t>(dict, "batch");
-  position.samples = field<std::int64_t>(dict, "samples");
-  if (dict.contains("batch_size")) position.batch_size = field<std::int64_t>(dict, "batch_size");
-  if (dict.contains("num_replicas")) position.num_replicas = field<std::int64_t>(dict, "num_replicas");
-  if (dict.contains("batches")) position.batches = field<std::int64_t>(dict, "batches");
-  if (dict.contains("order")) position.order = field<std::string>(dict, "order");
-  if (dict.contains("read")) position.read = field<std::int64_t>(dict, "read");
+  data::for_each_field(position, [&]<class T>(const char* name, T& value, bool is_required) {
+    if (is_required || dict.contains(name)) value = field<T>(dict, name);
+  });
   loader.seek(position);
 }
 

@@ -33,7 +33,7 @@ std::string known_formats() {
 [[noreturn]] void throw_foreign(const ByteSource& source) {
   if (source.size() == 0) {
     throw Error(ErrorCode::kUnknownFormat,
-                "the file is empty, or tells no size, as those of /proc do; it should hold tensors: write it again",
+                "the file is empty, or does not report its size, as files in /proc; it should hold tensors: write it again",
                 {source.name(), 0});
   }
   std::vector<std::byte> head(std::min<std::uint64_t>(source.size(), kForeignBytes));

@@ -1,5 +1,6 @@
 // The tables of readers. A load takes the first row that can serve its source: memory is copied, files are read by
-// pread. The rows "direct" and "mmap" are for those who name them (Routes chooses direct reads by itself), and "source"
+// pread. The rows "direct" and "mmap" are for callers who name them: a load's own choice between the page cache, direct
+// reads and copies out of a mapping is made by Routes (io/move/routes.h) and CopyTrial (io/read/copy_trial.h). "source"
 // works for every source.
 
 #include <array>

@@ -45,7 +45,7 @@ void require_inside(const ByteSource& source, std::uint64_t offset, std::uint64_
   if (core::range_fits(offset, wanted, size)) return;
   throw Error(
       ErrorCode::kTruncated,
-      core::format("found {} of the {} wanted at byte {}, because it has only {}; it is truncated, so "
+      core::format("found {} of the {} wanted at byte {}, because the file has only {}; it is truncated, so "
                    "fetch or write it again",
                    size - std::min(size, offset), core::counted(wanted, "byte"), offset, core::counted(size, "byte")),
       {.path = source.name(), .offset = offset});

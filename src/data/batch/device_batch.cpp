@@ -42,7 +42,7 @@ Buffer DeviceBatches::send(const Buffer& host) const {
   Buffer block = Buffer::allocate(host.size(), copies_->device());
   const std::array range{device::CopyRange{block.data(), host.data(), host.size()}};
   StreamAccess::queue(*copies_)->copy(range, device::Direction::kHostToDevice);
-  // Other batches follow on the same stream, for which nobody waits who wants this one.
+  // Later batches use the same stream. With an event of its own, a user of this batch waits for this copy alone.
   const Event copied = copies_->record();
   host.record_use(*copies_, Buffer::Access::kRead, copied);
   block.record_use(*copies_, Buffer::Access::kWrite, copied);

@@ -28,8 +28,8 @@ class BatchPrediction {
   std::uint32_t tensor_ = 0;
 };
 
-/// Whether `block` can be that of the batch: it has its size, and what payload of the samples lies in it lies in its
-/// place.
+/// Whether the batch can use `block`: its size is right, and every sample that was read into it already lies in its own
+/// slot.
 bool fits(const Located& located, const BatchPlan& plan, std::span<const std::byte> block) noexcept;
 
 }  // namespace penstock::data

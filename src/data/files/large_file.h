@@ -29,8 +29,8 @@ class LargeFile {
     Strides strides;  ///< of the target, in elements
     std::byte* to = nullptr;
   };
-  /// Reads what is wanted into place, asking the file for nothing else where it lies plain: but the record of a tensor
-  /// of which all is wanted is read whole for its CRC, and so is that of a part where it is all but a few bytes.
+  /// Reads the wanted bytes into place. Of plain data it reads nothing else, with one exception: the whole record is
+  /// read for its CRC where a tensor is wanted entirely, or all but a few bytes of it.
   /// kChanged when it is no longer the file that was opened, or is written to meanwhile. Misjudged when it has not the
   /// layout that it was assumed to have.
   void read(std::span<const Wanted> wanted, Scratch& scratch) const;

@@ -198,12 +198,12 @@ class LoaderState {
     std::int64_t all = 0;
     const bool fits = !__builtin_mul_overflow(position.batch, position.num_replicas, &all);
     if (fits && all % ranks == 0) return all / ranks;
-    refuse(
-        core::format("the position was taken after batch {} of each of {}, which {} cannot go on from with "
-                     "whole batches; go on with {}, or from a position after more or fewer batches, or keep batch_size "
-                     "times ranks as it was",
-                     position.batch, core::counted(static_cast<std::uint64_t>(position.num_replicas), "rank"),
-                     core::counted(static_cast<std::uint64_t>(ranks), "rank"), position.num_replicas));
+    refuse(core::format(
+        "the position was taken after batch {} of each of {}, and these batches do not divide among {}; go "
+        "on with {}, or from a position after more or fewer batches, or keep batch_size times ranks as it "
+        "was",
+        position.batch, core::counted(static_cast<std::uint64_t>(position.num_replicas), "rank"),
+        core::counted(static_cast<std::uint64_t>(ranks), "rank"), position.num_replicas));
   }
 
   std::vector<SetAside> set_aside() const { return maker_.policy().listed(); }

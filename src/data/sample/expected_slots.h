@@ -6,7 +6,7 @@
 namespace penstock::data {
 
 /// Where one tensor of each sample of a batch is expected to go, known before the samples are located: a dataset may
-/// read payload there at once, and what lies in its slot already is moved no more. Plain data in a Scratch.
+/// read payload directly into these slots, and such payload is not copied again. Plain data in a Scratch.
 struct ExpectedSlots {
   const void* dataset = nullptr;  ///< whose samples these are; null when nothing is expected
   std::uint32_t tensor = 0;       ///< its number in each sample

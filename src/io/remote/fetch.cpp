@@ -161,7 +161,7 @@ class Run {
     }
     if (verdict.kind == Verdict::Kind::kAgain) return try_again(tag, verdict);
     if (verdict.kind == Verdict::Kind::kFail) {
-      // It was asked for where an earlier request was sent to, which may have ended.
+      // This request went to the address of an earlier redirect, which may have expired: ask the original URL again.
       if (one.redirects == 0 && !std::exchange(exchange.redirected, {}).empty()) return begin(tag);
       return fail(one, verdict.error->within({.path = exchange.name, .offset = exchange.offset}));
     }

@@ -116,7 +116,7 @@ Verdict judge_refusal(const Exchange& exchange, const StoreError& store, const A
     case 403:
       return fail(exchange, ErrorCode::kPermission,
                   text + (in_bucket ? "; check the keys (AWS_ACCESS_KEY_ID or AWS_PROFILE) and what they may read"
-                                    : "; check the token, and whether the URL has ended"));
+                                    : "; check the token, and whether the URL has expired"));
     case 404:
       return fail(exchange, ErrorCode::kNotFound,
                   text + (store.code == "NoSuchBucket" ? "; check the bucket's name and AWS_ENDPOINT_URL"
@@ -149,8 +149,8 @@ Verdict judge(const Exchange& exchange, const HttpRequest& request, const Answer
     return again("the bucket is in another region");
   }
   if (has(kEndedCodes, store.code)) {
-    if (!exchange.keys_forgotten && forget_aws_keys()) return again("the keys had ended");
-    return fail(exchange, ErrorCode::kPermission, said(status, store) + "; the keys have ended: get new ones");
+    if (!exchange.keys_forgotten && forget_aws_keys()) return again("the keys had expired");
+    return fail(exchange, ErrorCode::kPermission, said(status, store) + "; the keys have expired: get new ones");
   }
   if (is_redirect(status)) {
     return fail(exchange, ErrorCode::kIo,

@@ -141,7 +141,7 @@ def test_what_cannot_be_exact_is_refused_with_the_reason():
     before.take(3)
     state = torchs_states_aside(before)
     for ranks, options, reason in (
-        ((0, 4), {}, "after batch 3 of each of 2 ranks, which 4 ranks cannot go on from"),
+        ((0, 4), {}, "after batch 3 of each of 2 ranks, and these batches do not divide among 4 ranks"),
         ((0, 4), {"each": 3}, "batches of 4 on each of 2 ranks, but this loader makes batches of 3 on each of 4"),
         ((0, 2), {"each": 3}, "batches of 4, but this loader makes batches of 3"),
         ((0, 3), {"shuffle": False}, r"DistributedSampler\(shuffle=True\)"),

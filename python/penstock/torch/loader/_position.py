@@ -143,7 +143,7 @@ class Generators:
                 if not (where_not_seeded and _is_seeded_anew(generator, state)):
                     generator.set_state(state)
             except RuntimeError as error:
-                raise ValueError(f"the state has none of a random generator for {name!r}: {error}") from None
+                raise ValueError(f"the state's {name!r} is not the state of a random generator: {error}") from None
 
 
 def _is_seeded_anew(generator: torch.Generator, state: torch.Tensor) -> bool:
@@ -324,9 +324,8 @@ class Position:
             batch, left = self.batch, 0
         if left:
             raise ValueError(
-                f"the state is one after batch {self.batch} of each of {plural(self.num_replicas, 'rank')}, which "
-                f"{plural(ranks, 'rank')} "
-                f"cannot go on from with whole batches; go on with {self.num_replicas}, or from a state after more or "
+                f"the state is one after batch {self.batch} of each of {plural(self.num_replicas, 'rank')}, and "
+                f"these batches do not divide among {plural(ranks, 'rank')}; go on with {self.num_replicas}, or from a state after more or "
                 "fewer batches, or keep batch_size times ranks as it was"
             )
         return replace(
@@ -409,7 +408,7 @@ def _with_generators(fields: dict[str, Any]) -> dict[str, Any]:
     """The fields with the texts of generators as states. ValueError for other texts."""
     later = fields.get("later")
     if fields.get("random") is None or not _is_dict(later):
-        raise ValueError("the state's 'random' or 'later' is none of a random generator")
+        raise ValueError("'random' or 'later' in the state is not the state of a random generator")
     try:
         states = {name: generator_state(fields[name]) for name in _GENERATORS if fields.get(name) is not None}
         later = later and {name: generator_state(text) for name, text in later.items()}

@@ -134,7 +134,7 @@ constexpr auto kStorageClasses = std::to_array<StorageClass>({
     {"_Untyped", {kUInt8, true}},
 });
 
-// torch's dtypes that no other library has: bytes of them are carried, no values.
+// torch's dtypes that no other library has: their bytes are kept, and their values not interpreted.
 constexpr auto kOpaqueDTypes =
     std::to_array<std::string_view>({"bits1x8", "bits2x4", "bits4x2", "int1", "int2", "int3", "int4", "int5", "int6",
                                      "int7", "uint1", "uint2", "uint3", "uint4", "uint5", "uint6", "uint7"});

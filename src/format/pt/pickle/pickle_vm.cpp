@@ -267,8 +267,8 @@ void Machine::require_hashable(Cell* key) {
     corrupt(core::format("{} has {} as a key, which Python cannot hash", opcode_, kind_name(key->kind)));
   }
   if (!key->is(Kind::kTuple)) return;
-  // Each tuple is looked at once however often it is shared; a tuple that is being looked at cannot hold itself but
-  // through a list.
+  // Each tuple is looked at once however often it is shared; a tuple that is being looked at can contain
+  // itself only through a list.
   std::vector<const Cell*> open{key};
   while (!open.empty()) {
     const Cell* tuple = open.back();

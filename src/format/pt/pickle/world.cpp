@@ -100,7 +100,8 @@ Cell* World::call(Cell* callable, std::span<Cell* const> arguments) {
 Cell* World::inert(Cell* callable, std::span<Cell* const> arguments) {
   if (callable->is(Kind::kGlobal)) {
     const std::string_view name = callable->type_name;
-    // Nobody may take a call that a file names like an object of ours for one, whose parts are checked.
+    // A file may name a call like one of our own objects. "()" is added to its name, so that readers do not take it for
+    // one of ours, because its parts were not checked.
     return make_object(is_own_name(name) ? arena_->keep(core::format("{}()", name)) : name, arguments);
   }
   // What an unknown object would give when called: inert like itself, the callee first.
