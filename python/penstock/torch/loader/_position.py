@@ -325,8 +325,8 @@ class Position:
         if left:
             raise ValueError(
                 f"the state is one after batch {self.batch} of each of {plural(self.num_replicas, 'rank')}, and "
-                f"these batches do not divide among {plural(ranks, 'rank')}; go on with {self.num_replicas}, or from a state after more or "
-                "fewer batches, or keep batch_size times ranks as it was"
+                f"these batches do not divide among {plural(ranks, 'rank')}; go on with {self.num_replicas}, or from a "
+                "state after more or fewer batches, or keep batch_size times ranks as it was"
             )
         return replace(
             self,
