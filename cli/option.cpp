@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "cli/command.h"
+#include "core/byte_size.h"
 #include "core/format.h"
 #include "core/text.h"
 
@@ -51,38 +52,11 @@ std::string joined(const std::vector<std::string>& words, std::string_view separ
   return core::format("{}", fmt::join(words, separator));
 }
 
-/// Powers of 1000 and of 1024; nothing for what is no size, and for 0 and what does not fit.
-std::optional<std::uint64_t> bytes_from(const std::string& text) {
-  static constexpr std::array<std::pair<std::string_view, std::uint64_t>, 11> kUnits{{{"", 1},
-                                                                                      {"B", 1},
-                                                                                      {"kB", 1000},
-                                                                                      {"KB", 1000},
-                                                                                      {"MB", 1000'000},
-                                                                                      {"GB", 1000'000'000},
-                                                                                      {"TB", 1000'000'000'000},
-                                                                                      {"KiB", 1ULL << 10},
-                                                                                      {"MiB", 1ULL << 20},
-                                                                                      {"GiB", 1ULL << 30},
-                                                                                      {"TiB", 1ULL << 40}}};
-  std::uint64_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc{}) return std::nullopt;
-  std::string_view unit(stopped, static_cast<std::size_t>(end - stopped));
-  if (unit.starts_with(' ')) unit.remove_prefix(1);
-  for (const auto& [name, size] : kUnits) {
-    if (unit != name) continue;
-    if (number == 0 || number > std::numeric_limits<std::int64_t>::max() / size) return std::nullopt;
-    return number * size;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 void take_bytes(CLI::Option& option) {
   take(option, "SIZE", [](std::string& text) {
-    const std::optional<std::uint64_t> bytes = bytes_from(text);
+    const std::optional<std::uint64_t> bytes = core::parse_bytes(text);
     if (bytes) text = std::to_string(*bytes);
     return bytes ? std::string() : "a size, such as 5GB or 500 MiB";
   });

@@ -96,7 +96,7 @@ THIRD_PARTY = {
     "CLI/": ["cli"],
     "nanobind/": ["python"],
     "Eigen/": ["ops"],
-    "xxhash.h": ["archive"],
+    "xxhash.h": ["archive", "io"],
     "Python.h": ["python"],
 }
 

@@ -20,6 +20,7 @@
 #include "penstock/dataset.h"
 #include "penstock/device.h"
 #include "penstock/ranks.h"
+#include "penstock/report.h"
 #include "penstock/sampler.h"
 #include "penstock/value.h"
 
@@ -161,6 +162,7 @@ struct LoaderStats {
   double process_seconds = 0;       ///< processor time of the whole process meanwhile
   double first_batch_seconds = 0;   ///< from the start of the iteration to its first batch
   std::uint64_t buffers_allocated = 0;
+  RemoteTraffic remote = {};  ///< of samples that are read by URL
 
   /// Threads that prepare batches now, and why so many.
   std::uint64_t workers = 0;
@@ -184,7 +186,8 @@ struct LoaderStats {
            send_seconds;
   }
   /// What limits the iteration: "caller", a stage ("open", "read", "decode", "function", "collate", "copy",
-  /// "send"), "processors", "memory budget", "hand-over", or "nothing" before the first batch.
+  /// "send"), "processors", "memory budget", "hand-over", or "nothing" before the first batch. Where files are read by
+  /// URL and "open" or "read" is the limit, remote.limit() says what limits that.
   std::string_view bottleneck() const noexcept;
   /// The same as one sentence with figures.
   std::string limit() const;

@@ -4,10 +4,31 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "penstock/standard.h"
 
 namespace penstock {
+
+/// What reading by URL took: the requests that were made, and what the disk cache gave in their place (docs/remote.md).
+/// All zero where nothing was read by URL. Seconds are added up over requests, which run side by side.
+struct RemoteTraffic {
+  std::uint64_t requests = 0;        ///< each try counts
+  std::uint64_t retries = 0;         ///< of them, tries after the first
+  std::uint64_t throttled = 0;       ///< answers 429 and 503, by which a store says that it is asked too much
+  std::uint64_t received_bytes = 0;  ///< of bodies
+  std::uint64_t cached_bytes = 0;    ///< that came from the disk cache
+  double first_byte_seconds = 0;     ///< from the beginning of each request to the first byte of its answer
+  double transfer_seconds = 0;       ///< from there to its last byte
+  double paused_seconds = 0;         ///< between two tries
+
+  RemoteTraffic& operator+=(const RemoteTraffic& other) noexcept;
+  /// What limits the requests: "throttled" (the store sends them away), "latency" (they mostly wait for the first
+  /// byte), "bandwidth" (they mostly wait for the bytes behind it), or "nothing" where there were none.
+  std::string_view limit() const noexcept;
+  /// The figures and the limit as one sentence; empty where nothing was read by URL.
+  std::string to_string() const;
+};
 
 /// How a load was done, and why. Seconds are wall time; those of read and decode are added up over all threads.
 struct Report {
@@ -22,6 +43,8 @@ struct Report {
   double read_seconds = 0;
   double decode_seconds = 0;
   double total_seconds = 0;  ///< of the whole call; it includes opening when the call opens the file
+  /// Of what was read by URL, the opening of the file included.
+  RemoteTraffic remote = {};
 };
 
 }  // namespace penstock

@@ -97,6 +97,7 @@ void fill(nb::dict dict, const Report& report) {
   dict["read_seconds"] = report.read_seconds;
   dict["decode_seconds"] = report.decode_seconds;
   dict["total_seconds"] = report.total_seconds;
+  add_traffic(dict, report.remote);
 }
 
 /// load(options), answering signals if it takes long. The report is the work's own until that has ended: an interrupted

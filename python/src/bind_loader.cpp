@@ -371,6 +371,7 @@ nb::object figures_of(const LoaderStats& figures) {
   out["process_seconds"] = figures.process_seconds;
   out["first_batch_seconds"] = figures.first_batch_seconds;
   out["buffers_allocated"] = figures.buffers_allocated;
+  add_traffic(out, figures.remote);
   out["workers"] = figures.workers;
   out["processors"] = figures.processors;
   out["workers_because"] = figures.workers_because();

@@ -24,6 +24,7 @@
 #include "core/view.h"
 #include "io/move/work_queue.h"
 #include "io/read/reader.h"
+#include "io/remote/traffic.h"
 #include "io/source/composed_source.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
@@ -172,6 +173,8 @@ auto reported(const detail::ArchiveState& state, const LoadOptions& options, Tou
   core::Stopwatch watch;
   Report report;
   report.open_seconds = state.open_seconds;
+  io::remote::TrafficMeter traffic(io::remote::TrafficScope::current());
+  const io::remote::TrafficScope scope(&traffic);
   core::MeteredOperation metered;
   if (metered) metered.begin(touched.bytes());
   auto out = [&] {
@@ -184,6 +187,8 @@ auto reported(const detail::ArchiveState& state, const LoadOptions& options, Tou
   touched.require_unchanged();
   metered.end();
   report.total_seconds = watch.total();
+  report.remote = state.open_traffic;
+  report.remote += traffic.total();
   if (options.report != nullptr) *options.report = std::move(report);
   return out;
 }

@@ -247,6 +247,7 @@ std::shared_ptr<const detail::ArchiveState> narrowed(const detail::ArchiveState&
   out->content = state.content;
   out->verify_checksums = state.verify_checksums;
   out->open_seconds = state.open_seconds;
+  out->open_traffic = state.open_traffic;
   return out;
 }
 

@@ -14,6 +14,7 @@
 #include "format/record_check.h"
 #include "penstock/buffer.h"
 #include "penstock/load.h"
+#include "penstock/report.h"
 
 namespace penstock::detail {
 
@@ -26,6 +27,7 @@ struct ArchiveState {
   Buffer content;
   bool verify_checksums = true;
   double open_seconds = 0;
+  RemoteTraffic open_traffic = {};
 
   /// What `archive` shares with its tensors.
   static const ArchiveState& of(const Archive& archive) noexcept { return *archive.state_; }

@@ -49,6 +49,7 @@ Composition::File& Composition::file_of(const Archive& from) {
                     std::vector<std::size_t>(state.index.storages.size(), kNone)});
   index.sources.insert(index.sources.end(), state.index.sources.begin(), state.index.sources.end());
   out_->open_seconds += state.open_seconds;
+  out_->open_traffic += state.open_traffic;
   for (const std::string& name : state.index.unknown_globals) {
     if (std::ranges::find(index.unknown_globals, name) == index.unknown_globals.end()) {
       index.unknown_globals.push_back(name);

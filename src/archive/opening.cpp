@@ -14,6 +14,8 @@
 #include "core/stopwatch.h"
 #include "format/check_index.h"
 #include "format/folder.h"
+#include "io/remote/remote.h"
+#include "io/remote/traffic.h"
 #include "penstock/error.h"
 
 namespace penstock {
@@ -45,6 +47,8 @@ Source source_at(std::string_view location) {
 
 Opening::Opening(Source source) : source_(std::move(source)) {
   const core::Stopwatch watch;
+  io::remote::TrafficMeter meter(io::remote::TrafficScope::current());
+  const io::remote::TrafficScope scope(&meter);
   try {
     opened_ = std::make_shared<io::OpenedFile>(source_);
     if (opened_->whole()) require_unchanged(*source_);
@@ -53,6 +57,8 @@ Opening::Opening(Source source) : source_(std::move(source)) {
     throw error.within({source_.name()});
   }
   seconds_ = watch.total();
+  traffic_ = io::remote::opening_traffic(*source_);
+  traffic_ += meter.total();
 }
 
 std::uint64_t Opening::index_bytes() const {
@@ -61,6 +67,8 @@ std::uint64_t Opening::index_bytes() const {
 
 Archive Opening::finish(const OpenOptions& options) {
   const core::Stopwatch watch;
+  io::remote::TrafficMeter meter(io::remote::TrafficScope::current());
+  const io::remote::TrafficScope scope(&meter);
   auto state = std::make_shared<detail::ArchiveState>();
   try {
     state->content = opened_->whole();
@@ -71,6 +79,8 @@ Archive Opening::finish(const OpenOptions& options) {
   }
   state->verify_checksums = options.verify;
   state->open_seconds = seconds_ + watch.total();
+  state->open_traffic = traffic_;
+  state->open_traffic += meter.total();
   return detail::ArchiveState::handle(std::move(state));
 }
 

@@ -31,6 +31,7 @@ class Opening {
   std::shared_ptr<const io::OpenedFile> opened_;
   const format::Format* format_ = nullptr;
   double seconds_ = 0;
+  RemoteTraffic traffic_;
 };
 
 }  // namespace penstock::archive

@@ -98,6 +98,10 @@ std::string limit_of_stage(const LoaderStats& stats) {
       ": {} takes {} of the time of {}", stage.sentence, percent(stage.seconds, worked),
       stats.workers == 0 ? std::string("the caller, who works itself") : core::counted(stats.workers, "worker"));
   if (storage > 0.1 * worked) text += core::format(", who wait for storage for {}", percent(storage, worked));
+  const bool by_url = stage.name == "open" || stage.name == "read";
+  if (by_url && stats.remote.requests > 0) {
+    text += core::format("; of the requests by URL, the limit is {}", stats.remote.limit());
+  }
   return text + "; " + caller_waits(stats);
 }
 
@@ -168,6 +172,7 @@ std::string LoaderStats::to_string() const {
     if (part.seconds > 0) text += core::format(" {} {:.3f} s,", part.name, part.seconds);
   }
   text += core::format(" of {:.3f} s\n", workers == 0 ? whole : worker_capacity);
+  if (const std::string by_url = remote.to_string(); !by_url.empty()) text += by_url + "\n";
   text += core::format("{}\n{}", workers_because(), limit());
   return text;
 }

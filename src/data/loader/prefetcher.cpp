@@ -250,6 +250,7 @@ void Prefetcher::help(Scratch& scratch, std::unique_lock<std::mutex>& lock) {
   Effort effort;
   const auto begin = Clock::now();
   const double computed = core::thread_seconds();
+  const io::remote::TrafficScope traffic(&traffic_);
   crew_.help(scratch, lock);
   effort.worked = seconds_since(begin);
   effort.computed = core::thread_seconds() - computed;
@@ -260,6 +261,7 @@ void Prefetcher::help(Scratch& scratch, std::unique_lock<std::mutex>& lock) {
 Prefetcher::Outcome Prefetcher::prepare(Run& run, std::int64_t batch, Scratch& scratch, Effort& effort) {
   scratch.cancelled = &run.cancelled;
   scratch.epoch_seed = run.seed;
+  const io::remote::TrafficScope traffic(&traffic_);
   const auto begin = Clock::now();
   const double computed = core::thread_seconds();
   Trace::Lane* const lane = scratch.clock.lane();
@@ -444,6 +446,7 @@ LoaderStats Prefetcher::stats() const {
     out.trial_gain = tuner_.gain();
   }
   out.buffers_allocated = maker_.pool().allocations();
+  out.remote = traffic_.total();
   return out;
 }
 

@@ -22,6 +22,7 @@
 #include "data/loader/worker_tuner.h"
 #include "data/sample/scratch.h"
 #include "data/trace/trace.h"
+#include "io/remote/traffic.h"
 #include "penstock/loader.h"
 #include "penstock/sampler.h"
 
@@ -163,6 +164,7 @@ class Prefetcher {
   StallWatch caller_watch_;
   double process_seconds_ = 0;  ///< of this process at the last look
   WorkerTuner tuner_;
+  io::remote::TrafficMeter traffic_;
   std::vector<std::thread> threads_;
 };
 

@@ -16,6 +16,7 @@
 #include "core/progress.h"
 #include "core/stop_scope.h"
 #include "core/task_pool.h"
+#include "io/remote/traffic.h"
 #include "penstock/error.h"
 
 namespace penstock::io {
@@ -43,6 +44,7 @@ class WorkQueue {
   void run(const std::function<void(Worker&)>& work) noexcept {
     Worker worker(*this);
     const core::StopScope scope(stop_);
+    const remote::TrafficScope traffic(traffic_);
     std::exception_ptr failure;
     try {
       work(worker);
@@ -95,6 +97,7 @@ class WorkQueue {
   const std::stop_token stop_;
   Arrivals* const arrivals_;
   core::ProgressMeter* const meter_ = core::ProgressMeter::current();
+  remote::TrafficMeter* const traffic_ = remote::TrafficScope::current();
   std::atomic<std::uint64_t> next_part_{0};
   std::atomic<bool> failed_{false};  // written under the mutex, looked at without
 

@@ -61,7 +61,7 @@ inline constexpr long kHttpOrHttps = 3;
 inline constexpr int kMaxConnects = 6;
 
 /// CURLINFO_...
-enum Info : int { kStartTransferSeconds = 0x300000 + 17 };
+enum Info : int { kTotalSeconds = 0x300000 + 3, kStartTransferSeconds = 0x300000 + 17 };
 
 /// CURLE_...
 enum Result : Code {

@@ -9,7 +9,6 @@
 #include "io/remote/fetch.h"
 
 #include <algorithm>
-#include <atomic>
 #include <charconv>
 #include <chrono>
 #include <random>
@@ -20,6 +19,7 @@
 #include "core/stop_scope.h"
 #include "io/remote/judge.h"
 #include "io/remote/location.h"
+#include "io/remote/traffic.h"
 
 namespace penstock::io::remote {
 namespace {
@@ -33,20 +33,17 @@ constexpr milliseconds kFirstPause{100};
 constexpr milliseconds kMostPause{5000};
 constexpr unsigned kMostRedirects = 5;
 
-struct Counters {
-  std::atomic<std::uint64_t> requests{0};
-  std::atomic<std::uint64_t> retries{0};
-  std::atomic<std::uint64_t> bytes{0};
-  std::atomic<std::uint64_t> throttled{0};
-  std::atomic<std::uint64_t> first_byte_microseconds{0};
-};
-Counters counters;
+void count(Exchange& exchange, const RemoteTraffic& traffic) noexcept {
+  exchange.traffic += traffic;
+  note_traffic(traffic);
+}
 
-void count(const Answer& answer) noexcept {
-  ++counters.requests;
-  counters.bytes += answer.received + answer.text.size();
-  if (answer.status == 429 || answer.status == 503) ++counters.throttled;
-  counters.first_byte_microseconds += static_cast<std::uint64_t>(answer.first_byte_seconds * 1e6);
+RemoteTraffic traffic_of(const Answer& answer) noexcept {
+  return {.requests = 1,
+          .throttled = answer.status == 429 || answer.status == 503 ? 1U : 0U,
+          .received_bytes = answer.received + answer.text.size(),
+          .first_byte_seconds = answer.first_byte_seconds,
+          .transfer_seconds = answer.seconds - answer.first_byte_seconds};
 }
 
 milliseconds random_pause(unsigned tries) {
@@ -151,7 +148,7 @@ class Run {
     Exchange& exchange = *one.exchange;
     one.in_flight = false;
     exchange.answer = std::move(one.transfer.answer);
-    count(exchange.answer);
+    count(exchange, traffic_of(exchange.answer));
     Verdict verdict;
     try {
       if (follow(one)) return begin(tag);
@@ -172,7 +169,8 @@ class Run {
     const Exchange& exchange = *one.exchange;
     const Answer& answer = exchange.answer;
     const bool arrived = answer.code == curl::kOk && answer.status >= 200 && answer.status < 300;
-    const bool looks = exchange.accept && (arrived || answer.status == 416 || answer.status == 200);
+    const bool looks =
+        exchange.accept && (arrived || answer.status == 416 || answer.status == 200 || answer.status == 304);
     if (looks) return exchange.accept(answer);
     return arrived ? Verdict{} : judge(exchange, one.transfer.request, answer);
   }
@@ -203,7 +201,7 @@ class Run {
                                           verdict.why, core::counted(exchange.tries, "try", "tries"), seconds),
                              {.path = exchange.name, .offset = exchange.offset}));
     }
-    ++counters.retries;
+    count(exchange, {.retries = 1, .paused_seconds = std::chrono::duration<double>(pause).count()});
     // Where it was redirected to may have ended.
     exchange.redirected.clear();
     one.redirects = 0;
@@ -232,14 +230,6 @@ class Run {
 };
 
 }  // namespace
-
-Traffic traffic() noexcept {
-  return {.requests = counters.requests,
-          .retries = counters.retries,
-          .bytes = counters.bytes,
-          .throttled = counters.throttled,
-          .first_byte_seconds = static_cast<double>(counters.first_byte_microseconds) / 1e6};
-}
 
 void run(std::span<Exchange> exchanges) { Run(exchanges, false).to_end(); }
 

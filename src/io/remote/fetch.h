@@ -10,6 +10,7 @@
 
 #include "io/remote/reactor.h"
 #include "penstock/error.h"
+#include "penstock/report.h"
 
 namespace penstock::io::remote {
 
@@ -34,25 +35,18 @@ struct Exchange {
   bool follows = false;     ///< redirects
   bool patient = true;      ///< tries again; else one try of a second
   bool keys_forgotten = false;
-  /// Looks at an answer of status 2xx or 416; else 2xx is success. May throw Error.
+  /// Looks at an answer of status 2xx, 304 or 416; else 2xx is success. May throw Error.
   std::function<Verdict(const Answer&)> accept = {};
 
   Answer answer = {};               ///< the last one
   std::string redirected = {};      ///< where the last one came from, if not from the request's own URL
   std::optional<Error> error = {};  ///< what it failed by
   unsigned tries = 0;
+  RemoteTraffic traffic = {};  ///< of all tries
 };
 
-/// What run() did, added up over the process.
-struct Traffic {
-  std::uint64_t requests = 0;
-  std::uint64_t retries = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t throttled = 0;  ///< answers 429 and 503
-  double first_byte_seconds = 0;
-};
-Traffic traffic() noexcept;
-
+/// What is asked and answered is noted as traffic of the calling thread (traffic.h).
+///
 /// Makes all at once, each tried again with full jitter while that may help and time is left (Settings::retries). When
 /// one fails, the others are dropped and its error is thrown. kCancelled within 50 ms of a stop (core::StopScope).
 void run(std::span<Exchange> exchanges);

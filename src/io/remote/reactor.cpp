@@ -304,8 +304,12 @@ void Reactor::finish(Transfer& transfer, curl::Code code) {
   transfer.answer.code = code;
   if (code != curl::kOk) {
     transfer.answer.problem = transfer.error[0] != '\0' ? transfer.error : api_.easy_strerror(code);
-  } else {
-    api_.easy_getinfo(transfer.easy, curl::kStartTransferSeconds, &transfer.answer.first_byte_seconds);
+  }
+  if (transfer.easy != nullptr) {
+    Answer& answer = transfer.answer;
+    api_.easy_getinfo(transfer.easy, curl::kStartTransferSeconds, &answer.first_byte_seconds);
+    api_.easy_getinfo(transfer.easy, curl::kTotalSeconds, &answer.seconds);
+    if (answer.first_byte_seconds <= 0) answer.first_byte_seconds = answer.seconds;
   }
   release(transfer);
   transfer.waiter->done(transfer.tag);

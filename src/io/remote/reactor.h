@@ -36,8 +36,9 @@ struct Answer {
   std::uint64_t received = 0;  ///< bytes of the body that went to `into`
   bool too_long = false;       ///< there were more than fit
   bool endless_head = false;
-  std::string text = {};  ///< the body, where it was not for `into`
-  double first_byte_seconds = 0;
+  std::string text = {};          ///< the body, where it was not for `into`
+  double first_byte_seconds = 0;  ///< from the beginning of the request; all of it where none came
+  double seconds = 0;             ///< of the whole request
 
   std::string header(std::string_view name) const;
 };

@@ -12,6 +12,7 @@
 #include "io/copy/guarded.h"
 #include "io/read/reader.h"
 #include "io/remote/location.h"
+#include "penstock/report.h"
 #include "penstock/source.h"
 
 namespace penstock::io::remote {
@@ -20,6 +21,9 @@ namespace penstock::io::remote {
 Source open_url(std::string_view url);
 /// Opens locations of any kind; the URLs among them all at once. The first error is thrown.
 std::vector<Source> open_sources(std::span<const std::string> locations);
+
+/// What opening the source took, where it is behind a URL.
+RemoteTraffic opening_traffic(const ByteSource& source) noexcept;
 
 /// The row of the table of readers.
 bool url_usable(const ByteSource& source) noexcept;

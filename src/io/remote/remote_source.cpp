@@ -23,6 +23,7 @@
 #include "io/remote/judge.h"
 #include "io/remote/remote.h"
 #include "io/remote/store.h"
+#include "io/remote/traffic.h"
 #include "io/source/source.h"
 
 namespace penstock::io::remote {
@@ -97,7 +98,8 @@ std::string range_header(std::uint64_t offset, std::uint64_t bytes) {
 /// One object on its way to being a source.
 class Opening {
  public:
-  Opening(const std::string& url, std::uint64_t head) : source_(new RemoteSource(parse(url))) {
+  Opening(const std::string& url, std::uint64_t head, std::shared_ptr<const BlockCache> cache)
+      : source_(new RemoteSource(parse(url))), wanted_(static_cast<std::size_t>(head)), cache_(std::move(cache)) {
     const Location& location = source_->location_;
     if (location.in_bucket() && (location.key.empty() || location.key.ends_with('/'))) {
       throw Error(ErrorCode::kIsDirectory,
@@ -105,13 +107,25 @@ class Opening {
                   "object in it",
                   {.path = location.shown});
     }
-    head_ = Buffer::allocate(static_cast<std::size_t>(head));
+    if (cache_) {
+      key_ = BlockCache::key_of(location);
+      kept_ = cache_->find(key_, wanted_);
+    }
   }
+
+  /// Whether no request has to be made.
+  bool is_known() const { return kept_ && kept_->is_fresh; }
 
   Exchange exchange() {
     const Location& location = source_->location_;
     Exchange out;
-    out.request = [this] { return request_for(source_->location_, {.headers = {range_header(0, head_.size())}}); };
+    // A cache keeps whole blocks. Other sizes than kHead are those of whole objects.
+    head_ = Buffer::allocate(cache_ && wanted_ == RemoteSource::kHead ? BlockCache::kBlock : wanted_);
+    out.request = [this] {
+      Ask ask{.headers = {range_header(0, head_.size())}};
+      if (kept_) ask.headers.push_back("If-None-Match: " + kept_->object.etag);
+      return request_for(source_->location_, ask);
+    };
     out.into = {{head_.data(), head_.size()}};
     out.name = location.shown;
     out.bucket = location.kind == Kind::kS3 ? location.bucket : std::string();
@@ -120,10 +134,28 @@ class Opening {
     return out;
   }
 
+  Source known() {
+    source_->etag_ = kept_->object.etag;
+    source_->size_ = kept_->object.size;
+    source_->head_ = kept_->head;
+    source_->cached_.emplace(cache_, std::move(kept_->object));
+    const RemoteTraffic saved{.cached_bytes = source_->head_.size()};
+    source_->opening_ += saved;
+    note_traffic(saved);
+    return source_;
+  }
+
   Source source(const Exchange& exchange) {
     source_->etag_ = exchange.answer.header("etag");
     source_->redirected_ = exchange.redirected;
-    const auto kept = static_cast<std::size_t>(std::min<std::uint64_t>(source_->size_, head_.size()));
+    source_->opening_ = exchange.traffic;
+    const bool same = kept_ && source_->etag_ == kept_->object.etag && source_->size_ == kept_->object.size;
+    if (exchange.answer.status == kNotModified || same) {
+      cache_->confirm(key_);
+      return known();
+    }
+    keep();
+    const auto kept = static_cast<std::size_t>(std::min<std::uint64_t>(source_->size_, wanted_));
     // What is kept for long takes no more memory than it has bytes.
     if (kept < head_.size()) {
       source_->head_ = Buffer::allocate(kept);
@@ -135,7 +167,18 @@ class Opening {
   }
 
  private:
+  static constexpr long kNotModified = 304;
+
+  void keep() {
+    CachedObject object{.key = key_, .etag = source_->etag_, .url = source_->location_.shown, .size = source_->size_};
+    if (!cache_ || !BlockCache::may_keep(object)) return;
+    const auto bytes = static_cast<std::size_t>(BlockCache::block_bytes(object, 0));
+    if (bytes <= head_.size()) cache_->keep(object, 0, {head_.data(), bytes});
+    source_->cached_.emplace(cache_, std::move(object));
+  }
+
   Verdict accept(const Answer& answer) {
+    if (answer.status == kNotModified && kept_) return {};
     const std::optional<ContentRange> range = content_range(answer.header("content-range"));
     // No range of an object without bytes can be given.
     if (answer.status == 416) {
@@ -172,7 +215,11 @@ class Opening {
   }
 
   std::shared_ptr<RemoteSource> source_;
-  Buffer head_;
+  std::size_t wanted_;  ///< of its beginning
+  std::shared_ptr<const BlockCache> cache_;
+  std::string key_ = {};
+  std::optional<KeptObject> kept_ = {};
+  Buffer head_ = {};  ///< what is asked for
 };
 
 Verdict RemoteSource::accept(const Answer& answer, std::uint64_t offset, std::uint64_t bytes) const {
@@ -192,24 +239,26 @@ Verdict RemoteSource::accept(const Answer& answer, std::uint64_t offset, std::ui
   return answer.received == bytes ? Verdict{} : short_body(answer.received, bytes);
 }
 
-Exchange RemoteSource::range(std::uint64_t offset, std::vector<Scatter> into, std::uint64_t bytes) const {
+Exchange RemoteSource::exchange(const Range& range) const {
   Exchange out;
-  out.request = [this, offset, bytes] {
+  out.request = [this, offset = range.offset, bytes = range.bytes] {
     Ask ask{.headers = {range_header(offset, bytes)}};
     // A weak one is never matched (RFC 9110, 13.1.1). Answers are compared in any case.
     if (!etag_.empty() && !etag_.starts_with("W/")) ask.headers.push_back("If-Match: " + etag_);
     return request_for(location_, ask);
   };
-  out.into = std::move(into);
+  out.into = range.parts;
   out.name = location_.shown;
-  out.offset = offset;
+  out.offset = range.offset;
   out.bucket = location_.kind == Kind::kS3 ? location_.bucket : std::string();
   out.follows = !location_.in_bucket();
   {
     const std::scoped_lock lock(redirected_mutex_);
     out.redirected = redirected_;
   }
-  out.accept = [this, offset, bytes](const Answer& answer) { return accept(answer, offset, bytes); };
+  out.accept = [this, offset = range.offset, bytes = range.bytes](const Answer& answer) {
+    return accept(answer, offset, bytes);
+  };
   out.etag = etag_;
   return out;
 }
@@ -220,25 +269,27 @@ void RemoteSource::read(std::uint64_t offset, std::span<std::byte> into) const {
 }
 
 void RemoteSource::read(std::uint64_t offset, std::span<const Scatter> parts) const {
-  std::vector<Exchange> exchanges;
-  add_requests(offset, parts, exchanges);
-  run_all(exchanges);
+  std::vector<Range> ranges;
+  add_ranges(offset, parts, ranges);
+  read_ranges(ranges);
 }
 
 void RemoteSource::read(std::span<const Run> runs) const {
   std::vector<Run> sorted(runs.begin(), runs.end());
   const auto before = [](const Run& a, const Run& b) { return a.offset < b.offset; };
   std::stable_sort(sorted.begin(), sorted.end(), before);
-  std::vector<Exchange> exchanges;
+  std::vector<Range> ranges;
   std::vector<Scatter> parts;
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   const auto ask = [&] {
-    if (!parts.empty()) add_requests(begin, std::exchange(parts, {}), exchanges);
+    if (!parts.empty()) add_ranges(begin, std::exchange(parts, {}), ranges);
   };
   for (const Run& run : sorted) {
     require_inside(*this, run.offset, run.into.size());
-    const bool joins = !parts.empty() && run.offset >= end && run.offset - end <= worthwhile_gap(end - begin);
+    // Behind a cache a gap costs more than it saves: whole blocks are fetched anyway.
+    const std::uint64_t most = cached_ ? 0 : worthwhile_gap(end - begin);
+    const bool joins = !parts.empty() && run.offset >= end && run.offset - end <= most;
     if (!joins) {
       ask();
       begin = end = run.offset;
@@ -248,12 +299,11 @@ void RemoteSource::read(std::span<const Run> runs) const {
     end = run.offset + run.into.size();
   }
   ask();
-  run_all(exchanges);
+  read_ranges(ranges);
 }
 
-/// Copies what is kept, and adds requests for the rest.
-void RemoteSource::add_requests(std::uint64_t offset, std::span<const Scatter> parts,
-                                std::vector<Exchange>& out) const {
+/// Copies what is kept, and adds the rest.
+void RemoteSource::add_ranges(std::uint64_t offset, std::span<const Scatter> parts, std::vector<Range>& out) const {
   std::uint64_t bytes = 0;
   for (const Scatter& part : parts) bytes = core::checked_add<std::uint64_t>(bytes, part.bytes, "a scattered read");
   require_inside(*this, offset, bytes);
@@ -261,7 +311,7 @@ void RemoteSource::add_requests(std::uint64_t offset, std::span<const Scatter> p
   std::uint64_t begin = offset;
   std::uint64_t length = 0;
   const auto ask = [&] {
-    if (length > 0) out.push_back(range(begin, std::exchange(into, {}), length));
+    if (length > 0) out.push_back({.offset = begin, .bytes = length, .parts = std::exchange(into, {})});
     begin += std::exchange(length, 0);
   };
   for (Scatter part : parts) {
@@ -285,29 +335,43 @@ void RemoteSource::add_requests(std::uint64_t offset, std::span<const Scatter> p
   ask();
 }
 
-void RemoteSource::run_all(std::vector<Exchange>& exchanges) const {
-  if (exchanges.empty()) return;
+void RemoteSource::read_ranges(std::span<const Range> ranges) const {
+  if (ranges.empty()) return;
+  if (!cached_) return fetch(ranges);
+  cached_->read(ranges, [this](std::span<const Range> missing) { fetch(missing); });
+}
+
+void RemoteSource::fetch(std::span<const Range> ranges) const {
+  std::vector<Exchange> exchanges;
+  for (const Range& range : ranges) exchanges.push_back(exchange(range));
   run(exchanges);
   const std::scoped_lock lock(redirected_mutex_);
   redirected_ = exchanges.back().redirected;
 }
 
 std::vector<Opened> open_all(std::span<const std::string> urls, std::span<const std::uint64_t> heads) {
+  const std::shared_ptr<const BlockCache> cache = BlockCache::of(cache_settings());
   std::vector<std::unique_ptr<Opening>> openings;
   std::vector<Exchange> exchanges;
   std::vector<Opened> out;
   out.reserve(urls.size());
   for (std::size_t i = 0; i < urls.size(); ++i) {
     try {
-      openings.push_back(std::make_unique<Opening>(urls[i], heads.empty() ? RemoteSource::kHead : heads[i]));
-      exchanges.push_back(openings.back()->exchange());
-      out.emplace_back(Error(ErrorCode::kIo, {}));
+      auto opening = std::make_unique<Opening>(urls[i], heads.empty() ? RemoteSource::kHead : heads[i], cache);
+      if (opening->is_known()) {
+        out.emplace_back(opening->known());
+        opening = nullptr;
+      } else {
+        exchanges.push_back(opening->exchange());
+        out.emplace_back(Error(ErrorCode::kIo, {}));
+      }
+      openings.push_back(std::move(opening));
     } catch (const Error& error) {
       openings.push_back(nullptr);
       out.emplace_back(error);
     }
   }
-  run_all(exchanges);
+  if (!exchanges.empty()) run_all(exchanges);
   std::size_t next = 0;
   for (std::size_t i = 0; i < openings.size(); ++i) {
     if (!openings[i]) continue;

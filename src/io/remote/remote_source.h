@@ -12,6 +12,7 @@
 
 #include "io/copy/guarded.h"
 #include "io/read/reader.h"
+#include "io/remote/cache/cached_ranges.h"
 #include "io/remote/fetch.h"
 #include "io/remote/location.h"
 #include "penstock/error.h"
@@ -20,7 +21,7 @@
 namespace penstock::io::remote {
 
 /// An object at a URL. Its head is kept, all of it where it is small: it is then memory, and no further request is
-/// made. Thread-safe.
+/// made. With a cache (cache/block_cache.h), ranges come from there where they can. Thread-safe.
 class RemoteSource final : public ByteSource {
  public:
   /// What the first request of an object asks for.
@@ -32,6 +33,8 @@ class RemoteSource final : public ByteSource {
   std::uint64_t size() const noexcept override { return size_; }
   Buffer memory() const override { return size_ <= head_.size() ? head_ : Buffer(); }
   void read(std::uint64_t offset, std::span<std::byte> into) const override;
+  /// What opening it took.
+  const RemoteTraffic& opening_traffic() const noexcept { return opening_; }
   /// Fills the parts from one run at `offset`. kTruncated, kChanged, kTimeout, kIo, kPermission, kNotFound, kCancelled.
   void read(std::uint64_t offset, std::span<const Scatter> parts) const;
   /// All runs at once. Those that lie close together are one request.
@@ -41,15 +44,18 @@ class RemoteSource final : public ByteSource {
   friend class Opening;
 
   explicit RemoteSource(Location location) : location_(std::move(location)) {}
-  void add_requests(std::uint64_t offset, std::span<const Scatter> parts, std::vector<Exchange>& out) const;
-  void run_all(std::vector<Exchange>& exchanges) const;
-  Exchange range(std::uint64_t offset, std::vector<Scatter> into, std::uint64_t bytes) const;
+  void add_ranges(std::uint64_t offset, std::span<const Scatter> parts, std::vector<Range>& out) const;
+  void read_ranges(std::span<const Range> ranges) const;
+  void fetch(std::span<const Range> ranges) const;
+  Exchange exchange(const Range& range) const;
   Verdict accept(const Answer& answer, std::uint64_t offset, std::uint64_t bytes) const;
 
   Location location_;
+  RemoteTraffic opening_ = {};
   std::uint64_t size_ = 0;
   std::string etag_;
   Buffer head_;
+  std::optional<CachedRanges> cached_;
   mutable std::mutex redirected_mutex_;
   mutable std::string redirected_;  ///< where the last request was sent to
 };
@@ -59,8 +65,9 @@ using Opened = std::variant<Source, Error>;
 /// The source; throws the error.
 const Source& source_of(const Opened& opened);
 
-/// Opens objects by one request each, all at once. `heads`: how much of each is asked for, at least 1; empty: kHead.
-/// kCancelled is thrown.
+/// Opens objects by one request each, all at once. Those that are in the cache are only asked whether they are still
+/// the same, and not even that while they are trusted. `heads`: how much of each is asked for, at least 1; empty:
+/// kHead. kCancelled is thrown.
 std::vector<Opened> open_all(std::span<const std::string> urls, std::span<const std::uint64_t> heads = {});
 
 }  // namespace penstock::io::remote

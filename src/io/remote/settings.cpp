@@ -11,6 +11,12 @@
 namespace penstock::io::remote {
 namespace {
 
+std::chrono::milliseconds seconds(double count) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(count * 1000));
+}
+
+}  // namespace
+
 double number(const char* name, double least, double most, double otherwise) {
   const std::string text = variable(name);
   if (text.empty()) return otherwise;
@@ -20,12 +26,6 @@ double number(const char* name, double least, double most, double otherwise) {
   throw Error(ErrorCode::kInvalidArgument, core::format("the variable {} is {}; it must be a number from {} to {}",
                                                         name, core::quoted(text), least, most));
 }
-
-std::chrono::milliseconds seconds(double count) {
-  return std::chrono::milliseconds(static_cast<std::int64_t>(count * 1000));
-}
-
-}  // namespace
 
 std::string variable(const char* name) {
   const char* const value = core::environment(name);

@@ -16,6 +16,8 @@ struct Settings {
 /// kInvalidArgument for a variable that is no number.
 Settings settings();
 
+/// The variable as a number from `least` to `most`, or `otherwise` where it is not set. kInvalidArgument.
+double number(const char* name, double least, double most, double otherwise);
 /// The variable's value; empty where it is not set.
 std::string variable(const char* name);
 

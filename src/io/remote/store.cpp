@@ -172,6 +172,13 @@ HttpRequest request_for(const Location& location, const Ask& ask) {
   return request;
 }
 
+std::string identity(const Location& location) {
+  if (!location.in_bucket()) return location.url;
+  const std::string endpoint = location.kind == Kind::kGs ? variable("PENSTOCK_GS_ENDPOINT") : s3_endpoint();
+  return core::format("{}\n{}\n{}\n{}", location.kind == Kind::kGs ? "gs" : "s3", without_slash(endpoint),
+                      location.bucket, location.key);
+}
+
 bool learn_region(const std::string& bucket, const std::string& region) {
   if (!is_region(region)) return false;
   Regions& known = regions();

@@ -20,6 +20,9 @@ struct Ask {
 /// kPermission for keys that are half there; as aws_keys.
 HttpRequest request_for(const Location& location, const Ask& ask);
 
+/// Where the object is, as nothing else is: its host and path, the bucket's region left out. May hold a secret.
+std::string identity(const Location& location);
+
 /// A store said that the bucket lies in another region: later requests for it are signed for that. Whether that is
 /// news.
 bool learn_region(const std::string& bucket, const std::string& region);

@@ -8,6 +8,11 @@ namespace penstock::io::remote {
 
 bool url_usable(const ByteSource& source) noexcept { return dynamic_cast<const RemoteSource*>(&source) != nullptr; }
 
+RemoteTraffic opening_traffic(const ByteSource& source) noexcept {
+  const auto* const remote = dynamic_cast<const RemoteSource*>(&source);
+  return remote != nullptr ? remote->opening_traffic() : RemoteTraffic();
+}
+
 void url_read(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts) {
   dynamic_cast<const RemoteSource&>(source).read(offset, parts);
 }

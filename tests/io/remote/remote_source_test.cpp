@@ -37,8 +37,9 @@ using Wanted = test::HttpRequest;  // HttpRequest alone is what we send
 class RemoteSources : public testing::Test {
  protected:
   void SetUp() override {
-    for (const char* const name : {"http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY", "AWS_PROFILE",
-                                   "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL_S3", "PENSTOCK_S3_ANONYMOUS"}) {
+    for (const char* const name :
+         {"http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY", "AWS_PROFILE", "PENSTOCK_CACHE", "AWS_SESSION_TOKEN",
+          "AWS_ENDPOINT_URL_S3", "PENSTOCK_S3_ANONYMOUS"}) {
       ::unsetenv(name);
     }
     be_patient("30", "20");

@@ -1,0 +1,164 @@
+#include "io/remote/cache/block_cache.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <ctime>
+#include <mutex>
+#include <utility>
+
+#include "core/format.h"
+#include "core/system_error.h"
+#include "core/text.h"
+#include "io/file/atomic_file.h"
+#include "io/file/file_descriptor.h"
+#include "io/remote/cache/block_file.h"
+#include "io/remote/cache/ledger.h"
+#include "io/remote/sha256.h"
+#include "io/remote/store.h"
+#include "penstock/error.h"
+
+namespace penstock::io::remote {
+namespace {
+
+constexpr std::string_view kObject = ".object";
+/// A block that was used within this is not marked as used again: that would be a system call for each read.
+constexpr std::int64_t kMarkSeconds = 10;
+
+std::string short_hash(std::string_view text, std::size_t letters) { return hex(sha256(text)).substr(0, letters); }
+
+std::uint64_t seed_for(const CachedObject& object, std::uint64_t number) {
+  return block_file::seed_of(core::format("{}\n{}\n{}\n{}", object.key, object.etag, object.size, number));
+}
+
+FileDescriptor opened(const std::string& path) {
+  return FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+}
+
+/// Says that the block is in use, by the time of its last access, which the kernel itself often leaves alone.
+void mark_used(int fd, const struct stat& status) noexcept {
+  if (std::time(nullptr) - status.st_atim.tv_sec < kMarkSeconds) return;
+  const timespec times[2] = {{0, UTIME_NOW}, {0, UTIME_OMIT}};
+  ::futimens(fd, times);
+}
+
+/// Creates the folders of `path`, for their owner alone: what is in them may be private.
+void make_folders(const std::string& path) {
+  for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+    const std::string folder = path.substr(0, slash);
+    if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+      core::throw_errno(errno, "cannot make the folder", {.path = folder});
+    }
+  }
+}
+
+}  // namespace
+
+BlockCache::BlockCache(CacheSettings settings) : settings_(std::move(settings)), root_(cache_root(settings_.folder)) {}
+
+std::shared_ptr<const BlockCache> BlockCache::of(const CacheSettings& settings) {
+  static std::mutex& mutex = *new std::mutex;
+  static std::shared_ptr<const BlockCache>& last = *new std::shared_ptr<const BlockCache>;
+  if (settings.folder.empty()) return nullptr;
+  const std::scoped_lock lock(mutex);
+  if (!last || last->settings_.folder != settings.folder || last->settings_.limit != settings.limit ||
+      last->settings_.trust != settings.trust) {
+    last = std::make_shared<const BlockCache>(settings);
+  }
+  return last;
+}
+
+std::string BlockCache::key_of(const Location& location) { return short_hash(identity(location), 32); }
+
+bool BlockCache::may_keep(const CachedObject& object) noexcept {
+  const bool strong = object.etag.size() > 2 && object.etag.front() == '"';
+  return strong && object.size > 0 && object.etag.size() + object.url.size() + 32 < block_file::kMostText;
+}
+
+std::uint64_t BlockCache::block_bytes(const CachedObject& object, std::uint64_t number) noexcept {
+  return std::min<std::uint64_t>(kBlock, object.size - std::min(object.size, number * kBlock));
+}
+
+std::string BlockCache::path_of(const CachedObject& object, std::uint64_t number) const {
+  const std::string start = core::format("{}/{}/{}", root_, object.key.substr(0, 2), object.key);
+  if (number == 0) return start + std::string(kObject);
+  return core::format("{}.{}.{}", start, short_hash(core::format("{}\n{}", object.etag, object.size), 16), number);
+}
+
+std::optional<KeptObject> BlockCache::find(const std::string& key, std::size_t head) const {
+  KeptObject out{.object = {.key = key}};
+  const FileDescriptor fd = opened(path_of(out.object, 0));
+  struct stat status {};
+  if (!fd || ::fstat(fd.get(), &status) != 0) return std::nullopt;
+  const std::optional<std::string> text = block_file::read_text(fd.get(), static_cast<std::uint64_t>(status.st_size));
+  BlockText known;
+  if (!text || !BlockText::parse(*text, known)) return std::nullopt;
+  out.object.etag = std::move(known.etag);
+  out.object.size = known.size;
+  out.object.url = std::move(known.url);
+  const std::uint64_t length = block_bytes(out.object, 0);
+  out.head = Buffer::allocate(static_cast<std::size_t>(std::min<std::uint64_t>(head, length)));
+  const Scatter part{out.head.data(), out.head.size()};
+  if (!block_file::read(fd.get(), length, seed_for(out.object, 0), 0, {&part, 1})) return std::nullopt;
+  mark_used(fd.get(), status);
+  const std::int64_t age = std::time(nullptr) - status.st_mtim.tv_sec;
+  out.is_fresh = age >= 0 && age < settings_.trust.count();
+  return out;
+}
+
+void BlockCache::confirm(const std::string& key) const noexcept {
+  if (settings_.trust.count() == 0) return;
+  try {
+    const timespec times[2] = {{0, UTIME_NOW}, {0, UTIME_NOW}};
+    ::utimensat(AT_FDCWD, path_of({.key = key}, 0).c_str(), times, AT_SYMLINK_NOFOLLOW);
+  } catch (...) {
+    return;  // no memory for the path: it is asked for once more
+  }
+}
+
+bool BlockCache::read(const CachedObject& object, std::uint64_t number, std::uint64_t offset,
+                      std::span<const Scatter> parts) const {
+  const FileDescriptor fd = opened(path_of(object, number));
+  if (!fd) return false;
+  if (!block_file::read(fd.get(), block_bytes(object, number), seed_for(object, number), offset, parts)) return false;
+  struct stat status {};
+  if (::fstat(fd.get(), &status) == 0) mark_used(fd.get(), status);
+  return true;
+}
+
+void BlockCache::keep(const CachedObject& object, std::uint64_t number,
+                      std::span<const std::byte> bytes) const noexcept {
+  if (!writes_.load(std::memory_order_relaxed) || !may_keep(object)) return;
+  try {
+    const std::string text = BlockText{object.etag, object.size, object.url}.to_string();
+    write(path_of(object, number), bytes, block_file::ending(bytes, text, seed_for(object, number)));
+  } catch (const Error& error) {
+    give_up(error.what());
+  } catch (const std::exception& error) {
+    give_up(error.what());
+  }
+}
+
+void BlockCache::write(const std::string& path, std::span<const std::byte> bytes, std::string_view ending) const {
+  const std::string folder = path.substr(0, path.rfind('/'));
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) make_folders(path);
+  if (!make_room(root_, settings_.limit, bytes.size() + ending.size())) return;
+  AtomicFile file(path, false);
+  file.write(bytes);
+  file.write_text(ending);
+  file.commit();
+}
+
+void BlockCache::give_up(std::string_view why) const noexcept {
+  if (!writes_.exchange(false)) return;
+  std::fprintf(stderr,
+               "penstock: the cache of PENSTOCK_CACHE is not written to any more, and what it does not have is read by "
+               "URL each time: %.*s\n",
+               static_cast<int>(why.size()), why.data());
+}
+
+}  // namespace penstock::io::remote

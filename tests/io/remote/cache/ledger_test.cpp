@@ -1,0 +1,114 @@
+#include "io/remote/cache/ledger.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "io/remote/cache/block_file.h"
+#include "support/files.h"
+
+namespace penstock::io::remote {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kUnit = 4096;
+
+class Ledger : public testing::Test {
+ protected:
+  /// A block of about 4 KiB that was used so many seconds after 1970.
+  void add(int number, std::int64_t used, const std::string& url = "s3://bucket/x") {
+    std::string name = std::to_string(number);
+    name = std::string(32 - name.size(), 'a') + name;
+    const std::string path = root_ + "/aa/" + name + ".object";
+    std::string content(3000, 'x');
+    content += block_file::ending(std::as_bytes(std::span(content)), BlockText{"\"e\"", 3000, url}.to_string(), 0);
+    fs::create_directories(root_ + "/aa");
+    test::write_file(path, content);
+    const timespec times[2] = {{used, 0}, {used, 0}};
+    ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  }
+  std::uint64_t blocks() const { return cache_usage(root_).blocks; }
+
+  const test::TemporaryFolder folder_;
+  const std::string root_ = cache_root(folder_.path().string());
+};
+
+TEST_F(Ledger, WhatWasUsedLongestAgoGoesFirst) {
+  for (int i = 0; i < 10; ++i) add(i, 1000 + (i * 7) % 10);
+  ASSERT_TRUE(make_room(root_, 10 * kUnit, kUnit));  // a tenth is left free besides
+  std::vector<std::int64_t> used;
+  for_each_block(root_, [&](const BlockOnDisk& block) { used.push_back(block.used / 1'000'000'000); });
+  std::sort(used.begin(), used.end());
+  EXPECT_EQ(used, (std::vector<std::int64_t>{1002, 1003, 1004, 1005, 1006, 1007, 1008, 1009}));
+}
+
+TEST_F(Ledger, NothingIsDeletedWhileThereIsRoom) {
+  for (int i = 0; i < 5; ++i) add(i, i);
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(make_room(root_, 10 * kUnit, 100));
+  EXPECT_EQ(blocks(), 5U);
+}
+
+TEST_F(Ledger, WhatFitsNeverIsRefusedAndDeletesNothing) {
+  add(1, 1);
+  EXPECT_FALSE(make_room(root_, 10 * kUnit, 10 * kUnit));
+  EXPECT_EQ(blocks(), 1U);
+}
+
+TEST_F(Ledger, ManyThatAddTogetherAreAllCounted) {
+  fs::create_directories(root_);
+  std::vector<std::jthread> threads;
+  std::atomic<int> taken = 0;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      for (int n = 0; n < 20; ++n) taken += make_room(root_, 1000 * kUnit, kUnit) ? 1 : 0;
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(taken, 160);
+  EXPECT_EQ(std::stoull(test::read_file(root_ + "/bytes")), 160 * kUnit);
+}
+
+TEST_F(Ledger, ASumThatSomebodySpoiledIsCountedAnew) {
+  add(1, 1);
+  for (const char* const text : {"", "many\n", "-3"}) {
+    test::write_file(root_ + "/bytes", text);
+    ASSERT_TRUE(make_room(root_, 10 * kUnit, kUnit));
+    EXPECT_EQ(std::stoull(test::read_file(root_ + "/bytes")), 2 * kUnit) << text;
+  }
+}
+
+TEST_F(Ledger, ClearingTakesBlocksAlone) {
+  add(1, 1, "s3://bucket/a");
+  add(2, 2, "s3://bucket/b");
+  test::write_file(root_ + "/aa/mine.txt", "x");
+  test::write_file(root_ + "/mine.txt", "x");
+  const auto only = [](const std::string& url) { return url == "s3://bucket/a"; };
+  EXPECT_EQ(cache_usage(root_, only).objects, 1U);
+  EXPECT_EQ(clear_cache(root_, only).blocks, 1U);
+  EXPECT_EQ(blocks(), 1U);
+  EXPECT_EQ(clear_cache(root_).blocks, 1U);
+  EXPECT_EQ(blocks(), 0U);
+  EXPECT_TRUE(fs::exists(root_ + "/aa/mine.txt"));
+  EXPECT_TRUE(fs::exists(root_ + "/mine.txt"));
+  EXPECT_EQ(clear_cache(root_ + "/nowhere").blocks, 0U);
+}
+
+TEST_F(Ledger, TextsThatAreNone) {
+  BlockText out;
+  EXPECT_TRUE(BlockText::parse(BlockText{"\"e\"", 5, "http://x/a"}.to_string(), out));
+  EXPECT_EQ(out.etag, "\"e\"");
+  EXPECT_EQ(out.size, 5U);
+  EXPECT_EQ(out.url, "http://x/a");
+  for (const char* const text : {"", "\n", "e\n\nx", "e\n5x\nx", "e\n-5\nx", "e\n5"}) {
+    EXPECT_FALSE(BlockText::parse(text, out)) << text;
+  }
+}
+
+}  // namespace
+}  // namespace penstock::io::remote
