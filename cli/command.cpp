@@ -111,8 +111,9 @@ void settle_double_dash(const CLI::App& app, std::vector<std::string>& words) {
 }  // namespace
 
 std::span<const Command> commands() noexcept {
-  static const std::array kCommands{kLs,      kInfo, kCat,    kShow,  kStats,  kDiff,    kHash,       kReport, kVerify,
-                                    kConvert, kPack, kSample, kBench, kDoctor, kVersion, kCompletion, kMan,    kHelp};
+  static const std::array kCommands{kLs,     kInfo,    kCat,        kShow, kStats,  kDiff,  kHash,
+                                    kReport, kVerify,  kConvert,    kPack, kSample, kBench, kDoctor,
+                                    kCache,  kVersion, kCompletion, kMan,  kHelp};
   return kCommands;
 }
 

@@ -40,6 +40,7 @@ extern const Command kPack;
 extern const Command kSample;
 extern const Command kBench;
 extern const Command kDoctor;
+extern const Command kCache;
 extern const Command kVersion;
 extern const Command kCompletion;
 extern const Command kMan;

@@ -125,6 +125,11 @@ constexpr std::array kUrlVariables = {
     Variable{"PENSTOCK_REMOTE_REQUESTS", "The most requests at the same time; 64 when not set."},
     Variable{"PENSTOCK_REMOTE_TIMEOUT", "Seconds without a byte after which a request has failed; 30 when not set."},
     Variable{"PENSTOCK_REMOTE_RETRY_SECONDS", "How long a read tries again; 60 when not set, 0 for never."},
+    Variable{"PENSTOCK_CACHE", "The folder in which bytes that were read by URL are kept; none when not set."},
+    Variable{"PENSTOCK_CACHE_BYTES",
+             "The most bytes of it, such as 500MB or 20 GiB; 50GB when not set. What was used longest ago goes first."},
+    Variable{"PENSTOCK_CACHE_TRUST_SECONDS",
+             "How long an object in it is taken for unchanged without asking the server; 0 when not set, for never."},
     Variable{"PENSTOCK_LIBCURL", "The library that makes the requests, in place of libcurl.so.4."},
 };
 

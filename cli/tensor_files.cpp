@@ -89,6 +89,10 @@ std::vector<std::string> paths_of(const data::PathTable& table) {
   return out;
 }
 
+bool is_no_tensor_file(const std::string& path) {
+  return !has_tensor_extension(path) && !path.ends_with(format::kCheckpointExtension);
+}
+
 /// In place of the files of a checkpoint, its folder.
 void gather_checkpoints(std::vector<std::string>& paths) {
   std::set<std::string> folders;
@@ -149,14 +153,15 @@ TensorFiles tensor_files(const std::string& path, const std::vector<std::string>
     const bool below = !data::is_magic(path);
     root = fixed_part(below && !path.ends_with('/') ? path + "/" : path);
     out.paths = paths_of(data::expand(below ? root + "**" : path));
-    if (below) std::erase_if(out.paths, [](const std::string& file) { return !has_tensor_extension(file); });
+    if (below) {
+      std::erase_if(out.paths, is_no_tensor_file);
+      gather_checkpoints(out.paths);
+    }
   } else if (is_folder && !is_checkpoint(path)) {
     data::FilesBelow found = data::files_below(path, exclude);
     out.paths = paths_of(found.files);
     out.refused = std::move(found.refused);
-    std::erase_if(out.paths, [](const std::string& file) {
-      return !has_tensor_extension(file) && !file.ends_with(format::kCheckpointExtension);
-    });
+    std::erase_if(out.paths, is_no_tensor_file);
     gather_checkpoints(out.paths);
     root = path.ends_with('/') ? path : path + "/";
   } else if (!is_folder && data::is_magic(path) && !std::filesystem::exists(path, ignored)) {

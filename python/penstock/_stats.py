@@ -30,6 +30,14 @@ _COUNTERS = {
     "worker_capacity": "Seconds that the workers had",
     "process_seconds": "Processor seconds of the process meanwhile",
     "buffers_allocated": "Buffers of host memory that were allocated",
+    "remote_requests": "Requests by URL, each try counted",
+    "remote_retries": "Requests that were tried again",
+    "remote_throttled": "Answers 429 and 503",
+    "remote_received_bytes": "Bytes that came by URL",
+    "remote_cached_bytes": "Bytes that came from the disk cache in place of requests",
+    "remote_first_byte_seconds": "Seconds of requests until the first byte of the answer",
+    "remote_transfer_seconds": "Seconds of requests from the first byte to the last",
+    "remote_paused_seconds": "Seconds of pauses before requests were tried again",
 }
 _GAUGES = {
     "first_batch_seconds": "Seconds from the start of the iteration to its first batch",
@@ -38,6 +46,7 @@ _GAUGES = {
 }
 _TEXTS = {
     "bottleneck": "What limits the iteration, in its label",
+    "remote_limit": "What limits requests by URL, in its label",
 }
 _METRIC = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _LABEL = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")

@@ -24,6 +24,7 @@
 #include "penstock/error.h"
 #include "penstock/source.h"
 #include "progress.h"
+#include "traffic.h"
 #include "value.h"
 #include "writable.h"
 
@@ -97,7 +98,7 @@ void fill(nb::dict dict, const Report& report) {
   dict["read_seconds"] = report.read_seconds;
   dict["decode_seconds"] = report.decode_seconds;
   dict["total_seconds"] = report.total_seconds;
-  add_traffic(dict, report.remote);
+  if (report.remote.requests > 0 || report.remote.cached_bytes > 0) add_traffic(dict, report.remote);
 }
 
 /// load(options), answering signals if it takes long. The report is the work's own until that has ended: an interrupted

@@ -15,6 +15,7 @@
 #include "functions.h"
 #include "loader.h"
 #include "penstock/error.h"
+#include "traffic.h"
 #include "value.h"
 
 namespace penstock::python {

@@ -14,6 +14,7 @@
 #include "core/stopwatch.h"
 #include "format/check_index.h"
 #include "format/folder.h"
+#include "io/file/url.h"
 #include "io/remote/remote.h"
 #include "io/remote/traffic.h"
 #include "penstock/error.h"
@@ -38,8 +39,10 @@ Source source_at(std::string_view location) {
   try {
     return open_source(location);
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::kIsDirectory) throw;
-    std::optional<Source> file = format::open_folder(error.path());
+    // What a bucket has no object for may be the beginning of names, as a folder is.
+    const bool is_url = io::is_url(location);
+    if (error.code() != ErrorCode::kIsDirectory && !(is_url && error.code() == ErrorCode::kNotFound)) throw;
+    std::optional<Source> file = format::open_folder(is_url ? std::string(location) : error.path());
     if (!file) throw;
     return *std::move(file);
   }

@@ -7,12 +7,16 @@
 
 #include "format/dcp/dcp.h"
 #include "format/dcp/shards.h"
+#include "io/file/url.h"
+#include "io/remote/location.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::string_view kIndexName = "model.safetensors.index.json";
 
 bool is_there(const fs::path& path) {
   std::error_code error;
@@ -27,6 +31,32 @@ bool has_distcp(const std::string& folder) {
   return false;
 }
 
+bool is_checkpoint(const Source& metadata) {
+  std::array<std::byte, kSniffBytes> head{};
+  const auto known =
+      std::span(head).first(static_cast<std::size_t>(std::min<std::uint64_t>(kSniffBytes, metadata.size())));
+  metadata.read(0, known);
+  return kDcpFormat.sniff(known, *metadata);
+}
+
+/// Whether an object is there is found out by opening it. One that may not be read is for the caller to tell: a store
+/// that lists nothing to strangers gives 403 for what is not there.
+std::optional<Source> open_if_there(const std::string& location) {
+  try {
+    return open_source(location);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound && error.code() != ErrorCode::kPermission) throw;
+    return std::nullopt;
+  }
+}
+
+std::optional<Source> open_folder_url(const std::string& url) {
+  const std::string metadata = io::remote::in_folder(url, ".metadata");
+  if (metadata.empty()) return std::nullopt;
+  if (std::optional<Source> found = open_if_there(metadata); found && is_checkpoint(*found)) return found;
+  return open_if_there(io::remote::in_folder(url, kIndexName));
+}
+
 }  // namespace
 
 std::vector<Content> contents_of(std::span<const Source> sources) {
@@ -36,6 +66,7 @@ std::vector<Content> contents_of(std::span<const Source> sources) {
 }
 
 std::optional<Source> open_folder(const std::string& path) {
+  if (io::is_url(path)) return open_folder_url(path);
   const fs::path folder(path);
   if (has_distcp(path)) {
     if (is_there(folder / ".metadata")) return open_source((folder / ".metadata").string());
@@ -46,13 +77,9 @@ std::optional<Source> open_folder(const std::string& path) {
   }
   if (is_there(folder / ".metadata")) {
     Source metadata = open_source((folder / ".metadata").string());
-    std::array<std::byte, kSniffBytes> head{};
-    const auto known =
-        std::span(head).first(static_cast<std::size_t>(std::min<std::uint64_t>(kSniffBytes, metadata.size())));
-    metadata.read(0, known);
-    if (kDcpFormat.sniff(known, *metadata)) return metadata;
+    if (is_checkpoint(metadata)) return metadata;
   }
-  const fs::path index = folder / "model.safetensors.index.json";
+  const fs::path index = folder / kIndexName;
   if (is_there(index)) return open_source(index.string());
   return dcp::list_shards(path);
 }

@@ -34,6 +34,7 @@ COMMANDS = [
     "sample",
     "bench",
     "doctor",
+    "cache",
     "version",
     "completion",
     "man",

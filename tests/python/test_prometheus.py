@@ -41,7 +41,8 @@ def test_all_numbers_are_in_it(stats):
         assert math.isclose(found, value), name
     assert samples["penstock_loader_batches_total"].value == 10
     assert samples["penstock_loader_bottleneck_info"].labels == {"bottleneck": stats["bottleneck"]}
-    assert len(samples) == len(numbers) + 1
+    assert samples["penstock_loader_remote_limit_info"].labels == {"remote_limit": "nothing"}
+    assert len(samples) == len(numbers) + 2
     for family in families:
         assert family.documentation
         assert family.type in {"counter", "gauge"}

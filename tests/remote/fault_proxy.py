@@ -31,6 +31,7 @@ STEP = 1 << 16
 REASONS = {
     200: "OK",
     206: "Partial Content",
+    304: "Not Modified",
     404: "Not Found",
     412: "Precondition Failed",
     416: "Range Not Satisfiable",
@@ -107,7 +108,7 @@ def plain(status: int, body: bytes = b"", headers: dict[str, str] | None = None)
 
 
 class Memory:
-    """Objects by target, served with ranges, ETag and If-Match. Any path's query belongs to its name."""
+    """Objects by target, served with ranges, ETag, If-Match and If-None-Match. Any path's query belongs to its name."""
 
     def __init__(self, objects: dict[str, bytes] | None = None) -> None:
         self.objects = objects if objects is not None else {}
@@ -119,6 +120,8 @@ class Memory:
         headers = {"etag": '"' + hashlib.md5(content).hexdigest() + '"', "accept-ranges": "bytes"}
         if request.headers.get("if-match", headers["etag"]) != headers["etag"]:
             return plain(412)
+        if request.headers.get("if-none-match") == headers["etag"]:
+            return plain(304, b"", headers)
         asked = re.fullmatch(r"bytes=(\d+)-(\d*)", request.headers.get("range", ""))
         if not asked:
             return plain(200, content, headers)

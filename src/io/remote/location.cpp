@@ -172,6 +172,15 @@ std::string sibling(std::string_view shown, std::string_view name) {
          (encodes ? percent_encoded(name, false) : std::string(name));
 }
 
+std::string in_folder(std::string_view url, std::string_view name) {
+  const Location location = parse(url);
+  if (location.has_secret) return {};
+  std::string_view folder = location.shown;
+  if (location.kind == Kind::kHttp) folder = folder.substr(0, folder.find('?'));
+  while (folder.ends_with('/')) folder.remove_suffix(1);
+  return sibling(core::format("{}/", folder), name);
+}
+
 std::string_view authority_of(std::string_view url) noexcept {
   const std::string_view rest = url.substr(std::min(url.size(), scheme_of(url).size() + 3));
   return rest.substr(0, rest.find_first_of("/?#"));

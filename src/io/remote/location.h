@@ -26,6 +26,10 @@ Location parse(std::string_view url);
 /// The object called `name` beside that at `shown`, which is a location as errors name it: `name` has no '/'.
 std::string sibling(std::string_view shown, std::string_view name);
 
+/// The object called `name` in the folder that `url` names; empty where the URL has a secret in its query, which leads
+/// to one object alone.
+std::string in_folder(std::string_view url, std::string_view name);
+
 /// The host and port of an http(s) URL, as the header `Host` has it.
 std::string_view authority_of(std::string_view url) noexcept;
 /// The scheme in front of "://".

@@ -1,0 +1,226 @@
+"""What was read by URL is read from the disk the next time: by the next load, the next epoch and the next process; and
+never when the object has changed, the disk is full, or somebody has spoiled the files."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from contents import NAMES, contents, npy_of, numbers, same
+from fault_proxy import Fault
+from refusals import TOKEN
+from servers import SECRET_KEY
+
+import penstock
+
+ARRAY = numbers(12000, 64)  # 3 MB: three blocks
+
+
+@pytest.fixture
+def cache(settings, tmp_path) -> Path:
+    folder = tmp_path / "cache"
+    settings(PENSTOCK_CACHE=folder)
+    return folder
+
+
+@pytest.fixture
+def url(proxy, cache) -> str:
+    proxy.origin.objects["/x.npy"] = npy_of(ARRAY)
+    return f"{proxy.url}/x.npy"
+
+
+def load(url: str) -> dict:
+    """Loads the array and gives the report."""
+    report: dict = {}
+    assert np.array_equal(np.asarray(penstock.load(url, report=report)), ARRAY)
+    return report
+
+
+def files_of(cache: Path) -> list[Path]:
+    return [path for path in sorted(cache.rglob("*")) if path.is_file()]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_format_loads_from_the_cache_as_from_the_server(place, cache, name):
+    expected = penstock.load(contents()[name])
+    same(penstock.load(place.url(name)), expected)
+    report: dict = {}
+    same(penstock.load(place.url(name), report=report), expected)
+    assert report["remote_cached_bytes"] > 0
+    # rclone knows no If-None-Match, and sends the first block again.
+    if "rclone" not in str(place.environment) and report["remote_received_bytes"]:
+        assert report["remote_received_bytes"] <= 1 << 20
+
+
+def test_a_second_load_brings_no_byte(url, proxy, cache):
+    first = load(url)
+    assert first["remote_received_bytes"] == len(npy_of(ARRAY))
+    assert first["remote_cached_bytes"] == 0
+    sent = proxy.sent
+    second = load(url)
+    assert proxy.sent == sent
+    assert second["remote_requests"] == 1
+    assert second["remote_received_bytes"] == 0
+    assert second["remote_cached_bytes"] == first["remote_received_bytes"]
+    assert second["remote_limit"] == "latency"
+
+
+def test_a_trusted_object_is_not_asked_for(url, proxy, settings):
+    settings(PENSTOCK_CACHE_TRUST_SECONDS=60)
+    load(url)
+    asked = len(proxy.requests)
+    assert load(url)["remote_requests"] == 0
+    assert len(proxy.requests) == asked
+    settings(PENSTOCK_CACHE_TRUST_SECONDS=0)
+    assert load(url)["remote_requests"] == 1
+
+
+PROGRAM = """
+import sys, hashlib, numpy as np, penstock
+print(hashlib.md5(np.asarray(penstock.load(sys.argv[1])).tobytes()).hexdigest())
+"""
+
+
+def other_process(url: str, **options):
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+    )
+
+
+def output_of(process: subprocess.Popen) -> tuple[str, str]:
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    return out, err
+
+
+def test_another_process_brings_no_byte(url, proxy):
+    load(url)
+    sent = proxy.sent
+    output_of(other_process(url))
+    assert proxy.sent == sent
+
+
+def test_processes_share_a_small_cache(url, proxy, settings, cache):
+    settings(PENSTOCK_CACHE_BYTES="2500kB")
+    outputs = {output_of(process)[0] for process in [other_process(url) for _ in range(4)]}
+    assert len(outputs) == 1
+    assert sum(path.stat().st_size for path in files_of(cache)) <= 2_500_000
+    load(url)
+
+
+def test_a_second_epoch_brings_no_byte(proxy, cache):
+    samples = [numbers(100, seed=number) for number in range(60)]
+    for number, sample in enumerate(samples):
+        proxy.origin.objects[f"/{number}.npy"] = npy_of(sample)
+    dataset = penstock.files([f"{proxy.url}/{number}.npy" for number in range(60)])
+    loader = penstock.DataLoader(dataset, batch_size=10, shuffle=True, num_workers=2)
+    for _ in loader:
+        pass
+    first = loader.stats()
+    assert first["remote_requests"] == 60
+    assert first["remote_received_bytes"] == sum(len(npy_of(sample)) for sample in samples)
+    for _ in loader:
+        pass
+    second = loader.stats()
+    assert second["remote_received_bytes"] == first["remote_received_bytes"]
+    assert second["remote_cached_bytes"] == first["remote_received_bytes"]
+    assert "disk cache" in str(second)
+
+
+def test_counts_of_what_goes_wrong(url, proxy, settings):
+    settings(PENSTOCK_CACHE="")
+    proxy.faults = [Fault(status=503, times=2), Fault(reset=True, after=1, times=1)]
+    report = load(url)
+    assert report["remote_throttled"] == 2
+    assert report["remote_retries"] == 3
+    assert report["remote_requests"] == 3 + 2
+    assert report["remote_paused_seconds"] > 0
+    assert report["remote_limit"] == "throttled"
+    assert report["remote_first_byte_seconds"] > 0
+
+
+def test_a_replaced_object_gives_its_new_bytes(url, proxy):
+    load(url)
+    proxy.origin.objects["/x.npy"] = npy_of(ARRAY + 1)
+    for _ in range(2):
+        assert np.array_equal(np.asarray(penstock.load(url)), ARRAY + 1)
+
+
+@pytest.mark.parametrize("spoil", ["a byte", "cut", "empty", "gone", "swapped"])
+def test_spoiled_files_are_read_anew(url, proxy, cache, spoil):
+    load(url)
+    files = [path for path in files_of(cache) if path.name != "bytes"]
+    assert len(files) == 3
+    for number, path in enumerate(files):
+        content = path.read_bytes()
+        other = files[(number + 1) % 3].read_bytes() if spoil == "swapped" else b""
+        spoiled = {
+            "a byte": content[:500] + bytes([content[500] ^ 1]) + content[501:],
+            "cut": content[: len(content) // 2],
+            "empty": b"",
+            "gone": None,
+            "swapped": other,
+        }[spoil]
+        if spoiled is None:
+            path.unlink()
+        else:
+            path.write_bytes(spoiled)
+    load(url)
+    sent = proxy.sent
+    load(url)
+    assert proxy.sent == sent
+
+
+def limit_files() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+
+def test_a_full_disk_warns_once_and_nothing_fails(url, cache):
+    expected, _ = output_of(other_process(url, env={**os.environ, "PENSTOCK_CACHE": ""}))
+    out, err = output_of(other_process(url, preexec_fn=limit_files))
+    assert out == expected
+    assert err.count("PENSTOCK_CACHE") == 1
+    assert [path.name for path in files_of(cache)] == ["bytes"]
+
+
+def test_no_secret_is_in_the_cache(proxy, settings, cache):
+    proxy.origin.objects |= {"/bucket/x.npy": npy_of(ARRAY), "/x.npy?sig=HiDdEn": npy_of(ARRAY)}
+    settings(
+        AWS_ENDPOINT_URL=proxy.url,
+        AWS_ACCESS_KEY_ID="ACCESSKEY1",
+        AWS_SECRET_ACCESS_KEY=SECRET_KEY,
+        AWS_SESSION_TOKEN=TOKEN,
+        AWS_REGION="us-east-1",
+    )
+    load("s3://bucket/x.npy")
+    load(f"{proxy.url}/x.npy?sig=HiDdEn")
+    assert len(files_of(cache)) == 7
+    for path in files_of(cache):
+        for secret in (SECRET_KEY, TOKEN, "HiDdEn", "ACCESSKEY1"):
+            assert secret not in path.name
+            assert secret.encode() not in path.read_bytes()
+
+
+def test_the_command_shows_and_empties_it(url, cache, command):
+    load(url)
+
+    def run(*words: str) -> dict:
+        return json.loads(subprocess.run([command, "cache", *words, "--json"], capture_output=True, check=True).stdout)
+
+    found = run()
+    assert (found["path"], found["objects"], found["blocks"]) == (str(cache), 1, 3)
+    assert found["limit"] == 50_000_000_000
+    assert found["bytes"] > ARRAY.nbytes
+    assert run("http://elsewhere/*")["blocks"] == 0
+    assert run(url.replace("x.npy", "*"))["blocks"] == 3
+    assert run(url.replace("x.npy", ""))["blocks"] == 3
+    assert run("--clear", "s3://*")["blocks"] == 0
+    assert run("--clear", url)["blocks"] == 3
+    assert run()["objects"] == 0
+    load(url)
