@@ -33,7 +33,8 @@ key
 prefix
     Take only the keys of a dict that begin with this, and remove it from them.
 report
-    A dict to fill with how the file was read: "route", "why" in a sentence, bytes and seconds.
+    A dict to fill with how the file was read: "route", "why" in a sentence, bytes and seconds; by
+    URL also "remote_requests" and other counts.
 progress
     True for a bar on a terminal and in a notebook, or a function (bytes done, total). It is called
     in this thread, and what it raises stops the load.

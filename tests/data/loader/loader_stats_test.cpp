@@ -60,6 +60,16 @@ TEST(LoaderStats, TellsWorkersThatWaitForStorage) {
   EXPECT_THAT(stats.limit(), HasSubstr("who wait for storage for 75 %"));
 }
 
+TEST(LoaderStats, SaysWhatLimitsRequestsWhereFilesAreReadByUrl) {
+  LoaderStats stats = reading();
+  EXPECT_THAT(stats.limit(), ::testing::Not(HasSubstr("by URL")));
+  stats.remote = {.requests = 1000, .first_byte_seconds = 9, .transfer_seconds = 1};
+  EXPECT_THAT(stats.limit(), HasSubstr("of the requests by URL, the limit is latency"));
+  EXPECT_THAT(stats.to_string(), HasSubstr("1000 requests by URL"));
+  stats.copy_seconds = 15;  // where they are not what the loop waits for
+  EXPECT_THAT(stats.limit(), ::testing::Not(HasSubstr("by URL")));
+}
+
 TEST(LoaderStats, NamesTheCallerWhereItHardlyWaits) {
   LoaderStats stats = reading();
   stats.wait_seconds = 0.2;

@@ -1,0 +1,60 @@
+"""A distributed checkpoint, or a sharded model, whose folder a URL names."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import numpy as np
+import pytest
+from contents import INDEX, numbers
+
+import penstock
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture
+def checkpoint(place, tmp_path) -> str:
+    import torch.distributed.checkpoint as dcp
+
+    state = {"w": torch.from_numpy(numbers(300, 64)), "b": torch.arange(5)}
+    dcp.save(state, checkpoint_id=tmp_path / "ckpt", no_dist=True)
+    for path in (tmp_path / "ckpt").iterdir():
+        place.put(f"ckpt/{path.name}", path.read_bytes())
+    return place.url("ckpt")
+
+
+@pytest.mark.parametrize("end", ["", "/"])
+def test_a_folder_is_its_checkpoint(checkpoint, end):
+    found = penstock.load(checkpoint + end)
+    assert np.array_equal(np.asarray(found["w"]), numbers(300, 64))
+    assert np.array_equal(np.asarray(found["b"]), np.arange(5))
+    assert penstock.open(checkpoint + end)["w"].shape == (300, 64)
+
+
+def test_the_command_takes_the_folder(checkpoint, command):
+    done = subprocess.run([command, "stats", checkpoint, "--json"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert '"w"' in json.dumps(json.loads(done.stdout))
+    if checkpoint.startswith("s3:"):
+        done = subprocess.run([command, "verify", checkpoint + "/"], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("end", ["", "/"])
+def test_a_folder_with_an_index_is_its_model(place, end, tmp_path):
+    shard = "model-00001-of-00001.safetensors"
+    penstock.save({"layer.w": numbers(10, 4)}, tmp_path / shard)
+    names = {"layer.w": shard}
+    place.put(f"sharded/{shard}", (tmp_path / shard).read_bytes())
+    place.put(f"sharded/{INDEX}", json.dumps({"metadata": {}, "weight_map": names}).encode())
+    found = penstock.load(place.url("sharded") + end)
+    assert np.array_equal(np.asarray(found["layer.w"]), numbers(10, 4))
+
+
+@pytest.mark.parametrize("name", ["nothing", "nothing/"])
+def test_what_is_not_there_is_named_as_it_was_given(store, name):
+    with pytest.raises(penstock.Error, match=f"s3://bucket/{name}: ") as caught:
+        penstock.load(f"s3://bucket/{name}")
+    assert not caught.value.args[0].endswith(".metadata")
