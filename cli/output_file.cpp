@@ -1,26 +1,36 @@
 #include "cli/output_file.h"
 
-#include <filesystem>
-#include <system_error>
-
 #include "core/format.h"
+#include "io/file/output.h"
 #include "penstock/error.h"
 
 namespace penstock::cli {
+namespace {
 
-void require_free(const std::string& from, const std::string& to, bool force, std::string_view done) {
-  std::error_code ignored;
-  if (std::filesystem::equivalent(from, to, ignored)) {
-    throw Error(ErrorCode::kInvalidArgument,
-                core::format("this is the file that is to be {}; name another one to write", done), {.path = to});
-  }
-  if (force || !std::filesystem::exists(to, ignored)) return;
+void require_other(const std::string& from, const std::string& to, std::string_view done) {
+  if (!io::is_same_place(from, to)) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              core::format("this is the file that is to be {}; name another one to write", done), {.path = to});
+}
+
+void require_new(const std::string& to, bool force) {
+  if (force || !io::output_exists(to)) return;
   throw Error(ErrorCode::kInvalidArgument, "the file exists; name another one, or replace it with --force",
               {.path = to});
 }
 
+}  // namespace
+
+void require_free(const std::string& from, const std::string& to, bool force, std::string_view done) {
+  io::require_output(to);
+  require_other(from, to, done);
+  require_new(to, force);
+}
+
 void require_free(std::span<const Source> from, const std::string& to, bool force, std::string_view done) {
-  for (const Source& source : from) require_free(std::string(source.name()), to, force, done);
+  io::require_output(to);
+  for (const Source& source : from) require_other(std::string(source.name()), to, done);
+  require_new(to, force);
 }
 
 }  // namespace penstock::cli

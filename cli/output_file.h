@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "io/file/output.h"
 #include "penstock/source.h"
 
 namespace penstock::cli {
@@ -11,8 +12,12 @@ namespace penstock::cli {
 /// The word of the command line that stands for standard output.
 inline constexpr std::string_view kStandardOutput = "-";
 
-/// Refuses to write `to` where it is one of the files that are read, which are to be `done` with, and where it exists
-/// unless `force`. kInvalidArgument.
+/// What becomes of an object that somebody wrote since require_free.
+inline io::Existing existing(bool force) { return force ? io::Existing::kReplace : io::Existing::kRefuse; }
+
+/// Refuses to write `to`, a path or a URL, where it is one of the files that are read, which are to be `done` with, and where it exists
+/// unless `force`. kInvalidArgument; kUnsupported for a URL that nothing can be written to, and the errors of asking a
+/// store.
 void require_free(std::span<const Source> from, const std::string& to, bool force, std::string_view done);
 /// The same of one file.
 void require_free(const std::string& from, const std::string& to, bool force, std::string_view done);

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -29,6 +28,7 @@
 #include "core/format.h"
 #include "format/format.h"
 #include "format/save_told.h"
+#include "io/file/output.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 #include "penstock/save.h"
@@ -115,7 +115,7 @@ enum class Mapping : std::uint8_t { kWhereItCan, kNever };
 
 /// One file.
 void write_file(const Archive& archive, const std::string& to, Conversion& conversion, const SaveOptions& how,
-                Mapping mapping, bool is_whole) {
+                io::Existing existing, Mapping mapping, bool is_whole) {
   const std::vector<TensorEntry> entries = conversion.entries(archive);
   std::uint64_t bytes = 0;
   for (const TensorEntry& entry : entries) bytes += entry.nbytes();
@@ -127,10 +127,11 @@ void write_file(const Archive& archive, const std::string& to, Conversion& conve
   Value value = apart ? archive.structure() : archive.load({.mmap = mapped, .stop = how.stop});
   if (!apart && !conversion.is_none()) value = converted(value, conversion);
   Progress progress("writing", bytes);
-  const auto tell = [&](std::uint64_t done) { progress.at(std::min(done, bytes)); };
-  if (!apart) return format::save_told(value, to, how, tell);
+  const format::SaveAside aside{.progress = [&](std::uint64_t done) { progress.at(std::min(done, bytes)); },
+                                .existing = existing};
+  if (!apart) return format::save_told(value, to, how, aside);
   const auto payload = [&](std::size_t i, io::ByteSink& sink) { write_tensor(archive, i, conversion, sink, how.stop); };
-  format::save_told(value, entries, payload, to, how, tell);
+  format::save_told(value, entries, payload, to, how, aside);
 }
 
 /// Shards, and behind them their index. When something fails, those that were written go.
@@ -146,12 +147,12 @@ void write_shards(const Archive& archive, const Options& options, Conversion& co
   try {
     for (; written < shards.size(); ++written) {
       // A map would have the whole file checked for each shard.
-      write_file(archive_of(archive, shards[written]), shards[written].path, conversion, how, Mapping::kNever, false);
+      write_file(archive_of(archive, shards[written]), shards[written].path, conversion, how, existing(options.force),
+                 Mapping::kNever, false);
     }
-    write_shard_index(index, shards, bytes);
+    write_shard_index(index, shards, bytes, existing(options.force));
   } catch (...) {
-    std::error_code ignored;
-    for (std::size_t i = 0; i < written; ++i) std::filesystem::remove(shards[i].path, ignored);
+    for (std::size_t i = 0; i < written; ++i) io::remove_output(shards[i].path);
     throw;
   }
 }
@@ -164,7 +165,7 @@ void write(const Archive& archive, const Options& options, SaveOptions how) {
     if (options.shard_size != 0) {
       write_shards(archive, options, conversion, how);
     } else {
-      write_file(archive, options.to, conversion, how, Mapping::kWhereItCan,
+      write_file(archive, options.to, conversion, how, existing(options.force), Mapping::kWhereItCan,
                  options.part.empty() && options.choice.only.empty() && options.choice.exclude.empty());
     }
   });

@@ -1,13 +1,13 @@
 #include "cli/convert/shards.h"
 
 #include <filesystem>
+#include <memory>
 
 #include "archive/composition.h"
 #include "cli/convert/pieces.h"
 #include "cli/json/json.h"
 #include "core/format.h"
 #include "format/flat_tensors.h"
-#include "io/file/atomic_file.h"
 #include "penstock/error.h"
 
 namespace penstock::cli {
@@ -59,14 +59,15 @@ Archive archive_of(const Archive& archive, const Shard& shard) {
 
 std::string shard_index_path(const std::string& to) { return to + ".index.json"; }
 
-void write_shard_index(const std::string& path, const std::vector<Shard>& shards, std::uint64_t bytes) {
+void write_shard_index(const std::string& path, const std::vector<Shard>& shards, std::uint64_t bytes,
+                       io::Existing existing) {
   Json files = Json::object();
   for (const Shard& shard : shards) {
     for (const auto& [name, entry] : shard.tensors) files[name] = file_name(shard.path);
   }
-  io::AtomicFile file(path);
-  file.write_text(Json{{"metadata", {{"total_size", bytes}}}, {"weight_map", std::move(files)}}.dump(2) + "\n");
-  file.commit();
+  const std::unique_ptr<io::Output> out = io::open_output(path, {.existing = existing});
+  out->write_text(Json{{"metadata", {{"total_size", bytes}}}, {"weight_map", std::move(files)}}.dump(2) + "\n");
+  out->commit();
 }
 
 }  // namespace penstock::cli

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "io/file/output.h"
 #include "penstock/load.h"
 
 namespace penstock::cli {
@@ -31,6 +32,7 @@ Archive archive_of(const Archive& archive, const Shard& shard);
 /// model.safetensors.index.json for model.safetensors.
 std::string shard_index_path(const std::string& to);
 /// Writes it, as transformers reads it.
-void write_shard_index(const std::string& path, const std::vector<Shard>& shards, std::uint64_t bytes);
+void write_shard_index(const std::string& path, const std::vector<Shard>& shards, std::uint64_t bytes,
+                       io::Existing existing);
 
 }  // namespace penstock::cli

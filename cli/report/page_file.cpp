@@ -1,13 +1,14 @@
 #include "cli/report/page_file.h"
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 
 #include "cli/output_file.h"
 #include "cli/report/page.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
-#include "io/file/atomic_file.h"
+#include "io/file/output.h"
 
 namespace penstock::cli {
 namespace {
@@ -26,10 +27,10 @@ void PageFile::require_free(const std::string& from) const {
 
 void PageFile::write(const std::function<void(JsonWriter&)>& data) const {
   if (path == kStandardOutput) return write_page([](std::string_view text) { core::print("{}", text); }, data);
-  io::AtomicFile file(path);
-  write_page([&file](std::string_view text) { file.write_text(text); }, data);
-  const std::uint64_t bytes = file.position();
-  file.commit();
+  const std::unique_ptr<io::Output> out = io::open_output(path, {.existing = existing(force)});
+  write_page([&out](std::string_view text) { out->write_text(text); }, data);
+  const std::uint64_t bytes = out->position();
+  out->commit();
   core::print("{}: {}\n", printable(path), human_bytes(static_cast<double>(bytes)));
 }
 

@@ -8,7 +8,7 @@
 
 namespace penstock::cli {
 
-/// Where a page is written: a file, which appears whole or not at all, or standard output for "-".
+/// Where a page is written: a file or an object, which appears whole or not at all, or standard output for "-".
 struct PageFile {
   std::string path;
   bool force = false;  ///< replaces a file that exists

@@ -23,7 +23,7 @@
 #include "core/format.h"
 #include "core/text.h"
 #include "data/scan/name_match.h"
-#include "io/file/atomic_file.h"
+#include "io/file/output.h"
 #include "ops/elements.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
@@ -160,12 +160,12 @@ void require_numbers(const Archive& archive, const TensorEntry& entry) {
               {.path = archive.path(), .tensor = entry.name});
 }
 
-void write_png(const Raster& raster, const std::string& path) {
+void write_png(const Raster& raster, const std::string& path, bool force) {
   const std::string png = png_of(raster);
   if (path == kStandardOutput) return core::print("{}", png);
-  io::AtomicFile file(path);
-  file.write_text(png);
-  file.commit();
+  const std::unique_ptr<io::Output> out = io::open_output(path, {.existing = existing(force)});
+  out->write_text(png);
+  out->commit();
 }
 
 class Show {
@@ -193,7 +193,7 @@ class Show {
     if (options_.png.empty()) {
       core::print("{}", terminal_image(drawn.raster, way_));
     } else {
-      write_png(drawn.raster, options_.png);
+      write_png(drawn.raster, options_.png, options_.force);
     }
     core::print(options_.png == kStandardOutput ? stderr : stdout, "{}",
                 caption_of(tensor, reading, sheet, drawn, columns_));

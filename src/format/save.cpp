@@ -1,9 +1,9 @@
-// Chooses the format and writes the file under another name until it is whole (io/file/atomic_file.h). The sink in
-// between looks at the stop token and reports the progress, so that formats need not.
+// Chooses the format and writes what appears when it is whole (io/file/output.h). The sink in between looks at the stop token and reports the progress, so that formats need not.
 
 #include "penstock/save.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -14,7 +14,7 @@
 #include "core/text.h"
 #include "format/format.h"
 #include "format/save_told.h"
-#include "io/file/atomic_file.h"
+#include "io/file/output.h"
 #include "penstock/error.h"
 
 namespace penstock {
@@ -137,6 +137,7 @@ std::uint64_t tensor_bytes(const Value& root) {
 }  // namespace
 
 const format::Format& format::format_to_write(std::string_view path, const SaveOptions& options) {
+  io::require_output(path);
   const Format& format = options.format.empty() ? format_by_extension(path) : format_by_name(options.format, path);
   require_supported(format, options, path);
   return format;
@@ -144,35 +145,57 @@ const format::Format& format::format_to_write(std::string_view path, const SaveO
 
 namespace {
 
-/// `bytes`: of the tensors that `write` writes, asked for where somebody looks at the progress.
-void save_by(const std::function<void(io::ByteSink&)>& write, const std::function<std::uint64_t()>& bytes,
-             std::string_view path, const SaveOptions& options, const WrittenFunction& progress) {
+/// How a value, or tensors that are not loaded, are written. `bytes`: of the tensors, asked for where somebody looks at
+/// the progress, or where the sizes of parts follow from it.
+struct Writing {
+  std::function<void(io::ByteSink&)> write;
+  std::function<std::uint64_t()> bytes;
+};
+
+template <class Finish>
+void save_by(const Writing& writing, std::string_view path, const SaveOptions& options, const format::SaveAside& aside,
+             Finish finish) {
   try {
-    io::AtomicFile file(std::string(path), options.sync);
-    StoppableSink sink(file, options, progress);
+    std::unique_ptr<io::Output> out = io::open_output(
+        path, {.sync = options.sync, .existing = aside.existing, .bytes = writing.bytes, .stop = options.stop});
+    StoppableSink sink(*out, options, aside.progress);
     core::MeteredOperation metered;
-    if (metered) metered.begin(bytes());
-    write(sink);
+    if (metered) metered.begin(writing.bytes());
+    writing.write(sink);
     metered.end();
     if (options.before_commit) options.before_commit();
-    file.commit();
+    finish(std::move(out));
   } catch (const Error& error) {
     throw error.within({std::string(path)});
   }
 }
 
+void commit(std::unique_ptr<io::Output> out) { out->commit(); }
+
+Writing writing_of(const Value& value, std::string_view path, const SaveOptions& options) {
+  const format::Format& format = format::format_to_write(path, options);
+  return {.write = [&format, &value, &options, path](io::ByteSink& sink) { format.write(value, sink, options, path); },
+          .bytes = [&value] { return tensor_bytes(value); }};
+}
+
 }  // namespace
 
-void format::save_told(const Value& value, std::string_view path, const SaveOptions& options,
-                       const WrittenFunction& progress) {
-  const format::Format& format = format::format_to_write(path, options);
-  const auto write = [&](io::ByteSink& sink) { format.write(value, sink, options, path); };
-  save_by(
-      write, [&] { return tensor_bytes(value); }, path, options, progress);
+void format::save_told(const Value& value, std::string_view path, const SaveOptions& options, const SaveAside& aside) {
+  save_by(writing_of(value, path, options), path, options, aside, commit);
+}
+
+std::unique_ptr<io::Output> format::prepare_save(const Value& value, std::string_view path, const SaveOptions& options,
+                                                 const SaveAside& aside) {
+  std::unique_ptr<io::Output> prepared;
+  save_by(writing_of(value, path, options), path, options, aside, [&](std::unique_ptr<io::Output> out) {
+    out->prepare();
+    prepared = std::move(out);
+  });
+  return prepared;
 }
 
 void format::save_told(const Value& structure, std::span<const TensorEntry> entries, const WritePayload& payload,
-                       std::string_view path, const SaveOptions& options, const WrittenFunction& progress) {
+                       std::string_view path, const SaveOptions& options, const SaveAside& aside) {
   format::format_to_write(path, options);
   const auto write = [&](io::ByteSink& sink) {
     write_safetensors_entries(structure, entries, payload, sink, options, path);
@@ -182,7 +205,7 @@ void format::save_told(const Value& structure, std::span<const TensorEntry> entr
     for (const TensorEntry& entry : entries) total += entry.nbytes();
     return total;
   };
-  save_by(write, bytes, path, options, progress);
+  save_by({write, bytes}, path, options, aside, commit);
 }
 
 void save(const Value& value, std::string_view path, const SaveOptions& options) {

@@ -13,8 +13,9 @@
 
 #include "core/format.h"
 #include "core/system_error.h"
-#include "io/file/url.h"
 #include "penstock/error.h"
+#include "penstock/save.h"
+#include "penstock/source.h"
 
 namespace penstock::data {
 namespace {
@@ -41,7 +42,6 @@ std::string trimmed(std::string path) {
 }  // namespace
 
 NewFolder::NewFolder(std::string path) : path_(trimmed(std::move(path))) {
-  io::require_no_url(path_);
   std::error_code ignored;
   const fs::file_status found = fs::symlink_status(path_, ignored);
   if (fs::exists(found) && (!fs::is_directory(found) || !fs::is_empty(path_, ignored))) refuse(path_);
@@ -61,8 +61,10 @@ NewFolder::~NewFolder() {
   if (!temporary_.empty()) remove();
 }
 
-std::string NewFolder::place(const std::string& name) {
-  return core::format("{}/{}", temporary_, names_.emplace_back(name));
+std::uint64_t NewFolder::save(const Value& value, const std::string& name, const SaveOptions& options) {
+  const std::string path = core::format("{}/{}", temporary_, names_.emplace_back(name));
+  penstock::save(value, path, options);
+  return open_source(path).size();
 }
 
 /// By the names of its files: where no descriptor can be had, which may be why it is removed, it cannot be listed.

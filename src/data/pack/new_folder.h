@@ -1,24 +1,27 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "data/pack/new_place.h"
 
 namespace penstock::data {
 
-/// A folder that appears under its name with all its files or not at all; until then they are beside it, under a name
+/// A folder of this machine that appears under its name with all its files or not at all; until then they are beside it, under a name
 /// of their own that is removed with this object.
-class NewFolder {
+class NewFolder final : public NewPlace {
  public:
   /// kInvalidArgument where something is there already that is no empty folder; kNotFound, kPermission, kIo as `save`.
   explicit NewFolder(std::string path);
-  ~NewFolder();
+  ~NewFolder() override;
   NewFolder(const NewFolder&) = delete;
   NewFolder& operator=(const NewFolder&) = delete;
 
-  /// Where a file of it is to be written.
-  std::string place(const std::string& name);
-  /// Call once, last. kInvalidArgument where somebody put something there meanwhile.
-  void commit();
+  std::uint64_t save(const Value& value, const std::string& name, const SaveOptions& options) override;
+  /// kInvalidArgument where somebody put something there meanwhile.
+  void commit() override;
 
  private:
   void remove() noexcept;

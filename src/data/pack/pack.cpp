@@ -8,13 +8,12 @@
 
 #include "core/format.h"
 #include "data/dataset_impl.h"
-#include "data/pack/new_folder.h"
+#include "data/pack/new_place.h"
 #include "data/pack/sample_form.h"
 #include "data/pack/shard.h"
 #include "data/sample/scratch.h"
 #include "penstock/error.h"
 #include "penstock/save.h"
-#include "penstock/source.h"
 
 namespace penstock {
 namespace {
@@ -106,12 +105,12 @@ std::string name_of(std::int64_t shard, std::int64_t shards) {
 }
 
 /// The bytes of the file.
-std::uint64_t write(const data::Shard& shard, const std::string& path, const std::stop_token& stop) {
-  save(shard.arrays, path,
-       {.format = "safetensors",
-        .metadata = {{{std::string(data::kSampleFormKey), data::to_json(shard.form)}}},
-        .stop = stop});
-  return open_source(path).size();
+std::uint64_t write(const data::Shard& shard, data::NewPlace& place, const std::string& name,
+                    const std::stop_token& stop) {
+  return place.save(shard.arrays, name,
+                    {.format = "safetensors",
+                     .metadata = {{{std::string(data::kSampleFormKey), data::to_json(shard.form)}}},
+                     .stop = stop});
 }
 
 }  // namespace
@@ -121,17 +120,17 @@ PackSummary pack(const Dataset& dataset, const std::filesystem::path& folder, co
   const std::int64_t samples = samples_a_shard(dataset, options.shard_bytes);
   const std::int64_t shards = (dataset.size() + samples - 1) / samples;
   const data::SampleForm form = form_of_first(dataset);
-  data::NewFolder target{folder.native()};
+  const std::unique_ptr<data::NewPlace> target = data::new_place(folder.native());
   Batches batches(dataset, options, samples);
   PackSummary summary;
   while (const std::optional<Batch> batch = batches.next()) {
     const auto describe = [&](std::size_t i) { return dataset.describe(batch->indices[i]); };
     const data::Shard shard = data::make_shard(batch->value, form, describe);
-    summary.bytes += write(shard, target.place(name_of(summary.shards++, shards)), options.stop);
+    summary.bytes += write(shard, *target, name_of(summary.shards++, shards), options.stop);
     summary.samples += batch->size();
     if (options.progress) options.progress(summary.samples);
   }
-  target.commit();
+  target->commit();
   return summary;
 }
 

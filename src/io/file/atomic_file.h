@@ -8,24 +8,15 @@
 #include <vector>
 
 #include "io/file/file_descriptor.h"
+#include "io/file/output.h"
 
 namespace penstock::io {
-
-/// Bytes on their way out. Implementations throw Error.
-class ByteSink {
- public:
-  virtual ~ByteSink() = default;
-  virtual void write(std::span<const std::byte> bytes) = 0;
-  void write_text(std::string_view text) { write(std::as_bytes(std::span(text))); }
-  /// Bytes written so far.
-  virtual std::uint64_t position() const noexcept = 0;
-};
 
 /// Writes a temporary file in the target's folder and renames it over the target on commit. Without commit nothing
 /// remains. Nothing remains of a process that is killed either, where the file system has files without a name
 /// (O_TMPFILE: most have, network file systems often not). Follows a symbolic link to its target. Keeps the permission
 /// bits of an existing file and, where it may, its owner. Not thread-safe.
-class AtomicFile final : public ByteSink {
+class AtomicFile final : public Output {
  public:
   /// kNotFound when the folder is missing, kNotDirectory, kPermission (also for a file that may not be written to),
   /// kIsDirectory, kUnsupported for a FIFO or device, kIo.
@@ -41,8 +32,9 @@ class AtomicFile final : public ByteSink {
   void overwrite(std::uint64_t offset, std::span<const std::byte> bytes);
   /// Reads what was written. kIo where the file ends before.
   void read_back(std::uint64_t offset, std::span<std::byte> out);
-  /// Flushes (fsync of file and folder when `sync`) and renames. Call once, last.
-  void commit();
+  void prepare() override {}
+  /// Flushes (fsync of file and folder when `sync`) and renames.
+  void commit() override;
 
  private:
   void create();

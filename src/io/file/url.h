@@ -15,13 +15,16 @@ inline bool is_url(std::string_view text) noexcept {
   return std::ranges::any_of(kSchemes, [text](std::string_view scheme) { return text.starts_with(scheme); });
 }
 
-/// kUnsupported for a URL, where only files of this machine can be written or changed.
+/// The URL as errors may show it: behind a '?' there may be a secret.
+inline std::string without_query(std::string_view url) { return std::string(url.substr(0, url.find('?'))); }
+
+/// kUnsupported for a URL, where only files of this machine can be changed, or written otherwise than from front to end.
 inline void require_no_url(std::string_view path) {
   if (!is_url(path)) return;
-  // Behind a '?' there may be a secret.
   throw Error(ErrorCode::kUnsupported,
-              "URLs can be read and not written; write a file of this machine, and copy it there",
-              {.path = std::string(path.substr(0, path.find('?')))});
+              "this can be done with a file of this machine alone, and not with a URL; write a file here, and put it "
+              "there with `penstock convert` or `save`",
+              {.path = without_query(path)});
 }
 
 }  // namespace penstock::io

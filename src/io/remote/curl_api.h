@@ -4,6 +4,7 @@
 // and never change. A header of ours keeps the build free of it.
 
 #include <cstddef>
+#include <cstdint>
 
 namespace penstock::io::remote::curl {
 
@@ -11,6 +12,7 @@ using Easy = void;   ///< CURL: one request
 using Multi = void;  ///< CURLM: many requests on one thread
 using Code = int;    ///< CURLcode
 using Write = std::size_t (*)(char*, std::size_t, std::size_t, void*);
+using Progress = int (*)(void*, std::int64_t, std::int64_t, std::int64_t, std::int64_t);
 
 struct List;  ///< curl_slist
 
@@ -41,12 +43,15 @@ enum Option : int {
   kHttpHeader = 10023,
   kNetrc = 51,
   kNoBody = 44,
+  kNoProgress = 43,
   kNoProxy = 10177,
   kNoSignal = 99,
   kPathAsIs = 234,
   kPostFields = 10015,
   kPostFieldSize = 30120,
   kPrivate = 10103,
+  kProgressData = 10057,
+  kProgressFunction = 20219,
   kProtocols = 181,
   kTcpKeepAlive = 213,
   kUrl = 10002,

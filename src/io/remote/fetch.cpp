@@ -93,7 +93,9 @@ class Run {
       for (const std::size_t i : paused_) until = std::min(until, running_[i].due);
       for (const std::size_t tag : waiter_.wait_until(until)) ended(tag);
       if (core::StopScope::stop_requested()) {
-        throw Error(ErrorCode::kCancelled, "the read was cancelled before it was complete");
+        const bool writes = running_.front().exchange->writes;
+        throw Error(ErrorCode::kCancelled,
+                    core::format("the {} was cancelled before it was complete", writes ? "upload" : "read"));
       }
       const Clock::time_point now = Clock::now();
       for (const std::size_t i : std::exchange(paused_, {})) {
@@ -172,7 +174,8 @@ class Run {
     const bool looks =
         exchange.accept && (arrived || answer.status == 416 || answer.status == 200 || answer.status == 304);
     if (looks) return exchange.accept(answer);
-    return arrived ? Verdict{} : judge(exchange, one.transfer.request, answer);
+    const bool explains = answer.text.find(exchange.expects) == std::string::npos;
+    return arrived && !explains ? Verdict{} : judge(exchange, one.transfer.request, answer);
   }
 
   /// Whether the answer is a redirect that is to be followed.

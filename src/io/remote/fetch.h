@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/remote/reactor.h"
@@ -34,6 +35,9 @@ struct Exchange {
   std::string etag = {};    ///< of the version that is wanted, for errors
   bool follows = false;     ///< redirects
   bool patient = true;      ///< tries again; else one try of a second
+  bool writes = false;      ///< errors speak of writing
+  /// What the body of a good answer has in it: stores may answer 200 and explain an error in the body.
+  std::string_view expects = {};
   bool keys_forgotten = false;
   /// Looks at an answer of status 2xx, 304 or 416; else 2xx is success. May throw Error.
   std::function<Verdict(const Answer&)> accept = {};

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -22,7 +23,9 @@ constexpr unsigned kMostRefusedConnections = 3;
 
 constexpr auto kRetriedStatus = std::to_array<long>({408, 429, 500, 502, 503, 504});
 constexpr auto kRetriedCodes = std::to_array<std::string_view>(
-    {"SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "Throttling", "ThrottlingException"});
+    {"SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "Throttling", "ThrottlingException",
+     // What was sent did not arrive as it was; others wrote the object at the same time.
+     "BadDigest", "XAmzContentChecksumMismatch", "ConditionalRequestConflict", "OperationAborted"});
 /// Keys that were good and are not any more.
 constexpr auto kEndedCodes = std::to_array<std::string_view>({"ExpiredToken", "InvalidToken", "TokenRefreshRequired"});
 
@@ -42,7 +45,7 @@ Verdict judge_connection(const Exchange& exchange, const HttpRequest& request, c
   const std::string problem = harmless(request, answer.problem);
   if (answer.endless_head) {
     return fail(exchange, ErrorCode::kIo,
-                "the server sends header lines without an end; it is not a server to read from");
+                "the server sends header lines without an end; it is no server to talk to");
   }
   switch (answer.code) {
     case curl::kWriteError:
@@ -51,7 +54,7 @@ Verdict judge_connection(const Exchange& exchange, const HttpRequest& request, c
     case curl::kNoMemory:  // also of a line that is longer than libcurl takes
       return fail(exchange, ErrorCode::kIo,
                   "a header line of the server's answer is too long, or there is no memory for it; it is no server to "
-                  "read from");
+                  "talk to");
     case curl::kTimedOut:
       return again(core::format("nothing came for a while ({})", problem));
     case curl::kNoConnection:
@@ -107,16 +110,41 @@ std::string versions(const Exchange& exchange, const Answer& answer) {
   return core::format("its ETag was {}{}{}", core::escaped(exchange.etag), now.empty() ? "" : " and is now ", now);
 }
 
+/// What alone writing meets; none where reading meets it too.
+std::optional<Verdict> judge_write(const Exchange& exchange, const StoreError& store, long status,
+                                   const std::string& text) {
+  if (status == 412) {
+    return fail(exchange, ErrorCode::kInvalidArgument,
+                text + "; there is an object of this name already: name another one, or replace it with --force");
+  }
+  if (store.code == "NoSuchUpload") {
+    return fail(exchange, ErrorCode::kIo,
+                text + "; somebody ended the upload, as rules of a bucket do with old ones: write it again");
+  }
+  if (status == 501) {
+    return fail(exchange, ErrorCode::kUnsupported,
+                text + "; the store lacks something that writing takes: ask its maker, or copy a file there");
+  }
+  if (status >= 200 && status < 300) {
+    return fail(exchange, ErrorCode::kIo, text + ", which does not say that the object is there; check AWS_ENDPOINT_URL");
+  }
+  return std::nullopt;
+}
+
 Verdict judge_refusal(const Exchange& exchange, const StoreError& store, const Answer& answer) {
   const long status = answer.status;
   const std::string text = said(status, store);
+  if (exchange.writes) {
+    if (const auto verdict = judge_write(exchange, store, status, text)) return *verdict;
+  }
   const bool in_bucket = !exchange.bucket.empty();
   switch (status) {
     case 401:
     case 403:
       return fail(exchange, ErrorCode::kPermission,
-                  text + (in_bucket ? "; check the keys (AWS_ACCESS_KEY_ID or AWS_PROFILE) and what they may read"
-                                    : "; check the token, and whether the URL has expired"));
+                  !in_bucket ? text + "; check the token, and whether the URL has expired"
+                             : core::format("{}; check the keys (AWS_ACCESS_KEY_ID or AWS_PROFILE) and what they may {}",
+                                            text, exchange.writes ? "write" : "read"));
     case 404:
       return fail(exchange, ErrorCode::kNotFound,
                   text + (store.code == "NoSuchBucket" ? "; check the bucket's name and AWS_ENDPOINT_URL"

@@ -110,6 +110,13 @@ std::size_t on_body(char* data, std::size_t, std::size_t bytes, void* of) noexce
   }
 }
 
+/// A large body is on its way for long before anything comes.
+int on_progress(void* of, std::int64_t, std::int64_t, std::int64_t, std::int64_t sent) noexcept {
+  Transfer& transfer = *static_cast<Transfer*>(of);
+  if (std::exchange(transfer.sent, sent) != sent) transfer.heard = std::chrono::steady_clock::now();
+  return 0;
+}
+
 }  // namespace
 
 std::string Answer::header(std::string_view name) const {
@@ -238,6 +245,7 @@ void Reactor::begin(Transfer& transfer) {
   transfer.answer = {};
   transfer.heard = std::chrono::steady_clock::now();
   transfer.part = transfer.part_done = transfer.head_bytes = 0;
+  transfer.sent = 0;
   if (idle_.empty()) {
     transfer.easy = api_.easy_init();
   } else {
@@ -258,6 +266,8 @@ void Reactor::set_options(Transfer& transfer) {
   const HttpRequest& request = transfer.request;
   const auto set = [&](int option, auto value) { api_.easy_setopt(transfer.easy, option, value); };
   for (const std::string& header : request.headers) transfer.list = api_.list_append(transfer.list, header.c_str());
+  // No "100 Continue" is waited for: stores that send none would cost a second each.
+  if (!request.payload.empty()) transfer.list = api_.list_append(transfer.list, "Expect:");
   transfer.error[0] = '\0';
   set(curl::kUrl, request.url.c_str());
   set(curl::kCustomRequest, request.method.c_str());
@@ -280,8 +290,13 @@ void Reactor::set_options(Transfer& transfer) {
   if (request.past_proxies) set(curl::kNoProxy, "*");
   if (request.method == "HEAD") set(curl::kNoBody, 1L);
   if (request.method == "PUT" || request.method == "POST") {
-    set(curl::kPostFieldSize, static_cast<long long>(request.body.size()));
-    set(curl::kPostFields, request.body.data());
+    const std::span<const std::byte> body =
+        request.payload.empty() ? std::as_bytes(std::span(request.body)) : request.payload;
+    set(curl::kPostFieldSize, static_cast<long long>(body.size()));
+    set(curl::kPostFields, static_cast<const void*>(body.empty() ? "" : static_cast<const void*>(body.data())));
+    set(curl::kProgressFunction, static_cast<curl::Progress>(on_progress));
+    set(curl::kProgressData, static_cast<void*>(&transfer));
+    set(curl::kNoProgress, 0L);
   }
 }
 

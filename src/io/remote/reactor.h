@@ -23,6 +23,7 @@ struct HttpRequest {
   std::string url = {};
   std::vector<std::string> headers = {};  ///< "name: value"
   std::string body = {};
+  std::span<const std::byte> payload = {};  ///< sent in place of `body`; must outlive the transfer
   bool past_proxies = false;              ///< for services of this machine
   std::vector<std::string> secrets = {};  ///< what no error may show
 };
@@ -61,7 +62,8 @@ struct Transfer {
   std::size_t part = 0;  ///< of `into`
   std::size_t part_done = 0;
   std::size_t head_bytes = 0;
-  std::chrono::steady_clock::time_point heard{};  ///< when the last byte came
+  std::chrono::steady_clock::time_point heard{};  ///< when the last byte came or went
+  std::int64_t sent = 0;
   char error[curl::kErrorBytes] = {};
 };
 

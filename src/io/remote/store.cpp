@@ -15,6 +15,7 @@
 #include "core/format.h"
 #include "io/remote/credentials.h"
 #include "io/remote/settings.h"
+#include "io/remote/sha256.h"
 #include "penstock/error.h"
 
 namespace penstock::io::remote {
@@ -118,7 +119,9 @@ void sign(const Location& location, const Ask& ask, const Place& place, const st
     return;
   }
   const std::string time = now();
-  const std::string_view hash = request.body.empty() ? kEmptyHash : std::string_view("UNSIGNED-PAYLOAD");
+  const std::string hash = !request.payload.empty() ? "UNSIGNED-PAYLOAD"
+                           : request.body.empty()   ? std::string(kEmptyHash)
+                                                    : hex(sha256(request.body));
   Signable signable{.method = ask.method, .query = ask.query, .payload_hash = hash};
   const std::string path = place.path + percent_encoded(location.key, true);
   // An endpoint may have a path of its own.
@@ -127,10 +130,11 @@ void sign(const Location& location, const Ask& ask, const Place& place, const st
   const std::string whole = std::string(own) + path;
   signable.path = whole;
   signable.headers = {{"host", std::string(authority_of(place.host_url))},
-                      {"x-amz-content-sha256", std::string(hash)},
+                      {"x-amz-content-sha256", hash},
                       {"x-amz-date", time}};
   if (!keys.token.empty()) signable.headers.emplace_back("x-amz-security-token", keys.token);
   for (const auto& [name, value] : signable.headers) request.headers.push_back(core::format("{}: {}", name, value));
+  signable.headers.insert(signable.headers.end(), ask.signed_headers.begin(), ask.signed_headers.end());
   request.headers.push_back("Authorization: " + authorization(signable, keys, {.region = region, .timestamp = time}));
   request.secrets = {keys.secret, keys.token};
 }
@@ -158,7 +162,9 @@ void add_token(const Location& location, HttpRequest& request) {
 }  // namespace
 
 HttpRequest request_for(const Location& location, const Ask& ask) {
-  HttpRequest request{.method = std::string(ask.method), .headers = ask.headers};
+  HttpRequest request{
+      .method = std::string(ask.method), .headers = ask.headers, .body = ask.body, .payload = ask.payload};
+  for (const auto& [name, value] : ask.signed_headers) request.headers.push_back(core::format("{}: {}", name, value));
   if (!location.in_bucket()) {
     request.url = location.url;
     add_token(location, request);

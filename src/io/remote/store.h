@@ -1,7 +1,11 @@
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "io/remote/location.h"
 #include "io/remote/reactor.h"
@@ -14,6 +18,10 @@ struct Ask {
   std::string_view method = "GET";
   std::vector<std::string> headers = {};  ///< "Range: bytes=0-9"; not signed
   Query query = {};
+  /// Names in lower case and values, signed where anything is: stores want that of what begins with "x-amz-".
+  std::vector<std::pair<std::string, std::string>> signed_headers = {};
+  std::string body = {};                    ///< short, as XML is; signed
+  std::span<const std::byte> payload = {};  ///< of an object; not copied and not signed, which TLS and checksums replace
 };
 
 /// The request, signed or with its token where there is one. Made anew for each try, because signatures age.

@@ -1,0 +1,16 @@
+#include "data/pack/new_place.h"
+
+#include "data/pack/new_folder.h"
+#include "data/pack/new_prefix.h"
+#include "io/file/output.h"
+#include "io/file/url.h"
+
+namespace penstock::data {
+
+std::unique_ptr<NewPlace> new_place(const std::string& path) {
+  io::require_output(path);
+  if (io::is_url(path)) return std::make_unique<NewPrefix>(path);
+  return std::make_unique<NewFolder>(path);
+}
+
+}  // namespace penstock::data

@@ -1,0 +1,43 @@
+#include "data/pack/new_prefix.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "format/save_told.h"
+#include "io/remote/list.h"
+#include "io/remote/location.h"
+#include "penstock/error.h"
+
+namespace penstock::data {
+
+NewPrefix::NewPrefix(const std::string& url) : url_(url.ends_with('/') ? url : url + '/') {
+  const io::remote::Location place = io::remote::parse(url_);
+  const io::remote::Objects found = io::remote::list_objects(place, place.key, false);
+  // Some programs put an empty object in a folder's place.
+  const bool only_folder = std::all_of(found.objects.begin(), found.objects.end(),
+                                       [&place](const auto& object) { return object.key == place.key; });
+  if (only_folder && found.folders.empty()) return;
+  throw Error(ErrorCode::kInvalidArgument, "there are objects below this prefix already; name another one",
+              {.path = url_});
+}
+
+std::uint64_t NewPrefix::save(const Value& value, const std::string& name, const SaveOptions& options) {
+  Object object{.url = url_ + name, .output = nullptr};
+  object.output = format::prepare_save(value, object.url, options, {.existing = io::Existing::kRefuse});
+  const std::uint64_t bytes = object.output->position();
+  objects_.push_back(std::move(object));
+  return bytes;
+}
+
+void NewPrefix::commit() {
+  std::size_t committed = 0;
+  try {
+    for (; committed < objects_.size(); ++committed) objects_[committed].output->commit();
+  } catch (...) {
+    for (std::size_t i = 0; i < committed; ++i) io::remove_output(objects_[i].url);
+    throw;
+  }
+  objects_.clear();
+}
+
+}  // namespace penstock::data

@@ -1,0 +1,52 @@
+// What a path to write to names: the one place that tells a file from an object in a store.
+
+#include <filesystem>
+#include <system_error>
+
+#include "io/file/atomic_file.h"
+#include "io/file/output.h"
+#include "io/file/url.h"
+#include "io/remote/object.h"
+#include "io/remote/upload.h"
+#include "penstock/error.h"
+
+namespace penstock::io {
+
+void require_output(std::string_view path) {
+  if (!is_url(path) || path.starts_with("s3://") || path.starts_with("gs://")) return;
+  throw Error(ErrorCode::kUnsupported,
+              "http(s) and hf URLs can be read and not written; write to s3:// or gs://, or to a file of this machine",
+              {.path = without_query(path)});
+}
+
+std::unique_ptr<Output> open_output(std::string_view path, const OutputOptions& options) {
+  require_output(path);
+  if (is_url(path)) return std::make_unique<remote::Upload>(remote::parse_object(path), options);
+  return std::make_unique<AtomicFile>(std::string(path), options.sync);
+}
+
+bool output_exists(std::string_view path) {
+  require_output(path);
+  if (is_url(path)) return remote::object_exists(remote::parse_object(path));
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+bool is_same_place(std::string_view a, std::string_view b) {
+  if (is_url(a) != is_url(b)) return false;
+  if (is_url(a)) return remote::is_same_object(remote::parse(a), remote::parse(b));
+  std::error_code ignored;
+  return std::filesystem::equivalent(a, b, ignored);
+}
+
+void remove_output(std::string_view path) noexcept {
+  try {
+    if (is_url(path)) return remote::remove_object(remote::parse_object(path));
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);
+  } catch (const std::exception&) {
+    // It stays; whoever takes back has an error to tell already.
+  }
+}
+
+}  // namespace penstock::io

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace penstock::io::remote {
+
+/// RFC 1321. It proves nothing about who sent something: stores want it as a checksum, and make ETags of it.
+std::array<std::uint8_t, 16> md5(std::span<const std::byte> bytes) noexcept;
+
+}  // namespace penstock::io::remote

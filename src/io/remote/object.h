@@ -1,0 +1,51 @@
+#pragma once
+
+// An object of a store as a thing to write: the requests, one function each. How they go together is in upload.h.
+//
+//   small    PUT
+//   large    POST ?uploads -> PUT ?partNumber (many at once) -> POST ?uploadId, or DELETE ?uploadId to take it back
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/file/output.h"
+#include "io/remote/location.h"
+
+namespace penstock::io::remote {
+
+/// That of a URL to write to. kInvalidArgument for one that names no object but a bucket or a folder.
+Location parse_object(std::string_view url);
+bool is_same_object(const Location& a, const Location& b) noexcept;
+
+/// Whether it is there, as far as the keys may know: those that may write alone are told nothing, and then it is false
+/// for Amazon's stores, which look again when it is written (Existing::kRefuse). The errors of reading.
+bool object_exists(const Location& object);
+void remove_object(const Location& object);
+
+/// All of these try again as reading does; kCancelled within 50 ms of a stop (core::StopScope). The bytes travel with a
+/// checksum that the store compares: CRC-32, and for Google's, which does not know that, MD5.
+void put_object(const Location& object, std::span<const std::byte> bytes, Existing existing);
+
+struct Part {
+  std::string etag = {};
+  std::string crc32 = {};  ///< as the header has it; empty for Google's
+};
+/// The id of an upload in parts.
+std::string begin_parts(const Location& object);
+/// `number` counts from 1.
+Part put_part(const Location& object, const std::string& id, std::size_t number, std::span<const std::byte> bytes);
+/// The object appears.
+void complete_parts(const Location& object, const std::string& id, std::span<const Part> parts, Existing existing);
+/// Its parts go. A few short tries, also after a stop; whether one succeeded.
+bool abort_parts(const Location& object, const std::string& id) noexcept;
+
+/// In Base64.
+std::string base64(std::span<const std::uint8_t> bytes);
+/// The ETag that stores give to an object of such parts; empty where theirs are no MD5.
+std::string etag_of(std::span<const Part> parts);
+
+}  // namespace penstock::io::remote

@@ -1,0 +1,80 @@
+// Bytes are collected until they are one part. Only when more come is it known that the object takes parts: then the
+// upload begins, and each part goes to the threads when it is full (part_sender.h).
+
+#include "io/remote/upload.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/checked.h"
+#include "core/stop_scope.h"
+#include "penstock/error.h"
+
+namespace penstock::io::remote {
+
+Upload::Upload(Location object, OutputOptions options) : object_(std::move(object)), options_(std::move(options)) {}
+
+Upload::~Upload() {
+  // Parts that arrive behind the request to take them back would stay.
+  sender_.reset();
+  if (!id_.empty()) abort_parts(object_, id_);
+}
+
+void Upload::write(std::span<const std::byte> bytes) {
+  if (parts_) throw Error(ErrorCode::kInvalidArgument, "the object is complete already", {.path = object_.shown});
+  position_ = core::checked_add<std::uint64_t>(position_, bytes.size(), "the size of the object");
+  while (!bytes.empty()) {
+    if (pending_.size() == size_) next_part();
+    const std::size_t some = std::min(bytes.size(), size_ - pending_.size());
+    // Growing by doubling would take up to twice the memory that is counted for a part.
+    if (sender_ && pending_.capacity() < size_) pending_.reserve(size_);
+    pending_.insert(pending_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(some));
+    bytes = bytes.subspan(some);
+  }
+}
+
+void Upload::begin() {
+  const core::StopScope scope(options_.stop);
+  if (options_.bytes) expected_ = options_.bytes();
+  id_ = begin_parts(object_);
+  sender_ = std::make_unique<PartSender>(object_, id_, options_.stop);
+  size_ = part_size(number_, expected_);
+}
+
+/// Makes room: at the first part, where the expected size is asked for, by making that part larger perhaps.
+void Upload::next_part() {
+  if (!sender_) {
+    begin();
+    if (pending_.size() < size_) return pending_.reserve(size_);
+  }
+  send();
+  pending_ = sender_->buffer();
+}
+
+void Upload::send() {
+  sender_->send(std::exchange(pending_, {}));
+  size_ = part_size(++number_, expected_);
+}
+
+void Upload::prepare() {
+  if (parts_) return;
+  if (!sender_) begin();
+  if (!pending_.empty() || number_ == 1) send();
+  parts_ = sender_->finish();
+  sender_.reset();
+}
+
+void Upload::commit() {
+  const core::StopScope scope(options_.stop);
+  if (!sender_ && !parts_) {
+    put_object(object_, pending_, options_.existing);
+    parts_.emplace();
+    pending_ = {};
+    return;
+  }
+  prepare();
+  complete_parts(object_, id_, *parts_, options_.existing);
+  id_.clear();
+}
+
+}  // namespace penstock::io::remote
