@@ -15,9 +15,9 @@ inline constexpr std::string_view kStandardOutput = "-";
 /// What becomes of an object that somebody wrote since require_free.
 inline io::Existing existing(bool force) { return force ? io::Existing::kReplace : io::Existing::kRefuse; }
 
-/// Refuses to write `to`, a path or a URL, where it is one of the files that are read, which are to be `done` with, and where it exists
-/// unless `force`. kInvalidArgument; kUnsupported for a URL that nothing can be written to, and the errors of asking a
-/// store.
+/// Refuses to write `to`, a path or a URL, where it is one of the files that are read, which are to be `done` with, and
+/// where it exists unless `force`. kInvalidArgument; kUnsupported for a URL that nothing can be written to, and the
+/// errors of asking a store.
 void require_free(std::span<const Source> from, const std::string& to, bool force, std::string_view done);
 /// The same of one file.
 void require_free(const std::string& from, const std::string& to, bool force, std::string_view done);

@@ -26,7 +26,7 @@ struct SaveOptions {
   /// `__metadata__` of safetensors; an empty map writes an empty one. kUnsupported for other formats unless it is
   /// empty.
   std::optional<std::map<std::string, std::string>> metadata = {};
-  /// Flush the file to the disk before it appears under its name.
+  /// Flush the file to the disk before it appears under its name. Changes nothing for a URL.
   bool sync = true;
   /// Called after everything is written and before the file appears. When it throws, no file appears. Callers who save
   /// tensors of a mapped file can check here that the file is still whole.
@@ -36,8 +36,11 @@ struct SaveOptions {
 };
 
 /// Writes `value` so that NumPy, torch and safetensors read it. The file appears under `path` whole or not at all. It
-/// replaces an existing file and keeps that file's permissions. In a `.pt`, tensors that share a storage still share
-/// it; in safetensors that is kUnsupported. kUnsupported names the first value or dtype that the format cannot hold.
+/// replaces an existing file and keeps that file's permissions. `path` may be a URL of a store (s3://, gs://): the
+/// object appears whole or not at all too, and replaces an older one; more than 8 MiB travel in parts, of which about
+/// ten are in memory. Nothing can be written to http(s):// and hf:// (kUnsupported). In a `.pt`, tensors that share a
+/// storage still share it; in safetensors that is kUnsupported. kUnsupported names the first value or dtype that the
+/// format cannot hold.
 void save(const Value& value, std::string_view path, const SaveOptions& options = {});
 void save(const Value& value, const std::same_as<std::filesystem::path> auto& path, const SaveOptions& options = {}) {
   save(value, std::string_view(path.native()), options);

@@ -47,9 +47,10 @@ struct WriterOptions {
 /// a time. Errors name the path and the tensor.
 class Writer {
  public:
-  /// Errors of the file system, and kInvalidArgument for an extension that names no format. To resume: kUnsupported
-  /// for an array in Fortran order or one without dimensions, for a file with other arrays behind the first, and while
-  /// another writer appends to it; the errors of `open` for what is no whole `.npy`.
+  /// kUnsupported for a URL: write a file here, and put it there as a whole. Errors of the file system, and
+  /// kInvalidArgument for an extension that names no format. To resume: kUnsupported for an array in Fortran order or
+  /// one without dimensions, for a file with other arrays behind the first, and while another writer appends to it; the
+  /// errors of `open` for what is no whole `.npy`.
   explicit Writer(std::string_view path, const WriterOptions& options = {});
   explicit Writer(const std::same_as<std::filesystem::path> auto& path, const WriterOptions& options = {})
       : Writer(std::string_view(path.native()), options) {}

@@ -11,15 +11,19 @@ from collections.abc import Callable
 from typing import Any
 
 import penstock
+from penstock._core import _goes_to_store, _put_file
 
 __all__ = ["replaced"]
 
 
 def replaced(path: str | bytes, write: Callable[[Any], None]) -> None:
     """Calls `write` with a binary file that then takes the path's place. Links still lead to the
-    path, and its permissions stay. When `write` raises, nothing of the new file is left. Errors
-    name the path."""
+    path, and its permissions stay. For a URL, the file is uploaded when it is whole. When `write`
+    raises, nothing of the new file is left. Errors name the path."""
     name = os.fsdecode(path)
+    if _goes_to_store(name):
+        _put(name, write)
+        return
     target = os.path.realpath(name)
     exists = bool(name) and os.path.exists(target)
     if os.path.islink(target):  # to itself, by whatever way
@@ -48,6 +52,16 @@ def replaced(path: str | bytes, write: Callable[[Any], None]) -> None:
         if refused is None:
             raise
         raise _error(name, refused.errno) from error
+
+
+def _put(url: str, write: Callable[[Any], None]) -> None:
+    """What writes may go back in its file, which an object does not allow."""
+    import tempfile
+
+    with tempfile.NamedTemporaryFile(prefix="penstock-") as out:
+        write(out)
+        out.flush()
+        _put_file(out.name, url)
 
 
 def _give(path: str, like: os.stat_result) -> None:

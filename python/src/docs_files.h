@@ -88,7 +88,7 @@ Examples
 
 inline constexpr const char* kSave = R"(Writes tensors to a file that NumPy, PyTorch and safetensors read.
 
-The file appears whole or not at all.
+The file, or the object of a store, appears whole or not at all.
 
 Parameters
 ----------
@@ -96,7 +96,7 @@ obj
     A Tensor or an array of any library; dicts of them; for `.pt` nested dicts, lists, tuples,
     numbers and strings too.
 path
-    Where the file goes.
+    Where the file goes: a path, or a URL of s3:// or gs://. What is there already is replaced.
 format
     "npy", "npz", "pt" or "safetensors". By default chosen by the extension of `path`.
 compress
@@ -105,7 +105,7 @@ metadata
     A dict of texts to keep in a `.safetensors`.
 sync
     Wait until the file is on the disk. Without it, saving is as fast as numpy.save and torch.save,
-    but the file may be lost when the machine loses power.
+    but the file may be lost when the machine loses power. Changes nothing for a URL.
 progress
     True for a bar on a terminal and in a notebook, or a function (bytes done, total). It is called
     in this thread, and what it raises stops the save, so that no file appears.)";

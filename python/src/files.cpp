@@ -4,8 +4,12 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "archive.h"
 #include "bindings.h"
@@ -16,9 +20,12 @@
 #include "docs_files.h"
 #include "gil.h"
 #include "interrupt.h"
+#include "io/file/output.h"
+#include "io/file/url.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 #include "penstock/save.h"
+#include "penstock/source.h"
 #include "progress.h"
 #include "value.h"
 #include "writer.h"
@@ -67,6 +74,30 @@ void save(nb::handle object, nb::handle path, nb::handle format, bool compress, 
   with_progress(progress, "saving", path, [value = value_for(object, target), target, options] {
     write(value, target, options);
     return nb::object(nb::none());
+  });
+}
+
+/// Whether the path is a URL of a store. kUnsupported for URLs that nothing can be written to.
+bool goes_to_store(nb::handle path) {
+  const std::string target = path_from(path);
+  io::require_output(target);
+  return io::is_url(target);
+}
+
+/// Puts a file of this machine there.
+void put_file(nb::handle source, nb::handle url) {
+  interruptible(true, [from = path_from(source), to = path_from(url)](std::stop_token stop) {
+    constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
+    const Source file = open_source(from);
+    const std::uint64_t size = file.size();
+    const auto out = io::open_output(to, {.bytes = [size] { return size; }, .stop = std::move(stop)});
+    std::vector<std::byte> piece;
+    for (std::uint64_t at = 0; at < size; at += piece.size()) {
+      piece.resize(std::min(kPiece, size - at));
+      file.read(at, piece);
+      out->write(piece);
+    }
+    out->commit();
   });
 }
 
@@ -141,6 +172,10 @@ void bind_files(nb::module_& module) {
       nb::sig("def _save_with(obj: object, path: str | bytes | os.PathLike[str], "
               "describe: typing.Callable[[typing.Any], typing.Any], "
               "progress: bool | typing.Callable[[int, int], object] | None = None) -> None"));
+  module.def("_goes_to_store", goes_to_store, nb::arg("path"),
+             nb::sig("def _goes_to_store(path: str | bytes | os.PathLike[str]) -> bool"));
+  module.def("_put_file", put_file, nb::arg("source"), nb::arg("url"),
+             nb::sig("def _put_file(source: str, url: str | bytes | os.PathLike[str]) -> None"));
   module.def("save", save, nb::arg("obj").none(), nb::arg("path").none(), nb::kw_only(), nb::arg("format") = nb::none(),
              nb::arg("compress") = false, nb::arg("metadata") = nb::none(), nb::arg("sync") = true,
              nb::arg("progress") = nb::none(),

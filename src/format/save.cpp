@@ -1,4 +1,5 @@
-// Chooses the format and writes what appears when it is whole (io/file/output.h). The sink in between looks at the stop token and reports the progress, so that formats need not.
+// Chooses the format and writes what appears when it is whole (io/file/output.h). The sink in between looks at the stop
+// token and reports the progress, so that formats need not.
 
 #include "penstock/save.h"
 

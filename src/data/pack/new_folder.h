@@ -9,8 +9,8 @@
 
 namespace penstock::data {
 
-/// A folder of this machine that appears under its name with all its files or not at all; until then they are beside it, under a name
-/// of their own that is removed with this object.
+/// A folder of this machine that appears under its name with all its files or not at all; until then they are beside
+/// it, under a name of their own that is removed with this object.
 class NewFolder final : public NewPlace {
  public:
   /// kInvalidArgument where something is there already that is no empty folder; kNotFound, kPermission, kIo as `save`.

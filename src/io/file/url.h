@@ -18,7 +18,8 @@ inline bool is_url(std::string_view text) noexcept {
 /// The URL as errors may show it: behind a '?' there may be a secret.
 inline std::string without_query(std::string_view url) { return std::string(url.substr(0, url.find('?'))); }
 
-/// kUnsupported for a URL, where only files of this machine can be changed, or written otherwise than from front to end.
+/// kUnsupported for a URL, where only files of this machine can be changed, or written otherwise than from front to
+/// end.
 inline void require_no_url(std::string_view path) {
   if (!is_url(path)) return;
   throw Error(ErrorCode::kUnsupported,

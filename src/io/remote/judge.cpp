@@ -44,8 +44,7 @@ Verdict fail(const Exchange& exchange, ErrorCode code, std::string message) {
 Verdict judge_connection(const Exchange& exchange, const HttpRequest& request, const Answer& answer) {
   const std::string problem = harmless(request, answer.problem);
   if (answer.endless_head) {
-    return fail(exchange, ErrorCode::kIo,
-                "the server sends header lines without an end; it is no server to talk to");
+    return fail(exchange, ErrorCode::kIo, "the server sends header lines without an end; it is no server to talk to");
   }
   switch (answer.code) {
     case curl::kWriteError:
@@ -126,7 +125,8 @@ std::optional<Verdict> judge_write(const Exchange& exchange, const StoreError& s
                 text + "; the store lacks something that writing takes: ask its maker, or copy a file there");
   }
   if (status >= 200 && status < 300) {
-    return fail(exchange, ErrorCode::kIo, text + ", which does not say that the object is there; check AWS_ENDPOINT_URL");
+    return fail(exchange, ErrorCode::kIo,
+                text + ", which does not say that the object is there; check AWS_ENDPOINT_URL");
   }
   return std::nullopt;
 }
@@ -142,9 +142,10 @@ Verdict judge_refusal(const Exchange& exchange, const StoreError& store, const A
     case 401:
     case 403:
       return fail(exchange, ErrorCode::kPermission,
-                  !in_bucket ? text + "; check the token, and whether the URL has expired"
-                             : core::format("{}; check the keys (AWS_ACCESS_KEY_ID or AWS_PROFILE) and what they may {}",
-                                            text, exchange.writes ? "write" : "read"));
+                  !in_bucket
+                      ? text + "; check the token, and whether the URL has expired"
+                      : core::format("{}; check the keys (AWS_ACCESS_KEY_ID or AWS_PROFILE) and what they may {}", text,
+                                     exchange.writes ? "write" : "read"));
     case 404:
       return fail(exchange, ErrorCode::kNotFound,
                   text + (store.code == "NoSuchBucket" ? "; check the bucket's name and AWS_ENDPOINT_URL"

@@ -201,10 +201,9 @@ Part put_part(const Location& object, const std::string& id, std::size_t number,
 void complete_parts(const Location& object, const std::string& id, std::span<const Part> parts, Existing existing) {
   Headers headers = {{"content-type", "application/xml"}};
   refuse_existing(object, existing, headers);
-  Exchange exchange = exchange_for(object, {.method = "POST",
-                                            .query = {{"uploadId", id}},
-                                            .signed_headers = std::move(headers),
-                                            .body = list_of(parts)});
+  Exchange exchange = exchange_for(
+      object,
+      {.method = "POST", .query = {{"uploadId", id}}, .signed_headers = std::move(headers), .body = list_of(parts)});
   exchange.expects = "</CompleteMultipartUploadResult>";
   run_until_there(object, exchange, [&] { return etag_of(parts); });
 }

@@ -58,8 +58,8 @@ class PartSender {
   std::stop_source ended_;
 
   std::mutex mutex_;
-  std::condition_variable work_;   // for the threads
-  std::condition_variable sent_;   // for whoever fills
+  std::condition_variable work_;  // for the threads
+  std::condition_variable sent_;  // for whoever fills
   std::deque<Task> tasks_;
   std::vector<std::vector<std::byte>> idle_;
   std::vector<Part> parts_;

@@ -24,8 +24,8 @@ struct HttpRequest {
   std::vector<std::string> headers = {};  ///< "name: value"
   std::string body = {};
   std::span<const std::byte> payload = {};  ///< sent in place of `body`; must outlive the transfer
-  bool past_proxies = false;              ///< for services of this machine
-  std::vector<std::string> secrets = {};  ///< what no error may show
+  bool past_proxies = false;                ///< for services of this machine
+  std::vector<std::string> secrets = {};    ///< what no error may show
 };
 
 /// What came back. Names of headers are in lower case.

@@ -129,9 +129,8 @@ void sign(const Location& location, const Ask& ask, const Place& place, const st
                                    .substr(scheme_of(place.host_url).size() + 3 + authority_of(place.host_url).size());
   const std::string whole = std::string(own) + path;
   signable.path = whole;
-  signable.headers = {{"host", std::string(authority_of(place.host_url))},
-                      {"x-amz-content-sha256", hash},
-                      {"x-amz-date", time}};
+  signable.headers = {
+      {"host", std::string(authority_of(place.host_url))}, {"x-amz-content-sha256", hash}, {"x-amz-date", time}};
   if (!keys.token.empty()) signable.headers.emplace_back("x-amz-security-token", keys.token);
   for (const auto& [name, value] : signable.headers) request.headers.push_back(core::format("{}: {}", name, value));
   signable.headers.insert(signable.headers.end(), ask.signed_headers.begin(), ask.signed_headers.end());

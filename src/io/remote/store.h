@@ -20,8 +20,9 @@ struct Ask {
   Query query = {};
   /// Names in lower case and values, signed where anything is: stores want that of what begins with "x-amz-".
   std::vector<std::pair<std::string, std::string>> signed_headers = {};
-  std::string body = {};                    ///< short, as XML is; signed
-  std::span<const std::byte> payload = {};  ///< of an object; not copied and not signed, which TLS and checksums replace
+  std::string body = {};  ///< short, as XML is; signed
+  std::span<const std::byte> payload =
+      {};  ///< of an object; not copied and not signed, which TLS and checksums replace
 };
 
 /// The request, signed or with its token where there is one. Made anew for each try, because signatures age.
