@@ -11,8 +11,11 @@ Reads and writes `.npy`, `.npz`, `.pt`/`.pth` and `.safetensors`; nothing found 
 NumPy nor PyTorch; Tensors go to and from both without a copy. Errors are in `penstock.errors`.
 """
 
+__distribution__ = "penstock-tensors"  # before all imports: penstock._whole looks for it
+
 from collections.abc import Mapping
 
+from penstock import _whole as _whole  # before everything that needs a whole package
 from penstock._async import load_async, save_async
 from penstock._core import (
     Archive,

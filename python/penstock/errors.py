@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
+from penstock import _whole as _whole  # it tells of a package that is not whole
 from penstock._text import abbreviated
 
 # Only type checkers need `typing`, which takes a third of the module's import time.

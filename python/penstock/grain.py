@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import penstock
+from penstock import _whole as _whole  # it tells of a package that is not whole
 
 __all__ = ["Source"]
 

@@ -9,6 +9,7 @@ obstore reach (Azure, HDFS, an archive, memory), and for programs that have such
 
 from __future__ import annotations
 
+from penstock import _whole as _whole  # it tells of a package that is not whole
 from penstock._core import Source, _source_from
 from penstock._text import abbreviated
 from penstock.errors import (

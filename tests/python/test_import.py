@@ -84,7 +84,7 @@ def test_public_classes_say_where_they_are_imported_from():
 def test_version_is_that_of_the_package():
     from importlib.metadata import version
 
-    assert penstock.__version__ == version("penstock")
+    assert penstock.__version__ == version(penstock.__distribution__)
 
 
 def test_package_is_typed():

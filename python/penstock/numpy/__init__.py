@@ -9,6 +9,7 @@
 `penstock.numpy.safetensors` is the package safetensors' NumPy side.
 """
 
+from penstock import _whole as _whole  # it tells of a package that is not whole
 from penstock.numpy.npz import NpzFile
 from penstock.numpy.reading import BadNpzError, NoDataError, load
 from penstock.numpy.safetensors import SafetensorError, load_file, safe_open, save_file

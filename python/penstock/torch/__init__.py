@@ -10,6 +10,7 @@ checkpoints, which is imported by its name alone); each imports only those befor
 several rooms, or have functions for users (`collate`, `safetensors`).
 """
 
+from penstock import _whole as _whole  # it tells of a package that is not whole
 from penstock.torch.collate import pad, pad_to, ragged, stack
 from penstock.torch.datasets import Dataset, Files, Mapped, NotNativeWarning, Packed, Rows, Stream, Zip
 from penstock.torch.loader import DataLoader, LoaderTimeoutError
