@@ -7,8 +7,9 @@ import sys
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
-import penstock
 import pytest
+
+import penstock
 
 PACKAGE = Path(penstock.__file__).parent
 SUFFIX = EXTENSION_SUFFIXES[0]
@@ -24,7 +25,7 @@ def site(tmp_path) -> Path:
 
 
 def error_of(site: Path, statement: str) -> str:
-    """What Python prints for a statement that fails, with no other packages than those of `site`; '' for one that works."""
+    """What Python prints for a statement, with no other packages than those of `site`; '' where it works."""
     environment = {**os.environ, "PYTHONPATH": str(site)}
     command = [sys.executable, "-S", "-c", statement]
     done = subprocess.run(command, env=environment, cwd=site, capture_output=True, text=True, timeout=60)

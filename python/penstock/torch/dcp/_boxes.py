@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch.distributed.checkpoint.filesystem import _StorageInfo
 from torch.distributed.checkpoint.metadata import Metadata, TensorStorageMetadata
 from torch.distributed.checkpoint.planner import ReadItem
 
 from penstock._core import Archive, _dcp_open, _dcp_path, _dcp_read, _entry_parts
 from penstock.errors import CorruptError, NotFoundError, TruncatedError, UnsupportedError
+from penstock.torch._private import StorageInfo
 from penstock.torch.dcp._metadata import failed
 
 __all__ = ["Boxes", "as_bytes", "is_direct", "place_of", "read_object", "saved_dtype"]
@@ -20,11 +20,11 @@ __all__ = ["Boxes", "as_bytes", "is_direct", "place_of", "read_object", "saved_d
 _ADVICE = "the file and .metadata are not of one save: copy both again"
 
 
-def place_of(item: ReadItem, metadata: Metadata, path: str) -> _StorageInfo:
+def place_of(item: ReadItem, metadata: Metadata, path: str) -> StorageInfo:
     """Where the stream lies that an item wants. CorruptError, UnsupportedError."""
     name = item.storage_index.fqn
     place = metadata.storage_data.get(item.storage_index)
-    if not isinstance(place, _StorageInfo):
+    if not isinstance(place, StorageInfo):
         message = f"it does not say where the chunk at {item.storage_index.offset} lies; copy the checkpoint again"
         raise failed(CorruptError, message, path, name)
     if place.transform_descriptors:
@@ -36,7 +36,7 @@ def place_of(item: ReadItem, metadata: Metadata, path: str) -> _StorageInfo:
     return place
 
 
-def read_object(place: _StorageInfo, path: str, name: str) -> bytes:
+def read_object(place: StorageInfo, path: str, name: str) -> bytes:
     """The stream of an object that is no tensor."""
     file = _dcp_path(path, place.relative_path)
     if not file:

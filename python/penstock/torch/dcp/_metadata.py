@@ -15,9 +15,9 @@ from typing import Any, NoReturn, TypeVar
 
 import torch
 from torch.distributed.checkpoint import metadata as tm
-from torch.distributed.checkpoint.filesystem import _StorageInfo
 
 from penstock.errors import CorruptError, Error, UnsafeError, _within
+from penstock.torch._private import StorageInfo
 
 __all__ = ["failed", "metadata_of"]
 
@@ -172,13 +172,13 @@ class _Reading:
             None if index is None else self._typed(index, int, "an index"),
         )
 
-    def _place(self, found: object) -> _StorageInfo:
+    def _place(self, found: object) -> StorageInfo:
         state = self._record(found, "_StorageInfo")
         transforms = state.get("transform_descriptors")
         offset, length = (self._typed(state.get(name), int, name) for name in ("offset", "length"))
         if offset < 0 or length < 0 or offset + length >= 1 << 63:
             raise failed(CorruptError, f"{length} bytes at {offset} are no place in a file; copy it again", self._path)
-        return _StorageInfo(
+        return StorageInfo(
             self._typed(state.get("relative_path"), str, "the name of a file"),
             offset,
             length,

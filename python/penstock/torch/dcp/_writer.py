@@ -21,7 +21,6 @@ from typing import IO, Any
 
 import torch
 from torch.distributed.checkpoint import storage
-from torch.distributed.checkpoint.filesystem import _StorageInfo
 from torch.distributed.checkpoint.metadata import Metadata, StorageMeta
 from torch.distributed.checkpoint.planner import SavePlan, SavePlanner, WriteItem, WriteItemType
 from torch.distributed.checkpoint.staging import BlockingAsyncStager
@@ -29,6 +28,7 @@ from torch.distributed.checkpoint.storage import WriteResult
 from torch.futures import Future
 
 from penstock.errors import Error, InputOutputError, InvalidArgumentError, PermissionDeniedError, UnsupportedError
+from penstock.torch._private import StorageInfo
 from penstock.torch.dcp._metadata import failed
 from penstock.torch.dcp._places import folder_of, is_folder, metadata_path
 
@@ -184,7 +184,7 @@ class StorageWriter(storage.StorageWriter, BlockingAsyncStager):
                 begin = file.tell()
                 _write_item(file, item, planner.resolve_data(item), path)
                 length = file.tell() - begin
-                out.append(WriteResult(item.index, length, _StorageInfo(name, begin, length)))
+                out.append(WriteResult(item.index, length, StorageInfo(name, begin, length)))
         return out
 
     def _remove_others(self, used: set[str]) -> None:

@@ -17,10 +17,9 @@ from concurrent.futures import Future
 from typing import Any
 
 import torch
-from torch.utils.data._utils.pin_memory import pin_memory
-from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 import penstock
+from penstock.torch._private import BaseDataLoaderIter, is_profiler_enabled, pin_memory
 from penstock.torch._samples import to_device
 from penstock.torch.loader._finish import Finish
 from penstock.torch.loader._position import Position, draw_base_seed
@@ -33,7 +32,7 @@ from penstock.torch.loader._timeout import timed_out
 __all__ = ["Iteration"]
 
 
-class Iteration(_BaseDataLoaderIter):
+class Iteration(BaseDataLoaderIter):
     """The iterator that `iter(loader)` gives. It derives from torch's base class for isinstance and
     for the attributes that programs know.
 
@@ -136,7 +135,7 @@ class Iteration(_BaseDataLoaderIter):
 
     def __next__(self) -> Any:
         with self._alone():
-            if not torch._C._autograd._profiler_enabled():
+            if not is_profiler_enabled():
                 return self._next()
             with torch.autograd.profiler.record_function(f"enumerate(DataLoader)#{type(self).__name__}.__next__"):
                 return self._next()

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.utils.data as torch_data
-from torch.utils.data._utils.collate import default_collate_fn_map
 
 import penstock
 from penstock._core import _Feed
 from penstock._text import plural
 from penstock.torch._convert import sample_to_torch
 from penstock.torch._errors import as_torchs
+from penstock.torch._private import default_collate_fn_map
 from penstock.torch._samples import Samples, is_of_process
 from penstock.torch._shared_parts import bounded
 from penstock.torch.collate import Rule

@@ -14,12 +14,10 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
 import torch
-from torch.overrides import _get_current_function_mode_stack
-from torch.utils import _python_dispatch
+
+from penstock.torch import _private
 
 __all__ = ["ThreadState"]
-
-_C: Any = torch._C
 
 
 def _types_with_autocast() -> tuple[str, ...]:
@@ -37,7 +35,7 @@ def _types_with_autocast() -> tuple[str, ...]:
 _AUTOCAST_TYPES = _types_with_autocast()
 # What pushing a mode sets by itself, and what stands for layers of torch.func.
 _NOT_CARRIED = tuple(
-    getattr(_C.DispatchKey, name)
+    getattr(_private.DispatchKey, name)
     for name in ("Python", "PythonTLSSnapshot", "FuncTorchDynamicLayerFrontMode", "FuncTorchDynamicLayerBackMode")
 )
 
@@ -51,15 +49,20 @@ class _Flags(NamedTuple):
     multithreading: bool
 
 
-_SETTERS = (_C._set_grad_enabled, _C._set_fwd_grad_enabled, _C._set_view_replay_enabled, _C._set_multithreading_enabled)
+_SETTERS = (
+    _private.set_grad_enabled,
+    _private.set_fwd_grad_enabled,
+    _private.set_view_replay_enabled,
+    _private.set_multithreading_enabled,
+)
 
 
 def _flags() -> _Flags:
     return _Flags(
         torch.is_grad_enabled(),
-        _C._is_fwd_grad_enabled(),
-        _C._is_view_replay_enabled(),
-        _C._is_multithreading_enabled(),
+        _private.is_fwd_grad_enabled(),
+        _private.is_view_replay_enabled(),
+        _private.is_multithreading_enabled(),
     )
 
 
@@ -82,11 +85,11 @@ def _set_autocast(wanted: _Autocast) -> None:
 
 def _keys() -> tuple[int, int]:
     """The dispatcher's keys: the included and the excluded ones."""
-    return _C._dispatch_tls_local_include_set().raw_repr(), _C._dispatch_tls_local_exclude_set().raw_repr()
+    return _private.included_keys().raw_repr(), _private.excluded_keys().raw_repr()
 
 
 def _key_set(raw: int) -> Any:
-    keys = _C.DispatchKeySet.from_raw_repr(raw)
+    keys = _private.key_set_of(raw)
     for key in _NOT_CARRIED:
         keys = keys.remove(key)
     return keys
@@ -113,12 +116,12 @@ class ThreadState:
         self._inference = torch.is_inference_mode_enabled()
         self._keys = _keys()
         self._autocast = _autocast()
-        self._function_state = _C._get_torch_function_state()
-        self._function_modes = _get_current_function_mode_stack()
-        self._default_device = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
-        self._dispatch_modes = _python_dispatch._get_current_dispatch_mode_stack()
-        self._no_hooks = _C._autograd._saved_tensors_hooks_get_disabled_error_message()
-        self._hooks = _C._autograd._top_saved_tensors_default_hooks(True)
+        self._function_state = _private.function_state()
+        self._function_modes = _private.function_mode_stack()
+        self._default_device = getattr(_private.global_device_context, "device_context", None)
+        self._dispatch_modes = _private.dispatch_mode_stack()
+        self._no_hooks = _private.saved_hooks_disabled()
+        self._hooks = _private.top_saved_hooks(True)
         self._streams = _streams()
 
     def call(self, function: Callable[..., Any], *args: Any) -> Any:
@@ -138,36 +141,35 @@ class ThreadState:
         if self._streams is not None:
             _enter_streams(*self._streams, undo)
         if self._inference:
-            undo.enter_context(_C._InferenceMode(True))
+            undo.enter_context(_private.InferenceMode(True))
         if _keys() != self._keys:
-            undo.enter_context(_C._ForceDispatchKeyGuard(*map(_key_set, self._keys)))
+            undo.enter_context(_private.ForceDispatchKeyGuard(*map(_key_set, self._keys)))
         _exchange(undo, _flags(), self._flags, _set_flags)
         _exchange(undo, _autocast(), self._autocast, _set_autocast)
-        if _C._is_any_autocast_enabled():
+        if _private.is_any_autocast_enabled():
             undo.enter_context(_cached_casts())
         self._enter_hooks(undo)
         for mode in self._dispatch_modes:
             undo.enter_context(_pushed(mode))
         _exchange(
             undo,
-            getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None),
+            getattr(_private.global_device_context, "device_context", None),
             self._default_device,
             _set_default_device,
         )
         for mode in self._function_modes:
-            _C._push_on_torch_function_stack(mode)
-            undo.callback(_C._pop_torch_function_stack)
-        _exchange(undo, _C._get_torch_function_state(), self._function_state, _C._set_torch_function_state)
+            _private.push_function_mode(mode)
+            undo.callback(_private.pop_function_mode)
+        _exchange(undo, _private.function_state(), self._function_state, _private.set_function_state)
 
     def _enter_hooks(self, undo: ExitStack) -> None:
         """Sets the hooks for tensors that autograd saves. The newest pair is the one in use, so that it is set last."""
-        autograd = _C._autograd
         if self._hooks is not None:
-            autograd._push_saved_tensors_default_hooks(*self._hooks)
-            undo.callback(autograd._pop_saved_tensors_default_hooks)
+            _private.push_saved_hooks(*self._hooks)
+            undo.callback(_private.pop_saved_hooks)
         if self._no_hooks is not None:
-            autograd._saved_tensors_hooks_disable(self._no_hooks, fail_if_non_empty=False)
-            undo.callback(autograd._saved_tensors_hooks_enable)
+            _private.disable_saved_hooks(self._no_hooks, fail_if_non_empty=False)
+            undo.callback(_private.enable_saved_hooks)
 
 
 def _exchange(undo: ExitStack, before: Any, wanted: Any, set_to: Callable[[Any], None]) -> None:
@@ -182,16 +184,16 @@ def _set_flags(wanted: _Flags) -> None:
 
 
 def _set_default_device(context: Any) -> None:
-    torch._GLOBAL_DEVICE_CONTEXT.device_context = context
+    _private.global_device_context.device_context = context
 
 
 @contextmanager
 def _pushed(mode: Any) -> Iterator[None]:
-    _python_dispatch._push_mode(mode)
+    _private.push_dispatch_mode(mode)
     try:
         yield
     finally:
-        _python_dispatch._pop_mode(getattr(mode, "_dispatch_key", None) or getattr(mode, "_mode_key", None))
+        _private.pop_dispatch_mode(getattr(mode, "_dispatch_key", None) or getattr(mode, "_mode_key", None))
 
 
 @contextmanager

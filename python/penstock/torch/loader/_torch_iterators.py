@@ -16,9 +16,9 @@ from typing import Any
 
 import torch
 import torch.utils.data as torch_data
-from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter, _SingleProcessDataLoaderIter
 
 from penstock._text import plural
+from penstock.torch._private import MultiProcessingDataLoaderIter, SingleProcessDataLoaderIter
 from penstock.torch.loader._position import Generators, Position, draw_base_seed
 from penstock.torch.loader._progress import Progress
 from penstock.torch.loader._settings import settings_of
@@ -195,7 +195,7 @@ class _Counting:
         self._next_data()  # type: ignore[attr-defined]
 
 
-class _Alone(_Counting, _SingleProcessDataLoaderIter):  # type: ignore[misc]
+class _Alone(_Counting, SingleProcessDataLoaderIter):  # type: ignore[misc]
     """torch's iterator without workers."""
 
     def __init__(self, loader: torch_data.DataLoader[Any], begin: Position, resume: Position | None) -> None:
@@ -239,7 +239,7 @@ class _OfFetcher:
         return out
 
 
-class _WithWorkers(_Counting, _MultiProcessingDataLoaderIter):  # type: ignore[misc]
+class _WithWorkers(_Counting, MultiProcessingDataLoaderIter):  # type: ignore[misc]
     """torch's iterator with worker processes."""
 
     def __init__(self, loader: torch_data.DataLoader[Any], begin: Position, resume: Position | None) -> None:

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import torch.utils.data as torch_data
 from torch.utils.data import get_worker_info
-from torch.utils.data._utils.pin_memory import pin_memory
 from torch.utils.data.datapipes.datapipe import IterDataPipe, MapDataPipe
 
+from penstock.torch._private import pin_memory
 from penstock.torch.loader._random_states import process_state, put_process_state
 
 __all__ = ["Reported", "WorkerState", "has_state", "load_state", "reporting", "state_of"]

@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from penstock.torch._private import make_wrapper_subclass, set_obj_state
+
 __all__ = ["is_of_torch", "made", "wrapper"]
 
 # Of the allowed ones; what is merely named so is no class of torch's.
@@ -44,7 +46,7 @@ def wrapper(args: Any, state: Any) -> torch.Tensor | None:
     local, spec = parts.get("_local_tensor"), parts.get("_spec")
     if not isinstance(local, torch.Tensor) or type(spec).__name__ != "DTensorSpec":
         raise TypeError("a DTensor lacks its local part, or the description of its layout")
-    out: torch.Tensor = torch.Tensor._make_wrapper_subclass(
+    out: torch.Tensor = make_wrapper_subclass(
         kind,
         size,
         strides=strides,
@@ -54,7 +56,7 @@ def wrapper(args: Any, state: Any) -> torch.Tensor | None:
         device=local.device,
         requires_grad=requires_grad,
     )
-    return torch._utils._set_obj_state(out, state)  # type: ignore[no-any-return]
+    return set_obj_state(out, state)  # type: ignore[no-any-return]
 
 
 def _dicts(state: Any) -> list[dict[str, Any]]:

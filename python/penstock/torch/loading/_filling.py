@@ -11,6 +11,7 @@ import penstock
 from penstock._core import _entry_parts, _load_into
 from penstock.torch._convert import to_torch
 from penstock.torch._devices import reachable
+from penstock.torch._private import debug_has_internal_overlap
 from penstock.torch.loading._content import EntryAt
 
 __all__ = ["fill"]
@@ -54,7 +55,7 @@ def _has_span(tensor: torch.Tensor) -> bool:
 
 def _with_memory_of_their_own(tensors: list[torch.Tensor]) -> list[bool]:
     """For each tensor whether its memory is free of other tensors, and of a second element of its own."""
-    alone = [not _has_span(tensor) or torch._debug_has_internal_overlap(tensor) == 0 for tensor in tensors]
+    alone = [not _has_span(tensor) or debug_has_internal_overlap(tensor) == 0 for tensor in tensors]
     spans = []
     for number, tensor in enumerate(tensors):
         if _has_span(tensor):

@@ -9,7 +9,8 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
+
+from penstock.torch._private import FakeTensor, get_allowed_globals, storage_classes
 
 __all__ = ["DATA_TYPES", "Readable", "full_name", "is_filled"]
 
@@ -28,7 +29,7 @@ _NUMPY = frozenset(
     for name in ("multiarray._reconstruct", "multiarray.scalar", "numeric._frombuffer")
 )
 
-_STORAGES = frozenset(torch._storage_classes)
+_STORAGES = frozenset(storage_classes)
 
 
 def full_name(named: Any) -> str:
@@ -51,7 +52,7 @@ class Readable:
     """
 
     def __init__(self) -> None:
-        self._named: dict[str, Any] = dict(torch._weights_only_unpickler._get_allowed_globals())
+        self._named: dict[str, Any] = dict(get_allowed_globals())
         self._named.update(DATA_TYPES)
         for allowed in torch.serialization.get_safe_globals():
             named, name = allowed if isinstance(allowed, tuple) else (allowed, full_name(allowed))

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
-from torch.nn.modules.batchnorm import _NormBase
+
+from penstock.torch._private import NormBase
 
 __all__ = ["has_own_ways", "keys_of_later", "tensors_of"]
 
@@ -20,7 +21,7 @@ def has_own_ways(module: torch.nn.Module) -> bool:
     if torch.__future__.get_swap_module_params_on_conversion() or any(t.is_meta for _, t in tensors_of(module)):
         return True
     plain = torch.nn.Module._load_from_state_dict
-    norm = _NormBase._load_from_state_dict  # differs where its counter is not in the file
+    norm = NormBase._load_from_state_dict  # differs where its counter is not in the file
     for part in module.modules():
         kind = type(part)
         if (
@@ -40,7 +41,7 @@ def keys_of_later(module: torch.nn.Module, state: Mapping[str, Any]) -> Iterator
     they are."""
     versions = getattr(state, "_metadata", {})
     for name, part in module.named_modules(remove_duplicate=False):
-        if isinstance(part, _NormBase) and part.num_batches_tracked is not None:
+        if isinstance(part, NormBase) and part.num_batches_tracked is not None:
             key = f"{name}.num_batches_tracked".lstrip(".")
             if key not in state and (versions.get(name, {}).get("version") or 0) < 2:
                 yield key

@@ -11,11 +11,11 @@ from functools import cached_property
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
 
 import penstock
 from penstock._text import plural
 from penstock.torch._errors import DeviceMemoryError, UnmadeError
+from penstock.torch._private import FakeTensor, nested_view_from_buffer, rebuild_qtensor
 from penstock.torch.loading import _distributed
 from penstock.torch.loading._allowed import Allowed, RefusedError
 from penstock.torch.loading._globals import DATA_TYPES
@@ -217,7 +217,7 @@ def _quantized(args: Any) -> torch.Tensor:
         parameters = (*parameters, axis)
     if len(values.shape) != len(size):  # packed: the file's strides are those of the contiguous whole
         strides = torch.empty(tuple(size), device="meta").stride()
-    tensor: torch.Tensor = torch._utils._rebuild_qtensor(
+    tensor: torch.Tensor = rebuild_qtensor(
         values.storage, values.offset, tuple(size), strides, parameters, values.requires_grad, None
     )
     return tensor
@@ -326,7 +326,7 @@ def _in_order(
 def _nested(args: Any) -> torch.Tensor:
     buffer, sizes, strides, offsets = args
     _check_nested(buffer, sizes, strides, offsets)
-    tensor: torch.Tensor = torch._nested_view_from_buffer(buffer, sizes, strides, offsets)
+    tensor: torch.Tensor = nested_view_from_buffer(buffer, sizes, strides, offsets)
     return tensor
 
 

@@ -29,6 +29,7 @@ from penstock._identity import identity
 from penstock.errors import _within
 from penstock.torch._devices import filled, reachable
 from penstock.torch._errors import DeviceMemoryError, UnmappableFileError, UnreachableDeviceError
+from penstock.torch._private import detect_fake_mode, serialization_state, set_tensor_metadata
 
 __all__ = ["MapLocation", "Packed", "check_map_location", "read_tensors", "skips_data"]
 
@@ -72,7 +73,7 @@ def read_tensors(
     before it was opened; a file that is another one now is not mapped.
     """
     arrays = _arrays_of(archive)
-    fake = torch._guards.detect_fake_mode(None) is not None
+    fake = detect_fake_mode(None) is not None
     if fake or _is_meta(map_location):
         return _Views(archive, _meta_storages(archive, fake=fake and not _is_meta(map_location)), arrays).all()
     if skips_data():
@@ -164,7 +165,7 @@ class _Views:
                 tensor.fake_device = torch.device(storage._fake_device)  # type: ignore[attr-defined]
             if conj or neg:
                 flags = {name: True for name, value in (("conj", conj), ("neg", neg)) if value}
-                torch._utils.set_tensor_metadata(tensor, flags)
+                set_tensor_metadata(tensor, flags)
         except Exception as error:  # such as sizes whose product only Penstock can tell is 0
             raise self._error(penstock.CorruptError, index, f"torch cannot have it: {error}") from error
         return self.with_gradient(tensor, index) if requires_grad else tensor
@@ -314,7 +315,7 @@ def _meta_storages(archive: penstock.Archive, *, fake: bool) -> list[torch.Untyp
 
 def skips_data() -> bool:
     """Whether torch.serialization.skip_data is in force."""
-    return bool(getattr(getattr(torch.serialization, "_serialization_tls", None), "skip_data", False))
+    return bool(getattr(serialization_state, "skip_data", False))
 
 
 def _empty_storages(archive: penstock.Archive) -> list[torch.UntypedStorage | None]:

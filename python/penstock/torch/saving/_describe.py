@@ -8,6 +8,7 @@ import torch
 
 import penstock
 from penstock._core import _memory_fault
+from penstock.torch import _private
 
 __all__ = ["described"]
 
@@ -196,9 +197,9 @@ def _marked(tensor: torch.Tensor) -> penstock.Opaque:
     conj, neg = tensor.is_conj(), tensor.is_neg()
     plain = tensor.detach()
     if conj:
-        plain = torch._conj(plain)
+        plain = _private.conj(plain)
     if neg:
-        plain = torch._neg_view(plain)
+        plain = _private.neg_view(plain)
     plain.requires_grad_(tensor.requires_grad)
     return _composite("torch.marked_tensor", tensor, plain, conj, neg)
 

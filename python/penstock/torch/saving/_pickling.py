@@ -12,6 +12,7 @@ import torch
 import penstock
 from penstock._core import _memory_fault
 from penstock.torch._convert import to_torch
+from penstock.torch._private import mkldnn
 from penstock.torch.loading._globals import Readable, full_name, is_filled
 from penstock.torch.loading._storages import skips_data
 from penstock.torch.saving._advice import advice
@@ -100,7 +101,7 @@ class _Pickler(pickle.Pickler):
 
 
 def _layout_fault(tensor: torch.Tensor) -> str | None:
-    if tensor.layout != torch._mkldnn:  # type: ignore[attr-defined]
+    if tensor.layout != mkldnn:
         return None
     return f"found a tensor of layout {tensor.layout}, which torch does not save either; save .to_dense() of it"
 
