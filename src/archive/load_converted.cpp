@@ -265,7 +265,7 @@ void require_convertible(const LoadOptions& options) {
   }
   if (options.mmap.value_or(false)) {
     throw Error(ErrorCode::kUnsupported,
-                core::format("a mapped file has the types it was written with, and not {}: leave out one of map and "
+                core::format("a mapped file has the types it was written with, and not {}: leave out one of mmap and "
                              "dtype",
                              dtype.name()));
   }

@@ -368,7 +368,7 @@ void require_loadable(const detail::ArchiveState& state, const TensorEntry& entr
   device::require_device(options.device);
   if (options.mmap.value_or(false) && options.device.type != DeviceType::kCpu) {
     throw Error(ErrorCode::kUnsupported,
-                core::format("a mapped file is memory of the cpu and not of {}: leave out one of map and device",
+                core::format("a mapped file is memory of the cpu and not of {}: leave out one of mmap and device",
                              options.device.to_string()),
                 {state.path()});
   }

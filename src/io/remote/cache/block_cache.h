@@ -1,10 +1,11 @@
 #pragma once
 
-// The cache on disk of what was read by URL (docs/design/remote.md, "The cache"):
+// The cache on disk of what was read by URL (docs/design/remote.md, "The cache"). Its files lie in
+// FOLDER/penstock-blocks-1:
 //
-//   FOLDER/penstock-blocks-1/ab/KEY.object      the first block of an object; its text is the object's ETag, size and
-//   URL FOLDER/penstock-blocks-1/ab/KEY.VERSION.7   a later one, of one version FOLDER/penstock-blocks-1/bytes about
-//   how many bytes all of them have (ledger.h)
+// - `ab/KEY.object`: the first block of an object. Its text is the object's ETag, size and URL.
+// - `ab/KEY.VERSION.7`: a later block, of one version.
+// - `bytes`: about how many bytes all of them have (ledger.h).
 //
 // KEY is a hash of where the object is, VERSION one of its ETag and size. Whatever is wrong with a file makes it one
 // that is not there, and whatever cannot be written is left out: no read fails by the cache.
