@@ -61,14 +61,15 @@ TEST_F(OwnSource, GivesTheSamplesThatFilesWouldHave) {
   const Dataset clips = files(names_, options());
   EXPECT_EQ(clips.paths(), names_);
   EXPECT_EQ(store_.opened, 0) << "nothing is opened before it is wanted";
-  for (int i = 0; i < 6; ++i) EXPECT_EQ(test::values_of<float>(clips.get(i)["x"])[7], static_cast<float>(i));
+  for (int i = 0; i < 6; ++i)
+    EXPECT_EQ(test::values_of<float>(clips.get(i)["x"].as_tensor())[7], static_cast<float>(i));
   for (const std::size_t workers : {0U, 2U}) {
     DataLoader loader(subset(clips, {3, 0, 1, 2}), {.batch_size = 2, .num_workers = workers});
-    EXPECT_THAT(test::values_of<std::int64_t>(loader.next()->value["label"]), ElementsAre(3, 0));
-    EXPECT_THAT(test::values_of<std::int64_t>(loader.next()->value["label"]), ElementsAre(1, 2));
+    EXPECT_THAT(test::values_of<std::int64_t>(loader.next()->value["label"].as_tensor()), ElementsAre(3, 0));
+    EXPECT_THAT(test::values_of<std::int64_t>(loader.next()->value["label"].as_tensor()), ElementsAre(1, 2));
   }
   DataLoader large(subset(clips, {5, 4}), {.batch_size = 2, .num_workers = 1});
-  EXPECT_THAT(test::values_of<std::int64_t>(large.next()->value["label"]), ElementsAre(5, 4));
+  EXPECT_THAT(test::values_of<std::int64_t>(large.next()->value["label"].as_tensor()), ElementsAre(5, 4));
 }
 
 TEST_F(OwnSource, SmallFilesAreReadWholeAndOnce) {
@@ -105,7 +106,7 @@ TEST_F(OwnSource, MayGiveFilesAndMemoryToo) {
                                 const std::string bytes = test::read_file(folder_ / "7.npy");
                                 return test::source_of(bytes);
                               }});
-  for (int i = 0; i < 2; ++i) EXPECT_EQ(test::values_of<int>(mixed.get(i))[0], 7);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(test::values_of<int>(mixed.get(i).as_tensor())[0], 7);
 }
 
 TEST_F(OwnSource, WhatItThrowsNamesTheSample) {
