@@ -131,15 +131,16 @@ def _named(args: tuple[ArrayLike, ...], kwds: dict[str, ArrayLike]) -> dict[str,
 
 
 def _save_npz(file: File, arrays: dict[str, np.ndarray[Any, Any]], *, compress: bool) -> None:
+    # Without allow_pickle=False, which NumPy before 2.1 takes for an array; there are no objects among `arrays`.
     write: Callable[..., None] = _SAVEZ_COMPRESSED if compress else _SAVEZ
     if hasattr(file, "write"):
-        write(file, allow_pickle=False, **arrays)
+        write(file, **arrays)
         return
     path = _with_suffix(file, ".npz")
     if all(_is_kept(array) for array in arrays.values()):
         penstock.save(arrays, path, format="npz", compress=compress)
     else:
-        replaced(path, lambda out: write(out, allow_pickle=False, **arrays))
+        replaced(path, lambda out: write(out, **arrays))
 
 
 def _array(value: ArrayLike, name: str | None = None) -> np.ndarray[Any, Any]:

@@ -124,8 +124,9 @@ def test_allowed_globals_make_torch_give_the_same(path):
     with pytest.raises(pickle.UnpicklingError):
         torch.load(path)
     numpy = [np.ndarray, np.dtype, np.dtypes.Float32DType, np.dtypes.Float64DType]
+    core = np._core if hasattr(np._core, "multiarray") else np.core  # as it is called before NumPy 2
     with torch.serialization.safe_globals(
-        [*numpy, np._core.multiarray._reconstruct, np._core.multiarray.scalar, np._core.numeric._frombuffer]
+        [*numpy, core.multiarray._reconstruct, core.multiarray.scalar, core.numeric._frombuffer]
     ):
         same(pt.load(path), torch.load(path))
 
