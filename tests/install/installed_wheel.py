@@ -1,0 +1,35 @@
+"""Run by an interpreter that has the wheel and nothing else: what a user tries first works.
+
+script/wheel runs it, and tests/python/test_wheel.py."""
+
+import subprocess
+import sys
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+
+import penstock
+
+assert version(penstock.__distribution__) == penstock.__version__
+assert not {"numpy", "torch"} & set(sys.modules)
+assert Path(penstock.__file__).is_relative_to(sys.prefix), penstock.__file__
+assert Path(penstock.__file__).with_name("py.typed").is_file()
+
+with tempfile.TemporaryDirectory() as folder:
+    for suffix in ("npy", "npz", "pt", "safetensors"):
+        path = Path(folder) / f"t.{suffix}"
+        tensor = penstock.tensor([[1.5, 2.5], [3.5, 4.5]])
+        penstock.save(tensor if suffix == "npy" else {"t": tensor}, path)
+        loaded = penstock.load(path)
+        assert (loaded if suffix == "npy" else loaded["t"]).tolist() == tensor.tolist()
+    loader = penstock.DataLoader(penstock.rows(Path(folder) / "t.npy"), batch_size=2, num_workers=1)
+    assert [batch.tolist() for batch in loader] == [tensor.tolist()]
+
+    # The command lies beside Python's own.
+    command = Path(sys.prefix) / "bin" / "penstock"
+    said = subprocess.run([command, "--version"], check=True, capture_output=True, text=True).stdout
+    assert penstock.__version__ in said
+    listed = subprocess.run([command, "ls", path], check=True, capture_output=True, text=True).stdout
+    assert "float" in listed
+
+print(f"penstock-tensors {penstock.__version__} works on Python {sys.version.partition(' ')[0]}")
