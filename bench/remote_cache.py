@@ -3,8 +3,8 @@
     .venv/bin/python bench/remote_cache.py [--small 2000] [--kib 100] [--megabytes 500] [--repeats 5]
 
 Two works, in turns: an epoch of many small files in shuffled batches of 32, and one large array to host memory. Each
-from files, from the cache while its objects are trusted (no requests), and from the cache where each object is asked for
-(one request without a body, to nginx on this machine). Everything is in the page cache. The goal is 0.9 of files.
+from files, from the cache while its objects are trusted (no requests), and from the cache where each object is asked
+for (one request without a body, to nginx on this machine). Everything is in the page cache. The goal is 0.9 of files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`penstock cache` where there is nothing to show. What it says of a cache that is in use: tests/remote/test_cache.py."""
+"""`penstock cache` where there is nothing to show. What it says of one in use: tests/remote/test_cache.py."""
 
 from __future__ import annotations
 

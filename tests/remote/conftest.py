@@ -138,7 +138,10 @@ def store(place_of_seaweed, settings):
 def settings(monkeypatch, tmp_path):
     """A function that sets variables. None of the user's is left, no profile, and no machine of a cloud is asked."""
     for name in list(os.environ):
-        if name.startswith(("AWS_", "HF_", "PENSTOCK_S3", "PENSTOCK_GS", "PENSTOCK_REMOTE", "PENSTOCK_CACHE")) or "proxy" in name.lower():
+        if (
+            name.startswith(("AWS_", "HF_", "PENSTOCK_S3", "PENSTOCK_GS", "PENSTOCK_REMOTE", "PENSTOCK_CACHE"))
+            or "proxy" in name.lower()
+        ):
             monkeypatch.delenv(name)
     for name in ("SSL_CERT_FILE", "GOOGLE_OAUTH_ACCESS_TOKEN"):
         monkeypatch.delenv(name, raising=False)
