@@ -43,8 +43,10 @@ SLOW_DOWN = "<Error><Code>SlowDown</Code><Message>Please reduce your request rat
 class Fault:
     """What goes wrong with the requests that it fits. Faults of several fields happen together."""
 
-    # Which requests: what their target contains, with a Range or without one, all but the first few, so many of them.
+    # Which requests: what their target contains, of which methods (none: any), with a Range or without one, all but the
+    # first few, so many of them.
     target: str = ""
+    methods: Sequence[str] = ()
     ranged: bool | None = None
     after: int = 0
     times: int | None = None
@@ -67,6 +69,8 @@ class Fault:
     def fits(self, request: Request) -> bool:
         """Whether this is a request that it happens to; counts."""
         if self.target not in request.target or self.ranged not in (None, "range" in request.headers):
+            return False
+        if self.methods and request.method not in self.methods:
             return False
         if self.after > 0:
             self.after -= 1

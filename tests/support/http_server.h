@@ -24,6 +24,7 @@ struct HttpRequest {
   std::string method;
   std::string target;
   std::map<std::string, std::string> headers;  ///< names in lower case
+  std::string body = {};
 
   std::string header(const std::string& name) const {
     const auto found = headers.find(name);
@@ -113,7 +114,17 @@ class HttpServer {
       if (got <= 0) break;
       head.append(bytes, static_cast<std::size_t>(got));
     }
-    const HttpRequest request = parse(head);
+    const std::size_t end = std::min(head.size(), head.find("\r\n\r\n") + 4);
+    HttpRequest request = parse(std::string_view(head).substr(0, end));
+    request.body = head.substr(end);
+    std::size_t length = 0;
+    const std::string told = request.header("content-length");
+    std::from_chars(told.data(), told.data() + told.size(), length);
+    while (request.body.size() < length && readable(socket)) {
+      const ssize_t got = ::recv(socket, bytes, sizeof(bytes), 0);
+      if (got <= 0) break;
+      request.body.append(bytes, static_cast<std::size_t>(got));
+    }
     {
       const std::scoped_lock lock(mutex_);
       requests_.push_back(request);

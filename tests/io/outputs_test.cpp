@@ -1,0 +1,43 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "io/file/output.h"
+#include "penstock/error.h"
+#include "support/errors.h"
+#include "support/files.h"
+
+namespace penstock::io {
+namespace {
+
+TEST(Outputs, APathIsAFile) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "s3:x";
+  EXPECT_FALSE(output_exists(path));
+  const auto out = open_output(path);
+  out->write_text("hello");
+  out->prepare();
+  EXPECT_FALSE(output_exists(path));
+  out->commit();
+  EXPECT_TRUE(output_exists(path));
+  EXPECT_TRUE(is_same_place(path, folder / "./s3:x"));
+  EXPECT_FALSE(is_same_place(path, "s3://bucket/x"));
+  remove_output(path);
+  EXPECT_FALSE(output_exists(path));
+}
+
+TEST(Outputs, UrlsOfStoresAlone) {
+  for (const char* const url : {"http://host/x?key=secret", "https://host/x", "hf://owner/repo/x"}) {
+    const Error error = *test::error_of([&] { open_output(url); });
+    EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
+    EXPECT_THAT(error.what(), testing::Not(testing::HasSubstr("secret")));
+    EXPECT_EQ(test::code_of([&] { output_exists(url); }), ErrorCode::kUnsupported);
+  }
+  EXPECT_NO_THROW(require_output("s3://bucket/x"));
+  EXPECT_TRUE(is_same_place("s3://bucket/x", "s3://bucket/x"));
+  EXPECT_EQ(test::code_of([] { open_output("s3://bucket/"); }), ErrorCode::kIsDirectory);
+}
+
+}  // namespace
+}  // namespace penstock::io

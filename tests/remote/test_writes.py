@@ -1,0 +1,369 @@
+"""Objects that are written: the same bytes as a file here, by one request or in parts, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import client_of
+from contents import contents, numbers, same
+from fault_proxy import Fault, FaultProxy, in_thread
+from refusals import TOKEN, has_no_secret, refused, within
+from servers import SECRET_KEY
+from writable import WritableMemory
+
+import penstock
+
+sys.path.append(str(Path(__file__).parents[1] / "python"))
+from ctrl_c import answers_ctrl_c
+
+MEGA = 1 << 20
+ODD = "dir ä/x=1,y+2:(3)%41&é.npy"
+
+
+def value_of(rows: int):
+    return {"w": numbers(rows, 64), "half": numbers(rows, 2, seed=2).astype("f2"), "none": np.zeros((0, 3), "i8")}
+
+
+def here(tmp_path, value, name: str, **options) -> bytes:
+    penstock.save(value, tmp_path / name, sync=False, **options)
+    return (tmp_path / name).read_bytes()
+
+
+@pytest.fixture(params=["seaweed", "rclone"])
+def server(request, settings):
+    """Each store that checks signatures, with its bucket."""
+    settings(**request.getfixturevalue(f"place_of_{request.param}").environment)
+    return request.getfixturevalue(request.param)
+
+
+def bytes_of(server, key: str) -> bytes:
+    return bytes(client_of(server).get(key).bytes())
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.npz", "x.safetensors", "x.pt", ODD])
+def test_every_format_is_the_file_that_is_written_here(server, tmp_path, name):
+    value = value_of(8)["w"] if name.endswith(".npy") else value_of(8)
+    penstock.save(value, f"s3://bucket/written/{name}")
+    assert bytes_of(server, f"written/{name}") == here(tmp_path, value, Path(name).name)
+
+
+def test_a_large_object_goes_in_parts(server, tmp_path):
+    value = {"w": numbers(5 * MEGA), "b": numbers(100, seed=1)}  # 20 MiB: three parts
+    penstock.save(value, "s3://bucket/written/large.safetensors")
+    assert bytes_of(server, "written/large.safetensors") == here(tmp_path, value, "large.safetensors")
+    found = penstock.load("s3://bucket/written/large.safetensors")
+    assert np.array_equal(np.asarray(found["w"]), value["w"])
+
+
+def test_an_object_is_replaced(server):
+    for seed in (1, 2):
+        penstock.save(numbers(100, seed=seed), "s3://bucket/written/again.npy")
+        same(penstock.load("s3://bucket/written/again.npy"), penstock.asarray(numbers(100, seed=seed)))
+
+
+def test_torch_writes_what_it_writes_here(server, tmp_path):
+    torch = pytest.importorskip("torch")
+    import penstock.torch
+
+    native = {"w": torch.arange(10.0), "n": 3}
+    pickled = {"w": torch.arange(10.0), "counts": np.arange(5)}
+    for name, value in (("native", native), ("pickled", pickled)):
+        penstock.torch.save(value, f"s3://bucket/written/{name}.pt")
+        penstock.torch.save(value, tmp_path / f"{name}.pt")
+        (tmp_path / "fetched.pt").write_bytes(bytes_of(server, f"written/{name}.pt"))
+        fetched, kept = (torch.load(tmp_path / file, weights_only=False) for file in ("fetched.pt", f"{name}.pt"))
+        assert torch.equal(fetched["w"], kept["w"])
+        assert str(fetched) == str(kept)
+
+
+def test_numpy_writes_what_it_writes_here(server, tmp_path):
+    import penstock.numpy
+
+    for name, array in (("native", numbers(10)), ("swapped", numbers(10).astype(">f4"))):
+        penstock.numpy.save(f"s3://bucket/written/{name}.npy", array)
+        np.save(tmp_path / f"{name}.npy", array)
+        assert bytes_of(server, f"written/{name}.npy") == (tmp_path / f"{name}.npy").read_bytes()
+
+
+def test_packing_into_a_bucket(server, tmp_path):
+    clips = [{"x": numbers(5, seed=number), "n": number} for number in range(40)]
+    for number, clip in enumerate(clips):
+        penstock.save(clip, tmp_path / f"{number:02}.pt", sync=False)
+    told = penstock.pack(penstock.files(tmp_path), "s3://bucket/written/packed", shard_bytes=400)
+    assert told["shards"] > 1
+    dataset = penstock.packed("s3://bucket/written/packed/")
+    assert len(dataset) == 40
+    same(dataset[17]["x"], penstock.asarray(clips[17]["x"]))
+    with refused(penstock.InvalidArgumentError, "objects below this prefix"):
+        penstock.pack(penstock.files(tmp_path), "s3://bucket/written/packed")
+
+
+def run(command, *arguments, code: int = 0) -> str:
+    done = subprocess.run([command, *arguments], capture_output=True, stdin=subprocess.DEVNULL, timeout=60, text=True)
+    assert done.returncode == code, done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+def test_converting_to_a_url(server, command, tmp_path):
+    (tmp_path / "x.npz").write_bytes(contents()["large.npz"])
+    to = "s3://bucket/written/converted.safetensors"
+    client_of(server).put("written/converted.safetensors", b"old")
+    assert "--force" in run(command, "convert", tmp_path / "x.npz", to, code=1)
+    assert bytes_of(server, "written/converted.safetensors") == b"old"
+    assert to in run(command, "convert", "--force", tmp_path / "x.npz", to)
+    same(penstock.load(to)["w"], penstock.load(contents()["large.npz"])["w"])
+    assert "is to be converted" in run(command, "convert", "--force", to, to, code=1)
+
+
+def test_shards_pages_and_pictures_of_the_command(server, command, tmp_path):
+    (tmp_path / "x.safetensors").write_bytes(contents()["large.safetensors"])
+    place = "s3://bucket/written/command"
+    run(command, "convert", "--shard-size", "500KB", tmp_path / "x.safetensors", f"{place}/m.safetensors")
+    loaded = penstock.load(f"{place}/m.safetensors.index.json")
+    same(loaded["w"], penstock.load(contents()["large.safetensors"])["w"])
+    run(command, "report", tmp_path / "x.safetensors", "-o", f"{place}/page.html")
+    assert bytes_of(server, "written/command/page.html").startswith(b"<!")
+    run(command, "show", tmp_path / "x.safetensors", "w", "--png", f"{place}/w.png")
+    assert bytes_of(server, "written/command/w.png").startswith(b"\x89PNG")
+    assert "--force" in run(command, "show", tmp_path / "x.safetensors", "w", "--png", f"{place}/w.png", code=1)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9/x.npy?sig=sIgNaTuRe", "https://h/x.npy", "hf://owner/repo/x.npy"])
+def test_what_cannot_be_written_to(url):
+    with refused(penstock.UnsupportedError, "s3:// or gs://"):
+        penstock.save(numbers(3), url)
+    with refused(penstock.UnsupportedError, "s3:// or gs://"):
+        penstock.numpy.save(url, numbers(3).astype(">f4"))
+
+
+def test_what_takes_a_file_of_this_machine():
+    for call in (
+        lambda: penstock.Writer("s3://bucket/x.npy"),
+        lambda: penstock.open("s3://bucket/x.npy", "r+"),
+    ):
+        with refused(penstock.UnsupportedError, "penstock convert"):
+            call()
+
+
+@pytest.mark.parametrize("url", ["s3://bucket", "s3://bucket/", "s3://bucket/folder/"])
+def test_what_names_no_object(url, proxy, settings):
+    settings(AWS_ENDPOINT_URL=proxy.url)
+    with refused(penstock.IsDirectoryError, "an object"):
+        penstock.save(numbers(3), url, format="npy")
+    assert not proxy.requests
+
+
+# Faults, in front of a store that says what it has.
+
+
+@pytest.fixture
+def memory():
+    return WritableMemory()
+
+
+@pytest.fixture
+def faulty(memory, settings):
+    with in_thread(FaultProxy(memory)) as running:
+        settings(
+            PENSTOCK_REMOTE_TIMEOUT=2,
+            PENSTOCK_REMOTE_RETRY_SECONDS=20,
+            AWS_ENDPOINT_URL=running.url,
+            AWS_ACCESS_KEY_ID="ACCESSKEY1",
+            AWS_SECRET_ACCESS_KEY=SECRET_KEY,
+            AWS_SESSION_TOKEN=TOKEN,
+            AWS_REGION="us-east-1",
+        )
+        yield running
+
+
+SIZES = {"small": 1000, "parts": 7 * MEGA}  # floats: one request; four parts
+ERROR_IN_200 = "<?xml version='1.0'?>\n<Error><Code>InternalError</Code><Message>x</Message></Error>"
+
+PASSING = {
+    "503": Fault(status=503, times=2),
+    "500": Fault(status=500, after=1, times=2),
+    "reset": Fault(reset=True, times=2),
+    "reset later": Fault(reset=True, after=2, times=2),
+    "closed without an answer": Fault(raw="", times=1),
+    "hang": Fault(hang=True, times=1),
+    "hang later": Fault(hang=True, after=2, times=1),
+    "429 with Retry-After": Fault(status=429, headers={"retry-after": "0"}, times=1),
+    "it arrived otherwise": Fault(status=400, body="<Error><Code>BadDigest</Code></Error>", times=1),
+    "others write": Fault(status=409, body="<Error><Code>ConditionalRequestConflict</Code></Error>", times=1),
+    "the last answer is lost": Fault(target="?uploadId=", cut=5, times=1),
+    "an answer is lost": Fault(headers={"content-length": "9"}, methods=["PUT"], times=1),
+    "an error in 200": Fault(status=200, target="?uploadId=", body=ERROR_IN_200, times=2),
+}
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("fault", PASSING)
+def test_what_passes_is_not_noticed(faulty, memory, fault, size, tmp_path):
+    faulty.faults = [Fault(**vars(PASSING[fault]))]
+    value = numbers(SIZES[size])
+    with within(30):
+        penstock.save(value, "s3://bucket/x.npy")
+    assert memory.objects["/bucket/x.npy"] == here(tmp_path, value, "x.npy")
+    assert memory.types["/bucket/x.npy"] == "application/octet-stream"
+    assert not memory.uploads
+
+
+LASTING = {
+    "403": (Fault(status=403, body="<Error><Code>AccessDenied</Code></Error>"), penstock.PermissionDeniedError),
+    "no such bucket": (Fault(status=404, body="<Error><Code>NoSuchBucket</Code></Error>"), penstock.NotFoundError),
+    "503": (Fault(status=503), penstock.InputOutputError),
+    "hang": (Fault(hang=True), penstock.TimedOutError),
+    "reset": (Fault(reset=True), penstock.InputOutputError),
+    "not a store": (Fault(status=501), penstock.UnsupportedError),
+    "no sense": (Fault(status=400, body="<Error><Code>EntityTooLarge</Code></Error>"), penstock.InputOutputError),
+}
+
+
+WRITING = ("PUT", "POST")
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("fault", LASTING)
+@pytest.mark.parametrize("target", ["/bucket", "partNumber", "?uploadId"])
+def test_what_lasts_is_an_error_and_leaves_nothing(faulty, memory, fault, size, target, settings):
+    if size == "small" and target != "/bucket":
+        pytest.skip("a small object has no parts")
+    settings(PENSTOCK_REMOTE_RETRY_SECONDS=1, PENSTOCK_REMOTE_TIMEOUT=0.5)
+    given, kind = LASTING[fault]
+    # The request that takes parts back is let through: a store that is gone for good takes nothing back.
+    faulty.faults = [Fault(**vars(given) | {"target": target, "methods": WRITING})]
+    with refused(kind, "s3://bucket/x.npy", seconds=20):
+        penstock.save(numbers(SIZES[size]), "s3://bucket/x.npy")
+    assert not memory.objects
+    assert not memory.uploads
+
+
+def test_an_error_in_200_that_lasts(faulty, memory, settings):
+    settings(PENSTOCK_REMOTE_RETRY_SECONDS=1)
+    for body, word in ((ERROR_IN_200, "InternalError"), ("<Error><Code>InvalidPart</Code></Error>", "InvalidPart")):
+        faulty.faults = [Fault(status=200, target="?uploadId", body=body, methods=WRITING)]
+        with refused(penstock.InputOutputError, word):
+            penstock.save(numbers(SIZES["parts"]), "s3://bucket/x.npy")
+        assert not memory.objects
+        assert not memory.uploads
+
+
+def test_a_small_object_is_one_request_and_a_large_one_few(faulty, memory):
+    penstock.save(numbers(1000), "s3://bucket/x.npy")
+    assert [request.method for request in faulty.requests] == ["PUT"]
+    faulty.forget()
+    penstock.save(numbers(7 * MEGA), "s3://bucket/x.npy")
+    assert [request.method for request in faulty.requests] == ["POST", *["PUT"] * 4, "POST"]
+    assert faulty.most_at_once > 1
+    assert not memory.uploads
+
+
+def test_what_is_sent_is_signed(faulty):
+    penstock.save(numbers(1000), "s3://bucket/x.npy")
+    headers = faulty.requests[0].headers
+    for name in ("x-amz-checksum-crc32", "x-amz-security-token", "x-amz-content-sha256"):
+        assert name in headers
+        assert name in headers["authorization"]
+    assert "expect" not in headers
+
+
+def test_google_gets_md5_and_no_header_of_amazon(faulty, memory, settings):
+    settings(PENSTOCK_GS_ENDPOINT=faulty.url, PENSTOCK_GS_ACCESS_KEY_ID="a", PENSTOCK_GS_SECRET_ACCESS_KEY="b")
+    for size in SIZES.values():
+        penstock.save(numbers(size), "gs://bucket/x.npy")
+    assert "/bucket/x.npy" in memory.objects
+    for request in faulty.requests:
+        assert not [name for name in request.headers if "checksum" in name]
+        assert request.method != "PUT" or "content-md5" in request.headers
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_command_does_not_replace_what_others_wrote_meanwhile(faulty, memory, command, tmp_path, size):
+    """The object is not there when it is looked for, and is there when it is written."""
+    penstock.save(numbers(SIZES[size]), tmp_path / "x.npy")
+    faulty.faults = [Fault(status=404, times=1)]
+    memory.objects["/bucket/x.npz"] = b"others"
+    assert "object of this name" in run(command, "convert", tmp_path / "x.npy", "s3://bucket/x.npz", code=1)
+    assert memory.objects["/bucket/x.npz"] == b"others"
+    assert not memory.uploads
+    run(command, "convert", "--force", tmp_path / "x.npy", "s3://bucket/x.npz")
+    assert memory.objects["/bucket/x.npz"] != b"others"
+
+
+def test_shards_that_fail_take_the_others_along(faulty, memory, command, tmp_path):
+    (tmp_path / "x.safetensors").write_bytes(contents()["large.safetensors"])
+    faulty.faults = [Fault(status=403, target="index.json", methods=WRITING)]
+    run(
+        command, "convert", "--shard-size", "500KB", tmp_path / "x.safetensors", "s3://bucket/m.safetensors", code=1
+    )
+    assert not memory.objects
+
+
+def test_packing_that_fails_leaves_nothing(faulty, memory, tmp_path):
+    for number in range(40):
+        penstock.save({"x": numbers(5, seed=number)}, tmp_path / f"{number:02}.pt", sync=False)
+    listing = "<ListBucketResult></ListBucketResult>"
+    empty = Fault(status=200, target="list-type", body=listing)
+    for query in ("?partNumber", "?uploadId"):
+        faulty.faults = [empty, Fault(status=403, target=f"00002.safetensors{query}", methods=WRITING)]
+        with refused(penstock.PermissionDeniedError, "00002.safetensors"):
+            penstock.pack(penstock.files(tmp_path), "s3://bucket/packed", shard_bytes=200)
+        assert not memory.objects
+        assert not memory.uploads
+
+
+SLOW_SAVE = "penstock.save(np.zeros(16 << 20, 'f4'), 's3://bucket/x.npy')"
+
+
+def test_a_process_that_is_killed_leaves_no_object(faulty, memory):
+    faulty.faults = [Fault(hang=True, target="partNumber=3")]
+    with subprocess.Popen([sys.executable, "-c", f"import numpy as np, penstock; {SLOW_SAVE}"]) as process:
+        while not any("partNumber=3" in request.target for request in faulty.requests):
+            time.sleep(0.02)
+        os.kill(process.pid, signal.SIGKILL)
+    assert not memory.objects
+
+
+def test_ctrl_c_takes_the_parts_back(faulty, memory, tmp_path):
+    faulty.faults = [Fault(hang=True, target="partNumber=3")]
+    answers_ctrl_c(tmp_path, "import numpy as np", SLOW_SAVE)
+    assert memory.begun >= 1
+    assert not memory.objects
+    assert not memory.uploads
+
+
+MEASURED = """
+import numpy as np, penstock
+array = np.zeros(64 << 20, "f4")
+array[:] = 1
+penstock.save(array[:10], "s3://bucket/first.npy")
+def peak():
+    return int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1])
+before = peak()
+penstock.save(array, "s3://bucket/x.npy")
+print((peak() - before) >> 10)
+"""
+
+
+def test_memory_is_bounded(faulty):
+    """256 MiB by parts of 8 MiB, of which nine are in memory."""
+    done = subprocess.run([sys.executable, "-c", MEASURED], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 120
+
+
+def test_no_error_has_a_secret(faulty, settings):
+    body = f"<Error><Code>AccessDenied</Code><Message>{SECRET_KEY} {TOKEN}</Message></Error>"
+    faulty.faults = [Fault(status=403, body=body)]
+    with pytest.raises(penstock.PermissionDeniedError, match="may write") as failed:
+        penstock.save(numbers(10), "s3://bucket/x.npy")
+    has_no_secret(failed.value)
+    assert not re.search("Signature|Credential", str(failed.value))
