@@ -204,7 +204,7 @@ TEST(CollateFunction, MakesTheBatchOfTheSamples) {
 TEST(CollateFunction, WhatItThrowsNamesTheBatchAndItsFirstSamples) {
   const Collate failing =
       collate::function([](const std::vector<Value>&) -> Value { throw std::runtime_error("odd"); });
-  const auto message_of = [&](std::size_t batch_size) {
+  const auto message_of = [&](std::int64_t batch_size) {
     DataLoader loader(subset(numbers(9), {7, 8, 0, 3, 5}), {.batch_size = batch_size, .collate = failing});
     return test::error_of([&] { loader.next(); })->message();
   };

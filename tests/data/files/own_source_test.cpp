@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "data/support.h"
+#include "penstock/ops.h"
 #include "support/bytes.h"
 
 namespace penstock {
@@ -19,6 +20,7 @@ using test::CountingSource;
 using test::TemporaryFolder;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using Names = std::vector<std::string>;
 
 /// Files by names of the program's own, which no disk has.
 struct Store {
@@ -74,7 +76,7 @@ TEST_F(OwnSource, GivesTheSamplesThatFilesWouldHave) {
 
 TEST_F(OwnSource, SmallFilesAreReadWholeAndOnce) {
   std::shared_ptr<CountingSource> last;
-  const Dataset clips = files({names_[0]}, {.source = [&](const std::string& name) {
+  const Dataset clips = files(Names{names_[0]}, {.source = [&](const std::string& name) {
                                 last = std::make_shared<CountingSource>(store_.objects.at(name));
                                 return Source(last);
                               }});
@@ -101,7 +103,7 @@ TEST_F(OwnSource, ServesKeysClassesAndRawFiles) {
 
 TEST_F(OwnSource, MayGiveFilesAndMemoryToo) {
   save(Tensor::of<int>({7}), folder_ / "7.npy");
-  const Dataset mixed = files({"file", "memory"}, {.source = [&](const std::string& name) {
+  const Dataset mixed = files(Names{"file", "memory"}, {.source = [&](const std::string& name) {
                                 if (name == "file") return open_source(folder_ / "7.npy");
                                 const std::string bytes = test::read_file(folder_ / "7.npy");
                                 return test::source_of(bytes);
@@ -110,11 +112,11 @@ TEST_F(OwnSource, MayGiveFilesAndMemoryToo) {
 }
 
 TEST_F(OwnSource, WhatItThrowsNamesTheSample) {
-  const Dataset clips = files({names_[0], "store://missing"}, options());
+  const Dataset clips = files(Names{names_[0], "store://missing"}, options());
   for (const bool raw : {false, true}) {
     FilesOptions how = options();
     how.raw = raw;
-    DataLoader loader(files({"store://missing"}, how), {.num_workers = 1});
+    DataLoader loader(files(Names{"store://missing"}, how), {.num_workers = 1});
     const auto error = test::error_of([&] { loader.next(); });
     EXPECT_EQ(error->code(), ErrorCode::kUserCode);
     EXPECT_EQ(error->path(), "store://missing");
