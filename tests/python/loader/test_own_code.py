@@ -202,6 +202,19 @@ def test_collate_fn_makes_the_batch():
     assert list(loader) == [{"n": 4}, {"n": 4}, {"n": 3}]
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_what_functions_of_batches_raise_names_the_batch(workers):
+    def odd(batch):
+        raise ValueError("odd")
+
+    for loader in (
+        penstock.DataLoader(numbers().map(odd, batched=True), 2, num_workers=workers),
+        penstock.DataLoader(numbers(), 2, num_workers=workers, collate_fn=odd),
+    ):
+        with pytest.raises(ValueError, match=r"odd \(at batch 0 \(samples 0, 1\)\)"):
+            next(iter(loader))
+
+
 def test_filter_finds_its_size_once():
     calls = []
 

@@ -99,7 +99,9 @@ def test_optimizers_go_on_where_the_other_language_stopped(name, tests, tmp_path
     parameters = [torch.nn.Parameter(one.clone()) for one in start]
     optimizer = getattr(torch.optim, name)(parameters, **OPTIMIZERS[name])
     optimize(optimizer, parameters, 3)
-    torch.save({"parameters": [p.data for p in parameters], "optimizer": optimizer.state_dict()}, tmp_path / "python.pt")
+    torch.save(
+        {"parameters": [p.data for p in parameters], "optimizer": optimizer.state_dict()}, tmp_path / "python.pt"
+    )
     run(tests / "optimizer_program", name, tmp_path / "python.pt", tmp_path / "cpp.pt", 4)
     found = torch.load(tmp_path / "cpp.pt")
     optimize(optimizer, parameters, 4)
