@@ -1,12 +1,11 @@
 // Loads whose tensors become another type on the way. What is read at once is bounded, so that the file's own elements
 // never lie in memory beside all of the result. Storages are read some at a time, and given back when the tensors in
-// them are converted. A storage that is larger than that is read in pieces for each of its tensors, as far as a piece
-// of it can be read alone.
+// them are converted. The tensors of a storage that is larger than that are read one by one and in pieces, as far as
+// these can be read alone.
 
 #include "archive/load_converted.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "core/format.h"
@@ -20,6 +19,8 @@ namespace {
 
 /// How much of the file is in memory at once.
 constexpr std::uint64_t kPartBytes = std::uint64_t{64} << 20;
+/// Tensors that are smaller on the average are not worth a read each.
+constexpr std::uint64_t kWorthARead = std::uint64_t{64} << 10;
 
 bool is_converted(const DType& stored, const LoadOptions& options) {
   return (stored.is_floating() || stored.is_complex()) && stored.is_numeric() && stored != *options.dtype;
@@ -69,11 +70,11 @@ LoadOptions reading(const LoadOptions& options) {
   return out;
 }
 
-/// Whether a piece of the view can be read without the rest of it, and is worth it.
+/// Whether a piece of the view can be read without the rest of it.
 bool can_be_pieces(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options) {
   const StorageEntry& storage = state.storage_of(view);
-  return view.nbytes() > kPartBytes && storage.lies_in_file() && !state.is_resident(storage, options) &&
-         !view.encoding.deflated && view.strides == view.shape.contiguous_strides();
+  return storage.lies_in_file() && !state.is_resident(storage, options) && !view.encoding.deflated &&
+         view.strides == view.shape.contiguous_strides();
 }
 
 /// Reads a view piece by piece. Its checksum is made of the pieces, where they are the bytes that it is of.
@@ -154,9 +155,16 @@ class ConvertedLoad {
       : state_(state), wanted_(wanted), options_(options), report_(report), resident_(resident), out_(wanted.size()) {}
 
   std::vector<Tensor> run() {
-    std::vector<std::size_t> order(wanted_.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::stable_sort(order, {}, [this](std::size_t i) { return wanted_[i].storage; });
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < wanted_.size(); ++i) {
+      if (wanted_[i].nbytes() == 0) {
+        out_[i] = empty(wanted_[i]);
+      } else {
+        order.push_back(i);
+      }
+    }
+    std::ranges::stable_sort(order, {},
+                             [this](std::size_t i) { return std::pair(wanted_[i].storage, wanted_[i].byte_offset); });
     std::vector<std::size_t> as_they_are;
     Part part;
     for (auto first = order.begin(); first != order.end();) {
@@ -167,7 +175,7 @@ class ConvertedLoad {
       if (std::ranges::none_of(group, [this](std::size_t i) { return is_converted(wanted_[i].dtype, options_); })) {
         as_they_are.insert(as_they_are.end(), group.begin(), group.end());
       } else if (are_pieces(group)) {
-        for (const std::size_t i : group) out_[i] = load_pieces(state_, wanted_[i], options_, report_, Extent::kWhole);
+        load_each(group);
       } else {
         add_to(part, group);
       }
@@ -184,11 +192,19 @@ class ConvertedLoad {
     std::uint64_t bytes = 0;
   };
 
-  /// Tensors of one storage, in pieces: each is large and has bytes of its own.
+  Tensor empty(const TensorEntry& entry) const {
+    const DType& dtype = is_converted(entry.dtype, options_) ? *options_.dtype : entry.dtype;
+    return Tensor::empty(entry.shape, dtype, options_.device).with_requires_grad(entry.requires_grad);
+  }
+
+  /// Whether the tensors of a large storage are read alone, in pieces: each has bytes of its own, or is the one before.
   bool are_pieces(std::span<const std::size_t> group) const {
+    const std::uint64_t bytes = state_.storage_of(wanted_[group.front()]).nbytes;
+    if (bytes <= kPartBytes || group.size() > bytes / kWorthARead) return false;
     std::uint64_t end = 0;
-    for (const std::size_t i : group) {
-      const TensorEntry& entry = wanted_[i];
+    for (std::size_t k = 0; k < group.size(); ++k) {
+      const TensorEntry& entry = wanted_[group[k]];
+      if (is_repeated(group, k)) continue;
       if (!is_converted(entry.dtype, options_) || !can_be_pieces(state_, entry, options_)) return false;
       if (entry.byte_offset < end) return false;
       end = entry.byte_offset + entry.nbytes();
@@ -196,11 +212,20 @@ class ConvertedLoad {
     return true;
   }
 
-  void add_to(Part& part, std::span<const std::size_t> group) {
-    std::uint64_t bytes = 0;
-    for (const std::size_t i : group) {
-      if (wanted_[i].nbytes() != 0) bytes = state_.storage_of(wanted_[i]).nbytes;
+  bool is_repeated(std::span<const std::size_t> group, std::size_t k) const {
+    return k > 0 && same_view(wanted_[group[k]], wanted_[group[k - 1]]);
+  }
+
+  void load_each(std::span<const std::size_t> group) {
+    for (std::size_t k = 0; k < group.size(); ++k) {
+      Tensor& out = out_[group[k]];
+      out = is_repeated(group, k) ? out_[group[k - 1]]
+                                  : load_pieces(state_, wanted_[group[k]], options_, report_, Extent::kWhole);
     }
+  }
+
+  void add_to(Part& part, std::span<const std::size_t> group) {
+    const std::uint64_t bytes = state_.storage_of(wanted_[group.front()]).nbytes;
     if (part.bytes + bytes > kPartBytes) flush(part);
     part.positions.insert(part.positions.end(), group.begin(), group.end());
     part.bytes += bytes;
@@ -233,7 +258,7 @@ class ConvertedLoad {
     for (std::size_t back = 1; back <= std::min(k, kLookedAt); ++back) {
       const TensorEntry& other = wanted_[positions[k - back]];
       if (other.storage != entry.storage) break;
-      if (entry.nbytes() != 0 && same_view(entry, other)) return out_[positions[k - back]];
+      if (same_view(entry, other)) return out_[positions[k - back]];
     }
     return named_conversion(state_, entry, options_, report_, [&] { return converted(loaded, options_); });
   }
@@ -288,7 +313,8 @@ Tensor load_view_converted(const detail::ArchiveState& state, const TensorEntry&
                            Report& report, Extent extent) {
   require_loadable(state, view, options);
   if (!is_converted(view.dtype, options)) return load_view(state, view, options, report, extent);
-  if (can_be_pieces(state, view, options)) return load_pieces(state, view, options, report, extent);
+  if (view.nbytes() > kPartBytes && can_be_pieces(state, view, options))
+    return load_pieces(state, view, options, report, extent);
   const Tensor loaded = load_view(state, view, reading(options), report, extent);
   return named_conversion(state, view, options, report, [&] { return converted(loaded, options); });
 }

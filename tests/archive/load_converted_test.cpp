@@ -122,6 +122,24 @@ TEST(LoadConverted, ALargeTensorIsReadInPiecesAndChecked) {
   }
 }
 
+TEST(LoadConverted, TensorsOfALargeStorageAreReadOneByOne) {
+  const std::size_t count = (std::size_t{70} << 20) / sizeof(float);
+  const std::string bytes = floats(count);
+  const auto source = std::make_shared<test::CountingSource>(bytes);
+  MadeArchive archive(source);
+  const std::size_t s = archive.add_storage(0, bytes.size());
+  archive.add_entry(s, DType::float32, {1000, 1000}, {1000, 1}, 4000000);
+  archive.add_entry(s, DType::float32, {1000, 1000}, {1000, 1});
+  archive.add_entry(s, DType::float32, {1000, 1000}, {1000, 1}, 4000000);
+  const auto tensors = load_made(archive, {.dtype = DType::float64});
+  EXPECT_EQ(source->bytes_read, 8000000U) << "nothing that belongs to no tensor";
+  EXPECT_EQ(tensors[0].data(), tensors[2].data()) << "tied weights stay tied";
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Tensor raw = test::expected(bytes, archive.storage(s), archive.entries()[i]);
+    EXPECT_TRUE(Tensor::identical(tensors[i], raw.to(DType::float64))) << i;
+  }
+}
+
 TEST(LoadConverted, SwappedBytesAreSwappedBeforeTheyAreConverted) {
   const test::TemporaryFolder folder;
   std::vector<float> values = {1.5F, -2, 1e30F};
