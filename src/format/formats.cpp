@@ -32,9 +32,10 @@ std::string known_formats() {
 
 [[noreturn]] void throw_foreign(const ByteSource& source) {
   if (source.size() == 0) {
-    throw Error(ErrorCode::kUnknownFormat,
-                "the file is empty, or does not report its size, as files in /proc; it should hold tensors: write it again",
-                {source.name(), 0});
+    throw Error(
+        ErrorCode::kUnknownFormat,
+        "the file is empty, or does not report its size, as files in /proc; it should hold tensors: write it again",
+        {source.name(), 0});
   }
   std::vector<std::byte> head(std::min<std::uint64_t>(source.size(), kForeignBytes));
   source.read(0, head);

@@ -301,9 +301,7 @@ def test_the_command_does_not_replace_what_others_wrote_meanwhile(faulty, memory
 def test_shards_that_fail_take_the_others_along(faulty, memory, command, tmp_path):
     (tmp_path / "x.safetensors").write_bytes(contents()["large.safetensors"])
     faulty.faults = [Fault(status=403, target="index.json", methods=WRITING)]
-    run(
-        command, "convert", "--shard-size", "500KB", tmp_path / "x.safetensors", "s3://bucket/m.safetensors", code=1
-    )
+    run(command, "convert", "--shard-size", "500KB", tmp_path / "x.safetensors", "s3://bucket/m.safetensors", code=1)
     assert not memory.objects
 
 

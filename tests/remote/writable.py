@@ -1,4 +1,4 @@
-"""A store in memory that can be written: objects by one PUT or in parts, with checksums and conditions as S3 has them."""
+"""A store in memory that can be written: objects by one PUT or in parts, with checksums and conditions as of S3."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ class WritableMemory(Memory):
     def put(self, target: str, given: dict[str, str], request: Request) -> Response:
         sum_given = request.headers.get("x-amz-checksum-crc32")
         md5_given = request.headers.get("content-md5")
-        if sum_given is not None and sum_given != base64.b64encode(zlib.crc32(request.body).to_bytes(4, "big")).decode():
+        if (
+            sum_given is not None
+            and sum_given != base64.b64encode(zlib.crc32(request.body).to_bytes(4, "big")).decode()
+        ):
             return error(400, "BadDigest")
         if md5_given is not None and md5_given != base64.b64encode(hashlib.md5(request.body).digest()).decode():
             return error(400, "BadDigest")

@@ -188,9 +188,9 @@ Batch BatchMaker::make_of(std::span<const std::int64_t> indices, std::int64_t nu
   }
 }
 
-/// Assumptions about files change neither the batch nor the error. If one was wrong, or if anything fails in a batch that
-/// used one, the batch is made again without them. So the first error is always the one that looking at every file in
-/// turn gives.
+/// Assumptions about files change neither the batch nor the error. If one was wrong, or if anything fails in a batch
+/// that used one, the batch is made again without them. So the first error is always the one that looking at every file
+/// in turn gives.
 Batch BatchMaker::make_assuming(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch,
                                 const Grant& grant) const {
   scratch.may_assume = true;

@@ -170,7 +170,8 @@ TEST(Padding, RefusesValuesTheTypeDoesNotHave) {
        {std::pair(0.5, DType::int32), std::pair(-1.0, DType::uint8), std::pair(256.0, DType::uint8),
         std::pair(128.0, DType::int8), std::pair(2.0, DType::boolean), std::pair(1.0, text),
         std::pair(0x1p63, DType::int64)}) {
-    EXPECT_EQ(test::code_of([&, to = dtype, from = value] { element_bytes(from, to); }), ErrorCode::kDTypeMismatch) << value << dtype;
+    EXPECT_EQ(test::code_of([&, to = dtype, from = value] { element_bytes(from, to); }), ErrorCode::kDTypeMismatch)
+        << value << dtype;
   }
 }
 

@@ -98,7 +98,8 @@ TEST(Dealing, WhatCannotGoOnExactlySaysWhy) {
     const LoaderPosition position = read(program, 2, 4, 3).position;
     return test::error_of([&] { loader_of(program, 0, after, batch_size).seek(position); })->message();
   };
-  EXPECT_THAT(refused(4, 4), HasSubstr("after batch 3 of each of 2 ranks, and these batches do not divide among 4 ranks"));
+  EXPECT_THAT(refused(4, 4),
+              HasSubstr("after batch 3 of each of 2 ranks, and these batches do not divide among 4 ranks"));
   EXPECT_THAT(refused(4, 3),
               HasSubstr("batches of 4 on each of 2 ranks, but this loader makes batches of 3 on each of 4"));
   EXPECT_THAT(refused(2, 3), HasSubstr("batches of 4, but this loader makes batches of 3"));
