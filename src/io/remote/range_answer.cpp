@@ -1,0 +1,55 @@
+#include "io/remote/range_answer.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <utility>
+
+#include "core/format.h"
+
+namespace penstock::io::remote {
+
+std::optional<std::uint64_t> byte_count(std::string_view text) {
+  std::uint64_t out = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  const bool fits = error == std::errc() && out <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  return fits && end == text.data() + text.size() && !text.empty() ? std::optional(out) : std::nullopt;
+}
+
+std::optional<ContentRange> content_range(std::string_view text) {
+  if (!text.starts_with("bytes ")) return std::nullopt;
+  text.remove_prefix(6);
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  ContentRange out{.size = byte_count(text.substr(slash + 1))};
+  const std::string_view range = text.substr(0, slash);
+  if (range == "*") return out;
+  const std::optional<std::uint64_t> first = byte_count(range.substr(0, range.find('-')));
+  const std::optional<std::uint64_t> last = byte_count(range.substr(std::min(range.size(), range.find('-') + 1)));
+  if (!first || !last || *last < *first) return std::nullopt;
+  out.first = *first;
+  out.last = *last;
+  return out;
+}
+
+std::string range_header(std::uint64_t offset, std::uint64_t bytes) {
+  return core::format("Range: bytes={}-{}", offset, offset + bytes - 1);
+}
+
+Verdict again(std::string why) { return {.kind = Verdict::Kind::kAgain, .why = std::move(why)}; }
+
+Verdict fail(ErrorCode code, std::string message) {
+  return {.kind = Verdict::Kind::kFail, .error = Error(code, std::move(message))};
+}
+
+Verdict no_ranges() {
+  return fail(ErrorCode::kUnsupported,
+              "the server answers a range of the object with all of it; it cannot be read in parts, so download it, or "
+              "ask another server");
+}
+
+Verdict short_body(std::uint64_t received, std::uint64_t wanted) {
+  return again(core::format("the server sent {} of {} bytes", received, wanted));
+}
+
+}  // namespace penstock::io::remote

@@ -1,0 +1,35 @@
+#pragma once
+
+// Ranges in requests and answers, and what an answer to one means.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "io/remote/fetch.h"
+#include "penstock/error.h"
+
+namespace penstock::io::remote {
+
+/// "bytes 0-99/1000", or "bytes */1000" of a refusal.
+struct ContentRange {
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  std::optional<std::uint64_t> size = {};
+};
+/// Nothing for what is none.
+std::optional<ContentRange> content_range(std::string_view text);
+/// A number of bytes as headers have it; nothing for what is none.
+std::optional<std::uint64_t> byte_count(std::string_view text);
+
+/// "Range: bytes=0-9"
+std::string range_header(std::uint64_t offset, std::uint64_t bytes);
+
+Verdict again(std::string why);
+Verdict fail(ErrorCode code, std::string message);
+/// The server sent all of an object in place of a range.
+Verdict no_ranges();
+Verdict short_body(std::uint64_t received, std::uint64_t wanted);
+
+}  // namespace penstock::io::remote
