@@ -9,7 +9,6 @@
 #include <stdexcept>
 
 #include "data/support.h"
-#include "penstock/ops.h"
 #include "support/bytes.h"
 
 namespace penstock {
@@ -112,7 +111,6 @@ TEST_F(OwnSource, MayGiveFilesAndMemoryToo) {
 }
 
 TEST_F(OwnSource, WhatItThrowsNamesTheSample) {
-  const Dataset clips = files(Names{names_[0], "store://missing"}, options());
   for (const bool raw : {false, true}) {
     FilesOptions how = options();
     how.raw = raw;
