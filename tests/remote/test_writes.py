@@ -20,6 +20,7 @@ from servers import SECRET_KEY
 from writable import WritableMemory
 
 import penstock
+import penstock.numpy
 
 sys.path.append(str(Path(__file__).parents[1] / "python"))
 from ctrl_c import answers_ctrl_c
@@ -85,8 +86,6 @@ def test_torch_writes_what_it_writes_here(server, tmp_path):
 
 
 def test_numpy_writes_what_it_writes_here(server, tmp_path):
-    import penstock.numpy
-
     for name, array in (("native", numbers(10)), ("swapped", numbers(10).astype(">f4"))):
         penstock.numpy.save(f"s3://bucket/written/{name}.npy", array)
         np.save(tmp_path / f"{name}.npy", array)
