@@ -235,7 +235,7 @@ WRITING = ("PUT", "POST")
 def test_what_lasts_is_an_error_and_leaves_nothing(faulty, memory, fault, size, target, settings):
     if size == "small" and target != "/bucket":
         pytest.skip("a small object has no parts")
-    settings(PENSTOCK_REMOTE_RETRY_SECONDS=1, PENSTOCK_REMOTE_TIMEOUT=0.5)
+    settings(PENSTOCK_REMOTE_RETRY_SECONDS=1)
     given, kind = LASTING[fault]
     # The request that takes parts back is let through: a store that is gone for good takes nothing back.
     faulty.faults = [Fault(**vars(given) | {"target": target, "methods": WRITING})]

@@ -1,4 +1,4 @@
-"""A store in memory that can be written: objects by one PUT or in parts, with checksums and conditions as of S3."""
+"""A store in memory that can be written: objects by one PUT or in parts, with checksums and conditions as in S3."""
 
 from __future__ import annotations
 

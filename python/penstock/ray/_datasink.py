@@ -47,7 +47,9 @@ class TensorDatasink(Datasink[list[Written]]):
         if rows_per_file is not None and (isinstance(rows_per_file, bool) or rows_per_file < 1):
             raise ValueError(f"found rows_per_file={rows_per_file!r}, expected 1 or more")
         if _goes_to_store(folder):
-            message = "files are written to a folder that all nodes share, and not to a URL; name one, and copy it there"
+            message = (
+                "files are written to a folder that all nodes share, and not to a URL; name one, and copy it there"
+            )
             raise penstock.UnsupportedError(message, message, os.fsdecode(folder))
         self._folder = os.path.abspath(os.fsdecode(folder))
         self._format = format
