@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "data/support.h"
+#include "penstock/ops.h"
 #include "support/bytes.h"
 
 namespace penstock {
