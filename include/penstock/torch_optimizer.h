@@ -420,7 +420,7 @@ inline Value state_dict(const torch::optim::Optimizer& optimizer) {
 /// changes: kKeyNotFound (no optimizer's state dict, a member of the class that is missing), kShapeMismatch (other
 /// number of groups or parameters, other shapes), kDTypeMismatch, and kUnsupported for other classes, for `maximize`,
 /// and for a weight decay that is decoupled in one of both alone (Adam beside AdamW).
-inline void load_state_dict(torch::optim::Optimizer& optimizer, const Value& state) {
+void load_state_dict(torch::optim::Optimizer& optimizer, const std::same_as<Value> auto& state) {
   detail::with_parts(optimizer, [&](auto parts) { detail::OptimizerLoad<decltype(parts)>(optimizer, state).commit(); });
 }
 
