@@ -118,8 +118,8 @@ Parameters
 dataset
     What to write.
 folder
-    A new folder. It appears with all files or not at all. Or a prefix of a bucket that has no objects
-    (s3:// or gs://): all are uploaded before the first of them appears.
+    A new folder. It appears with all files or not at all. Or a prefix of a bucket (s3:// or gs://)
+    that has no objects: all are uploaded before the first of them appears.
 shard_bytes
     About how large each file becomes.
 verify

@@ -62,7 +62,7 @@ def test_strict_names_the_tensor_and_the_value(tmp_path):
     ("options", "error", "match"),
     [
         ({"dtype": "int32"}, penstock.InvalidArgumentError, "converts floating-point and complex tensors"),
-        ({"dtype": "float32", "mmap": True}, penstock.UnsupportedError, "leave out one of map and dtype"),
+        ({"dtype": "float32", "mmap": True}, penstock.UnsupportedError, "leave out one of mmap and dtype"),
         ({"strict": True}, penstock.InvalidArgumentError, "without a dtype"),
     ],
 )

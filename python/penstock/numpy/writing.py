@@ -27,9 +27,9 @@ def save(file: File, arr: ArrayLike, allow_pickle: bool = True, fix_imports: boo
     Parameters
     ----------
     file
-        A path, to which `.npy` is added where it lacks that, or an object with `write`. A path's file, or
-        the object of a URL (s3://, gs://), appears whole or not at all; an open file is written to where
-        it stands.
+        A path, to which `.npy` is added where it lacks that, or an object with `write`. A path's
+        file, or the object of a URL (s3://, gs://), appears whole or not at all; an open file is written
+        to where it stands.
     arr
         An array, or what NumPy makes one of.
     allow_pickle
@@ -68,9 +68,9 @@ def savez(file: File, *args: ArrayLike, allow_pickle: bool = True, **kwds: Array
     Parameters
     ----------
     file
-        A path, to which `.npz` is added where it lacks that, or an object with `write`. A path's file, or
-        the object of a URL (s3://, gs://), appears whole or not at all; an open file is written to where
-        it stands.
+        A path, to which `.npz` is added where it lacks that, or an object with `write`. A path's
+        file, or the object of a URL (s3://, gs://), appears whole or not at all; an open file is written
+        to where it stands.
     args
         Arrays that are named "arr_0", "arr_1", ... by their places.
     allow_pickle
@@ -96,9 +96,9 @@ def savez_compressed(file: File, *args: ArrayLike, allow_pickle: bool = True, **
     Parameters
     ----------
     file
-        A path, to which `.npz` is added where it lacks that, or an object with `write`. A path's file, or
-        the object of a URL (s3://, gs://), appears whole or not at all; an open file is written to where
-        it stands.
+        A path, to which `.npz` is added where it lacks that, or an object with `write`. A path's
+        file, or the object of a URL (s3://, gs://), appears whole or not at all; an open file is written
+        to where it stands.
     args
         Arrays that are named "arr_0", "arr_1", ... by their places.
     allow_pickle
