@@ -41,7 +41,9 @@ Source source_at(std::string_view location) {
   } catch (const Error& error) {
     // What a bucket has no object for may be the beginning of names, as a folder is.
     const bool is_url = io::is_url(location);
-    if (error.code() != ErrorCode::kIsDirectory && !(is_url && error.code() == ErrorCode::kNotFound)) throw;
+    if (error.code() != ErrorCode::kIsDirectory &&
+        !(is_url && (error.code() == ErrorCode::kNotFound || error.code() == ErrorCode::kPermission)))
+      throw;
     std::optional<Source> file = format::open_folder(is_url ? std::string(location) : error.path());
     if (!file) throw;
     return *std::move(file);
