@@ -39,11 +39,11 @@ Source source_at(std::string_view location) {
   try {
     return open_source(location);
   } catch (const Error& error) {
-    // What a bucket has no object for may be the beginning of names, as a folder is.
+    // A store has no object of a folder's name, and a web server may refuse to list it.
     const bool is_url = io::is_url(location);
-    if (error.code() != ErrorCode::kIsDirectory &&
-        !(is_url && (error.code() == ErrorCode::kNotFound || error.code() == ErrorCode::kPermission)))
-      throw;
+    const bool may_be_folder_url =
+        is_url && (error.code() == ErrorCode::kNotFound || error.code() == ErrorCode::kPermission);
+    if (error.code() != ErrorCode::kIsDirectory && !may_be_folder_url) throw;
     std::optional<Source> file = format::open_folder(is_url ? std::string(location) : error.path());
     if (!file) throw;
     return *std::move(file);

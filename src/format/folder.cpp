@@ -7,6 +7,7 @@
 
 #include "format/dcp/dcp.h"
 #include "format/dcp/shards.h"
+#include "format/format.h"
 #include "io/file/url.h"
 #include "io/remote/location.h"
 #include "penstock/error.h"
@@ -50,7 +51,16 @@ std::optional<Source> open_if_there(const std::string& location) {
   }
 }
 
+/// "model.pt" is a file that is not there, and not a folder: no request is spent on what may lie in it.
+bool has_format_extension(std::string_view url) {
+  const std::string_view path = url.substr(0, url.find('?'));
+  return std::ranges::any_of(formats(), [&](const Format& format) {
+    return std::ranges::any_of(format.extensions, [&](std::string_view end) { return path.ends_with(end); });
+  });
+}
+
 std::optional<Source> open_folder_url(const std::string& url) {
+  if (has_format_extension(url)) return std::nullopt;
   const std::string metadata = io::remote::in_folder(url, ".metadata");
   if (metadata.empty()) return std::nullopt;
   if (std::optional<Source> found = open_if_there(metadata); found && is_checkpoint(*found)) return found;

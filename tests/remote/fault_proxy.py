@@ -299,9 +299,9 @@ class FaultProxy:
             now = time.monotonic()
             self._next = max(self._next, now) + len(part) / self.rate
             await asyncio.sleep(self._next - now)
+        request.sent += len(part)  # before the client has it, and may ask how much was sent
         writer.write(part)
         await writer.drain()
-        request.sent += len(part)
         if most is None or request.sent < most:
             return True
         if fault.stop is not None:
