@@ -64,32 +64,42 @@ void square_doubles(const double* values, double mean, double& out) {
   out = sum_of(sum[0]);
 }
 
-/// floor(x * scale) + 1.5 * 2^52 of each, as bits. Adding this rounds to a whole number, whose bits are then the low
-/// ones.
-void place_bits(const double* values, double scale, FourInts& bits) {
-  constexpr double kRounder = 0x1.8p52;
-  Four x;
+/// A number of floating point in whose neighbourhood numbers are whole, so that adding it rounds to a whole number,
+/// which is then in the low bits.
+template <class Number>
+constexpr Number kRounder = sizeof(Number) == sizeof(double) ? Number(0x1.8p52) : Number(0x1.8p23F);
+
+/// floor(x * scale) of each number, plus the bits of kRounder.
+template <class Vector, class Ints, class Number>
+void place_bits(const Number* values, Number scale, Ints& bits) {
+  Vector x;
   std::memcpy(&x, values, sizeof x);
   x *= scale;
-  const Four rounded = x + kRounder;
+  const Vector rounded = x + kRounder<Number>;
   std::memcpy(&bits, &rounded, sizeof bits);
-  bits += (rounded - kRounder) > x;  // -1 where it was rounded up
+  bits += (rounded - kRounder<Number>) > x;  // -1 where it was rounded up
+}
+
+/// BlockLoops::place_doubles, place_floats: Int is as wide as Number, and the vectors have as many of them as Shorts.
+template <class Vector, class Ints, class Shorts, class Int, class Number>
+void place_pairs(const Number* values, Histogram::Scale scale, std::uint16_t* pairs) {
+  Int rounder_bits = 0;
+  std::memcpy(&rounder_bits, &kRounder<Number>, sizeof rounder_bits);
+  const auto offset = static_cast<Int>(rounder_bits + scale.first);
+  const auto factor = static_cast<Number>(scale.scale);
+  for (std::size_t i = 0; i < kBlock / 2; i += sizeof(Vector) / sizeof(Number)) {
+    Ints first;
+    Ints second;
+    place_bits<Vector>(values + i, factor, first);
+    place_bits<Vector>(values + kBlock / 2 + i, factor, second);
+    const Ints both = (first - offset) + (second - offset) * static_cast<Int>(Histogram::kBins);
+    const Shorts narrow = __builtin_convertvector(both, Shorts);
+    std::memcpy(pairs + i, &narrow, sizeof narrow);
+  }
 }
 
 void place_doubles(const double* values, Histogram::Scale scale, std::uint16_t* pairs) {
-  constexpr double kRounder = 0x1.8p52;
-  std::int64_t rounder_bits = 0;
-  std::memcpy(&rounder_bits, &kRounder, sizeof rounder_bits);
-  const long long offset = rounder_bits + scale.first;
-  for (std::size_t i = 0; i < kBlock / 2; i += kWidth) {
-    FourInts first;
-    FourInts second;
-    place_bits(values + i, scale.scale, first);
-    place_bits(values + kBlock / 2 + i, scale.scale, second);
-    const FourInts both = (first - offset) + (second - offset) * static_cast<long long>(Histogram::kBins);
-    const FourShorts narrow = __builtin_convertvector(both, FourShorts);
-    std::memcpy(pairs + i, &narrow, sizeof narrow);
-  }
+  place_pairs<Four, FourInts, FourShorts, long long>(values, scale, pairs);
 }
 
 using Eight = float __attribute__((vector_size(32)));
@@ -132,33 +142,8 @@ void scan_floats(const float* values, double middle, float normal, FloatScan& ou
   }
 }
 
-/// As place_bits, of floats.
-void place_bits(const float* values, float scale, EightInts& bits) {
-  constexpr float kRounder = 0x1.8p23F;
-  Eight x;
-  std::memcpy(&x, values, sizeof x);
-  x *= scale;
-  const Eight rounded = x + kRounder;
-  std::memcpy(&bits, &rounded, sizeof bits);
-  bits += (rounded - kRounder) > x;
-}
-
-/// As place_doubles, where the places and what they are counted from are whole numbers in float.
 void place_floats(const float* values, Histogram::Scale scale, std::uint16_t* pairs) {
-  constexpr float kRounder = 0x1.8p23F;
-  std::int32_t rounder_bits = 0;
-  std::memcpy(&rounder_bits, &kRounder, sizeof rounder_bits);
-  const auto offset = static_cast<std::int32_t>(rounder_bits + scale.first);
-  const auto factor = static_cast<float>(scale.scale);
-  for (std::size_t i = 0; i < kBlock / 2; i += kFloats) {
-    EightInts first;
-    EightInts second;
-    place_bits(values + i, factor, first);
-    place_bits(values + kBlock / 2 + i, factor, second);
-    const EightInts both = (first - offset) + (second - offset) * static_cast<std::int32_t>(Histogram::kBins);
-    const EightShorts narrow = __builtin_convertvector(both, EightShorts);
-    std::memcpy(pairs + i, &narrow, sizeof narrow);
-  }
+  place_pairs<Eight, EightInts, EightShorts, std::int32_t>(values, scale, pairs);
 }
 
 constexpr std::int64_t kSignBit = std::int64_t{1} << 63;
