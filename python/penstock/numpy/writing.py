@@ -28,8 +28,8 @@ def save(file: File, arr: ArrayLike, allow_pickle: bool = True, fix_imports: boo
     ----------
     file
         A path, to which `.npy` is added where it lacks that, or an object with `write`. A path's
-        file, or the object of a URL (s3://, gs://), appears whole or not at all; an open file is written
-        to where it stands.
+        file, or the object of a URL (s3://, gs://), appears whole or not at all; an open file is
+        written to where it stands.
     arr
         An array, or what NumPy makes one of.
     allow_pickle
@@ -69,8 +69,8 @@ def savez(file: File, *args: ArrayLike, allow_pickle: bool = True, **kwds: Array
     ----------
     file
         A path, to which `.npz` is added where it lacks that, or an object with `write`. A path's
-        file, or the object of a URL (s3://, gs://), appears whole or not at all; an open file is written
-        to where it stands.
+        file, or the object of a URL (s3://, gs://), appears whole or not at all; an open file is
+        written to where it stands.
     args
         Arrays that are named "arr_0", "arr_1", ... by their places.
     allow_pickle
@@ -97,8 +97,8 @@ def savez_compressed(file: File, *args: ArrayLike, allow_pickle: bool = True, **
     ----------
     file
         A path, to which `.npz` is added where it lacks that, or an object with `write`. A path's
-        file, or the object of a URL (s3://, gs://), appears whole or not at all; an open file is written
-        to where it stands.
+        file, or the object of a URL (s3://, gs://), appears whole or not at all; an open file is
+        written to where it stands.
     args
         Arrays that are named "arr_0", "arr_1", ... by their places.
     allow_pickle
