@@ -270,7 +270,7 @@ def large(tmp_path_factory) -> Path:
 # RUSAGE_CHILDREN gives the largest of all commands that a process has run.
 PEAK_OF = """
 import resource, subprocess, sys
-subprocess.run(sys.argv[1:], check=True)
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 """
 
