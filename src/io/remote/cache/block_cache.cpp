@@ -146,7 +146,8 @@ void BlockCache::keep(const CachedObject& object, std::uint64_t number,
 void BlockCache::write(const std::string& path, std::span<const std::byte> bytes, std::string_view ending) const {
   const std::string folder = path.substr(0, path.rfind('/'));
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) make_folders(path);
-  if (!make_room(root_, settings_.limit, bytes.size() + ending.size())) return;
+  const Room room = make_room(root_, settings_.limit, bytes.size() + ending.size());
+  if (!room) return;
   AtomicFile file(path, false);
   file.write(bytes);
   file.write_text(ending);

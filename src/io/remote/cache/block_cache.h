@@ -5,7 +5,7 @@
 //
 // - `ab/KEY.object`: the first block of an object. Its text is the object's ETag, size and URL.
 // - `ab/KEY.VERSION.7`: a later block, of one version.
-// - `bytes`: about how many bytes all of them have (ledger.h).
+// - `bytes`, `writing`: about how many bytes all of them have, and a lock (ledger.h).
 //
 // KEY is a hash of where the object is, VERSION one of its ETag and size. Whatever is wrong with a file makes it one
 // that is not there, and whatever cannot be written is left out: no read fails by the cache.

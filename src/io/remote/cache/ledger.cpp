@@ -27,17 +27,22 @@ namespace {
 constexpr std::string_view kHex = "0123456789abcdef";
 constexpr std::size_t kKeyLetters = 32;
 
+/// Opens a file of the cache and waits for its lock, which lasts until it is closed.
+FileDescriptor locked(const std::string& path, int operation) {
+  FileDescriptor out(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!out) core::throw_errno(errno, "cannot open the file", {.path = path});
+  while (::flock(out.get(), operation) != 0) {
+    if (errno != EINTR) core::throw_errno(errno, "cannot lock the file", {.path = path});
+  }
+  return out;
+}
+
+Room room(const std::string& root, int operation) { return Room(locked(root + "/writing", operation)); }
+
 /// The sum of the bytes in its file, under the lock of that file.
 class Sum {
  public:
-  explicit Sum(const std::string& root) {
-    const std::string path = root + "/bytes";
-    fd_ = FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    if (!fd_) core::throw_errno(errno, "cannot open the file", {.path = path});
-    while (::flock(fd_.get(), LOCK_EX) != 0) {
-      if (errno != EINTR) core::throw_errno(errno, "cannot lock the file", {.path = path});
-    }
-  }
+  explicit Sum(const std::string& root) : fd_(locked(root + "/bytes", LOCK_EX)) {}
 
   /// Nothing where nobody has counted yet.
   std::optional<std::uint64_t> get() const {
@@ -54,6 +59,10 @@ class Sum {
     if (::pwrite(fd_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
       core::throw_errno(errno, "cannot write how large the cache is", {});
     }
+  }
+
+  void forget() const {
+    if (::ftruncate(fd_.get(), 0) != 0) core::throw_errno(errno, "cannot write how large the cache is", {});
   }
 
  private:
@@ -130,16 +139,26 @@ std::uint64_t disk_bytes(std::uint64_t file_bytes) noexcept {
   return (file_bytes + kUnit - 1) / kUnit * kUnit;
 }
 
-bool make_room(const std::string& root, std::uint64_t limit, std::uint64_t bytes) {
+Room make_room(const std::string& root, std::uint64_t limit, std::uint64_t bytes) {
   bytes = disk_bytes(bytes);
-  if (bytes > limit - limit / 10) return false;
+  if (bytes > limit - limit / 10) return {};
+  {
+    Room beside_others = room(root, LOCK_SH);
+    const Sum sum(root);
+    const std::optional<std::uint64_t> used = sum.get();
+    if (used && *used + bytes <= limit) {
+      sum.set(*used + bytes);
+      return beside_others;
+    }
+  }
+  Room alone = room(root, LOCK_EX);
   const Sum sum(root);
+  // Another may have evicted while this one waited.
   std::optional<std::uint64_t> used = sum.get();
-  // Others wait for the lock meanwhile, and would not fit either.
   if (!used || *used + bytes > limit) used = evict(root, limit, bytes);
-  if (*used + bytes > limit) return false;
+  if (*used + bytes > limit) return {};
   sum.set(*used + bytes);
-  return true;
+  return alone;
 }
 
 void for_each_block(const std::string& root, const std::function<void(const BlockOnDisk&)>& look) {
@@ -168,10 +187,9 @@ CacheUsage clear_cache(const std::string& root, const std::function<bool(const s
       core::throw_errno(errno, "cannot delete the file of the cache", {.path = block.path});
     }
   });
-  // The sum is counted anew by whoever writes next.
-  if (::unlink((root + "/bytes").c_str()) != 0 && errno != ENOENT) {
-    core::throw_errno(errno, "cannot delete the file of the cache", {.path = root + "/bytes"});
-  }
+  // The sum is counted anew by whoever writes next. Its file stays, because others may wait for its lock.
+  struct stat status {};
+  if (::stat(root.c_str(), &status) == 0) Sum(root).forget();
   return out;
 }
 

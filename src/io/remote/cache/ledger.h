@@ -2,12 +2,16 @@
 
 // How much the cache has, and what has to go. The file `bytes` has the sum, which every process that keeps a block adds
 // to under a lock. It may be too large after blocks were deleted by hand, and is counted anew before anything is
-// evicted.
+// evicted. A block that is still being written cannot be counted, because it has no name yet. So whoever writes one
+// holds the file `writing` shared, and whoever counts holds it alone.
 
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include "io/file/file_descriptor.h"
 
 namespace penstock::io::remote {
 
@@ -17,9 +21,21 @@ std::string cache_root(std::string_view folder);
 /// What the file of a block takes of the disk.
 std::uint64_t disk_bytes(std::uint64_t file_bytes) noexcept;
 
-/// Whether `bytes` more may be written, which are counted then. Deletes blocks where they would not fit, those that
-/// were used longest ago first, until a tenth of the limit is free. Throws Error where that cannot be told.
-bool make_room(const std::string& root, std::uint64_t limit, std::uint64_t bytes);
+/// Room for one block: false where it does not fit. The block must get its name while this lives. A thread that has one
+/// must not ask for another, because it could wait for itself.
+class [[nodiscard]] Room {
+ public:
+  Room() noexcept = default;
+  explicit Room(FileDescriptor lock) noexcept : lock_(std::move(lock)) {}
+  explicit operator bool() const noexcept { return static_cast<bool>(lock_); }
+
+ private:
+  FileDescriptor lock_;
+};
+
+/// Counts `bytes` more, which may be written then. Deletes blocks where they would not fit, those that were used
+/// longest ago first, until a tenth of the limit is free. Throws Error where that cannot be told.
+Room make_room(const std::string& root, std::uint64_t limit, std::uint64_t bytes);
 
 /// A block's file.
 struct BlockOnDisk {

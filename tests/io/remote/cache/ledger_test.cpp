@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -72,6 +75,48 @@ TEST_F(Ledger, ManyThatAddTogetherAreAllCounted) {
   threads.clear();
   EXPECT_EQ(taken, 160);
   EXPECT_EQ(std::stoull(test::read_file(root_ + "/bytes")), 160 * kUnit);
+}
+
+TEST_F(Ledger, BlocksThatAreBeingWrittenAreCounted) {
+  constexpr std::uint64_t kLimit = 10 * kUnit;
+  fs::create_directories(root_ + "/aa");
+  std::atomic<std::uint64_t> most = 0;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      for (int n = 0; n < 50; ++n) {
+        const Room room = make_room(root_, kLimit, 3 * kUnit);
+        if (!room) continue;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));  // as a slow disk would
+        std::string name = std::to_string(100 * i + n);
+        name = root_ + "/aa/" + std::string(32 - name.size(), 'a') + name + ".object";
+        test::write_file(name, std::string(3 * kUnit, 'x'));
+        std::uint64_t bytes = 0;
+        for_each_block(root_, [&](const BlockOnDisk& block) { bytes += block.bytes; });
+        for (std::uint64_t before = most; before < bytes && !most.compare_exchange_weak(before, bytes);) continue;
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_GT(most, 0U);
+  EXPECT_LE(most, kLimit);
+}
+
+TEST_F(Ledger, NobodyCountsWhileABlockIsWritten) {
+  fs::create_directories(root_);
+  std::atomic<bool> counted = false;
+  std::jthread other;
+  static_cast<void>(make_room(root_, 10 * kUnit, kUnit));  // the first counts, and so is alone
+  {
+    const Room first = make_room(root_, 10 * kUnit, 2 * kUnit);
+    ASSERT_TRUE(first);
+    std::thread([&] { EXPECT_TRUE(make_room(root_, 10 * kUnit, 2 * kUnit)); }).join();  // fits beside it
+    other = std::jthread([&] { counted = static_cast<bool>(make_room(root_, 10 * kUnit, 8 * kUnit)); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_FALSE(counted);
+  }
+  other.join();
+  EXPECT_TRUE(counted);
 }
 
 TEST_F(Ledger, ASumThatSomebodySpoiledIsCountedAnew) {
