@@ -19,7 +19,7 @@ std::vector<io::remote::Opened> open_urls(const PathTable& paths, std::span<cons
     const std::uint64_t bytes = paths.bytes_on_disk(index);
     heads.push_back(bytes <= small ? std::max<std::uint64_t>(bytes, 1) : io::remote::RemoteSource::kHead);
   }
-  return io::remote::open_all(urls, heads);
+  return io::remote::open_all(urls, heads, small);
 }
 
 }  // namespace penstock::data

@@ -148,6 +148,7 @@ void PathTable::path(std::int64_t index, std::string& out) const {
 
 std::uint64_t PathTable::bytes_on_disk(std::int64_t index) const {
   if (!sizes_.empty()) return sizes_[static_cast<std::size_t>(index)];
+  if (is_url(index)) return std::numeric_limits<std::uint64_t>::max();
   struct stat status {};
   const bool known = ::stat(path(index).c_str(), &status) == 0 && S_ISREG(status.st_mode);
   return known ? static_cast<std::uint64_t>(status.st_size) : std::numeric_limits<std::uint64_t>::max();

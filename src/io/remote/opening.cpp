@@ -19,8 +19,11 @@ namespace penstock::io::remote {
 /// One object on its way to being a source.
 class Opening {
  public:
-  Opening(const std::string& url, std::uint64_t head, std::shared_ptr<const BlockCache> cache)
-      : source_(new RemoteSource(parse(url))), wanted_(static_cast<std::size_t>(head)), cache_(std::move(cache)) {
+  Opening(const std::string& url, std::uint64_t head, std::uint64_t small, std::shared_ptr<const BlockCache> cache)
+      : source_(new RemoteSource(parse(url))),
+        wanted_(static_cast<std::size_t>(head)),
+        small_(static_cast<std::size_t>(small)),
+        cache_(std::move(cache)) {
     const Location& location = source_->location_;
     if (location.in_bucket() && (location.key.empty() || location.key.ends_with('/'))) {
       throw Error(ErrorCode::kIsDirectory,
@@ -30,7 +33,7 @@ class Opening {
     }
     if (cache_) {
       key_ = BlockCache::key_of(location);
-      kept_ = cache_->find(key_, wanted_);
+      kept_ = cache_->find(key_, wanted_, small_);
     }
   }
 
@@ -76,7 +79,8 @@ class Opening {
       return known();
     }
     keep();
-    const auto kept = static_cast<std::size_t>(std::min<std::uint64_t>(source_->size_, wanted_));
+    const std::size_t most = source_->size_ <= small_ ? std::max(wanted_, small_) : wanted_;
+    const auto kept = static_cast<std::size_t>(std::min<std::uint64_t>({source_->size_, most, head_.size()}));
     // What is kept for long takes no more memory than it has bytes.
     if (kept < head_.size()) {
       source_->head_ = Buffer::allocate(kept);
@@ -137,13 +141,15 @@ class Opening {
 
   std::shared_ptr<RemoteSource> source_;
   std::size_t wanted_;  ///< of its beginning
+  std::size_t small_;   ///< objects of up to so many bytes are kept whole where they have come whole
   std::shared_ptr<const BlockCache> cache_;
   std::string key_ = {};
   std::optional<KeptObject> kept_ = {};
   Buffer head_ = {};  ///< what is asked for
 };
 
-std::vector<Opened> open_all(std::span<const std::string> urls, std::span<const std::uint64_t> heads) {
+std::vector<Opened> open_all(std::span<const std::string> urls, std::span<const std::uint64_t> heads,
+                             std::uint64_t small) {
   const std::shared_ptr<const BlockCache> cache = BlockCache::of(cache_settings());
   std::vector<std::unique_ptr<Opening>> openings;
   std::vector<Exchange> exchanges;
@@ -151,7 +157,7 @@ std::vector<Opened> open_all(std::span<const std::string> urls, std::span<const 
   out.reserve(urls.size());
   for (std::size_t i = 0; i < urls.size(); ++i) {
     try {
-      auto opening = std::make_unique<Opening>(urls[i], heads.empty() ? RemoteSource::kHead : heads[i], cache);
+      auto opening = std::make_unique<Opening>(urls[i], heads.empty() ? RemoteSource::kHead : heads[i], small, cache);
       if (opening->is_known()) {
         out.emplace_back(opening->known());
         opening = nullptr;

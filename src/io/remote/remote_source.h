@@ -67,7 +67,9 @@ const Source& source_of(const Opened& opened);
 
 /// Opens objects by one request each, all at once. Those that are in the cache are only asked whether they are still
 /// the same, and not even that while they are trusted. `heads`: how much of each is asked for, at least 1; empty:
-/// kHead. kCancelled is thrown.
-std::vector<Opened> open_all(std::span<const std::string> urls, std::span<const std::uint64_t> heads = {});
+/// kHead. Objects of up to `small` bytes are memory also where the cache had more of them than was asked for.
+/// kCancelled is thrown.
+std::vector<Opened> open_all(std::span<const std::string> urls, std::span<const std::uint64_t> heads = {},
+                             std::uint64_t small = 0);
 
 }  // namespace penstock::io::remote

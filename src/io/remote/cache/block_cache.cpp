@@ -46,6 +46,16 @@ void mark_used(int fd, const struct stat& status) noexcept {
   ::futimens(fd, times);
 }
 
+/// Takes what the text of a block says of its object. False where it is none.
+bool take(std::string_view text, CachedObject& out) {
+  BlockText known;
+  if (!BlockText::parse(text, known)) return false;
+  out.etag = std::move(known.etag);
+  out.size = known.size;
+  out.url = std::move(known.url);
+  return true;
+}
+
 /// Creates the folders of `path`, for their owner alone: what is in them may be private.
 void make_folders(const std::string& path) {
   for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
@@ -89,21 +99,34 @@ std::string BlockCache::path_of(const CachedObject& object, std::uint64_t number
   return core::format("{}.{}.{}", start, short_hash(core::format("{}\n{}", object.etag, object.size), 16), number);
 }
 
-std::optional<KeptObject> BlockCache::find(const std::string& key, std::size_t head) const {
+std::optional<KeptObject> BlockCache::find(const std::string& key, std::size_t head, std::size_t small) const {
   KeptObject out{.object = {.key = key}};
   const FileDescriptor fd = opened(path_of(out.object, 0));
   struct stat status {};
   if (!fd || ::fstat(fd.get(), &status) != 0) return std::nullopt;
-  const std::optional<std::string> text = block_file::read_text(fd.get(), static_cast<std::uint64_t>(status.st_size));
-  BlockText known;
-  if (!text || !BlockText::parse(*text, known)) return std::nullopt;
-  out.object.etag = std::move(known.etag);
-  out.object.size = known.size;
-  out.object.url = std::move(known.url);
+  const auto file_bytes = static_cast<std::uint64_t>(status.st_size);
+  // A small file comes by one read, because a system call costs as much as some 10 KB.
+  Buffer file;
+  if (file_bytes <= std::max(head, small) + block_file::kMostEnding) {
+    file = Buffer::allocate(static_cast<std::size_t>(file_bytes));
+    if (!block_file::read_whole(fd.get(), {file.data(), file.size()})) return std::nullopt;
+  }
+  const bool is_whole = file.size() > 0;
+  const std::span<const std::byte> content(file.data(), file.size());
+  const std::optional<std::string> text =
+      is_whole ? block_file::text_in(content) : block_file::read_text(fd.get(), file_bytes);
+  if (!text || !take(*text, out.object)) return std::nullopt;
   const std::uint64_t length = block_bytes(out.object, 0);
-  out.head = Buffer::allocate(static_cast<std::size_t>(std::min<std::uint64_t>(head, length)));
-  const Scatter part{out.head.data(), out.head.size()};
-  if (!block_file::read(fd.get(), length, seed_for(out.object, 0), 0, {&part, 1})) return std::nullopt;
+  const std::uint64_t seed = seed_for(out.object, 0);
+  const std::uint64_t wanted = std::min<std::uint64_t>(length, out.object.size <= small ? small : head);
+  if (is_whole) {
+    if (!block_file::holds(content, length, seed)) return std::nullopt;
+    out.head = file.part(0, static_cast<std::size_t>(wanted));
+  } else {
+    out.head = Buffer::allocate(static_cast<std::size_t>(wanted));
+    const Scatter part{out.head.data(), out.head.size()};
+    if (!block_file::read(fd.get(), length, seed, 0, {&part, 1})) return std::nullopt;
+  }
   mark_used(fd.get(), status);
   const std::int64_t age = std::time(nullptr) - status.st_mtim.tv_sec;
   out.is_fresh = age >= 0 && age < settings_.trust.count();

@@ -48,7 +48,7 @@ struct CachedObject {
 /// An object of which the cache has the beginning.
 struct KeptObject {
   CachedObject object = {};
-  Buffer head = {};       ///< its first bytes: as many as were asked for, or all
+  Buffer head = {};       ///< its first bytes
   bool is_fresh = false;  ///< it was compared with the server's within the time for which that is trusted
 };
 
@@ -64,8 +64,9 @@ class BlockCache {
   /// What the object at `location` is called; it tells nothing of a secret in the URL.
   static std::string key_of(const Location& location);
 
-  /// The object of that name, with up to `head` of its first bytes. Nothing where it is not there or damaged.
-  std::optional<KeptObject> find(const std::string& key, std::size_t head) const;
+  /// The object of that name, with all its bytes where it has up to `small`, else with the first `head` of them.
+  /// Nothing where it is not there or damaged.
+  std::optional<KeptObject> find(const std::string& key, std::size_t head, std::size_t small) const;
   /// The server has said that the object of that name is still the one that is kept.
   void confirm(const std::string& key) const noexcept;
 

@@ -27,7 +27,7 @@ void append(std::string& out, Number number) {
 }
 
 template <class Number>
-Number number_at(const char* at) {
+Number number_at(const std::byte* at) {
   Number out;
   std::memcpy(&out, at, sizeof(out));
   return out;
@@ -52,6 +52,19 @@ bool read_fully(int fd, std::uint64_t offset, std::span<std::byte> first, std::s
   return true;
 }
 
+/// How many pieces, and so hashes, a block of `length` bytes has.
+std::size_t piece_count(std::uint64_t length) { return static_cast<std::size_t>((length + kPiece - 1) / kPiece); }
+
+/// Whether pieces, of which only the last may be shorter, have the hashes that stand at `hashes`.
+bool pieces_hold(std::span<const std::byte> pieces, const std::byte* hashes, std::uint64_t seed) {
+  for (; !pieces.empty(); hashes += sizeof(std::uint64_t)) {
+    const auto piece = pieces.first(std::min(kPiece, pieces.size()));
+    if (hash_of(piece, seed) != number_at<std::uint64_t>(hashes)) return false;
+    pieces = pieces.subspan(piece.size());
+  }
+  return true;
+}
+
 /// Whole pieces of a block, and their hashes as the file has them.
 class Pieces {
  public:
@@ -65,20 +78,14 @@ class Pieces {
   std::size_t bytes() const noexcept { return static_cast<std::size_t>(end_ - begin_); }
 
   bool read(int fd, std::uint64_t seed, std::span<std::byte> into) const {
-    const std::size_t all = static_cast<std::size_t>((length_ + kPiece - 1) / kPiece);
-    std::vector<std::uint64_t> hashes(all);
-    const auto table = std::as_writable_bytes(std::span(hashes));
+    std::vector<std::byte> table(piece_count(length_) * sizeof(std::uint64_t));
     const bool to_the_end = end_ == length_;
     // The hashes lie behind the last piece, so that one call reads both.
     if (to_the_end ? !read_fully(fd, begin_, into, table)
                    : !read_fully(fd, length_, table) || !read_fully(fd, begin_, into)) {
       return false;
     }
-    for (std::size_t i = 0, at = 0; at < into.size(); ++i, at += kPiece) {
-      const auto piece = into.subspan(at, std::min(kPiece, into.size() - at));
-      if (hash_of(piece, seed) != hashes[first_ + i]) return false;
-    }
-    return true;
+    return pieces_hold(into, table.data() + first_ * sizeof(std::uint64_t), seed);
   }
 
  private:
@@ -127,15 +134,28 @@ bool read(int fd, std::uint64_t length, std::uint64_t seed, std::uint64_t offset
 
 std::optional<std::string> read_text(int fd, std::uint64_t file_bytes) {
   const std::uint64_t most = std::min<std::uint64_t>(file_bytes, kMostText + kFixed);
-  std::string end(static_cast<std::size_t>(most), '\0');
-  if (end.size() < kFixed || !read_fully(fd, file_bytes - most, std::as_writable_bytes(std::span(end)))) {
+  std::array<std::byte, kMostText + kFixed> memory;
+  const auto end = std::span(memory).first(static_cast<std::size_t>(most));
+  return read_fully(fd, file_bytes - most, end) ? text_in(end) : std::nullopt;
+}
+
+bool read_whole(int fd, std::span<std::byte> file) { return read_fully(fd, 0, file); }
+
+std::optional<std::string> text_in(std::span<const std::byte> file) {
+  if (file.size() < kFixed) return std::nullopt;
+  const std::byte* const fixed = file.data() + file.size() - kFixed;
+  const std::size_t length = number_at<std::uint32_t>(fixed + 8);
+  if (number_at<std::uint32_t>(fixed + 12) != kMark || length > std::min(file.size() - kFixed, kMostText)) {
     return std::nullopt;
   }
-  const char* const fixed = end.data() + end.size() - kFixed;
-  const std::size_t length = number_at<std::uint32_t>(fixed + 8);
-  if (number_at<std::uint32_t>(fixed + 12) != kMark || length > end.size() - kFixed) return std::nullopt;
-  std::string text = end.substr(end.size() - kFixed - length, length);
+  std::string text(reinterpret_cast<const char*>(fixed) - length, length);
   return number_at<std::uint64_t>(fixed) == seed_of(text) ? std::optional(std::move(text)) : std::nullopt;
+}
+
+bool holds(std::span<const std::byte> file, std::uint64_t length, std::uint64_t seed) {
+  if (length > file.size() || file.size() - length < piece_count(length) * sizeof(std::uint64_t)) return false;
+  const auto bytes = file.first(static_cast<std::size_t>(length));
+  return pieces_hold(bytes, file.data() + bytes.size(), seed);
 }
 
 }  // namespace penstock::io::remote::block_file

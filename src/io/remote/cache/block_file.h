@@ -21,6 +21,8 @@ namespace penstock::io::remote::block_file {
 
 inline constexpr std::size_t kPiece = std::size_t{16} << 10;
 inline constexpr std::size_t kMostText = 2048;
+/// What stands behind the bytes of a block of one MiB has no more bytes than this.
+inline constexpr std::size_t kMostEnding = std::size_t{4} << 10;
 
 /// The hash of a text, as seeds are made of names.
 std::uint64_t seed_of(std::string_view text) noexcept;
@@ -34,5 +36,13 @@ bool read(int fd, std::uint64_t length, std::uint64_t seed, std::uint64_t offset
 
 /// The text of a file of `file_bytes`; nothing where it is damaged.
 std::optional<std::string> read_text(int fd, std::uint64_t file_bytes);
+
+/// Reads a whole file, as a small one is: its text (`text_in`) and bytes (`holds`) are then looked at in memory. False
+/// where it is shorter.
+bool read_whole(int fd, std::span<std::byte> file);
+/// The text of a file, or of the end of one.
+std::optional<std::string> text_in(std::span<const std::byte> file);
+/// Whether the file begins with the block's `length` bytes.
+bool holds(std::span<const std::byte> file, std::uint64_t length, std::uint64_t seed);
 
 }  // namespace penstock::io::remote::block_file
