@@ -66,7 +66,7 @@ Prefetcher::Prefetcher(const BatchMaker& maker, const PrefetchOptions& options)
     : maker_(maker),
       options_(options),
       caller_lane_(lane("caller")),
-      tuner_(options.workers, std::max(options.workers, options.most_workers)) {
+      tuner_(options.workers, std::max(options.workers, options.most_workers), core::usable_cpus()) {
   set_up(inline_scratch_);
   inline_scratch_.clock.trace_to(caller_lane_);
   stats_.processors = core::usable_cpus();

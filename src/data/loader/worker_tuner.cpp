@@ -11,8 +11,10 @@ constexpr double kLeastSeconds = 0.05;        // of a round; shorter ones are ch
 constexpr std::uint64_t kLeastBatches = 4;    // and of each worker two
 constexpr double kWaitingCaller = 0.05;       // of the time, before the loader counts as the wall
 constexpr double kComputingWorkers = 0.6;     // of their time; then more of them would only share the processors
+constexpr double kBusyProcessors = 0.75;      // of all; then more workers could gain a third at most
 constexpr double kMostAtOnce = 8;             // times the workers
 constexpr double kGain = 1.15;                // what more workers must bring
+constexpr double kNoLoss = 0.95;              // what fewer workers must keep
 constexpr std::uint64_t kRestingRounds = 32;  // after a trial that brought nothing
 
 }  // namespace
@@ -37,12 +39,7 @@ void WorkerTuner::end_round(const Figures& figures) noexcept {
   const double seconds = figures.seconds - begin_.seconds;
   const double rate = static_cast<double>(figures.batches - begin_.batches) / seconds;
   const std::optional<Trial> trial = std::exchange(trial_, std::nullopt);
-  if (trial) {
-    tried_ = workers_;
-    gain_ = rate / trial->rate;
-    choice_ = gain_ < kGain ? Choice::kNoGain : Choice::kGain;
-  }
-  if (trial && gain_ < kGain) {
+  if (trial && !keeps(*trial, rate)) {
     workers_ = trial->before;
     warming_ = true;
     rest_ = kRestingRounds;
@@ -55,7 +52,10 @@ void WorkerTuner::end_round(const Figures& figures) noexcept {
   const double working = figures.worked - begin_.worked;
   const double computing = figures.computed - begin_.computed;
   const bool caller_waits = figures.caller_waits - begin_.caller_waits > kWaitingCaller * seconds;
-  const bool workers_wait = computing < kComputingWorkers * working;
+  const bool processors_are_busy = computing > kBusyProcessors * seconds * static_cast<double>(processors_);
+  // Those that were of use while storage answered late only take the processors from each other.
+  if (processors_are_busy && workers_ > start_) return begin_trial(std::max(start_, workers_ / 2), rate);
+  const bool workers_wait = computing < kComputingWorkers * working && !processors_are_busy;
   if (!caller_waits || !workers_wait || workers_ >= most_) {
     if (choice_ == Choice::kAsked) return;
     if (workers_ >= most_) {
@@ -65,11 +65,27 @@ void WorkerTuner::end_round(const Figures& figures) noexcept {
     }
     return;
   }
-  trial_ = Trial{workers_, rate};
   // As many as would keep the processors busy.
   const double times = std::clamp(working / std::max(computing, 1e-9), 2.0, kMostAtOnce);
-  workers_ = std::min(static_cast<std::size_t>(times * static_cast<double>(workers_)), most_);
+  begin_trial(std::min(static_cast<std::size_t>(times * static_cast<double>(workers_)), most_), rate);
+}
+
+void WorkerTuner::begin_trial(std::size_t workers, double rate) noexcept {
+  trial_ = Trial{workers_, rate};
+  workers_ = workers;
   warming_ = true;
+}
+
+bool WorkerTuner::keeps(const Trial& trial, double rate) noexcept {
+  tried_ = workers_;
+  gain_ = rate / trial.rate;
+  if (workers_ < trial.before) {
+    const bool no_loss = gain_ >= kNoLoss;
+    if (no_loss) choice_ = Choice::kComputing;
+    return no_loss;
+  }
+  choice_ = gain_ < kGain ? Choice::kNoGain : Choice::kGain;
+  return choice_ == Choice::kGain;
 }
 
 }  // namespace penstock::data

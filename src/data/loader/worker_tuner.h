@@ -10,12 +10,18 @@ namespace penstock::data {
 
 /// How many workers a loader should have. Each processor can keep one busy; more of them gain only where they wait for
 /// storage. So while the caller has to wait and the workers mostly wait too, more are tried, and kept if the batches
-/// come faster by more than chance. Pure: time and figures are the caller's. Not thread-safe.
+/// come faster by more than chance. Where storage has become fast, as a cache is in the second epoch, the processors
+/// are busy; then fewer are tried, and kept if the batches come no slower. Pure: time and figures are the caller's. Not
+/// thread-safe.
 class WorkerTuner {
  public:
   /// From `start` to `most`; never changes when they are the same.
-  WorkerTuner(std::size_t start, std::size_t most) noexcept
-      : workers_(start), most_(most), choice_(start < most ? Choice::kUndecided : Choice::kAsked) {}
+  WorkerTuner(std::size_t start, std::size_t most, std::size_t processors) noexcept
+      : start_(start),
+        processors_(processors),
+        workers_(start),
+        most_(most),
+        choice_(start < most ? Choice::kUndecided : Choice::kAsked) {}
 
   using Choice = LoaderStats::Choice;
 
@@ -46,7 +52,12 @@ class WorkerTuner {
   bool round_ended(const Figures& figures) const noexcept;
   void begin_round(const Figures& figures) noexcept { begin_ = figures; }
   void end_round(const Figures& figures) noexcept;
+  void begin_trial(std::size_t workers, double rate) noexcept;
+  /// Notes how the trial went, and whether its number of workers stays.
+  bool keeps(const Trial& trial, double rate) noexcept;
 
+  std::size_t start_;
+  std::size_t processors_;
   std::size_t workers_;
   std::size_t most_;
   Choice choice_;

@@ -11,7 +11,7 @@ namespace {
 /// A loader as figures: what some workers bring a second, and how much of their time they compute.
 struct Model {
   std::function<double(std::size_t workers)> rate;
-  double computing = 0.1;
+  double computing = 0.02;
   double waiting = 1.0;  ///< of the caller
 };
 
@@ -32,7 +32,7 @@ std::size_t settled(WorkerTuner& tuner, const Model& model, int seconds, WorkerT
 }
 
 std::size_t settled(std::size_t start, std::size_t most, const Model& model) {
-  WorkerTuner tuner(start, most);
+  WorkerTuner tuner(start, most, start);
   WorkerTuner::Figures figures;
   return settled(tuner, model, 20, figures);
 }
@@ -46,15 +46,15 @@ TEST(WorkerTuner, AddsWorkersWhileTheyWaitAndMoreBringMore) {
 
 TEST(WorkerTuner, StopsWhereMoreBringNothing) {
   const auto up_to_eight = [](std::size_t workers) { return as_many(std::min<std::size_t>(workers, 8)); };
-  EXPECT_GE(settled(2, 64, {up_to_eight, 0.4}), 8U);
-  EXPECT_LE(settled(2, 64, {up_to_eight, 0.4}), 16U);
+  EXPECT_GE(settled(2, 64, {up_to_eight, 0.05}), 8U);
+  EXPECT_LE(settled(2, 64, {up_to_eight, 0.05}), 16U);
   EXPECT_EQ(settled(2, 64, {[](std::size_t) { return 300.0; }}), 2U);
 }
 
 TEST(WorkerTuner, SaysWhyItChose) {
   using Choice = WorkerTuner::Choice;
   const auto choice = [](std::size_t start, std::size_t most, const Model& model, int seconds = 3) {
-    WorkerTuner tuner(start, most);
+    WorkerTuner tuner(start, most, start);
     WorkerTuner::Figures figures;
     settled(tuner, model, seconds, figures);
     return tuner.choice();
@@ -66,7 +66,7 @@ TEST(WorkerTuner, SaysWhyItChose) {
   EXPECT_EQ(choice(2, 64, {as_many, 0.1, 0.01}), Choice::kCaller);
   EXPECT_EQ(choice(2, 64, {[](std::size_t) { return 300.0; }}), Choice::kNoGain);
 
-  WorkerTuner tuner(2, 64);
+  WorkerTuner tuner(2, 64, 2);
   WorkerTuner::Figures figures;
   settled(tuner, {[](std::size_t) { return 300.0; }}, 3, figures);
   EXPECT_EQ(tuner.tried(), 16U);
@@ -84,14 +84,46 @@ TEST(WorkerTuner, LeavesALoaderAloneThatIsNotTheWall) {
 TEST(WorkerTuner, NeverChangesAFixedNumber) { EXPECT_EQ(settled(4, 4, {as_many}), 4U); }
 
 TEST(WorkerTuner, TriesAgainWhenStorageChanges) {
-  WorkerTuner tuner(2, 64);
+  WorkerTuner tuner(2, 64, 2);
   WorkerTuner::Figures figures;
   EXPECT_EQ(settled(tuner, {[](std::size_t) { return 300.0; }}, 5, figures), 2U);
   EXPECT_EQ(settled(tuner, {as_many}, 60, figures), 64U);
 }
 
+TEST(WorkerTuner, GoesBackToTheProcessorsWhenStorageHasBecomeFast) {
+  WorkerTuner tuner(2, 64, 2);
+  WorkerTuner::Figures figures;
+  EXPECT_EQ(settled(tuner, {as_many}, 20, figures), 64U);
+  // Two processors are shared by all of them, and each batch costs computing alone.
+  const auto shared = [](std::size_t workers) { return workers > 8 ? 700.0 : 1000.0; };
+  for (int second = 0; second < 20; ++second) {
+    settled(tuner, {shared, 1.9 / static_cast<double>(tuner.workers())}, 1, figures);
+  }
+  EXPECT_EQ(tuner.workers(), 2U);
+  EXPECT_EQ(tuner.choice(), WorkerTuner::Choice::kComputing);
+}
+
+TEST(WorkerTuner, KeepsWorkersThatABusyProcessorStillNeeds) {
+  WorkerTuner tuner(2, 64, 2);
+  WorkerTuner::Figures figures;
+  const auto up_to_eight = [](std::size_t workers) { return as_many(std::min<std::size_t>(workers, 8)); };
+  settled(tuner, {up_to_eight, 0.05}, 20, figures);
+  const std::size_t before = tuner.workers();
+  for (int second = 0; second < 20; ++second) {
+    settled(tuner, {up_to_eight, 1.6 / static_cast<double>(tuner.workers())}, 1, figures);
+  }
+  EXPECT_GE(tuner.workers(), 8U);
+  EXPECT_LE(tuner.workers(), before);
+}
+
+TEST(WorkerTuner, MoreProcessorsThanWorkersAtTheStartAreUsed) {
+  WorkerTuner tuner(16, 64, 64);
+  WorkerTuner::Figures figures;
+  EXPECT_EQ(settled(tuner, {as_many, 0.5}, 20, figures), 64U);
+}
+
 TEST(WorkerTuner, JudgesNoFewBatches) {
-  WorkerTuner tuner(2, 64);
+  WorkerTuner tuner(2, 64, 2);
   EXPECT_EQ(tuner.update({.seconds = 10, .caller_waits = 10, .worked = 20, .computed = 0, .batches = 3}), 2U);
   EXPECT_EQ(tuner.update({.seconds = 0.01, .caller_waits = 0.01, .worked = 0.02, .computed = 0, .batches = 5000}), 2U);
 }
