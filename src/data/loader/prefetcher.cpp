@@ -408,8 +408,12 @@ void Prefetcher::look_at_caller(Clock::time_point now) {
 void Prefetcher::tune(Run& run) {
   if (options_.most_workers <= options_.workers) return;
   const double seconds = iterated_seconds_ + seconds_since(run.started);
-  const std::size_t workers =
-      tuner_.update({seconds, stats_.wait_seconds, worked_seconds_, stats_.compute_seconds, stats_.batches});
+  const std::size_t workers = tuner_.update({.seconds = seconds,
+                                             .caller_waits = stats_.wait_seconds,
+                                             .worked = worked_seconds_,
+                                             .computed = stats_.compute_seconds,
+                                             .stalled = stats_.stall_seconds,
+                                             .batches = stats_.batches});
   if (workers <= threads_.size()) return;
   try {
     start_threads();

@@ -52,10 +52,11 @@ void WorkerTuner::end_round(const Figures& figures) noexcept {
   const double working = figures.worked - begin_.worked;
   const double computing = figures.computed - begin_.computed;
   const bool caller_waits = figures.caller_waits - begin_.caller_waits > kWaitingCaller * seconds;
-  const bool processors_are_busy = computing > kBusyProcessors * seconds * static_cast<double>(processors_);
-  // Those that were of use while storage answered late only take the processors from each other.
-  if (processors_are_busy && workers_ > start_) return begin_trial(std::max(start_, workers_ / 2), rate);
-  const bool workers_wait = computing < kComputingWorkers * working && !processors_are_busy;
+  const double busy = kBusyProcessors * seconds * static_cast<double>(processors_);
+  // Workers that were of use while storage answered late only take the processors from each other when it is fast.
+  const bool could_run = computing + figures.stalled - begin_.stalled > busy;
+  if (could_run && workers_ > start_) return begin_trial(std::max(start_, workers_ / 2), rate);
+  const bool workers_wait = computing < kComputingWorkers * working && computing < busy;
   if (!caller_waits || !workers_wait || workers_ >= most_) {
     if (choice_ == Choice::kAsked) return;
     if (workers_ >= most_) {
@@ -80,9 +81,8 @@ bool WorkerTuner::keeps(const Trial& trial, double rate) noexcept {
   tried_ = workers_;
   gain_ = rate / trial.rate;
   if (workers_ < trial.before) {
-    const bool no_loss = gain_ >= kNoLoss;
-    if (no_loss) choice_ = Choice::kComputing;
-    return no_loss;
+    choice_ = gain_ < kNoLoss ? Choice::kNoGain : Choice::kComputing;
+    return choice_ == Choice::kComputing;
   }
   choice_ = gain_ < kGain ? Choice::kNoGain : Choice::kGain;
   return choice_ == Choice::kGain;

@@ -38,6 +38,7 @@ class WorkerTuner {
     double caller_waits = 0;  ///< seconds of the caller in `take`
     double worked = 0;        ///< seconds of the workers in batches, over all of them
     double computed = 0;      ///< processor seconds in that
+    double stalled = 0;       ///< seconds in that in which a worker had to wait for a processor
     std::uint64_t batches = 0;
   };
   /// Call after each batch; gives the number of workers from now on.

@@ -13,6 +13,7 @@ struct Model {
   std::function<double(std::size_t workers)> rate;
   double computing = 0.02;
   double waiting = 1.0;  ///< of the caller
+  double stalled = 0.0;  ///< of the workers' time
 };
 
 std::size_t settled(WorkerTuner& tuner, const Model& model, int seconds, WorkerTuner::Figures& figures) {
@@ -24,6 +25,7 @@ std::size_t settled(WorkerTuner& tuner, const Model& model, int seconds, WorkerT
     figures.caller_waits += kStep * model.waiting;
     figures.worked += kStep * workers;
     figures.computed += kStep * workers * model.computing;
+    figures.stalled += kStep * workers * model.stalled;
     batches += kStep * model.rate(tuner.workers());
     figures.batches = static_cast<std::uint64_t>(batches);
     tuner.update(figures);
@@ -114,6 +116,16 @@ TEST(WorkerTuner, KeepsWorkersThatABusyProcessorStillNeeds) {
   }
   EXPECT_GE(tuner.workers(), 8U);
   EXPECT_LE(tuner.workers(), before);
+  EXPECT_EQ(tuner.choice(), WorkerTuner::Choice::kNoGain);
+  EXPECT_LT(tuner.gain(), 1);
+}
+
+TEST(WorkerTuner, GoesBackAlsoWhereOthersHaveMostOfTheProcessors) {
+  WorkerTuner tuner(2, 64, 2);
+  WorkerTuner::Figures figures;
+  EXPECT_EQ(settled(tuner, {as_many}, 20, figures), 64U);
+  settled(tuner, {[](std::size_t) { return 500.0; }, 0.01, 1.0, 0.5}, 20, figures);
+  EXPECT_LE(tuner.workers(), 4U);
 }
 
 TEST(WorkerTuner, MoreProcessorsThanWorkersAtTheStartAreUsed) {
