@@ -2,12 +2,14 @@
 
     script/bench remote [--server seaweed|rclone] [--gigabytes 2] [--objects 10000] [--repeats 3] [--out FILE]
 
-Three works, each in turns by everybody:
+Four works, each in turns by everybody:
 
 - one large `.safetensors` to host memory; the floor is curl with as many ranges in parallel, into nothing;
 - many small objects as shuffled batches of 32, where every request takes 5 ms longer (a proxy between); the floor is
   requests in flight / 5 ms, or what the proxy itself gives;
-- 128 rows of the large tensor: bytes sent for each byte asked for.
+- 128 rows of the large tensor: bytes sent for each byte asked for;
+- tensors in memory to one `.safetensors` object: `penstock.save` beside clients that send a file which has been
+  written before; the floor is curl, which sends as many parts of that file in parallel, each as an object.
 
 Client, server and proxy share the machine's processors, which is said beside the figures. Peers that are not installed
 are left out by name.
@@ -145,6 +147,54 @@ def large(url: str, repeats: int) -> dict:
     return {"work": f"{size / 1e9:.2f} GB to host", "unit": "GB/s", "figures": found}
 
 
+def upload(url: str, size: int, repeats: int) -> dict:
+    """Figures of sending `size` bytes. Peers get a file in memory, whose writing does not count."""
+    rows = size // (8 * 4 * 4096)
+    tensors = {f"w{number}": np.random.default_rng(number).random((rows, 4096), "f4") for number in range(8)}
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        path = Path(folder) / LARGE
+        penstock.save(tensors, path)
+        size = path.stat().st_size
+
+        def sent_by_boto3() -> None:
+            import boto3
+            from boto3.s3.transfer import TransferConfig
+
+            keys = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": SECRET_KEY, "region_name": REGION}
+            config = TransferConfig(max_concurrency=FLIGHT, multipart_chunksize=PART)
+            boto3.client("s3", endpoint_url=url, **keys).upload_file(str(path), BUCKET, "up-boto3", Config=config)
+
+        def sent_by_curl() -> None:
+            keys = ["--aws-sigv4", f"aws:amz:{REGION}:s3", "--user", f"{ACCESS_KEY}:{SECRET_KEY}"]
+            running = []
+            for first in range(min(FLIGHT, len(parts))):
+                words = ["curl"]
+                for part in parts[first::FLIGHT]:
+                    words += ["--next"] if len(words) > 1 else []
+                    words += ["-s", "-f", *keys, "-T", str(part), "-o", "/dev/null"]
+                    words += ["-H", "x-amz-content-sha256: UNSIGNED-PAYLOAD", f"{url}/{BUCKET}/up-{part.name}"]
+                running.append(subprocess.Popen(words))
+            codes = [process.wait() for process in running]
+            if any(codes):
+                raise RuntimeError("curl failed")
+
+        parts = [Path(folder) / f"part-{number}" for number in range(-(-size // PART))]
+        with open(path, "rb") as file:
+            for part in parts:
+                part.write_bytes(file.read(PART))
+        store = client(url)
+        works = {
+            "Penstock": lambda: penstock.save(tensors, f"s3://{BUCKET}/up-penstock.safetensors"),
+            "obstore": lambda: store.put("up-obstore", path, chunk_size=PART, max_concurrency=FLIGHT),
+            "boto3": sent_by_boto3,
+            f"curl, {FLIGHT} objects at once": sent_by_curl,
+        }
+        found = {name: size / seconds / 1e9 for name, seconds in in_turns(works, repeats).items()}
+        sent = penstock.load(f"s3://{BUCKET}/up-penstock.safetensors")
+        assert all(np.array_equal(np.asarray(sent[name]), tensor) for name, tensor in tensors.items())
+    return {"work": f"{size / 1e9:.2f} GB sent", "unit": "GB/s", "figures": found}
+
+
 def by_penstock_loader(workers: int) -> int:
     dataset = penstock.files(f"s3://{BUCKET}/small/*.npy")
     loader = penstock.DataLoader(dataset, batch_size=32, shuffle=True, num_workers=workers)
@@ -212,6 +262,7 @@ def main() -> None:
         os.environ.update(server.environment)
         fill(server.url, int(given.gigabytes * 1e9), given.objects)
         results.append(large(server.url, given.repeats))
+        results.append(upload(server.url, int(given.gigabytes * 1e9 / 2), given.repeats))
         with in_thread(FaultProxy(Upstream(server.url))) as proxy:
             os.environ["AWS_ENDPOINT_URL"] = proxy.url
             results.append(rows(proxy))
