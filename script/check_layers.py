@@ -27,6 +27,7 @@ BELOW = {
     "data": ["archive", "format", "io", "value", "ops", "device", "core"],
     "cli": ["data", "doctor", "archive", "format", "io", "value", "ops", "device", "core"],
     "python": ["data", "doctor", "archive", "format", "io", "value", "ops", "device", "core"],
+    "command": ["cli"],
 }
 
 # The rooms (folders) of a layer, lowest first. A room may include itself, the rooms before it and the headers at the
@@ -97,7 +98,7 @@ THIRD_PARTY = {
     "nanobind/": ["python"],
     "Eigen/": ["ops"],
     "xxhash.h": ["archive", "io"],
-    "Python.h": ["python"],
+    "Python.h": ["python", "command"],
 }
 
 # Only src/device knows CUDA; src/io/gds/gds.cpp is the one exception.
@@ -252,7 +253,7 @@ def check_tree(root: Path) -> Iterator[str]:
             continue
         yield from check_file(path, root, layer, public=True)
     folders = {layer: root / "src" / layer for layer in BELOW}
-    folders |= {"cli": root / "cli", "python": root / "python" / "src"}
+    folders |= {"cli": root / "cli", "python": root / "python" / "src", "command": root / "python" / "command"}
     for layer, folder in folders.items():
         for path in sources(folder):
             yield from check_file(path, root, layer, public=False)

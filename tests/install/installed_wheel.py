@@ -25,11 +25,18 @@ with tempfile.TemporaryDirectory() as folder:
     loader = penstock.DataLoader(penstock.rows(Path(folder) / "t.npy"), batch_size=2, num_workers=1)
     assert [batch.tolist() for batch in loader] == [tensor.tolist()]
 
-    # The command lies beside Python's own.
+    # The command lies beside Python's own, and is this interpreter's.
     command = Path(sys.prefix) / "bin" / "penstock"
-    said = subprocess.run([command, "--version"], check=True, capture_output=True, text=True).stdout
-    assert penstock.__version__ in said
-    listed = subprocess.run([command, "ls", path], check=True, capture_output=True, text=True).stdout
-    assert "float" in listed
+
+    def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([command, *words], capture_output=True, text=True, timeout=60)
+
+    assert run("--version").stdout.split()[-1] == penstock.__version__
+    assert "float" in run("ls", path).stdout
+    missing = run("ls", "nope.npy")
+    assert (missing.returncode, missing.stdout) == (1, "")
+    assert missing.stderr.startswith("penstock: nope.npy: "), missing.stderr
+    assert run("ls", "--nonsense").returncode == 2
+    assert subprocess.run(f"{command} help | true", shell=True, stderr=subprocess.PIPE).stderr == b""
 
 print(f"penstock-tensors {penstock.__version__} works on Python {sys.version.partition(' ')[0]}")

@@ -22,13 +22,16 @@ OF_PIP = {"INSTALLER", "REQUESTED", "RECORD", "direct_url.json"}
 
 
 def members(installed):
-    """Where each file lies in a wheel, and its path here; commands are in a folder of their own."""
+    """Where each file lies in a wheel, its path here and its content; commands have a folder, and any interpreter."""
     info = f"{installed.name.replace('-', '_')}-{installed.version}"
     for file in installed.files:
         if file.suffix == ".pyc" or (file.parent.name.endswith(".dist-info") and file.name in OF_PIP):
             continue
-        name = f"{info}.data/scripts/{file.name}" if ".." in file.parts else file.as_posix()
-        yield name, Path(file.locate())
+        path = Path(file.locate())
+        if ".." in file.parts:
+            yield f"{info}.data/scripts/{file.name}", path, b"#!python\n" + path.read_bytes().partition(b"\n")[2]
+        else:
+            yield file.as_posix(), path, path.read_bytes()
 
 
 def packed(folder: Path) -> Path:
@@ -41,8 +44,7 @@ def packed(folder: Path) -> Path:
     wheel = folder / f"{stem}-{tag}.whl"
     record = ""
     with zipfile.ZipFile(wheel, "w") as archive:
-        for name, path in members(installed):
-            content = path.read_bytes()
+        for name, path, content in members(installed):
             digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
             record += f"{name},sha256={digest},{len(content)}\n"
             info = zipfile.ZipInfo.from_file(path, name)

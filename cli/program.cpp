@@ -1,0 +1,67 @@
+#include "cli/program.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <exception>
+#include <sstream>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/terminal/terminal.h"
+#include "core/format.h"
+#include "penstock/error.h"
+
+namespace penstock::cli {
+namespace {
+
+constexpr int kUsage = 2;
+/// As of a program that SIGPIPE ends: whoever read the output, such as head, has enough of it.
+constexpr int kClosedPipe = 141;
+
+/// The exit code where something fails, which a command may change.
+int failed = 1;
+
+int fail(const char* what) {
+  print_error(what);
+  return failed;
+}
+
+/// The exit code; what help and version print goes the way of all other output.
+int answer(const CommandLine& line, const CLI::ParseError& error) {
+  std::ostringstream out;
+  if (line.app.exit(error, out) != 0) return kUsage;
+  core::print("{}", out.str());
+  return 0;
+}
+
+int run(const std::vector<std::string>& words) {
+  CommandLine line;
+  try {
+    line.parse(words);
+  } catch (const CLI::ParseError& error) {
+    return answer(line, error);
+  }
+  failed = line.trouble;
+  return line.run();
+}
+
+}  // namespace
+
+int run_program(std::span<char* const> words) noexcept try {
+  const int code = run(std::vector<std::string>(words.begin(), words.end()));
+  // A full disk or closed descriptor shows only here: output that was lost is a failure.
+  if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
+  return code;
+} catch (const Error& error) {
+  return fail(error.what());
+} catch (const std::system_error& error) {
+  if (std::ferror(stdout) == 0) return fail(error.what());
+  if (error.code() == std::errc::broken_pipe) return kClosedPipe;
+  return fail(core::format("standard output could not be written: {}", error.code().message()).c_str());
+} catch (const std::exception& error) {
+  return fail(error.what());
+}
+
+}  // namespace penstock::cli
