@@ -28,6 +28,7 @@ void bind_all(nb::module_& module) {
   bind_archive(module);
   bind_sources(module);
   bind_parts(module);
+  bind_typed_parts(module);
   bind_dcp(module);
   bind_progress(module);
   bind_files(module);

@@ -22,10 +22,6 @@ constexpr std::uint64_t kPartBytes = std::uint64_t{64} << 20;
 /// Tensors that are smaller on the average are not worth a read each.
 constexpr std::uint64_t kWorthARead = std::uint64_t{64} << 10;
 
-bool is_converted(const DType& stored, const LoadOptions& options) {
-  return (stored.is_floating() || stored.is_complex()) && stored.is_numeric() && stored != *options.dtype;
-}
-
 void add(Report& total, Report part) {
   if (part.read_bytes >= total.read_bytes || total.route.empty()) {
     total.route = std::move(part.route);
@@ -278,6 +274,11 @@ class ConvertedLoad {
 };
 
 }  // namespace
+
+bool is_converted(const DType& stored, const LoadOptions& options) {
+  return options.dtype && (stored.is_floating() || stored.is_complex()) && stored.is_numeric() &&
+         stored != *options.dtype;
+}
 
 void require_convertible(const LoadOptions& options) {
   if (!options.dtype) return;

@@ -9,6 +9,8 @@
 
 namespace penstock::archive {
 
+/// Whether a load with these options gives tensors of this type another one.
+bool is_converted(const DType& stored, const LoadOptions& options);
 /// Refuses a LoadOptions::dtype that nothing is converted to (kInvalidArgument), and one of a mapped file
 /// (kUnsupported).
 void require_convertible(const LoadOptions& options);

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 
 import penstock
-from penstock._core import _load_storages_into
+from penstock._core import _load_storages_into, _load_typed_into
 
-__all__ = ["filled", "reachable"]
+__all__ = ["filled", "filled_typed", "reachable"]
 
 
 def reachable(location: str | int | torch.device) -> torch.device | None:
@@ -37,6 +37,22 @@ def filled(
     memory = {number: _memory(nbytes, device) for number, (nbytes, device) in places.items()}
     _load_storages_into(archive, memory, progress)
     return memory
+
+
+def filled_typed(
+    archive: penstock.Archive,
+    converted: dict[int, tuple[int, torch.device, tuple[int, ...]]],
+    places: dict[int, tuple[int, torch.device]],
+    dtype: penstock.DType,
+    strict: bool,
+    progress: Any = None,
+) -> tuple[dict[int, Any], dict[int, Any]]:
+    """Reads entries as `dtype`, {entry: (nbytes, device, strides)}, and storages as they are, as
+    `filled` does."""
+    typed = {number: (_memory(nbytes, device), strides) for number, (nbytes, device, strides) in converted.items()}
+    memory = {number: _memory(nbytes, device) for number, (nbytes, device) in places.items()}
+    _load_typed_into(archive, typed, memory, dtype, strict, progress)
+    return {number: bytes_ for number, (bytes_, _) in typed.items()}, memory
 
 
 def _memory(nbytes: int, device: torch.device) -> Any:

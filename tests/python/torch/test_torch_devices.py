@@ -117,6 +117,44 @@ class TestLoad:
         assert pt.load(tmp_path / "x.pt")[1].device.type == "cpu"
         assert made == []
 
+    @pytest.mark.parametrize("map_location", ["cuda:0", {"cpu": "cuda:0"}], ids=str)
+    @pytest.mark.parametrize("strict", [False, True])
+    def test_another_type(self, checkpoint, made, map_location, strict):
+        path, content = checkpoint
+        loaded = pt.load(path, map_location, dtype="float16", strict=strict)
+        same(loaded["state"]["weight"], content["state"]["weight"].half())
+        assert loaded["state"]["columns"].tolist() == content["state"]["columns"].tolist()
+        same(loaded["scale"], content["scale"].half())
+        same(loaded["fp8"], content["fp8"].half())
+        assert loaded["lazy"].tolist() == [1, 3]
+        assert loaded["empty"].shape == (0, 3)
+        assert loaded["state"]["tied"] is loaded["state"]["weight"]
+        assert {device for _, device in made} == {CUDA}
+        assert sorted(nbytes for nbytes, _ in made if nbytes) == [4, 10, 12, 18, 24, 200_002]
+
+    @pytest.mark.parametrize("wanted", ["float16", "bfloat16", "float32", "float64", "complex64", "float8_e4m3fn"])
+    def test_every_type_as_on_the_host(self, tmp_path, made, wanted):
+        values = torch.tensor([0.0, -1.5, 1 / 3, 500.0, 1e-7, 1e30, float("inf"), float("nan")], dtype=torch.float64)
+        content = {
+            name: values.to(getattr(torch, name))
+            for name in ("float16", "bfloat16", "float32", "float64", "complex64", "complex128", "float8_e5m2")
+        }
+        torch.save({**content, "int": torch.arange(3)}, tmp_path / "x.pt")
+        on_host = pt.load(tmp_path / "x.pt", "cpu", dtype=wanted)
+        loaded = pt.load(tmp_path / "x.pt", "cuda", dtype=wanted)
+        for name, tensor in on_host.items():
+            assert loaded[name].dtype == tensor.dtype
+            # All NaN are one: devices make others than the host does.
+            there, here = (torch.view_as_real(part.cpu().to(torch.complex128)) for part in (loaded[name], tensor))
+            assert torch.equal(there.nan_to_num(7), here.nan_to_num(7)), name
+
+    def test_strict_names_the_tensor(self, tmp_path, made):
+        torch.save({"fits": torch.ones(2), "large": torch.tensor([1e300], dtype=torch.float64)}, tmp_path / "x.pt")
+        assert pt.load(tmp_path / "x.pt", "cuda", dtype="float32")["large"].tolist() == [float("inf")]
+        with pytest.raises(penstock.InvalidArgumentError, match=r"1e\+300") as caught:
+            pt.load(tmp_path / "x.pt", "cuda", dtype="float32", strict=True)
+        assert caught.value.tensor == "large"
+
     def test_functions_and_meta_are_asked_as_ever(self, checkpoint, made):
         path, _ = checkpoint
         pt.load(path, lambda storage, location: storage)

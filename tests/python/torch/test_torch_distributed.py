@@ -61,6 +61,27 @@ COMPARE = """
     print("same", len(ours))
 """
 
+TYPED = """
+    import logging, sys, torch
+    logging.disable()
+    import penstock.torch as pt
+    import torch.distributed.tensor
+
+    theirs, ours = torch.load(sys.argv[1]), pt.load(sys.argv[1], dtype="float16")
+    for name, expected in theirs.items():
+        found = ours[name]
+        wanted = torch.float16 if expected.is_floating_point() else expected.dtype
+        assert found.dtype == wanted, name
+        assert (found.shape, found.stride(), found.requires_grad) == (
+            expected.shape, expected.stride(), expected.requires_grad), name
+        if name != "plain":
+            assert found._spec.tensor_meta.dtype == wanted, name
+            assert found.placements == expected.placements, name
+            found, expected = found._local_tensor, expected._local_tensor
+        assert torch.equal(found, expected.to(wanted)), name
+    print("same", len(ours))
+"""
+
 WITHOUT_IMPORT = """
     import sys
     import penstock.torch as pt
@@ -111,6 +132,10 @@ def saved(tmp_path_factory):
 
 def test_they_come_back_without_a_process_group(saved):
     assert run(COMPARE, saved) == "same 6\n"
+
+
+def test_their_type_is_that_of_what_they_hold(saved):
+    assert run(TYPED, saved) == "same 6\n"
 
 
 def test_without_their_module_the_error_names_it(saved):

@@ -1,9 +1,9 @@
 """Reads what torch.save writes: `load` gives the object, `load_into` fills tensors that are there.
 
-`_checkpoint` opens the file and is what `load` does. It has the C++ archive read the index, `_storages` the bytes, and
-`_rebuild` make torch's objects of both; `_allowed`, `_globals` and `_plain` say which classes a file may name. `_into`
-is `load_into`: `_content` says what is in the file, `_targets` pairs it with the tensors that are there, and `_filling`
-reads it into them.
+`_checkpoint` opens the file and is what `load` does. It has the C++ archive read the index, `_storages` the bytes
+(`_typed` where tensors become another type), and `_rebuild` make torch's objects of both; `_allowed`, `_globals` and
+`_plain` say which classes a file may name. `_into` is `load_into`: `_content` says what is in the file, `_targets`
+pairs it with the tensors that are there, and `_filling` reads it into them.
 """
 
 from penstock.torch.loading._checkpoint import UnknownGlobalsError, load

@@ -1,8 +1,8 @@
 """`torch.load` without running anything from the file.
 
 C++ reads the index and the pickle and describes each object by name and parts (`_assemble`). `_storages.py` gives the
-tensors, `_rebuild.py` makes torch's objects of the rest, and here is what torch.load has around that: open files,
-torch's settings, its errors.
+tensors (`_typed.py` where they become another type), `_rebuild.py` makes torch's objects of the rest, and here is what
+torch.load has around that: open files, torch's settings, its errors.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from penstock.errors import _renamed, _within
 from penstock.torch._errors import EmptyFileError, UnknownFileError, torch_errors
 from penstock.torch.loading._rebuild import Rebuilder
 from penstock.torch.loading._storages import MapLocation, check_map_location, read_tensors
+from penstock.torch.loading._typed import Conversion, conversion_of, read_converted
 
-__all__ = ["FileLike", "UnknownGlobalsError", "load", "load_archive", "opened"]
+__all__ = ["FileLike", "UnknownGlobalsError", "load", "load_archive", "load_given", "opened"]
 
 FileLike = str | os.PathLike[str] | IO[bytes]
 
@@ -58,6 +59,8 @@ def load(
     key: str | int | Sequence[str | int] | None = None,
     prefix: str | None = None,
     progress: bool | Callable[[int, int], object] | None = None,
+    dtype: torch.dtype | str | None = None,
+    strict: bool = False,
 ) -> Any:
     """What `torch.load(f, weights_only=True)` gives: the same types, values, strides, sharing and flags.
 
@@ -86,7 +89,7 @@ def load(
         Map the file instead of reading it, private to this process unless set_default_mmap_options of
         torch.serialization says otherwise; a path is needed. Checksums are not looked at, and tensors
         that lie where their type cannot be used, or in the other byte order, are copied. None is what
-        torch.utils.serialization.config.load.mmap says.
+        torch.utils.serialization.config.load.mmap says, and False with a `dtype`.
     encoding
         Of byte strings that Python 2 wrote: any that Python has, or "bytes" to keep them as bytes. What
         is no UTF-8 stays bytes with "utf-8", and is UnicodeDecodeError's with others.
@@ -109,6 +112,14 @@ def load(
     progress
         True for a bar on a terminal and in a notebook, or a function (bytes done, total), called in
         this thread while the payload is read, which a map does not do. What it raises stops the load.
+    dtype
+        The type that floating-point and complex tensors get while they are read, as by
+        Module.to(dtype): a torch.dtype or its name. Others keep theirs, and so do quantized tensors,
+        storages and NumPy's arrays. Tensors that are one view of the same memory stay one, other views
+        of it part. Not together with `mmap`.
+    strict
+        Raise for a value that the type has no number for, such as 1e300 as float32; the error names
+        the tensor.
 
     Returns
     -------
@@ -127,13 +138,34 @@ def load(
         raise ValueError(f"unknown is {unknown!r}; it must be 'error' or 'keep'")
     decode = _decoder(encoding)
     check_map_location(map_location)
-    mmap = _mmap_by_default() if mmap is None else mmap
+    conversion = conversion_of(dtype, strict, mmap)
+    mmap = (conversion is None and _mmap_by_default()) if mmap is None else mmap
     if mmap and not _is_path(f):
         raise ValueError("f must be a file path in order to use the mmap argument")
     before = identity(os.fspath(f)) if mmap else None  # type: ignore[arg-type]
     with _named_as_given(f), opened(f, verify, decode) as archive:
         part = archive if key is None and prefix is None else _part(archive, key, prefix)
-        return load_archive(part, map_location, unknown=unknown, mmap=bool(mmap), before=before, progress=progress)
+        return load_archive(
+            part,
+            map_location,
+            unknown=unknown,
+            mmap=bool(mmap),
+            before=before,
+            progress=progress,
+            conversion=conversion,
+        )
+
+
+@torch_errors()
+def load_given(given: Any, name: str) -> Any:
+    """What `load` gives for a file, of what a function of the program gave for its name: bytes, a
+    source, a path or an open file."""
+    archive = penstock.open(given)
+    try:
+        return load_archive(archive, None)
+    except penstock.Error as error:
+        _renamed(error, archive.path, name)
+        raise
 
 
 def load_archive(
@@ -144,10 +176,14 @@ def load_archive(
     mmap: bool = False,
     before: tuple[int, ...] | None = None,
     progress: Any = None,
+    conversion: Conversion | None = None,
 ) -> Any:
     """The whole content of an archive as torch's objects. `before` is as for `read_tensors`."""
-    rebuilder = Rebuilder()
-    leaves = read_tensors(archive, map_location, mmap=mmap, before=before, progress=progress)
+    rebuilder = Rebuilder(conversion)
+    if conversion is None:
+        leaves = read_tensors(archive, map_location, mmap=mmap, before=before, progress=progress)
+    else:
+        leaves = read_converted(archive, map_location, conversion, progress=progress)
     try:
         value = _assemble(archive, leaves, rebuilder)
     except penstock.Error as error:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from penstock.torch._private import make_wrapper_subclass, set_obj_state
+from penstock.torch.loading._typed import Conversion
 
 __all__ = ["is_of_torch", "made", "wrapper"]
 
@@ -35,8 +36,9 @@ def made(kind: type[Any], args: Any, state: Any) -> Any:
     return out
 
 
-def wrapper(args: Any, state: Any) -> torch.Tensor | None:
-    """The DTensor of a wrapper's parts; None for wrappers of other classes."""
+def wrapper(args: Any, state: Any, conversion: Conversion | None = None) -> torch.Tensor | None:
+    """The DTensor of a wrapper's parts; None for wrappers of other classes. `conversion` is what its
+    local part went through."""
     if not isinstance(args, tuple) or len(args) != 8 or not isinstance(args[0], type):
         return None
     kind, dtype, size, strides, offset, layout, _, requires_grad = args
@@ -44,8 +46,12 @@ def wrapper(args: Any, state: Any) -> torch.Tensor | None:
         return None
     parts = {name: value for part in _dicts(state) for name, value in part.items()}
     local, spec = parts.get("_local_tensor"), parts.get("_spec")
-    if not isinstance(local, torch.Tensor) or type(spec).__name__ != "DTensorSpec":
+    if not isinstance(local, torch.Tensor) or spec is None or type(spec).__name__ != "DTensorSpec":
         raise TypeError("a DTensor lacks its local part, or the description of its layout")
+    if conversion is not None:
+        dtype = conversion.type_for(dtype)
+        if spec.tensor_meta is not None:
+            spec.tensor_meta = spec.tensor_meta._replace(dtype=dtype)
     out: torch.Tensor = make_wrapper_subclass(
         kind,
         size,

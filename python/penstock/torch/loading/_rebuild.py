@@ -20,10 +20,18 @@ from penstock.torch.loading import _distributed
 from penstock.torch.loading._allowed import Allowed, RefusedError
 from penstock.torch.loading._globals import DATA_TYPES
 from penstock.torch.loading._storages import Packed, skips_data
+from penstock.torch.loading._typed import Conversion
 
 __all__ = ["Rebuilder"]
 
 _WRAPPER = "torch.wrapper_subclass"
+# What makes tensors of a type that it is told.
+_WITH_TYPES = (
+    "torch._utils._rebuild_device_tensor_from_cpu_tensor",
+    "torch._utils._rebuild_device_tensor_from_numpy",
+    "torch._utils._rebuild_xla_tensor",
+    "torch.meta_tensor",
+)
 _CONSTANTS = (torch.dtype, torch.layout, torch.memory_format, torch.qscheme)
 
 
@@ -34,9 +42,11 @@ class Rebuilder:
     `unknown` collects the names that are none of torch's, `unfit` what could not be made of its parts, `refused`
     what the program allows and would have to be run; `broken` has the arguments that an error was about. Dicts with
     keys that have parts are filled only when everything is there, so that attributes are set by `finish`.
+    `conversion` is that of the entries, for tensors whose type is an argument.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, conversion: Conversion | None = None) -> None:
+        self._conversion = conversion
         self.unknown: set[str] = set()
         self.unfit: list[str] = []
         self.refused: list[str] = []
@@ -63,11 +73,17 @@ class Rebuilder:
             return self._foreign(name, args, state) if constant is None else constant
         build = _BUILDERS.get(name)
         if name == _WRAPPER:
-            distributed = _distributed.wrapper(args, state)
+            distributed = _distributed.wrapper(args, state, self._conversion)
             return self._keep(name, args, state) if distributed is None else distributed
         if build is None:
             return self._foreign(name, args, state)
-        return self._noted(build(args), state)
+        return self._noted(self._built(name, build, args), state)
+
+    def _built(self, name: str, build: Callable[[Any], Any], args: Any) -> Any:
+        built = build(args)
+        if self._conversion is None or name not in _WITH_TYPES:
+            return built
+        return self._conversion.converted(built)
 
     def _noted(self, built: Any, state: Any) -> Any:
         if state is not None and isinstance(built, torch.Tensor):
@@ -82,7 +98,7 @@ class Rebuilder:
     def _begin(self, name: str, args: Any) -> Any:
         build = _BUILDERS.get(name)
         if build is not None:
-            return build(args)
+            return self._built(name, build, args)
         if name.startswith("numpy."):
             return None
         if name in self._allowed:

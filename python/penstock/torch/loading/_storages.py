@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from mmap import MAP_SHARED
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -31,7 +32,22 @@ from penstock.torch._devices import filled, reachable
 from penstock.torch._errors import DeviceMemoryError, UnmappableFileError, UnreachableDeviceError
 from penstock.torch._private import detect_fake_mode, serialization_state, set_tensor_metadata
 
-__all__ = ["MapLocation", "Packed", "check_map_location", "read_tensors", "skips_data"]
+__all__ = [
+    "MapLocation",
+    "Packed",
+    "Views",
+    "arrays_of",
+    "check_map_location",
+    "devices_of",
+    "is_meta",
+    "meta_storage",
+    "moved",
+    "read_tensors",
+    "skips_data",
+    "stays_on_cpu",
+    "storage_of",
+    "storages_of",
+]
 
 Restore = Callable[[torch.UntypedStorage, str], torch.UntypedStorage]
 MapLocation = str | torch.device | dict[str, str] | Callable[[torch.UntypedStorage, str], Any] | None
@@ -72,35 +88,35 @@ def read_tensors(
     Entries that are NumPy's arrays become arrays. `before` is the `identity` of the file from
     before it was opened; a file that is another one now is not mapped.
     """
-    arrays = _arrays_of(archive)
+    arrays = arrays_of(archive)
     fake = detect_fake_mode(None) is not None
-    if fake or _is_meta(map_location):
-        return _Views(archive, _meta_storages(archive, fake=fake and not _is_meta(map_location)), arrays).all()
+    if fake or is_meta(map_location):
+        return Views(archive, _meta_storages(archive, fake=fake and not is_meta(map_location)), arrays).all()
     if skips_data():
-        return _Views(archive, _moved(archive, _empty_storages(archive), map_location), arrays).all()
+        return Views(archive, moved(archive, _empty_storages(archive), map_location), arrays).all()
     if mmap:
-        storages = _mapped_storages(archive, _storages_of(archive, arrays), before)
-        return _Views(archive, _moved(archive, storages, map_location), arrays).all()
-    placed = _device_storages(archive, _storages_of(archive, arrays), map_location, progress)
+        storages = _mapped_storages(archive, storages_of(archive, arrays), before)
+        return Views(archive, moved(archive, storages, map_location), arrays).all()
+    placed = _device_storages(archive, storages_of(archive, arrays), map_location, progress)
     if placed is not None:
-        return _Views(archive, placed, arrays).all()
+        return Views(archive, placed, arrays).all()
     tensors, wholes = _load_parts(archive, progress)
-    for index, storage in zip(arrays, _storages_of(archive, arrays), strict=True):
+    for index, storage in zip(arrays, storages_of(archive, arrays), strict=True):
         tensors[index] = wholes[storage] = None
-    if _stays_on_cpu(archive, map_location):
-        views = _Views(archive, [None if whole is None else _storage_of(whole) for whole in wholes], arrays)
+    if stays_on_cpu(archive, map_location):
+        views = Views(archive, [None if whole is None else storage_of(whole) for whole in wholes], arrays)
         return [views.one(i) if whole is None else _whole(whole, views, i) for i, whole in enumerate(tensors)]
     for i, tensor in enumerate(tensors):
         if tensor is not None:
             wholes[_entry_parts(archive, i)[0]] = tensor
-    loaded = [None if whole is None else _storage_of(whole) for whole in wholes]
+    loaded = [None if whole is None else storage_of(whole) for whole in wholes]
     for number in {_entry_parts(archive, i)[0] for i in range(len(tensors)) if i not in arrays}:
         if loaded[number] is None:
             loaded[number] = _unread(archive, number)
-    return _Views(archive, _moved(archive, loaded, map_location), arrays).all()
+    return Views(archive, moved(archive, loaded, map_location), arrays).all()
 
 
-def _arrays_of(archive: penstock.Archive) -> dict[int, Any]:
+def arrays_of(archive: penstock.Archive) -> dict[int, Any]:
     indices = _array_entries(archive)
     if not indices:
         return {}
@@ -108,40 +124,51 @@ def _arrays_of(archive: penstock.Archive) -> dict[int, Any]:
 
     names = archive.keys()
     arrays = {index: array_of(archive[names[index]]) for index in indices}
-    storages = set(_storages_of(archive, arrays))
+    storages = set(storages_of(archive, arrays))
     # An array that two ways lead to has a name for each, and is asked for by the first.
     aliases = (i for i in range(len(names)) if i not in arrays and _entry_parts(archive, i)[0] in storages)
     return arrays | dict.fromkeys(aliases)
 
 
-def _storages_of(archive: penstock.Archive, arrays: dict[int, Any]) -> list[int]:
+def storages_of(archive: penstock.Archive, arrays: dict[int, Any]) -> list[int]:
     return [_entry_parts(archive, index)[0] for index in arrays]
 
 
-def _whole(tensor: penstock.Tensor, views: _Views, index: int) -> Any:
+def _whole(tensor: penstock.Tensor, views: Views, index: int) -> Any:
     """A tensor that is all of its storage. Most tensors of a file are, so that this takes as few steps as possible."""
     try:
         out = from_dlpack(tensor.__dlpack__())
     except BufferError:  # a type that DLPack has no name for
         entry = _entry_parts(views.archive, index)
-        views.storages[entry[0]] = _storage_of(tensor)
+        views.storages[entry[0]] = storage_of(tensor)
         return views.one(index)
     return views.with_gradient(out, index) if tensor.requires_grad else out
 
 
-def _storage_of(whole: penstock.Tensor) -> torch.UntypedStorage:
+def storage_of(whole: penstock.Tensor) -> torch.UntypedStorage:
     return from_dlpack(whole.view_bytes().reshape(-1).__dlpack__()).untyped_storage()
 
 
-class _Views:
-    """Makes tensors over storages that are there, as the archive's entries say."""
+class Views:
+    """Makes tensors over storages that are there, as the archive's entries say.
+
+    Entries in `places` have another type, `dtype`, and lie in a storage of their own: its number,
+    and the strides in it.
+    """
 
     def __init__(
-        self, archive: penstock.Archive, storages: list[torch.UntypedStorage | None], arrays: dict[int, Any]
+        self,
+        archive: penstock.Archive,
+        storages: list[torch.UntypedStorage | None],
+        arrays: dict[int, Any],
+        places: Mapping[int, tuple[int, tuple[int, ...]]] = MappingProxyType({}),
+        dtype: str = "",
     ) -> None:
         self.archive = archive
         self.storages = storages
         self.arrays = arrays
+        self.places = places
+        self.dtype = dtype
 
     def all(self) -> list[Any]:
         return [self.one(index) for index in range(len(self.archive))]
@@ -150,6 +177,9 @@ class _Views:
         if index in self.arrays:
             return self.arrays[index]
         number, name, shape, strides, byte_offset, requires_grad, conj, neg = _entry_parts(self.archive, index)
+        if index in self.places:
+            number, strides = self.places[index]
+            name, byte_offset, conj, neg = self.dtype, 0, False, False
         dtype = vars(torch).get(name)  # getattr would import modules by that name
         if not isinstance(dtype, torch.dtype):
             raise self._error(penstock.UnsupportedError, index, f"torch has no type for {name}; use penstock.load")
@@ -208,11 +238,11 @@ def check_map_location(map_location: Any) -> None:
     )
 
 
-def _is_meta(map_location: MapLocation) -> bool:
+def is_meta(map_location: MapLocation) -> bool:
     return isinstance(map_location, (str, torch.device)) and str(map_location) == "meta"
 
 
-def _stays_on_cpu(archive: penstock.Archive, map_location: MapLocation) -> bool:
+def stays_on_cpu(archive: penstock.Archive, map_location: MapLocation) -> bool:
     if map_location is None:
         return _is_hosted(archive)
     return isinstance(map_location, (str, torch.device)) and str(map_location) == "cpu"
@@ -262,31 +292,46 @@ def _device_storages(
     archive: penstock.Archive, resident: Sequence[int], map_location: MapLocation, progress: Any
 ) -> list[torch.UntypedStorage | None] | None:
     """The storages, read straight to CUDA devices or to the host where they belong there; None where this does not work
-    for all.
-
-    Only torch can say where a function wants a storage, and what is wrong with a device that is not there.
-    """
-    if callable(map_location) or _stays_on_cpu(archive, map_location):
+    for all."""
+    devices = devices_of(archive, map_location)
+    if devices is None:
         return None
-    places: dict[int, tuple[int, torch.device]] = {}
-    for number in range(_storage_count(archive)):
-        nbytes, location, *_ = _storage_parts(archive, number)
-        wanted = _wanted(map_location, location or "cpu")
-        device = torch.device("cpu") if wanted == "cpu" else reachable(wanted)
-        if device is None:
-            return None
-        if number not in resident:
-            places[number] = (nbytes, device)
+    places = {
+        number: (_storage_parts(archive, number)[0], device)
+        for number, device in enumerate(devices)
+        if number not in resident
+    }
     memory = filled(archive, places, progress)
     return [memory[n].untyped_storage() if n in memory else None for n in range(_storage_count(archive))]
 
 
-def _moved(
-    archive: penstock.Archive, storages: Sequence[torch.UntypedStorage | None], map_location: MapLocation
+def devices_of(archive: penstock.Archive, map_location: MapLocation) -> list[torch.device] | None:
+    """The device of each storage, where some go to CUDA devices and Penstock can fill all of them; otherwise None.
+
+    Only torch can say where a function wants a storage, and what is wrong with a device that is not there.
+    """
+    if callable(map_location) or stays_on_cpu(archive, map_location):
+        return None
+    out = []
+    for number in range(_storage_count(archive)):
+        wanted = _wanted(map_location, _storage_parts(archive, number)[1] or "cpu")
+        device = torch.device("cpu") if wanted == "cpu" else reachable(wanted)
+        if device is None:
+            return None
+        out.append(device)
+    return out
+
+
+def moved(
+    archive: penstock.Archive,
+    storages: Sequence[torch.UntypedStorage | None],
+    map_location: MapLocation,
+    origins: Sequence[int] = (),
 ) -> list[torch.UntypedStorage | None]:
+    """The storages where they belong. Those behind the file's own belong where the file's storages `origins` do."""
     restore = _restore(map_location)
     out: list[torch.UntypedStorage | None] = []
-    for i, storage in enumerate(storages):
+    for storage, i in zip(storages, (*range(_storage_count(archive)), *origins), strict=True):
         try:
             out.append(None if storage is None else restore(storage, _storage_parts(archive, i)[1] or "cpu"))
         except penstock.Error as error:
@@ -305,12 +350,17 @@ def _meta_storages(archive: penstock.Archive, *, fake: bool) -> list[torch.Untyp
     out: list[torch.UntypedStorage | None] = []
     for i in range(_storage_count(archive)):
         nbytes, location, _, offset = _storage_parts(archive, i)
-        storage = torch.UntypedStorage(nbytes, device="meta")
+        storage = meta_storage(nbytes, (location or "cpu") if fake else None)
         storage._checkpoint_offset = offset
-        if fake:
-            storage._fake_device = location or "cpu"  # type: ignore[assignment]
         out.append(storage)
     return out
+
+
+def meta_storage(nbytes: int, fake_device: str | None) -> torch.UntypedStorage:
+    storage = torch.UntypedStorage(nbytes, device="meta")
+    if fake_device is not None:
+        storage._fake_device = fake_device  # type: ignore[assignment]
+    return storage
 
 
 def skips_data() -> bool:
