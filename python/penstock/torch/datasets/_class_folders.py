@@ -36,7 +36,7 @@ class ClassFolders:
         out = []
         for path in paths:
             name, below, _ = path[begin:].partition(os.sep)
-            if not below or not path.startswith(root):
+            if not name or not below or not path.startswith(root):
                 raise ValueError(
                     f"{path} lies in no class's folder below {root or 'the working folder'!r}; files with classes are "
                     "found by patterns like 'train/*/*.pt'"
@@ -74,5 +74,10 @@ def _root(pattern: str) -> str:
 
 
 def _common(paths: list[str]) -> str:
-    folders = {os.path.dirname(path) for path in paths}
-    return os.path.commonpath(folders) if folders else ""
+    """The folder that all paths lie below. They need not be paths of this machine ("store://train/cat/1.pt")."""
+    folders = [path.split(os.sep)[:-1] for path in paths]
+    shared = min(folders, default=[])
+    for folder in folders:
+        while folder[: len(shared)] != shared:
+            shared = shared[:-1]
+    return "".join(part + os.sep for part in shared)

@@ -23,6 +23,7 @@ from penstock.torch.datasets._batch_reads import BatchReads
 from penstock.torch.datasets._class_folders import ClassFolders
 from penstock.torch.datasets._taken_apart import Promises, holds_tensors_alone, taken_apart
 from penstock.torch.loading import load
+from penstock.torch.loading._checkpoint import load_given
 
 __all__ = ["Dataset", "Files", "Mapped", "Packed", "Rows", "counted", "has_plain_samples"]
 
@@ -127,11 +128,13 @@ class Dataset(Transforms, torch_data.Dataset[_Sample]):
         made._keys = None
         return made
 
-    @staticmethod
-    def _loaded(path: str, keys: list[str]) -> Any:
+    def _loaded(self, path: str, keys: list[str]) -> Any:
         """The content of the file, with what a native sample has no form for: sparse and quantized tensors, sets."""
-        content = load(path)
+        content = self._content(path)
         return {key: content[key] for key in keys} if keys else content
+
+    def _content(self, path: str) -> Any:
+        return load(path)
 
     def _several(self, index: Any) -> list[int] | None:
         """The indices that `index` stands for, as dimension 0 of a tensor takes them; None for a single index."""
@@ -266,7 +269,14 @@ class Files(ClassFolders, Dataset[_Sample]):
         all samples promote to, which it finds in headers.
     strict
         Raise where a value does not fit into the type.
+    source
+        A function that opens a file of the list of paths, which may be any text, as for
+        `penstock.files`: it is given the path and gives the file's bytes, a Source of
+        `penstock.remote`, another path, or an open file. It is called in the loader's threads, and
+        pickles with the dataset.
     """
+
+    _source: Callable[[str], Any] | None = None
 
     def __init__(
         self,
@@ -277,6 +287,7 @@ class Files(ClassFolders, Dataset[_Sample]):
         *,
         dtype: torch.dtype | str | None = None,
         strict: bool = False,
+        source: Callable[[str], Any] | None = None,
     ) -> None:
         names = [keys] if isinstance(keys, str) else keys if keys is None else list(keys)
         for key in names or ():
@@ -287,10 +298,14 @@ class Files(ClassFolders, Dataset[_Sample]):
                 )
         single = isinstance(pattern, (str, bytes, os.PathLike))
         pattern = pattern if single else list(pattern)  # type: ignore[arg-type]
-        super().__init__(penstock.files(pattern, names, index, exclude, dtype=dtype, strict=strict))
+        super().__init__(penstock.files(pattern, names, index, exclude, dtype=dtype, strict=strict, source=source))
         # What has no native form is not cast, so that it stays an error beside a dtype.
         self._keys = (names or []) if dtype is None else None
         self._pattern = os.fsdecode(pattern) if single else None  # type: ignore[arg-type]
+        self._source = source
+
+    def _content(self, path: str) -> Any:
+        return super()._content(path) if self._source is None else load_given(self._source(path), path)
 
 
 class Mapped(torch_data.Dataset[Any]):
