@@ -161,20 +161,23 @@ class ConvertedLoad {
     }
     std::ranges::stable_sort(order, {},
                              [this](std::size_t i) { return std::pair(wanted_[i].storage, wanted_[i].byte_offset); });
+    const auto converts = [this](std::size_t i) { return is_converted(wanted_[i].dtype, options_); };
     std::vector<std::size_t> as_they_are;
     Part part;
     for (auto first = order.begin(); first != order.end();) {
       const std::size_t storage = wanted_[*first].storage;
       const auto last = std::find_if(first, order.end(), [&](std::size_t i) { return wanted_[i].storage != storage; });
-      const std::span<const std::size_t> group(first, last);
-      first = last;
-      if (std::ranges::none_of(group, [this](std::size_t i) { return is_converted(wanted_[i].dtype, options_); })) {
-        as_they_are.insert(as_they_are.end(), group.begin(), group.end());
-      } else if (are_pieces(group)) {
+      // In host memory all tensors of a storage share what is read of it. On another device those that keep their type
+      // share it there, and the others are converted before they get there.
+      const bool is_read_once = options_.device == Device{} && std::any_of(first, last, converts);
+      const auto kept = is_read_once ? last : std::stable_partition(first, last, converts);
+      as_they_are.insert(as_they_are.end(), kept, last);
+      if (const std::span<const std::size_t> group(first, kept); are_pieces(group)) {
         load_each(group);
-      } else {
+      } else if (!group.empty()) {
         add_to(part, group);
       }
+      first = last;
     }
     flush(part);
     load_unchanged(as_they_are);
@@ -195,6 +198,7 @@ class ConvertedLoad {
 
   /// Whether the tensors of a large storage are read alone, in pieces: each has bytes of its own, or is the one before.
   bool are_pieces(std::span<const std::size_t> group) const {
+    if (group.empty()) return false;
     const std::uint64_t bytes = state_.storage_of(wanted_[group.front()]).nbytes;
     if (bytes <= kPartBytes || group.size() > bytes / kWorthARead) return false;
     std::uint64_t end = 0;
@@ -247,7 +251,7 @@ class ConvertedLoad {
 
   Tensor result(std::span<const std::size_t> positions, std::size_t k, const Tensor& loaded) {
     const TensorEntry& entry = wanted_[positions[k]];
-    if (!is_converted(entry.dtype, options_)) return loaded.to(options_.device);
+    if (!is_converted(entry.dtype, options_)) return loaded;
     // Entries of one storage are neighbours. Looking back at more than the last few would take long where a storage
     // has very many.
     constexpr std::size_t kLookedAt = 64;

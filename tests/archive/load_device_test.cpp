@@ -3,9 +3,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <complex>
+#include <cstring>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "archive/load_converted.h"
+#include "archive/made_archive.h"
 #include "penstock/load.h"
 #include "penstock/ops.h"
 #include "penstock/save.h"
@@ -185,6 +190,116 @@ TEST_F(LoadToDevice, SharedStoragesStayShared) {
   EXPECT_EQ(b.data(), a.data() + 100);
 }
 
+TEST_F(LoadToDevice, AnotherTypeAsOnTheHost) {
+  const Value host = {{"half", Tensor::of<float>({1, 65504, 1e-7F}).to(DType::float16)},
+                      {"float", arange(0, 1000, 1, DType::float32).reshape({10, 100})},
+                      {"turned", arange(0, 6, 1, DType::float32).reshape({2, 3}).transpose(0, 1)},
+                      {"double", Tensor::of<double>({0.1, 1e300, -1e300})},
+                      {"complex", Tensor::of<std::complex<float>>({{1, 2}, {3, 4}})},
+                      {"int", Tensor::of<std::int64_t>({7, 8})},
+                      {"bool", Tensor::of<bool>({true})},
+                      {"empty", Tensor::empty({0, 4}, DType::float64)}};
+  for (const auto& [name, compress] :
+       {std::pair("x.pt", false), std::pair("x.safetensors", false), std::pair("x.npz", true)}) {
+    const std::string path = folder / name;
+    save(host, path, {.compress = compress});
+    for (const DType& dtype : {DType::float16, DType::bfloat16, DType::float32, DType::float64, DType::complex64}) {
+      SCOPED_TRACE(std::string(name) + " " + dtype.name());
+      Report report;
+      const Value there = load(path, {.device = device, .dtype = dtype, .report = &report});
+      expect_same(there, load(path, {.dtype = dtype}), device);
+      EXPECT_FALSE(report.route.empty());
+      const Archive archive = open(path);
+      const Tensor rows = archive["float"].slice(0, 2, 9).load({.device = device, .dtype = dtype});
+      EXPECT_EQ(rows.device(), device);
+      EXPECT_TRUE(Tensor::identical(rows, host["float"].as_tensor().slice(0, 2, 9).to(dtype)));
+    }
+  }
+}
+
+TEST_F(LoadToDevice, AnotherTypeOfALargeTensorInPieces) {
+  const Tensor host = arange(0, std::int64_t{20} << 20, 1, DType::float32);
+  for (const char* name : {"x.pt", "x.npy"}) {
+    const std::string path = folder / name;
+    save(host, path, {.sync = false});
+    for (const bool gds : {false, true}) {
+      const Tensor there = load_tensor(path, {.device = device, .gds = gds, .dtype = DType::bfloat16});
+      EXPECT_EQ(there.device(), device);
+      EXPECT_TRUE(Tensor::identical(there, host.to(DType::bfloat16))) << name;
+    }
+  }
+}
+
+TEST_F(LoadToDevice, AnotherTypeLeavesTiedTensorsTied) {
+  const Tensor base = arange(0, 12, 1, DType::float32).reshape({3, 4});
+  const std::string path = folder / "x.pt";
+  save({{"a", base}, {"tied", base}, {"turned", base.transpose(0, 1)}}, path);
+  const Value there = load(path, {.device = device, .dtype = DType::float16});
+  const Tensor a = there["a"].as_tensor();
+  const Tensor tied = there["tied"].as_tensor();
+  const Tensor turned = there["turned"].as_tensor();
+  EXPECT_EQ(a.data(), tied.data());
+  EXPECT_FALSE(a.buffer().shares_memory_with(turned.buffer()));
+  EXPECT_TRUE(Tensor::identical(turned, base.transpose(0, 1).to(DType::float16)));
+}
+
+TEST_F(LoadToDevice, WhatKeepsItsTypeStaysSharedBesideWhatBecomesAnother) {
+  std::string bytes(400, '\0');
+  for (std::size_t i = 0; i < 100; ++i) {
+    const auto value = static_cast<float>(i);
+    std::memcpy(bytes.data() + 4 * i, &value, 4);
+  }
+  test::MadeArchive archive(test::source_of(bytes));
+  const std::size_t storage = archive.add_storage(0, 400);
+  archive.add_entry(storage, DType::float32, {100}, {1});
+  archive.add_entry(storage, DType::int32, {100}, {1});
+  archive.add_entry(storage, DType::int32, {10}, {1}, 40);
+  Report report;
+  const std::vector<Tensor> tensors =
+      archive::load_converted(archive.sealed(), archive.entries(), {.device = device, .dtype = DType::float64}, report,
+                              archive::Resident::kCopied);
+  EXPECT_TRUE(Tensor::identical(tensors[0], arange(0, 100, 1, DType::float64)));
+  EXPECT_TRUE(tensors[1].buffer().shares_memory_with(tensors[2].buffer()));
+  EXPECT_EQ(tensors[2].data(), tensors[1].data() + 40);
+}
+
+TEST_F(LoadToDevice, AnotherTypeStrictlyNamesTheTensor) {
+  const std::string path = folder / "x.safetensors";
+  save({{"fits", Tensor::of<double>({1})}, {"large", Tensor::of<double>({1, 1e300})}}, path);
+  const std::uint64_t before = memory_stats(device).in_use_bytes;
+  const LoadOptions options = {.device = device, .dtype = DType::float32, .strict = true};
+  for (const auto& work : {std::function<void()>([&] { load(path, options); }),
+                           std::function<void()>([&] { open(path)["large"].load(options); })}) {
+    const auto error = test::error_of(work);
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument);
+    EXPECT_EQ(error->tensor(), "large");
+    EXPECT_EQ(error->path(), path);
+  }
+  EXPECT_EQ(memory_stats(device).in_use_bytes, before);
+  EXPECT_NO_THROW(open(path)["fits"].load(options));
+}
+
+TEST_F(LoadToDevice, AnotherTypeWithoutMemoryForItNamesTheTensor) {
+  const std::string path = folder / "x.safetensors";
+  const Tensor large = Tensor::zeros({std::int64_t{20} << 20}, DType::float32);
+  const Tensor whole = Tensor::zeros({std::int64_t{30} << 20}, DType::uint8);
+  for (const auto& [last, dtype] : {std::pair(large, DType::float64), std::pair(whole, DType::float16)}) {
+    save({{"first", large}, {"last", last.clone()}}, path, {.sync = false});
+    empty_cache(device);
+    const std::uint64_t before = memory_stats(device).in_use_bytes;
+    const std::uint64_t first = (std::uint64_t{20} << 20) * dtype.itemsize();
+    set_memory_cap(device, before + first + (std::uint64_t{10} << 20));
+    const auto error = test::error_of([&, type = dtype] { load(path, {.device = device, .dtype = type}); });
+    set_memory_cap(device, std::nullopt);
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), ErrorCode::kOutOfMemory);
+    EXPECT_EQ(error->path(), path);
+    EXPECT_EQ(error->tensor(), "last");
+    EXPECT_EQ(memory_stats(device).in_use_bytes, before);
+  }
+}
+
 TEST_F(LoadToDevice, OutOfMemoryInTheMiddleReleasesAllAndNamesTheTensor) {
   std::vector<std::pair<std::string, Value>> items;
   for (const char* name : {"first", "second", "third"})
@@ -209,6 +324,8 @@ TEST_F(LoadToDevice, AbsentDevicesSayHowManyThereAre) {
   const auto error = test::error_of([&] { return load_tensor(path, {.device = "cuda:77"}); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ErrorCode::kNoDevice);
+  EXPECT_EQ(test::code_of([&] { load_tensor(path, {.device = "cuda:77", .dtype = DType::float16}); }),
+            ErrorCode::kNoDevice);
   EXPECT_THAT(error->message(),
               testing::HasSubstr("cuda:77 requested, " + std::to_string(device_count()) + " visible"));
 }

@@ -237,6 +237,53 @@ def test_load_takes_a_device(tmp_path):
     assert d.cpu().equal(t)
 
 
+@needs_device
+@pytest.mark.parametrize("name", ["x.pt", "x.safetensors", "x.npz"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64"])
+def test_load_takes_a_device_and_a_type(tmp_path, name, dtype):
+    base = penstock.arange(0, 12, dtype="float32").reshape(3, 4)
+    values = penstock.tensor([0.1, 1e300, -2.5], dtype="float64")
+    content = {"a": base, "values": values, "int": penstock.arange(0, 5), "empty": penstock.zeros(0, 4)}
+    path = tmp_path / name
+    penstock.save(content, path)
+    on_host = penstock.load(path, dtype=dtype)
+    archive = penstock.open(path)
+    for there in (
+        penstock.load(path, "cuda", dtype=dtype),
+        archive.load("cuda:0", dtype=dtype),
+        {key: archive[key].load("cuda:0", dtype=dtype) for key in content},
+        penstock.load_async(path, device="cuda", dtype=dtype).result(),
+        penstock.load(path.read_bytes(), "cuda", dtype=dtype),
+    ):
+        for key, tensor in on_host.items():
+            assert there[key].device == "cuda:0"
+            assert there[key].dtype == (dtype if key != "int" else "int64")
+            assert there[key].cpu().tolist() == tensor.tolist()
+    part = archive["a"][1:, ::2].load("cuda", dtype=dtype)
+    assert part.cpu().tolist() == penstock.load(path)["a"].to(dtype=dtype)[1:, ::2].tolist()
+
+
+@needs_device
+def test_a_load_of_another_type_to_a_device_is_refused_as_on_the_host(tmp_path):
+    path = tmp_path / "x.safetensors"
+    penstock.save({"fits": penstock.tensor([1.0]), "large": penstock.tensor([1e300], dtype="float64")}, path)
+    before = penstock.memory_stats("cuda")["in_use_bytes"]
+    for options in (
+        {"dtype": "float32", "strict": True},
+        {"dtype": "int32"},
+        {"dtype": "float16", "mmap": True},
+        {"strict": True},
+    ):
+        with pytest.raises(penstock.Error) as there:
+            penstock.load(path, "cuda", **options)
+        with pytest.raises(penstock.Error) as here:
+            penstock.load(path, **options)
+        assert type(there.value) is type(here.value)
+        assert (there.value.message, there.value.tensor) == (here.value.message, here.value.tensor)
+    assert penstock.memory_stats("cuda")["in_use_bytes"] == before
+    assert penstock.load(path, "cuda", key="fits", dtype="float16", strict=True).cpu().tolist() == [1]
+
+
 INTERRUPTED = """
     import os, signal, sys, threading, time, penstock
     signal.signal(signal.SIGINT, signal.default_int_handler)
