@@ -1,7 +1,8 @@
 #pragma once
 
-/// For programs that use LibTorch: the state of torch::optim's Adam, AdamW, SGD, RMSprop and Adagrad in the form of
-/// Python's `optimizer.state_dict()`, so that each side resumes what the other has saved. Header-only, as torch.h.
+/// For programs that use LibTorch: the state of torch::optim's Adam, AdamW, SGD, RMSprop, Adagrad and LBFGS in
+/// the form of Python's `optimizer.state_dict()`, so that each side resumes what the other has saved. Header-only, as
+/// torch.h.
 ///
 ///     penstock::save({{"model", penstock::state_dict(model)}, {"optimizer", penstock::state_dict(optimizer)}},
 ///                    "checkpoint.pt");
@@ -13,6 +14,7 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -45,9 +47,30 @@ struct LoadOptimizerOptions {
 namespace detail {
 
 // What each class has, told once for both ways: the visitor gets the name that Python has for a member, and the member.
-// `kOnlyPython` are members that C++ has not: what they are where they say what C++ does.
+// `only_python` are members that C++ has not: what they are where they say what C++ does.
 
 using OptionItems = std::vector<std::pair<std::string, Value>>;
+
+/// A member that Python has as an integer, where it has counts of steps as tensors.
+template <class Number>
+struct Whole {
+  Number& number;
+};
+/// Tensors of one dimension with the elements of all parameters, and tensors of a single element: one, or a list.
+template <class Tensors>
+struct Flat {
+  Tensors& tensors;
+};
+template <class Tensors>
+struct Single {
+  Tensors& tensors;
+};
+/// Tensors of a single element that each step writes before it reads them; it wants `size` places for them.
+template <class Tensors>
+struct Scratch {
+  Tensors& tensors;
+  std::size_t size;
+};
 
 template <class OptionsType, class StateType, bool kDecoupled>
 struct AdamParts {
@@ -141,6 +164,39 @@ struct AdagradParts {
   }
 };
 
+/// Its state is that of all parameters together, and lies with the first one.
+struct LbfgsParts {
+  using Options = torch::optim::LBFGSOptions;
+  using State = torch::optim::LBFGSParamState;
+  static constexpr std::string_view kName = "LBFGS";
+  static constexpr bool kAlwaysHasState = false;
+
+  static void options(auto& options, auto&& visit) {
+    visit("lr", options.lr());
+    visit("max_iter", Whole{options.max_iter()});
+    visit("max_eval", options.max_eval());
+    visit("tolerance_grad", options.tolerance_grad());
+    visit("tolerance_change", options.tolerance_change());
+    visit("history_size", Whole{options.history_size()});
+    visit("line_search_fn", options.line_search_fn());
+  }
+  static OptionItems only_python() { return {}; }
+  static void state(auto& state, const Options& options, auto&& visit) {
+    visit("func_evals", Whole{state.func_evals()});
+    visit("n_iter", Whole{state.n_iter()});
+    if (state.n_iter() == 0) return;  // it was at the optimum from the beginning
+    visit("d", Flat{state.d()});
+    visit("t", state.t());
+    visit("old_dirs", Flat{state.old_dirs()});
+    visit("old_stps", Flat{state.old_stps()});
+    visit("ro", Single{state.ro()});
+    visit("H_diag", Single{state.H_diag()});
+    visit("prev_flat_grad", Flat{state.prev_flat_grad()});
+    visit("prev_loss", state.prev_loss());
+    visit("al", Scratch{state.al(), static_cast<std::size_t>(options.history_size())});
+  }
+};
+
 /// Calls `work` with the parts of the optimizer's class.
 template <class Work>
 auto with_parts(const torch::optim::Optimizer& optimizer, Work&& work) {
@@ -152,9 +208,11 @@ auto with_parts(const torch::optim::Optimizer& optimizer, Work&& work) {
   if (dynamic_cast<const optim::SGD*>(&optimizer) != nullptr) return work(SgdParts{});
   if (dynamic_cast<const optim::RMSprop*>(&optimizer) != nullptr) return work(RmspropParts{});
   if (dynamic_cast<const optim::Adagrad*>(&optimizer) != nullptr) return work(AdagradParts{});
-  throw Error(ErrorCode::kUnsupported,
-              "found an optimizer of another class than Adam, AdamW, SGD, RMSprop and Adagrad, whose state has no form "
-              "here; save it with torch::save");
+  if (dynamic_cast<const optim::LBFGS*>(&optimizer) != nullptr) return work(LbfgsParts{});
+  throw Error(
+      ErrorCode::kUnsupported,
+      "found an optimizer of another class than Adam, AdamW, SGD, RMSprop, Adagrad and LBFGS, whose state has no "
+      "form here; save it with torch::save");
 }
 
 /// Members as Python has them. It counts steps in tensors.
@@ -171,6 +229,38 @@ struct MemberWriter {
   }
   void operator()(const char* name, const at::Tensor& value) const {
     if (value.defined()) out.emplace_back(name, penstock::from_torch(value.detach()));
+  }
+  void operator()(const char* name, const std::optional<std::int64_t>& value) const {
+    out.emplace_back(name, value ? Value(*value) : Value());
+  }
+  void operator()(const char* name, const std::optional<std::string>& value) const {
+    out.emplace_back(name, value ? Value(*value) : Value());
+  }
+  template <class Number>
+  void operator()(const char* name, Whole<Number> value) const {
+    out.emplace_back(name, Value::integer(value.number));
+  }
+  template <class Tensors>
+  void operator()(const char* name, Flat<Tensors> value) const {
+    write(name, value.tensors);
+  }
+  template <class Tensors>
+  void operator()(const char* name, Single<Tensors> value) const {
+    write(name, value.tensors);
+  }
+  template <class Tensors>
+  void operator()(const char* name, Scratch<Tensors> value) const {
+    if (value.tensors) write(name, *value.tensors);
+  }
+
+ private:
+  void write(const char* name, const at::Tensor& value) const { (*this)(name, value); }
+  void write(const char* name, const auto& list) const {
+    std::vector<Value> values;
+    for (const at::Tensor& one : list) {
+      values.push_back(one.defined() ? Value(penstock::from_torch(one.detach())) : Value());
+    }
+    out.emplace_back(name, Value::list(std::move(values)));
   }
 };
 
@@ -203,22 +293,46 @@ class MemberReader {
     read(name, [&](const Value& value) { to = {number_in(value[0]), number_in(value[1])}; });
   }
 
-  /// A tensor of the shape of `parameter`, with its type and on its device, as Python does it.
-  void tensor(const char* name, const at::Tensor& parameter, at::Tensor& to) const {
+  void operator()(const char* name, std::optional<std::int64_t>& to) const {
+    read_optional(
+        name, [&](const Value& value) { to = static_cast<std::int64_t>(number_in(value)); }, to);
+  }
+  void operator()(const char* name, std::optional<std::string>& to) const {
+    read_optional(
+        name, [&](const Value& value) { to = value.as_string(); }, to);
+  }
+  void operator()(const char* name, Whole<std::int64_t> to) const { (*this)(name, to.number); }
+
+  /// Tensors of the shape of `parameter`, or of the shape that their kind says, with its type and on its device, as
+  /// Python does it.
+  void tensors(const char* name, const at::Tensor& parameter, std::int64_t, at::Tensor& to) const {
+    read(name, [&](const Value& value) { to = tensor(name, value, parameter, parameter.sizes()); });
+  }
+  template <class Tensors>
+  void tensors(const char* name, const at::Tensor& parameter, std::int64_t elements, Flat<Tensors> to) const {
     read(name, [&](const Value& value) {
-      const at::Tensor stored = penstock::to_torch(value.as_tensor());
-      if (stored.sizes() != parameter.sizes()) {
-        refuse(ErrorCode::kShapeMismatch,
-               "the file has shape " + shape_of(stored.sizes()).to_string() + " where the parameter has " +
-                   shape_of(parameter.sizes()).to_string(),
-               name);
-      }
-      const at::Tensor placed =
-          parameter.is_floating_point() ? stored.to(parameter.device(), parameter.scalar_type()) : stored;
-      // Optimizers write into it, so no two elements may be one.
-      to = (placed.is_non_overlapping_and_dense() ? placed : placed.contiguous()).detach();
+      take(value, to.tensors, [&](const Value& one) { return tensor(name, one, parameter, {elements}); });
     });
   }
+  template <class Tensors>
+  void tensors(const char* name, const at::Tensor& parameter, std::int64_t, Single<Tensors> to) const {
+    read(name, [&](const Value& value) {
+      take(value, to.tensors, [&](const Value& one) { return single(name, one, parameter); });
+    });
+  }
+  template <class Tensors>
+  void tensors(const char* name, const at::Tensor& parameter, std::int64_t, Scratch<Tensors> to) const {
+    const std::optional<Value> value = dict_.find(name);
+    if (!value || value->is(Value::Kind::kNone)) return to.tensors.reset();
+    auto& list = to.tensors.emplace();
+    read(name, [&](const Value& all) {
+      take(all, list,
+           [&](const Value& one) { return one.is(Value::Kind::kNone) ? at::Tensor() : single(name, one, parameter); });
+    });
+    list.resize(std::max(list.size(), to.size));
+  }
+  /// Other members than tensors.
+  void tensors(const char* name, const at::Tensor&, std::int64_t, auto&& to) const { (*this)(name, to); }
 
   /// Refuses what the file has for members that C++ has not, where that is more than a way to compute the same.
   void require_same(const OptionItems& only_python) const {
@@ -253,6 +367,39 @@ class MemberReader {
     } catch (const c10::Error& error) {
       refuse(ErrorCode::kDTypeMismatch, std::string("torch says ") + error.what_without_backtrace(), name);
     }
+  }
+
+  template <class Take>
+  void read_optional(const char* name, const Take& take, auto& to) const {
+    const std::optional<Value> value = dict_.find(name);
+    if (value && value->is(Value::Kind::kNone)) return to.reset();
+    read(name, take);
+  }
+
+  static void take(const Value& value, at::Tensor& to, const auto& made) { to = made(value); }
+  static void take(const Value& value, auto& to, const auto& made) {
+    to.clear();
+    for (std::size_t i = 0; i < value.size(); ++i) to.push_back(made(value[i]));
+  }
+
+  at::Tensor tensor(const char* name, const Value& value, const at::Tensor& parameter, at::IntArrayRef sizes) const {
+    const at::Tensor stored = penstock::to_torch(value.as_tensor());
+    if (stored.sizes() != sizes) {
+      refuse(ErrorCode::kShapeMismatch,
+             "the file has shape " + shape_of(stored.sizes()).to_string() + " where the parameter has " +
+                 shape_of(sizes).to_string(),
+             name);
+    }
+    const at::Tensor placed =
+        parameter.is_floating_point() ? stored.to(parameter.device(), parameter.scalar_type()) : stored;
+    // Optimizers write into it, so no two elements may be one.
+    return (placed.is_non_overlapping_and_dense() ? placed : placed.contiguous()).detach();
+  }
+
+  /// Python has some of these as plain numbers.
+  at::Tensor single(const char* name, const Value& value, const at::Tensor& parameter) const {
+    if (value.is(Value::Kind::kTensor)) return tensor(name, value, parameter, {});
+    return torch::scalar_tensor(number_in(value), parameter.options().requires_grad(false));
   }
 
   [[noreturn]] void refuse(ErrorCode code, const std::string& message, std::string_view name = {}) const {
@@ -334,11 +481,14 @@ class OptimizerLoad {
     const std::optional<Value> numbers = group.find("params");
     const std::size_t count = numbers ? numbers->size() : 0;
     if (count != own.params().size()) throw_other_count("parameters", where, count, own.params().size());
-    for (std::size_t i = 0; i < count; ++i) read_state((*numbers)[i].as_int(), own.params()[i], *options);
+    std::int64_t elements = 0;
+    for (const at::Tensor& parameter : own.params()) elements += parameter.numel();
+    for (std::size_t i = 0; i < count; ++i) read_state((*numbers)[i].as_int(), own.params()[i], elements, *options);
     options_.push_back(std::move(options));
   }
 
-  void read_state(std::int64_t number, const at::Tensor& parameter, const Options& options) {
+  /// `elements` are those of all parameters of the group.
+  void read_state(std::int64_t number, const at::Tensor& parameter, std::int64_t elements, const Options& options) {
     void* const key = parameter.unsafeGetTensorImpl();
     const std::string where = joined("state", std::to_string(number));
     const auto found = states_.find(number);
@@ -355,13 +505,7 @@ class OptimizerLoad {
     }
     const MemberReader reader(found->second, where, Parts::kName);
     auto state = std::make_unique<State>();
-    Parts::state(*state, options, [&](const char* name, auto& to) {
-      if constexpr (std::same_as<std::remove_cvref_t<decltype(to)>, at::Tensor>) {
-        reader.tensor(name, parameter, to);
-      } else {
-        reader(name, to);
-      }
-    });
+    Parts::state(*state, options, [&](const char* name, auto&& to) { reader.tensors(name, parameter, elements, to); });
     read_.emplace_back(key, std::move(state));
   }
 
@@ -409,7 +553,7 @@ Value state_dict_with(const torch::optim::Optimizer& optimizer) {
 
 /// The optimizer's state as Python's `state_dict()` has it: {state: {0: {step, exp_avg, ...}}, param_groups: [{lr, ...,
 /// params: [0, 1]}]}. Its tensors share the memory of the optimizer's, so save it before the next step. kUnsupported
-/// for other classes than Adam, AdamW, SGD, RMSprop and Adagrad.
+/// for other classes than Adam, AdamW, SGD, RMSprop, Adagrad and LBFGS.
 inline Value state_dict(const torch::optim::Optimizer& optimizer) {
   return detail::with_parts(optimizer, [&](auto parts) { return detail::state_dict_with<decltype(parts)>(optimizer); });
 }

@@ -3,7 +3,8 @@
 //     optimizer_program CLASS FROM TO STEPS
 //
 // FROM is a checkpoint of Python with "parameters" (a list) and "optimizer". TO gets both behind STEPS further steps,
-// in which the gradient of a parameter is the parameter plus one.
+// in which the gradient of a parameter is the parameter plus one. LBFGS, which evaluates a function, gets the sum of
+// (parameter + 1)^4.
 #include <penstock/torch_optimizer.h>
 
 #include <iostream>
@@ -19,6 +20,7 @@ std::unique_ptr<optim::Optimizer> made(const std::string& name, std::vector<at::
   if (name == "AdamW") return std::make_unique<optim::AdamW>(parameters);
   if (name == "SGD") return std::make_unique<optim::SGD>(parameters, optim::SGDOptions(1));
   if (name == "RMSprop") return std::make_unique<optim::RMSprop>(parameters);
+  if (name == "LBFGS") return std::make_unique<optim::LBFGS>(parameters);
   return std::make_unique<optim::Adagrad>(parameters);
 }
 
@@ -30,7 +32,18 @@ void run(const std::string& name, const std::string& from, const std::string& to
   }
   const auto optimizer = made(name, parameters);
   penstock::load_state_dict(*optimizer, from, {.key = "optimizer"});
+  const auto loss = [&] {
+    optimizer->zero_grad();
+    at::Tensor sum = torch::zeros({}, parameters[0].options().requires_grad(false));
+    for (const at::Tensor& parameter : parameters) sum = sum + (parameter + 1).pow(4).sum();
+    sum.backward();
+    return sum;
+  };
   for (int step = 0; step < steps; ++step) {
+    if (name == "LBFGS") {
+      optimizer->step(loss);
+      continue;
+    }
     for (at::Tensor& parameter : parameters) parameter.mutable_grad() = parameter.detach() + 1;
     optimizer->step();
   }

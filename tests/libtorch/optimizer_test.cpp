@@ -31,12 +31,22 @@ std::string temporary(const std::string& name) {
   return (folder / name).string();
 }
 
-/// Parameters that always begin alike, and gradients that depend on the step alone.
+/// Parameters that always begin alike, and gradients that depend on the step alone; LBFGS, which evaluates a function,
+/// gets one that does not.
 struct Problem {
   std::vector<at::Tensor> parameters = {torch::ones({2, 3}).set_requires_grad(true),
                                         torch::full({3}, 2.0).set_requires_grad(true)};
 
   void step(optim::Optimizer& optimizer, int number) {
+    if (dynamic_cast<optim::LBFGS*>(&optimizer) != nullptr) {
+      optimizer.step([&] {
+        optimizer.zero_grad();
+        const at::Tensor loss = (parameters[0] - 3).pow(4).sum() + (parameters[1] + 1).pow(4).sum();
+        loss.backward();
+        return loss;
+      });
+      return;
+    }
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       parameters[i].mutable_grad() = torch::full_like(parameters[i], 0.1 * (number + 1) + static_cast<double>(i));
     }
@@ -74,7 +84,21 @@ const Kind kKinds[] = {
      [](auto p) { return made<optim::RMSprop>(p, optim::RMSpropOptions(0.05).momentum(0.5).centered(true)); },
      [](auto p) { return made<optim::RMSprop>(p, optim::RMSpropOptions()); }},
     {"Adagrad", [](auto p) { return made<optim::Adagrad>(p, optim::AdagradOptions(0.05).lr_decay(0.1)); },
-     [](auto p) { return made<optim::Adagrad>(p, optim::AdagradOptions()); }}};
+     [](auto p) { return made<optim::Adagrad>(p, optim::AdagradOptions()); }},
+    {"LBFGS",
+     [](auto p) {
+       return made<optim::LBFGS>(p,
+                                 optim::LBFGSOptions(0.5).max_iter(3).history_size(4).line_search_fn("strong_wolfe"));
+     },
+     [](auto p) { return made<optim::LBFGS>(p, optim::LBFGSOptions()); }}};
+
+/// Of a class that has no form.
+class Foreign : public optim::Optimizer {
+ public:
+  explicit Foreign(std::vector<at::Tensor> parameters)
+      : Optimizer({optim::OptimizerParamGroup(std::move(parameters))}, std::make_unique<optim::SGDOptions>(1)) {}
+  at::Tensor step(LossClosure) override { return {}; }
+};
 
 TEST(OptimizerState, GoesOnAsIfNothingHadHappened) {
   for (const Kind& kind : kKinds) {
@@ -171,7 +195,7 @@ TEST(OptimizerState, SaysWhatDoesNotFitAndChangesNothing) {
        "lacks \"exp_avg\""},
       {kKinds[0].make(problem.parameters), with("state", Value::dict(wide)), ErrorCode::kShapeMismatch,
        "shape (1,) where"},
-      {std::make_unique<optim::LBFGS>(problem.parameters), state, ErrorCode::kUnsupported, "torch::save"},
+      {std::make_unique<Foreign>(problem.parameters), state, ErrorCode::kUnsupported, "torch::save"},
   };
   for (Case& one : cases) {
     SCOPED_TRACE(one.says);
@@ -188,6 +212,74 @@ TEST(OptimizerState, SaysWhatDoesNotFitAndChangesNothing) {
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ErrorCode::kKeyNotFound);
   EXPECT_EQ(error->tensor(), "state.0");
+}
+
+const optim::LBFGSParamState& lbfgs_state(const optim::Optimizer& optimizer) {
+  const at::Tensor& first = optimizer.param_groups()[0].params()[0];
+  return static_cast<const optim::LBFGSParamState&>(*optimizer.state().at(first.unsafeGetTensorImpl()));
+}
+
+TEST(OptimizerState, OfLbfgsIsThatOfAllParametersTogether) {
+  Problem problem;
+  const auto optimizer = kKinds[5].make(problem.parameters);
+  for (int i = 0; i < 2; ++i) problem.step(*optimizer, i);
+  const Value state = state_dict(*optimizer);
+  EXPECT_EQ(state["state"].size(), 1U);
+  const auto resumed = kKinds[5].plain(problem.parameters);
+  load_state_dict(*resumed, state);
+  const optim::LBFGSParamState& before = lbfgs_state(*optimizer);
+  const optim::LBFGSParamState& after = lbfgs_state(*resumed);
+  EXPECT_EQ(after.n_iter(), before.n_iter());
+  EXPECT_EQ(after.func_evals(), before.func_evals());
+  EXPECT_EQ(after.t(), before.t());
+  EXPECT_EQ(after.prev_loss(), before.prev_loss());
+  ASSERT_GT(before.old_dirs().size(), 1U);
+  ASSERT_EQ(after.old_dirs().size(), before.old_dirs().size());
+  for (std::size_t i = 0; i < before.old_dirs().size(); ++i) {
+    EXPECT_TRUE(torch::equal(after.old_dirs()[i], before.old_dirs()[i]));
+    EXPECT_TRUE(torch::equal(after.old_stps()[i], before.old_stps()[i]));
+    EXPECT_TRUE(torch::equal(after.ro()[i], before.ro()[i]));
+  }
+  EXPECT_TRUE(torch::equal(after.d(), before.d()));
+  EXPECT_TRUE(torch::equal(after.H_diag(), before.H_diag()));
+  EXPECT_TRUE(torch::equal(after.prev_flat_grad(), before.prev_flat_grad()));
+  const auto& options = static_cast<const optim::LBFGSOptions&>(resumed->param_groups()[0].options());
+  EXPECT_EQ(options.history_size(), 4);
+  EXPECT_EQ(options.max_iter(), 3);
+  EXPECT_EQ(options.line_search_fn(), "strong_wolfe");
+}
+
+TEST(OptimizerState, OfLbfgsAtTheOptimumHasOnlyCounts) {
+  Problem problem;
+  const auto optimizer = kKinds[5].make(problem.parameters);
+  const auto at_once = [&] {
+    optimizer->zero_grad();
+    const at::Tensor loss = (problem.parameters[0] * 0).sum() + (problem.parameters[1] * 0).sum();
+    loss.backward();
+    return loss;
+  };
+  optimizer->step(at_once);
+  const Value state = state_dict(*optimizer);
+  EXPECT_EQ(state["state"].item(0).second.size(), 2U);
+  const auto resumed = kKinds[5].make(problem.parameters);
+  load_state_dict(*resumed, state);
+  EXPECT_EQ(lbfgs_state(*resumed).func_evals(), 1);
+  EXPECT_NO_THROW(problem.step(*resumed, 0));
+}
+
+TEST(OptimizerState, OfLbfgsForOtherParametersIsRefused) {
+  Problem problem;
+  const auto optimizer = kKinds[5].make(problem.parameters);
+  for (int i = 0; i < 2; ++i) problem.step(*optimizer, i);
+  const Value state = state_dict(*optimizer);
+  std::vector<at::Tensor> others = {torch::ones({2, 3}).set_requires_grad(true),
+                                    torch::ones({4}).set_requires_grad(true)};
+  const auto resumed = kKinds[5].make(others);
+  const auto error = error_of([&] { load_state_dict(*resumed, state); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kShapeMismatch);
+  EXPECT_EQ(error->tensor(), "state.0.d");
+  EXPECT_TRUE(resumed->state().empty());
 }
 
 TEST(OptimizerState, ErrorsOfAFileNameIt) {
