@@ -27,7 +27,7 @@
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "format/format.h"
-#include "format/save_told.h"
+#include "format/save_with.h"
 #include "io/file/output.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
@@ -127,11 +127,11 @@ void write_file(const Archive& archive, const std::string& to, Conversion& conve
   Value value = apart ? archive.structure() : archive.load({.mmap = mapped, .stop = how.stop});
   if (!apart && !conversion.is_none()) value = converted(value, conversion);
   Progress progress("writing", bytes);
-  const format::SaveAside aside{.progress = [&](std::uint64_t done) { progress.at(std::min(done, bytes)); },
-                                .existing = existing};
-  if (!apart) return format::save_told(value, to, how, aside);
+  const format::SaveExtras extras{.progress = [&](std::uint64_t done) { progress.at(std::min(done, bytes)); },
+                                  .existing = existing};
+  if (!apart) return format::save_with(value, to, how, extras);
   const auto payload = [&](std::size_t i, io::ByteSink& sink) { write_tensor(archive, i, conversion, sink, how.stop); };
-  format::save_told(value, entries, payload, to, how, aside);
+  format::save_with(value, entries, payload, to, how, extras);
 }
 
 /// Shards, and behind them their index. When something fails, those that were written go.

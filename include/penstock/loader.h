@@ -117,17 +117,18 @@ struct LoaderOptions {
 struct LoaderPosition {
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;
-  std::int64_t batch = 0;    ///< batches of this epoch handed out
-  std::int64_t samples = 0;  ///< size of the dataset; a loader refuses the position of a dataset of another size
+  std::int64_t batch = 0;    ///< batches of this epoch that were taken
+  std::int64_t samples = 0;  ///< in the whole dataset; a loader refuses the position of a dataset of another size
   /// The unit that `batch` counts in; a loader refuses the position of one with another. 0 with a batch_sampler, and in
   /// positions of older releases.
   std::int64_t batch_size = 0;
   std::int64_t num_replicas = 1;  ///< ranks, each of which has taken `batch` batches
-  std::int64_t batches = 0;       ///< of an epoch, for each rank; 0 in positions of older releases
+  std::int64_t batches = 0;       ///< in a whole epoch, for each rank; 0 in positions of older releases
   /// Sampler::kind of what decides the order ("stream" of a SampleStream); a loader refuses the position of one with
   /// another kind. Empty in positions of older releases.
   std::string order = {};
-  std::int64_t read = 0;  ///< of a SampleStream: samples asked of its sources by then; `samples` and `batches` are 0
+  /// For a SampleStream: how many samples its sources had been asked for by then. `samples` and `batches` are 0 then.
+  std::int64_t read = 0;
 
   std::string to_json() const;
   /// kInvalidArgument names the field that is missing or wrong.

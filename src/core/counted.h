@@ -1,5 +1,7 @@
 #pragma once
 
+// Error messages count things, so they need the singular and the plural of a word.
+
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -18,18 +18,23 @@ class Conversion;
 class LargeFile;
 class SampleFile;
 
-/// Where the payload of one tensor of a sample lies, and what happens to it on the way. Plain data in a Scratch.
+/// Where the payload of one tensor of a sample lies, and what happens to it on the way. Plain data in a Scratch. Which
+/// pointers are set says which kind of place it is:
+///
+///   data   within   file   the payload is
+///   set    null     null   in memory that stays: it is copied
+///   set    set      null   in a mapping of `within`: it is copied under a guard, because another program may cut the
+///                          file meanwhile
+///   null   set      null   in `within`, from byte `offset` on and without gaps: it is read
+///   null   null     set    entry `entry` of `file`: that file is read when the batch has its block
+///   null   null     null   empty: a tensor without elements, or only headers were asked for
 struct Source {
-  /// Its first element in memory, or null.
-  const std::byte* data = nullptr;
-  /// What `data` may be mapped from: it is copied under guard, because a file may be cut under us, which is then looked
-  /// at. Without `data`: the file whose bytes from `offset` on are read, for a tensor without gaps. Or null.
+  const std::byte* data = nullptr;  ///< the first element
   const SampleFile* within = nullptr;
   std::uint64_t offset = 0;
-  /// Without both: the file to read, and which of its entries.
   const LargeFile* file = nullptr;
   std::uint32_t entry = 0;
-  /// What makes the sample's tensor of what lies there; null: it is that. Its input is laid out as Conversion::input.
+  /// What makes the sample's tensor of that payload, which lies as Conversion::input says. Null: it needs none.
   const Conversion* conversion = nullptr;
   std::uint64_t key = 0;  ///< of the random numbers that the conversion takes
 };
@@ -66,8 +71,8 @@ class DatasetImpl {
   virtual std::string describe(std::int64_t index) const = 0;
   /// Whether each sample is a file, whose path `describe` gives.
   virtual bool samples_are_files() const noexcept { return false; }
-  /// How many random numbers the transforms of a sample have drawn (Scratch::key_of). Those of a further one follow
-  /// them, also where a function lies between: two crops differ, and an image's crop is that of its mask.
+  /// How many random numbers the transforms of a sample have drawn (Scratch::key_of). A further transform draws those
+  /// after them, so that two crops in one chain differ, and an image is cropped as its mask is.
   virtual std::uint32_t draws() const noexcept { return 0; }
   /// Of the classes that samples are tuples with; empty where there are none.
   virtual std::span<const std::string> classes() const noexcept { return {}; }

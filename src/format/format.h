@@ -59,10 +59,13 @@ struct Format {
   std::uint64_t (*index_bytes)(const ByteSource& source) = nullptr;
 
   // The loader does not parse a file that is like an earlier one. It recognises such a file by one of the next two.
-  // When a format gives neither, each file is parsed.
+  // When a format gives neither, each file is parsed. It is also parsed when its bytes are not all in one file, when a
+  // tensor is stored encoded or (in a large file) has gaps between its elements (lies_plain in data/files), and when
+  // more than 1 MiB of a large file decides its layout (kMostFrame there).
 
   /// How many bytes at the start of a file decide, together with its size, the whole index. `head`: the file's first
-  /// bytes, which may be all of it. Null when the beginning does not decide that.
+  /// bytes, which may be all of it. 0 means that the start of this file does not decide it, so it is parsed each time.
+  /// Null when that holds for every file of the format.
   std::uint64_t (*fingerprint)(const Index& index, std::span<const std::byte> head) = nullptr;
   /// Makes a cache of layouts, for formats with a directory elsewhere in the file.
   std::unique_ptr<DirectoryCache> (*directory_cache)() = nullptr;
@@ -78,7 +81,8 @@ struct Format {
   bool is_index = false;  ///< a file lists other files, which hold the tensors
   /// A file of this format is one thing with the other files of its folder (open_folder), whose parts lie anywhere.
   bool is_folder = false;
-  /// It is written from tensors that are not loaded too (the second save_told), so that a large file needs no memory.
+  /// It can also be written from tensors that are not loaded (the second save_with), because a large file then needs no
+  /// memory.
   bool writes_entries = false;
 };
 

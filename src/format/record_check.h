@@ -1,7 +1,8 @@
 #pragma once
 
-// Indexes describe storages, io::RecordCheck checks records: this makes one of the other. ArchiveState::check_of adds
-// the options of a load; data makes its checks here.
+// Makes the io::RecordCheck of a storage that an index describes. Only loads make theirs here (ArchiveState::check_of).
+// Batches make their own (data/files/file_layouts.cpp, large_file.cpp): the layout of a recognised file is that of an
+// earlier file, but its checksums are its own.
 
 #include <string_view>
 

@@ -14,7 +14,7 @@
 #include "core/progress.h"
 #include "core/text.h"
 #include "format/format.h"
-#include "format/save_told.h"
+#include "format/save_with.h"
 #include "io/file/output.h"
 #include "penstock/error.h"
 
@@ -154,12 +154,12 @@ struct Writing {
 };
 
 template <class Finish>
-void save_by(const Writing& writing, std::string_view path, const SaveOptions& options, const format::SaveAside& aside,
-             Finish finish) {
+void save_by(const Writing& writing, std::string_view path, const SaveOptions& options,
+             const format::SaveExtras& extras, Finish finish) {
   try {
     std::unique_ptr<io::Output> out = io::open_output(
-        path, {.sync = options.sync, .existing = aside.existing, .bytes = writing.bytes, .stop = options.stop});
-    StoppableSink sink(*out, options, aside.progress);
+        path, {.sync = options.sync, .existing = extras.existing, .bytes = writing.bytes, .stop = options.stop});
+    StoppableSink sink(*out, options, extras.progress);
     core::MeteredOperation metered;
     if (metered) metered.begin(writing.bytes());
     writing.write(sink);
@@ -181,22 +181,23 @@ Writing writing_of(const Value& value, std::string_view path, const SaveOptions&
 
 }  // namespace
 
-void format::save_told(const Value& value, std::string_view path, const SaveOptions& options, const SaveAside& aside) {
-  save_by(writing_of(value, path, options), path, options, aside, commit);
+void format::save_with(const Value& value, std::string_view path, const SaveOptions& options,
+                       const SaveExtras& extras) {
+  save_by(writing_of(value, path, options), path, options, extras, commit);
 }
 
 std::unique_ptr<io::Output> format::prepare_save(const Value& value, std::string_view path, const SaveOptions& options,
-                                                 const SaveAside& aside) {
+                                                 const SaveExtras& extras) {
   std::unique_ptr<io::Output> prepared;
-  save_by(writing_of(value, path, options), path, options, aside, [&](std::unique_ptr<io::Output> out) {
+  save_by(writing_of(value, path, options), path, options, extras, [&](std::unique_ptr<io::Output> out) {
     out->prepare();
     prepared = std::move(out);
   });
   return prepared;
 }
 
-void format::save_told(const Value& structure, std::span<const TensorEntry> entries, const WritePayload& payload,
-                       std::string_view path, const SaveOptions& options, const SaveAside& aside) {
+void format::save_with(const Value& structure, std::span<const TensorEntry> entries, const WritePayload& payload,
+                       std::string_view path, const SaveOptions& options, const SaveExtras& extras) {
   format::format_to_write(path, options);
   const auto write = [&](io::ByteSink& sink) {
     write_safetensors_entries(structure, entries, payload, sink, options, path);
@@ -206,11 +207,11 @@ void format::save_told(const Value& structure, std::span<const TensorEntry> entr
     for (const TensorEntry& entry : entries) total += entry.nbytes();
     return total;
   };
-  save_by({write, bytes}, path, options, aside, commit);
+  save_by({write, bytes}, path, options, extras, commit);
 }
 
 void save(const Value& value, std::string_view path, const SaveOptions& options) {
-  format::save_told(value, path, options, {});
+  format::save_with(value, path, options, {});
 }
 
 void save(const Tensor& tensor, std::string_view path, const SaveOptions& options) {

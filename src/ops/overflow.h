@@ -7,9 +7,10 @@
 
 namespace penstock::ops {
 
-/// The first of `count` elements whose value `to` has no number for, or `count`: an integer outside its range, a NaN or
-/// an infinity where `to` is an integer, a finite number that becomes infinite. Numeric types; those that are complex
-/// are asked by both of their parts.
+/// The first of `count` elements whose value `to` cannot hold, or `count`: an integer outside its range, a NaN or an
+/// infinity where `to` is an integer, a finite number that becomes infinite. Both types are numeric. Where `to` is
+/// complex too, both parts of a complex number are looked at; otherwise only its real part, because a conversion drops
+/// the other one.
 std::size_t find_overflow(DType::Code from, const std::byte* elements, DType::Code to, std::size_t count);
 
 /// An element as a double; of a complex number its real part.

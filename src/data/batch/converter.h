@@ -13,19 +13,20 @@ namespace penstock::data {
 
 class SampleFile;
 
-/// Runs the conversions of samples into a batch's block: what mover.h is for tensors that stay as they are. Sources in
-/// memory are converted where they lie; what is read from a file is read into memory of the thread first. One batch.
+/// Converts samples into the block of one batch; mover.h moves the tensors that need no conversion. Sources in memory
+/// are converted where they lie. Sources in a file are read into staging memory of the thread first.
 class Converter {
  public:
   Converter(const Located& located, std::byte* block, Scratch& scratch);
 
-  /// Converts those samples of the placement that lie in memory or in a file of an array. Files are noted in
-  /// scratch.sample_files, to be looked at behind all copies. Throws SampleError; kCancelled.
+  /// Converts the samples of the placement that lie in memory or in a SampleFile (Source::within); those of large files
+  /// go through `finish`. Notes the files in scratch.sample_files, because the mover checks after all copies that they
+  /// did not change. Throws SampleError; kCancelled.
   void convert(const Placement& placement);
-  /// Memory for so many bytes that are about to be read, until release_staging.
+  /// Memory to read `bytes` bytes into, valid until release_staging.
   std::byte* take_staging(std::uint64_t bytes);
   void release_staging() noexcept;
-  /// Converts a sample that was read to `from`.
+  /// Converts a sample whose payload was read to `from`.
   void finish(const Placement& placement, std::size_t position, const std::byte* from);
 
  private:
@@ -42,16 +43,17 @@ class Converter {
   const Source& source(const Placement& placement, std::size_t position) const {
     return located_.samples[position].sources[placement.tensor];
   }
-  /// Whether sample `next` can be converted together with those from `first` on.
+  /// Whether sample `next` can be converted in one go with the samples from `first` on.
   bool goes_on(const Placement& placement, std::size_t first, std::size_t next) const;
   Item item(const Placement& placement, std::size_t position, const std::byte* from);
   void convert_memory(const Placement& placement, std::size_t first, std::size_t last);
-  /// Brings the items into memory that stays, because what random numbers decide may not be abandoned in its course.
+  /// Copies the items out of the mapping. A guarded read may be abandoned halfway when the file is cut, and a random
+  /// conversion must not be: it owns memory that would leak.
   void copy_first(const SampleFile& file);
   void convert_guarded(std::span<const Item> items, const SampleFile& file);
   void convert_read(const Placement& placement, std::size_t first, std::size_t last);
   void run(const Item& item);
-  /// Where the batch pads its samples: the result goes from beside it into its slot.
+  /// In a batch with padding, the result was made in scratch memory: copies what is kept of it into its slot.
   void settle(const Placement& placement, const Item& item);
   std::byte* between(const Conversion& conversion);
 

@@ -13,16 +13,16 @@ namespace penstock::detail {
 
 using CollateFunction = std::function<Value(const std::vector<Value>&)>;
 
-/// A way to make one of many. Immutable and thread-safe. Sees headers only; never payload.
+/// Decides how many samples become one batch. Immutable and thread-safe. It sees shapes and types, never payload.
 class CollateRule {
  public:
   virtual ~CollateRule() = default;
-  /// Looks at the structure that all samples of a batch share, before its columns.
+  /// Refuses a structure, which all samples of the batch share, by throwing Error. Called before `place`.
   virtual void check(const data::Structure&) const {}
-  /// Whether the batch is a list of samples with their own structure, instead of their structure with a batch in each
-  /// leaf. Such a rule places each tensor apart, and scalars stay scalars.
+  /// Whether the batch is a list of samples; otherwise it is one structure with a batch in each leaf. A rule that keeps
+  /// samples places each tensor by itself, and scalars stay scalars.
   virtual bool keeps_samples() const noexcept { return false; }
-  /// A function of the program that makes the batch of the samples, which such a rule keeps; or null.
+  /// A function of the program that makes a batch of these samples, or null. Only for a rule that keeps samples.
   virtual const CollateFunction* function() const noexcept { return nullptr; }
   /// Decides what one column becomes: adds outputs and one placement for the column to the plan. Throws Error for
   /// samples that do not fit together.
@@ -52,13 +52,13 @@ void require_one_dtype(const Column& column);
 
 /// The rule behind `stack`, for columns that another rule leaves to it.
 Result place_stacked(const Column& column, BatchPlan& plan);
-/// Each tensor of the column for itself, one behind the other.
+/// Places each tensor of the column by itself, one after the other.
 Result place_apart(const Column& column, BatchPlan& plan, Arena& arena);
 
 /// Decides a whole batch: checks that the samples share a structure (kShapeMismatch names the two that do not), lets
 /// `rule` place the tensors, and makes tensors or lists of the scalars.
 void plan_batch(const Located& located, const detail::CollateRule& rule, BatchPlan& plan, Arena& arena);
-/// Decides the memory of the only sample of `located`, which stays as it is.
+/// Places the tensors of the only sample of `located`, without collation.
 void plan_single(const Located& located, BatchPlan& plan);
 
 }  // namespace penstock::data

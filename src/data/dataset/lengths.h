@@ -1,5 +1,8 @@
 #pragma once
 
+// Lengths of samples, for sampling by length and for packing sequences. They are read from headers alone, because the
+// payload of a dataset may be larger than a program can read twice.
+
 #include <cstdint>
 #include <functional>
 #include <stop_token>

@@ -18,22 +18,22 @@
 
 namespace penstock::data {
 
-/// What the index of a large file says, and how another file of the same layout is recognised. Immutable; thread-safe.
+/// What the index of a large file says, and how another file with the same index is recognised. Immutable; thread-safe.
 struct LargeLayout {
   FileSample sample;
   std::vector<TensorEntry> entries;
   std::vector<StorageEntry> storages;
 
-  // What another file must have to be of this layout. Without a frame each file has to be parsed.
+  // What another file must have to be of this layout. If the frame is empty, each file has to be parsed.
   std::uint64_t file_bytes = 0;
-  std::vector<FileRange> frame;          ///< the bytes that decide, in order
-  std::vector<std::byte> head;           ///< what these are, where they are the first ones;
-  format::DirectoryLayoutPtr directory;  ///< or the layout of the directory in them
+  std::vector<FileRange> frame;          ///< where the bytes lie that decide the layout, in order
+  std::vector<std::byte> head;           ///< these bytes, for a format whose files are told by their start
+  format::DirectoryLayoutPtr directory;  ///< or the directory in them, for a format that has one
 
-  /// Of the image of a file that holds the frame.
+  /// The size of an image of the file (SparseImage) that has room for the frame.
   std::uint64_t image_bytes() const noexcept { return directory ? file_bytes : head.size(); }
   /// Whether a file of `file_bytes` bytes is of this layout. `image` has the bytes of the frame in their places.
-  /// `locations` is what holds for this file, one for each storage; empty where that is what `storages` says.
+  /// `locations` becomes the place of each storage in this file; empty when they lie as in `storages`.
   bool matches(std::span<const std::byte> image, std::string_view path, bool verify,
                std::vector<format::StorageLocation>& locations) const;
   bool begins(std::span<const std::byte> image) const;
@@ -47,7 +47,8 @@ class LargeLayouts {
  public:
   struct Found {
     LargeLayoutPtr layout;
-    /// Nobody has looked yet: all files of this size had this layout so far. Who reads the file must find out.
+    /// The layout is only assumed, because all files of this size had it so far. Whoever reads the file
+    /// compares the frame.
     bool assumed = false;
     std::vector<format::StorageLocation> locations = {};
     std::vector<penstock::Source> others = {};  ///< files that it refers to
@@ -56,14 +57,15 @@ class LargeLayouts {
   Found find(const penstock::Source& source, std::span<const std::string> keys, Scratch& scratch);
 
  private:
-  using Known = std::vector<LargeLayoutPtr>;  ///< of one size, newest last; null stands for those that need parsing
+  /// Layouts of files of one size, newest last. Null stands for files that have to be parsed.
+  using Known = std::vector<LargeLayoutPtr>;
 
   LargeLayoutPtr recognise(const Known& known, const ByteSource& source, Scratch& scratch,
                            std::vector<format::StorageLocation>& locations);
   format::DirectoryLayoutPtr find_directory(std::span<const std::byte> image, std::string_view path, bool verify,
                                             std::vector<format::StorageLocation>& locations) const;
   Found parse(const penstock::Source& source, std::span<const std::string> keys, Scratch& scratch);
-  /// Finds out what decides the layout of a file that was just parsed; false where that cannot be told.
+  /// Finds out which bytes decide the layout of a file that was just parsed; false when there is no such rule.
   bool learn(const Archive& archive, LargeLayout& layout, Scratch& scratch);
   bool learn_head(const Archive& archive, LargeLayout& layout) const;
   bool learn_directory(const Archive& archive, LargeLayout& layout, Scratch& scratch);

@@ -11,12 +11,12 @@
 
 namespace penstock::data {
 
-// A part of a tensor is not worth reading more than this for its checksum.
+// To verify a slice of a tensor, at most this many bytes beyond it are read. If it takes more, it is not verified.
 inline constexpr std::uint64_t kMostUnwanted = 16 * 1024;
-// What nobody wants is read in pieces of this.
+// Bytes that only the checksum needs are read in pieces of this size.
 inline constexpr std::uint64_t kUnwantedAtOnce = 256 * 1024;
 
-/// The bytes of a record that are in memory, wherever they are now: tensors that were wanted, and the file's own.
+/// The pieces of a record that are in memory already: tensors that were read, and headers of the file.
 class RecordPieces {
  public:
   struct Piece {
@@ -26,15 +26,15 @@ class RecordPieces {
     std::optional<std::uint32_t> crc;
   };
 
-  /// `crc` of these bytes, where that is known already.
+  /// `crc`: of these bytes, if it is known already.
   void add(std::uint64_t begin, std::uint64_t bytes, const std::byte* at, std::optional<std::uint32_t> crc = {}) {
     pieces_.push_back({begin, begin + bytes, at, crc});
   }
-  /// A whole tensor of it was wanted, so that it is verified whatever there is to read for that.
+  /// A whole tensor of the record was read, so the record is verified however many bytes that takes.
   void require() { required_ = true; }
 
-  /// Gives all bytes of a record to its check, where `read(begin, end)` gives those that nobody wanted. Gives none, and
-  /// returns false, where that is much to read for parts of tensors.
+  /// Gives all bytes of the record to its check; `read(begin, end)` reads those that are not in memory. Gives none and
+  /// returns false if only slices were read and more than kMostUnwanted bytes are missing.
   template <class Read>
   bool feed(io::RecordCheck& check, const Read& read) {
     const std::uint64_t bytes = check.record().bytes;

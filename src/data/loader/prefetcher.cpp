@@ -114,7 +114,7 @@ void Prefetcher::serve(std::size_t number) {
 void Prefetcher::start(Batches batches, std::int64_t first, EpochSeed seed) {
   cancel();
   start_threads();
-  auto run = std::make_shared<Run>();
+  auto run = std::make_shared<EpochRun>();
   run->batches = std::move(batches);
   run->seed = seed;
   run->next_start = run->next_take = first;
@@ -145,7 +145,7 @@ void Prefetcher::push(std::vector<std::int64_t> indices) {
   work_.notify_all();
 }
 
-std::span<const std::int64_t> Prefetcher::Run::indices(std::int64_t batch) {
+std::span<const std::int64_t> Prefetcher::EpochRun::indices(std::int64_t batch) {
   std::vector<std::int64_t>& out = slot(batch).indices;
   if (batches) out = (*batches)[batch];
   return out;
@@ -176,7 +176,7 @@ bool Prefetcher::ready() const {
 }
 
 void Prefetcher::cancel() noexcept {
-  RunPtr dropped;  // outlives the lock: what was prepared is released after it
+  EpochRunPtr dropped;  // outlives the lock: what was prepared is released after it
   {
     const std::scoped_lock lock(mutex_);
     dropped = std::exchange(run_, nullptr);
@@ -217,7 +217,7 @@ void Prefetcher::work(std::size_t number) {
       continue;
     }
     set_up(scratch);
-    RunPtr run = run_;
+    EpochRunPtr run = run_;
     const std::int64_t batch = run->next_start++;
     run->slot(batch).state = Slot::State::kStarted;
     lock.unlock();
@@ -258,7 +258,7 @@ void Prefetcher::help(Scratch& scratch, std::unique_lock<std::mutex>& lock) {
   note_effort(effort);
 }
 
-Prefetcher::Outcome Prefetcher::prepare(Run& run, std::int64_t batch, Scratch& scratch, Effort& effort) {
+Prefetcher::Outcome Prefetcher::prepare(EpochRun& run, std::int64_t batch, Scratch& scratch, Effort& effort) {
   scratch.cancelled = &run.cancelled;
   scratch.epoch_seed = run.seed;
   const io::remote::TrafficScope traffic(&traffic_);
@@ -293,7 +293,7 @@ void Prefetcher::note_effort(const Effort& effort) {
   stats_.stall_seconds += effort.stalled;
 }
 
-bool Prefetcher::may_allocate(Run& run, std::int64_t batch, std::uint64_t bytes) const {
+bool Prefetcher::may_allocate(EpochRun& run, std::int64_t batch, std::uint64_t bytes) const {
   if (batch == run.next_take) return true;
   // Batches before this one that have not asked yet will be taken before it: their share is kept free.
   std::uint64_t waiting = 0;
@@ -306,7 +306,7 @@ bool Prefetcher::may_allocate(Run& run, std::int64_t batch, std::uint64_t bytes)
   return waiting == 0 || free / waiting >= std::max(bytes, run.largest);
 }
 
-double Prefetcher::grant(Run& run, std::int64_t batch, std::uint64_t bytes) {
+double Prefetcher::grant(EpochRun& run, std::int64_t batch, std::uint64_t bytes) {
   if (options_.workers == 0) return 0;
   double waited = 0;
   {
@@ -334,7 +334,7 @@ double Prefetcher::grant(Run& run, std::int64_t batch, std::uint64_t bytes) {
 Prefetcher::Outcome Prefetcher::take(std::optional<Clock::time_point> deadline) {
   auto begin = Clock::now();
   std::unique_lock lock(mutex_);
-  const RunPtr run = run_;
+  const EpochRunPtr run = run_;
   if (!run) return Nothing::kCancelled;
   if (run->given) {
     stats_.caller_seconds += seconds_between(*run->given, begin);
@@ -367,7 +367,7 @@ Prefetcher::Outcome Prefetcher::take(std::optional<Clock::time_point> deadline) 
   return outcome;
 }
 
-Prefetcher::Outcome Prefetcher::take_ready(Run& run) {
+Prefetcher::Outcome Prefetcher::take_ready(EpochRun& run) {
   Slot& slot = run.slot(run.next_take);
   Outcome outcome = std::exchange(slot.outcome, Nothing::kCancelled);
   run.bytes -= std::exchange(slot.bytes, 0);
@@ -376,7 +376,7 @@ Prefetcher::Outcome Prefetcher::take_ready(Run& run) {
   return outcome;
 }
 
-Prefetcher::Outcome Prefetcher::take_inline(const RunPtr& run, Clock::time_point begin) {
+Prefetcher::Outcome Prefetcher::take_inline(const EpochRunPtr& run, Clock::time_point begin) {
   Effort effort;
   Outcome outcome = prepare(*run, run->next_take, inline_scratch_, effort);
   const std::scoped_lock lock(mutex_);
@@ -392,7 +392,7 @@ Prefetcher::Outcome Prefetcher::take_inline(const RunPtr& run, Clock::time_point
   return outcome;
 }
 
-void Prefetcher::note_taken(Run& run, Clock::time_point now) {
+void Prefetcher::note_taken(EpochRun& run, Clock::time_point now) {
   if (!std::exchange(run.first_taken, true)) stats_.first_batch_seconds = seconds_between(run.started, now);
   stats_.worker_capacity += seconds_between(run.counted, now) * static_cast<double>(tuner_.workers());
   run.counted = now;
@@ -405,7 +405,7 @@ void Prefetcher::look_at_caller(Clock::time_point now) {
   stats_.process_seconds += process - std::exchange(process_seconds_, process);
 }
 
-void Prefetcher::tune(Run& run) {
+void Prefetcher::tune(EpochRun& run) {
   if (options_.most_workers <= options_.workers) return;
   const double seconds = iterated_seconds_ + seconds_since(run.started);
   const std::size_t workers = tuner_.update({.seconds = seconds,

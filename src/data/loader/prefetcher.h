@@ -30,27 +30,27 @@ namespace penstock::data {
 
 struct PrefetchOptions {
   std::size_t workers = 0;
-  std::size_t most_workers = 0;  ///< more than `workers`: their number follows what is measured
-  std::size_t ahead = 1;         ///< batches started and not taken, at most, for each worker
+  std::size_t most_workers = 0;  ///< if more than `workers`, the tuner may add workers up to this number
+  std::size_t ahead = 1;         ///< how many batches may be started and not taken, for each worker
 
   static PrefetchOptions of(const LoaderOptions& options, Trace* trace = nullptr);
   std::uint64_t memory_budget = 0;
   bool verify = true;
-  Trace* trace = nullptr;  ///< outlives the Prefetcher; or none
+  Trace* trace = nullptr;  ///< must outlive the Prefetcher; may be null
 };
 
-/// Prepares the batches of an order ahead of the one thread that takes them, in order. Without workers a batch is made
-/// when it is taken, by the thread that takes it. `cancel` and `stats` may be called from any thread; start and take by
-/// one at a time.
+/// Prepares batches ahead of the one thread that takes them, in order. Without workers a batch is made when it is
+/// taken, by the thread that takes it. Any thread may call `cancel` and `stats`; only one at a time may call the
+/// others.
 class Prefetcher {
  public:
   using Clock = std::chrono::steady_clock;
   using Batches = std::shared_ptr<const BatchOrder>;
-  /// A batch; or what went wrong with it; or nothing.
+  /// A batch, or the error or exception that it failed with, or why there is none.
   enum class Nothing : std::uint8_t { kTimedOut, kCancelled };
   using Outcome = std::variant<Batch, Error, std::exception_ptr, Nothing>;
 
-  /// What a Prefetcher is part of.
+  /// The object that a Prefetcher is a member of, and how to destroy it.
   using Whole = std::unique_ptr<void, void (*)(void*)>;
 
   Prefetcher(const BatchMaker& maker, const PrefetchOptions& options);
@@ -64,21 +64,21 @@ class Prefetcher {
   void start(Batches batches, std::int64_t first, EpochSeed seed);
   /// Begins with no batches, which `push` adds one by one.
   void start_empty(EpochSeed seed) { start(nullptr, 0, seed); }
-  /// Adds a batch behind the others of `start_empty`. At most `window()` may be pushed and not taken: kInvalidArgument.
+  /// Adds a batch after `start_empty`. kInvalidArgument when `window()` batches were pushed and not taken.
   void push(std::vector<std::int64_t> indices);
-  /// Batches that may be started and not taken, as of now. For the thread that takes.
+  /// How many batches may be started and not taken now. Only for the thread that takes.
   std::int64_t window() const;
   /// True between `start` and `cancel`.
   bool running() const;
   /// The next batch, which must not be past the end; waits until `deadline` (for ever without one).
   Outcome take(std::optional<Clock::time_point> deadline);
-  /// Whether `take` would not wait, as far as there is a batch to take.
+  /// Whether the next batch is ready, so that `take` would not wait.
   bool ready() const;
   /// Drops everything. A waiting `take` gives kCancelled.
   void cancel() noexcept;
-  /// Cancels for good; whether the workers have ended within that time.
+  /// Cancels for good. Returns whether all workers have ended within `patience`.
   bool end(Clock::duration patience) noexcept;
-  /// Where they have not: the last of them to end destroys `whole`, which they use until then.
+  /// After `end` returned false: the last worker that ends destroys `whole`, because the workers use it until then.
   void leave_behind(Whole whole) noexcept;
 
   LoaderStats stats() const;
@@ -93,28 +93,28 @@ class Prefetcher {
   };
   /// One `start`. Guarded by mutex_ but for `batches`, `seed` and `cancelled`, and the `indices` of a started
   /// slot.
-  struct Run {
+  struct EpochRun {
     Batches batches;  ///< null: they are pushed
     EpochSeed seed;
     std::int64_t pushed = 0;
     std::int64_t next_start = 0;
     std::int64_t next_take = 0;
     std::vector<Slot> slots;    ///< batch b in slots[b % size]
-    std::uint64_t bytes = 0;    ///< granted and not taken
-    std::uint64_t largest = 0;  ///< batch seen
+    std::uint64_t bytes = 0;    ///< of batches that were granted memory and not taken
+    std::uint64_t largest = 0;  ///< bytes of the largest batch so far
     Clock::time_point started;
     bool first_taken = false;
     std::optional<Clock::time_point> given;  ///< when the caller got the last batch
-    Clock::time_point counted;               ///< up to where worker_capacity is
+    Clock::time_point counted;               ///< the time up to which worker_capacity counts
     std::atomic<bool> cancelled{false};
 
     std::int64_t total() const noexcept { return batches ? batches->size() : pushed; }
-    /// Of a started slot, by who started it.
+    /// Only for a started slot, and only for the thread that started it.
     std::span<const std::int64_t> indices(std::int64_t batch);
     Slot& slot(std::int64_t batch) { return slots[static_cast<std::size_t>(batch) % slots.size()]; }
     const Slot& slot(std::int64_t batch) const { return slots[static_cast<std::size_t>(batch) % slots.size()]; }
   };
-  using RunPtr = std::shared_ptr<Run>;
+  using EpochRunPtr = std::shared_ptr<EpochRun>;
 
   void start_threads();
   void serve(std::size_t number);
@@ -124,26 +124,26 @@ class Prefetcher {
     return options_.trace ? &options_.trace->lane(std::move(name)) : nullptr;
   }
   bool has_work() const;
-  bool may_allocate(Run& run, std::int64_t batch, std::uint64_t bytes) const;
-  /// The seconds that it waited.
-  double grant(Run& run, std::int64_t batch, std::uint64_t bytes);
-  /// How long a worker was at it.
+  bool may_allocate(EpochRun& run, std::int64_t batch, std::uint64_t bytes) const;
+  /// Waits until the budget has room for `bytes` of the batch. Returns the seconds that it waited.
+  double grant(EpochRun& run, std::int64_t batch, std::uint64_t bytes);
+  /// The seconds that a worker spent on one batch.
   struct Effort {
     double worked = 0;
     double computed = 0;
     double waited = 0;   ///< for memory
     double stalled = 0;  ///< since the last look
   };
-  Outcome prepare(Run& run, std::int64_t batch, Scratch& scratch, Effort& effort);
-  /// Takes part in a batch that another worker makes.
+  Outcome prepare(EpochRun& run, std::int64_t batch, Scratch& scratch, Effort& effort);
+  /// Reads samples of a batch that another worker makes.
   void help(Scratch& scratch, std::unique_lock<std::mutex>& lock);
   void note_effort(const Effort& effort);
   void look_at_caller(Clock::time_point now);
-  Outcome take_ready(Run& run);
-  Outcome take_inline(const RunPtr& run, Clock::time_point begin);
+  Outcome take_ready(EpochRun& run);
+  Outcome take_inline(const EpochRunPtr& run, Clock::time_point begin);
   void merge(Scratch& scratch);
-  void note_taken(Run& run, Clock::time_point now);
-  void tune(Run& run);
+  void note_taken(EpochRun& run, Clock::time_point now);
+  void tune(EpochRun& run);
 
   const BatchMaker& maker_;
   const PrefetchOptions options_;
@@ -153,14 +153,14 @@ class Prefetcher {
   std::condition_variable work_;   ///< for workers: something to start, or to allocate
   std::condition_variable ready_;  ///< for the taker
   WorkerCrew crew_{mutex_, work_};
-  RunPtr run_;
-  std::condition_variable left_;  ///< for who ends it
+  EpochRunPtr run_;
+  std::condition_variable left_;  ///< for `end`: a worker has ended
   bool quit_ = false;
-  std::size_t have_left_ = 0;  ///< of threads_
+  std::size_t have_left_ = 0;  ///< how many of threads_ have ended
   Whole left_behind_{nullptr, nullptr};
   LoaderStats stats_;
-  double worked_seconds_ = 0;    ///< of workers in batches, their waits for memory left out
-  double iterated_seconds_ = 0;  ///< of runs before this one
+  double worked_seconds_ = 0;    ///< of workers in batches, without their waits for memory
+  double iterated_seconds_ = 0;  ///< of the runs before this one
   StallWatch caller_watch_;
   double process_seconds_ = 0;  ///< of this process at the last look
   WorkerTuner tuner_;
@@ -168,8 +168,8 @@ class Prefetcher {
   std::vector<std::thread> threads_;
 };
 
-/// How long a loader that goes waits for the file operations that its workers are in. One that hangs longer, as on a
-/// storage that is gone, is left behind with what it uses.
+/// How long the end of a loader waits for the file operations of its workers. A worker that hangs longer, because its
+/// storage is gone, is left behind with everything that it uses.
 inline constexpr std::chrono::seconds kLeavePatience{5};
 
 /// Destroys `whole`, which `prefetcher` is part of, now or when its workers have ended.

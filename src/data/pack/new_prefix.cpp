@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "format/save_told.h"
+#include "format/save_with.h"
 #include "io/remote/list.h"
 #include "io/remote/location.h"
 #include "penstock/error.h"

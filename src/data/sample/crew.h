@@ -7,7 +7,7 @@ namespace penstock::data {
 
 class Scratch;
 
-/// Threads that help each other with the pieces of one batch.
+/// Threads that help each other with the samples of one batch that lie in large files. A task is all of one sample.
 class Crew {
  public:
   /// Does one task; any thread may be asked, with its own scratch.

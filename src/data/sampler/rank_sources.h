@@ -1,5 +1,8 @@
 #pragma once
 
+// Where a process learns which rank it is: from the program that calls, and from the variables that launchers set. The
+// two are compared, because a wrong rank reads the wrong samples without any error.
+
 #include <optional>
 
 #include "penstock/ranks.h"

@@ -16,39 +16,40 @@
 
 namespace penstock::data {
 
-/// The samples of one batch, or why there are none.
+/// The samples of one batch, or the error that stands in their place.
 struct StreamBatch {
-  std::vector<StreamItemPtr> items;  ///< none: the epoch has ended
-  bool padded = false;               ///< the last of them repeats one, and does not count (Remainder::kExact)
-  std::int64_t read = 0;             ///< samples asked of the sources by then
+  std::vector<StreamItemPtr> items;  ///< empty without an error: the epoch has ended
+  bool padded = false;               ///< the last item repeats an earlier one and does not count (Remainder::kExact)
+  std::int64_t read = 0;             ///< how many samples the sources had been asked for by then
   std::optional<Error> error;
 };
 
-/// One epoch of a stream, cut into batches, for workers that ask for them by number in about their order. Whoever asks
-/// first reads as far as is needed; the others find theirs. A batch stays until `forget`, so that it can be made again.
-/// Thread-safe.
+/// One epoch of a stream, cut into batches, for workers that ask for them by number. The first worker that asks reads
+/// up to its batch, and those that ask for an earlier one find it here. A batch stays until `forget`, because a worker
+/// may have to make it again. Thread-safe.
 class StreamFeed {
  public:
   struct Place {
     EpochSeed seed;
     std::int64_t batch = 0;
-    std::int64_t read = -1;  ///< that StreamBatch::read has to be before that batch; -1: whatever it is
+    std::int64_t read = -1;  ///< what StreamBatch::read must be just before that batch; -1: anything
   };
-  /// What becomes of a sample that a function refused before the batch was made; false: it is an error of the batch.
+  /// Told of a sample that a function refused while the stream was read. Sets it aside; or returns false, and then the
+  /// batch fails with that error.
   using SetSampleAside = std::function<bool(std::int64_t number, const Error& error)>;
 
   /// kInvalidArgument where the stream was read before and cannot begin again.
   StreamFeed(SampleStream stream, const LoaderOptions& options, const Place& place, SetSampleAside set_aside);
 
-  /// Batch `number`, which is not forgotten. kCancelled as Scratch::check_cancelled; that loses nothing.
+  /// Batch `number`, which must not be forgotten. kCancelled as Scratch::check_cancelled; no sample is lost by that.
   std::shared_ptr<const StreamBatch> batch(std::int64_t number, Scratch& scratch);
-  /// Whether the epoch had ended before that batch, which was asked for.
+  /// Whether the epoch ended before batch `number`, which `batch` has given.
   bool ends_at(std::int64_t number) const;
-  /// Drops the batches up to that one; what StreamBatch::read says of it.
+  /// Drops the batches up to `number`; returns StreamBatch::read of the last one that was dropped.
   std::int64_t forget(std::int64_t number);
 
  private:
-  /// The turn of the one thread that reads.
+  /// The right to read, which one thread has at a time; its end wakes those that wait.
   class Reading {
    public:
     explicit Reading(StreamFeed& feed) : feed_(feed) {}
@@ -60,7 +61,7 @@ class StreamFeed {
     StreamFeed& feed_;
   };
 
-  /// Nothing where it is not read yet. With mutex_.
+  /// Batch `number`, or null when it has not been read yet. Call it with mutex_ locked.
   std::shared_ptr<const StreamBatch> find(std::int64_t number) const;
   void read_one(Scratch& scratch);
   void fill(StreamBatch& batch, Scratch& scratch);
@@ -80,20 +81,20 @@ class StreamFeed {
   const Place place_;
   const SetSampleAside set_aside_;
 
-  // Of the thread that reads.
+  // Used only by the thread that reads.
   std::unique_ptr<StreamReader> reader_;
-  std::vector<StreamItemPtr> first_;  ///< samples of all ranks, as many as there are ranks
-  std::vector<StreamItemPtr> group_;  ///< those of which each rank takes one, as far as they are read
-  StreamBatch current_;               ///< that a stopped worker left
+  std::vector<StreamItemPtr> first_;  ///< the first samples of the stream, one for each rank: what may be repeated
+  std::vector<StreamItemPtr> group_;  ///< the samples read so far of a group of which each rank takes one
+  StreamBatch current_;               ///< being filled; a worker that is stopped leaves it for the next one
   bool ended_ = false;
   bool seek_tried_ = false;
 
-  mutable std::mutex mutex_;  ///< of what follows
+  mutable std::mutex mutex_;  ///< guards what follows
   std::condition_variable read_on_;
   bool is_being_read_ = false;
   std::deque<std::shared_ptr<const StreamBatch>> batches_;
   std::int64_t first_batch_ = 0;  ///< the number of batches_.front()
-  std::int64_t read_ = 0;         ///< that the last forgotten batch says
+  std::int64_t read_ = 0;         ///< StreamBatch::read of the last batch that was forgotten
 };
 
 }  // namespace penstock::data

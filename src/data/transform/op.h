@@ -1,7 +1,7 @@
 #pragma once
 
 // The steps that a user names, as plain data. What each of them means is said where users meet them, in
-// penstock/dataset.h; compile.h makes loops of them.
+// penstock/dataset.h; element_plan.cpp makes passes of them.
 
 #include <cstdint>
 #include <string_view>
@@ -41,7 +41,7 @@ struct CropOp {
   std::vector<std::int64_t> begin;  ///< where `place` is kAt
   std::vector<std::int64_t> size;
   Dims dims;
-  std::uint32_t first_draw = 0;  ///< how many random numbers of a sample belong to the steps before
+  std::uint32_t first_draw = 0;  ///< how many random numbers of a sample the steps before it take
 };
 struct FlipOp {
   Dims dims;
@@ -60,11 +60,11 @@ struct OneHotOp {
 
 using Op = std::variant<CastOp, ScaleOp, NormalizeOp, ClampOp, PermuteOp, CropOp, FlipOp, PadOp, OneHotOp>;
 
-/// Whether it differs from sample to sample by random numbers.
+/// Whether random numbers decide what it does to a sample.
 bool is_random(const Op& op) noexcept;
-/// How many random numbers it draws for a sample.
+/// How many random numbers it draws for each sample.
 std::uint32_t draws_of(const Op& op) noexcept;
-/// The same op, whose random numbers come behind so many others of the sample.
+/// The same op, but its random numbers follow the first `draws` of the sample, which earlier ops take.
 Op behind(Op op, std::uint32_t draws);
 /// "cast", "normalize": its name for users.
 std::string_view name_of(const Op& op) noexcept;

@@ -1,5 +1,8 @@
 #pragma once
 
+// A checkpoint of torch.distributed.checkpoint is a folder: one file `.metadata` says which tensors there are, and
+// other files hold their bytes. So it is opened by its `.metadata`, and a folder without one by the list of its shards.
+
 #include <span>
 #include <vector>
 
@@ -8,14 +11,15 @@
 
 namespace penstock::format {
 
-/// `.metadata` of torch.distributed.checkpoint.
+/// The row of kFormats for a checkpoint folder, opened by its `.metadata`.
 extern const Format kDcpFormat;
-/// The list of a folder's shards that dcp::list_shards makes.
+/// The row for the list of a folder's shards, which dcp::list_shards makes.
 extern const Format kDcpShardsFormat;
 
 namespace dcp {
 
-/// The streams that `.metadata`, the first of the sources, describes; the others are the files that it names.
+/// The streams of tensors that a checkpoint has. The first source is its `.metadata`; the others are the files that it
+/// names.
 std::vector<Content> streams_of(std::span<const Source> sources);
 
 }  // namespace dcp

@@ -1,5 +1,8 @@
 #pragma once
 
+// The writers behind penstock::Writer for `.npy` and `.npz`: a file that is written piece by piece, because its tensors
+// are not all there at once.
+
 #include <memory>
 #include <string_view>
 

@@ -1,5 +1,8 @@
 #pragma once
 
+// The writer behind penstock::Writer for `.safetensors`: a file that is written piece by piece, because its tensors are
+// not all there at once.
+
 #include <memory>
 #include <string_view>
 

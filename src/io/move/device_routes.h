@@ -22,25 +22,26 @@ namespace penstock::io {
 /// kInvalidArgument for other text.
 std::optional<bool> gds_setting();
 
-/// Which parts of a move a device reads from the disk by itself, and which go through the ring. RangeReader asks for
-/// each range and each target. Thread-safe.
+/// Decides which parts of a move the device reads from the disk by itself (cuFile), and which go through the ring of
+/// pinned memory. RangeReader asks for each range and each target. Thread-safe.
 class DeviceRoutes {
  public:
-  /// Opens the files, and has the host wait until their memory may be written. Does nothing for plans without device
-  /// memory. `writes` and `checksums` must outlive this.
+  /// Opens the files and waits until their device memory may be written. Does nothing for plans without device memory.
+  /// `writes` and `checksums` must outlive this.
   DeviceRoutes(const Move& move, const DeviceWrites& writes, const Checksums& checksums, const Routes& routes,
                const EngineOptions& options);
 
-  /// What reads range `range`, as far as `takes` says so. Null when all of the range goes through the ring.
+  /// The file through which the device reads those targets of `range` that `takes` accepts. Null when the whole range
+  /// goes through the ring.
   DeviceFile* file(std::size_t range) const noexcept { return ways_.empty() ? nullptr : ways_[range]; }
   /// Whether the device reads this target by itself.
   bool takes(const Target& target) const;
-  /// So many bytes came this way.
+  /// The device has read `bytes` more bytes by itself.
   void arrived(std::uint64_t bytes) noexcept { arrived_ += bytes; }
 
   /// The name of the route if more than half of the bytes took it; else empty.
   std::string_view route(std::uint64_t read_bytes) const noexcept;
-  /// The way it takes: "cuFile (direct, nvidia-fs 2.17)".
+  /// How the device reads: "cuFile (direct, nvidia-fs 2.17)".
   std::string how() const;
   /// What went through the ring and why, as the end of a sentence; empty when there is nothing to say.
   std::string why(std::uint64_t read_bytes) const;
@@ -52,7 +53,7 @@ class DeviceRoutes {
 
   const DeviceWrites& writes_;
   const Checksums& checksums_;
-  const DeviceReader* reader_ = nullptr;  ///< the one that read
+  const DeviceReader* reader_ = nullptr;  ///< whose files are in files_
   std::vector<DeviceFile*> ways_;
   std::vector<std::unique_ptr<DeviceFile>> files_;  ///< of each source
   std::vector<bool> tried_;

@@ -1,8 +1,9 @@
 #pragma once
 
-// The one engine of reading. Every kind of read is a plan: something with a size and an n-th part. A queue hands the
-// numbers of the parts to threads; what a thread does with one is given from above (engine.cpp: ranges and the steps
-// behind them; strided_read.cpp: parts of a slice; ring_decode.cpp: storages that are decoded on their way).
+// The queue behind every load, slice and decode. Each of them is a plan: something with a size and an n-th part. The
+// queue hands the numbers of the parts to threads, and the caller says what a thread does with one (engine.cpp: ranges
+// and the steps after them; strided_read.cpp: parts of a slice; ring_decode.cpp: storages that are decoded on their
+// way). Batches read without it (data/batch/mover.cpp, data/files/large_file.cpp).
 
 #include <cstddef>
 #include <cstdint>

@@ -195,7 +195,7 @@ class Run {
     Exchange& exchange = *one.exchange;
     const Clock::time_point now = Clock::now();
     const milliseconds pause = std::max(random_pause(exchange.tries), asked_pause(exchange.answer));
-    if (!exchange.patient || now + pause - one.begun > settings_.retries) {
+    if (!exchange.patient || now + pause - one.begun > settings_.retry_time) {
       const bool waited = exchange.answer.code == curl::kTimedOut;
       const auto seconds = std::chrono::duration<double>(now - one.begun).count();
       return fail(one, Error(waited ? ErrorCode::kTimeout : ErrorCode::kIo,

@@ -8,10 +8,10 @@ namespace penstock::io::remote {
 
 /// What the environment says of URLs (docs/design/remote.md). Read anew each time, so that a program may set it late.
 struct Settings {
-  std::size_t requests = 64;                  ///< most in flight
-  std::chrono::milliseconds timeout{30'000};  ///< without a byte
-  std::chrono::milliseconds retries{60'000};  ///< as long as a request is tried again
-  std::string ca_file = {};                   ///< certificates to trust; empty: libcurl's own
+  std::size_t requests = 64;                     ///< most in flight
+  std::chrono::milliseconds timeout{30'000};     ///< a request fails when no byte has come for so long
+  std::chrono::milliseconds retry_time{60'000};  ///< for how long a request is tried again
+  std::string ca_file = {};                      ///< certificates to trust; empty: libcurl's own
 };
 /// kInvalidArgument for a variable that is no number.
 Settings settings();

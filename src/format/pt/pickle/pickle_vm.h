@@ -17,14 +17,14 @@
 
 namespace penstock::format::pickle {
 
-/// Budgets against hostile pickles; exceeding one is kLimit. They grow with the pickle, as what it may cost does: every
-/// value takes bytes of it.
+/// Budgets against hostile pickles; exceeding one is kLimit. They grow with the size of the pickle, because an honest
+/// pickle has bytes for each of its values.
 struct Limits {
-  /// A pickler writes two bytes or more for each value that is an object of its own, and one for each place on the
-  /// stack.
+  /// What even the smallest pickle may use. Beyond that a pickler writes at least two bytes for each object, and one
+  /// byte for each place in the memo or on the stack.
   static constexpr std::size_t kAlways = 250'000;
 
-  /// Those of a pickle of that many bytes.
+  /// The budgets of a pickle of that many bytes.
   static Limits of(std::uint64_t bytes) noexcept {
     return {.cells = kAlways + bytes / 2, .memo = kAlways + bytes, .stack = kAlways + bytes};
   }
@@ -32,7 +32,7 @@ struct Limits {
   std::size_t cells = kAlways;
   std::size_t memo = kAlways;
   std::size_t stack = kAlways;
-  /// Made text (decoded, converted) beyond eight times the pickle's own bytes.
+  /// How many bytes of text decoding may make beyond eight times the size of the pickle.
   std::size_t text_slack = std::size_t{64} << 20;
 };
 

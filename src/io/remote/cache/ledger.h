@@ -1,9 +1,10 @@
 #pragma once
 
-// How much the cache has, and what has to go. The file `bytes` has the sum, which every process that keeps a block adds
-// to under a lock. It may be too large after blocks were deleted by hand, and is counted anew before anything is
-// evicted. A block that is still being written cannot be counted, because it has no name yet. So whoever writes one
-// holds the file `writing` shared, and whoever counts holds it alone.
+// Knows how many bytes the cache has, and deletes blocks when it is full. The file `bytes` holds the sum, and every
+// process that keeps a block adds to it under a lock. The sum is too large after somebody deleted blocks by hand, so
+// all blocks are counted again before one is evicted. A block that is still being written cannot be counted, because it
+// has no name yet. So a process that writes one holds a shared lock on the file `writing`, and one that counts holds an
+// exclusive lock on it.
 
 #include <cstdint>
 #include <functional>
@@ -15,14 +16,14 @@
 
 namespace penstock::io::remote {
 
-/// The folder in a cache's folder that has its blocks.
+/// The folder of the blocks inside the cache's folder.
 std::string cache_root(std::string_view folder);
 
-/// What the file of a block takes of the disk.
+/// How many bytes of the disk the file of a block takes.
 std::uint64_t disk_bytes(std::uint64_t file_bytes) noexcept;
 
-/// Room for one block: false where it does not fit. The block must get its name while this lives. A thread that has one
-/// must not ask for another, because it could wait for itself.
+/// Room for one block; false if the block does not fit. The block must get its name while this lives. A thread that has
+/// one must not ask for another, because it could wait for itself.
 class [[nodiscard]] Room {
  public:
   Room() noexcept = default;
@@ -33,8 +34,8 @@ class [[nodiscard]] Room {
   FileDescriptor lock_;
 };
 
-/// Counts `bytes` more, which may be written then. Deletes blocks where they would not fit, those that were used
-/// longest ago first, until a tenth of the limit is free. Throws Error where that cannot be told.
+/// Adds `bytes` to the sum; the caller may write that many then. If they do not fit, deletes the blocks that were used
+/// longest ago until a tenth of the limit is free. Throws Error if the size of the cache cannot be read or written.
 Room make_room(const std::string& root, std::uint64_t limit, std::uint64_t bytes);
 
 /// A block's file.
@@ -43,7 +44,7 @@ struct BlockOnDisk {
   std::uint64_t bytes = 0;  ///< of the file
   std::int64_t used = 0;    ///< when, in nanoseconds since 1970
 };
-/// Calls for each block, in no order. What is no block of a cache is left alone.
+/// Calls `look` for each block, in no order. Skips files that are not blocks of a cache.
 void for_each_block(const std::string& root, const std::function<void(const BlockOnDisk&)>& look);
 
 struct CacheUsage {
@@ -51,9 +52,9 @@ struct CacheUsage {
   std::uint64_t blocks = 0;
   std::uint64_t bytes = 0;  ///< of the files
 };
-/// Those whose URL `wanted` takes; of all without it.
+/// Counts the objects whose URL `wanted` accepts; all of them without it.
 CacheUsage cache_usage(const std::string& root, const std::function<bool(const std::string& url)>& wanted = {});
-/// Deletes them, and says what they were. kIo and kPermission where one cannot be deleted.
+/// Deletes these objects and returns what it deleted. kIo and kPermission if one cannot be deleted.
 CacheUsage clear_cache(const std::string& root, const std::function<bool(const std::string& url)>& wanted = {});
 
 /// The URL in the text of a block, and the rest of that text.
@@ -63,7 +64,7 @@ struct BlockText {
   std::string url = {};
 
   std::string to_string() const;
-  /// Nothing for what is none.
+  /// False if the text is malformed.
   static bool parse(std::string_view text, BlockText& out);
 };
 
