@@ -148,8 +148,7 @@ TensorEntry entry_of(const Archive& archive, const Box& box) {
 
 Tensor place_of(const TensorEntry& entry, const Tensor& bytes) {
   if (bytes.dtype() != DType::uint8 || !bytes.is_contiguous() || bytes.nbytes() != entry.nbytes()) {
-    throw Error(ErrorCode::kShapeMismatch,
-                core::format("it is read into {} contiguous bytes and nothing else", entry.nbytes()),
+    throw Error(ErrorCode::kShapeMismatch, core::format("it must be read into {} contiguous bytes", entry.nbytes()),
                 {.tensor = entry.name});
   }
   return {bytes.buffer(), entry.dtype, entry.shape, entry.shape.contiguous_strides(), bytes.byte_offset()};

@@ -1,3 +1,6 @@
+// The transforms of penstock.Dataset. A transformed dataset pickles as the call that made it and the dataset below it,
+// because its own state lives in C++.
+
 #include "transforms.h"
 
 #include <nanobind/stl/string.h>
@@ -12,8 +15,6 @@
 #include "data.h"
 #include "docs_transforms.h"
 #include "penstock/dataset.h"
-
-// Each method gives a dataset that pickles as the call on the dataset below it.
 
 namespace penstock::python {
 namespace {

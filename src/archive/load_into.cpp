@@ -40,9 +40,9 @@ void check(const TensorEntry& entry, const Tensor& to) {
   }
   const bool converts = to.dtype() == entry.dtype || (to.dtype().is_numeric() && entry.dtype.is_numeric());
   if (!converts) {
-    refuse(ErrorCode::kDTypeMismatch, core::format("the file has {}, which is not converted to the {} of the memory to "
-                                                   "read it into",
-                                                   entry.dtype.name(), to.dtype().name()));
+    refuse(ErrorCode::kDTypeMismatch,
+           core::format("the file holds {} and the target {}; there is no conversion between them", entry.dtype.name(),
+                        to.dtype().name()));
   }
 }
 
@@ -172,9 +172,10 @@ std::vector<Destination> destinations_of(const detail::ArchiveState& state, std:
     if (entries[storage] == nullptr) continue;
     const TensorEntry& entry = *entries[storage];
     if (!to.defined() || to.dtype() != DType::uint8 || !to.is_contiguous() || to.nbytes() != entry.nbytes()) {
-      throw Error(ErrorCode::kShapeMismatch,
-                  core::format("storage {} is read into {} contiguous bytes and nothing else", storage, entry.nbytes()),
-                  {state.path()});
+      throw Error(
+          ErrorCode::kShapeMismatch,
+          core::format("storage {} must be read into a contiguous uint8 tensor of {} bytes", storage, entry.nbytes()),
+          {state.path()});
     }
     out.push_back({&entry, Tensor(to.buffer(), entry.dtype, entry.shape, entry.strides, to.byte_offset())});
   }

@@ -1,3 +1,7 @@
+// Freed blocks are kept so that a program that loads again gets them back without the kernel zeroing fresh pages. How
+// much is kept is learnt: only as many bytes as were freed and then needed again, so a program that loads once keeps
+// nothing.
+
 #include "device/host_blocks.h"
 
 #include <sys/mman.h>
@@ -53,8 +57,8 @@ Range map_pages(std::size_t bytes) noexcept {
 
 }  // namespace
 
-/// The lock is only ever tried: a child of fork() may have inherited it from a thread that it does not have, and
-/// whoever does not get it maps and unmaps as if nothing were kept.
+/// The lock is only tried, because a child of fork() may have inherited it locked by a thread that it does not have.
+/// Whoever does not get it maps and unmaps as if nothing were kept.
 struct HostBlocks::State {
   explicit State(std::optional<std::size_t> max_bytes) : max_idle_bytes(max_bytes) {}
   State(const State&) = delete;
@@ -67,14 +71,14 @@ struct HostBlocks::State {
   std::vector<Range> take_idle();
 
   std::mutex mutex;
-  std::optional<std::size_t> max_idle_bytes;  ///< found out when it is first needed
+  std::optional<std::size_t> max_idle_bytes;  ///< computed when it is first needed
   std::vector<Range> idle;                    ///< longest unused first
   std::atomic<std::size_t> idle_bytes = 0;    ///< written under the mutex
-  std::size_t returned = 0;                   ///< to the kernel, and not asked for again
-  std::size_t wanted_again = 0;               ///< asked for after as much had been returned
+  std::size_t returned = 0;                   ///< bytes given to the kernel that nobody has needed again so far
+  std::size_t wanted_again = 0;               ///< bytes needed again after they were given to the kernel
 };
 
-/// The smallest that holds `bytes`; what is left of it stays.
+/// Takes `bytes` from the smallest kept block that holds them; the rest of that block stays.
 Range HostBlocks::State::reuse(std::size_t bytes) {
   const std::unique_lock lock(mutex, std::try_to_lock);
   if (!lock) return {};
@@ -96,7 +100,7 @@ Range HostBlocks::State::reuse(std::size_t bytes) {
   return out;
 }
 
-/// Nothing is kept when there is no memory to write down what is kept.
+/// Keeps the range if it may; returns false if not. Also when there is no memory for the list of what is kept.
 bool HostBlocks::State::keep(Range range, std::vector<Range>& dropped) noexcept try {
   if (!max_idle_bytes) max_idle_bytes = host_memory().total_bytes / 4;
   const std::size_t most = std::min(*max_idle_bytes, wanted_again);
@@ -123,7 +127,7 @@ void HostBlocks::State::give_back(Range range) noexcept {
     kept = lock && keep(range, dropped);
     if (lock && !kept) returned += range.bytes;
   }
-  // After the lock: to unmap a large block takes long.
+  // Not under the lock, because it takes long to unmap a large block.
   unmap_all(dropped);
   if (!kept) unmap(range.data, range.bytes);
 }

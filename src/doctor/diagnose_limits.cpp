@@ -45,7 +45,7 @@ void add_descriptors(Section& out) {
     const bool more = limit.rlim_max > limit.rlim_cur;
     out.advise(more ? Weight::kNote : Weight::kProblem,
                core::format("a process that keeps many files open, as datasets over folders and sharded archives do, "
-                            "fails at {}: raise it with {}",
+                            "fails when it has {} files open; raise the limit with {}",
                             limit.rlim_cur,
                             more ? "`ulimit -n` before the start" : "LimitNOFILE or the container's --ulimit nofile"));
   }

@@ -1,3 +1,6 @@
+// A value fits when it lies in the target's range. Integers are compared as integers, because a double cannot hold all
+// 64 bits. Floats are compared as doubles, which hold the limits of an integer type exactly.
+
 #include "ops/overflow.h"
 
 #include <algorithm>
@@ -10,9 +13,6 @@
 #include "core/format.h"
 #include "ops/convert.h"
 #include "ops/integer_type.h"
-
-// A value fits when it lies in the target's range. For integers the range is compared in integers, because a double
-// cannot hold all of 64 bits; for floats in doubles, whose powers of two are exact.
 
 namespace penstock::ops {
 namespace {
@@ -37,7 +37,7 @@ Range range_of(DType::Code type) noexcept {
 template <class T>
 bool fits(T value, const Range& range) noexcept {
   if constexpr (std::is_floating_point_v<T>) {
-    // What is behind the point is cut off. `last` + 1 is a power of two, so that the comparison is exact.
+    // A conversion cuts off the fraction. `last` + 1 is a power of two, so the comparison is exact.
     const auto whole = std::trunc(static_cast<double>(value));
     return whole >= static_cast<double>(range.first) && whole < std::ldexp(static_cast<double>(range.last / 2 + 1), 1);
   } else {
@@ -55,12 +55,12 @@ std::size_t find_outside(const std::byte* elements, const Range& range, std::siz
   return count;
 }
 
-/// Whether the value, finite in the wider type, has become none. A type without infinities makes it NaN.
+/// Whether a finite value has become infinite, or NaN in a type without infinities.
 bool lost(double before, double after) noexcept { return std::isfinite(before) && !std::isfinite(after); }
 
 constexpr std::size_t kChunk = 256;
 
-/// The chunk as doubles: the real parts, or the imaginary ones behind them.
+/// The elements as doubles. A complex element becomes a pair: its real part, then its imaginary part.
 void as_doubles(DType::Code type, const std::byte* elements, double* to, std::size_t count) {
   const bool complex = DType(type).is_complex();
   convert(type, elements, complex ? kComplex128 : kFloat64, reinterpret_cast<std::byte*>(to), count);

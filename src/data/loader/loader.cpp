@@ -227,7 +227,8 @@ class LoaderState {
 
   /// A source that gives its samples once cannot go back.
   void require_read(const LoaderPosition& position) const {
-    if (position.read < 0) refuse(core::format("the position lies after {} samples of a stream", position.read));
+    if (position.read < 0)
+      refuse(core::format("the field 'read' of the position is {}, expected 0 or more", position.read));
     const bool stays = position.seed == seed_ && position.epoch == epoch_ && position.batch == next_;
     if (!stream_ || !feed_ || stays || stream_->can_begin_again()) return;
     refuse(

@@ -1,3 +1,13 @@
+// A run (EpochRun) is one pass over an order of batches, from `start` to `cancel`. Its batches go through slots, each
+// of which is empty, then started by a worker, then granted memory, then ready, and empty again when the batch is
+// taken. The window says how many batches may be started and not taken. The memory budget says how many bytes they may
+// have; a batch waits for it before it allocates, but the one that is taken next never does, because otherwise all
+// would wait for it.
+//
+// Workers wait on work_ for a batch to start, for memory, or to help another worker. The taker waits on ready_ for the
+// next batch. `end` waits on left_ until the workers have ended. A run that is cancelled is dropped at once: workers
+// hold it until their file operation ends, and throw away what they made.
+
 #include "data/loader/prefetcher.h"
 
 #include <pthread.h>
@@ -98,14 +108,14 @@ bool Prefetcher::end(Clock::duration patience) noexcept {
 }
 
 void Prefetcher::leave_behind(Whole whole) noexcept {
-  const std::scoped_lock lock(mutex_);  // which is gone before `whole`
+  const std::scoped_lock lock(mutex_);  // unlocked before `whole` is destroyed, which owns the mutex
   for (std::thread& thread : threads_) thread.detach();
   if (have_left_ < threads_.size()) left_behind_ = std::move(whole);
 }
 
 void Prefetcher::serve(std::size_t number) {
   work(number);
-  Whole last{nullptr, nullptr};  // maybe what this is part of: nothing is touched after it is gone
+  Whole last{nullptr, nullptr};  // may own this Prefetcher: destroyed last, after the lock
   const std::scoped_lock lock(mutex_);
   if (++have_left_ == threads_.size()) last = std::move(left_behind_);
   left_.notify_all();
@@ -120,8 +130,8 @@ void Prefetcher::start(Batches batches, std::int64_t first, EpochSeed seed) {
   run->next_start = run->next_take = first;
   run->slots.resize(std::max<std::size_t>(std::max(options_.workers, options_.most_workers) * options_.ahead, 1));
   run->started = run->counted = Clock::now();
-  // Epochs shorter than the time between two looks follow each other: looks go on from one to the next, or none of them
-  // would ever have one.
+  // Stall times are sampled at intervals. An epoch may be shorter than one interval, so sampling continues from epoch
+  // to epoch.
   if (caller_watch_.due(run->started)) {
     caller_watch_.stalled(run->started);
     process_seconds_ = core::process_seconds();
@@ -176,7 +186,7 @@ bool Prefetcher::ready() const {
 }
 
 void Prefetcher::cancel() noexcept {
-  EpochRunPtr dropped;  // outlives the lock: what was prepared is released after it
+  EpochRunPtr dropped;  // outlives the lock, because its batches are released without holding it
   {
     const std::scoped_lock lock(mutex_);
     dropped = std::exchange(run_, nullptr);
@@ -188,7 +198,8 @@ void Prefetcher::cancel() noexcept {
   work_.notify_all();
   ready_.notify_all();
   if (!dropped) return;
-  // A worker may hold the run for as long as its file operation takes; nobody looks at outcomes of a cancelled one.
+  // A worker may hold the run until its file operation ends. Nobody looks at the outcomes of a cancelled run, so their
+  // memory is released now.
   for (Slot& slot : dropped->slots) slot.outcome = Nothing::kCancelled;
 }
 
@@ -232,7 +243,7 @@ void Prefetcher::work(std::size_t number) {
       slot.outcome = std::move(outcome);
       slot.state = Slot::State::kReady;
       if (batch == run->next_take) {
-        // Whoever is woken wants the lock.
+        // The thread that wakes needs the lock at once.
         lock.unlock();
         ready_.notify_all();
         lock.lock();
@@ -295,7 +306,8 @@ void Prefetcher::note_effort(const Effort& effort) {
 
 bool Prefetcher::may_allocate(EpochRun& run, std::int64_t batch, std::uint64_t bytes) const {
   if (batch == run.next_take) return true;
-  // Batches before this one that have not asked yet will be taken before it: their share is kept free.
+  // Batches before this one are taken first. Those that have not asked for memory yet must find some, so it is kept
+  // free.
   std::uint64_t waiting = 0;
   for (std::int64_t b = run.next_take; b < batch; ++b) {
     if (run.slot(b).state == Slot::State::kStarted) ++waiting;
@@ -326,7 +338,7 @@ double Prefetcher::grant(EpochRun& run, std::int64_t batch, std::uint64_t bytes)
     }
   }
   if (run.cancelled) throw Error(ErrorCode::kCancelled, "the loader was stopped");
-  // One that waits behind this one may go on now.
+  // A batch that waited for this one to ask may go on now.
   work_.notify_all();
   return waited;
 }
@@ -340,7 +352,7 @@ Prefetcher::Outcome Prefetcher::take(std::optional<Clock::time_point> deadline) 
     stats_.caller_seconds += seconds_between(*run->given, begin);
     if (caller_lane_ != nullptr) caller_lane_->add(Trace::What::kCaller, *run->given, begin, run->next_take - 1);
   } else if (run->batches) {
-    begin = run->started;  // threads may take the processor as soon as they have work
+    begin = run->started;  // the first wait begins there, because workers may have taken the processor from the caller
   }
   if (options_.workers == 0) {
     lock.unlock();
@@ -418,7 +430,7 @@ void Prefetcher::tune(EpochRun& run) {
   try {
     start_threads();
   } catch (const Error&) {
-    // As many as the system gives are enough.
+    // The system gives no more threads; those that run are enough.
   }
 }
 

@@ -1,9 +1,12 @@
-// A stream has one reader, and a loader many workers, so one of them reads for all, a batch at a time, until each has
-// its own. A batch is what the source gave; what maps make of it is the worker's business.
+// A stream has one reader, but a loader has many workers. So one worker at a time reads for all of them, batch by
+// batch. A batch holds what the source gave. Each worker calls the functions of `map` on its own batch, so they run in
+// parallel.
 //
-// To go on from a position, the batches before it are read in the same way and dropped. That comes to the same place
-// whatever shuffles, filters and errors there were, and `read` tells whether the stream is still the one it was. A
-// source that can begin anywhere is asked to, where nothing between it and the loader has a memory of its own.
+// To go on from a saved position, the batches before it are read again and dropped. This reaches the same place
+// whatever the shuffles, filters and errors are, because they repeat. Afterwards `read` shows whether the stream has
+// changed. A source that can begin at any sample is asked to do so instead, unless something between it and the loader
+// (a shuffle, a filter) depends on the samples before.
+
 #include "data/stream/feed.h"
 
 #include <chrono>
@@ -35,12 +38,13 @@ StreamFeed::Reading::~Reading() {
 
 std::shared_ptr<const StreamBatch> StreamFeed::find(std::int64_t number) const {
   const std::int64_t at = number - first_batch_;
-  if (at < 0) throw Error(ErrorCode::kCancelled, "the loader was stopped");  // it was handed out
+  // A forgotten batch is asked for only by a worker of an earlier run, which was stopped.
+  if (at < 0) throw Error(ErrorCode::kCancelled, "the loader was stopped");
   return at < std::ssize(batches_) ? batches_[static_cast<std::size_t>(at)] : nullptr;
 }
 
 std::shared_ptr<const StreamBatch> StreamFeed::batch(std::int64_t number, Scratch& scratch) {
-  constexpr std::chrono::milliseconds kPatience{50};  // until a worker that waits looks whether it was stopped
+  constexpr std::chrono::milliseconds kPatience{50};  // how long a worker waits before it looks whether it was stopped
   while (true) {
     scratch.check_cancelled();
     {
@@ -76,14 +80,15 @@ std::int64_t StreamFeed::forget(std::int64_t number) {
 
 void StreamFeed::go_to_place() {
   seek_tried_ = true;
-  // The samples that others repeat to get as many are the first ones, which are then read.
+  // Ranks that lack a sample at the end repeat one of the first samples. These must be read, so we cannot seek past
+  // them.
   const bool needs_first = ranks_ > 1 && remainder_ != Remainder::kDrop;
   if (place_.batch == 0 || place_.read < 0 || needs_first || !reader_->seek(place_.read)) return;
   const std::scoped_lock lock(mutex_);
   first_batch_ = place_.batch;
 }
 
-/// Reads the batch behind those that are there. One before the place is dropped.
+/// Reads the next batch. Drops it when it lies before the saved position.
 void StreamFeed::read_one(Scratch& scratch) {
   scratch.clock.start();
   current_.error.reset();
@@ -112,11 +117,11 @@ void StreamFeed::read_one(Scratch& scratch) {
   ended_ = true;
   done.error =
       Error(ErrorCode::kChanged,
-            core::format("{} is not what it was: the position lies after {} and {} read, but {} were read on the "
-                         "way there; go on from the beginning of an epoch, or with the stream as it was",
+            core::format("{} has changed: at the saved position {} had been read for {}, but now {} were read; go on "
+                         "from the beginning of an epoch, or with the stream as it was",
                          core::escaped(stream_.node()->name()),
-                         core::counted(static_cast<std::uint64_t>(place_.batch), "batch", "batches"),
-                         core::counted(static_cast<std::uint64_t>(place_.read), "sample"), done.read));
+                         core::counted(static_cast<std::uint64_t>(place_.read), "sample"),
+                         core::counted(static_cast<std::uint64_t>(place_.batch), "batch", "batches"), done.read));
   done.items.clear();
   batches_.push_back(std::make_shared<const StreamBatch>(std::move(done)));
 }
@@ -157,7 +162,7 @@ StreamItemPtr StreamFeed::next(StreamBatch& batch, Scratch& scratch) {
   return own;
 }
 
-/// The stream ended before each rank had one more.
+/// The stream has ended inside a group: some ranks have one more sample, the others have none.
 StreamItemPtr StreamFeed::last_of_ranks(StreamBatch& batch) {
   const std::vector<StreamItemPtr> group = std::exchange(group_, {});
   if (group.empty() || remainder_ == Remainder::kDrop) return nullptr;

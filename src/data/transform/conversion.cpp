@@ -37,21 +37,41 @@ std::string_view name_of(const Op& op) noexcept {
   return std::visit(Namer{}, op);
 }
 
-bool is_random(const Op& op) noexcept {
-  if (const auto* crop = std::get_if<CropOp>(&op)) return crop->place == CropOp::Place::kRandom;
-  const auto* const flip = std::get_if<FlipOp>(&op);
-  return flip != nullptr && flip->probability < 1;
-}
+// draws_of and behind name every op, so that the compiler asks about a new one whether it is random.
 
 std::uint32_t draws_of(const Op& op) noexcept {
-  if (!is_random(op)) return 0;
-  const auto* crop = std::get_if<CropOp>(&op);
-  return crop == nullptr ? 1 : static_cast<std::uint32_t>(crop->size.size());
+  struct Counter {
+    std::uint32_t operator()(const CastOp&) const { return 0; }
+    std::uint32_t operator()(const ScaleOp&) const { return 0; }
+    std::uint32_t operator()(const NormalizeOp&) const { return 0; }
+    std::uint32_t operator()(const ClampOp&) const { return 0; }
+    std::uint32_t operator()(const PermuteOp&) const { return 0; }
+    std::uint32_t operator()(const CropOp& crop) const {
+      return crop.place == CropOp::Place::kRandom ? static_cast<std::uint32_t>(crop.size.size()) : 0;
+    }
+    std::uint32_t operator()(const FlipOp& flip) const { return flip.probability < 1 ? 1 : 0; }
+    std::uint32_t operator()(const PadOp&) const { return 0; }
+    std::uint32_t operator()(const OneHotOp&) const { return 0; }
+  };
+  return std::visit(Counter{}, op);
 }
 
+bool is_random(const Op& op) noexcept { return draws_of(op) > 0; }
+
 Op behind(Op op, std::uint32_t draws) {
-  if (auto* crop = std::get_if<CropOp>(&op)) crop->first_draw = draws;
-  if (auto* flip = std::get_if<FlipOp>(&op)) flip->first_draw = draws;
+  struct Setter {
+    std::uint32_t draws;
+    void operator()(CastOp&) const {}
+    void operator()(ScaleOp&) const {}
+    void operator()(NormalizeOp&) const {}
+    void operator()(ClampOp&) const {}
+    void operator()(PermuteOp&) const {}
+    void operator()(CropOp& crop) const { crop.first_draw = draws; }
+    void operator()(FlipOp& flip) const { flip.first_draw = draws; }
+    void operator()(PadOp&) const {}
+    void operator()(OneHotOp&) const {}
+  };
+  std::visit(Setter{draws}, op);
   return op;
 }
 
@@ -68,7 +88,7 @@ Conversion::Conversion(std::vector<Op> ops, const TensorLayout& input)
     }
     layout = &passes_.back()->output();
     random_ |= passes_.back()->random();
-    // Two halves, which the passes fill in turn.
+    // The memory between passes has two halves: a pass reads one and fills the other.
     if (!rest.empty()) between_ = std::max(between_, 2 * ((layout->nbytes + 63) & ~std::uint64_t{63}));
   }
 }

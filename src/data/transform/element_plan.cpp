@@ -1,3 +1,8 @@
+// Plans one pass over a tensor. It reads ops one by one and notes what each of them does: moves change views
+// (geometry.h), arithmetic adds steps to be done on each chunk of elements (element_pass.cpp). Arithmetic is done in
+// the type of the tensor, as in PyTorch. float16 and bfloat16 are computed in float32 and rounded after each step,
+// because PyTorch gives these bits.
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -10,23 +15,20 @@
 #include "ops/overflow.h"
 #include "penstock/error.h"
 
-// Reads ops one by one and notes for each what it does: moves change views (geometry.h), arithmetic adds steps.
-// Arithmetic is done in the type of the tensor, as in PyTorch; float16 and bfloat16 pass through float32 and are
-// rounded behind each step.
-
 namespace penstock::data {
 namespace {
 
 using enum DType::Code;
 
-/// Parameters change from element to element where the channels lie innermost ("height, width, channel"). Their values
-/// are then written out for as many elements as a run shall have, so that the walk has one long run in place of many of
-/// three elements.
+/// Where the channels lie innermost ("height, width, channel"), the mean changes from element to element, and a walk
+/// would have very short runs (three elements for an image). So the values are repeated for this many elements, and the
+/// walk has long runs.
 constexpr std::int64_t kWrittenOut = 4096;
-/// A walk has the views of the source and of the target besides.
+/// The other two views of a walk are those of the source and of the target.
 constexpr std::size_t kMaxParameters = Walk::kMaxViews - 2;
 
-/// The values in the type that they are computed in, rounded to that of the tensor first, as PyTorch has them.
+/// The values in the type that the step computes in. They are rounded to the tensor's type first, because PyTorch does
+/// so.
 std::vector<std::byte> stored(const std::vector<double>& values, DType::Code type, DType::Code computed_in) {
   std::vector<std::byte> rounded(values.size() * DType(type).itemsize());
   ops::convert(kFloat64, reinterpret_cast<const std::byte*>(values.data()), type, rounded.data(), values.size());
@@ -52,7 +54,7 @@ class Planner {
     }
   }
 
-  /// Whether the op goes into this pass, with what was added before.
+  /// Whether the op can be part of this pass, behind the ops that were added before.
   bool takes(const Op& op) const {
     if (plan_.padded || std::holds_alternative<OneHotOp>(op)) return false;
     return !std::holds_alternative<NormalizeOp>(op) || plan_.parameters.size() < kMaxParameters;
@@ -169,7 +171,7 @@ class Planner {
     plan_.steps.push_back({.from = from, .to = to, .strict = strict});
   }
 
-  /// The step between conversions to the type that it computes in and back.
+  /// Adds the step, between a conversion to the type that it computes in and one back.
   void arithmetic(const Step& step) {
     const DType::Code stored_as = type_.code();
     if (step.from != stored_as) convert(stored_as, step.from, false);
@@ -192,7 +194,7 @@ class Planner {
     }
   }
 
-  /// Whether the tensor's type has this number, where it is one of whole numbers; else whether it can come near.
+  /// Whether the tensor's type can hold this number: an integer type exactly, a floating type without overflow.
   bool representable(double value) const {
     if (type_.is_integer() && value != std::trunc(value)) return false;
     const auto* const bytes = reinterpret_cast<const std::byte*>(&value);
@@ -212,8 +214,8 @@ class Planner {
     return values.size() == count ? values : std::vector<double>(count, values.at(0));
   }
 
-  /// Makes one step of "to float32, times a number, minus mean and over deviation", where two or more of them follow
-  /// each other. What is missing is a factor of 1, which changes no value.
+  /// Replaces two or more of the steps "cast to float32", "scale" and "normalize" that follow each other by one step,
+  /// because one loop reads and writes the elements once. Without a scale the factor is 1, which changes no value.
   void join_steps() {
     std::vector<Step>& steps = plan_.steps;
     for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -247,7 +249,7 @@ class Planner {
     while (innermost > 0 && shape[innermost - 1] == 1) --innermost;
     if (innermost == 0 || !changes(innermost - 1)) return;
     for (std::size_t dim = 0; dim < first; ++dim) {
-      if (changes(dim)) return;  // its values do not lie within the elements written out
+      if (changes(dim)) return;  // the values would differ from one stretch of kWrittenOut elements to the next
     }
     const std::vector<std::int64_t> kept(shape.begin() + static_cast<std::ptrdiff_t>(first), shape.end());
     const Strides dense = Shape(std::span<const std::int64_t>(kept)).contiguous_strides();
@@ -276,11 +278,11 @@ class Planner {
     return out;
   }
 
-  DType type_;  ///< of the elements behind what was added
+  DType type_;  ///< of the elements after the ops that were added
   ElementPlan plan_;
 };
 
-/// Does to the views what an op does to them.
+/// Changes the views as an op does.
 struct Move {
   Geometry& geometry;
   Draws* draws;
@@ -290,7 +292,12 @@ struct Move {
   void operator()(const NormalizeOp& op) const {
     geometry.add_parameter(op.dim, std::max(op.mean.size(), op.std.size()));
   }
-  void operator()(const auto&) const {}
+  // Each op that changes no view is named, so that the compiler asks what a new one does.
+  void operator()(const CastOp&) const {}
+  void operator()(const ScaleOp&) const {}
+  void operator()(const ClampOp&) const {}
+  void operator()(const PadOp&) const {}
+  void operator()(const OneHotOp&) const {}
 };
 
 }  // namespace

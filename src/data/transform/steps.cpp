@@ -1,3 +1,6 @@
+// The members of Dataset that name a transform. A mistake that the call alone shows is refused here. What does not suit
+// a sample is refused when that sample is read, because only then its type and shape are known.
+
 #include <cmath>
 #include <string>
 #include <string_view>
@@ -9,9 +12,6 @@
 #include "data/transform/transformed.h"
 #include "penstock/dataset.h"
 #include "penstock/error.h"
-
-// The members of Dataset that name a step. What a call can get wrong by itself is told here; what does not suit a
-// sample is told when that is read.
 
 namespace penstock {
 

@@ -1,3 +1,7 @@
+// A dataset that transforms the tensors of another. It locates its samples where the other dataset has them, and only
+// notes for each tensor what happens on the way into the batch; data/batch/converter.cpp does that. A transform of a
+// transformed dataset becomes one conversion with all of the ops, because the bytes are then still walked once.
+
 #include "data/transform/transformed.h"
 
 #include <algorithm>
@@ -10,10 +14,6 @@
 #include "data/dataset_impl.h"
 #include "data/sample/require_samples.h"
 #include "data/transform/conversion.h"
-
-// A dataset whose tensors are those of another behind a chain of transforms. It finds its samples where the other has
-// them and only says, for each tensor, what is to happen on the way into the batch; data/batch/mover.cpp does it. A
-// chain on a chain is made one, so that the bytes are still walked once.
 
 namespace penstock {
 
@@ -28,10 +28,10 @@ using data::Source;
 
 using ConversionPtr = std::shared_ptr<const Conversion>;
 
-/// What of a source decides how it is converted, besides its layout.
+/// What decides how a source is converted, besides its layout.
 struct Kind {
-  const Conversion* before = nullptr;  ///< by a chain below
-  bool in_file = false;                ///< it is read without gaps, however it lies in its file
+  const Conversion* before = nullptr;  ///< of the dataset below; this chain is added to it
+  bool in_file = false;                ///< it is read without gaps, even if it has gaps in its file
 
   explicit Kind(const Source& source) : before(source.conversion), in_file(source.file != nullptr) {}
   friend bool operator==(const Kind&, const Kind&) = default;
@@ -53,7 +53,7 @@ struct Converted {
   }
 };
 
-/// Layouts seen, so that samples of equal layouts are thought about once.
+/// Remembers layouts, so that a conversion is made once for all samples of equal layout.
 struct Seen final : data::Scratch::State {
   static constexpr std::size_t kRemembered = 64;
   std::vector<std::shared_ptr<const Converted>> entries;

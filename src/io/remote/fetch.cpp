@@ -1,10 +1,10 @@
-// Requests are tried again by whoever waits for them, not by the reactor: a try is a transfer, and between two tries a
-// request is a time at which it is due.
+// The thread that waits for requests also tries them again; the reactor only runs single tries. Between two tries a
+// request is just a time at which it is due.
 //
 //   due -> start -> (reactor) -> done -> judge -> success | error | due again, after a random while
 //
-// The while is drawn anew from [0, 0.1 s * 2^n], 5 s at most ("full jitter"), so that clients which a store sent away
-// together do not come back together.
+// After the n-th try, the pause is drawn from [0, min(0.1 s * 2^n, 5 s)] ("full jitter"), so that clients which a store
+// refused at the same moment do not come back at the same moment.
 
 #include "io/remote/fetch.h"
 
@@ -27,7 +27,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-/// How often a wait looks whether it is to stop.
+/// How often a wait looks whether it was asked to stop.
 constexpr milliseconds kLook{50};
 constexpr milliseconds kFirstPause{100};
 constexpr milliseconds kMostPause{5000};
@@ -71,9 +71,9 @@ struct Running {
   bool ended = false;
 };
 
-class Run {
+class Retrying {
  public:
-  Run(std::span<Exchange> exchanges, bool goes_on)
+  Retrying(std::span<Exchange> exchanges, bool goes_on)
       : reactor_(Reactor::get()), settings_(settings()), goes_on_(goes_on), running_(exchanges.size()) {
     const Clock::time_point now = Clock::now();
     for (std::size_t i = 0; i < exchanges.size(); ++i) {
@@ -82,9 +82,9 @@ class Run {
     }
     left_ = exchanges.size();
   }
-  ~Run() { drop(); }
-  Run(const Run&) = delete;
-  Run& operator=(const Run&) = delete;
+  ~Retrying() { drop(); }
+  Retrying(const Retrying&) = delete;
+  Retrying& operator=(const Retrying&) = delete;
 
   void to_end() {
     for (std::size_t i = 0; i < running_.size(); ++i) begin(i);
@@ -117,7 +117,7 @@ class Run {
     reactor_.drop(in_flight);
   }
 
-  /// Starts a try. What cannot even be asked (no keys, a bad setting) has failed.
+  /// Starts a try. A request that cannot be made (no keys, a bad setting) fails at once.
   void begin(std::size_t i) {
     Running& one = running_[i];
     Exchange& exchange = *one.exchange;
@@ -136,7 +136,7 @@ class Run {
     reactor_.start(one.transfer, waiter_, i);
   }
 
-  /// The request at another URL, without what proves who asks when that is another host.
+  /// Sends the request to another URL; to another host without credentials, which are not for it.
   static void redirect(HttpRequest& request, const std::string& url) {
     const bool same = authority_of(request.url) == authority_of(url) && scheme_of(request.url) == scheme_of(url);
     if (!same) {
@@ -205,7 +205,7 @@ class Run {
                              {.path = exchange.name, .offset = exchange.offset}));
     }
     count(exchange, {.retries = 1, .paused_seconds = std::chrono::duration<double>(pause).count()});
-    // Where it was redirected to may have ended.
+    // The address of a redirect may have expired, so the next try asks the original URL.
     exchange.redirected.clear();
     one.redirects = 0;
     one.due = now + pause;
@@ -234,8 +234,8 @@ class Run {
 
 }  // namespace
 
-void run(std::span<Exchange> exchanges) { Run(exchanges, false).to_end(); }
+void run(std::span<Exchange> exchanges) { Retrying(exchanges, false).to_end(); }
 
-void run_all(std::span<Exchange> exchanges) { Run(exchanges, true).to_end(); }
+void run_all(std::span<Exchange> exchanges) { Retrying(exchanges, true).to_end(); }
 
 }  // namespace penstock::io::remote

@@ -23,7 +23,7 @@ struct Verdict {
   std::optional<Error> error = {};
 };
 
-/// A request that is made until it has succeeded or failed for good. Give it what it asks and where the answer goes.
+/// A request that is tried until it succeeds or fails for good: what is asked, and where the answer goes.
 struct Exchange {
   /// Called for each try, because signatures age and keys are renewed.
   std::function<HttpRequest()> request;
@@ -31,12 +31,12 @@ struct Exchange {
   std::size_t most_text = 64 * 1024;
   std::string name = {};  ///< for errors
   std::optional<std::uint64_t> offset = {};
-  std::string bucket = {};  ///< that it is in, whose region may have to be learnt
+  std::string bucket = {};  ///< the bucket of the object, whose region may have to be learnt
   std::string etag = {};    ///< of the version that is wanted, for errors
-  bool follows = false;     ///< redirects
-  bool patient = true;      ///< tries again; else one try of a second
-  bool writes = false;      ///< errors speak of writing
-  /// What the body of a good answer has in it: stores may answer 200 and explain an error in the body.
+  bool follows = false;     ///< follow redirects
+  bool patient = true;      ///< try again; if false, there is one try of at most a second
+  bool writes = false;      ///< it is an upload: errors say "write"
+  /// A text that the body of every good answer contains. A store may answer 200 and explain an error in the body.
   std::string_view expects = {};
   bool keys_forgotten = false;
   /// Looks at an answer of status 2xx, 304 or 416; else 2xx is success. May throw Error.
@@ -44,17 +44,18 @@ struct Exchange {
 
   Answer answer = {};               ///< the last one
   std::string redirected = {};      ///< where the last one came from, if not from the request's own URL
-  std::optional<Error> error = {};  ///< what it failed by
+  std::optional<Error> error = {};  ///< why it failed
   unsigned tries = 0;
   RemoteTraffic traffic = {};  ///< of all tries
 };
 
 /// What is asked and answered is noted as traffic of the calling thread (traffic.h).
 ///
-/// Makes all at once, each tried again with full jitter while that may help and time is left (Settings::retries). When
-/// one fails, the others are dropped and its error is thrown. kCancelled within 50 ms of a stop (core::StopScope).
+/// Makes all requests at once. Each is tried again, after random pauses, while that may help and time is left
+/// (Settings::retry_time). When one fails, the others are dropped and its error is thrown. kCancelled within 50 ms of a
+/// stop (core::StopScope).
 void run(std::span<Exchange> exchanges);
-/// The same, but goes on with the others: `error` of each says what it failed by.
+/// The same, but when one fails the others go on; `error` of each says why it failed.
 void run_all(std::span<Exchange> exchanges);
 
 }  // namespace penstock::io::remote

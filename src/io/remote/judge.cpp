@@ -24,9 +24,9 @@ constexpr unsigned kMostRefusedConnections = 3;
 constexpr auto kRetriedStatus = std::to_array<long>({408, 429, 500, 502, 503, 504});
 constexpr auto kRetriedCodes = std::to_array<std::string_view>(
     {"SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "Throttling", "ThrottlingException",
-     // What was sent did not arrive as it was; others wrote the object at the same time.
+     // The upload was damaged on its way, or others wrote the object at the same time.
      "BadDigest", "XAmzContentChecksumMismatch", "ConditionalRequestConflict", "OperationAborted"});
-/// Keys that were good and are not any more.
+/// The keys were valid but have expired.
 constexpr auto kEndedCodes = std::to_array<std::string_view>({"ExpiredToken", "InvalidToken", "TokenRefreshRequired"});
 
 bool has(std::span<const std::string_view> codes, std::string_view code) {
@@ -44,18 +44,19 @@ Verdict fail(const Exchange& exchange, ErrorCode code, std::string message) {
 Verdict judge_connection(const Exchange& exchange, const HttpRequest& request, const Answer& answer) {
   const std::string problem = harmless(request, answer.problem);
   if (answer.endless_head) {
-    return fail(exchange, ErrorCode::kIo, "the server sends header lines without an end; it is no server to talk to");
+    return fail(exchange, ErrorCode::kIo,
+                "the server sends header lines without an end, so Penstock stops talking to it; check the URL");
   }
   switch (answer.code) {
     case curl::kWriteError:
       return answer.too_long ? again("the server sent more bytes than were asked for")
                              : fail(exchange, ErrorCode::kOutOfMemory, "there is no memory for the server's answer");
-    case curl::kNoMemory:  // also of a line that is longer than libcurl takes
+    case curl::kNoMemory:  // libcurl gives this also for a header line that is longer than its limit
       return fail(exchange, ErrorCode::kIo,
-                  "a header line of the server's answer is too long, or there is no memory for it; it is no server to "
-                  "talk to");
+                  "a header line of the server's answer is too long, or there is no memory for it, so Penstock stops "
+                  "talking to it; check the URL");
     case curl::kTimedOut:
-      return again(core::format("nothing came for a while ({})", problem));
+      return again(core::format("no data arrived within the time limit, PENSTOCK_REMOTE_TIMEOUT ({})", problem));
     case curl::kNoConnection:
       if (exchange.tries < kMostRefusedConnections) return again(core::format("no connection ({})", problem));
       return fail(exchange, ErrorCode::kIo,
@@ -76,7 +77,7 @@ Verdict judge_connection(const Exchange& exchange, const HttpRequest& request, c
     case curl::kPartialFile:
       return again("the answer was cut");
     case curl::kBadUrl:
-      return fail(exchange, ErrorCode::kInvalidArgument, core::format("this is no URL: {}", problem));
+      return fail(exchange, ErrorCode::kInvalidArgument, core::format("not a valid URL: {}", problem));
     case curl::kGotNothing:
     case curl::kSendError:
     case curl::kReceiveError:
@@ -95,7 +96,7 @@ std::string said(long status, const StoreError& store) {
          core::format(" ({}{}{})", store.code, store.code.empty() || store.message.empty() ? "" : ": ", store.message);
 }
 
-/// A store whose bucket is elsewhere says where; the next try is signed for that.
+/// Learns the bucket's region from a store that names it, so that the next try is signed for that region.
 bool learnt_region(const Exchange& exchange, const Answer& answer) {
   if (exchange.bucket.empty()) return false;
   std::string region = answer.header("x-amz-bucket-region");
@@ -103,13 +104,13 @@ bool learnt_region(const Exchange& exchange, const Answer& answer) {
   return !region.empty() && learn_region(exchange.bucket, region);
 }
 
-/// Of an object that was written anew: what it was, and what it is where the server says so.
+/// For an object that was overwritten: its ETag then, and its ETag now if the server says it.
 std::string versions(const Exchange& exchange, const Answer& answer) {
   const std::string now = core::escaped(answer.header("etag"));
   return core::format("its ETag was {}{}{}", core::escaped(exchange.etag), now.empty() ? "" : " and is now ", now);
 }
 
-/// What alone writing meets; none where reading meets it too.
+/// Refusals that have another meaning for a write than for a read; none for the others.
 std::optional<Verdict> judge_write(const Exchange& exchange, const StoreError& store, long status,
                                    const std::string& text) {
   if (status == 412) {

@@ -1,6 +1,6 @@
-// The thread sleeps in curl_multi_poll. Others put transfers into the queue, or into the list of those to drop, and
-// wake it. Whatever libcurl calls back runs on this thread, so a transfer is touched by nobody else while it is active,
-// and when `drop` has returned nobody writes to its memory any more.
+// One thread runs all transfers and sleeps in curl_multi_poll. Other threads put a transfer into the queue, or into the
+// list of those to drop, and wake it. libcurl calls back on this thread alone, so nobody else touches a transfer while
+// it is active, and after `drop` has returned nobody writes to its memory.
 
 #include "io/remote/reactor.h"
 
@@ -21,11 +21,11 @@
 namespace penstock::io::remote {
 namespace {
 
-/// More than any honest server sends in front of a body, also after some answers 1xx.
+/// More than any honest server sends before a body, even with some answers 1xx before it.
 constexpr std::size_t kMostHead = std::size_t{256} << 10;
 constexpr long kReadBuffer = 512 * 1024;
 constexpr int kSleepMs = 60'000;
-/// How often requests that hear nothing are looked for.
+/// How often the thread looks for transfers that have heard nothing.
 constexpr int kLookMs = 50;
 constexpr std::size_t kMostIdle = 256;
 
@@ -110,7 +110,7 @@ std::size_t on_body(char* data, std::size_t, std::size_t bytes, void* of) noexce
   }
 }
 
-/// A large body is on its way for long before anything comes.
+/// A large upload gets no answer for long, so sent bytes count as a sign of life too.
 int on_progress(void* of, std::int64_t, std::int64_t, std::int64_t, std::int64_t sent) noexcept {
   Transfer& transfer = *static_cast<Transfer*>(of);
   if (std::exchange(transfer.sent, sent) != sent) transfer.heard = std::chrono::steady_clock::now();
@@ -144,7 +144,8 @@ Reactor::Reactor()
 }
 
 Reactor& Reactor::get() {
-  // Never destroyed: its thread goes with the process. What a parent left behind in a child stays there.
+  // Never destroyed, because its thread runs until the process ends. In a forked child the parent's reactor is leaked
+  // on purpose: its thread does not exist there.
   static std::atomic<Reactor*> current{nullptr};
   Reactor* found = current.load();
   while (found == nullptr || found->forks_ != core::forks()) {
@@ -229,7 +230,7 @@ bool Reactor::take_commands() {
   return !fresh.empty();
 }
 
-/// libcurl's own limit knows whole seconds alone.
+/// Ends transfers that have heard nothing for the time limit. libcurl's own limit has a resolution of one second.
 void Reactor::end_stalled() {
   const auto now = std::chrono::steady_clock::now();
   if (now - looked_ < std::chrono::milliseconds(kLookMs)) return;
@@ -255,18 +256,18 @@ void Reactor::begin(Transfer& transfer) {
   }
   active_[transfer.easy] = &transfer;
   if (transfer.easy == nullptr) {
-    finish(transfer, curl::kWriteError);
+    finish(transfer, curl::kWriteError);  // judge.cpp reads this code, without `too_long`, as out of memory
     return;
   }
   set_options(transfer);
-  if (api_.multi_add(multi_, transfer.easy) != 0) finish(transfer, curl::kWriteError);
+  if (api_.multi_add(multi_, transfer.easy) != 0) finish(transfer, curl::kWriteError);  // out of memory, as above
 }
 
 void Reactor::set_options(Transfer& transfer) {
   const HttpRequest& request = transfer.request;
   const auto set = [&](int option, auto value) { api_.easy_setopt(transfer.easy, option, value); };
   for (const std::string& header : request.headers) transfer.list = api_.list_append(transfer.list, header.c_str());
-  // No "100 Continue" is waited for: stores that send none would cost a second each.
+  // Do not wait for "100 Continue": with a store that sends none, each upload would wait a second.
   if (!request.payload.empty()) transfer.list = api_.list_append(transfer.list, "Expect:");
   transfer.error[0] = '\0';
   set(curl::kUrl, request.url.c_str());
@@ -300,7 +301,7 @@ void Reactor::set_options(Transfer& transfer) {
   }
 }
 
-/// Takes it out of libcurl's hands. Its connection is closed where the answer was not read to its end.
+/// Takes the transfer away from libcurl, which closes its connection unless the answer was read to its end.
 void Reactor::release(Transfer& transfer) {
   if (transfer.easy != nullptr) {
     api_.multi_remove(multi_, transfer.easy);

@@ -36,7 +36,7 @@ Settings settings() {
   Settings out;
   out.requests = static_cast<std::size_t>(number("PENSTOCK_REMOTE_REQUESTS", 1, 1024, 64));
   out.timeout = seconds(number("PENSTOCK_REMOTE_TIMEOUT", 0.01, 3600, 30));
-  out.retries = seconds(number("PENSTOCK_REMOTE_RETRY_SECONDS", 0, 86400, 60));
+  out.retry_time = seconds(number("PENSTOCK_REMOTE_RETRY_SECONDS", 0, 86400, 60));
   out.ca_file = variable("AWS_CA_BUNDLE");
   if (out.ca_file.empty()) out.ca_file = variable("SSL_CERT_FILE");
   return out;

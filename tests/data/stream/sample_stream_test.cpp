@@ -272,7 +272,7 @@ TEST(StreamLoader, APositionOfAnotherStreamIsRefused) {
     changed.seek(position);
     const auto error = test::error_of([&] { changed.next(); });
     EXPECT_EQ(error->code(), ErrorCode::kChanged);
-    EXPECT_THAT(error->message(), HasSubstr("is not what it was"));
+    EXPECT_THAT(error->message(), HasSubstr("has changed: at the saved position"));
     EXPECT_FALSE(changed.next());
   }
   DataLoader sizes(counting(40), options(5, 1));
