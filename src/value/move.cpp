@@ -1,3 +1,7 @@
+// Moves all tensors of a nested value to a device at once. Tensors that overlap in memory form one run, because they
+// must overlap on the device too. Small runs share a block, because an allocation costs the same however small it is.
+// All runs are then copied by one submission for each source device.
+
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -42,7 +46,7 @@ std::vector<Tensor> tensors_of(const Value& root) {
   return out;
 }
 
-/// Where the first tensor over that memory lies: "layers.0.weight".
+/// The name of the first tensor with that memory and shape: "layers.0.weight".
 std::string name_of(const Value& root, const Tensor& tensor) {
   std::vector<std::pair<Value, std::string>> pending{{root, {}}};
   std::unordered_set<const void*> seen;
@@ -68,7 +72,7 @@ std::string name_of(const Value& root, const Tensor& tensor) {
   return {};
 }
 
-/// Bytes of one memory that some tensors span together, and where they go.
+/// A stretch of memory that overlapping tensors span together, and where it goes.
 struct Run {
   Buffer from;
   Tensor first;  ///< of those tensors
@@ -77,17 +81,17 @@ struct Run {
   std::size_t offset = 0;
 };
 
-/// Memory that is allocated at once, for the run of `first` and maybe others.
+/// Memory of one allocation, for the run of tensor `first` and maybe for other runs.
 struct Block {
   std::size_t bytes = 0;
   const Tensor* first = nullptr;
 };
 
 /// Everything that moves, laid out as runs in blocks and copied at once.
-class Batch {
+class BatchedMove {
  public:
-  /// `root`, which outlives this, is what all tensors are of: it says their names.
-  Batch(const Value& root, Device target, const TransferOptions& options)
+  /// `root` contains all tensors, and gives their names for errors. It must outlive this.
+  BatchedMove(const Value& root, Device target, const TransferOptions& options)
       : root_(root), target_(target), options_(options) {}
 
   void add(const Tensor& tensor) {
@@ -95,10 +99,10 @@ class Batch {
     if (tensor.nbytes() != 0) spans_.push_back({ops::span_of(tensor), tensor});
   }
 
-  void move() {
+  void run() {
     make_runs();
     allocate();
-    // Copies of one submission go between the same kinds of memory.
+    // All copies of one submission must go between the same two devices.
     std::map<std::pair<DeviceType, int>, std::vector<ops::Transfer>> by_source;
     for (const Run& run : runs_) {
       const Device from = run.from.device();
@@ -107,7 +111,7 @@ class Batch {
     for (const auto& [from, transfers] : by_source) ops::transfer(transfers, options_);
   }
 
-  /// Whether `tensor`, whose copy is `copy`, goes to and fro and nobody was told.
+  /// Whether this tensor has been copied back and forth often enough to warn now. `copy` is its new copy.
   bool is_round_trip(const Tensor& tensor, const Tensor& copy) const {
     return !stays(tensor) && device::note_copy(ops::span_of(tensor), ops::span_of(copy));
   }
@@ -128,7 +132,7 @@ class Batch {
  private:
   bool stays(const Tensor& tensor) const { return tensor.device() == target_ && !options_.copy; }
 
-  /// Spans that overlap are one run.
+  /// Joins spans that overlap to one run.
   void make_runs() {
     std::sort(spans_.begin(), spans_.end(), [](const Run& a, const Run& b) { return a.from.data() < b.from.data(); });
     for (const Run& tensor : spans_) {
@@ -189,12 +193,12 @@ Value Value::to(Device device, TransferOptions options) const {
   const std::vector<Tensor> tensors = tensors_of(*this);
   const auto stays = [&](const Tensor& tensor) { return tensor.device() == device && !options.copy; };
   if (std::all_of(tensors.begin(), tensors.end(), stays)) return *this;
-  Batch batch(*this, device, options);
-  for (const Tensor& tensor : tensors) batch.add(tensor);
-  batch.move();
+  BatchedMove move(*this, device, options);
+  for (const Tensor& tensor : tensors) move.add(tensor);
+  move.run();
   return map_tensors(*this, [&](const Tensor& tensor) {
-    Tensor moved = batch.moved(tensor);
-    if (batch.is_round_trip(tensor, moved)) device::warn_of_round_trips(tensor, device, name_of(*this, tensor));
+    Tensor moved = move.moved(tensor);
+    if (move.is_round_trip(tensor, moved)) device::warn_of_round_trips(tensor, device, name_of(*this, tensor));
     return moved;
   });
 }

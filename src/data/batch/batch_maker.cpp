@@ -1,3 +1,9 @@
+// A batch is made in four steps: locate the samples, plan where each tensor goes, take a block of memory, and fill it.
+// Two guesses make this fast. The block is taken before the samples are located when the batch will be like the last
+// one (BatchPrediction), so that files can be read straight into it. And files like earlier ones are taken to have the
+// same layout. If a guess about a file was wrong, the batch is made again without guesses, so guesses never change the
+// result.
+
 #include "data/batch/batch_maker.h"
 
 #include <algorithm>
@@ -28,16 +34,17 @@ struct PlanState final : Scratch::State {
   BatchPrediction prediction;
 };
 
-/// What copies single samples in one thread: memory of its own, which goes with each.
+/// Memory in which a thread copies one sample at a time. It is separate from that of the batch at hand, because it is
+/// reset after each sample.
 struct SingleState final : Scratch::State {
   Scratch scratch;
   BatchPlan plan;
 };
 
-/// Lends the inner Scratch what is known of the work, and takes back what it did.
-class Lent {
+/// While it lives, the inner Scratch works under the settings, the clock and the statistics of the outer one.
+class BorrowedContext {
  public:
-  Lent(Scratch& outer, Scratch& inner) : outer_(outer), inner_(inner) {
+  BorrowedContext(Scratch& outer, Scratch& inner) : outer_(outer), inner_(inner) {
     inner.verify = outer.verify;
     inner.whole_file_bytes = outer.whole_file_bytes;
     inner.epoch_seed = outer.epoch_seed;
@@ -45,12 +52,12 @@ class Lent {
     inner.items = outer.items;
     swap();
   }
-  ~Lent() {
+  ~BorrowedContext() {
     swap();
     inner_.reset();
   }
-  Lent(const Lent&) = delete;
-  Lent& operator=(const Lent&) = delete;
+  BorrowedContext(const BorrowedContext&) = delete;
+  BorrowedContext& operator=(const BorrowedContext&) = delete;
 
  private:
   void swap() {
@@ -62,16 +69,16 @@ class Lent {
   Scratch& inner_;
 };
 
-/// The error with the sample that it belongs to in front; the file only where the error does not name it itself.
-Error named(const Error& error, const Dataset& dataset, std::int64_t index) {
+/// The error with its sample in front, and with the file unless the error names that itself.
+Error with_sample(const Error& error, const Dataset& dataset, std::int64_t index) {
   if (error.code() == ErrorCode::kCancelled) return error;
   const std::string what = dataset.impl().describe(index);
   return error.prefixed(what == error.path() ? core::format("sample {}: ", index)
                                              : core::format("sample {} ({}): ", index, core::escaped(what)));
 }
 
-/// What a function of whole batches threw, with the batch and its first samples in front.
-Error named(const Error& error, std::span<const std::int64_t> indices, std::int64_t number) {
+/// The error of a function of whole batches, with the batch and its first samples in front.
+Error with_batch(const Error& error, std::span<const std::int64_t> indices, std::int64_t number) {
   if (error.code() == ErrorCode::kCancelled) return error;
   constexpr std::size_t kNamed = 4;
   std::string samples;
@@ -82,8 +89,8 @@ Error named(const Error& error, std::span<const std::int64_t> indices, std::int6
                                      samples, indices.size() > kNamed ? ", ..." : ""));
 }
 
-/// The error with the batch in front.
-Error named(const Error& error, std::uint64_t bytes, std::size_t samples, std::int64_t number) {
+/// An error about the memory of a batch, with the batch and its size in front.
+Error with_batch(const Error& error, std::uint64_t bytes, std::size_t samples, std::int64_t number) {
   return error.prefixed(
       core::format("batch {} ({}, {}): ", number, core::counted(samples, "sample"), core::format_bytes(bytes)));
 }
@@ -98,13 +105,13 @@ void check_indices(std::span<const std::int64_t> indices, const Dataset& dataset
   }
 }
 
-/// Locates the samples; `located` views `samples`.
+/// Locates the samples. The result points into the Scratch and to `indices`.
 Located locate(const Dataset& dataset, std::span<const std::int64_t> indices, Scratch& scratch) {
   const std::span<Sample> samples = scratch.arena.array<Sample>(indices.size());
   try {
     dataset.impl().locate(indices, scratch, samples);
   } catch (const SampleError& error) {
-    throw named(error.error(), dataset, indices[error.position()]);
+    throw with_sample(error.error(), dataset, indices[error.position()]);
   }
   const Layout* first = samples[0].layout;
   const bool uniform = std::all_of(samples.begin(), samples.end(), [&](const Sample& s) { return s.layout == first; });
@@ -115,7 +122,7 @@ void fill(const Located& located, const BatchPlan& plan, std::byte* block, const
   try {
     fill_block(located, plan, block, scratch);
   } catch (const SampleError& error) {
-    throw named(error.error(), dataset, located.indices[error.position()]);
+    throw with_sample(error.error(), dataset, located.indices[error.position()]);
   }
 }
 
@@ -135,7 +142,7 @@ bool BatchMaker::has_functions() const {
 
 void BatchMaker::take_from(std::shared_ptr<StreamFeed> feed) {
   const std::scoped_lock lock(feed_mutex_);
-  feed_.swap(feed);  // what goes is released behind the lock: it may close the program's generator
+  feed_.swap(feed);  // the old feed is released after the lock, because that may close the program's generator
 }
 
 Batch BatchMaker::make(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch,
@@ -145,7 +152,8 @@ Batch BatchMaker::make(std::span<const std::int64_t> indices, std::int64_t numbe
     return feed_;
   }();
   if (!feed) return make_of(indices, number, scratch, grant);
-  scratch.check_cancelled();  // the feed may be that of a later run, which was set after this one was stopped
+  // After a stop, the feed may already be that of the next run.
+  scratch.check_cancelled();
   return make_of(*feed, number, scratch, grant);
 }
 
@@ -188,16 +196,15 @@ Batch BatchMaker::make_of(std::span<const std::int64_t> indices, std::int64_t nu
   }
 }
 
-/// Assumptions about files change neither the batch nor the error. If one was wrong, or if anything fails in a batch
-/// that used one, the batch is made again without them. So the first error is always the one that looking at every file
-/// in turn gives.
+/// Guesses about files change neither the batch nor the error. If one was wrong, or if anything fails in a batch that
+/// used one, the batch is made again without them. So the error is the one that comes from parsing each file in turn.
 Batch BatchMaker::make_assuming(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch,
                                 const Grant& grant) const {
   scratch.may_assume = true;
   try {
     return prepare(indices, number, scratch, grant);
   } catch (const Misjudged&) {
-    // As below.
+    // A guess was wrong: make the batch again without any.
   } catch (const Error& error) {
     const bool is_final = error.code() == ErrorCode::kCancelled || error.code() == ErrorCode::kChanged;
     if (scratch.assumed == 0 || is_final) throw;
@@ -228,7 +235,7 @@ Batch BatchMaker::prepare(std::span<const std::int64_t> indices, std::int64_t nu
   plan_batch(located, collate_.rule(), plan, scratch.arena);
   prediction.note(located, plan);
   scratch.clock.lap(Stage::kCollate);
-  const Buffer foreseen = host;  // samples may lie in it
+  const Buffer foreseen = host;  // kept alive, because samples may have been read into it
   if (!host || !fits(located, plan, {host.data(), host.size()})) host = take(plan.bytes);
   fill(located, plan, host.data(), dataset_, scratch);
   if (scratch.confirmed != scratch.assumed) throw Misjudged();
@@ -249,7 +256,7 @@ Value BatchMaker::called(Value batch, std::span<const std::int64_t> indices, std
   try {
     batch = result_of_functions(std::move(batch), indices, scratch);
   } catch (const Error& error) {
-    throw named(error, indices, number);
+    throw with_batch(error, indices, number);
   }
   scratch.clock.lap(Stage::kFunction);
   if (target_.type != DeviceType::kCpu) batch = batch.to(target_);
@@ -273,7 +280,7 @@ Buffer BatchMaker::allocate(std::uint64_t bytes, std::size_t samples, std::int64
   try {
     return device_ ? DeviceBatches::host_block(bytes) : pool_.take(bytes);
   } catch (const Error& error) {
-    throw named(error, bytes, samples, number);
+    throw with_batch(error, bytes, samples, number);
   }
 }
 
@@ -281,13 +288,13 @@ Buffer BatchMaker::send(const Buffer& host, std::size_t samples, std::int64_t nu
   try {
     return device_.send(host);
   } catch (const Error& error) {
-    throw named(error, host.size(), samples, number);
+    throw with_batch(error, host.size(), samples, number);
   }
 }
 
 Value copied_sample(const detail::DatasetImpl& dataset, std::int64_t index, Scratch& scratch) {
   auto& [inner, plan] = scratch.state<SingleState>(&dataset);
-  const Lent lent(scratch, inner);
+  const BorrowedContext borrowed(scratch, inner);
   Sample sample;
   dataset.locate({&index, 1}, inner, {&sample, 1});
   const Located located{dataset, {&index, 1}, {&sample, 1}, true};
@@ -310,10 +317,11 @@ Value read_sample(const Dataset& dataset, std::int64_t index, Scratch& scratch) 
     static_cast<void>(layout_of_value(out, scratch.structures));
     return out;
   } catch (const SampleError& error) {
-    throw named(error.error(), dataset, index);
+    throw with_sample(error.error(), dataset, index);
   } catch (const Error& error) {
-    throw named(dataset.impl().samples_are_files() ? error.within({.path = dataset.impl().describe(index)}) : error,
-                dataset, index);
+    throw with_sample(
+        dataset.impl().samples_are_files() ? error.within({.path = dataset.impl().describe(index)}) : error, dataset,
+        index);
   }
 }
 

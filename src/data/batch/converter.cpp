@@ -1,3 +1,8 @@
+// Samples of one placement that lie alike are converted together, so that a stop, a guard and a look at the file cost
+// once for many. A conversion reads where the payload lies (memory, a mapping) or what was read into staging memory
+// first. It writes into the slot of the batch, or beside it when the batch pads its samples. In a cut mapping all
+// conversions of a group are repeated one by one, because an error must name the sample.
+
 #include "data/batch/converter.h"
 
 #include <algorithm>
@@ -14,15 +19,15 @@ namespace penstock::data {
 
 namespace {
 
-/// Few enough that a stop is answered soon.
+/// Samples and bytes converted at once. They are few, so that a stop of the loader is answered soon.
 constexpr std::size_t kItemsAtOnce = 256;
-constexpr std::uint64_t kMostAtOnce = std::uint64_t{1} << 20;
-/// What of the next source is asked for while one is converted: shuffled rows begin where the processor's own
-/// prefetchers expect nothing.
+constexpr std::uint64_t kConvertBytes = std::uint64_t{1} << 20;
+/// How many bytes of the next source are prefetched while one is converted. Shuffled rows begin at addresses that the
+/// processor's own prefetchers do not expect.
 constexpr std::uint64_t kAskedAhead = 2048;
 constexpr std::uint64_t kCacheLine = 64;
 
-/// Whose address the threads' staging memory is found by.
+/// Its address is the key of the staging memory in a thread's Scratch.
 constexpr char kStagingOwner = 0;
 
 [[noreturn]] void throw_refused(const Conversion& conversion, const Refused& refused, std::size_t position) {
@@ -39,14 +44,14 @@ void ask_for(const std::byte* from, std::uint64_t bytes) noexcept {
 
 }  // namespace
 
-/// Kept by the thread from batch to batch, so that a repeated amount of work allocates nothing.
+/// A thread keeps it from batch to batch, so that equal batches allocate nothing.
 struct Converter::Staging final : Scratch::State {
   Arena arena;
   std::vector<std::byte> between;
   std::vector<Item> items;
 };
 
-/// Conversions of memory that may be mapped from a file that is cut meanwhile.
+/// Conversions that read a mapped file under a guard, because another program may cut the file meanwhile.
 class Converter::Guarded final : public io::GuardedMemory {
  public:
   Guarded(std::span<const Item> items, std::byte* between) : items_(items), between_(between) {}
@@ -125,7 +130,7 @@ bool Converter::goes_on(const Placement& placement, std::size_t first, std::size
   if (other.conversion != begin.conversion || other.within != begin.within || other.file != nullptr) return false;
   if ((other.data == nullptr) != (begin.data == nullptr)) return false;
   const std::uint64_t bytes = begin.conversion->input_extent();
-  if ((next - first + 1) * std::max(bytes, begin.conversion->output().nbytes) > kMostAtOnce) return false;
+  if ((next - first + 1) * std::max(bytes, begin.conversion->output().nbytes) > kConvertBytes) return false;
   return begin.data != nullptr || begin.within == nullptr || other.offset == begin.offset + (next - first) * bytes;
 }
 

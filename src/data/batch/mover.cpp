@@ -1,3 +1,9 @@
+// The payload of a batch reaches its slots in one of five ways, tried in this order: memory and mapped files are copied
+// (Gatherer), files that are not mapped are read (read_runs), servers are asked (read_remote), tensors with a transform
+// are converted (Converter), and large files are read, together with workers that are free (move_all_from_files).
+// Padding comes last. Files are checked for changes after all copies out of them, because one look then covers all of
+// them.
+
 #include "data/batch/mover.h"
 
 #include <algorithm>
@@ -19,14 +25,14 @@ namespace penstock::data {
 
 namespace {
 
-/// Few enough that a stop is answered soon.
+/// Rows copied and bytes read at once. They are few, so that a stop of the loader is answered soon.
 constexpr std::size_t kRowsAtOnce = 1024;
-constexpr std::uint64_t kMostAtOnce = std::uint64_t{1} << 20;
-/// Payload of files that is read sooner than another thread would be awake to help.
+constexpr std::uint64_t kRunBytes = std::uint64_t{1} << 20;
+/// With less payload in large files, this thread has read it before another one is awake to help.
 constexpr std::uint64_t kLeastShared = std::uint64_t{1} << 20;
 
-/// Collects equal rows of memory and copies them together, which is faster than one by one; those of a mapped file
-/// under one guard, which costs a system call.
+/// Collects rows of equal size and copies them together, because that is faster than one by one. Rows of a mapped file
+/// are copied under one guard, because each guard costs a system call.
 class Gatherer {
  public:
   explicit Gatherer(Scratch& scratch) : scratch_(scratch), rows_(scratch.rows), positions_(scratch.row_positions) {
@@ -34,7 +40,7 @@ class Gatherer {
     positions_.clear();
   }
 
-  /// `file` that they are mapped from, or null: memory that stays.
+  /// `file`: the file that the row is mapped from, or null for memory that stays.
   void add(std::byte* to, const std::byte* from, std::uint64_t bytes, const SampleFile* file, std::size_t position) {
     if (rows_.size() == kRowsAtOnce || bytes != bytes_ || file != file_) {
       flush();
@@ -67,7 +73,7 @@ class Gatherer {
     }
   }
 
-  /// The sample of the first row that cannot be read.
+  /// The position of the sample whose row is the first that cannot be read.
   std::size_t failing_position() const {
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       try {
@@ -95,8 +101,7 @@ struct Run {
   std::size_t position = 0;  ///< of the first sample
 
   bool goes_on(const Source& source, const std::byte* slot, std::uint64_t more) const noexcept {
-    return file == source.within && offset + bytes == source.offset && to + bytes == slot &&
-           bytes + more <= kMostAtOnce;
+    return file == source.within && offset + bytes == source.offset && to + bytes == slot && bytes + more <= kRunBytes;
   }
 };
 
@@ -124,7 +129,7 @@ class Mover {
     return located_.samples[position].layout->tensors[placement.tensor];
   }
 
-  /// What of the sample's tensor is kept.
+  /// The part of the sample's tensor that fits into its slot.
   static Shape own_shape(const Placement& placement, const TensorLayout& tensor) {
     return placement.padding ? data::own_shape(*placement.padding, tensor.shape) : tensor.shape;
   }
@@ -137,7 +142,7 @@ class Mover {
     return Runs(own_shape(placement, tensor), tensor.strides, slot_strides(placement, tensor), tensor.dtype.itemsize());
   }
 
-  /// Moves the samples that lie in memory; true when some do not.
+  /// Copies the samples that lie in memory. Returns whether some lie in large files.
   bool move_from_memory(const Placement& placement) {
     bool files = false;
     std::optional<Runs> shared;
@@ -198,7 +203,7 @@ class Mover {
     return file->is_held() && io::reader_for(*file->source()).read_runs != nullptr;
   }
 
-  /// What a server has is asked for at once: each answer takes a while.
+  /// Asks a server for all of a file's runs at once, because each answer takes long.
   void read_remote() {
     while (!remote_.empty()) {
       const SampleFile* const file = remote_.front().file;
@@ -220,7 +225,7 @@ class Mover {
     }
   }
 
-  /// Of files that are not mapped: samples that follow each other in the file and in the batch by one read.
+  /// Reads from files that are not mapped. Samples that follow each other in the file and in the batch take one read.
   void read_runs(const Placement& placement) {
     if (!unread_) return;
     Run run;
@@ -229,7 +234,7 @@ class Mover {
       const Source& source = located_.samples[i].sources[placement.tensor];
       if (source.data != nullptr || source.within == nullptr || source.conversion != nullptr) continue;
       const std::uint64_t slot = placement.slot(i);
-      // What is cut off by padding lies behind the rest where there are no dimensions before.
+      // A padded sample has a slot of another shape, so it is read run by run.
       if (placement.padding) {
         read(std::exchange(run, {}));
         const Runs runs = runs_of(placement, tensor(placement, i));
@@ -251,7 +256,7 @@ class Mover {
     for (const Placement& placement : plan_.placements) converter.convert(placement);
   }
 
-  /// The samples that large files have payload of, and its bytes.
+  /// Finds the samples that have payload in large files. Returns the bytes of that payload.
   std::uint64_t find_in_files(std::vector<std::size_t>& positions) const {
     std::uint64_t bytes = 0;
     for (std::size_t i = 0; i < located_.size(); ++i) {
@@ -328,7 +333,7 @@ class Mover {
     }
   }
 
-  /// Each file once, behind all copies out of it.
+  /// Looks at each file once, after all copies out of it.
   void require_unchanged() {
     auto& files = scratch_.sample_files;
     std::sort(files.begin(), files.end());
@@ -348,7 +353,7 @@ class Mover {
   std::byte* block_;
   Scratch& scratch_;
   Gatherer gatherer_;
-  std::vector<Run> remote_;  ///< runs that servers are still to be asked for
+  std::vector<Run> remote_;  ///< runs that have not been asked of their servers yet
   bool converts_ = false;
   bool unread_ = false;  ///< some samples are read from files that are not mapped
 };
@@ -361,7 +366,7 @@ void store(std::byte* to, const Located& located, std::uint32_t number, Get get)
   }
 }
 
-/// The type that a Value holds such numbers in.
+/// The type in which a Value holds numbers of this kind.
 DType widest(const DType& dtype) noexcept {
   if (dtype == DType::boolean) return dtype;
   if (dtype.is_complex()) return DType::complex128;
@@ -389,7 +394,7 @@ void fill_scalars(const Located& located, const Derived& derived, const DType& d
   ops::convert(wide.code(), values.data(), dtype.code(), to, located.size());
 }
 
-/// What a sample of this shape has along the padded dimensions.
+/// The sizes of a sample along the padded dimensions.
 Shape own_lengths(const Derived& derived, const Shape& shape) {
   Shape own = derived.lengths;
   for (std::size_t d = 0; d < own.rank(); ++d) own[d] = std::min(own[d], shape[derived.dims[d]]);

@@ -1,3 +1,7 @@
+// Fills the rest of a slot when a sample is smaller than the slot. One dimension is filled after the other, from the
+// last to the first, because then the values to repeat or reflect along a dimension are complete in the dimensions
+// after it.
+
 #include "data/collate/padding.h"
 
 #include <algorithm>

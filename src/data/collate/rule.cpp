@@ -1,3 +1,7 @@
+// What all collation rules share. A batch is planned leaf by leaf: the rule places the tensors of a leaf, and scalars
+// become a tensor or a list here. That needs one structure for all samples, so it is required first; only a rule that
+// keeps samples may have different ones, and then each sample is placed by itself.
+
 #include "data/collate/rule.h"
 
 #include <algorithm>
@@ -37,7 +41,7 @@ std::optional<Difference> difference(const Structure& a, const Node& node_a, con
   return std::nullopt;
 }
 
-/// The first sample whose structure is not that of sample 0; 0 where all have one.
+/// The first sample whose structure differs from that of sample 0; 0 if none does.
 std::size_t find_other_structure(const Located& located) {
   const StructurePtr& first = located.samples[0].layout->structure;
   for (std::size_t i = 1; i < located.size() && !located.uniform; ++i) {
@@ -61,7 +65,7 @@ void require_one_structure(const Located& located) {
   }
 }
 
-/// As torch makes tensors of Python's numbers, but for floats, which are float64 as in default_collate.
+/// The dtype of a batch of Python numbers, as in torch's default_collate: floats become float64.
 std::optional<DType> scalar_dtype(LeafKind kind) {
   switch (kind) {
     case LeafKind::kBool:
@@ -77,7 +81,7 @@ std::optional<DType> scalar_dtype(LeafKind kind) {
   }
 }
 
-/// NumPy's scalars keep their type where all samples have the same one.
+/// The dtype of NumPy scalars, if all samples have the same one.
 std::optional<DType> numpy_dtype(const Located& located, std::uint32_t number) {
   constexpr std::string_view kModule = "numpy.";
   const auto type_name = [&](std::size_t i) -> std::string_view {
@@ -105,7 +109,7 @@ Result place_scalars(const Located& located, const Leaf& leaf, BatchPlan& plan) 
   return {.kind = Result::Kind::kTensor, .first = output};
 }
 
-/// A leaf of one sample as it is. Where a tensor goes in the block; nothing for a scalar.
+/// Places a leaf of one sample as it is. Returns the offset of a tensor in the block; nothing for a scalar.
 std::optional<std::uint64_t> place_alone(const Layout& layout, const Leaf& leaf, BatchPlan& plan) {
   if (leaf.kind != LeafKind::kTensor) {
     plan.results.push_back({.kind = Result::Kind::kScalar, .first = leaf.number});
@@ -118,7 +122,8 @@ std::optional<std::uint64_t> place_alone(const Layout& layout, const Leaf& leaf,
   return plan.outputs[output].offset;
 }
 
-/// Samples that have no structure in common, each as it is. Tensors of one number share a placement, whatever they are.
+/// Plans samples of different structures, each as it is. Tensor n of every sample is in placement n, even if these
+/// tensors have nothing else in common.
 void plan_apart(const Located& located, BatchPlan& plan, Arena& arena) {
   plan.by_sample = true;
   std::size_t most = 0;

@@ -1,4 +1,5 @@
 // Datasets of the program: a class derived from DatasetInterface, a function of an index, or values in memory.
+
 #include <cstdint>
 #include <functional>
 #include <limits>

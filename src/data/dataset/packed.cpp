@@ -1,3 +1,8 @@
+// Reads samples that pack() wrote. A shard holds each tensor of all its samples as one array, so a sample is a stretch
+// of rows, and no file is opened for a single sample. Tensors of varying length lie one after the other, with an array
+// of offsets beside them (docs/formats/packed.md). All shards are checked when the dataset is opened, because their
+// offsets then need no check when a sample is read.
+
 #include <algorithm>
 #include <filesystem>
 #include <map>

@@ -1,3 +1,7 @@
+// A dataset whose samples are tuples or dicts of the samples of others. It reads nothing itself: the parts locate their
+// samples, and their tensors are joined under one layout. Layouts of tuples are remembered, because samples of equal
+// parts must share one layout for the batch to be planned fast.
+
 #include <algorithm>
 #include <limits>
 #include <memory>

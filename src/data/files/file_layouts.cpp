@@ -1,3 +1,8 @@
+// Where the tensors of a small file lie is decided by a few of its bytes: its first bytes and its size, or its
+// directory. So these bytes are compared with those of earlier files, and a file that agrees takes its layout from them
+// without being parsed. Offsets that differ from file to file come from its own directory, and its CRCs too. Whenever
+// anything does not agree, the file is parsed, so a wrong guess costs time and nothing else.
+
 #include "data/files/file_layouts.h"
 
 #include <algorithm>
@@ -15,7 +20,7 @@ namespace penstock::data {
 
 namespace {
 
-// Ragged samples have as many layouts as lengths; beyond this all are forgotten and learnt anew.
+// Ragged samples have a layout for each length. When there are more than this, all are forgotten and learnt again.
 constexpr std::size_t kMaxKnown = 4096;
 constexpr std::size_t kMaxKnownBytes = std::size_t{8} << 20;
 
@@ -26,7 +31,7 @@ penstock::Source source_of(const FileLayouts::File& file) {
   return memory_source(Buffer::wrap(bytes, file.bytes.size(), kNobody, true), file.path);
 }
 
-/// How many bytes at the start of a file decide its layout, together with its size; 0 when it is not so simple.
+/// How many bytes at the start of a file decide its layout, together with its size; 0 if they do not decide it.
 std::size_t prefix_length(const detail::ArchiveState& archive, std::span<const std::byte> file) {
   const auto fingerprint = archive.format->fingerprint;
   const std::uint64_t length = fingerprint == nullptr ? 0 : fingerprint(archive.index, file);
@@ -38,7 +43,8 @@ std::size_t prefix_length(const detail::ArchiveState& archive, std::span<const s
   io::RecordCheck(record, true).check(bytes);
 }
 
-/// The bytes of a storage. A part that is only zeros here overlaps no other storage: formats see to that.
+/// The bytes of a storage. The part that was read elsewhere is zeros in `file.bytes`; it is one whole storage, and no
+/// other storage overlaps it.
 std::span<const std::byte> stored_bytes(const FileLayouts::File& file, std::uint64_t offset, std::uint64_t bytes,
                                         Arena& arena) {
   if (file.part == nullptr) return file.bytes.subspan(offset, bytes);
@@ -113,8 +119,9 @@ const FileLayouts::Known* FileLayouts::learn_directory(const format::DirectoryLa
 }
 
 Sample FileLayouts::parse(const File& file, Scratch& scratch) {
-  // Learning a directory gives the sample too, so that the first file of a format is not parsed for itself. A file that
-  // begins like the last one is taken to be of the same format: asking costs as much as recognising.
+  // The first file of a format with directories is learnt and recognised at once, so it is not parsed a second time. A
+  // file that begins like the last one is taken to be of the same format, because detecting it costs as much as
+  // recognising the file.
   std::array<std::byte, 4> magic{};
   std::copy_n(file.bytes.begin(), std::min(magic.size(), file.bytes.size()), magic.begin());
   const bool begins_alike = std::exchange(magic_, magic) == magic && expected_ != nullptr;

@@ -1,3 +1,8 @@
+// A dataset of files. A small file is read whole by one call, because that costs less than finding out which parts to
+// leave out; then FileLayouts finds its sample in memory. A large file is only opened here, and read when the batch has
+// its block (large_file.h), so that its payload moves once. Only the size tells them apart, so after a large file the
+// next files are asked for theirs first. Objects behind URLs are opened together, because each answer takes long.
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -35,11 +40,11 @@ using data::Sample;
 using data::Scratch;
 using data::Source;
 
-/// Files up to this size are read whole, in one call: that costs less than finding out what to leave out.
+/// Files up to this size are read whole, in one call.
 constexpr std::size_t kSmallFile = std::size_t{256} << 10;
 
-/// After a large file the size of this many is asked before they are read: folders of mixed sizes are common, and a
-/// small read of a large file is thrown away. In a folder of small files nobody asks.
+/// After a large file, this many files are asked for their size before they are read. Folders of mixed sizes are
+/// common, and what was read of a large file is thrown away. In a folder of small files none is asked.
 constexpr unsigned kAskedAfterLarge = 64;
 
 struct ThreadState final : data::FileLayouts {
@@ -116,7 +121,7 @@ class Files final : public detail::DatasetImpl {
     return locate_large(io::file_source(std::move(fd), *status, state.path), index, state, scratch);
   }
 
-  /// An object behind a URL that is small is here already.
+  /// Locates the sample in an open source. A small object behind a URL has been read already.
   Sample locate_in(const penstock::Source& source, std::int64_t index, ThreadState& state, Scratch& scratch) const {
     paths_.path(index, state.path);
     scratch.clock.lap(data::Stage::kOpen, index);
@@ -131,7 +136,7 @@ class Files final : public detail::DatasetImpl {
     return decoded(state.parse(file, scratch), index, scratch);
   }
 
-  /// All bytes of a source that is small and is in memory, or of one of the program's own; else nothing.
+  /// All bytes of a small source that is in memory, or that the program opened itself; nothing for other sources.
   std::span<const std::byte> small_content(const penstock::Source& source, Scratch& scratch) const {
     if (const Buffer whole = source.memory(); whole.size() != 0) {
       if (whole.size() > kSmallFile) return {};
@@ -151,7 +156,7 @@ class Files final : public detail::DatasetImpl {
     return status;
   }
 
-  /// Reads the whole file; nothing when it is not small or cannot be read: then the slower way says why.
+  /// Reads the whole file. Returns nothing when it is not small or cannot be read; locate_large then says why.
   std::optional<Sample> locate_whole(int fd, std::int64_t index, std::size_t position, ThreadState& state,
                                      Scratch& scratch) const {
     data::FileLayouts::File file{{}, state.path, keys_};
@@ -167,8 +172,8 @@ class Files final : public detail::DatasetImpl {
     }
     if (file.bytes.empty() || file.bytes.size() > kSmallFile) return std::nullopt;
     if (const auto sample = state.recognise(file, scratch)) return decoded(*sample, index, scratch);
-    // One read gives all of a regular file, though no system promises it. What is recognised has its end; for the rest
-    // it is made sure.
+    // One read gives all of a regular file, but no system promises it. A recognised file is known to be complete; for
+    // any other one we look whether there is more.
     std::byte more{};
     if (read_some(fd, {&more, 1}) != 0) return std::nullopt;
     return decoded(state.parse(file, scratch), index, scratch);
@@ -179,7 +184,7 @@ class Files final : public detail::DatasetImpl {
     return sample;
   }
 
-  /// Whether files like the last one have just what the batch awaits.
+  /// Whether a file like the last one holds just the bytes that the block of the batch has a slot for.
   bool is_awaited(const ThreadState& state, const Scratch& scratch) const {
     return scratch.expected.dataset == this && state.split().bytes == scratch.expected.bytes;
   }
@@ -193,7 +198,7 @@ class Files final : public detail::DatasetImpl {
     return state.recognise(file, scratch);
   }
 
-  /// Into the arena; more than a small file has for one that is not small, nothing for one that cannot be read.
+  /// Reads a small file into the arena. Gives kSmallFile + 1 bytes of a larger one, and none if it cannot be read.
   static std::span<const std::byte> read_whole(int fd, Scratch& scratch) {
     const std::span<std::byte> memory(scratch.arena.allocate(kSmallFile + 1), kSmallFile + 1);
     const std::size_t filled = read_some(fd, memory);
@@ -202,7 +207,7 @@ class Files final : public detail::DatasetImpl {
     return memory.first(filled);
   }
 
-  /// What one read gives; 0 for an error too.
+  /// The number of bytes that one read gives; 0 at the end of the file and for an error.
   static std::size_t read_some(int fd, std::span<std::byte> into) {
     while (true) {
       const ssize_t got = ::read(fd, into.data(), into.size());
@@ -227,7 +232,7 @@ class Files final : public detail::DatasetImpl {
     return {layout, sources.data()};
   }
 
-  /// What the header alone says of the sample, whose sources stay empty.
+  /// Describes the sample by the header alone; its sources stay empty.
   Sample locate_header(const penstock::Source& source, Scratch& scratch) const {
     const Archive archive = open(source, {.verify = scratch.verify});
     const data::FileSample sample =

@@ -29,10 +29,11 @@ namespace penstock::data {
 
 namespace {
 
-/// A stop of the loader is answered between two reads. Each costs a call, so they are longer than those of a load.
-constexpr std::uint64_t kMostAtOnce = std::uint64_t{32} << 20;
-/// Bytes that have a CRC are read in pieces of this, so that each piece is in a cache near the processor when its CRC
-/// is computed; but not in two pieces, which gain less than the call costs.
+/// The most bytes of one read. A stop of the loader is answered between two reads, but each of them costs a call, so
+/// they are longer than those of a load.
+constexpr std::uint64_t kLargeReadBytes = std::uint64_t{32} << 20;
+/// Payload with a CRC is read in pieces of this size, so that a piece is still in the processor's cache when its CRC is
+/// computed. Less than two pieces are read at once, because then the second call would cost more than it gains.
 constexpr std::uint64_t kCheckedAtOnce = std::uint64_t{1} << 20;
 
 }  // namespace
@@ -106,12 +107,13 @@ class LargeRead {
     });
   }
 
-  /// Whether the CRC of what is wanted is computed while it is read. A part of a tensor is mostly not verified.
+  /// Whether the CRC is computed while the payload is read: only for a whole tensor, because a slice is seldom
+  /// verified.
   bool is_checked(const Wanted& wanted) const {
     return file_.verify_ && storage_of(wanted).crc32 && wanted.shape == entry_of(wanted).shape;
   }
 
-  /// Reads pieces of buffers: the first is the image, the others are what is wanted, from `first` on.
+  /// Reads pieces into buffers: buffer 0 is the image, buffer n is wanted_[first + n - 1].
   void read(const ByteSource& source, std::span<const io::Piece> pieces, std::size_t first) {
     std::uint64_t bytes = 0;
     bool checked = false;
@@ -120,7 +122,7 @@ class LargeRead {
       checked = checked || (piece.buffer != kImage && is_checked(wanted_[first + piece.buffer - 1]));
     }
     const bool in_pieces = checked && bytes >= 2 * kCheckedAtOnce;
-    const io::Plan plan = io::make_plan(pieces, {.max_range = in_pieces ? kCheckedAtOnce : kMostAtOnce});
+    const io::Plan plan = io::make_plan(pieces, {.max_range = in_pieces ? kCheckedAtOnce : kLargeReadBytes});
     const io::Reader& reader = io::reader_for(source);
     std::vector<io::Scatter> parts;
     for (const io::Range& range : plan.ranges) {
@@ -151,7 +153,7 @@ class LargeRead {
     progress.bytes += target.length;
   }
 
-  /// The payload and what tells whether the file is as it was assumed to be.
+  /// Reads the payload together with the bytes that show whether the file has the assumed layout.
   void read_with_frame() {
     image_ = SparseImage::of(scratch_).prepare(layout_.image_bytes(), layout_.frame);
     if (image_ == nullptr) throw Misjudged();
@@ -214,15 +216,16 @@ class LargeRead {
             file_.verify_};
   }
 
-  /// Where the layout is that of an earlier file, so are its names: records of a `.pt` lie in a folder of its own.
+  /// The record's name in this file. The names in the layout may be those of an earlier file, because each `.pt` keeps
+  /// its records in a folder of its own.
   std::string name_of(std::size_t number) {
     if (locations_.empty()) return layout_.storages[number].name;
     const Archive own = open(source_of(0));
     return own.storages()[number].name;
   }
 
-  /// The CRCs of all records that have one. Of those that only several tensors make up, or that nobody wants all of,
-  /// the rest is read.
+  /// Checks all records that have a CRC. A tensor may be all of its record or a part of it; the bytes of a record that
+  /// no tensor brought are read for its check.
   void check_records() {
     std::map<std::size_t, RecordPieces> records;
     std::vector<std::size_t> checked;
@@ -244,7 +247,7 @@ class LargeRead {
     for (auto& [number, pieces] : records) check_pieces(number, pieces);
   }
 
-  /// Of what is wanted and is all of a record.
+  /// Checks a record that is just the tensor wanted_[number].
   void check_record(std::size_t number) {
     const Wanted& wanted = wanted_[number];
     const TensorEntry& entry = entry_of(wanted);
@@ -288,7 +291,7 @@ class LargeRead {
     if (pieces.feed(check, read)) check.finish([&] { return name_of(number); });
   }
 
-  /// What the image has of a record: the header of an array in an `.npz`.
+  /// Adds the bytes of a record that lie in the image, such as the header of an array in an `.npz`.
   void add_frame(const StorageEntry& storage, RecordPieces& pieces) const {
     if (image_ == nullptr) return;
     for (const FileRange& range : layout_.frame) {
@@ -302,7 +305,7 @@ class LargeRead {
   const LargeLayout& layout_;
   std::span<const Wanted> wanted_;
   Scratch& scratch_;
-  /// Of what is wanted, the bytes from its beginning on that have arrived one behind the other, and their CRC.
+  /// How many bytes of a wanted tensor have arrived in order from its start, and their CRC.
   struct Progress {
     std::uint64_t bytes = 0;
     std::uint32_t crc = 0;
@@ -311,7 +314,7 @@ class LargeRead {
   std::vector<format::StorageLocation> locations_;
   std::vector<Progress> progress_;
   std::vector<std::optional<penstock::Source>> opened_;  ///< each at most once
-  std::byte* image_ = nullptr;                           ///< has the frame
+  std::byte* image_ = nullptr;                           ///< holds the bytes of the frame at their offsets
 };
 
 LargeFile::LargeFile(const penstock::Source& source, LargeLayouts::Found found, bool verify,

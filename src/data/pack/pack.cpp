@@ -1,3 +1,7 @@
+// Writes the samples of a dataset into a few shards, each of which has all tensors of its samples as arrays. How many
+// samples go into a shard is decided beforehand, from the mean size of some samples, so that a shard is one batch of a
+// loader, which reads the next one meanwhile. The folder appears under its name only when all shards are complete.
+
 #include "penstock/pack.h"
 
 #include <algorithm>

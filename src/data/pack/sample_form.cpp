@@ -1,3 +1,7 @@
+// Each shard says in its metadata how the samples are nested and which array holds each of their tensors. That text is
+// written and read here. It is JSON, and what is read may come from anybody, so depth is limited and a text that is not
+// of this form is kCorrupt.
+
 #include "data/pack/sample_form.h"
 
 #include <nlohmann/json.hpp>

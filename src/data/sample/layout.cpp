@@ -1,3 +1,7 @@
+// Layouts are compared for each sample of a batch, so samples of equal nesting share one Structure (StructureInterner),
+// and two pointers are compared in place of two trees. Joining layouts into a tuple or dict renumbers the tensors and
+// scalars of each part, because a sample numbers its tensors from 0.
+
 #include "data/sample/layout.h"
 
 #include <algorithm>

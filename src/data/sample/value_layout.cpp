@@ -1,3 +1,7 @@
+// Walks a sample's content and writes down its structure: the nesting, and each leaf with its path. Files come from
+// anywhere, so depth, number of leaves and length of paths and keys have limits. Paths are kept because errors name the
+// leaf that is wrong.
+
 #include "data/sample/value_layout.h"
 
 #include <optional>

@@ -1,3 +1,7 @@
+// Samplers that draw indices with given probabilities. With replacement, a draw inverts the cumulative sum of the
+// weights; a guide table bounds the search to a few steps, because a binary search over millions of weights would miss
+// the processor's cache in each step. Without replacement, the indices are sorted by a random number each.
+
 #include <algorithm>
 #include <cmath>
 #include <memory>

@@ -1,3 +1,7 @@
+// Folders are listed level by level, and all folders of a level in parallel, because most of the time goes into waiting
+// for the file system. A folder is listed once for all parts of the pattern that may match in it. A folder that an
+// earlier listing knows, and that has not changed since, is not listed again.
+
 #include "data/scan/folder_scan.h"
 
 #include <algorithm>
@@ -20,14 +24,13 @@ namespace {
 /// Enough to keep remote file systems busy; on local ones the processors are the limit.
 constexpr std::size_t kMaxThreads = 16;
 
-/// What listing a folder takes besides its result, kept for the next one: for folders of many files the system would be
-/// asked for megabytes each time.
+/// Memory for listing a folder, kept for the next one, because folders of many files would need megabytes each time.
 struct Scratch {
   std::string names;
   NameSorter sorter;
 };
 
-/// One for each of up to kMaxThreads threads that want one at a time.
+/// Lends a Scratch to each of up to kMaxThreads threads.
 class Scratches {
  public:
   Scratches() { free_.reserve(kMaxThreads); }
@@ -66,7 +69,7 @@ class Scanner {
     settle(folder, 0, visits);
     std::size_t threads = 1;
     while (!visits.empty()) {
-      // Asking reads several files, so that it is done once, and not for a single folder.
+      // usable_cpus reads several files, so it is asked once, and not for a single folder.
       if (threads == 1 && visits.size() > 1) threads = std::min(kMaxThreads, core::usable_cpus());
       std::vector<Listing> found(visits.size());
       std::atomic<std::size_t> fresh = 0;
@@ -85,7 +88,7 @@ class Scanner {
  private:
   bool is_last(std::size_t part) const noexcept { return part + 1 == parts_.size(); }
 
-  /// What has to be looked into for `part` to match what lies in `folder`.
+  /// Adds the folders to look into so that `part` is matched with what lies in `folder`.
   void settle(const std::string& folder, std::uint32_t part, std::vector<Visit>& visits) const {
     const PatternPart& own = parts_[part];
     if (own.kind == PatternPart::Kind::kLiteral && !is_last(part)) {
@@ -101,7 +104,7 @@ class Scanner {
     if (own.kind == PatternPart::Kind::kAnyDepth && !is_last(part)) settle(folder, part + 1, visits);
   }
 
-  /// The folder that the caller named is none to leave out.
+  /// Advises to exclude the folder, unless it is the one that the caller named.
   Error with_advice(const Error& error, const Visit& visit) const {
     if (visit.folder == root_ || error.code() == ErrorCode::kOutOfMemory) return error;
     return {error.code(), error.message() + ", or leave the folder out with exclude", {.path = error.path()}};
@@ -119,7 +122,7 @@ class Scanner {
     }
   }
 
-  /// True when the folder was looked into, not known.
+  /// Returns true when the folder was listed, false when an earlier listing was still right.
   bool look_into(const Visit& visit, Listing& out) const {
     const auto known = known_.find(visit.folder);
     if (known != known_.end() && known->second.visit == visit && known->second.identity != FolderIdentity{} &&
@@ -128,7 +131,7 @@ class Scanner {
       return false;
     }
     out.visit = visit;
-    // Taken first: a change during the listing then shows the next time.
+    // Taken before listing, so that a change during the listing is noticed the next time.
     out.identity = lasting_identity_of(visit.folder);
     const auto scratch = scratches_.take();
     std::string& names = scratch->names;

@@ -1,3 +1,7 @@
+// A dataset may have millions of files, so a path takes eight bytes beside its bare name: a number of its folder and an
+// offset into the names of that folder. The folders stay open, as far as the limit of descriptors allows, because
+// opening a file relative to its folder spares the kernel the walk along the path.
+
 #include "data/scan/path_table.h"
 
 #include <fcntl.h>

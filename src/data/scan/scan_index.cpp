@@ -1,3 +1,8 @@
+// The file in which a listing of folders is kept for the next run. It holds a magic, the number of bytes after the head
+// and their CRC-32; then the key, which says what was listed, and the listings one after the other. Numbers are
+// little-endian, as in memory, and a text has its length before it. A damaged or foreign index is ignored, because
+// listing the folders again gives the same. A change of this layout, or of what is listed, must change the magic.
+
 #include "data/scan/scan_index.h"
 
 #include <algorithm>
@@ -22,9 +27,6 @@ namespace penstock::data {
 
 namespace {
 
-// Magic, how many bytes follow the CRC, their CRC-32; then the key, and the listings one after the other. Numbers are
-// little-endian as in memory, texts have their length before them. A change of this layout, or of what
-// is listed, changes the magic.
 constexpr std::string_view kMagic = "PSTKIDX3";
 constexpr std::string_view kAnyMagic = kMagic.substr(0, 7);  ///< of every version
 constexpr std::size_t kHead = kMagic.size() + sizeof(std::uint64_t) + sizeof(std::uint32_t);
@@ -132,8 +134,8 @@ std::uint64_t hash_of(std::string_view text) {
   return out;
 }
 
-/// What follows the head, or nothing where the file is no whole, undamaged index. Nothing of its size is read or
-/// allocated before the head agrees with it.
+/// The bytes after the head; none if the file is not a whole and undamaged index. The head is checked against the size
+/// of the file before anything is read or allocated, so a damaged number cannot ask for any amount of memory.
 std::vector<std::byte> read_body(const ByteSource& source) {
   std::array<std::byte, kHead> bytes{};
   source.read(0, bytes);
@@ -146,7 +148,7 @@ std::vector<std::byte> read_body(const ByteSource& source) {
   return body;
 }
 
-/// Whether a file begins as one of ours, which may be damaged there or cut.
+/// Whether the file may be an index of ours, even a cut one or one with a damaged byte in its magic.
 bool may_be_index(const std::string& path) {
   std::string head;
   try {
@@ -154,7 +156,7 @@ bool may_be_index(const std::string& path) {
     head.resize(std::min<std::uint64_t>(kAnyMagic.size(), source.size()));
     source.read(0, std::as_writable_bytes(std::span(head)));
   } catch (const Error&) {
-    // Somebody is at it; writing replaces it or says why not.
+    // The file cannot be read now. Writing then replaces it, or fails and says why.
     return true;
   }
   std::size_t other = 0;
@@ -184,7 +186,7 @@ std::vector<Listing> ScanIndex::read(std::size_t parts) const {
   } catch (const Error&) {
     out.clear();
   } catch (const std::bad_alloc&) {
-    // More than fits into memory is not what was written here.
+    // An index that does not fit into memory was not written by us.
     out.clear();
   }
   return out;
@@ -216,7 +218,7 @@ void ScanIndex::write(const std::vector<Listing>& listings) const {
     file.write(writer.bytes());
     file.commit();
   } catch (const Error& error) {
-    // The listing is there, and only the next one will take longer. A wrong path is the caller's to mend.
+    // An index that cannot be written only makes the next listing slower. But a wrong path of the caller is an error.
     if (!cache_ && error.code() != ErrorCode::kIo) throw;
   }
 }

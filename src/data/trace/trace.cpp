@@ -1,3 +1,6 @@
+// Each thread writes its events into blocks of its own lane, so that threads do not wait for each other's lock. The
+// events become JSON only when the trace is written. A lane that still grows is written as it was at one moment.
+
 #include "data/trace/trace.h"
 
 #include <unistd.h>

@@ -1,3 +1,7 @@
+// Runs a planned pass. The elements are walked in chunks that fit into the first cache. A chunk is gathered from the
+// source, goes through all steps between two small buffers, and is put into the target, so that memory is read and
+// written once however many steps there are.
+
 #include "data/transform/element_pass.h"
 
 #include <algorithm>

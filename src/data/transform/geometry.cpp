@@ -1,3 +1,7 @@
+// Permute, crop and flip change how an element's indices become its place in the source, and no bytes. Each of them
+// changes all views alike: the one of the source, and those of parameters such as a mean for each channel. Random
+// places come from the sample's own random numbers, so that they do not depend on which thread asks.
+
 #include "data/transform/geometry.h"
 
 #include <algorithm>
@@ -33,7 +37,7 @@ std::string_view name_of(CropOp::Place place) noexcept {
 }  // namespace
 
 std::int64_t Draws::below(std::int64_t bound) noexcept {
-  // Uniform but for 2^-53 of the bound, which nobody can see.
+  // Not exactly uniform: a value is off by at most 2^-53 of the bound, which no test can see.
   return std::min(static_cast<std::int64_t>(uniform() * static_cast<double>(bound)), bound - 1);
 }
 
@@ -95,7 +99,8 @@ void Geometry::crop(const CropOp& op, Draws* draws) {
     const std::int64_t asked = op.place == CropOp::Place::kAt ? op.begin[i] : 0;
     if (room < 0 || asked > room) throw_outside(what, asked, op.size[i], dims[i], shape);
     std::int64_t begin = asked;
-    // Of an odd rest the larger half lies in front where torchvision's center_crop rounds to even.
+    // torchvision rounds room / 2 to the nearest even number, so for a room of 3, 7, 11, ... the larger half is in
+    // front.
     if (op.place == CropOp::Place::kCenter) begin = room / 2 + ((room % 4 == 3) ? 1 : 0);
     if (op.place == CropOp::Place::kRandom && draws != nullptr) begin = draws->below(room + 1);
     for (View& view : views) view.begin_at(dims[i], begin);

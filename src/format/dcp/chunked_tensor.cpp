@@ -29,15 +29,16 @@
 namespace penstock::format::dcp {
 namespace {
 
-/// Shorter runs go through the scratch.
+/// Runs shorter than this go through the scratch.
 constexpr std::uint64_t kShortRun = 2048;
-/// The scratch, and what is read at once where a checksum is computed: both should still be in the cache behind it.
+/// The size of the scratch, and of one read where a checksum is computed: both must still be in the cache afterwards.
 constexpr std::uint64_t kAtOnce = std::uint64_t{256} << 10;
 constexpr std::size_t kMaxParts = 256;
-/// Parts of a record that are not worth remembering for its checksum.
+/// Smaller parts of a record are not remembered for its checksum, because the list of them would cost more than it
+/// saves.
 constexpr std::uint64_t kSmallPart = std::uint64_t{16} << 10;
 
-/// A chunk and how much of it is known to be right.
+/// A chunk, and which parts of it have a checksum so far.
 class ChunkReader {
  public:
   ChunkReader(FoundChunk chunk, const Shape& shape, const DType& dtype)
@@ -49,7 +50,7 @@ class ChunkReader {
 
   const Source& file() const noexcept { return chunk_.file; }
 
-  /// Fills what of [offset, offset + into.size()) of the tensor lies in this chunk.
+  /// Fills those bytes of [offset, offset + into.size()) of the tensor that lie in this chunk.
   void read(std::uint64_t offset, std::span<std::byte> into) const {
     const std::uint64_t end = offset + into.size();
     if (runs_.begin() >= end) return;

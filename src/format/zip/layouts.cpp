@@ -15,8 +15,8 @@ namespace penstock::format {
 
 namespace {
 
-/// Ragged samples have a layout for each length, labelled ones for each label. Beyond this all are forgotten and learnt
-/// anew.
+/// Ragged samples have a layout for each length, and labelled ones have one for each label. When there are more than
+/// this, all are forgotten and learnt again.
 constexpr std::size_t kKeptLayouts = 4096;
 constexpr std::size_t kKeptBytes = std::size_t{16} << 20;
 
@@ -24,14 +24,14 @@ bool looks_like_zip(std::span<const std::byte> file) noexcept {
   return file.size() >= 4 && std::memcmp(file.data(), "PK", 2) == 0;
 }
 
-/// A record as it must be again in a file of the same layout.
-struct Record {
+/// What a member of the archive must be in another file of the same layout.
+struct ExpectedMember {
   std::string name;  ///< without the folder
   std::uint64_t size = 0;
-  std::uint32_t crc32 = 0;              ///< of `content`, when that is all of the record
-  std::uint16_t flags = 0;              ///< among them what its name is written in
-  std::vector<std::byte> content = {};  ///< the bytes that decide what the others mean
-  bool is_fixed = false;                ///< those are all that it has
+  std::uint32_t crc32 = 0;              ///< compared only if `is_fixed`
+  std::uint16_t flags = 0;              ///< they say, for example, how the name is encoded
+  std::vector<std::byte> content = {};  ///< its first bytes that decide what the rest of the file means; may be none
+  bool is_fixed = false;                ///< `content` is all of the member
 };
 
 std::string_view folder_of(std::span<const ZipEntry> entries) noexcept {
@@ -55,7 +55,7 @@ class ZipLayout final : public DirectoryLayout {
 
  private:
   const ZipRules& rules_;
-  std::vector<Record> records_;
+  std::vector<ExpectedMember> members_;
   std::vector<std::size_t> storage_records_;
   bool verified_;
   bool reusable_;
@@ -75,32 +75,32 @@ ZipLayout::ZipLayout(const ZipRules& rules, std::span<const ZipEntry> entries, s
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const ZipEntry& entry = entries[i];
     const auto content = file.subspan(entry.data_offset, parsed.fixed_bytes[i]);
-    records_.push_back({.name = std::string(entry.name.substr(folder.size())),
+    members_.push_back({.name = std::string(entry.name.substr(folder.size())),
                         .size = entry.size,
                         .crc32 = entry.crc32,
                         .flags = entry.flags,
                         .content = {content.begin(), content.end()},
                         .is_fixed = content.size() == entry.size});
-    memory_ += sizeof(Record) + content.size();
+    memory_ += sizeof(ExpectedMember) + content.size();
   }
 }
 
 bool ZipLayout::same(std::span<const ZipEntry> entries, std::span<const std::byte> file, bool verify) const noexcept {
-  if (!reusable_ || entries.size() != records_.size() || verified_ != verify) return false;
+  if (!reusable_ || entries.size() != members_.size() || verified_ != verify) return false;
   const std::string_view folder = rules_.has_folder ? folder_of(entries) : std::string_view();
   if (rules_.has_folder && folder.empty()) return false;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const ZipEntry& entry = entries[i];
-    const Record& record = records_[i];
-    if (entry.size != record.size || entry.method != kZipStored || entry.flags != record.flags) return false;
-    if (entry.name.size() != folder.size() + record.name.size() || !entry.name.starts_with(folder) ||
-        entry.name.substr(folder.size()) != record.name) {
+    const ExpectedMember& expected = members_[i];
+    if (entry.size != expected.size || entry.method != kZipStored || entry.flags != expected.flags) return false;
+    if (entry.name.size() != folder.size() + expected.name.size() || !entry.name.starts_with(folder) ||
+        entry.name.substr(folder.size()) != expected.name) {
       return false;
     }
-    if (verify && record.is_fixed && entry.crc32 != record.crc32) return false;
-    if (record.content.empty()) continue;
+    if (verify && expected.is_fixed && entry.crc32 != expected.crc32) return false;
+    if (expected.content.empty()) continue;
     const std::byte* const own = file.data() + entry.data_offset;
-    if (std::memcmp(record.content.data(), own, record.content.size()) != 0) return false;
+    if (std::memcmp(expected.content.data(), own, expected.content.size()) != 0) return false;
   }
   return true;
 }

@@ -29,17 +29,17 @@
 namespace penstock::io {
 namespace {
 
-// One system call reads no more than this and a block, which bounds the scratch buffer.
+// One system call reads at most this and one block, because that bounds the scratch buffer.
 constexpr std::uint64_t kWindowBytes = std::uint64_t{4} << 20;
-// Shorter runs of blocks go through the scratch buffer: a vector of its own costs the kernel as much as the copy, and
-// so the number of vectors stays bounded.
+// Runs of blocks shorter than this go through the scratch buffer, because a vector of its own costs the kernel as much
+// as the copy. It also bounds the number of vectors.
 constexpr std::uint64_t kMinInPlace = 64 * 1024;
-// Used when the system does not say. Every disk so far accepts it.
+// Used when the system does not say the size of a block. Every disk that we know accepts it.
 constexpr std::size_t kUsualBlock = 4096;
-// No disk has larger blocks; a larger number is a mistake.
+// No disk has larger blocks, so a larger number from the system is a mistake.
 constexpr std::size_t kMaxBlock = std::size_t{1} << 20;
 
-// Not in the headers of the C library before Linux 6.1's.
+// Copied here, because the C library's headers have it only since Linux 6.1.
 constexpr unsigned kStatxDirect = 0x2000;
 struct StatxDirect {
   std::uint32_t memory_align;
@@ -50,7 +50,7 @@ static_assert(sizeof(struct statx) >= kStatxDirectAt + sizeof(StatxDirect));
 
 bool is_alignment(std::size_t n) { return n != 0 && n <= kMaxBlock && (n & (n - 1)) == 0; }
 
-/// A block of 0 means that direct reads are not offered.
+/// A block of 0 means that the file system has no direct reads.
 DirectFile::Alignment alignment_of(int fd) {
   struct statx facts {};
   if (::statx(fd, "", AT_EMPTY_PATH, kStatxDirect, &facts) != 0 || (facts.stx_mask & kStatxDirect) == 0) {
@@ -78,7 +78,8 @@ std::byte* DirectScratch::of(std::size_t bytes, std::size_t alignment) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const std::size_t unit = std::max(alignment, page);
   std::size_t whole = round_up(bytes, page) + unit;
-  // A disk takes some 254 runs of memory in a request; scattered small pages would break one of 1 MiB into two.
+  // A request to a disk has at most about 254 runs of memory. A scratch of scattered 4 KiB pages would break a read of
+  // 1 MiB into two requests, so it is made of a huge page.
   if (bytes >= kMinInPlace) whole = std::max(whole, device::kHugePage);
   if (memory_.size() < whole) {
     memory_ = Buffer::allocate(whole);
@@ -109,8 +110,8 @@ std::unique_ptr<DirectFile> DirectFile::open(const ByteSource& source, std::stri
     why_not = "its file system offers no direct reads";
     return nullptr;
   }
-  // Opened by way of the descriptor, because the path may name another file by now. The flag cannot be set on a
-  // duplicate of the descriptor: both share their flags.
+  // Opened through the descriptor, because the path may name another file by now. O_DIRECT cannot be set on a duplicate
+  // of the descriptor, because both would get it.
   const std::string again = core::format("/proc/self/fd/{}", source.descriptor());
   FileDescriptor fd(::open(again.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_DIRECT));
   if (!fd) {
