@@ -137,7 +137,7 @@ class Dataset {
   /// bfloat16 in float32, and rounded.
   Dataset scale(double factor, const std::vector<std::string>& keys = {}) const;
   /// (x - mean[c]) / std[c], where c is the place along `dim`; one mean or deviation stands for all channels.
-  /// Floating-point tensors, as for scale.
+  /// Deviations are greater than 0. Floating-point tensors, as for scale.
   Dataset normalize(std::vector<double> mean, std::vector<double> std, std::int64_t dim = 0,
                     const std::vector<std::string>& keys = {}) const;
   /// The nearest value in [low, high]. NaN stays NaN. For integers the bounds must be numbers of their type.

@@ -1,7 +1,10 @@
 #include "arguments.h"
 
+#include <string>
+
 #include "convert.h"
 #include "core/format.h"
+#include "interrupt.h"
 #include "penstock/error.h"
 
 namespace penstock::python {
@@ -10,6 +13,41 @@ namespace {
 [[noreturn]] void refuse(ErrorCode code, nb::handle value, const char* name, const char* expected) {
   PyErr_Clear();
   throw Error(code, core::format("found {}={}, expected {}", name, shown(value), expected));
+}
+
+bool is_bool(nb::handle value) {
+  if (PyBool_Check(value.ptr())) return true;
+  return comes_from(value, "numpy") && object_type(value).starts_with("numpy.bool");
+}
+
+std::string text_of(const ItemName& name) {
+  return name.outer ? core::format("{}[{}][{}]", name.list, *name.outer, name.position)
+                    : core::format("{}[{}]", name.list, name.position);
+}
+
+double number_item(nb::handle item, const ItemName& name) {
+  if (PyFloat_CheckExact(item.ptr())) return PyFloat_AS_DOUBLE(item.ptr());
+  const std::string text = text_of(name);
+  if (is_bool(item)) refuse(ErrorCode::kDTypeMismatch, item, text.c_str(), "a number");
+  return number_argument(item, text.c_str());
+}
+
+template <class Number>
+std::vector<Number> items_of(nb::handle values, const char* name, Number (*take)(nb::handle, const ItemName&)) {
+  const nb::object iterator = nb::steal(PyUnicode_Check(values.ptr()) ? nullptr : PyObject_GetIter(values.ptr()));
+  if (!iterator.is_valid()) {
+    if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_TypeError) == 0) nb::raise_python_error();
+    refuse(ErrorCode::kDTypeMismatch, values, name, "an iterable of numbers");
+  }
+  std::vector<Number> out;
+  const Py_ssize_t hint = PyObject_LengthHint(values.ptr(), 0);
+  if (hint < 0) nb::raise_python_error();
+  out.reserve(static_cast<std::size_t>(hint));
+  for (const nb::handle item : nb::iter(iterator)) {
+    out.push_back(take(item, {name, out.size()}));
+    yield_at(out.size());
+  }
+  return out;
 }
 
 nb::object whole_number(nb::handle value, const char* name) {
@@ -36,8 +74,29 @@ std::uint64_t count_argument(nb::handle value, const char* name) {
 
 double number_argument(nb::handle value, const char* name) {
   const double out = PyFloat_AsDouble(value.ptr());
-  if (PyErr_Occurred() != nullptr) refuse(ErrorCode::kDTypeMismatch, value, name, "a number");
-  return out;
+  if (PyErr_Occurred() == nullptr) return out;
+  const bool is_large = PyErr_ExceptionMatches(PyExc_OverflowError) != 0;
+  refuse(is_large ? ErrorCode::kInvalidArgument : ErrorCode::kDTypeMismatch, value, name,
+         is_large ? "a number that a float64 holds" : "a number");
+}
+
+std::int64_t integer_item(nb::handle item, const ItemName& name) {
+  if (PyLong_CheckExact(item.ptr())) {
+    int overflow = 0;
+    const std::int64_t out = PyLong_AsLongLongAndOverflow(item.ptr(), &overflow);
+    if (overflow == 0) return out;
+  }
+  const std::string text = text_of(name);
+  if (is_bool(item)) refuse(ErrorCode::kDTypeMismatch, item, text.c_str(), "a whole number");
+  return integer_argument(item, text.c_str());
+}
+
+std::vector<std::int64_t> integers_argument(nb::handle values, const char* name) {
+  return items_of(values, name, integer_item);
+}
+
+std::vector<double> numbers_argument(nb::handle values, const char* name) {
+  return items_of(values, name, number_item);
 }
 
 bool flag_argument(nb::handle value, const char* name) {

@@ -4,7 +4,10 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 namespace nb = nanobind;
 
@@ -14,8 +17,21 @@ namespace penstock::python {
 std::int64_t integer_argument(nb::handle value, const char* name);
 /// The same, which must not be negative.
 std::uint64_t count_argument(nb::handle value, const char* name);
-/// A number with a fraction, as anything with __float__ or __index__. kDTypeMismatch for what is none.
+/// A number with a fraction, as anything with __float__ or __index__. kDTypeMismatch for what is none, kInvalidArgument
+/// beyond a float64.
 double number_argument(nb::handle value, const char* name);
+
+/// Where an item lies, as errors say it: "lengths[3]", and "batch_sampler[1][3]" in a list of lists.
+struct ItemName {
+  const char* list;
+  std::size_t position;
+  std::optional<std::size_t> outer = {};
+};
+/// A whole number of a list. A bool is none: lists of them are masks, which nothing here takes.
+std::int64_t integer_item(nb::handle item, const ItemName& name);
+/// All items of an iterable as such numbers.
+std::vector<std::int64_t> integers_argument(nb::handle values, const char* name);
+std::vector<double> numbers_argument(nb::handle values, const char* name);
 /// True or False, also NumPy's and as 0 and 1. kDTypeMismatch for what is neither.
 bool flag_argument(nb::handle value, const char* name);
 

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "arguments.h"
 #include "bindings.h"
 #include "convert.h"
 #include "docstring.h"
@@ -43,7 +44,7 @@ constexpr SumRow kSums[] = {
 Tensor reduce(Over function, const Tensor& tensor, nb::handle dim, bool keepdim, nb::handle dtype) {
   std::vector<std::int64_t> dims;
   if (!dim.is_none())
-    dims = integers_from(PyIndex_Check(dim.ptr()) ? nb::object(nb::make_tuple(dim)) : nb::borrow(dim));
+    dims = PyIndex_Check(dim.ptr()) ? std::vector{integer_argument(dim, "dim")} : integers_argument(dim, "dim");
   if (dims.empty() && keepdim) {
     for (std::size_t d = 0; d < tensor.rank(); ++d) dims.push_back(static_cast<std::int64_t>(d));
   }

@@ -1,5 +1,6 @@
 #include <nanobind/stl/string.h>
 
+#include "arguments.h"
 #include "bindings.h"
 #include "convert.h"
 #include "core/format.h"
@@ -33,7 +34,7 @@ double value_from(nb::handle value) {
 }
 
 std::vector<std::int64_t> dims_from(nb::handle dims) {
-  std::vector<std::int64_t> out = integers_from(dims);
+  std::vector<std::int64_t> out = integers_argument(dims, "dims");
   if (out.empty()) throw Error(ErrorCode::kInvalidArgument, "found no dimension in dims, expected one or more");
   return out;
 }
@@ -86,8 +87,8 @@ nb::object pad_length(nb::handle length, std::int64_t dim, const std::string& mo
   const nb::object several = kept_list(dims);
   const nb::object size = kept_list(length);
   const PadOptions options = options_from(dim, mode, value, lengths, mask, names, several);
-  const Collate rule = PyIndex_Check(size.ptr()) != 0 ? collate::pad_to(integer_from(size), options)
-                                                      : collate::pad_to(integers_from(size), options);
+  const Collate rule = PyIndex_Check(size.ptr()) != 0 ? collate::pad_to(integer_argument(size, "length"), options)
+                                                      : collate::pad_to(integers_argument(size, "length"), options);
   return made_by("pad_to", nb::make_tuple(size, dim, mode, value, lengths, mask, names, several), nb::cast(rule));
 }
 

@@ -1,5 +1,6 @@
 #include "convert.h"
 
+#include "arguments.h"
 #include "core/format.h"
 #include "format/numpy/npy_dtype.h"
 #include "gil.h"
@@ -125,8 +126,9 @@ std::vector<std::int64_t> integers_from(nb::handle sequence) {
 }
 
 Shape shape_from(nb::handle shape) {
-  if (PyIndex_Check(shape.ptr())) return Shape(std::span<const std::int64_t>(integers_from(nb::make_tuple(shape))));
-  return Shape(std::span<const std::int64_t>(integers_from(shape)));
+  const std::vector<std::int64_t> sizes =
+      PyIndex_Check(shape.ptr()) ? std::vector{integer_argument(shape, "shape")} : integers_argument(shape, "shape");
+  return Shape(std::span<const std::int64_t>(sizes));
 }
 
 std::string name_from(nb::handle text) {

@@ -30,7 +30,7 @@ nb::object typed(nb::object dataset, nb::handle dtype, nb::handle strict);
 /// Whether it is a penstock.SampleStream, whose `_native` is the SampleStream of C++.
 bool is_stream(nb::handle object);
 /// Integers in a list, array or tensor.
-std::vector<std::int64_t> indices_from(nb::handle indices);
+std::vector<std::int64_t> indices_from(nb::handle indices, const char* name);
 /// Keys as a list, or as one string; none for None.
 std::vector<std::string> keys_from(nb::handle keys);
 /// An object of ours with what it is unpickled by: a function of penstock._pickling and its arguments.

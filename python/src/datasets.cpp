@@ -244,7 +244,7 @@ nb::object batch_of(const Dataset& dataset, nb::handle slice) {
 
 /// The samples of some indices as a list, read by one call; Grain asks for them so.
 nb::object samples_at(const Dataset& dataset, nb::handle indices) {
-  std::vector<std::int64_t> chosen = indices_from(indices);
+  std::vector<std::int64_t> chosen = indices_from(indices, "indices");
   if (chosen.empty()) return nb::list();
   return to_python(interruptible(true, [dataset, chosen = std::move(chosen)](std::stop_token) {
     const auto count = static_cast<std::int64_t>(chosen.size());
@@ -289,17 +289,30 @@ nb::object pack_to(const Dataset& dataset, nb::handle folder, nb::handle shard_b
   });
 }
 
+/// The array that an argument is. Errors name the argument.
+std::optional<Tensor> array_named(nb::handle array, const char* name) {
+  try {
+    return array_from(array);
+  } catch (const Error& error) {
+    throw Error(error.code(), core::format("{}: {}", name, error.message()));
+  }
+}
+
 }  // namespace
 
-std::vector<std::int64_t> indices_from(nb::handle indices) {
-  if (PyList_Check(indices.ptr()) || PyTuple_Check(indices.ptr())) return integers_from(indices);
-  if (const std::optional<Tensor> array = array_from(indices);
-      array && array->rank() == 1 && array->dtype().is_integer()) {
+std::vector<std::int64_t> indices_from(nb::handle indices, const char* name) {
+  if (PyList_Check(indices.ptr()) || PyTuple_Check(indices.ptr())) return integers_argument(indices, name);
+  const std::optional<Tensor> array = array_named(indices, name);
+  if (array && array->rank() == 1 && array->numel() > 0 && !array->dtype().is_integer()) {
+    throw Error(ErrorCode::kDTypeMismatch,
+                core::format("found {} as an array of {}, expected whole numbers", name, array->dtype().name()));
+  }
+  if (array && array->rank() == 1 && array->dtype().is_integer()) {
     const Tensor values = array->to(DType::int64).contiguous();
     const auto span = values.values<const std::int64_t>();
     return {span.begin(), span.end()};
   }
-  return integers_from(indices);
+  return integers_argument(indices, name);
 }
 
 std::vector<std::string> keys_from(nb::handle keys) {
@@ -488,7 +501,7 @@ void bind_datasets(nb::module_& module) {
       "subset",
       [](nb::handle given, nb::handle indices) {
         const nb::object dataset = held_dataset(given);
-        const std::vector<std::int64_t> chosen = indices_from(indices);
+        const std::vector<std::int64_t> chosen = indices_from(indices, "indices");
         const nb::object kept = nb::cast(Tensor::of(std::span<const std::int64_t>(chosen)));
         return made("subset", nb::make_tuple(dataset, kept), subset(dataset_from(dataset), chosen));
       },

@@ -50,7 +50,7 @@ inline constexpr const char* kNormalize =
 Parameters
 ----------
 mean, std
-    A number for each channel, or one for all of them.
+    A number for each channel, or one for all of them. Those of `std` are greater than 0.
 dim
     The dimension of the channels, in a sample; negative ones count from the end.
 keys

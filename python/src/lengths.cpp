@@ -70,7 +70,7 @@ LengthBucketOptions bucket_options(nb::handle boundaries, nb::handle max_tokens,
                                    nb::handle too_long) {
   LengthBucketOptions out;
   if (!boundaries.is_none()) {
-    out.boundaries = indices_from(boundaries);
+    out.boundaries = indices_from(boundaries, "boundaries");
     if (out.boundaries.empty()) {
       throw Error(ErrorCode::kInvalidArgument, "found no boundary in boundaries, expected one or more");
     }
@@ -103,7 +103,7 @@ void make_buckets(nb::pointer_and_handle<PyLengthBuckets> self, nb::handle given
   const LengthBucketOptions options =
       bucket_options(boundaries, max_tokens, batch_size, shuffle, drop_last, num_replicas, rank, too_long);
   const std::vector<std::int64_t> found =
-      is_dataset(given) ? read_lengths(given, lengths_options(dim, key)) : indices_from(given);
+      is_dataset(given) ? read_lengths(given, lengths_options(dim, key)) : indices_from(given, "lengths");
   const auto name = [&](std::int64_t i) {
     if (!is_dataset(given)) return core::format("sample {}", i);
     return core::format("sample {} ({})", i, core::escaped(nb::cast<Dataset>(held_dataset(given)).describe(i)));

@@ -46,12 +46,9 @@ nb::object mixed(nb::handle datasets, nb::handle weights, nb::handle end, nb::ha
     kept.append(held_dataset(part));
     parts.push_back(nb::cast<Dataset>(kept[parts.size()]));
   }
+  const std::vector<double> shares = numbers_argument(weights, "weights");
   nb::list numbers;
-  std::vector<double> shares;
-  for (const nb::handle weight : nb::iter(weights)) {
-    shares.push_back(number_argument(weight, "weights"));
-    numbers.append(shares.back());
-  }
+  for (const double share : shares) numbers.append(share);
   MixOptions options{.end = end_from(end)};
   if (!size.is_none()) options.size = integer_argument(size, "size");
   if (are_streams) return mixed_streams(given, shares, options);

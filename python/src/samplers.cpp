@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "arguments.h"
 #include "bindings.h"
 #include "convert.h"
 #include "core/format.h"
@@ -26,11 +27,13 @@ class Reading {
  public:
   explicit Reading(const std::atomic<bool>& stopped) : stopped_(stopped) {}
 
-  void append(nb::handle iterable, std::size_t most, std::vector<std::int64_t>& out) {
+  void append(nb::handle iterable, std::size_t most, std::vector<std::int64_t>& out,
+              std::optional<std::size_t> batch = {}) {
+    const std::size_t begin = out.size();
     const std::size_t end = most > out.max_size() - out.size() ? out.max_size() : out.size() + most;
     if (out.size() == end) return;
     for (const nb::handle item : nb::iter(iterable)) {
-      out.push_back(integer_from(item));
+      out.push_back(integer_item(item, {batch ? "batch_sampler" : "sampler", out.size() - begin, batch}));
       count();
       if (out.size() == end) return;
     }
@@ -201,7 +204,7 @@ BatchOrder batches_in(nb::handle iterable, std::size_t most, Reading reading) {
   std::vector<std::int64_t> all;
   std::vector<std::int64_t> ends;
   for (const nb::handle batch : nb::iter(iterable)) {
-    reading.append(batch, std::numeric_limits<std::size_t>::max(), all);
+    reading.append(batch, std::numeric_limits<std::size_t>::max(), all, ends.size());
     ends.push_back(static_cast<std::int64_t>(all.size()));
     reading.count();
     if (ends.size() == most) break;
@@ -222,16 +225,6 @@ class IterableBatchSampler final : public BatchSamplerInterface {
   IterableOrder<BatchOrder> order_;
   std::int64_t replicas_;
 };
-
-std::vector<double> weights_from(nb::handle weights) {
-  std::vector<double> out;
-  for (const nb::handle weight : nb::iter(weights)) {
-    const double value = PyFloat_AsDouble(weight.ptr());
-    if (value == -1 && PyErr_Occurred()) nb::raise_python_error();
-    out.push_back(value);
-  }
-  return out;
-}
 
 Sampler make_random(std::int64_t size, bool replacement, std::optional<std::int64_t> num_samples) {
   return sampler::random(size, {.replacement = replacement, .num_samples = num_samples});
@@ -315,7 +308,8 @@ Sampler split(nb::handle given, const DistributedOptions& options, const std::sh
 /// (sampler or list of indices, batch_size, drop_last) as batches.
 BatchSampler batched(const nb::tuple& arguments, const std::shared_ptr<Raised>& raised) {
   const nb::object given = arguments[0];
-  const Sampler order = is_sampler(given) ? sampler_from(given, raised) : sampler::subset(integers_from(given));
+  const Sampler order =
+      is_sampler(given) ? sampler_from(given, raised) : sampler::subset(integers_argument(given, "sampler"));
   return sampler::batches(order, nb::cast<std::int64_t>(arguments[1]), nb::cast<bool>(arguments[2]));
 }
 
@@ -395,7 +389,7 @@ void bind_samplers_over_lists(nb::module_& module) {
       .def(
           "__init__",
           [](nb::pointer_and_handle<PySubset> self, nb::handle indices, bool shuffle) {
-            const std::vector<std::int64_t> chosen = integers_from(indices);
+            const std::vector<std::int64_t> chosen = indices_from(indices, "indices");
             const nb::object kept = nb::cast(Tensor::of(std::span<const std::int64_t>(chosen)));
             make(self, sampler::subset(chosen, shuffle), nb::make_tuple(kept, shuffle));
           },
@@ -406,7 +400,7 @@ void bind_samplers_over_lists(nb::module_& module) {
       .def(
           "__init__",
           [](nb::pointer_and_handle<PyWeighted> self, nb::handle weights, std::int64_t num_samples, bool replacement) {
-            const std::vector<double> values = weights_from(weights);
+            const std::vector<double> values = numbers_argument(weights, "weights");
             const nb::object kept = nb::cast(Tensor::of(std::span<const double>(values)));
             make(self, sampler::weighted(values, num_samples, replacement),
                  nb::make_tuple(kept, num_samples, replacement));
@@ -425,7 +419,8 @@ void make_batches(nb::pointer_and_handle<PyBatchSampler> self, nb::handle sample
     throw Error(ErrorCode::kInvalidArgument, "found no batch_size, expected one beside a sampler");
   }
   if (batch_size) {
-    const nb::object kept = is_sampler(sampler) ? nb::borrow(sampler) : nb::object(list_of(integers_from(sampler)));
+    const nb::object kept =
+        is_sampler(sampler) ? nb::borrow(sampler) : nb::object(list_of(integers_argument(sampler, "sampler")));
     const nb::tuple arguments = nb::make_tuple(kept, *batch_size, drop_last);
     make(self, rethrowing(raised, [&] { return batched(arguments, raised); }), arguments, raised);
     return;
@@ -433,7 +428,7 @@ void make_batches(nb::pointer_and_handle<PyBatchSampler> self, nb::handle sample
   std::vector<std::vector<std::int64_t>> given;
   nb::list kept;
   for (const nb::handle batch : nb::iter(sampler)) {
-    given.push_back(integers_from(batch));
+    given.push_back(integers_argument(batch, core::format("sampler[{}]", given.size()).c_str()));
     kept.append(list_of(given.back()));
     yield_at(given.size());
   }
@@ -465,8 +460,7 @@ void bind_batch_sampler(nb::module_& module) {
 }  // namespace
 
 std::int64_t size_from(nb::handle dataset) {
-  if (PyIndex_Check(dataset.ptr()) && !nb::hasattr(dataset, "__len__"))
-    return integers_from(nb::make_tuple(dataset))[0];
+  if (PyIndex_Check(dataset.ptr()) && !nb::hasattr(dataset, "__len__")) return integer_argument(dataset, "dataset");
   return static_cast<std::int64_t>(nb::len(dataset));
 }
 

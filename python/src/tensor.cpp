@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "arguments.h"
 #include "arrays.h"
 #include "bindings.h"
 #include "convert.h"
@@ -125,7 +126,7 @@ std::size_t dim_from(const Tensor& tensor, std::int64_t dim) {
 
 Tensor permute(const Tensor& tensor, const nb::args& dims) {
   std::vector<std::size_t> order;
-  for (const std::int64_t dim : integers_from(dims)) order.push_back(dim_from(tensor, dim));
+  for (const std::int64_t dim : integers_argument(dims, "dims")) order.push_back(dim_from(tensor, dim));
   return tensor.permute(order);
 }
 

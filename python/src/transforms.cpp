@@ -25,19 +25,14 @@ using Integers = std::vector<std::int64_t>;
 Integers sizes_from(nb::handle value, const char* name) {
   if (value.is_none()) return {};
   if (PyIndex_Check(value.ptr()) != 0) return {integer_argument(value, name)};
-  Integers out;
-  for (const nb::handle one : nb::iter(value)) out.push_back(integer_argument(one, name));
-  return out;
+  return integers_argument(value, name);
 }
 
 /// Numbers, or one.
 std::vector<double> numbers_from(nb::handle value, const char* name) {
-  if (PyFloat_Check(value.ptr()) != 0 || PyLong_Check(value.ptr()) != 0 || !nb::hasattr(value, "__iter__")) {
-    return {number_argument(value, name)};
-  }
-  std::vector<double> out;
-  for (const nb::handle one : nb::iter(value)) out.push_back(number_argument(one, name));
-  return out;
+  const bool is_one = PyFloat_Check(value.ptr()) != 0 || PyLong_Check(value.ptr()) != 0 ||
+                      !nb::hasattr(value, "__iter__") || PyUnicode_Check(value.ptr()) != 0;
+  return is_one ? std::vector<double>{number_argument(value, name)} : numbers_argument(value, name);
 }
 
 nb::object as_list(const std::vector<std::string>& keys) {

@@ -58,14 +58,16 @@ Dataset Dataset::normalize(std::vector<double> mean, std::vector<double> std, st
   }
   for (const double value : mean) require_finite(value, "a mean of normalize");
   for (const double value : std) {
-    require_finite(value, "a deviation of normalize");
-    if (value == 0) refuse("a deviation of normalize is 0, which would make every value infinite");
+    require_finite(value, "a std of normalize");
+    if (value == 0) refuse("a std of normalize is 0, which would make every value infinite");
+    if (value < 0) refuse(core::format("a std of normalize is {}; it must be greater than 0", value));
   }
   return data::transformed(*this, data::NormalizeOp{std::move(mean), std::move(std), dim}, keys);
 }
 
 Dataset Dataset::clamp(double low, double high, const Keys& keys) const {
-  if (!(low <= high)) refuse(core::format("clamp to [{}, {}]; the first must not be larger", low, high));
+  if (std::isnan(low) || std::isnan(high)) refuse(core::format("clamp to [{}, {}]; give numbers", low, high));
+  if (low > high) refuse(core::format("clamp to [{}, {}]; the first must not be larger", low, high));
   return data::transformed(*this, data::ClampOp{low, high}, keys);
 }
 

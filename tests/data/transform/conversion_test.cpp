@@ -170,6 +170,9 @@ TEST(Transforms, ArgumentsAreChecked) {
   EXPECT_THROW(dataset.normalize({}, {}), Error);
   EXPECT_THROW(dataset.normalize({1, 2}, {1, 2, 3}), Error);
   EXPECT_THROW(dataset.normalize({0}, {0}), Error);
+  EXPECT_THROW(dataset.normalize({0}, {-1}), Error);
+  EXPECT_THROW(dataset.clamp(std::nan(""), 1), Error);
+  EXPECT_THROW(dataset.clamp(0, std::nan("")), Error);
   EXPECT_THROW(dataset.clamp(2, 1), Error);
   EXPECT_THROW(dataset.crop({0}, {1, 1}), Error);
   EXPECT_THROW(dataset.crop({-1}, {1}), Error);
