@@ -15,6 +15,7 @@ namespace penstock {
 struct RemoteTraffic {
   std::uint64_t requests = 0;        ///< each try counts
   std::uint64_t retries = 0;         ///< of them, tries after the first
+  std::uint64_t hedges = 0;          ///< of them, second ones for bytes whose first request was answered late
   std::uint64_t throttled = 0;       ///< answers 429 and 503, by which a store says that it is asked too much
   std::uint64_t received_bytes = 0;  ///< of bodies
   std::uint64_t cached_bytes = 0;    ///< that came from the disk cache

@@ -32,6 +32,7 @@ _COUNTERS = {
     "buffers_allocated": "Buffers of host memory that were allocated",
     "remote_requests": "Requests by URL, each try counted",
     "remote_retries": "Requests that were tried again",
+    "remote_hedges": "Second requests for bytes whose first request was answered late",
     "remote_throttled": "Answers 429 and 503",
     "remote_received_bytes": "Bytes that came by URL",
     "remote_cached_bytes": "Bytes that came from the disk cache in place of requests",

@@ -9,6 +9,7 @@ namespace penstock::python {
 void add_traffic(nb::dict figures, const RemoteTraffic& traffic) {
   figures["remote_requests"] = traffic.requests;
   figures["remote_retries"] = traffic.retries;
+  figures["remote_hedges"] = traffic.hedges;
   figures["remote_throttled"] = traffic.throttled;
   figures["remote_received_bytes"] = traffic.received_bytes;
   figures["remote_cached_bytes"] = traffic.cached_bytes;

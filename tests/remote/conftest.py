@@ -147,6 +147,8 @@ def settings(monkeypatch, tmp_path):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    # Tests count requests, and a busy machine answers late. test_hedges.py switches them on.
+    monkeypatch.setenv("PENSTOCK_REMOTE_HEDGES", "0")
 
     def set_all(**variables: object) -> None:
         for name, value in variables.items():

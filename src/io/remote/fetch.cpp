@@ -5,12 +5,18 @@
 //
 // After the n-th try, the pause is drawn from [0, min(0.1 s * 2^n, 5 s)] ("full jitter"), so that clients which a store
 // refused at the same moment do not come back at the same moment.
+//
+// A request for bytes whose answer is late is made a second time (hedging.h), into memory of its own. The first good
+// answer counts, and the other transfer is dropped before anybody looks at the bytes. If one of the two fails, the
+// other goes on.
 
 #include "io/remote/fetch.h"
 
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <cstring>
+#include <memory>
 #include <random>
 #include <utility>
 
@@ -20,6 +26,7 @@
 #include "io/remote/judge.h"
 #include "io/remote/location.h"
 #include "io/remote/traffic.h"
+#include "penstock/buffer.h"
 
 namespace penstock::io::remote {
 namespace {
@@ -60,10 +67,19 @@ milliseconds asked_pause(const Answer& answer) {
                                                                   : milliseconds(0);
 }
 
+/// The second request for the bytes of an exchange.
+struct Hedge {
+  Transfer transfer = {};
+  Buffer memory = {};
+};
+
 /// One exchange, from its first try to its end.
 struct Running {
   Exchange* exchange = nullptr;
   Transfer transfer = {};
+  std::unique_ptr<Hedge> hedge = {};
+  bool hedged = false;                ///< one second request is enough
+  std::optional<Answer> failed = {};  ///< that of the first request, while the second is on its way
   Clock::time_point begun{};
   Clock::time_point due{};
   unsigned redirects = 0;
@@ -91,6 +107,7 @@ class Retrying {
     while (left_ > 0) {
       Clock::time_point until = Clock::now() + kLook;
       for (const std::size_t i : paused_) until = std::min(until, running_[i].due);
+      if (hedges()) until = std::min(until, ask_late_ones_again());
       for (const std::size_t tag : waiter_.wait_until(until)) ended(tag);
       if (core::StopScope::stop_requested()) {
         const bool writes = running_.front().exchange->writes;
@@ -113,27 +130,146 @@ class Retrying {
     std::vector<Transfer*> in_flight;
     for (Running& one : running_) {
       if (one.in_flight) in_flight.push_back(&one.transfer);
+      if (one.hedge) in_flight.push_back(&one.hedge->transfer);
     }
     reactor_.drop(in_flight);
   }
+
+  bool hedges() const noexcept { return settings_.hedges > 0; }
 
   /// Starts a try. A request that cannot be made (no keys, a bad setting) fails at once.
   void begin(std::size_t i) {
     Running& one = running_[i];
     Exchange& exchange = *one.exchange;
     try {
-      one.transfer.request = exchange.request();
-      if (!exchange.redirected.empty()) redirect(one.transfer.request, exchange.redirected);
+      prepare(one.transfer, exchange);
     } catch (const Error& error) {
       return fail(one, error.within({.path = exchange.name, .offset = exchange.offset}));
     }
     one.transfer.into = exchange.into;
-    one.transfer.most_text = exchange.most_text;
-    one.transfer.settings = settings_;
     if (!exchange.patient) one.transfer.settings.timeout = std::chrono::seconds(1);
     ++exchange.tries;
     one.in_flight = true;
     reactor_.start(one.transfer, waiter_, i);
+  }
+
+  void prepare(Transfer& transfer, const Exchange& exchange) const {
+    transfer.request = exchange.request();
+    if (!exchange.redirected.empty()) redirect(transfer.request, exchange.redirected);
+    transfer.most_text = exchange.most_text;
+    transfer.settings = settings_;
+  }
+
+  /// Makes second requests for those that have waited for longer than they should. When to look again.
+  Clock::time_point ask_late_ones_again() {
+    Clock::time_point next = Clock::time_point::max();
+    for (std::size_t i = 0; i < running_.size(); ++i) {
+      Running& one = running_[i];
+      const bool may = one.in_flight && !one.hedged && one.exchange->patient && !one.exchange->into.empty() &&
+                       one.transfer.request.method == "GET";
+      const std::int64_t sent = may ? one.transfer.sent_at.load() : Transfer::kHeard;
+      if (sent == Transfer::kHeard || sent == Transfer::kQueued) continue;
+      const auto patience = reactor_.hedging().patience(authority_of(one.transfer.request.url));
+      if (!patience) continue;
+      const auto due = Clock::time_point(std::chrono::nanoseconds(sent)) +
+                       std::chrono::duration_cast<std::chrono::nanoseconds>(*patience);
+      if (due > Clock::now()) {
+        next = std::min(next, due);
+      } else if (reactor_.hedging().spend()) {
+        hedge(i);
+      }
+    }
+    return next;
+  }
+
+  void hedge(std::size_t i) {
+    Running& one = running_[i];
+    one.hedged = true;
+    auto second = std::make_unique<Hedge>();
+    try {
+      prepare(second->transfer, *one.exchange);
+      std::size_t bytes = 0;
+      for (const Scatter& part : one.exchange->into) bytes += part.bytes;
+      second->memory = Buffer::allocate(bytes);
+      second->transfer.into = {{second->memory.data(), bytes}};
+    } catch (const Error&) {
+      return;  // the first request goes on
+    }
+    one.hedge = std::move(second);
+    count(*one.exchange, {.hedges = 1});
+    reactor_.start(one.hedge->transfer, waiter_, running_.size() + i);
+  }
+
+  /// A transfer ended: by its tag a first request or a second one.
+  void ended(std::size_t tag) {
+    const bool is_second = tag >= running_.size();
+    const std::size_t i = is_second ? tag - running_.size() : tag;
+    Running& one = running_[i];
+    if (one.ended) return;  // the other one was first
+    if (is_second) return second_ended(i);
+    one.in_flight = false;
+    note(one.transfer);
+    if (one.hedge && !is_good(one, one.transfer)) {
+      one.failed = std::move(one.transfer.answer);
+      return;
+    }
+    drop_second(one);
+    one.exchange->answer = std::move(one.transfer.answer);
+    judge_answer(i);
+  }
+
+  void second_ended(std::size_t i) {
+    Running& one = running_[i];
+    if (!one.hedge) return;
+    note(one.hedge->transfer);
+    count(*one.exchange, traffic_of(one.hedge->transfer.answer));
+    if (is_good(one, one.hedge->transfer)) {
+      drop_first(one);
+      const std::byte* from = one.hedge->memory.data();
+      for (const Scatter& part : one.exchange->into) {
+        if (part.to != nullptr && part.bytes > 0) std::memcpy(part.to, from, part.bytes);
+        from += part.bytes;
+      }
+      one.exchange->answer = std::move(one.hedge->transfer.answer);
+      one.hedge.reset();
+      return end(one);
+    }
+    one.hedge.reset();
+    if (!one.failed) return;  // the first request goes on
+    one.exchange->answer = std::move(*std::exchange(one.failed, std::nullopt));
+    judge_answer(i);
+  }
+
+  /// Lets the server's next requests be judged by this answer.
+  void note(const Transfer& transfer) {
+    const Answer& answer = transfer.answer;
+    if (answer.code != curl::kOk || answer.status < 200 || answer.status >= 400) return;
+    const Hedging::Seconds first_byte(answer.first_byte_seconds);
+    reactor_.hedging().answered(authority_of(transfer.request.url), first_byte, settings_.hedges);
+  }
+
+  static bool is_good(const Running& one, const Transfer& transfer) {
+    try {
+      return verdict_of(*one.exchange, transfer.request, transfer.answer).kind == Verdict::Kind::kDone;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  void drop_second(Running& one) {
+    if (!one.hedge) return;
+    drop(one, one.hedge->transfer);
+    one.hedge.reset();
+  }
+
+  void drop_first(Running& one) {
+    if (std::exchange(one.in_flight, false)) drop(one, one.transfer);
+  }
+
+  void drop(Running& one, Transfer& transfer) {
+    Transfer* const dropped = &transfer;
+    reactor_.drop({&dropped, 1});
+    count(*one.exchange, traffic_of(transfer.answer));
   }
 
   /// Sends the request to another URL; to another host without credentials, which are not for it.
@@ -145,16 +281,15 @@ class Retrying {
     request.url = url;
   }
 
-  void ended(std::size_t tag) {
+  /// Does what the answer of the exchange asks for: follows it, tries again, fails or is done.
+  void judge_answer(std::size_t tag) {
     Running& one = running_[tag];
     Exchange& exchange = *one.exchange;
-    one.in_flight = false;
-    exchange.answer = std::move(one.transfer.answer);
     count(exchange, traffic_of(exchange.answer));
     Verdict verdict;
     try {
       if (follow(one)) return begin(tag);
-      verdict = verdict_of(one);
+      verdict = verdict_of(exchange, one.transfer.request, exchange.answer);
     } catch (const Error& error) {
       verdict = {.kind = Verdict::Kind::kFail, .error = error};
     }
@@ -167,15 +302,13 @@ class Retrying {
     end(one);
   }
 
-  static Verdict verdict_of(const Running& one) {
-    const Exchange& exchange = *one.exchange;
-    const Answer& answer = exchange.answer;
+  static Verdict verdict_of(const Exchange& exchange, const HttpRequest& request, const Answer& answer) {
     const bool arrived = answer.code == curl::kOk && answer.status >= 200 && answer.status < 300;
     const bool looks =
         exchange.accept && (arrived || answer.status == 416 || answer.status == 200 || answer.status == 304);
     if (looks) return exchange.accept(answer);
     const bool explains = answer.text.find(exchange.expects) == std::string::npos;
-    return arrived && !explains ? Verdict{} : judge(exchange, one.transfer.request, answer);
+    return arrived && !explains ? Verdict{} : judge(exchange, request, answer);
   }
 
   /// Whether the answer is a redirect that is to be followed.
@@ -208,6 +341,7 @@ class Retrying {
     // The address of a redirect may have expired, so the next try asks the original URL.
     exchange.redirected.clear();
     one.redirects = 0;
+    one.hedged = false;
     one.due = now + pause;
     paused_.push_back(i);
   }

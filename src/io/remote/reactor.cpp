@@ -50,6 +50,7 @@ std::size_t on_header(char* data, std::size_t, std::size_t bytes, void* of) noex
   Answer& answer = transfer.answer;
   transfer.head_bytes += bytes;
   transfer.heard = std::chrono::steady_clock::now();
+  transfer.sent_at = Transfer::kHeard;
   if (transfer.head_bytes > kMostHead) {
     answer.endless_head = true;
     return 0;
@@ -156,6 +157,7 @@ Reactor& Reactor::get() {
 }
 
 void Reactor::start(Transfer& transfer, Waiter& waiter, std::size_t tag) {
+  transfer.sent_at = Transfer::kQueued;
   transfer.waiter = &waiter;
   transfer.tag = tag;
   {
@@ -245,6 +247,7 @@ void Reactor::end_stalled() {
 void Reactor::begin(Transfer& transfer) {
   transfer.answer = {};
   transfer.heard = std::chrono::steady_clock::now();
+  transfer.sent_at = std::chrono::nanoseconds(transfer.heard.time_since_epoch()).count();
   transfer.part = transfer.part_done = transfer.head_bytes = 0;
   transfer.sent = 0;
   if (idle_.empty()) {

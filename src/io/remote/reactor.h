@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -14,6 +15,7 @@
 
 #include "io/copy/guarded.h"
 #include "io/remote/curl_api.h"
+#include "io/remote/hedging.h"
 #include "io/remote/settings.h"
 
 namespace penstock::io::remote {
@@ -53,6 +55,11 @@ struct Transfer {
   std::size_t most_text = 64 * 1024;
   Settings settings = {};
   Answer answer = {};
+  /// Where it is, for whoever waits: when it was sent, in nanoseconds of the steady clock. kQueued before, kHeard from
+  /// the first byte of its answer on.
+  std::atomic<std::int64_t> sent_at{kQueued};
+  static constexpr std::int64_t kQueued = 0;
+  static constexpr std::int64_t kHeard = -1;
 
   // The reactor's own.
   Waiter* waiter = nullptr;
@@ -93,6 +100,8 @@ class Reactor {
   /// after this.
   void drop(std::span<Transfer* const> transfers);
 
+  Hedging& hedging() noexcept { return hedging_; }
+
  private:
   Reactor();
   void run();
@@ -106,6 +115,7 @@ class Reactor {
   const curl::Api& api_;
   const std::uint64_t forks_;
   const std::size_t limit_;
+  Hedging hedging_;
   curl::Multi* multi_;
 
   std::mutex mutex_;

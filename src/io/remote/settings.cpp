@@ -37,6 +37,7 @@ Settings settings() {
   out.requests = static_cast<std::size_t>(number("PENSTOCK_REMOTE_REQUESTS", 1, 1024, 64));
   out.timeout = seconds(number("PENSTOCK_REMOTE_TIMEOUT", 0.01, 3600, 30));
   out.retry_time = seconds(number("PENSTOCK_REMOTE_RETRY_SECONDS", 0, 86400, 60));
+  out.hedges = number("PENSTOCK_REMOTE_HEDGES", 0, 1, 0.05);
   out.ca_file = variable("AWS_CA_BUNDLE");
   if (out.ca_file.empty()) out.ca_file = variable("SSL_CERT_FILE");
   return out;

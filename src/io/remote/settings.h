@@ -11,6 +11,7 @@ struct Settings {
   std::size_t requests = 64;                     ///< most in flight
   std::chrono::milliseconds timeout{30'000};     ///< a request fails when no byte has come for so long
   std::chrono::milliseconds retry_time{60'000};  ///< for how long a request is tried again
+  double hedges = 0.05;                          ///< second requests for late answers, as a share of all answers
   std::string ca_file = {};                      ///< certificates to trust; empty: libcurl's own
 };
 /// kInvalidArgument for a variable that is no number.

@@ -38,6 +38,7 @@ void note_traffic(const RemoteTraffic& traffic) noexcept {
 RemoteTraffic& RemoteTraffic::operator+=(const RemoteTraffic& other) noexcept {
   requests += other.requests;
   retries += other.retries;
+  hedges += other.hedges;
   throttled += other.throttled;
   received_bytes += other.received_bytes;
   cached_bytes += other.cached_bytes;

@@ -1,0 +1,42 @@
+#include "io/remote/hedging.h"
+
+#include <algorithm>
+
+namespace penstock::io::remote {
+
+void Hedging::answered(std::string_view authority, Seconds first_byte, double share) noexcept try {
+  constexpr std::size_t kBetweenLooks = 8;
+  const std::scoped_lock lock(mutex_);
+  saved_ = std::min(kMostSaved, saved_ + share);
+  auto found = servers_.find(authority);
+  if (found == servers_.end()) {
+    // Nobody talks to so many for long; which of them are forgotten does not matter.
+    if (servers_.size() == kMostServers) servers_.clear();
+    found = servers_.emplace(authority, Server{}).first;
+  }
+  Server& server = found->second;
+  server.seconds[server.answers++ % kRemembered] = first_byte.count();
+  if (server.answers < kLeastAnswers || server.answers % kBetweenLooks != 0) return;
+  std::array<double, kRemembered> sorted = server.seconds;
+  const std::size_t known = std::min(server.answers, kRemembered);
+  const auto late = sorted.begin() + static_cast<std::ptrdiff_t>(known * 95 / 100);
+  std::nth_element(sorted.begin(), late, sorted.begin() + static_cast<std::ptrdiff_t>(known));
+  server.patience = std::max(kLeastPatience, Seconds(*late));
+} catch (...) {
+  return;  // no memory for a server's name: it is not judged
+}
+
+std::optional<Hedging::Seconds> Hedging::patience(std::string_view authority) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = servers_.find(authority);
+  return found == servers_.end() ? std::nullopt : found->second.patience;
+}
+
+bool Hedging::spend() noexcept {
+  const std::scoped_lock lock(mutex_);
+  if (saved_ < 1) return false;
+  saved_ -= 1;
+  return true;
+}
+
+}  // namespace penstock::io::remote
