@@ -85,7 +85,6 @@ def test_output_that_goes_nowhere(folder, words, redirection):
 
 @pytest.mark.parametrize("words", ["cat long.npy", "--help"])
 def test_a_reader_that_has_enough(folder, words):
-    assert both(folder, f"$P {words} > >(exec true); echo $?").stderr == b""
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run([INSTALLED, *words.split()], cwd=folder, stdout=writer, stderr=subprocess.PIPE, timeout=60)
