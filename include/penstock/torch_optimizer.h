@@ -14,7 +14,7 @@
 
 #include <torch/torch.h>
 
-#include <algorithm>
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -65,7 +65,8 @@ template <class Tensors>
 struct Single {
   Tensors& tensors;
 };
-/// Tensors of a single element that each step writes before it reads them; it wants `size` places for them.
+/// Tensors of a single element that each step writes before it reads them. It wants `size` places for them, which it
+/// makes where there are none.
 template <class Tensors>
 struct Scratch {
   Tensors& tensors;
@@ -195,6 +196,15 @@ struct LbfgsParts {
     visit("prev_loss", state.prev_loss());
     visit("al", Scratch{state.al(), static_cast<std::size_t>(options.history_size())});
   }
+  /// What keeps the optimizer from going on with it; null where nothing does.
+  static const char* problem(const State& state, const Options& options) {
+    if (options.history_size() < 0) return "its history_size is negative";
+    const std::size_t count = state.old_dirs().size();
+    if (state.old_stps().size() != count || state.ro().size() != count)
+      return "its old_dirs, old_stps and ro differ in length";
+    if (count > static_cast<std::size_t>(options.history_size())) return "its old_dirs are more than its history_size";
+    return nullptr;
+  }
 };
 
 /// Calls `work` with the parts of the optimizer's class.
@@ -270,6 +280,14 @@ inline double number_in(const Value& value) {
   return value.as_float();
 }
 
+/// The same as a whole number.
+inline std::int64_t whole_in(const Value& value) {
+  if (value.is(Value::Kind::kInt)) return value.as_int();
+  const double number = number_in(value);
+  if (std::abs(number) < 9e18) return static_cast<std::int64_t>(number);
+  throw Error(ErrorCode::kInvalidArgument, "found " + std::to_string(number) + ", expected a whole number");
+}
+
 /// Members from a dict of the file; errors name the place `where` ("param_groups.0").
 class MemberReader {
  public:
@@ -287,7 +305,7 @@ class MemberReader {
          [&](const Value& value) { to = value.is(Value::Kind::kBool) ? value.as_bool() : number_in(value) != 0; });
   }
   void operator()(const char* name, std::int64_t& to) const {
-    read(name, [&](const Value& value) { to = static_cast<std::int64_t>(number_in(value)); });
+    read(name, [&](const Value& value) { to = whole_in(value); });
   }
   void operator()(const char* name, std::tuple<double, double>& to) const {
     read(name, [&](const Value& value) { to = {number_in(value[0]), number_in(value[1])}; });
@@ -295,7 +313,7 @@ class MemberReader {
 
   void operator()(const char* name, std::optional<std::int64_t>& to) const {
     read_optional(
-        name, [&](const Value& value) { to = static_cast<std::int64_t>(number_in(value)); }, to);
+        name, [&](const Value& value) { to = whole_in(value); }, to);
   }
   void operator()(const char* name, std::optional<std::string>& to) const {
     read_optional(
@@ -329,7 +347,7 @@ class MemberReader {
       take(all, list,
            [&](const Value& one) { return one.is(Value::Kind::kNone) ? at::Tensor() : single(name, one, parameter); });
     });
-    list.resize(std::max(list.size(), to.size));
+    if (list.size() < to.size) to.tensors.reset();
   }
   /// Other members than tensors.
   void tensors(const char* name, const at::Tensor&, std::int64_t, auto&& to) const { (*this)(name, to); }
@@ -506,6 +524,11 @@ class OptimizerLoad {
     const MemberReader reader(found->second, where, Parts::kName);
     auto state = std::make_unique<State>();
     Parts::state(*state, options, [&](const char* name, auto&& to) { reader.tensors(name, parameter, elements, to); });
+    if constexpr (requires { Parts::problem(*state, options); }) {
+      if (const char* const problem = Parts::problem(*state, options)) {
+        throw Error(ErrorCode::kShapeMismatch, std::string(problem) + "; save the optimizer again", {.tensor = where});
+      }
+    }
     read_.emplace_back(key, std::move(state));
   }
 

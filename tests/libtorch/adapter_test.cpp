@@ -262,6 +262,81 @@ TEST(TorchValues, HaveKeysAndStrings) {
   EXPECT_EQ(batch.at("name").toList().get(1).toStringRef(), "s1");
 }
 
+/// Samples with several tensors of other types, numbers, text and parts within parts.
+Dataset rich_samples(std::int64_t count) {
+  return dataset(count, [](std::int64_t i) {
+    return Value{
+        {"image", full({2, 3}, static_cast<double>(i), DType::float32)},
+        {"mask", Tensor::of<bool>({i % 2 == 0})},
+        {"label", i},
+        {"weight", static_cast<double>(i) / 2},
+        {"name", "s" + std::to_string(i)},
+        {"meta", {{"tags", Value::list({"a", "t" + std::to_string(i)})}, {"box", Tensor::of<std::int64_t>({i, 1})}}}};
+  });
+}
+
+std::vector<std::string> names_in(const c10::IValue& batch) {
+  std::vector<std::string> out;
+  for (const c10::IValue& name : batch.toGenericDict().at("name").toListRef()) out.push_back(name.toStringRef());
+  return out;
+}
+
+TEST(TorchValues, ReachTorchsLoaderWithAllTheirParts) {
+  auto loader = torch::data::make_data_loader(TorchValues(rich_samples(5), {.batch_size = 2, .num_workers = 2}),
+                                              torch::data::DataLoaderOptions());
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    std::vector<std::string> names;
+    for (const c10::IValue& batch : *loader) {
+      const auto parts = batch.toGenericDict();
+      const std::vector<std::string> own = names_in(batch);
+      const auto count = static_cast<std::int64_t>(own.size());
+      EXPECT_EQ(parts.size(), 6U);
+      EXPECT_EQ(parts.at("image").toTensor().sizes(), (std::vector<std::int64_t>{count, 2, 3}));
+      EXPECT_EQ(parts.at("mask").toTensor().scalar_type(), torch::kBool);
+      EXPECT_EQ(parts.at("label").toTensor().scalar_type(), torch::kInt64);
+      EXPECT_EQ(parts.at("weight").toTensor().scalar_type(), torch::kFloat64);
+      const auto meta = parts.at("meta").toGenericDict();
+      EXPECT_EQ(meta.at("box").toTensor().sizes(), (std::vector<std::int64_t>{count, 2}));
+      for (std::int64_t i = 0; i < count; ++i) {
+        const auto number = parts.at("label").toTensor()[i].item<std::int64_t>();
+        EXPECT_EQ(own[static_cast<std::size_t>(i)], "s" + std::to_string(number));
+        EXPECT_EQ(parts.at("image").toTensor()[i][1][2].item<float>(), static_cast<float>(number));
+        EXPECT_EQ(meta.at("tags").toListRef()[1].toListRef()[static_cast<std::size_t>(i)].toStringRef(),
+                  "t" + std::to_string(number));
+      }
+      names.insert(names.end(), own.begin(), own.end());
+    }
+    EXPECT_EQ(names, (std::vector<std::string>{"s0", "s1", "s2", "s3", "s4"})) << epoch;
+  }
+}
+
+TEST(TorchValues, SamplesThatAreNotStackedStayApart) {
+  TorchValues values(rich_samples(3), {.batch_size = 3, .collate = collate::samples()});
+  const c10::IValue batch = *values.get_batch(0);
+  ASSERT_EQ(batch.toListRef().size(), 3U);
+  const auto second = batch.toListRef()[1].toGenericDict();
+  EXPECT_EQ(second.at("name").toStringRef(), "s1");
+  EXPECT_EQ(second.at("label").toInt(), 1);
+  EXPECT_EQ(second.at("weight").toDouble(), 0.5);
+  EXPECT_EQ(second.at("image").toTensor().sizes(), (std::vector<std::int64_t>{2, 3}));
+}
+
+TEST(TorchValues, Resume) {
+  const auto make = [] { return TorchValues(rich_samples(10), {.batch_size = 3, .shuffle = true, .seed = 5}); };
+  TorchValues first = make();
+  first.get_batch(0);
+  torch::serialize::OutputArchive out;
+  first.save(out);
+  std::stringstream stream;
+  out.save_to(stream);
+  torch::serialize::InputArchive in;
+  in.load_from(stream);
+  TorchValues second = make();
+  second.load(in);
+  while (const auto batch = first.get_batch(0)) EXPECT_EQ(names_in(*second.get_batch(0)), names_in(*batch));
+  EXPECT_FALSE(second.get_batch(0));
+}
+
 TEST(TorchBatches, RefuseWhatIsMoreThanTensors) {
   TorchBatches batches(named_samples(), {.batch_size = 2});
   EXPECT_EQ(code_of([&] { batches.get_batch(0); }), ErrorCode::kUnsupported);

@@ -3,9 +3,11 @@
 #include <penstock/torch_optimizer.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -280,6 +282,48 @@ TEST(OptimizerState, OfLbfgsForOtherParametersIsRefused) {
   EXPECT_EQ(error->code(), ErrorCode::kShapeMismatch);
   EXPECT_EQ(error->tensor(), "state.0.d");
   EXPECT_TRUE(resumed->state().empty());
+}
+
+/// The value with another one at the keys.
+Value with(const Value& value, std::span<const char* const> keys, const Value& other) {
+  if (keys.empty()) return other;
+  if (value.is(Value::Kind::kList)) return Value::list({with(value[std::size_t{0}], keys.subspan(1), other)});
+  std::vector<Value::Item> items;
+  for (const auto& [key, item] : value.items()) {
+    const bool is_it = key.is(Value::Kind::kInt) || key.as_string() == keys.front();
+    items.emplace_back(key, is_it ? with(item, keys.subspan(1), other) : item);
+  }
+  return Value::dict(std::move(items));
+}
+
+TEST(OptimizerState, OfLbfgsThatItCouldNotGoOnWithIsRefused) {
+  Problem problem;
+  const auto optimizer = kKinds[5].make(problem.parameters);
+  for (int i = 0; i < 2; ++i) problem.step(*optimizer, i);
+  const Value state = state_dict(*optimizer);
+  struct Case {
+    std::vector<const char*> keys;
+    Value value;
+    ErrorCode code;
+    const char* says;
+  };
+  const Case cases[] = {
+      {{"state", "0", "ro"}, Value::list({}), ErrorCode::kShapeMismatch, "differ in length"},
+      {{"state", "0", "old_dirs"}, Value::list({}), ErrorCode::kShapeMismatch, "differ in length"},
+      {{"state", "0", "n_iter"}, Value(std::nan("")), ErrorCode::kInvalidArgument, "expected a whole number"},
+      {{"param_groups", "0", "history_size"}, Value(1), ErrorCode::kShapeMismatch, "more than its history_size"},
+      {{"param_groups", "0", "history_size"}, Value(-1), ErrorCode::kShapeMismatch, "history_size is negative"},
+      {{"param_groups", "0", "max_iter"}, Value(1e300), ErrorCode::kInvalidArgument, "expected a whole number"},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.says);
+    const auto resumed = kKinds[5].make(problem.parameters);
+    const auto error = error_of([&] { load_state_dict(*resumed, with(state, one.keys, one.value)); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), one.code) << error->what();
+    EXPECT_THAT(error->message(), HasSubstr(one.says));
+    EXPECT_TRUE(resumed->state().empty());
+  }
 }
 
 TEST(OptimizerState, ErrorsOfAFileNameIt) {
