@@ -1,15 +1,18 @@
-// What every dataset, and every function behind one, must do: the same batches for any number of workers and from any
-// position, the same samples by `get`, and its samples packed. A dataset or a transform is one line of a table.
+// What every dataset, and every function or transform of one, must do: give the same batches for any number of workers
+// and from any position, give the same samples by `get`, and be packed. A dataset or a transform is one row of a table.
 
 #include <gtest/gtest.h>
 
-#include <array>
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <tuple>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "data/support.h"
+#include "data/transform/op.h"
 #include "penstock/lengths.h"
 #include "penstock/mix.h"
 #include "penstock/ops.h"
@@ -118,6 +121,23 @@ const std::vector<TransformRow> kTransforms = {
        return d.map([](const Tensor& x, Generator& g) { return x + rand(x.shape(), g); }, {.batched = true});
      },
      true, true},
+    {"cast", [](const Dataset& d) { return d.cast(DType::float64); }},
+    {"scale", [](const Dataset& d) { return d.scale(0.1); }},
+    {"normalize",
+     [](const Dataset& d) {
+       return d.normalize({1, 2, 3, 4}, {0.5});
+     }},
+    {"clamp", [](const Dataset& d) { return d.clamp(2, 7); }},
+    {"permute", [](const Dataset& d) { return d.permute({0}); }},
+    {"crop", [](const Dataset& d) { return d.crop({1}, {2}); }},
+    {"center_crop", [](const Dataset& d) { return d.center_crop({2}); }},
+    {"random_crop", [](const Dataset& d) { return d.random_crop({2}); }},
+    {"flip", [](const Dataset& d) { return d.flip(); }},
+    {"random_flip", [](const Dataset& d) { return d.random_flip(); }},
+    {"pad", [](const Dataset& d) { return d.pad({1}, {2}, 3); }},
+    {"one_hot", [](const Dataset& d) { return d.cast(DType::int64).one_hot(64); }},
+    {"transforms",
+     [](const Dataset& d) { return d.pad({2}, {2}).random_crop({5}).cast(DType::float16).random_flip(); }},
 };
 
 using Rows = std::tuple<DatasetRow, TransformRow>;
@@ -236,6 +256,20 @@ TEST_P(EveryDataset, IsAStream) {
   EXPECT_EQ(test::rest_of_epoch(streamed), expected);
   streamed.seek({.batch = 2, .batch_size = 4, .order = "stream", .read = 8});
   EXPECT_EQ(test::rest_of_epoch(streamed), std::vector<std::string>(expected.begin() + 2, expected.end()));
+}
+
+/// The names of all ops, by the alternatives of the variant.
+template <std::size_t... kNumbers>
+std::vector<std::string> op_names(std::index_sequence<kNumbers...>) {
+  return {std::string(data::name_of(data::Op(std::in_place_index<kNumbers>)))...};
+}
+
+TEST(Transforms, HaveARowForEachOp) {
+  for (const std::string& name : op_names(std::make_index_sequence<std::variant_size_v<data::Op>>())) {
+    const bool found =
+        std::any_of(kTransforms.begin(), kTransforms.end(), [&](const auto& row) { return row.name == name; });
+    EXPECT_TRUE(found) << "kTransforms has no row for " << name;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, EveryDataset, ::testing::ValuesIn(all_rows()), [](const auto& row) {

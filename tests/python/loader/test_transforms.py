@@ -1,13 +1,15 @@
-"""Transforms of datasets give what torch gives for the same steps, and keep their manners."""
+"""Transforms give what torch gives for the same steps, on each kind of dataset, with workers and after pickling."""
 
 from __future__ import annotations
 
 import pickle
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 import penstock
+from penstock._transforms import Transforms
 
 torch = pytest.importorskip("torch")
 
@@ -41,6 +43,102 @@ def normalized(x: torch.Tensor, dim: int) -> torch.Tensor:
     shape[dim] = 3
     mean, std = (torch.as_tensor(values, dtype=x.dtype).view(shape) for values in (MEAN, STD))
     return x.clone().sub_(mean).div_(std)
+
+
+class Row(NamedTuple):
+    """A transform as a call of it, and what torch gives for it; None where random numbers decide."""
+
+    name: str
+    args: tuple
+    expected: object
+
+
+def padded(x):
+    return torch.nn.functional.pad(x, (0, 3, 1, 2), value=4)
+
+
+# Samples are of shape (5, 7, 3) and of float32, but for one_hot of int64. Every transform has a row.
+ROWS = [
+    Row("cast", ("float64",), lambda x: x.double()),
+    Row("cast", ("float64", True), lambda x: x.double()),
+    Row("scale", (1 / 255,), lambda x: x * (1 / 255)),
+    Row("normalize", (MEAN, STD, -1), lambda x: normalized(x, 3)),
+    Row("normalize", (0.5, 0.25), lambda x: x.sub(0.5).div(0.25)),
+    Row("clamp", (-0.1, 1.3), lambda x: x.clamp(-0.1, 1.3)),
+    Row("permute", ((2, 0, 1),), lambda x: x.permute(0, 3, 1, 2)),
+    Row("crop", ((1, 2), (3, 4), (0, 1)), lambda x: x[:, 1:4, 2:6]),
+    Row("center_crop", ((2, 4), (0, 1)), lambda x: x[:, 2:4, 2:6]),
+    Row("random_crop", ((2, 4), (0, 1)), None),
+    Row("flip", ((0, -1),), lambda x: x.flip(1, 3)),
+    Row("random_flip", ((0,), 0.5), None),
+    Row("pad", ((1, 0), (2, 3), 4), padded),
+    Row("one_hot", (100,), lambda x: torch.nn.functional.one_hot(x, 100)),
+]
+ROW = pytest.mark.parametrize("row", ROWS, ids=[f"{number}_{row.name}" for number, row in enumerate(ROWS)])
+
+
+def sample_rows(row) -> torch.Tensor:
+    return tensors("int64" if row.name == "one_hot" else "float32")
+
+
+def applied(row, dataset):
+    return getattr(dataset, row.name)(*row.args)
+
+
+def test_every_transform_has_a_row():
+    """A transform of the native class is what takes `keys`; streams and torch's datasets mirror it (Transforms)."""
+    native = {
+        name
+        for name in dir(penstock.Dataset)
+        if "keys:" in str(getattr(getattr(penstock.Dataset, name), "__nb_signature__", ""))
+    }
+    assert native
+    assert {name for name in vars(Transforms) if not name.startswith("_")} == native
+    assert {row.name for row in ROWS} == native
+
+
+@ROW
+@pytest.mark.parametrize("workers", [0, 1, 3])
+def test_values_with_any_number_of_workers(row, workers):
+    x = sample_rows(row)
+    dataset = applied(row, penstock.rows(x))
+    got = [torch.from_dlpack(batch) for batch in penstock.DataLoader(dataset, batch_size=2, num_workers=workers)]
+    same(torch.cat(got), batch_of(dataset) if row.expected is None else row.expected(x))
+
+
+@ROW
+def test_single_samples(row):
+    x = sample_rows(row)
+    dataset = applied(row, penstock.rows(x))
+    same(torch.stack([torch.from_dlpack(dataset[i]) for i in range(len(x))]), batch_of(dataset))
+
+
+@ROW
+def test_streams_have_the_transform(row):
+    x = sample_rows(row)
+    wanted = batch_of(applied(row, penstock.rows(x)))
+    streamed = applied(row, penstock.stream(penstock.rows(x)))
+    (batch,) = penstock.DataLoader(streamed, batch_size=len(x))
+    same(torch.from_dlpack(batch), wanted)
+
+
+@ROW
+def test_datasets_of_torch_have_the_transform(row):
+    import penstock.torch
+
+    x = sample_rows(row)
+    dataset = applied(row, penstock.torch.Rows(x))
+    same(torch.stack([dataset[i] for i in range(len(x))]), batch_of(applied(row, penstock.rows(x))))
+    (batch,) = penstock.torch.DataLoader(dataset, batch_size=len(x))
+    if row.expected is not None:  # the loader draws its seed from torch's generator
+        same(batch, row.expected(x))
+
+
+@ROW
+def test_pickles(row, tmp_path):
+    np.save(tmp_path / "x.npy", sample_rows(row).numpy())
+    dataset = applied(row, penstock.rows(tmp_path / "x.npy"))
+    same(batch_of(pickle.loads(pickle.dumps(dataset))), batch_of(dataset))
 
 
 @pytest.mark.parametrize("to", DTYPES)
@@ -263,26 +361,6 @@ def test_crops_come_from_everywhere():
     x = torch.arange(500 * 6).reshape(500, 6) % 6
     begins = batch_of(penstock.rows(x).random_crop(3))[:, 0]
     assert sorted(set(begins.tolist())) == [0, 1, 2, 3]
-
-
-def test_pickles(tmp_path):
-    np.save(tmp_path / "x.npy", np.arange(12, dtype=np.uint8).reshape(3, 4))
-    rows = penstock.rows(tmp_path / "x.npy")
-    for dataset in (
-        rows.cast("float32", strict=True),
-        rows.cast("float32").scale(2),
-        rows.cast("float32").normalize([1, 2, 3, 4], 2),
-        rows.clamp(2, 5),
-        rows.permute([0]),
-        rows.crop(1, 2),
-        rows.center_crop(2, 0),
-        rows.random_crop(2),
-        rows.flip(0),
-        rows.random_flip(p=0.75),
-        rows.pad(1, 2, 3),
-        rows.one_hot(12),
-    ):
-        same(batch_of(pickle.loads(pickle.dumps(dataset))), batch_of(dataset))
 
 
 def test_strict_and_arguments():
