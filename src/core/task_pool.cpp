@@ -1,3 +1,7 @@
+// How many processors a process may use is decided by its affinity mask and by the limits of its cgroup; both are read,
+// because in a container the mask alone shows all processors of the machine. parallel_for uses the caller's thread too,
+// so it makes progress even when the system gives no further threads.
+
 #include "core/task_pool.h"
 
 #include <pthread.h>

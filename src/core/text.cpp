@@ -1,3 +1,7 @@
+// Names in files are written by strangers, and end up in error messages on a terminal. So characters that move the
+// cursor, reorder text or are not seen are written as escapes. Names that are near to a wrong key are found by the
+// number of edits between them, with a limit, because a file may have very many names.
+
 #include "core/text.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// Copies between a slot and a device run after the call that started them. So a slot goes back to the ring together
+// with the marks of its copies, and `take` waits for these marks before it lends the slot again. A thread thus reads
+// into one slot while the copies of others still run. If the driver cannot lock the memory, the same slots work, only
+// slower.
+
 #include "device/pinned_ring.h"
 
 #include <sys/mman.h>

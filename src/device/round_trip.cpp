@@ -1,3 +1,7 @@
+// Finds tensors that a program copies to a device and back again and again, because that is slow and often a mistake.
+// Each storage has an entry in a small table of fixed size, found by its address, so that a copy costs no allocation.
+// An entry keeps a weak reference to the owner of the memory, because an address may be given to another storage later.
+
 #include "device/round_trip.h"
 
 #include <algorithm>

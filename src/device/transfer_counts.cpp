@@ -1,3 +1,7 @@
+// Copies are counted twice: for the process and for the thread that starts them, because a program may ask about a
+// stretch of its own code while other threads copy too. Threads that help within a call give their counts to the caller
+// when it ends (HelperCounts), since the caller would not see them otherwise.
+
 #include "device/transfer_counts.h"
 
 #include <array>

@@ -1,3 +1,7 @@
+// A reduction on a device takes several passes. The first one leaves one candidate for each chunk of each result, and
+// each later pass reduces the candidates of the one before, until every result has one. So chunks can run in parallel
+// without any thread waiting for another.
+
 #include <algorithm>
 #include <bit>
 #include <optional>

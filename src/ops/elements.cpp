@@ -1,3 +1,6 @@
+// Elements are printed in index order most of the time. So a stretch of them around the last one is converted at once
+// to a type that can be printed, and the rest of the tensor stays as it is, however large it is.
+
 #include "ops/elements.h"
 
 #include <algorithm>

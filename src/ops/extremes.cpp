@@ -1,3 +1,8 @@
+// Finds the smallest or largest element and its index. Chunks of fixed size are searched in parallel and their winners
+// are compared in order, so that of equal elements the first wins whatever the number of threads. NaN beats every
+// number, as in PyTorch. A block of elements is first asked whether any beats the best so far, because mostly none
+// does.
+
 #include <array>
 #include <cstring>
 #include <type_traits>

@@ -1,3 +1,7 @@
+// Operations that change elements where they lie: swap bytes, negate, conjugate, fill. They need no second memory, so a
+// load can run them on what it has just read. A float is negated by flipping its sign bit, because that also keeps the
+// bits of a NaN; only types whose zero and NaN have no sign are handled apart.
+
 #include <algorithm>
 #include <array>
 #include <bit>

@@ -1,3 +1,7 @@
+// A product is cut into panels of a fixed number of rows, which threads compute one by one. The size of a panel does
+// not depend on the number of threads, so neither does any bit of the result. Operands that a kernel cannot read as
+// they lie are copied first. On a device, its library computes the product if it has one, otherwise our kernels do.
+
 #include <algorithm>
 #include <array>
 #include <optional>

@@ -1,3 +1,7 @@
+// Sums do not depend on the number of threads. The elements of a result are cut into chunks of fixed size, each chunk
+// is summed in lanes of fixed number, and lanes and chunks are combined in a fixed order. Threads only decide who sums
+// which chunk. This order also keeps the rounding error small, and devices sum in the same one.
+
 #include <algorithm>
 #include <array>
 #include <bit>

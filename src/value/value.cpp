@@ -1,3 +1,7 @@
+// A Value is a handle on a node of a graph of nested content. A child that belongs to its parent has no owner of its
+// own, so a handle to it shares the owner of the whole graph. This allows cycles, which pickles may have, without
+// leaks.
+
 #include "penstock/value.h"
 
 #include <array>

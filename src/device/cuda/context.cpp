@@ -1,3 +1,7 @@
+// We use the primary context of a device, because memory and streams of other libraries (PyTorch's for example) live
+// there and can be shared. Events are recycled, because making one takes longer than recording it. Kernels are loaded
+// when the first of a module is asked for, because the driver compiles their text then, which takes seconds.
+
 #include "device/cuda/context.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// The driver is loaded with dlopen when it is first needed, so that one build of Penstock also runs on machines without
+// it. Entry points are asked for by versioned names, because their signatures differ from version to version. A driver
+// does not work in a child of fork(), so we remember in which process it was started and refuse to use it in another.
+
 #include "device/cuda/driver.h"
 
 #include <dlfcn.h>

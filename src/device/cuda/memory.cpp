@@ -1,3 +1,7 @@
+// A block is taken and given back in the order of a queue: the next user on that queue waits for nothing, and another
+// queue waits for the marks of the block's uses. Newer drivers do this in a memory pool; for older ones used blocks are
+// kept here. Bytes are reserved before a block is taken, because the limit must hold while several threads allocate.
+
 #include "device/cuda/memory.h"
 
 #include <algorithm>

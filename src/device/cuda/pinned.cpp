@@ -1,3 +1,7 @@
+// Locking pages is slow, so blocks of locked memory are kept and used again. A block may have been given to queues of
+// several devices, so it is used or unlocked only after the marks of all of them. After a device has failed, its marks
+// say nothing more; such memory stays locked, because the device might still write to it.
+
 #include "device/cuda/pinned.h"
 
 #include <unistd.h>

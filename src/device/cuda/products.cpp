@@ -1,3 +1,7 @@
+// Products of matrices are given to cuBLAS if the machine has it; otherwise our own kernels compute them. Each context
+// has one handle, used under a lock, because its stream is set before each call. What cuBLAS keeps must be destroyed
+// before its own statics are, so its handles are closed by a function that runs at exit before them.
+
 #include "device/cuda/products.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// A queue is a stream of the driver, either our own, the default one, or one of another library that we only borrow.
+// Each call makes the right context current first, because other libraries in the process may have made theirs current.
+
 #include "device/cuda/queue.h"
 
 #include <memory>
