@@ -135,7 +135,7 @@ const std::vector<TransformRow> kTransforms = {
     {"flip", [](const Dataset& d) { return d.flip(); }},
     {"random_flip", [](const Dataset& d) { return d.random_flip(); }},
     {"pad", [](const Dataset& d) { return d.pad({1}, {2}, 3); }},
-    {"one_hot", [](const Dataset& d) { return d.cast(DType::int64).one_hot(64); }},
+    {"one_hot", [](const Dataset& d) { return d.clamp(0, 63).cast(DType::int64).one_hot(64); }},
     {"transforms",
      [](const Dataset& d) { return d.pad({2}, {2}).random_crop({5}).cast(DType::float16).random_flip(); }},
 };
