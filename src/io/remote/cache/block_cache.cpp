@@ -39,9 +39,16 @@ FileDescriptor opened(const std::string& path) {
   return FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
 }
 
+/// The time as files have it. std::time may be some milliseconds behind that, and so in the second before.
+std::int64_t seconds_now() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return now.tv_sec;
+}
+
 /// Says that the block is in use, by the time of its last access, which the kernel itself often leaves alone.
 void mark_used(int fd, const struct stat& status) noexcept {
-  if (std::time(nullptr) - status.st_atim.tv_sec < kMarkSeconds) return;
+  if (seconds_now() - status.st_atim.tv_sec < kMarkSeconds) return;
   const timespec times[2] = {{0, UTIME_NOW}, {0, UTIME_OMIT}};
   ::futimens(fd, times);
 }
@@ -128,7 +135,7 @@ std::optional<KeptObject> BlockCache::find(const std::string& key, std::size_t h
     if (!block_file::read(fd.get(), length, seed, 0, {&part, 1})) return std::nullopt;
   }
   mark_used(fd.get(), status);
-  const std::int64_t age = std::time(nullptr) - status.st_mtim.tv_sec;
+  const std::int64_t age = seconds_now() - status.st_mtim.tv_sec;
   out.is_fresh = age >= 0 && age < settings_.trust.count();
   return out;
 }
