@@ -178,7 +178,7 @@ INSTANTIATE_TEST_SUITE_P(
               [](const Wanted& w, const std::string& c, unsigned n) { return n == 1 ? "H" : http_range(w, c); },
               {}},
         Fault{"AStop", [](const Wanted& w, const std::string& c, unsigned n) { return n == 0 ? http_range(w, c) : ""; },
-              ErrorCode::kTimeout, "nothing came", true},
+              ErrorCode::kTimeout, "no data arrived", true},
         Fault{"AnotherETag",
               [](const Wanted& w, const std::string& c, unsigned n) {
                 return http_range(w, c, n == 0 ? "\"E\"" : "\"F\"");
