@@ -52,7 +52,8 @@ def test_late_ranges_of_a_large_object(base, proxy):
     proxy.faults.append(Fault(hang=True, times=1, after=1, target="large"))
     report = load(f"{base}/large.npy")
     assert np.array_equal(report["value"], large)
-    assert report["remote_hedges"] == 1
+    assert report["remote_hedges"] >= 1
+    assert report["remote_retries"] == 0
 
 
 def test_a_batch_with_late_samples(base, proxy):
@@ -61,7 +62,9 @@ def test_a_batch_with_late_samples(base, proxy):
     dataset = penstock.files([f"{base}/{number}.npy" for number in range(COUNT)])
     loader = penstock.DataLoader(dataset, batch_size=20)
     assert np.array_equal(np.concatenate([np.asarray(batch) for batch in loader]), np.stack(SAMPLES))
-    assert loader.stats()["remote_hedges"] == 2
+    # On a busy machine others are late too.
+    assert loader.stats()["remote_hedges"] >= 2
+    assert loader.stats()["remote_retries"] == 0
 
 
 def test_none_is_made_where_they_are_switched_off(base, proxy, settings):
