@@ -20,6 +20,18 @@ std::optional<ErrorCode> code_of(Work work) {
   return std::nullopt;
 }
 
+/// Lets the second loader go on where the first one is, by way of a saved archive.
+template <class Batches>
+void hand_over(Batches& first, Batches& second) {
+  torch::serialize::OutputArchive out;
+  first.save(out);
+  std::stringstream stream;
+  out.save_to(stream);
+  torch::serialize::InputArchive in;
+  in.load_from(stream);
+  second.load(in);
+}
+
 std::string temporary(const std::string& name) {
   const auto folder = std::filesystem::temp_directory_path() / ("penstock-libtorch-" + std::to_string(::getpid()));
   std::filesystem::create_directories(folder);
@@ -325,14 +337,8 @@ TEST(TorchValues, Resume) {
   const auto make = [] { return TorchValues(rich_samples(10), {.batch_size = 3, .shuffle = true, .seed = 5}); };
   TorchValues first = make();
   first.get_batch(0);
-  torch::serialize::OutputArchive out;
-  first.save(out);
-  std::stringstream stream;
-  out.save_to(stream);
-  torch::serialize::InputArchive in;
-  in.load_from(stream);
   TorchValues second = make();
-  second.load(in);
+  hand_over(first, second);
   while (const auto batch = first.get_batch(0)) EXPECT_EQ(names_in(*second.get_batch(0)), names_in(*batch));
   EXPECT_FALSE(second.get_batch(0));
 }
@@ -356,14 +362,8 @@ TEST(TorchBatches, AreTheLoadersAndResume) {
 
   TorchBatches first = make();
   first.get_batch(0);
-  torch::serialize::OutputArchive out;
-  first.save(out);
-  std::stringstream stream;
-  out.save_to(stream);
-  torch::serialize::InputArchive in;
-  in.load_from(stream);
   TorchBatches second = make();
-  second.load(in);
+  hand_over(first, second);
   EXPECT_TRUE(torch::equal(second.get_batch(0)->front(), batches[1]));
 }
 

@@ -9,6 +9,7 @@ import weakref
 
 import numpy as np
 import pytest
+from own_sources import ways_to_give
 
 import penstock
 
@@ -41,14 +42,7 @@ def test_samples_are_what_the_function_opens(workers):
 def test_the_function_gives_bytes_paths_files_or_sources(tmp_path):
     path = tmp_path / "a.npy"
     path.write_bytes(content(7))
-    makers = {
-        "bytes": path.read_bytes,
-        "view": lambda: memoryview(path.read_bytes()),
-        "str": lambda: str(path),
-        "path": lambda: path,
-        "file": lambda: path.open("rb"),
-        "memory": lambda: io.BytesIO(path.read_bytes()),
-    }
+    makers = ways_to_give(path)
     clips = penstock.files(list(makers), source=lambda name: makers[name]())
     for i, name in enumerate(makers):
         assert clips[i].tolist() == [7] * 4, name

@@ -10,6 +10,7 @@ import time
 import pytest
 import torch
 import torch.utils.data as td
+from own_sources import ways_to_give
 
 import penstock
 import penstock.torch as pt
@@ -67,14 +68,7 @@ def doubled(sample):
 def test_the_function_gives_bytes_paths_files_or_sources(tmp_path):
     path = tmp_path / "a.pt"
     path.write_bytes(content(7))
-    makers = {
-        "bytes": path.read_bytes,
-        "view": lambda: memoryview(path.read_bytes()),
-        "str": lambda: str(path),
-        "path": lambda: path,
-        "file": lambda: path.open("rb"),
-        "memory": lambda: io.BytesIO(path.read_bytes()),
-    }
+    makers = ways_to_give(path)
     files = pt.Files(list(makers), source=lambda name: makers[name]())
     for i, name in enumerate(makers):
         assert files[i]["y"] == 7, name
