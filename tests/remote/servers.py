@@ -142,8 +142,9 @@ def rclone(folder: Path) -> Iterator[Server]:
     (folder / "data" / BUCKET).mkdir(parents=True)
     url = f"http://127.0.0.1:{free_port()}"
     command = [binary, "serve", "s3", "--auth-key", f"{ACCESS_KEY},{SECRET_KEY}", "--addr", url.removeprefix("http://")]
-    # Tests put files into its folder: no list of it may be an old one.
-    command += ["--config", "/dev/null", "--dir-cache-time", "0s", folder / "data"]
+    # Tests put files into its folder, so lists must not be old. With 0s, rclone reads folders again and again while it
+    # renames a finished upload, and gives up on some.
+    command += ["--config", "/dev/null", "--dir-cache-time", "1ms", folder / "data"]
     with running(command, folder / "log", lambda: answers(url)):
         server = store(url)
         server.folder = folder / "data"

@@ -83,9 +83,11 @@ def test_a_slow_store_gets_few_more_requests(base, proxy):
     loader = penstock.DataLoader(dataset, batch_size=4, num_workers=2)
     for _ in loader:
         pass
+    hedges = loader.stats()["remote_hedges"]
+    # A second request that is dropped right away, because the first was answered, may never have been sent.
+    assert COUNT <= len(proxy.requests) - asked <= COUNT + hedges
     # Ten may have been saved up, and then it is a share of these answers.
-    assert len(proxy.requests) - asked == COUNT + loader.stats()["remote_hedges"]
-    assert loader.stats()["remote_hedges"] <= 10 + 0.05 * COUNT + 1
+    assert hedges <= 10 + 0.05 * COUNT + 1
 
 
 @pytest.mark.parametrize(

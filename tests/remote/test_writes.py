@@ -259,6 +259,19 @@ def test_an_error_in_200_that_lasts(faulty, memory, settings):
         assert not memory.uploads
 
 
+def test_what_an_earlier_try_got_is_said(faulty, memory):
+    """A server that gives an upload up at its end no longer knows it when it is asked again."""
+    gone = "<Error><Code>NoSuchUpload</Code></Error>"
+    faulty.faults = [
+        Fault(status=500, target="?uploadId=", times=1, methods=["POST"]),
+        Fault(status=404, target="?uploadId=", times=1, methods=["POST"], body=gone),
+    ]
+    with refused(penstock.InputOutputError, "NoSuchUpload", "the try before", "500", seconds=60):
+        penstock.save(numbers(SIZES["parts"]), "s3://bucket/x.npy")
+    assert not memory.objects
+    assert not memory.uploads
+
+
 def test_a_small_object_is_one_request_and_a_large_one_few(faulty, memory):
     penstock.save(numbers(1000), "s3://bucket/x.npy")
     assert [request.method for request in faulty.requests] == ["PUT"]

@@ -297,9 +297,17 @@ class Retrying {
     if (verdict.kind == Verdict::Kind::kFail) {
       // This request went to the address of an earlier redirect, which may have expired: ask the original URL again.
       if (one.redirects == 0 && !std::exchange(exchange.redirected, {}).empty()) return begin(tag);
-      return fail(one, verdict.error->within({.path = exchange.name, .offset = exchange.offset}));
+      return fail(one, after_earlier_tries(exchange, *verdict.error));
     }
     end(one);
+  }
+
+  /// The last refusal may only follow from an earlier one: an upload that a server gave up is not there any more.
+  static Error after_earlier_tries(const Exchange& exchange, const Error& error) {
+    const Error placed = error.within({.path = exchange.name, .offset = exchange.offset});
+    if (exchange.passing.empty()) return placed;
+    return Error(placed.code(), core::format("{}; the try before: {}", placed.message(), exchange.passing),
+                 {.path = placed.path(), .offset = placed.offset(), .tensor = placed.tensor()});
   }
 
   static Verdict verdict_of(const Exchange& exchange, const HttpRequest& request, const Answer& answer) {
@@ -340,6 +348,7 @@ class Retrying {
     count(exchange, {.retries = 1, .paused_seconds = std::chrono::duration<double>(pause).count()});
     // The address of a redirect may have expired, so the next try asks the original URL.
     exchange.redirected.clear();
+    exchange.passing = verdict.why;
     one.redirects = 0;
     one.hedged = false;
     one.due = now + pause;
