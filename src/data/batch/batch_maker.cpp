@@ -32,6 +32,7 @@ namespace {
 struct PlanState final : Scratch::State {
   BatchPlan plan;
   BatchPrediction prediction;
+  DeviceSteps steps;
 };
 
 /// Memory in which a thread copies one sample at a time. It is separate from that of the batch at hand, because it is
@@ -216,7 +217,7 @@ Batch BatchMaker::make_assuming(std::span<const std::int64_t> indices, std::int6
 
 Batch BatchMaker::prepare(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch,
                           const Grant& grant) const {
-  auto& [plan, prediction] = scratch.state<PlanState>(this);
+  auto& [plan, prediction, steps] = scratch.state<PlanState>(this);
   const auto take = [&](std::uint64_t bytes) {
     grant(bytes);
     scratch.clock.start();
@@ -230,9 +231,11 @@ Batch BatchMaker::prepare(std::span<const std::int64_t> indices, std::int64_t nu
     scratch.expected = prediction.expected(&dataset_.impl(), host.data());
   }
   scratch.clock.start();
-  const Located located = locate(dataset_, indices, scratch);
+  Located located = locate(dataset_, indices, scratch);
   scratch.clock.lap(Stage::kDecode);
   plan_batch(located, collate_.rule(), plan, scratch.arena);
+  const bool leaves_steps = device_ && steps.take(located, plan, scratch);
+  if (leaves_steps) plan_batch(located, collate_.rule(), plan, scratch.arena);
   prediction.note(located, plan);
   scratch.clock.lap(Stage::kCollate);
   const Buffer foreseen = host;  // kept alive, because samples may have been read into it
@@ -240,9 +243,9 @@ Batch BatchMaker::prepare(std::span<const std::int64_t> indices, std::int64_t nu
   fill(located, plan, host.data(), dataset_, scratch);
   if (scratch.confirmed != scratch.assumed) throw Misjudged();
   scratch.clock.lap(Stage::kCopy);
-  const Buffer block = device_ ? send(host, indices.size(), number) : host;
-  scratch.clock.lap(Stage::kSend);
-  Batch batch{.value = batch_value(located, plan, block), .indices = {indices.begin(), indices.end()}};
+  Batch batch{.value = device_ ? sent(located, plan, host, leaves_steps ? &steps : nullptr, number, scratch)
+                               : batch_value(located, plan, host),
+              .indices = {indices.begin(), indices.end()}};
   scratch.clock.lap(Stage::kCollate);
   if (has_functions()) batch.value = called(std::move(batch.value), indices, number, scratch);
   scratch.stats.payload_bytes += plan.payload;
@@ -284,11 +287,19 @@ Buffer BatchMaker::allocate(std::uint64_t bytes, std::size_t samples, std::int64
   }
 }
 
-Buffer BatchMaker::send(const Buffer& host, std::size_t samples, std::int64_t number) const {
+Value BatchMaker::sent(const Located& located, const BatchPlan& plan, const Buffer& host, DeviceSteps* steps,
+                       std::int64_t number, Scratch& scratch) const {
   try {
-    return device_.send(host);
+    const Buffer block = device_.send(host);
+    DeviceSteps::Made made;
+    if (steps != nullptr) {
+      const StreamGuard guard(device_.steps());
+      made = steps->run(plan, block);
+    }
+    scratch.clock.lap(Stage::kSend);
+    return batch_value(located, plan, block, made);
   } catch (const Error& error) {
-    throw with_batch(error, host.size(), samples, number);
+    throw with_batch(error, host.size(), located.size(), number);
   }
 }
 

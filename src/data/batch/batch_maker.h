@@ -7,6 +7,7 @@
 #include <span>
 
 #include "data/batch/device_batch.h"
+#include "data/batch/device_steps.h"
 #include "data/batch/sample_policy.h"
 #include "data/collate/batch_plan.h"
 #include "data/sample/scratch.h"
@@ -55,7 +56,8 @@ class BatchMaker {
   Value called(Value batch, std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch) const;
   Value result_of_functions(Value batch, std::span<const std::int64_t> indices, Scratch& scratch) const;
   Buffer allocate(std::uint64_t bytes, std::size_t samples, std::int64_t number) const;
-  Buffer send(const Buffer& host, std::size_t samples, std::int64_t number) const;
+  Value sent(const Located& located, const BatchPlan& plan, const Buffer& host, DeviceSteps* steps, std::int64_t number,
+             Scratch& scratch) const;
 
   Dataset dataset_;
   Collate collate_;

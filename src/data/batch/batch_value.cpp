@@ -12,8 +12,9 @@ namespace {
 
 class Builder {
  public:
-  Builder(const Located& located, const BatchPlan& plan, const Buffer& block)
-      : located_(located), plan_(plan), block_(block) {}
+  Builder(const Located& located, const BatchPlan& plan, const Buffer& block,
+          std::span<const std::optional<Tensor>> made)
+      : located_(located), plan_(plan), block_(block), made_(made) {}
 
   Value batch() const {
     return build(root(0), [this](std::uint32_t leaf) { return collated(plan_.results[leaf], leaf); });
@@ -54,6 +55,7 @@ class Builder {
   }
 
   Value tensor(std::uint32_t output) const {
+    if (output < made_.size() && made_[output]) return Value::tensor(*made_[output]);
     const Output& out = plan_.outputs[output];
     return Value::tensor(
         Tensor(block_, out.dtype, out.shape, out.shape.contiguous_strides(), static_cast<std::size_t>(out.offset)));
@@ -107,12 +109,14 @@ class Builder {
   const Located& located_;
   const BatchPlan& plan_;
   const Buffer& block_;
+  std::span<const std::optional<Tensor>> made_;
 };
 
 }  // namespace
 
-Value batch_value(const Located& located, const BatchPlan& plan, const Buffer& block) {
-  const Builder builder(located, plan, block);
+Value batch_value(const Located& located, const BatchPlan& plan, const Buffer& block,
+                  std::span<const std::optional<Tensor>> made) {
+  const Builder builder(located, plan, block, made);
   return plan.by_sample ? builder.samples() : builder.batch();
 }
 

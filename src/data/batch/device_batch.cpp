@@ -9,8 +9,8 @@
 namespace penstock::data {
 namespace {
 
-/// A tensor in each block of memory that the batch has on a device: one block, but where functions of the program made
-/// the batch.
+/// A tensor in each block of memory that the batch has on a device: one block, but where the device did transforms or
+/// functions of the program made the batch.
 std::vector<Tensor> tensors_on_device(const Value& root) {
   std::vector<Tensor> out;
   std::vector<Value> pending{root};
@@ -33,7 +33,9 @@ std::vector<Tensor> tensors_on_device(const Value& root) {
 }  // namespace
 
 DeviceBatches::DeviceBatches(Device device) {
-  if (device.type != DeviceType::kCpu) copies_.emplace(device);
+  if (device.type == DeviceType::kCpu) return;
+  copies_.emplace(device);
+  steps_.emplace(device);
 }
 
 Buffer DeviceBatches::send(const Buffer& host) const {

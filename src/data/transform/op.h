@@ -19,21 +19,26 @@ using Dims = std::vector<std::int64_t>;
 struct CastOp {
   DType dtype;
   bool strict = false;
+  friend bool operator==(const CastOp&, const CastOp&) = default;
 };
 struct ScaleOp {
   double factor = 1;
+  friend bool operator==(const ScaleOp&, const ScaleOp&) = default;
 };
 struct NormalizeOp {
   std::vector<double> mean;
   std::vector<double> std;
   std::int64_t dim = 0;
+  friend bool operator==(const NormalizeOp&, const NormalizeOp&) = default;
 };
 struct ClampOp {
   double low = 0;
   double high = 0;
+  friend bool operator==(const ClampOp&, const ClampOp&) = default;
 };
 struct PermuteOp {
   Dims dims;
+  friend bool operator==(const PermuteOp&, const PermuteOp&) = default;
 };
 struct CropOp {
   enum class Place : std::uint8_t { kAt, kCenter, kRandom };
@@ -42,20 +47,24 @@ struct CropOp {
   std::vector<std::int64_t> size;
   Dims dims;
   std::uint32_t first_draw = 0;  ///< how many random numbers of a sample the steps before it take
+  friend bool operator==(const CropOp&, const CropOp&) = default;
 };
 struct FlipOp {
   Dims dims;
   double probability = 1;
   std::uint32_t first_draw = 0;  ///< as in CropOp
+  friend bool operator==(const FlipOp&, const FlipOp&) = default;
 };
 struct PadOp {
   std::vector<std::int64_t> before;
   std::vector<std::int64_t> after;
   double value = 0;
   Dims dims;
+  friend bool operator==(const PadOp&, const PadOp&) = default;
 };
 struct OneHotOp {
   std::int64_t classes = 0;
+  friend bool operator==(const OneHotOp&, const OneHotOp&) = default;
 };
 
 using Op = std::variant<CastOp, ScaleOp, NormalizeOp, ClampOp, PermuteOp, CropOp, FlipOp, PadOp, OneHotOp>;
