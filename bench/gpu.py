@@ -16,6 +16,10 @@ FORMATS = ("pt", "safetensors", "npy")
 MATRICES = (1024, 4096, 8192)
 MOVED_GB = 1
 SWEPT_GB = 4
+IMAGES = 8192
+IMAGE = (3, 224, 224)
+IMAGE_WORKERS = 8
+MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 RINGS = (16, 32, 64, 128, 256)
 THREADS = (1, 2, 4, 8, 16)
 
@@ -200,6 +204,79 @@ def _product_line(size: int) -> Line:
     )
 
 
+def _images(root: Path) -> Path:
+    """One file of uint8 images, as many as fit into the page cache anywhere."""
+    import numpy as np
+
+    path = root / "images_uint8.npy"
+    if not path.exists():
+        images = np.random.default_rng(0).integers(0, 256, (IMAGES, *IMAGE), dtype=np.uint8)
+        np.save(path, images)
+    return path
+
+
+def _our_images(path: Path, on_host: bool = False) -> Call:
+    """A strict cast is done on the host, because it names the sample that it refuses."""
+    import penstock
+
+    floats = penstock.rows(path).cast("float32", strict=on_host).scale(1 / 255).normalize(MEAN, STD)
+    loader = penstock.DataLoader(floats, batch_size=256, shuffle=True, num_workers=IMAGE_WORKERS, device="cuda:0")
+
+    def run() -> object:
+        batch = None
+        for each in loader:
+            batch = each
+        penstock.synchronize("cuda:0")
+        return batch
+
+    return run
+
+
+def _torch_images(path: Path) -> Call:
+    import numpy as np
+    import torch
+
+    class Images(torch.utils.data.Dataset):
+        def __init__(self) -> None:
+            self.all = np.load(path, mmap_mode="r")
+
+        def __len__(self) -> int:
+            return len(self.all)
+
+        def __getitem__(self, index: int) -> torch.Tensor:
+            return torch.from_numpy(self.all[index].copy())
+
+    mean, std = (torch.tensor(values, device="cuda").reshape(1, -1, 1, 1) for values in (MEAN, STD))
+    loader = torch.utils.data.DataLoader(
+        Images(), batch_size=256, shuffle=True, num_workers=IMAGE_WORKERS, pin_memory=True, persistent_workers=True
+    )
+
+    def run() -> object:
+        batch = None
+        for images in loader:
+            batch = images.to("cuda", non_blocking=True).float().mul_(1 / 255).sub_(mean).div_(std)
+        return batch
+
+    return _finished(run)
+
+
+def _images_line(root: Path, on_host: bool = False) -> Line:
+    """Shuffled batches of images, float32 and normalized, in the device's memory. The floor is a copy of the bytes of
+    one epoch as they are stored, from pinned memory."""
+    path = root / "images_uint8.npy"
+    image_bytes = IMAGE[0] * IMAGE[1] * IMAGE[2]
+    return Line(
+        name="uint8 images to normalized float32 batches on the device" + (", computed on the host" if on_host else ""),
+        unit="images/s",
+        work=IMAGES,
+        ours=Program(partial(_our_images, path, on_host), ("penstock",)),
+        peers={"torch DataLoader, computed on the device": Program(partial(_torch_images, path), loads.TORCH)},
+        floor=Floor(["device", str(IMAGES * image_bytes)], "bytes_per_second", image_bytes),
+        prepare=partial(_images, root),
+        goal_peer=None if on_host else 3,
+    )
+
+
 def lines(root: Path) -> list[Line]:
     import penstock
 
@@ -209,4 +286,10 @@ def lines(root: Path) -> list[Line]:
     moves = [_move_line(to) for to in ("cuda:0", "cpu")]
     sweeps = [_sweep_line(root, ring=ring) for ring in RINGS] + [_sweep_line(root, threads=count) for count in THREADS]
     loads += [_instanttensor_line(root, gb) for gb in GB]
-    return loads + sweeps + moves + [_product_line(size) for size in MATRICES]
+    return (
+        loads
+        + sweeps
+        + moves
+        + [_images_line(root), _images_line(root, on_host=True)]
+        + [_product_line(size) for size in MATRICES]
+    )

@@ -123,12 +123,12 @@ class Dataset {
   std::vector<std::string> classes() const;
 
   // Native transforms. Each gives a dataset of as many samples, whose tensors are changed while they are moved into the
-  // batch: a chain of them is one pass over the bytes, in the loader's workers. `rows("images.npy").permute({2, 0, 1})
-  // .cast(DType::float32).scale(1 / 255.0).normalize(mean, std)`. Values are those that PyTorch and torchvision give
-  // for the same steps on the host, bit for bit. `keys` names the parts of a dict that are meant (by the key of the
-  // innermost dict around them); without it every tensor of the sample is. Dimensions are those of a sample, and
-  // negative ones count from the end. Errors about the call itself are kInvalidArgument; those about a sample
-  // (kDTypeMismatch, kShapeMismatch, kKeyNotFound) come when it is read, and name it.
+  // batch, in one pass over the bytes: `rows("images.npy").permute({2, 0, 1}).cast(DType::float32).scale(1 / 255.0)`.
+  // A loader with a device does there what makes elements larger. Values are those of PyTorch and torchvision for the
+  // same steps on the host, bit for bit, in both cases. `keys` names the parts of a dict that are meant (by the key of
+  // the innermost dict around them); without it all tensors are. Dimensions are those of a sample, negative ones count
+  // from the end. Errors about the call itself are kInvalidArgument; those about a sample (kDTypeMismatch,
+  // kShapeMismatch, kKeyNotFound) come when it is read, and name it.
 
   /// The values in another type, by the rules of Tensor::to. `strict`: a value that the type has no number for (300 as
   /// uint8, NaN as int32, 1e300 as float32) is kInvalidArgument instead of what the processor makes of it.

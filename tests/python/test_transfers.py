@@ -68,6 +68,18 @@ def test_loads_and_loaders_are_counted(tmp_path):
     assert moved.stats()["host_to_device"]["waits"] == 0
 
 
+@needs_device
+def test_transforms_that_enlarge_elements_are_done_on_the_device():
+    images = penstock.asarray(bytes(range(256)) * 36).reshape(16, 3, 8, 24)
+    floats = penstock.rows(images).cast("float32").scale(1 / 255).normalize([0.5, 0.25, 0.1], [0.2, 0.3, 0.4])
+    wanted = list(penstock.DataLoader(floats, batch_size=8))
+    with penstock.transfers() as moved:
+        batches = list(penstock.DataLoader(floats, batch_size=8, device="cuda"))
+    assert moved.stats()["host_to_device"]["bytes"] < 2 * images.nbytes
+    assert [batch.device.type for batch in batches] == ["cuda", "cuda"]
+    assert all(there.cpu().equal(here) for there, here in zip(batches, wanted, strict=True))
+
+
 def go_to_and_fro(tensor, trips: int = 10):
     for _ in range(trips):
         tensor = tensor.cuda()
