@@ -34,7 +34,7 @@ MODULES = (
     "appending",
     "dcp",
 )
-PACKAGES = ("penstock", "torch", "numpy", "safetensors")
+PACKAGES = ("penstock-tensors", "torch", "numpy", "safetensors")
 
 
 def machine() -> dict:

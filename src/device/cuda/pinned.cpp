@@ -107,11 +107,20 @@ Buffer PinnedMemory::allocate(std::size_t bytes) {
 
 void* PinnedMemory::take(std::size_t bytes) {
   void* data = take_idle(bytes);
-  if (data == nullptr) data = lock_new(bytes);
+  const bool is_new = data == nullptr;
+  if (is_new) data = lock_new(bytes);
   const std::scoped_lock lock(mutex_);
   in_use_ += bytes;
-  peak_ = std::max(peak_, in_use_);
+  peak_ = std::max(peak_, in_use_ + (is_new ? busy_idle_bytes() : 0));
   return data;
+}
+
+/// Of the unused blocks, those that copies still use. Without counting them, a loader whose copies take long would lock
+/// new blocks and unlock surplus ones for ever.
+std::size_t PinnedMemory::busy_idle_bytes() const {
+  std::size_t out = 0;
+  for (const Idle& block : idle_) out += passed(block.uses) ? 0 : block.bytes;
+  return out;
 }
 
 void* PinnedMemory::take_idle(std::size_t bytes) {

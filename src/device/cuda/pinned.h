@@ -15,9 +15,9 @@ namespace penstock::device::cuda {
 /// queues that it was used with are past it. Thread-safe.
 class PinnedMemory : public std::enable_shared_from_this<PinnedMemory> {
  public:
-  /// Bytes of unused blocks that are kept: as many as were ever in use at once since the cache was last emptied, so
-  /// that what is used in turn is pinned once, but at least kLeastIdle, and otherwise at most a quarter of the
-  /// machine's memory.
+  /// Bytes of unused blocks that are kept: as many as were ever in use at once since the cache was last emptied, by the
+  /// program or by copies under way, so that what is used in turn is pinned once. At least kLeastIdle, and otherwise at
+  /// most a quarter of the machine's memory.
   static constexpr std::size_t kLeastIdle = std::size_t{256} << 20;
 
   explicit PinnedMemory(ContextPtr context);
@@ -34,6 +34,7 @@ class PinnedMemory : public std::enable_shared_from_this<PinnedMemory> {
 
   void* take(std::size_t bytes);
   void* take_idle(std::size_t bytes);
+  std::size_t busy_idle_bytes() const;
   void* lock_new(std::size_t bytes);
   void give_back(Idle block);
   std::size_t most_idle() const noexcept;
@@ -44,7 +45,7 @@ class PinnedMemory : public std::enable_shared_from_this<PinnedMemory> {
   std::vector<Idle> idle_;
   std::size_t idle_bytes_ = 0;
   std::size_t in_use_ = 0;
-  std::size_t peak_ = 0;  ///< of in_use_
+  std::size_t peak_ = 0;  ///< of in_use_ and of the unused blocks that copies still used then
 };
 
 /// Page-locks memory that exists; unlocked with the handle. kInvalidArgument where it is locked already.
