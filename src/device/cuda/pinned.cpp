@@ -106,25 +106,25 @@ Buffer PinnedMemory::allocate(std::size_t bytes) {
 }
 
 void* PinnedMemory::take(std::size_t bytes) {
-  void* data = take_idle(bytes);
-  const bool is_new = data == nullptr;
-  if (is_new) data = lock_new(bytes);
-  const std::scoped_lock lock(mutex_);
-  in_use_ += bytes;
-  peak_ = std::max(peak_, in_use_ + (is_new ? busy_idle_bytes() : 0));
-  return data;
-}
-
-/// Of the unused blocks, those that copies still use. Without counting them, a loader whose copies take long would lock
-/// new blocks and unlock surplus ones for ever.
-std::size_t PinnedMemory::busy_idle_bytes() const {
-  std::size_t out = 0;
-  for (const Idle& block : idle_) out += passed(block.uses) ? 0 : block.bytes;
-  return out;
+  {
+    const std::scoped_lock lock(mutex_);
+    void* const data = take_idle(bytes);
+    in_use_ += bytes;
+    // Without the blocks that copies still use, a loader whose copies take long would lock new blocks and unlock
+    // surplus ones for ever. They are counted before a new one is locked, because most copies are over behind that.
+    peak_ = std::max(peak_, in_use_ + (data == nullptr ? busy_idle_bytes() : 0));
+    if (data != nullptr) return data;
+  }
+  try {
+    return lock_new(bytes);
+  } catch (...) {
+    const std::scoped_lock lock(mutex_);
+    in_use_ -= bytes;
+    throw;
+  }
 }
 
 void* PinnedMemory::take_idle(std::size_t bytes) {
-  const std::scoped_lock lock(mutex_);
   const auto fits = [bytes](const Idle& block) { return block.bytes == bytes && passed(block.uses); };
   const auto found = std::find_if(idle_.rbegin(), idle_.rend(), fits);
   if (found == idle_.rend()) return nullptr;
@@ -132,6 +132,12 @@ void* PinnedMemory::take_idle(std::size_t bytes) {
   idle_bytes_ -= found->bytes;
   idle_.erase(std::next(found).base());
   return data;
+}
+
+std::size_t PinnedMemory::busy_idle_bytes() const {
+  std::size_t out = 0;
+  for (const Idle& block : idle_) out += passed(block.uses) ? 0 : block.bytes;
+  return out;
 }
 
 void* PinnedMemory::lock_new(std::size_t bytes) {

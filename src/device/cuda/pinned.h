@@ -33,8 +33,8 @@ class PinnedMemory : public std::enable_shared_from_this<PinnedMemory> {
   struct Idle;
 
   void* take(std::size_t bytes);
-  void* take_idle(std::size_t bytes);
-  std::size_t busy_idle_bytes() const;
+  void* take_idle(std::size_t bytes);   ///< with mutex_ held
+  std::size_t busy_idle_bytes() const;  ///< with mutex_ held: of the unused blocks that copies still use
   void* lock_new(std::size_t bytes);
   void give_back(Idle block);
   std::size_t most_idle() const noexcept;
