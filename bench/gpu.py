@@ -215,11 +215,10 @@ def _images(root: Path) -> Path:
     return path
 
 
-def _our_images(path: Path, on_host: bool = False) -> Call:
-    """A strict cast is done on the host, because it names the sample that it refuses."""
+def _our_images(path: Path) -> Call:
     import penstock
 
-    floats = penstock.rows(path).cast("float32", strict=on_host).scale(1 / 255).normalize(MEAN, STD)
+    floats = penstock.rows(path).cast("float32").scale(1 / 255).normalize(MEAN, STD)
     loader = penstock.DataLoader(floats, batch_size=256, shuffle=True, num_workers=IMAGE_WORKERS, device="cuda:0")
 
     def run() -> object:
@@ -260,20 +259,20 @@ def _torch_images(path: Path) -> Call:
     return _finished(run)
 
 
-def _images_line(root: Path, on_host: bool = False) -> Line:
+def _images_line(root: Path) -> Line:
     """Shuffled batches of images, float32 and normalized, in the device's memory. The floor is a copy of the bytes of
     one epoch as they are stored, from pinned memory."""
     path = root / "images_uint8.npy"
     image_bytes = IMAGE[0] * IMAGE[1] * IMAGE[2]
     return Line(
-        name="uint8 images to normalized float32 batches on the device" + (", computed on the host" if on_host else ""),
+        name="uint8 images to normalized float32 batches on the device",
         unit="images/s",
         work=IMAGES,
-        ours=Program(partial(_our_images, path, on_host), ("penstock",)),
+        ours=Program(partial(_our_images, path), ("penstock",)),
         peers={"torch DataLoader, computed on the device": Program(partial(_torch_images, path), loads.TORCH)},
         floor=Floor(["device", str(IMAGES * image_bytes)], "bytes_per_second", image_bytes),
         prepare=partial(_images, root),
-        goal_peer=None if on_host else 3,
+        goal_peer=3,
     )
 
 

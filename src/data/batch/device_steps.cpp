@@ -175,16 +175,16 @@ const DeviceSteps::Parameters& DeviceSteps::parameters(const std::vector<Op>& st
 Tensor DeviceSteps::run(const std::vector<Op>& steps, const Tensor& batch) {
   const Parameters& known = parameters(steps, batch);
   auto value = known.values.begin();
-  // The first step is the cast that makes elements larger. The others change its result in place.
+  // A step in place would be computed beside its operand and copied over it, which takes longer.
   Tensor out = batch;
   for (const Op& op : steps) {
     if (const auto* const cast = std::get_if<CastOp>(&op)) {
       out = out.to(cast->dtype);
     } else if (const auto* const scale = std::get_if<ScaleOp>(&op)) {
-      out *= scale->factor;
+      out = out * scale->factor;
     } else {
-      out -= *value++;
-      out /= *value++;
+      out = out - *value++;
+      out = out / *value++;
     }
   }
   return out;
