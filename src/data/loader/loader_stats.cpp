@@ -75,13 +75,16 @@ std::string limit_of_caller(const LoaderStats& stats) {
 
 std::string limit_of_processors(const LoaderStats& stats) {
   const double all = iterated(stats) * static_cast<double>(std::max<std::uint64_t>(stats.processors, 1));
+  // The process's time is looked at now and then, and perhaps never in a short epoch. That of the workers is always
+  // known.
+  const double used = std::max(stats.process_seconds, stats.compute_seconds);
   return core::format(
       "the processors are the limit: workers were ready to run and had none for {} of their time, and {}; {}",
       percent(stats.stall_seconds, stats.worker_capacity),
-      stats.process_seconds > kOwnProcessors * all
-          ? core::format("this process itself uses {} of {}", percent(stats.process_seconds, all), stats.processors)
+      used > kOwnProcessors * all
+          ? core::format("this process itself uses {} of {}", percent(used, all), stats.processors)
           : core::format("this process got {} of {}, so other programs or a control group have the rest",
-                         percent(stats.process_seconds, all), stats.processors),
+                         percent(used, all), stats.processors),
       caller_waits(stats));
 }
 

@@ -88,9 +88,21 @@ TEST(LoaderStats, DoesNotTakeBusyProcessorsForTheHandOver) {
   EXPECT_THAT(stats.limit(), HasSubstr("idle 70 % of their time"));
   stats.stall_seconds = 12;
   stats.process_seconds = 6;
+  stats.compute_seconds = 5;
   EXPECT_EQ(stats.bottleneck(), "processors");
   EXPECT_THAT(stats.limit(), HasSubstr("for 60 % of their time, and this process got 30 % of 2, so other programs"));
   stats.process_seconds = 19;
+  EXPECT_THAT(stats.limit(), HasSubstr("this process itself uses 95 % of 2"));
+}
+
+TEST(LoaderStats, TheWorkersTimeCountsWhereNobodyLookedAtTheProcess) {
+  LoaderStats stats = reading();
+  stats.open_seconds = stats.read_seconds = stats.decode_seconds = 1;
+  stats.stall_seconds = 12;
+  stats.process_seconds = 0;  // an epoch of a few milliseconds
+  stats.compute_seconds = 7;
+  EXPECT_THAT(stats.limit(), HasSubstr("this process got 35 % of 2"));
+  stats.compute_seconds = 19;
   EXPECT_THAT(stats.limit(), HasSubstr("this process itself uses 95 % of 2"));
 }
 
