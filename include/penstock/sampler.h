@@ -164,6 +164,13 @@ struct DistributedOptions {
   Remainder remainder = Remainder::kPad;
 };
 
+/// See sampler::node_local.
+struct NodeLocalOptions {
+  std::int64_t nodes = 1;           ///< parts that the indices are cut into
+  std::int64_t ranks_per_node = 1;  ///< neighbouring ranks that share a part
+  bool shuffle = true;              ///< each part in another order each epoch; else in the order of its indices
+};
+
 namespace sampler {
 
 /// 0, 1, ... size - 1.
@@ -176,6 +183,13 @@ Sampler subset(std::vector<std::int64_t> indices, bool shuffle = false);
 /// and not all zero. There may be any number of them. Without replacement, num_samples may not exceed the number of
 /// weights above zero.
 Sampler weighted(std::vector<double> weights, std::int64_t num_samples, bool replacement = true);
+/// An order in which every node reads the same samples in each epoch, so that its disk cache or memory holds them. The
+/// indices are cut into `nodes` contiguous parts, and the order takes `ranks_per_node` of each part in turn. Dealt out
+/// to ranks (LoaderOptions::ranks) of as many nodes, node k has part k. With fewer nodes that divide `nodes`, each has
+/// several parts, so choose a number that many others divide. The order is the same for any number of ranks, and each
+/// sample comes once. Where parts do not divide evenly, the last few samples may go to other nodes. kInvalidArgument
+/// for fewer than one node or rank.
+Sampler node_local(std::int64_t size, const NodeLocalOptions& options);
 /// Rank r of n takes positions r, r + n, ... of an order that all ranks agree on; every rank gets the same number of
 /// them. kInvalidArgument unless 0 <= rank < num_replicas. The second form splits another sampler's order, the third
 /// one deals out whole batches. LoaderOptions::ranks does this for a loader.

@@ -51,6 +51,26 @@ replacement
 num_samples
     How many indices an epoch has. By default the size of the dataset.)";
 
+inline constexpr const char* kNodeLocalSampler = R"(An order in which every node reads the same samples in each epoch.
+
+So the node's disk cache or memory holds what it reads. The indices are cut into `nodes` contiguous
+parts, and the order takes `ranks_per_node` of each part in turn. Dealt out to the ranks of as many
+nodes (`DataLoader(..., ranks="auto")`), node k has part k. With fewer nodes that divide `nodes`, each
+has several parts, so choose a number that many others divide. The order is the same for any number of
+ranks, and each sample comes once. Where parts do not divide evenly, the last few samples may go to
+other nodes.
+
+Parameters
+----------
+dataset
+    A dataset, or its size.
+nodes
+    Parts that the indices are cut into.
+ranks_per_node
+    Neighbouring ranks that share a part.
+shuffle
+    Each part in another order each epoch; else in the order of its indices.)";
+
 inline constexpr const char* kDistributedSampler = R"(The part of one rank of an order that all ranks agree on.
 
 Rank `rank` takes every num_replicas-th sample, and all ranks take the same number of them.

@@ -200,6 +200,69 @@ TEST(Samplers, WeightedRefusesWeightsThatMeanNothing) {
   EXPECT_EQ(error_of([] { sampler::weighted({1, 0}, 2, false); }).code(), ErrorCode::kInvalidArgument);
 }
 
+/// The part of each index, of `nodes` parts.
+Indices parts_of(const Indices& indices, std::int64_t size, std::int64_t nodes) {
+  Indices out;
+  for (const std::int64_t index : indices) {
+    std::int64_t part = 0;
+    while (index >= size / nodes * (part + 1) + std::min(part + 1, size % nodes)) ++part;
+    out.push_back(part);
+  }
+  return out;
+}
+
+TEST(Samplers, NodeLocalGivesEachSampleOnce) {
+  for (const std::int64_t size : {0, 1, 2, 7, 64, 1001}) {
+    for (const std::int64_t nodes : {1, 2, 3, 8, 100}) {
+      for (const std::int64_t ranks : {1, 2, 5, 4000}) {
+        for (const bool shuffle : {false, true}) {
+          const Sampler sampler =
+              sampler::node_local(size, {.nodes = nodes, .ranks_per_node = ranks, .shuffle = shuffle});
+          Indices order = sampler.order(1, 2).to_vector();
+          EXPECT_EQ(sampler.size(), size);
+          std::sort(order.begin(), order.end());
+          EXPECT_EQ(order, iota(size)) << size << " over " << nodes << " nodes of " << ranks;
+        }
+      }
+    }
+  }
+}
+
+TEST(Samplers, NodeLocalKeepsNodesToTheirParts) {
+  constexpr std::int64_t kSize = 8 * 3 * 40;
+  const Sampler sampler = sampler::node_local(kSize, {.nodes = 8, .ranks_per_node = 3});
+  for (const std::int64_t nodes : {1, 2, 4, 8}) {
+    for (std::int64_t rank = 0; rank < nodes * 3; ++rank) {
+      std::set<std::int64_t> seen;
+      for (const std::uint64_t epoch : {0, 1, 2}) {
+        const DistributedOptions options{.rank = rank, .num_replicas = nodes * 3};
+        for (const std::int64_t part :
+             parts_of(sampler::distributed(sampler, options).order(7, epoch).to_vector(), kSize, 8)) {
+          seen.insert(part);
+        }
+      }
+      std::set<std::int64_t> own;
+      for (std::int64_t part = rank / 3; part < 8; part += nodes) own.insert(part);
+      EXPECT_EQ(seen, own) << "rank " << rank << " on " << nodes << " nodes";
+    }
+  }
+}
+
+TEST(Samplers, NodeLocalShufflesEachPartAnew) {
+  const Sampler sampler = sampler::node_local(100, {.nodes = 4});
+  EXPECT_NE(sampler.order(1, 0).to_vector(), sampler.order(1, 1).to_vector());
+  EXPECT_EQ(sampler.order(1, 1).to_vector(), sampler.order(1, 1).to_vector());
+  EXPECT_THAT(sampler::node_local(7, {.nodes = 3, .shuffle = false}).order(9, 9).to_vector(),
+              ElementsAre(0, 3, 5, 1, 4, 6, 2));
+}
+
+TEST(Samplers, NodeLocalRefusesNoNodes) {
+  for (const NodeLocalOptions& options : {NodeLocalOptions{.nodes = 0}, NodeLocalOptions{.ranks_per_node = 0}}) {
+    EXPECT_EQ(error_of([&] { sampler::node_local(5, options); }).code(), ErrorCode::kInvalidArgument);
+  }
+  EXPECT_EQ(error_of([] { sampler::node_local(-1, {}); }).code(), ErrorCode::kInvalidArgument);
+}
+
 TEST(Samplers, DistributedIsTorchs) {
   for (const golden::Distributed& c : golden::kDistributedCases) {
     const Sampler sampler = sampler::distributed(c.n, {.rank = c.rank,

@@ -65,6 +65,7 @@ KINDS = {
     "shuffled, packed": ("packed", {"shuffle": True}),
     "shuffled, mixed": ("mixed", {"shuffle": True}),
     "weighted": ("rows", {"sampler": lambda: penstock.WeightedSampler([1 + i % 5 for i in range(N)], 90)}),
+    "node local": ("files", {"sampler": lambda: penstock.NodeLocalSampler(N, nodes=4, ranks_per_node=2)}),
     "own order": ("rows", {"sampler": Backwards}),
     "bucketed": ("rows", {"batch_sampler": bucketed}),
 }

@@ -3,6 +3,7 @@
 import gc
 import itertools
 import json
+import pickle
 import weakref
 
 import numpy as np
@@ -256,3 +257,30 @@ def test_a_resumed_loader_goes_on_for_two_more_epochs(folder, name, before, afte
         again = make(after, 99)  # the state brings its own seed
         again.load_state_dict(state)
         assert [epoch(again) for _ in range(3)] == expected
+
+
+@pytest.mark.parametrize("machines", [1, 2, 4])
+def test_a_node_local_order_keeps_machines_to_their_parts(machines):
+    dataset = penstock.rows(list(range(240)))
+    order = penstock.NodeLocalSampler(dataset, nodes=4, ranks_per_node=3)
+    part = 240 // 4
+    read = {machine: set() for machine in range(machines)}
+    for rank in range(machines * 3):
+        options = {"batch_size": 4, "sampler": order, "seed": 5, "ranks": (rank, machines * 3)}
+        loader = penstock.DataLoader(dataset, **options)
+        epochs = [[int(i) for batch in loader for i in np.asarray(batch)] for _ in range(2)]
+        assert epochs[0] != epochs[1]
+        read[rank // 3].update(*epochs)
+    for machine, indices in read.items():
+        assert {index // part for index in indices} == set(range(machine, 4, machines))
+    assert sorted(set.union(*read.values())) == list(range(240))
+
+
+def test_node_local_orders_are_copied_and_checked():
+    order = penstock.NodeLocalSampler(100, 4, shuffle=False)
+    assert pickle.loads(pickle.dumps(order)).order(1, 2) == order.order(1, 2)
+    assert sorted(order.order()) == list(range(100))
+    assert order.order()[:5] == [0, 25, 50, 75, 1]
+    for refused in (lambda: penstock.NodeLocalSampler(5, 0), lambda: penstock.NodeLocalSampler(5, 2, 0)):
+        with pytest.raises(penstock.InvalidArgumentError, match="at least one node"):
+            refused()
