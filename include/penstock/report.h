@@ -1,6 +1,6 @@
 #pragma once
 
-/// How a load was done, and why: set LoadOptions::report to find out which way the bytes went and where time was spent.
+/// How a load was done, and why: set LoadOptions::report to find out which route the bytes took and where time went.
 
 #include <cstdint>
 #include <string>
@@ -34,8 +34,8 @@ struct RemoteTraffic {
 /// How a load was done, and why. Seconds are wall time; those of read and decode are added up over all threads.
 struct Report {
   /// "map", "read", "direct" (past the page cache with O_DIRECT), "remote" (from a URL) or "memory". To a device:
-  /// "ring" (through pinned memory) or "gds" (mostly by cuFile, GPUDirect Storage). `why` says which part went another
-  /// way.
+  /// "ring" (through pinned memory) or "gds" (mostly by cuFile, GPUDirect Storage). `why` says which part took
+  /// another route.
   std::string route = {};
   std::string why = {};
   std::uint64_t payload_bytes = 0;  ///< bytes that tensors were made of

@@ -1,3 +1,6 @@
+// penstock.open, Archive and LazyTensor for Python. A call that may take long (ReadEffort) works on a thread of its
+// own, so that Ctrl-C is answered; its report becomes the caller's only when the work has ended.
+
 #include "archive.h"
 
 #include <nanobind/stl/optional.h>

@@ -1,3 +1,6 @@
+// Functions that make tensors: of sizes alone, ranges, random numbers. They work without the GIL. What a call takes of
+// a generator is taken before that, so that threads that share a generator never draw the same numbers.
+
 #include <nanobind/stl/pair.h>
 
 #include <algorithm>

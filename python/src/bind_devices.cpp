@@ -1,3 +1,6 @@
+// Devices, their memory figures, streams and events for Python. The `with` blocks of streams stand in a list for each
+// thread, because the current stream is a thread's own and blocks have to end in reverse order.
+
 #include <nanobind/stl/optional.h>
 
 #include <cstdint>

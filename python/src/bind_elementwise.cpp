@@ -1,3 +1,6 @@
+// Arithmetic, comparisons and functions of elements for Python. Each is a row of a table, from which the function, the
+// operators and their signatures are bound, so that none of them is left out.
+
 #include <array>
 #include <string>
 

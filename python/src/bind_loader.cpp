@@ -1,3 +1,6 @@
+// penstock.DataLoader for Python: its arguments as LoaderOptions and back (for pickles and copies), its iterators,
+// states and figures. How a batch is waited for is in loader.cpp.
+
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 

@@ -1,3 +1,6 @@
+// Datasets for Python. Each keeps its recipe, which is the function and the arguments that made it, because that is
+// what a pickle carries to another process in place of the samples.
+
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 

@@ -1,3 +1,7 @@
+// How a batch is waited for while signals are answered. With workers the caller waits in short periods and looks for
+// signals between them. Without, it makes the batch itself if the last one was quick, else has a thread make it that
+// can be left behind. A batch that is there when a signal's handler raises is kept for the next call.
+
 #include "loader.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// A tensor as text, as PyTorch prints it: one notation for all numbers, long dimensions shortened in the middle. Only
+// the elements that are shown are converted, so that a large tensor, or one on a device, costs little.
+
 #include <algorithm>
 #include <cmath>
 #include <limits>

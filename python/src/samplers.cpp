@@ -1,3 +1,7 @@
+// Samplers for Python: ours, torch's, classes that programs derive from them, and any iterable of indices. One that
+// cannot give its order from (seed, epoch) is gone through once an epoch and remembered, so that an epoch that is begun
+// again has the same order.
+
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 

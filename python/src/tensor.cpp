@@ -1,3 +1,6 @@
+// The members of Tensor for Python, in groups: facts, exports, numbers, views, copies. Arithmetic is bound in
+// bind_elementwise.cpp and its neighbours.
+
 #include "penstock/tensor.h"
 
 #include <nanobind/stl/optional.h>

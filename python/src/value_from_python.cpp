@@ -1,3 +1,7 @@
+// Makes a Value of Python's objects by a list of visits in place of recursion, so that no nesting overflows the stack.
+// One object becomes one node, which keeps sharing and cycles. A visit knows its parent, so that an error says where
+// the object lies.
+
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// Makes Python's objects of a Value with a stack of frames in place of recursion. Dicts and sets whose keys are more
+// than plain values are filled when all else is complete, because such a key has to be hashed and may lead back to its
+// own dict.
+
 #include <complex>
 #include <optional>
 #include <string>

@@ -1,4 +1,4 @@
-// Loads whole storages, each once, however many tensors are views of it. Storages take one of four ways:
+// Loads whole storages, each once, however many tensors are views of it. Storages take one of four routes:
 //
 //   resident  in memory already: copied, or handed out
 //   stored    read to its place by the engine; swapped there if it is in the other byte order
@@ -6,7 +6,7 @@
 //   decoded   for a device: inflated or swapped in the pinned ring (ring_decode.h)
 //
 // Storages lie together in large blocks (block_layout.h), so that the engine makes few long reads. At the end each
-// tensor becomes a view of its storage. A tensor that needs its bytes in another way than the others of its storage
+// tensor becomes a view of its storage. A tensor that needs its bytes in another form than the others of its storage
 // gets a copy.
 
 #include "archive/load_tensors.h"

@@ -1,3 +1,6 @@
+// All that is known of element types is one table, whose order is that of DType::Code, so that a code is its own index.
+// HACKING.md says where else a new type is entered.
+
 #include "penstock/dtype.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Host memory as a device. Work is done when it is submitted, so that nothing is ever pending. Large requests are
+// compared with what the machine has, because the kernel would promise more and kill the process later.
+
 #include "device/cpu_backend.h"
 
 #include <cstring>

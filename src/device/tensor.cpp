@@ -1,3 +1,6 @@
+// A tensor's elements are checked to lie inside its buffer when it is made. Views need no such check: select, slice and
+// permute check or clip their arguments, and stay inside what they are views of.
+
 #include "penstock/tensor.h"
 
 #include <algorithm>

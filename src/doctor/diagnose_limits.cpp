@@ -1,3 +1,6 @@
+// What may stop or slow a load in this process: descriptors, locked memory, the cgroup's processors and memory,
+// /dev/shm, huge pages, io_uring. Each fact says what to change where it is worse than usual.
+
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>

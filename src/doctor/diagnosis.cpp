@@ -1,3 +1,6 @@
+// Puts the sections together, and measures copies: in memory and to each device, the best of a few runs after one that
+// does not count.
+
 #include "doctor/diagnosis.h"
 
 #include <algorithm>

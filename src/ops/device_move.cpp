@@ -1,3 +1,7 @@
+// Copies, conversions, fills, selections, ranges and random numbers by kernels. Kernels move aligned units of 1, 2, 4,
+// 8 or 16 bytes; elements of another width or alignment are moved as several smaller units. Complex numbers are
+// converted part by part.
+
 #include <algorithm>
 #include <cstring>
 

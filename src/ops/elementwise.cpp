@@ -1,3 +1,7 @@
+// Arithmetic of elements: find the type to compute in (promotion.h), ask the table of loops whether that type has the
+// operation, then go over blocks of elements on the host (blocks.h) or launch a kernel (device_ops.h). Both follow the
+// same table, so that every device refuses the same types.
+
 #include "ops/elementwise.h"
 
 #include <array>

@@ -1,3 +1,6 @@
+// cat, stack and index_select. The result's memory is taken once, and each tensor is copied or cast straight into its
+// part of it. index_select copies whole runs of the dimensions behind the chosen one.
+
 #include <algorithm>
 #include <cstring>
 #include <vector>

@@ -1,3 +1,6 @@
+// PyTorch's type promotion. Operands count in three ranks: tensors with dimensions, tensors without, numbers. A lower
+// rank changes the result only where its type is of a higher kind (bool, integers, floats, complex).
+
 #include "ops/promotion.h"
 
 #include <optional>

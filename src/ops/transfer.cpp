@@ -1,3 +1,6 @@
+// Copies between the host and devices. A copy is ordered behind the last writes to its source and recorded as a use of
+// both memories. It is waited for where the caller could read or free memory too early.
+
 #include "ops/transfer.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// A value as Python would write it. A file decides what is in it, so the text is bounded: 400 characters, 16 levels,
+// and "..." for a cycle.
+
 #include "core/text.h"
 
 #include <algorithm>

@@ -97,24 +97,24 @@ Elements::Elements(const ElementFiles& files, std::size_t entry, ElementOrder or
   } catch (const Error& error) {
     throw error.within({state.source_of(view_).name(), {}, view_.name});
   }
-  road_ = road_of();
+  route_ = route_of();
   direct_ = files.direct(storage.source);
   const std::uint64_t bytes = view_.nbytes();
   io::RecordCheck check = state.check_of(storage, kAlone);
-  if (!check.wanted() || road_ == Road::kEmpty || storage.is_deflated()) return;
+  if (!check.wanted() || route_ == Route::kEmpty || storage.is_deflated()) return;
   const bool all = view_.byte_offset <= io::StridedPlan::kMaxGap && view_.byte_offset + bytes == storage.nbytes;
-  verify_alone_ = road_ != Road::kRun || !all;
+  verify_alone_ = route_ != Route::kRun || !all;
   if (!verify_alone_) check_ = std::move(check);
 }
 
-Elements::Road Elements::road_of() const {
+Elements::Route Elements::route_of() const {
   const detail::ArchiveState& state = files_.state();
   const StorageEntry& storage = state.storage_of(view_);
-  if (view_.nbytes() == 0) return Road::kEmpty;
+  if (view_.nbytes() == 0) return Route::kEmpty;
   const bool as_asked = core::is_c_order(view_.shape, view_.strides) && !view_.encoding.changes_elements();
-  if (!as_asked) return Road::kView;
-  if (storage.resident) return Road::kMemory;
-  return storage.is_deflated() ? Road::kInflated : Road::kRun;
+  if (!as_asked) return Route::kView;
+  if (storage.resident) return Route::kMemory;
+  return storage.is_deflated() ? Route::kInflated : Route::kRun;
 }
 
 void Elements::prepare() const {
@@ -153,19 +153,19 @@ std::span<const std::byte> Elements::Cursor::read(std::int64_t first, std::int64
   const std::size_t itemsize = view.dtype.itemsize();
   const std::size_t bytes = static_cast<std::size_t>(count) * itemsize;
   try {
-    switch (elements_.road_) {
-      case Road::kEmpty:
+    switch (elements_.route_) {
+      case Route::kEmpty:
         return {};
-      case Road::kMemory:
+      case Route::kMemory:
         return {state.storage_of(view).resident.data() + view.byte_offset + static_cast<std::size_t>(first) * itemsize,
                 bytes};
-      case Road::kRun:
+      case Route::kRun:
         read_run(first, room(bytes));
         break;
-      case Road::kInflated:
+      case Route::kInflated:
         read_stream(first, room(bytes));
         break;
-      case Road::kView:
+      case Route::kView:
         return read_view(first, count);
     }
   } catch (const Error& error) {

@@ -53,10 +53,10 @@ class Elements {
   const DType& dtype() const noexcept { return view_.dtype; }
   std::int64_t count() const noexcept { return count_; }
   /// Whether pieces come only from front to back, to one thread: a deflated tensor.
-  bool is_stream() const noexcept { return road_ == Road::kInflated; }
+  bool is_stream() const noexcept { return route_ == Route::kInflated; }
   /// Whether a piece costs much besides its bytes, so that pieces should be large.
-  bool is_scattered() const noexcept { return road_ == Road::kView; }
-  bool is_direct() const noexcept { return road_ == Road::kRun && direct_ != nullptr; }
+  bool is_scattered() const noexcept { return route_ == Route::kView; }
+  bool is_direct() const noexcept { return route_ == Route::kRun && direct_ != nullptr; }
 
   /// Call before the first piece; verifies what pieces cannot. kChecksum, kIo, kTruncated.
   void prepare() const;
@@ -97,7 +97,7 @@ class Elements {
   };
 
  private:
-  enum class Road : std::uint8_t {
+  enum class Route : std::uint8_t {
     kEmpty,     ///< no bytes
     kMemory,    ///< the values lie in memory, in the order asked for
     kRun,       ///< they lie in the file, in the order asked for
@@ -105,13 +105,13 @@ class Elements {
     kView,      ///< all else: as a slice is loaded
   };
 
-  Road road_of() const;
+  Route route_of() const;
   void check_part(std::int64_t first, std::span<const std::byte> bytes) const;
 
   const ElementFiles& files_;
   TensorEntry view_;
   std::int64_t count_ = 0;
-  Road road_ = Road::kEmpty;
+  Route route_ = Route::kEmpty;
   io::DirectFile* direct_ = nullptr;
   Buffer memory_;
   bool verify_alone_ = false;  ///< its record is read once more for its checksum

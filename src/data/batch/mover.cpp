@@ -1,4 +1,4 @@
-// The payload of a batch reaches its slots in one of five ways, tried in this order: memory and mapped files are copied
+// The payload of a batch reaches its slots by one of five routes, in this order: memory and mapped files are copied
 // (Gatherer), files that are not mapped are read (read_runs), servers are asked (read_remote), tensors with a transform
 // are converted (Converter), and large files are read, together with workers that are free (move_all_from_files).
 // Padding comes last. Files are checked for changes after all copies out of them, because one look then covers all of

@@ -1,3 +1,7 @@
+// A loader is a position (seed, epoch, next batch) over the order that its sampler makes of seed and epoch. So a
+// resumed loader makes the same order anew, and seek() only sets numbers. The Prefetcher makes the batches; of a
+// stream, a feed reads the samples.
+
 #include "penstock/loader.h"
 
 #include <algorithm>

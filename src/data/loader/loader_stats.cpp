@@ -1,3 +1,6 @@
+// What the figures of a loader say in words: what limits it, and why it has so many workers. How long the caller waits
+// is judged first, because a loader that nobody waits for is not the limit.
+
 #include <algorithm>
 #include <array>
 #include <string>

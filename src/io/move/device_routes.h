@@ -57,7 +57,7 @@ class DeviceRoutes {
   std::vector<DeviceFile*> ways_;
   std::vector<std::unique_ptr<DeviceFile>> files_;  ///< of each source
   std::vector<bool> tried_;
-  std::string why_not_;  ///< the first reason that something was not read this way
+  std::string why_not_;  ///< the first reason that something was not read by this route
   std::atomic<std::uint64_t> arrived_{0};
 };
 

@@ -70,10 +70,10 @@ class Execution {
   std::size_t threads_ = 1;
 };
 
-/// Which way most of the bytes of a move went.
-class Way {
+/// Which route most of the bytes of a move took.
+class MainRoute {
  public:
-  Way(const Move& move, const Execution& execution)
+  MainRoute(const Move& move, const Execution& execution)
       : move_(move),
         reader_(execution.reader()),
         direct_(reader_.routes() != nullptr && most(reader_.routes()->direct_bytes())),
@@ -82,7 +82,7 @@ class Way {
                                                       : std::string_view()),
         by_host_(reader_.reader_name(move.plan.ranges.front().source)) {}
 
-  std::string_view route() const {
+  std::string_view name() const {
     if (!by_device_.empty()) return by_device_;
     if (reader_.ring() != nullptr) return "ring";
     if (direct_) return "direct";
@@ -121,9 +121,9 @@ void describe(const Move& move, const Execution& execution, bool explain, Report
   report.payload_bytes += move.plan.payload_bytes;
   execution.spent().add_to(report);
   if (move.plan.ranges.empty()) return;
-  const Way way(move, execution);
-  report.route = way.route();
-  if (explain) report.why = way.why(execution.threads());
+  const MainRoute route(move, execution);
+  report.route = route.name();
+  if (explain) report.why = route.why(execution.threads());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// How one range gets to its place. `read` asks which road the range takes:
+// How one range gets to its place. `read` asks which route the range takes:
 //
 //   read -> read_by_host ------------> read_chunks -> read_chunk -> read_parts   pread, or a direct read
 //        -> read_with_device -> (cuFile)     |             |

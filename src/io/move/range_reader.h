@@ -22,7 +22,7 @@
 
 namespace penstock::io {
 
-/// Brings the ranges of a move's plan to their places, each on the road that is best for it (routes.h). Bytes in the
+/// Brings the ranges of a move's plan to their places, each on the route that is best for it (routes.h). Bytes in the
 /// page cache are copied by the system or out of a mapping (cached_copies.h), bytes on the disk are read past the cache
 /// (direct_file.h), a device may read large pieces by itself (device_routes.h), and other bytes for a device go through
 /// the pinned ring (device_writes.h). A range is read in chunks, behind each of which its checksums are computed

@@ -1,11 +1,11 @@
-// Each range of a plan takes one of three roads to host memory:
+// Each range of a plan takes one of three routes to host memory:
 //
 //   cold: not in the page cache      a direct read (O_DIRECT), which makes no copy and leaves the cache alone
 //   cached, large                    a copy out of a mapping, where that is the faster one (cached_copies.h)
 //   all others, and all small plans  a read through the page cache
 //
 // Whether a range is cold is sampled (residency.h) once, when the plan is made, so that a file that is half in the
-// cache is read both ways at once. Where nothing can be asked, a range counts as cached.
+// cache is read by two routes at once. Where nothing can be asked, a range counts as cached.
 
 #include "io/move/routes.h"
 
@@ -33,7 +33,7 @@ Routes::Routes(const Plan& plan, std::span<const Source> sources, std::optional<
                std::optional<bool> mapped)
     : asked_(direct), read_bytes_(plan.read_bytes) {
   if (!direct.value_or(false) && !mapped.value_or(false) && plan.read_bytes < kMinPlan) return;
-  ways_.resize(plan.ranges.size());
+  routes_.resize(plan.ranges.size());
   files_.resize(sources.size());
   tried_.resize(sources.size());
   look(plan, sources);
@@ -46,25 +46,25 @@ void Routes::look(const Plan& plan, std::span<const Source> sources) {
     const Range& range = plan.ranges[i];
     if (range.length < kMinRange) continue;
     const std::optional<double> cached = cached_share(*sources[range.source], range.offset, range.length);
-    ways_[i].cold = cached.value_or(1) <= kMaxCached;
-    if (ways_[i].cold) cold_bytes_ += range.length;
+    routes_[i].cold = cached.value_or(1) <= kMaxCached;
+    if (routes_[i].cold) cold_bytes_ += range.length;
   }
 }
 
 void Routes::open(const Plan& plan, std::span<const Source> sources) {
   for (std::size_t i = 0; i < plan.ranges.size(); ++i) {
-    if (!ways_[i].cold && !asked_) continue;
-    ways_[i].file = file_of(plan.ranges[i].source, sources);
-    if (ways_[i].file != nullptr) direct_bytes_ += plan.ranges[i].length;
+    if (!routes_[i].cold && !asked_) continue;
+    routes_[i].file = file_of(plan.ranges[i].source, sources);
+    if (routes_[i].file != nullptr) direct_bytes_ += plan.ranges[i].length;
   }
 }
 
 void Routes::allow_mapping(const Plan& plan, std::span<const Source> sources, bool asked) {
   for (std::size_t i = 0; i < plan.ranges.size(); ++i) {
     const Range& range = plan.ranges[i];
-    const bool suits = !ways_[i].cold && range.length >= kMinMappedTarget * range.target_count;
-    const bool can = ways_[i].file == nullptr && sources[range.source].descriptor() >= 0;
-    ways_[i].mappable = can && (asked || suits);
+    const bool suits = !routes_[i].cold && range.length >= kMinMappedTarget * range.target_count;
+    const bool can = routes_[i].file == nullptr && sources[range.source].descriptor() >= 0;
+    routes_[i].mappable = can && (asked || suits);
   }
 }
 
@@ -79,7 +79,7 @@ DirectFile* Routes::file_of(std::uint32_t source, std::span<const Source> source
 }
 
 std::string Routes::why() const {
-  if (ways_.empty()) return {};
+  if (routes_.empty()) return {};
   std::string not_direct = why_not_;
   for (const auto& file : files_) {
     if (file && not_direct.empty()) not_direct = file->refusal();

@@ -15,7 +15,7 @@
 
 namespace penstock::io {
 
-/// Which road each range of a plan takes to host memory, decided by what is in the page cache. RangeReader asks it
+/// Which route each range of a plan takes to host memory, decided by what is in the page cache. RangeReader asks it
 /// before each range. DeviceRoutes, which decides for devices, asks it which ranges are cold. Immutable; thread-safe.
 class Routes {
  public:
@@ -26,12 +26,12 @@ class Routes {
          std::optional<bool> mapped = {});
 
   /// What reads range `range` past the page cache; null when it goes through the cache.
-  DirectFile* direct(std::size_t range) const noexcept { return ways_.empty() ? nullptr : ways_[range].file; }
+  DirectFile* direct(std::size_t range) const noexcept { return routes_.empty() ? nullptr : routes_[range].file; }
   /// Whether most of range `range` has to come from the disk.
-  bool cold(std::size_t range) const noexcept { return !ways_.empty() && ways_[range].cold; }
+  bool cold(std::size_t range) const noexcept { return !routes_.empty() && routes_[range].cold; }
 
   /// Whether range `range` may be copied out of a mapping, if that is faster.
-  bool mappable(std::size_t range) const noexcept { return !ways_.empty() && ways_[range].mappable; }
+  bool mappable(std::size_t range) const noexcept { return !routes_.empty() && routes_[range].mappable; }
 
   std::uint64_t direct_bytes() const noexcept { return direct_bytes_; }
   /// Whether threads will spend their time waiting: half or more comes from the disk.
@@ -43,7 +43,7 @@ class Routes {
   std::string why() const;
 
  private:
-  struct Way {
+  struct Route {
     DirectFile* file = nullptr;
     bool cold = false;
     bool mappable = false;
@@ -55,7 +55,7 @@ class Routes {
   DirectFile* file_of(std::uint32_t source, std::span<const Source> sources);
 
   std::optional<bool> asked_;
-  std::vector<Way> ways_;
+  std::vector<Route> routes_;
   std::vector<std::unique_ptr<DirectFile>> files_;  ///< of each source
   std::vector<bool> tried_;
   std::uint64_t read_bytes_;

@@ -15,7 +15,7 @@
 namespace penstock::io {
 namespace {
 
-// How long shorter ranges take tells little about the way they went.
+// How long shorter ranges take tells little about the route they took.
 constexpr std::uint64_t kTellingBytes = 1024 * 1024;
 // Unmapping less is mostly the interruption of other processors, which a full window spreads over more bytes.
 constexpr std::uint64_t kTellingMappedBytes = 24 * 1024 * 1024;
@@ -61,7 +61,7 @@ void CachedCopies::Range::finish() {
   MappingWindow& window = thread_.window;
   CopyTrial& trial = copies_.trial_;
   const double seconds = watch_.lap() - (window.unmapped().seconds - before_.seconds);
-  // The first range of a thread takes twice as long, whichever way it goes.
+  // The first range of a thread takes twice as long, whichever route it takes.
   const bool is_first = !std::exchange(thread_.begun, true);
   const bool is_telling = !is_first && bytes_ >= kTellingBytes && seconds > 0;
   if (is_telling) trial.done(is_mapped(), static_cast<double>(bytes_) / seconds);

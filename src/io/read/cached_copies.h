@@ -13,7 +13,7 @@ namespace penstock::io {
 
 /// Ranges of files that the page cache holds, copied by the system (a read) or out of a mapping, whichever has been
 /// faster so far. Unlike a read, a copy out of a mapping can compute a checksum in the same pass and bypass the
-/// processor's caches. All that it needs is behind this: the trial of both ways (copy_trial.h), the address space
+/// processor's caches. All that it needs is behind this: the trial of both routes (copy_trial.h), the address space
 /// (mapping_window.h), and the guard against pages that are gone (copy/guarded.h). One for a move; thread-safe.
 class CachedCopies {
  public:
@@ -40,7 +40,7 @@ class CachedCopies {
     /// CRC-32 `crc`, if given. False when a page is no longer there or could not be read: `to` and `crc` are then
     /// undefined, and a read gives the error. Only `finish` notices a file that was cut inside its last page.
     [[nodiscard]] bool copy(std::uint64_t offset, std::byte* to, std::size_t bytes, std::uint32_t* crc = nullptr) const;
-    /// Call when the range has been copied, either way. kTruncated when it was mapped and the file was cut meanwhile.
+    /// Call when the range is copied, by either route. kTruncated when it was mapped and the file was cut meanwhile.
     void finish();
 
    private:

@@ -15,7 +15,7 @@ class CopyTrial {
   /// When both are about equally fast, bytes with checksums are mapped and others are not.
   explicit CopyTrial(bool checksums) noexcept : checksums_(checksums) {}
 
-  /// Whether the next range is to be mapped. Both ways take turns until each has been measured a few times; then the
+  /// Whether the next range is to be mapped. Both routes take turns until each has been measured a few times; then the
   /// faster one is taken, and once in a while the other, in case that has changed.
   bool map_next();
   /// A range was copied at this speed. The time of unmapping it is not counted.
@@ -27,7 +27,7 @@ class CopyTrial {
 
  private:
   static constexpr std::size_t kKept = 3;
-  struct Way {
+  struct Route {
     std::size_t done = 0;
     std::array<double, kKept> latest{};
     void add(double value) { latest[done++ % kKept] = value; }
@@ -38,8 +38,8 @@ class CopyTrial {
 
   bool checksums_;
   std::mutex mutex_;
-  std::array<Way, 2> ways_;  ///< [mapped]
-  Way unmapping_;            ///< its latest in seconds a byte
+  std::array<Route, 2> routes_;  ///< [mapped]
+  Route unmapping_;              ///< its latest in seconds a byte
   std::size_t handed_out_ = 0;
 };
 

@@ -48,7 +48,7 @@ class DirectFile {
                                           std::optional<bool> in_place = {});
 
   /// As pread_read. When something goes wrong (an error, a file that ends early), the bytes are read again by
-  /// pread_read, so that both ways give the same errors.
+  /// pread_read, so that both routes give the same errors.
   void read(std::uint64_t offset, std::span<const Scatter> parts, DirectScratch& scratch);
 
   /// What offsets and lengths of direct reads are multiples of, and the addresses they go to; powers of two, the second
