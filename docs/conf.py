@@ -62,7 +62,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"_.+"),
     (r"cpp:.*", r"(std|at|c10|torch)(::.*)?"),
     # Inner parts, which public headers only name.
-    (r"cpp:.*", r"(penstock::)?(detail|device)(::.*)?"),
+    (r"cpp:.*", r"(penstock::)?(data|detail|device)(::.*)?"),
     (r"cpp:.*", r"Impl"),
     # A default argument, which the parser takes for a member of the parameter of that name.
     (r"cpp:.*", r"collate::stack"),

@@ -23,6 +23,8 @@ def loader(
 ) -> Any:
     """A loader for this worker of Ray Train, which goes on where Ray's checkpoint stands.
 
+    In a train function::
+
         def train(config):
             loader = penstock.ray.loader(dataset, 32, shuffle=True, seed=7, remainder="exact")
             while loader.epoch < 3:
