@@ -55,10 +55,10 @@ inline constexpr const char* kNodeLocalSampler = R"(An order in which every node
 
 So the node's disk cache or memory holds what it reads. The indices are cut into `nodes` contiguous
 parts, and the order takes `ranks_per_node` of each part in turn. Dealt out to the ranks of as many
-nodes (`DataLoader(..., ranks="auto")`), node k has part k. With fewer nodes that divide `nodes`, each
-has several parts, so choose a number that many others divide. The order is the same for any number of
-ranks, and each sample comes once. Where parts do not divide evenly, the last few samples may go to
-other nodes.
+nodes (`DataLoader(..., ranks="auto")`), node k has part k. With fewer nodes that divide `nodes`,
+each has several parts, so choose a number that many others divide. The order is the same for any
+number of ranks, and each sample comes once. Where parts do not divide evenly, the last few samples
+may go to other nodes.
 
 Parameters
 ----------

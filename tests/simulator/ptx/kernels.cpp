@@ -1,6 +1,7 @@
 #include "simulator/ptx/kernels.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace penstock::simulator::ptx {
 
@@ -19,10 +20,10 @@ constexpr std::array kTranslations = {&kModule_arithmetic, &kModule_complex, &kM
 class Sequence {
  public:
   Sequence(Order order, std::uint64_t count) : order_(order), count_(count) {
-    constexpr std::uint64_t kPrimes[] = {2654435761, 40503, 7919, 101, 13, 7, 5, 3, 2};
+    constexpr std::uint64_t kSteps[] = {2654435761, 40503, 7919, 101, 13, 7, 5, 3, 2};
     const auto* const found =
-        std::ranges::find_if(kPrimes, [&](std::uint64_t p) { return count % p != 0 && p < count; });
-    step_ = found != std::end(kPrimes) ? *found : 1;
+        std::ranges::find_if(kSteps, [&](std::uint64_t step) { return step < count && std::gcd(step, count) == 1; });
+    step_ = found != std::end(kSteps) ? *found : 1;
   }
   std::uint64_t operator[](std::uint64_t i) const noexcept {
     switch (order_) {

@@ -96,8 +96,9 @@ TEST(PtxLaunch, EachThreadRunsOnceInEveryOrder) {
                     0,
                     {}};
   for (const Order order : {Order::kForward, Order::kBackward, Order::kShuffled}) {
-    for (const Launch& launch : {Launch{{1}, {1}, order}, Launch{{7}, {101}, order}, Launch{{2, 3}, {4, 5}, order},
-                                 Launch{{30}, {30}, order}}) {
+    for (const Launch& launch :
+         {Launch{{1}, {1}, order}, Launch{{7}, {101}, order}, Launch{{2, 3}, {4, 5}, order}, Launch{{30}, {30}, order},
+          Launch{{391}, {256}, order}, Launch{{3 * 587}, {64}, order}}) {
       std::set<std::uint64_t> threads;
       seen = &threads;
       run(note, launch, {}, {});
