@@ -95,6 +95,21 @@ def test_arrays(path, name, protocol, zipped):
         loaded[...] = np.zeros((), loaded.dtype)
 
 
+@pytest.mark.parametrize("code", ["f2", "f4", "f8", "c8", "c16"])
+def test_every_nan_keeps_its_bits(path, code):
+    width = {"f2": 2, "f4": 4, "f8": 8, "c8": 4, "c16": 8}[code]
+    fraction = {2: 10, 4: 23, 8: 52}[width]
+    exponent = (1 << (8 * width - 1)) - (1 << fraction)
+    for bits in (1, 1 << (fraction - 1), (1 << fraction) - 1, (1 << (fraction - 1)) + 5):
+        for sign in (0, 1 << (8 * width - 1)):
+            raw = (sign | exponent | bits).to_bytes(width, "little")
+            for whole in [raw] if code[0] == "f" else [raw + raw, raw + np.float32(1.5).astype(f"f{width}").tobytes()]:
+                scalar = np.frombuffer(whole, code)[0]
+                torch.save({"lowest": scalar}, path)
+                loaded = pt.load(path)["lowest"]
+                assert (loaded.dtype, loaded.tobytes()) == (scalar.dtype, whole)
+
+
 def test_scalars(path):
     scalars = [np.dtype(code).type(3) for code in "?bBhHiIlLqQefdFD"]
     scalars += [np.float32("nan"), np.float16("inf"), np.float64(-0.0), np.uint64(2**64 - 1), np.bytes_(b"ab")]

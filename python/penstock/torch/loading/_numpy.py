@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
+import struct
 import sys
 from typing import Any
 
@@ -18,6 +19,8 @@ _SCALARS = frozenset(
     "numpy.bool numpy.int8 numpy.int16 numpy.int32 numpy.int64 numpy.uint8 numpy.uint16 numpy.uint32 numpy.uint64 "
     "numpy.float16 numpy.float32 numpy.float64 numpy.complex64 numpy.complex128 numpy.bytes_".split()
 )
+# Bytes of a float, or of each part of a complex number, and the bits of its fraction.
+_NARROW = {"float16": (2, 10), "float32": (4, 23), "complex64": (4, 23)}
 _TYPES: dict[str, Any] = {
     f"numpy.{kind.__name__}": kind for kind in np.sctypeDict.values() if kind.__module__ == "numpy"
 } | {
@@ -111,7 +114,22 @@ def _known(dtype: Any) -> _Dtype:
 def _plain_scalar(name: str, value: Any) -> Any:
     if not isinstance(value, bytes if name == "bytes_" else (bool, int, float, complex)):
         raise TypeError(name)
+    if value != value and name in _NARROW:
+        return _narrow_nan(name, value)
     return getattr(np, name)(value)
+
+
+def _narrow_nan(name: str, value: Any) -> Any:
+    """A NaN with the sign and the fraction that the file has, which NumPy's conversion would change."""
+    width, fraction_bits = _NARROW[name]
+    parts = [value.real, value.imag] if isinstance(value, complex) else [value]
+    raw = b""
+    for part in parts:
+        (bits,) = struct.unpack("<Q", struct.pack("<d", part))
+        narrow = (bits >> 63 << (8 * width - 1)) | ((1 << (8 * width - 1)) - (1 << fraction_bits))
+        narrow |= (bits & ((1 << 52) - 1)) >> (52 - fraction_bits)
+        raw += narrow.to_bytes(width, "little") if math.isnan(part) else np.float32(part).tobytes()
+    return np.frombuffer(raw, np.dtype(name).newbyteorder("<"))[0]
 
 
 def _scalar(dtype: Any, data: Any = b"") -> Any:

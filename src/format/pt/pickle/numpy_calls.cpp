@@ -135,16 +135,27 @@ T element(std::string_view bytes, bool swapped) {
   return std::bit_cast<T>(copy);
 }
 
+/// NaN with this sign and fraction. Arithmetic conversions make one NaN of another.
+double wide_nan(bool negative, std::uint64_t fraction, int fraction_bits) {
+  const std::uint64_t sign = negative ? std::uint64_t{1} << 63U : 0;
+  return std::bit_cast<double>(sign | std::uint64_t{0x7FF} << 52U | fraction << (52 - fraction_bits));
+}
+
 double half_to_double(std::uint16_t bits) {
+  const bool negative = (bits & 0x8000) != 0;
   const int exponent = (bits >> 10) & 0x1F;
   const int fraction = bits & 0x3FF;
-  double value = 0;
-  if (exponent == 0x1F) {
-    value = fraction != 0 ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
-  } else {
-    value = exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(fraction + 1024, exponent - 25);
-  }
-  return (bits & 0x8000) != 0 ? -value : value;
+  if (exponent == 0x1F && fraction != 0) return wide_nan(negative, static_cast<std::uint64_t>(fraction), 10);
+  double value = std::numeric_limits<double>::infinity();
+  if (exponent != 0x1F) value = exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(fraction + 1024, exponent - 25);
+  return negative ? -value : value;
+}
+
+double float_to_double(std::uint32_t bits) {
+  const std::uint32_t fraction = bits & 0x7FFFFF;
+  const bool is_nan = (bits >> 23 & 0xFF) == 0xFF && fraction != 0;
+  if (is_nan) return wide_nan(bits >> 31 != 0, fraction, 23);
+  return static_cast<double>(std::bit_cast<float>(bits));
 }
 
 Cell* make_int(World& world, std::int64_t value) {
@@ -203,12 +214,12 @@ Cell* make_value(World& world, const FileDType& type, std::string_view bytes) {
     case kFloat16:
       return make_real(world, half_to_double(element<std::uint16_t>(bytes, swapped)));
     case kFloat32:
-      return make_real(world, static_cast<double>(element<float>(bytes, swapped)));
+      return make_real(world, float_to_double(element<std::uint32_t>(bytes, swapped)));
     case kFloat64:
       return make_real(world, element<double>(bytes, swapped));
     case kComplex64:
-      return make_complex(world, static_cast<double>(element<float>(bytes, swapped)),
-                          static_cast<double>(element<float>(bytes.substr(4), swapped)));
+      return make_complex(world, float_to_double(element<std::uint32_t>(bytes, swapped)),
+                          float_to_double(element<std::uint32_t>(bytes.substr(4), swapped)));
     case kComplex128:
       return make_complex(world, element<double>(bytes, swapped), element<double>(bytes.substr(8), swapped));
     case kBytes: {
