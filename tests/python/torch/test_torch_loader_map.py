@@ -147,7 +147,7 @@ def test_calls_are_under_way_while_the_loop_computes(numbers):
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_figures_name_slow_functions(numbers, workers):
-    mapped = numbers.map(lambda value: time.sleep(0.002) or value)
+    mapped = numbers.map(lambda value: time.sleep(0.01) or value)
     loader = pt.DataLoader(mapped, batch_size=4, num_workers=workers)
     for _ in loader:
         pass
