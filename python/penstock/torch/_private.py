@@ -37,15 +37,15 @@ __all__ = [
     "pin_memory",
 ]
 
-# The oldest torch that has run this code, and those that the tests run with (script/test matrix).
+# The oldest torch that is taken, and those that the tests run with (script/test matrix).
 OLDEST = (2, 11)
-TRIED = ("2.13.0", "2.14.1")
+TRIED = ("2.11.0", "2.13.0", "2.14.1")
 
 
 def _unfit(why: str) -> str:
     return (
         f"penstock.torch needs torch {OLDEST[0]}.{OLDEST[1]} or later, and this is torch {torch.__version__}{why}. "
-        f"It was tried with {' and '.join(TRIED)}: pip install torch=={TRIED[-1]}"
+        f"It was tried with {', '.join(TRIED[:-1])} and {TRIED[-1]}: pip install torch=={TRIED[-1]}"
     )
 
 

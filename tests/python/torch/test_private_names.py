@@ -190,7 +190,7 @@ def stub(folder: Path, version: str) -> str:
 def test_a_torch_that_is_too_old_is_told_with_both_versions(tmp_path, version):
     text = stub(tmp_path, version)
     assert f"ImportError: penstock.torch needs torch 2.11 or later, and this is torch {version} (in {tmp_path}" in text
-    assert "It was tried with 2.13.0 and 2.14.1" in text
+    assert "It was tried with 2.11.0, 2.13.0 and 2.14.1" in text
 
 
 def test_a_torch_that_lacks_what_all_need_is_told_by_name(tmp_path):

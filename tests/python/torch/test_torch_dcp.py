@@ -60,6 +60,16 @@ def failure(call):
     return error
 
 
+def failure_of_metadata(folder):
+    """The same of metadata. torch 2.11 says only that there is none, whatever the reader raised: then the reader's."""
+    error = failure(lambda: load(folder))
+    if isinstance(error, AssertionError):
+        with pytest.raises(penstock.Error) as caught:
+            StorageReader(folder).read_metadata()
+        error = caught.value
+    return error
+
+
 def load(folder, state=None, **options):
     state = {"line": torch.zeros(100_000, dtype=torch.int64)} if state is None else state
     dcp.load(state, storage_reader=StorageReader(folder, **options), no_dist=True)
@@ -239,7 +249,7 @@ def test_a_missing_a_cut_and_a_wrong_file(copy):
     metadata_with(copy, storage_data=metadata.storage_data)
     assert isinstance(failure(lambda: load(copy, {"object": None})), penstock.CorruptError)  # it ends before
     (copy / ".metadata").unlink()
-    error = failure(lambda: load(copy))
+    error = failure_of_metadata(copy)
     assert "no checkpoint, or saving it did not come to its end" in str(error)
 
 
@@ -282,7 +292,7 @@ class Evil:
 
 def test_nothing_is_run(copy, tmp_path):
     metadata_with(copy, planner_data={"x": Evil(tmp_path / "ran")})
-    assert "io.open" in str(failure(lambda: load(copy)))
+    assert "io.open" in str(failure_of_metadata(copy))
     dcp.save({"evil": Evil(tmp_path / "ran")}, checkpoint_id=tmp_path / "objects", no_dist=True)
     error = failure(lambda: load(tmp_path / "objects", {"evil": None}))
     assert isinstance(error, penstock.UnsafeError)

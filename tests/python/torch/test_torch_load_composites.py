@@ -33,18 +33,23 @@ COMPOSITES = {
 }
 
 
+def by_torch(path, made, where=None):
+    """What torch reads; where it checks sparse tensors that it loads and refuses these, what was saved."""
+    try:
+        return torch.load(path, where)
+    except (RuntimeError, NotImplementedError):
+        return made
+
+
 @pytest.mark.parametrize("name", COMPOSITES)
 @pytest.mark.parametrize("where", ["meta", torch.device("meta"), {"cpu": "meta"}], ids=str)
 def test_on_the_meta_device(tmp_path, name, where):
     path = tmp_path / "x.pt"
-    torch.save(COMPOSITES[name](), path)
-    ours, theirs = pt.load(path, where), torch.load(path, where)
-    assert (type(ours), ours.layout, ours.device, ours.dtype) == (
-        type(theirs),
-        theirs.layout,
-        theirs.device,
-        theirs.dtype,
-    )
+    made = COMPOSITES[name]()
+    torch.save(made, path)
+    ours, theirs = pt.load(path, where), by_torch(path, made, where)
+    assert ours.device == torch.device("meta")
+    assert (type(ours), ours.layout, ours.dtype) == (type(theirs), theirs.layout, theirs.dtype)
     assert ours.requires_grad == theirs.requires_grad
     assert ours.dim() == theirs.dim()
     if ours.layout == torch.jagged:
@@ -137,7 +142,7 @@ def compressed(compressed, plain, values, size, layout):
 def test_columns_out_of_order(tmp_path, name):
     tensor = compressed(*OUT_OF_ORDER[name]())
     torch.save(tensor, tmp_path / "x.pt")
-    ours, theirs = pt.load(tmp_path / "x.pt"), torch.load(tmp_path / "x.pt")
+    ours, theirs = pt.load(tmp_path / "x.pt"), by_torch(tmp_path / "x.pt", tensor)
     assert ours.layout == theirs.layout
     same(ours.values(), theirs.values())
     assert torch.equal(ours.to_dense(), theirs.to_dense())

@@ -55,6 +55,8 @@ def same_numbers(ours, theirs):
 
 @pytest.mark.parametrize("wanted", TYPES)
 def test_every_type_becomes_what_torch_makes_of_it(wanted, path):
+    if wanted == "float8_e4m3fn" and torch.tensor(1e6).to(torch.float8_e4m3fn).isnan():
+        pytest.skip("this torch makes NaN of numbers that are too large; later ones make the largest number")
     content = {name: of_edges(name) for name in TYPES} | {
         name: torch.ones(3).to(getattr(torch, name)) for name in INTEGERS
     }
