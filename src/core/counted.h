@@ -12,12 +12,12 @@ namespace penstock::core {
 
 /// "1 byte follows", "2 bytes follow".
 inline std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
-  return format("{} {}", count, count == 1 ? one : many);
+  return core::format("{} {}", count, count == 1 ? one : many);
 }
 
 /// "1 object", "2 objects".
 inline std::string counted(std::uint64_t count, std::string_view what) {
-  return format("{} {}{}", count, what, count == 1 ? "" : "s");
+  return core::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
 }  // namespace penstock::core

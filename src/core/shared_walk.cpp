@@ -21,8 +21,9 @@ void SharedWalk::count(const void* part, std::uint64_t cost) {
   all_ = checked_add(all_, cost, kWhat);
   if (known_.insert(part).second) once_ += cost;
   if (all_ > kAlways && all_ / kGrowth > once_) {
-    throw Error(ErrorCode::kLimit,
-                format("the same parts are held so often that more than {} places lead to them; {}", items_, advice_));
+    throw Error(
+        ErrorCode::kLimit,
+        core::format("the same parts are held so often that more than {} places lead to them; {}", items_, advice_));
   }
 }
 
