@@ -27,8 +27,8 @@ GROUPS = {
     "Datasets": "rows files packed dataset zip concat subset take skip repeat mix with_labels lengths "
     "pack_sequences Dataset pack stream SampleStream",
     "Batches": "DataLoader stack pad pad_to ragged samples Collate",
-    "Orders": "Sampler SequentialSampler RandomSampler SubsetSampler WeightedSampler NodeLocalSampler DistributedSampler "
-    "BatchSampler length_buckets ranks Ranks",
+    "Orders": "Sampler SequentialSampler RandomSampler SubsetSampler WeightedSampler NodeLocalSampler "
+    "DistributedSampler BatchSampler length_buckets ranks Ranks",
     "Tensors": "Tensor DType tensor asarray from_dlpack to zeros ones empty full arange rand randn randint Generator",
     "Operations": "add sub mul div neg abs exp log sqrt tanh relu sum mean max min argmax matmul cat index_select "
     "eq ne lt le gt ge promote_types result_type",

@@ -404,7 +404,8 @@ TEST(Loader, GoesOnWithOtherRanksWhereAllHaveTakenWholeBatches) {
       }
       if (2 * before % after != 0) {
         DataLoader loader = rank(0, after);
-        EXPECT_THAT(test::error_of([&] { loader.seek(position); })->message(), HasSubstr("these batches do not divide among"));
+        EXPECT_THAT(test::error_of([&] { loader.seek(position); })->message(),
+                    HasSubstr("these batches do not divide among"));
         continue;
       }
       for (std::int64_t number = 0; number < after; ++number) {
