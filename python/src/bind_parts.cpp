@@ -29,6 +29,7 @@
 #include "interrupt.h"
 #include "io/source/composed_source.h"
 #include "penstock/error.h"
+#include "penstock/source.h"
 #include "progress.h"
 #include "value.h"
 #include "value/graph.h"
@@ -106,6 +107,29 @@ nb::tuple storage_parts(const PyArchive& archive, std::size_t index) {
   const bool in_one_place = storage.lies_in_file() && io::as_composed(source) == nullptr;
   const nb::object offset = in_one_place ? nb::object(nb::int_(storage.offset)) : nb::object(nb::none());
   return nb::make_tuple(storage.nbytes, text_from(storage.location), path_text(source.name()), offset);
+}
+
+/// (path, offset, (device, inode, size, modified)) of a storage that can be mapped, with the version of its file that
+/// was opened; None where its bytes lie in several places and have to be read. kUnsupported, kIndexOutOfRange.
+nb::object mappable_place(const PyArchive& archive, std::size_t index) {
+  const auto storages = archive.get().storages();
+  if (index >= storages.size()) throw Error(ErrorCode::kIndexOutOfRange, "there is no such storage");
+  const StorageEntry& storage = storages[index];
+  const Source& source = archive.get().sources()[storage.source];
+  if (io::as_composed(source) != nullptr) return nb::none();
+  if (!storage.lies_in_file()) {
+    throw Error(ErrorCode::kUnsupported,
+                "mmap can only be used where tensors lie in the file as they are, and here they are compressed or "
+                "inside the pickle; leave mmap out",
+                {.path = source.name()});
+  }
+  const std::optional<FileVersion> version = source.version();
+  if (!version) {
+    throw Error(ErrorCode::kUnsupported, "mmap can only be used with files of this machine; leave mmap out",
+                {.path = source.name()});
+  }
+  return nb::make_tuple(path_text(source.name()), storage.offset,
+                        nb::make_tuple(version->device, version->inode, version->size, version->modified));
 }
 
 /// Of each storage how its tensors want to be aligned, in bytes; 0 where one has another byte order than this machine.
@@ -304,6 +328,9 @@ void bind_parts(nb::module_& module) {
                      "tuple[int, ...], int, bool, bool, bool]"));
   module.def("_storage_parts", storage_parts, nb::arg("archive"), nb::arg("index"),
              nb::sig("def _storage_parts(archive: Archive, index: int) -> tuple[int, str, str, int | None]"));
+  module.def("_mappable_place", mappable_place, nb::arg("archive"), nb::arg("index"),
+             nb::sig("def _mappable_place(archive: Archive, index: int) -> "
+                     "tuple[str, int, tuple[int, int, int, int]] | None"));
   module.def("_is_hosted", is_hosted, nb::arg("archive"), nb::sig("def _is_hosted(archive: Archive) -> bool"));
   module.def("_array_entries", array_entries, nb::arg("archive"),
              nb::sig("def _array_entries(archive: Archive) -> list[int]"));

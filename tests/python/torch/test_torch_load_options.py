@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 import mmap
+import pathlib
 import subprocess
 import sys
 import zipfile
@@ -16,6 +18,10 @@ from load_pairs import (
 
 import penstock
 import penstock.torch as pt
+from penstock.torch.loading import _checkpoint
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
+from dcp_pairs import save_by_ranks
 
 
 class Fake:
@@ -154,10 +160,53 @@ class TestMmap:
         done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
         assert done.stdout.startswith(f"True True {path}: the file cannot be mapped; leave mmap out"), done.stdout
 
+    def test_each_of_several_files_is_mapped(self, tmp_path):
+        value = {"a": torch.arange(300.0), "b": torch.arange(6, dtype=torch.int64).reshape(2, 3)}
+        names = {name: f"model-{name}.safetensors" for name in value}
+        for name, file in names.items():
+            penstock.save({name: value[name]}, tmp_path / file)
+        index = tmp_path / "model.safetensors.index.json"
+        index.write_text(json.dumps({"metadata": {}, "weight_map": names}))
+        for given in (index, tmp_path):
+            loaded = pt.load(given, mmap=True)
+            same(loaded, value)
+            assert all(str(tmp_path / file) in mapped_files() for file in names.values())
+            del loaded
+
+    @pytest.mark.filterwarnings("ignore")
+    def test_chunks_of_a_distributed_checkpoint_are_mapped_or_put_together(self, tmp_path):
+        value = {"whole": torch.arange(24.0).reshape(4, 6), "cut": torch.arange(40.0).reshape(10, 4)}
+        rank = [{"whole": [((0, 0), (4, 6))], "cut": [((0, 0), (5, 4))]}, {"cut": [((5, 0), (5, 4))]}]
+        save_by_ranks(tmp_path / "ranks", value, rank)
+        loaded = pt.load(tmp_path / "ranks", mmap=True)
+        same(loaded, value)
+
     def test_needs_a_path(self, path):
         torch.save(torch.zeros(4), path)
         with path.open("rb") as file, pytest.raises(ValueError, match="must be a file path"):
             pt.load(file, mmap=True)
+
+
+def mapped_files():
+    return {line.split(maxsplit=5)[-1].strip() for line in pathlib.Path("/proc/self/maps").read_text().splitlines()}
+
+
+def test_a_shard_that_is_replaced_once_it_was_opened_is_said_to_be(tmp_path, monkeypatch):
+    for name in ("a", "b"):
+        penstock.save({name: torch.arange(100_000)}, tmp_path / f"{name}.safetensors")
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {name: f"{name}.safetensors" for name in ("a", "b")}}))
+    opened = _checkpoint.opened
+
+    def replaced(*options):
+        archive = opened(*options)
+        penstock.save({"b": torch.ones(100_000, dtype=torch.int64)}, tmp_path / "b.safetensors")
+        return archive
+
+    monkeypatch.setattr(_checkpoint, "opened", replaced)
+    with pytest.raises(penstock.ChangedError, match=r"b\.safetensors: the file was replaced or written to") as caught:
+        pt.load(index, mmap=True)
+    assert caught.value.path == str(tmp_path / "b.safetensors")
 
 
 def test_a_file_that_is_replaced_while_it_is_mapped_is_said_to_be(tmp_path, monkeypatch):

@@ -20,7 +20,6 @@ import torch
 import penstock
 from penstock._core import _assemble, _is_legacy, _legacy_end, _open_file, _open_memory, _part
 from penstock._files import number_of, read_up_to
-from penstock._identity import identity
 from penstock._text import listed, plural
 from penstock.errors import _renamed, _within
 from penstock.torch._errors import EmptyFileError, UnknownFileError, torch_errors
@@ -142,7 +141,6 @@ def load(
     mmap = (conversion is None and _mmap_by_default()) if mmap is None else mmap
     if mmap and not _is_path(f):
         raise ValueError("f must be a file path in order to use the mmap argument")
-    before = identity(os.fspath(f)) if mmap else None  # type: ignore[arg-type]
     with _named_as_given(f), opened(f, verify, decode) as archive:
         part = archive if key is None and prefix is None else _part(archive, key, prefix)
         return load_archive(
@@ -150,7 +148,6 @@ def load(
             map_location,
             unknown=unknown,
             mmap=bool(mmap),
-            before=before,
             progress=progress,
             conversion=conversion,
         )
@@ -174,14 +171,13 @@ def load_archive(
     *,
     unknown: Literal["error", "keep"] = "error",
     mmap: bool = False,
-    before: tuple[int, ...] | None = None,
     progress: Any = None,
     conversion: Conversion | None = None,
 ) -> Any:
-    """The whole content of an archive as torch's objects. `before` is as for `read_tensors`."""
+    """The whole content of an archive as torch's objects."""
     rebuilder = Rebuilder(conversion)
     if conversion is None:
-        leaves = read_tensors(archive, map_location, mmap=mmap, before=before, progress=progress)
+        leaves = read_tensors(archive, map_location, mmap=mmap, progress=progress)
     else:
         leaves = read_converted(archive, map_location, conversion, progress=progress)
     try:

@@ -23,6 +23,7 @@ from penstock._core import (
     _entry_parts,
     _is_hosted,
     _load_parts,
+    _mappable_place,
     _storage_count,
     _storage_parts,
 )
@@ -79,14 +80,13 @@ def read_tensors(
     map_location: MapLocation,
     *,
     mmap: bool,
-    before: tuple[int, ...] | None = None,
     progress: Any = None,
 ) -> list[Any]:
     """A torch tensor for each entry of the archive, or a Packed for quantized ones. Shared storages
     are shared.
 
-    Entries that are NumPy's arrays become arrays. `before` is the `identity` of the file from
-    before it was opened; a file that is another one now is not mapped.
+    Entries that are NumPy's arrays become arrays. A file that is another one now than when it was
+    opened is not mapped.
     """
     arrays = arrays_of(archive)
     fake = detect_fake_mode(None) is not None
@@ -95,7 +95,7 @@ def read_tensors(
     if skips_data():
         return Views(archive, moved(archive, _empty_storages(archive), map_location), arrays).all()
     if mmap:
-        storages = _mapped_storages(archive, storages_of(archive, arrays), before)
+        storages = _mapped_storages(archive, storages_of(archive, arrays))
         return Views(archive, moved(archive, storages, map_location), arrays).all()
     placed = _device_storages(archive, storages_of(archive, arrays), map_location, progress)
     if placed is not None:
@@ -372,7 +372,7 @@ def _empty_storages(archive: penstock.Archive) -> list[torch.UntypedStorage | No
     return [torch.UntypedStorage(_storage_parts(archive, i)[0]) for i in range(_storage_count(archive))]
 
 
-def _mapped_file(path: str, shared: bool, before: tuple[int, ...] | None) -> torch.UntypedStorage:
+def _mapped_file(path: str, shared: bool, opened: tuple[int, ...]) -> torch.UntypedStorage:
     try:
         mapped: Any = torch.UntypedStorage.from_file(path, shared, os.path.getsize(path))
     except RuntimeError as error:
@@ -381,16 +381,16 @@ def _mapped_file(path: str, shared: bool, before: tuple[int, ...] | None) -> tor
             advice = "raise the limit on open files (ulimit -n)"
         message = f"the file cannot be mapped; leave mmap out, or {advice}"
         raise UnmappableFileError(f"{path}: {message}", message, path) from error
-    if before is None or identity(path) != before:
-        raise penstock.ChangedError(f"{path}: the file was replaced or written to while it was loaded; load it again")
+    if identity(path) != opened:
+        message = "the file was replaced or written to while it was loaded; load it again"
+        raise penstock.ChangedError(f"{path}: {message}", message, path)
     return mapped  # type: ignore[no-any-return]
 
 
-def _mapped_storages(
-    archive: penstock.Archive, resident: Sequence[int], before: tuple[int, ...] | None
-) -> list[torch.UntypedStorage | None]:
-    """The storages that are not `resident`, mapped from the file. What lies where its type cannot be used is copied,
-    and so is what has the other byte order, because the file's own bytes stay as they are."""
+def _mapped_storages(archive: penstock.Archive, resident: Sequence[int]) -> list[torch.UntypedStorage | None]:
+    """The storages that are not `resident`, mapped from their files. What lies in several places, or where its type
+    cannot be used, is copied, and so is what has the other byte order, because the file's own bytes stay as they are.
+    """
     files: dict[str, torch.UntypedStorage] = {}
     shared = torch.serialization.get_default_mmap_options() == MAP_SHARED
     alignments = _alignments(archive)
@@ -399,17 +399,14 @@ def _mapped_storages(
         if i in resident:
             out.append(None)
             continue
-        nbytes, _, path, offset = _storage_parts(archive, i)
-        if offset is None:
-            raise penstock.UnsupportedError(
-                f"{path}: mmap can only be used where tensors lie in the file as they are, and here they are "
-                "compressed or inside the pickle; leave mmap out"
-            )
-        if alignments[i] == 0:
+        nbytes = _storage_parts(archive, i)[0]
+        place = _mappable_place(archive, i)
+        if place is None or alignments[i] == 0:
             out.append(filled(archive, {i: (nbytes, torch.device("cpu"))})[i].untyped_storage())
             continue
+        path, offset, opened = place
         if path not in files:
-            files[path] = _mapped_file(path, shared, before)
+            files[path] = _mapped_file(path, shared, opened)
         mapped = files[path][offset : offset + nbytes]
         out.append(mapped.clone() if offset % alignments[i] else mapped)
     return out
