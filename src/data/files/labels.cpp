@@ -153,11 +153,12 @@ std::vector<std::string_view> joined(const std::vector<std::string>& paths, cons
   for (const std::string& path : paths) {
     const auto label = label_of(path, labels);
     if (!label) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  core::format("the table, which has {}, has no label for the file; name it there, or leave the file "
-                               "out with exclude or subset",
-                               core::counted(labels.size(), "name")),
-                  {.path = path});
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          core::format("the table, which has {} below the names of its columns, has no label for the file; name it "
+                       "there, or leave the file out with exclude or subset",
+                       core::counted(labels.size(), "name")),
+          {.path = path});
     }
     out.push_back(*label);
   }
