@@ -212,7 +212,19 @@ def test_small_objects_of_a_server_without_ranges(place_of_http):
         penstock.load(f"{place_of_http.base}no_ranges/large.npy")
 
 
-@pytest.mark.parametrize("open_it", [lambda url: penstock.open(url, "r+"), lambda url: penstock.load(url, mmap=True)])
+def open_to_change(url):
+    return penstock.open(url, "r+")
+
+
+def load_mapped(url):
+    return penstock.load(url, mmap=True)
+
+
+def load_mapped_by_torch(url):
+    return pytest.importorskip("penstock.torch").load(url, mmap=True)
+
+
+@pytest.mark.parametrize("open_it", [open_to_change, load_mapped, load_mapped_by_torch])
 def test_what_needs_a_local_file_says_so(place, open_it):
     with pytest.raises(penstock.UnsupportedError):
         open_it(place.url("large.npy"))

@@ -96,6 +96,7 @@ class TestMmap:
         x = torch.randn(50, 4)
         torch.save({"x": x, "row": x[1], "y": torch.ones(2, dtype=torch.int16)}, path)
         same(pt.load(path, mmap=True), torch.load(path, mmap=True))
+        same(pt.load(path.as_uri(), mmap=True), torch.load(path, mmap=True))
 
     @pytest.mark.parametrize("shift", range(16))
     def test_what_is_not_aligned_is_copied(self, tmp_path, shift):
