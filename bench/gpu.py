@@ -285,10 +285,4 @@ def lines(root: Path) -> list[Line]:
     moves = [_move_line(to) for to in ("cuda:0", "cpu")]
     sweeps = [_sweep_line(root, ring=ring) for ring in RINGS] + [_sweep_line(root, threads=count) for count in THREADS]
     loads += [_instanttensor_line(root, gb) for gb in GB]
-    return (
-        loads
-        + sweeps
-        + moves
-        + [_images_line(root), _images_line(root, on_host=True)]
-        + [_product_line(size) for size in MATRICES]
-    )
+    return loads + sweeps + moves + [_images_line(root)] + [_product_line(size) for size in MATRICES]
