@@ -169,7 +169,8 @@ void bind_elementwise(nb::module_& module) {
   tensor.def("__neg__", [](const Tensor& self) { return call(static_cast<Unary>(neg), self); });
   tensor.def("__abs__", [](const Tensor& self) { return call(static_cast<Unary>(abs), self); });
   // Equality is of elements, so that only the object itself can be a key.
-  tensor.def("__hash__", [](nb::handle self) { return static_cast<Py_ssize_t>(_Py_HashPointer(self.ptr())); });
+  tensor.def("__hash__",
+             [](nb::handle self) { return static_cast<Py_ssize_t>(PyBaseObject_Type.tp_hash(self.ptr())); });
   module.def(
       "promote_types", [](nb::handle a, nb::handle b) { return promote_types(dtype_from(a), dtype_from(b)); },
       nb::arg("type1"), nb::arg("type2"), nb::sig("def promote_types(type1: object, type2: object) -> DType"),
