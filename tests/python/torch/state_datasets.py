@@ -243,7 +243,7 @@ class SlowFirst(td.Dataset):
 
     def __getitem__(self, index):
         if index == 0:
-            time.sleep(0.5)
+            time.sleep(2)
         return index
 
 
