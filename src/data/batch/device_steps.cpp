@@ -110,23 +110,21 @@ bool DeviceSteps::leaves_the_same(const Placement& placement, const Output& outp
   });
 }
 
-Sample DeviceSteps::changed(const Sample& sample, Cut& cut, Arena& arena) const {
-  std::vector<bool> chosen(cut.parts.size());
-  for (const Column& column : columns_) chosen[column.tensor] = true;
+Sample DeviceSteps::changed(const Sample& sample, Cut& cut, const std::vector<bool>& chosen, Arena& arena) const {
   if (cut.chosen != chosen) {
     auto to = std::make_shared<Layout>(*cut.from);
-    for (const Column& column : columns_) to->tensors[column.tensor] = *cut.parts[column.tensor].between;
+    for (const Left& left : left_) to->tensors[left.tensor] = *cut.parts[left.tensor].between;
     cut.to = std::move(to);
-    cut.chosen = std::move(chosen);
+    cut.chosen = chosen;
   }
   const std::span<Source> sources = arena.array<Source>(cut.parts.size());
   std::copy_n(sample.sources, sources.size(), sources.begin());
-  for (const Column& column : columns_) sources[column.tensor].conversion = cut.parts[column.tensor].here.get();
+  for (const Left& left : left_) sources[left.tensor].conversion = cut.parts[left.tensor].here.get();
   return {cut.to.get(), sources.data()};
 }
 
 bool DeviceSteps::take(Located& located, const BatchPlan& plan, Scratch& scratch) {
-  columns_.clear();
+  left_.clear();
   of_batch_.clear();
   const Layout& first = *located.samples[0].layout;
   const auto converts = [](const Source& source) { return source.conversion != nullptr; };
@@ -139,12 +137,14 @@ bool DeviceSteps::take(Located& located, const BatchPlan& plan, Scratch& scratch
     const Placement* const placement = placement_of(plan, leaf.number);
     const std::uint32_t output = plan.results[i].first;
     if (placement == nullptr || !leaves_the_same(*placement, plan.outputs[output])) continue;
-    columns_.push_back({leaf.number, output});
+    left_.push_back({leaf.number, output});
   }
-  if (columns_.empty()) return false;
+  if (left_.empty()) return false;
+  std::vector<bool> chosen(first.tensors.size());
+  for (const Left& left : left_) chosen[left.tensor] = true;
   const std::span<Sample> samples = scratch.arena.array<Sample>(located.size());
   for (std::size_t i = 0; i < samples.size(); ++i) {
-    samples[i] = changed(located.samples[i], *of_batch_[i], scratch.arena);
+    samples[i] = changed(located.samples[i], *of_batch_[i], chosen, scratch.arena);
   }
   const auto uniform = [&](const Sample& sample) { return sample.layout == samples[0].layout; };
   located.samples = samples;
@@ -192,11 +192,11 @@ Tensor DeviceSteps::run(const std::vector<Op>& steps, const Tensor& batch) {
 
 DeviceSteps::Made DeviceSteps::run(const BatchPlan& plan, const Buffer& block) {
   Made made(plan.outputs.size());
-  for (const Column& column : columns_) {
-    const Output& output = plan.outputs[column.output];
+  for (const Left& left : left_) {
+    const Output& output = plan.outputs[left.output];
     const Tensor batch(block, output.dtype, output.shape, output.shape.contiguous_strides(),
                        static_cast<std::size_t>(output.offset));
-    made[column.output] = run(of_batch_.front()->parts[column.tensor].split->there, batch);
+    made[left.output] = run(of_batch_.front()->parts[left.tensor].split->there, batch);
   }
   return made;
 }

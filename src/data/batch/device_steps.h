@@ -40,20 +40,21 @@ class DeviceSteps {
   struct Cut;
   struct Parameters;
   using CutPtr = std::shared_ptr<Cut>;
-  struct Column {
-    std::uint32_t tensor = 0;
+  /// A column of which steps are left.
+  struct Left {
+    std::uint32_t tensor = 0;  ///< its number in each sample
     std::uint32_t output = 0;
   };
 
   CutPtr cut_of(const Sample& sample);
   bool leaves_the_same(const Placement& placement, const Output& output) const;
-  Sample changed(const Sample& sample, Cut& cut, Arena& arena) const;
+  Sample changed(const Sample& sample, Cut& cut, const std::vector<bool>& chosen, Arena& arena) const;
   const Parameters& parameters(const std::vector<Op>& steps, const Tensor& batch);
   Tensor run(const std::vector<Op>& steps, const Tensor& batch);
 
   std::vector<CutPtr> cuts_;      ///< the latest ones
   std::vector<CutPtr> of_batch_;  ///< of each sample of the batch at hand
-  std::vector<Column> columns_;   ///< of the batch at hand
+  std::vector<Left> left_;        ///< of the batch at hand
   std::vector<Parameters> parameters_;
 };
 

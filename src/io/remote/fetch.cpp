@@ -305,8 +305,8 @@ class Retrying {
   /// The last refusal may only follow from an earlier one: an upload that a server gave up is not there any more.
   static Error after_earlier_tries(const Exchange& exchange, const Error& error) {
     const Error placed = error.within({.path = exchange.name, .offset = exchange.offset});
-    if (exchange.passing.empty()) return placed;
-    return Error(placed.code(), core::format("{}; the try before: {}", placed.message(), exchange.passing),
+    if (exchange.last_refusal.empty()) return placed;
+    return Error(placed.code(), core::format("{}; the try before: {}", placed.message(), exchange.last_refusal),
                  {.path = placed.path(), .offset = placed.offset(), .tensor = placed.tensor()});
   }
 
@@ -348,7 +348,7 @@ class Retrying {
     count(exchange, {.retries = 1, .paused_seconds = std::chrono::duration<double>(pause).count()});
     // The address of a redirect may have expired, so the next try asks the original URL.
     exchange.redirected.clear();
-    exchange.passing = verdict.why;
+    exchange.last_refusal = verdict.why;
     one.redirects = 0;
     one.hedged = false;
     one.due = now + pause;

@@ -45,7 +45,7 @@ struct Exchange {
   Answer answer = {};               ///< the last one
   std::string redirected = {};      ///< where the last one came from, if not from the request's own URL
   std::optional<Error> error = {};  ///< why it failed
-  std::string passing = {};         ///< why the last try before this one failed
+  std::string last_refusal = {};    ///< why the try before this one failed
   unsigned tries = 0;
   RemoteTraffic traffic = {};  ///< of all tries
 };
