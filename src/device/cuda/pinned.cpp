@@ -108,12 +108,12 @@ Buffer PinnedMemory::allocate(std::size_t bytes) {
 void* PinnedMemory::take(std::size_t bytes) {
   {
     const std::scoped_lock lock(mutex_);
-    void* const data = take_idle(bytes);
+    const Found found = take_idle(bytes);
     in_use_ += bytes;
     // Without the blocks that copies still use, a loader whose copies take long would lock new blocks and unlock
-    // surplus ones for ever. They are counted before a new one is locked, because most copies are over behind that.
-    peak_ = std::max(peak_, in_use_ + (data == nullptr ? busy_idle_bytes() : 0));
-    if (data != nullptr) return data;
+    // surplus ones for ever.
+    peak_ = std::max(peak_, in_use_ + found.busy_bytes);
+    if (found.data != nullptr) return found.data;
   }
   try {
     return lock_new(bytes);
@@ -124,20 +124,21 @@ void* PinnedMemory::take(std::size_t bytes) {
   }
 }
 
-void* PinnedMemory::take_idle(std::size_t bytes) {
-  const auto fits = [bytes](const Idle& block) { return block.bytes == bytes && passed(block.uses); };
-  const auto found = std::find_if(idle_.rbegin(), idle_.rend(), fits);
-  if (found == idle_.rend()) return nullptr;
-  void* const data = found->data;
-  idle_bytes_ -= found->bytes;
-  idle_.erase(std::next(found).base());
-  return data;
-}
-
-std::size_t PinnedMemory::busy_idle_bytes() const {
-  std::size_t out = 0;
-  for (const Idle& block : idle_) out += passed(block.uses) ? 0 : block.bytes;
-  return out;
+PinnedMemory::Found PinnedMemory::take_idle(std::size_t bytes) {
+  // Each block is asked once: a copy may end between two questions, and a block that was passed over as busy but not
+  // counted as such would be locked anew every time.
+  std::size_t busy_bytes = 0;
+  for (auto block = idle_.rbegin(); block != idle_.rend(); ++block) {
+    if (!passed(block->uses)) {
+      busy_bytes += block->bytes;
+    } else if (block->bytes == bytes) {
+      void* const data = block->data;
+      idle_bytes_ -= bytes;
+      idle_.erase(std::next(block).base());
+      return {data, 0};
+    }
+  }
+  return {nullptr, busy_bytes};
 }
 
 void* PinnedMemory::lock_new(std::size_t bytes) {

@@ -31,10 +31,14 @@ class PinnedMemory : public std::enable_shared_from_this<PinnedMemory> {
  private:
   class Block;
   struct Idle;
+  /// An unused block, or, where none fits, the bytes of those that copies still use.
+  struct Found {
+    void* data = nullptr;
+    std::size_t busy_bytes = 0;
+  };
 
   void* take(std::size_t bytes);
-  void* take_idle(std::size_t bytes);   ///< with mutex_ held
-  std::size_t busy_idle_bytes() const;  ///< with mutex_ held: of the unused blocks that copies still use
+  Found take_idle(std::size_t bytes);  ///< with mutex_ held
   void* lock_new(std::size_t bytes);
   void give_back(Idle block);
   std::size_t most_idle() const noexcept;
