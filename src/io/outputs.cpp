@@ -4,6 +4,8 @@
 #include <system_error>
 
 #include "io/file/atomic_file.h"
+#include "io/file/front_file.h"
+#include "io/file/front_output.h"
 #include "io/file/output.h"
 #include "io/file/url.h"
 #include "io/remote/object.h"
@@ -23,6 +25,21 @@ std::unique_ptr<Output> open_output(std::string_view path, const OutputOptions& 
   require_output(path);
   if (is_url(path)) return std::make_unique<remote::Upload>(remote::parse_object(path), options);
   return std::make_unique<AtomicFile>(std::string(path), options.sync);
+}
+
+std::unique_ptr<FrontOutput> open_front_output(std::string_view path, const OutputOptions& options) {
+  require_output(path);
+  if (is_url(path)) return std::make_unique<remote::Upload>(remote::parse_object(path), options, true);
+  return std::make_unique<FrontFile>(std::string(path), options.sync);
+}
+
+std::string scratch_path(std::string_view path) {
+  if (!is_url(path)) return std::string(path);
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
+  if (!error) return (folder / "penstock").string();
+  throw Error(ErrorCode::kIo, "there is no folder for temporary files; name one in TMPDIR",
+              {.path = without_query(path)});
 }
 
 bool output_exists(std::string_view path) {

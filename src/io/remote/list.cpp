@@ -42,6 +42,19 @@ std::string url_decoded(std::string_view text) {
   return out;
 }
 
+/// take(content) of each element of that name.
+template <class Take>
+void each(std::string_view xml, std::string_view tag, Take take) {
+  const std::string open = core::format("<{}>", tag);
+  const std::string close = core::format("</{}>", tag);
+  for (std::size_t at = xml.find(open); at != std::string::npos; at = xml.find(open, at)) {
+    const std::size_t end = xml.find(close, at);
+    if (end == std::string::npos) return;
+    take(xml.substr(at + open.size(), end - at - open.size()));
+    at = end;
+  }
+}
+
 class Page {
  public:
   Page(const std::string& xml, const std::string& name)
@@ -54,7 +67,7 @@ class Page {
   }
 
   void add_to(Objects& out) const {
-    each("Contents", [&](std::string_view one) {
+    each(xml_, "Contents", [&](std::string_view one) {
       std::uint64_t size = 0;
       const std::string text = xml_text(one, "Size");
       const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
@@ -63,7 +76,8 @@ class Page {
       }
       out.objects.push_back({decoded(xml_text(one, "Key")), size});
     });
-    each("CommonPrefixes", [&](std::string_view one) { out.folders.push_back(decoded(xml_text(one, "Prefix"))); });
+    each(xml_, "CommonPrefixes",
+         [&](std::string_view one) { out.folders.push_back(decoded(xml_text(one, "Prefix"))); });
   }
 
   /// That of the next page; empty behind the last.
@@ -73,18 +87,6 @@ class Page {
 
  private:
   std::string decoded(std::string text) const { return coded_ ? url_decoded(text) : std::move(text); }
-
-  template <class Take>
-  void each(std::string_view tag, Take take) const {
-    const std::string open = core::format("<{}>", tag);
-    const std::string close = core::format("</{}>", tag);
-    for (std::size_t at = xml_.find(open); at != std::string::npos; at = xml_.find(open, at)) {
-      const std::size_t end = xml_.find(close, at);
-      if (end == std::string::npos) return;
-      take(std::string_view(xml_).substr(at + open.size(), end - at - open.size()));
-      at = end;
-    }
-  }
 
   const std::string& xml_;
   const std::string& name_;
@@ -131,6 +133,18 @@ Objects list_objects(const Location& location, std::string_view prefix, bool dee
   const auto before = [](const Object& a, const Object& b) { return a.key < b.key; };
   std::sort(out.objects.begin(), out.objects.end(), before);
   std::sort(out.folders.begin(), out.folders.end());
+  return out;
+}
+
+std::vector<Begun> list_uploads(const Location& location, std::string_view prefix) {
+  Location bucket = location;
+  bucket.key.clear();
+  const std::string xml = page_of(bucket, {{"prefix", std::string(prefix)}, {"uploads", ""}});
+  std::vector<Begun> out;
+  each(xml, "Upload", [&](std::string_view one) {
+    std::string key = xml_text(one, "Key");
+    if (key.starts_with(prefix)) out.push_back({std::move(key), xml_text(one, "UploadId")});
+  });
   return out;
 }
 

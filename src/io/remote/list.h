@@ -25,4 +25,13 @@ struct Objects {
 /// in no bucket.
 Objects list_objects(const Location& bucket, std::string_view prefix, bool deep);
 
+/// An upload in parts that was begun and neither completed nor taken back.
+struct Begun {
+  std::string key;
+  std::string id;
+};
+
+/// Those whose keys begin with `prefix`, up to a thousand.
+std::vector<Begun> list_uploads(const Location& bucket, std::string_view prefix);
+
 }  // namespace penstock::io::remote

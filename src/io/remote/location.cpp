@@ -174,8 +174,7 @@ std::string sibling(std::string_view shown, std::string_view name) {
 
 std::string in_folder(std::string_view url, std::string_view name) {
   const Location location = parse(url);
-  const bool is_store = location.kind == Kind::kS3 || location.kind == Kind::kGs;
-  if (location.has_secret || (is_store && location.key.empty())) return {};
+  if (location.has_secret) return {};
   std::string_view folder = location.shown;
   if (location.kind == Kind::kHttp) folder = folder.substr(0, folder.find('?'));
   while (folder.ends_with('/')) folder.remove_suffix(1);

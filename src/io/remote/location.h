@@ -27,7 +27,7 @@ Location parse(std::string_view url);
 std::string sibling(std::string_view shown, std::string_view name);
 
 /// The object called `name` in the folder that `url` names; empty where the URL has a secret in its query, which leads
-/// to one object alone, and for a whole bucket.
+/// to one object alone. A bucket is a folder too.
 std::string in_folder(std::string_view url, std::string_view name);
 
 /// The host and port of an http(s) URL, as the header `Host` has it.

@@ -69,8 +69,20 @@ void PartSender::send(std::vector<std::byte> bytes) {
                 {.path = object_.shown});
   }
   parts_.emplace_back();
+  add_task(parts_.size(), std::move(bytes));
+}
+
+void PartSender::leave_first() { parts_.emplace_back(); }
+
+void PartSender::send_first(std::vector<std::byte> bytes) {
+  const std::scoped_lock lock(mutex_);
+  add_task(1, std::move(bytes));
+}
+
+/// Under the lock.
+void PartSender::add_task(std::size_t number, std::vector<std::byte> bytes) {
   ++held_;
-  tasks_.push_back({parts_.size(), std::move(bytes)});
+  tasks_.push_back({number, std::move(bytes)});
   work_.notify_one();
   if (threads_.size() < std::min(kThreads, parts_.size() - done_)) threads_.emplace_back([this] { run(); });
 }

@@ -39,6 +39,9 @@ class PartSender {
   std::vector<std::byte> buffer();
   /// The next part. kLimit when there are too many.
   void send(std::vector<std::byte> bytes);
+  /// The first part is left out, and sent when it is known, as the last one.
+  void leave_first();
+  void send_first(std::vector<std::byte> bytes);
   /// Waits until all are there, in their order. Throws as `buffer`.
   std::vector<Part> finish();
 
@@ -49,6 +52,7 @@ class PartSender {
   };
 
   void run();
+  void add_task(std::size_t number, std::vector<std::byte> bytes);
   template <class Ready>
   void wait(std::unique_lock<std::mutex>& lock, Ready ready);
 

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/forks.h"
+#include "io/file/front_output.h"
 #include "io/file/output.h"
 #include "io/remote/location.h"
 #include "io/remote/object.h"
@@ -15,13 +17,20 @@
 
 namespace penstock::io::remote {
 
+/// An upload of which all parts are there.
+struct PreparedParts {
+  std::string id;
+  std::vector<Part> parts;
+};
+
 /// An object on its way into a store: up to one part (kLeastPart) by one request, more in parts, which several threads
 /// send while the next ones are written. The object appears by `commit`, whole or not at all. Where that is not called,
 /// or fails, the parts are taken back; those of a process that is killed are invisible, and stay until a rule of the
-/// bucket ends them.
-class Upload final : public Output {
+/// bucket ends them. A process that was forked meanwhile has no part in it.
+class Upload final : public FrontOutput {
  public:
-  Upload(Location object, OutputOptions options);
+  /// `changes_front`: replace_front will be called.
+  Upload(Location object, OutputOptions options, bool changes_front = false);
   ~Upload() override;
   Upload(const Upload&) = delete;
   Upload& operator=(const Upload&) = delete;
@@ -29,24 +38,33 @@ class Upload final : public Output {
   /// Waits where the store is slower. Throws what a part failed by; kCancelled.
   void write(std::span<const std::byte> bytes) override;
   std::uint64_t position() const noexcept override { return position_; }
+  /// The first part, which waits for this, may become larger than the others by it.
+  void replace_front(std::uint64_t size, std::span<const std::byte> front) override;
   void prepare() override;
   void commit() override;
+  /// Sends everything, and leaves it to whoever gets this, maybe in another process, to complete the object
+  /// (complete_parts) or to take the parts back (abort_parts).
+  PreparedParts hand_over();
 
  private:
   void begin();
   void next_part();
   void send();
+  void require_own_process() const;
 
   const Location object_;
   const OutputOptions options_;
+  const bool changes_front_;
   std::uint64_t position_ = 0;
   std::vector<std::byte> pending_;
-  std::size_t number_ = 1;  // of the part that is being filled
+  std::vector<std::byte> first_;  // part, where its front changes
+  std::size_t number_ = 1;        // of the part that is being filled
   std::size_t size_ = kLeastPart;
   std::uint64_t expected_ = 0;
   std::string id_;  // of the upload; empty: nothing is to be taken back
   std::unique_ptr<PartSender> sender_;
-  std::optional<std::vector<Part>> parts_;  // when all are there
+  std::optional<std::vector<Part>> parts_;     // when all are there
+  const std::uint64_t forks_ = core::forks();  // the threads are those of one process
 };
 
 }  // namespace penstock::io::remote

@@ -69,6 +69,9 @@ TEST(Locations, HaveSiblings) {
   EXPECT_EQ(sibling("s3://b/dir/index.json", "a b"), "s3://b/dir/a b");
   EXPECT_EQ(sibling("https://h/dir/index.json?download=1", "a b"), "https://h/dir/a%20b");
   EXPECT_EQ(test::code_of([] { sibling("https://h/index.json?...", "a"); }), ErrorCode::kUnsupported);
+  for (const char* const bucket : {"s3://b", "s3://b/"}) EXPECT_EQ(in_folder(bucket, ".metadata"), "s3://b/.metadata");
+  EXPECT_EQ(in_folder("s3://b/dir/", ".metadata"), "s3://b/dir/.metadata");
+  EXPECT_EQ(in_folder("https://h/dir?sig=secret", ".metadata"), "");
 }
 
 TEST(Locations, OfRedirectsAreHttpAlone) {

@@ -215,6 +215,52 @@ TEST_F(Uploads, WhatIsThereIsNotReplacedWhereThatIsRefused) {
   EXPECT_EQ(content_, "");
 }
 
+TEST_F(Uploads, AFrontThatChangesIsSentLast) {
+  for (const std::string& front : {std::string("0124"), std::string(1000, 'h')}) {
+    parts_.clear();
+    content_.clear();
+    const auto out = open_front_output("s3://bucket/a b");
+    const std::string behind = bytes(3 * kLeastPart);
+    out->write_text("0123");
+    out->write_text(behind);
+    EXPECT_EQ(parts_.count(1), 0U);
+    out->replace_front(4, std::as_bytes(std::span(front)));
+    EXPECT_EQ(out->position(), front.size() + behind.size());
+    out->commit();
+    EXPECT_TRUE(content_ == front + behind) << front.size();
+    EXPECT_EQ(aborted_, 0);
+  }
+}
+
+TEST_F(Uploads, AFrontOfASmallObjectChangesInItsOneRequest) {
+  const auto out = open_front_output("s3://bucket/a b");
+  out->write_text("0123 and more");
+  out->replace_front(4, std::as_bytes(std::span(std::string_view("front"))));
+  out->commit();
+  EXPECT_EQ(content_, "front and more");
+  EXPECT_EQ(server_.requests().size(), 1U);
+}
+
+TEST_F(Uploads, AFrontThatIsOnItsWayCannotChange) {
+  Upload out(parse_object("s3://bucket/a b"), {});
+  out.write_text(kLarge);
+  EXPECT_EQ(test::code_of([&] { out.replace_front(1, {}); }), ErrorCode::kInvalidArgument);
+}
+
+TEST_F(Uploads, AnotherMayCompleteIt) {
+  const Location object = parse_object("s3://bucket/a b");
+  PreparedParts prepared;
+  {
+    Upload upload(object, {});
+    upload.write_text("hello");
+    prepared = upload.hand_over();
+  }
+  EXPECT_EQ(content_, "");
+  EXPECT_EQ(aborted_, 0);
+  complete_parts(object, prepared.id, prepared.parts, Existing::kReplace);
+  EXPECT_EQ(content_, "hello");
+}
+
 TEST_F(Uploads, AStopEndsItSoonAndTakesThePartsBack) {
   std::stop_source stop;
   other_ = [&](const Wanted& wanted) -> std::optional<std::string> {
