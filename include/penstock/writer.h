@@ -1,7 +1,8 @@
 #pragma once
 
 /// Writes a file piece by piece: an `.npy` that grows along its first dimension and may be larger than memory, or
-/// `.npz`, `.safetensors` and `.pt` tensor by tensor. The file appears whole or not at all.
+/// `.npz`, `.safetensors` and `.pt` tensor by tensor. The file, or the object in a store (s3://, gs://), appears whole
+/// or not at all.
 
 #include <concepts>
 #include <cstdint>
@@ -24,6 +25,7 @@ struct WriterOptions {
   /// `.npy` only (kUnsupported for others): go on behind the rows of the file that is there, or begin a new one where
   /// there is none. The file itself is appended to, so that nothing is copied. Its header tells of the new rows only
   /// when `finish` has written all of them: until then, and after a process that was killed, readers see the old rows.
+  /// Objects in stores cannot be appended to: kUnsupported where there is one.
   bool resume = false;
   /// `.npy` only: what the rows are. Unset: as the first rows are, or those of the file that is resumed. kDTypeMismatch
   /// and kShapeMismatch where that file has others.
@@ -38,16 +40,17 @@ struct WriterOptions {
 };
 
 /// One file that is being written. What it holds is in memory for no longer than a call takes; of `.safetensors` up to
-/// 4 MiB stay there, so that small files get a header that fits. Elements are written in C order, tensors on a device
-/// are copied to the host, and a `requires_grad` is not kept. A `.safetensors` gets the tensors whose bytes are no
-/// multiple of 8 behind all others, because torch reads only what is aligned.
+/// 4 MiB stay there, so that small files get a header that fits. What goes to a store is sent in parts, of which ten
+/// are in memory. Elements are written in C order, tensors on a device are copied to the host, and a `requires_grad` is
+/// not kept. A `.safetensors` gets the tensors whose bytes are no multiple of 8 behind all others, because torch reads
+/// only what is aligned.
 ///
 /// An error in an argument leaves the writer as it was, and it can go on. After an error of the system, such as a full
 /// disk, it has dropped its file, and every further call says so (kInvalidArgument). A move-only handle; one thread at
 /// a time. Errors name the path and the tensor.
 class Writer {
  public:
-  /// kUnsupported for a URL: write a file here, and put it there as a whole. Errors of the file system, and
+  /// kUnsupported for URLs of http(s) and hf. Errors of the file system or the store, and
   /// kInvalidArgument for an extension that names no format. To resume: kUnsupported for an array in Fortran order or
   /// one without dimensions, for a file with other arrays behind the first, and while another writer appends to it; the
   /// errors of `open` for what is no whole `.npy`.

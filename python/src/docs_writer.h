@@ -26,13 +26,13 @@ calls follow each other.
 Parameters
 ----------
 path
-    Where the file goes.
+    Where the file goes; a URL (`s3://`, `gs://`) for an object that is sent in parts.
 format
     "npy", "npz", "pt" or "safetensors". By default chosen by the extension of `path`.
 resume
     `.npy` only: go on behind the rows of the file that is there, or begin a new one where there is
     none. The file itself is appended to. Until the new rows are whole, and after a process that was
-    killed, readers see the old ones.
+    killed, readers see the old ones. Objects in stores cannot be appended to.
 dtype, row_shape
     `.npy` only: what the rows are. By default as the first rows are, or those of the file that is
     resumed.

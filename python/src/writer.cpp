@@ -2,15 +2,20 @@
 
 #include <nanobind/stl/string.h>
 
+#include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "arguments.h"
 #include "convert.h"
 #include "core/format.h"
+#include "core/stop_scope.h"
 #include "docs_writer.h"
 #include "foreign.h"
 #include "gil.h"
+#include "interrupt.h"
+#include "io/file/url.h"
 #include "penstock/error.h"
 #include "penstock/writer.h"
 #include "value.h"
@@ -21,25 +26,41 @@ namespace {
 /// A writer that threads may share.
 class PyWriter {
  public:
-  PyWriter(std::string_view path, const WriterOptions& options) : writer_(path, options) {}
+  PyWriter(std::string_view path, const WriterOptions& options)
+      : is_remote_(io::is_url(path)), shared_(std::make_shared<Shared>(path, options)) {}
+  ~PyWriter() {
+    // What is on its way to a store is taken back, which may take a moment.
+    const ReleasedGil released;
+    shared_.reset();
+  }
+  PyWriter(const PyWriter&) = delete;
+  PyWriter& operator=(const PyWriter&) = delete;
 
-  /// act(writer) without the GIL, one at a time.
+  /// act(writer) without the GIL, one at a time. A store may have it wait, which Ctrl-C ends.
   template <class Act>
   void run(Act act) {
-    const ReleasedGil released;
-    const std::lock_guard lock(mutex_);
-    act(writer_);
+    interruptible(is_remote_, [shared = shared_, act = std::move(act)](const std::stop_token& stop) {
+      const core::StopScope scope(stop);
+      const std::lock_guard lock(shared->mutex);
+      act(shared->writer);
+    });
   }
   template <class Get>
   auto get(Get get) {
     const ReleasedGil released;
-    const std::lock_guard lock(mutex_);
-    return get(writer_);
+    const std::lock_guard lock(shared_->mutex);
+    return get(shared_->writer);
   }
 
  private:
-  Writer writer_;
-  std::mutex mutex_;
+  struct Shared {
+    Shared(std::string_view path, const WriterOptions& options) : writer(path, options) {}
+    Writer writer;
+    std::mutex mutex;
+  };
+
+  bool is_remote_;
+  std::shared_ptr<Shared> shared_;  // with calls that Ctrl-C left behind
 };
 
 Tensor array_argument(nb::handle object, const char* call) {

@@ -103,6 +103,10 @@ Writer::Impl::Impl(std::string_view path, const WriterOptions& options)
   guarded({}, [&] {
     format_ = &format::format_to_write(
         path, {.format = options.format, .compress = options.compress, .metadata = options.metadata});
+    if (format_->stream == nullptr) {
+      throw Error(ErrorCode::kUnsupported,
+                  core::format("a folder of {} is written as a whole, by save, and not piece by piece", format_->name));
+    }
     if (!format_->is_one_tensor && (options.resume || options.dtype || options.row_shape)) {
       throw Error(ErrorCode::kUnsupported,
                   core::format("{} of a .{} is not possible: only an .npy grows by rows",

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 from contents import contents
 from fault_proxy import FaultProxy, in_thread
+from refusals import TOKEN
 from servers import ACCESS_KEY, BUCKET, REGION, ROOT, SECRET_KEY, SERVERS, Missing, Server
+from writable import WritableMemory
 
 # Clients of stores are in build/remote, as their servers are, and behind the packages of .venv.
 sys.path += [str(path) for path in (ROOT / "build" / "remote").glob("lib/python*/site-packages")]
@@ -161,6 +163,33 @@ def settings(monkeypatch, tmp_path):
 def proxy():
     """A server with faults that serves what is in `proxy.origin.objects`."""
     with in_thread(FaultProxy()) as running:
+        yield running
+
+
+@pytest.fixture(params=["seaweed", "rclone"])
+def server(request, settings):
+    """Each store that checks signatures, with its bucket."""
+    settings(**request.getfixturevalue(f"place_of_{request.param}").environment)
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def memory():
+    return WritableMemory()
+
+
+@pytest.fixture
+def faulty(memory, settings):
+    with in_thread(FaultProxy(memory)) as running:
+        settings(
+            PENSTOCK_REMOTE_TIMEOUT=15,
+            PENSTOCK_REMOTE_RETRY_SECONDS=20,
+            AWS_ENDPOINT_URL=running.url,
+            AWS_ACCESS_KEY_ID="ACCESSKEY1",
+            AWS_SECRET_ACCESS_KEY=SECRET_KEY,
+            AWS_SESSION_TOKEN=TOKEN,
+            AWS_REGION="us-east-1",
+        )
         yield running
 
 

@@ -7,13 +7,15 @@
 
 #include <filesystem>
 #include <iterator>
+#include <memory>
 #include <new>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "core/format.h"
-#include "io/file/atomic_file.h"
+#include "io/file/output.h"
+#include "io/file/url.h"
 #include "penstock/error.h"
 
 namespace penstock::data {
@@ -24,6 +26,7 @@ constexpr std::array<std::string_view, 12> kNames = {
     "send", "batch", "wait for memory", "wait for work", "wait for batch", "caller"};
 
 std::string absolute(const std::string& path) {
+  if (io::is_url(path)) return path;
   std::error_code error;
   std::string out = std::filesystem::absolute(path, error).string();
   return error || path.empty() ? path : out;
@@ -47,7 +50,9 @@ struct Trace::View {
   }
 };
 
-Trace::Trace(const std::string& path) : path_(absolute(path)) { const io::AtomicFile probe(path_, false); }
+Trace::Trace(const std::string& path) : path_(absolute(path)) {
+  const std::unique_ptr<io::Output> probe = io::open_output(path_, {.sync = false});
+}
 
 Trace::~Trace() {
   if (!changed_) return;
@@ -97,7 +102,7 @@ std::vector<Trace::View> Trace::views() const {
 /// Events as text, some at a time.
 class Trace::Writer {
  public:
-  Writer(io::AtomicFile& file, Clock::time_point start) : file_(file), start_(start) {
+  Writer(io::Output& file, Clock::time_point start) : file_(file), start_(start) {
     put(R"({{"displayTimeUnit":"ms","traceEvents":[
 {{"name":"process_name","ph":"M","pid":{},"args":{{"name":"penstock DataLoader"}}}})",
         process_);
@@ -136,7 +141,7 @@ class Trace::Writer {
   }
   static double microseconds(Clock::duration time) { return std::chrono::duration<double, std::micro>(time).count(); }
 
-  io::AtomicFile& file_;
+  io::Output& file_;
   const Clock::time_point start_;
   const int process_ = ::getpid();
   std::string text_;
@@ -154,15 +159,15 @@ void Trace::write() {
 
 void Trace::write_events() const {
   const std::vector<View> lanes = views();
-  io::AtomicFile file(path_, false);
-  Writer writer(file, start_);
+  const std::unique_ptr<io::Output> file = io::open_output(path_, {.sync = false});
+  Writer writer(*file, start_);
   std::uint64_t dropped = 0;
   for (std::size_t thread = 0; thread < lanes.size(); ++thread) {
     writer.lane(thread, lanes[thread]);
     dropped += lanes[thread].dropped;
   }
   writer.finish(dropped);
-  file.commit();
+  file->commit();
 }
 
 }  // namespace penstock::data

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,7 +21,10 @@
 #include "core/system_error.h"
 #include "format/numpy/npy.h"
 #include "format/numpy/npy_growth.h"
-#include "io/file/atomic_file.h"
+#include "io/file/file_descriptor.h"
+#include "io/file/front_output.h"
+#include "io/file/output.h"
+#include "io/file/url.h"
 #include "io/file/write_at.h"
 #include "ops/kernels.h"
 #include "penstock/error.h"
@@ -30,25 +34,28 @@ namespace {
 
 class NewNpy final : public StreamWriter {
  public:
-  NewNpy(std::string_view path, const WriterOptions& options) : file_(std::string(path), options.sync) {}
+  explicit NewNpy(std::unique_ptr<io::FrontOutput> file) : file_(std::move(file)) {}
 
   void check(const std::string&, const DType& dtype, const Shape& shape) const override {
     make_npy_header(dtype, shape, false);
   }
   void begin(const std::string&, const DType& dtype, const Shape& shape) override {
     dtype_ = dtype;
-    file_.write_text(make_npy_header(dtype, shape, false));
+    const std::string header = make_npy_header(dtype, shape, false);
+    header_ = header.size();
+    file_->write_text(header);
   }
-  void write(std::span<const std::byte> bytes) override { file_.write(bytes); }
+  void write(std::span<const std::byte> bytes) override { file_->write(bytes); }
   void end(const Shape& shape) override {
     const std::string header = make_npy_header(dtype_, shape, false);
-    file_.overwrite(0, std::as_bytes(std::span(header)));
+    file_->replace_front(header_, std::as_bytes(std::span(header)));
   }
-  void finish() override { file_.commit(); }
+  void finish() override { file_->commit(); }
 
  private:
-  io::AtomicFile file_;
+  std::unique_ptr<io::FrontOutput> file_;
   DType dtype_;
+  std::size_t header_ = 0;  ///< its bytes
 };
 
 class ResumedNpy final : public StreamWriter {
@@ -177,16 +184,31 @@ class ResumedNpy final : public StreamWriter {
   bool grew_ = false;  ///< there is something to cut off
 };
 
+/// A store changes no object: rows can begin one and not go on behind those of another.
+void require_no_object(std::string_view url) {
+  if (!io::output_exists(url)) return;
+  throw Error(ErrorCode::kUnsupported,
+              "there is such an object, and objects in stores cannot be appended to: write the rows into another one, "
+              "or into a file here that is uploaded when it is complete (`penstock convert`)",
+              {.path = io::without_query(url)});
+}
+
 }  // namespace
 
 std::unique_ptr<StreamWriter> stream_npy(std::string_view path, const WriterOptions& options) {
-  if (!options.resume) return std::make_unique<NewNpy>(path, options);
+  io::OutputOptions how{.sync = options.sync};
+  if (!options.resume) return std::make_unique<NewNpy>(io::open_front_output(path, how));
+  if (io::is_url(path)) {
+    require_no_object(path);
+    how.existing = io::Existing::kRefuse;  // somebody may write it meanwhile
+    return std::make_unique<NewNpy>(io::open_front_output(path, how));
+  }
   const std::string name(path);
   // Not blocking: a FIFO would wait for a reader.
   io::FileDescriptor file(::open(name.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
   if (file) return std::make_unique<ResumedNpy>(std::move(file), path, options.sync);
   if (errno != ENOENT) core::throw_errno(errno, "cannot open the file to append to it", {.path = name});
-  return std::make_unique<NewNpy>(path, options);
+  return std::make_unique<NewNpy>(io::open_front_output(path, how));
 }
 
 }  // namespace penstock::format

@@ -1,9 +1,12 @@
 // An `.npz`, member by member. Its CRC follows each member, as it is not known before.
 
+#include <memory>
+
 #include "format/numpy/npy_header.h"
 #include "format/numpy/npy_stream.h"
 #include "format/zip/reader.h"
 #include "format/zip/writer.h"
+#include "io/file/output.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -12,7 +15,7 @@ namespace {
 class NpzStream final : public StreamWriter {
  public:
   NpzStream(std::string_view path, const WriterOptions& options)
-      : file_(std::string(path), options.sync), compress_(options.compress) {}
+      : file_(io::open_output(path, {.sync = options.sync})), compress_(options.compress) {}
 
   void check(const std::string& name, const DType& dtype, const Shape& shape) const override {
     zip_.check(name + kSuffix);
@@ -28,14 +31,14 @@ class NpzStream final : public StreamWriter {
   void end(const Shape&) override { zip_.end(); }
   void finish() override {
     zip_.finish();
-    file_.commit();
+    file_->commit();
   }
 
  private:
   static constexpr const char* kSuffix = ".npy";
 
-  io::AtomicFile file_;
-  ZipWriter zip_{file_, ZipStyle::kNumpy};
+  std::unique_ptr<io::Output> file_;
+  ZipWriter zip_{*file_, ZipStyle::kNumpy};
   bool compress_;
 };
 

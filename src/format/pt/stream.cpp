@@ -3,6 +3,7 @@
 
 #include "format/pt/stream.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "format/pt/write.h"
 #include "format/text/utf8.h"
 #include "format/zip/writer.h"
+#include "io/file/output.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -49,29 +51,46 @@ void write_tensor(pickle::PickleWriter& out, const Written& tensor, std::size_t 
   out.reduce();
 }
 
-std::string pickle_of(const std::vector<Written>& tensors) {
-  std::vector<std::pair<std::string, Value>> items;
-  for (std::size_t i = 0; i < tensors.size(); ++i) items.emplace_back(tensors[i].name, Value::entry(i));
+/// `root` has the tensors as entries.
+std::string pickle_of(const Value& root, const std::vector<Written>& tensors) {
   const auto tensor = [&](pickle::PickleWriter& out, const Value& value) {
     const std::size_t key = value.entry_index().value();
     write_tensor(out, tensors[key], key);
   };
   const auto no_object = [](pickle::PickleWriter&, const Value&) { return false; };
-  return pickle::PickleWriter(tensor, no_object).write(Value::dict(std::move(items)));
+  return pickle::PickleWriter(tensor, no_object).write(root);
 }
+
+Value dict_of(const std::vector<Written>& tensors) {
+  std::vector<std::pair<std::string, Value>> items;
+  for (std::size_t i = 0; i < tensors.size(); ++i) items.emplace_back(tensors[i].name, Value::entry(i));
+  return Value::dict(std::move(items));
+}
+
+/// The bytes of one member.
+class MemberSink final : public io::ByteSink {
+ public:
+  explicit MemberSink(ZipWriter& zip) : zip_(zip) {}
+  void write(std::span<const std::byte> bytes) override {
+    zip_.write(bytes);
+    position_ += bytes.size();
+  }
+  std::uint64_t position() const noexcept override { return position_; }
+
+ private:
+  ZipWriter& zip_;
+  std::uint64_t position_ = 0;
+};
 
 class PtStream final : public StreamWriter {
  public:
   PtStream(std::string_view path, const WriterOptions& options)
-      : file_(std::string(path), options.sync), prefix_(pt_prefix(path)) {
+      : file_(io::open_output(path, {.sync = options.sync})), prefix_(pt_prefix(path)) {
     write_pt_facts(zip_, prefix_);
   }
 
   void check(const std::string& name, const DType& dtype, const Shape&) const override {
-    if (!pickle::torch_dtype(dtype.name()) || is_quantized(dtype.code())) {
-      throw Error(ErrorCode::kUnsupported,
-                  core::format("a .pt cannot hold a tensor {}: convert the tensor, or save as .npy", dtype.name()));
-    }
+    require_torch_dtype(dtype);
     if (!is_utf8_with_surrogates(name))
       throw Error(ErrorCode::kUnsupported, "the name is not UTF-8; rename the tensor");
   }
@@ -83,20 +102,41 @@ class PtStream final : public StreamWriter {
   void write(std::span<const std::byte> bytes) override { zip_.write(bytes); }
   void end(const Shape&) override { zip_.end(); }
   void finish() override {
-    const std::string pickle = pickle_of(tensors_);
+    const std::string pickle = pickle_of(dict_of(tensors_), tensors_);
     zip_.add_text(prefix_ + "data.pkl", pickle);
     write_pt_end(zip_, prefix_, pickle);
-    file_.commit();
+    file_->commit();
   }
 
  private:
-  io::AtomicFile file_;
+  std::unique_ptr<io::Output> file_;
   std::string prefix_;
-  ZipWriter zip_{file_, ZipStyle::kTorch, kPtAlignment};
+  ZipWriter zip_{*file_, ZipStyle::kTorch, kPtAlignment};
   std::vector<Written> tensors_;
 };
 
 }  // namespace
+
+void require_torch_dtype(const DType& dtype) {
+  if (pickle::torch_dtype(dtype.name()) && !is_quantized(dtype.code())) return;
+  throw Error(ErrorCode::kUnsupported,
+              core::format("a .pt cannot hold a tensor {}: convert the tensor, or save as .npy", dtype.name()));
+}
+
+void write_pt_tensor(const DType& dtype, const Shape& shape, io::ByteSink& sink,
+                     const std::function<void(io::ByteSink&)>& elements) {
+  require_torch_dtype(dtype);
+  const std::string prefix = "archive/";
+  const std::string pickle = pickle_of(Value::entry(0), {{{}, dtype, shape}});
+  ZipWriter zip(sink, ZipStyle::kTorch, kPtAlignment);
+  zip.add_text(prefix + "data.pkl", pickle);
+  write_pt_facts(zip, prefix);
+  zip.begin(prefix + "data/0", static_cast<std::uint64_t>(shape.numel()) * dtype.itemsize());
+  MemberSink member(zip);
+  elements(member);
+  zip.end();
+  write_pt_end(zip, prefix, pickle);
+}
 
 std::unique_ptr<StreamWriter> stream_pt(std::string_view path, const WriterOptions& options) {
   return std::make_unique<PtStream>(path, options);

@@ -9,6 +9,8 @@
 #include "format/safetensors/stream.h"
 
 #include <algorithm>
+#include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,6 +19,7 @@
 #include "core/checked.h"
 #include "format/safetensors/header.h"
 #include "io/file/atomic_file.h"
+#include "io/file/front_output.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -32,7 +35,7 @@ constexpr std::size_t kPiece = std::size_t{1} << 20;
 class SafetensorsStream final : public StreamWriter {
  public:
   SafetensorsStream(std::string_view path, const WriterOptions& options)
-      : path_(path), file_(path_, options.sync), metadata_(options.metadata) {
+      : path_(path), file_(io::open_front_output(path, {.sync = options.sync})), metadata_(options.metadata) {
     make_safetensors_header({}, metadata_);  // whose texts are checked here
   }
 
@@ -56,13 +59,13 @@ class SafetensorsStream final : public StreamWriter {
 
   void write(std::span<const std::byte> bytes) override {
     if (is_odd_) {
-      if (!odd_file_) odd_file_.emplace(path_, false);
+      if (!odd_file_) odd_file_.emplace(io::scratch_path(path_), false);
       odd_file_->write(bytes);
     } else if (held_ && held_->size() + bytes.size() <= kHeld) {
       held_->insert(held_->end(), bytes.begin(), bytes.end());
     } else {
       if (held_) spill();
-      file_.write(bytes);
+      file_->write(bytes);
     }
   }
 
@@ -75,13 +78,13 @@ class SafetensorsStream final : public StreamWriter {
     std::string header = make_safetensors_header(placed(), metadata_);
     if (held_) {
       write_header(header);
-      file_.write(*held_);
+      file_->write(*held_);
     } else if (header.size() + sizeof(std::uint64_t) <= kReserved) {
       header.resize(kReserved - sizeof(std::uint64_t), ' ');
     }
     append_odd();
     if (!held_) put_in_front(header);
-    file_.commit();
+    file_->commit();
   }
 
  private:
@@ -98,15 +101,15 @@ class SafetensorsStream final : public StreamWriter {
   }
 
   void spill() {
-    file_.write(std::vector<std::byte>(kReserved));
-    file_.write(*held_);
+    file_->write(std::vector<std::byte>(kReserved));
+    file_->write(*held_);
     held_.reset();
   }
 
   void write_header(const std::string& header) {
     const std::uint64_t length = header.size();
-    file_.write(std::as_bytes(std::span(&length, 1)));
-    file_.write_text(header);
+    file_->write(std::as_bytes(std::span(&length, 1)));
+    file_->write_text(header);
   }
 
   void append_odd() {
@@ -115,29 +118,22 @@ class SafetensorsStream final : public StreamWriter {
       for (std::uint64_t at = tensor.begin; at < tensor.end; at += piece.size()) {
         piece.resize(std::min<std::uint64_t>(kPiece, tensor.end - at));
         odd_file_->read_back(at, piece);
-        file_.write(piece);
+        file_->write(piece);
       }
     }
   }
 
-  /// Over the reserved room, from which the data is moved away where it does not do.
+  /// Over the reserved room, from which the data moves away where it does not do.
   void put_in_front(const std::string& header) {
     const std::uint64_t length = header.size();
-    const std::uint64_t front = sizeof length + length;
-    if (front > kReserved) {
-      std::vector<std::byte> piece;
-      for (std::uint64_t end = file_.position(); end > kReserved; end -= piece.size()) {
-        piece.resize(std::min<std::uint64_t>(kPiece, end - kReserved));
-        file_.read_back(end - piece.size(), piece);
-        file_.overwrite(end - piece.size() + (front - kReserved), piece);
-      }
-    }
-    file_.overwrite(0, std::as_bytes(std::span(&length, 1)));
-    file_.overwrite(sizeof length, std::as_bytes(std::span(header)));
+    std::string front(sizeof length, '\0');
+    std::memcpy(front.data(), &length, sizeof length);
+    front += header;
+    file_->replace_front(kReserved, std::as_bytes(std::span(front)));
   }
 
   std::string path_;
-  io::AtomicFile file_;
+  std::unique_ptr<io::FrontOutput> file_;
   std::optional<std::map<std::string, std::string>> metadata_;
   std::vector<SafetensorsTensor> even_;
   std::vector<SafetensorsTensor> odd_;      ///< whose places are those in `odd_file_`
