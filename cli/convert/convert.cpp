@@ -113,15 +113,22 @@ Value converted(const Value& value, Conversion& conversion) {
 
 enum class Mapping : std::uint8_t { kWhereItCan, kNever };
 
-/// One file.
+/// What says that there is a checkpoint in a folder.
+std::string metadata_path(const std::string& folder) {
+  return core::format("{}{}.metadata", folder, folder.ends_with('/') ? "" : "/");
+}
+
+/// One file, or a checkpoint.
 void write_file(const Archive& archive, const std::string& to, Conversion& conversion, const SaveOptions& how,
                 io::Existing existing, Mapping mapping, bool is_whole) {
   const std::vector<TensorEntry> entries = conversion.entries(archive);
   std::uint64_t bytes = 0;
   for (const TensorEntry& entry : entries) bytes += entry.nbytes();
   const bool mapped = can_be_mapped(archive);
-  const bool apart = !(mapped && conversion.is_none() && mapping == Mapping::kWhereItCan) &&
-                     format::format_to_write(to, how).writes_entries && is_apart(archive);
+  const format::Format& target = format::format_to_write(to, how);
+  // Tensors of a checkpoint are apart, whether they share bytes in the file or not.
+  const bool apart = target.is_folder || (!(mapped && conversion.is_none() && mapping == Mapping::kWhereItCan) &&
+                                          target.writes_entries && is_apart(archive));
   if (mapped && !apart) (is_whole ? check : check_taken)(archive, how.stop);
   if (!mapped && !apart) show_progress("reading ");
   Value value = apart ? archive.structure() : archive.load({.mmap = mapped, .stop = how.stop});
@@ -237,15 +244,16 @@ int run(const Options& options) {
     throw Error(ErrorCode::kUnsupported,
                 core::format("{} files hold no metadata, and --metadata was given", target.name), {.path = options.to});
   }
-  if (options.shard_size != 0 && !target.writes_entries) {
+  if (options.shard_size != 0 && (!target.writes_entries || target.is_folder)) {
     throw Error(ErrorCode::kUnsupported,
                 core::format("shards are files of safetensors, and not of {}; --shard-size was given", target.name),
                 {.path = options.to});
   }
+  const std::string target_file = target.is_folder ? metadata_path(options.to) : options.to;
   const std::vector<Archive> archives = opened(options);
   const bool as_it_is = archives.size() == 1 && options.choice.is_everything();
   const Archive archive = as_it_is ? archives.front() : chosen(archives, options.choice);
-  require_free(archive.sources(), options.to, options.force, kDone);
+  require_free(archive.sources(), target_file, options.force, kDone);
   std::optional<Metadata> metadata = metadata_of(archives, options);
   if (target.keeps_metadata) how.metadata = std::exchange(metadata, std::nullopt);
   how.before_commit = [&archive] {
@@ -259,7 +267,7 @@ int run(const Options& options) {
 std::vector<std::string> writable_formats() {
   std::vector<std::string> names;
   for (const format::Format& format : format::formats()) {
-    if (format.write != nullptr) names.emplace_back(format.name);
+    if (format::can_write(format)) names.emplace_back(format.name);
   }
   return names;
 }
@@ -270,12 +278,15 @@ std::string check_pair(const std::string& text) {
 
 std::function<int()> attach(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("from", options->from,
-                 "A tensor file, an index of shards, a folder of a distributed checkpoint; of other folders and "
-                 "patterns, all files")
+  app.add_option(
+         "from", options->from,
+         "A tensor file, an index of shards, a folder of a distributed checkpoint, or their URL; of other folders "
+         "and patterns, all files")
       ->required()
       ->type_name("FILE");
-  app.add_option("to", options->to, "The file to write")->required()->type_name("FILE");
+  app.add_option("to", options->to, "The file to write; FOLDER/ for a distributed checkpoint; s3:// and gs:// too")
+      ->required()
+      ->type_name("FILE");
   take_word(*app.add_option("--to", options->format, "The format to write, in place of the extension's"),
             writable_formats());
   app.add_option("--part,--key", options->part, "Only what this key leads to: model, or model.encoder")
@@ -315,11 +326,14 @@ std::function<int()> attach(CLI::App& app) {
 const Command kConvert{
     "convert",
     "Write a tensor file in another format",
-    "The extension of the second file says which format: .npy, .npz, .pt, .pth or .safetensors. It appears whole or "
-    "not at all. What that format cannot hold is refused, but for metadata, which is told on standard error when it "
+    "The extension of the second file says which format: .npy, .npz, .pt, .pth or .safetensors; with / at its end it "
+    "is the folder of a distributed checkpoint (torch.distributed.checkpoint). It appears whole or "
+    "not at all, also as an object in a store (s3://, gs://). What that format cannot hold is refused, but for "
+    "metadata, which is told on standard error when it "
     "is left out; dicts in dicts become names joined with dots where there is only one level. A file whose bytes are "
     "its values is mapped and takes no memory; to a .safetensors, others are written in pieces where no tensors share "
-    "bytes; else they are loaded. An index of shards, or a distributed checkpoint, becomes one file. Names are keys "
+    "bytes, and to a checkpoint always; else they are loaded. An index of shards, or a distributed checkpoint, becomes "
+    "one file. Names are keys "
     "joined with dots, as ls prints them; in a PATTERN * and ? stand for any characters, dots too. Of a choice only "
     "what is taken is read and checked. The "
     "files of a folder or pattern are put together. - is standard input. Nothing in the "
@@ -327,7 +341,7 @@ const Command kConvert{
     "file is run.",
     {"penstock convert model.pt model.safetensors --dtype bfloat16",
      "penstock convert model.pt encoder.npz --part encoder --rename 's/^layers/blocks/'",
-     "penstock convert model.pt small.safetensors --only 'encoder*' --exclude '*.bias'"},
+     "penstock convert model.safetensors s3://bucket/ckpt/"},
     attach};
 
 }  // namespace penstock::cli

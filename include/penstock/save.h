@@ -18,8 +18,9 @@
 namespace penstock {
 
 struct SaveOptions {
-  /// "npy", "npz", "pt" or "safetensors". Empty: chosen by the extension of the path; kInvalidArgument when it names
-  /// none of them.
+  /// "npy", "npz", "pt", "safetensors" or "dcp". Empty: chosen by the extension of the path, or "dcp" where it ends
+  /// with
+  /// '/'; kInvalidArgument when it names none of them.
   std::string format = {};
   /// Deflate the members of an `.npz`; kUnsupported for other formats.
   bool compress = false;
@@ -41,6 +42,9 @@ struct SaveOptions {
 /// ten are in memory. Nothing can be written to http(s):// and hf:// (kUnsupported). In a `.pt`, tensors that share a
 /// storage still share it; in safetensors that is kUnsupported. kUnsupported names the first value or dtype that the
 /// format cannot hold.
+///
+/// "dcp" is the folder of a distributed checkpoint, which torch.distributed.checkpoint loads: `path` is made where it
+/// is missing, and holds an earlier checkpoint until it holds the new one. Tensors that share a storage become apart.
 void save(const Value& value, std::string_view path, const SaveOptions& options = {});
 void save(const Value& value, const std::same_as<std::filesystem::path> auto& path, const SaveOptions& options = {}) {
   save(value, std::string_view(path.native()), options);

@@ -96,9 +96,12 @@ obj
     A Tensor or an array of any library; dicts of them; for `.pt` nested dicts, lists, tuples,
     numbers and strings too.
 path
-    Where the file goes: a path, or a URL of s3:// or gs://. What is there already is replaced.
+    Where the file goes: a path, or a URL of s3:// or gs://. What is there already is replaced. With
+    "/" at its end it is the folder of a distributed checkpoint, which torch.distributed.checkpoint
+    loads.
 format
-    "npy", "npz", "pt" or "safetensors". By default chosen by the extension of `path`.
+    "npy", "npz", "pt", "safetensors" or "dcp", such a folder. By default chosen by the extension of
+    `path`.
 compress
     Deflate an `.npz`.
 metadata

@@ -13,6 +13,9 @@
 #include "core/format.h"
 #include "core/progress.h"
 #include "core/text.h"
+#include "format/dcp/dcp.h"
+#include "format/dcp/new_checkpoint.h"
+#include "format/dcp/write.h"
 #include "format/format.h"
 #include "format/save_with.h"
 #include "io/file/output.h"
@@ -39,7 +42,8 @@ using Fact = bool format::Format::*;
 std::string writable_names(bool extensions, Fact fact = nullptr) {
   std::string out;
   for (const format::Format& format : format::formats()) {
-    if (format.write == nullptr || (fact != nullptr && !(format.*fact))) continue;
+    if (!format::can_write(format) || (extensions && format.is_folder) || (fact != nullptr && !(format.*fact)))
+      continue;
     const std::string_view name = extensions ? format.extensions.front() : format.name;
     if (out.find(core::format("{},", name)) == out.npos) out += core::format("{}, ", name);
   }
@@ -49,7 +53,7 @@ std::string writable_names(bool extensions, Fact fact = nullptr) {
 
 const format::Format& format_by_name(std::string_view name, std::string_view path) {
   for (const format::Format& format : format::formats()) {
-    if (format.write != nullptr && format.name == name) return format;
+    if (format::can_write(format) && format.name == name) return format;
   }
   throw Error(
       ErrorCode::kInvalidArgument,
@@ -58,6 +62,7 @@ const format::Format& format_by_name(std::string_view name, std::string_view pat
 }
 
 const format::Format& format_by_extension(std::string_view path) {
+  if (path.ends_with('/')) return format::kDcpFormat;
   const std::string name = lower(path);
   for (const format::Format& format : format::formats()) {
     if (format.write == nullptr) continue;
@@ -67,9 +72,10 @@ const format::Format& format_by_extension(std::string_view path) {
   }
   throw Error(
       ErrorCode::kInvalidArgument,
-      core::format("the extension of the path tells the format, and it is not one of {}: rename the file or name the "
-                   "format",
-                   writable_names(true)),
+      core::format(
+          "the extension of the path tells the format, and it is not one of {} (and a '/' at its end stands for "
+          "the folder of a distributed checkpoint): rename the file or name the format",
+          writable_names(true)),
       {std::string(path)});
 }
 
@@ -146,6 +152,26 @@ const format::Format& format::format_to_write(std::string_view path, const SaveO
 
 namespace {
 
+/// A folder: its one file of tensors, then the file that says what is in it.
+void save_folder(const Value& structure, std::span<const TensorEntry> entries, const format::WritePayload& payload,
+                 std::string_view path, const SaveOptions& options, const format::SaveExtras& extras) {
+  try {
+    const std::vector<format::dcp::Leaf> leaves = format::dcp::flat_leaves(structure);
+    const auto bytes = [&] { return format::dcp::tensor_bytes(leaves, entries); };
+    format::dcp::NewCheckpoint folder(path, options, extras.existing);
+    const std::unique_ptr<io::Output> out = folder.open_data(bytes);
+    StoppableSink sink(*out, options, extras.progress);
+    core::MeteredOperation metered;
+    if (metered) metered.begin(bytes());
+    const std::string metadata = format::dcp::write_leaves(leaves, entries, payload, sink, folder.data_name());
+    metered.end();
+    if (options.before_commit) options.before_commit();
+    folder.commit(*out, metadata);
+  } catch (const Error& error) {
+    throw error.within({std::string(path)});
+  }
+}
+
 /// How a value, or tensors that are not loaded, are written. `bytes`: of the tensors, asked for where somebody looks at
 /// the progress, or where the sizes of parts follow from it.
 struct Writing {
@@ -183,6 +209,7 @@ Writing writing_of(const Value& value, std::string_view path, const SaveOptions&
 
 void format::save_with(const Value& value, std::string_view path, const SaveOptions& options,
                        const SaveExtras& extras) {
+  if (format_to_write(path, options).is_folder) return save_folder(value, {}, {}, path, options, extras);
   save_by(writing_of(value, path, options), path, options, extras, commit);
 }
 
@@ -198,7 +225,9 @@ std::unique_ptr<io::Output> format::prepare_save(const Value& value, std::string
 
 void format::save_with(const Value& structure, std::span<const TensorEntry> entries, const WritePayload& payload,
                        std::string_view path, const SaveOptions& options, const SaveExtras& extras) {
-  format::format_to_write(path, options);
+  if (format_to_write(path, options).is_folder) {
+    return save_folder(structure, entries, payload, path, options, extras);
+  }
   const auto write = [&](io::ByteSink& sink) {
     write_safetensors_entries(structure, entries, payload, sink, options, path);
   };

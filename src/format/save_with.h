@@ -20,6 +20,9 @@ struct SaveExtras {
   io::Existing existing = io::Existing::kReplace;
 };
 
+/// Whether `save` writes it. A format that is a folder has no `write`: dcp/new_checkpoint.h is for it.
+inline bool can_write(const Format& format) noexcept { return format.write != nullptr || format.is_folder; }
+
 void save_with(const Value& value, std::string_view path, const SaveOptions& options, const SaveExtras& extras);
 
 /// The same for tensors that are not loaded: those of `structure`, whose bytes `payload` writes one after the other.

@@ -226,6 +226,7 @@ constinit const Format kDcpFormat{.name = "dcp",
                                   .write = nullptr,
                                   .metadata_is_own = true,
                                   .is_index = true,
-                                  .is_folder = true};
+                                  .is_folder = true,
+                                  .writes_entries = true};
 
 }  // namespace penstock::format

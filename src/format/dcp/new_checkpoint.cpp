@@ -1,0 +1,119 @@
+#include "format/dcp/new_checkpoint.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <iterator>
+#include <system_error>
+#include <utility>
+
+#include "core/format.h"
+#include "core/system_error.h"
+#include "format/folder.h"
+#include "io/file/url.h"
+#include "io/remote/list.h"
+#include "io/remote/location.h"
+#include "penstock/error.h"
+
+namespace penstock::format::dcp {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kMetadataName = ".metadata";
+
+/// "__0_3.distcp": of a rank, and its number. Whoever saves a checkpoint calls files so.
+bool is_of_checkpoint(std::string_view name) {
+  if (!name.starts_with("__") || !name.ends_with(kCheckpointExtension)) return false;
+  name = name.substr(2, name.size() - 2 - kCheckpointExtension.size());
+  const std::size_t middle = name.find('_');
+  const auto is_number = [](std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+  };
+  return middle != name.npos && is_number(name.substr(0, middle)) && is_number(name.substr(middle + 1));
+}
+
+std::string unused(const std::vector<std::string>& names) {
+  for (std::size_t number = 0;; ++number) {
+    std::string name = core::format("__0_{}{}", number, kCheckpointExtension);
+    if (std::find(names.begin(), names.end(), name) == names.end()) return name;
+  }
+}
+
+}  // namespace
+
+NewCheckpoint::NewCheckpoint(std::string_view path, const SaveOptions& options, io::Existing existing)
+    : folder_(path), options_(options), existing_(existing) {
+  while (folder_.size() > 1 && folder_.ends_with('/')) folder_.pop_back();
+  if (!io::is_url(folder_)) {
+    std::error_code error;
+    if (fs::exists(folder_, error) && !fs::is_directory(folder_, error)) {
+      core::throw_errno(ENOTDIR, "cannot write a checkpoint into it", {.path = folder_});
+    }
+    made_ = fs::create_directory(folder_, error);
+    if (error) core::throw_errno(error.value(), "cannot make the folder of a checkpoint", {.path = folder_});
+  }
+  if (!folder_.ends_with('/')) folder_ += '/';
+  const std::vector<std::string> present = names();
+  require_free(present);
+  data_name_ = unused(present);
+  std::copy_if(present.begin(), present.end(), std::back_inserter(earlier_), is_of_checkpoint);
+}
+
+NewCheckpoint::~NewCheckpoint() {
+  std::error_code ignored;
+  if (made_) fs::remove(folder_.substr(0, folder_.size() - 1), ignored);  // only where it is empty
+}
+
+std::vector<std::string> NewCheckpoint::names() const {
+  std::vector<std::string> out;
+  if (io::is_url(folder_)) {
+    const io::remote::Location location = io::remote::parse(folder_);
+    const io::remote::Objects listed = io::remote::list_objects(location, location.key, false);
+    for (const io::remote::Object& object : listed.objects) out.push_back(object.key.substr(location.key.size()));
+    for (const std::string& folder : listed.folders) out.push_back(folder.substr(location.key.size()));
+    std::erase(out, "");
+    return out;
+  }
+  std::error_code error;
+  for (fs::directory_iterator at(folder_, error), end; !error && at != end; at.increment(error)) {
+    out.push_back(at->path().filename().string());
+  }
+  if (error) core::throw_errno(error.value(), "cannot list the folder", {.path = folder_});
+  return out;
+}
+
+void NewCheckpoint::require_free(const std::vector<std::string>& names) const {
+  if (existing_ == io::Existing::kReplace || names.empty()) return;
+  const bool has_checkpoint = std::find(names.begin(), names.end(), kMetadataName) != names.end();
+  throw Error(ErrorCode::kInvalidArgument,
+              core::format("the folder has {} already; name a new one, or {} with --force",
+                           has_checkpoint ? "a checkpoint" : "other files",
+                           has_checkpoint ? "replace it" : "put the checkpoint beside them"),
+              {.path = folder_});
+}
+
+std::unique_ptr<io::Output> NewCheckpoint::open_data(std::function<std::uint64_t()> bytes) const {
+  return io::open_output(
+      path_of(data_name_),
+      {.sync = options_.sync, .existing = io::Existing::kRefuse, .bytes = std::move(bytes), .stop = options_.stop});
+}
+
+void NewCheckpoint::commit(io::Output& data, const std::string& metadata) {
+  data.commit();
+  try {
+    const std::unique_ptr<io::Output> out =
+        io::open_output(path_of(kMetadataName), {.sync = options_.sync, .existing = existing_, .stop = options_.stop});
+    out->write_text(metadata);
+    out->commit();
+  } catch (const Error& error) {
+    // Where nobody knows whether `.metadata` has come, what it may name stays; the next save removes it.
+    const bool unknown = error.code() == ErrorCode::kTimeout || error.code() == ErrorCode::kCancelled;
+    if (!unknown) io::remove_output(path_of(data_name_));
+    throw;
+  }
+  made_ = false;
+  for (const std::string& name : earlier_) io::remove_output(path_of(name));
+}
+
+}  // namespace penstock::format::dcp

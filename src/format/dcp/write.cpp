@@ -1,0 +1,215 @@
+#include "format/dcp/write.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <unordered_set>
+#include <utility>
+
+#include "core/format.h"
+#include "core/shared_walk.h"
+#include "core/text.h"
+#include "format/dcp/metadata_pickle.h"
+#include "format/pt/stream.h"
+#include "format/pt/write.h"
+#include "format/text/utf8.h"
+#include "penstock/error.h"
+#include "value/graph.h"
+
+namespace penstock::format::dcp {
+namespace {
+
+using Kind = Value::Kind;
+
+constexpr std::size_t kMaxDepth = 64;
+
+std::string text_of(const Value& step) {
+  return step.is(Kind::kInt) ? std::to_string(step.as_int()) : step.as_string();
+}
+
+/// Whether a list is taken apart: somewhere in it there is a tensor, or a dict.
+bool is_taken_apart(const Value& list, std::size_t depth) {
+  if (depth > kMaxDepth) throw Error(ErrorCode::kLimit, core::format("lists nest deeper than {} levels", kMaxDepth));
+  return std::any_of(list.begin(), list.end(), [&](const Value& item) {
+    return item.is(Kind::kTensor) || item.is(Kind::kDict) || (item.is(Kind::kList) && is_taken_apart(item, depth + 1));
+  });
+}
+
+class Flattener {
+ public:
+  std::vector<Leaf> leaves;
+
+  void add(const Value& value) {
+    if (path_.size() > kMaxDepth) {
+      throw Error(ErrorCode::kLimit,
+                  core::format("dicts and lists nest deeper than {} levels, or one holds itself", kMaxDepth),
+                  {.tensor = name_});
+    }
+    if (value.is(Kind::kDict) && (value.size() != 0 || path_.empty())) return add_dict(value);
+    if (value.is(Kind::kList) && is_taken_apart(value, path_.size())) return add_list(value);
+    if (!names_.insert(name_).second) {
+      throw Error(ErrorCode::kUnsupported,
+                  core::format("two items would be called {}, since the keys that lead to one are joined with '.': "
+                               "rename one",
+                               core::quoted(name_)));
+    }
+    leaves.push_back({name_, Value::tuple(path_), value});
+  }
+
+ private:
+  void add_dict(const Value& dict) {
+    walk_.visit(dict.node_id(), dict.size(), dict.size() * name_.size());
+    for (std::size_t i = 0; i < dict.size(); ++i) {
+      const auto [key, item] = dict.item(i);
+      if (!key.is(Kind::kString) && !key.is(Kind::kInt)) {
+        throw Error(ErrorCode::kUnsupported,
+                    core::format("a key of {} is neither text nor an integer, and the items of a checkpoint are named "
+                                 "by their keys: rename it",
+                                 name_.empty() ? "the dict" : core::quoted(name_)));
+      }
+      below(Value::string(text_of(key)), item);
+    }
+  }
+
+  void add_list(const Value& list) {
+    walk_.visit(list.node_id(), list.size(), list.size() * name_.size());
+    for (std::size_t i = 0; i < list.size(); ++i) below(Value::integer(static_cast<std::int64_t>(i)), list[i]);
+  }
+
+  void below(Value step, const Value& item) {
+    const std::size_t length = name_.size();
+    name_ += core::format("{}{}", path_.empty() ? "" : ".", text_of(step));
+    if (!is_utf8(name_)) throw Error(ErrorCode::kUnsupported, "a key is not UTF-8; rename it", {.tensor = name_});
+    path_.push_back(std::move(step));
+    add(item);
+    path_.pop_back();
+    name_.resize(length);
+  }
+
+  std::vector<Value> path_;
+  std::string name_;
+  std::unordered_set<std::string> names_;
+  core::SharedWalk walk_{"a checkpoint has an item for each of them: save as .pt, which keeps what is shared"};
+};
+
+struct Facts {
+  DType dtype;
+  Shape shape;
+  std::uint64_t nbytes = 0;
+};
+
+Facts facts_of(const Value& tensor, std::span<const TensorEntry> entries) {
+  if (const std::optional<std::size_t> number = tensor.entry_index()) {
+    const TensorEntry& entry = entries[*number];
+    return {entry.dtype, entry.shape, entry.nbytes()};
+  }
+  const Tensor& loaded = tensor.as_tensor();
+  return {loaded.dtype(), loaded.shape(), loaded.nbytes()};
+}
+
+void write_elements(const Value& tensor, const WritePayload& payload, io::ByteSink& sink) {
+  if (const std::optional<std::size_t> number = tensor.entry_index()) return payload(*number, sink);
+  const Tensor bytes = tensor.as_tensor().to(Device{}).contiguous();
+  sink.write({bytes.data(), bytes.nbytes()});
+}
+
+/// Collects the elements of a tensor that is part of an object.
+class MemorySink final : public io::ByteSink {
+ public:
+  explicit MemorySink(const Buffer& to) : to_(to) {}
+  void write(std::span<const std::byte> bytes) override {
+    std::copy(bytes.begin(), bytes.end(), to_.data() + position_);
+    position_ += bytes.size();
+  }
+  std::uint64_t position() const noexcept override { return position_; }
+
+ private:
+  Buffer to_;
+  std::size_t position_ = 0;
+};
+
+/// The object with the tensors in it loaded, such as those of a tuple, which is not taken apart.
+Value loaded(const Value& object, std::span<const TensorEntry> entries, const WritePayload& payload) {
+  if (entries.empty()) return object;
+  std::vector<Tensor> tensors(entries.size());
+  std::vector<Value> open{object};
+  std::unordered_set<const void*> seen;
+  while (!open.empty()) {
+    const Value value = std::move(open.back());
+    open.pop_back();
+    if (value.node_id() == nullptr || !seen.insert(value.node_id()).second) continue;
+    if (const std::optional<std::size_t> number = value.entry_index()) {
+      const TensorEntry& entry = entries[*number];
+      Buffer bytes = Buffer::allocate(static_cast<std::size_t>(entry.nbytes()));
+      MemorySink sink(bytes);
+      payload(*number, sink);
+      tensors[*number] = Tensor(bytes, entry.dtype, entry.shape, entry.shape.contiguous_strides(), 0);
+    } else if (value.is(Kind::kDict)) {
+      for (std::size_t i = 0; i < value.size(); ++i) open.push_back(value.item(i).second);
+    } else if (!value.is(Kind::kTensor)) {
+      for (std::size_t i = 0; i < value.size(); ++i) open.push_back(value[i]);
+      if (std::optional<Value> state = value.state()) open.push_back(*std::move(state));
+    }
+  }
+  return with_tensors(object, tensors);
+}
+
+void pad(io::ByteSink& sink) {
+  constexpr std::array<std::byte, kPtAlignment> kZeros{};
+  sink.write(std::span(kZeros).first((kPtAlignment - sink.position() % kPtAlignment) % kPtAlignment));
+}
+
+}  // namespace
+
+std::vector<Leaf> flat_leaves(const Value& root) {
+  Flattener flattener;
+  if (root.is(Kind::kTensor)) return {{"tensor", Value::tuple({Value::string("tensor")}), root}};
+  if (!root.is(Kind::kDict)) {
+    throw Error(ErrorCode::kUnsupported,
+                "a checkpoint holds a dict, and this is none: put it into one, or save as .pt");
+  }
+  flattener.add(root);
+  return std::move(flattener.leaves);
+}
+
+std::uint64_t tensor_bytes(std::span<const Leaf> leaves, std::span<const TensorEntry> entries) {
+  std::uint64_t total = 0;
+  for (const Leaf& leaf : leaves) {
+    if (leaf.value.is(Kind::kTensor)) total += facts_of(leaf.value, entries).nbytes;
+  }
+  return total;
+}
+
+std::string write_leaves(std::span<const Leaf> leaves, std::span<const TensorEntry> entries,
+                         const WritePayload& payload, io::ByteSink& sink, std::string_view file) {
+  std::vector<WrittenItem> items;
+  for (const Leaf& leaf : leaves) {
+    if (leaf.value.is(Kind::kTensor)) require_torch_dtype(facts_of(leaf.value, entries).dtype);
+  }
+  for (const Leaf& leaf : leaves) {
+    try {
+      pad(sink);
+      WrittenItem item;
+      item.name = leaf.name;
+      item.path = leaf.path;
+      item.offset = sink.position();
+      if (leaf.value.is(Kind::kTensor)) {
+        const Facts facts = facts_of(leaf.value, entries);
+        item.is_tensor = true;
+        item.dtype = facts.dtype;
+        item.shape = facts.shape;
+        write_pt_tensor(facts.dtype, facts.shape, sink,
+                        [&](io::ByteSink& member) { write_elements(leaf.value, payload, member); });
+      } else {
+        write_pt(loaded(leaf.value, entries, payload), sink, {}, "archive");
+      }
+      item.length = sink.position() - item.offset;
+      items.push_back(std::move(item));
+    } catch (const Error& error) {
+      throw error.within({.tensor = leaf.name});
+    }
+  }
+  return metadata_pickle(items, file);
+}
+
+}  // namespace penstock::format::dcp
