@@ -1,6 +1,7 @@
 #include "bindings.h"
 #include "bindings_of_datasets.h"
 #include "interrupt.h"
+#include "outputs.h"
 #include "progress.h"
 #include "writable.h"
 #include "writer.h"
@@ -32,6 +33,7 @@ void bind_all(nb::module_& module) {
   bind_dcp(module);
   bind_progress(module);
   bind_files(module);
+  bind_outputs(module);
   bind_writer(module);
   bind_writable(module);
   bind_datasets(module);

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import torch
 from torch.distributed.checkpoint.metadata import Metadata, TensorStorageMetadata
 from torch.distributed.checkpoint.planner import ReadItem
 
-from penstock._core import Archive, _dcp_open, _dcp_path, _dcp_read, _entry_parts
+from penstock._core import Archive, _Bytes, _dcp_open, _dcp_path, _dcp_read, _entry_parts, _open_bytes
 from penstock.errors import CorruptError, NotFoundError, TruncatedError, UnsupportedError
 from penstock.torch._private import StorageInfo
 from penstock.torch.dcp._metadata import failed
@@ -36,24 +35,19 @@ def place_of(item: ReadItem, metadata: Metadata, path: str) -> StorageInfo:
     return place
 
 
-def read_object(place: StorageInfo, path: str, name: str) -> bytes:
-    """The stream of an object that is no tensor."""
+def read_object(place: StorageInfo, path: str, name: str, files: dict[str, _Bytes]) -> bytes:
+    """The stream of an object that is no tensor. `files` keeps what was opened."""
     file = _dcp_path(path, place.relative_path)
     if not file:
         message = f"the file '{place.relative_path}' beside it is missing; copy it from where the checkpoint was saved"
         raise failed(NotFoundError, message, path, name)
-    with open(file, "rb", buffering=0) as opened:
-        if place.offset + place.length > os.fstat(opened.fileno()).st_size:
-            message = f"it should take {place.length} bytes here, and the file ends before; {_ADVICE}"
-            raise failed(TruncatedError, message, file, name, place.offset)
-        parts = []
-        at, end = place.offset, place.offset + place.length
-        while at < end:
-            parts.append(os.pread(opened.fileno(), end - at, at))
-            at += len(parts[-1])
-            if not parts[-1]:
-                raise failed(TruncatedError, "the file was cut while it was read", file, name, at)
-    return b"".join(parts)
+    opened = files.get(file)
+    if opened is None:
+        opened = files[file] = _open_bytes(file)
+    if place.offset + place.length > opened.size:
+        message = f"it should take {place.length} bytes here, and the file ends before; {_ADVICE}"
+        raise failed(TruncatedError, message, file, name, place.offset)
+    return opened.read(place.offset, place.length)
 
 
 def saved_dtype(item: ReadItem, metadata: Metadata, path: str) -> torch.dtype:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from penstock.errors import InvalidArgumentError
+from penstock._core import _goes_to_store
+from penstock.errors import Error, InvalidArgumentError
 from penstock.torch.dcp._metadata import failed
 
-__all__ = ["folder_of", "is_folder", "is_on_network", "metadata_path"]
+__all__ = ["can_be_written", "folder_of", "is_folder", "is_on_network", "is_url", "metadata_path"]
 
 _NETWORK = {
     *("9p", "afs", "beegfs", "ceph", "cifs", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4", "orangefs"),
@@ -16,17 +17,37 @@ _NETWORK = {
 }
 
 
+_SCHEMES = ("s3://", "gs://", "hf://", "http://", "https://")
+
+
+def is_url(folder: str) -> bool:
+    """Whether it is one of those that are read over a network."""
+    return folder.startswith(_SCHEMES)
+
+
 def is_folder(checkpoint_id: Any) -> bool:
     try:
-        return "://" not in os.fsdecode(checkpoint_id)
+        name = os.fsdecode(checkpoint_id)
     except TypeError:
         return False
+    return "://" not in name or is_url(name)
+
+
+def can_be_written(checkpoint_id: Any) -> bool:
+    if not is_folder(checkpoint_id):
+        return False
+    try:
+        _goes_to_store(checkpoint_id)
+    except Error:  # a URL that is only read
+        return False
+    return True
 
 
 def folder_of(checkpoint_id: Any) -> str:
-    """The folder as text. InvalidArgumentError for URLs and what is no path."""
+    """The folder as text. InvalidArgumentError for other URLs than ours and what is no path."""
     if not is_folder(checkpoint_id):
-        raise failed(InvalidArgumentError, f"a checkpoint is read and written in a folder, not in {checkpoint_id!r}")
+        message = f"a checkpoint is read and written in a folder, or in s3:// or gs://, not in {checkpoint_id!r}"
+        raise failed(InvalidArgumentError, message)
     return os.fsdecode(checkpoint_id)
 
 
@@ -35,7 +56,9 @@ def metadata_path(folder: str, rank: int | None = None) -> str:
 
 
 def is_on_network(folder: str) -> bool:
-    """Whether the folder's file system is one of another machine, as far as the kernel says."""
+    """Whether it is a URL, or the folder's file system is one of another machine, as far as the kernel says."""
+    if is_url(folder):
+        return True
     try:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as mounts:
             lines = [line.split() for line in mounts]

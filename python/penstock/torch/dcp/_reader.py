@@ -15,6 +15,7 @@ from torch.distributed.checkpoint.metadata import Metadata, StorageMeta
 from torch.distributed.checkpoint.planner import LoadPlan, LoadPlanner
 from torch.futures import Future
 
+from penstock._core import _open_bytes
 from penstock.errors import InvalidArgumentError, NotFoundError
 from penstock.torch.dcp._metadata import failed, metadata_of
 from penstock.torch.dcp._places import folder_of, is_folder, is_on_network, metadata_path
@@ -41,10 +42,10 @@ class StorageReader(storage.StorageReader):
     Parameters
     ----------
     path
-        The folder.
+        The folder, or its URL.
     broadcast
         Whether bytes that several ranks want alike are read by one of them and sent to the others by
-        `torch.distributed`: "on", "off", or "auto", which does it where the folder lies on a network
+        `torch.distributed`: "on", "off", or "auto", which does it for URLs and folders on a network
         file system. All ranks need the same value. The group needs a backend for the host, such as
         gloo; without one, "on" is an error and "auto" is "off".
     process_group
@@ -97,7 +98,7 @@ class StorageReader(storage.StorageReader):
 
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
-        """Whether it can be the path of a folder: URLs cannot."""
+        """Whether it can be the path of a folder, or a URL that can be read."""
         return is_folder(checkpoint_id)
 
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
@@ -111,9 +112,9 @@ class StorageReader(storage.StorageReader):
         """`.metadata`, or with `rank=` that of a rank which saved by itself. Each rank reads it."""
         path = metadata_path(self._folder, kwargs.get("rank"))
         try:
-            with open(path, "rb") as file:
-                data = file.read()
-        except FileNotFoundError:
+            file = _open_bytes(path)
+            data = file.read(0, file.size)
+        except NotFoundError:
             message = "there is no such file: the folder is no checkpoint, or saving it did not come to its end"
             raise failed(NotFoundError, message, path) from None
         metadata = metadata_of(data, path) if self._weights_only else pickle.loads(data)

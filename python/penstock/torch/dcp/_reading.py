@@ -17,6 +17,7 @@ import torch.distributed as dist
 from torch.distributed.checkpoint.metadata import Metadata
 from torch.distributed.checkpoint.planner import LoadItemType, LoadPlan, LoadPlanner, ReadItem
 
+from penstock._core import _Bytes
 from penstock.errors import CorruptError, InvalidArgumentError, ShapeMismatchError, UnsafeError
 from penstock.torch.dcp._boxes import Boxes, as_bytes, is_direct, place_of, read_object, saved_dtype
 from penstock.torch.dcp._metadata import failed
@@ -37,6 +38,7 @@ class Reading:
     ) -> None:
         self._items = plan.items
         self._planner = planner
+        self._files: dict[str, _Bytes] = {}
         self._metadata = metadata
         self._path = path
         self._verify = verify
@@ -119,7 +121,7 @@ class Reading:
 
     def _object(self, item: ReadItem) -> bytes:
         place = place_of(item, self._metadata, self._path)
-        return read_object(place, self._path, item.storage_index.fqn)
+        return read_object(place, self._path, item.storage_index.fqn, self._files)
 
     def _read(self, items: Sequence[ReadItem]) -> None:
         ordered = self._sorted(items)

@@ -1,7 +1,8 @@
 """`StorageWriter`: `dcp.save` and `dcp.async_save`, whole or not at all.
 
 A checkpoint is what `.metadata` names. So a save writes files of new names, each as a temporary file that is renamed
-when it is complete, and the coordinator puts `.metadata` in place last, by one rename. Up to then an earlier checkpoint
+when it is complete, and the coordinator puts `.metadata` in place last, by one rename. In a store, each is an object
+that appears when all its parts are there, and `.metadata` is the last one. Up to then an earlier checkpoint
 in the folder is untouched and loads; behind it the new one does. Files that no `.metadata` names any more are removed
 after that.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 import pickle
 import re
@@ -27,10 +29,11 @@ from torch.distributed.checkpoint.staging import BlockingAsyncStager
 from torch.distributed.checkpoint.storage import WriteResult
 from torch.futures import Future
 
-from penstock.errors import Error, InputOutputError, InvalidArgumentError, PermissionDeniedError, UnsupportedError
+from penstock.errors import Error, InvalidArgumentError, UnsupportedError
 from penstock.torch._private import StorageInfo
+from penstock.torch.dcp._folders import folder_at
 from penstock.torch.dcp._metadata import failed
-from penstock.torch.dcp._places import folder_of, is_folder, metadata_path
+from penstock.torch.dcp._places import can_be_written, folder_of, metadata_path
 
 __all__ = ["StorageWriter"]
 
@@ -39,7 +42,7 @@ _save = torch.save  # as it is now: programs put penstock.torch.save in its plac
 
 
 class StorageWriter(storage.StorageWriter, BlockingAsyncStager):
-    """Writes a folder of torch.distributed.checkpoint for `dcp.save` and `dcp.async_save`.
+    """Writes a folder of torch.distributed.checkpoint for `dcp.save` and `dcp.async_save`, here or in a store.
 
     The folder is that of `dcp.FileSystemWriter`: torch's reader, ours and `penstock.open` read it. It
     becomes the new checkpoint in one step at the end of the save. A save that fails or is killed
@@ -50,7 +53,7 @@ class StorageWriter(storage.StorageWriter, BlockingAsyncStager):
     Parameters
     ----------
     path
-        The folder; it is made where it is missing. All ranks need the same.
+        The folder, which is made where it is missing, or a URL (`s3://`, `gs://`). All ranks need the same.
     single_file_per_rank
         False writes a file for each tensor.
     sync_files
@@ -63,8 +66,9 @@ class StorageWriter(storage.StorageWriter, BlockingAsyncStager):
     Raises
     ------
     penstock.InvalidArgumentError
-        For a URL or a `thread_count` below 1. `dcp.save` raises `CheckpointException`, which holds
-        the error of each rank that failed: a penstock.Error that names the file.
+        For a URL of another kind or a `thread_count` below 1; UnsupportedError for http(s) and hf.
+        `dcp.save` raises `CheckpointException`, which holds the error of each rank that failed: a
+        penstock.Error that names the file.
 
     Examples
     --------
@@ -84,6 +88,7 @@ class StorageWriter(storage.StorageWriter, BlockingAsyncStager):
         if thread_count < 1:
             raise failed(InvalidArgumentError, f"thread_count is {thread_count}, and a file needs a thread")
         self._folder = folder_of(path)
+        self._place = folder_at(self._folder, sync_files)
         self._single = single_file_per_rank
         self._sync = sync_files
         self._threads = thread_count
@@ -98,8 +103,8 @@ class StorageWriter(storage.StorageWriter, BlockingAsyncStager):
 
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
-        """Whether it can be the path of a folder: URLs cannot."""
-        return is_folder(checkpoint_id)
+        """Whether it can be the path of a folder, or a URL of a store."""
+        return can_be_written(checkpoint_id)
 
     def storage_meta(self) -> StorageMeta:
         """What is kept in `.metadata` about this save."""
@@ -109,6 +114,7 @@ class StorageWriter(storage.StorageWriter, BlockingAsyncStager):
         """Begins another save, into another folder if one is given."""
         if checkpoint_id:
             self._folder = folder_of(checkpoint_id)
+            self._place = folder_at(self._folder, self._sync)
         self._save_id = str(uuid.uuid4())
 
     def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
@@ -117,10 +123,10 @@ class StorageWriter(storage.StorageWriter, BlockingAsyncStager):
 
     def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
         """Makes the folder and looks for a checkpoint that is there."""
-        with _told(self._folder):
-            os.makedirs(self._folder, exist_ok=True)
+        place = self._place
+        place.make()
         path = metadata_path(self._folder, self._rank)
-        if not self._overwrite and os.path.lexists(path):
+        if not self._overwrite and os.path.basename(path) in place.names():
             message = "the folder has a checkpoint already; save into another one, or with overwrite=True"
             raise failed(InvalidArgumentError, message, path)
         if self._rank is None:
@@ -144,13 +150,18 @@ class StorageWriter(storage.StorageWriter, BlockingAsyncStager):
         written: list[str] = []
         try:
             with ThreadPoolExecutor(self._threads, thread_name_prefix="penstock-save") as threads:
-                for name, found in threads.map(lambda file: (file[0], self._write(file[0], file[1], planner)), files):
-                    written.append(name)
-                    results += found
+                try:
+                    write = functools.partial(self._write, planner=planner)
+                    for (name, _), found in zip(files, threads.map(write, files), strict=True):
+                        written.append(name)
+                        results += found
+                except BaseException:
+                    self._place.cancel()  # the threads of the other files, which the block waits for
+                    raise
         except BaseException:
             for name in written:
-                with contextlib.suppress(OSError):
-                    os.unlink(os.path.join(self._folder, name))
+                with contextlib.suppress(OSError, Error):
+                    self._place.remove(name)
             raise
         done: Future[list[WriteResult]] = Future()
         done.set_result(results)
@@ -162,13 +173,13 @@ class StorageWriter(storage.StorageWriter, BlockingAsyncStager):
         metadata.storage_data = {result.index: result.storage_data for rank in results for result in rank}
         metadata.storage_meta = self.storage_meta()
         path = metadata_path(self._folder, self._rank)
-        with _replacing(path, self._save_id, self._sync) as file:
+        with self._place.writing(os.path.basename(path), self._save_id) as file:
             pickle.dump(metadata, file)
         self._remove_others({place.relative_path for place in metadata.storage_data.values()})
 
     def _names(self, rank: int, count: int) -> Iterator[str]:
         """Names of files that are not there."""
-        taken = set(os.listdir(self._folder))
+        taken = set(self._place.names())
         number = 0
         for _ in range(count):
             while f"__{rank}_{number}.distcp" in taken:
@@ -176,10 +187,11 @@ class StorageWriter(storage.StorageWriter, BlockingAsyncStager):
             yield f"__{rank}_{number}.distcp"
             number += 1
 
-    def _write(self, name: str, items: list[WriteItem], planner: SavePlanner) -> list[WriteResult]:
+    def _write(self, told: tuple[str, list[WriteItem]], planner: SavePlanner) -> list[WriteResult]:
+        name, items = told
         path = os.path.join(self._folder, name)
         out = []
-        with _replacing(path, self._save_id, self._sync) as file:
+        with self._place.writing(name, self._save_id) as file:
             for item in sorted(items, key=lambda item: item.type != WriteItemType.BYTE_IO):
                 begin = file.tell()
                 _write_item(file, item, planner.resolve_data(item), path)
@@ -190,12 +202,12 @@ class StorageWriter(storage.StorageWriter, BlockingAsyncStager):
     def _remove_others(self, used: set[str]) -> None:
         """Removes files of earlier saves."""
         mine = r"__\d+_\d+\.distcp" if self._rank is None else rf"__{self._rank}_\d+\.distcp"
-        for name in os.listdir(self._folder):
+        for name in self._place.names():
             whole = re.fullmatch(rf"\.?({mine})(\.[0-9a-f-]+\.partial)?", name)
             if whole and name not in used:
                 try:
-                    os.unlink(os.path.join(self._folder, name))
-                except OSError as error:
+                    self._place.remove(name)
+                except (OSError, Error) as error:
                     warnings.warn(f"{name} of an earlier save could not be removed: {error}", stacklevel=2)
 
 
@@ -229,47 +241,3 @@ def _write_item(file: IO[bytes], item: WriteItem, data: Any, path: str) -> None:
     if tensor.untyped_storage().nbytes() != tensor.nbytes:
         tensor = tensor.clone()
     _save(tensor, file)
-
-
-@contextlib.contextmanager
-def _replacing(path: str, token: str, sync: bool) -> Iterator[IO[bytes]]:
-    """A file that comes to `path` at the end of the block, complete, or not at all."""
-    folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name.removeprefix('.')}.{token}.partial")
-    with _told(path):
-        try:
-            with open(temporary, "xb") as file:
-                yield file
-                file.flush()
-                if sync:
-                    os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
-        if sync:
-            _sync_folder(folder)
-
-
-def _sync_folder(folder: str) -> None:
-    """Has names in the folder reach the disk."""
-    with contextlib.suppress(OSError):  # not every file system can
-        descriptor = os.open(folder or ".", os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-@contextlib.contextmanager
-def _told(path: str) -> Iterator[None]:
-    """Errors of the system as Penstock's, with the path."""
-    try:
-        yield
-    except Error:
-        raise
-    except OSError as error:
-        kind = PermissionDeniedError if isinstance(error, PermissionError) else InputOutputError
-        message = f"it could not be written: {error.strerror or error}; nothing of this save is left in its place"
-        raise failed(kind, message, path) from error
