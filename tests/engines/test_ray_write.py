@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -83,7 +85,7 @@ class KilledOnce(TensorDatasink):
 
     def write(self, blocks, ctx):
         out = super().write(blocks, ctx)
-        marker = self._folder + ".killed"
+        marker = self._place.name + ".killed"
         if ctx.task_idx == 1 and not os.path.exists(marker):
             open(marker, "x").close()
             os.kill(os.getpid(), signal.SIGKILL)
@@ -113,3 +115,73 @@ def test_where_it_may_write(tmp_path):
     with pytest.raises(ValueError, match="rows_per_file=0"):
         write_tensors(numbered(), tmp_path / "out", rows_per_file=0)
     assert os.listdir(tmp_path) == ["full"]
+
+
+sys.path.append(str(Path(__file__).parents[1] / "remote"))
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """A store with an empty bucket: what its clients have to know, here and on the workers."""
+    import servers
+
+    try:
+        with servers.rclone(tmp_path_factory.mktemp("rclone")) as server, pytest.MonkeyPatch.context() as patch:
+            for name, value in {**server.environment, "AWS_EC2_METADATA_DISABLED": "true"}.items():
+                patch.setenv(name, value)
+            yield server
+    except servers.Missing as missing:
+        pytest.skip(str(missing))
+
+
+def write_to_store(dataset, store, url, sink=TensorDatasink, **options):
+    workers = {"runtime_env": {"env_vars": {**store.environment, "AWS_EC2_METADATA_DISABLED": "true"}}}
+    dataset.write_datasink(sink(url, **options), ray_remote_args=workers)
+
+
+def test_objects_in_a_store(store):
+    write_to_store(numbered(), store, "s3://bucket/out")
+    names = os.listdir(store.folder / "bucket/out")
+    assert len(names) == 3
+    assert {name[:7] for name in names} == {"000000-", "000001-", "000002-"}
+    packed = penstock.packed("s3://bucket/out/")
+    assert_numbered([packed[i] for i in range(len(packed))])
+    with pytest.raises(penstock.InvalidArgumentError, match="objects below this prefix"):
+        write_tensors(numbered(), "s3://bucket/out")
+    with pytest.raises(penstock.UnsupportedError, match="s3:// or gs://"):
+        write_tensors(numbered(), "http://host/out")
+
+
+def test_a_task_that_fails_leaves_no_object(store):
+    def fails(batch):
+        if 20 in batch["id"]:
+            raise ValueError("my own mistake")
+        return batch
+
+    lazy = ray.data.range(30, override_num_blocks=6).map_batches(fails, batch_size=None)
+    with pytest.raises(Exception, match="own mistake"):
+        write_to_store(lazy, store, "s3://bucket/failed")
+    assert not (store.folder / "bucket/failed").exists()
+
+
+class KilledOnceInStore(TensorDatasink):
+    """Its first task is killed behind its object, which nobody hears of."""
+
+    def __init__(self, url, *, marker):
+        super().__init__(url)
+        self.marker = marker
+
+    def write(self, blocks, ctx):
+        out = super().write(blocks, ctx)
+        if ctx.task_idx == 1 and not os.path.exists(self.marker):
+            open(self.marker, "x").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return out
+
+
+def test_a_worker_that_is_killed_leaves_no_object_twice(store, tmp_path):
+    write_to_store(numbered(), store, "s3://bucket/killed", KilledOnceInStore, marker=str(tmp_path / "killed"))
+    assert (tmp_path / "killed").exists()
+    assert len(os.listdir(store.folder / "bucket/killed")) == 3
+    packed = penstock.packed("s3://bucket/killed/")
+    assert_numbered([packed[i] for i in range(len(packed))])

@@ -1,18 +1,11 @@
-"""A dataset of Ray as a folder of tensor files, whole or not at all.
-
-Each task writes files of its own into a folder beside the one that was asked for, under names that nobody else uses, so
-that a task that is started again cannot meet what a dead worker left. When all tasks are done, the driver gives the
-files their names, drops what no task said it wrote, and renames the folder. Until then there is nothing under its name.
-"""
+"""A dataset of Ray as a folder of tensor files, whole or not at all: what tasks write, and where (_places.py)."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
-import uuid
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,20 +13,12 @@ from ray.data import Dataset, Datasink
 from ray.data.block import Block, BlockAccessor
 
 import penstock
-from penstock._core import _goes_to_store
 from penstock.ray._layout import ALONE, PACKED
+from penstock.ray._places import Written, place_at
 
 __all__ = ["TensorDatasink", "write_tensors"]
 
 EXTENSIONS = {"packed": ".safetensors", "safetensors": ".safetensors", "npz": ".npz", "npy": ".npy", "pt": ".pt"}
-
-
-class Written(NamedTuple):
-    """A file of a task."""
-
-    task: int
-    name: str
-    nbytes: int
 
 
 class TensorDatasink(Datasink[list[Written]]):
@@ -46,17 +31,10 @@ class TensorDatasink(Datasink[list[Written]]):
             raise ValueError(f"found format={format!r}, expected one of {sorted(EXTENSIONS)}")
         if rows_per_file is not None and (isinstance(rows_per_file, bool) or rows_per_file < 1):
             raise ValueError(f"found rows_per_file={rows_per_file!r}, expected 1 or more")
-        if _goes_to_store(folder):
-            message = (
-                "files are written to a folder that all nodes share, and not to a URL; name one, and copy it there"
-            )
-            raise penstock.UnsupportedError(message, message, os.fsdecode(folder))
-        self._folder = os.path.abspath(os.fsdecode(folder))
         self._format = format
         self._rows = rows_per_file
-        parent, name = os.path.split(self._folder)
-        self._temporary = os.path.join(parent, f".{name}.{uuid.uuid4().hex[:12]}")
-        self._require_free()
+        self._place = place_at(os.fsdecode(folder), EXTENSIONS[format])
+        self._place.require_free()
 
     @property
     def min_rows_per_write(self) -> int | None:
@@ -66,7 +44,7 @@ class TensorDatasink(Datasink[list[Written]]):
         return "Tensors"
 
     def on_write_start(self, schema: pa.Schema | None = None) -> None:
-        os.mkdir(self._temporary)
+        self._place.begin()
 
     def write(self, blocks: Iterable[Block], ctx: Any) -> list[Written]:
         tables = [table for block in blocks if (table := BlockAccessor.for_block(block).to_arrow()).num_rows]
@@ -74,49 +52,16 @@ class TensorDatasink(Datasink[list[Written]]):
             return []
         names = tables[0].column_names
         columns = {name: _column(name, [table.column(name) for table in tables]) for name in names}
-        name = uuid.uuid4().hex + EXTENSIONS[self._format]
-        path = os.path.join(self._temporary, name)
-        try:
-            _save(columns, path, self._format)
-        except penstock.NotFoundError as error:
-            message = f"this node does not see {self._temporary}; all nodes need to share the folder that is written to"
-            raise penstock.NotFoundError(message, message, self._temporary) from error
-        return [Written(ctx.task_idx, name, os.path.getsize(path))]
+        return [self._place.write(*_content(columns, self._format), ctx.task_idx)]
 
     def on_write_complete(self, write_result: Any) -> None:
         written = sorted(Written(*file) for task in write_result.write_returns for file in task)
         if not written:
-            raise ValueError(f"the dataset has no rows, so that there is nothing to write to {self._folder}")
-        self._require_there(written)
-        for name in set(os.listdir(self._temporary)) - {file.name for file in written}:
-            os.unlink(os.path.join(self._temporary, name))
-        digits = max(5, len(str(len(written) - 1)))
-        for i, file in enumerate(written):
-            place = os.path.join(self._temporary, f"{i:0{digits}d}{EXTENSIONS[self._format]}")
-            os.rename(os.path.join(self._temporary, file.name), place)
-        self._require_free()
-        os.rename(self._temporary, self._folder)
+            raise ValueError(f"the dataset has no rows, so that there is nothing to write to {self._place.name}")
+        self._place.complete(written)
 
     def on_write_failed(self, error: BaseException) -> None:
-        shutil.rmtree(self._temporary, ignore_errors=True)
-
-    def _require_free(self) -> None:
-        if os.path.lexists(self._folder) and not (os.path.isdir(self._folder) and not os.listdir(self._folder)):
-            message = "the path exists and is not an empty folder; name a new folder or an empty one"
-            raise penstock.InvalidArgumentError(f"{self._folder}: {message}", message, self._folder)
-        parent = os.path.dirname(self._folder)
-        if not os.path.isdir(parent):
-            message = f"there is no folder {parent} to write into; make it first"
-            raise penstock.NotFoundError(f"{self._folder}: {message}", message, self._folder)
-
-    def _require_there(self, written: list[Written]) -> None:
-        for file in written:
-            path = os.path.join(self._temporary, file.name)
-            if not os.path.exists(path) or os.path.getsize(path) != file.nbytes:
-                message = (
-                    "a worker wrote this file, and this process does not see it; all nodes need to share the folder"
-                )
-                raise penstock.NotFoundError(f"{path}: {message}", message, path)
+        self._place.drop()
 
 
 def _column(name: str, parts: list[pa.ChunkedArray]) -> np.ndarray[Any, Any]:
@@ -142,23 +87,22 @@ def _column(name: str, parts: list[pa.ChunkedArray]) -> np.ndarray[Any, Any]:
     return out
 
 
-def _save(columns: dict[str, np.ndarray[Any, Any]], path: str, format: str) -> None:
+def _content(columns: dict[str, np.ndarray[Any, Any]], format: str) -> tuple[Any, dict[str, str] | None]:
+    """What a file holds, and its metadata."""
     if format == "packed":
         arrays, form = _packed(columns)
-        penstock.save(arrays, path, metadata={PACKED: json.dumps(form)})
-        return
+        return arrays, {PACKED: json.dumps(form)}
     ragged = next((name for name, column in columns.items() if column.dtype == object), None)
     if ragged is not None:
         raise penstock.UnsupportedError(f'rows of column {ragged!r} have several shapes; format="packed" takes them')
     tensors = {name: penstock.asarray(column) for name, column in columns.items()}
     if format != "npy":
-        penstock.save(tensors, path)
-    elif len(tensors) == 1:
-        penstock.save(next(iter(tensors.values())), path)
-    else:
+        return tensors, None
+    if len(tensors) != 1:
         raise penstock.UnsupportedError(
             f'an .npy has one array, and the dataset has {list(columns)}; take format="npz"'
         )
+    return next(iter(tensors.values())), None
 
 
 def _packed(columns: dict[str, np.ndarray[Any, Any]]) -> tuple[dict[str, penstock.Tensor], Any]:
@@ -195,14 +139,15 @@ def write_tensors(
         penstock.ray.write_tensors(ds, "packed")        # penstock.packed("packed"), or read_tensors
 
     The folder appears when all tasks are done. A task that fails, or a worker that dies, leaves nothing in it, and an
-    error of the whole leaves no folder.
+    error of the whole leaves no folder. In a store (`s3://`, `gs://`) tasks send parts of objects, and the driver
+    has all objects appear at the end, one right after the other.
 
     Parameters
     ----------
     dataset
         Its columns are tensors and numbers.
     folder
-        Must not exist, or be empty. All nodes need to share it.
+        Must not exist, or be empty. All nodes need to share it; or its URL in a store.
     format
         "packed": samples packed into `.safetensors`, also of several lengths, as penstock.pack writes them. "npz",
         "safetensors", "pt": the columns of some rows in each file; "npy": the one column.
