@@ -161,7 +161,8 @@ def test_a_task_that_fails_leaves_no_object(store):
     lazy = ray.data.range(30, override_num_blocks=6).map_batches(fails, batch_size=None)
     with pytest.raises(Exception, match="own mistake"):
         write_to_store(lazy, store, "s3://bucket/failed")
-    assert not (store.folder / "bucket/failed").exists()
+    # This server keeps the folder of an upload that was taken back.
+    assert not [path for path in (store.folder / "bucket/failed").rglob("*") if path.is_file()]
 
 
 class KilledOnceInStore(TensorDatasink):
