@@ -13,7 +13,7 @@ namespace {
 
 TEST(FrontFile, ItsFrontMayBecomeLonger) {
   const test::TemporaryFolder folder;
-  const std::string path = folder.path("x");
+  const std::string path = folder / "x";
   std::string behind(3 << 20, '\0');  // moved in several pieces
   for (std::size_t i = 0; i < behind.size(); ++i) behind[i] = static_cast<char>(i * 7 + i / 251);
   for (const std::size_t length : {10, 11, 1000, 1 << 20}) {
@@ -31,11 +31,11 @@ TEST(FrontFile, ItsFrontMayBecomeLonger) {
 TEST(FrontFile, WithoutCommitNothingRemains) {
   const test::TemporaryFolder folder;
   {
-    FrontFile file(folder.path("x"), false);
+    FrontFile file(folder / "x", false);
     file.write_text("0123456789");
     file.replace_front(4, std::as_bytes(std::span(std::string_view("front"))));
   }
-  EXPECT_FALSE(std::filesystem::exists(folder.path("x")));
+  EXPECT_FALSE(std::filesystem::exists(folder / "x"));
 }
 
 }  // namespace
