@@ -26,8 +26,12 @@ namespace {
 /// A writer that threads may share.
 class PyWriter {
  public:
-  PyWriter(std::string_view path, const WriterOptions& options)
-      : is_remote_(io::is_url(path)), shared_(std::make_shared<Shared>(path, options)) {}
+  /// A store is asked whether it has the object.
+  PyWriter(const std::string& path, const WriterOptions& options)
+      : is_remote_(io::is_url(path)), shared_(interruptible(is_remote_, [path, options](const std::stop_token& stop) {
+          const core::StopScope scope(stop);
+          return std::make_shared<Shared>(path, options);
+        })) {}
   ~PyWriter() {
     // What is on its way to a store is taken back, which may take a moment.
     const ReleasedGil released;

@@ -370,9 +370,7 @@ def test_what_the_store_has_not(place, url):
         penstock.load(url)
 
 
-@pytest.mark.parametrize(
-    "url", ["s3://", "s3:///x.npy", "s3://bucket", "s3://bucket/", "http://", "https:///x", "hf://owner", "hf://a/b"]
-)
+@pytest.mark.parametrize("url", ["s3://", "s3:///x.npy", "http://", "https:///x", "hf://owner", "hf://a/b"])
 def test_urls_that_are_none(url):
     with within(3), pytest.raises(penstock.Error) as failed:
         penstock.load(url)
