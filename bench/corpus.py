@@ -9,6 +9,10 @@ SMALL_FILES = 10_000
 SMALL_SHAPE = (64, 64)  # 16 KB of float32
 ROWS = 200_000
 ROW_SHAPE = (3, 16, 16)  # 3 KB of float32; 614 MB in all
+IMAGES = 100_000
+IMAGE_SHAPE = (3, 32, 32)  # 3 KB of uint8; 307 MB in all
+PICTURES = 2_000
+PICTURE_SHAPE = (256, 256, 3)  # 197 KB of uint8; 393 MB in all
 STATE_TENSORS = 132
 STATE_SHAPE = (2048, 2048)  # 16.8 MB of float32; 2.2 GB in all
 
@@ -53,6 +57,33 @@ def small_ragged(root: Path) -> Path:
 
 def small_npy(root: Path) -> Path:
     return _folder(root, "small_npy", lambda torch, generator, i: torch.randn(SMALL_SHAPE, generator=generator).numpy())
+
+
+def small_double(root: Path) -> Path:
+    def sample(torch, generator, i):
+        return torch.randn((32, 64), generator=generator, dtype=torch.float64).numpy()
+
+    return _folder(root, "small_double", sample)
+
+
+def _bytes(path: Path, shape: tuple[int, ...]) -> Path:
+    """An .npy of random uint8."""
+    if not path.exists():
+        import numpy as np
+
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(".part.npy")
+        np.save(part, np.random.default_rng(1).integers(0, 256, shape, dtype=np.uint8))
+        part.rename(path)
+    return path
+
+
+def images(root: Path) -> Path:
+    return _bytes(root / "images.npy", (IMAGES, *IMAGE_SHAPE))
+
+
+def pictures(root: Path) -> Path:
+    return _bytes(root / "pictures.npy", (PICTURES, *PICTURE_SHAPE))
 
 
 def rows(root: Path) -> tuple[Path, Path]:

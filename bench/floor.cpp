@@ -2,6 +2,8 @@
 //
 //   bench_floor files LIST THREADS            open+fstat+read+close of every path in LIST, one a line
 //   bench_floor rows THREADS FILE...          memcpy of shuffled rows of the arrays, mapped
+//   bench_floor normalized THREADS FILE       shuffled rows of images (3, H, W) of bytes, to normalized floats
+//   bench_floor narrowed LIST THREADS         as files, and the doubles behind a header of 128 bytes become floats
 //   bench_floor read THREADS FILE             pread of the whole file into fresh huge pages
 //   bench_floor read-again THREADS FILE       the same into pages that have been written before
 //   bench_floor cold direct THREADS FILE      the same from an empty page cache, past it (O_DIRECT)
@@ -9,6 +11,8 @@
 //   bench_floor tree THREADS FOLDER           getdents64 of every folder below; a sample is a file
 //   bench_floor device BYTES                  pinned memory to the first device by its driver
 
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
@@ -16,12 +20,14 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/bench/bench_floor.h"
 #include "core/format.h"
 #include "penstock/load.h"
 #include "penstock/sampler.h"
+#include "support/bare_convert.h"
 #include "support/bare_read.h"
 #include "support/device_copy.h"
 #include "support/drop.h"
@@ -32,18 +38,50 @@ namespace {
 using penstock::cli::Floor;
 namespace bench = penstock::bench;
 
-Floor files(const std::string& list, std::size_t threads) {
+std::vector<std::string> lines_of(const std::string& list) {
   std::ifstream lines(list);
-  std::vector<std::string> paths;
-  for (std::string line; std::getline(lines, line);) paths.push_back(line);
-  return penstock::cli::file_floor(paths, threads);
+  std::vector<std::string> out;
+  for (std::string line; std::getline(lines, line);) out.push_back(line);
+  return out;
 }
+
+Floor files(const std::string& list, std::size_t threads) { return penstock::cli::file_floor(lines_of(list), threads); }
 
 Floor rows(const std::vector<std::string>& arrays, std::size_t threads) {
   std::vector<penstock::Tensor> columns;
   for (const std::string& path : arrays) columns.push_back(penstock::load_tensor(path));
   return penstock::cli::row_floor(columns, penstock::sampler::random(columns[0].shape()[0]).order(1, 0).to_vector(),
                                   threads);
+}
+
+/// Seconds of `body`, as samples and bytes read a second.
+template <class Body>
+Floor timed(std::string what, std::size_t samples, std::size_t bytes, const Body& body) {
+  const auto started = std::chrono::steady_clock::now();
+  body();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  return {std::move(what), static_cast<double>(samples) / seconds, static_cast<double>(bytes) / seconds};
+}
+
+Floor normalized(const std::string& path, std::size_t threads) {
+  const penstock::Tensor images = penstock::load_tensor(path, {.mmap = true});
+  const auto count = static_cast<std::size_t>(images.shape()[0]);
+  const auto pixels = static_cast<std::size_t>(images.shape()[2] * images.shape()[3]);
+  const std::vector<std::int64_t> order = penstock::sampler::random(images.shape()[0]).order(1, 0).to_vector();
+  std::vector<bench::Floats> buffers;
+  for (std::size_t t = 0; t < threads; ++t) buffers.push_back(bench::batch_memory(256 * 3 * pixels));
+  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(images.data());
+  const auto run = [&] { bench::normalize_rows(bytes, pixels, order, buffers); };
+  run();  // maps the file and the buffers
+  return timed(penstock::core::format("a bare loop that normalizes, {} threads", threads), count, images.nbytes(), run);
+}
+
+Floor narrowed(const std::string& list, std::size_t threads) {
+  constexpr std::size_t kHeader = 128;
+  const std::vector<std::string> paths = lines_of(list);
+  const std::size_t bytes = paths.size() * std::filesystem::file_size(paths.at(0));
+  return timed(penstock::core::format("open+fstat+read+close and a bare loop, {} threads", threads), paths.size(),
+               bytes, [&] { bench::narrow_files(paths, kHeader, threads); });
 }
 
 Floor whole_read(const std::string& path, const bench::BareRead& how) {
@@ -67,7 +105,7 @@ Floor device(std::size_t bytes) {
 
 Floor tree(const std::string& folder, std::size_t threads) {
   const auto started = std::chrono::steady_clock::now();
-  const std::size_t files = penstock::bench::count_files(folder, threads);
+  const std::size_t files = bench::count_files(folder, threads);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   return {penstock::core::format("getdents64, {} threads", threads), static_cast<double>(files) / seconds, 0};
 }
@@ -75,6 +113,8 @@ Floor tree(const std::string& folder, std::size_t threads) {
 Floor measure(const std::vector<std::string>& args) {
   if (args.size() == 3 && args[0] == "files") return files(args[1], std::stoul(args[2]));
   if (args.size() >= 3 && args[0] == "rows") return rows({args.begin() + 2, args.end()}, std::stoul(args[1]));
+  if (args.size() == 3 && args[0] == "normalized") return normalized(args[2], std::stoul(args[1]));
+  if (args.size() == 3 && args[0] == "narrowed") return narrowed(args[1], std::stoul(args[2]));
   if (args.size() == 3 && args[0] == "read") return whole_read(args[2], {.threads = std::stoul(args[1])});
   if (args.size() == 3 && args[0] == "read-again")
     return whole_read(args[2], {.kept = true, .threads = std::stoul(args[1])});
@@ -82,8 +122,9 @@ Floor measure(const std::vector<std::string>& args) {
   if (args.size() == 2 && args[0] == "device") return device(std::stoul(args[1]));
   if (args.size() == 3 && args[0] == "tree") return tree(args[2], std::stoul(args[1]));
   throw std::runtime_error(
-      "usage: bench_floor files LIST THREADS | rows THREADS FILE... | read|read-again THREADS FILE | "
-      "cold direct|cached THREADS FILE | device BYTES | tree THREADS FOLDER");
+      "usage: bench_floor files LIST THREADS | rows THREADS FILE... | normalized THREADS FILE | narrowed LIST THREADS "
+      "| "
+      "read|read-again THREADS FILE | cold direct|cached THREADS FILE | device BYTES | tree THREADS FOLDER");
 }
 
 }  // namespace

@@ -14,9 +14,16 @@ from typing import Literal
 
 WORKERS = 2
 OURS = "Penstock"
-#: Interpreters: that of the project, and that of the peers that it does not need (script/requirements-peers.txt).
+#: Interpreters: that of the project, that of the peers that it does not need (script/requirements-peers.txt), and one
+#: with torchvision, which takes 5 GB with the torch that it wants, so that nothing here installs it.
 OWN_PYTHON = Path(".venv/bin/python")
 PEER_PYTHON = Path("build/peers/bin/python")
+VISION_PYTHON = Path("build/vision/bin/python")
+HOW_TO_GET = {
+    OWN_PYTHON: "run script/bootstrap --bench",
+    PEER_PYTHON: "run script/bootstrap --bench",
+    VISION_PYTHON: "python3 -m venv build/vision; build/vision/bin/pip install torch torchvision numpy",
+}
 
 Call = Callable[[], object]
 

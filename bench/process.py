@@ -51,7 +51,7 @@ class Process:
     def __init__(self, module: str, name: str, program: str, python: Path, data: Path):
         self.command = [str(python), "bench/child.py", module, name, program, str(data)]
         if not python.exists():
-            raise UnavailableError(f"{python} is missing: run script/bootstrap --bench")
+            raise UnavailableError(f"{python} is missing: {line.HOW_TO_GET[python]}")
         self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - close() does
         self.process = subprocess.Popen(
             self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True

@@ -31,6 +31,7 @@ MODULES = (
     "single",
     "million",
     "values",
+    "transformed",
     "appending",
     "dcp",
 )

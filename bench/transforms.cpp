@@ -4,28 +4,19 @@
 //
 //   bench_transforms [FOLDER] [--rounds N]
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
-#include <functional>
-#include <memory>
-#include <new>
 #include <numeric>
 #include <random>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "core/format.h"
-#include "core/processor.h"
 #include "penstock/penstock.h"
+#include "support/bare_convert.h"
 #include "support/compare.h"
 
 namespace {
@@ -37,9 +28,6 @@ constexpr std::int64_t kRows = 100'000;
 constexpr std::int64_t kPixels = 1024;
 constexpr std::int64_t kRowBytes = 3 * kPixels;
 constexpr std::int64_t kBatch = 256;
-constexpr float kScale = static_cast<float>(1 / 255.0);
-const std::vector<double> kMean = {0.485, 0.456, 0.406};
-const std::vector<double> kStd = {0.229, 0.224, 0.225};
 
 Tensor images() {
   Tensor out = Tensor::zeros({kRows, 3, 32, 32}, DType::uint8);
@@ -47,50 +35,6 @@ Tensor images() {
   auto* const words = reinterpret_cast<std::uint64_t*>(out.data());
   for (std::int64_t i = 0; i < kRows * kRowBytes / 8; ++i) words[i] = bits();
   return out;
-}
-
-/// (x / 255 - mean) / std of one image of three channels, in the order of operations that torch has.
-[[gnu::always_inline]] inline void convert_row(const std::uint8_t* __restrict from, float* __restrict to) {
-  for (std::size_t c = 0; c < 3; ++c) {
-    const auto mean = static_cast<float>(kMean[c]);
-    const auto std = static_cast<float>(kStd[c]);
-    for (std::size_t i = 0; i < kPixels; ++i) {
-      to[c * kPixels + i] = (static_cast<float>(from[c * kPixels + i]) * kScale - mean) / std;
-    }
-  }
-}
-PENSTOCK_TARGET_AVX2 void convert_row_avx2(const std::uint8_t* from, float* to) { convert_row(from, to); }
-void convert_row_plain(const std::uint8_t* from, float* to) { convert_row(from, to); }
-
-struct Free {
-  void operator()(void* memory) const { std::free(memory); }
-};
-
-/// The memory of one thread's batch, on huge pages as the loader's blocks.
-std::unique_ptr<float[], Free> batch_buffer() {
-  constexpr std::size_t kHugePage = std::size_t{2} << 20;
-  const std::size_t bytes = (kBatch * kRowBytes * sizeof(float) + kHugePage - 1) / kHugePage * kHugePage;
-  void* const memory = std::aligned_alloc(kHugePage, bytes);
-  if (memory == nullptr) throw std::bad_alloc();
-  ::madvise(memory, bytes, MADV_HUGEPAGE);
-  return std::unique_ptr<float[], Free>(static_cast<float*>(memory));
-}
-
-void bare(const std::uint8_t* pixels, const std::vector<std::int64_t>& order,
-          const std::vector<std::unique_ptr<float[], Free>>& buffers) {
-  const auto convert = core::has_avx2() ? convert_row_avx2 : convert_row_plain;
-  std::atomic<std::int64_t> next{0};
-  std::vector<std::jthread> threads;
-  for (const auto& buffer : buffers) {
-    threads.emplace_back([&] {
-      for (std::int64_t first = next.fetch_add(kBatch); first < kRows; first = next.fetch_add(kBatch)) {
-        const std::int64_t last = std::min(first + kBatch, kRows);
-        for (std::int64_t i = first; i < last; ++i) {
-          convert(pixels + order[static_cast<std::size_t>(i)] * kRowBytes, buffer.get() + (i - first) * kRowBytes);
-        }
-      }
-    });
-  }
 }
 
 void epoch(const Dataset& dataset, std::size_t workers) {
@@ -122,14 +66,17 @@ int main(int argc, char** argv) {
   std::vector<std::int64_t> order(kRows);
   std::iota(order.begin(), order.end(), 0);
   std::shuffle(order.begin(), order.end(), std::mt19937_64(7));
-  std::vector<std::unique_ptr<float[], Free>> buffers;
-  buffers.push_back(batch_buffer());
-  buffers.push_back(batch_buffer());
+  std::vector<bench::Floats> buffers;
+  for (int t = 0; t < 2; ++t) buffers.push_back(bench::batch_memory(kBatch * kRowBytes));
 
   const Dataset plain = rows(path);
-  const Dataset normalized = plain.cast(DType::float32).scale(1 / 255.0).normalize(kMean, kStd);
+  const Dataset normalized =
+      plain.cast(DType::float32)
+          .scale(1 / 255.0)
+          .normalize({bench::kMean.begin(), bench::kMean.end()}, {bench::kStd.begin(), bench::kStd.end()});
   std::vector<bench::Way> ways;
-  ways.push_back({"a bare loop, 2 threads", [&] { return bench::seconds_of([&] { bare(pixels, order, buffers); }); }});
+  ways.push_back({"a bare loop, 2 threads",
+                  [&] { return bench::seconds_of([&] { bench::normalize_rows(pixels, kPixels, order, buffers); }); }});
   for (const std::size_t workers : {0, 1, 2}) {
     ways.push_back({core::format("normalized, {} workers", workers),
                     [&, workers] { return bench::seconds_of([&] { epoch(normalized, workers); }); }});
