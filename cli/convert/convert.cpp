@@ -341,7 +341,7 @@ const Command kConvert{
     "file is run.",
     {"penstock convert model.pt model.safetensors --dtype bfloat16",
      "penstock convert model.pt encoder.npz --part encoder --rename 's/^layers/blocks/'",
-     "penstock convert model.safetensors s3://bucket/ckpt/"},
+     "penstock convert model.safetensors ckpt/"},
     attach};
 
 }  // namespace penstock::cli
