@@ -7,6 +7,7 @@ import threading
 
 from penstock._core import _hold
 from penstock._core import load as load_now
+from penstock._paths import absolute
 
 # As in _opaque.py: what takes long to import is left to those who need it.
 TYPE_CHECKING = False
@@ -103,7 +104,7 @@ def save_async(
         For objects that no format holds.
     """
     held = _hold(obj, copy)
-    path = _absolute(path)
+    path = _absolute(os.fsdecode(path) if isinstance(path, bytes) else path)
     line = os.path.realpath(path)
     with _LOCK:
         before = _LINES.get(line)
@@ -136,10 +137,8 @@ _LOCK = threading.Lock()
 
 
 def _absolute(path: Any) -> Any:
-    """As it leads now, wherever the process goes meanwhile. What is no path, such as bytes in memory, stays."""
-    if isinstance(path, (str, os.PathLike)) and "://" not in os.fspath(path):
-        return os.path.abspath(path)
-    return path
+    """As it leads now. What is no path, such as bytes in memory, stays."""
+    return absolute(path) if isinstance(path, (str, os.PathLike)) else path
 
 
 def _started(work: Callable[[], object]) -> Task:

@@ -93,7 +93,7 @@ def token_of(entry: Any) -> tuple[Any, ...]:
         path, name, keys, _ = entry.__reduce__()[1]
     except penstock.UnsupportedError:  # of memory, or of another library's file system: other each time
         return "penstock.LazyTensor", repr(entry), os.urandom(16)
-    text = os.path.abspath(os.fsdecode(path))
+    text = os.fsdecode(path)
     try:
         found = os.stat(text)
         version: tuple[int, ...] = (found.st_ino, found.st_size, found.st_mtime_ns)

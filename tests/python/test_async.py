@@ -63,6 +63,25 @@ def test_the_last_save_of_a_path_stays(tmp_path, monkeypatch):
     assert os.listdir() == []
 
 
+def test_a_path_leads_where_the_save_itself_would_go(tmp_path, monkeypatch):
+    """A '/' at the end stands for a checkpoint's folder, bytes are a path, and '..' of a link is not undone by text."""
+    monkeypatch.chdir(tmp_path)
+    os.makedirs("far/away")
+    os.symlink("far/away", "link")
+    tasks = [penstock.save_async({"x": np.ones(3)}, path) for path in ("ckpt/", b"bytes.npz", "link/../beside.npz")]
+    os.chdir("link")
+    for task in tasks:
+        task.result()
+    os.chdir(tmp_path)
+    assert penstock.open("ckpt").format == "dcp"
+    for path in ("ckpt", "bytes.npz", "far/beside.npz"):
+        assert penstock.load(path)["x"].tolist() == [1.0] * 3
+    assert not os.path.exists("beside.npz")
+    task = penstock.load_async("link/../beside.npz")
+    os.chdir("link")
+    assert task.result()["x"].shape == (3,)
+
+
 def test_the_interpreters_end_waits(tmp_path):
     path = tmp_path / "x.npy"
     program = f"import numpy, penstock; penstock.save_async(numpy.ones(3_000_000), {str(path)!r})"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import penstock
+from penstock._paths import absolute
 
 __all__ = ["Column", "FileLayout", "Request", "expanded", "flattened", "is_mixed", "layout_of", "together"]
 
@@ -86,11 +87,6 @@ def flattened(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         yield from flattened(item, f"{name}.{key}" if name else str(key))
 
 
-def _absolute(path: PathLike) -> str:
-    text = os.fsdecode(path)
-    return text if "://" in text else os.path.abspath(text)
-
-
 def expanded(paths: PathLike | Iterable[PathLike]) -> list[str]:
     """The files and checkpoints that the paths name: globs and folders of files are listed, in the order of names."""
     alone = isinstance(paths, (str, bytes, os.PathLike))
@@ -101,7 +97,7 @@ def expanded(paths: PathLike | Iterable[PathLike]) -> list[str]:
     for path in given:
         if not isinstance(path, (str, bytes, os.PathLike)):
             raise TypeError(f"found a path of type {type(path).__name__}, expected text or an os.PathLike")
-        text = _absolute(path)
+        text = absolute(os.fsdecode(path))
         is_listed = os.path.isdir(text) and not _is_checkpoint(text)
         is_glob = glob.has_magic(text) and not os.path.exists(text)
         out += penstock.files(text).paths if is_listed or is_glob else [text]

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Protocol
 
 import penstock
 from penstock._core import _abort_uploads, _complete_parts, _goes_to_store, _names_in, _remove, _save_parts
+from penstock._paths import absolute
 
 __all__ = ["Place", "Written", "place_at"]
 
@@ -56,7 +57,11 @@ class Place(Protocol):
 
 def place_at(folder: str, extension: str) -> Place:
     """UnsupportedError for URLs that nothing can be written to."""
-    return _InStore(folder, extension) if _goes_to_store(folder) else _OnDisk(os.path.abspath(folder), extension)
+    return (
+        _InStore(folder, extension)
+        if _goes_to_store(folder)
+        else _OnDisk(absolute(folder).rstrip("/") or "/", extension)
+    )
 
 
 class _OnDisk:

@@ -1,0 +1,14 @@
+"""Paths that lead to the same place wherever the process goes meanwhile."""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["absolute"]
+
+
+def absolute(path: str | os.PathLike[str]) -> str:
+    """The path behind the current folder; a URL, and an absolute path, as it is. Nothing in it is resolved: "a/.." of a
+    link leads elsewhere than no step, and a '/' at the end stands for the folder of a checkpoint."""
+    text = os.fspath(path)
+    return text if "://" in text else os.path.join(os.getcwd(), text)
