@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,9 +23,11 @@
 #include "foreign.h"
 #include "format/dcp/dcp.h"
 #include "format/dcp/stream.h"
+#include "format/dcp/stream_ends.h"
 #include "format/format.h"
 #include "format/safetensors/shard_paths.h"
 #include "interrupt.h"
+#include "io/remote/remote.h"
 #include "penstock/error.h"
 #include "penstock/report.h"
 
@@ -39,16 +42,24 @@ struct Wanted {
   std::string tensor;
 };
 
-/// Opens files as streams ask for them, and reads the streams' indexes.
+/// Opens the files of streams, and reads the streams' indexes.
 class Streams {
  public:
-  Streams(std::string metadata_path, bool verify) : metadata_path_(std::move(metadata_path)) {
+  /// `wanted` must outlive it.
+  Streams(std::string metadata_path, const std::vector<Wanted>& wanted, bool verify)
+      : metadata_path_(std::move(metadata_path)) {
     options_.verify = verify;
+    open_files(wanted);
+    std::vector<format::dcp::StreamEnds::Stream> streams;
+    for (const Wanted& each : wanted) streams.push_back({&each.place, index_.sources[files_.at(each.place.file)]});
+    ends_.emplace(std::move(streams));
   }
 
+  /// In the order of `wanted`.
   void add(const Wanted& wanted) {
-    const std::uint32_t file = number_of(wanted);
-    format::Index found = format::dcp::read_stream(index_.sources[file], file, wanted.place, wanted.tensor, options_);
+    const std::uint32_t file = files_.at(wanted.place.file);
+    format::Index found = format::dcp::read_stream(index_.sources[file], file, wanted.place, ends_->take(wanted.place),
+                                                   wanted.tensor, options_);
     const std::optional<std::size_t> only = found.structure.entry_index();
     if (!only) {
       throw Error(ErrorCode::kUnsupported,
@@ -73,27 +84,36 @@ class Streams {
   }
 
  private:
-  std::uint32_t number_of(const Wanted& wanted) {
-    const auto [at, added] = files_.try_emplace(wanted.place.file, static_cast<std::uint32_t>(index_.sources.size()));
-    if (!added) return at->second;
+  void open_files(const std::vector<Wanted>& wanted) {
+    std::vector<std::string> paths;
+    for (const Wanted& each : wanted) {
+      const auto [at, added] = files_.try_emplace(each.place.file, static_cast<std::uint32_t>(paths.size()));
+      if (added) paths.push_back(path_of(each));
+    }
     try {
-      const std::string path = format::shard_path(metadata_path_, wanted.place.file);
-      if (path.empty()) {
-        throw Error(ErrorCode::kNotFound,
-                    core::format("the file {} beside it is missing; copy it from where the checkpoint was saved",
-                                 core::quoted(wanted.place.file)));
-      }
-      index_.sources.push_back(open_source(path));
+      index_.sources = io::remote::open_sources(paths);
+    } catch (const Error& error) {
+      throw error.within({.path = metadata_path_});
+    }
+  }
+
+  std::string path_of(const Wanted& wanted) const {
+    try {
+      std::string path = format::shard_path(metadata_path_, wanted.place.file);
+      if (!path.empty()) return path;
+      throw Error(ErrorCode::kNotFound,
+                  core::format("the file {} beside it is missing; copy it from where the checkpoint was saved",
+                               core::quoted(wanted.place.file)));
     } catch (const Error& error) {
       throw error.within({.path = metadata_path_, .tensor = wanted.tensor});
     }
-    return at->second;
   }
 
   std::string metadata_path_;
   OpenOptions options_;
   format::Index index_;
   std::map<std::string, std::uint32_t> files_;
+  std::optional<format::dcp::StreamEnds> ends_;
 };
 
 PyArchive open_streams(nb::handle metadata_path, const nb::list& streams, bool verify) {
@@ -105,7 +125,7 @@ PyArchive open_streams(nb::handle metadata_path, const nb::list& streams, bool v
   if (wanted.empty()) throw Error(ErrorCode::kInvalidArgument, "no stream is wanted");
   Archive archive = interruptible(wanted.size() >= kManyStreams,
                                   [path = path_from(metadata_path), wanted, verify](const std::stop_token& stop) {
-                                    Streams opened(path, verify);
+                                    Streams opened(path, wanted, verify);
                                     for (const Wanted& each : wanted) {
                                       if (stop.stop_requested())
                                         throw Error(ErrorCode::kCancelled, "the load was stopped", {path});

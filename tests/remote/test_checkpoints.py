@@ -33,6 +33,29 @@ def test_a_folder_is_its_checkpoint(checkpoint, end):
     assert penstock.open(checkpoint + end)["w"].shape == (300, 64)
 
 
+@pytest.mark.parametrize("rows", [10, 40, 400])
+def test_many_chunks_are_asked_for_together(faulty, memory, tmp_path, rows):
+    """Two ranks' files of 60 chunks each, of 2 to 100 KB: chunk by chunk it would be a request or two for each."""
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.checkpoint.filesystem import FileSystemWriter
+
+    state = {f"layer{i}.w": torch.from_numpy(numbers(rows, 64)) + i for i in range(120)}
+    dcp.save(state, storage_writer=FileSystemWriter(tmp_path / "ckpt", single_file_per_rank=True), no_dist=True)
+    for path in (tmp_path / "ckpt").iterdir():
+        memory.objects[f"/bucket/ckpt/{path.name}"] = path.read_bytes()
+    faulty.delay = 0.05
+    with penstock.open("s3://bucket/ckpt/") as archive:
+        assert len(archive) == 120
+        requests = list(faulty.requests)
+        for name in ("layer0.w", "layer119.w"):
+            assert np.array_equal(np.asarray(archive[name].load()), state[name].numpy())
+    if rows < 400:
+        assert len(requests) < 12, len(requests)
+    else:
+        assert faulty.most_at_once > 20
+        assert sum(request.sent for request in requests) < 120 * 12_000 + 200_000
+
+
 def test_the_command_takes_the_folder(checkpoint, command):
     done = subprocess.run([command, "stats", checkpoint, "--json"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -9,6 +9,8 @@
 #include <array>
 #include <filesystem>
 #include <map>
+#include <optional>
+#include <tuple>
 #include <utility>
 
 #include "core/format.h"
@@ -18,6 +20,7 @@
 #include "format/dcp/metadata.h"
 #include "format/dcp/nesting.h"
 #include "format/dcp/stream.h"
+#include "format/dcp/stream_ends.h"
 #include "format/safetensors/shard_paths.h"
 #include "io/file/url.h"
 #include "io/remote/remote.h"
@@ -49,6 +52,7 @@ class CheckpointReader {
   Index read(dcp::Metadata metadata) {
     open_files(metadata.items);
     refuse_shared_places(metadata.items);
+    ends_.emplace(streams_in_order(metadata.items));
     for (Item& item : metadata.items) {
       try {
         content_.emplace_back(item.name, item.is_tensor ? tensor(item) : object(item));
@@ -123,10 +127,20 @@ class CheckpointReader {
     }
   }
 
+  std::vector<dcp::StreamEnds::Stream> streams_in_order(const std::vector<Item>& items) const {
+    std::vector<dcp::StreamEnds::Stream> out;
+    for (const Item& item : items) {
+      for (const Chunk& chunk : item.chunks) {
+        out.push_back({&chunk.place, index_.sources[files_.at(chunk.place.file)]});
+      }
+    }
+    return out;
+  }
+
   Index stream(const Item& item, const Place& place, Source& file) {
     const std::uint32_t number = files_.at(place.file);
     file = index_.sources[number];
-    Index stream = dcp::read_stream(file, number, place, item.name, options_);
+    Index stream = dcp::read_stream(file, number, place, ends_->take(place), item.name, options_);
     for (std::string& name : stream.unknown_globals) {
       auto& known = index_.unknown_globals;
       if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(std::move(name));
@@ -174,6 +188,7 @@ class CheckpointReader {
   const OpenOptions& options_;
   Index index_;
   std::map<std::string, std::uint32_t> files_;
+  std::optional<dcp::StreamEnds> ends_;
   std::vector<std::pair<std::string, Value>> content_;
 };
 

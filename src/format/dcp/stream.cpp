@@ -3,6 +3,8 @@
 
 #include "format/dcp/stream.h"
 
+#include <utility>
+
 #include "core/checked.h"
 #include "core/format.h"
 #include "core/text.h"
@@ -30,8 +32,8 @@ Error placed(const Error& error, const Source& file, const Place& place, const s
 
 }  // namespace
 
-Index read_stream(const Source& file, std::uint32_t number, const Place& place, const std::string& item,
-                  const OpenOptions& options) {
+Index read_stream(const Source& file, std::uint32_t number, const Place& place, io::OpenedFile::Ends ends,
+                  const std::string& item, const OpenOptions& options) {
   if (!core::range_fits(place.offset, place.length, file.size())) {
     throw Error(ErrorCode::kTruncated,
                 core::format("it should take {} bytes here, and the file ends at byte {}: the file was cut, or is of "
@@ -40,7 +42,9 @@ Index read_stream(const Source& file, std::uint32_t number, const Place& place, 
                 {.path = file.name(), .offset = place.offset, .tensor = item});
   }
   try {
-    const Source window = std::make_shared<io::OpenedFile>(io::window_of(file, place.offset, place.length));
+    Source bytes = io::window_of(file, place.offset, place.length);
+    const Source window = ends.head ? std::make_shared<io::OpenedFile>(std::move(bytes), std::move(ends))
+                                    : std::make_shared<io::OpenedFile>(std::move(bytes));
     const Format* const format = find_format(*window);
     if (format == nullptr || format->name != kPtFormat.name) {
       throw Error(ErrorCode::kUnknownFormat, "there is no stream of torch.save where .metadata says");

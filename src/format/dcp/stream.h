@@ -5,12 +5,14 @@
 
 #include "format/dcp/metadata.h"
 #include "format/format.h"
+#include "io/source/opened_file.h"
 
 namespace penstock::format::dcp {
 
 /// Reads the index of the torch.save stream at `place` of `file`, which is source `number` of the archive: its
-/// storages lie there in the result. Its `sources` is empty. Errors name `item` and the place in the file.
-Index read_stream(const Source& file, std::uint32_t number, const Place& place, const std::string& item,
-                  const OpenOptions& options);
+/// storages lie there in the result. Its `sources` is empty. `ends`: what was read of the stream already. Errors name
+/// `item` and the place in the file.
+Index read_stream(const Source& file, std::uint32_t number, const Place& place, io::OpenedFile::Ends ends,
+                  const std::string& item, const OpenOptions& options);
 
 }  // namespace penstock::format::dcp

@@ -25,6 +25,8 @@ using namespace zip;  // NOLINT(google-build-using-namespace): the records' own 
 using core::range_fits;
 
 constexpr std::uint64_t kTailBytes = kEndBytes + 0xFFFF;
+/// Nearly every archive ends with its end record or a short comment.
+constexpr std::uint64_t kShortTailBytes = std::uint64_t{4} << 10;
 
 /// The end record and what follows it and its comment.
 struct End {
@@ -32,17 +34,9 @@ struct End {
   std::uint64_t trailing_bytes = 0;
 };
 
-/// The last end record wins with every reader. Bytes behind its comment (a line's end, padding to a block) are passed
-/// over, as zipfile and torch do.
-End find_end(ZipBytes& archive) {
+/// The last end record of the archive's last `tail` bytes.
+std::optional<End> last_end(ZipBytes& archive, std::uint64_t tail) {
   const std::uint64_t size = archive.size();
-  if (size < kEndBytes) {
-    archive.fail(ErrorCode::kTruncated,
-                 core::format("{} too few for a zip archive: the file was cut short; fetch or write it again",
-                              core::counted(size, "byte is", "bytes are")),
-                 0);
-  }
-  const std::uint64_t tail = std::min(size, kTailBytes);
   const std::byte* const bytes = archive.at(size - tail, tail);
   for (std::uint64_t at = tail - kEndBytes + 1; at-- > 0;) {
     if (u32(bytes + at) != kEndSignature) continue;
@@ -54,7 +48,23 @@ End find_end(ZipBytes& archive) {
                                 core::counted(rest, "byte"), comment),
                    size - tail + at);
     }
-    return {size - tail + at, rest - comment};
+    return End{size - tail + at, rest - comment};
+  }
+  return std::nullopt;
+}
+
+/// The last end record wins with every reader. Bytes behind its comment (a line's end, padding to a block) are passed
+/// over, as zipfile and torch do.
+End find_end(ZipBytes& archive) {
+  const std::uint64_t size = archive.size();
+  if (size < kEndBytes) {
+    archive.fail(ErrorCode::kTruncated,
+                 core::format("{} too few for a zip archive: the file was cut short; fetch or write it again",
+                              core::counted(size, "byte is", "bytes are")),
+                 0);
+  }
+  for (const std::uint64_t tail : {kShortTailBytes, kTailBytes}) {
+    if (const std::optional<End> end = last_end(archive, std::min(size, tail))) return *end;
   }
   archive.fail(ErrorCode::kTruncated,
                "the zip archive has no end-of-directory record: the file was cut short; fetch or write it again", size);

@@ -91,7 +91,13 @@ void RemoteSource::read(std::uint64_t offset, std::span<const Scatter> parts) co
   read_ranges(ranges);
 }
 
-void RemoteSource::read(std::span<const Run> runs) const {
+void RemoteSource::read(std::span<const Run> runs) const { read_ranges(ranges_of(runs)); }
+
+void RemoteSource::add_exchanges(std::span<const Run> runs, std::vector<Exchange>& out) const {
+  for (const Range& range : ranges_of(runs)) out.push_back(exchange(range));
+}
+
+std::vector<Range> RemoteSource::ranges_of(std::span<const Run> runs) const {
   std::vector<Run> sorted(runs.begin(), runs.end());
   const auto before = [](const Run& a, const Run& b) { return a.offset < b.offset; };
   std::stable_sort(sorted.begin(), sorted.end(), before);
@@ -116,7 +122,7 @@ void RemoteSource::read(std::span<const Run> runs) const {
     end = run.offset + run.into.size();
   }
   ask();
-  read_ranges(ranges);
+  return ranges;
 }
 
 /// Copies what is kept, and adds the rest.

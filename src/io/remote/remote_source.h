@@ -39,11 +39,16 @@ class RemoteSource final : public ByteSource {
   void read(std::uint64_t offset, std::span<const Scatter> parts) const;
   /// All runs at once. Those that lie close together are one request.
   void read(std::span<const Run> runs) const;
+  /// Whether ranges come from a cache where they can.
+  bool is_cached() const noexcept { return cached_.has_value(); }
+  /// What such a read would ask the server; what is kept is filled in at once.
+  void add_exchanges(std::span<const Run> runs, std::vector<Exchange>& out) const;
 
  private:
   friend class Opening;
 
   explicit RemoteSource(Location location) : location_(std::move(location)) {}
+  std::vector<Range> ranges_of(std::span<const Run> runs) const;
   void add_ranges(std::uint64_t offset, std::span<const Scatter> parts, std::vector<Range>& out) const;
   void read_ranges(std::span<const Range> ranges) const;
   void fetch(std::span<const Range> ranges) const;

@@ -1,6 +1,8 @@
 // The reader of sources that are behind a URL: one call fills all parts by as few requests as may be in flight
 // together.
 
+#include <vector>
+
 #include "io/remote/remote.h"
 #include "io/remote/remote_source.h"
 
@@ -19,6 +21,19 @@ void url_read(const ByteSource& source, std::uint64_t offset, std::span<const Sc
 
 void url_read_runs(const ByteSource& source, std::span<const Run> runs) {
   dynamic_cast<const RemoteSource&>(source).read(runs);
+}
+
+void read_runs(std::span<const SourceRuns> reads) {
+  std::vector<Exchange> exchanges;
+  for (const SourceRuns& one : reads) {
+    const auto& source = dynamic_cast<const RemoteSource&>(*one.source);
+    if (source.is_cached()) {
+      source.read(one.runs);
+    } else {
+      source.add_exchanges(one.runs, exchanges);
+    }
+  }
+  run(exchanges);
 }
 
 }  // namespace penstock::io::remote

@@ -23,36 +23,38 @@ OpenedFile::OpenedFile(Source source) : source_(std::move(source)) {
     whole_ = Buffer::allocate(static_cast<std::size_t>(size));
     source_.read(0, {whole_.data(), whole_.size()});
   } else {
-    head_ = std::make_unique_for_overwrite<std::byte[]>(kHead);
-    source_.read(0, {head_.get(), kHead});
+    head_ = Buffer::allocate(kHead);
+    source_.read(0, {head_.data(), head_.size()});
   }
 }
 
-/// Where [offset, + length), which lies inside the file, is kept; null where it is not.
-const std::byte* OpenedFile::find(std::uint64_t offset, std::uint64_t length) const {
-  if (whole_) return whole_.data() + offset;
-  if (!head_) return nullptr;
-  if (offset + length <= kHead) return head_.get() + offset;
-  const std::uint64_t tail = size() - std::min(size(), kTail);
-  if (offset < tail) return nullptr;
+OpenedFile::OpenedFile(Source source, Ends ends) : source_(std::move(source)), tail_(std::move(ends.tail)) {
+  (ends.head.size() == source_.size() ? whole_ : head_) = std::move(ends.head);
+}
+
+/// Fills `into`, which is to hold bytes inside the file, where they are kept.
+bool OpenedFile::copy_kept(std::uint64_t offset, std::span<std::byte> into) const {
+  const Buffer& front = whole_ ? whole_ : head_;
+  if (!front) return false;
+  if (offset + into.size() <= front.size()) {
+    std::memcpy(into.data(), front.data() + offset, into.size());
+    return true;
+  }
+  const std::uint64_t from_end = size() - offset;
+  if (from_end > kTail) return false;
   const std::scoped_lock lock(tail_mutex_);
-  if (!tail_) {
-    const auto bytes = static_cast<std::size_t>(size() - tail);
-    Bytes read = std::make_unique_for_overwrite<std::byte[]>(bytes);
-    source_.read(tail, {read.get(), bytes});
+  if (from_end > tail_.size()) {
+    Buffer read = Buffer::allocate(static_cast<std::size_t>(std::min(size(), kTail)));
+    source_.read(size() - read.size(), {read.data(), read.size()});
     tail_ = std::move(read);
   }
-  return tail_.get() + (offset - tail);
+  std::memcpy(into.data(), tail_.data() + (tail_.size() - from_end), into.size());
+  return true;
 }
 
 void OpenedFile::read(std::uint64_t offset, std::span<std::byte> into) const {
   require_inside(*this, offset, into.size());
-  if (into.empty()) return;
-  if (const std::byte* const kept = find(offset, into.size())) {
-    std::memcpy(into.data(), kept, into.size());
-  } else {
-    source_.read(offset, into);
-  }
+  if (!into.empty() && !copy_kept(offset, into)) source_.read(offset, into);
 }
 
 }  // namespace penstock::io

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "penstock/buffer.h"
@@ -25,8 +26,16 @@ class OpenedFile final : public ByteSource {
   /// is followed by a comment of up to 64 KiB.
   static constexpr std::uint64_t kTail = (std::uint64_t{64} << 10) + 22;
 
+  /// The first and the last bytes of a source, of any length; `head` is all of it where `tail` is empty.
+  struct Ends {
+    Buffer head = {};
+    Buffer tail = {};
+  };
+
   /// Reads the head. A source that is in memory already is not copied.
   explicit OpenedFile(Source source);
+  /// What was read already is not read again. Neither may be longer than the source.
+  OpenedFile(Source source, Ends ends);
 
   /// The content of a file that was read whole; else an empty buffer.
   const Buffer& whole() const noexcept { return whole_; }
@@ -40,15 +49,13 @@ class OpenedFile final : public ByteSource {
   void read(std::uint64_t offset, std::span<std::byte> into) const override;
 
  private:
-  using Bytes = std::unique_ptr<std::byte[]>;
-
-  const std::byte* find(std::uint64_t offset, std::uint64_t length) const;
+  bool copy_kept(std::uint64_t offset, std::span<std::byte> into) const;
 
   Source source_;
   Buffer whole_;
-  Bytes head_;
+  Buffer head_;
   mutable std::mutex tail_mutex_;  // std::call_once would make a system call
-  mutable Bytes tail_;
+  mutable Buffer tail_;
 };
 
 }  // namespace penstock::io

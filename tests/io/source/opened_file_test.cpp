@@ -56,6 +56,29 @@ TEST_F(OpenedFileTest, ReadsTheTailOnceWhenItIsAskedFor) {
   EXPECT_EQ(source_->bytes_read, OpenedFile::kHead + kTail);
 }
 
+TEST_F(OpenedFileTest, EndsThatWereReadAlreadyAreNotReadAgain) {
+  const auto part = [&](std::size_t offset, std::size_t bytes) {
+    const Buffer out = Buffer::allocate(bytes);
+    content_.copy(reinterpret_cast<char*>(out.data()), bytes, offset);
+    return out;
+  };
+  const OpenedFile opened(source_, {part(0, 4096), part(kBytes - 1000, 1000)});
+  EXPECT_EQ(read(opened, 1000, 3096), content_.substr(1000, 3096));
+  EXPECT_EQ(read(opened, kBytes - 1000, 1000), content_.substr(kBytes - 1000));
+  EXPECT_EQ(source_->reads, 0U);
+  EXPECT_EQ(read(opened, 4000, 97), content_.substr(4000, 97));
+  EXPECT_EQ(source_->reads, 1U);
+  EXPECT_EQ(read(opened, kBytes - 1001, 1001), content_.substr(kBytes - 1001));
+  EXPECT_EQ(read(opened, kBytes - 60'000, 60'000), content_.substr(kBytes - 60'000));
+  EXPECT_EQ(source_->reads, 2U);  // the whole tail, once
+
+  const auto small = std::make_shared<CountingSource>(content_.substr(0, 100));
+  const OpenedFile whole(small, {part(0, 100)});
+  EXPECT_EQ(whole.memory().size(), 100U);
+  EXPECT_EQ(read(whole, 0, 100), content_.substr(0, 100));
+  EXPECT_EQ(small->reads, 0U);
+}
+
 TEST_F(OpenedFileTest, WhatLiesBetweenComesFromTheFile) {
   const OpenedFile opened(source_);
   for (const auto& [offset, bytes] : {std::pair{16'000U, 385U}, {100'000U, 5U}, {234'441U, 20'000U}, {0U, 300'000U}}) {

@@ -1,0 +1,61 @@
+// A stream of torch.save is a zip archive: its pickle comes first, its directory last. So little of both is enough of
+// nearly every chunk, and what is missing is read when it is wanted (OpenedFile). In a file the end of one stream and
+// the begin of the next are one range.
+
+#include "format/dcp/stream_ends.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "core/checked.h"
+#include "io/read/reader.h"
+#include "io/remote/remote.h"
+
+namespace penstock::format::dcp {
+namespace {
+
+constexpr std::uint64_t kEnd = std::uint64_t{4} << 10;
+constexpr std::size_t kAtOnce = 512;  // streams: 4 MiB
+
+bool is_far(const StreamEnds::Stream& stream) {
+  return io::remote::url_usable(*stream.file) &&
+         core::range_fits(stream.place->offset, stream.place->length, stream.file.size());
+}
+
+}  // namespace
+
+io::OpenedFile::Ends StreamEnds::take(const Place& place) {
+  auto found = read_.find(&place);
+  if (found == read_.end()) {
+    while (next_ < streams_.size() && streams_[next_].place != &place) ++next_;
+    read_ahead();
+    found = read_.find(&place);
+  }
+  if (found == read_.end()) return {};
+  io::OpenedFile::Ends out = std::move(found->second);
+  read_.erase(found);
+  return out;
+}
+
+void StreamEnds::read_ahead() {
+  std::vector<io::remote::SourceRuns> reads;
+  std::unordered_map<const ByteSource*, std::size_t> numbers;
+  for (const std::size_t last = std::min(streams_.size(), next_ + kAtOnce); next_ < last; ++next_) {
+    const Stream& stream = streams_[next_];
+    if (!is_far(stream)) continue;
+    const auto [number, added] = numbers.try_emplace(&*stream.file, reads.size());
+    if (added) reads.push_back({stream.file});
+    const auto [offset, length] = std::pair(stream.place->offset, stream.place->length);
+    const bool whole = length <= 2 * kEnd;
+    io::OpenedFile::Ends ends{Buffer::allocate(static_cast<std::size_t>(whole ? length : kEnd)),
+                              whole ? Buffer() : Buffer::allocate(kEnd)};
+    std::vector<io::Run>& runs = reads[number->second].runs;
+    runs.push_back({offset, {ends.head.data(), ends.head.size()}});
+    if (!whole) runs.push_back({offset + length - kEnd, {ends.tail.data(), ends.tail.size()}});
+    read_.emplace(stream.place, std::move(ends));
+  }
+  io::remote::read_runs(reads);
+}
+
+}  // namespace penstock::format::dcp
