@@ -43,8 +43,9 @@ Index read_stream(const Source& file, std::uint32_t number, const Place& place, 
   }
   try {
     Source bytes = io::window_of(file, place.offset, place.length);
-    const Source window = ends.head ? std::make_shared<io::OpenedFile>(std::move(bytes), std::move(ends))
-                                    : std::make_shared<io::OpenedFile>(std::move(bytes));
+    const bool has_ends = ends.whole || ends.head.size != 0;
+    const Source window = has_ends ? std::make_shared<io::OpenedFile>(std::move(bytes), std::move(ends))
+                                   : std::make_shared<io::OpenedFile>(std::move(bytes));
     const Format* const format = find_format(*window);
     if (format == nullptr || format->name != kPtFormat.name) {
       throw Error(ErrorCode::kUnknownFormat, "there is no stream of torch.save where .metadata says");

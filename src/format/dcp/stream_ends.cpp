@@ -47,12 +47,17 @@ void StreamEnds::read_ahead() {
     const auto [number, added] = numbers.try_emplace(&*stream.file, reads.size());
     if (added) reads.push_back({stream.file});
     const auto [offset, length] = std::pair(stream.place->offset, stream.place->length);
-    const bool whole = length <= 2 * kEnd;
-    io::OpenedFile::Ends ends{Buffer::allocate(static_cast<std::size_t>(whole ? length : kEnd)),
-                              whole ? Buffer() : Buffer::allocate(kEnd)};
     std::vector<io::Run>& runs = reads[number->second].runs;
-    runs.push_back({offset, {ends.head.data(), ends.head.size()}});
-    if (!whole) runs.push_back({offset + length - kEnd, {ends.tail.data(), ends.tail.size()}});
+    io::OpenedFile::Ends ends;
+    if (length <= 2 * kEnd) {
+      ends.whole = Buffer::allocate(static_cast<std::size_t>(length));
+      runs.push_back({offset, {ends.whole.data(), ends.whole.size()}});
+    } else {
+      ends.head = io::OpenedFile::Bytes::uninitialised(kEnd);
+      ends.tail = io::OpenedFile::Bytes::uninitialised(kEnd);
+      runs.push_back({offset, ends.head.span()});
+      runs.push_back({offset + length - kEnd, ends.tail.span()});
+    }
     read_.emplace(stream.place, std::move(ends));
   }
   io::remote::read_runs(reads);

@@ -23,32 +23,33 @@ OpenedFile::OpenedFile(Source source) : source_(std::move(source)) {
     whole_ = Buffer::allocate(static_cast<std::size_t>(size));
     source_.read(0, {whole_.data(), whole_.size()});
   } else {
-    head_ = Buffer::allocate(kHead);
-    source_.read(0, {head_.data(), head_.size()});
+    head_ = Bytes::uninitialised(kHead);
+    source_.read(0, head_.span());
   }
 }
 
-OpenedFile::OpenedFile(Source source, Ends ends) : source_(std::move(source)), tail_(std::move(ends.tail)) {
-  (ends.head.size() == source_.size() ? whole_ : head_) = std::move(ends.head);
-}
+OpenedFile::OpenedFile(Source source, Ends ends)
+    : source_(std::move(source)),
+      whole_(std::move(ends.whole)),
+      head_(std::move(ends.head)),
+      tail_(std::move(ends.tail)) {}
 
 /// Fills `into`, which is to hold bytes inside the file, where they are kept.
 bool OpenedFile::copy_kept(std::uint64_t offset, std::span<std::byte> into) const {
-  const Buffer& front = whole_ ? whole_ : head_;
-  if (!front) return false;
-  if (offset + into.size() <= front.size()) {
-    std::memcpy(into.data(), front.data() + offset, into.size());
+  if (!whole_ && head_.size == 0) return false;
+  if (whole_ || offset + into.size() <= head_.size) {
+    std::memcpy(into.data(), (whole_ ? whole_.data() : head_.data.get()) + offset, into.size());
     return true;
   }
   const std::uint64_t from_end = size() - offset;
   if (from_end > kTail) return false;
   const std::scoped_lock lock(tail_mutex_);
-  if (from_end > tail_.size()) {
-    Buffer read = Buffer::allocate(static_cast<std::size_t>(std::min(size(), kTail)));
-    source_.read(size() - read.size(), {read.data(), read.size()});
+  if (from_end > tail_.size) {
+    Bytes read = Bytes::uninitialised(static_cast<std::size_t>(std::min(size(), kTail)));
+    source_.read(size() - read.size, read.span());
     tail_ = std::move(read);
   }
-  std::memcpy(into.data(), tail_.data() + (tail_.size() - from_end), into.size());
+  std::memcpy(into.data(), tail_.data.get() + (tail_.size - from_end), into.size());
   return true;
 }
 

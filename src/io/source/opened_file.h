@@ -26,10 +26,19 @@ class OpenedFile final : public ByteSource {
   /// is followed by a comment of up to 64 KiB.
   static constexpr std::uint64_t kTail = (std::uint64_t{64} << 10) + 22;
 
-  /// The first and the last bytes of a source, of any length; `head` is all of it where `tail` is empty.
+  /// Bytes without an owner's count: opening a small file is to take few instructions.
+  struct Bytes {
+    std::unique_ptr<std::byte[]> data = {};
+    std::size_t size = 0;
+
+    static Bytes uninitialised(std::size_t size) { return {std::make_unique_for_overwrite<std::byte[]>(size), size}; }
+    std::span<std::byte> span() const noexcept { return {data.get(), size}; }
+  };
+  /// All of a source, or its first and its last bytes, of any length.
   struct Ends {
-    Buffer head = {};
-    Buffer tail = {};
+    Buffer whole = {};
+    Bytes head = {};
+    Bytes tail = {};
   };
 
   /// Reads the head. A source that is in memory already is not copied.
@@ -53,9 +62,9 @@ class OpenedFile final : public ByteSource {
 
   Source source_;
   Buffer whole_;
-  Buffer head_;
+  Bytes head_;
   mutable std::mutex tail_mutex_;  // std::call_once would make a system call
-  mutable Buffer tail_;
+  mutable Bytes tail_;
 };
 
 }  // namespace penstock::io

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "support/bytes.h"
@@ -58,11 +59,11 @@ TEST_F(OpenedFileTest, ReadsTheTailOnceWhenItIsAskedFor) {
 
 TEST_F(OpenedFileTest, EndsThatWereReadAlreadyAreNotReadAgain) {
   const auto part = [&](std::size_t offset, std::size_t bytes) {
-    const Buffer out = Buffer::allocate(bytes);
-    content_.copy(reinterpret_cast<char*>(out.data()), bytes, offset);
+    OpenedFile::Bytes out = OpenedFile::Bytes::uninitialised(bytes);
+    content_.copy(reinterpret_cast<char*>(out.data.get()), bytes, offset);
     return out;
   };
-  const OpenedFile opened(source_, {part(0, 4096), part(kBytes - 1000, 1000)});
+  const OpenedFile opened(source_, {{}, part(0, 4096), part(kBytes - 1000, 1000)});
   EXPECT_EQ(read(opened, 1000, 3096), content_.substr(1000, 3096));
   EXPECT_EQ(read(opened, kBytes - 1000, 1000), content_.substr(kBytes - 1000));
   EXPECT_EQ(source_->reads, 0U);
@@ -73,7 +74,9 @@ TEST_F(OpenedFileTest, EndsThatWereReadAlreadyAreNotReadAgain) {
   EXPECT_EQ(source_->reads, 2U);  // the whole tail, once
 
   const auto small = std::make_shared<CountingSource>(content_.substr(0, 100));
-  const OpenedFile whole(small, {part(0, 100)});
+  Buffer all = Buffer::allocate(100);
+  content_.copy(reinterpret_cast<char*>(all.data()), 100);
+  const OpenedFile whole(small, {std::move(all)});
   EXPECT_EQ(whole.memory().size(), 100U);
   EXPECT_EQ(read(whole, 0, 100), content_.substr(0, 100));
   EXPECT_EQ(small->reads, 0U);
