@@ -126,17 +126,21 @@ void* PinnedMemory::take(std::size_t bytes) {
 
 PinnedMemory::Found PinnedMemory::take_idle(std::size_t bytes) {
   // Each block is asked once: a copy may end between two questions, and a block that was passed over as busy but not
-  // counted as such would be locked anew every time.
+  // counted as such would be locked anew every time. Blocks of other sizes are asked where none fits.
   std::size_t busy_bytes = 0;
   for (auto block = idle_.rbegin(); block != idle_.rend(); ++block) {
+    if (block->bytes != bytes) continue;
     if (!passed(block->uses)) {
-      busy_bytes += block->bytes;
-    } else if (block->bytes == bytes) {
-      void* const data = block->data;
-      idle_bytes_ -= bytes;
-      idle_.erase(std::next(block).base());
-      return {data, 0};
+      busy_bytes += bytes;
+      continue;
     }
+    void* const data = block->data;
+    idle_bytes_ -= bytes;
+    idle_.erase(std::next(block).base());
+    return {data, 0};
+  }
+  for (const Idle& block : idle_) {
+    if (block.bytes != bytes && !passed(block.uses)) busy_bytes += block.bytes;
   }
   return {nullptr, busy_bytes};
 }
