@@ -83,6 +83,12 @@ bool takes_all(std::string_view pattern) {
   return pattern.substr(pattern.rfind('/') + 1).find_first_not_of('*') == pattern.npos;
 }
 
+/// Whether a pattern ends in an extension that is written out.
+bool names_extension(std::string_view pattern) {
+  const std::size_t dot = pattern.rfind('.');
+  return dot != pattern.npos && dot + 1 < pattern.size() && !data::is_magic(pattern.substr(dot));
+}
+
 std::vector<std::string> paths_of(const data::PathTable& table) {
   std::vector<std::string> out;
   for (std::int64_t i = 0; i < table.size(); ++i) out.push_back(table.path(i));
@@ -108,6 +114,39 @@ void gather_checkpoints(std::vector<std::string>& paths) {
   std::sort(paths.begin(), paths.end());
 }
 
+/// The checkpoints among the folders that a pattern matches. None is looked for where it names files by their
+/// extension, because all keys below would have to be listed in a bucket.
+std::vector<std::string> checkpoints_of(const std::string& pattern, const std::vector<std::string>& exclude,
+                                        std::vector<Error>& refused) {
+  if (has_tensor_extension(pattern)) return {};
+  const std::string files = pattern + (pattern.ends_with('/') ? "*" : "/*") + std::string(format::kCheckpointExtension);
+  std::vector<std::string> found;
+  try {
+    found = paths_of(data::expand(files, {.exclude = exclude}));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound) refused.push_back(error);
+  }
+  gather_checkpoints(found);
+  return found;
+}
+
+/// The files that a pattern matches, and the checkpoints, which are folders. kNotFound where there is neither.
+std::vector<std::string> paths_of_pattern(const std::string& pattern, const std::vector<std::string>& exclude,
+                                          std::vector<Error>& refused) {
+  std::vector<std::string> out = checkpoints_of(pattern, exclude, refused);
+  try {
+    std::vector<std::string> files = paths_of(data::expand(pattern, {.exclude = exclude}));
+    if (takes_all(pattern)) std::erase_if(files, is_no_tensor_file);
+    gather_checkpoints(files);
+    out.insert(out.end(), files.begin(), files.end());
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound || out.empty()) throw;
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
 }  // namespace
 
 bool is_checkpoint(const std::string& folder) {
@@ -125,6 +164,23 @@ bool is_several_objects(const std::string& path) {
   if (!io::is_url(path)) return false;
   const io::remote::Location location = io::remote::parse(path);
   return location.in_bucket() && (location.key.empty() || location.key.ends_with('/') || data::is_magic(location.key));
+}
+
+bool is_there(const std::string& word) {
+  std::error_code ignored;
+  if (word == kStandardInput || io::is_url(word)) return true;
+  if (std::filesystem::exists(std::filesystem::symlink_status(word, ignored))) return true;
+  if (!data::is_magic(word)) return false;
+  try {
+    std::vector<Error> refused;
+    const std::vector<std::string> found = paths_of_pattern(word, {}, refused);
+    // "*s*" is rather meant for names of tensors than for a README.
+    return names_extension(word) || std::any_of(found.begin(), found.end(), [&](const std::string& path) {
+             return has_tensor_extension(path) || std::filesystem::is_directory(path, ignored);
+           });
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 bool has_tensor_extension(const std::string& path) {
@@ -152,11 +208,7 @@ TensorFiles tensor_files(const std::string& path, const std::vector<std::string>
     }
     const bool below = !data::is_magic(path);
     root = fixed_part(below && !path.ends_with('/') ? path + "/" : path);
-    out.paths = paths_of(data::expand(below ? root + "**" : path));
-    if (below) {
-      std::erase_if(out.paths, is_no_tensor_file);
-      gather_checkpoints(out.paths);
-    }
+    out.paths = paths_of_pattern(below ? root + "**" : path, exclude, out.refused);
   } else if (is_folder && !is_checkpoint(path)) {
     data::FilesBelow found = data::files_below(path, exclude);
     out.paths = paths_of(found.files);
@@ -165,8 +217,7 @@ TensorFiles tensor_files(const std::string& path, const std::vector<std::string>
     gather_checkpoints(out.paths);
     root = path.ends_with('/') ? path : path + "/";
   } else if (!is_folder && data::is_magic(path) && !std::filesystem::exists(path, ignored)) {
-    out.paths = paths_of(data::expand(path, {.exclude = exclude}));
-    if (takes_all(path)) std::erase_if(out.paths, [](const std::string& file) { return !has_tensor_extension(file); });
+    out.paths = paths_of_pattern(path, exclude, out.refused);
     root = fixed_part(path);
   } else {
     out.is_single = true;
@@ -206,15 +257,7 @@ ChosenFiles choose_files(const std::vector<std::string>& words, const std::vecto
 
 FilesAndNames files_and_names(const std::vector<std::string>& words, const std::vector<std::string>& only) {
   const auto is_file = [](const std::string& word) {
-    std::error_code ignored;
-    if (word == kStandardInput || word.find('/') != word.npos || has_tensor_extension(word)) return true;
-    if (std::filesystem::exists(std::filesystem::symlink_status(word, ignored))) return true;
-    if (!data::is_magic(word)) return false;
-    try {
-      return data::expand(word).size() > 0;
-    } catch (const Error&) {
-      return false;
-    }
+    return word.find('/') != word.npos || has_tensor_extension(word) || is_there(word);
   };
   FilesAndNames out;
   for (const std::string& word : words) (out.files.empty() || is_file(word) ? out.files : out.names).push_back(word);

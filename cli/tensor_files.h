@@ -16,6 +16,10 @@ bool is_checkpoint(const std::string& folder);
 /// Whether it is a URL that stands for several objects: a bucket, a folder of one (ends in '/'), or a pattern.
 bool is_several_objects(const std::string& path);
 
+/// Whether a word of the command line names something that is there, as far as this machine can tell without a request,
+/// or is a pattern that matches tensor files, or any files where it says their extension.
+bool is_there(const std::string& word);
+
 /// The tensor files that a word of the command line stands for, sorted.
 struct TensorFiles {
   std::vector<std::string> paths;
@@ -28,7 +32,8 @@ struct TensorFiles {
 /// `path` is a file, a folder (all files below it with the extension of a tensor format), a pattern, or "-" for
 /// standard input, which is a file. A pattern that ends in `*` or `**` takes files with such an extension alone. In
 /// folders and patterns an index of shards stands for its shards, which are left out. A folder that is a checkpoint is
-/// a file, and so are those below a folder. kNotFound where there is nothing.
+/// a file, and so are those below a folder, those that a pattern matches, and those of whose files it matches some.
+/// kNotFound where there is nothing.
 TensorFiles tensor_files(const std::string& path, const std::vector<std::string>& exclude = {});
 
 /// The files of several such words. What cannot be found or listed is told on standard error.
@@ -40,8 +45,8 @@ struct ChosenFiles {
 };
 ChosenFiles choose_files(const std::vector<std::string>& words, const std::vector<std::string>& exclude);
 
-/// Words of a command that takes files and then names of tensors. The first is a file, and so is each that is there, is
-/// a URL or a pattern of files that are there, or looks like a path: it has a '/' or the extension of a tensor file.
+/// Words of a command that takes files and then names of tensors. The first is a file, and so is each that is_there,
+/// and each that looks like a path: it has a '/' or the extension of a tensor file.
 struct FilesAndNames {
   std::vector<std::string> files;
   std::vector<std::string> names;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -24,7 +25,8 @@ using archive::ContentHashes;
 using archive::Digest;
 
 struct Options {
-  std::vector<std::string> paths;
+  std::vector<std::string> words;
+  std::vector<std::string> only;
   std::vector<std::string> exclude;
   bool only_content = false;
   bool duplicates = false;
@@ -34,19 +36,30 @@ struct Options {
 struct File {
   std::string path;
   std::optional<Archive> archive = {};  ///< empty where it cannot be read
+  std::vector<bool> wanted = {};        ///< of each tensor, whether it was asked for
+  bool is_whole = true;                 ///< all was asked for, and not some names
   ContentHashes hashes = {};
   std::string error = {};
+
+  /// Names were given, and nothing in it has one of them.
+  bool has_none() const { return !is_whole && std::find(wanted.begin(), wanted.end(), true) == wanted.end(); }
 };
 
-ContentHashes read(const Archive& archive) {
+ContentHashes read(const Archive& archive, const File& file) {
   std::uint64_t all = 0;
-  for (const TensorEntry& entry : archive.entries()) all += entry.nbytes();
+  for (std::size_t i = 0; i < file.wanted.size(); ++i) all += file.wanted[i] ? archive.entries()[i].nbytes() : 0;
   SharedProgress progress("hashed", all);
-  return archive::hash_content(archive, [&](std::uint64_t bytes) { progress.add(bytes); });
+  const auto seen = [&](std::uint64_t bytes) { progress.add(bytes); };
+  return file.is_whole ? archive::hash_content(archive, seen)
+                       : archive::hash_content(archive, seen, asked_of(archive, file.wanted));
 }
 
-File hashed(const std::string& path) {
-  return look_at<File>(path, [](const Archive& archive, File& file) { file.hashes = read(archive); });
+File hashed(const std::string& path, WantedTensors& names) {
+  return look_at<File>(path, [&](const Archive& archive, File& file) {
+    file.wanted = names.of(archive);
+    file.is_whole = names.are_all();
+    file.hashes = read(archive, file);
+  });
 }
 
 std::string described(const TensorEntry& entry) {
@@ -57,6 +70,7 @@ void print_hashes(const File& file, const Options& options) {
   core::print("{}  {}\n", paint(stdout, "1", file.hashes.content.hex()), printable(file.path));
   if (options.only_content) return;
   for (std::size_t i = 0; i < file.hashes.tensors.size(); ++i) {
+    if (!file.wanted[i]) continue;
     const TensorEntry& entry = file.archive->entries()[i];
     core::print("  {}  {}  {}\n", file.hashes.tensors[i].hex(), printable(entry.name), described(entry));
   }
@@ -77,6 +91,7 @@ void write_hashes(JsonWriter& out, const File& file, const Options& options) {
     out.key("tensors");
     out.begin_array();
     for (std::size_t i = 0; i < file.hashes.tensors.size(); ++i) {
+      if (!file.wanted[i]) continue;
       const TensorEntry& entry = file.archive->entries()[i];
       write_json(out, Json{{"name", entry.name},
                            {"dtype", entry.dtype.name()},
@@ -92,10 +107,11 @@ void write_hashes(JsonWriter& out, const File& file, const Options& options) {
 class Duplicates {
  public:
   void add(const File& file) {
+    if (file.has_none()) return;
     add(files_, file_order_, file.hashes.content, {file.path, {}, {}, 0});
     for (std::size_t i = 0; i < file.hashes.tensors.size(); ++i) {
       const TensorEntry& entry = file.archive->entries()[i];
-      if (entry.nbytes() == 0) continue;
+      if (!file.wanted[i] || entry.nbytes() == 0) continue;
       add(tensors_, tensor_order_, file.hashes.tensors[i], {file.path, entry.name, described(entry), entry.nbytes()});
     }
   }
@@ -160,11 +176,11 @@ class Duplicates {
   std::vector<Digest> tensor_order_;
 };
 
-int find_duplicates(const ChosenFiles& chosen, const Options& options) {
+int find_duplicates(const ChosenFiles& chosen, WantedTensors& names, const Options& options) {
   int code = chosen.refused ? 1 : 0;
   Duplicates duplicates;
   for (const std::string& path : chosen.paths) {
-    const File file = hashed(path);
+    const File file = hashed(path, names);
     if (file.archive) {
       duplicates.add(file);
     } else {
@@ -176,35 +192,38 @@ int find_duplicates(const ChosenFiles& chosen, const Options& options) {
   } else {
     duplicates.print();
   }
+  names.require_used();
   return code;
 }
 
 int run(const Options& options) {
-  const ChosenFiles chosen = choose_files(options.paths, options.exclude);
-  if (options.duplicates) return find_duplicates(chosen, options);
+  const FilesAndNames words = files_and_names(options.words, options.only);
+  WantedTensors names(words.names);
+  const ChosenFiles chosen = choose_files(words.files, options.exclude);
+  if (options.duplicates) return find_duplicates(chosen, names, options);
   const bool several = !chosen.is_single;
   int code = chosen.refused ? 1 : 0;
   std::optional<JsonWriter> out;
   if (options.json) out.emplace();
   if (out && several) out->begin_array();
   for (const std::string& path : chosen.paths) {
-    const File file = hashed(path);
+    const File file = hashed(path, names);
     if (!file.archive) code = 1;
     if (out) {
       write_hashes(*out, file, options);
-    } else if (file.archive) {
+    } else if (file.archive && !file.has_none()) {
       print_hashes(file, options);
     }
   }
   if (out && several) out->end();
   if (out) out->finish();
+  names.require_used();
   return code;
 }
 
 std::function<int()> attach(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("path", options->paths, "Tensor files, folders of them and patterns")->required()->type_name("PATH");
-  take_excluded(app, options->exclude);
+  take_files_and_names(app, options->words, options->only, options->exclude);
   CLI::Option* const content = app.add_flag("--content", options->only_content, "Only the hash of each file's content");
   app.add_flag("--duplicates", options->duplicates, "List files of equal content and equal tensors")->excludes(content);
   app.add_flag("--json", options->json, "Print JSON: an object; of several files, a list of objects");
@@ -217,14 +236,13 @@ const Command kHash{
     "hash",
     "Print a hash of what a file holds, whatever its format",
     "Content is equal where hashes are: keys, dtypes, shapes and the bits of values, and numbers, text and all else "
-    "that "
-    "a .pt holds. Format, layout, order of keys, byte order, compression and metadata do not matter. Below each file's "
-    "hash are those of its tensors, which do not depend on names. An XXH3 hash of 128 bits: it tells files apart, and "
-    "is no protection from somebody who wants two of them to look alike. An index of shards stands for its shards. - "
-    "is standard "
-    "input. A "
-    "file that cannot be read is told on standard error, and the others are read; the exit status is then 1.",
-    {"penstock hash model.pt", "penstock hash --content images.npy labels.npy",
+    "that a .pt holds. Format, layout, order of keys, byte order, compression and metadata do not matter. Below each "
+    "file's hash are those of its tensors, which do not depend on names. Words behind the files are names or patterns "
+    "of tensors, as for ls: only those are read, and the file's hash is that of a file with nothing else in it. An "
+    "XXH3 hash of 128 bits: it tells files apart, and is no protection from somebody who wants two of them to look "
+    "alike. An index of shards stands for its shards. - is standard input. A file that cannot be read is told on "
+    "standard error, and the others are read; the exit status is then 1.",
+    {"penstock hash model.pt 'encoder.*'", "penstock hash --content images.npy labels.npy",
      "penstock hash --duplicates digits/*.pt"},
     attach};
 

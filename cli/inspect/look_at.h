@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "cli/name_patterns.h"
 #include "cli/standard_input.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/terminal.h"
@@ -29,6 +33,36 @@ class SharedProgress {
   std::mutex mutex_;
   std::uint64_t done_ = 0;
 };
+
+/// Which tensors of several files were asked for by name; without names, all.
+class WantedTensors {
+ public:
+  explicit WantedTensors(std::vector<std::string> names) : patterns_(std::move(names)) {}
+
+  bool are_all() const noexcept { return patterns_.empty(); }
+  /// Of each tensor of `archive`, whether it is one of them.
+  std::vector<bool> of(const Archive& archive) {
+    std::vector<bool> wanted;
+    for (const TensorEntry& entry : archive.entries()) {
+      wanted.push_back(are_all() || patterns_.match(entry.name));
+      if (!are_all()) known_.push_back(entry.name);
+    }
+    return wanted;
+  }
+  /// kKeyNotFound for a name that no tensor has had.
+  void require_used() const { patterns_.require_used(known_); }
+
+ private:
+  NamePatterns patterns_;
+  std::vector<std::string> known_;
+};
+
+/// `wanted` as a function of one of `archive`'s entries. Both have to live as long as it does.
+inline std::function<bool(const TensorEntry&)> asked_of(const Archive& archive, const std::vector<bool>& wanted) {
+  return [first = archive.entries().data(), &wanted](const TensorEntry& entry) {
+    return wanted[static_cast<std::size_t>(&entry - first)];
+  };
+}
 
 /// A File (`path`, `archive`, `error`) that `read(archive, file)` has filled. Where that throws, the error is told on
 /// standard error and kept, and the file has no archive.

@@ -10,7 +10,6 @@
 #include "cli/inspect/look_at.h"
 #include "cli/inspect/numbers_json.h"
 #include "cli/json/json.h"
-#include "cli/name_patterns.h"
 #include "cli/option.h"
 #include "cli/tensor_files.h"
 #include "cli/terminal/terminal.h"
@@ -46,25 +45,16 @@ struct File {
   }
 };
 
-/// The names that were asked for, and those that there are.
-struct Names {
-  NamePatterns patterns;
-  std::vector<std::string> known = {};
-};
-
-void read(const Archive& archive, Names& names, File& file) {
+void read(const Archive& archive, WantedTensors& names, File& file) {
+  file.wanted = names.of(archive);
   std::uint64_t all = 0;
-  for (const TensorEntry& entry : archive.entries()) {
-    file.wanted.push_back(names.patterns.empty() || names.patterns.match(entry.name));
-    if (!names.patterns.empty()) names.known.push_back(entry.name);
-    all += file.wanted.back() && has_numbers(entry) ? entry.nbytes() : 0;
+  for (std::size_t i = 0; i < file.wanted.size(); ++i) {
+    const TensorEntry& entry = archive.entries()[i];
+    all += file.wanted[i] && has_numbers(entry) ? entry.nbytes() : 0;
   }
   SharedProgress progress("read", all);
-  const auto wanted = [&](const TensorEntry& entry) {
-    return file.wanted[static_cast<std::size_t>(&entry - archive.entries().data())];
-  };
   file.statistics = archive::summarise(
-      archive, [&](std::uint64_t bytes) { progress.add(bytes); }, wanted);
+      archive, [&](std::uint64_t bytes) { progress.add(bytes); }, asked_of(archive, file.wanted));
 }
 
 std::string rounded(const Statistics& of, double value) {
@@ -155,7 +145,7 @@ bool has_ill(const File& file) {
 
 int run(const Options& options) {
   const FilesAndNames words = files_and_names(options.words, options.only);
-  Names names{NamePatterns(words.names)};
+  WantedTensors names(words.names);
   const ChosenFiles chosen = choose_files(words.files, options.exclude);
   const bool several = !chosen.is_single;
   int code = chosen.refused ? 1 : 0;
@@ -176,7 +166,7 @@ int run(const Options& options) {
   }
   if (out && several) out->end();
   if (out) out->finish();
-  names.patterns.require_used(names.known);
+  names.require_used();
   return code;
 }
 

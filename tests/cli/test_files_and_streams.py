@@ -194,7 +194,62 @@ def test_cat_and_convert_take_several_files(folder, tmp_path):
     assert sorted(safetensors_numpy.load_file(tmp_path / "both.safetensors")) == ["a", "b"]
 
 
-@pytest.mark.parametrize("args", [["ls"], ["ls", "--json"], ["info"], ["stats"], ["hash"]], ids=" ".join)
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory) -> Path:
+    """Two folders of distributed checkpoints, one that was not saved to its end, a file and another folder."""
+    path = tmp_path_factory.mktemp("checkpoints")
+    (path / "runs" / "a").mkdir(parents=True)
+    for step in (1, 2):
+        safetensors_numpy.save_file({"w": np.full((2, 2), step, np.float32)}, path / "w.safetensors")
+        run("convert", path / "w.safetensors", f"{path}/step-{step}/")
+        run("convert", path / "w.safetensors", f"{path}/runs/a/step-{step}/")
+    run("convert", path / "w.safetensors", f"{path}/cut/")
+    (path / "cut" / ".metadata").unlink()
+    (path / "logs").mkdir()
+    (path / "logs" / "log.txt").write_text("no tensors")
+    return path
+
+
+@pytest.mark.parametrize("command", ["ls", "info", "stats", "hash", "verify", "show"])
+@pytest.mark.parametrize(
+    "pattern", ["step-*", "step-?", "step-*/", "step-[12]", "step-*/*", "runs/**", "r*/a/s*", "**/step-*"]
+)
+def test_a_pattern_gives_checkpoints(checkpoints, command, pattern):
+    found = 4 if pattern.startswith("**") else 2
+    told = run(command, f"{checkpoints}/{pattern}").stdout
+    if command == "verify":
+        assert f"{found} tensors" in told
+    elif command == "show":
+        assert f"{found} pictures of {found} files" in told
+    else:
+        assert len({line.rpartition("step-")[2][0] for line in told.splitlines() if "step-" in line}) == 2
+        assert "distcp" not in told
+
+
+def test_what_a_pattern_gives_beside_checkpoints(checkpoints):
+    done = run("ls", f"{checkpoints}/*", "--json", code=1)
+    names = [Path(each["path"]).name for each in json.loads(done.stdout)]
+    assert names == ["cut", ".metadata", ".metadata", "w.safetensors"]  # a checkpoint is told by its index
+    assert "no .metadata" in done.stderr
+    assert run_json("ls", f"{checkpoints}/*.safetensors")[0]["format"] == "safetensors"
+    assert len(run_json("ls", f"{checkpoints}/*", "--exclude", "cut")) == 3
+    assert run("cat", f"{checkpoints}/*-2", "w").stdout.endswith(":\n2 2\n2 2\n")
+    assert run("diff", f"{checkpoints}/step-*", f"{checkpoints}/runs/a/*").stdout.count("1 tensor is equal") == 2
+    assert "no file matches" in run("ls", f"{checkpoints}/lo*", code=1).stderr
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may list every folder")
+def test_a_folder_that_may_not_be_listed_is_told(checkpoints):
+    (checkpoints / "logs").chmod(0)
+    try:
+        done = run("ls", f"{checkpoints}/*s*", code=1)
+    finally:
+        (checkpoints / "logs").chmod(0o755)
+    assert "logs" in done.stderr
+    assert "step-2" in done.stdout
+
+
+@pytest.mark.parametrize("args", [["ls"], ["ls", "--json"], ["info"], ["stats"], ["hash"], ["show"]], ids=" ".join)
 def test_a_reader_that_has_enough_is_no_error(folder, args):
     reader, writer = os.pipe()
     os.close(reader)

@@ -127,6 +127,42 @@ def test_duplicates_are_grouped(tmp_path):
     assert hash_json("--duplicates", tmp_path, code=1) == found
 
 
+def test_names_choose_what_is_hashed(tmp_path):
+    """The hash is that of a file with nothing else in it, and nothing else is read."""
+    arrays = {"a.w": np.arange(6.0), "a.b": np.ones(3), "c": np.zeros(50_000)}
+    np.savez(tmp_path / "all.npz", **arrays)
+    np.savez(tmp_path / "some.npz", **{name: arrays[name] for name in ("a.b", "a.w")})
+    some = hash_json(tmp_path / "some.npz")
+    content = bytearray((tmp_path / "all.npz").read_bytes())
+    content[content.rindex(bytes(40_000)) + 9] ^= 1  # what is not named, whose checksum does not hold
+    (tmp_path / "all.npz").write_bytes(content)
+    hash_json(tmp_path / "all.npz", code=1)
+    for words in (["a"], ["a.*"], ["a.w", "a.b"], ["--only", "a"]):
+        chosen = hash_json(tmp_path / "all.npz", *words)
+        assert chosen["hash"] == some["hash"]
+        assert sorted(each["name"] for each in chosen["tensors"]) == ["a.b", "a.w"]
+    (each,) = hash_json(tmp_path / "some.npz", "a.w")["tensors"]
+    assert each in some["tensors"]
+    assert len(hash_json("--duplicates", tmp_path, "a")["tensors"]) == 2
+
+
+def test_values_and_other_files_are_left_out_where_names_choose(tmp_path):
+    torch = pytest.importorskip("torch")
+    torch.save({"w": torch.ones(3), "epoch": 7}, tmp_path / "1.pt")
+    torch.save({"w": torch.ones(3), "epoch": 8}, tmp_path / "2.pt")
+    torch.save({"v": torch.ones(3)}, tmp_path / "3.pt")
+    assert len({file["hash"] for file in hash_json(tmp_path)}) == 3
+    one, two, three = hash_json(tmp_path, "w")
+    assert one["hash"] == two["hash"]
+    assert three["tensors"] == []
+    done = subprocess.run([PROGRAM, "hash", tmp_path, "w"], capture_output=True, text=True, check=True)
+    assert "3.pt" not in done.stdout
+    (group,) = hash_json("--duplicates", tmp_path, "w")["files"]
+    assert [Path(path).name for path in group["paths"]] == ["1.pt", "2.pt"]
+    done = subprocess.run([PROGRAM, "hash", tmp_path, "x"], capture_output=True, text=True)
+    assert (done.returncode, "no name matches 'x'" in done.stderr) == (1, True)
+
+
 def test_lines_are_those_of_checksum_tools(tmp_path):
     np.savez(tmp_path / "a.npz", x=np.ones(3))
     found = hash_json(tmp_path / "a.npz")

@@ -75,12 +75,16 @@ std::string Digest::hex() const {
   return out;
 }
 
-ContentHashes hash_content(const Archive& archive, const std::function<void(std::uint64_t bytes)>& seen) {
+ContentHashes hash_content(const Archive& archive, const std::function<void(std::uint64_t bytes)>& seen,
+                           const std::function<bool(const TensorEntry&)>& wanted) {
   const ElementFiles files(archive);
   std::deque<Elements> elements;
   std::vector<Job> jobs;
+  std::vector<std::size_t> hashed;  // the entry of each job
   std::vector<std::vector<Digest>> pieces;
   for (std::size_t i = 0; i < archive.entries().size(); ++i) {
+    if (wanted && !wanted(archive.entries()[i])) continue;
+    hashed.push_back(i);
     const Elements& of = elements.emplace_back(files, i, ElementOrder::kC);
     jobs.push_back({&of});
     const bool has_bytes = of.dtype().itemsize() > 0 && of.count() > 0;
@@ -99,15 +103,17 @@ ContentHashes hash_content(const Archive& archive, const std::function<void(std:
       },
       seen);
   files.require_unchanged();
-  ContentHashes out;
+  ContentHashes out{.tensors = std::vector<Digest>(archive.entries().size()), .content = {}};
   ContentText content;
   const bool is_bare = archive.structure().is(Value::Kind::kTensor);
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    const TensorEntry& entry = archive.entries()[i];
-    out.tensors.push_back(tensor_hash(entry, pieces[i]));
-    content.add(is_bare ? std::string_view() : entry.name, out.tensors.back());
+  for (std::size_t job = 0; job < pieces.size(); ++job) {
+    const TensorEntry& entry = archive.entries()[hashed[job]];
+    const Digest& digest = out.tensors[hashed[job]] = tensor_hash(entry, pieces[job]);
+    content.add(is_bare ? std::string_view() : entry.name, digest);
   }
-  for (const Leaf& leaf : leaves_of(archive)) content.add(leaf.path, hash_of(canonical(leaf.value)));
+  if (!wanted) {
+    for (const Leaf& leaf : leaves_of(archive)) content.add(leaf.path, hash_of(canonical(leaf.value)));
+  }
   out.content = content.hash();
   return out;
 }

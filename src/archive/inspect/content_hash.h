@@ -25,12 +25,15 @@ struct Digest {
 /// Hashes of an archive's content, which layout, order of keys, byte order, compression and format do not change.
 /// docs/design/content_hash.md has the definition, by which others can compute it.
 struct ContentHashes {
-  std::vector<Digest> tensors;  ///< in the order of the entries
+  std::vector<Digest> tensors;  ///< in the order of the entries; all 0 of those that were not wanted
   Digest content;               ///< of all tensors and leaves (leaves.h) by their names
 };
 
 /// Reads each tensor once, in little memory, on all processors. `seen` is told bytes that were read, from any thread.
-/// Errors are those of loading, but kUnsafe: an array of Python objects is hashed by the bytes of its pickle.
-ContentHashes hash_content(const Archive& archive, const std::function<void(std::uint64_t bytes)>& seen = {});
+/// Errors are those of loading, but kUnsafe: an array of Python objects is hashed by the bytes of its pickle. Where
+/// `wanted` is set, the content is the tensors whose names it says true of: others are not read, and leaves have no
+/// part.
+ContentHashes hash_content(const Archive& archive, const std::function<void(std::uint64_t bytes)>& seen = {},
+                           const std::function<bool(const TensorEntry&)>& wanted = {});
 
 }  // namespace penstock::archive
