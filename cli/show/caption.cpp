@@ -25,13 +25,6 @@ std::string what_of(const Reading& reading, const Sheet& sheet) {
   return out;
 }
 
-/// Advice where the values take so little of the range that all looks the same, as of digits from 0 to 16 in uint8.
-std::string advice_of(const DType& dtype, const Range& range, long double least, long double greatest) {
-  constexpr long double kLittle = 8;
-  if (!(least < greatest) || (greatest - least) * kLittle > range.high - range.low) return {};
-  return core::format("; --range={},{} shows more", number_text(dtype, least), number_text(dtype, greatest));
-}
-
 std::string range_of(const DType& dtype, const Reading& reading, const Drawn& drawn) {
   const bool is_uncertain = reading.channels == 4 && !drawn.colouring.has_alpha;
   if (!drawn.seen.any_finite()) return "no finite element";
@@ -41,18 +34,6 @@ std::string range_of(const DType& dtype, const Reading& reading, const Drawn& dr
                       number_text(dtype, drawn.colouring.range.low), number_text(dtype, drawn.colouring.range.high),
                       is_uncertain ? " without the fourth channel, which is no alpha" : "", number_text(dtype, least),
                       number_text(dtype, greatest), advice_of(dtype, drawn.colouring.range, least, greatest));
-}
-
-/// With the colour, or the character that stands for it.
-std::string ill_of(const Seen& seen) {
-  std::string out;
-  const auto add = [&](std::uint64_t count, std::string_view what) {
-    if (count != 0) out += core::format("{}{} {}", out.empty() ? "" : ", ", human_count(count), what);
-  };
-  add(seen.nans, "NaN (magenta or ?)");
-  add(seen.positive_infinities, "+Inf (green or !)");
-  add(seen.negative_infinities, "-Inf (green or !)");
-  return out;
 }
 
 }  // namespace
@@ -65,6 +46,23 @@ std::string number_text(const DType& dtype, long double number) {
 std::string title_of(const LazyTensor& tensor) {
   return core::format("{}  {} {}", printable(tensor.name()), printable(tensor.dtype().name()),
                       tensor.shape().to_string());
+}
+
+std::string advice_of(const DType& dtype, const Range& range, long double least, long double greatest) {
+  constexpr long double kLittle = 8;
+  if (!(least < greatest) || (greatest - least) * kLittle > range.high - range.low) return {};
+  return core::format("; --range={},{} shows more", number_text(dtype, least), number_text(dtype, greatest));
+}
+
+std::string ill_of(const Seen& seen) {
+  std::string out;
+  const auto add = [&](std::uint64_t count, std::string_view what) {
+    if (count != 0) out += core::format("{}{} {}", out.empty() ? "" : ", ", human_count(count), what);
+  };
+  add(seen.nans, "NaN (magenta or ?)");
+  add(seen.positive_infinities, "+Inf (green or !)");
+  add(seen.negative_infinities, "-Inf (green or !)");
+  return out;
 }
 
 std::string wrapped(const std::string& text, std::size_t columns) {

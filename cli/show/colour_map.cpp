@@ -98,6 +98,10 @@ std::string_view Colouring::name() const noexcept {
   return kNames[static_cast<std::size_t>(map)];
 }
 
+bool are_alike(const Colouring& a, const Colouring& b) noexcept {
+  return a.map == b.map && a.range.low == b.range.low && a.range.high == b.range.high;
+}
+
 Colouring colouring_of(const DType& dtype, std::size_t channels, const Seen& seen, long double base,
                        const std::optional<Range>& range) {
   Colouring out;
@@ -147,6 +151,18 @@ void paint_picture(Raster& raster, const Picture& picture, const Colouring& colo
       raster.level[to] = pixel.level;
       raster.marks[to] = mark;
     }
+  }
+}
+
+void place(Raster& raster, const Raster& from, std::size_t x, std::size_t y) {
+  raster.has_alpha = raster.has_alpha || from.has_alpha;
+  for (std::size_t row = 0; row < from.height; ++row) {
+    const auto in = static_cast<std::ptrdiff_t>(row * from.width);
+    const auto to = static_cast<std::ptrdiff_t>((y + row) * raster.width + x);
+    const auto wide = static_cast<std::ptrdiff_t>(from.width);
+    std::copy_n(from.rgba.begin() + 4 * in, 4 * wide, raster.rgba.begin() + 4 * to);
+    std::copy_n(from.level.begin() + in, wide, raster.level.begin() + to);
+    std::copy_n(from.marks.begin() + in, wide, raster.marks.begin() + to);
   }
 }
 

@@ -31,6 +31,7 @@ struct Colouring {
 
   std::string_view name() const noexcept;
 };
+bool are_alike(const Colouring& a, const Colouring& b) noexcept;
 
 /// The colouring for elements of that type; `seen` is less `base`. A range that is given is kept.
 Colouring colouring_of(const DType& dtype, std::size_t channels, const Seen& seen, long double base,
@@ -53,5 +54,8 @@ struct Raster {
 /// Paints `picture` with its first pixel at (x, y), each of its pixels zoom_x * zoom_y large.
 void paint_picture(Raster& raster, const Picture& picture, const Colouring& colouring, long double base, std::size_t x,
                    std::size_t y, std::size_t zoom_x, std::size_t zoom_y);
+
+/// Puts `from` into `raster`, in which it has room, with its first pixel at (x, y).
+void place(Raster& raster, const Raster& from, std::size_t x, std::size_t y);
 
 }  // namespace penstock::cli

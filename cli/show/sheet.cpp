@@ -11,7 +11,6 @@
 namespace penstock::cli {
 namespace {
 
-constexpr std::int64_t kMostPictures = 64;
 constexpr std::size_t kFew = 8;
 /// Pixels that a picture of a sheet has at least across, with the one between.
 constexpr std::size_t kLeastAcross = 5;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
 #include "cli/show/colour_map.h"
@@ -8,6 +9,9 @@
 #include "cli/show/reading.h"
 
 namespace penstock::cli {
+
+/// Pictures that are drawn beside each other.
+inline constexpr std::int64_t kMostPictures = 64;
 
 /// The room that pictures are drawn in, in pixels.
 struct Canvas {
