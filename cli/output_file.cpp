@@ -27,9 +27,13 @@ void require_free(const std::string& from, const std::string& to, bool force, st
   require_new(to, force);
 }
 
+void require_other(std::span<const Source> from, const std::string& to, std::string_view done) {
+  for (const Source& source : from) require_other(std::string(source.name()), to, done);
+}
+
 void require_free(std::span<const Source> from, const std::string& to, bool force, std::string_view done) {
   io::require_output(to);
-  for (const Source& source : from) require_other(std::string(source.name()), to, done);
+  require_other(from, to, done);
   require_new(to, force);
 }
 

@@ -19,7 +19,9 @@ inline io::Existing existing(bool force) { return force ? io::Existing::kReplace
 /// where it exists unless `force`. kInvalidArgument; kUnsupported for a URL that nothing can be written to, and the
 /// errors of asking a store.
 void require_free(std::span<const Source> from, const std::string& to, bool force, std::string_view done);
-/// The same of one file.
+/// The first half of that: the store is not asked.
+void require_other(std::span<const Source> from, const std::string& to, std::string_view done);
+/// The whole for one file.
 void require_free(const std::string& from, const std::string& to, bool force, std::string_view done);
 
 }  // namespace penstock::cli

@@ -28,6 +28,13 @@ function readable(text, most = 400) {
   return shown.replace(kHidden, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
 }
 
+/** How many characters all paths share: those of the folder that all are in. */
+function sharedLength(paths) {
+  let shared = paths[0] ?? "";
+  for (const path of paths) while (!path.startsWith(shared)) shared = shared.slice(0, -1);
+  return shared.lastIndexOf("/") + 1;
+}
+
 function nameOf(item) {
   return item.name === "" ? "(the whole content)" : readable(item.name);
 }
@@ -59,6 +66,13 @@ function foldedList(title, pairs) {
   const list = make("dl", { class: "pairs" });
   for (const [name, text] of pairs) list.append(make("dt", {}, name), make("dd", {}, text));
   return make("details", {}, make("summary", {}, title), list);
+}
+
+/** What keeps a page from being complete, in the open. */
+function failures(title, pairs) {
+  const list = foldedList(title, pairs);
+  list.open = true;
+  return list;
 }
 
 /** A dialog about one row: pairs of names and texts, and a drawing or none. */

@@ -16,24 +16,21 @@ Json side(const Archive& archive) {
 
 }  // namespace
 
-void write_diff(JsonWriter& out, const Archive& a, const Archive& b, const archive::CompareOptions& how,
-                const archive::Comparison& comparison) {
-  out.begin_object(JsonWriter::Layout::kCompact);
-  write_members(out, Json{{"kind", "diff"},
-                          {"penstock", PENSTOCK_VERSION},
-                          {"a", side(a)},
+void write_how(JsonWriter& out, const archive::CompareOptions& how) {
+  write_members(
+      out, Json{{"rtol", how.tolerance.rtol}, {"atol", how.tolerance.atol}, {"nan_equal", how.tolerance.nan_equal}});
+}
+
+void write_diff(JsonWriter& out, const Archive& a, const Archive& b, const archive::Comparison& comparison) {
+  write_members(out, Json{{"a", side(a)},
                           {"b", side(b)},
                           {"equal", comparison.is_equal()},
-                          {"rtol", how.tolerance.rtol},
-                          {"atol", how.tolerance.atol},
-                          {"nan_equal", how.tolerance.nan_equal},
                           {"equal_tensors", comparison.equal_tensors},
                           {"equal_values", comparison.equal_leaves},
                           {"different_metadata", different_metadata(a, b)}});
   out.key("differences");
   out.begin_array();
   for (const archive::Place& place : comparison.places) write_json(out, to_json({a, b, comparison}, place));
-  out.end();
   out.end();
 }
 

@@ -6,8 +6,10 @@
 
 namespace penstock::cli {
 
-/// Writes what the page of two files shows.
-void write_diff(JsonWriter& out, const Archive& a, const Archive& b, const archive::CompareOptions& how,
-                const archive::Comparison& comparison);
+/// Writes how values are compared into the object that is open.
+void write_how(JsonWriter& out, const archive::CompareOptions& how);
+
+/// Writes what a page shows of two files into the object that is open.
+void write_diff(JsonWriter& out, const Archive& a, const Archive& b, const archive::Comparison& comparison);
 
 }  // namespace penstock::cli

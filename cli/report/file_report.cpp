@@ -14,8 +14,7 @@ namespace penstock::cli {
 namespace {
 
 constexpr std::size_t kBins = 32;
-/// A page is no place for long lists and texts, which `cat` prints.
-constexpr std::size_t kMostLeaves = 1000;
+/// A page is no place for long texts, which `cat` prints.
 constexpr std::size_t kMostText = 2000;
 
 std::string shortened(const std::string& text) {
@@ -39,12 +38,12 @@ std::uint64_t file_bytes(const Archive& archive) {
 
 }  // namespace
 
-FileReport::FileReport(const Archive& archive, bool with_values) : archive_(archive) {
+FileReport::FileReport(const Archive& archive, bool with_values, std::size_t most_leaves) : archive_(archive) {
   if (with_values) statistics_ = summarise_shown(archive);
   leaves_ = archive::leaves_of(archive);
-  if (leaves_.size() <= kMostLeaves) return;
-  leaves_left_out_ = leaves_.size() - kMostLeaves;
-  leaves_.erase(leaves_.begin() + kMostLeaves, leaves_.end());
+  if (leaves_.size() <= most_leaves) return;
+  leaves_left_out_ = leaves_.size() - most_leaves;
+  leaves_.erase(leaves_.begin() + static_cast<std::ptrdiff_t>(most_leaves), leaves_.end());
 }
 
 void FileReport::write(JsonWriter& out) const {
@@ -55,11 +54,7 @@ void FileReport::write(JsonWriter& out) const {
     bytes += entry.nbytes();
   }
   const auto unknown = archive_.unknown_globals();
-  out.begin_object(JsonWriter::Layout::kCompact);
-  write_members(out, Json{{"kind", "file"},
-                          {"penstock", PENSTOCK_VERSION},
-                          {"path", archive_.path()},
-                          {"format", archive_.format()},
+  write_members(out, Json{{"format", archive_.format()},
                           {"file_bytes", file_bytes(archive_)},
                           {"elements", elements},
                           {"bytes", bytes},
@@ -68,7 +63,6 @@ void FileReport::write(JsonWriter& out) const {
                           {"unknown_globals", std::vector(unknown.begin(), unknown.end())}});
   write_values(out);
   write_tensors(out);
-  out.end();
 }
 
 void FileReport::write_values(JsonWriter& out) const {

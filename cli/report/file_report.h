@@ -10,12 +10,18 @@
 
 namespace penstock::cli {
 
-/// What the page of one file shows.
+/// Leaves that a page shows; `cat` and `info` print them all.
+inline constexpr std::size_t kMostLeaves = 1000;
+
+/// What a page shows of a file.
 class FileReport {
  public:
-  /// Reads each tensor once, in little memory; nothing but headers unless `with_values`. Errors are those of loading.
-  FileReport(const Archive& archive, bool with_values);
+  /// Reads each tensor once, in little memory; nothing but headers unless `with_values`. Keeps the first `most_leaves`.
+  /// Errors are those of loading.
+  FileReport(const Archive& archive, bool with_values, std::size_t most_leaves = kMostLeaves);
 
+  std::size_t leaves_shown() const noexcept { return leaves_.size(); }
+  /// The members of the object that is open, but for its path.
   void write(JsonWriter& out) const;
 
  private:

@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "cli/json/json.h"
+
 namespace penstock::cli {
 namespace {
 
@@ -31,9 +33,15 @@ std::string without_markup(std::string_view json) {
 void write_page(const JsonWriter::Give& give, const std::function<void(JsonWriter&)>& write) {
   give(page_before_data());
   JsonWriter json([&give](std::string_view text) { give(without_markup(text)); });
+  json.begin_object(JsonWriter::Layout::kCompact);
   write(json);
+  json.end();
   json.finish();
   give(page_after_data());
+}
+
+void write_kind(JsonWriter& out, std::string_view kind, std::string_view path) {
+  write_members(out, Json{{"kind", kind}, {"penstock", PENSTOCK_VERSION}, {"path", path}});
 }
 
 }  // namespace penstock::cli

@@ -11,7 +11,10 @@ namespace penstock::cli {
 std::string_view page_before_data() noexcept;
 std::string_view page_after_data() noexcept;
 
-/// Gives away a page, of which `write` writes the data as JSON.
+/// Gives away a page, of which `write` writes the data as JSON: members of the object that is open.
 void write_page(const JsonWriter::Give& give, const std::function<void(JsonWriter&)>& write);
+
+/// What the page's script draws, and of what: the first members.
+void write_kind(JsonWriter& out, std::string_view kind, std::string_view path);
 
 }  // namespace penstock::cli

@@ -25,13 +25,17 @@ void PageFile::require_free(const std::string& from) const {
   if (path != kStandardOutput) cli::require_free(from, path, force, kDone);
 }
 
+void PageFile::require_other(const Archive& from) const {
+  if (path != kStandardOutput) cli::require_other(from.sources(), path, kDone);
+}
+
 void PageFile::write(const std::function<void(JsonWriter&)>& data) const {
   if (path == kStandardOutput) return write_page([](std::string_view text) { core::print("{}", text); }, data);
   const std::unique_ptr<io::Output> out = io::open_output(path, {.existing = existing(force)});
   write_page([&out](std::string_view text) { out->write_text(text); }, data);
   const std::uint64_t bytes = out->position();
   out->commit();
-  core::print("{}: {}\n", printable(path), human_bytes(static_cast<double>(bytes)));
+  if (!quiet) core::print("{}: {}\n", printable(path), human_bytes(static_cast<double>(bytes)));
 }
 
 }  // namespace penstock::cli

@@ -1,76 +1,198 @@
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/inspect/compare.h"
+#include "cli/inspect/file_pairs.h"
+#include "cli/json/json.h"
+#include "cli/option.h"
 #include "cli/report/diff_report.h"
 #include "cli/report/file_report.h"
+#include "cli/report/page.h"
 #include "cli/report/page_file.h"
 #include "cli/report/trace_report.h"
 #include "cli/standard_input.h"
+#include "cli/tensor_files.h"
+#include "cli/terminal/terminal.h"
+#include "penstock/error.h"
 #include "penstock/load.h"
 
 namespace penstock::cli {
 namespace {
 
 struct Options {
-  std::string file;
-  std::string other;  ///< what it is compared with, if anything
+  std::vector<std::string> words;
+  std::vector<std::string> exclude;
   archive::CompareOptions how;
   bool only_headers = false;
   PageFile page;
 };
 
-void report_trace(const Options& options) {
-  options.page.require_free(options.file);
-  const TraceReport report(options.file);
-  options.page.write([&](JsonWriter& out) { report.write(out); });
+/// What is told on standard error and in the page, which then goes on.
+Json told(const Error& refused, const std::string& path) {
+  const std::string error = refused.within({.path = path}).what();
+  print_error(error);
+  return Json{{"path", path}, {"error", error}};
 }
 
-void report_file(const Options& options) {
-  const Archive archive = open_input(options.file);
+int report_trace(const std::string& path, const PageFile& page) {
+  page.require_free(path);
+  const TraceReport report(path);
+  page.write([&](JsonWriter& out) {
+    write_kind(out, "trace", path);
+    report.write(out);
+  });
+  return 0;
+}
+
+int report_file(const std::string& path, const Options& options) {
+  const Archive archive = open_input(path);
   options.page.require_free(archive);
   const FileReport report(archive, !options.only_headers);
-  options.page.write([&](JsonWriter& out) { report.write(out); });
+  options.page.write([&](JsonWriter& out) {
+    write_kind(out, "file", archive.path());
+    report.write(out);
+  });
+  return 0;
 }
 
-void report_difference(const Options& options) {
-  const Archive a = open_input(options.file);
-  const Archive b = open_input(options.other);
+/// Files one after the other, of which no more than one is held.
+class FilesReport {
+ public:
+  explicit FilesReport(const Options& options) : options_(options) {}
+
+  int run(const ChosenFiles& chosen) {
+    if (chosen.paths.empty()) return 1;
+    options_.page.require_free(chosen.paths.front());
+    options_.page.write([&](JsonWriter& out) {
+      const bool is_one = options_.words.size() == 1;
+      write_kind(out, "files", is_one ? options_.words.front() : counted(chosen.paths.size(), "file"));
+      out.key("files");
+      out.begin_array();
+      for (const std::string& path : chosen.paths) write(out, path);
+      out.end();
+    });
+    return failed_ || chosen.refused ? 1 : 0;
+  }
+
+ private:
+  void write(JsonWriter& out, const std::string& path) {
+    std::optional<Archive> archive;
+    std::optional<FileReport> report;
+    try {
+      archive = open_input(path);
+      report.emplace(*archive, !options_.only_headers, leaves_);
+    } catch (const Error& refused) {
+      write_json(out, told(refused, path));
+      failed_ = true;
+      return;
+    }
+    options_.page.require_other(*archive);
+    leaves_ -= report->leaves_shown();
+    out.begin_object();
+    write_members(out, Json{{"path", path}});
+    report->write(out);
+    out.end();
+  }
+
+  const Options& options_;
+  std::size_t leaves_ = kMostLeaves;  ///< that may still be shown
+  bool failed_ = false;
+};
+
+int report_pair(const FilePair& pair, const Options& options) {
+  const Archive a = open_input(pair.a);
+  const Archive b = open_input(pair.b);
   options.page.require_free(a);
   options.page.require_free(b);
   const archive::Comparison comparison = compare_shown(a, b, options.how);
-  options.page.write([&](JsonWriter& out) { write_diff(out, a, b, options.how, comparison); });
+  options.page.write([&](JsonWriter& out) {
+    write_kind(out, "diff", a.path());
+    write_how(out, options.how);
+    write_diff(out, a, b, comparison);
+  });
+  return 0;
+}
+
+/// Whether both could be compared.
+bool write_pair(JsonWriter& out, const FilePair& pair, const Options& options) {
+  Json error;
+  try {
+    const Archive a = open_input(pair.a);
+    const Archive b = open_input(pair.b);
+    const archive::Comparison comparison = compare_shown(a, b, options.how);
+    out.begin_object();
+    write_members(out, Json{{"name", pair.name}});
+    write_diff(out, a, b, comparison);
+    out.end();
+    return true;
+  } catch (const Error& refused) {
+    error = told(refused, pair.a);
+  }
+  error["name"] = pair.name;
+  write_json(out, error);
+  return false;
+}
+
+int report_differences(const Options& options) {
+  const FilePairs files = pair_files(options.words[0], options.words[1], options.exclude);
+  for (const Error& refused : files.refused) print_error(refused.what());
+  if (files.is_single) return report_pair(files.pairs.front(), options);
+  options.page.require_free(options.words[0]);
+  for (const FilePair& pair : files.pairs) {
+    options.page.require_free(pair.a);
+    options.page.require_free(pair.b);
+  }
+  bool all_read = files.refused.empty();
+  options.page.write([&](JsonWriter& out) {
+    write_kind(out, "diffs", options.words[0]);
+    write_how(out, options.how);
+    write_members(out,
+                  Json{{"other", options.words[1]}, {"only_in_a", files.only_in_a}, {"only_in_b", files.only_in_b}});
+    out.key("pairs");
+    out.begin_array();
+    for (const FilePair& pair : files.pairs) all_read = write_pair(out, pair, options) && all_read;
+    out.end();
+  });
+  return all_read ? 0 : 1;
 }
 
 int run(const Options& options) {
-  if (!options.other.empty()) {
-    report_difference(options);
-  } else if (is_trace(options.file)) {
-    report_trace(options);
-  } else {
-    report_file(options);
+  if (options.words.size() == 2) return report_differences(options);
+  const std::string& first = options.words.front();
+  if (options.words.size() == 1 && is_trace(first)) return report_trace(first, options.page);
+  const ChosenFiles chosen = choose_files(options.words, options.exclude);
+  return chosen.is_single ? report_file(first, options) : FilesReport(options).run(chosen);
+}
+
+/// Two files are compared, and one or several are not.
+void refuse_contradiction(const CLI::App& app, const Options& options) {
+  const bool compares = options.words.size() == 2;
+  if (compares && options.only_headers) {
+    throw CLI::ValidationError("--no-values", "is for a page without a comparison; two files are compared");
   }
-  return 0;
+  for (const char* const name : {"--rtol", "--atol", "--nan-differs", "--any-dtype"}) {
+    if (!compares && app.count(name) > 0) throw CLI::ValidationError(name, "compares two files; name both");
+  }
 }
 
 std::function<int()> attach(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("file", options->file, "A tensor file, an index of shards, or a trace that bench or a loader wrote")
+  app.add_option("path", options->words,
+                 "A tensor file, a folder, a pattern in quotes, or a trace that a loader wrote; two are compared")
       ->required()
-      ->type_name("FILE");
-  CLI::Option* const other = app.add_option("other", options->other, "A tensor file to compare it with");
-  other->type_name("FILE");
+      ->type_name("PATH");
   app.add_option("-o,--output", options->page.path, "The page to write; - for standard output")
       ->required()
       ->type_name("FILE");
-  app.add_flag("--no-values", options->only_headers, "Read headers only: no histograms and no marks")->excludes(other);
+  app.add_flag("--no-values", options->only_headers, "Read headers only: no histograms and no marks");
   take_comparison(app, options->how);
-  for (const char* const name : {"--rtol", "--atol", "--nan-differs", "--any-dtype"}) {
-    app.get_option(name)->needs(other);
-  }
+  take_excluded(app, options->exclude);
   app.add_flag("--force", options->page.force, "Replace a file that exists");
+  app.parse_complete_callback([options, &app] { refuse_contradiction(app, *options); });
   return [options] { return run(*options); };
 }
 
@@ -78,14 +200,16 @@ std::function<int()> attach(CLI::App& app) {
 
 const Command kReport{
     "report",
-    "Write a page for the browser about a tensor file, two of them, or a trace",
+    "Write a page for the browser about tensor files, a comparison, or a trace",
     "One page that loads nothing else. Of a file: bytes by layer as a map, and a table of all tensors with their "
     "statistics and histograms, to sort and to search; tensors with NaN or infinities, with nothing but zeros or one "
-    "value, and with denormals are marked. Of two files: what diff says, whose options count there. Of a trace, which "
-    "bench --trace or trace= of a loader wrote: what each thread did and when. Names from files run nothing in the "
+    "value, and with denormals are marked. The files of a folder or a pattern are on one page. Of two files or "
+    "folders: what diff says, whose options count there. Of a trace, which bench --trace or trace= of a loader wrote: "
+    "what each thread did and when; bench --html writes such a page at once. Names from files run nothing in the "
     "browser. Each tensor is read once, in less than 100 MB of memory beside the page's data, by all processors. The "
-    "page appears whole or not at all.",
-    {"penstock report model.pt -o model.html", "penstock report model.pt --no-values -o - > headers.html",
+    "page appears whole or not at all. A file among several that cannot be read is told on standard error and in the "
+    "page, and the exit status is then 1. - is standard input.",
+    {"penstock report model.pt -o model.html", "penstock report digits --no-values -o - > headers.html",
      "penstock report digits/0000.pt digits/0001.pt -o diff.html"},
     attach};
 

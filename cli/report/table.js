@@ -8,7 +8,7 @@ class Table {
   /** `facets`: choices beside the search, each a title and options of a label and a test. `open(row)`: Enter, click. */
   constructor({ rows, columns, facets, open, label }) {
     Object.assign(this, { rows, columns, open });
-    this.searched = rows.map((row) => row.name.toLowerCase());
+    this.searched = rows.map((row) => `${row.file ?? ""} ${row.name}`.toLowerCase());
     this.sorted = null;
     this.current = 0;
     this.chosen = facets.map((facet) => facet.options[0]);

@@ -78,7 +78,7 @@ class TraceReport::Reader {
   std::unordered_map<std::string, std::uint32_t> numbers_;
 };
 
-TraceReport::TraceReport(const std::string& path) : path_(path) {
+TraceReport::TraceReport(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw Error(ErrorCode::kIo, "the trace cannot be opened", {.path = path});
   Reader reader(*this);
@@ -99,12 +99,7 @@ TraceReport::TraceReport(const std::string& path) : path_(path) {
 }
 
 void TraceReport::write(JsonWriter& out) const {
-  out.begin_object(JsonWriter::Layout::kCompact);
-  write_members(out, Json{{"kind", "trace"},
-                          {"penstock", PENSTOCK_VERSION},
-                          {"path", path_},
-                          {"dropped", dropped_},
-                          {"names", names_}});
+  write_members(out, Json{{"dropped", dropped_}, {"names", names_}});
   out.key("lanes");
   out.begin_array();
   for (const auto& [thread, lane] : lanes_) {
@@ -118,7 +113,6 @@ void TraceReport::write(JsonWriter& out) const {
     out.end();
     out.end();
   }
-  out.end();
   out.end();
 }
 

@@ -19,6 +19,7 @@ class TraceReport {
   /// kNotFound, kIo; kCorrupt where it is no trace.
   explicit TraceReport(const std::string& path);
 
+  /// The members of the object that is open.
   void write(JsonWriter& out) const;
 
  private:
@@ -34,7 +35,6 @@ class TraceReport {
   };
   class Reader;
 
-  std::string path_;
   std::vector<std::string> names_;
   std::map<std::pair<std::int64_t, std::int64_t>, Lane> lanes_;  ///< by process and thread
   std::uint64_t dropped_ = 0;

@@ -1,4 +1,5 @@
-// Bytes by layer as areas. Names are taken apart at dots and slashes; a layer is opened by a click or Enter.
+// Bytes by layer as areas. Names are taken apart at dots and slashes, below the folders and names of their files where
+// there are several; a layer is opened by a click or Enter.
 // Areas are squarified: Bruls, Huizing, van Wijk, "Squarified Treemaps" (2000).
 
 const kDeepest = 64;
@@ -11,17 +12,21 @@ const kMostSpans = 2500;
 function layersOf(rows) {
   const root = { label: "", below: new Map(), bytes: 0, tensors: 0, marked: 0 };
   for (const row of rows) {
-    const parts = row.name.split(/[./]/).filter((part) => part !== "");
+    const above = (row.above ?? []).length;
+    const parts = [...(row.above ?? []), ...row.name.split(/[./]/).filter((part) => part !== "")];
+    const glue = (i) => (i < above ? "/" : i === above && above > 0 ? ": " : ".");
     const path = parts.slice(0, kDeepest);
     const last = parts.length > kDeepest ? parts.slice(kDeepest - 1).join(".") : path.at(-1) ?? row.name;
     let at = root;
     add(at, row);
-    for (const part of path.slice(0, -1)) {
-      if (!at.below.has(`+${part}`)) at.below.set(`+${part}`, { label: part, below: new Map(), bytes: 0, tensors: 0, marked: 0 });
+    for (const [i, part] of path.slice(0, -1).entries()) {
+      if (!at.below.has(`+${part}`)) {
+        at.below.set(`+${part}`, { label: part, glue: glue(i), below: new Map(), bytes: 0, tensors: 0, marked: 0 });
+      }
       at = at.below.get(`+${part}`);
       add(at, row);
     }
-    at.below.set(`=${row.name}`, { label: last, row, bytes: row.bytes, tensors: 1, marked: row.marks?.length ? 1 : 0 });
+    at.below.set(`=${row.file ?? ""}=${row.name}`, { label: last, glue: glue(path.length - 1), row, bytes: row.bytes, tensors: 1, marked: row.marks?.length ? 1 : 0 });
   }
   return joined(root, true);
 
@@ -36,7 +41,7 @@ function layersOf(rows) {
 function joined(layer, isRoot = false) {
   while (!isRoot && layer.below?.size === 1) {
     const [child] = layer.below.values();
-    layer = { ...child, label: `${layer.label}.${child.label}` };
+    layer = { ...child, label: `${layer.label}${child.glue}${child.label}`, glue: layer.glue };
   }
   if (layer.below) {
     layer.children = [...layer.below.values()].map((child) => joined(child)).sort((a, b) => b.bytes - a.bytes);
