@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -12,9 +13,13 @@
 #include "cli/json/json.h"
 #include "cli/option.h"
 #include "cli/output_file.h"
+#include "cli/report/page.h"
+#include "cli/report/page_file.h"
+#include "cli/report/trace_report.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "core/text.h"
+#include "io/file/url.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 #include "penstock/loader.h"
@@ -40,6 +45,7 @@ struct Options {
   std::optional<std::string> collate;
   std::optional<std::int64_t> pad_to;
   std::string trace;
+  PageFile page;  ///< with an empty path where none is asked for
   bool in_order = false;
   bool as_rows = false;
   bool json = false;
@@ -61,11 +67,16 @@ constexpr double kEnoughSeconds = 1.5;
 /// What took less says little: threads that start and the tuning of workers are much of it.
 constexpr double kTooShortSeconds = 0.5;
 
-/// A trace holds every read.
-bool is_enough(const Result& result, const Options& options) {
+/// Reads, each of some events, that the time line of a page may show.
+constexpr std::int64_t kMostOnPage = 50'000;
+
+/// `reads` are those of an epoch.
+bool is_enough(const Result& result, const Options& options, std::int64_t reads) {
   if (options.epochs) return result.epochs >= *options.epochs;
   if (result.epochs < kLeastEpochs) return false;
-  return !options.trace.empty() || result.wall_seconds >= kEnoughSeconds || result.epochs >= kMostEpochs;
+  if (options.page.path.empty() && !options.trace.empty()) return true;
+  if (!options.page.path.empty() && result.epochs >= kMostOnPage / reads) return true;
+  return result.wall_seconds >= kEnoughSeconds || result.epochs >= kMostEpochs;
 }
 
 Collate collate_of(const Options& options) {
@@ -97,8 +108,8 @@ void require_samples(const Dataset& dataset, const Options& options) {
 }
 
 /// Epochs of the loader and measurements of the floor, with as many threads, take turns, so that a slow moment of the
-/// machine hits both.
-Result run_loader(const Dataset& dataset, const Options& options,
+/// machine hits both. `reads` are those of an epoch.
+Result run_loader(const Dataset& dataset, const Options& options, std::int64_t reads,
                   const std::function<Floor(std::size_t threads)>& floor) {
   DataLoader loader(dataset, {.batch_size = options.batch_size,
                               .shuffle = !options.in_order,
@@ -109,7 +120,7 @@ Result run_loader(const Dataset& dataset, const Options& options,
   std::vector<double> epochs;
   std::vector<double> floors;
   std::int64_t done = 0;
-  while (!is_enough(result, options)) {
+  while (!is_enough(result, options, reads)) {
     const auto started = Clock::now();
     while (loader.next()) {
       if (++done % 64 == 0) show_progress(core::format("epoch {}, {} batches ", result.epochs + 1, done));
@@ -144,8 +155,10 @@ Result measure_rows(const Options& options) {
   const LazyTensor lazy = options.key.empty() ? archive.entry(0) : archive[options.key];
   const Tensor in_memory = lazy.load().contiguous();
   const auto order = visiting_order(dataset, options);
+  // A batch of rows is read at once, and has the events of two files.
+  const std::int64_t reads = 2 * ((dataset.size() - 1) / options.batch_size + 1);
   Result result =
-      run_loader(dataset, options, [&](std::size_t threads) { return row_floor({in_memory}, order, threads); });
+      run_loader(dataset, options, reads, [&](std::size_t threads) { return row_floor({in_memory}, order, threads); });
   result.samples = "rows";
   return result;
 }
@@ -155,7 +168,8 @@ Result measure_files(const Options& options) {
   require_samples(dataset, options);
   std::vector<std::string> paths;
   for (const std::int64_t index : visiting_order(dataset, options)) paths.push_back(dataset.describe(index));
-  Result result = run_loader(dataset, options, [&](std::size_t threads) { return file_floor(paths, threads); });
+  Result result =
+      run_loader(dataset, options, dataset.size(), [&](std::size_t threads) { return file_floor(paths, threads); });
   result.samples = "files";
   return result;
 }
@@ -233,18 +247,65 @@ void print_human(const Result& result, const Options& options) {
   core::print("{}limit: {}\n", told.substr(0, told.rfind('\n') + 1), limit(result));
 }
 
-int run(const Options& options) {
-  if (!options.trace.empty()) require_free(options.path, options.trace, true, "measured");
-  const Result result = measure(options);
+/// A trace that is only read for the page, and then removed.
+class PassingTrace {
+ public:
+  PassingTrace() {
+    std::random_device random;
+    path_ =
+        std::filesystem::temp_directory_path() / core::format("penstock-bench-{:08x}{:08x}.json", random(), random());
+  }
+  ~PassingTrace() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  PassingTrace(const PassingTrace&) = delete;
+  PassingTrace& operator=(const PassingTrace&) = delete;
+
+  std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+void print(const Result& result, const Options& options) {
   if (options.json) {
     print_json(result_json(result, options));
-  } else {
+  } else if (options.page.path != kStandardOutput) {
     print_human(result, options);
   }
+}
+
+int measure_for_page(Options options) {
+  options.page.require_free(options.path);
+  options.page.quiet = options.json;
+  std::optional<PassingTrace> passing;
+  if (options.trace.empty()) options.trace = passing.emplace().path();
+  const Result result = measure(options);
+  const TraceReport trace(options.trace);
+  print(result, options);
+  options.page.write([&](JsonWriter& out) {
+    write_kind(out, "trace", options.path);
+    write_members(out, Json{{"bench", result_json(result, options)}});
+    trace.write(out);
+  });
+  return 0;
+}
+
+int run(const Options& options) {
+  if (!options.trace.empty()) require_free(options.path, options.trace, true, "measured");
+  if (!options.page.path.empty()) return measure_for_page(options);
+  print(measure(options), options);
   return 0;
 }
 
 void refuse_contradiction(const Options& options) {
+  if (!options.page.path.empty() && io::is_url(options.trace)) {
+    throw CLI::ValidationError("--trace", "is a file where --html draws it");
+  }
+  if (options.json && options.page.path == kStandardOutput) {
+    throw CLI::ValidationError("--html", "and --json would both be written to standard output");
+  }
   if (!options.pad_to || options.collate.value_or(kPad) == kPad) return;
   throw CLI::ValidationError("--pad-to",
                              "pads, which --collate " + *options.collate + " does not; leave one of them out");
@@ -273,6 +334,9 @@ std::function<int()> attach(CLI::App& app) {
   take_number(*app.add_option("--pad-to", options->pad_to, "Pad or cut dimension 0 to this length"), 0);
   app.add_option("--trace", options->trace, "Write what each thread did and when, as a Chrome trace (ui.perfetto.dev)")
       ->type_name("FILE");
+  app.add_option("--html", options->page.path, "Write a page for the browser: where the time went, on a time line")
+      ->type_name("FILE");
+  app.add_flag("--force", options->page.force, "Replace a page that exists");
   app.add_flag("--rows", options->as_rows, "Measure rows also where the file would be one sample");
   app.add_flag("--in-order", options->in_order, "Do not shuffle");
   app.add_flag("--json", options->json, "Print JSON");
@@ -286,8 +350,9 @@ const Command kBench{
     "bench",
     "Measure a folder or file through the loader",
     "Prints samples and bytes a second, the time to the first batch, what the machine does with the same "
-    "bytes and no library in between (the floor), and the stage where the time goes.",
-    {"penstock bench digits", "penstock bench 'clips/*.pt' --collate pad",
+    "bytes and no library in between (the floor), and the stage where the time goes. --html writes a page with that, "
+    "and with what each thread did and when.",
+    {"penstock bench digits --html bench.html", "penstock bench 'clips/*.pt' --collate pad",
      "penstock bench images.npy --rows --batch-size 64 --workers 2"},
     attach};
 

@@ -23,6 +23,35 @@ function lanesOf(data) {
   });
 }
 
+/** Takes the time out in which nobody iterated: between the caller's events, but for what is in front of the first. */
+function leaveOutGaps(lanes) {
+  const gaps = [];
+  let end = null;
+  for (const event of lanes.find((lane) => lane.name === "caller")?.events ?? []) {
+    if (end !== null && event.begin > end) gaps.push({ from: end, to: event.begin });
+    end = Math.max(end ?? 0, event.end);
+  }
+  if (end === null) return;
+  gaps.push({ from: end, to: Infinity });
+  let before = 0;
+  for (const gap of gaps) {
+    gap.before = before;
+    before += gap.to - gap.from;
+  }
+  const without = (time) => {
+    let [first, last] = [0, gaps.length];  // the gap that begins last before `time`
+    while (first < last) {
+      const middle = (first + last) >> 1;
+      if (gaps[middle].from <= time) first = middle + 1;
+      else last = middle;
+    }
+    if (first === 0) return time;
+    const { from, to, before: cut } = gaps[first - 1];
+    return time < to ? from - cut : time - cut - (to - from);
+  };
+  for (const lane of lanes) for (const event of lane.events) [event.begin, event.end] = [without(event.begin), without(event.end)];
+}
+
 function timeText(microseconds) {
   if (microseconds >= 1e6) return `${(microseconds / 1e6).toFixed(3)} s`;
   return microseconds >= 1000 ? `${(microseconds / 1000).toFixed(2)} ms` : `${microseconds.toFixed(1)} us`;
@@ -147,14 +176,40 @@ function sumsOf(lanes, names) {
   });
 }
 
+const kStages = { open_seconds: "Opening files", read_seconds: "Reading", decode_seconds: "Decoding", collate_seconds: "Laying out batches",
+  copy_seconds: "Copying into batches" };
+
+/** What `penstock bench` measured, and what its workers spent their time on. */
+function showBench(bench, main) {
+  const rate = (of) => `${count(Math.round(of.samples_per_second))} ${readable(bench.samples, 20)}/s, ${bytesText(of.bytes_per_second)}/s`;
+  main.append(tiles([["Loader", rate(bench)], ["Floor", rate(bench.floor)], ["Of the floor", percent(bench.ratio_to_floor, 1)],
+    ["Batch", count(bench.batch_size)], ["Workers", count(bench.num_workers)], ["Epochs", count(bench.epochs)],
+    ["First batch", timeText(bench.first_batch_seconds * 1e6)], ["Caller waited", `${timeText(bench.wait_seconds * 1e6)} of ${
+      timeText(bench.wall_seconds * 1e6)}`]]));
+  const note = (text) => make("p", { class: "note" }, text);
+  main.append(note(readable(bench.too_short ? "The loader ran so shortly that this says little: give more --epochs." : bench.limit)),
+    note(readable(bench.workers_because)), note(`The floor is what the machine does with the same bytes and no library in between: ${
+      readable(bench.floor.what)}. It was measured between the epochs, a time that is left out below.`));
+  const spent = Object.entries(kStages).map(([key, name]) => [name, bench[key]]);
+  const rest = bench.worker_capacity - spent.reduce((sum, [, seconds]) => sum + seconds, 0);
+  if (rest > 0) spent.push(["Waiting", rest]);
+  const all = spent.reduce((sum, [, seconds]) => sum + seconds, 0);
+  const bar = (seconds) => makeSvg("svg", { viewBox: "0 0 300 12", width: "300", height: "12", "aria-hidden": "true" },
+    makeSvg("rect", { width: (300 * (all > 0 ? seconds / all : 0)).toFixed(1), height: "12", class: "bars" }));
+  main.append(make("h2", {}, "Time of the workers by stage"), make("dl", { class: "pairs" }, ...spent.flatMap(([name, seconds]) =>
+    [make("dt", {}, name), make("dd", {}, bar(seconds), ` ${timeText(seconds * 1e6)}, ${percent(seconds, all)}`)])));
+}
+
 function showTrace(data, main) {
   const lanes = lanesOf(data);
+  if (data.bench) leaveOutGaps(lanes);
   let end = 1;
   let events = 0;
   for (const lane of lanes) {
     events += lane.events.length;
     for (const event of lane.events) end = Math.max(end, event.end);
   }
+  if (data.bench) showBench(data.bench, main);
   main.append(tiles([["Threads", count(lanes.length)], ["Events", count(events)], ["Time", timeText(end)]]));
   if (data.dropped > 0) main.append(make("p", { class: "note" }, `${count(data.dropped)} later events were not recorded.`));
   main.append(new Timeline(lanes, data.names, end).element);
