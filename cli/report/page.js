@@ -72,25 +72,29 @@ function joinedFiles(data) {
   const files = data.files.filter((file) => !("error" in file));
   const shared = sharedLength(data.files.map((file) => file.path));
   const names = files.map((file) => file.path.slice(shared));
-  const sum = (key) => files.reduce((all, file) => all + file[key], 0);
   const named = (i, name) => (name === "" ? names[i] : `${names[i]}: ${name}`);
+  const parts = names.map((name) => name.split("/").filter((part) => part !== ""));
+  const texts = files.flatMap((file, i) => Object.entries(file.metadata).map(([key, text]) => [named(i, key), text]));
+  const failed = data.files.filter((file) => "error" in file);
+  const sum = (key) => files.reduce((all, file) => all + file[key], 0);
   for (const [i, file] of files.entries()) {
-    for (const row of file.tensors) Object.assign(row, { file: names[i], above: names[i].split("/").filter((part) => part !== "") });
+    for (const row of file.tensors) Object.assign(row, { file: names[i], above: parts[i] });
   }
   return { files: data.files.length, tensors: files.flatMap((file) => file.tensors),
     format: [...new Set(files.map((file) => file.format))].join(", "),
     elements: sum("elements"), bytes: sum("bytes"), file_bytes: sum("file_bytes"), values_left_out: sum("values_left_out"),
     values_read: files.every((file) => file.values_read),
-    failed: data.files.filter((file) => "error" in file).map((file) => [readable(file.path.slice(shared)), readable(file.error, 1000)]),
+    failed: failed.map((file) => [readable(file.path.slice(shared)), readable(file.error, 1000)]),
     unknown_globals: [...new Set(files.flatMap((file) => file.unknown_globals))],
-    metadata: Object.fromEntries(files.flatMap((file, i) => Object.entries(file.metadata).map(([key, text]) => [named(i, key), text]))),
+    metadata: Object.fromEntries(texts),
     values: files.flatMap((file, i) => file.values.map((value) => ({ ...value, name: named(i, value.name) }))) };
 }
 
 function showFile(data, main) {
   const marked = data.tensors.filter((row) => row.marks?.length);
   const dtypes = [...new Set(data.tensors.map((row) => row.dtype))];
-  const facts = [...(data.files ? [["Files", count(data.files)]] : []), ["Format", data.format || "none"], ["Tensors", count(data.tensors.length)], ["Elements", count(data.elements)],
+  const facts = [...(data.files ? [["Files", count(data.files)]] : []), ["Format", data.format || "none"],
+    ["Tensors", count(data.tensors.length)], ["Elements", count(data.elements)],
     ["Bytes in tensors", bytesText(data.bytes)], ["File size", bytesText(data.file_bytes)],
     ["Types", readable(dtypes.slice(0, 4).join(", ") + (dtypes.length > 4 ? ", ..." : "")) || "none"]];
   if (data.values_read) facts.push(["Marked", marked.length === 0 ? "none" : count(marked.length)]);
@@ -128,8 +132,12 @@ function joinedPairs(data) {
   const pairs = data.pairs.filter((pair) => !("error" in pair));
   const sum = (key) => pairs.reduce((all, pair) => all + pair[key], 0);
   const only = (difference, files) => files.map((file) => ({ name: "", file, difference }));
-  const side = (name, path) => ({ path, format: [...new Set(pairs.map((pair) => pair[name].format))].join(", ") || "no pair",
-    tensors: pairs.reduce((all, pair) => all + pair[name].tensors, 0), bytes: pairs.reduce((all, pair) => all + pair[name].bytes, 0) });
+  const side = (name, path) => {
+    const of = pairs.map((pair) => pair[name]);
+    const all = (key) => of.reduce((sum, file) => sum + file[key], 0);
+    return { path, format: [...new Set(of.map((file) => file.format))].join(", ") || "no pair", tensors: all("tensors"),
+      bytes: all("bytes") };
+  };
   const differences = [...pairs.flatMap((pair) => pair.differences.map((row) => ({ ...row, file: pair.name }))),
     ...only("only_in_a", data.only_in_a), ...only("only_in_b", data.only_in_b)];
   return { ...data, a: side("a", data.path), b: side("b", data.other), differences, equal: differences.length === 0,
@@ -153,7 +161,8 @@ function sideText(side) {
 }
 
 function openDifference(row) {
-  const pairs = [...(row.file === undefined ? [] : [["File", readable(row.file)]]), ["Difference", kDifferences[row.difference]], ["In A", sideText(row.a)], ["In B", sideText(row.b)]];
+  const pairs = [["Difference", kDifferences[row.difference]], ["In A", sideText(row.a)], ["In B", sideText(row.b)]];
+  if (row.file !== undefined) pairs.unshift(["File", readable(row.file)]);
   const names = { elements: "Elements", different: "Different", not_finite: "With NaN or Inf", max_absolute: "Max absolute",
     mean_absolute: "Mean absolute", max_relative: "Max relative", mean_relative: "Mean relative" };
   for (const [key, name] of Object.entries(names)) {
@@ -168,7 +177,8 @@ function openDifference(row) {
 function showDiff(data, main) {
   const rows = data.differences;
   const only = (kind) => count(rows.filter((row) => row.difference === kind).length);
-  main.append(tiles([["Content", data.equal ? "equal" : "different"], ...(data.pairs ? [["Pairs of files", count(data.pairs.length)]] : []), ["Equal tensors", count(data.equal_tensors)],
+  const files = data.pairs ? [["Pairs of files", count(data.pairs.length)]] : [];
+  main.append(tiles([["Content", data.equal ? "equal" : "different"], ...files, ["Equal tensors", count(data.equal_tensors)],
     ["Equal other values", count(data.equal_values)],
     ["Different", count(rows.filter((row) => !row.difference.startsWith("only")).length)],
     ["Only in A", only("only_in_a")], ["Only in B", only("only_in_b")]]));

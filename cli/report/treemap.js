@@ -26,7 +26,8 @@ function layersOf(rows) {
       at = at.below.get(`+${part}`);
       add(at, row);
     }
-    at.below.set(`=${row.file ?? ""}=${row.name}`, { label: last, glue: glue(path.length - 1), row, bytes: row.bytes, tensors: 1, marked: row.marks?.length ? 1 : 0 });
+    at.below.set(`=${row.file ?? ""}=${row.name}`, { label: last, glue: glue(path.length - 1), row, bytes: row.bytes, tensors: 1,
+      marked: row.marks?.length ? 1 : 0 });
   }
   return joined(root, true);
 
