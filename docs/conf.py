@@ -18,6 +18,7 @@ extensions = [
     # Our own, in _ext.
     "gallery",
     "mermaid_pictures",
+    "notebook_pages",
     "other_pages",
     "outside_links",
     "reference_pages",
