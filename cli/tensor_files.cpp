@@ -115,10 +115,10 @@ void gather_checkpoints(std::vector<std::string>& paths) {
 }
 
 /// The checkpoints among the folders that a pattern matches. None is looked for where it names files by their
-/// extension, because all keys below would have to be listed in a bucket.
+/// extension, because all keys below would have to be listed in a bucket, and below `**`, whose files tell them.
 std::vector<std::string> checkpoints_of(const std::string& pattern, const std::vector<std::string>& exclude,
                                         std::vector<Error>& refused) {
-  if (has_tensor_extension(pattern)) return {};
+  if (has_tensor_extension(pattern) || pattern.ends_with("**")) return {};
   const std::string files = pattern + (pattern.ends_with('/') ? "*" : "/*") + std::string(format::kCheckpointExtension);
   std::vector<std::string> found;
   try {

@@ -65,6 +65,25 @@ def test_the_command_takes_the_folder(checkpoint, command):
         assert done.returncode == 0, done.stderr
 
 
+def test_a_pattern_gives_checkpoints(store, command, tmp_path):
+    penstock.save({"w": numbers(4, 4)}, tmp_path / "w.npz")
+    for step in (1, 2):
+        subprocess.run([command, "convert", tmp_path / "w.npz", f"s3://bucket/runs/step-{step}/"], check=True)
+    store.put("runs/w.npz", (tmp_path / "w.npz").read_bytes())
+    store.put("runs/README", b"no tensors")
+
+    def found(pattern: str, *args: str) -> list[str]:
+        words = [command, "hash", "--content", "--json", f"s3://bucket/{pattern}", *args]
+        files = json.loads(subprocess.run(words, stdout=subprocess.PIPE, check=True).stdout)
+        return [file["path"].removeprefix("s3://bucket/runs/") for file in files]
+
+    assert found("runs/step-*") == found("runs/*", "w", "--exclude", "w.npz") == ["step-1", "step-2"]
+    assert found("runs/*") == found("runs/**") == ["step-1", "step-2", "w.npz"]
+    assert found("runs/*.npz") == ["w.npz"]
+    told = subprocess.run([command, "show", "s3://bucket/runs/*"], capture_output=True, text=True)
+    assert "3 pictures of 3 files, each float" in told.stdout
+
+
 @pytest.mark.parametrize("end", ["", "/"])
 def test_a_folder_with_an_index_is_its_model(place, end, tmp_path):
     shard = "model-00001-of-00001.safetensors"
