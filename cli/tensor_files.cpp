@@ -140,7 +140,7 @@ std::vector<std::string> paths_of_pattern(const std::string& pattern, const std:
     gather_checkpoints(files);
     out.insert(out.end(), files.begin(), files.end());
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::kNotFound || out.empty()) throw;
+    if (error.code() != ErrorCode::kNotFound || (out.empty() && refused.empty())) throw;
   }
   std::sort(out.begin(), out.end());
   out.erase(std::unique(out.begin(), out.end()), out.end());
