@@ -55,6 +55,8 @@ FILE = ["my\\ file", ":", "1.npz"]
         (["cat", *FILE, ""], NAMES),
         (["cat", *FILE, "a\\ b", ":"], ["c"]),
         (["stats", *FILE, "encoder.w"], ["encoder.weight"]),
+        (["hash", *FILE, "encoder.w"], ["encoder.weight"]),
+        (["show", *FILE, "encoder.b"], ["encoder.bias"]),
         (["ls", *FILE, "--only", "encoder.w"], ["encoder.weight"]),
         (["convert", *FILE, "x.pt", "--only", "encoder.w"], ["encoder.weight"]),
         (["convert", *FILE, "x.pt", "--key", "=", "encoder.w"], ["encoder.weight"]),
