@@ -1,5 +1,7 @@
 # What every target of ours has in common.
 
+include(CheckCXXSourceCompiles)
+
 # Without a choice compilers do not optimise, which makes some of it 30 times slower. This holds in our folders alone:
 # the rest of another project, which has made no choice either, stays as it is.
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
@@ -27,6 +29,15 @@ set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 
 add_library(penstock_options INTERFACE)
 target_compile_definitions(penstock_options INTERFACE $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
+# Values do not depend on the processor. GCC would round a product and a sum once wherever a processor can, which that of
+# 64-bit ARM and those of -march=x86-64-v3 can.
+check_cxx_source_compiles("#if !defined(__ARM_FEATURE_FMA) && !defined(__FMA__)
+#error
+#endif
+int main() {}" PENSTOCK_HAS_FMA)
+if(PENSTOCK_HAS_FMA)
+  target_compile_options(penstock_options INTERFACE -ffp-contract=off)
+endif()
 if(PENSTOCK_WARNINGS)
   target_compile_options(penstock_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
   # Errors only by the compilers that every change is built with: a newer one's new warnings must not keep anybody from

@@ -16,6 +16,7 @@
 #include "data/files/twins.h"
 #include "data/support.h"
 #include "penstock/load.h"
+#include "support/limited_addresses.h"
 #include "support/process.h"
 
 namespace penstock {
@@ -184,6 +185,7 @@ void expect_refusals(const std::string& folder, std::size_t workers) {
 
 TEST(Limits, LittleAddressSpace) {
   if (kSanitized) GTEST_SKIP() << "sanitizers reserve terabytes";
+  if (const auto why = test::LimitedAddresses::why_not(); !why.empty()) GTEST_SKIP() << why;
   const TemporaryFolder folder(test::quick_folder());
   write_sparse_npy(folder / "large.npy", 1024);
   write_sparse_npy(folder / "medium.npy", 50);

@@ -15,6 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "support/limited_addresses.h"
+
 namespace penstock::device {
 namespace {
 
@@ -166,6 +168,7 @@ TEST(HostBlocks, AChildMadeWhileTheLockIsHeldGoesOn) {
 
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 TEST(HostBlocks, WhatIsKeptIsReleasedWhenTheAddressSpaceIsShort) {
+  if (const auto why = test::LimitedAddresses::why_not(); !why.empty()) GTEST_SKIP() << why;
   const HostBlocks blocks(64 * kHugePage);
   ask_again(blocks, 16 * kHugePage);
   ASSERT_EQ(blocks.idle_bytes(), 16 * kHugePage);

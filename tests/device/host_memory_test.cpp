@@ -21,7 +21,7 @@ TEST(HostMemory, IsNoMoreThanTheLargestRequest) {
 }
 
 TEST(AddressSpace, IsWhatTheLimitLeaves) {
-  if (address_space()) GTEST_SKIP() << "limited already";
+  if (const auto why = test::LimitedAddresses::why_not(); !why.empty()) GTEST_SKIP() << why;
   constexpr std::uint64_t kMore = std::uint64_t{300} << 20;
   const test::LimitedAddresses limited(kMore);
   const auto space = address_space();
@@ -31,7 +31,7 @@ TEST(AddressSpace, IsWhatTheLimitLeaves) {
 }
 
 TEST(AddressSpace, RefusalsNameTheLimit) {
-  if (address_space()) GTEST_SKIP() << "limited already";
+  if (const auto why = test::LimitedAddresses::why_not(); !why.empty()) GTEST_SKIP() << why;
   const test::LimitedAddresses limited(std::uint64_t{300} << 20);
   for (const std::size_t bytes : {std::size_t{500} << 20, std::size_t{400} << 20}) {
     const auto error = test::error_of([bytes] { Buffer::allocate(bytes); });

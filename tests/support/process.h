@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <string>
 
+#include "support/emulator.h"
+
 namespace penstock::test {
 
 struct Ended {
@@ -20,7 +22,8 @@ struct Ended {
 inline Ended run_again(const std::string& environment, const std::string& filter) {
   std::array<char, 4096> self{};
   EXPECT_GT(::readlink("/proc/self/exe", self.data(), self.size() - 1), 0);
-  const std::string command = "env " + environment + " '" + self.data() +
+  const std::string run_by = emulator() == nullptr ? std::string() : std::string("'") + emulator() + "' ";
+  const std::string command = "env " + environment + " " + run_by + "'" + self.data() +
                               "' --gtest_also_run_disabled_tests --gtest_filter='" + filter + "' 2>&1";
   std::FILE* const pipe = ::popen(command.c_str(), "r");
   Ended ended;

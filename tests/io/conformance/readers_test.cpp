@@ -14,6 +14,7 @@
 
 #include "io/read/reader.h"
 #include "io/source/source.h"
+#include "support/emulator.h"
 #include "support/errors.h"
 #include "support/files.h"
 #include "support/http_server.h"
@@ -203,6 +204,9 @@ TEST_P(Conformance, ServesManyThreadsAtOnce) {
 class FileConformance : public Conformance {};
 
 TEST_P(FileConformance, SaysWhenTheFileWasCut) {
+  if (test::has_emulated_pages() && reader().name == "mmap") {
+    GTEST_SKIP() << "QEMU maps nothing behind a file's end where its pages are larger than the machine's";
+  }
   std::filesystem::resize_file(folder_ / "source", 50'000);
   if (reader().name != "mmap") {
     EXPECT_TRUE(read(0, 50'000) == expected(0, 50'000)) << "what is left can still be read";

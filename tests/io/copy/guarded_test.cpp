@@ -13,6 +13,7 @@
 #include "io/copy/gather.h"
 #include "io/read/reader.h"
 #include "io/source/source.h"
+#include "support/emulator.h"
 #include "support/errors.h"
 #include "support/files.h"
 
@@ -218,8 +219,11 @@ struct sigaction install(const struct sigaction& action) {
 
 class ForeignFault : public testing::Test {
  protected:
-  // A child that runs nothing but the statement: earlier tests have left no handlers in it.
-  void SetUp() override { ::testing::GTEST_FLAG(death_test_style) = "threadsafe"; }
+  // A child that runs nothing but the statement: earlier tests have left no handlers in it. An emulated program cannot
+  // start itself; cases of such suites run first, when it is as it began.
+  void SetUp() override {
+    ::testing::GTEST_FLAG(death_test_style) = test::emulator() == nullptr ? "threadsafe" : "fast";
+  }
 };
 using ForeignFaultDeathTest = ForeignFault;
 

@@ -12,7 +12,6 @@
 #include <thread>
 #include <vector>
 
-#include "device/host_memory.h"
 #include "io/copy/crc32.h"
 #include "io/read/reader.h"
 #include "support/errors.h"
@@ -163,7 +162,7 @@ TEST_P(CopiedEitherWay, AFileCutWhileItIsRead) {
 
 TEST(RangeReader, WithoutAddressSpaceTheSystemCopies) {
   const WholeFile whole(64'000'000, {});
-  if (device::address_space()) GTEST_SKIP() << "limited already";
+  if (const auto why = test::LimitedAddresses::why_not(); !why.empty()) GTEST_SKIP() << why;
   Report report;
   {
     // Enough for a sanitizer's own needs.

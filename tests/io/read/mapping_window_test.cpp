@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "device/host_memory.h"
 #include "support/files.h"
 #include "support/limited_addresses.h"
 
@@ -105,7 +104,7 @@ TEST_F(MappingWindowTest, MemoryIsNotMapped) {
 TEST_F(MappingWindowTest, WithoutAddressSpaceThereIsNothing) {
   const Source source = open_source(path_);
   MappingWindow window;
-  if (device::address_space()) GTEST_SKIP() << "limited already";
+  if (const auto why = test::LimitedAddresses::why_not(); !why.empty()) GTEST_SKIP() << why;
   {
     // Enough for a sanitizer's own needs.
     const test::LimitedAddresses limited(std::uint64_t{32} << 20);
