@@ -1,5 +1,6 @@
 #include "ops/half_loops.h"
 
+#include <cstdint>
 #include <cstring>
 
 #include "core/processor.h"
@@ -7,6 +8,8 @@
 
 #if PENSTOCK_HAS_AVX2_LOOPS
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace penstock::ops {
@@ -30,11 +33,14 @@ void encode_portable(const std::byte* from, std::byte* to, std::size_t count) {
   }
 }
 
+// Each of these has: has_vectors, whether the other two may be called; they convert as many elements as make whole
+// vectors, and return how many those are.
 #if PENSTOCK_HAS_AVX2_LOOPS
 
 constexpr std::size_t kLanes = 8;
 
-/// Returns how many elements it converted; the rest is less than a vector.
+bool has_vectors() noexcept { return core::has_avx2(); }
+
 PENSTOCK_TARGET_AVX2 std::size_t decode_vectors(const std::byte* from, std::byte* to, std::size_t count) {
   std::size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
@@ -54,23 +60,64 @@ PENSTOCK_TARGET_AVX2 std::size_t encode_vectors(const std::byte* from, std::byte
   return i;
 }
 
+#elif defined(__aarch64__)
+
+constexpr std::size_t kLanes = 4;
+
+constexpr bool has_vectors() noexcept { return true; }
+
+std::size_t decode_vectors(const std::byte* from, std::byte* to, std::size_t count) {
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const uint8x8_t halves = vld1_u8(reinterpret_cast<const std::uint8_t*>(from + i * 2));
+    const float32x4_t values = vcvt_f32_f16(vreinterpret_f16_u8(halves));
+    vst1q_u8(reinterpret_cast<std::uint8_t*>(to + i * 4), vreinterpretq_u8_f32(values));
+  }
+  return i;
+}
+
+std::size_t encode_vectors(const std::byte* from, std::byte* to, std::size_t count) {
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const uint8x16_t values = vld1q_u8(reinterpret_cast<const std::uint8_t*>(from + i * 4));
+    const float16x4_t halves = vcvt_f16_f32(vreinterpretq_f32_u8(values));
+    vst1_u8(reinterpret_cast<std::uint8_t*>(to + i * 2), vreinterpret_u8_f16(halves));
+  }
+  return i;
+}
+
 #else
 
+constexpr bool has_vectors() noexcept { return false; }
 std::size_t decode_vectors(const std::byte*, std::byte*, std::size_t) { return 0; }
 std::size_t encode_vectors(const std::byte*, std::byte*, std::size_t) { return 0; }
 
 #endif
 
-}  // namespace
-
-void decode_float16(const std::byte* from, std::byte* to, std::size_t count) {
-  const std::size_t done = core::has_avx2() ? decode_vectors(from, to, count) : 0;
+void decode_by_vectors(const std::byte* from, std::byte* to, std::size_t count) {
+  const std::size_t done = decode_vectors(from, to, count);
   decode_portable(from + done * 2, to + done * 4, count - done);
 }
 
-void encode_float16(const std::byte* from, std::byte* to, std::size_t count) {
-  const std::size_t done = core::has_avx2() ? encode_vectors(from, to, count) : 0;
+void encode_by_vectors(const std::byte* from, std::byte* to, std::size_t count) {
+  const std::size_t done = encode_vectors(from, to, count);
   encode_portable(from + done * 4, to + done * 2, count - done);
+}
+
+}  // namespace
+
+HalfLoops portable_half_loops() noexcept { return {decode_portable, encode_portable}; }
+
+HalfLoops fastest_half_loops() noexcept {
+  return has_vectors() ? HalfLoops{decode_by_vectors, encode_by_vectors} : portable_half_loops();
+}
+
+void decode_float16(const std::byte* from, std::byte* to, std::size_t count) {
+  fastest_half_loops().decode(from, to, count);
+}
+
+void encode_float16(const std::byte* from, std::byte* to, std::size_t count) {
+  fastest_half_loops().encode(from, to, count);
 }
 
 }  // namespace penstock::ops

@@ -1,5 +1,5 @@
-// Chooses among three ways to compute a CRC-32: wide carry-less multiplication (io/copy/crc32_wide.h) where the
-// processor has it, else libdeflate. zlib combines two CRCs.
+// Chooses among the ways to compute a CRC-32: instructions that the processor has (io/copy/crc32_wide.h), else
+// libdeflate. zlib combines two CRCs.
 
 #include "io/copy/crc32.h"
 

@@ -5,7 +5,6 @@
 
 #include "io/copy/crc32_wide.h"
 
-// The only file that knows an instruction set.
 #if defined(__x86_64__)
 
 #include <immintrin.h>
@@ -194,7 +193,7 @@ std::array<Crc32Functions, 2> wide_crc32s() noexcept {
 
 }  // namespace penstock::io
 
-#else
+#elif !defined(__aarch64__)  // io/copy/crc32_aarch64.cpp
 
 namespace penstock::io {
 

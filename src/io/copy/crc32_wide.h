@@ -15,7 +15,8 @@ struct Crc32Functions {
   std::uint32_t (*copy)(std::uint32_t crc, std::byte* to, std::span<const std::byte> from, Stores stores) = nullptr;
 };
 
-/// By carry-less multiplication of 512 and of 256 bits at a time, fastest first. Null where the processor cannot.
+/// Fastest first, null where the processor cannot: on x86-64 by carry-less multiplication of 512 and of 256 bits at a
+/// time (io/copy/crc32_wide.cpp), on 64-bit ARM by its instructions for CRC-32 (io/copy/crc32_aarch64.cpp).
 std::array<Crc32Functions, 2> wide_crc32s() noexcept;
 /// For every processor (io/copy/crc32.cpp).
 Crc32Functions narrow_crc32s() noexcept;

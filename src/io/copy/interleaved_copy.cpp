@@ -15,7 +15,8 @@ namespace penstock::io {
 namespace {
 
 constexpr std::size_t kCacheLine = 64;
-constexpr std::size_t kPage = 4096;
+// Lines at this distance share a set of a first-level cache of 32 KiB in 8 ways, the usual one.
+constexpr std::size_t kSetDistance = 4096;
 
 // How far ahead of the copy lines are prefetched.
 constexpr std::size_t kAhead = 4 * kCacheLine;
@@ -45,7 +46,8 @@ template <std::size_t kRows, bool kFetch>
   }
 }
 
-/// copy_group with what every processor of the kind has, and with wider registers.
+/// copy_group with what every processor of the kind has, and with wider registers. 64-bit ARM has no others: Plain
+/// moves pairs of its 16-byte registers.
 struct Plain {
   template <std::size_t kRows, bool kFetch>
   static void copy(const GatherRow* group, const GatherRow* next, std::size_t bytes) noexcept {
@@ -73,9 +75,9 @@ void copy_groups(std::span<const GatherRow> rows, std::size_t bytes) noexcept {
 template <class By>
 void copy(std::span<const GatherRow> rows, std::size_t row_bytes) {
   const std::size_t lines = row_bytes / kCacheLine * kCacheLine;
-  // Rows whose distance is a multiple of a page share sets of the first-level cache. Prefetched lines would push the
-  // others out there, so fewer rows are copied at once and nothing is prefetched.
-  if (row_bytes % kPage == 0) {
+  // Rows at such a distance share sets of the first-level cache. Prefetched lines would push the others out there, so
+  // fewer rows are copied at once and nothing is prefetched.
+  if (row_bytes % kSetDistance == 0) {
     copy_groups<By, 4, false>(rows, lines);
   } else {
     copy_groups<By, 8, true>(rows, lines);
