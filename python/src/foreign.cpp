@@ -39,7 +39,8 @@ Tensor gathered(const ForeignArray& array) {
   return out;
 }
 
-/// Nothing is ever mapped in the first page, so that an address there is a null pointer, or one with an offset.
+/// Nothing is ever mapped in the first page, which has this many bytes or more, so that an address there is a null
+/// pointer, or one with an offset.
 constexpr std::uintptr_t kFirstPage = 4096;
 
 void require_address(const ForeignArray& array) {

@@ -4,6 +4,8 @@
 
 #include "archive/block_layout.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <numeric>
 #include <tuple>
@@ -17,16 +19,21 @@ constexpr std::uint64_t kMinPhased = std::uint64_t{1} << 20;
 std::uint64_t place_behind(std::uint64_t end, const StorageEntry& storage) {
   const std::optional<std::uint64_t> phase =
       storage.is_deflated() ? std::nullopt : phase_of(storage.offset, storage.nbytes);
-  const std::uint64_t unit = phase ? kPage : kStorageAlignment;
+  const std::uint64_t unit = phase ? phase_unit() : kStorageAlignment;
   const std::uint64_t shift = phase.value_or(0);
   return end <= shift ? shift : (end - shift + unit - 1) / unit * unit + shift;
 }
 
 }  // namespace
 
+std::uint64_t phase_unit() noexcept {
+  static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return page;
+}
+
 std::optional<std::uint64_t> phase_of(std::uint64_t offset, std::uint64_t bytes) noexcept {
   if (bytes < kMinPhased || offset % kStorageAlignment != 0) return std::nullopt;
-  return offset % kPage;
+  return offset % phase_unit();
 }
 
 BlockLayout lay_out(std::span<const StorageEntry> storages, std::span<const std::size_t> wanted) {

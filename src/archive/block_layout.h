@@ -26,10 +26,11 @@ inline constexpr std::uint64_t kStorageAlignment = 64;
 inline constexpr std::uint64_t kMaxGrouped = std::uint64_t{64} << 20;
 inline constexpr std::uint64_t kMaxBlock = std::uint64_t{256} << 20;
 
-inline constexpr std::uint64_t kPage = 4096;
-/// How far behind a multiple of kPage in memory the `bytes` bytes from `offset` of a file should begin: as far as in
-/// the file, so that reads past the page cache can go straight to their place. Nothing when they are few, or would not
-/// be aligned to kStorageAlignment.
+/// The size of a page on this machine. File systems that want direct reads aligned want no more than that.
+std::uint64_t phase_unit() noexcept;
+/// How far behind a multiple of phase_unit() in memory the `bytes` bytes from `offset` of a file should begin: as far
+/// as in the file, so that reads past the page cache can go straight to their place. Nothing when they are few, or
+/// would not be aligned to kStorageAlignment.
 std::optional<std::uint64_t> phase_of(std::uint64_t offset, std::uint64_t bytes) noexcept;
 
 /// Lays out the storages `wanted` (positions in `storages`) in the order of their bytes in the files. Each is aligned

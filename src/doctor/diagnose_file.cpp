@@ -78,12 +78,16 @@ std::optional<double> cached_share(const std::string& path, std::size_t bytes) {
   void* const mapped = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.get(), 0);
   if (mapped == MAP_FAILED) return std::nullopt;
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  std::vector<unsigned char> resident((bytes + page - 1) / page);
+  const std::size_t pages = (bytes + page - 1) / page;
+  // An emulator whose machine has smaller pages writes a byte for each of those.
+  constexpr std::size_t kLeastPage = 4096;
+  std::vector<unsigned char> resident(std::max(pages, bytes / kLeastPage + 1));
   const bool known = ::mincore(mapped, bytes, resident.data()) == 0;
   ::munmap(mapped, bytes);
   if (!known) return std::nullopt;
+  resident.resize(pages);
   const auto count = std::count_if(resident.begin(), resident.end(), [](unsigned char r) { return (r & 1U) != 0; });
-  return static_cast<double>(count) / static_cast<double>(resident.size());
+  return static_cast<double>(count) / static_cast<double>(pages);
 }
 
 void drop_from_cache(const std::string& path, std::size_t bytes) {

@@ -114,8 +114,9 @@ void add_huge_pages(Section& out) {
   out.add("transparent_huge_pages", chosen.empty() ? Fact::Value{} : Fact::Value{std::string(chosen)});
   if (chosen == "never") {
     out.advise(Weight::kProblem,
-               "the first touch of large tensors takes a fault every 4 KiB, which can halve the speed of a load: "
-               "`echo madvise > /sys/kernel/mm/transparent_hugepage/enabled` as root");
+               core::format("the first touch of large tensors takes a fault every {}, which can halve the speed of a "
+                            "load: `echo madvise > /sys/kernel/mm/transparent_hugepage/enabled` as root",
+                            core::format_bytes(static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)))));
   }
 }
 

@@ -62,7 +62,9 @@ TEST(BlockLayout, LargeStoragesLieAsInTheirFile) {
       storage(0, 200'000'064, large)};
   storages.back().compression = Compression::kDeflate;
   const BlockLayout layout = lay_out(storages, all_of(storages));
-  for (const std::size_t i : {0, 2, 5}) EXPECT_EQ(layout.places[i].offset % kPage, storages[i].offset % kPage) << i;
+  for (const std::size_t i : {0, 2, 5}) {
+    EXPECT_EQ(layout.places[i].offset % phase_unit(), storages[i].offset % phase_unit()) << i;
+  }
   EXPECT_EQ(layout.places[0].offset, 128U);
   EXPECT_EQ(layout.blocks[layout.places[5].block], layout.places[5].offset + kMaxGrouped + 1);
   // Behind one another where the file does not align them, where they are small and where they are deflated.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <vector>
@@ -27,16 +28,16 @@ TEST(Copy, EveryLengthAndAlignmentAndNothingBeside) {
 }
 
 TEST(Copy, MemoryThatNobodyHasTouchedIsStoredToThroughTheCaches) {
-  constexpr std::size_t kBytes = 64 * 1024;
-  void* const memory = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const std::size_t bytes = 16 * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
-  ::madvise(memory, kBytes, MADV_NOHUGEPAGE);
+  ::madvise(memory, bytes, MADV_NOHUGEPAGE);
   auto* const target = static_cast<std::byte*>(memory);
-  EXPECT_EQ(stores_for(target + kBytes / 2 + 5), Stores::kCached);
-  target[kBytes / 2] = std::byte{1};
-  EXPECT_EQ(stores_for(target + kBytes / 2 + 5), Stores::kStreamed);
+  EXPECT_EQ(stores_for(target + bytes / 2 + 5), Stores::kCached);
+  target[bytes / 2] = std::byte{1};
+  EXPECT_EQ(stores_for(target + bytes / 2 + 5), Stores::kStreamed);
   EXPECT_EQ(stores_for(target), Stores::kCached);
-  ::munmap(memory, kBytes);
+  ::munmap(memory, bytes);
   EXPECT_EQ(stores_for(target), Stores::kStreamed) << "memory that the system tells nothing of";
 }
 
