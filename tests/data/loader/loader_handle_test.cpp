@@ -13,6 +13,7 @@
 
 #include "data/support.h"
 #include "penstock/loader.h"
+#include "support/emulator.h"
 #include "support/errors.h"
 
 namespace penstock {
@@ -58,6 +59,7 @@ TEST(LoaderHandle, EndsInAForkedChildWhereOthersBegin) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "ThreadSanitizer ends a child that starts threads";
 #endif
+  if (test::emulator() != nullptr) GTEST_SKIP() << "QEMU ends a child that starts threads";
   for (const std::size_t workers : {std::size_t{0}, std::size_t{2}}) {
     DataLoader loader = some_loader(workers);
     ASSERT_TRUE(loader.next());
