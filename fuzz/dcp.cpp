@@ -2,15 +2,13 @@
 // bytes) and `.metadata`. What opens must load, whole and one tensor at a time, or give an Error.
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <string>
 
 #include "penstock/load.h"
 #include "support/outcome.h"
-#include "support/require.h"
+#include "support/scratch_folder.h"
 
 namespace penstock::fuzz {
 namespace {
@@ -19,14 +17,10 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMaxPayload = std::uint64_t{16} << 20;
 
-/// One folder for the whole run, in memory where there is some.
+/// One folder for the whole run.
 const fs::path& folder() {
-  static const fs::path path = [] {
-    std::string pattern = (fs::exists("/dev/shm") ? fs::path("/dev/shm") : fs::temp_directory_path()) / "fuzz-XXXXXX";
-    require(::mkdtemp(pattern.data()) != nullptr, "no folder for the input");
-    return fs::path(pattern);
-  }();
-  return path;
+  static const ScratchFolder scratch;
+  return scratch.path();
 }
 
 void write(const char* name, const std::uint8_t* data, std::size_t size) {

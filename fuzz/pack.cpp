@@ -3,9 +3,6 @@
 
 #include "penstock/pack.h"
 
-#include <stdlib.h>
-#include <unistd.h>
-
 #include <array>
 #include <filesystem>
 #include <string>
@@ -20,6 +17,7 @@
 #include "support/payload.h"
 #include "support/same_value.h"
 #include "support/sample_value.h"
+#include "support/scratch_folder.h"
 
 PENSTOCK_FUZZ_MUTATOR(mutate_file_and_choices)
 
@@ -29,33 +27,14 @@ namespace {
 namespace fs = std::filesystem;
 using Kind = Value::Kind;
 
-/// A folder in memory where the system has one, for as long as the program runs.
-class Place {
- public:
-  Place() {
-    const fs::path memory = "/dev/shm";
-    const bool quick = ::access(memory.c_str(), W_OK | X_OK) == 0;
-    std::string pattern = ((quick ? memory : fs::temp_directory_path()) / "penstock-fuzz-XXXXXX").string();
-    require(::mkdtemp(pattern.data()) != nullptr, "no folder to work in");
-    folder_ = pattern;
-  }
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
-  ~Place() { clear(folder_); }
-
-  /// A folder that is not there.
-  std::string fresh() const {
-    clear(folder_ / "packed");
-    return folder_ / "packed";
-  }
-
- private:
-  static void clear(const fs::path& folder) {
-    std::error_code ignored;
-    fs::remove_all(folder, ignored);
-  }
-  fs::path folder_;
-};
+/// A folder that is not there, in one that lasts as long as the program runs.
+std::string fresh_folder() {
+  static const ScratchFolder scratch;
+  const fs::path folder = scratch.path() / "packed";
+  std::error_code ignored;
+  fs::remove_all(folder, ignored);
+  return folder;
+}
 
 /// Empty where `packed` is `sample` with its numbers as tensors and its dicts and tuples plain.
 std::string difference_when_packed(const Value& packed, const Value& sample) {
@@ -85,7 +64,7 @@ std::string difference_when_packed(const Value& packed, const Value& sample) {
   return {};
 }
 
-void check(const Place& place, std::span<const std::byte> content, Choices choices) {
+void check(std::span<const std::byte> content, Choices choices) {
   const std::vector<std::byte> other = edited(content, choices);
   const InputFile first(content);
   const InputFile second(other);
@@ -102,7 +81,7 @@ void check(const Place& place, std::span<const std::byte> content, Choices choic
   if (const std::size_t way = choices.below(3)) mmap = way == 1;
   const std::uint64_t shard_bytes = choices.flag() ? 1 : 1 << 20;
 
-  const std::string folder = place.fresh();
+  const std::string folder = fresh_folder();
   const auto done = attempt([&] { return pack(files(paths), folder, {.shard_bytes = shard_bytes, .num_workers = 0}); });
   if (!done.ok()) {
     if (fs::exists(folder)) fail("a refused packing left a folder behind: " + done.text());
@@ -128,8 +107,7 @@ void check(const Place& place, std::span<const std::byte> content, Choices choic
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace penstock::fuzz;
-  static const Place place;
   const Input input = split_input(data, size);
-  check(place, input.file, Choices(input.choices));
+  check(input.file, Choices(input.choices));
   return 0;
 }

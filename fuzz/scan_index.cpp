@@ -4,8 +4,6 @@
 
 #include "data/scan/scan_index.h"
 
-#include <unistd.h>
-
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -18,6 +16,7 @@
 #include "penstock/dataset.h"
 #include "support/input_file.h"
 #include "support/outcome.h"
+#include "support/scratch_folder.h"
 
 namespace penstock::fuzz {
 namespace {
@@ -42,27 +41,18 @@ void write_all(const std::string& path, std::string_view bytes) {
 class Tree {
  public:
   Tree() {
-    std::string pattern = (fs::temp_directory_path() / "penstock-fuzz-XXXXXX").string();
-    require(::mkdtemp(pattern.data()) != nullptr, "no folder to work in");
-    folder_ = pattern;
     for (const char* name : {"d/a/1.pt", "d/a/2.pt", "d/b/3.pt", "d/b/deep/4.pt", "d/0.pt"}) {
-      fs::create_directories((folder_ / name).parent_path());
-      write_all(folder_ / name, "x");
+      fs::create_directories((folder_.path() / name).parent_path());
+      write_all(folder_.path() / name, "x");
     }
     listed_ = files(pattern_of()).paths();
     data::ScanIndex(index(), pattern_of()).write({});
     empty_ = read_all(index());
   }
-  Tree(const Tree&) = delete;
-  Tree& operator=(const Tree&) = delete;
-  ~Tree() {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
 
-  std::string pattern_of() const { return folder_ / "d/**/*.pt"; }
-  std::string index() const { return folder_ / "files.index"; }
-  std::string copy() const { return folder_ / "copy.index"; }
+  std::string pattern_of() const { return folder_.path() / "d/**/*.pt"; }
+  std::string index() const { return folder_.path() / "files.index"; }
+  std::string copy() const { return folder_.path() / "copy.index"; }
   const std::vector<std::string>& listed() const { return listed_; }
 
   /// A whole index with this body behind what every index of the pattern begins with.
@@ -77,7 +67,7 @@ class Tree {
   }
 
  private:
-  fs::path folder_;
+  ScratchFolder folder_;
   std::vector<std::string> listed_;
   std::string empty_;
 };

@@ -55,7 +55,8 @@ with_heartbeat() {
   return "$status"
 }
 
-# Passes on what ninja says but for its steps, of which the last one is told every half minute.
+# Passes on what ninja says but for its steps, of which the last one is told every half minute, and for CMake's words on
+# configuring anew, which follow every `git pull` that adds a file.
 show_steps() {
   local what=$1 line told=$SECONDS
   while IFS= read -r line; do
@@ -66,6 +67,7 @@ show_steps() {
         printf '   %s: %s\n' "$what" "${line%%]*}]"
         ;;
       'ninja: '*Entering* | 'ninja: no work to do.') ;;
+      '-- GLOB mismatch!' | '-- '*' done' | '-- '*' done ('*')' | '-- Build files have been written to: '*) ;;
       *) printf '%s\n' "$line" ;;
     esac
   done
