@@ -13,6 +13,7 @@
 #include "support/same_value.h"
 #include "support/sample_value.h"
 #include "support/string_sink.h"
+#include "support/written_checkpoint.h"
 
 namespace penstock::fuzz {
 
@@ -101,6 +102,7 @@ void check_written(const Value& value) {
     check_format(format, value, {});
     if (format.name == format::kNpzFormat.name) check_format(format, value, {.compress = true});
   }
+  if (!huge) check_written_checkpoint(value);
 }
 
 }  // namespace penstock::fuzz
