@@ -18,9 +18,9 @@
 namespace penstock {
 
 struct SaveOptions {
-  /// "npy", "npz", "pt", "safetensors" or "dcp". Empty: chosen by the extension of the path, or "dcp" where it ends
-  /// with
-  /// '/'; kInvalidArgument when it names none of them.
+  /// "npy", "npz", "pt", "safetensors" or "dcp". Empty: chosen by the extension of the path,
+  /// or "dcp" where the path ends with '/'; kInvalidArgument when the extension names none
+  /// of them.
   std::string format = {};
   /// Deflate the members of an `.npz`; kUnsupported for other formats.
   bool compress = false;
