@@ -139,6 +139,8 @@ def test_a_single_tensor_has_a_name(tmp_path):
 REFUSED = {
     "a list": ([np.zeros(2)], "a dict"),
     "a name twice": ({"a": {"b": np.zeros(2)}, "a.b": np.zeros(2)}, "two items"),
+    "keys of one text": ({1: [np.zeros(2)], "1": {"a": np.zeros(2)}}, "two keys of the dict are '1'"),
+    "keys of one text below": ({"m": {1: {"a": np.zeros(2)}, "1": {"b": np.zeros(2)}}}, "two keys of 'm'"),
     "a key that is a tuple": ({(1, 2): np.zeros(2)}, "neither text nor an integer"),
     "dates": ({"t": np.zeros(2, "M8[s]")}, "cannot hold a tensor"),
 }

@@ -57,17 +57,27 @@ class Flattener {
   }
 
  private:
+  std::string owner() const { return name_.empty() ? "the dict" : core::quoted(name_); }
+
   void add_dict(const Value& dict) {
     walk_.visit(dict.node_id(), dict.size(), dict.size() * name_.size());
+    std::unordered_set<std::string> steps;
     for (std::size_t i = 0; i < dict.size(); ++i) {
       const auto [key, item] = dict.item(i);
       if (!key.is(Kind::kString) && !key.is(Kind::kInt)) {
         throw Error(ErrorCode::kUnsupported,
                     core::format("a key of {} is neither text nor an integer, and the items of a checkpoint are named "
                                  "by their keys: rename it",
-                                 name_.empty() ? "the dict" : core::quoted(name_)));
+                                 owner()));
       }
-      below(Value::string(text_of(key)), item);
+      const std::string step = text_of(key);
+      // Different names can lead through them, as "1.a" and "1.0", and what they lead to would become one container.
+      if (!steps.insert(step).second) {
+        throw Error(ErrorCode::kUnsupported,
+                    core::format("two keys of {} are {} in a checkpoint, whose keys are text: rename one", owner(),
+                                 core::quoted(step)));
+      }
+      below(Value::string(step), item);
     }
   }
 
