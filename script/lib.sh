@@ -6,9 +6,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # One compiler cache serves every clone and build folder.
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
-# Without a locale, as in containers, Python sets LC_CTYPE for what it starts, and ccache tells compilers of two locales
-# apart: pip would compile the library once more. Python reads and writes UTF-8 without that too.
-export PYTHONCOERCECLOCALE=0
 CMAKE_BUILD_PARALLEL_LEVEL=$(nproc)
 export CMAKE_BUILD_PARALLEL_LEVEL
 
