@@ -119,6 +119,10 @@ class Builder {
   Value object(std::size_t depth) {
     std::string type = name();
     std::vector<Value> parts = items(depth);
+    // Readers make a tensor of it, and an object only where its data is none.
+    const bool plain_parameter =
+        type.ends_with(".Parameter") && !parts.empty() && parts.front().is(Value::Kind::kTensor);
+    if (plain_parameter) return parts.front();
     const bool jagged = type.ends_with("_rebuild_njt");
     std::optional<Value> state;
     if (choices_.flag()) state = build(depth + 1);
