@@ -5,6 +5,7 @@ import os
 import pickle
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,18 @@ def test_what_one_process_saves(tmp_path):
     assert archive.format == "dcp"
     assert not archive.unknown_globals
     assert_same(penstock.load(tmp_path / "ckpt", key="model"), expected["model"])
+
+
+def test_a_folder_here_takes_nothing_of_the_network(tmp_path):
+    """Neither libcurl nor the thread that waits for answers."""
+    penstock.save({"a": penstock.tensor([1.0, 2.0]), "b": penstock.tensor([3])}, f"{tmp_path}/ckpt/")
+    program = """if True:
+        import os, sys, penstock
+        assert penstock.load(sys.argv[1])["b"].tolist() == [3]
+        with open("/proc/self/maps") as maps:
+            assert "libcurl" not in maps.read()
+        assert len(os.listdir("/proc/self/task")) == 1"""
+    subprocess.run([sys.executable, "-c", program, tmp_path / "ckpt"], check=True)
 
 
 def test_what_several_ranks_save(ranks):

@@ -25,13 +25,13 @@ bool is_far(const StreamEnds::Stream& stream) {
 
 }  // namespace
 
+StreamEnds::StreamEnds(std::vector<Stream> streams) : streams_(std::move(streams)) {
+  std::erase_if(streams_, [](const Stream& stream) { return !is_far(stream); });
+}
+
 io::OpenedFile::Ends StreamEnds::take(const Place& place) {
-  auto found = read_.find(&place);
-  if (found == read_.end()) {
-    while (next_ < streams_.size() && streams_[next_].place != &place) ++next_;
-    read_ahead();
-    found = read_.find(&place);
-  }
+  if (next_ < streams_.size() && streams_[next_].place == &place) read_ahead();
+  const auto found = read_.find(&place);
   if (found == read_.end()) return {};
   io::OpenedFile::Ends out = std::move(found->second);
   read_.erase(found);
@@ -43,7 +43,6 @@ void StreamEnds::read_ahead() {
   std::unordered_map<const ByteSource*, std::size_t> numbers;
   for (const std::size_t last = std::min(streams_.size(), next_ + kAtOnce); next_ < last; ++next_) {
     const Stream& stream = streams_[next_];
-    if (!is_far(stream)) continue;
     const auto [number, added] = numbers.try_emplace(&*stream.file, reads.size());
     if (added) reads.push_back({stream.file});
     const auto [offset, length] = std::pair(stream.place->offset, stream.place->length);

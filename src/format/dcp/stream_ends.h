@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "format/dcp/metadata.h"
@@ -21,7 +20,7 @@ class StreamEnds {
   };
 
   /// `streams` in the order in which they will be asked for; places are told apart by their addresses.
-  explicit StreamEnds(std::vector<Stream> streams) : streams_(std::move(streams)) {}
+  explicit StreamEnds(std::vector<Stream> streams);
 
   /// Those of this stream; nothing where reading them when they are wanted costs little, and where the place does not
   /// lie in its file. The errors of reading.
@@ -30,8 +29,8 @@ class StreamEnds {
  private:
   void read_ahead();
 
-  std::vector<Stream> streams_;
-  std::size_t next_ = 0;  ///< the first stream that was not read yet
+  std::vector<Stream> streams_;  ///< those that are read ahead
+  std::size_t next_ = 0;         ///< the first stream that was not read yet
   std::unordered_map<const Place*, io::OpenedFile::Ends> read_;
 };
 

@@ -377,8 +377,13 @@ class Retrying {
 
 }  // namespace
 
-void run(std::span<Exchange> exchanges) { Retrying(exchanges, false).to_end(); }
+// Without a request the reactor, its thread and libcurl stay unused.
+void run(std::span<Exchange> exchanges) {
+  if (!exchanges.empty()) Retrying(exchanges, false).to_end();
+}
 
-void run_all(std::span<Exchange> exchanges) { Retrying(exchanges, true).to_end(); }
+void run_all(std::span<Exchange> exchanges) {
+  if (!exchanges.empty()) Retrying(exchanges, true).to_end();
+}
 
 }  // namespace penstock::io::remote
