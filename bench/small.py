@@ -61,21 +61,16 @@ def _torch(folder: Path, read: Callable, workers: int, collate: Callable | None)
     return lambda: drain(DataLoader(data, **options))
 
 
-def _spdl(folder: Path, read: Callable, collate: Callable | None) -> Call:
+def spdl_epochs(items: list, batch: int, batch_of: Callable[[list], object]) -> Call:
+    """Shuffled epochs of SPDL, whose threads make batches of lists of items."""
     from spdl.pipeline import PipelineBuilder
-    from torch.utils.data import default_collate
-
-    paths = sorted(folder.iterdir())
-
-    def batch_of(chosen: list[Path]) -> object:
-        return (collate or default_collate)([read(path) for path in chosen])
 
     # A stage that reads whole batches is several times as fast here as one that reads files, with a queue behind it.
     def run() -> None:
         pipeline = (
             PipelineBuilder()
-            .add_source(paths[i] for i in shuffled(len(paths)))
-            .aggregate(BATCH)
+            .add_source(items[i] for i in shuffled(len(items)))
+            .aggregate(batch)
             .pipe(batch_of, concurrency=WORKERS)
             .add_sink(2 * WORKERS)
             .build(num_threads=WORKERS)
@@ -84,6 +79,13 @@ def _spdl(folder: Path, read: Callable, collate: Callable | None) -> Call:
             drain(pipeline)
 
     return run
+
+
+def _spdl(folder: Path, read: Callable, collate: Callable | None) -> Call:
+    from torch.utils.data import default_collate
+
+    make = collate or default_collate
+    return spdl_epochs(sorted(folder.iterdir()), BATCH, lambda chosen: make([read(path) for path in chosen]))
 
 
 def file_line(root: Path, name: str, folder: Path, goals: tuple[float, float], read: Callable, padded: bool) -> Line:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import corpus
 import small
-from line import PEER_PYTHON, VISION_PYTHON, WORKERS, Call, Floor, Line, Program, drain, shuffled, write_listing
+from line import PEER_PYTHON, VISION_PYTHON, WORKERS, Call, Floor, Line, Program, drain, write_listing
 
 BATCH = 256
 CROP_BATCH = 64
@@ -58,26 +58,6 @@ def _torch_peers(data: Callable[[], object], batch: int, collate: Callable | Non
     }
 
 
-def _spdl(count: int, batch: int, batch_of: Callable[[], Callable[[list[int]], object]]) -> Call:
-    from spdl.pipeline import PipelineBuilder
-
-    make = batch_of()
-
-    def run() -> None:
-        pipeline = (
-            PipelineBuilder()
-            .add_source(shuffled(count))
-            .aggregate(batch)
-            .pipe(make, concurrency=WORKERS)
-            .add_sink(2 * WORKERS)
-            .build(num_threads=WORKERS)
-        )
-        with pipeline.auto_stop():
-            drain(pipeline)
-
-    return run
-
-
 def _normalized_rows(path: Path) -> Call:
     import penstock
 
@@ -85,17 +65,17 @@ def _normalized_rows(path: Path) -> Call:
     return lambda: drain(penstock.DataLoader(data, batch_size=BATCH, shuffle=True, num_workers=WORKERS))
 
 
-def _normalize_chosen(path: Path) -> Callable[[list[int]], object]:
+def _spdl_normalized(path: Path) -> Call:
     import numpy as np
     import torch
 
     images = np.load(path, mmap_mode="r")
-    return lambda chosen: normalized([torch.from_numpy(images[i]) for i in chosen])
+    make = lambda chosen: normalized([torch.from_numpy(images[i]) for i in chosen])  # noqa: E731
+    return small.spdl_epochs(list(range(len(images))), BATCH, make)
 
 
 def normalized_line(root: Path) -> Line:
     path = corpus.images(root)
-    spdl = partial(_spdl, corpus.IMAGES, BATCH, partial(_normalize_chosen, path))
     return Line(
         name="uint8 rows of 3 KB to normalized float32, batches of 256",
         unit="rows/s",
@@ -103,7 +83,7 @@ def normalized_line(root: Path) -> Line:
         ours=Program(partial(_normalized_rows, path), ("penstock",)),
         peers={
             **_torch_peers(partial(Rows, path), BATCH, normalized),
-            "SPDL, 2 threads": Program(spdl, ("torch", "numpy"), PEER_PYTHON),
+            "SPDL, 2 threads": Program(partial(_spdl_normalized, path), ("torch", "numpy"), PEER_PYTHON),
         },
         floor=Floor(["normalized", str(WORKERS), str(path)]),
         goal_peer=10,
@@ -128,14 +108,13 @@ def _files(folder: Path) -> small.TorchFiles:
     return small.TorchFiles(sorted(folder.iterdir()), small.load_npy)
 
 
-def _narrow_chosen(folder: Path) -> Callable[[list[int]], object]:
-    paths = sorted(folder.iterdir())
-    return lambda chosen: narrowed([small.load_npy(paths[i]) for i in chosen])
+def _spdl_narrowed(folder: Path) -> Call:
+    make = lambda chosen: narrowed([small.load_npy(path) for path in chosen])  # noqa: E731
+    return small.spdl_epochs(sorted(folder.iterdir()), small.BATCH, make)
 
 
 def narrowed_line(root: Path) -> Line:
     folder = corpus.small_double(root)
-    spdl = partial(_spdl, corpus.SMALL_FILES, small.BATCH, partial(_narrow_chosen, folder))
     return Line(
         name="10,000 .npy of 16 KB of float64 to float32",
         unit="files/s",
@@ -143,7 +122,7 @@ def narrowed_line(root: Path) -> Line:
         ours=Program(partial(_narrowed_files, folder), ("penstock",)),
         peers={
             **_torch_peers(partial(_files, folder), small.BATCH, narrowed),
-            "SPDL, 2 threads": Program(spdl, ("torch", "numpy"), PEER_PYTHON),
+            "SPDL, 2 threads": Program(partial(_spdl_narrowed, folder), ("torch", "numpy"), PEER_PYTHON),
         },
         floor=Floor(["narrowed", write_listing(root, folder), str(WORKERS)]),
         goal_peer=10,

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +14,7 @@ from contents import contents, numbers, same
 from fault_proxy import Fault
 from refusals import TOKEN, has_no_secret, refused, within
 from servers import SECRET_KEY
-from written import MEGA, bytes_of, run
+from written import MEGA, bytes_of, kill_in_third_part, run
 
 import penstock
 import penstock.numpy
@@ -299,11 +296,7 @@ SLOW_SAVE = "penstock.save(np.zeros(16 << 20, 'f4'), 's3://bucket/x.npy')"
 
 
 def test_a_process_that_is_killed_leaves_no_object(faulty, memory):
-    faulty.faults = [Fault(hang=True, target="partNumber=3")]
-    with subprocess.Popen([sys.executable, "-c", f"import numpy as np, penstock; {SLOW_SAVE}"]) as process:
-        while not any("partNumber=3" in request.target for request in faulty.requests):
-            time.sleep(0.02)
-        os.kill(process.pid, signal.SIGKILL)
+    kill_in_third_part(faulty, f"import numpy as np, penstock; {SLOW_SAVE}")
     assert not memory.objects
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +11,7 @@ import pytest
 from contents import numbers, same
 from fault_proxy import Fault
 from refusals import has_no_secret, refused
-from written import MEGA, bytes_of
+from written import MEGA, bytes_of, kill_in_third_part
 
 import penstock
 
@@ -127,11 +124,7 @@ SLOW = """with penstock.Writer("s3://bucket/x.npy") as writer:
 
 
 def test_a_process_that_is_killed_leaves_no_object(faulty, memory):
-    faulty.faults = [Fault(hang=True, target="partNumber=3")]
-    with subprocess.Popen([sys.executable, "-c", f"import numpy as np, penstock\n{SLOW}"]) as process:
-        while not any("partNumber=3" in request.target for request in faulty.requests):
-            time.sleep(0.02)
-        os.kill(process.pid, signal.SIGKILL)
+    kill_in_third_part(faulty, f"import numpy as np, penstock\n{SLOW}")
     assert not memory.objects
 
 

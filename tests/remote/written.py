@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+import sys
+import time
 
 from conftest import client_of
+from fault_proxy import Fault
 
 MEGA = 1 << 20
 
 
 def bytes_of(server, key: str) -> bytes:
     return bytes(client_of(server).get(key).bytes())
+
+
+def kill_in_third_part(faulty, program: str) -> None:
+    """Runs a program that uploads in parts, and kills it while the store keeps it waiting for an answer."""
+    faulty.faults = [Fault(hang=True, target="partNumber=3")]
+    with subprocess.Popen([sys.executable, "-c", program]) as process:
+        while not any("partNumber=3" in request.target for request in faulty.requests):
+            time.sleep(0.02)
+        os.kill(process.pid, signal.SIGKILL)
 
 
 def run(command, *arguments, code: int = 0) -> str:
