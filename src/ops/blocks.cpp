@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "core/task_pool.h"
-#include "ops/transpose.h"
+#include "ops/copy_plane.h"
 
 namespace penstock::ops {
 namespace {

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/format.h"
+#include "ops/copy_plane.h"
 #include "ops/device_ops.h"
 #include "ops/kernels.h"
 #include "ops/layout.h"
@@ -16,16 +17,12 @@ namespace {
 /// Contiguous copies up to this need no plan.
 constexpr std::size_t kSmall = std::size_t{1} << 20;
 
-/// Runs that are contiguous on both sides.
-void copy_runs(const Layout& layout, Start start, const std::byte* from, std::byte* to) {
-  const std::size_t bytes = static_cast<std::size_t>(layout.dims[layout.rank - 1].size) * layout.itemsize;
-  for_each_index(layout, layout.rank - 1, start, [&](Start at) { std::memcpy(to + at.to, from + at.from, bytes); });
-}
-
-void copy_rows(const Layout& layout, Start start, const std::byte* from, std::byte* to) {
-  const Dim& row = layout.dims[layout.rank - 1];
-  for_each_index(layout, layout.rank - 1, start,
-                 [&](Start at) { copy_row(layout.itemsize, row, from + at.from, to + at.to); });
+void copy_planes(const Layout& layout, Start start, const std::byte* from, std::byte* to) {
+  const Dim& inner = layout.dims[layout.rank - 1];
+  if (layout.rank == 1) return copy_plane(layout.itemsize, {}, inner, from + start.from, to + start.to);
+  const Dim& outer = layout.dims[layout.rank - 2];
+  for_each_index(layout, layout.rank - 2, start,
+                 [&](Start at) { copy_plane(layout.itemsize, outer, inner, from + at.from, to + at.to); });
 }
 
 /// Moves the dimension that is contiguous in `from` next to the innermost, when there is one besides it.
@@ -46,9 +43,9 @@ void copy_part(const Layout& part, Start start, const std::byte* from, std::byte
   }
   const auto width = static_cast<std::int64_t>(part.itemsize);
   const Dim& inner = part.dims[part.rank - 1];
-  if (inner.from == width && inner.to == width) return copy_runs(part, start, from, to);
+  if (inner.from == width && inner.to == width) return copy_planes(part, start, from, to);
   Layout turned = part;
-  if (!can_transpose(part.itemsize) || !move_contiguous_inward(turned)) return copy_rows(part, start, from, to);
+  if (!can_transpose(part.itemsize) || !move_contiguous_inward(turned)) return copy_planes(part, start, from, to);
   const Dim& across = turned.dims[turned.rank - 2];
   const Dim& along = turned.dims[turned.rank - 1];
   for_each_index(turned, turned.rank - 2, start,

@@ -10,13 +10,13 @@
 #include <cstring>
 #include <utility>
 
+#include "ops/copy_plane.h"
+
 namespace penstock::ops {
 namespace {
 
 constexpr std::int64_t kLine = 64;
 constexpr std::int64_t kVector = 16;
-/// Elements of the longer dimension between two visits to the same cache lines, where the other one is short.
-constexpr std::int64_t kShortBlock = 2048;
 
 template <std::size_t kWidth>
 struct Word;
@@ -85,21 +85,9 @@ void transpose_tile(const std::byte* from, std::int64_t from_step, std::byte* to
   }
 }
 
-template <std::size_t kWidth>
-void copy_elements(const Dim& dim, const std::byte* from, std::byte* to) {
-  for (std::int64_t i = 0; i < dim.size; ++i) std::memcpy(to + i * dim.to, from + i * dim.from, kWidth);
-}
-
-/// Goes along the longer dimension in blocks, once for each index of the shorter one.
-template <std::size_t kWidth>
-void copy_plane(Dim longer, Dim shorter, const std::byte* from, std::byte* to) {
-  if (longer.size < shorter.size) std::swap(longer, shorter);
-  for (std::int64_t i = 0; i < longer.size; i += kShortBlock) {
-    const Dim block = {std::min(kShortBlock, longer.size - i), longer.from, longer.to};
-    for (std::int64_t j = 0; j < shorter.size; ++j) {
-      copy_elements<kWidth>(block, from + i * longer.from + j * shorter.from, to + i * longer.to + j * shorter.to);
-    }
-  }
+void copy_along_longer(std::size_t width, const Dim& a, const Dim& b, const std::byte* from, std::byte* to) {
+  if (a.size < b.size) return copy_long_plane(width, b, a, from, to);
+  copy_long_plane(width, a, b, from, to);
 }
 
 template <std::size_t kWidth>
@@ -117,8 +105,8 @@ void transpose_plane(const Dim& across, const Dim& along, const std::byte* from,
   const Dim tiled_rows = {rows, along.from, along.to};
   const Dim right = {across.size - columns, across.from, across.to};
   const Dim below = {along.size - rows, along.from, along.to};
-  copy_plane<kWidth>(tiled_rows, right, from + columns * across.from, to + columns * across.to);
-  copy_plane<kWidth>(across, below, from + rows * along.from, to + rows * along.to);
+  copy_along_longer(kWidth, tiled_rows, right, from + columns * across.from, to + columns * across.to);
+  copy_along_longer(kWidth, across, below, from + rows * along.from, to + rows * along.to);
 }
 
 }  // namespace
@@ -138,26 +126,8 @@ void transpose(std::size_t width, const Dim& across, const Dim& along, const std
     case 8:
       return transpose_plane<8>(across, along, from, to);
     default:
-      return copy_plane<16>(across, along, from, to);
+      return copy_along_longer(16, across, along, from, to);
   }
-}
-
-void copy_row(std::size_t width, const Dim& dim, const std::byte* from, std::byte* to) {
-  switch (width) {
-    case 1:
-      return copy_elements<1>(dim, from, to);
-    case 2:
-      return copy_elements<2>(dim, from, to);
-    case 4:
-      return copy_elements<4>(dim, from, to);
-    case 8:
-      return copy_elements<8>(dim, from, to);
-    case 16:
-      return copy_elements<16>(dim, from, to);
-    default:
-      break;
-  }
-  for (std::int64_t i = 0; i < dim.size; ++i) std::memcpy(to + i * dim.to, from + i * dim.from, width);
 }
 
 }  // namespace penstock::ops

@@ -13,7 +13,4 @@ bool can_transpose(std::size_t width) noexcept;
 /// Touches each cache line of both sides once where they are long enough.
 void transpose(std::size_t width, const Dim& across, const Dim& along, const std::byte* from, std::byte* to);
 
-/// Copies one dimension, element by element.
-void copy_row(std::size_t width, const Dim& dim, const std::byte* from, std::byte* to);
-
 }  // namespace penstock::ops

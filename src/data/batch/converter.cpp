@@ -68,7 +68,7 @@ class Converter::Guarded final : public io::GuardedMemory {
     for (std::size_t i = 0; i < items_.size() && !refused_; ++i) {
       if (i + 1 < items_.size()) ask_for(items_[i + 1].from, items_[i + 1].conversion->input_extent());
       const Item& item = items_[i];
-      refused_ = item.conversion->run(item.from, item.to, between_, item.key);
+      refused_ = item.conversion->run(item.from, item.to, between_, item.drawn);
       at_ = i;
     }
   }
@@ -138,7 +138,7 @@ Converter::Item Converter::item(const Placement& placement, std::size_t position
   const Source& of = source(placement, position);
   std::byte* to = block_ + placement.slot(position);
   if (placement.padding) to = scratch_.arena.allocate(static_cast<std::size_t>(of.conversion->output().nbytes));
-  return {of.conversion, from, to, of.key, position};
+  return {of.conversion, from, to, position, of.conversion->draw(of.key)};
 }
 
 void Converter::settle(const Placement& placement, const Item& item) {
@@ -154,7 +154,7 @@ void Converter::settle(const Placement& placement, const Item& item) {
 }
 
 void Converter::run(const Item& item) {
-  const auto refused = item.conversion->run(item.from, item.to, between(*item.conversion), item.key);
+  const auto refused = item.conversion->run(item.from, item.to, between(*item.conversion), item.drawn);
   if (refused) throw_refused(*item.conversion, *refused, item.position);
 }
 
@@ -172,23 +172,9 @@ void Converter::convert_memory(const Placement& placement, std::size_t first, st
     for (const Item& one : items_) run(one);
   } else {
     scratch_.sample_files.push_back({begin.within, first});
-    if (begin.conversion->random()) copy_first(*begin.within);
     convert_guarded(items_, *begin.within);
   }
   for (const Item& one : items_) settle(placement, one);
-}
-
-void Converter::copy_first(const SampleFile& file) {
-  const std::uint64_t bytes = items_.front().conversion->input_extent();
-  for (Item& one : items_) {
-    std::byte* const copy = take_staging(bytes);
-    try {
-      io::guarded_copy(copy, one.from, static_cast<std::size_t>(bytes), file.name());
-    } catch (const Error& error) {
-      throw SampleError(one.position, file.error_of_change(error));
-    }
-    one.from = copy;
-  }
 }
 
 void Converter::convert_guarded(std::span<const Item> items, const SampleFile& file) {

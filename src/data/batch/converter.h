@@ -34,8 +34,8 @@ class Converter {
     const Conversion* conversion = nullptr;
     const std::byte* from = nullptr;
     std::byte* to = nullptr;
-    std::uint64_t key = 0;
     std::size_t position = 0;
+    Conversion::Drawn drawn = {};
   };
   class Guarded;
   struct Staging;
@@ -47,9 +47,6 @@ class Converter {
   bool goes_on(const Placement& placement, std::size_t first, std::size_t next) const;
   Item item(const Placement& placement, std::size_t position, const std::byte* from);
   void convert_memory(const Placement& placement, std::size_t first, std::size_t last);
-  /// Copies the items out of the mapping. A guarded read may be abandoned halfway when the file is cut, and a random
-  /// conversion must not be: it owns memory that would leak.
-  void copy_first(const SampleFile& file);
   void convert_guarded(std::span<const Item> items, const SampleFile& file);
   void convert_read(const Placement& placement, std::size_t first, std::size_t last);
   void run(const Item& item);

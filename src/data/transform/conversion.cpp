@@ -87,7 +87,7 @@ Conversion::Conversion(std::vector<Op> ops, const TensorLayout& input)
       passes_.push_back(make_element_pass(rest, *layout));
     }
     layout = &passes_.back()->output();
-    random_ |= passes_.back()->random();
+    random_ |= passes_.back()->draw(0).has_value();
     // The memory between passes has two halves: a pass reads one and fills the other.
     if (!rest.empty()) between_ = std::max(between_, 2 * ((layout->nbytes + 63) & ~std::uint64_t{63}));
   }
@@ -95,11 +95,20 @@ Conversion::Conversion(std::vector<Op> ops, const TensorLayout& input)
 
 const TensorLayout& Conversion::output() const noexcept { return passes_.empty() ? input_ : passes_.back()->output(); }
 
+Conversion::Drawn Conversion::draw(std::uint64_t key) const {
+  Drawn out;
+  if (!random_) return out;
+  out.reserve(passes_.size());
+  for (const auto& pass : passes_) out.push_back(pass->draw(key));
+  return out;
+}
+
 std::optional<Refused> Conversion::run(const std::byte* from, std::byte* to, std::byte* between,
-                                       std::uint64_t key) const {
+                                       const Drawn& drawn) const noexcept {
   for (std::size_t i = 0; i < passes_.size(); ++i) {
     std::byte* const target = i + 1 == passes_.size() ? to : between + (i % 2) * (between_ / 2);
-    if (auto refused = passes_[i]->run(from, target, key)) {
+    const Walk* const walk = drawn.empty() || !drawn[i] ? nullptr : &*drawn[i];
+    if (auto refused = passes_[i]->run(from, target, walk)) {
       refused->pass = static_cast<std::uint32_t>(i);
       return refused;
     }

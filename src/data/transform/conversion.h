@@ -15,6 +15,7 @@
 
 #include "data/sample/layout.h"
 #include "data/transform/op.h"
+#include "data/transform/walk.h"
 
 namespace penstock::data {
 
@@ -31,11 +32,11 @@ class Pass {
  public:
   virtual ~Pass() = default;
   virtual const TensorLayout& output() const noexcept = 0;
-  /// Whether random numbers decide what it takes.
-  virtual bool random() const noexcept { return false; }
-  /// Writes the result, without gaps. `key` is that of the sample's random numbers. Owns and throws nothing unless it
-  /// is random().
-  virtual std::optional<Refused> run(const std::byte* from, std::byte* to, std::uint64_t key) const = 0;
+  /// Where random numbers decide what it takes: the walk over a sample with this key. Else nothing.
+  virtual std::optional<Walk> draw(std::uint64_t) const { return std::nullopt; }
+  /// Writes the result, without gaps. `drawn` is what draw() gave for the sample, or null. Owns nothing, because it may
+  /// be abandoned at any access to `from`.
+  virtual std::optional<Refused> run(const std::byte* from, std::byte* to, const Walk* drawn) const noexcept = 0;
   /// What to tell the user of a refused element.
   virtual std::string explain(const Refused& refused) const = 0;
 };
@@ -51,14 +52,17 @@ class Conversion {
   const TensorLayout& output() const noexcept;
   /// Bytes from the first element of a source to behind its last.
   std::uint64_t input_extent() const noexcept { return input_extent_; }
-  /// Whether samples differ by random numbers.
-  bool random() const noexcept { return random_; }
+  /// What random numbers decided for one sample: a walk for each pass that has some. Empty where none has.
+  using Drawn = std::vector<std::optional<Walk>>;
+  /// `key` is that of the sample's random numbers.
+  Drawn draw(std::uint64_t key) const;
   /// Bytes that `run` wants for what lies between its passes.
   std::uint64_t between() const noexcept { return between_; }
 
   /// Fills `to` with output().nbytes bytes from a source laid out as input(). `between` has as many bytes as that says.
-  /// May be abandoned at any access to `from` unless random(): owns nothing.
-  std::optional<Refused> run(const std::byte* from, std::byte* to, std::byte* between, std::uint64_t key) const;
+  /// `drawn` is what draw() gave for the sample. Owns nothing, because it may be abandoned at any access to `from`.
+  std::optional<Refused> run(const std::byte* from, std::byte* to, std::byte* between,
+                             const Drawn& drawn) const noexcept;
   [[noreturn]] void throw_refused(const Refused& refused) const;
 
  private:

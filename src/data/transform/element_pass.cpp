@@ -1,6 +1,7 @@
 // Runs a planned pass. The elements are walked in chunks that fit into the first cache. A chunk is gathered from the
 // source, goes through all steps between two small buffers, and is put into the target, so that memory is read and
-// written once however many steps there are.
+// written once however many steps there are. Where runs are short (the three channels of a pixel), a chunk has many of
+// them, because each step costs a call.
 
 #include "data/transform/element_pass.h"
 
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "ops/convert.h"
+#include "ops/copy_plane.h"
 #include "ops/overflow.h"
 
 namespace penstock::data {
@@ -18,33 +20,33 @@ namespace {
 constexpr std::int64_t kChunk = 512;
 constexpr std::size_t kWidest = 16;
 
-template <std::size_t kWidth>
-void take_strided(const std::byte* from, std::int64_t step, std::byte* to, std::int64_t count) noexcept {
-  for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * kWidth, from + i * step * kWidth, kWidth);
+/// Where the elements of a chunk lie in one view: rows of runs. Steps are counted in elements.
+struct Plane {
+  std::int64_t rows = 1;
+  std::int64_t row_step = 0;
+  std::int64_t count = 0;  ///< elements of a run
+  std::int64_t step = 0;
+
+  std::int64_t size() const noexcept { return rows * count; }
+  bool dense() const noexcept { return (step == 1 || count == 1) && (row_step == count || rows == 1); }
+  bool single() const noexcept { return (step == 0 || count == 1) && (row_step == 0 || rows == 1); }
+  Plane packed() const noexcept { return {.rows = rows, .row_step = count, .count = count, .step = 1}; }
+};
+
+/// Copies elements from where one view has them to where the other has them.
+void copy_between(const std::byte* from, const Plane& there, std::byte* to, const Plane& here,
+                  std::size_t width) noexcept {
+  const auto bytes = static_cast<std::int64_t>(width);
+  const ops::Dim rows = {there.rows, there.row_step * bytes, here.row_step * bytes};
+  const ops::Dim run = {there.count, there.step * bytes, here.step * bytes};
+  ops::copy_plane(width, rows, run, from, to);
 }
 
-/// Gathers `count` elements, `step` elements apart, to lie one behind the other.
-void take(const std::byte* from, std::int64_t step, std::byte* to, std::int64_t count, std::size_t width) noexcept {
-  const auto bytes = static_cast<std::int64_t>(width);
-  switch (width) {
-    case 1:
-      return take_strided<1>(from, step, to, count);
-    case 2:
-      return take_strided<2>(from, step, to, count);
-    case 4:
-      return take_strided<4>(from, step, to, count);
-    case 8:
-      return take_strided<8>(from, step, to, count);
-    default:
-      for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * bytes, from + i * step * bytes, width);
-  }
-}
-
-/// The other way round.
-void put(const std::byte* from, std::byte* to, std::int64_t step, std::int64_t count, std::size_t width) noexcept {
-  const auto bytes = static_cast<std::int64_t>(width);
-  for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * step * bytes, from + i * bytes, width);
-}
+/// How much is done at once.
+struct Size {
+  std::int64_t rows = 1;
+  std::int64_t count = 0;
+};
 
 /// The memory of one walk. On the stack: a walk may be abandoned.
 struct Chunk {
@@ -65,13 +67,16 @@ class ElementPass final : public Pass {
         fixed_(walk_of(plan_.geometry)) {}
 
   const TensorLayout& output() const noexcept override { return plan_.output; }
-  bool random() const noexcept override { return plan_.random; }
 
-  std::optional<Refused> run(const std::byte* from, std::byte* to, std::uint64_t key) const override {
-    if (plan_.padded) fill(to);
-    if (!plan_.random) return walk_over(fixed_, from, to);
+  std::optional<Walk> draw(std::uint64_t key) const override {
+    if (!plan_.random) return std::nullopt;
     Draws draws(key);
-    return walk_over(walk_of(geometry_of(plan_, &draws)), from, to);
+    return walk_of(geometry_of(plan_, &draws));
+  }
+
+  std::optional<Refused> run(const std::byte* from, std::byte* to, const Walk* drawn) const noexcept override {
+    if (plan_.padded) fill(to);
+    return walk_over(drawn != nullptr ? *drawn : fixed_, from, to);
   }
 
   std::string explain(const Refused& refused) const override {
@@ -86,32 +91,51 @@ class ElementPass final : public Pass {
   }
 
   void fill(std::byte* to) const noexcept {
-    const auto count = static_cast<std::int64_t>(plan_.output.nbytes / out_width_);
-    for (std::int64_t i = 0; i < count; ++i) {
-      std::memcpy(to + i * static_cast<std::int64_t>(out_width_), plan_.padding.data(), out_width_);
+    const auto all = static_cast<std::size_t>(plan_.output.nbytes);
+    if (all == 0) return;
+    std::memcpy(to, plan_.padding.data(), out_width_);
+    // Doubles what is filled already.
+    for (std::size_t done = out_width_; done < all; done += std::min(done, all - done)) {
+      std::memcpy(to + done, to, std::min(done, all - done));
     }
   }
 
   std::optional<Refused> walk_over(const Walk& walk, const std::byte* from, std::byte* to) const noexcept {
     std::optional<Refused> refused;
-    const std::size_t target = plan_.parameters.size() + 1;
     Chunk chunk;
-    const std::int64_t most = goes_directly(walk) ? walk.run() : kChunk;
-    walk.for_each([&](Walk::Places places) {
-      for (std::int64_t first = 0; first < walk.run() && !refused; first += most) {
-        const std::int64_t count = std::min(most, walk.run() - first);
-        Walk::Places here = places;
-        for (std::size_t v = 0; v <= target; ++v) here[v] += first * walk.step(v);
-        refused = run_chunk(walk, here, from, to, count, chunk);
+    const Size most = most_at_once(walk);
+    walk.for_each_plane([&](const Walk::Places& places) {
+      for (std::int64_t row = 0; row < walk.rows(); row += most.rows) {
+        for (std::int64_t first = 0; first < walk.run() && !refused; first += most.count) {
+          const Size size = {std::min(most.rows, walk.rows() - row), std::min(most.count, walk.run() - first)};
+          Walk::Places here = places;
+          for (std::size_t v = 0; v <= target(); ++v) here[v] += row * walk.row_step(v) + first * walk.step(v);
+          refused = run_chunk(walk, here, from, to, size, chunk);
+        }
       }
       return !refused;
     });
     return refused;
   }
 
-  /// Whether elements go from the source into their places by one loop, with no chunk in between.
+  /// The number of the view that says where the results go.
+  std::size_t target() const noexcept { return plan_.parameters.size() + 1; }
+
+  static Plane plane(const Walk& walk, std::size_t view, const Size& size) noexcept {
+    return {.rows = size.rows, .row_step = walk.row_step(view), .count = size.count, .step = walk.step(view)};
+  }
+
+  /// Whole runs where they go from the source into their places with no chunk in between, else as much as a chunk has
+  /// room for.
+  Size most_at_once(const Walk& walk) const noexcept {
+    if (plan_.steps.empty()) return {walk.rows(), walk.run()};
+    if (walk.run() < kChunk)
+      return {std::max<std::int64_t>(1, kChunk / std::max<std::int64_t>(1, walk.run())), walk.run()};
+    return {1, goes_directly(walk) ? walk.run() : kChunk};
+  }
+
   bool goes_directly(const Walk& walk) const noexcept {
-    if (walk.step(0) != 1 || walk.step(plan_.parameters.size() + 1) != 1 || plan_.steps.size() > 1) return false;
+    if (walk.step(0) != 1 || walk.step(target()) != 1 || plan_.steps.size() > 1) return false;
     const auto dense = [&](const Parameter& parameter) {
       const std::int64_t step = walk.step(parameter.view);
       return step == 0 || step == 1;
@@ -120,34 +144,33 @@ class ElementPass final : public Pass {
   }
 
   std::optional<Refused> run_chunk(const Walk& walk, const Walk::Places& places, const std::byte* from, std::byte* to,
-                                   std::int64_t count, Chunk& chunk) const noexcept {
-    const std::size_t target = plan_.parameters.size() + 1;
-    std::byte* const result = to + places[target] * static_cast<std::int64_t>(out_width_);
-    const bool dense = walk.step(target) == 1 || count == 1;
+                                   const Size& size, Chunk& chunk) const noexcept {
+    const Plane there = plane(walk, 0, size);
+    const Plane here = plane(walk, target(), size);
     const std::byte* current = from + places[0] * static_cast<std::int64_t>(width_);
-    if (walk.step(0) != 1 && count > 1) {
-      std::byte* const taken = plan_.steps.empty() && dense ? result : chunk.other();
-      take(current, walk.step(0), taken, count, width_);
+    std::byte* const result = to + places[target()] * static_cast<std::int64_t>(out_width_);
+    if (plan_.steps.empty()) {
+      copy_between(current, there, result, here, width_);
+      return std::nullopt;
+    }
+    if (!there.dense()) {
+      std::byte* const taken = chunk.other();
+      copy_between(current, there, taken, there.packed(), width_);
       current = taken;
     }
     for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
       const Step& step = plan_.steps[s];
-      std::byte* const next = s + 1 == plan_.steps.size() && dense ? result : chunk.other();
+      std::byte* const next = s + 1 == plan_.steps.size() && here.dense() ? result : chunk.other();
       if (step.strict) {
-        if (auto refused = refusal(step, current, count)) {
+        if (auto refused = refusal(step, current, there.size())) {
           refused->step = static_cast<std::uint32_t>(s);
           return refused;
         }
       }
-      act(walk, places, step, current, next, count, chunk);
+      act(walk, places, step, current, next, size, chunk);
       current = next;
     }
-    if (current == result) return std::nullopt;
-    if (dense) {
-      std::memcpy(result, current, static_cast<std::size_t>(count) * out_width_);
-    } else {
-      put(current, result, walk.step(target), count, out_width_);
-    }
+    if (!here.dense()) copy_between(current, here.packed(), result, here, out_width_);
     return std::nullopt;
   }
 
@@ -159,20 +182,20 @@ class ElementPass final : public Pass {
   }
 
   void act(const Walk& walk, const Walk::Places& places, const Step& step, const std::byte* from, std::byte* to,
-           std::int64_t count, Chunk& chunk) const noexcept {
-    const auto all = static_cast<std::size_t>(count);
+           const Size& size, Chunk& chunk) const noexcept {
+    const auto all = static_cast<std::size_t>(size.rows * size.count);
     if (step.loop == nullptr) return ops::convert(step.from, from, step.to, to, all);
     if (step.parameter < 0) return step.loop(from, to, all, step.operands);
     const Parameter& parameter = plan_.parameters[static_cast<std::size_t>(step.parameter)];
-    const std::int64_t apart = walk.step(parameter.view);
+    const Plane values = plane(walk, parameter.view, size);
     const std::int64_t place = places[parameter.view] * static_cast<std::int64_t>(parameter.width);
     Operands operands = step.operands;
     operands.mean = parameter.mean.data() + place;
     operands.std = parameter.std.data() + place;
-    operands.single = apart == 0 || count == 1;
-    if (!operands.single && apart != 1) {
-      take(operands.mean, apart, chunk.mean.data(), count, parameter.width);
-      take(operands.std, apart, chunk.std.data(), count, parameter.width);
+    operands.single = values.single();
+    if (!operands.single && !values.dense()) {
+      copy_between(operands.mean, values, chunk.mean.data(), values.packed(), parameter.width);
+      copy_between(operands.std, values, chunk.std.data(), values.packed(), parameter.width);
       operands.mean = chunk.mean.data();
       operands.std = chunk.std.data();
     }

@@ -23,7 +23,7 @@ class OneHotPass final : public Pass {
 
   const TensorLayout& output() const noexcept override { return output_; }
 
-  std::optional<Refused> run(const std::byte* from, std::byte* to, std::uint64_t) const override {
+  std::optional<Refused> run(const std::byte* from, std::byte* to, const Walk*) const noexcept override {
     if (output_.nbytes == 0) return std::nullopt;
     std::memset(to, 0, static_cast<std::size_t>(output_.nbytes));
     std::optional<Refused> refused;

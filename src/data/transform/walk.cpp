@@ -28,6 +28,9 @@ Walk::Walk(std::span<const std::int64_t> shape, std::span<const View> views) : c
   run_ = outer_.back().size;
   run_steps_ = outer_.back().steps;
   outer_.pop_back();
+  if (outer_.empty()) return;
+  row_ = outer_.back();
+  outer_.pop_back();
 }
 
 }  // namespace penstock::data

@@ -1,7 +1,9 @@
 #pragma once
 
 // Nested loops over views of one shape, with as few dimensions as can be: those that lie one behind the other in every
-// view become one, and those of size 1 go. What is left innermost is long, so that the loops in loops.h are worth it.
+// view become one, and those of size 1 go. The two that are left innermost are given as they are, rows of runs, because
+// a run may be as short as the three bytes of a pixel, and a loop over all runs of a row costs less than a call for
+// each.
 
 #include <array>
 #include <cstddef>
@@ -22,6 +24,10 @@ class Walk {
 
   Walk(std::span<const std::int64_t> shape, std::span<const View> views);
 
+  /// Runs in a row of them: the size of the dimension around the innermost one.
+  std::int64_t rows() const noexcept { return row_.size; }
+  /// From run to run of a row, in view `number`.
+  std::int64_t row_step(std::size_t number) const noexcept { return row_.steps[number]; }
   /// Elements of an innermost run; 0 when the shape has none.
   std::int64_t run() const noexcept { return run_; }
   /// From element to element of a run, in view `number`.
@@ -30,6 +36,17 @@ class Walk {
   /// Calls body(places) for each run: where it begins in each view. A body that returns false ends the walk.
   template <class Body>
   bool for_each(const Body& body) const {
+    return for_each_plane([&](Places places) {
+      for (std::int64_t row = 0; row < row_.size; ++row) {
+        if (!body(places)) return false;
+        for (std::size_t v = 0; v < count_; ++v) places[v] += row_.steps[v];
+      }
+      return true;
+    });
+  }
+  /// Calls body(places) for each plane, which is rows() runs: where its first run begins in each view.
+  template <class Body>
+  bool for_each_plane(const Body& body) const {
     return run_ == 0 || visit(0, begin_, body);
   }
 
@@ -53,6 +70,7 @@ class Walk {
   std::size_t count_ = 0;
   std::int64_t run_ = 1;
   Places run_steps_ = {};
+  Dim row_ = {.size = 1};
   Places begin_ = {};
   std::vector<Dim> outer_;  ///< outermost first
 };
