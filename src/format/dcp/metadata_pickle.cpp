@@ -3,11 +3,7 @@
 
 #include "format/dcp/metadata_pickle.h"
 
-#include <cstring>
-#include <unordered_map>
-
-#include "core/format.h"
-#include "penstock/error.h"
+#include "format/pt/pickle/pickle_stream.h"
 
 namespace penstock::format::dcp {
 namespace {
@@ -15,69 +11,24 @@ namespace {
 constexpr std::string_view kMetadata = "torch.distributed.checkpoint.metadata";
 constexpr std::string_view kFilesystem = "torch.distributed.checkpoint.filesystem";
 
-class Pickle {
+/// The opcodes of one checkpoint's metadata.
+class Pickle : public pickle::PickleStream {
  public:
-  Pickle() : out_("\x80\x02") {}
-
-  std::string take() {
-    op('.');
-    return std::move(out_);
-  }
-
-  void none() { op('N'); }
-  void no() { op('\x89'); }
-  void integer(std::int64_t value) {
-    if (value >= 0 && value < 256) {
-      op('K');
-      op(static_cast<char>(value));
-      return;
-    }
-    op('\x8a');  // the bytes that follow are counted
-    op(static_cast<char>(sizeof value));
-    append(value);
-  }
-  void text(std::string_view utf8) {
-    if (again(std::string("t").append(utf8))) return;
-    op('X');
-    append(static_cast<std::uint32_t>(utf8.size()));
-    out_ += utf8;
-    put();
-  }
-  void global(std::string_view module, std::string_view name) {
-    const std::string both = core::format("{}\n{}\n", module, name);
-    if (again("c" + both)) return;
-    op('c');
-    out_ += both;
-    put();
-  }
   void size(const Shape& shape) {
     global("torch", "Size");
-    mark();
-    for (const std::int64_t dim : shape.dims()) integer(dim);
-    tuple();
-    op('\x85');
+    integers(shape.dims());
+    tuple(1);
     reduce();
   }
   void keys(const Value& path) {
-    mark();
+    if (path.size() > 3) mark();
     for (const Value& step : path) step.is(Value::Kind::kInt) ? integer(step.as_int()) : text(step.as_string());
-    tuple();
+    tuple(path.size());
   }
-
-  void mark() { op('('); }
-  void tuple() { op('t'); }  ///< of what is behind the mark
-  void one_tuple() { op('\x85'); }
-  void reduce() { op('R'); }
-  void empty_dict() { op('}'); }
-  void empty_list() { op(']'); }
-  void append_item() { op('a'); }
-  void items() { op('u'); }  ///< keys and values behind the mark
-  void build() { op('b'); }
   /// An object without its state.
   void object(std::string_view module, std::string_view name) {
     global(module, name);
-    op(')');
-    op('\x81');
+    new_object();
   }
   void begin_state(std::string_view module, std::string_view name) {
     object(module, name);
@@ -85,33 +36,9 @@ class Pickle {
     mark();
   }
   void end_state() {
-    items();
+    set_items();
     build();
   }
-
- private:
-  void op(char code) { out_ += code; }
-  template <class T>
-  void append(T value) {
-    char bytes[sizeof value];
-    std::memcpy(bytes, &value, sizeof value);
-    out_.append(bytes, sizeof value);
-  }
-  void put() {
-    op('r');
-    append(static_cast<std::uint32_t>(memo_.size() - 1));
-  }
-  /// Whether it is in the memo, and is fetched; otherwise it gets the next place there.
-  bool again(std::string what) {
-    const auto [at, added] = memo_.try_emplace(std::move(what), static_cast<std::uint32_t>(memo_.size()));
-    if (added) return false;
-    op('j');
-    append(at->second);
-    return true;
-  }
-
-  std::string out_;
-  std::unordered_map<std::string, std::uint32_t> memo_;
 };
 
 void properties(Pickle& out, const DType& dtype) {
@@ -120,15 +47,15 @@ void properties(Pickle& out, const DType& dtype) {
   out.global("torch", dtype.name());
   out.global("torch.serialization", "_get_layout");
   out.text("torch.strided");
-  out.one_tuple();
+  out.tuple(1);
   out.reduce();
-  out.no();  // requires_grad
+  out.boolean(false);  // requires_grad
   out.global(kMetadata, "_MEM_FORMAT_ENCODING");
   out.integer(0);
-  out.one_tuple();
+  out.tuple(1);
   out.reduce();
-  out.no();  // pin_memory
-  out.tuple();
+  out.boolean(false);  // pin_memory
+  out.tuple(6);
   out.build();
 }
 
@@ -147,7 +74,7 @@ void described(Pickle& out, const WrittenItem& item) {
   out.text("sizes");
   out.size(item.shape);
   out.end_state();
-  out.append_item();
+  out.append();
   out.end_state();
 }
 
@@ -181,7 +108,7 @@ void dict_of(Pickle& out, std::string_view name, std::span<const WrittenItem> it
   out.empty_dict();
   out.mark();
   for (const WrittenItem& item : items) add(item);
-  out.items();
+  out.set_items();
 }
 
 }  // namespace

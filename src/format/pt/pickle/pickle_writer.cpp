@@ -5,8 +5,6 @@
 #include "format/pt/pickle/pickle_writer.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -27,9 +25,6 @@ using Kind = Value::Kind;
 
 /// As many items as Python's pickler hands over at once.
 constexpr std::size_t kBatch = 1000;
-/// Longer text is not looked for among what was written.
-constexpr std::size_t kSharedText = 256;
-
 std::string place_of(const Value& key) {
   if (key.is(Kind::kString)) return key.as_string();
   return key.is(Kind::kInt) ? std::to_string(key.as_int()) : "key";
@@ -48,10 +43,8 @@ bool has_parts(Kind kind) {
 }  // namespace
 
 std::string PickleWriter::write(const Value& root) {
-  out_ = "\x80\x02";
   value(root);
-  op('.');
-  return std::move(out_);
+  return take();
 }
 
 void PickleWriter::unsupported(std::string message) const {
@@ -63,33 +56,6 @@ std::int64_t PickleWriter::integer_of(const Value& value) const {
   return value.as_int();
 }
 
-template <class T>
-void PickleWriter::little_endian(T value) {
-  char bytes[sizeof value];
-  std::memcpy(bytes, &value, sizeof value);
-  out_.append(bytes, sizeof value);
-}
-
-void PickleWriter::put_at(std::uint32_t index) {
-  if (index < 256) {
-    op('q');
-    op(static_cast<char>(index));
-  } else {
-    op('r');
-    little_endian(index);
-  }
-}
-
-void PickleWriter::get(std::uint32_t index) {
-  if (index < 256) {
-    op('h');
-    op(static_cast<char>(index));
-  } else {
-    op('j');
-    little_endian(index);
-  }
-}
-
 bool PickleWriter::again(const Value& value) {
   const auto found = nodes_.find(value.node_id());
   if (found == nodes_.end()) return false;
@@ -98,7 +64,7 @@ bool PickleWriter::again(const Value& value) {
   return true;
 }
 
-void PickleWriter::remember(const Value& value) { nodes_[value.node_id()].memo = next_memo_ - 1; }
+void PickleWriter::remember(const Value& value) { nodes_[value.node_id()].memo = last_memo(); }
 
 void PickleWriter::value(const Value& value) {
   if (++depth_ > kMaxDepth) throw_too_deep();
@@ -174,21 +140,6 @@ void PickleWriter::write_value(const Value& value) {
   }
 }
 
-void PickleWriter::integer(std::int64_t value) {
-  if (value >= 0 && value <= 0xFF) {
-    op('K');
-    op(static_cast<char>(value));
-  } else if (value >= 0 && value <= 0xFFFF) {
-    op('M');
-    little_endian(static_cast<std::uint16_t>(value));
-  } else if (value >= std::numeric_limits<std::int32_t>::min() && value <= std::numeric_limits<std::int32_t>::max()) {
-    op('J');
-    little_endian(static_cast<std::int32_t>(value));
-  } else {
-    big_integer(std::to_string(value));
-  }
-}
-
 void PickleWriter::big_integer(std::string_view decimal) {
   const auto normal = normal_decimal(decimal);
   if (!normal) unsupported("the integer is not the decimal text of a number");
@@ -199,40 +150,13 @@ void PickleWriter::big_integer(std::string_view decimal) {
   const std::string bytes = bytes_of_decimal(*normal);
   if (bytes.size() > 0xFF)
     unsupported(core::format("the integer takes {}, where torch reads up to 255", core::counted(bytes.size(), "byte")));
-  op('\x8a');
-  op(static_cast<char>(bytes.size()));
-  out_ += bytes;
-}
-
-void PickleWriter::real(double value) {
-  op('G');
-  const auto bits = std::bit_cast<std::uint64_t>(value);
-  for (int shift = 56; shift >= 0; shift -= 8) op(static_cast<char>((bits >> shift) & 0xFF));
-}
-
-void PickleWriter::text(std::string_view utf8) {
-  if (utf8.size() <= kSharedText) {
-    const auto [known, fresh] = texts_.try_emplace(std::string(utf8), next_memo_);
-    if (!fresh) return get(known->second);
-  }
-  if (utf8.size() > std::numeric_limits<std::uint32_t>::max()) unsupported("the text has 4 GiB or more");
-  op('X');
-  little_endian(static_cast<std::uint32_t>(utf8.size()));
-  out_ += utf8;
-  put();
-}
-
-void PickleWriter::global(std::string_view module, std::string_view name) {
-  const std::string both = core::format("c{}\n{}\n", module, name);
-  const auto [known, fresh] = names_.try_emplace(both, next_memo_);
-  if (!fresh) return get(known->second);
-  out_ += both;
-  put();
+  long_integer(bytes);
 }
 
 /// Which may have lone surrogates.
 void PickleWriter::python_text(std::string_view utf8) {
   if (!is_utf8_with_surrogates(utf8)) unsupported("the text is not UTF-8; save it as bytes");
+  if (utf8.size() > std::numeric_limits<std::uint32_t>::max()) unsupported("the text has 4 GiB or more");
   text(utf8);
 }
 
@@ -262,49 +186,31 @@ void PickleWriter::complex(std::complex<double> value) {
 
 void PickleWriter::list(const Value& value) {
   if (again(value)) return;
-  op(']');
-  put();
+  empty_list();
   remember(value);
   const std::size_t size = value.size();
   if (size == 1) {
     child(value[0], std::size_t{0});
-    return op('a');
+    return append();
   }
   for (std::size_t first = 0; first < size; first += kBatch) {
     mark();
     for (std::size_t i = first; i < std::min(size, first + kBatch); ++i) child(value[i], i);
-    op('e');
+    extend();
   }
-}
-
-void PickleWriter::tuple(std::size_t count) {
-  if (count == 0) return op(')');
-  op(count == 1 ? '\x85' : count == 2 ? '\x86' : count == 3 ? '\x87' : 't');
-  put();
-}
-
-void PickleWriter::integers(std::span<const std::int64_t> values) {
-  if (values.size() > 3) mark();
-  for (const std::int64_t value : values) integer(value);
-  tuple(values.size());
 }
 
 void PickleWriter::empty_ordered_dict() {
   global("collections", "OrderedDict");
-  op(')');
+  tuple(0);
   reduce();
-}
-
-void PickleWriter::reduce() {
-  op('R');
-  put();
 }
 
 void PickleWriter::tuple_value(const Value& value) {
   if (!value.type_name().empty()) {
     unsupported(core::format("the tuple is a {}, which torch does not load safely", core::quoted(value.type_name())));
   }
-  if (value.size() == 0) return op(')');
+  if (value.size() == 0) return tuple(0);
   if (again(value)) return;
   if (!open_tuples_.insert(value.node_id()).second)
     unsupported("the tuple holds itself, which torch does not load safely");
@@ -330,8 +236,7 @@ void PickleWriter::dict(const Value& value) {
   if (again(value)) return;
   const std::string_view type = value.type_name();
   if (type.empty() || type == "dict") {
-    op('}');
-    put();
+    empty_dict();
     remember(value);
     dict_items(value);
   } else if (type == "collections.OrderedDict" || type == "OrderedDict") {
@@ -340,12 +245,11 @@ void PickleWriter::dict(const Value& value) {
     dict_items(value);
     if (const auto state = value.state()) {
       child(*state, "state");
-      op('b');
+      build();
     }
   } else if (type == "collections.Counter") {
     global("collections", "Counter");
-    op('}');
-    put();
+    empty_dict();
     dict_items(value);
     tuple(1);
     reduce();
@@ -373,7 +277,7 @@ void PickleWriter::dict_items(const Value& value) {
       child(item.first, "key");
       child(item.second, place_of(item.first));
     }
-    op(size > 1 ? 'u' : 's');
+    size > 1 ? set_items() : set_item();
   }
 }
 
@@ -383,15 +287,14 @@ void PickleWriter::set(const Value& value) {
     unsupported(core::format("the set is a {}, which torch does not load safely", core::quoted(value.type_name())));
   }
   global("__builtin__", "set");
-  op(']');
-  put();
+  empty_list();
   for (std::size_t first = 0; first < value.size(); first += kBatch) {
     mark();
     for (std::size_t i = first; i < std::min(value.size(), first + kBatch); ++i) {
       require_readable_key(value[i]);
       child(value[i], i);
     }
-    op('e');
+    extend();
   }
   tuple(1);
   reduce();
