@@ -37,7 +37,7 @@ import numpy as np  # noqa: E402
 import obstore  # noqa: E402
 import obstore.store  # noqa: E402
 from fault_proxy import FaultProxy, Upstream, in_thread  # noqa: E402
-from servers import ACCESS_KEY, BUCKET, REGION, SECRET_KEY, SERVERS  # noqa: E402
+from servers import ACCESS_KEY, BUCKET, REGION, SECRET_KEY, SERVERS, behind_proxy  # noqa: E402
 
 import penstock  # noqa: E402
 
@@ -243,12 +243,6 @@ def rows(proxy: FaultProxy) -> dict:
     return {"work": "128 rows of a large tensor", "unit": "sent/asked", "figures": {"Penstock": proxy.sent / asked}}
 
 
-def proxy_process(url: str) -> subprocess.Popen:
-    """The proxy in a process of its own: in this one it would share Python's lock with whoever is measured."""
-    words = [sys.executable, ROOT / "tests" / "remote" / "fault_proxy.py", "--upstream", url, "--delay", str(DELAY)]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--server", choices=["seaweed", "rclone"], default="seaweed")
@@ -266,14 +260,9 @@ def main() -> None:
         with in_thread(FaultProxy(Upstream(server.url))) as proxy:
             os.environ["AWS_ENDPOINT_URL"] = proxy.url
             results.append(rows(proxy))
-        process = proxy_process(server.url)
-        try:
-            between = process.stdout.readline().strip()
+        with behind_proxy(server.url, "--delay", str(DELAY)) as between:
             os.environ["AWS_ENDPOINT_URL"] = between
             results.append(small(between, given.objects, given.repeats))
-        finally:
-            process.terminate()
-            process.wait()
     for result in results:
         print(
             f"{result['work']} ({given.server}, {os.cpu_count()} processors for client and server), {result['unit']}:"

@@ -116,12 +116,20 @@ class Memory:
 
     def __init__(self, objects: dict[str, bytes] | None = None) -> None:
         self.objects = objects if objects is not None else {}
+        self._etags: dict[str, tuple[bytes, str]] = {}
+
+    def etag(self, target: str, content: bytes) -> str:
+        """Computed once for each content, because a large object is asked for by many ranges."""
+        known = self._etags.get(target)
+        if known is None or known[0] is not content:
+            known = self._etags[target] = (content, '"' + hashlib.md5(content).hexdigest() + '"')
+        return known[1]
 
     async def __call__(self, request: Request) -> Response:
         content = self.objects.get(request.target)
         if content is None:
             return plain(404, b"<Error><Code>NoSuchKey</Code><Message>no such key</Message></Error>")
-        headers = {"etag": '"' + hashlib.md5(content).hexdigest() + '"', "accept-ranges": "bytes"}
+        headers = {"etag": self.etag(request.target, content), "accept-ranges": "bytes"}
         if request.headers.get("if-match", headers["etag"]) != headers["etag"]:
             return plain(412)
         if request.headers.get("if-none-match") == headers["etag"]:

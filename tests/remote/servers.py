@@ -214,6 +214,21 @@ def nginx(folder: Path) -> Iterator[Server]:
         yield Server(url, folder=data, certificate=certificate, https_url=f"https://127.0.0.1:{https}")
 
 
+@contextlib.contextmanager
+def behind_proxy(url: str, *options: str) -> Iterator[str]:
+    """The URL of fault_proxy.py before that server, with options of its command.
+
+    It is a process of its own: on a thread it would share Python's lock with whoever is measured.
+    """
+    words = [sys.executable, Path(__file__).with_name("fault_proxy.py"), "--upstream", url, *options]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.terminate()
+        process.wait()
+
+
 SERVERS = {"seaweed": seaweed, "rclone": rclone, "nginx": nginx}
 
 
