@@ -15,8 +15,9 @@
 #include "cli/command.h"
 #include "cli/content_check.h"
 #include "cli/convert/choice.h"
-#include "cli/convert/pieces.h"
+#include "cli/convert/conversion.h"
 #include "cli/convert/shards.h"
+#include "cli/convert/unloaded.h"
 #include "cli/json/json.h"
 #include "cli/option.h"
 #include "cli/output_file.h"
@@ -118,38 +119,46 @@ std::string metadata_path(const std::string& folder) {
   return core::format("{}{}.metadata", folder, folder.ends_with('/') ? "" : "/");
 }
 
+/// Of the tensors that are written.
+std::uint64_t bytes_of(const Archive& archive, const Conversion& conversion) {
+  std::uint64_t bytes = 0;
+  for (const TensorEntry& entry : archive.entries()) {
+    bytes += static_cast<std::uint64_t>(entry.shape.numel()) * conversion.type_of(entry.dtype).itemsize();
+  }
+  return bytes;
+}
+
 /// One file, or a checkpoint.
 void write_file(const Archive& archive, const std::string& to, Conversion& conversion, const SaveOptions& how,
                 io::Existing existing, Mapping mapping, bool is_whole) {
-  const std::vector<TensorEntry> entries = conversion.entries(archive);
-  std::uint64_t bytes = 0;
-  for (const TensorEntry& entry : entries) bytes += entry.nbytes();
-  const bool mapped = can_be_mapped(archive);
+  const std::uint64_t bytes = bytes_of(archive, conversion);
+  const auto save = [&](const auto& content) {
+    Progress progress("writing", bytes);
+    format::save_with(
+        content, to, how,
+        {.progress = [&](std::uint64_t done) { progress.at(std::min(done, bytes)); }, .existing = existing});
+  };
   const format::Format& target = format::format_to_write(to, how);
-  // Tensors of a checkpoint are apart, whether they share bytes in the file or not.
-  const bool apart = target.is_folder || (!(mapped && conversion.is_none() && mapping == Mapping::kWhereItCan) &&
-                                          target.writes_entries && is_apart(archive));
-  if (mapped && !apart) (is_whole ? check : check_taken)(archive, how.stop);
-  if (!mapped && !apart) show_progress("reading ");
-  Value value = apart ? archive.structure() : archive.load({.mmap = mapped, .stop = how.stop});
-  if (!apart && !conversion.is_none()) value = converted(value, conversion);
-  Progress progress("writing", bytes);
-  const format::SaveExtras extras{.progress = [&](std::uint64_t done) { progress.at(std::min(done, bytes)); },
-                                  .existing = existing};
-  if (!apart) return format::save_with(value, to, how, extras);
-  const auto payload = [&](std::size_t i, io::ByteSink& sink) { write_tensor(archive, i, conversion, sink, how.stop); };
-  format::save_with(value, entries, payload, to, how, extras);
+  const bool mapped = can_be_mapped(archive);
+  const bool as_it_is = mapped && conversion.is_none() && mapping == Mapping::kWhereItCan && !target.is_folder;
+  if (!as_it_is) {
+    if (const auto content = unloaded(archive, target, conversion, how.stop)) return save(*content);
+  }
+  if (mapped) (is_whole ? check : check_taken)(archive, how.stop);
+  if (!mapped) show_progress("reading ");
+  const Value value = archive.load({.mmap = mapped, .stop = how.stop});
+  save(conversion.is_none() ? value : converted(value, conversion));
 }
 
 /// Shards, and behind them their index. When something fails, those that were written go.
 void write_shards(const Archive& archive, const Options& options, Conversion& conversion, const SaveOptions& how) {
-  const std::vector<TensorEntry> entries = conversion.entries(archive);
+  std::vector<TensorEntry> entries(archive.entries().begin(), archive.entries().end());
+  for (TensorEntry& entry : entries) entry.dtype = conversion.type_of(entry.dtype);
   const std::vector<Shard> shards = shards_of(archive, entries, options.shard_size, options.to);
   const std::string index = shard_index_path(options.to);
   for (const Shard& shard : shards) require_free(archive.sources(), shard.path, options.force, kDone);
   require_free(archive.sources(), index, options.force, kDone);
-  std::uint64_t bytes = 0;
-  for (const TensorEntry& entry : entries) bytes += entry.nbytes();
+  const std::uint64_t bytes = bytes_of(archive, conversion);
   std::size_t written = 0;
   try {
     for (; written < shards.size(); ++written) {
@@ -244,7 +253,7 @@ int run(const Options& options) {
     throw Error(ErrorCode::kUnsupported,
                 core::format("{} files hold no metadata, and --metadata was given", target.name), {.path = options.to});
   }
-  if (options.shard_size != 0 && (!target.writes_entries || target.is_folder)) {
+  if (options.shard_size != 0 && !target.has_shards) {
     throw Error(ErrorCode::kUnsupported,
                 core::format("shards are files of safetensors, and not of {}; --shard-size was given", target.name),
                 {.path = options.to});
@@ -330,9 +339,9 @@ const Command kConvert{
     "is the folder of a distributed checkpoint (torch.distributed.checkpoint). It appears whole or "
     "not at all, also as an object in a store (s3://, gs://). What that format cannot hold is refused, but for "
     "metadata, which is told on standard error when it "
-    "is left out; dicts in dicts become names joined with dots where there is only one level. A file whose bytes are "
-    "its values is mapped and takes no memory; to a .safetensors, others are written in pieces where no tensors share "
-    "bytes, and to a checkpoint always; else they are loaded. An index of shards, or a distributed checkpoint, becomes "
+    "is left out; dicts in dicts become names joined with dots where there is only one level. Files of any size take "
+    "little memory: where the bytes are the values they are mapped, else they are read and written in pieces. An index "
+    "of shards, or a distributed checkpoint, becomes "
     "one file. Names are keys "
     "joined with dots, as ls prints them; in a PATTERN * and ? stand for any characters, dots too. Of a choice only "
     "what is taken is read and checked. The "

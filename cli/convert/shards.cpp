@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "archive/composition.h"
-#include "cli/convert/pieces.h"
+#include "cli/convert/unloaded.h"
 #include "cli/json/json.h"
 #include "core/format.h"
 #include "format/flat_tensors.h"

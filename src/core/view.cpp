@@ -86,15 +86,30 @@ std::optional<std::uint64_t> view_span(const Shape& shape, const Strides& stride
   return bytes ? std::optional(static_cast<std::uint64_t>(*bytes)) : std::nullopt;
 }
 
-bool is_c_order(const Shape& shape, const Strides& strides) noexcept {
+namespace {
+
+/// Whether nothing lies between elements whose dimensions are those that `dims` gives, the fastest first.
+template <class Dims>
+bool is_dense(const Shape& shape, const Strides& strides, Dims dims) noexcept {
   if (is_empty(shape)) return true;
   std::int64_t expected = 1;
-  for (std::size_t d = shape.rank(); d-- > 0;) {
+  for (std::size_t i = 0; i < shape.rank(); ++i) {
+    const std::size_t d = dims(i);
     if (shape[d] == 1) continue;
     if (strides[d] != expected) return false;
     expected *= shape[d];
   }
   return true;
+}
+
+}  // namespace
+
+bool is_c_order(const Shape& shape, const Strides& strides) noexcept {
+  return is_dense(shape, strides, [last = shape.rank() - 1](std::size_t i) { return last - i; });
+}
+
+bool is_fortran_order(const Shape& shape, const Strides& strides) noexcept {
+  return is_dense(shape, strides, [](std::size_t i) { return i; });
 }
 
 }  // namespace penstock::core

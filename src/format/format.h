@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "format/stream_writer.h"
+#include "format/unloaded.h"
 #include "io/file/atomic_file.h"
 #include "penstock/entry.h"
 #include "penstock/save.h"
@@ -81,9 +82,15 @@ struct Format {
   bool is_index = false;  ///< a file lists other files, which hold the tensors
   /// A file of this format is one thing with the other files of its folder (open_folder), whose parts lie anywhere.
   bool is_folder = false;
-  /// It can also be written from tensors that are not loaded (the second save_with), because a large file then needs no
-  /// memory.
-  bool writes_entries = false;
+  /// Writes tensors that are not loaded. Null where `write` is; a folder has save_folder (save.cpp) for both.
+  void (*write_unloaded)(const Unloaded& content, io::ByteSink& sink, const SaveOptions& options,
+                         std::string_view path) = nullptr;
+  /// Tensors are views of storages, which they may share.
+  bool has_storages = false;
+  /// An array may lie in Fortran order, and its bytes are its own even where it shares them in memory.
+  bool keeps_order = false;
+  /// Several files and an index of them stand for one.
+  bool has_shards = false;
 };
 
 inline constexpr std::size_t kSniffBytes = 64;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -153,17 +154,17 @@ const format::Format& format::format_to_write(std::string_view path, const SaveO
 namespace {
 
 /// A folder: its one file of tensors, then the file that says what is in it.
-void save_folder(const Value& structure, std::span<const TensorEntry> entries, const format::WritePayload& payload,
-                 std::string_view path, const SaveOptions& options, const format::SaveExtras& extras) {
+void save_folder(const format::Unloaded& content, std::string_view path, const SaveOptions& options,
+                 const format::SaveExtras& extras) {
   try {
-    const std::vector<format::dcp::Leaf> leaves = format::dcp::flat_leaves(structure);
-    const auto bytes = [&] { return format::dcp::tensor_bytes(leaves, entries); };
+    const std::vector<format::dcp::Leaf> leaves = format::dcp::flat_leaves(content.structure);
+    const auto bytes = [&] { return format::dcp::tensor_bytes(leaves, content.entries); };
     format::dcp::NewCheckpoint folder(path, options, extras.existing);
     const std::unique_ptr<io::Output> out = folder.open_data(bytes);
     StoppableSink sink(*out, options, extras.progress);
     core::MeteredOperation metered;
     if (metered) metered.begin(bytes());
-    const std::string metadata = format::dcp::write_leaves(leaves, entries, payload, sink, folder.data_name());
+    const std::string metadata = format::dcp::write_leaves(leaves, content, sink, folder.data_name());
     metered.end();
     if (options.before_commit) options.before_commit();
     folder.commit(*out, metadata);
@@ -209,7 +210,7 @@ Writing writing_of(const Value& value, std::string_view path, const SaveOptions&
 
 void format::save_with(const Value& value, std::string_view path, const SaveOptions& options,
                        const SaveExtras& extras) {
-  if (format_to_write(path, options).is_folder) return save_folder(value, {}, {}, path, options, extras);
+  if (format_to_write(path, options).is_folder) return save_folder({.structure = value}, path, options, extras);
   save_by(writing_of(value, path, options), path, options, extras, commit);
 }
 
@@ -223,18 +224,13 @@ std::unique_ptr<io::Output> format::prepare_save(const Value& value, std::string
   return prepared;
 }
 
-void format::save_with(const Value& structure, std::span<const TensorEntry> entries, const WritePayload& payload,
-                       std::string_view path, const SaveOptions& options, const SaveExtras& extras) {
-  if (format_to_write(path, options).is_folder) {
-    return save_folder(structure, entries, payload, path, options, extras);
-  }
-  const auto write = [&](io::ByteSink& sink) {
-    write_safetensors_entries(structure, entries, payload, sink, options, path);
-  };
+void format::save_with(const Unloaded& content, std::string_view path, const SaveOptions& options,
+                       const SaveExtras& extras) {
+  const Format& format = format_to_write(path, options);
+  if (format.is_folder) return save_folder(content, path, options, extras);
+  const auto write = [&](io::ByteSink& sink) { format.write_unloaded(content, sink, options, path); };
   const auto bytes = [&] {
-    std::uint64_t total = 0;
-    for (const TensorEntry& entry : entries) total += entry.nbytes();
-    return total;
+    return std::accumulate(content.storage_bytes.begin(), content.storage_bytes.end(), std::uint64_t{0});
   };
   save_by({write, bytes}, path, options, extras, commit);
 }

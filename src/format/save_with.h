@@ -3,11 +3,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
 #include <string_view>
 
 #include "format/format.h"
-#include "format/safetensors/safetensors.h"
+#include "format/unloaded.h"
 #include "io/file/output.h"
 #include "penstock/save.h"
 
@@ -25,10 +24,8 @@ inline bool can_write(const Format& format) noexcept { return format.write != nu
 
 void save_with(const Value& value, std::string_view path, const SaveOptions& options, const SaveExtras& extras);
 
-/// The same for tensors that are not loaded: those of `structure`, whose bytes `payload` writes one after the other.
-/// The format must have `writes_entries`.
-void save_with(const Value& structure, std::span<const TensorEntry> entries, const WritePayload& payload,
-               std::string_view path, const SaveOptions& options, const SaveExtras& extras);
+/// The same for tensors that are not loaded.
+void save_with(const Unloaded& content, std::string_view path, const SaveOptions& options, const SaveExtras& extras);
 
 /// Writes everything that `save` writes, but the file appears only when the caller commits it.
 std::unique_ptr<io::Output> prepare_save(const Value& value, std::string_view path, const SaveOptions& options,

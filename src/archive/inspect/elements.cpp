@@ -19,6 +19,7 @@
 #include "io/copy/crc32.h"
 #include "io/move/strided_plan.h"
 #include "io/read/residency.h"
+#include "ops/kernels.h"
 #include "penstock/error.h"
 
 namespace penstock::archive {
@@ -85,9 +86,12 @@ void ElementFiles::require_unchanged() const {
   for (const Source& source : archive_.sources()) archive::require_unchanged(*source);
 }
 
-Elements::Elements(const ElementFiles& files, std::size_t entry, ElementOrder order) : files_(files) {
+Elements::Elements(const ElementFiles& files, std::size_t entry, ElementOrder order)
+    : Elements(files, files.state().index.entries[entry], order) {}
+
+Elements::Elements(const ElementFiles& files, TensorEntry entry, ElementOrder order)
+    : files_(files), view_(std::move(entry)) {
   const detail::ArchiveState& state = files.state();
-  view_ = state.index.entries[entry];
   const StorageEntry& storage = state.storage_of(view_);
   if (view_.pickled) view_ = bytes_of_objects(view_, storage);
   if (order == ElementOrder::kStored) view_ = in_stored_order(view_);
@@ -111,10 +115,10 @@ Elements::Route Elements::route_of() const {
   const detail::ArchiveState& state = files_.state();
   const StorageEntry& storage = state.storage_of(view_);
   if (view_.nbytes() == 0) return Route::kEmpty;
-  const bool as_asked = core::is_c_order(view_.shape, view_.strides) && !view_.encoding.changes_elements();
-  if (!as_asked) return Route::kView;
-  if (storage.resident) return Route::kMemory;
-  return storage.is_deflated() ? Route::kInflated : Route::kRun;
+  const bool ordered = core::is_c_order(view_.shape, view_.strides);
+  if (ordered && storage.is_deflated() && !storage.resident && !view_.encoding.has_math_bits()) return Route::kInflated;
+  if (!ordered || view_.encoding.changes_elements()) return Route::kView;
+  return storage.resident ? Route::kMemory : Route::kRun;
 }
 
 void Elements::prepare() const {
@@ -211,6 +215,7 @@ void Elements::Cursor::read_stream(std::int64_t first, std::span<std::byte> into
   if (first != next_) throw Error(ErrorCode::kInvalidArgument, "a deflated tensor is read from front to back");
   stream_->fill(into, storage.nbytes);
   stream_check_.add(into);
+  if (view.encoding.swapped) ops::swap_bytes(into, view.dtype.swap_width());
   next_ += static_cast<std::int64_t>(into.size() / view.dtype.itemsize());
   if (next_ != elements_.count_) return;
   pass(storage.nbytes - view.byte_offset - view.nbytes());

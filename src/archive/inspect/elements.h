@@ -49,6 +49,8 @@ class Elements {
  public:
   /// `files` must outlive it. kLimit where a few bytes stand for more than 2^30 elements.
   Elements(const ElementFiles& files, std::size_t entry, ElementOrder order);
+  /// Of an entry that was made for this archive, such as one over a whole storage.
+  Elements(const ElementFiles& files, TensorEntry entry, ElementOrder order);
 
   const DType& dtype() const noexcept { return view_.dtype; }
   std::int64_t count() const noexcept { return count_; }
@@ -101,7 +103,7 @@ class Elements {
     kEmpty,     ///< no bytes
     kMemory,    ///< the values lie in memory, in the order asked for
     kRun,       ///< they lie in the file, in the order asked for
-    kInflated,  ///< the same, deflated
+    kInflated,  ///< the same, deflated; perhaps in the other byte order
     kView,      ///< all else: as a slice is loaded
   };
 

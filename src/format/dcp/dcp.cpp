@@ -241,7 +241,6 @@ constinit const Format kDcpFormat{.name = "dcp",
                                   .write = nullptr,
                                   .metadata_is_own = true,
                                   .is_index = true,
-                                  .is_folder = true,
-                                  .writes_entries = true};
+                                  .is_folder = true};
 
 }  // namespace penstock::format

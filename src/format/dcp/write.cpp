@@ -102,23 +102,8 @@ class Flattener {
   core::SharedWalk walk_{"a checkpoint has an item for each of them: save as .pt, which keeps what is shared"};
 };
 
-struct Facts {
-  DType dtype;
-  Shape shape;
-  std::uint64_t nbytes = 0;
-};
-
-Facts facts_of(const Value& tensor, std::span<const TensorEntry> entries) {
-  if (const std::optional<std::size_t> number = tensor.entry_index()) {
-    const TensorEntry& entry = entries[*number];
-    return {entry.dtype, entry.shape, entry.nbytes()};
-  }
-  const Tensor& loaded = tensor.as_tensor();
-  return {loaded.dtype(), loaded.shape(), loaded.nbytes()};
-}
-
-void write_elements(const Value& tensor, const WritePayload& payload, io::ByteSink& sink) {
-  if (const std::optional<std::size_t> number = tensor.entry_index()) return payload(*number, sink);
+void write_elements(const Value& tensor, const Unloaded& content, io::ByteSink& sink) {
+  if (const auto number = tensor.entry_index()) return content.payload(content.entries[*number].storage, sink);
   const Tensor bytes = tensor.as_tensor().to(Device{}).contiguous();
   sink.write({bytes.data(), bytes.nbytes()});
 }
@@ -139,9 +124,9 @@ class MemorySink final : public io::ByteSink {
 };
 
 /// The object with the tensors in it loaded, such as those of a tuple, which is not taken apart.
-Value loaded(const Value& object, std::span<const TensorEntry> entries, const WritePayload& payload) {
-  if (entries.empty()) return object;
-  std::vector<Tensor> tensors(entries.size());
+Value loaded(const Value& object, const Unloaded& content) {
+  if (content.entries.empty()) return object;
+  std::vector<Tensor> tensors(content.entries.size());
   std::vector<Value> open{object};
   std::unordered_set<const void*> seen;
   while (!open.empty()) {
@@ -149,10 +134,10 @@ Value loaded(const Value& object, std::span<const TensorEntry> entries, const Wr
     open.pop_back();
     if (value.node_id() == nullptr || !seen.insert(value.node_id()).second) continue;
     if (const std::optional<std::size_t> number = value.entry_index()) {
-      const TensorEntry& entry = entries[*number];
+      const TensorEntry& entry = content.entries[*number];
       Buffer bytes = Buffer::allocate(static_cast<std::size_t>(entry.nbytes()));
       MemorySink sink(bytes);
-      payload(*number, sink);
+      content.payload(entry.storage, sink);
       tensors[*number] = Tensor(bytes, entry.dtype, entry.shape, entry.shape.contiguous_strides(), 0);
     } else if (value.is(Kind::kDict)) {
       for (std::size_t i = 0; i < value.size(); ++i) open.push_back(value.item(i).second);
@@ -190,11 +175,11 @@ std::uint64_t tensor_bytes(std::span<const Leaf> leaves, std::span<const TensorE
   return total;
 }
 
-std::string write_leaves(std::span<const Leaf> leaves, std::span<const TensorEntry> entries,
-                         const WritePayload& payload, io::ByteSink& sink, std::string_view file) {
+std::string write_leaves(std::span<const Leaf> leaves, const Unloaded& content, io::ByteSink& sink,
+                         std::string_view file) {
   std::vector<WrittenItem> items;
   for (const Leaf& leaf : leaves) {
-    if (leaf.value.is(Kind::kTensor)) require_torch_dtype(facts_of(leaf.value, entries).dtype);
+    if (leaf.value.is(Kind::kTensor)) require_torch_dtype(facts_of(leaf.value, content.entries).dtype);
   }
   for (const Leaf& leaf : leaves) {
     try {
@@ -204,14 +189,14 @@ std::string write_leaves(std::span<const Leaf> leaves, std::span<const TensorEnt
       item.path = leaf.path;
       item.offset = sink.position();
       if (leaf.value.is(Kind::kTensor)) {
-        const Facts facts = facts_of(leaf.value, entries);
+        const TensorFacts facts = facts_of(leaf.value, content.entries);
         item.is_tensor = true;
         item.dtype = facts.dtype;
         item.shape = facts.shape;
         write_pt_tensor(facts.dtype, facts.shape, sink,
-                        [&](io::ByteSink& member) { write_elements(leaf.value, payload, member); });
+                        [&](io::ByteSink& member) { write_elements(leaf.value, content, member); });
       } else {
-        write_pt(loaded(leaf.value, entries, payload), sink, {}, "archive");
+        write_pt(loaded(leaf.value, content), sink, {}, "archive");
       }
       item.length = sink.position() - item.offset;
       items.push_back(std::move(item));

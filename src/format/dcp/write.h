@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "format/safetensors/safetensors.h"
+#include "format/unloaded.h"
 #include "io/file/output.h"
 #include "penstock/entry.h"
 #include "penstock/value.h"
@@ -31,8 +31,8 @@ std::vector<Leaf> flat_leaves(const Value& root);
 std::uint64_t tensor_bytes(std::span<const Leaf> leaves, std::span<const TensorEntry> entries);
 
 /// Writes the streams of all items to `sink`, whose file is called `file`, and returns the pickle of `.metadata`.
-/// `payload` writes tensors that are not loaded. Streams begin at multiples of 64, so that tensors can be mapped.
-std::string write_leaves(std::span<const Leaf> leaves, std::span<const TensorEntry> entries,
-                         const WritePayload& payload, io::ByteSink& sink, std::string_view file);
+/// `content` has the tensors that are not loaded. Streams begin at multiples of 64, so that tensors can be mapped.
+std::string write_leaves(std::span<const Leaf> leaves, const Unloaded& content, io::ByteSink& sink,
+                         std::string_view file);
 
 }  // namespace penstock::format::dcp

@@ -19,13 +19,6 @@ namespace penstock::format {
 
 namespace {
 
-bool is_fortran_order(const Tensor& tensor) {
-  std::vector<std::size_t> reversed(tensor.rank());
-  for (std::size_t i = 0; i < reversed.size(); ++i) reversed[i] = reversed.size() - 1 - i;
-  const Tensor transposed = tensor.permute(reversed);
-  return core::is_c_order(transposed.shape(), transposed.strides());
-}
-
 bool sniff(std::span<const std::byte> head, const ByteSource&) { return is_npy(head); }
 
 std::uint64_t index_bytes(const ByteSource& source) {
@@ -61,12 +54,26 @@ Index read_index(const Source& source, const OpenOptions&) {
 /// The header, which the payload follows.
 std::uint64_t fingerprint(const Index& index, std::span<const std::byte>) { return index.storages.front().offset; }
 
+void require_one_tensor(const Value& value) {
+  if (value.is(Value::Kind::kTensor)) return;
+  throw Error(ErrorCode::kUnsupported,
+              ".npy holds one tensor and nothing else: save a dict of tensors as .npz, anything else as .pt");
+}
+
+void write_unloaded(const Unloaded& content, io::ByteSink& sink, const SaveOptions&, std::string_view path) {
+  try {
+    require_one_tensor(content.structure);
+    const TensorEntry& entry = content.entries[content.structure.entry_index().value()];
+    sink.write_text(npy_header_of(entry));
+    content.payload(entry.storage, sink);
+  } catch (const Error& error) {
+    throw error.within({std::string(path)});
+  }
+}
+
 void write(const Value& value, io::ByteSink& sink, const SaveOptions&, std::string_view path) {
   try {
-    if (!value.is(Value::Kind::kTensor)) {
-      throw Error(ErrorCode::kUnsupported,
-                  ".npy holds one tensor and nothing else: save a dict of tensors as .npz, anything else as .pt");
-    }
+    require_one_tensor(value);
     const NpyImage image(value.as_tensor());
     sink.write_text(image.header);
     sink.write(image.payload);
@@ -107,8 +114,14 @@ TensorEntry npy_entry(const NpyHeader& header) {
           .pickled = header.has_objects};
 }
 
+std::string npy_header_of(const TensorEntry& entry) {
+  const bool fortran =
+      !core::is_c_order(entry.shape, entry.strides) && core::is_fortran_order(entry.shape, entry.strides);
+  return make_npy_header(entry.dtype, entry.shape, fortran);
+}
+
 NpyImage::NpyImage(const Tensor& value) : tensor(value.to(Device{})) {
-  const bool fortran = !tensor.is_contiguous() && is_fortran_order(tensor);
+  const bool fortran = !tensor.is_contiguous() && core::is_fortran_order(tensor.shape(), tensor.strides());
   if (!fortran) tensor = tensor.contiguous();
   header = make_npy_header(tensor.dtype(), tensor.shape(), fortran);
   payload = {tensor.data(), tensor.nbytes()};
@@ -122,6 +135,8 @@ constinit const Format kNpyFormat{.name = "npy",
                                   .stream = stream_npy,
                                   .index_bytes = index_bytes,
                                   .fingerprint = fingerprint,
-                                  .is_one_tensor = true};
+                                  .is_one_tensor = true,
+                                  .write_unloaded = write_unloaded,
+                                  .keeps_order = true};
 
 }  // namespace penstock::format

@@ -30,6 +30,9 @@ NpyHeader read_npy_header(std::span<const std::byte> start, const NpyHead& head,
 /// The entry of an array; name and storage are left to the caller.
 TensorEntry npy_entry(const NpyHeader& header);
 
+/// The header of a tensor that is not loaded, which lies in C or Fortran order.
+std::string npy_header_of(const TensorEntry& entry);
+
 /// A tensor as a `.npy` file holds it: `header`, then `payload`, which `tensor` keeps alive. Fortran order is kept
 /// where the tensor has it.
 struct NpyImage {

@@ -203,6 +203,29 @@ void write(const Value& value, io::ByteSink& sink, const SaveOptions& options, s
   }
 }
 
+void write_unloaded(const Unloaded& content, io::ByteSink& sink, const SaveOptions& options, std::string_view path) {
+  try {
+    refuse_nested(content.structure);
+    ZipWriter zip(sink, ZipStyle::kNumpy);
+    for (const auto& [name, tensor] : flat_values(content.structure, ".npz", "arr_0")) {
+      const TensorEntry& entry = content.entries[tensor.entry_index().value()];
+      try {
+        const std::string header = npy_header_of(entry);
+        zip.begin(name + std::string(kSuffix), header.size() + entry.nbytes(), options.compress);
+        ZipMemberSink member(zip);
+        member.write(std::as_bytes(std::span(header)));
+        content.payload(entry.storage, member);
+        zip.end();
+      } catch (const Error& error) {
+        throw error.within({{}, std::nullopt, name});
+      }
+    }
+    zip.finish();
+  } catch (const Error& error) {
+    throw error.within({std::string(path)});
+  }
+}
+
 constexpr auto kExtensions = std::to_array<std::string_view>({".npz"});
 
 }  // namespace
@@ -215,6 +238,8 @@ const Format kNpzFormat{.name = "npz",
                         .stream = stream_npz,
                         .directory_cache = [] { return std::unique_ptr<DirectoryCache>(new ZipLayouts(kRules)); },
                         .name_suffix = kSuffix,
-                        .can_compress = true};
+                        .can_compress = true,
+                        .write_unloaded = write_unloaded,
+                        .keeps_order = true};
 
 }  // namespace penstock::format

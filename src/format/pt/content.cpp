@@ -100,7 +100,8 @@ void require_readable(std::string_view pickle) {
 
 class Pickler {
  public:
-  PtPickle run(const Value& root);
+  /// `unloaded`: of the tensors of `root` that are not loaded; or null.
+  PtPickle run(const Value& root, const Unloaded* unloaded);
 
  private:
   void collect(const Value& root);
@@ -118,9 +119,14 @@ class Pickler {
   void open_call(PickleWriter& out, const Value& owner, Function function);
   void close_call(PickleWriter& out, const Value& owner);
   void storage_id(PickleWriter& out, std::size_t storage, bool untyped);
-  const PlacedTensor& place_of(const Value& tensor) const { return plan_.tensors[positions_.at(tensor.node_id())]; }
+  const PlacedTensor& place_of(const Value& tensor) const {
+    const std::optional<std::size_t> entry = tensor.entry_index();
+    return plan_.tensors[entry ? tensors_.size() + *entry : positions_.at(tensor.node_id())];
+  }
+  TensorFacts facts(const Value& tensor) const { return facts_of(tensor, entries_); }
 
-  std::vector<Tensor> tensors_;
+  std::span<const TensorEntry> entries_;                    ///< of tensors that are not loaded
+  std::vector<Tensor> tensors_;                             ///< that are
   std::unordered_map<const void*, std::size_t> positions_;  ///< of tensors, by node
   StoragePlan plan_;
   std::vector<std::int64_t> keys_;     ///< of each storage, in order of first use; -1: not used yet
@@ -128,15 +134,19 @@ class Pickler {
   std::vector<Value> marks_;           ///< made on the way and kept: the writer knows values by their address
 };
 
-PtPickle Pickler::run(const Value& root) {
+PtPickle Pickler::run(const Value& root, const Unloaded* unloaded) {
   collect(root);
   plan_ = plan_storages(tensors_);
+  if (unloaded != nullptr) {
+    entries_ = unloaded->entries;
+    plan_.add(entries_, unloaded->storage_bytes);
+  }
   keys_.assign(plan_.storages.size(), -1);
   PickleWriter writer([this](PickleWriter& out, const Value& leaf) { tensor(out, leaf); },
                       [this](PickleWriter& out, const Value& leaf) { return object(out, leaf); });
   PtPickle pickle{writer.write(root), {}};
   if (writer.wants_proof()) require_readable(pickle.text);
-  for (const std::size_t storage : in_order_) pickle.storages.push_back(plan_.storages[storage].bytes);
+  for (const std::size_t storage : in_order_) pickle.storages.push_back(plan_.storages[storage]);
   return pickle;
 }
 
@@ -149,6 +159,7 @@ void Pickler::collect(const Value& root) {
     open.pop_back();
     if (value.node_id() == nullptr || !seen.insert(value.node_id()).second) continue;
     if (auto state = value.state()) open.push_back(std::move(*state));
+    if (value.entry_index()) continue;
     if (value.is(Kind::kTensor)) {
       positions_.emplace(value.node_id(), tensors_.size());
       tensors_.push_back(value.as_tensor());
@@ -180,7 +191,7 @@ void Pickler::storage_id(PickleWriter& out, std::size_t storage, bool untyped) {
   out.text(std::to_string(keys_[storage]));
   out.text("cpu");
   const std::size_t itemsize = untyped ? 1 : planned.dtype.itemsize();
-  out.integer(static_cast<std::int64_t>(planned.bytes.nbytes() / itemsize));
+  out.integer(static_cast<std::int64_t>(planned.nbytes / itemsize));
   out.tuple(5);
   out.persistent_id();
 }
@@ -208,7 +219,7 @@ void Pickler::tensor(PickleWriter& out, const Value& value) {
   const std::string_view type = value.type_name();
   if (type == pickle::kStorageName) {
     const std::size_t storage = place_of(value).storage;
-    storage_id(out, storage, plan_.storages[storage].mixed || storage_class(value.as_tensor().dtype().code()).empty());
+    storage_id(out, storage, plan_.storages[storage].mixed || storage_class(facts(value).dtype.code()).empty());
     out.memoize();
   } else if (type == pickle::kParameterName) {
     parameter(out, value);
@@ -219,8 +230,8 @@ void Pickler::tensor(PickleWriter& out, const Value& value) {
 
 /// `marks`: None, or the flags of operations yet to be done.
 void Pickler::dense(PickleWriter& out, const Value& value, const Value& owner, const Value& marks) {
-  const Tensor& tensor = value.as_tensor();
-  const DType& dtype = tensor.dtype();
+  const TensorFacts tensor = facts(value);
+  const DType& dtype = tensor.dtype;
   if (is_quantized(dtype.code())) {
     out.unsupported(
         core::format("a tensor {} without its scale cannot be saved as .pt; save its integers", dtype.name()));
@@ -234,11 +245,11 @@ void Pickler::dense(PickleWriter& out, const Value& value, const Value& owner, c
   out.mark();
   storage_id(out, placed.storage, untyped);
   out.integer(placed.offset);
-  out.integers(tensor.shape().dims());
-  out.integers(tensor.strides().dims());
+  out.integers(tensor.shape.dims());
+  out.integers(tensor.strides.dims());
   // Others than these have no gradient in torch, which refuses the mark; a parameter has its own.
   const bool may_require = dtype.is_floating() || dtype.is_complex();
-  out.boolean(tensor.requires_grad() && may_require && value.type_name() != pickle::kParameterName);
+  out.boolean(tensor.requires_grad && may_require && value.type_name() != pickle::kParameterName);
   out.empty_ordered_dict();
   if (untyped) out.global("torch", dtype.name());
   if (!marks.is(Kind::kNone)) out.value(marks);
@@ -263,9 +274,9 @@ void Pickler::parameter(PickleWriter& out, const Value& value) {
   if (state) out.mark();
   bool requires_grad = false;
   if (value.is(Kind::kTensor)) {
-    const DType& dtype = value.as_tensor().dtype();
+    const TensorFacts tensor = facts(value);
     dense(out, value, Value(), Value());
-    requires_grad = value.as_tensor().requires_grad() && (dtype.is_floating() || dtype.is_complex());
+    requires_grad = tensor.requires_grad && (tensor.dtype.is_floating() || tensor.dtype.is_complex());
   } else if (value.size() == 2) {
     out.value(value[0]);
     requires_grad = flag_of(out, value[1]);
@@ -371,27 +382,27 @@ void Pickler::composite(PickleWriter& out, const Value& value, const Composite& 
 /// Items: values, scheme, scales, zero points, axis or None, size.
 void Pickler::quantized(PickleWriter& out, const Value& value) {
   const bool complete = value.size() == 6 && value[0].is(Kind::kTensor) && value[1].is(Kind::kString);
-  if (!complete || !is_quantized(value[0].as_tensor().dtype().code())) {
+  if (!complete || !is_quantized(facts(value[0]).dtype.code())) {
     out.unsupported("the quantized tensor is not (values, scheme, scales, zero points, axis, size)");
   }
-  const Tensor tensor = value[0].as_tensor();
+  const TensorFacts tensor = facts(value[0]);
   const PlacedTensor& placed = place_of(value[0]);
   if (plan_.storages[placed.storage].mixed) {
     out.unsupported(core::format("a quantized tensor {} that shares its memory with tensors of other dtypes; clone it",
-                                 tensor.dtype().name()));
+                                 tensor.dtype.name()));
   }
   open_call(out, value, {"torch._utils", "_rebuild_qtensor"});
   out.mark();
   storage_id(out, placed.storage, false);
   out.integer(placed.offset);
-  Shape size = tensor.shape();
-  if (is_packed(tensor.dtype().code())) {
+  Shape size = tensor.shape;
+  if (is_packed(tensor.dtype.code())) {
     std::vector<std::int64_t> dims;
     for (std::size_t i = 0; i < value[5].size(); ++i) dims.push_back(out.integer_of(value[5][i]));
     size = Shape(dims);
   }
   out.integers(size.dims());
-  out.integers(size == tensor.shape() ? tensor.strides().dims() : size.contiguous_strides().dims());
+  out.integers(size == tensor.shape ? tensor.strides.dims() : size.contiguous_strides().dims());
   const bool per_channel = !value[4].is(Kind::kNone);
   if (per_channel) out.mark();
   out.global("torch", per_channel ? "per_channel_affine" : "per_tensor_affine");  // as torch tags them
@@ -399,7 +410,7 @@ void Pickler::quantized(PickleWriter& out, const Value& value) {
   out.value(value[3]);
   if (per_channel) out.value(value[4]);
   out.tuple(per_channel ? 4 : 3);
-  out.boolean(tensor.requires_grad());
+  out.boolean(tensor.requires_grad);
   out.empty_ordered_dict();
   out.tuple(7);
   close_call(out, value);
@@ -450,6 +461,8 @@ std::string_view storage_class(DType::Code code) {
 
 bool is_quantized(DType::Code code) { return code >= kQInt8 && code <= kQUInt2x4; }
 
-PtPickle pickle_for_torch(const Value& value) { return Pickler().run(value); }
+PtPickle pickle_for_torch(const Value& value) { return Pickler().run(value, nullptr); }
+
+PtPickle pickle_for_torch(const Unloaded& content) { return Pickler().run(content.structure, &content); }
 
 }  // namespace penstock::format

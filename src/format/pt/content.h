@@ -4,7 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "penstock/tensor.h"
+#include "format/pt/storages.h"
+#include "format/unloaded.h"
 #include "penstock/value.h"
 
 namespace penstock::format {
@@ -12,7 +13,7 @@ namespace penstock::format {
 /// The pickle of a `.pt`, and the storages that its persistent ids name.
 struct PtPickle {
   std::string text;
-  std::vector<Tensor> storages;  ///< uint8, each a span of bytes; storage i has the key i
+  std::vector<PlannedStorage> storages;  ///< storage i has the key i
 };
 
 /// Pickles a value as torch.save does. Besides tensors it takes what the reader makes of torch's other types, by type
@@ -21,6 +22,8 @@ struct PtPickle {
 /// and as bare names torch's layouts and quantization schemes. The state of a tensor of any kind is its attributes.
 /// kUnsupported names the place of the first value or dtype that torch.load(weights_only=True) would not load so.
 PtPickle pickle_for_torch(const Value& value);
+/// The same of tensors that are not loaded.
+PtPickle pickle_for_torch(const Unloaded& content);
 
 /// torch's class for a storage of that type, or empty where it has none: such tensors lie in untyped storages.
 std::string_view storage_class(DType::Code code);

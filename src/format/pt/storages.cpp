@@ -83,7 +83,9 @@ void place(std::span<const Tensor> tensors, const std::byte* begin, std::span<co
   // The span may be wider than any one tensor's Buffer; its memory is alive as long as their common owner.
   Buffer memory = BufferAccess::make(first.buffer().owner(), const_cast<std::byte*>(begin),
                                      static_cast<std::size_t>(size), first.device(), true);
-  PlannedStorage storage{.bytes = Tensor(std::move(memory), DType::uint8, Shape{size}), .dtype = first.dtype()};
+  PlannedStorage storage{.bytes = Tensor(std::move(memory), DType::uint8, Shape{size}),
+                         .dtype = first.dtype(),
+                         .nbytes = static_cast<std::uint64_t>(size)};
   for (const std::size_t member : members) {
     storage.mixed |= tensors[member].dtype() != storage.dtype;
     const std::ptrdiff_t distance = tensors[member].data() - begin;
@@ -99,6 +101,23 @@ bool is_aligned(const Tensor& tensor, const std::byte* begin) {
 }
 
 }  // namespace
+
+void StoragePlan::add(std::span<const TensorEntry> entries, std::span<const std::uint64_t> storage_bytes) {
+  const std::size_t first = storages.size();
+  std::vector<bool> used(storage_bytes.size());
+  for (std::size_t i = 0; i < storage_bytes.size(); ++i) {
+    storages.push_back({.dtype = DType::uint8, .nbytes = storage_bytes[i], .number = i});
+  }
+  for (const TensorEntry& entry : entries) {
+    PlannedStorage& storage = storages[first + entry.storage];
+    if (!used[entry.storage]) storage.dtype = entry.dtype;
+    used[entry.storage] = true;
+    storage.mixed |= entry.dtype != storage.dtype;
+    const std::size_t itemsize = entry.dtype.itemsize();
+    const std::uint64_t offset = itemsize == 0 ? 0 : entry.byte_offset / itemsize;
+    tensors.push_back({first + entry.storage, static_cast<std::int64_t>(offset)});
+  }
+}
 
 StoragePlan plan_storages(std::span<const Tensor> tensors) {
   StoragePlan plan;

@@ -6,15 +6,18 @@
 #include <string>
 #include <vector>
 
+#include "penstock/entry.h"
 #include "penstock/tensor.h"
 
 namespace penstock::format {
 
 /// One storage that a `.pt` is to hold: a span of memory that some tensors are views of.
 struct PlannedStorage {
-  Tensor bytes;        ///< uint8, the span; keeps the memory alive
+  Tensor bytes = {};   ///< uint8, the span; keeps the memory alive. Undefined where it is not loaded
   DType dtype;         ///< of all its tensors, when not mixed
   bool mixed = false;  ///< tensors of several dtypes lie in it
+  std::uint64_t nbytes = 0;
+  std::size_t number = 0;  ///< of one that is not loaded: in Unloaded
 };
 
 /// Which storage a tensor lies in, and where.
@@ -26,6 +29,9 @@ struct PlacedTensor {
 struct StoragePlan {
   std::vector<PlannedStorage> storages;
   std::vector<PlacedTensor> tensors;  ///< one for each tensor given
+
+  /// Adds the storages that are not loaded, and a place for each of the entries in them.
+  void add(std::span<const TensorEntry> entries, std::span<const std::uint64_t> storage_bytes);
 };
 
 /// Groups tensors by the memory they share. Tensors whose spans overlap, and tensors of one Buffer that lie near each

@@ -67,21 +67,6 @@ Value dict_of(const std::vector<Written>& tensors) {
   return Value::dict(std::move(items));
 }
 
-/// The bytes of one member.
-class MemberSink final : public io::ByteSink {
- public:
-  explicit MemberSink(ZipWriter& zip) : zip_(zip) {}
-  void write(std::span<const std::byte> bytes) override {
-    zip_.write(bytes);
-    position_ += bytes.size();
-  }
-  std::uint64_t position() const noexcept override { return position_; }
-
- private:
-  ZipWriter& zip_;
-  std::uint64_t position_ = 0;
-};
-
 class PtStream final : public StreamWriter {
  public:
   PtStream(std::string_view path, const WriterOptions& options)
@@ -132,7 +117,7 @@ void write_pt_tensor(const DType& dtype, const Shape& shape, io::ByteSink& sink,
   zip.add_text(prefix + "data.pkl", pickle);
   write_pt_facts(zip, prefix);
   zip.begin(prefix + "data/0", static_cast<std::uint64_t>(shape.numel()) * dtype.itemsize());
-  MemberSink member(zip);
+  ZipMemberSink member(zip);
   elements(member);
   zip.end();
   write_pt_end(zip, prefix, pickle);

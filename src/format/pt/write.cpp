@@ -44,17 +44,40 @@ void write_pt_end(ZipWriter& zip, const std::string& prefix, std::string_view pi
   zip.finish();
 }
 
-void write_pt(const Value& value, io::ByteSink& sink, const SaveOptions& /*options*/, std::string_view path) {
-  const PtPickle pickle = pickle_for_torch(value);
+namespace {
+
+/// `storage` writes the record of that name.
+template <class Write>
+void write_records(const PtPickle& pickle, io::ByteSink& sink, std::string_view path, Write storage) {
   const std::string prefix = pt_prefix(path);
   ZipWriter zip(sink, ZipStyle::kTorch, kPtAlignment);
   zip.add_text(prefix + "data.pkl", pickle.text);
   write_pt_facts(zip, prefix);
   for (std::size_t key = 0; key < pickle.storages.size(); ++key) {
-    const Tensor bytes = pickle.storages[key].to(Device{});
-    zip.add(core::format("{}data/{}", prefix, key), std::span<const std::byte>(bytes.data(), bytes.nbytes()));
+    storage(zip, core::format("{}data/{}", prefix, key), pickle.storages[key]);
   }
   write_pt_end(zip, prefix, pickle.text);
+}
+
+}  // namespace
+
+void write_pt(const Value& value, io::ByteSink& sink, const SaveOptions& /*options*/, std::string_view path) {
+  write_records(pickle_for_torch(value), sink, path,
+                [](ZipWriter& zip, const std::string& name, const PlannedStorage& storage) {
+                  const Tensor bytes = storage.bytes.to(Device{});
+                  zip.add(name, std::span<const std::byte>(bytes.data(), bytes.nbytes()));
+                });
+}
+
+void write_unloaded_pt(const Unloaded& content, io::ByteSink& sink, const SaveOptions& /*options*/,
+                       std::string_view path) {
+  write_records(pickle_for_torch(content), sink, path,
+                [&](ZipWriter& zip, const std::string& name, const PlannedStorage& storage) {
+                  zip.begin(name, storage.nbytes);
+                  ZipMemberSink member(zip);
+                  content.payload(storage.number, member);
+                  zip.end();
+                });
 }
 
 }  // namespace penstock::format

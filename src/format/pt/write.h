@@ -12,6 +12,8 @@ namespace penstock::format {
 /// Writes a `.pt` zip archive that torch.load(weights_only=True) reads, laid out as torch.save does: the same records
 /// in the same order. kUnsupported names the place of the first value or dtype that torch would not load so.
 void write_pt(const Value& value, io::ByteSink& sink, const SaveOptions& options, std::string_view path);
+/// The same of tensors that are not loaded.
+void write_unloaded_pt(const Unloaded& content, io::ByteSink& sink, const SaveOptions& options, std::string_view path);
 
 // What a writer of single tensors shares with it.
 

@@ -173,6 +173,7 @@ constinit const Format kSafetensorsFormat{.name = "safetensors",
                                           .index_bytes = index_bytes,
                                           .fingerprint = fingerprint,
                                           .keeps_metadata = true,
-                                          .writes_entries = true};
+                                          .write_unloaded = write_unloaded_safetensors,
+                                          .has_shards = true};
 
 }  // namespace penstock::format

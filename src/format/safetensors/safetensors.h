@@ -1,10 +1,9 @@
 #pragma once
 
-#include <functional>
-#include <span>
 #include <string_view>
 
 #include "format/format.h"
+#include "format/unloaded.h"
 
 namespace penstock::format {
 
@@ -13,12 +12,8 @@ namespace penstock::format {
 /// memory; kInvalidArgument for a name that is not UTF-8 or is taken.
 void write_safetensors(const Value& value, io::ByteSink& sink, const SaveOptions& options, std::string_view path);
 
-/// Writes the bytes of entry `i` of an index, contiguous in C order and in this machine's byte order.
-using WritePayload = std::function<void(std::size_t i, io::ByteSink& sink)>;
-
-/// The same of tensors that are not loaded, those of `structure`. Whether tensors share memory is not looked at.
-void write_safetensors_entries(const Value& structure, std::span<const TensorEntry> entries,
-                               const WritePayload& payload, io::ByteSink& sink, const SaveOptions& options,
-                               std::string_view path);
+/// The same of tensors that are not loaded. Whether they share memory in the file that they come from is not looked at.
+void write_unloaded_safetensors(const Unloaded& content, io::ByteSink& sink, const SaveOptions& options,
+                                std::string_view path);
 
 }  // namespace penstock::format

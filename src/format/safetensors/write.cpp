@@ -33,13 +33,8 @@ Planned plan_tensor(std::string name, Value value, const DType& type, const Shap
 std::vector<Planned> plan_tensors(const Value& value, std::span<const TensorEntry> entries) {
   std::vector<Planned> out;
   for (auto& [name, tensor] : flat_values(value, "safetensors", "tensor")) {
-    if (const std::optional<std::size_t> number = tensor.entry_index()) {
-      const TensorEntry& entry = entries[*number];
-      out.push_back(plan_tensor(std::move(name), tensor, entry.dtype, entry.shape, entry.nbytes()));
-    } else {
-      const Tensor& loaded = tensor.as_tensor();
-      out.push_back(plan_tensor(std::move(name), tensor, loaded.dtype(), loaded.shape(), loaded.nbytes()));
-    }
+    const TensorFacts facts = facts_of(tensor, entries);
+    out.push_back(plan_tensor(std::move(name), tensor, facts.dtype, facts.shape, facts.nbytes));
   }
   std::sort(out.begin(), out.end(), [](const Planned& a, const Planned& b) {
     return a.dtype != b.dtype ? a.dtype > b.dtype : a.name < b.name;
@@ -123,13 +118,14 @@ void write_safetensors(const Value& value, io::ByteSink& sink, const SaveOptions
   }
 }
 
-void write_safetensors_entries(const Value& structure, std::span<const TensorEntry> entries,
-                               const WritePayload& payload, io::ByteSink& sink, const SaveOptions& options,
-                               std::string_view path) {
+void write_unloaded_safetensors(const Unloaded& content, io::ByteSink& sink, const SaveOptions& options,
+                                std::string_view path) {
   try {
-    const std::vector<Planned> tensors = plan_tensors(structure, entries);
+    const std::vector<Planned> tensors = plan_tensors(content.structure, content.entries);
     write_header(tensors, sink, options);
-    for (const Planned& planned : tensors) payload(*planned.value.entry_index(), sink);
+    for (const Planned& planned : tensors) {
+      content.payload(content.entries[*planned.value.entry_index()].storage, sink);
+    }
   } catch (const Error& error) {
     throw error.within({std::string(path)});
   }

@@ -80,4 +80,19 @@ class ZipWriter {
   std::string record_;
 };
 
+/// The member that was begun, as a sink.
+class ZipMemberSink final : public io::ByteSink {
+ public:
+  explicit ZipMemberSink(ZipWriter& zip) : zip_(zip) {}
+  void write(std::span<const std::byte> bytes) override {
+    zip_.write(bytes);
+    position_ += bytes.size();
+  }
+  std::uint64_t position() const noexcept override { return position_; }
+
+ private:
+  ZipWriter& zip_;
+  std::uint64_t position_ = 0;
+};
+
 }  // namespace penstock::format

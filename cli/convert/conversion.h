@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "penstock/dtype.h"
+#include "penstock/tensor.h"
+
+namespace penstock::cli {
+
+/// What becomes of the values on the way: floats, but neither complex numbers nor integers, become `dtype`.
+class Conversion {
+ public:
+  explicit Conversion(std::optional<DType> dtype) : dtype_(std::move(dtype)) {}
+
+  bool is_none() const noexcept { return !dtype_; }
+  /// What elements of that type become.
+  DType type_of(const DType& dtype) const;
+  /// A tensor, or a piece of one. Notes how many of its values become infinite.
+  Tensor operator()(const Tensor& tensor);
+  /// How many values were finite and are not any more.
+  std::int64_t overflows() const noexcept { return overflows_; }
+
+ private:
+  bool changes(const DType& dtype) const { return dtype_ && dtype.is_floating() && dtype != *dtype_; }
+
+  std::optional<DType> dtype_;
+  std::int64_t overflows_ = 0;
+};
+
+}  // namespace penstock::cli

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <optional>
+#include <stop_token>
+
+#include "cli/convert/conversion.h"
+#include "format/format.h"
+#include "format/unloaded.h"
+#include "penstock/load.h"
+
+namespace penstock::cli {
+
+/// Whether views of the mapped file are its tensors as they are: those that the file does not align would each be read
+/// alone, and share no storage any more.
+bool can_be_mapped(const Archive& archive);
+
+/// Whether each tensor is one for itself, so that they can be written one after the other without the others. A file
+/// that has tensors share their bytes is loaded, because the writer says what it makes of that.
+bool is_apart(const Archive& archive);
+
+/// The archive's tensors as a file of the format will hold them, each to be read in pieces when it is written. Recorded
+/// checksums are verified on the way. Nothing where the tensors have to be loaded: a format without storages cannot
+/// say that they share bytes, and the writer of loaded tensors says what it makes of that; or those of one storage
+/// differ in type or in the order of their bytes. `archive` is copied; the others must outlive what is given.
+std::optional<format::Unloaded> unloaded(const Archive& archive, const format::Format& target, Conversion& conversion,
+                                         const std::stop_token& stop);
+
+}  // namespace penstock::cli
