@@ -3,21 +3,21 @@
 #include <cstdint>
 #include <optional>
 
+#include "archive/unloaded.h"
 #include "penstock/dtype.h"
 #include "penstock/tensor.h"
 
 namespace penstock::cli {
 
 /// What becomes of the values on the way: floats, but neither complex numbers nor integers, become `dtype`.
-class Conversion {
+class Conversion final : public archive::ElementChange {
  public:
   explicit Conversion(std::optional<DType> dtype) : dtype_(std::move(dtype)) {}
 
   bool is_none() const noexcept { return !dtype_; }
-  /// What elements of that type become.
-  DType type_of(const DType& dtype) const;
-  /// A tensor, or a piece of one. Notes how many of its values become infinite.
-  Tensor operator()(const Tensor& tensor);
+  DType type_of(const DType& dtype) const override;
+  /// Notes how many of its values become infinite.
+  Tensor operator()(const Tensor& tensor) override;
   /// How many values were finite and are not any more.
   std::int64_t overflows() const noexcept { return overflows_; }
 

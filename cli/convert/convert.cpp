@@ -12,12 +12,12 @@
 
 #include "archive/archive_state.h"
 #include "archive/unchanged.h"
+#include "archive/unloaded.h"
 #include "cli/command.h"
 #include "cli/content_check.h"
 #include "cli/convert/choice.h"
 #include "cli/convert/conversion.h"
 #include "cli/convert/shards.h"
-#include "cli/convert/unloaded.h"
 #include "cli/json/json.h"
 #include "cli/option.h"
 #include "cli/output_file.h"
@@ -139,10 +139,10 @@ void write_file(const Archive& archive, const std::string& to, Conversion& conve
         {.progress = [&](std::uint64_t done) { progress.at(std::min(done, bytes)); }, .existing = existing});
   };
   const format::Format& target = format::format_to_write(to, how);
-  const bool mapped = can_be_mapped(archive);
+  const bool mapped = archive::can_be_mapped(archive);
   const bool as_it_is = mapped && conversion.is_none() && mapping == Mapping::kWhereItCan && !target.is_folder;
   if (!as_it_is) {
-    if (const auto content = unloaded(archive, target, conversion, how.stop)) return save(*content);
+    if (const auto content = archive::unloaded(archive, target, conversion, how.stop)) return save(*content);
   }
   if (mapped) (is_whole ? check : check_taken)(archive, how.stop);
   if (!mapped) show_progress("reading ");

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "archive/composition.h"
-#include "cli/convert/unloaded.h"
+#include "archive/unloaded.h"
 #include "cli/json/json.h"
 #include "core/format.h"
 #include "format/flat_tensors.h"
@@ -25,7 +25,7 @@ std::vector<Shard> shards_of(const Archive& archive, std::span<const TensorEntry
     throw Error(ErrorCode::kInvalidArgument, "shards are files of safetensors; name the whole *.safetensors",
                 {.path = to});
   }
-  if (!is_apart(archive)) {
+  if (!archive::is_apart(archive)) {
     throw Error(ErrorCode::kUnsupported,
                 "tensors share memory, which safetensors cannot express: leave one out with --exclude, or write a .pt",
                 {.path = archive.path()});

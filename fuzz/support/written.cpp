@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "archive/unloaded.h"
 #include "format/flat_tensors.h"
 #include "format/format.h"
 #include "penstock/load.h"
@@ -71,12 +72,21 @@ void check_read(const format::Format& format, const std::string& text, const Val
   if (!found.empty()) fail(what + ": " + found);
 }
 
-void check_format(const format::Format& format, const Value& value, const SaveOptions& options) {
-  const std::string what = "what was written as " + std::string(format.name);
+/// `archive`: where the value came from, to be written without it; or null.
+void check_format(const format::Format& format, const Value& value, const SaveOptions& options,
+                  const Archive* archive = nullptr) {
+  const std::string what = "what was written as " + std::string(format.name) + (archive != nullptr ? " in pieces" : "");
   StringSink sink;
+  const std::string path = "fuzz" + std::string(format.extensions.front());
+  archive::ElementChange none;
   const auto written = attempt([&] {
-    format.write(value, sink, options, "fuzz" + std::string(format.extensions.front()));
-    return true;
+    if (archive == nullptr) {
+      format.write(value, sink, options, path);
+      return true;
+    }
+    const auto content = archive::unloaded(*archive, format, none, {});
+    if (content) format.write_unloaded(*content, sink, options, path);
+    return content.has_value();
   });
   if (!written.ok()) {
     const ErrorCode code = written.error->code();
@@ -85,6 +95,7 @@ void check_format(const format::Format& format, const Value& value, const SaveOp
     if (!refused) fail(what + " failed: " + written.text());
     return;
   }
+  if (!*written.value) return;
   const auto read = attempt([&] {
     check_read(format, sink.text, value, what);
     return true;
@@ -94,13 +105,14 @@ void check_format(const format::Format& format, const Value& value, const SaveOp
 
 }  // namespace
 
-void check_written(const Value& value) {
+void check_written(const Value& value, const Archive* archive) {
   // What is flattened goes by paths, of which a few shared parts make very many.
   const bool huge = fit_of(value) == SampleFit::kHuge;
   for (const format::Format& format : format::formats()) {
     if (format.write == nullptr || (huge && format.name != format::kPtFormat.name)) continue;
     check_format(format, value, {});
     if (format.name == format::kNpzFormat.name) check_format(format, value, {.compress = true});
+    if (archive != nullptr) check_format(format, value, {}, archive);
   }
   if (!huge) check_written_checkpoint(value);
 }

@@ -3,12 +3,21 @@
 #include <optional>
 #include <stop_token>
 
-#include "cli/convert/conversion.h"
 #include "format/format.h"
 #include "format/unloaded.h"
 #include "penstock/load.h"
 
-namespace penstock::cli {
+namespace penstock::archive {
+
+/// What becomes of elements on their way from one file to another.
+class ElementChange {
+ public:
+  virtual ~ElementChange() = default;
+  /// What elements of that type become. The same type: they stay as they are.
+  virtual DType type_of(const DType& dtype) const { return dtype; }
+  /// A tensor, or a piece of one, whose type changes.
+  virtual Tensor operator()(const Tensor& tensor) { return tensor; }
+};
 
 /// Whether views of the mapped file are its tensors as they are: those that the file does not align would each be read
 /// alone, and share no storage any more.
@@ -22,7 +31,7 @@ bool is_apart(const Archive& archive);
 /// checksums are verified on the way. Nothing where the tensors have to be loaded: a format without storages cannot
 /// say that they share bytes, and the writer of loaded tensors says what it makes of that; or those of one storage
 /// differ in type or in the order of their bytes. `archive` is copied; the others must outlive what is given.
-std::optional<format::Unloaded> unloaded(const Archive& archive, const format::Format& target, Conversion& conversion,
+std::optional<format::Unloaded> unloaded(const Archive& archive, const format::Format& target, ElementChange& change,
                                          const std::stop_token& stop);
 
-}  // namespace penstock::cli
+}  // namespace penstock::archive

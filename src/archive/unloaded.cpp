@@ -2,7 +2,7 @@
 // tensors are views of storages, a unit is what the tensors of one storage span, so that they go on sharing it and keep
 // their strides. In all other formats it is one tensor.
 
-#include "cli/convert/unloaded.h"
+#include "archive/unloaded.h"
 
 #include <algorithm>
 #include <memory>
@@ -15,11 +15,8 @@
 #include "core/view.h"
 #include "io/source/composed_source.h"
 
-namespace penstock::cli {
+namespace penstock::archive {
 namespace {
-
-using archive::ElementOrder;
-using archive::Elements;
 
 /// How much of a tensor is in memory at once.
 constexpr std::uint64_t kPieceBytes = std::uint64_t{8} << 20;
@@ -32,8 +29,8 @@ struct Unit {
 /// Reads units. One after the other: the memory is used again.
 class Reader {
  public:
-  Reader(const Archive& archive, std::vector<Unit> units, Conversion& conversion, const std::stop_token& stop)
-      : files_(archive), units_(std::move(units)), conversion_(conversion), stop_(stop) {}
+  Reader(const Archive& archive, std::vector<Unit> units, ElementChange& change, const std::stop_token& stop)
+      : files_(archive), units_(std::move(units)), change_(change), stop_(stop) {}
 
   void write(std::size_t number, io::ByteSink& sink) {
     const Unit& unit = units_[number];
@@ -53,16 +50,16 @@ class Reader {
 
  private:
   void write_piece(const DType& dtype, std::span<const std::byte> bytes, std::int64_t count, io::ByteSink& sink) {
-    if (conversion_.type_of(dtype) == dtype) return sink.write(bytes);
+    if (change_.type_of(dtype) == dtype) return sink.write(bytes);
     auto* const memory = const_cast<std::byte*>(bytes.data());  // read-only memory is never written to
     const Buffer buffer = Buffer::wrap(memory, bytes.size(), nobody_, true);
-    const Tensor converted = conversion_(Tensor(buffer, dtype, Shape{count}));
+    const Tensor converted = change_(Tensor(buffer, dtype, Shape{count}));
     sink.write({converted.data(), converted.nbytes()});
   }
 
-  archive::ElementFiles files_;
+  ElementFiles files_;
   std::vector<Unit> units_;
-  Conversion& conversion_;
+  ElementChange& change_;
   std::stop_token stop_;
   Elements::Scratch scratch_;
   std::shared_ptr<const int> nobody_ = std::make_shared<const int>(0);
@@ -71,7 +68,7 @@ class Reader {
 /// What is written, while it comes about.
 class Plan {
  public:
-  Plan(const Archive& archive, const Conversion& conversion) : archive_(archive), conversion_(conversion) {}
+  Plan(const Archive& archive, const ElementChange& change) : archive_(archive), change_(change) {}
 
   std::vector<TensorEntry> entries;
   std::vector<Unit> units;
@@ -108,7 +105,7 @@ class Plan {
   /// The entry as it is written, so many elements behind the beginning of its unit.
   TensorEntry placed(const TensorEntry& of, std::uint64_t elements) const {
     TensorEntry entry = of;
-    entry.dtype = conversion_.type_of(of.dtype);
+    entry.dtype = change_.type_of(of.dtype);
     entry.storage = units.size();
     entry.byte_offset = elements * entry.dtype.itemsize();
     entry.encoding = {};
@@ -122,7 +119,7 @@ class Plan {
   /// Whether elements of both lie in one run of elements that are changed alike.
   bool go_together(const TensorEntry& a, const TensorEntry& b) const {
     if (a.pickled || b.pickled || !(a.encoding == b.encoding)) return false;
-    const auto stays = [&](const DType& dtype) { return conversion_.type_of(dtype) == dtype; };
+    const auto stays = [&](const DType& dtype) { return change_.type_of(dtype) == dtype; };
     return a.dtype == b.dtype || (!a.encoding.changes_elements() && stays(a.dtype) && stays(b.dtype));
   }
 
@@ -157,7 +154,7 @@ class Plan {
   }
 
   const Archive& archive_;
-  const Conversion& conversion_;
+  const ElementChange& change_;
 };
 
 }  // namespace
@@ -170,7 +167,7 @@ bool can_be_mapped(const Archive& archive) {
   const auto entries = archive.entries();
   return std::all_of(entries.begin(), entries.end(), [&](const TensorEntry& entry) {
     const StorageEntry& storage = storages[entry.storage];
-    const bool aligned = (storage.offset + entry.byte_offset) % archive::natural_alignment(entry.dtype) == 0;
+    const bool aligned = (storage.offset + entry.byte_offset) % natural_alignment(entry.dtype) == 0;
     return entry.encoding.is_plain() && aligned;
   });
 }
@@ -185,12 +182,12 @@ bool is_apart(const Archive& archive) {
   });
 }
 
-std::optional<format::Unloaded> unloaded(const Archive& archive, const format::Format& target, Conversion& conversion,
+std::optional<format::Unloaded> unloaded(const Archive& archive, const format::Format& target, ElementChange& change,
                                          const std::stop_token& stop) {
   if (!target.is_folder && target.write_unloaded == nullptr) return std::nullopt;
   if (std::ranges::any_of(archive.entries(), [](const TensorEntry& entry) { return entry.pickled; }))
     return std::nullopt;
-  Plan plan(archive, conversion);
+  Plan plan(archive, change);
   if (target.has_storages) {
     if (!plan.add_storages()) return std::nullopt;
   } else {
@@ -201,12 +198,12 @@ std::optional<format::Unloaded> unloaded(const Archive& archive, const format::F
   }
   format::Unloaded out{.structure = archive.structure(), .entries = std::move(plan.entries)};
   for (const Unit& unit : plan.units) {
-    const std::uint64_t itemsize = conversion.type_of(unit.entry.dtype).itemsize();
+    const std::uint64_t itemsize = change.type_of(unit.entry.dtype).itemsize();
     out.storage_bytes.push_back(static_cast<std::uint64_t>(unit.entry.shape.numel()) * itemsize);
   }
-  const auto reader = std::make_shared<Reader>(archive, std::move(plan.units), conversion, stop);
+  const auto reader = std::make_shared<Reader>(archive, std::move(plan.units), change, stop);
   out.payload = [reader](std::size_t unit, io::ByteSink& sink) { reader->write(unit, sink); };
   return out;
 }
 
-}  // namespace penstock::cli
+}  // namespace penstock::archive
