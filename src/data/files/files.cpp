@@ -43,6 +43,9 @@ using data::Source;
 /// Files up to this size are read whole, in one call.
 constexpr std::size_t kSmallFile = std::size_t{256} << 10;
 
+/// Files up to this size are read whole where only their headers are wanted: most of them fit into one page of memory.
+constexpr std::size_t kLittleFile = std::size_t{16} << 10;
+
 /// After a large file, this many files are asked for their size before they are read. Folders of mixed sizes are
 /// common, and what was read of a large file is thrown away. In a folder of small files none is asked.
 constexpr unsigned kAskedAfterLarge = 64;
@@ -105,6 +108,7 @@ class Files final : public detail::DatasetImpl {
     ++scratch.stats.files_opened;
     if (scratch.headers_only) {
       const struct stat status = status_of(fd.get(), state.path);
+      if (const auto sample = locate_little(fd.get(), status, index, state, scratch)) return *sample;
       return locate_header(io::file_source(std::move(fd), status, state.path), scratch);
     }
     std::optional<struct stat> status;
@@ -230,6 +234,27 @@ class Files final : public detail::DatasetImpl {
     const data::Layout* const layout = sample.layout.get();
     scratch.objects.push_back(std::move(file));  // lives until the batch is made
     return {layout, sources.data()};
+  }
+
+  /// Reads a little file, by fewer calls than opening it takes. Returns nothing for all others.
+  std::optional<Sample> locate_little(int fd, const struct stat& status, std::int64_t index, ThreadState& state,
+                                      Scratch& scratch) const {
+    if (!S_ISREG(status.st_mode) || status.st_size == 0 || status.st_size > static_cast<off_t>(kLittleFile)) {
+      return std::nullopt;
+    }
+    const auto size = static_cast<std::size_t>(status.st_size);
+    const std::span<std::byte> bytes(scratch.arena.allocate(size), size);
+    if (read_some(fd, bytes) != size) return std::nullopt;
+    scratch.stats.read_bytes += size;
+    const data::FileLayouts::File file{bytes, state.path, keys_};
+    try {
+      if (const auto sample = state.recognise(file, scratch)) return decoded(*sample, index, scratch);
+      return decoded(state.parse(file, scratch), index, scratch);
+    } catch (const Error& error) {
+      // Damage of the payload is found by who wants the payload.
+      if (error.code() == ErrorCode::kChecksum) return std::nullopt;
+      throw;
+    }
   }
 
   /// Describes the sample by the header alone; its sources stay empty.

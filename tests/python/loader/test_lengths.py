@@ -84,6 +84,20 @@ def test_buckets_by_tokens_waste_little(clips):
     assert sum(lengths) <= padded < 1.2 * sum(lengths)
 
 
+@pytest.mark.parametrize("elements", [40, 40_000])
+def test_damage_of_the_payload_is_no_business_of_lengths(tmp_path, elements):
+    """However large the file is: a loader that skips bad samples shall reach it."""
+    for i in range(3):
+        np.savez(tmp_path / f"{i}.npz", x=np.arange(elements + i))
+    content = bytearray((tmp_path / "1.npz").read_bytes())
+    content[300] ^= 1
+    (tmp_path / "1.npz").write_bytes(content)
+    dataset = penstock.files(tmp_path)
+    assert penstock.lengths(dataset, key="x") == [elements, elements + 1, elements + 2]
+    with pytest.raises(penstock.ChecksumError, match=r"1\.npz"):
+        dataset[1]
+
+
 def test_buckets_resume_and_ranks(clips):
     dataset = penstock.files(clips)
     options = {"boundaries": [15], "batch_size": 3}
