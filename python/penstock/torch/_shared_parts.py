@@ -1,7 +1,7 @@
-"""A bound for samples and batches whose parts are shared.
+"""What samples are refused before torch's own code makes a batch of them.
 
 A few containers that hold each other several times have millions of ways to one tensor, and code that walks each way
-never ends. Here such values are refused first.
+never ends. And torch reads past the end of a storage that was freed or shortened.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
 from torch.utils import data as torch_data
 
-from penstock._core import _SharedWalk
+import penstock
+from penstock._core import _SharedWalk, _storage_fault
 
 __all__ = ["bounded", "collated", "require_few_ways"]
 
@@ -33,18 +35,47 @@ def require_few_ways(sample: Any) -> None:
 
 
 def bounded(collate: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """torch's own ways to make batches, with that bound; any other function unchanged. The result
-    pickles."""
+    """torch's own ways to make batches, which refuse such samples first; any other function unchanged.
+    The result pickles."""
     if collate is torch_data.default_collate:
         return collated
     return _converted if collate is torch_data.default_convert else collate
 
 
 def collated(samples: Any) -> Any:
-    """What torch's default_collate makes of the samples, with that bound."""
+    """What torch's default_collate makes of the samples, if it can be made."""
     if isinstance(samples, (list, tuple)) and samples:
         require_few_ways(samples[0])  # whose nesting that of the batch is
+        for number, sample in enumerate(samples):
+            _require_storages(sample, number, None)
     return torch_data.default_collate(samples)
+
+
+def _require_storages(part: Any, number: int, key: Any) -> None:
+    if isinstance(part, torch.Tensor):
+        fault = _storage_fault(part) if _may_be_short(part) else None
+        if fault is not None:
+            place = f"sample {number} of the batch" + ("" if key is None else f", at [{key!r}]")
+            raise penstock.UnsupportedError(f"{place}: {fault}", fault)
+    elif isinstance(part, Mapping):
+        for name, item in part.items():
+            _require_storages(item, number, name)
+    elif isinstance(part, (list, tuple)):
+        for item in part:
+            _require_storages(item, number, key)
+
+
+def _may_be_short(tensor: torch.Tensor) -> bool:
+    """Whether the storage is shorter than the tensor reaches, or does not say so. It is asked of each sample, so that
+    it must be quick."""
+    try:
+        if tensor.is_contiguous():
+            reach = tensor.numel()
+        else:
+            reach = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+        return tensor.untyped_storage().nbytes() < (tensor.storage_offset() + reach) * tensor.itemsize
+    except Exception:  # sparse and nested tensors, those of transforms
+        return True
 
 
 def _converted(sample: Any) -> Any:

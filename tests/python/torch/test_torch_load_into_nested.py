@@ -453,6 +453,30 @@ class TestParts:
         with pytest.raises(KeyError, match="it is a tensor and has no keys"):
             pt.load(tmp_path / "x.npy", key="a")
 
+    @pytest.mark.parametrize("assign", [False, True])
+    def test_flat_names_fill_nested_targets(self, tmp_path, assign):
+        path = tmp_path / "x.safetensors"
+        state = {f"model.{key}": tensor for key, tensor in linear(1).state_dict().items()}
+        pt.save_file({**state, "ema.w": torch.ones(2), "parts.0": torch.ones(1), "parts.1.b": torch.ones(3)}, path)
+        for module in (linear(), Owner(3, 2)):
+            target = {"model": module, "ema": {"w": torch.zeros(2)}, "parts": [torch.zeros(1), {"b": torch.zeros(3)}]}
+            assert pt.load_into(target, path, assign=assign) == ([], [])
+            same(module.state_dict(), linear(1).state_dict())
+            same([target["ema"]["w"], *target["parts"]], [torch.ones(2), torch.ones(1), {"b": torch.ones(3)}])
+        anything = {"model": linear(), "ema": None, "parts": [None, {"b": None}]}
+        pt.load_into(anything, path, assign=assign)
+        same(anything["ema"], {"w": torch.ones(2)})
+        same(anything["parts"][1], {"b": torch.ones(3)})
+        with pytest.raises(RuntimeError, match=r'Missing key\(s\) in state_dict: "ema.v"[\s\S]*"ema.w"'):
+            pt.load_into({"model": linear(), "ema": {"v": torch.ones(2)}}, path, assign=assign)
+
+
+class Owner(torch.nn.Linear):
+    """A module that loads in a way of its own."""
+
+    def _load_from_state_dict(self, *args):
+        super()._load_from_state_dict(*args)
+
 
 class Config:
     """A class that no reader knows."""

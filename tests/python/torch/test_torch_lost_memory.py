@@ -197,6 +197,18 @@ def test_what_still_fits_passes(nbytes, tmp_path):
     assert penstock.asarray(part).shape == part.shape
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("view", [lambda whole: whole, lambda whole: whole[::3], lambda whole: whole[10:]])
+@pytest.mark.parametrize("nbytes", [0, 16])
+def test_batches_of_what_a_function_gives(nbytes, view, workers):
+    """torch's own collation reads past the storage's end, or ends the process."""
+    lost = pt.Rows(np.arange(4)).map(lambda row: {"x": [resized(nbytes, view=view)], "y": row})
+    with pytest.raises(penstock.UnsupportedError, match=r"sample 0 of the batch, at \['x'\]: .*shorter"):
+        next(iter(pt.DataLoader(lost, batch_size=2, num_workers=workers)))
+    whole = pt.Rows(np.arange(4)).map(lambda _: (torch.ones(1).expand(5), torch.ones(4, 6).t()[::2], torch.ones(0, 3)))
+    assert [part.shape for part in next(iter(pt.DataLoader(whole, batch_size=2)))] == [(2, 5), (2, 3, 4), (2, 0, 3)]
+
+
 def test_meta_tensors_are_saved_as_such_and_read_nowhere_else(tmp_path):
     meta = torch.ones(SIZE, device="meta")
     pt.save({"m": meta}, tmp_path / "m.pt")

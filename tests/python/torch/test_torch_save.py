@@ -374,3 +374,23 @@ def test_an_error_of_the_flush_is_seen():
 
     with pytest.raises(OSError, match="No space"):
         pt.save({"a": torch.ones(3)}, Full())
+
+
+def test_ctrl_c_while_torch_writes_leaves_nothing(tmp_path):
+    """The destructor of torch's writer completes what was broken off, when our file is closed already."""
+    program = """
+import numpy as np, torch
+import penstock.torch as pt
+
+def broken_off(self, *args):
+    raise KeyboardInterrupt
+
+torch.serialization._open_zipfile_writer_buffer.__exit__ = broken_off
+try:
+    pt.save({"a": np.ones(3)}, "x.pt")
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    ended = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (0, "interrupted\n"), ended.stderr
+    assert list(tmp_path.iterdir()) == []

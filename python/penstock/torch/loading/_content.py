@@ -51,23 +51,68 @@ class Content:
         self._loaded = loaded
         self._is_loaded = is_loaded
         self.root = loaded if is_loaded else self._outline()
+        self._is_nested = False
 
     def _outline(self) -> Any:
         marks = [EntryAt(number, _entry_parts(self.archive, number)[2]) for number in range(len(self.archive))]
         return _assemble(self.archive, marks, _marked)
 
+    def nest_like(self, target: Any) -> None:
+        """Gives a file whose names are flat ("layers.0.weight") the nesting of the target, as far as
+        its names lead there."""
+        if not isinstance(target, (Mapping, list, tuple)) or not _has_names_alone(self.root):
+            return
+        nested = _nested(dict(self.root), target)
+        if isinstance(nested, list) or nested.keys() != self.root.keys():
+            self.root, self._is_nested = nested, True
+
     def at(self, steps: Sequence[Any]) -> Any:
         """What the keys lead to, loaded into host memory. Nothing else is read where the keys are
         strings and integers."""
-
+        if self._is_nested and not self._is_loaded:
+            return self._at_name(".".join(map(str, steps)))
         if not self._is_loaded and all(type(step) in (str, int) for step in steps):
             return load_archive(_part(self.archive, list(steps), None), "cpu")
         if not self._is_loaded:
             self._loaded, self._is_loaded = load_archive(self.archive, "cpu"), True
-        value = self._loaded
+        value = self.root if self._is_nested else self._loaded
         for step in steps:
             value = value[step]
         return value
+
+    def _at_name(self, name: str) -> Any:
+        """The tensor of that name, or those whose names begin with it."""
+        is_tensor = name in self.archive
+        part = _part(self.archive, [name] if is_tensor else None, None if is_tensor else f"{name}.")
+        return load_archive(part, "cpu")
+
+
+def _has_names_alone(content: Any) -> bool:
+    """Whether it is a dict of tensors by their names, and nothing else."""
+    return isinstance(content, Mapping) and all(
+        isinstance(key, str) and isinstance(leaf, (EntryAt, torch.Tensor)) for key, leaf in content.items()
+    )
+
+
+def _nested(names: dict[str, Any], target: Any) -> Any:
+    """The tensors in the nesting of the target. What has no place there keeps its name."""
+    out: dict[Any, Any] = {}
+    for step in target if isinstance(target, Mapping) else range(len(target)):
+        part = target[step]
+        if str(step) in names:
+            out[step] = names.pop(str(step))
+            continue
+        begin = f"{step}."
+        inner = {name[len(begin) :]: leaf for name, leaf in names.items() if name.startswith(begin)}
+        if not inner or not (
+            part is None or isinstance(part, (Mapping, list, tuple)) or hasattr(part, "load_state_dict")
+        ):
+            continue
+        names = {name: leaf for name, leaf in names.items() if not name.startswith(begin)}
+        out[step] = _nested(inner, part) if isinstance(part, (Mapping, list, tuple)) else inner
+    if not isinstance(target, Mapping) and not names and len(out) == len(target):
+        return [out[step] for step in range(len(target))]
+    return {**out, **names}
 
 
 def _marked(name: str, args: Any, state: Any, begun: Any) -> Any:

@@ -70,7 +70,8 @@ def load_into(
           gets its state;
         - a dict, list or tuple of targets, at any depth: `{"model": model, "opt": opt, "epoch": 0}`.
           Numbers and strings in it, and lists and tuples of nothing else, become the file's; None takes
-          whatever the file has.
+          whatever the file has. Names with dots in a flat file ("model.weight" in a `.safetensors`)
+          fill nested targets too.
     path
         The file: what `load` takes.
     key

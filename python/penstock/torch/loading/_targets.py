@@ -71,6 +71,7 @@ class Plan:
     """Containers by their ids, and they themselves: an id is another's when its object is gone."""
 
     def make(self, target: Any) -> None:
+        self.content.nest_like(target)
         self._open.append(_Node(target, self.content.root, (), None))
         while self._open:
             self._visit(self._open.pop())

@@ -32,8 +32,13 @@ def save_pickled(obj: Any, file: Any, protocol: int, *, zipped: bool, byteorder:
     its memory.
     """
     module: Any = SimpleNamespace(__name__="pickle", Pickler=_Pickler, dump=pickle.dump)
+    out = _Output(file) if zipped else file
     try:
-        _SAVE(obj, file, module, protocol, zipped, not byteorder)
+        try:
+            _SAVE(obj, out, module, protocol, zipped, not byteorder)
+        finally:
+            if zipped:
+                out.write = len
     except RecursionError as error:
         raise penstock.LimitError(
             "the value nests deeper than Python's own pickler goes, which writes this one; make it flatter, or raise "
@@ -48,6 +53,17 @@ def save_pickled(obj: Any, file: Any, protocol: int, *, zipped: bool, byteorder:
             f"{place_of(obj, error.array)}found an array of objects that contains itself, which penstock.torch.load "
             "cannot make; save a list that does"
         ) from None
+
+
+class _Output:
+    """A file for torch's writer of archives. The writer's destructor completes an archive that was broken off (by
+    Ctrl-C), and ends the process if the file raises, which is closed by then; so `write` is replaced before by a
+    function that does nothing."""
+
+    def __init__(self, file: Any) -> None:
+        self.write: Any = file.write
+        self.seek = file.seek
+        self.flush = file.flush
 
 
 class _UnreadableError(Exception):
