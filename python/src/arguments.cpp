@@ -10,7 +10,9 @@
 namespace penstock::python {
 namespace {
 
+/// What the value's own code raised is gone then, but for what is no Exception (KeyboardInterrupt).
 [[noreturn]] void refuse(ErrorCode code, nb::handle value, const char* name, const char* expected) {
+  if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_Exception) == 0) nb::raise_python_error();
   PyErr_Clear();
   throw Error(code, core::format("found {}={}, expected {}", name, shown(value), expected));
 }
@@ -78,6 +80,14 @@ double number_argument(nb::handle value, const char* name) {
   const bool is_large = PyErr_ExceptionMatches(PyExc_OverflowError) != 0;
   refuse(is_large ? ErrorCode::kInvalidArgument : ErrorCode::kDTypeMismatch, value, name,
          is_large ? "a number that a float64 holds" : "a number");
+}
+
+double exact_number_argument(nb::handle value, const char* name) {
+  const double out = number_argument(value, name);
+  if (PyIndex_Check(value.ptr()) == 0) return out;
+  const nb::object whole = checked(PyNumber_Index(value.ptr()));
+  if (checked(PyLong_FromDouble(out)).equal(whole)) return out;
+  refuse(ErrorCode::kInvalidArgument, value, name, "a number that a float64 holds, as all whole ones up to 2**53 are");
 }
 
 std::int64_t integer_item(nb::handle item, const ItemName& name) {

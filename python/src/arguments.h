@@ -20,6 +20,8 @@ std::uint64_t count_argument(nb::handle value, const char* name);
 /// A number with a fraction, as anything with __float__ or __index__. kDTypeMismatch for what is none, kInvalidArgument
 /// beyond a float64.
 double number_argument(nb::handle value, const char* name);
+/// The same, of which no digit may be lost: a whole number that no float64 is, is refused too.
+double exact_number_argument(nb::handle value, const char* name);
 
 /// Where an item lies, as errors say it: "lengths[3]", and "batch_sampler[1][3]" in a list of lists.
 struct ItemName {

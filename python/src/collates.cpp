@@ -21,18 +21,6 @@ PadMode mode_from(const std::string& mode) {
                                                         shown(text_from(mode))));
 }
 
-/// A float64, which whole numbers have to be as they are.
-double value_from(nb::handle value) {
-  const double out = PyFloat_AsDouble(value.ptr());
-  if (out == -1.0 && PyErr_Occurred() != nullptr) nb::raise_python_error();
-  if (PyLong_Check(value.ptr()) && !nb::object(nb::steal(PyLong_FromDouble(out))).equal(value)) {
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        core::format("found the padding value {}, which no float64 is; choose one of up to 2**53", shown(value)));
-  }
-  return out;
-}
-
 std::vector<std::int64_t> dims_from(nb::handle dims) {
   std::vector<std::int64_t> out = integers_argument(dims, "dims");
   if (out.empty()) throw Error(ErrorCode::kInvalidArgument, "found no dimension in dims, expected one or more");
@@ -41,7 +29,7 @@ std::vector<std::int64_t> dims_from(nb::handle dims) {
 
 PadOptions options_from(std::int64_t dim, const std::string& mode, nb::handle given, bool lengths, bool mask,
                         nb::handle keys, nb::handle dims) {
-  const double value = value_from(given);
+  const double value = exact_number_argument(given, "value");
   PadOptions options;
   options.dim = dim;
   if (!dims.is_none()) options.dims = dims_from(dims);

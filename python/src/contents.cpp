@@ -19,7 +19,7 @@ bool is_path(nb::handle given) {
     const auto size = static_cast<std::size_t>(PyBytes_GET_SIZE(given.ptr()));
     return std::memchr(PyBytes_AS_STRING(given.ptr()), 0, size) == nullptr;
   }
-  return PyUnicode_Check(given.ptr()) != 0 || nb::hasattr(given, "__fspath__");
+  return PyUnicode_Check(given.ptr()) != 0 || has_attribute(given, "__fspath__");
 }
 
 }  // namespace

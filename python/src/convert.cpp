@@ -179,19 +179,29 @@ std::shared_ptr<const void> keep_alive(nb::object object) {
           }};
 }
 
+nb::object attribute_or(nb::handle object, const char* name, nb::object otherwise) {
+  nb::object found = nb::steal(PyObject_GetAttrString(object.ptr(), name));
+  if (found.is_valid()) return found;
+  if (PyErr_ExceptionMatches(PyExc_Exception) == 0) nb::raise_python_error();
+  PyErr_Clear();
+  return otherwise;
+}
+
+bool has_attribute(nb::handle object, const char* name) { return attribute_or(object, name, {}).is_valid(); }
+
 std::string shown(nb::handle object) {
   return nb::str(nb::module_::import_("penstock._text").attr("shown")(object)).c_str();
 }
 
 std::string object_type(nb::handle object) {
   const std::string name = nb::str(object.type().attr("__qualname__")).c_str();
-  const nb::object module = nb::getattr(object.type(), "__module__", nb::none());
+  const nb::object module = attribute_or(object.type(), "__module__");
   const std::string prefix = PyUnicode_Check(module.ptr()) ? nb::borrow<nb::str>(module).c_str() : "";
   return prefix.empty() || prefix == "builtins" ? name : prefix + '.' + name;
 }
 
 bool comes_from(nb::handle object, std::string_view library) {
-  const nb::object module = nb::getattr(object.type(), "__module__", nb::none());
+  const nb::object module = attribute_or(object.type(), "__module__");
   if (!PyUnicode_Check(module.ptr())) return false;
   const std::string_view name = nb::borrow<nb::str>(module).c_str();
   return name == library || (name.starts_with(library) && name[library.size()] == '.');

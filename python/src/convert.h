@@ -51,6 +51,11 @@ nb::object checked(PyObject* object);
 /// pickles of protocols 0 and 1 refuse classes that are not Python's own.
 nb::object reduced_by_state(nb::handle self);
 
+/// An attribute of an object of another library; `otherwise` where there is none, or the object raises an Exception
+/// when it is asked. What is none (KeyboardInterrupt, SystemExit) is raised: Python runs signal handlers in such code.
+nb::object attribute_or(nb::handle object, const char* name, nb::object otherwise = nb::none());
+bool has_attribute(nb::handle object, const char* name);
+
 /// Keeps a Python object alive from C++, whatever thread lets go of it last; after the interpreter's end it is left.
 std::shared_ptr<const void> keep_alive(nb::object object);
 

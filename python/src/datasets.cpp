@@ -44,7 +44,7 @@ namespace {
 constexpr const char* kRecipe = "_recipe";
 
 bool is_path(nb::handle object) {
-  return PyUnicode_Check(object.ptr()) || PyBytes_Check(object.ptr()) || nb::hasattr(object, "__fspath__");
+  return PyUnicode_Check(object.ptr()) || PyBytes_Check(object.ptr()) || has_attribute(object, "__fspath__");
 }
 
 std::vector<std::string> strings_from(nb::handle items) {
@@ -64,7 +64,7 @@ std::vector<std::string> strings_from(nb::handle items) {
 /// Whether it is an array rather than a number, which arrays without dimensions and NumPy's scalars are too.
 bool has_dimensions(nb::handle item) {
   if (nb::isinstance<Tensor>(item)) return true;
-  const nb::object dims = nb::getattr(item, "ndim", nb::none());
+  const nb::object dims = attribute_or(item, "ndim");
   return !dims.is_none() && PyFloat_Check(item.ptr()) == 0;
 }
 
@@ -353,7 +353,7 @@ nb::object made_by(const char* function, const nb::object& arguments, nb::object
 }
 
 bool is_stream(nb::handle object) {
-  return PyType_Check(object.ptr()) == 0 && nb::hasattr(object, "_native") &&
+  return PyType_Check(object.ptr()) == 0 && has_attribute(object, "_native") &&
          nb::isinstance<SampleStream>(nb::object(object.attr("_native")));
 }
 
@@ -365,7 +365,7 @@ nb::object held_dataset(nb::handle object) {
         "found a stream, which has no length, where a Dataset is needed; a DataLoader, take(), skip(), repeat() "
         "and mix() take streams, and list(stream) gives the samples of one that ends");
   }
-  if (PyType_Check(object.ptr()) == 0 && nb::hasattr(object, kHeld)) {
+  if (PyType_Check(object.ptr()) == 0 && has_attribute(object, kHeld)) {
     nb::object held = object.attr(kHeld)();
     if (nb::isinstance<Dataset>(held)) return held;
   }

@@ -227,7 +227,7 @@ Tensor from_capsule(nb::handle capsule) {
 
 /// The stream that our work on the producer's memory goes to, as DLPack writes it; None for memory of the CPU.
 nb::object our_stream(nb::handle object) {
-  const nb::object where = nb::getattr(object, "__dlpack_device__", nb::none());
+  const nb::object where = attribute_or(object, "__dlpack_device__");
   if (where.is_none()) return nb::none();
   const nb::object device = where();
   if (nb::cast<int>(nb::object(nb::int_(nb::object(device[0])))) != dlpack::kCuda) return nb::none();
@@ -298,7 +298,7 @@ Device device_from_dlpack(const dlpack::DLDevice& device) { return device_of_mem
 
 Tensor tensor_from_dlpack(nb::handle object) {
   if (PyCapsule_CheckExact(object.ptr())) return from_capsule(object);
-  if (!nb::hasattr(object, "__dlpack__")) {
+  if (!has_attribute(object, "__dlpack__")) {
     throw nb::type_error(
         core::format("from_dlpack() takes an object with __dlpack__; found {}", object_type(object)).c_str());
   }
@@ -314,7 +314,7 @@ Tensor tensor_from_dlpack(nb::handle object) {
 }
 
 bool has_lazy_bit(nb::handle object, const char* name) {
-  const nb::object asked = nb::getattr(object, name, nb::none());
+  const nb::object asked = attribute_or(object, name);
   return PyCallable_Check(asked.ptr()) != 0 && nb::object(asked()).is(Py_True);
 }
 

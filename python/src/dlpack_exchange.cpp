@@ -8,6 +8,7 @@
 #include <exception>
 
 #include "bindings.h"
+#include "convert.h"
 #include "dlpack.h"
 #include "dlpack_abi.h"
 #include "penstock/error.h"
@@ -101,7 +102,7 @@ constexpr ExchangeApi kOurs = {dlpack::kMajor, dlpack::kMinor, nullptr,         
 
 /// The table that the object's type offers, of a version that we know; null where it offers none.
 const ExchangeApi* api_of(nb::handle object) {
-  const nb::object capsule = nb::getattr(object.type(), "__dlpack_c_exchange_api__", nb::none());
+  const nb::object capsule = attribute_or(object.type(), "__dlpack_c_exchange_api__");
   if (PyCapsule_IsValid(capsule.ptr(), dlpack::kExchangeName) == 0) return nullptr;
   const auto* api = static_cast<const ExchangeApi*>(PyCapsule_GetPointer(capsule.ptr(), dlpack::kExchangeName));
   while (api != nullptr && api->major > dlpack::kMajor) api = api->previous;
@@ -110,7 +111,7 @@ const ExchangeApi* api_of(nb::handle object) {
 
 /// Whether an attribute or a method without arguments says true.
 bool says(nb::handle object, const char* name) {
-  const nb::object told = nb::getattr(object, name, nb::none());
+  const nb::object told = attribute_or(object, name);
   return PyCallable_Check(told.ptr()) != 0 ? nb::object(told()).is(Py_True) : told.is(Py_True);
 }
 

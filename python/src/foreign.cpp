@@ -105,8 +105,8 @@ bool is_structure(nb::handle descr) {
 
 InterfaceType interface_type(nb::handle object, const nb::dict& interface) {
   const std::string typestr = nb::str(nb::object(interface["typestr"])).c_str();
-  const nb::object own = nb::getattr(object, "dtype", nb::none());
-  if (typestr.find('O') != std::string::npos || nb::bool_(nb::getattr(own, "hasobject", nb::bool_(false)))) {
+  const nb::object own = attribute_or(object, "dtype");
+  if (typestr.find('O') != std::string::npos || nb::bool_(attribute_or(own, "hasobject", nb::bool_(false)))) {
     throw Error(ErrorCode::kUnsafe,
                 "found an array of Python objects, which only pickling could hold; give it a numeric "
                 "or text dtype with .astype()");
@@ -122,7 +122,7 @@ InterfaceType interface_type(nb::handle object, const nb::dict& interface) {
     return {DType::with_descr(DType::Code::kStructured, itemsize, nb::repr(descr).c_str())};
   }
   // ml_dtypes' types call themselves raw bytes here.
-  const std::string name = own.is_none() ? "" : nb::str(nb::getattr(own, "name", nb::str(""))).c_str();
+  const std::string name = own.is_none() ? "" : nb::str(attribute_or(own, "name", nb::str(""))).c_str();
   const format::NpyType type = format::npy_type_from_string(typestr);
   const std::optional<DType> named = DType::from_name(name);
   // Theirs of the same name may lie unpacked, an element in a byte of its own.
@@ -259,13 +259,13 @@ Tensor from_buffer(nb::handle object) {
 // --- which one ---
 
 bool wants_gradient(nb::handle object) {
-  const nb::object flag = nb::getattr(object, "requires_grad", nb::none());
+  const nb::object flag = attribute_or(object, "requires_grad");
   return flag.is(Py_True);
 }
 
 // A NumPy scalar's interface describes an array that is already gone; the array that __array__ makes stays.
 bool is_array_scalar(nb::handle object, const nb::dict& interface) {
-  return nb::len(nb::object(interface["shape"])) == 0 && nb::hasattr(object, "__array__");
+  return nb::len(nb::object(interface["shape"])) == 0 && has_attribute(object, "__array__");
 }
 
 /// torch's lazy conjugates and negatives as they read; their memory has something else.
@@ -294,7 +294,7 @@ Tensor from_dlpack(nb::handle object) {
 }
 
 std::optional<Tensor> foreign_array(nb::handle object) {
-  const nb::object interface = nb::getattr(object, "__array_interface__", nb::none());
+  const nb::object interface = attribute_or(object, "__array_interface__");
   if (PyDict_Check(interface.ptr())) {
     const auto described = nb::borrow<nb::dict>(interface);
     if (!is_array_scalar(object, described)) return from_interface(object, described);
@@ -302,13 +302,13 @@ std::optional<Tensor> foreign_array(nb::handle object) {
     return from_interface(array, nb::borrow<nb::dict>(array.attr("__array_interface__")));
   }
   require_memory(object);
-  if (nb::hasattr(object, "__dlpack__")) return from_dlpack(object);
-  const nb::object on_device = nb::getattr(object, "__cuda_array_interface__", nb::none());
+  if (has_attribute(object, "__dlpack__")) return from_dlpack(object);
+  const nb::object on_device = attribute_or(object, "__cuda_array_interface__");
   if (PyDict_Check(on_device.ptr())) return from_cuda_interface(object, nb::borrow<nb::dict>(on_device));
   if (PyObject_CheckBuffer(object.ptr()) != 0) return from_buffer(object);
-  if (nb::hasattr(object, "__array__")) {
+  if (has_attribute(object, "__array__")) {
     const nb::object array = object.attr("__array__")();
-    const nb::object own = nb::getattr(array, "__array_interface__", nb::none());
+    const nb::object own = attribute_or(array, "__array_interface__");
     if (PyDict_Check(own.ptr())) return from_interface(array, nb::borrow<nb::dict>(own));
   }
   return std::nullopt;

@@ -77,7 +77,7 @@ inline bool is_unmade(nb::handle sampler) {
 
 /// Whether len() tells how many it gives. What a class inherits from ours tells of our order, not of its own.
 inline bool has_length(nb::handle sampler) {
-  return nb::hasattr(sampler, "__len__") && !has_inherited_length<PySampler>(sampler) &&
+  return has_attribute(sampler, "__len__") && !has_inherited_length<PySampler>(sampler) &&
          !has_inherited_length<PyBatchSampler>(sampler);
 }
 
@@ -137,7 +137,7 @@ class IterableOrder {
   nb::object begun(std::uint64_t seed, std::uint64_t epoch) const {
     if (method_ != nullptr) return iterable_.attr(method_)(seed, epoch);
     if (is_unmade(iterable_)) return nb::borrow(iterable_);
-    const nb::object set_epoch = nb::getattr(iterable_, "set_epoch", nb::none());
+    const nb::object set_epoch = attribute_or(iterable_, "set_epoch");
     if (!set_epoch.is_none()) set_epoch(epoch);
     return nb::borrow(iterable_);
   }
@@ -165,7 +165,7 @@ class IterableOrder {
 /// A class of torch's, if the program has imported it.
 inline nb::object torchs(const char* module, const char* name) {
   const nb::object found = nb::module_::import_("sys").attr("modules").attr("get")(module);
-  return found.is_none() ? nb::none() : nb::getattr(found, name, nb::none());
+  return found.is_none() ? nb::none() : attribute_or(found, name);
 }
 
 /// The ranks among which torch's DistributedSampler deals its order out in turn; 1 for every other sampler, also for

@@ -87,7 +87,7 @@ LengthBucketOptions bucket_options(nb::handle boundaries, nb::handle max_tokens,
 
 bool is_dataset(nb::handle object) {
   return nb::isinstance<Dataset>(object) ||
-         (PyType_Check(object.ptr()) == 0 && nb::hasattr(object, "__penstock_dataset__"));
+         (PyType_Check(object.ptr()) == 0 && has_attribute(object, "__penstock_dataset__"));
 }
 
 void make(nb::pointer_and_handle<PyLengthBuckets> self, BatchSampler sampler, nb::tuple arguments) {
@@ -119,7 +119,7 @@ nb::object pack(nb::handle given, nb::handle length, nb::handle too_long, nb::ha
   const nb::object dataset = held_dataset(given);
   const std::int64_t row = integer_argument(length, "length");
   PackSequencesOptions options{.too_long = choice_of(too_long, "too_long", kLongSequence),
-                               .value = number_argument(value, "value"),
+                               .value = exact_number_argument(value, "value"),
                                .key = key.is_none() ? "" : name_from(key)};
   Dataset rows = interruptible(true, [of = nb::cast<Dataset>(dataset), row, options](std::stop_token stop) mutable {
     options.stop = std::move(stop);

@@ -87,7 +87,7 @@ Kind kind_of(nb::handle leaf) {
   if (PyFloat_Check(leaf.ptr())) return Kind::kReal;
   if (PyComplex_Check(leaf.ptr())) return Kind::kComplex;
   if (PyIndex_Check(leaf.ptr())) return Kind::kInteger;
-  if (nb::hasattr(leaf, "__float__")) return Kind::kReal;
+  if (has_attribute(leaf, "__float__")) return Kind::kReal;
   throw Error(ErrorCode::kDTypeMismatch,
               core::format("found an object of type {} among the values, expected numbers", object_type(leaf)));
 }

@@ -79,7 +79,7 @@ class Meter {
 
 /// What a bar says in front.
 nb::object bar_name(const char* verb, nb::handle path) {
-  if (!nb::isinstance<nb::str>(path) && !nb::hasattr(path, "__fspath__")) return nb::str(verb);
+  if (!nb::isinstance<nb::str>(path) && !has_attribute(path, "__fspath__")) return nb::str(verb);
   const std::string text = path_from(path);
   return nb::str(verb) + nb::str(" ") + path_text(text.substr(text.rfind('/') + 1));
 }

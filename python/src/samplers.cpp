@@ -277,7 +277,7 @@ void bind_batch_sampler(nb::module_& module) {
 }  // namespace
 
 std::int64_t size_from(nb::handle dataset) {
-  if (PyIndex_Check(dataset.ptr()) && !nb::hasattr(dataset, "__len__")) return integer_argument(dataset, "dataset");
+  if (PyIndex_Check(dataset.ptr()) && !has_attribute(dataset, "__len__")) return integer_argument(dataset, "dataset");
   return static_cast<std::int64_t>(nb::len(dataset));
 }
 

@@ -74,8 +74,8 @@ std::optional<std::string> strided_fault(nb::handle tensor) {
 
 /// By its class, because some tensors raise when they are asked what they have.
 bool is_torch_tensor(nb::handle object) {
-  return !PyType_Check(object.ptr()) && nb::hasattr(object.type(), "untyped_storage") &&
-         nb::hasattr(object.type(), "layout");
+  return !PyType_Check(object.ptr()) && has_attribute(object.type(), "untyped_storage") &&
+         has_attribute(object.type(), "layout");
 }
 
 /// What `look` says of a tensor that has strides and elements; `otherwise` where the tensor does not answer.

@@ -31,7 +31,7 @@ Integers sizes_from(nb::handle value, const char* name) {
 /// Numbers, or one.
 std::vector<double> numbers_from(nb::handle value, const char* name) {
   const bool is_one = PyFloat_Check(value.ptr()) != 0 || PyLong_Check(value.ptr()) != 0 ||
-                      !nb::hasattr(value, "__iter__") || PyUnicode_Check(value.ptr()) != 0;
+                      !has_attribute(value, "__iter__") || PyUnicode_Check(value.ptr()) != 0;
   return is_one ? std::vector<double>{number_argument(value, name)} : numbers_argument(value, name);
 }
 
@@ -79,8 +79,8 @@ nb::object normalized(nb::handle self, nb::handle mean, nb::handle std, nb::hand
 
 nb::object clamped(nb::handle self, nb::handle min, nb::handle max, nb::handle keys) {
   const auto names = keys_from(keys);
-  const double low = number_argument(min, "min");
-  const double high = number_argument(max, "max");
+  const double low = exact_number_argument(min, "min");
+  const double high = exact_number_argument(max, "max");
   return of(self, "clamp", nb::make_tuple(low, high, as_list(names)),
             nb::cast<const Dataset&>(self).clamp(low, high, names));
 }
@@ -130,7 +130,7 @@ nb::object padded(nb::handle self, nb::handle before, nb::handle after, nb::hand
   const auto names = keys_from(keys);
   const Integers front = sizes_from(before, "before");
   const Integers behind = sizes_from(after, "after");
-  const double with = number_argument(value, "value");
+  const double with = exact_number_argument(value, "value");
   const Integers along = sizes_from(dims, "dims");
   return of(self, "pad", nb::make_tuple(as_list(front), as_list(behind), with, as_list(along), as_list(names)),
             nb::cast<const Dataset&>(self).pad(front, behind, with, along, names));

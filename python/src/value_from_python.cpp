@@ -100,12 +100,13 @@ nb::list pairs_of(nb::handle object) { return nb::list(object.attr("items")()); 
 
 bool is_mapping(nb::handle object) {
   return PyDict_Check(object.ptr()) ||
-         (PyMapping_Check(object.ptr()) && nb::hasattr(object, "keys") && nb::hasattr(object, "items"));
+         (PyMapping_Check(object.ptr()) && has_attribute(object, "keys") && has_attribute(object, "items"));
 }
 
 /// NumPy's masked arrays hand over their elements as if all counted.
 void require_unmasked(nb::handle object) {
-  if (!nb::hasattr(object, "mask") || !nb::hasattr(object, "filled") || !nb::hasattr(object, "fill_value")) return;
+  if (!has_attribute(object, "mask") || !has_attribute(object, "filled") || !has_attribute(object, "fill_value"))
+    return;
   throw Error(ErrorCode::kUnsupported,
               "a file has no place for the mask of a masked array; save its filled() values, or data and mask each");
 }
@@ -206,7 +207,7 @@ class Collector {
       add_item(node, key, position, key);
       add_item(node, nb::object(pair[1]), position, key);
     }
-    if (PyODict_Check(object.ptr())) set_state(node, nb::getattr(object, "__dict__", nb::none()), position);
+    if (PyODict_Check(object.ptr())) set_state(node, attribute_or(object, "__dict__"), position);
   }
 
   /// Attributes, if there are any.

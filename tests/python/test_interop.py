@@ -179,3 +179,45 @@ def test_loaded_memory_outlives_its_archive(tmp_path, library):
     (tmp_path / "a.safetensors").unlink()
     gc.collect()
     assert float(array.sum()) == 1000
+
+
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, SystemExit])
+def test_ctrl_c_in_the_code_of_an_array_arrives(tmp_path, raised):
+    """NumPy's dtypes have their names by Python code, where Python runs handlers of signals."""
+    np = pytest.importorskip("numpy")
+
+    class Dtype:
+        hasobject = False
+
+        def __init__(self, kind):
+            self.kind = kind
+
+        @property
+        def name(self):
+            raise self.kind
+
+    class Foreign:
+        def __init__(self, kind):
+            self.array = np.ones(3)
+            self.dtype = Dtype(kind)
+            self.__array_interface__ = self.array.__array_interface__
+
+    for call in (
+        penstock.asarray,
+        penstock.rows,
+        lambda array: penstock.save({"a": array}, tmp_path / "a.pt"),
+        lambda array: penstock.Writer(tmp_path / "a.npy").append(array),
+    ):
+        with pytest.raises(raised):
+            call(Foreign(raised))
+    assert penstock.asarray(Foreign(AttributeError)).tolist() == [1, 1, 1]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_in_the_code_of_a_number_arrives():
+    class Number:
+        def __float__(self):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        penstock.rows(penstock.ones(2, 2)).scale(Number())
