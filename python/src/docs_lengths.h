@@ -156,7 +156,8 @@ inline constexpr const char* kWithLabels =
 A name in the table stands for the file whose path ends with it: "7.npy", "cat/7.npy", or "cat/7"
 without the extension. Labels that are all whole numbers are integers, and those that are all
 numbers floats. Others are classes: the label is the number of the class, and `classes` has the
-names. A file without a label is a ValueError; names that stand for no file are fine.
+names. A file without a label, or with an empty one, is a ValueError; names that stand for no file
+are fine.
 
 Parameters
 ----------

@@ -17,8 +17,15 @@
 namespace penstock::python {
 namespace {
 
-std::string text_of(nb::handle value) {
-  return PyUnicode_Check(value.ptr()) != 0 ? name_from(value) : name_from(nb::str(value));
+/// A label of a dict as a table has it: text, or a number of any library.
+std::string text_of(nb::handle given) {
+  if (PyUnicode_Check(given.ptr()) != 0) return name_from(given);
+  const nb::object value = has_attribute(given, "item") ? nb::object(given.attr("item")()) : nb::borrow(given);
+  if (PyUnicode_Check(value.ptr()) != 0) return name_from(value);
+  if (PyIndex_Check(value.ptr()) != 0) return name_from(nb::str(checked(PyNumber_Long(value.ptr()))));
+  if (PyFloat_Check(value.ptr()) != 0) return name_from(nb::str(checked(PyNumber_Float(value.ptr()))));
+  throw Error(ErrorCode::kDTypeMismatch,
+              core::format("found a label of type {}, expected text or a number", object_type(given)));
 }
 
 nb::object labelled(nb::handle given, nb::handle table, nb::handle file, nb::handle label) {

@@ -32,6 +32,7 @@ class CsvReader {
   explicit CsvReader(std::string_view text) : rest_(text) {
     constexpr std::string_view kMark = "\xEF\xBB\xBF";
     if (rest_.starts_with(kMark)) rest_.remove_prefix(kMark.size());
+    if (rest_.starts_with("\xFF\xFE") || rest_.starts_with("\xFE\xFF")) refuse("the table is UTF-16; save it as UTF-8");
   }
 
   /// Nothing at the end. Lines without any text are left out.
@@ -52,8 +53,10 @@ class CsvReader {
     do {
       fields.push_back(rest_.starts_with('"') ? quoted_field() : plain_field());
     } while (take(','));
-    take('\r');
-    if (!rest_.empty() && !take('\n')) refuse(core::format("line {} has text behind a closing quote", began_));
+    const bool ended = take('\r');  // some programs end lines with nothing else
+    if (!take('\n') && !ended && !rest_.empty()) {
+      refuse(core::format("line {} has text behind a closing quote", began_));
+    }
     return fields;
   }
 
@@ -107,7 +110,9 @@ Table read_table(std::string_view text, const LabelOptions& options) {
   const std::size_t label = column_of(*header, options.label, file == 1 && options.label.empty() ? 0 : 1);
   Table out;
   while (auto fields = reader.next()) {
-    if (std::max(file, label) >= fields->size()) {
+    // Empty columns at the end are what spreadsheets leave; others are a comma too many, perhaps that of a number.
+    while (fields->size() > header->size() && fields->back().empty()) fields->pop_back();
+    if (std::max(file, label) >= fields->size() || fields->size() > header->size()) {
       refuse(core::format("line {} has {}, and the first line {}", reader.number(),
                           core::counted(fields->size(), "column"), header->size()));
     }
@@ -118,10 +123,15 @@ Table read_table(std::string_view text, const LabelOptions& options) {
 
 using ByName = std::unordered_map<std::string_view, std::string_view>;
 
+std::string_view without_here(std::string_view path) {
+  while (path.starts_with("./")) path.remove_prefix(2);
+  return path;
+}
+
 ByName by_name(const Table& table) {
   ByName out;
   for (const auto& [name, label] : table) {
-    const auto [known, is_new] = out.emplace(name, label);
+    const auto [known, is_new] = out.emplace(without_here(name), label);
     if (is_new || known->second == label) continue;
     refuse(core::format("the table has two labels for {}: {} and {}", core::quoted(name),
                         core::quoted(std::string(known->second)), core::quoted(label)));
@@ -148,6 +158,13 @@ std::optional<std::string_view> label_of(std::string_view path, const ByName& la
   }
 }
 
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t";
+  const std::size_t first = std::min(text.find_first_not_of(kBlanks), text.size());
+  text.remove_prefix(first);
+  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
+}
+
 std::vector<std::string_view> joined(const std::vector<std::string>& paths, const ByName& labels) {
   std::vector<std::string_view> out;
   for (const std::string& path : paths) {
@@ -160,21 +177,46 @@ std::vector<std::string_view> joined(const std::vector<std::string>& paths, cons
                        core::counted(labels.size(), "name")),
           {.path = path});
     }
+    if (trimmed(*label).empty()) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  "the table has an empty label for the file; fill it in, or leave the file out with exclude or subset",
+                  {.path = path});
+    }
     out.push_back(*label);
   }
   return out;
 }
 
+/// A number as people write it, with blanks around it or a plus before it.
+std::string_view as_number(std::string_view text) {
+  text = trimmed(text);
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  return text;
+}
+
 template <class Number>
 std::optional<std::vector<Number>> numbers_in(const std::vector<std::string_view>& texts) {
   std::vector<Number> out;
-  for (const std::string_view text : texts) {
+  for (const std::string_view written : texts) {
+    const std::string_view text = as_number(written);
     Number number{};
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
     out.push_back(number);
   }
   return out;
+}
+
+/// As floats, labels that are whole numbers of more than 64 bits would lose digits, and some become one.
+void require_few_digits(const std::vector<std::string_view>& texts) {
+  for (const std::string_view written : texts) {
+    const std::string_view text = as_number(written);
+    std::int64_t number{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc::result_out_of_range || end != text.data() + text.size()) continue;
+    refuse(core::format("the label {} does not fit in 64 bits; where it is a name, write it with a letter",
+                        core::quoted(std::string(text))));
+  }
 }
 
 /// Numbers of the names in their order.
@@ -194,6 +236,7 @@ Dataset with_texts(const Dataset& dataset, const std::vector<std::string_view>& 
   std::function<Value(std::int64_t)> label;
   const auto size = static_cast<std::int64_t>(texts.size());
   if (auto floats = numbers_in<std::int64_t>(texts) ? std::nullopt : numbers_in<double>(texts)) {
+    require_few_digits(texts);
     label = [all = std::move(*floats)](std::int64_t i) { return Value::real(all[static_cast<std::size_t>(i)]); };
   } else {
     auto integers = numbers_in<std::int64_t>(texts);

@@ -69,7 +69,23 @@ TEST_F(Labels, AreClassesWhereTheyAreNoNumbers) {
   EXPECT_EQ(test::code_of([&] { floats.classes(); }), ErrorCode::kInvalidArgument);
 }
 
+TEST_F(Labels, MayBeWrittenAsSpreadsheetsAndPeopleDo) {
+  EXPECT_THAT(integers(labelled("f,l\n1, 5\ndog/1,\t-7 \n2,+9\n")), ElementsAre(5, 9, -7));
+  EXPECT_THAT(integers(labelled("f,l\r1,5\r2,9\r")), ElementsAre(5, 9, 5)) << "lines that end with a return alone";
+  EXPECT_THAT(integers(labelled("f,l\n./1.npy,5,,\n2,9,\n")), ElementsAre(5, 9, 5)) << "empty columns at the end";
+  EXPECT_THAT(labelled("f,l\n1, cat\n2,cat\n").classes(), ElementsAre(" cat", "cat")) << "names stay as they are";
+}
+
 TEST_F(Labels, SayWhatIsWrongWithATable) {
+  EXPECT_THAT(refused("f,l\n1,5\n2,\n")->message(), HasSubstr("empty label"));
+  EXPECT_THAT(refused("f,l\n1,5\n2, \n")->path(), HasSubstr("cat/2.npy"));
+  EXPECT_THAT(refused("f,l\n1,0,5\n2,1\n")->message(), HasSubstr("line 2 has 3 columns"));
+  EXPECT_THAT(refused("f,l\n1,1\n2,9223372036854775808\n")->message(), HasSubstr("64 bits"));
+  EXPECT_THAT(refused("f,l\n1,0.5\n2,-9223372036854775809\n")->message(), HasSubstr("64 bits"));
+  EXPECT_THAT(refused("\xFF\xFE"
+                      "f,l\n")
+                  ->message(),
+              HasSubstr("UTF-16"));
   EXPECT_THAT(refused("file,label\ncat/1,1\ndog/1,1\n")->path(), HasSubstr("cat/2.npy"));
   EXPECT_THAT(refused("file,label\n1,1\n2,2\n1,3\n")->message(), HasSubstr("two labels"));
   EXPECT_THAT(refused("file,label\n1\n")->message(), AllOf(HasSubstr("line 2"), HasSubstr("1 column")));

@@ -57,3 +57,43 @@ def test_tables_that_do_not_fit(folder):
         penstock.with_labels(penstock.rows([1, 2]), {"1": 0})
     with pytest.raises(ValueError, match="columns"):
         penstock.with_labels(files, {"1": 0}, label="x")
+
+
+def test_labels_that_look_like_numbers(folder):
+    files = penstock.files(folder / "*/*.npy")
+    header = "file,label\n"
+    path = folder / "labels.csv"
+    for text, wanted in (
+        ("1, 5\n2,\t7 \n./b/ü,+9\n", [5, 7, 9]),
+        ("1,5\r2,7\rü,9\r", [5, 7, 9]),
+        ("1,5,,\n2,7\nü,9,\n", [5, 7, 9]),
+        ("1,+.5\n2, 1e1\nü,9\n", [0.5, 10.0, 9.0]),
+    ):
+        path.write_text(header + text, encoding="utf-8", newline="")
+        assert labels(penstock.with_labels(files, path)) == wanted, text
+    for text, why in (
+        ("1,5\n2,\nü,9\n", r"a/2\.npy.*empty label"),
+        ("1,5\n2,  \nü,9\n", r"a/2\.npy.*empty label"),
+        ("1,1,5\n2,7\nü,9\n", "line 2 has 3 columns"),
+        ("1,99999999999999999999\n2,7\nü,9\n", "'99999999999999999999' does not fit"),
+    ):
+        path.write_text(header + text, encoding="utf-8")
+        with pytest.raises(ValueError, match=why):
+            penstock.with_labels(files, path)
+    path.write_text(header + "1,5\n2,7\nü,9\n", encoding="utf-16")
+    with pytest.raises(ValueError, match="UTF-16"):
+        penstock.with_labels(files, path)
+
+
+def test_labels_of_a_dict_are_text_or_numbers(folder):
+    files = penstock.files(folder / "*/*.npy")
+    for given, wanted in (
+        ([True, True, False], [1, 1, 0]),
+        ([np.int64(5), np.uint8(7), 9], [5, 7, 9]),
+        ([np.float32(0.5), np.bool_(True), penstock.tensor(3)], [0.5, 1.0, 3.0]),
+        (["ox", "ox", np.str_("cow")], [1, 1, 0]),
+    ):
+        assert labels(penstock.with_labels(files, dict(zip(("1", "2", "ü"), given, strict=True)))) == wanted
+    for wrong in (None, [1], object(), b"x"):
+        with pytest.raises(TypeError, match="label of type"):
+            penstock.with_labels(files, {"1": wrong, "2": 1, "ü": 1})
