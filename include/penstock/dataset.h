@@ -131,7 +131,8 @@ class Dataset {
   // kShapeMismatch, kKeyNotFound) come when it is read, and name it.
 
   /// The values in another type, by the rules of Tensor::to. `strict`: a value that the type has no number for (300 as
-  /// uint8, NaN as int32, 1e300 as float32) is kInvalidArgument instead of what the processor makes of it.
+  /// uint8, NaN as int32, 1e300 as float32, 1+2i as float32) is kInvalidArgument instead of what the processor makes of
+  /// it. Rounding, and the cutting off of a fraction, are allowed.
   Dataset cast(const DType& dtype, bool strict = false, const std::vector<std::string>& keys = {}) const;
   /// x * factor. Floating-point tensors; cast others first. Computed in the tensor's type, as PyTorch does: float16 and
   /// bfloat16 in float32, and rounded.

@@ -16,8 +16,9 @@ Parameters
 dtype
     The type, as any library names it: "float32", torch.float32, numpy.float32.
 strict
-    Whether a value that the type has no number for (300 as uint8, NaN as int32, 1e300 as float32)
-    raises InvalidArgumentError. Otherwise it becomes what torch makes of it.
+    Whether a value that the type has no number for (300 as uint8, NaN as int32, 1e300 as float32,
+    1+2j as float32) raises InvalidArgumentError. Otherwise it becomes what torch makes of it.
+    Rounding, and the cutting off of a fraction, are allowed in both cases.
 keys
     Which parts of a dict are meant, by the key of the innermost dict around them; None: every
     tensor of the sample.

@@ -55,8 +55,18 @@ std::size_t find_outside(const std::byte* elements, const Range& range, std::siz
   return count;
 }
 
-/// Whether a finite value has become infinite, or NaN in a type without infinities.
-bool lost(double before, double after) noexcept { return std::isfinite(before) && !std::isfinite(after); }
+/// The largest value that rounds to the greatest number of a type which makes the greatest number of all above it, too.
+double greatest_rounded(DType::Code type) noexcept {
+  return type == kFloat8E4M3FN ? 464.0 : std::numeric_limits<double>::infinity();
+}
+
+/// Whether a number has become infinite, or NaN in a type without infinities, or one of the other sign, or the greatest
+/// number of a type that has no other for it.
+bool lost(double before, double after, double greatest) noexcept {
+  if (std::isnan(before)) return false;
+  if (std::isinf(before)) return after != before;
+  return !std::isfinite(after) || std::abs(before) > greatest || (before < 0 && after > 0);
+}
 
 constexpr std::size_t kChunk = 256;
 
@@ -85,7 +95,7 @@ std::size_t find_overflow(DType::Code from, const std::byte* elements, DType::Co
     as_doubles(from, chunk, before, here);
     if (range.integer) {
       for (std::size_t i = 0; i < here; ++i) {
-        if (!fits(before[i * parts], range)) return first + i;
+        if (!fits(before[i * parts], range) || (parts == 2 && before[2 * i + 1] != 0)) return first + i;
       }
       continue;
     }
@@ -94,9 +104,11 @@ std::size_t find_overflow(DType::Code from, const std::byte* elements, DType::Co
     convert(from, chunk, to, converted, here);
     as_doubles(to, converted, after, here);
     const std::size_t kept = target.is_complex() ? 2 : 1;
+    const double greatest = greatest_rounded(to);
     for (std::size_t i = 0; i < here; ++i) {
-      if (lost(before[i * parts], after[i * kept])) return first + i;
-      if (parts == 2 && kept == 2 && lost(before[2 * i + 1], after[2 * i + 1])) return first + i;
+      if (lost(before[i * parts], after[i * kept], greatest)) return first + i;
+      if (parts == 2 && kept == 2 && lost(before[2 * i + 1], after[2 * i + 1], greatest)) return first + i;
+      if (parts == 2 && kept == 1 && before[2 * i + 1] != 0) return first + i;
     }
   }
   return count;
@@ -109,6 +121,12 @@ double first_part(DType::Code type, const std::byte* element) noexcept {
 }
 
 std::string overflow_message(DType::Code from, double value, DType::Code to) {
+  if (DType(from).is_complex()) {
+    return core::format(
+        "a strict cast from {} to {} found a number with the real part {}, which {} cannot hold as a whole; cast "
+        "without strict",
+        DType(from).name(), DType(to).name(), value, DType(to).name());
+  }
   return core::format(
       "a strict cast from {} to {} found the value {}, which {} cannot hold; clamp it first, or cast without strict",
       DType(from).name(), DType(to).name(), value, DType(to).name());

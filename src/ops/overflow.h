@@ -8,9 +8,10 @@
 namespace penstock::ops {
 
 /// The first of `count` elements whose value `to` cannot hold, or `count`: an integer outside its range, a NaN or an
-/// infinity where `to` is an integer, a finite number that becomes infinite. Both types are numeric. Where `to` is
-/// complex too, both parts of a complex number are looked at; otherwise only its real part, because a conversion drops
-/// the other one.
+/// infinity where `to` is an integer, a finite number that becomes infinite or NaN, an infinity that does not stay one,
+/// a negative number where `to` has none, a number beyond the greatest of a type that makes that of it (float8_e4m3fn),
+/// and an imaginary part where `to` has no place for it. Rounding is no loss, and neither is the cutting off of a
+/// fraction. Both types are numeric.
 std::size_t find_overflow(DType::Code from, const std::byte* elements, DType::Code to, std::size_t count);
 
 /// An element as a double; of a complex number its real part.

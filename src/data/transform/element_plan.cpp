@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "core/checked.h"
@@ -153,8 +154,14 @@ class Planner {
     const std::vector<std::size_t> dims = checked_dims(op.dims, op.before.size(), plan_.geometry.shape, "pad");
     std::vector<std::int64_t> shape = plan_.geometry.shape;
     for (std::size_t i = 0; i < dims.size(); ++i) {
-      const std::int64_t more = core::checked_add(op.before[i], op.after[i], "a padded dimension");
-      shape[dims[i]] = core::checked_add(shape[dims[i]], more, "a padded dimension");
+      const auto more = core::try_add(op.before[i], op.after[i]);
+      const auto size = more ? core::try_add(shape[dims[i]], *more) : std::nullopt;
+      if (!size) {
+        throw Error(ErrorCode::kInvalidArgument,
+                    core::format("pad by {} and {}: the size of dimension {} would not fit in 64 bits", op.before[i],
+                                 op.after[i], dims[i]));
+      }
+      shape[dims[i]] = *size;
     }
     const Shape padded = Shape(std::span<const std::int64_t>(shape));
     const Strides strides = padded.contiguous_strides();

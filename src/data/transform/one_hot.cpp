@@ -33,7 +33,9 @@ class OneHotPass final : public Pass {
         const std::byte* const element = from + (places[0] + i * walk_.step(0)) * static_cast<std::int64_t>(width_);
         ops::convert(from_, element, DType::Code::kInt64, reinterpret_cast<std::byte*>(&number), 1);
         if (number < 0 || number >= classes_) {
-          refused = Refused{.value = static_cast<double>(number)};
+          const bool is_unsigned = from_ == DType::Code::kUInt64;
+          refused = Refused{.value = is_unsigned ? static_cast<double>(static_cast<std::uint64_t>(number))
+                                                 : static_cast<double>(number)};
         } else {
           constexpr std::int64_t kOne = 1;
           std::memcpy(to + static_cast<std::size_t>(number) * sizeof kOne, &kOne, sizeof kOne);
@@ -46,8 +48,7 @@ class OneHotPass final : public Pass {
   }
 
   std::string explain(const Refused& refused) const override {
-    return core::format("one_hot({}) found class {}; classes are counted from 0", classes_,
-                        static_cast<std::int64_t>(refused.value));
+    return core::format("one_hot({}) found class {}; classes are counted from 0", classes_, refused.value);
   }
 
  private:

@@ -115,16 +115,14 @@ class Transformed final : public detail::DatasetImpl {
     Converted out{.from = layout.shared_from_this(), .kinds = {}, .to = {}, .conversions = {}};
     out.conversions.resize(layout.tensors.size());
     auto to = std::make_shared<Layout>(layout);
-    std::size_t found = 0;
+    require_keys(layout);
     for (const data::Leaf& leaf : layout.structure->leaves) {
       if (!is_meant(leaf)) continue;
       require_tensor(leaf);
-      ++found;
       const Kind kind(sample.sources[leaf.number]);
       out.conversions[leaf.number] = conversion_of(layout.tensors[leaf.number], kind, leaf);
       to->tensors[leaf.number] = out.conversions[leaf.number]->output();
     }
-    if (found == 0) throw_nothing(layout);
     for (std::size_t t = 0; t < layout.tensors.size(); ++t) out.kinds.emplace_back(sample.sources[t]);
     out.to = std::move(to);
     return out;
@@ -154,14 +152,31 @@ class Transformed final : public detail::DatasetImpl {
     }
   }
 
-  [[noreturn]] void throw_nothing(const Layout& layout) const {
+  /// Something is meant, and by each key.
+  void require_keys(const Layout& layout) const {
+    const auto& leaves = layout.structure->leaves;
     if (keys_.empty()) {
+      if (std::any_of(leaves.begin(), leaves.end(), [&](const data::Leaf& leaf) { return is_meant(leaf); })) return;
       throw Error(ErrorCode::kInvalidArgument, "the sample has no tensor that could be transformed");
     }
-    std::string names;
-    for (const std::string& key : keys_) names += (names.empty() ? "" : ", ") + core::quoted(key);
-    throw Error(ErrorCode::kKeyNotFound, core::format("no key {} in the sample, which has {}", names,
-                                                      core::counted(layout.structure->leaves.size(), "part")));
+    for (const std::string& key : keys_) {
+      if (std::none_of(leaves.begin(), leaves.end(), [&](const data::Leaf& leaf) { return leaf.key == key; })) {
+        throw_absent(key, leaves);
+      }
+    }
+  }
+
+  template <class Leaves>
+  [[noreturn]] static void throw_absent(const std::string& key, const Leaves& leaves) {
+    std::vector<std::string> names;
+    for (const data::Leaf& leaf : leaves) {
+      if (!leaf.key.empty() && std::find(names.begin(), names.end(), leaf.key) == names.end())
+        names.push_back(leaf.key);
+    }
+    const std::string hint = core::did_you_mean(core::nearest_names(key, names));
+    throw Error(ErrorCode::kKeyNotFound,
+                core::format("none of the sample's {} has the key {}, which is that of the dict right around it{}{}",
+                             core::counted(leaves.size(), "part"), core::quoted(key), hint.empty() ? "" : "; ", hint));
   }
 
   Dataset below_;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <complex>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -116,6 +117,15 @@ TEST(Transforms, AStrictCastRefusesWhatDoesNotFit) {
                         {infinity, DType::float32, true},
                         {infinity, DType::int8, false},
                         {65536, DType::float16, false},
+                        {464, DType::float8_e4m3fn, true},
+                        {464.1, DType::float8_e4m3fn, false},
+                        {-500, DType::float8_e4m3fn, false},
+                        {infinity, DType::float8_e4m3fn, false},
+                        {infinity, DType::float8_e5m2, true},
+                        {infinity, DType::float8_e5m2fnuz, false},
+                        {std::nan(""), DType::float8_e4m3fn, true},
+                        {-1, DType::float8_e8m0fnu, false},
+                        {0, DType::float8_e8m0fnu, true},
                         {2, DType::boolean, true}};
   for (const Case& one : cases) {
     const Dataset dataset = rows(row_of<double>({1, one.value}, {1, 2}));
@@ -130,6 +140,30 @@ TEST(Transforms, AStrictCastRefusesWhatDoesNotFit) {
     EXPECT_THAT(error.message(), HasSubstr("sample 0"));
     EXPECT_THAT(error.message(), HasSubstr("strict cast from float64"));
   }
+}
+
+TEST(Transforms, AStrictCastRefusesAnImaginaryPartThatHasNoPlace) {
+  using Complex = std::complex<double>;
+  for (const DType& to : {DType::float32, DType::int32}) {
+    EXPECT_NO_THROW(rows(row_of<Complex>({{1, 0}, {2, 0}}, {1, 2})).cast(to, true).get(0));
+    const Dataset dataset = rows(row_of<Complex>({{1, 0}, {2, 3}}, {1, 2}));
+    EXPECT_NO_THROW(dataset.cast(to).get(0));
+    EXPECT_NO_THROW(dataset.cast(DType::complex64, true).get(0));
+    const Error error = error_of([&] { dataset.cast(to, true).get(0); });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_THAT(error.message(), HasSubstr("real part 2"));
+  }
+}
+
+TEST(Transforms, EachKeyHasAPart) {
+  const Value sample = Value::dict({{"a", Value::dict({{"image", Value::tensor(row_of<float>({1, 2}, {2}))}})},
+                                    {"mask", Value::tensor(row_of<float>({3, 4}, {2}))}});
+  const Dataset samples = dataset(std::vector<Value>{sample});
+  EXPECT_NO_THROW(samples.scale(2, {"image", "mask"}).get(0));
+  const Error wrong = error_of([&] { samples.scale(2, {"image", "maks"}).get(0); });
+  EXPECT_EQ(wrong.code(), ErrorCode::kKeyNotFound);
+  EXPECT_THAT(wrong.message(), ::testing::AllOf(HasSubstr("'maks'"), HasSubstr("did you mean 'mask'")));
+  EXPECT_THAT(error_of([&] { samples.scale(2, {"a"}).get(0); }).message(), HasSubstr("the dict right around it"));
 }
 
 TEST(Transforms, WhatDoesNotSuitASampleNamesIt) {
