@@ -32,18 +32,22 @@
 #define PENSTOCK_FIRST "GLIBC_2.17"
 #define PENSTOCK_JUMP(name) "b " name "\n"
 #else
-#error \
-    "Without PENSTOCK_OLD_GLIBC this builds for any processor; with it the versions of glibc's functions are needed here"
+#error "PENSTOCK_OLD_GLIBC wants the versions that this processor's glibc began with here"
 #endif
 
 // Defines `name` as that version of it. It jumps, so that dlopen() still sees from where it was called.
-#define PENSTOCK_USE_VERSION(name, version)                                                                        \
-  asm(".pushsection .text." name                                                                                   \
-      ",\"ax\",%progbits\n"                                                                                        \
-      ".globl " name "\n.hidden " name "\n.type " name                                                             \
-      ",%function\n"                                                                                               \
-      ".symver old_" name "," name "@" version "\n" name ":\n" PENSTOCK_JUMP("old_" name) ".size " name ",.-" name \
-                                                                                          "\n.popsection\n")
+// clang-format off
+#define PENSTOCK_USE_VERSION(name, version)            \
+  asm(".pushsection .text." name ",\"ax\",%progbits\n" \
+      ".globl " name "\n"                              \
+      ".hidden " name "\n"                             \
+      ".type " name ",%function\n"                     \
+      ".symver old_" name "," name "@" version "\n"    \
+      name ":\n"                                       \
+      PENSTOCK_JUMP("old_" name)                       \
+      ".size " name ",.-" name "\n"                    \
+      ".popsection\n")
+// clang-format on
 #define PENSTOCK_USE_FIRST(name) PENSTOCK_USE_VERSION(name, PENSTOCK_FIRST)
 
 PENSTOCK_USE_FIRST("dladdr");
