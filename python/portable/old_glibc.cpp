@@ -2,13 +2,13 @@
 //
 // A linker binds each function to its newest version in the glibc at hand, and the module then asks for that version,
 // which an older glibc lacks. So the functions that the module and libstdc++ call, and that became newer after glibc
-// 2.17, are defined here, hidden: all of the module calls these. A function that only changed its version goes on to
-// the version that glibc has always had, and still has. A function that is itself newer is made of what there was.
+// 2.17, are defined here, hidden: all of the module calls these. They do what the older glibc has the means for.
 //
-// With glibc 2.34 many of them moved from libpthread and libdl into libc. The module names these two libraries as
-// needed (CMakeLists.txt), because there an older glibc has the functions; in a newer one the two are empty.
+// Threads and dlopen() are not here. They became newer when they moved into libc (glibc 2.34), and an old glibc looks
+// for them in the library that the module names. So it is linked with stand-ins for those libraries
+// (old_libraries.cpp).
 //
-// script/wheel fails, and names the function, when one is missing here.
+// script/wheel fails, and names the function, when one is missing.
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -24,55 +24,24 @@
 #include <ctime>
 #include <limits>
 
-// The version that a function has which glibc always had for this processor, and a jump to a function of it.
+// The version that hypot() has always had; the newer one sets errno in another way.
 #if defined(__x86_64__)
-#define PENSTOCK_FIRST "GLIBC_2.2.5"
-#define PENSTOCK_JUMP(name) "jmp " name "@PLT\n"
+#define PENSTOCK_JUMP "jmp old_hypot@PLT"
+#define PENSTOCK_OLD_HYPOT "hypot@GLIBC_2.2.5"
 #elif defined(__aarch64__)
-#define PENSTOCK_FIRST "GLIBC_2.17"
-#define PENSTOCK_JUMP(name) "b " name "\n"
-#else
-#error "PENSTOCK_OLD_GLIBC wants the versions that this processor's glibc began with here"
+#define PENSTOCK_JUMP "b old_hypot"
+#define PENSTOCK_OLD_HYPOT "hypot@GLIBC_2.17"
 #endif
-
-// Defines `name` as that version of it. It jumps, so that dlopen() still sees from where it was called.
-// clang-format off
-#define PENSTOCK_USE_VERSION(name, version)            \
-  asm(".pushsection .text." name ",\"ax\",%progbits\n" \
-      ".globl " name "\n"                              \
-      ".hidden " name "\n"                             \
-      ".type " name ",%function\n"                     \
-      ".symver old_" name "," name "@" version "\n"    \
-      name ":\n"                                       \
-      PENSTOCK_JUMP("old_" name)                       \
-      ".size " name ",.-" name "\n"                    \
-      ".popsection\n")
-// clang-format on
-#define PENSTOCK_USE_FIRST(name) PENSTOCK_USE_VERSION(name, PENSTOCK_FIRST)
-
-PENSTOCK_USE_FIRST("dladdr");
-PENSTOCK_USE_FIRST("dlerror");
-PENSTOCK_USE_FIRST("dlopen");
-PENSTOCK_USE_FIRST("dlsym");
-PENSTOCK_USE_FIRST("hypot");
-PENSTOCK_USE_FIRST("pthread_create");
-PENSTOCK_USE_FIRST("pthread_detach");
-PENSTOCK_USE_FIRST("pthread_getspecific");
-PENSTOCK_USE_FIRST("pthread_join");
-PENSTOCK_USE_FIRST("pthread_key_create");
-PENSTOCK_USE_FIRST("pthread_key_delete");
-PENSTOCK_USE_FIRST("pthread_mutex_trylock");
-PENSTOCK_USE_FIRST("pthread_once");
-PENSTOCK_USE_FIRST("pthread_rwlock_rdlock");
-PENSTOCK_USE_FIRST("pthread_rwlock_unlock");
-PENSTOCK_USE_FIRST("pthread_rwlock_wrlock");
-PENSTOCK_USE_FIRST("pthread_setspecific");
-PENSTOCK_USE_FIRST("pthread_sigmask");
-#if defined(__x86_64__)
-PENSTOCK_USE_VERSION("pthread_setname_np", "GLIBC_2.12");
-#else
-PENSTOCK_USE_FIRST("pthread_setname_np");
-#endif
+asm(".pushsection .text.hypot,\"ax\",%progbits\n"
+    ".globl hypot\n"
+    ".hidden hypot\n"
+    ".type hypot,%function\n"
+    ".symver old_hypot," PENSTOCK_OLD_HYPOT
+    "\n"
+    "hypot: " PENSTOCK_JUMP
+    "\n"
+    ".size hypot,.-hypot\n"
+    ".popsection\n");
 
 namespace {
 
