@@ -24,24 +24,13 @@
 #include <ctime>
 #include <limits>
 
-// The version that hypot() has always had; the newer one sets errno in another way.
+// The version of hypot() that has always been there. That of glibc 2.35 only drops the error handling of System V.
 #if defined(__x86_64__)
-#define PENSTOCK_JUMP "jmp old_hypot@PLT"
-#define PENSTOCK_OLD_HYPOT "hypot@GLIBC_2.2.5"
+asm(".symver old_hypot, hypot@GLIBC_2.2.5");
 #elif defined(__aarch64__)
-#define PENSTOCK_JUMP "b old_hypot"
-#define PENSTOCK_OLD_HYPOT "hypot@GLIBC_2.17"
+asm(".symver old_hypot, hypot@GLIBC_2.17");
 #endif
-asm(".pushsection .text.hypot,\"ax\",%progbits\n"
-    ".globl hypot\n"
-    ".hidden hypot\n"
-    ".type hypot,%function\n"
-    ".symver old_hypot," PENSTOCK_OLD_HYPOT
-    "\n"
-    "hypot: " PENSTOCK_JUMP
-    "\n"
-    ".size hypot,.-hypot\n"
-    ".popsection\n");
+extern "C" double old_hypot(double x, double y) noexcept;
 
 namespace {
 
@@ -71,6 +60,8 @@ int wait_by_real_time(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid
 }  // namespace
 
 extern "C" {
+
+double hypot(double x, double y) noexcept { return old_hypot(x, y); }
 
 // Whether the process has a single thread (2.32), for which libstdc++ counts references without atomic instructions.
 char __libc_single_threaded = 0;
