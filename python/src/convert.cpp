@@ -10,7 +10,21 @@
 namespace penstock::python {
 namespace {
 
-std::string str_of(nb::handle object) { return nb::str(object).c_str(); }
+/// Any str has bytes: lone surrogates that stand for bytes become those, and others the three bytes that are no UTF-8,
+/// so that whoever looks the text up finds nothing and says so.
+std::string bytes_of(nb::handle text) {
+  for (const char* const surrogates : {"surrogateescape", "surrogatepass"}) {
+    const nb::object bytes = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", surrogates));
+    if (bytes.is_valid()) {
+      return {PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
+    }
+    if (PyErr_ExceptionMatches(PyExc_UnicodeEncodeError) == 0) nb::raise_python_error();
+    PyErr_Clear();
+  }
+  return {};
+}
+
+std::string str_of(nb::handle object) { return bytes_of(nb::str(object)); }
 
 /// As a ValueError is set of a path that no file can have (zero bytes, characters without a form); others are thrown as
 /// they are.
@@ -37,7 +51,7 @@ std::optional<DType> dtype_from_type(nb::handle type) {
   if (type.is(&PyLong_Type)) return DType::int64;
   if (type.is(&PyBool_Type)) return DType::boolean;
   if (type.is(&PyComplex_Type)) return DType::complex128;
-  return dtype_from_text(nb::str(type.attr("__name__")).c_str());
+  return dtype_from_text(str_of(type.attr("__name__")));
 }
 
 }  // namespace
@@ -135,9 +149,7 @@ std::string name_from(nb::handle text) {
   if (PyUnicode_Check(text.ptr()) == 0) {
     throw nb::type_error(core::format("a name is a str; found {}", object_type(text)).c_str());
   }
-  const nb::object bytes = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogateescape"));
-  if (!bytes.is_valid()) nb::raise_python_error();
-  return {PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
+  return bytes_of(text);
 }
 
 nb::str text_from(std::string_view utf8) {

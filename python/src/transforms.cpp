@@ -38,7 +38,7 @@ std::vector<double> numbers_from(nb::handle value, const char* name) {
 nb::object as_list(const std::vector<std::string>& keys) {
   if (keys.empty()) return nb::none();
   nb::list out;
-  for (const std::string& key : keys) out.append(nb::str(key.c_str(), key.size()));
+  for (const std::string& key : keys) out.append(text_from(key));
   return out;
 }
 

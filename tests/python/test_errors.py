@@ -138,6 +138,25 @@ def test_paths_that_no_file_can_have(path):
         fails(penstock.InvalidArgumentError, ValueError, lambda call=call: call(path), repr(path), "not a path")
 
 
+def test_names_that_are_no_utf8(tmp_path):
+    """A lone surrogate is a text that no encoding has."""
+    name = "\ud800"
+    path = tmp_path / "x.npz"
+    penstock.save({"a": penstock.tensor([1])}, path)
+    rows = penstock.rows(penstock.tensor([[1.0]]))
+    for call in (
+        lambda: penstock.Writer(tmp_path / "y.npz").add(name, penstock.tensor([1])),
+        lambda: penstock.files(path, keys=[name])[0],
+        lambda: penstock.open(path)[name],
+        lambda: penstock.DType(name),
+        lambda: rows.cast(name),
+        lambda: rows.cast("float64", keys=[name])[0],
+        lambda: penstock.save({"a": penstock.tensor([1])}, tmp_path / "z.safetensors", metadata={"a": name}),
+    ):
+        with pytest.raises(penstock.Error):
+            call()
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_no_permission(npy):
     npy.chmod(0)

@@ -384,6 +384,12 @@ def test_strict_and_arguments():
         lambda: rows.one_hot(0),
         lambda: rows.pad(1, (1, 2)),
         lambda: rows.cast("no type"),
+        lambda: rows.pad(1, value=2**53 + 1),  # no float64 is
+        lambda: rows.clamp(0, 2**63 - 1),
     ):
         with pytest.raises(penstock.Error):
             call()
+    with pytest.raises(penstock.InvalidArgumentError, match="fit in 64 bits"):
+        rows.pad(1 << 62, 1 << 62)[0]
+    with pytest.raises(penstock.InvalidArgumentError, match=r"class 1844\d{16}|class 1\.8446\d+e\+19"):
+        penstock.rows(np.array([[2**64 - 1]], dtype="u8")).one_hot(3)[0]
