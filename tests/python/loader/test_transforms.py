@@ -384,7 +384,7 @@ def test_strict_and_arguments():
         lambda: rows.one_hot(0),
         lambda: rows.pad(1, (1, 2)),
         lambda: rows.cast("no type"),
-        lambda: rows.pad(1, value=2**53 + 1),  # no float64 is
+        lambda: rows.pad(1, 1, value=2**53 + 1),  # no float64 is
         lambda: rows.clamp(0, 2**63 - 1),
     ):
         with pytest.raises(penstock.Error):
