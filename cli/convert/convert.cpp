@@ -140,8 +140,11 @@ void write_file(const Archive& archive, const std::string& to, Conversion& conve
   };
   const format::Format& target = format::format_to_write(to, how);
   const bool mapped = archive::can_be_mapped(archive);
-  const bool as_it_is = mapped && conversion.is_none() && mapping == Mapping::kWhereItCan && !target.is_folder;
-  if (!as_it_is) {
+  // Elements that change places are sooner found in a map. All others are read: a program that cuts the file would end
+  // this one while it reads a map.
+  const bool is_mapped = mapped && conversion.is_none() && mapping == Mapping::kWhereItCan && !target.is_folder &&
+                         archive::is_reordered(archive, target);
+  if (!is_mapped) {
     if (const auto content = archive::unloaded(archive, target, conversion, how.stop)) return save(*content);
   }
   if (mapped) (is_whole ? check : check_taken)(archive, how.stop);
@@ -340,9 +343,8 @@ const Command kConvert{
     "not at all, also as an object in a store (s3://, gs://). What that format cannot hold is refused, but for "
     "metadata, which is told on standard error when it "
     "is left out; dicts in dicts become names joined with dots where there is only one level. Files of any size take "
-    "little memory: where the bytes are the values they are mapped, else they are read and written in pieces. An index "
-    "of shards, or a distributed checkpoint, becomes "
-    "one file. Names are keys "
+    "little memory, because they are read and written in pieces. An index of shards, or a distributed checkpoint, "
+    "becomes one file. Names are keys "
     "joined with dots, as ls prints them; in a PATTERN * and ? stand for any characters, dots too. Of a choice only "
     "what is taken is read and checked. The "
     "files of a folder or pattern are put together. - is standard input. Nothing in the "

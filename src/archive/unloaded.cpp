@@ -21,6 +21,10 @@ namespace {
 /// How much of a tensor is in memory at once.
 constexpr std::uint64_t kPieceBytes = std::uint64_t{8} << 20;
 
+bool is_in_fortran_order(const TensorEntry& entry) {
+  return !core::is_c_order(entry.shape, entry.strides) && core::is_fortran_order(entry.shape, entry.strides);
+}
+
 struct Unit {
   TensorEntry entry;
   ElementOrder order = ElementOrder::kC;
@@ -77,8 +81,7 @@ class Plan {
   void add_tensors(bool keeps_order) {
     for (const TensorEntry& of : archive_.entries()) {
       TensorEntry entry = placed(of, 0);
-      const bool fortran =
-          keeps_order && !core::is_c_order(of.shape, of.strides) && core::is_fortran_order(of.shape, of.strides);
+      const bool fortran = keeps_order && is_in_fortran_order(of);
       if (!fortran) entry.strides = entry.shape.contiguous_strides();
       entries.push_back(std::move(entry));
       units.push_back({of, fortran ? ElementOrder::kStored : ElementOrder::kC});
@@ -169,6 +172,13 @@ bool can_be_mapped(const Archive& archive) {
     const StorageEntry& storage = storages[entry.storage];
     const bool aligned = (storage.offset + entry.byte_offset) % natural_alignment(entry.dtype) == 0;
     return entry.encoding.is_plain() && aligned;
+  });
+}
+
+bool is_reordered(const Archive& archive, const format::Format& target) {
+  if (target.has_storages) return false;
+  return std::ranges::any_of(archive.entries(), [&](const TensorEntry& entry) {
+    return !core::is_c_order(entry.shape, entry.strides) && !(target.keeps_order && is_in_fortran_order(entry));
   });
 }
 

@@ -23,6 +23,10 @@ class ElementChange {
 /// alone, and share no storage any more.
 bool can_be_mapped(const Archive& archive);
 
+/// Whether the format has a tensor in another order of its elements than the file, so that a piece of it lies all over
+/// the file.
+bool is_reordered(const Archive& archive, const format::Format& target);
+
 /// Whether each tensor is one for itself, so that they can be written one after the other without the others. A file
 /// that has tensors share their bytes is loaded, because the writer says what it makes of that.
 bool is_apart(const Archive& archive);

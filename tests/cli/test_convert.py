@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import signal
 import struct
 import subprocess
 import zipfile
@@ -246,6 +247,39 @@ def test_damaged_bytes_of_a_mapped_file_are_not_passed_on(tmp_path):
     path.write_bytes(content)
     assert "CRC-32" in convert(path, tmp_path / "n.npz", code=1).stderr
     assert sorted(os.listdir(tmp_path)) == ["m.npz", "m.pt"]
+
+
+def stop_in_the_middle(program: subprocess.Popen, least: int) -> bool:
+    """Stops the program when it has written so much of its file, which has no name yet. False: it has ended."""
+    while program.poll() is None:
+        for fd in Path(f"/proc/{program.pid}/fd").glob("*"):
+            try:
+                is_output = "/#" in os.readlink(fd) and fd.stat().st_size >= least
+            except FileNotFoundError:  # it ends, or has closed it
+                continue
+            if is_output:
+                program.send_signal(signal.SIGSTOP)
+                return True
+    return False
+
+
+@pytest.mark.parametrize("extension", ["pt", "npz", "safetensors"])
+@pytest.mark.parametrize("source", ["pt", "npz", "safetensors"])
+def test_a_file_that_is_cut_meanwhile_is_an_error_of_that_file(tmp_path, source, extension):
+    path = tmp_path / f"x.{source}"
+    penstock.save({f"t{i}": np.full(1 << 20, i, np.uint8) for i in range(64)}, path)
+    command = [PROGRAM, "convert", str(path), str(tmp_path / f"y.{extension}")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
+        stopped = stop_in_the_middle(program, 1 << 20)
+        os.truncate(path, 4096)
+        if stopped:
+            program.send_signal(signal.SIGCONT)
+        told = program.communicate(timeout=60)[1]
+    if not stopped:
+        pytest.skip("the program was done before it could be stopped")
+    assert program.returncode == 1
+    assert told.startswith(f"penstock: {path}: the file was cut while it was open")
+    assert os.listdir(tmp_path) == [path.name]
 
 
 def test_cut_and_foreign_files_are_refused(tmp_path):

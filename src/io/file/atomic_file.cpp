@@ -184,6 +184,11 @@ void AtomicFile::write_out(std::span<const std::byte> bytes) {
     const ssize_t written = ::write(file_.get(), bytes.data(), std::min(bytes.size(), kMaxWrite));
     if (written > 0) {
       bytes = bytes.subspan(static_cast<std::size_t>(written));
+    } else if (written < 0 && errno == EFAULT) {
+      throw Error(ErrorCode::kTruncated,
+                  "what was to be written is no longer there: it was mapped from a file that was cut meanwhile; "
+                  "open that file again when it is whole",
+                  {.path = path_});
     } else if (written == 0 || errno != EINTR) {
       fail(written == 0 ? EIO : errno, "cannot write the file");
     }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -285,6 +286,24 @@ TEST(AtomicFile, AFileThatGetsTooLargeIsAnErrorAndNoSignal) {
   sigset_t blocked;
   ASSERT_EQ(::pthread_sigmask(SIG_BLOCK, nullptr, &blocked), 0);
   EXPECT_EQ(::sigismember(&blocked, SIGXFSZ), 0);
+}
+
+TEST(AtomicFile, MappedBytesThatAreGoneAreNoErrorOfTheFile) {
+  const test::TemporaryFolder folder;
+  constexpr std::size_t kBytes = std::size_t{4} << 20;
+  const std::string source = folder / "source";
+  save(source, std::string(kBytes, 'x'));
+  const int descriptor = ::open(source.c_str(), O_RDONLY | O_CLOEXEC);
+  void* const map = ::mmap(nullptr, kBytes, PROT_READ, MAP_SHARED, descriptor, 0);
+  ::close(descriptor);
+  ASSERT_NE(map, MAP_FAILED);
+  std::filesystem::resize_file(source, 0);
+  AtomicFile file(folder / "copy", false);
+  const auto error = error_of([&] { file.write({static_cast<const std::byte*>(map), kBytes}); });
+  ::munmap(map, kBytes);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kTruncated);
+  EXPECT_THAT(error->what(), HasSubstr("mapped from a file that was cut"));
 }
 
 TEST(AtomicFile, AFullDiskIsAnError) {
