@@ -10,6 +10,7 @@ import operator
 import sys
 
 from penstock._core import _ranks
+from penstock.errors import InvalidArgumentError
 
 # Only type checkers need `typing`, which takes a third of the module's import time.
 TYPE_CHECKING = False
@@ -58,7 +59,7 @@ class Ranks:
     ) -> None:
         rank, size = _whole(rank, "rank"), _whole(size, "size")
         if not 0 <= rank < size <= _MOST:
-            raise ValueError(f"found rank {rank} of {size}, expected a rank from 0 to one less than the size")
+            raise InvalidArgumentError(f"found rank {rank} of {size}, expected a rank from 0 to one less than the size")
         for name, value in zip(self.__slots__, (local_rank, local_size, rank, size, source), strict=True):
             object.__setattr__(self, name, value)
 
@@ -116,7 +117,7 @@ def ranks(rank: int | None = None, size: int | None = None) -> Ranks:
 
     Raises
     ------
-    ValueError
+    InvalidArgumentError
         For sources that contradict each other. It names both.
     """
     if rank is not None or size is not None:
@@ -164,7 +165,7 @@ def resolved(given: Any) -> Ranks | None:
 
 
 def compare(found: Ranks | None, gather: Any, told: dict[str, Any], dataset: Any) -> None:
-    """Finds out whether all ranks were told the same, where there is a way to ask them; ValueError where they were not.
+    """Raises InvalidArgumentError where ranks were told different things and there is a way to ask them.
 
     `gather`: a function that takes a text and gives the texts of all ranks, or None for that of torch.distributed if
     the ranks come from there, or False. `told`: what each rank was told. `dataset`: a Dataset, which says what its
@@ -202,16 +203,18 @@ def _names(dataset: Any | None) -> dict[str, str]:
 
 def _require_alike(all_told: list[dict[str, Any]], found: Ranks) -> None:
     if len(all_told) != found.size:
-        raise ValueError(f"gather gave {len(all_told)} texts, expected those of {found.size} ranks")
+        raise InvalidArgumentError(f"gather gave {len(all_told)} texts, expected those of {found.size} ranks")
     seen = [told["rank"] for told in all_told]
     if sorted(seen) != list(range(found.size)):
-        raise ValueError(f"the processes call themselves ranks {seen}, expected each of 0 to {found.size - 1} once")
+        raise InvalidArgumentError(
+            f"the processes call themselves ranks {seen}, expected each of 0 to {found.size - 1} once"
+        )
     all_told.sort(key=lambda told: int(told["rank"]))
     first = all_told[0]
     for told in all_told[1:]:
         for name in first:
             if name != "rank" and told.get(name, "nothing") != first[name]:
-                raise ValueError(
+                raise InvalidArgumentError(
                     f"the ranks disagree on {name}: rank 0 has {first[name]!r}, and rank {told['rank']} has "
                     f"{told.get(name, 'nothing')!r}; give all ranks the same dataset, seed and options"
                 )

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from penstock.errors import InvalidArgumentError
+
 # By name: what it counts. Those that only grow while the loader lives are counters, and the rest are gauges.
 _COUNTERS = {
     "batches": "Batches that were finished",
@@ -102,15 +104,15 @@ class LoaderStats(dict[str, Any]):
 
         Raises
         ------
-        ValueError
+        InvalidArgumentError
             For a prefix or a label's name that Prometheus does not allow.
         """
         given = dict(labels or {})
         if not _METRIC.fullmatch(prefix):
-            raise ValueError(f"prefix: {prefix!r} cannot begin a metric's name; use letters, digits and '_'")
+            raise InvalidArgumentError(f"prefix: {prefix!r} cannot begin a metric's name; use letters, digits and '_'")
         for name in given:
             if not isinstance(name, str) or not _LABEL.fullmatch(name):
-                raise ValueError(f"labels: {name!r} cannot be a label's name; use letters, digits and '_'")
+                raise InvalidArgumentError(f"labels: {name!r} cannot be a label's name; use letters, digits and '_'")
         return "".join(self._metrics(prefix, given))
 
     def _metrics(self, prefix: str, labels: dict[str, object]) -> Iterator[str]:

@@ -6,6 +6,7 @@ import itertools
 
 from penstock._core import Dataset, Tensor, _Stream, _stream, _stream_of_dataset, _StreamWalk, mix
 from penstock._transforms import Transforms
+from penstock.errors import InvalidArgumentError
 
 # Only type checkers need `typing`, which takes a third of the module's import time.
 TYPE_CHECKING = False
@@ -65,7 +66,9 @@ def _begins(source: Any, seekable: bool) -> str:
         )
     if hasattr(source, "__next__"):
         if seekable:
-            raise ValueError("an iterator cannot begin anywhere; seekable=True wants a function of the first sample")
+            raise InvalidArgumentError(
+                "an iterator cannot begin anywhere; seekable=True wants a function of the first sample"
+            )
         return "once"
     if callable(source):
         return "anywhere" if seekable else "anew"

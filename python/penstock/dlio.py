@@ -34,7 +34,7 @@ _KEY = "x"
 
 def _key_of(format_type: Any) -> str | None:
     if format_type not in (FormatType.NPZ, FormatType.NPY):
-        raise ValueError(f"found the format {format_type}, expected npz or npy")
+        raise penstock.InvalidArgumentError(f"found the format {format_type}, expected npz or npy")
     return _KEY if format_type is FormatType.NPZ else None
 
 

@@ -57,7 +57,7 @@ def test_labels_and_prefix(stats):
 
 @pytest.mark.parametrize("wrong", [{"prefix": "a-b"}, {"prefix": ""}, {"labels": {"a b": 1}}, {"labels": {"__x": 1}}])
 def test_names_that_it_does_not_allow(stats, wrong):
-    with pytest.raises(ValueError, match="cannot"):
+    with pytest.raises(penstock.InvalidArgumentError, match="cannot"):
         stats.prometheus(**wrong)
 
 

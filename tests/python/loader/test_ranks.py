@@ -77,7 +77,7 @@ def test_nothing_is_imported_to_find_out():
 )
 def test_ranks_that_are_none(wrong):
     for make in (penstock.Ranks, penstock.ranks):
-        with pytest.raises((ValueError, TypeError), match="found"):
+        with pytest.raises((penstock.InvalidArgumentError, TypeError), match="found"):
             make(*wrong)
 
 
@@ -182,14 +182,14 @@ def test_ranks_that_disagree_are_named():
 
     def refused(*options):
         texts = []
-        with pytest.raises(ValueError, match="gave 1 texts"):
+        with pytest.raises(penstock.InvalidArgumentError, match="gave 1 texts"):
             make(0, texts, **options[0])
-        with pytest.raises(ValueError, match=r"rank") as found:
+        with pytest.raises(penstock.InvalidArgumentError, match=r"rank") as found:
             make(options[2] if len(options) > 2 else 1, texts, **options[1])
         return str(found.value)
 
     texts = []
-    with pytest.raises(ValueError, match="gave 1 texts"):
+    with pytest.raises(penstock.InvalidArgumentError, match="gave 1 texts"):
         make(0, texts)
     assert make(1, texts).ranks.rank == 1
     assert json.loads(texts[0])["the number of samples"] == 10

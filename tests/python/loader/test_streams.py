@@ -112,7 +112,7 @@ def test_methods_and_functions():
     ],
 )
 def test_bad_arguments_are_value_errors(call):
-    with pytest.raises(ValueError, match=r"\w"):
+    with pytest.raises(penstock.InvalidArgumentError, match=r"\w"):
         call(penstock.stream(counting(3)))
 
 
