@@ -13,6 +13,7 @@
 #include "archive/composition.h"
 #include "archive/inspect/leaves.h"
 #include "cli/name_patterns.h"
+#include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "core/shared_walk.h"
 #include "core/text.h"
@@ -32,7 +33,7 @@ constexpr std::size_t kMostRenamed = 4096;
 class Renaming {
  public:
   /// Throws std::regex_error, and std::invalid_argument for what has another form.
-  explicit Renaming(const std::string& text) {
+  explicit Renaming(const std::string& text) : given_(text) {
     if (text.size() < 4 || text[0] != 's') throw std::invalid_argument("");
     const std::vector<std::string> parts = split(text.substr(2), text[1]);
     if (parts.size() != 3 || parts[2].find_first_not_of("gi") != std::string::npos) throw std::invalid_argument("");
@@ -43,12 +44,19 @@ class Renaming {
     if (parts[2].find('g') == std::string::npos) flags_ |= std::regex_constants::format_first_only;
   }
 
-  std::string operator()(const std::string& name) const {
+  std::string operator()(const std::string& name) {
     if (name.size() > kMostRenamed) {
       throw Error(ErrorCode::kLimit, core::format("names of more than {} bytes are not renamed", kMostRenamed),
                   {.tensor = name.substr(0, 80)});
     }
-    return std::regex_replace(name, regex_, text_, flags_);
+    std::string out = std::regex_replace(name, regex_, text_, flags_);
+    changes_any_ |= out != name;
+    return out;
+  }
+
+  /// Told and no error, because one renaming may be meant for many files, of which some have such names.
+  void tell_unused() const {
+    if (!changes_any_) print_error(core::format("--rename {}: it changes no name", core::quoted(given_)));
   }
 
  private:
@@ -68,8 +76,10 @@ class Renaming {
     return parts;
   }
 
+  std::string given_;
   std::regex regex_;
   std::string text_;
+  bool changes_any_ = false;
   std::regex_constants::match_flag_type flags_ = std::regex_constants::format_sed;
 };
 
@@ -87,6 +97,7 @@ class Chooser {
     only_.require_used(names_);
     exclude_.require_used(names_);
     if (is_nothing_) throw Error(ErrorCode::kKeyNotFound, "nothing is left of the content by --only and --exclude");
+    for (const Renaming& renaming : renamings_) renaming.tell_unused();
     return composition_.take(archives.size() == 1 && renamings_.empty() ? *whole_ : Value::dict(std::move(items_)));
   }
 
@@ -157,7 +168,7 @@ class Chooser {
                   {.path = archive_->path()});
     }
     std::string name = path;
-    for (const Renaming& renaming : renamings_) name = renaming(name);
+    for (Renaming& renaming : renamings_) name = renaming(name);
     const auto entry = value.entry_index();
     Value out = entry ? composition_.add(*archive_, *entry, name) : composition_.add(*archive_, value);
     if (!renamings_.empty()) put(name, path, out);

@@ -138,6 +138,11 @@ def test_two_of_one_name_are_refused(model, tmp_path):
     assert "nothing is left of the name" in convert(model, tmp_path / "o.pt", "--rename", "s/.*//", code=1).stderr
 
 
+def test_a_renaming_that_changes_no_name_is_told(tmp_path, model):
+    told = convert(model, tmp_path / "o.safetensors", "--rename", "s/nobody/x/", "--rename", "s/./_/").stderr
+    assert told == "penstock: --rename 's/nobody/x/': it changes no name\n"
+
+
 @pytest.mark.parametrize("text", ["", "s", "a/b", "s/a/b", "s/a/b/x", "s/(/b/", "y/a/b/", "s/a/b/c/d/"])
 def test_what_is_no_renaming_is_wrong_usage(model, tmp_path, text):
     assert "--rename" in convert(model, tmp_path / "o.pt", "--rename", text, code=2).stderr
