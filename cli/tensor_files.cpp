@@ -154,7 +154,7 @@ bool is_checkpoint(const std::string& folder) {
     const std::optional<Source> index = format::open_folder(folder);
     if (!index) return false;
     const format::Format* const found = format::find_format(**index);
-    return found != nullptr && found->is_folder;
+    return found != nullptr && (found->is_folder || found->is_listed);
   } catch (const Error&) {
     return true;
   }

@@ -82,6 +82,8 @@ struct Format {
   bool is_index = false;  ///< a file lists other files, which hold the tensors
   /// A file of this format is one thing with the other files of its folder (open_folder), whose parts lie anywhere.
   bool is_folder = false;
+  /// The folder has no such file: open_folder makes a list of its files, which stands for it.
+  bool is_listed = false;
   /// Writes tensors that are not loaded. Null where `write` is; a folder has save_folder (save.cpp) for both.
   void (*write_unloaded)(const Unloaded& content, io::ByteSink& sink, const SaveOptions& options,
                          std::string_view path) = nullptr;

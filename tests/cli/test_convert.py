@@ -485,3 +485,28 @@ def test_damage_of_a_compressed_array_is_found(tmp_path):
         for target in ("y.npz", "y.pt", "y.safetensors"):
             assert "bad.npz" in convert(tmp_path / "bad.npz", tmp_path / target, code=1).stderr
             assert not (tmp_path / target).exists()
+
+
+def hugging_face_shards(folder: Path, rows: int) -> np.ndarray:
+    """What torch's HuggingFaceStorageWriter(save_distributed=True) leaves of two ranks: no index, and no file that says
+    how large a tensor is."""
+    whole = np.arange(rows * 4, dtype="f4").reshape(rows, 4)
+    folder.mkdir()
+    for rank, part in enumerate(np.array_split(whole, 2)):
+        offsets = {"w": {"saved_offsets": [0 if rank == 0 else rows - len(part), 0]}}
+        name = f"shard-{rank + 1:05}-model-00001-of-00001.safetensors"
+        safetensors(folder / name, "F32", list(part.shape), part.tobytes(), {"DCP_SHARDING_INFO": json.dumps(offsets)})
+    return whole
+
+
+def test_a_folder_of_hugging_face_shards_is_one_checkpoint(tmp_path):
+    whole = hugging_face_shards(tmp_path / "hf", 7)
+    convert(tmp_path / "hf", tmp_path / "o.npz")
+    with np.load(tmp_path / "o.npz") as written:
+        assert np.array_equal(written["w"], whole)
+    verify = [PROGRAM, "verify", tmp_path / "hf"]
+    assert "all good" in subprocess.run(verify, capture_output=True, text=True, check=True).stdout
+    (tmp_path / "hf" / "shard-00001-model-00001-of-00001.safetensors").unlink()
+    assert "12 of 28 elements" in convert(tmp_path / "hf", tmp_path / "p.npz", code=1).stderr
+    assert not (tmp_path / "p.npz").exists()
+    assert subprocess.run(verify, capture_output=True, text=True, check=False).returncode == 1

@@ -97,9 +97,11 @@ void require_cover(std::vector<Chunk>& chunks, const Shape& shape, const std::st
   std::uint64_t elements = 0;  // without overlap there are no more than the tensor has
   for (const Chunk& chunk : chunks) elements += static_cast<std::uint64_t>(chunk.box.shape.numel());
   if (elements == wanted) return;
-  fail(core::format("its {} hold {} of {} elements: .metadata is not that of a whole save; save the checkpoint again",
-                    core::counted(chunks.size(), "chunk"), elements, wanted),
-       item);
+  fail(
+      core::format("{} of {} elements are in its {}: a file is missing, or .metadata is not that of a whole save; copy "
+                   "or save the checkpoint again",
+                   elements, wanted, core::counted(chunks.size(), "chunk")),
+      item);
 }
 
 }  // namespace penstock::format::dcp

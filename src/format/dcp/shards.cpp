@@ -196,6 +196,7 @@ constinit const Format kDcpShardsFormat{.name = "dcp",
                                         .read_index = dcp::read_index,
                                         .write = nullptr,
                                         .metadata_is_own = true,
-                                        .is_index = true};
+                                        .is_index = true,
+                                        .is_listed = true};
 
 }  // namespace penstock::format

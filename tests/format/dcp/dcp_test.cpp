@@ -188,7 +188,7 @@ TEST_F(Checkpoint, ChunksThatOverlapAreRefused) {
 
 TEST_F(Checkpoint, AHoleIsRefused) {
   two_chunks({3, 0}, {1, 6});
-  expect_error(ErrorCode::kCorrupt, "its 2 chunks hold 18 of 24 elements");
+  expect_error(ErrorCode::kCorrupt, "18 of 24 elements are in its 2 chunks");
 }
 
 TEST_F(Checkpoint, ChunksOfAnotherRankAreRefused) {
