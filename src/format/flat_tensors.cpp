@@ -55,6 +55,11 @@ class Flattener {
   }
 
   void add(const Value& value, std::string name, std::size_t depth) {
+    if (value.is(Value::Kind::kDict) && value.size() == 0) {
+      throw Error(ErrorCode::kUnsupported,
+                  core::format("{} is an empty dict, which has no name in {}: leave it out, or save as .pt",
+                               core::quoted(name), format_));
+    }
     if (value.is(Value::Kind::kDict)) return add_dict(value, name, depth + 1);
     if (!value.is(Value::Kind::kTensor)) {
       throw Error(ErrorCode::kUnsupported, core::format("{} is {}; {} holds only tensors: leave it out, or save as .pt",

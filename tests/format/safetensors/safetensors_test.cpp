@@ -230,15 +230,23 @@ TEST(SafetensorsWrite, SharedDictsAreNamedByEachWay) {
 }
 
 TEST(SafetensorsWrite, RefusesSharedDictsWhoseWaysMultiply) {
-  for (const Value& leaf : {dict_of({{"w", numbered_tensor({2}, DType::float32)}}), dict_of({})}) {
-    for (const int levels : {25, 60}) {
-      const auto refused = error_of([&] { written(held_twice(leaf, levels)); });
-      ASSERT_TRUE(refused);
-      EXPECT_EQ(refused->code(), ErrorCode::kLimit);
-      EXPECT_THAT(refused->message(), HasSubstr("save as .pt, which keeps what is shared"));
-      EXPECT_THAT(refused->tensor(), testing::StartsWith("a.a.a"));
-    }
+  for (const int levels : {25, 60}) {
+    const Value leaf = dict_of({{"w", numbered_tensor({2}, DType::float32)}});
+    const auto refused = error_of([&] { written(held_twice(leaf, levels)); });
+    ASSERT_TRUE(refused);
+    EXPECT_EQ(refused->code(), ErrorCode::kLimit);
+    EXPECT_THAT(refused->message(), HasSubstr("save as .pt, which keeps what is shared"));
+    EXPECT_THAT(refused->tensor(), testing::StartsWith("a.a.a"));
+    EXPECT_EQ(error_of([&] { written(held_twice(dict_of({}), levels)); })->code(), ErrorCode::kUnsupported);
   }
+}
+
+TEST(SafetensorsWrite, RefusesEmptyDictsWithinADict) {
+  const auto refused = error_of([&] { written(Value::dict({{"e", dict_of({})}})); });
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->code(), ErrorCode::kUnsupported);
+  EXPECT_THAT(refused->message(), HasSubstr("'e' is an empty dict"));
+  EXPECT_NO_THROW(written(dict_of({})));
 }
 
 TEST(SafetensorsWrite, RefusesLongKeysAboveManyTensors) {
