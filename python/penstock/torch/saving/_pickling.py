@@ -32,7 +32,7 @@ def save_pickled(obj: Any, file: Any, protocol: int, *, zipped: bool, byteorder:
     its memory.
     """
     module: Any = SimpleNamespace(__name__="pickle", Pickler=_Pickler, dump=pickle.dump)
-    out = _Output(file) if zipped else file
+    out: Any = _Output(file) if zipped else file
     try:
         try:
             _SAVE(obj, out, module, protocol, zipped, not byteorder)
