@@ -21,10 +21,6 @@ namespace {
 /// How much of a tensor is in memory at once.
 constexpr std::uint64_t kPieceBytes = std::uint64_t{8} << 20;
 
-bool is_in_fortran_order(const TensorEntry& entry) {
-  return !core::is_c_order(entry.shape, entry.strides) && core::is_fortran_order(entry.shape, entry.strides);
-}
-
 struct Unit {
   TensorEntry entry;
   ElementOrder order = ElementOrder::kC;
@@ -81,7 +77,7 @@ class Plan {
   void add_tensors(bool keeps_order) {
     for (const TensorEntry& of : archive_.entries()) {
       TensorEntry entry = placed(of, 0);
-      const bool fortran = keeps_order && is_in_fortran_order(of);
+      const bool fortran = keeps_order && core::is_fortran_order(of.shape, of.strides);
       if (!fortran) entry.strides = entry.shape.contiguous_strides();
       entries.push_back(std::move(entry));
       units.push_back({of, fortran ? ElementOrder::kStored : ElementOrder::kC});
@@ -178,7 +174,8 @@ bool can_be_mapped(const Archive& archive) {
 bool is_reordered(const Archive& archive, const format::Format& target) {
   if (target.has_storages) return false;
   return std::ranges::any_of(archive.entries(), [&](const TensorEntry& entry) {
-    return !core::is_c_order(entry.shape, entry.strides) && !(target.keeps_order && is_in_fortran_order(entry));
+    return !core::is_c_order(entry.shape, entry.strides) &&
+           !(target.keeps_order && core::is_fortran_order(entry.shape, entry.strides));
   });
 }
 

@@ -109,7 +109,7 @@ bool is_c_order(const Shape& shape, const Strides& strides) noexcept {
 }
 
 bool is_fortran_order(const Shape& shape, const Strides& strides) noexcept {
-  return is_dense(shape, strides, [](std::size_t i) { return i; });
+  return is_dense(shape, strides, [](std::size_t i) { return i; }) && !is_c_order(shape, strides);
 }
 
 }  // namespace penstock::core

@@ -25,7 +25,7 @@ std::optional<std::int64_t> view_extent(const Shape& shape, const Strides& strid
 std::optional<std::uint64_t> view_span(const Shape& shape, const Strides& strides, std::size_t itemsize) noexcept;
 /// Whether the elements are the numbers 0, 1, 2, ... in C order.
 bool is_c_order(const Shape& shape, const Strides& strides) noexcept;
-/// The same in Fortran order, the first dimension fastest.
+/// Whether they are that in Fortran order, the first dimension fastest, and not in C order as well.
 bool is_fortran_order(const Shape& shape, const Strides& strides) noexcept;
 
 }  // namespace penstock::core

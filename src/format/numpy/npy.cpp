@@ -115,13 +115,11 @@ TensorEntry npy_entry(const NpyHeader& header) {
 }
 
 std::string npy_header_of(const TensorEntry& entry) {
-  const bool fortran =
-      !core::is_c_order(entry.shape, entry.strides) && core::is_fortran_order(entry.shape, entry.strides);
-  return make_npy_header(entry.dtype, entry.shape, fortran);
+  return make_npy_header(entry.dtype, entry.shape, core::is_fortran_order(entry.shape, entry.strides));
 }
 
 NpyImage::NpyImage(const Tensor& value) : tensor(value.to(Device{})) {
-  const bool fortran = !tensor.is_contiguous() && core::is_fortran_order(tensor.shape(), tensor.strides());
+  const bool fortran = core::is_fortran_order(tensor.shape(), tensor.strides());
   if (!fortran) tensor = tensor.contiguous();
   header = make_npy_header(tensor.dtype(), tensor.shape(), fortran);
   payload = {tensor.data(), tensor.nbytes()};

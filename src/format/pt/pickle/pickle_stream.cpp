@@ -41,23 +41,16 @@ void PickleStream::little_endian(T value) {
   out_.append(bytes, sizeof value);
 }
 
-void PickleStream::put() {
-  const std::uint32_t index = next_memo_++;
-  if (index < 256) {
-    op('q');
-    op(static_cast<char>(index));
-  } else {
-    op('r');
-    little_endian(index);
-  }
-}
+void PickleStream::put() { at_memo('q', 'r', next_memo_++); }
 
-void PickleStream::get(std::uint32_t index) {
+void PickleStream::get(std::uint32_t index) { at_memo('h', 'j', index); }
+
+void PickleStream::at_memo(char narrow, char wide, std::uint32_t index) {
   if (index < 256) {
-    op('h');
+    op(narrow);
     op(static_cast<char>(index));
   } else {
-    op('j');
+    op(wide);
     little_endian(index);
   }
 }

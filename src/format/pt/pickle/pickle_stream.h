@@ -55,6 +55,8 @@ class PickleStream {
   template <class T>
   void little_endian(T value);
   void put();
+  /// An opcode with a place in the memo, which is one byte of the first and four of the second.
+  void at_memo(char narrow, char wide, std::uint32_t index);
 
   std::string out_ = "\x80\x02";
   std::uint32_t next_memo_ = 0;
