@@ -31,6 +31,7 @@ SECRET_KEY = "sEcReT/of+tests=0123456789"
 REGION = "us-east-1"
 BUCKET = "bucket"
 PATIENCE = 30.0
+LEAST_FREE = 256 << 20  # bytes of the disk that SeaweedFS leaves free
 
 
 class Missing(Exception):  # noqa: N818 a reason to skip, no fault
@@ -74,6 +75,13 @@ def free_port(beside: int = 0) -> int:
             continue
         return port
     raise RuntimeError("there is no free port")
+
+
+def need_space(folder: Path, size: int) -> None:
+    """Raises where the folder's disk has less than that many bytes free, because a server would fail without a word."""
+    free = shutil.disk_usage(folder).free
+    if free < size:
+        raise RuntimeError(f"{folder}: {free >> 20} MiB are free and the server's tests need {size >> 20}; free some")
 
 
 @contextlib.contextmanager
@@ -129,6 +137,9 @@ def seaweed(folder: Path) -> Iterator[Server]:
     command += [f"-{part}.port={port}" for part, port in ports.items()]
     # With few volumes a bucket soon has none left and answers 500.
     command += ["-volume.max=100", "-master.volumeSizeLimitMB=64", "-s3.port.iceberg=0", "-s3.port.lance=0"]
+    # Its own limit is a hundredth of the disk. With less it takes nothing, and lets clients wait until they give up.
+    need_space(folder, LEAST_FREE + (1 << 30))
+    command += [f"-volume.minFreeSpace={LEAST_FREE >> 20}MiB"]
     command += ["-s3.config", folder / "identities.json"]
     url = f"http://127.0.0.1:{ports['s3']}"
     with running(command, folder / "log", lambda: answers(f"{url}/healthz")):
