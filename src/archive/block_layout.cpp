@@ -4,11 +4,11 @@
 
 #include "archive/block_layout.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <numeric>
 #include <tuple>
+
+#include "core/round.h"
 
 namespace penstock::archive {
 namespace {
@@ -21,13 +21,13 @@ std::uint64_t place_behind(std::uint64_t end, const StorageEntry& storage) {
       storage.is_deflated() ? std::nullopt : phase_of(storage.offset, storage.nbytes);
   const std::uint64_t unit = phase ? phase_unit() : kStorageAlignment;
   const std::uint64_t shift = phase.value_or(0);
-  return end <= shift ? shift : (end - shift + unit - 1) / unit * unit + shift;
+  return end <= shift ? shift : core::round_up(end - shift, unit) + shift;
 }
 
 }  // namespace
 
 std::uint64_t phase_unit() noexcept {
-  static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  static const std::uint64_t page = core::page_size();
   return page;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/round.h"
 #include "device/buffer_access.h"
 
 namespace penstock::device {
@@ -17,8 +18,7 @@ std::size_t round_to_class(std::size_t bytes) noexcept {
   const auto width = static_cast<std::size_t>(std::bit_width(std::max<std::size_t>(bytes, 1)));
   const std::size_t granule = std::size_t{1} << (std::max<std::size_t>(width, 10) - 4);
   // What is too large to round is too large to allocate: the backend says so.
-  if (bytes > SIZE_MAX - granule) return bytes;
-  return std::max<std::size_t>((bytes + granule - 1) / granule * granule, granule);
+  return std::max(core::round_up(bytes, granule), granule);
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include "device/host_blocks.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -16,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/round.h"
 #include "device/buffer_access.h"
 #include "device/host_memory.h"
 
@@ -36,17 +36,13 @@ void unmap_all(std::span<const Range> ranges) noexcept {
   for (const Range& range : ranges) unmap(range.data, range.bytes);
 }
 
-std::size_t round_up(std::size_t bytes, std::size_t multiple) noexcept {
-  return (bytes + multiple - 1) / multiple * multiple;
-}
-
 /// Nothing when the kernel has no room.
 Range map_pages(std::size_t bytes) noexcept {
   void* const mapped = ::mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) return {};
   auto* const begin = static_cast<std::byte*>(mapped);
   const std::size_t before =
-      round_up(reinterpret_cast<std::uintptr_t>(begin), kHugePage) - reinterpret_cast<std::uintptr_t>(begin);
+      core::round_up(reinterpret_cast<std::uintptr_t>(begin), kHugePage) - reinterpret_cast<std::uintptr_t>(begin);
   std::byte* const data = begin + before;
   unmap(begin, before);
   unmap(data + bytes, kHugePage - before);
@@ -92,7 +88,7 @@ Range HostBlocks::State::reuse(std::size_t bytes) {
     wanted_again += again;
     return {};
   }
-  const std::size_t used = std::min(round_up(bytes, kHugePage), best->bytes);
+  const std::size_t used = std::min(core::round_up(bytes, kHugePage), best->bytes);
   const Range out = {best->data, used};
   idle_bytes -= used;
   *best = {best->data + used, best->bytes - used};
@@ -163,7 +159,7 @@ HostBlocks::HostBlocks(std::optional<std::size_t> max_idle_bytes) : state_(std::
 HostBlocks::~HostBlocks() = default;
 
 Buffer HostBlocks::take(std::size_t bytes) const {
-  const std::size_t length = round_up(bytes, static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
+  const std::size_t length = core::round_up(bytes, core::page_size());
   Range range = state_->reuse(length);
   if (range.data == nullptr) range = map_pages(length);
   if (range.data == nullptr) {

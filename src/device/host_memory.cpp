@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "core/cgroup.h"
+#include "core/round.h"
 
 namespace penstock::device {
 namespace {
@@ -59,7 +60,7 @@ std::optional<MemoryInfo> address_space() {
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
   std::uint64_t used_pages = 0;
   std::ifstream("/proc/self/statm") >> used_pages;
-  const std::uint64_t used = used_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::uint64_t used = used_pages * core::page_size();
   return MemoryInfo{.free_bytes = limit.rlim_cur - std::min<std::uint64_t>(used, limit.rlim_cur),
                     .total_bytes = limit.rlim_cur};
 }

@@ -2,7 +2,6 @@
 // cache. The engine reads it, so that the figures are those of the routes that a load takes.
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +19,7 @@
 #include "doctor/diagnosis.h"
 #include "io/file/file_descriptor.h"
 #include "io/move/engine.h"
+#include "io/read/residency.h"
 #include "io/source/source.h"
 #include "penstock/error.h"
 
@@ -71,25 +71,6 @@ class MadeFile {
   std::string path_;
 };
 
-/// How much of the first `bytes` of a file lies in the page cache; nothing when the kernel does not say.
-std::optional<double> cached_share(const std::string& path, std::size_t bytes) {
-  const io::FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file || bytes == 0) return std::nullopt;
-  void* const mapped = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.get(), 0);
-  if (mapped == MAP_FAILED) return std::nullopt;
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  const std::size_t pages = (bytes + page - 1) / page;
-  // An emulator whose machine has smaller pages writes a byte for each of those.
-  constexpr std::size_t kLeastPage = 4096;
-  std::vector<unsigned char> resident(std::max(pages, bytes / kLeastPage + 1));
-  const bool known = ::mincore(mapped, bytes, resident.data()) == 0;
-  ::munmap(mapped, bytes);
-  if (!known) return std::nullopt;
-  resident.resize(pages);
-  const auto count = std::count_if(resident.begin(), resident.end(), [](unsigned char r) { return (r & 1U) != 0; });
-  return static_cast<double>(count) / static_cast<double>(pages);
-}
-
 void drop_from_cache(const std::string& path, std::size_t bytes) {
   const io::FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file) ::posix_fadvise(file.get(), 0, static_cast<off_t>(bytes), POSIX_FADV_DONTNEED);
@@ -114,7 +95,7 @@ void add_speeds(const Source& source, const std::string& path, std::size_t bytes
   const Buffer into = Buffer::allocate(bytes);
   std::fill_n(into.data(), bytes, std::byte{});  // the first touch of memory is not the file's
   drop_from_cache(path, bytes);
-  const std::optional<double> share = cached_share(path, bytes);
+  const std::optional<double> share = io::cached_share(*source, 0, bytes);
   Report report;
   const double first = read_speed(source, into, report);
   if (share && *share <= kCachedShare) {

@@ -15,6 +15,7 @@
 
 #include "core/cgroup.h"
 #include "core/format.h"
+#include "core/round.h"
 #include "core/text.h"
 #include "doctor/diagnosis.h"
 #include "io/gds/gds.h"
@@ -76,8 +77,7 @@ void add_processors(Section& out, const core::CgroupLimits& group) {
 }
 
 void add_memory(Section& out, const core::CgroupLimits& group) {
-  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  const std::uint64_t machine = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * page;
+  const std::uint64_t machine = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * core::page_size();
   // Version 1 writes a limit of nearly 2^63 where there is none.
   const bool limited = group.memory_bytes && *group.memory_bytes < machine;
   out.add("cgroup_memory", limited ? Fact::Value{*group.memory_bytes} : Fact::Value{}, Unit::kBytes);
@@ -116,7 +116,7 @@ void add_huge_pages(Section& out) {
     out.advise(Weight::kProblem,
                core::format("the first touch of large tensors takes a fault every {}, which can halve the speed of a "
                             "load: `echo madvise > /sys/kernel/mm/transparent_hugepage/enabled` as root",
-                            core::format_bytes(static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)))));
+                            core::format_bytes(core::page_size())));
   }
 }
 

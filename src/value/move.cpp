@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/format.h"
+#include "core/round.h"
 #include "device/backend.h"
 #include "device/buffer_access.h"
 #include "device/round_trip.h"
@@ -26,8 +27,6 @@ namespace {
 constexpr std::size_t kSmallRun = std::size_t{1} << 20;
 constexpr std::size_t kBlock = std::size_t{16} << 20;
 constexpr std::size_t kAlignment = 256;
-
-std::size_t align_up(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 /// All tensors of a graph, each node once.
 std::vector<Tensor> tensors_of(const Value& root) {
@@ -163,7 +162,7 @@ class BatchedMove {
       }
       run.block = *open;
       run.offset = blocks[*open].bytes;
-      blocks[*open].bytes = align_up(run.offset + run.from.size());
+      blocks[*open].bytes = core::round_up(run.offset + run.from.size(), kAlignment);
     }
     std::vector<Buffer> buffers;
     buffers.reserve(blocks.size());

@@ -11,6 +11,7 @@
 #include "core/format.h"
 #include "core/text.h"
 #include "device/buffer_access.h"
+#include "device/cuda/rounded.h"
 #include "device/queue_uses.h"
 #include "penstock/error.h"
 
@@ -36,11 +37,6 @@ CUmemoryPool make_pool(const Context& context) {
   std::uint64_t keep = UINT64_MAX;
   context.check(d.pool_set(pool, kPoolReleaseThreshold, &keep), "cuMemPoolSetAttribute");
   return pool;
-}
-
-std::size_t round_up(std::size_t bytes) noexcept {
-  const std::size_t granule = std::max(std::bit_floor(bytes) / 8, kGranule);
-  return bytes > SIZE_MAX - granule ? bytes : (bytes + granule - 1) / granule * granule;
 }
 
 }  // namespace
@@ -179,8 +175,8 @@ std::optional<CUdeviceptr> Memory::try_take(std::size_t bytes, CudaQueue& queue)
     if (pool_ == nullptr && caches_too_much(bytes)) empty_cache();
     CUdeviceptr address = 0;
     const auto stream = static_cast<CUstream>(queue.native());
-    const CUresult result =
-        pool_ != nullptr ? d.pool_alloc(&address, bytes, pool_, stream) : d.mem_alloc(&address, round_up(bytes));
+    const CUresult result = pool_ != nullptr ? d.pool_alloc(&address, bytes, pool_, stream)
+                                             : d.mem_alloc(&address, rounded_to_eighth(bytes, kGranule));
     if (result == kSuccess && pool_ != nullptr && caches_too_much(0)) empty_cache();
     if (result == kSuccess) return address;
     if (result != kOutOfMemory)
@@ -205,7 +201,7 @@ std::optional<CUdeviceptr> Memory::try_reuse(std::size_t bytes, CudaQueue& queue
     const std::scoped_lock lock(mutex_);
     auto best = idle_.end();
     for (auto it = idle_.begin(); it != idle_.end(); ++it) {
-      const bool fits = it->bytes >= bytes && it->bytes / 2 <= round_up(bytes);
+      const bool fits = it->bytes >= bytes && it->bytes / 2 <= rounded_to_eighth(bytes, kGranule);
       if (fits && (best == idle_.end() || it->bytes <= best->bytes)) best = it;
     }
     if (best == idle_.end()) return std::nullopt;
@@ -231,8 +227,8 @@ void Memory::give_back(CUdeviceptr address, std::size_t bytes, CudaQueue& queue,
   }
   uses.push_back(queue.record());
   const std::scoped_lock lock(mutex_);
-  idle_bytes_ += round_up(bytes);
-  idle_.push_back({address, round_up(bytes), std::move(uses)});
+  idle_bytes_ += rounded_to_eighth(bytes, kGranule);
+  idle_.push_back({address, rounded_to_eighth(bytes, kGranule), std::move(uses)});
 }
 
 void Memory::free_now(CUdeviceptr address) noexcept {

@@ -15,8 +15,10 @@
 #include <utility>
 
 #include "core/format.h"
+#include "core/round.h"
 #include "core/text.h"
 #include "device/buffer_access.h"
+#include "device/cuda/rounded.h"
 #include "device/queue_uses.h"
 #include "penstock/error.h"
 
@@ -25,11 +27,6 @@ namespace {
 
 constexpr std::byte kNothing{};
 constexpr std::size_t kGranule = 4096;
-
-std::size_t round_up(std::size_t bytes) noexcept {
-  const std::size_t granule = std::max(std::bit_floor(bytes) / 8, kGranule);
-  return bytes > SIZE_MAX - granule ? bytes : (bytes + granule - 1) / granule * granule;
-}
 
 /// Where nobody is there to hear of an error: a device that failed does nothing more.
 void wait_quietly(const Mark& mark) noexcept {
@@ -100,7 +97,7 @@ PinnedMemory::~PinnedMemory() { free_quietly(*context_, idle_); }
 Buffer PinnedMemory::allocate(std::size_t bytes) {
   const auto self = shared_from_this();
   if (bytes == 0) return BufferAccess::make(std::shared_ptr<const void>(self, &kNothing), nullptr, 0, Device{});
-  const std::size_t rounded = round_up(bytes);
+  const std::size_t rounded = rounded_to_eighth(bytes, kGranule);
   const auto block = std::make_shared<Block>(self, rounded);
   return BufferAccess::make(block, block->data(), bytes, Device{}, false, &block->uses());
 }
@@ -161,8 +158,7 @@ void* PinnedMemory::lock_new(std::size_t bytes) {
 std::size_t PinnedMemory::most_idle() const noexcept {
   static const std::size_t quarter = [] {
     const long pages = sysconf(_SC_PHYS_PAGES);
-    const long page = sysconf(_SC_PAGESIZE);
-    return pages > 0 && page > 0 ? static_cast<std::size_t>(pages) / 4 * static_cast<std::size_t>(page) : 0;
+    return pages > 0 ? static_cast<std::size_t>(pages) / 4 * core::page_size() : 0;
   }();
   return std::max(kLeastIdle, std::min(peak_, quarter));
 }

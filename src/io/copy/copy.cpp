@@ -6,12 +6,13 @@
 #include "io/copy/copy.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
+
+#include "core/round.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -89,7 +90,7 @@ void streamed_copy(std::byte* to, std::span<const std::byte> from) noexcept { ca
 }  // namespace
 
 Stores stores_for(const std::byte* target) noexcept {
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t page = core::page_size();
   std::byte* const begin = const_cast<std::byte*>(target) - reinterpret_cast<std::uintptr_t>(target) % page;
   // One byte for the page; an emulator whose machine has smaller pages writes one for each of those.
   std::array<unsigned char, kMostPage / kLeastPage> resident{};

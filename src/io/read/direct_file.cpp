@@ -23,6 +23,7 @@
 #include <system_error>
 
 #include "core/format.h"
+#include "core/round.h"
 #include "device/host_blocks.h"
 #include "io/read/reader_rows.h"
 
@@ -69,15 +70,12 @@ bool system_reads_in_place() {
 
 std::string text_of(int error) { return std::generic_category().message(error); }
 
-std::uint64_t round_down(std::uint64_t value, std::uint64_t block) { return value / block * block; }
-std::uint64_t round_up(std::uint64_t value, std::uint64_t block) { return (value + block - 1) / block * block; }
-
 }  // namespace
 
 std::byte* DirectScratch::of(std::size_t bytes, std::size_t alignment) {
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t page = core::page_size();
   const std::size_t unit = std::max(alignment, page);
-  std::size_t whole = round_up(bytes, page) + unit;
+  std::size_t whole = core::round_up(bytes, page) + unit;
   // A request to a disk has at most about 254 runs of memory. A scratch of scattered 4 KiB pages would break a read of
   // 1 MiB into two requests, so it is made of a huge page.
   if (bytes >= kMinInPlace) whole = std::max(whole, device::kHugePage);
@@ -86,7 +84,7 @@ std::byte* DirectScratch::of(std::size_t bytes, std::size_t alignment) {
     std::fill_n(memory_.data(), whole, std::byte{});
   }
   const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
-  return memory_.data() + (round_up(address, unit) - address);
+  return memory_.data() + (core::round_up(address, unit) - address);
 }
 
 bool direct_reads_in_place(std::string_view release) noexcept {
@@ -139,7 +137,7 @@ void DirectFile::read(std::uint64_t offset, std::span<const Scatter> parts, Dire
   Window window;
   window.offset = offset;
   const auto room = [&] {
-    return round_down(window.offset, alignment_.block) + kWindowBytes - window.offset - window.bytes;
+    return core::round_down(window.offset, alignment_.block) + kWindowBytes - window.offset - window.bytes;
   };
   const auto flush = [&] {
     if (window.bytes > 0) read_window(window, scratch);
@@ -175,13 +173,13 @@ class Blocks {
       : parts_(parts),
         offset_(offset),
         memory_(in_place ? alignment.memory : 0),
-        begin_(round_down(offset, alignment.block)),
-        end_(round_up(offset + bytes, alignment.block)) {
+        begin_(core::round_down(offset, alignment.block)),
+        end_(core::round_up(offset + bytes, alignment.block)) {
     std::uint64_t at = offset;
     std::uint64_t covered = begin_;
     for (const Scatter& part : parts) {
-      const std::uint64_t first = round_up(at, alignment.block);
-      const std::uint64_t last = round_down(at + part.bytes, alignment.block);
+      const std::uint64_t first = core::round_up(at, alignment.block);
+      const std::uint64_t last = core::round_down(at + part.bytes, alignment.block);
       if (fits(part, at, first, last)) {
         add_copied(covered, first);
         vectors_.push_back({part.to + (first - at), static_cast<std::size_t>(last - first)});

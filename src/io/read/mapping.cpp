@@ -5,10 +5,10 @@
 
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 
+#include "core/round.h"
 #include "core/system_error.h"
 #include "io/read/reader.h"
 #include "io/source/source.h"
@@ -17,8 +17,7 @@ namespace penstock::io {
 
 std::shared_ptr<const std::byte> map_file(const ByteSource& source, std::uint64_t offset, std::size_t bytes) {
   if (source.descriptor() < 0) return nullptr;
-  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  const auto lead = static_cast<std::size_t>(offset % page);
+  const auto lead = static_cast<std::size_t>(offset % core::page_size());
   // MAP_SHARED of a file opened for reading can never be made writable, so nothing that gets hold of the memory can
   // detach pages of it from the file.
   void* base =

@@ -15,19 +15,22 @@
 #include <utility>
 
 #include "core/checked.h"
+#include "core/round.h"
 #include "core/stopwatch.h"
+#include "device/host_blocks.h"
 
 namespace penstock::io {
 namespace {
 
 // Where the page cache keeps a file in folios of this size, one entry of the page table does for each, if the address
 // is a multiple of it wherever the place in the file is.
-constexpr std::size_t kHugePage = 2 * 1024 * 1024;
+using device::kHugePage;
 // Eight ranges of the usual 8 MiB, with what is mapped before and behind them.
 constexpr std::size_t kWindowBytes = 8 * (8 * 1024 * 1024 + kHugePage);
 
 std::byte* round_up(std::byte* address) {
-  return address + (kHugePage - reinterpret_cast<std::uintptr_t>(address) % kHugePage) % kHugePage;
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  return address + (core::round_up(number, kHugePage) - number);
 }
 
 }  // namespace
@@ -39,7 +42,7 @@ const std::byte* MappingWindow::map(const ByteSource& source, std::uint64_t offs
   const auto lead = static_cast<std::size_t>(offset % kHugePage);
   const std::optional<std::size_t> end = core::try_add(lead, bytes);
   if (!end || *end > std::numeric_limits<std::size_t>::max() - 2 * kHugePage) return nullptr;
-  const std::size_t length = (*end + kHugePage - 1) / kHugePage * kHugePage;
+  const std::size_t length = core::round_up(*end, kHugePage);
   if (!reserve(length)) return nullptr;
   // MAP_SHARED, as in map_file.
   void* const at =

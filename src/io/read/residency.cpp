@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <cstddef>
 
+#include "core/round.h"
+
 namespace penstock::io {
 namespace {
 
@@ -47,8 +49,8 @@ bool add_cachestat(int fd, std::uint64_t offset, std::uint64_t length, Counts& c
   CachestatRange range{offset, length};
   Cachestat found{};
   if (::syscall(kCachestat, fd, &range, &found, 0U) != 0) return false;
-  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  const std::uint64_t pages = (offset + length + page - 1) / page - offset / page;
+  const std::uint64_t page = core::page_size();
+  const std::uint64_t pages = (core::round_up(offset + length, page) - core::round_down(offset, page)) / page;
   counts.asked += pages;
   counts.cached += std::min(found.cached, pages);
   return true;
