@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from terminals import read_all
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PENSTOCK_BUILD", ROOT / "build" / "release"))
@@ -440,15 +441,7 @@ def terminal_output(args: list[str], **extra: str) -> bytes:
     environment = {**os.environ, "TERM": "xterm", **extra}
     done = subprocess.run([PROGRAM, *args], stdout=follower, stderr=follower, stdin=subprocess.DEVNULL, env=environment)
     os.close(follower)
-    out = b""
-    while True:
-        try:
-            out += (piece := os.read(leader, 65536))
-        except OSError:
-            break
-        if not piece:
-            break
-    os.close(leader)
+    out = read_all(leader)
     assert done.returncode == 0
     return out
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from terminals import read_all
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = str(Path(os.environ.get("PENSTOCK_BUILD", ROOT / "build" / "release")) / "bin" / "penstock")
@@ -54,13 +55,7 @@ def on_terminal(*args: object, **variables: str) -> str:
         [PROGRAM, "show", *map(str, args)], stdout=theirs, stderr=theirs, env=environment(**variables)
     )
     os.close(theirs)
-    out = b""
-    try:
-        while piece := os.read(ours, 65536):
-            out += piece
-    except OSError:
-        pass
-    os.close(ours)
+    out = read_all(ours)
     assert run.wait(60) == 0, out
     return out.decode().replace("\r\n", "\n")
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from terminals import read_all
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = str(Path(os.environ.get("PENSTOCK_BUILD", ROOT / "build" / "release")) / "bin" / "penstock")
@@ -270,9 +271,8 @@ def test_progress_is_for_terminals_alone(tmp_path):
     assert verify(tmp_path).stderr == ""
     leader, follower = pty.openpty()
     done = subprocess.run([PROGRAM, "verify", tmp_path], stdout=subprocess.PIPE, stderr=follower, text=True)
-    shown = os.read(leader, 65536)
     os.close(follower)
-    os.close(leader)
+    shown = read_all(leader)
     assert re.match(rb"\rverified \d+ %; \d+ files?, 0 bad ", shown)
     assert shown.endswith(b"\r\x1b[K")
     assert done.stdout.startswith("70 files, 70 tensors, ")
