@@ -107,8 +107,19 @@ void require_samples(const Dataset& dataset, const Options& options) {
   throw Error(ErrorCode::kInvalidArgument, "holds no samples, so there is nothing to measure", {.path = options.path});
 }
 
-/// Epochs of the loader and measurements of the floor, with as many threads, take turns, so that a slow moment of the
-/// machine hits both. `reads` are those of an epoch.
+/// An epoch of the loader, in seconds. `done` are the batches so far.
+double run_epoch(DataLoader& loader, std::int64_t epoch, std::int64_t& done) {
+  const auto started = Clock::now();
+  while (loader.next()) {
+    if (++done % 64 == 0) show_progress(core::format("epoch {}, {} batches ", epoch, done));
+  }
+  return std::chrono::duration<double>(Clock::now() - started).count();
+}
+
+/// Rounds of the loader and measurements of the floor, with as many threads, take turns, so that a slow moment of the
+/// machine hits both. A round is an epoch, or as many short ones as take as long as the floor is measured, because
+/// the median of shorter ones would leave out the moments in which other programs had the processors. `reads` are those
+/// of an epoch.
 Result run_loader(const Dataset& dataset, const Options& options, std::int64_t reads,
                   const std::function<Floor(std::size_t threads)>& floor) {
   DataLoader loader(dataset, {.batch_size = options.batch_size,
@@ -117,17 +128,17 @@ Result run_loader(const Dataset& dataset, const Options& options, std::int64_t r
                               .collate = collate_of(options),
                               .trace = options.trace});
   Result result;
-  std::vector<double> epochs;
+  std::vector<double> epochs;  ///< of one epoch, the mean of each round
   std::vector<double> floors;
   std::int64_t done = 0;
   while (!is_enough(result, options, reads)) {
-    const auto started = Clock::now();
-    while (loader.next()) {
-      if (++done % 64 == 0) show_progress(core::format("epoch {}, {} batches ", result.epochs + 1, done));
-    }
-    ++result.epochs;
-    epochs.push_back(std::chrono::duration<double>(Clock::now() - started).count());
-    result.wall_seconds += epochs.back();
+    const std::int64_t before = result.epochs;
+    double seconds = 0;
+    do {
+      seconds += run_epoch(loader, ++result.epochs, done);
+    } while (seconds < kLeastFloorSeconds && !is_enough(result, options, reads));
+    result.wall_seconds += seconds;
+    epochs.push_back(seconds / static_cast<double>(result.epochs - before));
     result.floor = floor(std::max<std::size_t>(loader.stats().workers, 1));
     floors.push_back(result.floor.samples_per_second);
   }
@@ -225,18 +236,20 @@ std::string rates(double samples_per_second, std::string_view samples, double by
                       core::format_bytes(static_cast<std::uint64_t>(bytes_per_second)));
 }
 
-std::string epochs_text(std::int64_t epochs) {
-  const std::string count = counted(static_cast<std::uint64_t>(epochs), "epoch");
-  return epochs == 1 ? count : "median of " + count;
+/// Each part of a sentence on a line of its own.
+std::string on_lines(std::string text) {
+  for (std::size_t at = 0; (at = text.find("; ", at)) != std::string::npos;) text.replace(at, 2, ";\n       ");
+  return text;
 }
 
 void print_human(const Result& result, const Options& options) {
-  core::print("loader       {} (batches of {}, {}, {})\n",
+  core::print("loader       {} of payload (batches of {}, {}, {})\n",
               rates(result.samples_per_second, result.samples, result.bytes_per_second), options.batch_size,
-              counted(result.stats.workers, "worker"), epochs_text(result.epochs));
+              counted(result.stats.workers, "worker"), counted(static_cast<std::uint64_t>(result.epochs), "epoch"));
   core::print("first batch  {:.2f} ms\n", result.stats.first_batch_seconds * 1e3);
-  core::print("floor        {} ({})\n",
-              rates(result.floor.samples_per_second, result.samples, result.floor.bytes_per_second), result.floor.what);
+  core::print("floor        {} of {} ({})\n",
+              rates(result.floor.samples_per_second, result.samples, result.floor.bytes_per_second), result.samples,
+              result.floor.what);
   core::print("ratio        {:.2f} of the floor\n", ratio_to_floor(result));
   if (is_too_short(result)) {
     core::print("too short    the loader ran for {:.0f} ms, which says little: leave --epochs out, or give more\n",
@@ -244,7 +257,7 @@ void print_human(const Result& result, const Options& options) {
     return;
   }
   const std::string told = result.stats.to_string();
-  core::print("{}limit: {}\n", told.substr(0, told.rfind('\n') + 1), limit(result));
+  core::print("{}limit: {}\n", told.substr(0, told.rfind('\n') + 1), on_lines(limit(result)));
 }
 
 /// A trace that is only read for the page, and then removed.

@@ -17,9 +17,13 @@ struct Floor {
   double bytes_per_second = 0;
 };
 
-/// Opens, stats, reads whole and closes each file of `paths` once, in order, shared out over `threads`.
+/// A floor is measured for at least this long, by several passes where one is shorter.
+inline constexpr double kLeastFloorSeconds = 0.02;
+
+/// Opens, stats, reads whole and closes each file of `paths`, in order, shared out over `threads`. There is at
+/// least one.
 Floor file_floor(const std::vector<std::string>& paths, std::size_t threads);
-/// Copies each of `order`'s rows (dimension 0) of every tensor in `columns` once, by memcpy over `threads`.
+/// The same for copies by memcpy of `order`'s rows (dimension 0) of every tensor in `columns`.
 Floor row_floor(const std::vector<Tensor>& columns, const std::vector<std::int64_t>& order, std::size_t threads);
 
 }  // namespace penstock::cli
