@@ -2,7 +2,6 @@
 
 import ctypes
 import gc
-import sys
 
 import numpy as np
 import pytest
@@ -202,12 +201,10 @@ def test_what_the_memory_does_not_say_is_still_refused():
 
 def test_memory_lives_as_long_as_either_side():
     x = torch.full((1 << 16,), 7.0)
-    before = sys.getrefcount(x)
     t = penstock.from_dlpack(x)
     del x
     gc.collect()
     assert t.tolist()[::9999] == [7.0] * 7
-    assert before >= 2
 
 
 def test_types_whose_table_is_of_another_version_keep_their_protocol():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -11,15 +11,15 @@ import pytest
 import torch
 from load_pairs import same
 
-ROOT = Path(__file__).resolve().parents[3]
-EXAMPLES = sorted((ROOT / "examples" / "torch").glob("[a-z]*.py"))
+FOLDER = Path(__file__).resolve().parents[3] / "examples" / "torch"
+EXAMPLES = sorted(FOLDER.glob("[a-z]*.py"))
 
 
 def program(name):
-    spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / "torch" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    """The module, found by its name, as by the workers that get its functions."""
+    if str(FOLDER) not in sys.path:
+        sys.path.append(str(FOLDER))
+    return importlib.import_module(name)
 
 
 @pytest.fixture(scope="module")

@@ -256,6 +256,7 @@ def test_lists_of_indices_without_batches(arrays, workers, collate):
     def batches(loader_class, dataset):
         sampler = td.BatchSampler(td.RandomSampler(dataset, generator=torch.Generator().manual_seed(3)), 8, False)
         options = {"batch_size": None, "num_workers": workers, "collate_fn": collate}
+        options["multiprocessing_context"] = "fork" if workers else None  # a lambda cannot be pickled
         return [
             *loader_class(dataset, sampler=sampler, **options),
             *loader_class(dataset, sampler=[[3, -1]], **options),

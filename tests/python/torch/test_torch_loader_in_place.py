@@ -23,6 +23,7 @@ def same(value):
     return value
 
 workers = int(sys.argv[1])
+torch.multiprocessing.set_start_method("fork")  # what `-c` defines cannot be pickled
 rows = pt.Rows(np.arange(10))
 for dataset in (rows, rows.map(same), rows.map(same, batched=True, processes=True), list(range(10)), Stream()):
     loader = torch.utils.data.DataLoader(dataset, batch_size=4, num_workers=min(workers, 1))

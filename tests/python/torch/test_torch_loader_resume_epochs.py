@@ -390,11 +390,12 @@ def test_errors_count_as_their_batches(workers):
                 raise ValueError(index)
             return index
 
-    loader = pt.DataLoader(Fails(), 4, num_workers=workers)
+    context = "fork" if workers else None  # Fails cannot be pickled
+    loader = pt.DataLoader(Fails(), 4, num_workers=workers, multiprocessing_context=context)
     batches = iter(loader)
     next(batches)
     with pytest.raises(ValueError, match="5"):
         next(batches)
-    again = pt.DataLoader(Fails(), 4, num_workers=workers)
+    again = pt.DataLoader(Fails(), 4, num_workers=workers, multiprocessing_context=context)
     again.load_state_dict(loader.state_dict())
     assert part(again) == part(batches)

@@ -231,6 +231,7 @@ def test_errors_in_samplers(tmp_path, workers):
     theirs, ours = rows(tmp_path)
     # With workers, the error comes while the first batches are asked for.
     options = {"sampler": Sampler(), "num_workers": workers, "prefetch_factor": 1 if workers else None}
+    options["multiprocessing_context"] = "fork" if workers else None  # its classes cannot be pickled
     assert case(pt.DataLoader(ours, **options)) == case(td.DataLoader(OfTorch(theirs), **options))
 
 
@@ -360,7 +361,7 @@ def test_worker_info_is_torchs_in_processes(tmp_path):
         return mine.id, mine.num_workers, mine.seed == torch.initial_seed(), isinstance(mine.dataset, pt.Mapped)
 
     _, ours = rows(tmp_path)
-    loader = pt.DataLoader(ours.map(info, processes=True), COUNT, num_workers=1)
+    loader = pt.DataLoader(ours.map(info, processes=True), COUNT, num_workers=1, multiprocessing_context="fork")
     assert [column.unique().tolist() for column in next(iter(loader))] == [[0], [1], [True], [True]]
     assert td.get_worker_info() is None
 
