@@ -26,6 +26,7 @@ constexpr std::int64_t kImages = 1000;
 constexpr std::int64_t kFiles = 200;
 constexpr std::int64_t kRows = 256;
 constexpr unsigned kSeed = 1;
+constexpr std::array<std::string_view, 5> kNames = {"images.npy", "labels.npy", "model.pt", "digits", "clips"};
 
 /// The digits 0 to 9, five columns and seven rows each.
 constexpr std::array<std::string_view, 10> kGlyphs = {
@@ -101,7 +102,6 @@ void write_folders(const fs::path& folder, const Tensor& images, const Tensor& l
 }
 
 void write(const fs::path& folder) {
-  fs::create_directories(folder);
   const SaveOptions quick{.sync = false};  // it can be made again
   const auto [images, labels] = Digits().draw();
   save(images, path_in(folder, "images.npy"), quick);
@@ -109,6 +109,35 @@ void write(const fs::path& folder) {
   save(model(), path_in(folder, "model.pt"), quick);
   write_folders(folder, images, labels, quick);
 }
+
+/// Where the files go. Unless they are all there in the end, it takes away what was written, and folders that it made.
+class NewFiles {
+ public:
+  explicit NewFiles(fs::path folder) : folder_(std::move(folder)) {
+    for (fs::path made = folder_.lexically_normal(); !made.empty() && !fs::exists(made); made = made.parent_path()) {
+      made_ = made;
+    }
+    fs::create_directories(folder_);
+  }
+  ~NewFiles() {
+    if (whole_) return;
+    std::error_code ignored;
+    if (!made_.empty()) {
+      fs::remove_all(made_, ignored);
+      return;
+    }
+    for (const std::string_view name : kNames) fs::remove_all(folder_ / name, ignored);
+  }
+  NewFiles(const NewFiles&) = delete;
+  NewFiles& operator=(const NewFiles&) = delete;
+
+  void keep() { whole_ = true; }
+
+ private:
+  fs::path folder_;
+  fs::path made_;  // the first folder that was not there
+  bool whole_ = false;
+};
 
 void require_new(const fs::path& folder) {
   std::error_code ignored;
@@ -124,7 +153,9 @@ int run(const Options& options) {
   const fs::path folder(options.folder);
   require_new(folder);
   try {
+    NewFiles files(folder);
     write(folder);
+    files.keep();
   } catch (const fs::filesystem_error& error) {
     throw Error(ErrorCode::kIo, core::format("cannot make the folder: {}", error.code().message()),
                 {.path = options.folder});
@@ -155,7 +186,7 @@ const Command kSample{
     "Write small tensor files to try things with",
     "Writes what the examples of the documentation read: images.npy (1,000 pictures of digits, 8 by 8), labels.npy, "
     "model.pt (a dict with two tensors), digits/*.pt (a picture and its label each) and clips/*.pt (tensors of "
-    "different length). Together they take under 1 MB.",
+    "different length). Together they take under 1 MB. All of them are written or none.",
     {"penstock sample .", "penstock sample data", "penstock sample data/more"},
     attach};
 

@@ -276,6 +276,17 @@ def test_sample_writes_what_the_documentation_reads(tmp_path):
     assert run_json("sample", tmp_path / "empty")["path"] == str(tmp_path / "empty")
 
 
+@pytest.mark.parametrize("folder", ["new", "new/inner", "empty"])
+def test_a_sample_that_cannot_be_written_leaves_nothing(tmp_path, folder):
+    """model.pt is larger than files may be, and images.npy is not."""
+    (tmp_path / "empty").mkdir()
+    command = ["bash", "-c", 'ulimit -f 65; exec "$0" sample "$1"', PROGRAM, str(tmp_path / folder)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1, done
+    assert "model.pt: cannot write the file" in done.stderr
+    assert [path.name for path in tmp_path.rglob("*")] == ["empty"]
+
+
 def test_bench_takes_the_mean_of_the_two_middle_epochs(tmp_path):
     for i in range(8):
         np.save(tmp_path / f"{i}.npy", np.full((4,), i, dtype=np.float32))

@@ -69,6 +69,14 @@ def test_writes_and_tells(clips, tmp_path):
     assert arrays["x"][arrays["x.offsets"][7], 0] == 7
 
 
+def test_a_shard_that_cannot_be_written_is_named_as_it_would_be(clips, tmp_path):
+    limited = ["bash", "-c", 'ulimit -f 1; exec "$0" pack "$1" "$2"']
+    done = subprocess.run([*limited, PROGRAM, clips, tmp_path / "shards"], capture_output=True, text=True)
+    assert done.returncode == 1, done
+    assert f"{tmp_path / 'shards'}/00000.safetensors: cannot write the file" in done.stderr
+    assert not list(tmp_path.glob("shards*"))
+
+
 def test_shards_of_some_size_and_json(tmp_path):
     folder = tmp_path / "rows"
     folder.mkdir()

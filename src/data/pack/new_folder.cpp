@@ -63,8 +63,14 @@ NewFolder::~NewFolder() {
 
 std::uint64_t NewFolder::save(const Value& value, const std::string& name, const SaveOptions& options) {
   const std::string path = core::format("{}/{}", temporary_, names_.emplace_back(name));
-  penstock::save(value, path, options);
-  return open_source(path).size();
+  try {
+    penstock::save(value, path, options);
+    return open_source(path).size();
+  } catch (const Error& error) {
+    // The temporary folder is gone by the time that somebody looks for it.
+    if (error.path() != path) throw;
+    throw Error(error.code(), error.message(), {core::format("{}/{}", path_, name), error.offset(), error.tensor()});
+  }
 }
 
 /// By the names of its files: where no descriptor can be had, which may be why it is removed, it cannot be listed.
