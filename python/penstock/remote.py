@@ -9,6 +9,8 @@ obstore reach (Azure, HDFS, an archive, memory), and for programs that have such
 
 from __future__ import annotations
 
+import operator
+
 from penstock import _whole as _whole  # it tells of a package that is not whole
 from penstock._core import Source, _source_from
 from penstock._text import abbreviated
@@ -72,7 +74,8 @@ def from_fsspec(fs: Any, path: str, *, size: int | None = None) -> Source:
     Returns
     -------
     Source
-        What `penstock.open`, `load`, `load_into` and `rows` take in place of a path. It can be pickled if `fs` can.
+        What `penstock.open`, `load`, `load_into` and `rows`, and `load` and `load_into` of `penstock.torch`, take in
+        place of a path. It can be pickled if `fs` can.
 
     Raises
     ------
@@ -150,15 +153,22 @@ def _path_of(path: Any) -> str:
 
 
 def _size_of(info: Any, shown: str) -> int:
+    if not callable(getattr(info, "get", None)):
+        message = f"its file system describes it as {abbreviated(repr(info))}, expected a dict with its size"
+        raise _error(DTypeMismatchError, message, shown)
     if info.get("type") == "directory":
         raise _error(IsDirectoryError, "it is a folder; give one file of it", shown)
     size = info.get("size")
     if size is None:
         message = "its file system does not tell its size; give size=, or the opened file to penstock.load"
         raise _error(UnsupportedError, message, shown)
-    if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size < 1 << 63:
+    try:
+        number = -1 if isinstance(size, bool) else operator.index(size)
+    except TypeError:
+        number = -1
+    if not 0 <= number < 1 << 63:
         raise _error(InvalidArgumentError, f"found {size!r} as its size, expected a number of bytes", shown)
-    return size
+    return number
 
 
 def _reader(ranges: Callable[[list[int], list[int]], Sequence[Any]], shown: str) -> Callable[[int, memoryview], None]:
@@ -171,14 +181,21 @@ def _reader(ranges: Callable[[list[int], list[int]], Sequence[Any]], shown: str)
         parts = _asked(lambda: ranges(*asked), shown, offset)
         for start, end, view in zip(starts, ends, _views(parts, len(starts), shown, offset), strict=True):
             if len(view) != end - start:
-                message = (
-                    f"its file system gave {len(view)} of the {end - start} bytes asked for; it is shorter than when "
-                    "it was opened, or was written to: open it again"
-                )
-                raise _error(TruncatedError, message, shown, offset + start)
+                raise _of_another_length(len(view), end - start, shown, offset + start)
             into[start:end] = view
 
     return read
+
+
+def _of_another_length(found: int, asked: int, shown: str, offset: int) -> Error:
+    if found > asked:
+        message = f"its file system gave {found} bytes where {asked} were asked for; cat_ranges or get_ranges is wrong"
+        return _error(InputOutputError, message, shown, offset)
+    message = (
+        f"its file system gave {found} of the {asked} bytes asked for; it is shorter than when it was opened, or was "
+        "written to: open it again"
+    )
+    return _error(TruncatedError, message, shown, offset)
 
 
 def _views(parts: Any, count: int, shown: str, offset: int) -> list[memoryview]:
@@ -203,9 +220,15 @@ def _asked(ask: Callable[[], Any], shown: str, offset: int | None = None) -> Any
     except Exception as error:
         kind = _NAMED.get(type(error).__name__, InputOutputError)
         kind = next((ours for theirs, ours in _KINDS.items() if isinstance(error, theirs)), kind)
-        # obstore's messages go on with its own inner state.
-        said = (str(error).splitlines() or [""])[0]
-        raise _error(kind, f"its file system says {type(error).__name__}: {said}", shown, offset) from error
+        raise _error(kind, f"its file system says {type(error).__name__}: {_said(error)}", shown, offset) from error
+
+
+def _said(error: Exception) -> str:
+    """The first line: obstore's messages go on with its own inner state."""
+    try:
+        return (str(error).splitlines() or [""])[0]
+    except Exception:  # of a class whose text cannot be had
+        return "(its text cannot be had)"
 
 
 def _error(kind: type[Error], message: str, shown: str, offset: int | None = None) -> Error:

@@ -31,6 +31,7 @@
 #include "penstock/error.h"
 #include "penstock/source.h"
 #include "progress.h"
+#include "sources.h"
 #include "value.h"
 #include "value/graph.h"
 
@@ -299,8 +300,10 @@ class PySharedWalk {
   std::vector<nb::object> parts_;
 };
 
-PyArchive open_file(nb::handle path, bool verify, nb::handle decode, bool big_endian) {
-  return open_archive(path_from(path), {.verify = verify, .decode = decoder(decode), .big_endian = big_endian});
+PyArchive open_file(nb::handle given, bool verify, nb::handle decode, bool big_endian) {
+  const OpenOptions options{.verify = verify, .decode = decoder(decode), .big_endian = big_endian};
+  if (nb::isinstance<PySource>(given)) return open_archive(nb::cast<PySource>(given).source, options);
+  return open_archive(path_from(given), options);
 }
 
 }  // namespace
@@ -359,7 +362,7 @@ void bind_parts(nb::module_& module) {
              nb::sig("def _numpy_facts(archive: Archive) -> tuple[list[str], list[int]]"));
   module.def("_open_file", open_file, nb::arg("path").none(), nb::arg("verify") = true, nb::arg("decode") = nb::none(),
              nb::arg("big_endian") = false,
-             nb::sig("def _open_file(path: str | bytes | os.PathLike[str], verify: bool = True, "
+             nb::sig("def _open_file(path: str | bytes | os.PathLike[str] | Source, verify: bool = True, "
                      "decode: Callable[[bytes], str | None] | None = None, big_endian: bool = False) -> Archive"));
   module.def(
       "_open_memory",

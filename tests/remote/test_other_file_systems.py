@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 import sys
 import threading
@@ -182,6 +183,64 @@ def test_a_size_that_is_none(place, size):
     place.put("x.npy", contents()["small.npy"])
     with pytest.raises(penstock.InvalidArgumentError, match=r"x\.npy.*as its size"):
         place.source("x.npy", size=size)
+
+
+def test_a_size_of_numpys_is_one(place):
+    place.put("x.npy", contents()["small.npy"])
+    source = place.source("x.npy", size=np.int64(len(contents()["small.npy"])))
+    same(penstock.load(source), penstock.load(contents()["small.npy"]))
+    assert type(source.size) is int
+
+
+@pytest.mark.parametrize("told", [None, 7, "text", [1]])
+def test_a_description_that_is_none(place, told):
+    place.fs.info = place.fs.head = lambda path: told
+    with pytest.raises(penstock.DTypeMismatchError, match=r"x\.npy.*expected a dict with its size"):
+        place.source("x.npy")
+
+
+def test_an_exception_whose_text_cannot_be_had(place):
+    class MuteError(Exception):
+        def __str__(self):
+            raise ZeroDivisionError
+
+    def fail():
+        raise MuteError
+
+    place.put("x.npy", contents()["small.npy"])
+    place.fs.before = fail
+    with pytest.raises(penstock.InputOutputError, match=r"x\.npy.*says MuteError") as failed:
+        penstock.load(place.source("x.npy"))
+    assert failed.value.offset == 0
+
+
+def test_more_bytes_than_asked_for_are_an_error(place):
+    place.put("x.npy", contents()["small.npy"])
+    place.fs.change = lambda parts: [bytes(memoryview(part)) + b"x" for part in parts]
+    with pytest.raises(penstock.InputOutputError, match=r"x\.npy.*bytes where \d+ were asked for"):
+        penstock.load(place.source("x.npy"))
+
+
+def test_torchs_objects_of_a_source(place):
+    torch = pytest.importorskip("torch")
+    import penstock.torch as pt
+
+    state = {"weight": torch.arange(12.0).reshape(3, 4), "step": 3}
+    saved = io.BytesIO()
+    torch.save(state, saved)
+    place.put("x.pt", saved.getvalue())
+    found = pt.load(place.source("x.pt"))
+    assert found["step"] == 3
+    assert torch.equal(found["weight"], state["weight"])
+    target = {"weight": torch.zeros(3, 4), "step": 0}
+    pt.load_into(target, place.source("x.pt"))
+    assert torch.equal(target["weight"], state["weight"])
+    assert target["step"] == 3
+    with pytest.raises(ValueError, match="must be a file path"):
+        pt.load(place.source("x.pt"), mmap=True)
+    place.put("cut.pt", saved.getvalue()[:300])
+    with pytest.raises(penstock.Error, match=r"cut\.pt"):
+        pt.load(place.source("cut.pt"))
 
 
 @pytest.mark.parametrize(

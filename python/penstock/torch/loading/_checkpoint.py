@@ -18,7 +18,7 @@ from typing import IO, Any, Literal
 import torch
 
 import penstock
-from penstock._core import _assemble, _is_legacy, _legacy_end, _open_file, _open_memory, _part
+from penstock._core import Source, _assemble, _is_legacy, _legacy_end, _open_file, _open_memory, _part
 from penstock._files import number_of, read_up_to
 from penstock._text import listed, plural
 from penstock.errors import _renamed, _within
@@ -29,7 +29,7 @@ from penstock.torch.loading._typed import Conversion, conversion_of, read_conver
 
 __all__ = ["FileLike", "UnknownGlobalsError", "load", "load_archive", "load_given", "opened"]
 
-FileLike = str | os.PathLike[str] | IO[bytes]
+FileLike = str | os.PathLike[str] | IO[bytes] | Source
 
 
 class UnknownGlobalsError(penstock.UnsafeError, pickle.UnpicklingError):
@@ -74,8 +74,8 @@ def load(
     Parameters
     ----------
     f
-        A path, or a file opened in binary mode, or any other object with `read`, `seek` and `tell`,
-        which is read from where it stands.
+        A path or URL, what `penstock.remote` makes, or a file opened in binary mode, or any other object
+        with `read`, `seek` and `tell`, which is read from where it stands.
     map_location
         None, a device, its name, a dict from recorded to wanted names, or a function of a storage and
         its recorded name, as for torch.load. A device that the file records is torch's to find, with
@@ -340,7 +340,7 @@ def _opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | N
             f"found {plural(len(given), 'byte')} of a file's content, expected a path or a file; put them into an "
             "io.BytesIO"
         )
-    if isinstance(f, (str, bytes, os.PathLike)):
+    if isinstance(f, (str, bytes, os.PathLike, Source)):
         return _open_file(f, *options)
     for method in ("read", "seek", "tell"):
         if not hasattr(f, method):
