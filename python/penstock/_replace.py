@@ -48,20 +48,26 @@ def replaced(path: str | bytes, write: Callable[[Any], None]) -> None:
     except BaseException as error:
         if os.path.exists(temporary):
             os.unlink(temporary)
-        refused = _system_error(error)
-        if refused is None:
+        ours = _of_writing(name, error, "cannot write the file")
+        if ours is None:
             raise
-        raise _error(name, refused.errno) from error
+        raise ours from error
 
 
 def _put(url: str, write: Callable[[Any], None]) -> None:
     """What writes may go back in its file, which an object does not allow."""
     import tempfile
 
-    with tempfile.NamedTemporaryFile(prefix="penstock-") as out:
-        write(out)
-        out.flush()
-        _put_file(out.name, url)
+    try:
+        with tempfile.NamedTemporaryFile(prefix="penstock-") as out:
+            write(out)
+            out.flush()
+            _put_file(out.name, url)
+    except BaseException as error:
+        ours = _of_writing(url, error, f"cannot write a temporary file in {tempfile.gettempdir()}")
+        if ours is None:
+            raise
+        raise ours from error
 
 
 def _give(path: str, like: os.stat_result) -> None:
@@ -81,9 +87,29 @@ def _system_error(error: BaseException) -> OSError | None:
     return None
 
 
-def _error(name: str, number: int | None) -> penstock.Error:
+def _of_writing(name: str, error: BaseException, what: str) -> penstock.Error | None:
+    """What an exception while writing becomes; None where writing is not what failed."""
+    refused = _system_error(error)
+    if refused is not None:
+        return _error(name, refused.errno, what)
+    if not _is_failed_write(error):
+        return None
+    message = f"{what}: {error}; free some space or write elsewhere"
+    return penstock.InputOutputError(f"{name}: {message}", message, name)
+
+
+def _is_failed_write(error: BaseException) -> bool:
+    """Whether less was written than should be, of which NumPy (`ndarray.tofile`) and torch (its old format) tell no
+    number."""
+    if isinstance(error, penstock.Error):
+        return False
+    by_numpy = isinstance(error, OSError) and error.errno is None and "requested and" in str(error)
+    return by_numpy or (isinstance(error, RuntimeError) and str(error).startswith("write(): fd "))
+
+
+def _error(name: str, number: int | None, what: str = "cannot write the file") -> penstock.Error:
     kind = _KINDS.get(number, penstock.InputOutputError)
-    message = f"cannot write the file: {os.strerror(number or 0)}; {_ADVICE.get(number, 'check the path')}"
+    message = f"{what}: {os.strerror(number or 0)}; {_ADVICE.get(number, 'check the path')}"
     return kind(f"{name}: {message}" if name else message, message, name)
 
 

@@ -279,6 +279,26 @@ def test_modes_change_nothing_for_a_npz(tmp_path, mode):
             assert found["a"].tolist() == [0, 1, 2]
 
 
+LIMITED = """
+import os, resource, signal, sys, numpy, penstock, penstock.numpy as pn
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+array = numpy.asfortranarray(numpy.ones((300, 300)), dtype=sys.argv[2])
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
+try:
+    pn.save(sys.argv[1], array)
+except penstock.InputOutputError as error:
+    print(error.path)
+print(os.listdir(os.path.dirname(sys.argv[1])))
+"""
+
+
+@pytest.mark.parametrize("dtype", ["f8", ">f8", "U8"])
+def test_a_file_that_grows_too_large_is_an_error_with_its_path(tmp_path, dtype):
+    program = [sys.executable, "-c", LIMITED, str(tmp_path / "x.npy"), dtype]
+    done = subprocess.run(program, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [str(tmp_path / "x.npy"), "[]"]
+
+
 def test_what_cannot_be_honoured_is_refused_with_the_reason(tmp_path):
     path = tmp_path / "a.npy"
     np.save(path, np.ones(2))

@@ -35,18 +35,30 @@ import os, resource, signal, sys, numpy, torch, penstock, penstock.torch as pt
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
 try:
-    pt.save({"x": %s}, sys.argv[1])
+    pt.save({"x": %s}, sys.argv[1], **eval(sys.argv[2]))
 except penstock.InputOutputError as error:
     print(error)
 print(os.listdir(os.path.dirname(sys.argv[1])))
 """
 
 
+def limited(made, path, **options):
+    """What is told, and what is left, where files may have 64 KiB."""
+    program = [sys.executable, "-c", LIMITED % made, str(path), repr(options)]
+    return subprocess.run(program, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
 @pytest.mark.parametrize("made", ["torch.zeros(1 << 20)", "numpy.zeros(1 << 20)", "bytearray(1 << 20)"])
 def test_a_file_that_grows_too_large_leaves_nothing(path, made):
-    done = subprocess.run([sys.executable, "-c", LIMITED % made, str(path)], capture_output=True, text=True, check=True)
-    told, left = done.stdout.splitlines()
+    told, left = limited(made, path)
     assert told.startswith(f"{path}: cannot write the file: File too large; the file system")
+    assert left == "[]"
+
+
+def test_torchs_old_format_that_grows_too_large_names_the_path(path):
+    told, left = limited("torch.zeros(1 << 20)", path, _use_new_zipfile_serialization=False)
+    assert told.startswith(f"{path}: cannot write the file: write(): fd")
+    assert "File too large" in told
     assert left == "[]"
 
 
