@@ -59,7 +59,9 @@ class Ranks:
     ) -> None:
         rank, size = _whole(rank, "rank"), _whole(size, "size")
         if not 0 <= rank < size <= _MOST:
-            raise InvalidArgumentError(f"found rank {rank} of {size}, expected a rank from 0 to one less than the size")
+            raise InvalidArgumentError(
+                f"found rank {rank} of {size}, expected a rank from 0 to one less than the size, at most {_MOST} ranks"
+            )
         for name, value in zip(self.__slots__, (local_rank, local_size, rank, size, source), strict=True):
             object.__setattr__(self, name, value)
 

@@ -79,7 +79,13 @@ std::optional<Ranks> said_by(const Launcher& launcher) {
             .source = core::format("{} and {}", launcher.rank, launcher.size)};
   data::require_ranks(out);
   if (!value_of(launcher.local_rank).empty()) out.local_rank = number_of(launcher.local_rank);
-  out.local_size = number_in(value_of(launcher.local_size));  // which Slurm may write as a list
+  out.local_size = number_in(value_of(launcher.local_size));                      // which Slurm may write as a list
+  if (is_slurm && out.local_size.value_or(1) > out.size) out.local_size.reset();  // of the job, not of this step
+  if (out.local_size.value_or(1) > out.size) {
+    refuse(
+        core::format("the environment variable {} is {}, but {} is {}; the ranks of one machine are at most all ranks",
+                     launcher.local_size, *out.local_size, launcher.size, out.size));
+  }
   if (out.local_rank && *out.local_rank >= out.local_size.value_or(out.size)) {
     refuse(
         core::format("the environment variable {} is {}, but {} is {}; a local rank is less than the number of ranks",
@@ -115,8 +121,8 @@ void agree(Ranks& first, const Ranks& other) {
 void data::require_ranks(const Ranks& ranks) {
   constexpr std::int64_t kMost = std::int64_t{1} << 31;  // so that positions of all ranks fit into 64 bits
   if (ranks.rank >= 0 && ranks.rank < ranks.size && ranks.size <= kMost) return;
-  refuse(core::format("found rank {} of {} ({}), expected a rank from 0 to {} of at least one", ranks.rank, ranks.size,
-                      ranks.source, ranks.size < 1 ? 0 : ranks.size - 1));
+  refuse(core::format("found rank {} of {} ({}), expected a rank below the number of ranks, which is from 1 to {}",
+                      ranks.rank, ranks.size, ranks.source, kMost));
 }
 
 Ranks data::reconciled(std::optional<Ranks> known) {

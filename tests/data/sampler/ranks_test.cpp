@@ -105,6 +105,7 @@ TEST(Ranks, EachLauncherIsKnownByItsVariables) {
   }
   EXPECT_FALSE(found({{"RANK", "0"}, {"WORLD_SIZE", "2"}}).local_rank);
   EXPECT_FALSE(found({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2"}, {"SLURM_NTASKS_PER_NODE", "2(x1)"}}).local_size);
+  EXPECT_FALSE(found({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2"}, {"SLURM_NTASKS_PER_NODE", "8"}}).local_size);
 }
 
 TEST(Ranks, AShellOfSlurmIsNoTask) {
@@ -156,6 +157,9 @@ TEST(Ranks, VariablesThatAreNoRanksAreNamed) {
   EXPECT_THAT(refused({{"RANK", "0"}, {"WORLD_SIZE", "0"}}), HasSubstr("rank 0 of 0"));
   EXPECT_THAT(refused({{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "2"}, {"LOCAL_WORLD_SIZE", "2"}}),
               HasSubstr("LOCAL_RANK is 2, but LOCAL_WORLD_SIZE is 2"));
+  EXPECT_THAT(refused({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "7"}}),
+              HasSubstr("LOCAL_WORLD_SIZE is 7, but WORLD_SIZE is 2"));
+  EXPECT_THAT(refused({{"RANK", "0"}, {"WORLD_SIZE", "1099511627776"}}), HasSubstr("from 1 to 2147483648"));
 }
 
 }  // namespace
