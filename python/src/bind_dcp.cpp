@@ -62,10 +62,11 @@ class Streams {
                                                    wanted.tensor, options_);
     const std::optional<std::size_t> only = found.structure.entry_index();
     if (!only) {
-      throw Error(ErrorCode::kUnsupported,
-                  "it is not a plain tensor (sparse, quantized or of a class of its own); load it with torch's "
-                  "FileSystemReader",
-                  {index_.sources[file].name(), wanted.place.offset, wanted.tensor});
+      throw Error(
+          ErrorCode::kUnsupported,
+          "it is not a plain tensor (sparse, quantized or of a class of its own, or the file is of another save "
+          "than .metadata); load it with torch's FileSystemReader, or copy both again",
+          {index_.sources[file].name(), wanted.place.offset, wanted.tensor});
     }
     TensorEntry entry = std::move(found.entries[*only]);
     index_.storages.push_back(std::move(found.storages[entry.storage]));

@@ -8,6 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 from contents import INDEX, numbers
+from fault_proxy import Fault
 
 import penstock
 
@@ -100,3 +101,11 @@ def test_what_is_not_there_is_named_as_it_was_given(store, name):
     with pytest.raises(penstock.Error, match=f"s3://bucket/{name}: ") as caught:
         penstock.load(f"s3://bucket/{name}")
     assert not caught.value.args[0].endswith(".metadata")
+
+
+def test_a_bucket_that_is_not_there_is_named(faulty):
+    from penstock.torch.dcp import StorageReader
+
+    faulty.faults = [Fault(status=404, body="<Error><Code>NoSuchBucket</Code></Error>")]
+    with pytest.raises(penstock.NotFoundError, match="NoSuchBucket"):
+        StorageReader("s3://nobody/ckpt").read_metadata()

@@ -158,8 +158,8 @@ class CheckpointReader {
       if (!number) {
         throw Error(
             ErrorCode::kUnsupported,
-            "a chunk is not a plain tensor (sparse, quantized or of a class of its own); load the checkpoint with "
-            "torch and save it as plain tensors",
+            "a chunk is not a plain tensor (sparse, quantized or of a class of its own, or the file is of another save "
+            "than .metadata); load the checkpoint with torch and save it as plain tensors, or copy both again",
             {file.name(), chunk.place.offset});
       }
       TensorEntry& entry = found.entries[*number];

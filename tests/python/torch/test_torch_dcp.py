@@ -435,6 +435,13 @@ def test_tensors_that_cannot_be_saved_are_named(tmp_path, kind):
     assert os.listdir(tmp_path / "x") == []
 
 
+def test_a_folder_of_safetensors_is_told_apart(tmp_path):
+    writer = dcp.HuggingFaceStorageWriter(path=str(tmp_path / "x"))
+    dcp.save({"w": torch.ones(3)}, storage_writer=writer, no_dist=True)
+    with pytest.raises(penstock.NotFoundError, match=r"HuggingFaceStorageReader"):
+        StorageReader(tmp_path / "x").read_metadata()
+
+
 def test_a_save_that_was_killed_is_no_checkpoint(tmp_path):
     class Killed(StorageWriter):
         def finish(self, metadata, results):

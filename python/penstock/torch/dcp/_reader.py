@@ -114,8 +114,15 @@ class StorageReader(storage.StorageReader):
         try:
             file = _open_bytes(path)
             data = file.read(0, file.size)
-        except NotFoundError:
+        except NotFoundError as error:
+            if "NoSuchBucket" in error.message:
+                raise
             message = "there is no such file: the folder is no checkpoint, or saving it did not come to its end"
+            if _has_safetensors(self._folder):
+                message = (
+                    "there is no such file, but the folder has .safetensors: read them with penstock.open or "
+                    "penstock.torch.load_into, or with torch's HuggingFaceStorageReader"
+                )
             raise failed(NotFoundError, message, path) from None
         metadata = metadata_of(data, path) if self._weights_only else pickle.loads(data)
         if getattr(metadata, "storage_meta", None) is None:
@@ -168,3 +175,10 @@ class StorageReader(storage.StorageReader):
         if message:
             raise failed(InvalidArgumentError, f'broadcast="on" {message}', self._path)
         return True
+
+
+def _has_safetensors(folder: str) -> bool:
+    try:
+        return any(name.endswith(".safetensors") for name in os.listdir(folder))
+    except OSError:  # a URL, or it is not there
+        return False
