@@ -13,7 +13,7 @@ from typing import Any
 import penstock
 from penstock._core import _goes_to_store, _put_file
 
-__all__ = ["replaced"]
+__all__ = ["replaced", "system_error"]
 
 
 def replaced(path: str | bytes, write: Callable[[Any], None]) -> None:
@@ -77,7 +77,7 @@ def _give(path: str, like: os.stat_result) -> None:
     os.chmod(path, stat.S_IMODE(like.st_mode))
 
 
-def _system_error(error: BaseException) -> OSError | None:
+def system_error(error: BaseException) -> OSError | None:
     """The system's error behind another one: writers may raise an error of their own as they close the file."""
     cause: BaseException | None = error if isinstance(error, (OSError, RuntimeError)) else None
     while cause is not None and not isinstance(cause, penstock.Error):
@@ -89,7 +89,7 @@ def _system_error(error: BaseException) -> OSError | None:
 
 def _of_writing(name: str, error: BaseException, what: str) -> penstock.Error | None:
     """What an exception while writing becomes; None where writing is not what failed."""
-    refused = _system_error(error)
+    refused = system_error(error)
     if refused is not None:
         return _error(name, refused.errno, what)
     if not _is_failed_write(error):

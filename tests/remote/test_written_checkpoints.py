@@ -223,3 +223,17 @@ def test_a_bucket_without_one(faulty, memory, url):
     assert failed.value.path == url
     asked = [request.target for request in faulty.requests]
     assert [target for target in asked if target.endswith(("/.metadata", ".index.json"))]
+
+
+def test_a_part_that_is_refused_is_told_though_torchs_writer_goes_on(faulty):
+    faulty.faults = [
+        Fault(target="partNumber", status=403),
+        Fault(target="list-type", status=200, body="<ListBucketResult></ListBucketResult>"),
+    ]
+    state = {f"k{i}": torch.ones(1 << 18) for i in range(60)}
+    with pytest.raises(dcp.api.CheckpointException) as caught:
+        dcp.save(state, storage_writer=StorageWriter("s3://bucket/ck"), no_dist=True)
+    error, _ = caught.value.failures[0]
+    assert isinstance(error, penstock.PermissionDeniedError)
+    assert "__0_0.distcp" in str(error)
+    assert not faulty.origin.uploads

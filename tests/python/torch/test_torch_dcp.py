@@ -10,6 +10,8 @@ import pickle
 import pickletools
 import random
 import shutil
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -423,6 +425,27 @@ def test_a_save_that_fails_leaves_what_was_there(tmp_path, monkeypatch, why):
         assert "__0_1.distcp" in str(error)
     assert sorted(os.listdir(folder)) == before
     same(loaded_by_torch(folder), {"w": torch.ones(3)})
+
+
+LIMITED = """
+import os, resource, signal, sys, torch, penstock
+import torch.distributed.checkpoint as dcp
+from penstock.torch.dcp import StorageWriter
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 15, 1 << 15))
+try:
+    dcp.save({f"k{i}": torch.ones(3000) for i in range(9)}, storage_writer=StorageWriter(sys.argv[1]), no_dist=True)
+except dcp.api.CheckpointException as error:
+    print(type(error.failures[0][0]).__name__, error.failures[0][0])
+print(os.listdir(sys.argv[1]))
+"""
+
+
+def test_a_file_that_torchs_writer_cannot_end_is_named(tmp_path):
+    program = [sys.executable, "-W", "ignore", "-c", LIMITED, str(tmp_path / "x")]
+    told, left = subprocess.run(program, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert told.startswith(f"InputOutputError {tmp_path}/x/__0_0.distcp: it could not be written: File too large")
+    assert left == "[]"
 
 
 @pytest.mark.parametrize("kind", ["sparse", "meta"])

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from penstock._core import _goes_to_store, _names_in, _Output, _remove
+from penstock._replace import system_error
 from penstock.errors import Error, InputOutputError, PermissionDeniedError
 from penstock.torch.dcp._metadata import failed
 
@@ -78,6 +79,12 @@ class _InStore:
         try:
             yield out
             out.commit()
+        except RuntimeError as error:
+            # torch's own writer tells of another error as it closes the file.
+            ours = error.__context__
+            if isinstance(error, Error) or not isinstance(ours, Error):
+                raise
+            raise ours from None
         finally:
             self._open.discard(out)
             out.discard()
@@ -128,7 +135,10 @@ def _told(path: str) -> Iterator[None]:
         yield
     except Error:
         raise
-    except OSError as error:
-        kind = PermissionDeniedError if isinstance(error, PermissionError) else InputOutputError
-        message = f"it could not be written: {error.strerror or error}; nothing of this save is left in its place"
+    except (OSError, RuntimeError) as error:
+        refused = system_error(error)  # torch's own writer tells of another error as it closes the file
+        if refused is None:
+            raise
+        kind = PermissionDeniedError if isinstance(refused, PermissionError) else InputOutputError
+        message = f"it could not be written: {refused.strerror or refused}; nothing of this save is left in its place"
         raise failed(kind, message, path) from error
