@@ -183,7 +183,7 @@ TEST_F(DeviceSteps, FilesOfAllSizesAndTypes) {
 TEST_F(DeviceSteps, LargeFiles) {
   const test::TemporaryFolder folder;
   for (std::int64_t i = 0; i < 4; ++i) {
-    const Tensor image = numbers(DType::uint8, {3, 700, 900}) + Scalar(i);
+    const Tensor image = numbers(DType::uint8, {3, 320, 300}) + Scalar(i);  // 288 KB; a small file has 256 KiB
     save(image, folder / ("f" + std::to_string(i) + ".npy"));
     save(Value::dict({{"x", image.transpose(1, 2).contiguous().transpose(1, 2)}}),
          folder / ("g" + std::to_string(i) + ".pt"));
