@@ -2,6 +2,7 @@
 
 #include <array>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -27,9 +28,11 @@ constexpr Direction direction_of(Device from, Device to) noexcept {
 
 using CountClock = std::chrono::steady_clock;
 
-/// A cache line for each direction: threads that load and threads that fetch results do not slow each other down.
+/// Where threads share them, a cache line for each direction: threads that load and threads that fetch results do not
+/// slow each other down. One thread's own are not aligned so: on 64-bit ARM glibc does not load the Python module when
+/// a variable of a thread in it wants such an alignment ("cannot allocate memory in static TLS block").
 template <class Number>
-struct alignas(64) DirectionCounters {
+struct alignas(std::integral<Number> ? alignof(Number) : 64) DirectionCounters {
   Number copies{0};
   Number bytes{0};
   Number submit_nanoseconds{0};
