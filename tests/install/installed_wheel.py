@@ -22,7 +22,7 @@ with tempfile.TemporaryDirectory() as folder:
         penstock.save(tensor if suffix == "npy" else {"t": tensor}, path)
         loaded = penstock.load(path)
         assert (loaded if suffix == "npy" else loaded["t"]).tolist() == tensor.tolist()
-    loader = penstock.DataLoader(penstock.rows(Path(folder) / "t.npy"), batch_size=2, num_workers=1)
+    loader = penstock.DataLoader(penstock.rows(Path(folder) / "t.npy"), batch_size=2, num_workers=2)
     assert [batch.tolist() for batch in loader] == [tensor.tolist()]
 
     # The command lies beside Python's own, and is this interpreter's.
