@@ -21,6 +21,15 @@ die() {
   exit 1
 }
 
+# Prints where this machine gets Debian's releases from, as its apt knows it.
+debian_archive() {
+  local uri
+  # shellcheck disable=SC2016  # apt's own variable
+  uri=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null | grep -m1 '/debian/$') ||
+    die "this machine's apt has no archive of Debian, so releases of Debian cannot be had"
+  printf '%s\n' "${uri%/}"
+}
+
 # configure PRESET [CMAKE ARGUMENT...]: once; afterwards the build itself sees when CMake has to run again.
 configure() {
   local folder=build/$1 log
