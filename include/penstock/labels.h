@@ -21,11 +21,12 @@ struct LabelOptions {
 
 /// Each sample as the tuple of itself and its label, from a table in a CSV file (UTF-8, commas, quotes as in RFC 4180)
 /// whose first line names the columns. A file name of the table stands for the file whose path ends with it: "7.npy",
-/// "cat/7.npy", or "cat/7" without the extension; the longest one counts. Labels that are all whole numbers are
-/// integers, and those that are all numbers floats. Other labels are classes: the label is the number of the class,
-/// whose name Dataset::classes() has, in bytewise order. Names that stand for no file are fine; kInvalidArgument names
-/// a file without a label or with an empty one, a name with two labels, a whole number beyond 64 bits, a line with too
-/// few or too many columns, a column that is not there, and a dataset whose samples are no files.
+/// "cat/7.npy", or "cat/7" without the extension; the longest one counts. A name that ends several paths labels all of
+/// these files. Labels that are all whole numbers are integers, and those that are all numbers floats. Other labels are
+/// classes: the label is the number of the class, whose name Dataset::classes() has, in bytewise order. Names that
+/// stand for no file are fine; kInvalidArgument names a file without a label or with an empty one, a name with two
+/// labels, a whole number beyond 64 bits, a line with too few or too many columns, a column that is not there, and a
+/// dataset whose samples are no files.
 Dataset with_labels(const Dataset& dataset, const std::filesystem::path& table, const LabelOptions& options = {});
 /// The same with pairs of file name and label.
 Dataset with_labels(const Dataset& dataset, const std::vector<std::pair<std::string, std::string>>& table);

@@ -58,10 +58,10 @@ class Ranks:
         source: str = "arguments",
     ) -> None:
         rank, size = _whole(rank, "rank"), _whole(size, "size")
-        if not 0 <= rank < size <= _MOST:
-            raise InvalidArgumentError(
-                f"found rank {rank} of {size}, expected a rank from 0 to one less than the size, at most {_MOST} ranks"
-            )
+        if not 1 <= size <= _MOST:
+            raise InvalidArgumentError(f"found rank {rank} of {size}, expected a number of ranks from 1 to {_MOST}")
+        if not 0 <= rank < size:
+            raise InvalidArgumentError(f"found rank {rank} of {size}, expected a rank from 0 to {size - 1}")
         for name, value in zip(self.__slots__, (local_rank, local_size, rank, size, source), strict=True):
             object.__setattr__(self, name, value)
 

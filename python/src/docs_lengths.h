@@ -154,10 +154,11 @@ inline constexpr const char* kWithLabels =
     R"(Each sample, which is a file, as the tuple of itself and its label, joined by file name.
 
 A name in the table stands for the file whose path ends with it: "7.npy", "cat/7.npy", or "cat/7"
-without the extension. Labels that are all whole numbers are integers, and those that are all
-numbers floats. Others are classes: the label is the number of the class, and `classes` has the
-names. A file without a label, or with an empty one, is a ValueError; names that stand for no file
-are fine.
+without the extension. It labels all files that it stands for: with files of one name in several
+folders, write the folder too. Where several names stand for a file, the longest counts. Labels that
+are all whole numbers are integers, and those that are all numbers floats. Others are classes: the
+label is the number of the class, and `classes` has the names. A file without a label, or with an
+empty one, is a ValueError; names that stand for no file are fine.
 
 Parameters
 ----------

@@ -32,7 +32,8 @@ inline constexpr const char* kScale = R"(The samples with each element multiplie
 Parameters
 ----------
 factor
-    The number. It is rounded to the tensor's type first, as in torch.
+    The number. The product is computed in the tensor's type, as in torch: that of float16 and
+    bfloat16 in float32, and then rounded.
 keys
     As for cast().
 

@@ -111,3 +111,20 @@ def test_bad_input(tmp_path):
         penstock.pack(penstock.files(tmp_path / "text.pt"), tmp_path / "t")
     assert penstock.pack(penstock.files(tmp_path / "text.pt", keys="x"), tmp_path / "t")["samples"] == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["plain.safetensors", "s", "t", "text.pt"]
+
+
+@pytest.mark.parametrize("array", [np.array(["a", "b"]), np.zeros(2, "D"), np.zeros(2, [("a", "i4")])], ids=str)
+def test_what_a_shard_has_no_type_for_is_named_by_its_sample(tmp_path, array):
+    np.save(tmp_path / "odd.npy", array)
+    with pytest.raises(penstock.UnsupportedError, match="which has no type for") as found:
+        penstock.pack(penstock.files(tmp_path / "odd.npy"), tmp_path / "shards")
+    assert found.value.path == str(tmp_path / "odd.npy")
+    assert [path.name for path in tmp_path.iterdir()] == ["odd.npy"]
+
+
+def test_a_key_that_safetensors_keeps_for_itself_is_packed(tmp_path):
+    torch.save({"__metadata__": torch.ones(2), "x": 3}, tmp_path / "odd.pt")
+    penstock.pack(penstock.files(tmp_path / "odd.pt"), tmp_path / "shards")
+    sample = penstock.packed(tmp_path / "shards")[0]
+    assert sample["__metadata__"].tolist() == [1, 1]
+    assert sample["x"].item() == 3

@@ -192,6 +192,31 @@ def test_what_a_format_cannot_hold(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+NUMPYS_ALONE = {
+    "text": np.array(["a", "bcd"]),
+    "bytes": np.array([b"ab"]),
+    "structures": np.zeros(2, [("a", "i4"), ("b", "f8", (2,))]),
+    "raw": np.zeros(2, "V5"),
+    "dates": np.zeros(2, "M8[s]"),
+    "long double": np.zeros(2, "g"),
+}
+
+
+@pytest.mark.parametrize("target", ["x.pt", "x.safetensors", "checkpoint/", "writer.pt", "writer.safetensors"])
+@pytest.mark.parametrize("name", NUMPYS_ALONE)
+def test_the_advice_for_types_of_numpy_alone_works(tmp_path, name, target):
+    def write(array):
+        if not target.startswith("writer"):
+            return penstock.save({"x": array}, f"{tmp_path}/{target}")
+        with penstock.Writer(tmp_path / target) as writer:
+            return writer.add("x", array)
+
+    with pytest.raises(penstock.UnsupportedError, match=r"or save as \.npy or \.npz \(tensor 'x'\)$"):
+        write(NUMPYS_ALONE[name])
+    penstock.save({"x": NUMPYS_ALONE[name]}, tmp_path / "x.npz")
+    assert np.load(tmp_path / "x.npz")["x"].tobytes() == NUMPYS_ALONE[name].tobytes()
+
+
 UNGIVEN = {
     "sparse": lambda: torch.eye(2).to_sparse(),
     "meta": lambda: torch.empty(2, device="meta"),

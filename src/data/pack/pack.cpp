@@ -108,13 +108,22 @@ std::string name_of(std::int64_t shard, std::int64_t shards) {
   return core::format("{:0{}}.safetensors", shard, width);
 }
 
-/// The bytes of the file.
-std::uint64_t write(const data::Shard& shard, data::NewPlace& place, const std::string& name,
+/// The bytes of the file. `first` is the first sample in it, for errors: nobody knows the name of a file that is gone.
+std::uint64_t write(const data::Shard& shard, data::NewPlace& place, const std::string& name, const std::string& first,
                     const std::stop_token& stop) {
-  return place.save(shard.arrays, name,
-                    {.format = "safetensors",
-                     .metadata = {{{std::string(data::kSampleFormKey), data::to_json(shard.form)}}},
-                     .stop = stop});
+  try {
+    return place.save(shard.arrays, name,
+                      {.format = "safetensors",
+                       .metadata = {{{std::string(data::kSampleFormKey), data::to_json(shard.form)}}},
+                       .stop = stop});
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnsupported || !shard.arrays.find(error.tensor())) throw;
+    throw Error(ErrorCode::kUnsupported,
+                core::format("samples are packed in .safetensors, which has no type for {}: cast the tensor, or choose "
+                             "what to pack with keys",
+                             shard.arrays[error.tensor()].as_tensor().dtype().name()),
+                {.path = first, .tensor = error.tensor()});
+  }
 }
 
 }  // namespace
@@ -130,7 +139,7 @@ PackSummary pack(const Dataset& dataset, const std::filesystem::path& folder, co
   while (const std::optional<Batch> batch = batches.next()) {
     const auto describe = [&](std::size_t i) { return dataset.describe(batch->indices[i]); };
     const data::Shard shard = data::make_shard(batch->value, form, describe);
-    summary.bytes += write(shard, *target, name_of(summary.shards++, shards), options.stop);
+    summary.bytes += write(shard, *target, name_of(summary.shards++, shards), describe(0), options.stop);
     summary.samples += batch->size();
     if (options.progress) options.progress(summary.samples);
   }

@@ -92,7 +92,7 @@ class Former {
   const Structure& structure_;
   std::string what_;
   SampleForm form_;
-  std::set<std::string> taken_;
+  std::set<std::string> taken_ = {"__metadata__"};  // no tensor of a .safetensors may be called so
 };
 
 Json json_of(const Node& node, const SampleForm& form) {

@@ -121,8 +121,12 @@ void agree(Ranks& first, const Ranks& other) {
 void data::require_ranks(const Ranks& ranks) {
   constexpr std::int64_t kMost = std::int64_t{1} << 31;  // so that positions of all ranks fit into 64 bits
   if (ranks.rank >= 0 && ranks.rank < ranks.size && ranks.size <= kMost) return;
-  refuse(core::format("found rank {} of {} ({}), expected a rank below the number of ranks, which is from 1 to {}",
-                      ranks.rank, ranks.size, ranks.source, kMost));
+  if (ranks.size < 1 || ranks.size > kMost) {
+    refuse(core::format("found rank {} of {} ({}), expected a number of ranks from 1 to {}", ranks.rank, ranks.size,
+                        ranks.source, kMost));
+  }
+  refuse(core::format("found rank {} of {} ({}), expected a rank from 0 to {}", ranks.rank, ranks.size, ranks.source,
+                      ranks.size - 1));
 }
 
 Ranks data::reconciled(std::optional<Ranks> known) {

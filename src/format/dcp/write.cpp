@@ -179,7 +179,12 @@ std::string write_leaves(std::span<const Leaf> leaves, const Unloaded& content, 
                          std::string_view file) {
   std::vector<WrittenItem> items;
   for (const Leaf& leaf : leaves) {
-    if (leaf.value.is(Kind::kTensor)) require_torch_dtype(facts_of(leaf.value, content.entries).dtype);
+    if (!leaf.value.is(Kind::kTensor)) continue;
+    try {
+      require_torch_dtype(facts_of(leaf.value, content.entries).dtype);
+    } catch (const Error& error) {
+      throw error.within({.tensor = leaf.name});
+    }
   }
   for (const Leaf& leaf : leaves) {
     try {

@@ -12,7 +12,7 @@
 
 #include "core/format.h"
 #include "core/text.h"
-#include "format/safetensors/dtype.h"
+#include "format/elsewhere.h"
 #include "format/text/python_literal.h"
 #include "penstock/error.h"
 
@@ -185,10 +185,8 @@ std::string npy_descr_literal(const DType& dtype) {
                            is_long_double(name[1], std::string_view(name).substr(2));
   const std::string descr = long_double ? name : dtype.numpy_descr();
   if (descr.empty()) {
-    const bool in_safetensors = find_safetensors_dtype(dtype) != nullptr;
     throw Error(ErrorCode::kUnsupported,
-                core::format("NumPy has no type for {}: convert the tensor first, or save as {}", core::quoted(name),
-                             in_safetensors ? ".pt or .safetensors" : ".pt"));
+                core::format("NumPy has no type for {}: {}", core::quoted(name), elsewhere(dtype)));
   }
   return python_repr(descr);
 }

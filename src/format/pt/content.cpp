@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/format.h"
+#include "format/elsewhere.h"
 #include "format/pt/pickle/pickle_writer.h"
 #include "format/pt/pickle/read_pickle.h"
 #include "format/pt/pickle/world.h"
@@ -237,7 +238,7 @@ void Pickler::dense(PickleWriter& out, const Value& value, const Value& owner, c
         core::format("a tensor {} without its scale cannot be saved as .pt; save its integers", dtype.name()));
   }
   if (!pickle::torch_dtype(dtype.name())) {
-    out.unsupported(core::format("torch has no dtype {}: convert the tensor, or save as .npy", dtype.name()));
+    out.unsupported(core::format("torch has no dtype {}: {}", dtype.name(), elsewhere(dtype)));
   }
   const PlacedTensor& placed = place_of(value);
   const bool untyped = plan_.storages[placed.storage].mixed || storage_class(dtype.code()).empty();
@@ -458,8 +459,6 @@ std::string_view storage_class(DType::Code code) {
       return {};
   }
 }
-
-bool is_quantized(DType::Code code) { return code >= kQInt8 && code <= kQUInt2x4; }
 
 PtPickle pickle_for_torch(const Value& value) { return Pickler().run(value, nullptr); }
 

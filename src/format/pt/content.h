@@ -27,7 +27,5 @@ PtPickle pickle_for_torch(const Unloaded& content);
 
 /// torch's class for a storage of that type, or empty where it has none: such tensors lie in untyped storages.
 std::string_view storage_class(DType::Code code);
-/// Whether elements of that type mean nothing without a scale.
-bool is_quantized(DType::Code code);
 
 }  // namespace penstock::format

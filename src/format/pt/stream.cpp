@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/format.h"
+#include "format/elsewhere.h"
 #include "format/pt/content.h"
 #include "format/pt/pickle/pickle_writer.h"
 #include "format/pt/pickle/world.h"
@@ -103,9 +104,12 @@ class PtStream final : public StreamWriter {
 }  // namespace
 
 void require_torch_dtype(const DType& dtype) {
-  if (pickle::torch_dtype(dtype.name()) && !is_quantized(dtype.code())) return;
-  throw Error(ErrorCode::kUnsupported,
-              core::format("a .pt cannot hold a tensor {}: convert the tensor, or save as .npy", dtype.name()));
+  if (is_quantized(dtype.code())) {
+    throw Error(ErrorCode::kUnsupported,
+                core::format("a tensor {} is saved with its scale alone: {}", dtype.name(), elsewhere(dtype)));
+  }
+  if (pickle::torch_dtype(dtype.name())) return;
+  throw Error(ErrorCode::kUnsupported, core::format("torch has no dtype {}: {}", dtype.name(), elsewhere(dtype)));
 }
 
 void write_pt_tensor(const DType& dtype, const Shape& shape, io::ByteSink& sink,

@@ -6,6 +6,7 @@
 #include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
+#include "format/elsewhere.h"
 #include "format/safetensors/header.h"
 #include "penstock/error.h"
 
@@ -27,8 +28,7 @@ const SafetensorsDType& require_safetensors(const std::string& name, const DType
   const SafetensorsDType* row = find_safetensors_dtype(dtype);
   if (row == nullptr) {
     throw Error(ErrorCode::kUnsupported,
-                core::format("safetensors has no type for {}: convert the tensor, or save as .pt", dtype.name()),
-                {{}, {}, name});
+                core::format("safetensors has no type for {}: {}", dtype.name(), elsewhere(dtype)), {{}, {}, name});
   }
   if (row->packed > 1 && rank == 0) {
     throw Error(ErrorCode::kUnsupported,

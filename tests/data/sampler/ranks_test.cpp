@@ -154,7 +154,8 @@ TEST(Ranks, VariablesThatAreNoRanksAreNamed) {
     EXPECT_THAT(refused({{"RANK", value}, {"WORLD_SIZE", "4"}}), HasSubstr("RANK is '" + std::string(value))) << value;
   }
   EXPECT_THAT(refused({{"RANK", "4"}, {"WORLD_SIZE", "4"}}), HasSubstr("rank 4 of 4"));
-  EXPECT_THAT(refused({{"RANK", "0"}, {"WORLD_SIZE", "0"}}), HasSubstr("rank 0 of 0"));
+  EXPECT_THAT(refused({{"RANK", "0"}, {"WORLD_SIZE", "0"}}),
+              HasSubstr("rank 0 of 0 (RANK and WORLD_SIZE), expected a number of ranks from 1"));
   EXPECT_THAT(refused({{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "2"}, {"LOCAL_WORLD_SIZE", "2"}}),
               HasSubstr("LOCAL_RANK is 2, but LOCAL_WORLD_SIZE is 2"));
   EXPECT_THAT(refused({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "7"}}),

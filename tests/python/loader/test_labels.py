@@ -97,3 +97,12 @@ def test_labels_of_a_dict_are_text_or_numbers(folder):
     for wrong in (None, [1], object(), b"x"):
         with pytest.raises(TypeError, match="label of type"):
             penstock.with_labels(files, {"1": wrong, "2": 1, "ü": 1})
+
+
+def test_a_name_labels_all_files_that_it_stands_for(tmp_path):
+    for part in ("cat", "dog"):
+        (tmp_path / part).mkdir()
+        np.save(tmp_path / part / "7.npy", np.zeros(1))
+    files = penstock.files(tmp_path / "*/*.npy")
+    assert labels(penstock.with_labels(files, {"7": 1})) == [1, 1]
+    assert labels(penstock.with_labels(files, {"7": 1, "dog/7": 2})) == [1, 2]
