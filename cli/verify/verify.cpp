@@ -170,8 +170,7 @@ class Verifier {
   void check(const Source& source) {
     const std::optional<Archive> archive = open_unless_objects(source);
     if (archive && detail::ArchiveState::of(*archive).format->is_index) {
-      const std::vector<format::Content> contents = format::contents_of(archive->sources());
-      if (!contents.empty()) return check_contents(*archive, contents);
+      if (const auto contents = format::contents_of(archive->sources())) return check_contents(*archive, *contents);
       for (const Source& shard : archive->sources().subspan(1)) {
         if (io::as_composed(shard) == nullptr) verify({shard.name(), true});
       }

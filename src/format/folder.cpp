@@ -69,9 +69,9 @@ std::optional<Source> open_folder_url(const std::string& url) {
 
 }  // namespace
 
-std::vector<Content> contents_of(std::span<const Source> sources) {
+std::optional<std::vector<Content>> contents_of(std::span<const Source> sources) {
   const Format* const format = find_format(*sources.front());
-  if (format == nullptr || !format->is_folder) return {};
+  if (format == nullptr || !format->is_folder) return std::nullopt;
   return dcp::streams_of(sources);
 }
 

@@ -29,8 +29,8 @@ struct Content {
   std::string name = {};     ///< the item of the state dict that it is of
 };
 
-/// Such parts of an opened archive's sources, for whoever checks every byte of them. Empty where each source is a file
-/// of its own.
-std::vector<Content> contents_of(std::span<const Source> sources);
+/// Such parts of an opened archive's sources, for whoever checks every byte of them; none in a checkpoint of
+/// empty tensors alone. Nothing where each source is a file of its own.
+std::optional<std::vector<Content>> contents_of(std::span<const Source> sources);
 
 }  // namespace penstock::format

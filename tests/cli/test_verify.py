@@ -17,6 +17,8 @@ import numpy as np
 import pytest
 from terminals import read_all
 
+import penstock
+
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = str(Path(os.environ.get("PENSTOCK_BUILD", ROOT / "build" / "release")) / "bin" / "penstock")
 DATA_LIMIT = 256 << 20  # with room for the stacks of threads
@@ -336,3 +338,14 @@ def test_a_large_member_is_checked_in_parts(tmp_path, place):
         file.write(bytes([byte[0] ^ 1]))
     (bad,) = verify_json(path, code=1)["bad"]
     assert (bad["tensor"], bad["code"]) == ("large.npy", "checksum")
+
+
+def test_a_checkpoint_of_empty_tensors_alone_is_good(tmp_path):
+    penstock.save({"x": np.zeros((0, 3), "f4"), "y": np.zeros(0)}, f"{tmp_path}/ckpt/", sync=False)
+    assert verify_json(tmp_path / "ckpt") | {"bytes": 0} == {
+        "files": 2,
+        "tensors": 2,
+        "bytes": 0,
+        "bad": [],
+        "notes": [],
+    }
