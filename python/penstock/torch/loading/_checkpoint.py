@@ -74,8 +74,8 @@ def load(
     Parameters
     ----------
     f
-        A path or URL, what `penstock.remote` makes, or a file opened in binary mode, or any other object
-        with `read`, `seek` and `tell`, which is read from where it stands.
+        A path or URL, what `penstock.remote` makes, or a file opened in binary mode, or any other
+        object with `read`, `seek` and `tell`, which is read from where it stands.
     map_location
         None, a device, its name, a dict from recorded to wanted names, or a function of a storage and
         its recorded name, as for torch.load. A device that the file records is torch's to find, with
