@@ -17,9 +17,11 @@ namespace {
   throw Error(code, core::format("found {}={}, expected {}", name, shown(value), expected));
 }
 
+/// Also an element of torch's, which has an __index__: a mask of them is no list of zeros and ones.
 bool is_bool(nb::handle value) {
   if (PyBool_Check(value.ptr())) return true;
-  return comes_from(value, "numpy") && object_type(value).starts_with("numpy.bool");
+  if (comes_from(value, "numpy")) return object_type(value).starts_with("numpy.bool");
+  return comes_from(value, "torch") && has_attribute(value, "dtype") && shown(value.attr("dtype")) == "torch.bool";
 }
 
 std::string text_of(const ItemName& name) {

@@ -284,3 +284,17 @@ def test_node_local_orders_are_copied_and_checked():
     for refused in (lambda: penstock.NodeLocalSampler(5, 0), lambda: penstock.NodeLocalSampler(5, 2, 0)):
         with pytest.raises(penstock.InvalidArgumentError, match="at least one node"):
             refused()
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [[True, False, True], np.array([True, False, True]), torch.tensor([True, False, True])],
+    ids=["list", "numpy", "torch"],
+)
+def test_a_mask_is_no_list_of_indices(mask):
+    rows = penstock.rows([10, 11, 12])
+    for wrong in ({"sampler": mask}, {"batch_sampler": [mask]}):
+        with pytest.raises(penstock.DTypeMismatchError, match="expected a whole number"):
+            list(penstock.DataLoader(rows, 1 if "batch_sampler" in wrong else 3, **wrong))
+    with pytest.raises(penstock.DTypeMismatchError, match=r"expected (a )?whole number"):
+        penstock.subset(rows, mask)

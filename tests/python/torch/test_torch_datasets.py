@@ -259,3 +259,13 @@ def test_a_dtype_gives_what_torchs_to_gives(tmp_path, dtype):
     assert batch.dtype == torch.float32
     with pytest.raises(penstock.InvalidArgumentError, match="sample 1"):
         list(pt.DataLoader(pt.Rows(torch.tensor([1, 300]), dtype=torch.uint8, strict=True), 2))
+
+
+@pytest.mark.parametrize("kind", [list, np.array, torch.tensor], ids=["list", "numpy", "torch"])
+def test_a_mask_chooses_rows_as_of_a_tensor_dataset(kind):
+    values = torch.arange(8).reshape(4, 2)
+    rows, peer = pt.Rows(values), td.TensorDataset(values)
+    for mask in ([True, False, True, True], [False] * 4):
+        same(rows[kind(mask)].clone(), peer[kind(mask)][0].clone())
+    with pytest.raises(IndexError):
+        rows[kind([True, False])]

@@ -140,6 +140,8 @@ class Dataset(Transforms, torch_data.Dataset[_Sample]):
         """The indices that `index` stands for, as dimension 0 of a tensor takes them; None for a single index."""
         if isinstance(index, slice):
             return list(range(len(self))[index])
+        if isinstance(index, list) and index and all(isinstance(one, bool) for one in index):
+            index = torch.tensor(index)  # a mask, as to a tensor
         if isinstance(index, (list, range)):
             return list(index)
         if getattr(index, "ndim", 0) == 1:
