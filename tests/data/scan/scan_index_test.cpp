@@ -299,6 +299,7 @@ TEST_F(IndexedFiles, AnIndexThatCannotBeReadIsMadeAnew) {
 }
 
 TEST_F(IndexedFiles, AnIndexOfAnyLengthIsRefusedByItsHead) {
+  age();  // young folders are listed anew, and how they are written down depends on the time
   const auto expected = names();
   const std::string good = test::read_file(index_);
   for (const std::string& head : {std::string("PSTKIDX1"), good.substr(0, 8), good}) {
