@@ -128,7 +128,7 @@ Result run_loader(const Dataset& dataset, const Options& options, std::int64_t r
                               .collate = collate_of(options),
                               .trace = options.trace});
   Result result;
-  std::vector<double> epochs;  ///< of one epoch, the mean of each round
+  std::vector<double> epoch_seconds;  ///< the mean of each round
   std::vector<double> floors;
   std::int64_t done = 0;
   while (!is_enough(result, options, reads)) {
@@ -138,7 +138,7 @@ Result run_loader(const Dataset& dataset, const Options& options, std::int64_t r
       seconds += run_epoch(loader, ++result.epochs, done);
     } while (seconds < kLeastFloorSeconds && !is_enough(result, options, reads));
     result.wall_seconds += seconds;
-    epochs.push_back(seconds / static_cast<double>(result.epochs - before));
+    epoch_seconds.push_back(seconds / static_cast<double>(result.epochs - before));
     result.floor = floor(std::max<std::size_t>(loader.stats().workers, 1));
     floors.push_back(result.floor.samples_per_second);
   }
@@ -146,8 +146,8 @@ Result run_loader(const Dataset& dataset, const Options& options, std::int64_t r
   if (!options.trace.empty()) loader.write_trace();
   result.stats = loader.stats();
   const auto runs = static_cast<double>(result.epochs);
-  result.samples_per_second = static_cast<double>(result.stats.samples) / runs / median(epochs);
-  result.bytes_per_second = static_cast<double>(result.stats.payload_bytes) / runs / median(epochs);
+  result.samples_per_second = static_cast<double>(result.stats.samples) / runs / median(epoch_seconds);
+  result.bytes_per_second = static_cast<double>(result.stats.payload_bytes) / runs / median(epoch_seconds);
   result.floor.bytes_per_second *= median(floors) / result.floor.samples_per_second;
   result.floor.samples_per_second = median(floors);
   return result;

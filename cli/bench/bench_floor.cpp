@@ -29,8 +29,8 @@ double time_passes(std::size_t count, std::size_t passes, std::size_t threads, c
   constexpr std::size_t kBlock = 32;
   const std::size_t blocks = (count - 1) / kBlock + 1;
   std::atomic<std::size_t> next{0};
-  std::barrier ready(static_cast<std::ptrdiff_t>(threads) + 1);
   Clock::time_point started;
+  std::barrier ready(static_cast<std::ptrdiff_t>(threads), [&]() noexcept { started = Clock::now(); });
   {
     std::vector<std::jthread> workers;
     for (std::size_t t = 0; t < threads; ++t) {
@@ -42,8 +42,6 @@ double time_passes(std::size_t count, std::size_t passes, std::size_t threads, c
         }
       });
     }
-    started = Clock::now();
-    ready.arrive_and_wait();
   }
   return std::chrono::duration<double>(Clock::now() - started).count();
 }
