@@ -3,6 +3,7 @@
 // What is done with each block of kBlock numbers: the inner loops of statistics and differences. They are compiled
 // twice from one source (block_loops_each.h), for all processors and for those with AVX2; both give the same values.
 
+#include <cstddef>
 #include <cstdint>
 
 #include "archive/inspect/histogram.h"
@@ -21,8 +22,13 @@ struct DoubleScan {
 struct FloatScan {
   float low = 0;
   float high = 0;
+  float nearest = 0;   ///< the least absolute value
   double sum = 0;      ///< of distances from the middle
   double squares = 0;  ///< of the same
+};
+
+/// Absolute values below the least normal number, and the zeros among them.
+struct SmallCounts {
   std::int64_t small = 0;
   std::int64_t zeros = 0;
 };
@@ -36,6 +42,12 @@ struct DifferenceSums {
   std::int64_t zeros_of_b = 0;
 };
 
+struct CompareLimits {
+  double rtol = 0;
+  double atol = 0;
+  double greatest = 0;
+};
+
 struct BlockLoops {
   /// Without a NaN or an infinity the sum is finite, unless it overflows.
   void (*scan_doubles)(const double* values, double normal, DoubleScan& out);
@@ -44,11 +56,16 @@ struct BlockLoops {
   /// floor(x * scale) - first is the interval of a number. Of each number of the first half of the block: its interval,
   /// plus Histogram::kBins times that of the number at the same place of the second half.
   void (*place_doubles)(const double* values, Histogram::Scale scale, std::uint16_t* pairs);
-  void (*scan_floats)(const float* values, double middle, float normal, FloatScan& out);
+  /// As scan_doubles, and the squares in the same pass. `values` need not be aligned.
+  void (*scan_floats)(const std::byte* values, double middle, FloatScan& out);
+  void (*count_small)(const std::byte* floats, float normal, SmallCounts& out);
   /// As place_doubles, where the places and what they are counted from are whole numbers in float.
-  void (*place_floats)(const float* values, Histogram::Scale scale, std::uint16_t* pairs);
+  void (*place_floats)(const std::byte* floats, Histogram::Scale scale, std::uint16_t* pairs);
   /// A NaN or an infinity, or an overflow, makes a sum that is not finite.
   void (*compare)(const double* a, const double* b, double rtol, double atol, DifferenceSums& out);
+  /// The same of floats, which need not be aligned, but for two things. A zero of b makes a sum that is not finite. And
+  /// relative differences have no maximum: it is 1 where one of them is larger than `greatest`, and else 0.
+  void (*compare_floats)(const std::byte* a, const std::byte* b, const CompareLimits& limits, DifferenceSums& out);
 };
 
 extern const BlockLoops kBaselineLoops;

@@ -71,7 +71,7 @@ constexpr Number kRounder = sizeof(Number) == sizeof(double) ? Number(0x1.8p52) 
 
 /// floor(x * scale) of each number, plus the bits of kRounder.
 template <class Vector, class Ints, class Number>
-void place_bits(const Number* values, Number scale, Ints& bits) {
+void place_bits(const std::byte* values, Number scale, Ints& bits) {
   Vector x;
   std::memcpy(&x, values, sizeof x);
   x *= scale;
@@ -82,7 +82,7 @@ void place_bits(const Number* values, Number scale, Ints& bits) {
 
 /// BlockLoops::place_doubles, place_floats: Int is as wide as Number, and the vectors have as many of them as Shorts.
 template <class Vector, class Ints, class Shorts, class Int, class Number>
-void place_pairs(const Number* values, Histogram::Scale scale, std::uint16_t* pairs) {
+void place_pairs(const std::byte* values, Histogram::Scale scale, std::uint16_t* pairs) {
   Int rounder_bits = 0;
   std::memcpy(&rounder_bits, &kRounder<Number>, sizeof rounder_bits);
   const auto offset = static_cast<Int>(rounder_bits + scale.first);
@@ -90,8 +90,8 @@ void place_pairs(const Number* values, Histogram::Scale scale, std::uint16_t* pa
   for (std::size_t i = 0; i < kBlock / 2; i += sizeof(Vector) / sizeof(Number)) {
     Ints first;
     Ints second;
-    place_bits<Vector>(values + i, factor, first);
-    place_bits<Vector>(values + kBlock / 2 + i, factor, second);
+    place_bits<Vector>(values + i * sizeof(Number), factor, first);
+    place_bits<Vector>(values + (kBlock / 2 + i) * sizeof(Number), factor, second);
     const Ints both = (first - offset) + (second - offset) * static_cast<Int>(Histogram::kBins);
     const Shorts narrow = __builtin_convertvector(both, Shorts);
     std::memcpy(pairs + i, &narrow, sizeof narrow);
@@ -99,7 +99,7 @@ void place_pairs(const Number* values, Histogram::Scale scale, std::uint16_t* pa
 }
 
 void place_doubles(const double* values, Histogram::Scale scale, std::uint16_t* pairs) {
-  place_pairs<Four, FourInts, FourShorts, long long>(values, scale, pairs);
+  place_pairs<Four, FourInts, FourShorts, long long, double>(reinterpret_cast<const std::byte*>(values), scale, pairs);
 }
 
 using Eight = float __attribute__((vector_size(32)));
@@ -108,49 +108,88 @@ using EightShorts = std::uint16_t __attribute__((vector_size(16)));
 using FourFloats = float __attribute__((vector_size(16)));
 constexpr std::size_t kFloats = 8;
 
-void scan_floats(const float* values, double middle, float normal, FloatScan& out) {
+// Vectors are given back by reference: by value would need AVX in the caller, too.
+
+void to_absolute(Eight& x) {
+  EightInts bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  bits &= 0x7FFFFFFF;
+  std::memcpy(&x, &bits, sizeof x);
+}
+
+/// Four floats as doubles. GCC makes one instruction of this, and six of __builtin_convertvector.
+void widen(const std::byte* floats, Four& out) {
+  FourFloats x;
+  std::memcpy(&x, floats, sizeof x);
+  out = Four{x[0], x[1], x[2], x[3]};
+}
+
+void scan_floats(const std::byte* values, double middle, FloatScan& out) {
   Eight low;
   std::memcpy(&low, values, sizeof low);
   Eight high = low;
-  EightInts small{};
-  EightInts zeros{};
+  Eight nearest = low;
+  to_absolute(nearest);
   std::array<Four, 2> sum{};
   std::array<Four, 2> squares{};
   for (std::size_t i = 0; i < kBlock; i += kFloats) {
+    const std::byte* const from = values + i * sizeof(float);
     Eight x;
-    std::memcpy(&x, values + i, sizeof x);
+    std::memcpy(&x, from, sizeof x);
     low = x < low ? x : low;
     high = x > high ? x : high;
-    small -= (x < normal) & (x > -normal);
-    zeros -= x == 0;
+    to_absolute(x);
+    nearest = x < nearest ? x : nearest;
     for (std::size_t k = 0; k < 2; ++k) {
-      FourFloats half;
-      std::memcpy(&half, values + i + k * kWidth, sizeof half);
-      const Four distance = __builtin_convertvector(half, Four) - middle;
+      Four distance;
+      widen(from + k * kWidth * sizeof(float), distance);
+      distance -= middle;
       sum[k] += distance;
       squares[k] += distance * distance;
     }
   }
   sum[0] += sum[1];
   squares[0] += squares[1];
-  out = {low[0], high[0], sum_of(sum[0]), sum_of(squares[0]), 0, 0};
-  for (std::size_t i = 0; i < kFloats; ++i) {
+  out = {low[0], high[0], nearest[0], sum_of(sum[0]), sum_of(squares[0])};
+  for (std::size_t i = 1; i < kFloats; ++i) {
     out.low = low[i] < out.low ? low[i] : out.low;
     out.high = high[i] > out.high ? high[i] : out.high;
+    out.nearest = nearest[i] < out.nearest ? nearest[i] : out.nearest;
+  }
+}
+
+void count_small(const std::byte* floats, float normal, SmallCounts& out) {
+  EightInts small{};
+  EightInts zeros{};
+  for (std::size_t i = 0; i < kBlock; i += kFloats) {
+    Eight x;
+    std::memcpy(&x, floats + i * sizeof(float), sizeof x);
+    to_absolute(x);
+    small -= x < normal;
+    zeros -= x == 0;
+  }
+  out = {};
+  for (std::size_t i = 0; i < kFloats; ++i) {
     out.small += small[i];
     out.zeros += zeros[i];
   }
 }
 
-void place_floats(const float* values, Histogram::Scale scale, std::uint16_t* pairs) {
-  place_pairs<Eight, EightInts, EightShorts, std::int32_t>(values, scale, pairs);
+void place_floats(const std::byte* floats, Histogram::Scale scale, std::uint16_t* pairs) {
+  place_pairs<Eight, EightInts, EightShorts, std::int32_t, float>(floats, scale, pairs);
 }
 
 constexpr std::int64_t kSignBit = std::int64_t{1} << 63;
 
+void to_absolute(Four& x) {
+  FourInts bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  bits &= ~kSignBit;
+  std::memcpy(&x, &bits, sizeof x);
+}
+
 /// A NaN or an infinity, or an overflow, makes a sum that is not finite.
 void compare_block(const double* of_a, const double* of_b, double rtol, double atol, DifferenceSums& out) {
-  const FourInts magnitude = FourInts{} + ~kSignBit;
   Four max_absolute{};
   Four sum_absolute{};
   Four max_relative{};
@@ -163,13 +202,8 @@ void compare_block(const double* of_a, const double* of_b, double rtol, double a
     std::memcpy(&a, of_a + i, sizeof a);
     std::memcpy(&b, of_b + i, sizeof b);
     Four d = a - b;
-    FourInts bits;
-    std::memcpy(&bits, &d, sizeof bits);
-    bits &= magnitude;
-    std::memcpy(&d, &bits, sizeof d);
-    std::memcpy(&bits, &b, sizeof bits);
-    bits &= magnitude;
-    std::memcpy(&b, &bits, sizeof b);
+    to_absolute(d);
+    to_absolute(b);
     max_absolute = d > max_absolute ? d : max_absolute;
     sum_absolute += d;
     different -= d > atol + rtol * b;
@@ -183,7 +217,53 @@ void compare_block(const double* of_a, const double* of_b, double rtol, double a
          sum_of(sum_relative),  sum_of(different),    sum_of(zeros)};
 }
 
-constexpr BlockLoops kLoops{scan_doubles, square_doubles, place_doubles, scan_floats, place_floats, compare_block};
+/// A division takes as long as all else here, so four quotients are added up by one of them:
+///     d0/b0 + d1/b1 + d2/b2 + d3/b3 = ((d0 b1 + d1 b0) b2 b3 + (d2 b3 + d3 b2) b0 b1) / (b0 b1 b2 b3)
+/// Products of four floats neither overflow a double nor lose digits as denormal numbers.
+template <bool is_exact>
+void compare_each_float(const std::byte* of_a, const std::byte* of_b, const CompareLimits& limits,
+                        DifferenceSums& out) {
+  constexpr std::size_t kTogether = 4;
+  constexpr std::size_t kFourFloats = kWidth * sizeof(float);
+  Four max_absolute{};
+  Four sum_absolute{};
+  Four sum_relative{};
+  FourInts different{};
+  FourInts exceeding{};
+  for (std::size_t at = 0; at < kBlock * sizeof(float); at += kTogether * kFourFloats) {
+    std::array<Four, 2> sums;
+    std::array<Four, 2> products;
+    for (std::size_t pair = 0; pair < 2; ++pair) {
+      std::array<Four, 2> d;
+      std::array<Four, 2> b;
+      for (std::size_t k = 0; k < 2; ++k) {
+        const std::size_t from = at + (2 * pair + k) * kFourFloats;
+        widen(of_a + from, d[k]);
+        widen(of_b + from, b[k]);
+        d[k] -= b[k];
+        to_absolute(d[k]);
+        to_absolute(b[k]);
+        max_absolute = d[k] > max_absolute ? d[k] : max_absolute;
+        sum_absolute += d[k];
+        different -= is_exact ? d[k] > 0 : d[k] > limits.atol + limits.rtol * b[k];
+        exceeding |= d[k] > limits.greatest * b[k];
+      }
+      sums[pair] = d[0] * b[1] + d[1] * b[0];
+      products[pair] = b[0] * b[1];
+    }
+    sum_relative += (sums[0] * products[1] + sums[1] * products[0]) / (products[0] * products[1]);
+  }
+  out = {largest(max_absolute), sum_of(sum_absolute), sum_of(exceeding) != 0 ? 1.0 : 0.0,
+         sum_of(sum_relative),  sum_of(different),    0};
+}
+
+void compare_floats(const std::byte* a, const std::byte* b, const CompareLimits& limits, DifferenceSums& out) {
+  const bool is_exact = limits.rtol == 0 && limits.atol == 0;
+  return is_exact ? compare_each_float<true>(a, b, limits, out) : compare_each_float<false>(a, b, limits, out);
+}
+
+constexpr BlockLoops kLoops{scan_doubles, square_doubles, place_doubles, scan_floats,
+                            count_small,  place_floats,   compare_block, compare_floats};
 
 }  // namespace
 }  // namespace penstock::archive

@@ -1,6 +1,10 @@
 // Pieces with equal bytes are equal and cost one memcmp. Else elements become double, a block at a time. A block of
 // finite numbers is compared four at a time; one with a NaN, an infinity or a difference that overflows goes the slow
 // way, one number at a time in long double. That holds every integer of 64 bits and every difference of two of them.
+//
+// Types that float holds exactly go a shorter way first: the same sums in double with a quarter of the divisions, and
+// without the greatest relative difference, since few blocks have a greater one than those before them. A block that
+// has, or that has the first difference or a zero of b, goes the way of doubles.
 
 #include "archive/inspect/difference.h"
 
@@ -14,6 +18,9 @@
 #include "archive/inspect/numbers.h"
 
 namespace penstock::archive {
+
+// Where one block has a zero of b, its neighbours are likely to.
+constexpr std::size_t kSkipped = 15;
 
 static_assert(LDBL_MANT_DIG >= 64 && LDBL_MAX_EXP > DBL_MAX_EXP, "integers of 64 bits have to fit");
 
@@ -63,6 +70,7 @@ Difference::Difference(const DType& a, const DType& b, const Tolerance& toleranc
 Difference::Way Difference::way_of(const DType& a, const DType& b) noexcept {
   if (!a.is_numeric() || !b.is_numeric()) return Way::kBytes;
   if (a.is_complex() || b.is_complex()) return Way::kComplex;
+  if (fits_float(a) && fits_float(b)) return Way::kFloats;
   return fits_double(a) && fits_double(b) ? Way::kDoubles : Way::kWide;
 }
 
@@ -102,11 +110,41 @@ void Difference::add_block(std::int64_t first, std::span<const std::byte> a, std
   if (way_ == Way::kBytes) return add_bytes(first, block);
   if (way_ == Way::kComplex) return add_complex(first, block);
   if (way_ == Way::kWide) return add_wide(first, block);
+  if (way_ == Way::kFloats && count == kBlock && add_floats(block)) return;
   alignas(32) std::array<double, kBlock> of_a;
   alignas(32) std::array<double, kBlock> of_b;
   to_doubles(a_, a.data(), of_a.data(), count);
   to_doubles(b_, b.data(), of_b.data(), count);
   add_doubles(first, of_a.data(), of_b.data(), count, block);
+}
+
+bool Difference::add_floats(const Block& block) {
+  if (blocks_to_skip_ > 0) {
+    --blocks_to_skip_;
+    return false;
+  }
+  alignas(32) std::array<float, kBlock> of_a;
+  alignas(32) std::array<float, kBlock> of_b;
+  const CompareLimits limits{tolerance_.rtol, tolerance_.atol, static_cast<double>(max_relative_)};
+  DifferenceSums sums;
+  block_loops().compare_floats(as_floats(a_, block.a.data(), of_a), as_floats(b_, block.b.data(), of_b), limits, sums);
+  if (!std::isfinite(sums.sum_absolute) || !std::isfinite(sums.sum_relative)) {
+    blocks_to_skip_ = kSkipped;
+    return false;
+  }
+  const bool is_first = first_ < 0 && sums.different > 0;
+  if (is_first || sums.max_relative > 0) return false;
+  add_sums(sums);
+  return true;
+}
+
+void Difference::add_sums(const DifferenceSums& sums) {
+  max_absolute_ = std::max<long double>(max_absolute_, sums.max_absolute);
+  sum_absolute_ += sums.sum_absolute;
+  max_relative_ = std::max<long double>(max_relative_, sums.max_relative);
+  sum_relative_ += sums.sum_relative;
+  different_ += sums.different;
+  zeros_of_b_ += sums.zeros_of_b;
 }
 
 void Difference::add_doubles(std::int64_t first, const double* a, const double* b, std::size_t count,
@@ -128,12 +166,7 @@ void Difference::add_doubles(std::int64_t first, const double* a, const double* 
     }
     return;
   }
-  max_absolute_ = std::max<long double>(max_absolute_, sums.max_absolute);
-  sum_absolute_ += sums.sum_absolute;
-  max_relative_ = std::max<long double>(max_relative_, sums.max_relative);
-  sum_relative_ += sums.sum_relative;
-  different_ += sums.different;
-  zeros_of_b_ += sums.zeros_of_b;
+  add_sums(sums);
   if (first_ >= 0 || sums.different == 0) return;
   std::size_t at = 0;
   while (is_close(a[at], b[at], tolerance_)) ++at;

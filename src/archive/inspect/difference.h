@@ -10,6 +10,8 @@
 
 namespace penstock::archive {
 
+struct DifferenceSums;
+
 /// Which numbers count as equal: those with |a - b| <= atol + rtol * |b|, NumPy's isclose. Infinities are equal to
 /// themselves alone.
 struct Tolerance {
@@ -60,6 +62,7 @@ class Difference {
 
  private:
   enum class Way : std::uint8_t {
+    kFloats,   ///< both fit float
     kDoubles,  ///< both fit double
     kWide,     ///< integers of 64 bits among them: long double
     kComplex,
@@ -69,6 +72,8 @@ class Difference {
 
   static Way way_of(const DType& a, const DType& b) noexcept;
   void add_block(std::int64_t first, std::span<const std::byte> a, std::span<const std::byte> b, std::size_t count);
+  bool add_floats(const Block& block);
+  void add_sums(const DifferenceSums& sums);
   void add_doubles(std::int64_t first, const double* a, const double* b, std::size_t count, const Block& block);
   void add_complex(std::int64_t first, const Block& block);
   void add_wide(std::int64_t first, const Block& block);
@@ -82,6 +87,7 @@ class Difference {
   DType b_;
   Tolerance tolerance_;
   Way way_;
+  std::size_t blocks_to_skip_ = 0;  ///< that do not go the way of floats
   std::int64_t count_ = 0;
   std::int64_t different_ = 0;
   std::int64_t first_ = -1;

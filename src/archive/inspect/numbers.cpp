@@ -16,8 +16,11 @@ bool fits_float(const DType& dtype) noexcept {
   return dtype == DType::boolean || (dtype.is_integer() && dtype.itemsize() <= 2);
 }
 
-void to_floats(const DType& dtype, const std::byte* from, float* to, std::size_t count) {
-  ops::convert(dtype.code(), from, DType::Code::kFloat32, reinterpret_cast<std::byte*>(to), count);
+const std::byte* as_floats(const DType& dtype, const std::byte* from, std::array<float, kBlock>& room) {
+  if (dtype == DType::float32) return from;
+  auto* const to = reinterpret_cast<std::byte*>(room.data());
+  ops::convert(dtype.code(), from, DType::Code::kFloat32, to, kBlock);
+  return to;
 }
 
 void to_doubles(const DType& dtype, const std::byte* from, double* to, std::size_t count) {

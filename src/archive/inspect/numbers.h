@@ -2,6 +2,7 @@
 
 // Blocks of elements as double: what statistics and differences compute with.
 
+#include <array>
 #include <cstddef>
 
 #include "penstock/dtype.h"
@@ -17,8 +18,8 @@ bool fits_double(const DType& dtype) noexcept;
 /// The same of float: floats but float64, bool, and integers of up to 16 bits.
 bool fits_float(const DType& dtype) noexcept;
 
-/// `count` elements of a type that fits float.
-void to_floats(const DType& dtype, const std::byte* from, float* to, std::size_t count);
+/// A block of elements of a type that fits float, as float: where they lie, or in `room`. It may not be aligned.
+const std::byte* as_floats(const DType& dtype, const std::byte* from, std::array<float, kBlock>& room);
 
 /// `count` real elements as double; integers of 64 bits are rounded.
 void to_doubles(const DType& dtype, const std::byte* from, double* to, std::size_t count);

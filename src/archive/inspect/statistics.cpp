@@ -148,10 +148,7 @@ void Statistics::add(std::span<const std::byte> elements) {
   for (std::size_t done = 0; done < count; done += kBlock) {
     const std::size_t now = std::min(kBlock, count - done);
     const std::byte* const from = elements.data() + done * itemsize;
-    if (is_narrow && now == kBlock) {
-      to_floats(dtype_, from, floats.data(), now);
-      if (add_floats(floats.data(), counts)) continue;
-    }
+    if (is_narrow && now == kBlock && add_floats(as_floats(dtype_, from, floats), counts)) continue;
     if (dtype_.is_complex()) {
       absolute_values(dtype_, from, values.data(), now);
     } else {
@@ -230,11 +227,11 @@ bool Statistics::add_block(const double* values, Counts& counts) {
   return true;
 }
 
-bool Statistics::add_floats(const float* values, Counts& counts) {
+bool Statistics::add_floats(const std::byte* values, Counts& counts) {
   const BlockLoops& loops = block_loops();
   FloatScan scan;
   const double middle = counts.middle;
-  loops.scan_floats(values, middle, static_cast<float>(normal_), scan);
+  loops.scan_floats(values, middle, scan);
   constexpr auto kCount = static_cast<double>(kBlock);
   const double distance = scan.sum / kCount;
   counts.middle = std::isfinite(distance) ? middle + distance : 0;
@@ -253,8 +250,12 @@ bool Statistics::add_floats(const float* values, Counts& counts) {
     counts.count_pairs(pairs.data());
   }
   extend(scan.low, scan.high);
-  zeros_ += scan.zeros;
-  denormals_ += scan.small - scan.zeros;
+  if (const auto normal = static_cast<float>(normal_); scan.nearest < normal) {
+    SmallCounts found;
+    loops.count_small(values, normal, found);
+    zeros_ += found.zeros;
+    denormals_ += found.small - found.zeros;
+  }
   combine(static_cast<std::int64_t>(kBlock), is_constant ? scan.low : middle + distance, is_constant ? 0 : squares);
   return true;
 }

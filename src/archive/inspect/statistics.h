@@ -46,7 +46,7 @@ class Statistics {
  private:
   struct Counts;
   void add_exactly(std::span<const std::byte> elements);
-  bool add_floats(const float* values, Counts& counts);
+  bool add_floats(const std::byte* values, Counts& counts);
   bool add_block(const double* values, Counts& counts);
   void add_slowly(const double* values, std::size_t count, Counts& counts);
   void cover(double low, double high, Counts& counts);

@@ -6,6 +6,7 @@
 #include <complex>
 #include <cstdint>
 #include <limits>
+#include <random>
 #include <span>
 #include <string>
 #include <vector>
@@ -78,6 +79,75 @@ TEST(Difference, NaNsAndInfinities) {
   EXPECT_EQ(got.max_absolute(), 5);
   EXPECT_EQ(of(a, a).different(), 0);
   EXPECT_EQ(of(a, a, {.nan_equal = false}).different(), 2);
+}
+
+/// Float's own way beside that of double, for values that both hold.
+void expect_alike(const std::vector<float>& a, const std::vector<float>& b, const Tolerance& tolerance) {
+  const Difference got = of(a, b, tolerance);
+  const Difference want =
+      of(std::vector<double>(a.begin(), a.end()), std::vector<double>(b.begin(), b.end()), tolerance);
+  EXPECT_EQ(got.count(), want.count());
+  EXPECT_EQ(got.different(), want.different());
+  EXPECT_EQ(got.first(), want.first());
+  EXPECT_EQ(got.not_finite(), want.not_finite());
+  EXPECT_EQ(got.zeros_of_b(), want.zeros_of_b());
+  EXPECT_EQ(got.max_absolute(), want.max_absolute());
+  const auto near = [](long double x, long double y) {
+    EXPECT_NEAR(static_cast<double>(x), static_cast<double>(y), 1e-13 * std::fabs(static_cast<double>(y)));
+  };
+  near(got.max_relative(), want.max_relative());
+  near(got.mean_absolute(), want.mean_absolute());
+  near(got.mean_relative(), want.mean_relative());
+}
+
+TEST(Difference, FloatsAsDoubles) {
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  std::vector<float> a(40 * 512 + 77);
+  std::vector<float> b(a.size());
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = normal(random);
+  for (std::size_t i = 0; i < a.size(); ++i) b[i] = i < 700 ? a[i] : normal(random);
+  for (const Tolerance& tolerance : {Tolerance{}, {.rtol = 0.5}, {.atol = 0.25}, {.rtol = 1e-3, .atol = 1e-3}}) {
+    expect_alike(a, b, tolerance);
+    expect_alike(b, a, tolerance);
+  }
+  b[30 * 512 + 5] = 1e-30F;  // far into the greatest relative difference
+  expect_alike(a, b, {});
+  for (const float odd : {0.0F, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                          std::numeric_limits<float>::denorm_min(), std::numeric_limits<float>::max()}) {
+    for (const std::size_t at : {std::size_t{3}, std::size_t{9 * 512}, std::size_t{39 * 512 + 511}}) {
+      std::vector<float> changed = b;
+      changed[at] = odd;
+      expect_alike(a, changed, {});
+      expect_alike(changed, a, {.rtol = 0.125});
+    }
+  }
+}
+
+TEST(Difference, FloatsAtTheirLimits) {
+  const std::size_t count = 4 * 512;
+  const float least = std::numeric_limits<float>::denorm_min();
+  const float most = std::numeric_limits<float>::max();
+  for (const float x : {0.0F, least, 1.0F, 3.0F, -most, most}) {
+    for (const float y : {0.0F, -least, 1.0F, 7.0F, most}) {
+      expect_alike(std::vector<float>(count, x), std::vector<float>(count, y), {});
+    }
+  }
+}
+
+TEST(Difference, OtherTypesThatFitFloat) {
+  std::vector<std::int8_t> a(3 * 512);
+  std::vector<std::uint16_t> b(a.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    a[i] = static_cast<std::int8_t>(i % 251);
+    b[i] = static_cast<std::uint16_t>(1 + (i * 7919) % 65535);
+  }
+  const Difference got = of(a, b);
+  const Difference want = of(std::vector<double>(a.begin(), a.end()), std::vector<double>(b.begin(), b.end()));
+  EXPECT_EQ(got.different(), want.different());
+  EXPECT_EQ(got.max_absolute(), want.max_absolute());
+  EXPECT_DOUBLE_EQ(static_cast<double>(got.max_relative()), static_cast<double>(want.max_relative()));
+  EXPECT_DOUBLE_EQ(static_cast<double>(got.mean_relative()), static_cast<double>(want.mean_relative()));
 }
 
 TEST(Difference, ZerosOfBHaveNoRelativeDifference) {

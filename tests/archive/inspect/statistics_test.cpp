@@ -88,6 +88,18 @@ TEST(Statistics, IllElementsAreCountedAndLeftOut) {
   EXPECT_EQ(sum_of(got.histogram().bins(16)), 1'997u);
 }
 
+TEST(Statistics, ZerosAndDenormalFloatsAreCounted) {
+  std::vector<float> values(3 * 512 + 9, 0.5F);
+  for (const std::size_t at : {std::size_t{2}, std::size_t{700}, values.size() - 1}) values[at] = 0;
+  for (const std::size_t at : {std::size_t{5}, std::size_t{1'025}}) values[at] = -1e-40F;
+  const Statistics got = of(values);
+  EXPECT_EQ(got.zeros(), 3);
+  EXPECT_EQ(got.denormals(), 2);
+  const Statistics booleans = of(std::vector<std::uint8_t>(2'000, 0));
+  EXPECT_EQ(booleans.zeros(), 2'000);
+  EXPECT_EQ(booleans.denormals(), 0);
+}
+
 TEST(Statistics, IntegersOf64BitsKeepEveryDigit) {
   const auto most = std::numeric_limits<std::int64_t>::max();
   const Statistics got = of(std::vector<std::int64_t>{most, most - 1, -most});
