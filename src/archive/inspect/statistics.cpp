@@ -3,9 +3,9 @@
 // histogram. Blocks are put together by Chan's formula, so that nothing cancels out. A block with a NaN, an infinity or
 // numbers whose squares double cannot hold, and the last block, go the slow way, one number at a time in long double.
 //
-// Types that float holds exactly, which most large tensors have, go a shorter way first: range, zeros and places eight
-// at a time in float, and the sums, in double, of distances from the mean of the block before, so that two looks are
-// enough. Where those sums would cancel out, the block goes the way of doubles.
+// Types that float holds exactly, which most large tensors have, go a shorter way first: range and places eight at a
+// time in float, and the sums, in double, of distances from the mean of the block before, so that two looks are enough.
+// A third counts zeros and denormals, in those blocks whose least absolute value says that there are some. Where those sums would cancel out, the block goes the way of doubles.
 
 #include "archive/inspect/statistics.h"
 
