@@ -5,7 +5,8 @@
 //
 // Types that float holds exactly, which most large tensors have, go a shorter way first: range and places eight at a
 // time in float, and the sums, in double, of distances from the mean of the block before, so that two looks are enough.
-// A third counts zeros and denormals, in those blocks whose least absolute value says that there are some. Where those sums would cancel out, the block goes the way of doubles.
+// A third counts zeros and denormals, in those blocks whose least absolute value says that there are some. Where the
+// sums would cancel out, the block goes the way of doubles.
 
 #include "archive/inspect/statistics.h"
 
