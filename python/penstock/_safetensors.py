@@ -6,8 +6,7 @@ import importlib
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import penstock
@@ -16,6 +15,7 @@ from penstock._identity import identity
 from penstock._prefetch import PrefetchLoader, TensorMeta, rows_of
 from penstock._shards import Shards
 from penstock._temporary import temporary_path
+from penstock._translating import Translating
 from penstock.errors import _within
 
 __all__ = [
@@ -108,19 +108,23 @@ class Framework(ABC):
         """`entry[key]` by the library's rules of indexing, reading no more than that needs."""
 
 
-@contextmanager
-def translated(path: str | None = None) -> Iterator[None]:
+def translated(path: str | None = None) -> Translating:
     """Turns Penstock's errors about content into SafetensorError; errors of the system stay what
     they are. An error that names no file gets `path`."""
-    try:
-        yield
-    except SafetensorError as error:
-        raise _within(error, path) from error.__cause__
-    except penstock.Error as error:
+
+    def translate(error: BaseException) -> BaseException | None:
+        if isinstance(error, SafetensorError):
+            named = _within(error, path)
+            named.__cause__ = error.__cause__
+            return named
         system = (OSError, MemoryError, TypeError, IndexError, penstock.CancelledError, penstock.NoDeviceError)
-        if isinstance(error, system):
-            raise
-        raise SafetensorError(str(error), error.message, error.path, error.offset, error.tensor) from error
+        if not isinstance(error, penstock.Error) or isinstance(error, system):
+            return None
+        twin = SafetensorError(str(error), error.message, error.path, error.offset, error.tensor)
+        twin.__cause__ = error
+        return twin
+
+    return Translating(translate)
 
 
 class SafeSlice:

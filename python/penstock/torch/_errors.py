@@ -4,14 +4,13 @@ errors about batches that are default_collate's.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pickle
-from collections.abc import Iterator
 
 import torch
 
 import penstock
+from penstock._translating import Translating
 
 __all__ = [
     "DeviceMemoryError",
@@ -124,16 +123,6 @@ def _is_empty(path: str | None) -> bool:
         return False
 
 
-@contextlib.contextmanager
-def torch_errors() -> Iterator[None]:
+def torch_errors() -> Translating:
     """What is raised within as an error of torch's type too, where that has one."""
-    try:
-        yield
-    except penstock.Error as error:
-        twin = as_torchs(error)
-        try:
-            if twin is error:
-                raise
-            raise twin from error.__cause__
-        finally:
-            del twin  # whose traceback leads here, and to all that was read
+    return Translating(lambda error: as_torchs(error) if isinstance(error, penstock.Error) else None)
