@@ -6,7 +6,6 @@ This script loads that alone, because `import penstock` takes as long again as t
 
 import os
 import sys
-import warnings
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
 
 
@@ -20,9 +19,6 @@ def load():
     core = package and find("penstock._core", package.submodule_search_locations)
     if core is None:
         raise ImportError(f"{sys.executable} finds no penstock-tensors; install that with this interpreter")
-    # A free-threaded interpreter warns that it takes its lock for the module. None of the command is Python.
-    if not getattr(sys, "_is_gil_enabled", lambda: True)():
-        warnings.simplefilter("ignore", RuntimeWarning)
     loader = ExtensionFileLoader("_command", core.origin)
     module = loader.create_module(ModuleSpec("_command", loader, origin=core.origin))
     loader.exec_module(module)

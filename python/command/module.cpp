@@ -45,8 +45,15 @@ PyObject* run(PyObject*, PyObject* list) {
 
 std::array methods = {PyMethodDef{"run", run, METH_O, nullptr}, PyMethodDef{}};
 
+#ifdef Py_GIL_DISABLED
+// An interpreter without its lock need not take it.
+std::array slots = {PyModuleDef_Slot{Py_mod_gil, Py_MOD_GIL_NOT_USED}, PyModuleDef_Slot{}};
+#else
+std::array slots = {PyModuleDef_Slot{}};
+#endif
+
 PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "_command", nullptr, 0, methods.data(), nullptr, nullptr, nullptr, nullptr};
+    PyModuleDef_HEAD_INIT, "_command", nullptr, 0, methods.data(), slots.data(), nullptr, nullptr, nullptr};
 
 }  // namespace
 

@@ -42,47 +42,59 @@ bool has(const PyArchive& archive, nb::handle name) {
   return PyUnicode_Check(name.ptr()) && archive.get().contains(name_from(name));
 }
 
-nb::object entry_at(const PyArchive& archive, std::size_t index) {
-  return nb::cast(PyLazyTensor{archive.get().entry(index), archive.verify(), nb::tuple()});
+nb::object entry_at(const Archive& archive, bool verify, std::size_t index) {
+  return nb::cast(PyLazyTensor{archive.entry(index), verify, nb::tuple()});
 }
 
-EntryLeaf entries_of(const PyArchive& archive) {
-  return [&archive](std::size_t index) { return entry_at(archive, index); };
-}
-
-nb::list names(const PyArchive& archive) {
+nb::list names(const PyArchive& self) {
+  const Archive archive = self.get();
   nb::list out;
-  for (const TensorEntry& entry : archive.get().entries()) out.append(text_from(entry.name));
+  for (const TensorEntry& entry : archive.entries()) out.append(text_from(entry.name));
   return out;
 }
 
-nb::list values(const PyArchive& archive) {
+nb::list values(const PyArchive& self) {
+  const Archive archive = self.get();
   nb::list out;
-  for (std::size_t i = 0; i < archive.get().entries().size(); ++i) out.append(entry_at(archive, i));
+  for (std::size_t i = 0; i < archive.size(); ++i) out.append(entry_at(archive, self.verify(), i));
   return out;
 }
 
-nb::list items(const PyArchive& archive) {
+nb::list items(const PyArchive& self) {
+  const Archive archive = self.get();
   nb::list out;
-  for (std::size_t i = 0; i < archive.get().entries().size(); ++i) {
-    out.append(nb::make_tuple(text_from(archive.get().entries()[i].name), entry_at(archive, i)));
+  for (std::size_t i = 0; i < archive.size(); ++i) {
+    out.append(nb::make_tuple(text_from(archive.entries()[i].name), entry_at(archive, self.verify(), i)));
   }
   return out;
+}
+
+nb::object structure(const PyArchive& self) {
+  const Archive archive = self.get();
+  const EntryLeaf entry = [&](std::size_t index) { return entry_at(archive, self.verify(), index); };
+  return in_file(archive.path(), [&] { return to_python(archive.structure(), entry); });
 }
 
 nb::object get(const PyArchive& archive, nb::handle name, nb::handle otherwise) {
   return has(archive, name) ? nb::cast(entry_named(archive, name)) : nb::borrow(otherwise);
 }
 
-nb::dict metadata(const PyArchive& archive) {
+nb::object path_of(const PyArchive& self) {
+  const Archive archive = self.get();
+  return path_text(archive.path());
+}
+
+nb::dict metadata(const PyArchive& self) {
+  const Archive archive = self.get();
   nb::dict out;
-  for (const auto& [key, value] : archive.get().metadata()) out[text_from(key)] = text_from(value);
+  for (const auto& [key, value] : archive.metadata()) out[text_from(key)] = text_from(value);
   return out;
 }
 
-nb::list unknown_globals(const PyArchive& archive) {
+nb::list unknown_globals(const PyArchive& self) {
+  const Archive archive = self.get();
   nb::list out;
-  for (const std::string& name : archive.get().unknown_globals()) out.append(text_from(name));
+  for (const std::string& name : archive.unknown_globals()) out.append(text_from(name));
   return out;
 }
 
@@ -161,8 +173,7 @@ void bind_archive_class(nb::module_& module) {
       .def_prop_ro(
           "format", [](const PyArchive& a) { return std::string(a.get().format()); },
           "\"npy\", \"npz\", \"pt\", \"safetensors\", ...")
-      .def_prop_ro(
-          "path", [](const PyArchive& a) { return path_text(a.get().path()); }, nb::sig("def path(self) -> str"))
+      .def_prop_ro("path", path_of, nb::sig("def path(self) -> str"))
       .def_prop_ro("metadata", metadata, nb::sig("def metadata(self) -> dict[str, str]"),
                    "What the file says about itself, as text.")
       .def_prop_ro(
@@ -170,14 +181,10 @@ void bind_archive_class(nb::module_& module) {
           "Whether the file says anything about itself: an empty `__metadata__` of safetensors counts.")
       .def_prop_ro("unknown_globals", unknown_globals, nb::sig("def unknown_globals(self) -> list[str]"),
                    "Names in the file that Penstock does not know and keeps as inert penstock.Opaque objects.")
-      .def_prop_ro(
-          "structure",
-          [](const PyArchive& a) {
-            return in_file(a.get().path(), [&a] { return to_python(a.get().structure(), entries_of(a)); });
-          },
-          nb::sig("def structure(self) -> typing.Any"), "The nested content, with a LazyTensor for each tensor.")
+      .def_prop_ro("structure", structure, nb::sig("def structure(self) -> typing.Any"),
+                   "The nested content, with a LazyTensor for each tensor.")
       .def("keys", names, nb::sig("def keys(self) -> list[str]"), "The tensors' names, in the file's order.")
-      .def("__len__", [](const PyArchive& a) { return a.get().entries().size(); })
+      .def("__len__", [](const PyArchive& a) { return a.get().size(); })
       .def("values", values, nb::sig("def values(self) -> list[LazyTensor]"),
            "The tensors, not loaded, in the file's order.")
       .def("items", items, nb::sig("def items(self) -> list[tuple[str, LazyTensor]]"),
@@ -199,7 +206,7 @@ void bind_archive_class(nb::module_& module) {
              nb::handle progress, nb::handle dtype, nb::handle strict) {
             const LoadArguments arguments = {device, mmap, direct, gds, threads, dtype, strict};
             const LoadOptions options = arguments.options(a.verify());
-            return with_progress(progress, "loading", path_text(a.get().path()),
+            return with_progress(progress, "loading", path_of(a),
                                  [archive = a.get(), options, report] { return load_value(archive, options, report); });
           },
           nb::arg("device") = "cpu", nb::arg("mmap") = nb::none(), nb::kw_only(), nb::arg("direct") = nb::none(),
@@ -313,9 +320,16 @@ void bind_entry_class(nb::module_& module) {
 
 }  // namespace
 
-const Archive& PyArchive::get() const {
+Archive PyArchive::get() const {
+  const nb::ft_lock_guard lock(mutex_);
   if (archive_) return *archive_;
   throw Error(ErrorCode::kInvalidArgument, "the archive is closed; open the file again");
+}
+
+void PyArchive::close() noexcept {
+  std::optional<Archive> closed;  // the last handle takes its time
+  const nb::ft_lock_guard lock(mutex_);
+  std::swap(closed, archive_);
 }
 
 LoadOptions LoadArguments::options(bool verify) const {

@@ -34,15 +34,20 @@ struct ReadEffort {
 class PyArchive {
  public:
   PyArchive(Archive archive, bool verify) : archive_(std::move(archive)), verify_(verify) {}
+  PyArchive(PyArchive&& other) noexcept : archive_(std::move(other.archive_)), verify_(other.verify_) {}
+  PyArchive& operator=(PyArchive&&) = delete;
+  ~PyArchive() = default;
 
-  /// kInvalidArgument when it is closed.
-  const Archive& get() const;
+  /// A handle of the caller's own, which outlives a close() by another thread, or by code of Python that the caller
+  /// runs. kInvalidArgument when it is closed.
+  Archive get() const;
   /// The only handle on it, which this is no more.
   Archive take() { return *std::exchange(archive_, std::nullopt); }
   bool verify() const noexcept { return verify_; }
-  void close() noexcept { archive_.reset(); }
+  void close() noexcept;
 
  private:
+  mutable nb::ft_mutex mutex_;  ///< of archive_
   std::optional<Archive> archive_;
   bool verify_;
 };

@@ -50,12 +50,14 @@ class Source {
  public:
   explicit Source(nb::handle generator)
       : own_(generator.is_none() ? Generator::from_entropy() : Generator(0)),
-        given_(generator.is_none() ? nullptr : nb::cast<Generator*>(generator)) {}
+        given_(generator.is_none() ? nullptr : nb::cast<Generator*>(generator)),
+        object_(generator) {}
   /// make(generator) of so many values of type `drawn`, without the GIL. What it takes of the given one is taken
   /// before.
   template <class Make>
   Tensor draw(const Shape& shape, const DType& drawn, Device where, Make make) {
     if (given_ != nullptr) {
+      const nb::ft_object_guard alone(object_);
       own_ = *given_;
       given_->take(blocks_taken(shape.numel(), drawn));
     }
@@ -66,6 +68,7 @@ class Source {
  private:
   Generator own_;
   Generator* given_;
+  nb::handle object_;  ///< the given one's
 };
 
 using Maker = Tensor (*)(const Shape&, DType, Device);
@@ -155,11 +158,11 @@ void bind_generator(nb::module_& module) {
             nb::cast<Generator&>(self).manual_seed(seed_from(seed));
             return nb::borrow(self);
           },
-          nb::arg("seed"), nb::sig("def manual_seed(self, seed: int) -> Generator"),
+          nb::arg("seed"), nb::lock_self(), nb::sig("def manual_seed(self, seed: int) -> Generator"),
           docs::docstring("Starts anew; returns itself.", {{"seed", "An integer."}}, "Generator").c_str())
-      .def("initial_seed", &Generator::seed, "The seed.")
+      .def("initial_seed", &Generator::seed, nb::lock_self(), "The seed.")
       .def(
-          "get_state", [](const Generator& g) { return nb::make_tuple(g.seed(), g.offset()); },
+          "get_state", [](const Generator& g) { return nb::make_tuple(g.seed(), g.offset()); }, nb::lock_self(),
           nb::sig("def get_state(self) -> tuple[int, int]"), "Seed and blocks taken: the whole state.")
       .def(
           "set_state",
@@ -169,12 +172,13 @@ void bind_generator(nb::module_& module) {
             generator.set_offset(state.second);
             return nb::borrow(self);
           },
-          nb::arg("state"), nb::sig("def set_state(self, state: tuple[int, int]) -> Generator"),
+          nb::arg("state"), nb::lock_self(), nb::sig("def set_state(self, state: tuple[int, int]) -> Generator"),
           docs::docstring("Goes on where `get_state` was called; returns itself.",
                           {{"state", "What get_state() gave."}}, "Generator")
               .c_str())
       .def("__reduce__", reduced_by_state, nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
-      .def("__getstate__", [](const Generator& g) { return std::pair(g.seed(), g.offset()); })
+      .def(
+          "__getstate__", [](const Generator& g) { return std::pair(g.seed(), g.offset()); }, nb::lock_self())
       .def("__setstate__", [](Generator& self, std::pair<std::uint64_t, std::uint64_t> state) {
         new (&self) Generator(state.first);
         self.set_offset(state.second);

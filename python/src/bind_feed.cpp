@@ -22,7 +22,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using data::BatchFeed;
 
-/// A BatchFeed as Python has it: waits without the GIL, answers signals, and refuses to work in a forked child.
+/// A BatchFeed as Python has it: waits without the GIL, answers signals, and refuses to work in a forked child. Members
+/// need the GIL, or where there is none the lock of the Python object.
 class PyFeed {
  public:
   PyFeed(Dataset dataset, const LoaderOptions& options)
@@ -43,7 +44,7 @@ class PyFeed {
 
   nb::object next() {
     const std::shared_ptr<BatchFeed> held = usable();
-    if (kept_) return give();
+    if (kept_) return give(*std::exchange(kept_, std::nullopt));
     const Clock::time_point start = Clock::now();
     for (;;) {
       std::optional<Batch> batch;
@@ -51,9 +52,13 @@ class PyFeed {
         const ReleasedGil released;
         batch = held->next_for(std::chrono::duration<double>(kSignalPeriod).count());
       }
-      kept_ = std::move(batch);  // what a signal's handler raises comes first
-      check_signals();
-      if (kept_) return give();
+      try {
+        check_signals();
+      } catch (...) {
+        kept_ = std::move(batch);
+        throw;
+      }
+      if (batch) return give(*batch);
       if (timeout_ > 0 && std::chrono::duration<double>(Clock::now() - start).count() >= timeout_) throw_timeout();
     }
   }
@@ -81,8 +86,8 @@ class PyFeed {
                 "one in the child");
   }
 
-  nb::object give() {
-    nb::object batch = to_python(std::exchange(kept_, std::nullopt)->value);
+  nb::object give(const Batch& taken) {
+    nb::object batch = to_python(taken.value);
     ++given_;
     return batch;
   }
@@ -91,9 +96,9 @@ class PyFeed {
     throw Error(ErrorCode::kTimeout, core::format("DataLoader timed out after {} seconds", timeout_));
   }
 
-  std::optional<Batch> kept_;  ///< taken from the feed, not yet given
+  std::optional<Batch> kept_;  ///< was ready when a signal handler raised
   std::uint64_t given_ = 0;
-  std::shared_ptr<BatchFeed> feed_;  ///< changed under the GIL only
+  std::shared_ptr<BatchFeed> feed_;
   double timeout_;
   std::uint64_t forks_ = core::forks();
 };
@@ -131,16 +136,17 @@ void bind_feed(nb::module_& module) {
            nb::arg("seed"),
            nb::sig("def __init__(self, dataset: Dataset, collate: Collate, num_workers: int, prefetch_factor: int, "
                    "memory_budget: int | None, timeout: float, device: object, seed: int) -> None"))
-      .def_prop_ro("window", &PyFeed::window, "Batches that may be pushed and not taken.")
-      .def_prop_ro("ready", &PyFeed::ready, "Whether `next` would not wait.")
-      .def_prop_ro("given", &PyFeed::given, "How many batches `next` has returned.")
-      .def("push", &PyFeed::push, nb::arg("indices"), nb::sig("def push(self, indices: Iterable[int]) -> None"))
-      .def("next", next_of, nb::sig("def next(self) -> typing.Any"),
+      .def_prop_ro("window", &PyFeed::window, nb::lock_self(), "Batches that may be pushed and not taken.")
+      .def_prop_ro("ready", &PyFeed::ready, nb::lock_self(), "Whether `next` would not wait.")
+      .def_prop_ro("given", &PyFeed::given, nb::lock_self(), "How many batches `next` has returned.")
+      .def("push", &PyFeed::push, nb::arg("indices"), nb::lock_self(),
+           nb::sig("def push(self, indices: Iterable[int]) -> None"))
+      .def("next", next_of, nb::lock_self(), nb::sig("def next(self) -> typing.Any"),
            "The batch of the oldest push. An error belongs to one batch.")
       .def(
-          "stats", [](const PyFeed& feed) { return figures_of(feed.stats()); },
+          "stats", [](const PyFeed& feed) { return figures_of(feed.stats()); }, nb::lock_self(),
           nb::sig("def stats(self) -> dict[str, typing.Any]"))
-      .def("close", &PyFeed::close, "Stops the workers and drops what they prepared.");
+      .def("close", &PyFeed::close, nb::lock_self(), "Stops the workers and drops what they prepared.");
 }
 
 }  // namespace penstock::python

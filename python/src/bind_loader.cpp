@@ -38,7 +38,10 @@ class LoaderIterator {
     // Another thread may find the end, and let go of the loader, while this one waits without the GIL.
     const nb::object held = loader_;
     if (!held.is_valid()) throw nb::stop_iteration();
-    std::optional<Batch> batch = nb::cast<PyLoader&>(held).next(iteration_);
+    std::optional<Batch> batch = [&] {
+      const nb::ft_object_guard alone(held);
+      return nb::cast<PyLoader&>(held).next(iteration_);
+    }();
     if (batch && batch->valid.defined()) return nb::make_tuple(to_python(batch->value), nb::cast(batch->valid));
     if (batch) return to_python(batch->value);
     loader_.reset();
@@ -47,7 +50,9 @@ class LoaderIterator {
 
   void abandon() noexcept {
     const nb::object held = std::move(loader_);
-    if (held.is_valid()) nb::inst_ptr<PyLoader>(held)->abandon(iteration_);
+    if (!held.is_valid()) return;
+    const nb::ft_object_guard alone(held);
+    nb::inst_ptr<PyLoader>(held)->abandon(iteration_);
   }
   nb::handle loader() const noexcept { return loader_; }
 
@@ -219,7 +224,7 @@ void construct(PyLoader* self, nb::handle given, const Arguments& arguments) {
     if (function) options.collate = collate_from(*function);
     new (self) PyLoader(dataset, std::move(options), std::move(given_parts), raised);
   } catch (const Error&) {
-    if (raised->exception) std::rethrow_exception(raised->exception);
+    raised->rethrow();
     throw;
   }
   try {
@@ -231,10 +236,11 @@ void construct(PyLoader* self, nb::handle given, const Arguments& arguments) {
 }
 
 /// The arguments that make the same loader, as far as they are not the defaults of all. A trace is the loader's own:
-/// two would write over each other's file.
-nb::dict arguments_of(const PyLoader& loader) {
+/// two would write over each other's file. kInvalidArgument where it is closed.
+nb::dict arguments_of(PyLoader& loader) {
+  const nb::object parts = loader.parts();
+  loader.epoch();
   const LoaderOptions& options = loader.options();
-  const nb::handle parts = loader.parts();
   nb::dict out;
   out["dataset"] = loader.dataset();
   const nb::object batch_sampler = parts[1];
@@ -345,7 +351,7 @@ void bind_iterator(nb::module_& module) {
       .def(
           "__iter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __iter__(self) -> _LoaderIterator"))
-      .def("__next__", &LoaderIterator::next, nb::sig("def __next__(self) -> typing.Any"));
+      .def("__next__", &LoaderIterator::next, nb::lock_self(), nb::sig("def __next__(self) -> typing.Any"));
 }
 
 }  // namespace
@@ -420,39 +426,38 @@ void bind_loader(nb::module_& module) {
                   "on_error: str = 'raise', dtype: object | None = None, strict: bool = False, "
                   "ranks: Ranks | tuple[int, int] | str | None = None, remainder: str = 'pad', "
                   "gather: typing.Callable[[str], list[str]] | bool | None = None) -> None"))
-      .def("__len__", length_of, "Batches in an epoch; TypeError for a stream, whose length is not known.")
+      .def("__len__", length_of, nb::lock_self(),
+           "Batches in an epoch; TypeError for a stream, whose length is not known.")
       .def(
-          "__iter__", [](nb::object self) { return LoaderIterator(std::move(self)); },
+          "__iter__", [](nb::object self) { return LoaderIterator(std::move(self)); }, nb::lock_self(),
           "Begins the current epoch, or goes on where load_state_dict left it. "
           "Ends an iteration begun before.")
       .def(
           "set_epoch", [](PyLoader& loader, nb::handle epoch) { loader.set_epoch(count_argument(epoch, "epoch")); },
-          nb::arg("epoch").none(), nb::sig("def set_epoch(self, epoch: int) -> None"), docs::kSetEpoch)
-      .def_prop_ro("epoch", &PyLoader::epoch, "The epoch that the next batch belongs to.")
-      .def("state_dict", state_dict, nb::sig("def state_dict(self) -> dict[str, int | str]"), docs::kStateDict)
-      .def("load_state_dict", load_state_dict, nb::arg("state").none(),
+          nb::arg("epoch").none(), nb::lock_self(), nb::sig("def set_epoch(self, epoch: int) -> None"), docs::kSetEpoch)
+      .def_prop_ro("epoch", &PyLoader::epoch, nb::lock_self(), "The epoch that the next batch belongs to.")
+      .def("state_dict", state_dict, nb::lock_self(), nb::sig("def state_dict(self) -> dict[str, int | str]"),
+           docs::kStateDict)
+      .def("load_state_dict", load_state_dict, nb::arg("state").none(), nb::lock_self(),
            nb::sig("def load_state_dict(self, state: dict[str, int | str]) -> None"), docs::kLoadStateDict)
-      .def_prop_ro("set_aside", set_aside_of, nb::sig("def set_aside(self) -> list[tuple[int, str, str]]"),
+      .def_prop_ro("set_aside", set_aside_of, nb::lock_self(),
+                   nb::sig("def set_aside(self) -> list[tuple[int, str, str]]"),
                    "Samples that `on_error` left out so far: index, what it is (its file), and why.")
       .def(
-          "stats", [](PyLoader& loader) { return figures_of(loader.stats()); },
+          "stats", [](PyLoader& loader) { return figures_of(loader.stats()); }, nb::lock_self(),
           nb::sig("def stats(self) -> dict[str, typing.Any]"), docs::kStats)
-      .def("write_trace", &PyLoader::write_trace,
+      .def("write_trace", &PyLoader::write_trace, nb::lock_self(),
            "Writes the trace so far to the file that `trace` named.\n\nIt takes the place of what was there. "
            "ValueError without one.")
-      .def("close", &PyLoader::close,
+      .def("close", &PyLoader::close, nb::lock_self(),
            "Stops the workers; the loader is of no more use.\n\nWrites the trace where one was asked for, and frees "
            "what was prepared.")
       .def(
           "__enter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __enter__(self) -> DataLoader"))
       .def(
-          "__exit__", [](PyLoader& self, const nb::args&) { self.close(); },
+          "__exit__", [](PyLoader& self, const nb::args&) { self.close(); }, nb::lock_self(),
           nb::sig("def __exit__(self, *args: object) -> None"))
-      .def("_arguments",
-           [](PyLoader& self) {
-             self.epoch();  // refuses where it is closed
-             return arguments_of(self);
-           })
+      .def("_arguments", arguments_of, nb::lock_self())
       .def(
           "__reduce__",
           [](nb::handle self) { return nb::module_::import_("penstock._pickling").attr("reduced_loader")(self); },

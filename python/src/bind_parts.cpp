@@ -41,8 +41,9 @@ namespace {
 using Node = ValueGraph::Node;
 
 /// For behind reads of its files that are not the archive's own.
-void require_unchanged(const PyArchive& archive) {
-  for (const Source& source : archive.get().sources()) archive::require_unchanged(*source);
+void require_unchanged(const PyArchive& opened) {
+  const Archive archive = opened.get();
+  for (const Source& source : archive.sources()) archive::require_unchanged(*source);
 }
 
 /// Entries of each storage.
@@ -61,7 +62,7 @@ bool is_whole(const TensorEntry& entry, const StorageEntry& storage, std::uint32
 /// (tensors, storages): a Tensor for each entry that is a whole storage by itself, None for the others, whose storages
 /// are in the second list.
 nb::tuple load_parts(const PyArchive& source, nb::handle progress) {
-  const Archive& archive = source.get();
+  const Archive archive = source.get();
   LoadOptions options;
   options.verify = source.verify();
   std::vector<Tensor> loaded;
@@ -90,8 +91,9 @@ nb::tuple load_parts(const PyArchive& source, nb::handle progress) {
 }
 
 /// (storage, dtype, shape, strides, byte_offset, requires_grad, conj, neg) of an entry.
-nb::tuple entry_parts(const PyArchive& archive, std::size_t index) {
-  const auto entries = archive.get().entries();
+nb::tuple entry_parts(const PyArchive& opened, std::size_t index) {
+  const Archive archive = opened.get();
+  const auto entries = archive.entries();
   if (index >= entries.size()) throw Error(ErrorCode::kIndexOutOfRange, "there is no such entry");
   const TensorEntry& entry = entries[index];
   return nb::make_tuple(entry.storage, text_from(std::string(entry.dtype.name())), tuple_of(entry.shape),
@@ -100,11 +102,12 @@ nb::tuple entry_parts(const PyArchive& archive, std::size_t index) {
 }
 
 /// (nbytes, location, source, offset) of a storage; offset is None when its bytes do not lie in a file as they are.
-nb::tuple storage_parts(const PyArchive& archive, std::size_t index) {
-  const auto storages = archive.get().storages();
+nb::tuple storage_parts(const PyArchive& opened, std::size_t index) {
+  const Archive archive = opened.get();
+  const auto storages = archive.storages();
   if (index >= storages.size()) throw Error(ErrorCode::kIndexOutOfRange, "there is no such storage");
   const StorageEntry& storage = storages[index];
-  const Source& source = archive.get().sources()[storage.source];
+  const Source& source = archive.sources()[storage.source];
   const bool in_one_place = storage.lies_in_file() && io::as_composed(source) == nullptr;
   const nb::object offset = in_one_place ? nb::object(nb::int_(storage.offset)) : nb::object(nb::none());
   return nb::make_tuple(storage.nbytes, text_from(storage.location), path_text(source.name()), offset);
@@ -112,11 +115,12 @@ nb::tuple storage_parts(const PyArchive& archive, std::size_t index) {
 
 /// (path, offset, (device, inode, size, modified)) of a storage that can be mapped, with the version of its file that
 /// was opened; None where its bytes lie in several places and have to be read. kUnsupported, kIndexOutOfRange.
-nb::object mappable_place(const PyArchive& archive, std::size_t index) {
-  const auto storages = archive.get().storages();
+nb::object mappable_place(const PyArchive& opened, std::size_t index) {
+  const Archive archive = opened.get();
+  const auto storages = archive.storages();
   if (index >= storages.size()) throw Error(ErrorCode::kIndexOutOfRange, "there is no such storage");
   const StorageEntry& storage = storages[index];
-  const Source& source = archive.get().sources()[storage.source];
+  const Source& source = archive.sources()[storage.source];
   if (io::as_composed(source) != nullptr) return nb::none();
   if (!storage.lies_in_file()) {
     throw Error(ErrorCode::kUnsupported,
@@ -134,9 +138,10 @@ nb::object mappable_place(const PyArchive& archive, std::size_t index) {
 }
 
 /// Of each storage how its tensors want to be aligned, in bytes; 0 where one has another byte order than this machine.
-std::vector<std::size_t> alignments(const PyArchive& archive) {
-  std::vector<std::size_t> out(archive.get().storages().size(), 1);
-  for (const TensorEntry& entry : archive.get().entries()) {
+std::vector<std::size_t> alignments(const PyArchive& opened) {
+  const Archive archive = opened.get();
+  std::vector<std::size_t> out(archive.storages().size(), 1);
+  for (const TensorEntry& entry : archive.entries()) {
     std::size_t& wanted = out[entry.storage];
     if (entry.encoding.swapped) wanted = 0;
     if (wanted != 0) wanted = std::max(wanted, entry.dtype.itemsize());
@@ -145,15 +150,16 @@ std::vector<std::size_t> alignments(const PyArchive& archive) {
 }
 
 /// Whether the file records no device but the host for any storage.
-bool is_hosted(const PyArchive& archive) {
-  const auto storages = archive.get().storages();
+bool is_hosted(const PyArchive& opened) {
+  const Archive archive = opened.get();
+  const auto storages = archive.storages();
   return std::all_of(storages.begin(), storages.end(),
                      [](const StorageEntry& storage) { return storage.location.empty(); });
 }
 
 /// The entries that are NumPy's arrays, whose bytes are in memory since the pickle was read.
 nb::list array_entries(const PyArchive& source) {
-  const Archive& archive = source.get();
+  const Archive archive = source.get();
   nb::list out;
   const auto storages = archive.storages();
   const auto is_resident = [](const StorageEntry& storage) { return static_cast<bool>(storage.resident); };
@@ -184,14 +190,15 @@ void load_into(const PyArchive& source, const nb::list& entries, const nb::list&
     placements.push_back({nb::cast<std::size_t>(entries[i]), *to});
     effort.payload_bytes += to->nbytes();
   }
-  const auto read = [archive = source.get(), placements, verify = source.verify(), effort] {
+  const Archive archive = source.get();
+  const auto read = [archive, placements, verify = source.verify(), effort] {
     interruptible(effort.takes_long(), [archive, placements, verify](std::stop_token stop) {
       archive.load_into(placements, {.verify = verify, .stop = std::move(stop)});
       return true;
     });
     return nb::object(nb::none());
   };
-  with_progress(progress, "loading", path_text(source.get().path()), read);
+  with_progress(progress, "loading", path_text(archive.path()), read);
 }
 
 /// (device, first byte, behind the last byte) of the memory that an array's elements lie in.
@@ -217,22 +224,24 @@ void load_storages_into(const PyArchive& source, const nb::dict& places, nb::han
     placements.push_back({nb::cast<std::size_t>(storage), *to});
     effort.payload_bytes += to->nbytes();
   }
-  const auto read = [archive = source.get(), placements, verify = source.verify(), effort] {
+  const Archive archive = source.get();
+  const auto read = [archive, placements, verify = source.verify(), effort] {
     interruptible(effort.takes_long(), [archive, placements, verify](std::stop_token stop) {
       archive.load_storages_into(placements, {.verify = verify, .stop = std::move(stop)});
       return true;
     });
     return nb::object(nb::none());
   };
-  with_progress(progress, "loading", path_text(source.get().path()), read);
+  with_progress(progress, "loading", path_text(archive.path()), read);
 }
 
 /// The structure with leaves[i] for entry i, and what `named` makes of values of named types.
-nb::object assemble(const PyArchive& archive, const nb::list& leaves, const nb::object& named) {
+nb::object assemble(const PyArchive& opened, const nb::list& leaves, const nb::object& named) {
+  const Archive archive = opened.get();
   const EntryLeaf leaf = [&leaves](std::size_t index) { return nb::borrow(leaves[index]); };
   const NamedLeaf make = [&named](const std::string& name, const nb::object& arguments, const nb::object& state,
                                   const nb::object& begun) { return named(text_from(name), arguments, state, begun); };
-  return in_file(archive.get().path(), [&] { return to_python(archive.get().structure(), leaf, make); });
+  return in_file(archive.path(), [&] { return to_python(archive.structure(), leaf, make); });
 }
 
 /// Whether the first bytes of a file are those of a `.pt` of before torch 1.6.
@@ -258,7 +267,7 @@ nb::tuple npy_sizes(nb::handle head, const std::string& name) {
 /// What numpy.load shows of a `.npz` besides its arrays: the keys, folders among them, and the entries whose headers
 /// Python 2 wrote.
 nb::tuple numpy_facts(const PyArchive& archive) {
-  const Archive& opened = archive.get();
+  const Archive opened = archive.get();
   const format::NumpyFacts& facts = detail::ArchiveState::of(opened).index.numpy;
   nb::list keys;
   auto folder = facts.folders.begin();
@@ -312,7 +321,7 @@ void bind_parts(nb::module_& module) {
   nb::class_<PySharedWalk>(module, "_SharedWalk",
                            "Bounds a walk that visits shared parts once for each way to them; see core/shared_walk.h.")
       .def(nb::init<std::string>(), nb::arg("advice"))
-      .def("visit", &PySharedWalk::visit, nb::arg("part"), nb::arg("items"), nb::arg("text") = 0,
+      .def("visit", &PySharedWalk::visit, nb::arg("part"), nb::arg("items"), nb::arg("text") = 0, nb::lock_self(),
            nb::sig("def visit(self, part: object, items: int, text: int = 0) -> None"));
   module.def(
       "_part",
@@ -340,7 +349,10 @@ void bind_parts(nb::module_& module) {
   module.def("_alignments", alignments, nb::arg("archive"), nb::sig("def _alignments(archive: Archive) -> list[int]"));
   module.def("_require_unchanged", require_unchanged, nb::arg("archive"),
              nb::sig("def _require_unchanged(archive: Archive) -> None"));
-  module.def("_storage_count", [](const PyArchive& archive) { return archive.get().storages().size(); });
+  module.def("_storage_count", [](const PyArchive& opened) {
+    const Archive archive = opened.get();
+    return archive.storages().size();
+  });
   module.def("_load_into", load_into, nb::arg("archive"), nb::arg("entries"), nb::arg("tensors"),
              nb::arg("progress") = nb::none(),
              nb::sig("def _load_into(archive: Archive, entries: list[int], tensors: list[typing.Any], "

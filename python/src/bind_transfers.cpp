@@ -77,7 +77,7 @@ Transfers make_transfers(const std::string& threads) {
 void bind_scope(nb::module_& module) {
   nb::class_<Transfers>(module, "Transfers",
                         "Transfers()\n--\n\nWhat was transferred in a `with` block; `transfers()` makes one.")
-      .def("stats", &Transfers::stats, nb::sig("def stats(self) -> dict[str, dict[str, float]]"),
+      .def("stats", &Transfers::stats, nb::lock_self(), nb::sig("def stats(self) -> dict[str, dict[str, float]]"),
            "As `transfer_stats()`, of the block alone; inside it, so far.")
       .def(
           "__enter__",
@@ -85,9 +85,9 @@ void bind_scope(nb::module_& module) {
             self.begin();
             return self;
           },
-          nb::rv_policy::reference, nb::sig("def __enter__(self) -> Transfers"))
+          nb::lock_self(), nb::rv_policy::reference, nb::sig("def __enter__(self) -> Transfers"))
       .def(
-          "__exit__", [](Transfers& self, const nb::args&) { self.end(); },
+          "__exit__", [](Transfers& self, const nb::args&) { self.end(); }, nb::lock_self(),
           nb::sig("def __exit__(self, *exception: object) -> None"));
   module.def(
       "transfers", make_transfers, nb::kw_only(), nb::arg("threads") = "all",

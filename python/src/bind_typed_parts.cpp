@@ -36,9 +36,10 @@ nb::object load_dtype(nb::handle dtype, nb::handle strict, std::optional<bool> m
   return options.dtype ? nb::cast(*options.dtype) : nb::none();
 }
 
-nb::list converted_entries(const PyArchive& archive, const DType& dtype) {
+nb::list converted_entries(const PyArchive& opened, const DType& dtype) {
+  const Archive archive = opened.get();
   nb::list out;
-  const auto entries = archive.get().entries();
+  const auto entries = archive.entries();
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (archive::is_converted(entries[i].dtype, {.dtype = dtype})) out.append(nb::int_(i));
   }

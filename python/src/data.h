@@ -1,15 +1,15 @@
 #pragma once
 
 // Handles that the loader's parts have in Python. Everything here needs the
-// GIL.
+// GIL, or where there is none a thread that is attached to the interpreter.
 
 #include <nanobind/nanobind.h>
 
 #include <atomic>
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "penstock/sampler.h"
@@ -41,11 +41,18 @@ nb::object made_by(const char* function, const nb::object& arguments, nb::object
 nb::object with_recipe(const char* maker, const nb::object& arguments, nb::object object);
 
 /// Between a loader and its Python sampler.
-struct Raised {
-  /// An exception of Python code that C++ called, until the call returns.
-  std::exception_ptr exception;
+class Raised {
+ public:
+  /// Keeps what Python code raised that C++ called, until the call returns.
+  void keep(const nb::python_error& error);
+  /// Raises what was kept, which it then forgets.
+  void rethrow();
   /// Nobody waits for the order that is being read.
   std::atomic<bool> stopped{false};
+
+ private:
+  nb::ft_mutex mutex_;
+  std::shared_ptr<const void> exception_;  ///< of Python
 };
 
 /// Base of the sampler classes; each holds a C++ sampler, except objects of a class that a program derives from

@@ -216,6 +216,7 @@ M* take(nb::handle capsule, const char* used_name) {
 }
 
 Tensor from_capsule(nb::handle capsule) {
+  const nb::ft_object_guard alone(capsule);  // another thread may want to take it too
   if (PyCapsule_IsValid(capsule.ptr(), dlpack::kVersionedName) != 0) {
     return import_versioned(take<ManagedVersioned>(capsule, dlpack::kVersionedUsedName));
   }

@@ -124,7 +124,9 @@ HeldValue hold(nb::handle object, bool copy) {
 std::optional<std::map<std::string, std::string>> metadata_from(nb::handle metadata) {
   if (metadata.is_none()) return std::nullopt;
   std::map<std::string, std::string> out;
-  for (const auto& [key, value] : nb::cast<nb::dict>(metadata)) {
+  // A copy, as other threads may change it meanwhile.
+  const nb::object copy = checked(PyDict_Copy(nb::cast<nb::dict>(metadata).ptr()));
+  for (const auto& [key, value] : nb::borrow<nb::dict>(copy)) {
     if (!PyUnicode_Check(key.ptr()) || !PyUnicode_Check(value.ptr())) {
       throw Error(ErrorCode::kDTypeMismatch,
                   core::format("found metadata {}: {}, expected strings for both", shown(key), shown(value)));

@@ -19,15 +19,19 @@ class FunctionKeeper {
  public:
   FunctionKeeper(nb::object function, std::shared_ptr<HeldFunction::Cell> cell)
       : function_(std::move(function)), cell_(std::move(cell)) {
-    cell_->function = function_.ptr();
+    cell_->put(function_.ptr());
   }
   FunctionKeeper(FunctionKeeper&&) noexcept = default;
   FunctionKeeper& operator=(FunctionKeeper&&) = delete;
   ~FunctionKeeper() { let_go(); }
 
   nb::handle function() const noexcept { return function_; }
+  /// C++ does not get the function any more.
+  void hide() noexcept {
+    if (cell_) cell_->put(nullptr);
+  }
   void let_go() noexcept {
-    if (cell_) cell_->function = nullptr;
+    hide();
     function_.reset();
   }
 
@@ -43,6 +47,12 @@ int traverse_keeper(PyObject* self, visitproc visit, void* arg) {
   if (!nb::inst_ready(self)) return 0;
   Py_VISIT(nb::inst_ptr<FunctionKeeper>(self)->function().ptr());
   return 0;
+}
+
+/// The collector asks all that it takes for garbage to end before it clears any of it. Threads of C++, which it does
+/// not see, must not call a function of which parts are cleared.
+void finalize_keeper(PyObject* self) {
+  if (nb::inst_ready(self)) nb::inst_ptr<FunctionKeeper>(self)->hide();
 }
 
 int clear_keeper(PyObject* self) {
@@ -100,8 +110,9 @@ auto HeldFunction::call(Call call) const {
   // A call from a destructor comes where an exception may be on its way, which Python would lose at the next one.
   const nb::error_scope already_raised;
   try {
-    if (cell_->function == nullptr) throw Error(ErrorCode::kCancelled, "the function's dataset or loader is gone");
-    return call(nb::borrow(cell_->function));
+    const nb::object function = cell_->function();
+    if (!function.is_valid()) throw Error(ErrorCode::kCancelled, "the function's dataset or loader is gone");
+    return call(function);
   } catch (const nb::python_error& error) {
     throw_raised(error);
   } catch (const abi::__forced_unwind&) {
@@ -170,6 +181,7 @@ nb::object raised_in_python(const Error& error) {
 
 void bind_user_functions(nb::module_& module) {
   static PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_keeper)},
+                                {Py_tp_finalize, reinterpret_cast<void*>(finalize_keeper)},
                                 {Py_tp_clear, reinterpret_cast<void*>(clear_keeper)},
                                 {0, nullptr}};
   nb::class_<FunctionKeeper>(module, "_FunctionKeeper", "Keeps a function that C++ calls.", nb::type_slots(slots));

@@ -65,8 +65,22 @@ class HeldFunction {
   HeldFunction lent() const { return HeldFunction(cell_); }
 
  private:
-  struct Cell {
-    PyObject* function = nullptr;  ///< null when its keeper is gone; under the GIL
+  /// Through it C++ finds the function, without holding it.
+  class Cell {
+   public:
+    void put(PyObject* function) noexcept {
+      const nb::ft_lock_guard lock(mutex_);
+      function_ = function;
+    }
+    /// Null when its keeper is gone.
+    nb::object function() const {
+      const nb::ft_lock_guard lock(mutex_);
+      return nb::borrow(function_);
+    }
+
+   private:
+    mutable nb::ft_mutex mutex_;
+    PyObject* function_ = nullptr;
   };
   friend class FunctionKeeper;
   explicit HeldFunction(std::shared_ptr<Cell> cell) : cell_(std::move(cell)) {}

@@ -110,27 +110,44 @@ class IterableOrder {
   /// From any thread, with or without the GIL. As many as size() says.
   Content at(std::uint64_t seed, std::uint64_t epoch) const {
     const AcquiredGil gil;
+    const nb::object held = nb::borrow(iterable_);  // its code may have the loader let go of it
     // One more than it should have, to see that there is none.
-    const Content& content = order_of(method_ == nullptr ? 0 : seed, epoch, static_cast<std::size_t>(size_) + 1);
-    if (content.size() == size_) return content;
-    const std::string found = content.size() > size_ ? "more" : core::format("{} {}", content.size(), unit_);
+    const auto content = order_of(method_ == nullptr ? 0 : seed, epoch, static_cast<std::size_t>(size_) + 1);
+    if (content->size() == size_) return *content;
+    const std::string found = content->size() > size_ ? "more" : core::format("{} {}", content->size(), unit_);
     throw Error(
         ErrorCode::kInvalidArgument,
         core::format("the sampler gave {}, expected {} {} as its length or its first epoch says", found, size_, unit_));
   }
 
  private:
-  const Content& order_of(std::uint64_t seed, std::uint64_t epoch, std::size_t most) const {
+  using Shared = std::shared_ptr<const Content>;
+  /// What was read last.
+  struct Last {
+    nb::ft_mutex mutex;
+    std::optional<std::pair<std::uint64_t, std::uint64_t>> wanted;  ///< seed and epoch
+    Shared content;
+  };
+
+  Shared order_of(std::uint64_t seed, std::uint64_t epoch, std::size_t most) const {
     const std::pair wanted(seed, epoch);
-    if (known_ == wanted) return *content_;
+    if (Shared known = remembered(wanted)) return known;
     try {
-      content_ = read_(begun(seed, epoch), most, Reading(raised_->stopped));
-    } catch (const nb::python_error&) {
-      raised_->exception = std::current_exception();
+      auto content = std::make_shared<const Content>(read_(begun(seed, epoch), most, Reading(raised_->stopped)));
+      const nb::ft_lock_guard lock(last_->mutex);
+      last_->wanted = wanted;
+      last_->content = content;
+      return content;
+    } catch (const nb::python_error& error) {
+      raised_->keep(error);
       throw Error(ErrorCode::kCancelled, "the sampler raised an exception");
     }
-    known_ = wanted;
-    return *content_;
+  }
+
+  /// What was read last, if that was of this seed and epoch.
+  Shared remembered(const std::pair<std::uint64_t, std::uint64_t>& wanted) const {
+    const nb::ft_lock_guard lock(last_->mutex);
+    return last_->wanted == wanted ? last_->content : nullptr;
   }
 
   /// What gives the epoch when it is gone through.
@@ -144,7 +161,7 @@ class IterableOrder {
 
   std::int64_t measure() const {
     if (has_length(iterable_)) return static_cast<std::int64_t>(nb::len(iterable_));
-    const std::int64_t size = order_of(0, 0, kMostUncounted + 1).size();
+    const std::int64_t size = order_of(0, 0, kMostUncounted + 1)->size();
     if (size <= static_cast<std::int64_t>(kMostUncounted)) return size;
     throw Error(ErrorCode::kLimit,
                 core::format("the sampler has no length and gave more than {} {}; give it a __len__, or use "
@@ -157,8 +174,7 @@ class IterableOrder {
   Read read_;
   const char* unit_;
   const char* method_;
-  mutable std::optional<std::pair<std::uint64_t, std::uint64_t>> known_;  ///< seed and epoch
-  mutable std::optional<Content> content_;
+  std::shared_ptr<Last> last_ = std::make_shared<Last>();
   std::int64_t size_;  // measured by way of the members before it
 };
 

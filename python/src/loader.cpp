@@ -50,16 +50,16 @@ PyLoader::PyLoader(nb::object dataset, LoaderOptions options, nb::object parts, 
 PyLoader::~PyLoader() { clear(); }
 
 void PyLoader::clear() noexcept {
+  const nb::object parts = std::move(parts_);  // the last to go: workers use them
+  const std::optional<Kept> kept = std::exchange(kept_, std::nullopt);
   {
     // Workers may wait for the GIL, to ask a Python sampler or to let go of a Python object.
     std::shared_ptr<DataLoader> last = std::move(loader_);
     const ReleasedGil released;
     last.reset();
   }
-  kept_.reset();
   options_.sampler.reset();
   options_.batch_sampler.reset();
-  parts_.reset();
 }
 
 std::shared_ptr<DataLoader> PyLoader::usable() const {
@@ -80,20 +80,17 @@ std::shared_ptr<DataLoader> PyLoader::usable() const {
   return loader_;
 }
 
-void PyLoader::rethrow_raised() {
-  if (raised_->exception) std::rethrow_exception(std::exchange(raised_->exception, nullptr));
-}
-
 template <class Work>
 auto PyLoader::locked(Work work) {
   std::shared_ptr<DataLoader> held = usable();
+  const nb::object parts = parts_in_use();
   try {
     const ReleasedGil released;
     const std::shared_ptr<DataLoader> loader = std::move(held);
     const std::scoped_lock lock(turns_->mutex);
     return work(*loader);
   } catch (const Error&) {
-    rethrow_raised();
+    raised_->rethrow();
     throw;
   }
 }
@@ -116,7 +113,7 @@ void PyLoader::set_epoch(std::uint64_t epoch) {
 
 LoaderPosition PyLoader::position() {
   LoaderPosition position = locked([](DataLoader& loader) { return loader.position(); });
-  if (kept_) --position.batch;
+  if (keeps(turns_->iteration)) --position.batch;
   return position;
 }
 
@@ -181,7 +178,7 @@ void PyLoader::abandon(std::uint64_t iteration) noexcept {
 }
 
 std::optional<Batch> PyLoader::next(std::uint64_t iteration) {
-  if (kept_ && iteration == turns_->iteration) return std::exchange(kept_, std::nullopt);
+  if (keeps(iteration)) return std::move(std::exchange(kept_, std::nullopt)->batch);
   raised_->stopped = false;
   if (options_.num_workers > 0) return next_prepared(iteration);
   return is_quick_ || !signals_arrive_here() ? next_here(iteration) : next_on_thread(iteration);
@@ -214,9 +211,13 @@ std::optional<Batch> PyLoader::next_prepared(std::uint64_t iteration) {
         return std::move(next.batch);
       });
     });
-    kept_ = std::move(batch);  // what a signal's handler raises comes first
-    check_signals();
-    if (!timed_out) return std::exchange(kept_, std::nullopt);
+    try {
+      check_signals();
+    } catch (...) {
+      keep(iteration, std::move(batch));
+      throw;
+    }
+    if (!timed_out) return batch;
     if (seconds_since(start) >= limit) {
       throw Error(ErrorCode::kTimeout,
                   core::format("DataLoader timed out after {} seconds waiting for a batch; raise timeout or use more "
@@ -236,6 +237,7 @@ std::optional<Batch> PyLoader::next_here(std::uint64_t iteration) {
 
 std::optional<Batch> PyLoader::next_on_thread(std::uint64_t iteration) {
   const Clock::time_point start = Clock::now();
+  const nb::object parts = parts_in_use();
   // It owns all it uses: it may be left behind.
   auto task = std::make_shared<std::packaged_task<std::optional<Batch>()>>(
       [iteration, turns = turns_, loader = usable(), current = device::Current()]() mutable {
@@ -274,14 +276,18 @@ std::optional<Batch> PyLoader::next_on_thread(std::uint64_t iteration) {
   try {
     std::optional<Batch> batch = result.get();
     if (!signal) return batch;
-    kept_ = std::move(batch);
+    keep(iteration, std::move(batch));
   } catch (const Error&) {
     if (!signal) {
-      rethrow_raised();
+      raised_->rethrow();
       throw;
     }
   }
   std::rethrow_exception(signal);
+}
+
+void PyLoader::keep(std::uint64_t iteration, std::optional<Batch> batch) {
+  if (batch) kept_ = Kept{*std::move(batch), iteration};
 }
 
 }  // namespace penstock::python

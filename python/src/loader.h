@@ -24,7 +24,9 @@ nb::object figures_of(const LoaderStats& figures);
 /// A DataLoader as Python has it: waits without the GIL and answers signals,
 /// may be closed, survives a fork by refusing to work in the child, and may be
 /// used from several threads, which then take batches in turn. Members need the
-/// GIL.
+/// GIL, or where there is none the lock of the Python object (nb::lock_self): as
+/// the GIL, a thread gives that up while it waits or runs code of Python, so
+/// that others come in between.
 class PyLoader {
  public:
   PyLoader(nb::object dataset, LoaderOptions options, nb::object parts, std::shared_ptr<Raised> raised);
@@ -40,9 +42,9 @@ class PyLoader {
     clear();
     dataset_.reset();
   }
-  /// (sampler, batch_sampler, collate, collate_fn) as they were given and the keeper of the last, or null: what the
-  /// garbage collector has to know of.
-  nb::handle parts() const noexcept { return parts_; }
+  /// (sampler, batch_sampler, collate, collate_fn) as they were given and the keeper of the last, or null when it is
+  /// closed: what the garbage collector has to know of.
+  const nb::object& parts() const noexcept { return parts_; }
 
   std::int64_t size();
   std::uint64_t epoch();
@@ -76,6 +78,8 @@ class PyLoader {
     std::uint64_t ended = 0;
   };
 
+  /// What work of this loader uses of Python's objects, to be held until that has ended: another thread may close it.
+  nb::object parts_in_use() const { return parts_; }
   /// kInvalidArgument when it is closed or this is a forked child. Let go of
   /// the result without the GIL: the last one to do so waits for workers, which
   /// may wait for the GIL.
@@ -90,18 +94,24 @@ class PyLoader {
   std::optional<Batch> next_prepared(std::uint64_t iteration);
   std::optional<Batch> next_here(std::uint64_t iteration);
   std::optional<Batch> next_on_thread(std::uint64_t iteration);
-  void rethrow_raised();
+  /// For the next call: it was ready when a signal handler raised.
+  void keep(std::uint64_t iteration, std::optional<Batch> batch);
+  bool keeps(std::uint64_t iteration) const noexcept {
+    return kept_ && kept_->iteration == iteration && iteration == turns_->iteration;
+  }
 
   nb::object dataset_;
   LoaderOptions options_;
   nb::object parts_;
   std::shared_ptr<Raised> raised_;
-  /// Changed under the GIL only.
   std::shared_ptr<DataLoader> loader_;
   const std::shared_ptr<Turns> turns_ = std::make_shared<Turns>();
   std::uint64_t forks_;  ///< core::forks() where its threads are
-  /// A batch that was ready when a signal handler raised.
-  std::optional<Batch> kept_;
+  struct Kept {
+    Batch batch;
+    std::uint64_t iteration;  ///< it is of no other
+  };
+  std::optional<Kept> kept_;
   /// Whether a batch made in the caller's thread is expected to be there before
   /// anybody misses Ctrl-C.
   bool is_quick_ = false;

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -42,7 +43,8 @@ Ticket ticket_of(const io::remote::PreparedParts& prepared) {
   return {prepared.id, std::move(parts)};
 }
 
-/// A file or an object that is written from front to end. `cancel` may be called by any thread.
+/// A file or an object that is written from front to end. Threads may share it: one at a time writes, and `cancel` does
+/// not wait for it.
 class PyOutput {
  public:
   PyOutput(nb::handle path, bool sync, bool replaces)
@@ -62,17 +64,24 @@ class PyOutput {
     } const release{view};
     const auto bytes = std::span(static_cast<const std::byte*>(view.buf), static_cast<std::size_t>(view.len));
     const ReleasedGil released;
+    const std::scoped_lock lock(mutex_);
     opened().write(bytes);
     return bytes.size();
   }
-  std::uint64_t tell() { return opened().position(); }
+  std::uint64_t tell() {
+    const ReleasedGil released;
+    const std::scoped_lock lock(mutex_);
+    return opened().position();
+  }
   void commit() {
     const ReleasedGil released;
+    const std::scoped_lock lock(mutex_);
     opened().commit();
     output_.reset();
   }
   void discard() {
     const ReleasedGil released;
+    const std::scoped_lock lock(mutex_);
     output_.reset();
   }
   void cancel() { stop_.request_stop(); }
@@ -84,6 +93,7 @@ class PyOutput {
   }
 
   std::stop_source stop_;
+  std::mutex mutex_;  ///< taken without the GIL
   std::unique_ptr<io::Output> output_;
 };
 

@@ -45,7 +45,7 @@ auto rethrowing(const std::shared_ptr<Raised>& raised, Make make) {
   try {
     return make();
   } catch (const Error&) {
-    if (raised->exception) std::rethrow_exception(std::exchange(raised->exception, nullptr));
+    raised->rethrow();
     throw;
   }
 }
@@ -135,9 +135,9 @@ void bind_base(nb::module_& module) {
            nb::sig("def order(self, seed: int = 0, epoch: int = 0) -> list[int]"), docs::kSamplerOrder)
       .def(
           "set_epoch", [](PySampler& self, std::uint64_t epoch) { self.epoch = epoch; }, nb::arg("epoch"),
-          nb::sig("def set_epoch(self, epoch: int) -> None"), docs::kSamplerSetEpoch)
+          nb::lock_self(), nb::sig("def set_epoch(self, epoch: int) -> None"), docs::kSamplerSetEpoch)
       .def(
-          "__iter__", [](const PySampler& self) { return nb::iter(order_of(self, 0, self.epoch)); },
+          "__iter__", [](const PySampler& self) { return nb::iter(order_of(self, 0, self.epoch)); }, nb::lock_self(),
           nb::sig("def __iter__(self) -> typing.Iterator[int]"))
       .def_prop_ro(
           "_arguments", [](const PySampler& self) { return self.arguments; },
@@ -263,10 +263,10 @@ void bind_batch_sampler(nb::module_& module) {
            nb::sig("def batches(self, seed: int = 0, epoch: int = 0) -> list[list[int]]"), docs::kBatches)
       .def(
           "set_epoch", [](PyBatchSampler& self, std::uint64_t epoch) { self.epoch = epoch; }, nb::arg("epoch"),
-          nb::sig("def set_epoch(self, epoch: int) -> None"), docs::kSamplerSetEpoch)
+          nb::lock_self(), nb::sig("def set_epoch(self, epoch: int) -> None"), docs::kSamplerSetEpoch)
       .def(
           "__iter__", [](const PyBatchSampler& self) { return nb::iter(batches_of(self, 0, self.epoch)); },
-          nb::sig("def __iter__(self) -> typing.Iterator[list[int]]"))
+          nb::lock_self(), nb::sig("def __iter__(self) -> typing.Iterator[list[int]]"))
       .def_prop_ro(
           "_arguments", [](const PyBatchSampler& self) { return self.arguments; },
           nb::sig("def _arguments(self) -> tuple[typing.Any, ...]"))
@@ -275,6 +275,24 @@ void bind_batch_sampler(nb::module_& module) {
 }
 
 }  // namespace
+
+void Raised::keep(const nb::python_error& error) {
+  std::shared_ptr<const void> exception = keep_alive(nb::borrow(error.value()));
+  const nb::ft_lock_guard lock(mutex_);
+  std::swap(exception_, exception);
+}
+
+void Raised::rethrow() {
+  std::shared_ptr<const void> kept;
+  {
+    const nb::ft_lock_guard lock(mutex_);
+    std::swap(exception_, kept);
+  }
+  if (kept == nullptr) return;
+  auto* const exception = static_cast<PyObject*>(const_cast<void*>(kept.get()));
+  PyErr_SetObject(nb::handle(exception).type().ptr(), exception);
+  nb::raise_python_error();
+}
 
 std::int64_t size_from(nb::handle dataset) {
   if (PyIndex_Check(dataset.ptr()) && !has_attribute(dataset, "__len__")) return integer_argument(dataset, "dataset");

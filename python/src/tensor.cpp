@@ -419,7 +419,7 @@ void bind_tensor(nb::module_& module) {
   nb::class_<RowIterator>(module, "_RowIterator", "The rows of a tensor, one by one.")
       .def(
           "__iter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __iter__(self) -> _RowIterator"))
-      .def("__next__", &RowIterator::take);
+      .def("__next__", &RowIterator::take, nb::lock_self());
   bind_memory(module);
   module.def(
       "asarray",

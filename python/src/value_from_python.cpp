@@ -86,6 +86,7 @@ bool set_plain(Node& node, nb::handle object) {
     node.kind = Kind::kBytes;
     node.scalar = std::string(PyBytes_AS_STRING(pointer), static_cast<std::size_t>(PyBytes_GET_SIZE(pointer)));
   } else if (PyByteArray_Check(pointer)) {
+    const nb::ft_object_guard alone(object);  // other threads may change its size
     node.kind = Kind::kBytes;
     node.type_name = "bytearray";
     node.scalar = std::string(PyByteArray_AS_STRING(pointer), static_cast<std::size_t>(PyByteArray_GET_SIZE(pointer)));
