@@ -52,8 +52,8 @@ std::array slots = {PyModuleDef_Slot{Py_mod_gil, Py_MOD_GIL_NOT_USED}, PyModuleD
 std::array slots = {PyModuleDef_Slot{}};
 #endif
 
-PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "_command", nullptr, 0, methods.data(), slots.data(), nullptr, nullptr, nullptr};
+PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_command", nullptr, 0,      methods.data(),
+                          slots.data(),          nullptr,    nullptr, nullptr};
 
 }  // namespace
 
