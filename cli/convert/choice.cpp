@@ -6,14 +6,13 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <regex>
 #include <unordered_set>
 #include <utility>
 
 #include "archive/composition.h"
 #include "archive/inspect/leaves.h"
+#include "cli/convert/renaming.h"
 #include "cli/name_patterns.h"
-#include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "core/shared_walk.h"
 #include "core/text.h"
@@ -24,64 +23,6 @@ namespace penstock::cli {
 namespace {
 
 using Kind = Value::Kind;
-
-/// std::regex goes a call deeper for each character.
-constexpr std::size_t kMostRenamed = 4096;
-
-// s/REGEX/TEXT/
-
-class Renaming {
- public:
-  /// Throws std::regex_error, and std::invalid_argument for what has another form.
-  explicit Renaming(const std::string& text) : given_(text) {
-    if (text.size() < 4 || text[0] != 's') throw std::invalid_argument("");
-    const std::vector<std::string> parts = split(text.substr(2), text[1]);
-    if (parts.size() != 3 || parts[2].find_first_not_of("gi") != std::string::npos) throw std::invalid_argument("");
-    const bool any_case = parts[2].find('i') != std::string::npos;
-    const auto syntax = std::regex::ECMAScript | (any_case ? std::regex::icase : std::regex::flag_type{});
-    regex_ = std::regex(parts[0], syntax);
-    text_ = parts[1];
-    if (parts[2].find('g') == std::string::npos) flags_ |= std::regex_constants::format_first_only;
-  }
-
-  std::string operator()(const std::string& name) {
-    if (name.size() > kMostRenamed) {
-      throw Error(ErrorCode::kLimit, core::format("names of more than {} bytes are not renamed", kMostRenamed),
-                  {.tensor = name.substr(0, 80)});
-    }
-    std::string out = std::regex_replace(name, regex_, text_, flags_);
-    changes_any_ |= out != name;
-    return out;
-  }
-
-  /// Told and no error, because one renaming may be meant for many files, of which some have such names.
-  void tell_unused() const {
-    if (!changes_any_) print_error(core::format("--rename {}: it changes no name", core::quoted(given_)));
-  }
-
- private:
-  /// The separator is part of the text behind a backslash.
-  static std::vector<std::string> split(const std::string& text, char separator) {
-    std::vector<std::string> parts(1);
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      if (text[i] == '\\' && i + 1 < text.size()) {
-        if (text[i + 1] != separator) parts.back() += '\\';
-        parts.back() += text[++i];
-      } else if (text[i] == separator) {
-        parts.emplace_back();
-      } else {
-        parts.back() += text[i];
-      }
-    }
-    return parts;
-  }
-
-  std::string given_;
-  std::regex regex_;
-  std::string text_;
-  bool changes_any_ = false;
-  std::regex_constants::match_flag_type flags_ = std::regex_constants::format_sed;
-};
 
 class Chooser {
  public:
@@ -212,17 +153,6 @@ class Chooser {
 };
 
 }  // namespace
-
-std::string check_rename(const std::string& text) {
-  try {
-    Renaming renaming(text);
-    return {};
-  } catch (const std::regex_error& error) {
-    return core::format("a regular expression of ECMAScript ({})", error.what());
-  } catch (const std::invalid_argument&) {
-    return "s/REGEX/TEXT/, with g (each match) or i (any case) behind it where wanted";
-  }
-}
 
 Archive chosen(const std::vector<Archive>& archives, const Choice& choice) { return Chooser(choice).run(archives); }
 

@@ -12,14 +12,11 @@ namespace penstock::cli {
 struct Choice {
   std::vector<std::string> only;     ///< patterns; a name stands for what is below it too. None: everything
   std::vector<std::string> exclude;  ///< the same, of what is left out
-  std::vector<std::string> rename;   ///< s/REGEX/TEXT/, with g and i behind it where wanted; one after the other
+  std::vector<std::string> rename;   ///< texts that Renaming takes; one after the other
   bool text_keys = false;            ///< keys of dicts that are integers become text
 
   bool is_everything() const noexcept { return only.empty() && exclude.empty() && rename.empty() && !text_keys; }
 };
-
-/// What was expected of a text that is no such s/REGEX/TEXT/; else empty.
-std::string check_rename(const std::string& text);
 
 /// The chosen part of each archive, together in one. With `rename` the content becomes one dict of names. Errors:
 /// kKeyNotFound for a pattern that no name matches and for nothing chosen; kInvalidArgument for a name that two tensors

@@ -17,6 +17,7 @@
 #include "cli/content_check.h"
 #include "cli/convert/choice.h"
 #include "cli/convert/conversion.h"
+#include "cli/convert/renaming.h"
 #include "cli/convert/shards.h"
 #include "cli/json/json.h"
 #include "cli/option.h"
@@ -288,6 +289,14 @@ std::string check_pair(const std::string& text) {
   return text.find('=') == std::string::npos ? "KEY=TEXT" : std::string();
 }
 
+/// float16 by any name that DType knows.
+std::string check_float(const std::string& text) {
+  const auto dtype = DType::from_name(text);
+  const bool is_float =
+      dtype == DType::float64 || dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
+  return is_float ? std::string() : "one of float64, float32, float16, bfloat16, or bf16 and such";
+}
+
 std::function<int()> attach(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option(
@@ -319,8 +328,8 @@ std::function<int()> attach(CLI::App& app) {
                  "Another file whose names come behind those of the first; may be given again")
       ->type_name("FILE")
       ->allow_extra_args(false);
-  take_word(*app.add_option("--dtype", options->dtype, "The type of all floats in the file that is written"),
-            {"float64", "float32", "float16", "bfloat16"});
+  take_checked(*app.add_option("--dtype", options->dtype, "The type of all floats in the file that is written"),
+               "float64|float32|float16|bfloat16", check_float);
   take_bytes(*app.add_option("--shard-size", options->shard_size,
                              "Several .safetensors of at most this size, and their index: 5GB, 500MB"));
   take_checked(*app.add_option("--metadata", options->metadata,

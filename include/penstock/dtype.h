@@ -71,7 +71,7 @@ class DType {
   /// A NumPy kind or opaque type. `itemsize` in bytes; `descr` as NumPy writes it, native byte order for everything
   /// but kStructured ("<U5", "|S3", "<M8[ns]", "[('a', '<f4'), ('b', '>i2')]"), or the foreign name for kOpaque.
   static DType with_descr(Code code, std::size_t itemsize, std::string descr);
-  /// The type that NumPy or PyTorch calls `name` ("float32", "torch.float32", "half"), or nothing.
+  /// The type that NumPy or PyTorch calls `name` ("float32", "torch.float32", "half", and "bf16"), or nothing.
   static std::optional<DType> from_name(std::string_view name) noexcept;
 
   constexpr Code code() const noexcept { return code_; }

@@ -95,6 +95,10 @@ constexpr std::array kAliases = std::to_array<Alias>({
     {"short", kInt16},
     {"long", kInt64},
     {"bool_", kBool},
+    {"bf16", kBFloat16},
+    {"fp16", kFloat16},
+    {"fp32", kFloat32},
+    {"fp64", kFloat64},
 });
 
 // NumPy gives these two other widths, so they count only behind "torch.".

@@ -104,6 +104,12 @@ def test_nothing_left_is_an_error(model, tmp_path):
     assert "nothing is left" in convert(model, tmp_path / "o.pt", "--exclude", "*", code=1).stderr
 
 
+def second(name, letter):
+    """The name with its second `letter` as a capital."""
+    parts = name.split(letter)
+    return name if len(parts) < 3 else f"{parts[0]}{letter}{parts[1]}{letter.upper()}{letter.join(parts[2:])}"
+
+
 @pytest.mark.parametrize(
     ("options", "name"),
     [
@@ -116,11 +122,34 @@ def test_nothing_left_is_an_error(model, tmp_path):
         ([r"s/\./\//g"], lambda n: n.replace(".", "/")),
         (["s/encoder/[&]/"], lambda n: n.replace("encoder", "[encoder]")),
         (["s/encoder/a/", "s/^a/b/"], lambda n: n.replace("encoder", "b")),
+        (["s/WEIGHT/w/I"], lambda n: n.replace("weight", "w")),
+        (["s/e/E/2"], lambda n: second(n, "e")),
+        (["s/e/E/2g"], lambda n: n.replace("e", "E").replace("E", "e", 1)),
+        (["s·encoder·a·"], lambda n: n.replace("encoder", "a")),
     ],
 )
 def test_names_change_as_sed_changes_them(model, tmp_path, options, name):
     convert(model, tmp_path / "o.safetensors", *[word for text in options for word in ("--rename", text)])
     assert same(safe.load_file(tmp_path / "o.safetensors"), {name(k): v for k, v in layers().items()})
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("s/./x/", {"xb", "x.w"}),
+        ("s/(.)(.)/\\2\\1/", {"bé", ".日w"}),
+        ("s/[é日]/_/", {"_b", "_.w"}),
+        ("s/^..//g", {"w", ""}),
+    ],
+)
+def test_a_character_of_a_name_may_have_several_bytes(tmp_path, text, names):
+    safe.save_file({"éb": torch.ones(1), "日.w": torch.ones(2)}, tmp_path / "x.safetensors")
+    if "" in names:
+        told = convert(tmp_path / "x.safetensors", tmp_path / "o.safetensors", "--rename", text, code=1).stderr
+        assert "nothing is left of the name 'éb'" in told
+        return
+    convert(tmp_path / "x.safetensors", tmp_path / "o.safetensors", "--rename", text)
+    assert set(safe.load_file(tmp_path / "o.safetensors")) == names
 
 
 def test_names_of_nested_content_become_one_dict(checkpoint, tmp_path):
@@ -143,9 +172,27 @@ def test_a_renaming_that_changes_no_name_is_told(tmp_path, model):
     assert told == "penstock: --rename 's/nobody/x/': it changes no name\n"
 
 
-@pytest.mark.parametrize("text", ["", "s", "a/b", "s/a/b", "s/a/b/x", "s/(/b/", "y/a/b/", "s/a/b/c/d/"])
+@pytest.mark.parametrize(
+    "text", ["", "s", "a/b", "s/a/b", "s/a/b/x", "s/(/b/", "y/a/b/", "s/a/b/c/d/", "s/a/b/0", "s\\a\\b\\"]
+)
 def test_what_is_no_renaming_is_wrong_usage(model, tmp_path, text):
     assert "--rename" in convert(model, tmp_path / "o.pt", "--rename", text, code=2).stderr
+
+
+def test_a_group_that_is_not_there_is_wrong_usage(model, tmp_path):
+    told = convert(model, tmp_path / "o.pt", "--rename", r"s/(e)n/\2/", code=2).stderr
+    assert r"no \2 where the regular expression has 1 group" in told
+
+
+@pytest.mark.parametrize(
+    ("dtype", "full"), [("bf16", "bfloat16"), ("fp16", "float16"), ("half", "float16"), ("torch.float64", "float64")]
+)
+def test_a_dtype_has_short_names(tmp_path, dtype, full):
+    safe.save_file({"x": torch.ones(3)}, tmp_path / "x.safetensors")
+    convert(tmp_path / "x.safetensors", tmp_path / "o.safetensors", "--dtype", dtype)
+    assert safe.load_file(tmp_path / "o.safetensors")["x"].dtype == getattr(torch, full)
+    told = convert(tmp_path / "x.safetensors", tmp_path / "p.safetensors", "--dtype", "int8", code=2).stderr
+    assert "float64, float32, float16, bfloat16" in told
 
 
 @pytest.mark.parametrize("target", ["o.safetensors", "o.pt", "o.npz"])

@@ -42,6 +42,11 @@ TEST(DType, NamesOfNumPyAndPyTorch) {
   EXPECT_EQ(DType::from_name("long"), DType::int64);
   EXPECT_EQ(DType::from_name("f4"), DType::float32);
   EXPECT_EQ(DType::from_name("c16"), DType::complex128);
+  EXPECT_EQ(DType::from_name("bf16"), DType::bfloat16);
+  EXPECT_EQ(DType::from_name("fp16"), DType::float16);
+  EXPECT_EQ(DType::from_name("fp32"), DType::float32);
+  EXPECT_EQ(DType::from_name("fp64"), DType::float64);
+  EXPECT_FALSE(DType::from_name("f16")) << "half in safetensors, 128 bits in NumPy";
   EXPECT_FALSE(DType::from_name("float")) << "float64 in NumPy, float32 in PyTorch";
   EXPECT_FALSE(DType::from_name(">f4"));
   EXPECT_FALSE(DType::from_name("str"));
