@@ -206,7 +206,8 @@ std::string write_leaves(std::span<const Leaf> leaves, const Unloaded& content, 
       item.length = sink.position() - item.offset;
       items.push_back(std::move(item));
     } catch (const Error& error) {
-      throw error.within({.tensor = leaf.name});
+      if (leaf.value.is(Kind::kTensor) || !error.tensor().empty()) throw error.within({.tensor = leaf.name});
+      throw error.prefixed(core::format("in {}: ", core::quoted(leaf.name)));
     }
   }
   return metadata_pickle(items, file);

@@ -332,7 +332,7 @@ bool Pickler::name(PickleWriter& out, const Value& value) {
 }
 
 void Pickler::device(PickleWriter& out, const Value& value) {
-  if (value.state()) out.unsupported("the device has attributes, which torch's devices do not");
+  if (value.state()) out.refuse("the device has attributes, which torch's devices do not");
   out.global("torch", "device");
   for (std::size_t i = 0; i < value.size(); ++i) out.value(value[i]);
   out.tuple(value.size());

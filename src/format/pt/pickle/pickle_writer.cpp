@@ -48,7 +48,12 @@ std::string PickleWriter::write(const Value& root) {
 }
 
 void PickleWriter::unsupported(std::string message) const {
-  throw Error(ErrorCode::kUnsupported, std::move(message), {.tensor = core::escaped(place_)});
+  throw Error(ErrorCode::kUnsupported, std::move(message), {.tensor = place_});
+}
+
+void PickleWriter::refuse(const std::string& message) const {
+  throw Error(ErrorCode::kUnsupported,
+              place_.empty() ? message : core::format("at {}: {}", core::quoted(place_), message));
 }
 
 std::int64_t PickleWriter::integer_of(const Value& value) const {
@@ -112,7 +117,7 @@ void PickleWriter::write_value(const Value& value) {
       return bytes(value);
     case Kind::kDType: {
       const std::string name = value.as_dtype().name();
-      if (!torch_dtype(name)) unsupported(core::format("torch has no dtype {}", name));
+      if (!torch_dtype(name)) refuse(core::format("torch has no dtype {}", name));
       return global("torch", name);
     }
     case Kind::kTensor:
@@ -132,9 +137,8 @@ void PickleWriter::write_value(const Value& value) {
       if (value.is(Kind::kObject) && again(value)) return;
       wants_proof_ = true;
       if (!object_hook_(*this, value)) {
-        unsupported(
-            core::format("the value is an object {} that Penstock does not know and so cannot write; leave it out",
-                         core::quoted(value.type_name())));
+        refuse(core::format("the value is an object {} that Penstock does not know and so cannot write; leave it out",
+                            core::quoted(value.type_name())));
       }
       if (value.is(Kind::kObject)) remember(value);
   }
@@ -142,21 +146,21 @@ void PickleWriter::write_value(const Value& value) {
 
 void PickleWriter::big_integer(std::string_view decimal) {
   const auto normal = normal_decimal(decimal);
-  if (!normal) unsupported("the integer is not the decimal text of a number");
+  if (!normal) refuse("the integer is not the decimal text of a number");
   if (normal->size() > kMaxLongDigits) {
-    unsupported(
+    refuse(
         core::format("the integer has {}, where torch reads up to 255 bytes", core::counted(normal->size(), "digit")));
   }
   const std::string bytes = bytes_of_decimal(*normal);
   if (bytes.size() > 0xFF)
-    unsupported(core::format("the integer takes {}, where torch reads up to 255", core::counted(bytes.size(), "byte")));
+    refuse(core::format("the integer takes {}, where torch reads up to 255", core::counted(bytes.size(), "byte")));
   long_integer(bytes);
 }
 
 /// Which may have lone surrogates.
 void PickleWriter::python_text(std::string_view utf8) {
-  if (!is_utf8_with_surrogates(utf8)) unsupported("the text is not UTF-8; save it as bytes");
-  if (utf8.size() > std::numeric_limits<std::uint32_t>::max()) unsupported("the text has 4 GiB or more");
+  if (!is_utf8_with_surrogates(utf8)) refuse("the text is not UTF-8; save it as bytes");
+  if (utf8.size() > std::numeric_limits<std::uint32_t>::max()) refuse("the text has 4 GiB or more");
   text(utf8);
 }
 
@@ -208,12 +212,11 @@ void PickleWriter::empty_ordered_dict() {
 
 void PickleWriter::tuple_value(const Value& value) {
   if (!value.type_name().empty()) {
-    unsupported(core::format("the tuple is a {}, which torch does not load safely", core::quoted(value.type_name())));
+    refuse(core::format("the tuple is a {}, which torch does not load safely", core::quoted(value.type_name())));
   }
   if (value.size() == 0) return tuple(0);
   if (again(value)) return;
-  if (!open_tuples_.insert(value.node_id()).second)
-    unsupported("the tuple holds itself, which torch does not load safely");
+  if (!open_tuples_.insert(value.node_id()).second) refuse("the tuple holds itself, which torch does not load safely");
   if (value.size() > 3) mark();
   for (std::size_t i = 0; i < value.size(); ++i) child(value[i], i);
   tuple(value.size());
@@ -255,19 +258,19 @@ void PickleWriter::dict(const Value& value) {
     reduce();
     remember(value);
   } else {
-    unsupported(
+    refuse(
         core::format("the dict is a {}, which torch does not load safely; make it a plain dict", core::quoted(type)));
   }
 }
 
 void PickleWriter::require_readable_key(const Value& key) const {
-  if (auto why = why_no_key(key)) unsupported(std::move(*why));
+  if (auto why = why_no_key(key)) refuse(std::move(*why));
 }
 
 void PickleWriter::dict_items(const Value& value) {
   const std::size_t size = value.size();
   if (const auto twin = twin_key(value)) {
-    unsupported(core::format("the dict has the key {} twice", core::quoted(place_of(*twin))));
+    refuse(core::format("the dict has the key {} twice", core::quoted(place_of(*twin))));
   }
   for (std::size_t first = 0; first < size; first += kBatch) {
     if (size > 1) mark();
@@ -284,7 +287,7 @@ void PickleWriter::dict_items(const Value& value) {
 void PickleWriter::set(const Value& value) {
   if (again(value)) return;
   if (!value.type_name().empty() && value.type_name() != "set") {
-    unsupported(core::format("the set is a {}, which torch does not load safely", core::quoted(value.type_name())));
+    refuse(core::format("the set is a {}, which torch does not load safely", core::quoted(value.type_name())));
   }
   global("__builtin__", "set");
   empty_list();

@@ -41,7 +41,10 @@ class PickleWriter : public PickleStream {
   /// An empty collections.OrderedDict, a new one.
   void empty_ordered_dict();
 
+  /// About the tensor that is being written.
   [[noreturn]] void unsupported(std::string message) const;
+  /// About a value that is no tensor.
+  [[noreturn]] void refuse(const std::string& message) const;
   /// One of a tensor's sizes.
   std::int64_t integer_of(const Value& value) const;
 
