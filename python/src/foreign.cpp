@@ -87,6 +87,16 @@ std::byte* address_from(nb::handle number) {
   return static_cast<std::byte*>(address);
 }
 
+[[noreturn]] void throw_masked() {
+  throw Error(ErrorCode::kUnsupported,
+              "found a masked array, whose mask would be lost; take its filled() values, or data and mask each");
+}
+
+/// NumPy's masked arrays hand over their elements as if all counted.
+bool is_masked(nb::handle object) {
+  return has_attribute(object, "mask") && has_attribute(object, "filled") && has_attribute(object, "fill_value");
+}
+
 // --- __array_interface__ (NumPy) ---
 
 struct InterfaceType {
@@ -94,11 +104,11 @@ struct InterfaceType {
   bool byte_swapped = false;
 };
 
-/// A structure's fields: a list longer than the one unnamed field that simple types have.
+/// A structure's fields: any list but the one unnamed field that simple types have, also that of none.
 bool is_structure(nb::handle descr) {
   if (!PyList_Check(descr.ptr())) return false;
   const auto fields = nb::borrow<nb::list>(descr);
-  if (fields.size() != 1) return fields.size() > 1;
+  if (fields.size() != 1) return true;
   const nb::object name = nb::borrow(fields[0])[0];
   return !PyUnicode_Check(name.ptr()) || PyUnicode_GetLength(name.ptr()) > 0;
 }
@@ -106,6 +116,11 @@ bool is_structure(nb::handle descr) {
 InterfaceType interface_type(nb::handle object, const nb::dict& interface) {
   const std::string typestr = nb::str(nb::object(interface["typestr"])).c_str();
   const nb::object own = attribute_or(object, "dtype");
+  if (nb::str(attribute_or(own, "kind", nb::str(""))).equal(nb::str("T"))) {
+    throw Error(ErrorCode::kUnsupported,
+                "found an array of NumPy's StringDType, whose text lies outside of the array; give it a text dtype "
+                "with a width, such as .astype('U80')");
+  }
   if (typestr.find('O') != std::string::npos || nb::bool_(attribute_or(own, "hasobject", nb::bool_(false)))) {
     throw Error(ErrorCode::kUnsafe,
                 "found an array of Python objects, which only pickling could hold; give it a numeric "
@@ -139,7 +154,7 @@ Tensor native(const Tensor& tensor, bool byte_swapped) {
 
 Tensor from_interface(nb::handle object, const nb::dict& interface) {
   if (interface.contains("mask") && !nb::object(interface["mask"]).is_none()) {
-    throw Error(ErrorCode::kUnsupported, "found a masked array, expected a plain one; use .filled()");
+    throw_masked();
   }
   const InterfaceType type = interface_type(object, interface);
   ForeignArray array;
@@ -184,7 +199,7 @@ void order_after(nb::handle stream, const Tensor& tensor) {
 
 Tensor from_cuda_interface(nb::handle object, const nb::dict& interface) {
   if (interface.contains("mask") && !nb::object(interface["mask"]).is_none()) {
-    throw Error(ErrorCode::kUnsupported, "found a masked array, expected a plain one");
+    throw_masked();
   }
   const InterfaceType type = interface_type(object, interface);
   if (type.byte_swapped) {
@@ -296,6 +311,7 @@ Tensor from_dlpack(nb::handle object) {
 std::optional<Tensor> foreign_array(nb::handle object) {
   const nb::object interface = attribute_or(object, "__array_interface__");
   if (PyDict_Check(interface.ptr())) {
+    if (is_masked(object)) throw_masked();
     const auto described = nb::borrow<nb::dict>(interface);
     if (!is_array_scalar(object, described)) return from_interface(object, described);
     const nb::object array = object.attr("__array__")();

@@ -104,14 +104,6 @@ bool is_mapping(nb::handle object) {
          (PyMapping_Check(object.ptr()) && has_attribute(object, "keys") && has_attribute(object, "items"));
 }
 
-/// NumPy's masked arrays hand over their elements as if all counted.
-void require_unmasked(nb::handle object) {
-  if (!has_attribute(object, "mask") || !has_attribute(object, "filled") || !has_attribute(object, "fill_value"))
-    return;
-  throw Error(ErrorCode::kUnsupported,
-              "a file has no place for the mask of a masked array; save its filled() values, or data and mask each");
-}
-
 class Collector {
  public:
   explicit Collector(nb::handle describe) : describe_(describe) {}
@@ -264,7 +256,6 @@ class Collector {
   void take_tensor(Node& node, nb::handle object, std::size_t position) {
     std::optional<Tensor> tensor;
     try {
-      require_unmasked(object);
       tensor = array_from(object);
     } catch (const Error& error) {
       throw error.prefixed(place_of(position));

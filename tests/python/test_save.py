@@ -28,6 +28,7 @@ ARRAYS = [
     np.arange(10)[::-2],
     np.array([1 + 2j]),
     np.array([True, False]),
+    np.zeros(3, []),
 ]
 
 
@@ -37,7 +38,7 @@ def test_arrays_to_npy(tmp_path, array):
     penstock.save(array, path)
     back = np.load(path)
     assert back.shape == array.shape
-    assert back.dtype == array.dtype.newbyteorder("=") if array.dtype.names is None else array.dtype
+    assert back.dtype == (array.dtype.newbyteorder("=") if array.dtype.names is None else array.dtype)
     assert back.tolist() == array.tolist()
 
 
@@ -249,10 +250,45 @@ def test_lazy_views_are_saved_as_they_read(tmp_path, extension):
             penstock.from_dlpack(value)
 
 
-def test_integers_beyond_torchs(tmp_path):
-    for power in (2100, 9000):
-        with pytest.raises(penstock.UnsupportedError, match="torch reads up to 255"):
-            penstock.save({"n": 2**power}, tmp_path / "x.pt")
+@pytest.mark.parametrize("target", ["x.pt", "checkpoint/"])
+@pytest.mark.parametrize(
+    ("power", "reason"),
+    [
+        (2100, "the integer takes 263 bytes, where torch reads up to 255"),
+        (9000, "the integer has 2710 digits, where torch reads up to 255 bytes"),
+    ],
+)
+def test_the_place_of_a_value_is_not_called_a_tensor(tmp_path, target, power, reason):
+    with pytest.raises(penstock.UnsupportedError, match=rf"(at|in) 'a\.n': {reason}") as caught:
+        penstock.save({"a": {"n": 2**power}}, f"{tmp_path}/{target}")
+    assert caught.value.tensor is None
+    assert "tensor" not in str(caught.value)
+
+
+@pytest.mark.parametrize("extension", ["npy", "npz", "pt", "safetensors"])
+def test_no_mask_is_lost(tmp_path, extension):
+    masked = np.ma.masked_array([1.0, 2.0], [True, False])
+    value = masked if extension == "npy" else {"a": masked}
+    with pytest.raises(penstock.UnsupportedError, match=r"mask would be lost.*filled\(\)"):
+        penstock.save(value, tmp_path / f"x.{extension}")
+    with pytest.raises(penstock.UnsupportedError, match=r"filled\(\)"):
+        penstock.asarray(masked)
+    assert penstock.asarray(masked.filled(7)).tolist() == [7, 2]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(np, "dtypes") or not hasattr(np.dtypes, "StringDType"), reason="NumPy is older than 2")
+@pytest.mark.parametrize("extension", ["npy", "npz", "pt", "safetensors"])
+def test_text_without_a_width_is_called_so(tmp_path, extension):
+    text = np.array(["a", "bcd"], np.dtypes.StringDType())
+    wrap = (lambda array: array) if extension == "npy" else lambda array: {"a": array}
+    with pytest.raises(penstock.UnsupportedError, match=r"StringDType.*\.astype\('U80'\)"):
+        penstock.save(wrap(text), tmp_path / f"x.{extension}")
+    assert list(tmp_path.iterdir()) == []
+    if extension in ("npy", "npz"):
+        penstock.save(wrap(text.astype("U80")), tmp_path / f"x.{extension}")
+        found = np.load(tmp_path / f"x.{extension}")
+        assert (found if extension == "npy" else found["a"]).tolist() == ["a", "bcd"]
 
 
 def test_files_appear_whole_or_not_at_all(tmp_path):

@@ -171,8 +171,14 @@ _LONGEST_NAME = 65535
 
 
 def _checked(array: np.ndarray[Any, Any], name: str | None = None) -> np.ndarray[Any, Any]:
+    where = "" if name is None else f" ({name!r})"
+    if array.dtype.kind == "T":
+        message = (
+            f"an array of NumPy's StringDType cannot be saved{where}: its text lies outside of the array; give it a "
+            "text dtype with a width, such as .astype('U80')"
+        )
+        raise penstock.UnsupportedError(message, message, tensor=name)
     if array.dtype.hasobject:
-        where = "" if name is None else f" ({name!r})"
         raise penstock.UnsafeError(
             f"Object arrays cannot be saved{where}: only pickling could hold Python objects, which Penstock never "
             "does; give it a numeric or text dtype",

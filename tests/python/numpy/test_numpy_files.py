@@ -312,6 +312,11 @@ def test_what_cannot_be_honoured_is_refused_with_the_reason(tmp_path):
         pn.save(path, objects())
     with pytest.raises(penstock.UnsafeError, match="'a'"):
         pn.savez(tmp_path / "z.npz", a=objects())
+    if hasattr(np, "dtypes") and hasattr(np.dtypes, "StringDType"):
+        text = np.array(["a"], np.dtypes.StringDType())
+        for save in (lambda: pn.save(path, text), lambda: pn.savez(tmp_path / "z.npz", text)):
+            with pytest.raises(penstock.UnsupportedError, match=r"StringDType.*\.astype\('U80'\)"):
+                save()
     assert path.read_bytes() == before
     penstock.save({"a": np.ones(2)}, tmp_path / "x.safetensors")
     with pytest.raises(penstock.UnsupportedError, match=r"penstock\.load"):

@@ -21,7 +21,12 @@ def advice(obj: Any) -> str:
     for kinds, text in _KINDS:
         if isinstance(obj, kinds):
             return text
-    if hasattr(obj, "__dlpack__") or getattr(getattr(obj, "dtype", None), "kind", "") in {*"biufc"}:
+    if hasattr(obj, "filled") and hasattr(obj, "mask"):
+        return "x.filled(), or x.data and x.mask each, as torch.as_tensor(x) would lose the mask"
+    kind = getattr(getattr(obj, "dtype", None), "kind", "")
+    if hasattr(obj, "__array_interface__") and kind in _ARRAYS:
+        return _ARRAYS[kind]
+    if hasattr(obj, "__dlpack__") or kind in {*"biufc"}:
         return "torch.as_tensor(x)"
     for kind, text in _SHAPES:
         if isinstance(obj, kind):
@@ -45,6 +50,12 @@ _KINDS: tuple[tuple[Any, str], ...] = (
     ((str, int, float), "the plain value, str(x), int(x) or float(x)"),
     (tuple, "tuple(x)"),
 )
+# By the kind of a NumPy array's dtype, those that torch has no tensors of.
+_ARRAYS = {
+    "T": "x.tolist(), or x.astype('U80') in a width that holds its text",
+    "V": "x.tolist()",
+    **dict.fromkeys("SUMm", "numpy.asarray(x)"),
+}
 _SHAPES: tuple[tuple[Any, str], ...] = (
     ((memoryview, collections.abc.ByteString) if hasattr(collections.abc, "ByteString") else memoryview, "bytes(x)"),
     (collections.abc.Mapping, "dict(x)"),
