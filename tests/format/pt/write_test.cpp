@@ -254,29 +254,36 @@ TEST(PtWrite, WhatTorchWouldNotLoadIsRefusedByName) {
     const auto error = error_of([&] { written(Value::dict({{"outer", Value::list({value})}})); });
     if (!error) return std::string("no error");
     EXPECT_EQ(error->code(), ErrorCode::kUnsupported);
-    EXPECT_EQ(error->tensor(), "") << "it is none";
-    EXPECT_THAT(error->message(), testing::StartsWith("at 'outer.0': "));
-    return error->message();
+    // What is no tensor is not called one.
+    if (error->tensor().empty()) return error->message();
+    EXPECT_EQ(error->tensor(), "outer.0");
+    return "tensor: " + error->message();
   };
-  EXPECT_THAT(says(Value::object("mypkg.Config", {})), HasSubstr("'mypkg.Config'"));
-  EXPECT_THAT(says(Value::global("os.system")), HasSubstr("'os.system'"));
-  EXPECT_THAT(says(Value::global("torch.sparse_coo_tensor")), HasSubstr("'torch.sparse_coo_tensor'"));
-  EXPECT_THAT(says(Value::global("torch.per_foo")), HasSubstr("'torch.per_foo'"));
+  const auto of_a_tensor = [](const char* part) {
+    return testing::AllOf(testing::StartsWith("tensor: "), HasSubstr(part));
+  };
+  const auto of_a_value = [](const char* part) {
+    return testing::AllOf(testing::StartsWith("at 'outer.0': "), HasSubstr(part));
+  };
+  EXPECT_THAT(says(Value::object("mypkg.Config", {})), of_a_value("'mypkg.Config'"));
+  EXPECT_THAT(says(Value::global("os.system")), of_a_value("'os.system'"));
+  EXPECT_THAT(says(Value::global("torch.sparse_coo_tensor")), of_a_value("'torch.sparse_coo_tensor'"));
+  EXPECT_THAT(says(Value::global("torch.per_foo")), of_a_value("'torch.per_foo'"));
   const Value tensor = Value::tensor(numbered_tensor({2}, DType::float32));
   for (const char* name : {"torch.sparse_coo_tensor", "torch.sparse_bsr_tensor", "torch.nested_tensor"}) {
-    EXPECT_THAT(says(Value::object(name, {tensor, tensor, tensor})), HasSubstr(name));
-    EXPECT_THAT(says(Value::object(name, {tensor, Value(), Value::tuple({}), tensor})), HasSubstr(name));
+    EXPECT_THAT(says(Value::object(name, {tensor, tensor, tensor})), of_a_tensor(name));
+    EXPECT_THAT(says(Value::object(name, {tensor, Value(), Value::tuple({}), tensor})), of_a_tensor(name));
   }
-  EXPECT_THAT(says(Value::object("torch.meta_tensor", {})), HasSubstr("meta tensor"));
-  EXPECT_THAT(says(Value::set({}, "frozenset")), HasSubstr("frozenset"));
-  EXPECT_THAT(says(Value::dict(std::vector<Value::Item>{}, "collections.defaultdict")), HasSubstr("defaultdict"));
-  EXPECT_THAT(says(Value::tuple({Value()}, "my.Point")), HasSubstr("my.Point"));
+  EXPECT_THAT(says(Value::object("torch.meta_tensor", {})), of_a_tensor("meta tensor"));
+  EXPECT_THAT(says(Value::set({}, "frozenset")), of_a_value("frozenset"));
+  EXPECT_THAT(says(Value::dict(std::vector<Value::Item>{}, "collections.defaultdict")), of_a_value("defaultdict"));
+  EXPECT_THAT(says(Value::tuple({Value()}, "my.Point")), of_a_value("my.Point"));
   EXPECT_THAT(says(Value::tensor(Tensor::empty({2}, DType::with_descr(DType::Code::kText, 8, "<U2")))),
-              HasSubstr("torch has no"));
-  EXPECT_THAT(says(Value::tensor(Tensor::empty({2}, DType(DType::Code::kQInt8)))), HasSubstr("scale"));
-  EXPECT_THAT(says(Value::tensor(Tensor::empty({2}, DType(DType::Code::kFloat6E2M3)))), HasSubstr("torch has no"));
-  EXPECT_THAT(says(Value::dtype(DType::with_descr(DType::Code::kText, 8, "<U2"))), HasSubstr("no dtype"));
-  EXPECT_THAT(says(Value::big_integer("1" + std::string(700, '0'))), HasSubstr("255"));
+              of_a_tensor("torch has no"));
+  EXPECT_THAT(says(Value::tensor(Tensor::empty({2}, DType(DType::Code::kQInt8)))), of_a_tensor("scale"));
+  EXPECT_THAT(says(Value::tensor(Tensor::empty({2}, DType(DType::Code::kFloat6E2M3)))), of_a_tensor("torch has no"));
+  EXPECT_THAT(says(Value::dtype(DType::with_descr(DType::Code::kText, 8, "<U2"))), of_a_value("no dtype"));
+  EXPECT_THAT(says(Value::big_integer("1" + std::string(700, '0'))), of_a_value("255"));
   EXPECT_EQ(code_of([] { written(Value::entry(0)); }), ErrorCode::kInvalidArgument);
 }
 
