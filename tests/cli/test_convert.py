@@ -106,18 +106,12 @@ def test_dicts_in_dicts_become_dotted_names(tmp_path):
     torch = pytest.importorskip("torch")
     reader = pytest.importorskip("safetensors.torch")
     torch.save({"encoder": {"weight": torch.ones(2), "norm": {"bias": torch.zeros(1)}}}, tmp_path / "m.pt")
-    for name in ("m.safetensors", "m.npz"):
-        convert(tmp_path / "m.pt", tmp_path / name)
+    convert(tmp_path / "m.pt", tmp_path / "m.safetensors")
     assert set(reader.load_file(tmp_path / "m.safetensors")) == {"encoder.weight", "encoder.norm.bias"}
-    with np.load(tmp_path / "m.npz") as arrays:
-        assert {name: array.tolist() for name, array in arrays.items()} == {
-            "encoder.weight": [1, 1],
-            "encoder.norm.bias": [0],
-        }
+    assert "flat" in convert(tmp_path / "m.pt", tmp_path / "m.npz", code=1).stderr
     clash = {"a": {"b": torch.ones(1)}, "a.b": torch.zeros(1)}
     torch.save(clash, tmp_path / "clash.pt")
-    for name in ("clash.safetensors", "clash.npz"):
-        assert "'a.b'" in convert(tmp_path / "clash.pt", tmp_path / name, code=1).stderr
+    assert "'a.b'" in convert(tmp_path / "clash.pt", tmp_path / "clash.safetensors", code=1).stderr
 
 
 def test_numpy_to_others(tmp_path):

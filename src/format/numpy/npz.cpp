@@ -172,8 +172,20 @@ ZipParsed parse(std::span<const std::byte> file, std::string_view path, std::spa
 
 constexpr ZipRules kRules{.has_folder = false, .recorded_crc = recorded_crc, .parse = parse};
 
+void refuse_nested(const Value& value) {
+  if (!value.is(Value::Kind::kDict)) return;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    const auto [key, item] = value.item(i);
+    if (!item.is(Value::Kind::kDict)) continue;
+    throw Error(ErrorCode::kUnsupported,
+                core::format("{} is a dict; .npz holds one flat dict of tensors: flatten it, or save as .pt",
+                             key.is(Value::Kind::kString) ? core::quoted(key.as_string()) : "an item"));
+  }
+}
+
 void write(const Value& value, io::ByteSink& sink, const SaveOptions& options, std::string_view path) {
   try {
+    refuse_nested(value);
     ZipWriter zip(sink, ZipStyle::kNumpy);
     for (const NamedTensor& named : flat_tensors(value, ".npz", "arr_0")) {
       try {
@@ -193,6 +205,7 @@ void write(const Value& value, io::ByteSink& sink, const SaveOptions& options, s
 
 void write_unloaded(const Unloaded& content, io::ByteSink& sink, const SaveOptions& options, std::string_view path) {
   try {
+    refuse_nested(content.structure);
     ZipWriter zip(sink, ZipStyle::kNumpy);
     for (const auto& [name, tensor] : flat_values(content.structure, ".npz", "arr_0")) {
       const TensorEntry& entry = content.entries[tensor.entry_index().value()];
