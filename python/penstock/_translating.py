@@ -13,12 +13,12 @@ __all__ = ["Translating"]
 
 
 class Translating(ContextDecorator):
-    """Raises what `translate` makes of an exception that is raised within, which stays what it is where
-    that gives None or the exception itself.
+    """Raises what `translate` makes of an exception that is raised within. The exception stays what
+    it is where that gives None or the exception itself.
 
-    No generator with `contextmanager`: CPython 3.13.0 keeps an error that leaves a generator as another
-    one in a circle with the frames that it came through. What these hold, such as the bytes of a file,
-    would then stay until the garbage collector comes.
+    No generator with `contextmanager`: CPython 3.13.0 keeps an error that leaves a generator as
+    another one in a circle with the frames that it came through. What these hold, such as the bytes
+    of a file, would then stay until the garbage collector comes.
     """
 
     def __init__(self, translate: Callable[[BaseException], BaseException | None]) -> None:
