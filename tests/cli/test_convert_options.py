@@ -249,7 +249,7 @@ def test_conversion_takes_little_memory(tmp_path):
     def limit():
         resource.setrlimit(resource.RLIMIT_DATA, (96 << 20, 96 << 20))
 
-    convert(path, tmp_path / "o.safetensors", "--dtype", "bf16", code=2)
+    convert(path, tmp_path / "o.safetensors", "--dtype", "bf17", code=2)
     convert(path, tmp_path / "o.safetensors", "--dtype", "bfloat16", preexec_fn=limit)
     assert (tmp_path / "o.safetensors").stat().st_size > size // 2
 
