@@ -34,7 +34,8 @@ def python_names() -> set[str]:
 
 def header_names(text: str) -> set[str]:
     """Names that a header declares outside of namespaces `detail`. clang-format puts each at the start of its line."""
-    public = re.sub(r"^namespace (?:penstock::)?detail \{.*?^\}", "", text, flags=re.MULTILINE | re.DOTALL)
+    detail = r"^namespace (?:penstock::)?detail \{.*?^\}  // namespace (?:penstock::)?detail$"
+    public = re.sub(detail, "", text, flags=re.MULTILINE | re.DOTALL)
     public = re.sub(r"^namespace (?!penstock\b|collate\b|sampler\b).*?^\}", "", public, flags=re.MULTILINE | re.DOTALL)
     lines = public.split("\n")
     found = [pattern.match(line) for line in lines for pattern in (TYPE, ALIAS, FUNCTION)]
