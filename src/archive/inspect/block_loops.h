@@ -42,12 +42,6 @@ struct DifferenceSums {
   std::int64_t zeros_of_b = 0;
 };
 
-struct CompareLimits {
-  double rtol = 0;
-  double atol = 0;
-  double greatest = 0;
-};
-
 struct BlockLoops {
   /// Without a NaN or an infinity the sum is finite, unless it overflows.
   void (*scan_doubles)(const double* values, double normal, DoubleScan& out);
@@ -63,9 +57,10 @@ struct BlockLoops {
   void (*place_floats)(const std::byte* floats, Histogram::Scale scale, std::uint16_t* pairs);
   /// A NaN or an infinity, or an overflow, makes a sum that is not finite.
   void (*compare)(const double* a, const double* b, double rtol, double atol, DifferenceSums& out);
-  /// The same of floats, which need not be aligned, but for two things. A zero of b makes a sum that is not finite. And
-  /// relative differences have no maximum: it is 1 where one of them is larger than `greatest`, and else 0.
-  void (*compare_floats)(const std::byte* a, const std::byte* b, const CompareLimits& limits, DifferenceSums& out);
+  /// As compare, of floats, which need not be aligned. A zero of b makes a sum that is not finite, too. In place of the
+  /// greatest relative difference, which stays 0, it gives whether one is larger than `known`.
+  bool (*compare_floats)(const std::byte* a, const std::byte* b, double rtol, double atol, double known,
+                         DifferenceSums& out);
 };
 
 extern const BlockLoops kBaselineLoops;

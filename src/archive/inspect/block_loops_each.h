@@ -221,7 +221,7 @@ void compare_block(const double* of_a, const double* of_b, double rtol, double a
 ///     d0/b0 + d1/b1 + d2/b2 + d3/b3 = ((d0 b1 + d1 b0) b2 b3 + (d2 b3 + d3 b2) b0 b1) / (b0 b1 b2 b3)
 /// Products of four floats neither overflow a double nor lose digits as denormal numbers.
 template <bool is_exact>
-void compare_each_float(const std::byte* of_a, const std::byte* of_b, const CompareLimits& limits,
+bool compare_each_float(const std::byte* of_a, const std::byte* of_b, double rtol, double atol, double known,
                         DifferenceSums& out) {
   constexpr std::size_t kTogether = 4;
   constexpr std::size_t kFourFloats = kWidth * sizeof(float);
@@ -245,21 +245,23 @@ void compare_each_float(const std::byte* of_a, const std::byte* of_b, const Comp
         to_absolute(b[k]);
         max_absolute = d[k] > max_absolute ? d[k] : max_absolute;
         sum_absolute += d[k];
-        different -= is_exact ? d[k] > 0 : d[k] > limits.atol + limits.rtol * b[k];
-        exceeding |= d[k] > limits.greatest * b[k];
+        different -= is_exact ? d[k] > 0 : d[k] > atol + rtol * b[k];
+        exceeding |= d[k] > known * b[k];
       }
       sums[pair] = d[0] * b[1] + d[1] * b[0];
       products[pair] = b[0] * b[1];
     }
     sum_relative += (sums[0] * products[1] + sums[1] * products[0]) / (products[0] * products[1]);
   }
-  out = {largest(max_absolute), sum_of(sum_absolute), sum_of(exceeding) != 0 ? 1.0 : 0.0,
-         sum_of(sum_relative),  sum_of(different),    0};
+  out = {largest(max_absolute), sum_of(sum_absolute), 0, sum_of(sum_relative), sum_of(different), 0};
+  return sum_of(exceeding) != 0;
 }
 
-void compare_floats(const std::byte* a, const std::byte* b, const CompareLimits& limits, DifferenceSums& out) {
-  const bool is_exact = limits.rtol == 0 && limits.atol == 0;
-  return is_exact ? compare_each_float<true>(a, b, limits, out) : compare_each_float<false>(a, b, limits, out);
+bool compare_floats(const std::byte* a, const std::byte* b, double rtol, double atol, double known,
+                    DifferenceSums& out) {
+  const bool is_exact = rtol == 0 && atol == 0;
+  return is_exact ? compare_each_float<true>(a, b, rtol, atol, known, out)
+                  : compare_each_float<false>(a, b, rtol, atol, known, out);
 }
 
 constexpr BlockLoops kLoops{scan_doubles, square_doubles, place_doubles, scan_floats,

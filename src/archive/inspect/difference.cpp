@@ -125,15 +125,16 @@ bool Difference::add_floats(const Block& block) {
   }
   alignas(32) std::array<float, kBlock> of_a;
   alignas(32) std::array<float, kBlock> of_b;
-  const CompareLimits limits{tolerance_.rtol, tolerance_.atol, static_cast<double>(max_relative_)};
   DifferenceSums sums;
-  block_loops().compare_floats(as_floats(a_, block.a.data(), of_a), as_floats(b_, block.b.data(), of_b), limits, sums);
+  const bool is_greater =
+      block_loops().compare_floats(as_floats(a_, block.a.data(), of_a), as_floats(b_, block.b.data(), of_b),
+                                   tolerance_.rtol, tolerance_.atol, static_cast<double>(max_relative_), sums);
   if (!std::isfinite(sums.sum_absolute) || !std::isfinite(sums.sum_relative)) {
     blocks_to_skip_ = kSkipped;
     return false;
   }
   const bool is_first = first_ < 0 && sums.different > 0;
-  if (is_first || sums.max_relative > 0) return false;
+  if (is_first || is_greater) return false;
   add_sums(sums);
   return true;
 }

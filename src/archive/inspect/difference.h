@@ -72,6 +72,7 @@ class Difference {
 
   static Way way_of(const DType& a, const DType& b) noexcept;
   void add_block(std::int64_t first, std::span<const std::byte> a, std::span<const std::byte> b, std::size_t count);
+  /// False where the block has to go the way of doubles.
   bool add_floats(const Block& block);
   void add_sums(const DifferenceSums& sums);
   void add_doubles(std::int64_t first, const double* a, const double* b, std::size_t count, const Block& block);
