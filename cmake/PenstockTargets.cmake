@@ -1,6 +1,7 @@
 # What every target of ours has in common.
 
 include(CheckCXXSourceCompiles)
+include(PenstockCache)
 
 # Without a choice compilers do not optimise, which makes some of it 30 times slower. This holds in our folders alone:
 # the rest of another project, which has made no choice either, stays as it is.
@@ -13,9 +14,8 @@ endif()
 # In another project's build these are that project's to choose.
 if(PROJECT_IS_TOP_LEVEL)
   set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
-  find_program(CCACHE_PROGRAM ccache)
-  if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
+  if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    penstock_compiler_cache(CMAKE_CXX_COMPILER_LAUNCHER "${PROJECT_SOURCE_DIR}")
   endif()
 endif()
 if(BUILD_SHARED_LIBS)

@@ -3,13 +3,15 @@
 # must install nothing of ours.
 
 file(REMOVE_RECURSE "${WORK}")
-find_program(CCACHE ccache)
-if(CCACHE)
+include("${PROJECT}/cmake/PenstockCache.cmake")
+penstock_compiler_cache(launcher "${PROJECT}")
+if(launcher)
   # With the warnings of our own build the flags are the same, so that the cache has the objects already.
-  set(cache "-DCMAKE_CXX_COMPILER_LAUNCHER=${CCACHE}" -DPENSTOCK_WARNINGS=ON)
+  set(warnings -DPENSTOCK_WARNINGS=ON)
 endif()
 execute_process(COMMAND "${CMAKE_COMMAND}" -S "${EMBEDDER}" -B "${WORK}/build" -G Ninja "-DPENSTOCK=${PROJECT}"
-                        "-DCMAKE_CXX_COMPILER=${COMPILER}" -DCMAKE_DISABLE_FIND_PACKAGE_CLI11=ON ${cache}
+                        "-DCMAKE_CXX_COMPILER=${COMPILER}" -DCMAKE_DISABLE_FIND_PACKAGE_CLI11=ON
+                        "-DCMAKE_CXX_COMPILER_LAUNCHER=${launcher}" ${warnings}
                 RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
 if(result)
   message(FATAL_ERROR "Penstock cannot be configured inside of another project:\n${output}")
