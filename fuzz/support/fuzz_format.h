@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "format/format.h"
+#include "format/rows.h"
 
 namespace penstock::fuzz {
 

@@ -8,7 +8,7 @@
 
 #include "archive/unloaded.h"
 #include "format/flat_tensors.h"
-#include "format/format.h"
+#include "format/rows.h"
 #include "penstock/load.h"
 #include "support/outcome.h"
 #include "support/same_value.h"

@@ -107,12 +107,4 @@ const Format& detect(const ByteSource& source);
 /// when there is none, kUnsupported for options that the format does not support.
 const Format& format_to_write(std::string_view path, const SaveOptions& options);
 
-// One declaration for each row; each is defined in its own file. Those of distributed checkpoints are in dcp/dcp.h.
-extern const Format kNpyFormat;
-extern const Format kNpzFormat;
-extern const Format kPtFormat;
-extern const Format kPtLegacyFormat;
-extern const Format kSafetensorsFormat;
-extern const Format kShardIndexFormat;
-
 }  // namespace penstock::format

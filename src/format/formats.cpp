@@ -9,7 +9,7 @@
 #include "core/text.h"
 #include "format/dcp/dcp.h"
 #include "format/foreign.h"
-#include "format/format.h"
+#include "format/rows.h"
 #include "format/zip/kind.h"
 #include "penstock/error.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "format/format.h"
+#include "format/rows.h"
 #include "penstock/load.h"
 #include "penstock/save.h"
 #include "support/bytes.h"

@@ -11,7 +11,7 @@
 #include "archive/load_tensors.h"
 #include "archive/load_view.h"
 #include "archive/made_archive.h"
-#include "format/format.h"
+#include "format/rows.h"
 #include "io/source/opened_file.h"
 #include "penstock/load.h"
 #include "penstock/save.h"

@@ -9,6 +9,7 @@
 
 #include "archive/archive_state.h"
 #include "format/check_index.h"
+#include "format/rows.h"
 #include "support/bytes.h"
 
 namespace penstock::test {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "archive/made_archive.h"
+#include "format/rows.h"
 #include "support/errors.h"
 #include "support/tensors.h"
 

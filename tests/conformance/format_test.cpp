@@ -6,14 +6,17 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "penstock/load.h"
 #include "support/bytes.h"
 #include "support/errors.h"
+#include "support/files.h"
 #include "support/tensors.h"
 
 namespace penstock::format {
@@ -74,6 +77,7 @@ std::set<const Format*> sniffed_by(const std::string& file) {
 }
 
 class EveryFormat : public testing::TestWithParam<const Format*> {};
+class EveryFile : public testing::TestWithParam<const Format*> {};
 class EveryWriter : public testing::TestWithParam<const Format*> {};
 
 TEST_P(EveryFormat, HasAWholeRow) {
@@ -131,22 +135,40 @@ TEST_P(EveryWriter, TheIndexReadsNoPayload) {
   EXPECT_LT(source->bytes_read, 256U * 1024);
 }
 
-TEST_P(EveryWriter, EveryTruncationIsAnError) {
-  const Format& format = *GetParam();
-  const std::string file = written(format, small_sample(format));
-  for (std::size_t n = 0; n < file.size(); ++n) {
-    const auto error = error_of([&] { open(source_of(file.substr(0, n), "cut")).load(); });
-    ASSERT_TRUE(error) << "cut to " << n << " of " << file.size();
-    EXPECT_EQ(error->path(), "cut") << n;
+/// Whole files of a format that holds its tensors itself: what it writes. A format that is only read has those seeds of
+/// the fuzzers (fuzz/corpus) that load.
+std::vector<std::string> samples_of(const Format& format) {
+  if (format.write != nullptr) return {written(format, small_sample(format))};
+  std::vector<std::string> out;
+  for (const auto& seed : std::filesystem::recursive_directory_iterator("fuzz/corpus")) {
+    if (!seed.is_regular_file()) continue;
+    const std::string file = test::read_file(seed.path().string());
+    if (sniffed_by(file) != std::set<const Format*>{&format}) continue;
+    if (!error_of([&] { open(source_of(file)).load(); })) out.push_back(file);
+  }
+  return out;
+}
+
+TEST_P(EveryFile, HasASample) {
+  EXPECT_FALSE(samples_of(*GetParam()).empty())
+      << "a format that is only read needs a file that loads in fuzz/corpus/" << GetParam()->name;
+}
+
+TEST_P(EveryFile, EveryTruncationIsAnError) {
+  for (const std::string& file : samples_of(*GetParam())) {
+    for (std::size_t n = 0; n < file.size(); ++n) {
+      const auto error = error_of([&] { open(source_of(file.substr(0, n), "cut")).load(); });
+      ASSERT_TRUE(error) << "cut to " << n << " of " << file.size();
+      EXPECT_EQ(error->path(), "cut") << n;
+    }
   }
 }
 
-TEST_P(EveryWriter, DamageIsAnErrorOrOtherValues) {
-  const Format& format = *GetParam();
-  const std::string file = written(format, small_sample(format));
+TEST_P(EveryFile, DamageIsAnErrorOrOtherValues) {
+  const std::vector<std::string> files = samples_of(*GetParam());
   std::mt19937 random(1);
   for (int round = 0; round < 3000; ++round) {
-    std::string damaged = file;
+    std::string damaged = files[static_cast<std::size_t>(round) % files.size()];
     for (std::size_t i = 0; i <= random() % 3; ++i) damaged[random() % damaged.size()] = static_cast<char>(random());
     try {
       open(source_of(damaged)).load();
@@ -156,13 +178,43 @@ TEST_P(EveryWriter, DamageIsAnErrorOrOtherValues) {
   }
 }
 
-std::vector<const Format*> rows(bool writers) {
+/// From an odd element to the end, and the first half, of each dimension.
+void expect_slices_of(const LazyTensor& lazy) {
+  const Tensor whole = lazy.load();
+  for (std::size_t dim = 0; dim < whole.shape().rank(); ++dim) {
+    const std::int64_t size = whole.shape()[dim];
+    const std::int64_t one = std::min<std::int64_t>(1, size);
+    for (const auto& [begin, end] : {std::pair(one, size), std::pair(std::int64_t{0}, size / 2)}) {
+      EXPECT_TRUE(Tensor::identical(lazy.slice(dim, begin, end).load(), whole.slice(dim, begin, end)))
+          << lazy.name() << " dimension " << dim << " " << begin << ":" << end;
+    }
+  }
+}
+
+TEST_P(EveryFile, ASliceIsAPartOfTheWhole) {
+  for (const std::string& file : samples_of(*GetParam())) {
+    const Archive archive = open(source_of(file));
+    for (std::size_t i = 0; i < archive.entries().size(); ++i) {
+      if (archive.entries()[i].pickled) continue;
+      expect_slices_of(archive.entry(i));
+    }
+  }
+}
+
+/// The rows that are as asked.
+template <class Predicate>
+std::vector<const Format*> rows(Predicate is_wanted) {
   std::vector<const Format*> out;
   for (const Format& format : formats()) {
-    if (!writers || format.write != nullptr) out.push_back(&format);
+    if (is_wanted(format)) out.push_back(&format);
   }
   return out;
 }
+
+bool any(const Format&) { return true; }
+bool is_written(const Format& format) { return format.write != nullptr; }
+/// Not so an index or a folder, whose tensors lie in other files.
+bool holds_its_tensors(const Format& format) { return !format.is_index && !format.is_folder; }
 
 std::string name_of(const testing::TestParamInfo<const Format*>& info) {
   std::string out(info.param->name);
@@ -171,8 +223,9 @@ std::string name_of(const testing::TestParamInfo<const Format*>& info) {
   return out + std::to_string(info.index);
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, EveryFormat, testing::ValuesIn(rows(false)), name_of);
-INSTANTIATE_TEST_SUITE_P(Formats, EveryWriter, testing::ValuesIn(rows(true)), name_of);
+INSTANTIATE_TEST_SUITE_P(Formats, EveryFormat, testing::ValuesIn(rows(any)), name_of);
+INSTANTIATE_TEST_SUITE_P(Formats, EveryFile, testing::ValuesIn(rows(holds_its_tensors)), name_of);
+INSTANTIATE_TEST_SUITE_P(Formats, EveryWriter, testing::ValuesIn(rows(is_written)), name_of);
 
 }  // namespace
 }  // namespace penstock::format

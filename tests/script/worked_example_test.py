@@ -36,11 +36,11 @@ class WorkedExampleTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             work = Path(folder)
             (work / "format").mkdir()
-            header = (ROOT / "src/format/format.h").read_text()
+            header = (ROOT / "src/format/rows.h").read_text()
             table = (ROOT / "src/format/formats.cpp").read_text()
             source, test, fuzzer = code_blocks()
             for name, text in {
-                "format/format.h": replace_once(
+                "format/rows.h": replace_once(
                     header, r"\nextern const Format", "\nextern const Format kIdxFormat;\nextern const Format"
                 ),
                 "formats.cpp": replace_once(table, r"(kFormats\{[^}]*)\}", r"\1, kIdxFormat}"),

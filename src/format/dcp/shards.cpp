@@ -19,7 +19,7 @@
 #include "format/dcp/coverage.h"
 #include "format/dcp/dcp.h"
 #include "format/flat_tensors.h"
-#include "format/format.h"
+#include "format/rows.h"
 #include "format/safetensors/shard_paths.h"
 #include "io/file/url.h"
 #include "penstock/error.h"

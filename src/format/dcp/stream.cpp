@@ -9,6 +9,7 @@
 #include "core/format.h"
 #include "core/text.h"
 #include "format/check_index.h"
+#include "format/rows.h"
 #include "io/source/opened_file.h"
 #include "io/source/window_source.h"
 #include "penstock/error.h"

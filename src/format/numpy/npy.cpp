@@ -11,8 +11,8 @@
 #include "core/counted.h"
 #include "core/format.h"
 #include "core/view.h"
-#include "format/format.h"
 #include "format/numpy/npy_stream.h"
+#include "format/rows.h"
 #include "penstock/error.h"
 
 namespace penstock::format {

@@ -14,6 +14,7 @@
 #include "format/pt/stream.h"
 #include "format/pt/write.h"
 #include "format/pt/zip.h"
+#include "format/rows.h"
 #include "format/zip/kind.h"
 #include "format/zip/layout.h"
 #include "penstock/error.h"

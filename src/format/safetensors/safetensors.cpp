@@ -1,6 +1,7 @@
 // The file is a length of 8 bytes, the header of that length, and the data. docs/formats/safetensors.md describes it
 // byte by byte.
 
+#include "format/rows.h"
 #include "format/safetensors/safetensors.h"
 
 #include <algorithm>

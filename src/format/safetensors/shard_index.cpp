@@ -12,7 +12,7 @@
 #include "core/format.h"
 #include "core/text.h"
 #include "format/flat_tensors.h"
-#include "format/format.h"
+#include "format/rows.h"
 #include "format/safetensors/shard_list.h"
 #include "io/file/url.h"
 #include "penstock/error.h"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "format/numpy/npy_support.h"
+#include "format/rows.h"
 #include "support/errors.h"
 #include "support/tensors.h"
 

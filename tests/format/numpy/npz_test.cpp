@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "format/format.h"
 #include "format/numpy/npy_header.h"
 #include "format/numpy/npy_support.h"
+#include "format/rows.h"
 #include "penstock/load.h"
 #include "support/errors.h"
 #include "support/tensors.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "format/pt/pt.h"
+#include "format/rows.h"
 #include "penstock/load.h"
 #include "support/bytes.h"
 #include "support/errors.h"

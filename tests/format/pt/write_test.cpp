@@ -12,6 +12,7 @@
 
 #include "format/pt/pickle/structure.h"
 #include "format/pt/storages.h"
+#include "format/rows.h"
 #include "format/zip/reader.h"
 #include "format/zip/writer.h"
 #include "penstock/load.h"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "format/pt/pt.h"
+#include "format/rows.h"
 #include "format/zip/inflate.h"
 #include "penstock/load.h"
 #include "support/bytes.h"

@@ -1,3 +1,4 @@
+#include "format/rows.h"
 #include "format/safetensors/safetensors.h"
 
 #include <gmock/gmock.h>

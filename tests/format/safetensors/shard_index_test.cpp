@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "format/format.h"
+#include "format/rows.h"
 #include "format/safetensors/shard_paths.h"
 #include "penstock/load.h"
 #include "penstock/save.h"
