@@ -113,8 +113,17 @@ class PythonPages:
 
     def add(self, page: str, title: str, module: str, names: list[str], opening: list[str] | None = None) -> None:
         items = [line for name in names for line in self.item(module, name)]
-        lines = [f".. py:currentmodule:: {module}", "", *(opening or []), "", *items]
+        lines = [f".. py:currentmodule:: {module}", "", *(opening or []), "", *self.list_of(module, names), *items]
         self.pages[f"python-{page}"] = headed(title, lines)
+
+    @staticmethod
+    def list_of(module: str, names: list[str]) -> list[str]:
+        """A line for each name, so that a page can be looked over before it is read."""
+        lines = [".. list-table::", "   :widths: auto", ""]
+        for name in names:
+            full = f"{ELSEWHERE.get(name, module)}.{name}"
+            lines += [f"   * - :py:obj:`{name} <{full}>`", f"     - {as_rst(first_sentence(full))}"]
+        return [*lines, ""] if names else []
 
     def item(self, module: str, name: str) -> list[str]:
         module = ELSEWHERE.get(name, module)
@@ -133,6 +142,16 @@ class PythonPages:
         if kind == "class" and issubclass(item, BaseException):
             options = [":show-inheritance:"]
         return [f".. auto{kind}:: {full}", *[f"   {option}" for option in options], ""]
+
+
+def first_sentence(full: str) -> str:
+    """What the docstring of a name begins with, behind its signatures. Empty for what is no function and no class."""
+    module, _, name = full.rpartition(".")
+    item = getattr(importlib.import_module(module), name)
+    text = (inspect.getdoc(item) or "") if callable(item) else ""
+    prose = [line for line in text.split("\n") if not re.match(r"(@overload|\d+\. )?``?\w+\(|\w+\(.*\)( ->|$)", line)]
+    paragraph = " ".join("\n".join(prose).strip().split("\n\n")[0].split())
+    return re.split(r"(?<=[.:]) ", paragraph)[0].rstrip(":")
 
 
 def python_pages() -> dict[str, list[str]]:
