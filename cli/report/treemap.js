@@ -7,6 +7,10 @@ const kMostBoxes = 150;
 const kInnerArea = 150;  // for one box within a box, where there are many
 const kMostNested = 4;
 const kMostSpans = 2500;
+const kSmallest = 8;     // pixels, of a name
+const kGlyph = 0.62;     // a character's width in its height
+const kLeastShown = 4;    // characters, or none are
+const kShortName = 10;   // longer ones are cut before they get smaller
 
 /** Layers in layers: `label`, `path`, `bytes`, `tensors` (a number), `marked`, and `below` or one tensor's `row`. */
 function layersOf(rows) {
@@ -50,14 +54,15 @@ function joined(layer, isRoot = false) {
   return layer;
 }
 
-/** The first ones, and one box for the rest. */
+/** The first ones, and one box for the rest; largest first, as squarified() wants them. */
 function fewest(children, most) {
   const seen = children.filter((child) => child.bytes > 0);
   if (seen.length <= most) return seen;
   const rest = seen.slice(most - 1);
   const sum = (key) => rest.reduce((all, child) => all + child[key], 0);
-  return [...seen.slice(0, most - 1), { label: `${count(rest.length)} more`, bytes: sum("bytes"), tensors: sum("tensors"),
-    marked: sum("marked"), children: rest, isRest: true }];
+  const box = { label: `${count(rest.length)} more`, bytes: sum("bytes"), tensors: sum("tensors"), marked: sum("marked"),
+    children: rest, isRest: true };
+  return [...seen.slice(0, most - 1), box].sort((a, b) => b.bytes - a.bytes);
 }
 
 /** [{item, x, y, w, h}]: `items`, largest first, side by side in a box, as square as can be. */
@@ -140,7 +145,7 @@ class Treemap {
     place(box, x, y, w, h);
     box.item = item;
     if (item.marked > 0) box.classList.add("marked");
-    if (w > 44 && h > 18) box.append(make("span", { class: "label" }, readable(item.label, 120)));
+    box.append(...labelOf(item, w, h, 13));
     if (w > 60 && h > 36 && !item.children) box.append(make("span", { class: "size" }, bytesText(item.bytes)));
     this.spans = Math.ceil((kMostSpans * item.bytes) / this.layer.bytes);
     if (w > 30 && h > 40 && item.children) box.append(...this.inner(item, w, h, 1));
@@ -154,7 +159,7 @@ class Treemap {
     this.spans -= boxes.length;
     return boxes.map((box) => {
       const inner = make("span", { class: box.item.marked > 0 ? "inner marked" : "inner", "aria-hidden": "true" });
-      if (box.w > 44 && box.h > 16) inner.append(make("span", { class: "label" }, readable(box.item.label, 60)));
+      inner.append(...labelOf(box.item, box.w, box.h, 11));
       const isDeeper = box.item.children && !box.item.isRest && level < kMostNested && this.spans > 0;
       if (isDeeper && box.w > 30 && box.h > 40) inner.append(...this.inner(box.item, box.w, box.h, level + 1));
       place(inner, box.x, box.y, box.w, box.h);
@@ -195,6 +200,17 @@ class Treemap {
     }
     return best;
   }
+}
+
+/** Its name, smaller in a narrow box, so that boxes side by side all have one; none where it could not be read. */
+function labelOf(item, w, h, largest) {
+  const text = readable(item.label, 120);
+  const fits = (w - 9) / (kGlyph * Math.min(text.length, kShortName));
+  const size = Math.max(kSmallest, Math.min(largest, fits));
+  if (fits * Math.min(text.length, kShortName) < size * Math.min(text.length, kLeastShown) || h < size + 5) return [];
+  const label = make("span", { class: "label" }, text);
+  label.style.fontSize = `${size.toFixed(1)}px`;
+  return [label];
 }
 
 function place(element, x, y, w, h) {

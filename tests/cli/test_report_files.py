@@ -201,6 +201,18 @@ def test_hostile_files_run_nothing(opened, tmp_path):
     assert page.run("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_files_of_about_one_size_all_have_names_and_none_is_a_sliver(opened, tmp_path):
+    folder = tmp_path / "many"
+    folder.mkdir()
+    for i in range(200):
+        np.save(folder / f"{i:04}.npy", np.zeros(40 + i % 5, "u1"))
+    page = opened(folder)
+    assert page.run("document.querySelectorAll('.box').length") == 150
+    assert page.run("document.querySelectorAll('.box > .label').length") == 150
+    shapes = "[...document.querySelectorAll('.box')].map((box) => box.offsetWidth / box.offsetHeight)"
+    assert all(0.2 < shape < 5 for shape in page.run(shapes))
+
+
 def test_a_page_of_what_could_not_be_read(shown, folder, tmp_path):
     (folder / "bad<b>.npy").write_bytes(b"no array")
     report(folder, "-o", tmp_path / "page.html", code=1)
