@@ -92,7 +92,7 @@ ADAPTERS = {"torch.h": "torch/", "torch_optimizer.h": "torch/", "torch_optimizer
 # Third-party headers, by the layers that may include them; a name ending in '/' is a folder.
 THIRD_PARTY = {
     "fmt/": ["core"],
-    "nlohmann/": ["doctor", "io", "value", "format", "archive", "data", "cli", "python"],
+    "nlohmann/": ["core", "doctor", "io", "value", "format", "archive", "data", "cli", "python"],
     "libdeflate.h": ["io", "format", "archive"],
     "zlib.h": ["io", "format", "archive", "cli"],
     "CLI/": ["cli"],

@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -28,9 +30,12 @@
 #include "cli/terminal/progress.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
+#include "data/scan/name_match.h"
+#include "format/folder.h"
 #include "format/format.h"
 #include "format/save_with.h"
 #include "io/file/output.h"
+#include "io/file/url.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 #include "penstock/save.h"
@@ -216,14 +221,29 @@ void report(const Options& options, const Metadata& left_out) {
                            written.format(), printable(core::format("{}", fmt::join(keys, ", ")))));
 }
 
-/// The files that are read, of which the first may be narrowed to a part.
-std::vector<Archive> opened(const Options& options) {
-  TensorFiles from = tensor_files(options.from);
+/// What `load` reads of a folder that is one thing, whatever else lies in it or below; nothing of any other path.
+std::optional<Source> folder_as_one(const std::string& path) {
+  std::error_code ignored;
+  if (path == kStandardInput) return std::nullopt;
+  const bool is_folder = io::is_url(path) ? is_several_objects(path) && !data::is_magic(path)
+                                          : std::filesystem::is_directory(path, ignored);
+  return is_folder ? format::open_folder(path) : std::nullopt;
+}
+
+std::vector<Archive> opened_from(const std::string& path) {
+  if (std::optional<Source> one = folder_as_one(path)) return {open(*std::move(one))};
+  TensorFiles from = tensor_files(path);
   if (!from.refused.empty()) throw from.refused.front();
   std::vector<Archive> out;
-  for (const std::string& path : from.paths) {
-    const Archive whole = open_input(path);
-    out.push_back(options.part.empty() ? whole : whole.part(options.part));
+  for (const std::string& file : from.paths) out.push_back(open_input(file));
+  return out;
+}
+
+/// The files that are read, of which the first may be narrowed to a part.
+std::vector<Archive> opened(const Options& options) {
+  std::vector<Archive> out = opened_from(options.from);
+  if (!options.part.empty()) {
+    for (Archive& archive : out) archive = archive.part(options.part);
   }
   for (const std::string& path : options.merge) out.push_back(open_input(path));
   return out;

@@ -21,8 +21,10 @@
 #include "cli/tensor_files.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/terminal.h"
+#include "core/checked.h"
 #include "core/format.h"
 #include "core/task_pool.h"
+#include "core/text.h"
 #include "data/scan/folder_list.h"
 #include "data/scan/glob.h"
 #include "data/scan/name_match.h"
@@ -30,11 +32,14 @@
 #include "format/format.h"
 #include "io/file/url.h"
 #include "io/source/composed_source.h"
+#include "io/source/window_source.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 
 namespace penstock::cli {
 namespace {
+
+constexpr std::size_t kNamedInErrors = 5;
 
 struct Options {
   std::vector<std::string> paths;
@@ -174,7 +179,7 @@ class Verifier {
       for (const Source& shard : archive->sources().subspan(1)) {
         if (io::as_composed(shard) == nullptr) verify({shard.name(), true});
       }
-      return;
+      return require_all_listed(*archive);
     }
     // What is inflated counts as what the file has.
     const std::uint64_t size = source.size();
@@ -191,6 +196,29 @@ class Verifier {
     }
   }
 
+  /// Tensors of shards that an index does not list are left out by whoever loads the index.
+  static void require_all_listed(const Archive& index) {
+    std::set<std::string, std::less<>> listed;
+    for (const TensorEntry& entry : index.entries()) listed.insert(entry.name);
+    std::vector<std::string> left_out;
+    for (const Source& shard : index.sources().subspan(1)) {
+      if (io::as_composed(shard) != nullptr) continue;
+      const Archive archive = open(shard);
+      for (const TensorEntry& entry : archive.entries()) {
+        if (listed.insert(entry.name).second) left_out.push_back(core::quoted(entry.name));
+      }
+    }
+    if (left_out.empty()) return;
+    const std::size_t count = left_out.size();
+    left_out.resize(std::min(count, kNamedInErrors));
+    throw Error(ErrorCode::kCorrupt,
+                core::format("the index does not say where {} of its shards {}: {}{}; loading it leaves them out, so "
+                             "fetch or write the index again",
+                             counted(count, "tensor"), count == 1 ? "is" : "are", fmt::join(left_out, ", "),
+                             count > kNamedInErrors ? ", ..." : ""),
+                {.path = index.path()});
+  }
+
   /// The streams of a checkpoint, of which each that is bad is told.
   void check_contents(const Archive& archive, std::span<const format::Content> contents) {
     for (const Source& file : archive.sources().subspan(1)) {
@@ -198,13 +226,22 @@ class Verifier {
     }
     core::parallel_for(contents.size(), core::usable_cpus(), [&](std::size_t i) {
       const format::Content& content = contents[i];
+      const std::string& path = content.file.name();
+      if (!core::range_fits(content.offset, content.length, content.file.size())) {
+        return add_bad(path, Error(ErrorCode::kTruncated,
+                                   core::format("a stream should take {} here, and the file ends at byte {}: it was "
+                                                "cut, so copy it again",
+                                                counted(content.length, "byte"), content.file.size()),
+                                   {.path = path, .offset = content.offset, .tensor = content.name}));
+      }
       try {
-        check_content(*content.bytes, 1, [this](std::uint64_t bytes) { add_seen(bytes); });
+        const Source bytes = io::window_of(content.file, content.offset, content.length);
+        check_content(*bytes, 1, [this](std::uint64_t seen) { add_seen(seen); });
       } catch (const Error& error) {
-        add_bad(content.bytes.name(), Error(error.code(), error.message(),
-                                            {.path = content.bytes.name(),
-                                             .offset = content.offset + error.offset().value_or(0),
-                                             .tensor = content.name}));
+        add_bad(path, Error(error.code(), error.message(),
+                            {.path = path,
+                             .offset = content.offset + error.offset().value_or(0),
+                             .tensor = content.name}));
       }
     });
     add_good(archive, 0);

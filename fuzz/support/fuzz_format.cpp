@@ -52,6 +52,7 @@ std::uint64_t payload(const format::Index& index) {
 
 bool read(const format::Format& format, const Source& source, bool verify) {
   const format::Index index = format.read_index(source, {.verify = verify});
+  require(index.sources.size() <= 1, "bytes in memory made another file be opened");
   for (const StorageEntry& storage : index.storages) check_storage(storage, index);
   for (const TensorEntry& entry : index.entries) check_entry(entry, index);
   if (payload(index) > kMaxPayload) return true;

@@ -49,9 +49,10 @@ PackSummary pack(const Dataset& dataset, const std::filesystem::path& folder, co
 
 /// The samples that `pack` wrote: those of every file that `pattern` matches (a folder, a glob or a file, as of
 /// `files`), one file after the other. The files are mapped or read by the rules of `rows`, which look at the size of
-/// all of them together; offsets are checked. Numbers come back as tensors without dimensions. kCorrupt for a file that
-/// contradicts itself, kInvalidArgument for one that `pack` did not write, kShapeMismatch and kDTypeMismatch when its
-/// samples do not have the form of the first file's.
+/// all of them together; offsets are checked. Numbers come back as tensors without dimensions. kNotFound where a file
+/// of those that `pack` wrote is missing from the folder (one that is named alone is read alone), kCorrupt for a file
+/// that contradicts itself, kInvalidArgument for one that `pack` did not write, kShapeMismatch and kDTypeMismatch when
+/// its samples do not have the form of the first file's.
 Dataset packed(std::string_view pattern, std::optional<bool> mmap = {});
 /// The same for a std::filesystem::path.
 Dataset packed(const std::same_as<std::filesystem::path> auto& folder, std::optional<bool> mmap = {}) {

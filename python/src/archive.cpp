@@ -24,6 +24,8 @@
 #include "interrupt.h"
 #include "io/file/url.h"
 #include "io/read/reader.h"
+#include "io/source/composed_source.h"
+#include "io/source/source.h"
 #include "penstock/error.h"
 #include "penstock/source.h"
 #include "progress.h"
@@ -144,26 +146,29 @@ PyLazyTensor restore_entry(nb::handle path, nb::handle entry_name, const nb::tup
 
 bool is_remote_source(const Source& source) { return io::reader_for(*source).is_remote && !source.memory(); }
 
-/// A path that another process can open too.
-nb::object reducible_path(const std::string& path) {
-  if (io::is_url(path)) {
+/// A path that another process can open too. Of bytes in memory, and of others' file systems, the name is only a name:
+/// it would lead to another file, which who gave the bytes has chosen.
+nb::object reducible_path(const Source& source) {
+  const std::string& path = source.name();
+  const bool is_opened = io::as_composed(source) != nullptr || io::opened_by_name(*source);
+  if (is_opened && io::is_url(path)) {
     if (!path.ends_with("?...")) return path_text(path);
     throw Error(ErrorCode::kUnsupported, "a URL with a signature or token in its query cannot be pickled", {path});
   }
   std::error_code error;
   const std::filesystem::path whole = std::filesystem::absolute(path, error);
-  if (!error && std::filesystem::exists(whole, error)) return path_text(whole.string());
+  if (is_opened && !error && std::filesystem::exists(whole, error)) return path_text(whole.string());
   throw Error(ErrorCode::kUnsupported, "what lies in memory alone cannot be pickled; pickle its bytes instead", {path});
 }
 
 nb::object pickling(const char* function) { return nb::module_::import_("penstock._pickling").attr(function); }
 
 nb::tuple reduce(const Archive& archive, bool verify) {
-  return nb::make_tuple(pickling("archive"), nb::make_tuple(reducible_path(archive.path()), verify));
+  return nb::make_tuple(pickling("archive"), nb::make_tuple(reducible_path(archive.sources().front()), verify));
 }
 
 nb::tuple reduce(const PyLazyTensor& entry) {
-  const nb::object path = reducible_path(entry.tensor.source().name());
+  const nb::object path = reducible_path(entry.tensor.source());
   return nb::make_tuple(pickling("entry"),
                         nb::make_tuple(path, text_from(entry.tensor.name()), entry.keys, entry.verify));
 }

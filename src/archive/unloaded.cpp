@@ -13,7 +13,6 @@
 #include "archive/inspect/elements.h"
 #include "archive/materialise.h"
 #include "core/view.h"
-#include "io/source/composed_source.h"
 
 namespace penstock::archive {
 namespace {
@@ -43,9 +42,7 @@ class Reader {
       const std::int64_t count = std::min(most, elements.count() - first);
       write_piece(elements.dtype(), cursor.read(first, count), count, sink);
     }
-    elements.finish();
-    const Source& source = files_.archive().sources()[files_.state().storage_of(unit.entry).source];
-    if (const io::ComposedSource* const composed = io::as_composed(source)) composed->verify(stop_);
+    elements.finish(stop_);
   }
 
  private:

@@ -24,9 +24,10 @@ std::optional<Source> open_folder(const std::string& path);
 
 /// A part of a file that is a file of its own, such as the streams of a distributed checkpoint.
 struct Content {
-  Source bytes;
-  std::uint64_t offset = 0;  ///< in its file
-  std::string name = {};     ///< the item of the state dict that it is of
+  Source file;
+  std::uint64_t offset = 0;  ///< in it, which may end before
+  std::uint64_t length = 0;
+  std::string name = {};  ///< the item of the state dict that it is of
 };
 
 /// Such parts of an opened archive's sources, for whoever checks every byte of them; none in a checkpoint of

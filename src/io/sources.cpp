@@ -11,6 +11,8 @@
 #include "core/format.h"
 #include "core/text.h"
 #include "io/remote/remote.h"
+#include "io/source/folder_list.h"
+#include "io/source/opened_file.h"
 #include "io/source/source.h"
 #include "penstock/error.h"
 #include "penstock/source.h"
@@ -39,6 +41,16 @@ std::string_view scheme_of(std::string_view location) {
 }  // namespace
 
 std::span<const Scheme> schemes() noexcept { return kSchemes; }
+
+const ByteSource& beneath(const ByteSource& source) noexcept {
+  const auto* const opened = dynamic_cast<const OpenedFile*>(&source);
+  return opened == nullptr ? source : beneath(*opened->source());
+}
+
+bool opened_by_name(const ByteSource& source) noexcept {
+  const ByteSource& own = beneath(source);
+  return is_file(own) || remote::url_usable(own) || as_folder_list(own) != nullptr;
+}
 
 void require_inside(const ByteSource& source, std::uint64_t offset, std::uint64_t wanted) {
   const std::uint64_t size = source.size();

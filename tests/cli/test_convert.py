@@ -507,6 +507,21 @@ def test_a_folder_of_hugging_face_shards_is_one_checkpoint(tmp_path):
     verify = [PROGRAM, "verify", tmp_path / "hf"]
     assert "all good" in subprocess.run(verify, capture_output=True, text=True, check=True).stdout
     (tmp_path / "hf" / "shard-00001-model-00001-of-00001.safetensors").unlink()
-    assert "12 of 28 elements" in convert(tmp_path / "hf", tmp_path / "p.npz", code=1).stderr
+    assert "shard-00001-... are missing" in convert(tmp_path / "hf", tmp_path / "p.npz", code=1).stderr
     assert not (tmp_path / "p.npz").exists()
     assert subprocess.run(verify, capture_output=True, text=True, check=False).returncode == 1
+
+
+def test_a_folder_that_load_reads_by_its_index_is_converted_so(tmp_path):
+    """HuggingFaceStorageWriter, with consolidation, leaves the shards of the ranks below the model."""
+    folder = tmp_path / "hf"
+    folder.mkdir()
+    whole = hugging_face_shards(folder / "sharded", 7)
+    safetensors(folder / "model-00001-of-00001.safetensors", "F32", [7, 4], whole.tobytes())
+    index = {"metadata": {}, "weight_map": {"w": "model-00001-of-00001.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    convert(folder, tmp_path / "o.npz")
+    convert(f"{folder}/", tmp_path / "p.npz")
+    for name in ("o.npz", "p.npz"):
+        with np.load(tmp_path / name) as written:
+            assert np.array_equal(written["w"], whole)

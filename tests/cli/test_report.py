@@ -444,6 +444,33 @@ def test_traces_that_are_none(tmp_path, text):
         assert os.listdir(tmp_path) == ["t.json"]
 
 
+@pytest.mark.parametrize(
+    "place",
+    [
+        '{"traceEvents": %s}',
+        '{"traceEvents": [{"ph": "X", "args": {"sample": %s}}]}',
+        '{"traceEvents": [], "more": %s}',
+    ],
+)
+def test_traces_that_nest_without_end(tmp_path, place):
+    path = tmp_path / "t.json"
+    path.write_text(place % ("[" * 500_000 + "]" * 500_000))
+    assert "is not a trace" in report(path, "-o", tmp_path / "page.html", code=1).stderr
+
+
+def test_a_trace_of_odd_numbers(tmp_path):
+    events = [
+        {"ph": "X", "name": "a", "pid": 1, "tid": -1, "ts": 1, "dur": 2.5, "args": {"batch": 3, "x": [{"sample": 7}]}},
+        {"ph": "X", "name": "b", "pid": 1, "tid": 1, "ts": 1, "dur": -1},
+        {"ph": "M", "name": "thread_name", "pid": 1, "tid": -1, "args": {"name": "reader"}},
+    ]
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"traceEvents": events, "otherData": {"dropped_events": 5}}))
+    data = report_data(path)
+    assert data["dropped"] == 5
+    assert [(lane["name"], lane["events"]) for lane in data["lanes"]] == [("reader", [0, 1.0, 2.5, 3])]
+
+
 def test_a_trace_is_a_time_line(opened, trace, tmp_path):
     page = opened(trace)
     assert {"caller", "collate"} <= set(page.run(f"{ROWS}.map((row) => row.firstChild.textContent)"))

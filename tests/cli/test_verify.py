@@ -7,8 +7,10 @@ import os
 import pty
 import re
 import resource
+import shutil
 import struct
 import subprocess
+import sys
 import zipfile
 import zlib
 from pathlib import Path
@@ -349,3 +351,60 @@ def test_a_checkpoint_of_empty_tensors_alone_is_good(tmp_path):
         "bad": [],
         "notes": [],
     }
+
+
+def test_tensors_that_an_index_leaves_out_are_told(tmp_path):
+    three = {name: np.ones(3, "f4") for name in ("a", "b", "c")}
+    safetensors(tmp_path / "m-1.safetensors", three)
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": dict.fromkeys("ab", "m-1.safetensors")}))
+    for path in (index, tmp_path):
+        told = verify(path, code=1).stdout
+        assert "all good" not in told
+        assert "where 1 tensor of its shards is: 'c'" in told
+    index.write_text(json.dumps({"weight_map": dict.fromkeys("abc", "m-1.safetensors")}))
+    assert "all good" in verify(tmp_path).stdout
+
+
+@pytest.fixture
+def checkpoint(tmp_path) -> Path:
+    """Of four ranks, each tensor in several chunks."""
+    return Path(shutil.copytree(ROOT / "tests" / "format" / "data" / "dcp_2x2", tmp_path / "ck"))
+
+
+def payload_of(path: Path, name: bytes = b"data/0") -> int:
+    """Where the last stream of that file has its first elements."""
+    content = path.read_bytes()
+    begin = content.rindex(b"PK\x03\x04", 0, content.rindex(name, 0, content.rindex(b"PK\x01\x02")))
+    lengths = struct.unpack("<HH", content[begin + 26 : begin + 30])
+    return begin + 30 + sum(lengths)
+
+
+@pytest.mark.parametrize("args", [["stats"], ["hash", "--content"], ["hash"], ["show"], ["report", "-o", "page.html"]])
+def test_damage_in_a_chunk_is_noticed_by_all_that_read_it(checkpoint, tmp_path, args):
+    command = [PROGRAM, args[0], str(checkpoint), *args[1:]]
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120).returncode == 0
+    (tmp_path / "page.html").unlink(missing_ok=True)
+    shutil.copytree(checkpoint, tmp_path / "sound")
+    flip(checkpoint / "__3_0.distcp", payload_of(checkpoint / "__3_0.distcp") + 5)
+    assert "__3_0.distcp" in verify(checkpoint, code=1).stdout
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode != 0
+    assert "checksum" in done.stderr.lower() or "CRC" in done.stderr, done.stderr
+    compared = subprocess.run([PROGRAM, "diff", tmp_path / "sound", checkpoint], capture_output=True, timeout=120)
+    assert compared.returncode == 2
+
+
+def test_a_file_that_ends_in_the_stream_of_an_empty_chunk(tmp_path):
+    """A rank that has nothing of a tensor may write a stream for it all the same."""
+    torch = pytest.importorskip("torch")
+    sys.path.insert(0, str(ROOT / "tests" / "python"))
+    from dcp_pairs import save_by_ranks
+
+    x = torch.arange(12.0).reshape(3, 4)
+    save_by_ranks(tmp_path, {"w": x}, [{"w": [((0, 0), (3, 4))]}, {"w": [((3, 0), (0, 4))]}])
+    assert "all good" in verify(tmp_path).stdout
+    last = tmp_path / "__1_0.distcp"
+    last.write_bytes(last.read_bytes()[:-1])
+    assert penstock.load(tmp_path)["w"].tolist() == x.tolist()
+    assert "it was cut" in verify(tmp_path, code=1).stdout

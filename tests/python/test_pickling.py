@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import multiprocessing
 import pickle
 
@@ -71,6 +72,18 @@ def test_archives_and_entries(folder):
     (folder / "m.pt").unlink()
     with pytest.raises(penstock.UnsupportedError, match="cannot be pickled"):
         pickle.dumps(archive)
+
+
+def test_bytes_in_memory_do_not_become_the_file_of_their_name(folder):
+    """Whoever gave the bytes chose the name."""
+    content = io.BytesIO((folder / "m.pt").read_bytes())
+    content.name = str(folder / "other.pt")
+    penstock.save({"secret": penstock.zeros((2,))}, folder / "other.pt")
+    archive = penstock.open(content)
+    assert "b" in archive
+    for value in (archive, archive["b"]):
+        with pytest.raises(penstock.UnsupportedError, match="cannot be pickled"):
+            pickle.dumps(value)
 
 
 def test_positions(folder):

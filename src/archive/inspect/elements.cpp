@@ -19,6 +19,7 @@
 #include "io/copy/crc32.h"
 #include "io/move/strided_plan.h"
 #include "io/read/residency.h"
+#include "io/source/composed_source.h"
 #include "ops/kernels.h"
 #include "penstock/error.h"
 
@@ -139,8 +140,10 @@ void Elements::check_part(std::int64_t first, std::span<const std::byte> bytes) 
   check_.add_part({static_cast<std::uint64_t>(first) * view_.dtype.itemsize(), bytes.size(), crc});
 }
 
-void Elements::finish() const {
+void Elements::finish(std::stop_token stop) const {
   if (check_.wanted()) check_.finish();
+  const io::ComposedSource* const composed = io::as_composed(files_.state().source_of(view_));
+  if (composed != nullptr && route_ != Route::kEmpty) composed->verify(std::move(stop));
 }
 
 Elements::Cursor::Cursor(const Elements& elements, Scratch& scratch) : elements_(elements), scratch_(scratch) {}

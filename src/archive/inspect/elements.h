@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 #include "archive/archive_state.h"
@@ -62,8 +63,9 @@ class Elements {
 
   /// Call before the first piece; verifies what pieces cannot. kChecksum, kIo, kTruncated.
   void prepare() const;
-  /// Call after the last piece. kChecksum.
-  void finish() const;
+  /// Call after the last piece. kChecksum; kCancelled by `stop`. Of a tensor in chunks, those that pieces did not bring
+  /// whole are read once more.
+  void finish(std::stop_token stop = {}) const;
 
   /// What a thread reads into, used again and again: new memory costs as much as a read.
   struct Scratch {

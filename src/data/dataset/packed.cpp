@@ -20,6 +20,7 @@
 #include "data/dataset/sample_array.h"
 #include "data/dataset_impl.h"
 #include "data/pack/sample_form.h"
+#include "data/pack/shard_number.h"
 #include "data/scan/glob.h"
 #include "penstock/error.h"
 #include "penstock/pack.h"
@@ -180,6 +181,9 @@ class Packed final : public detail::DatasetImpl {
  public:
   void add(const Archive& archive, data::Access access) {
     const SampleForm form = form_of(archive);
+    if (const auto number = data::shard_number_of(archive.metadata(), archive.path())) {
+      found_.add(archive.path(), *number);
+    }
     Shard shard = read_shard(archive, form, access);
     if (shards_.empty()) {
       structure_ = std::make_shared<const data::Structure>(form.structure);
@@ -189,6 +193,8 @@ class Packed final : public detail::DatasetImpl {
     shard.end = core::checked_add(size(), shard.columns.front().count, "the size of a packed dataset");
     shards_.push_back(std::move(shard));
   }
+
+  void require_all() const { found_.require_all(); }
 
   std::int64_t size() const noexcept override { return shards_.empty() ? 0 : shards_.back().end; }
   std::string describe(std::int64_t index) const override {
@@ -266,6 +272,7 @@ class Packed final : public detail::DatasetImpl {
   data::StructurePtr structure_;
   std::vector<Kind> kinds_;
   std::vector<Shard> shards_;
+  data::FoundShards found_;
 };
 
 /// Of all files; those that cannot be looked at are said to be wrong when they are opened.
@@ -286,6 +293,9 @@ Dataset packed(std::string_view pattern, std::optional<bool> mmap) {
   const data::PathTable paths = data::expand(pattern);
   const data::Access access = data::access_for(mmap, bytes_of(paths));
   for (std::int64_t i = 0; i < paths.size(); ++i) out->add(open(paths.path(i)), access);
+  // Who names one file wants that one.
+  const bool is_one = paths.size() == 1 && paths.path(0) == pattern;
+  if (!is_one) out->require_all();
   return Dataset(std::move(out));
 }
 

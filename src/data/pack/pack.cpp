@@ -5,6 +5,7 @@
 #include "penstock/pack.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include "data/pack/new_place.h"
 #include "data/pack/sample_form.h"
 #include "data/pack/shard.h"
+#include "data/pack/shard_number.h"
 #include "data/sample/scratch.h"
 #include "penstock/error.h"
 #include "penstock/save.h"
@@ -101,21 +103,14 @@ class Batches {
   std::unique_ptr<DataLoader> loader_;
 };
 
-/// Names in order of their bytes are in order of their numbers.
-std::string name_of(std::int64_t shard, std::int64_t shards) {
-  constexpr std::size_t kDigits = 5;
-  const std::size_t width = std::max(kDigits, std::to_string(shards - 1).size());
-  return core::format("{:0{}}.safetensors", shard, width);
-}
-
 /// The bytes of the file. `first` is the first sample in it, for errors: nobody knows the name of a file that is gone.
-std::uint64_t write(const data::Shard& shard, data::NewPlace& place, const std::string& name, const std::string& first,
-                    const std::stop_token& stop) {
+std::uint64_t write(const data::Shard& shard, data::NewPlace& place, const data::ShardNumber& number,
+                    const std::string& first, const std::stop_token& stop) {
+  std::map<std::string, std::string> metadata = data::metadata_of(number);
+  metadata.emplace(data::kSampleFormKey, data::to_json(shard.form));
   try {
-    return place.save(shard.arrays, name,
-                      {.format = "safetensors",
-                       .metadata = {{{std::string(data::kSampleFormKey), data::to_json(shard.form)}}},
-                       .stop = stop});
+    return place.save(shard.arrays, data::shard_name(number),
+                      {.format = "safetensors", .metadata = std::move(metadata), .stop = stop});
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnsupported || !shard.arrays.find(error.tensor())) throw;
     throw Error(ErrorCode::kUnsupported,
@@ -139,7 +134,7 @@ PackSummary pack(const Dataset& dataset, const std::filesystem::path& folder, co
   while (const std::optional<Batch> batch = batches.next()) {
     const auto describe = [&](std::size_t i) { return dataset.describe(batch->indices[i]); };
     const data::Shard shard = data::make_shard(batch->value, form, describe);
-    summary.bytes += write(shard, *target, name_of(summary.shards++, shards), describe(0), options.stop);
+    summary.bytes += write(shard, *target, {summary.shards++, shards}, describe(0), options.stop);
     summary.samples += batch->size();
     if (options.progress) options.progress(summary.samples);
   }

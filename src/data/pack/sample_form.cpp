@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/format.h"
+#include "core/json_reader.h"
 #include "core/text.h"
 #include "format/text/utf8.h"
 #include "penstock/error.h"
@@ -20,6 +21,8 @@ using Json = nlohmann::json;
 using Node = Structure::Node;
 
 constexpr std::size_t kMaxDepth = 64;
+/// Each part's place repeats the keys that lead to it.
+constexpr std::size_t kMaxTextBytes = std::size_t{64} << 20;
 constexpr const char* kDict = "dict";
 constexpr const char* kList = "list";
 constexpr const char* kTuple = "tuple";
@@ -112,73 +115,143 @@ Json json_of(const Node& node, const SampleForm& form) {
   return {{kind, std::move(children)}};
 }
 
-class Parser {
+/// Nests again what the text says. A part is an object: `{"values": ..., "offsets": ...}` or one of the three kinds
+/// with its children; a child of a dict is a pair of its key and a part.
+class FormReader final : public core::JsonReader {
  public:
-  explicit Parser(std::string path) : path_(std::move(path)) {}
+  FormReader(std::string_view json, const std::string& path) : core::JsonReader(json, path, std::nullopt, kMaxLevels) {}
 
-  SampleForm parse(const Json& json) {
-    form_.structure.root = node(json, {}, {}, 0);
+  SampleForm form() {
     if (form_.arrays.empty()) refuse("there is no array in it");
     return std::move(form_);
   }
 
  private:
-  Node node(const Json& json, const std::string& path, const std::string& key, std::size_t depth) {
-    if (depth > kMaxDepth) throw Error(ErrorCode::kLimit, "the form of samples is nested too deeply", {.path = path_});
-    if (!json.is_object() || json.empty()) refuse("a part of it is not an object");
-    if (json.contains(kValues)) return leaf(json, path, key);
-    const auto only = json.begin();
-    const Json& children = only.value();
-    if (json.size() != 1 || !children.is_array()) refuse("a part of it is neither an array nor children");
-    Node out;
-    out.kind = kind_of(only.key());
-    for (std::size_t i = 0; i < children.size(); ++i) {
-      if (out.kind != Node::Kind::kDict) {
-        out.children.push_back(node(children[i], core::format("{}[{}]", path, i), key, depth + 1));
-        continue;
-      }
-      const Json& pair = children[i];
-      if (!pair.is_array() || pair.size() != 2 || !pair[0].is_string()) refuse("a child of a dict is not a pair");
-      const auto& child = pair[0].get_ref<const std::string&>();
-      out.keys.push_back(Value::string(child));
-      out.children.push_back(node(pair[1], core::format("{}[{}]", path, core::quoted(child)), child, depth + 1));
+  /// A list, a pair and an object for each level, and what is stepped over.
+  static constexpr std::size_t kMaxLevels = 3 * kMaxDepth + core::JsonReader::kMaxDepth;
+
+  /// A part that has not ended.
+  struct Part {
+    std::string path = {};  ///< of the tensor in a sample
+    std::string key = {};   ///< that of the nearest dict
+    Node node = {};
+    std::string kind = {};  ///< what its children are called; empty for an array
+    std::string unknown = {};
+    PackedArray array = {};
+    bool in_children = false;
+    bool in_pair = false;
+    bool has_key = false;  ///< the pair has its key, and then wants its part
+  };
+
+  void on_object() override {
+    Part next;
+    if (!parts_.empty()) {
+      Part& top = parts_.back();
+      const bool named = top.kind == kDict;
+      if (!top.in_children || top.in_pair != named || top.has_key != named) refuse("a part is not where one may be");
+      const std::size_t number = top.node.children.size();
+      next.key = named ? top.node.keys.back().as_string() : top.key;
+      next.path = core::format("{}[{}]", top.path, named ? core::quoted(next.key) : std::to_string(number));
     }
-    return out;
+    text_bytes_ += next.path.size() + next.key.size();
+    if (parts_.size() > kMaxDepth) fail("its parts are nested too deeply", {}, ErrorCode::kLimit);
+    if (text_bytes_ > kMaxTextBytes) fail("the places of its parts take too much text", {}, ErrorCode::kLimit);
+    parts_.push_back(std::move(next));
+    name_ = {};
   }
 
-  Node::Kind kind_of(std::string_view name) const {
+  void on_object_end() override {
+    Part part = std::move(parts_.back());
+    parts_.pop_back();
+    if (!part.array.values.empty()) {
+      part.node.leaf = add(part);
+    } else if (part.kind.empty()) {
+      refuse(part.unknown.empty() ? "a part of it has neither an array nor children"
+                                  : core::format("it has {}, which no version of Penstock knows",
+                                                 core::quoted(part.unknown)));
+    } else {
+      part.node.kind = kind_of(part.kind);
+    }
+    if (parts_.empty()) {
+      form_.structure.root = std::move(part.node);
+    } else {
+      parts_.back().node.children.push_back(std::move(part.node));
+      parts_.back().has_key = false;
+    }
+  }
+
+  void on_array() override {
+    if (parts_.empty()) refuse("it is not an object");
+    Part& top = parts_.back();
+    if (!top.in_children && name_ == top.kind && !top.kind.empty()) {
+      top.in_children = true;
+    } else if (top.in_children && top.kind == kDict && !top.in_pair) {
+      top.in_pair = true;
+    } else {
+      refuse("a list is not where one may be");
+    }
+  }
+
+  void on_array_end() override {
+    Part& top = parts_.back();
+    const bool whole = top.kind != kDict || top.node.keys.size() == top.node.children.size();
+    if (!whole) refuse("a child of a dict is not a pair");
+    (top.in_pair ? top.in_pair : top.in_children) = false;
+  }
+
+  void on_key(std::string& name) override {
+    Part& top = parts_.back();
+    name_ = std::move(name);
+    if (name_ == kDict || name_ == kList || name_ == kTuple) {
+      if (!top.kind.empty() || !top.array.values.empty()) refuse("a part is two things");
+      top.kind = name_;
+    } else if (name_ != kValues && name_ != kOffsets) {
+      top.unknown = std::move(name_);
+      skip_value();
+    } else if (!top.kind.empty()) {
+      refuse("a part is two things");
+    }
+  }
+
+  void on_string(std::string& text) override {
+    if (parts_.empty()) refuse("it is not an object");
+    Part& top = parts_.back();
+    if (top.in_pair) {
+      if (top.has_key || top.node.keys.size() != top.node.children.size()) refuse("a child of a dict is not a pair");
+      top.node.keys.push_back(Value::string(std::move(text)));
+      top.has_key = true;
+      return;
+    }
+    if (top.in_children || (name_ != kValues && name_ != kOffsets)) refuse("a text is not where one may be");
+    std::string& place = name_ == kValues ? top.array.values : top.array.offsets;
+    if (!place.empty() || text.empty()) refuse("an array has no name, or two");
+    place = std::move(text);
+  }
+
+  [[noreturn]] void unexpected(std::string_view kind) override { refuse(core::format("there is {} in it", kind)); }
+
+  static Node::Kind kind_of(std::string_view name) {
     if (name == kDict) return Node::Kind::kDict;
-    if (name == kList) return Node::Kind::kList;
-    if (name == kTuple) return Node::Kind::kTuple;
-    refuse(core::format("it has {}, which no version of Penstock knows", core::quoted(name)));
+    return name == kList ? Node::Kind::kList : Node::Kind::kTuple;
   }
 
-  Node leaf(const Json& json, const std::string& path, const std::string& key) {
+  std::uint32_t add(Part& part) {
     const auto number = static_cast<std::uint32_t>(form_.arrays.size());
-    form_.structure.leaves.push_back({LeafKind::kTensor, number, path, key});
-    form_.arrays.push_back({text(json[kValues]), json.contains(kOffsets) ? text(json[kOffsets]) : ""});
     // Else a few bytes could make a sample of any size.
-    const std::string& values = form_.arrays.back().values;
+    const std::string& values = part.array.values;
     if (!taken_.insert(values).second) refuse(core::format("{} is two parts of it", core::quoted(values)));
-    Node out;
-    out.leaf = number;
-    return out;
+    form_.structure.leaves.push_back({LeafKind::kTensor, number, std::move(part.path), std::move(part.key)});
+    form_.arrays.push_back(std::move(part.array));
+    return number;
   }
 
-  std::string text(const Json& json) const {
-    if (!json.is_string()) refuse("an array is not named by text");
-    return json.get<std::string>();
-  }
+  [[noreturn]] void refuse(const std::string& why) const { fail(why); }
 
-  [[noreturn]] void refuse(const std::string& why) const {
-    throw Error(ErrorCode::kCorrupt,
-                core::format("the metadata {} is not the form of packed samples: {}", kSampleFormKey, why),
-                {.path = path_});
-  }
-
-  std::string path_;
   SampleForm form_;
+  std::vector<Part> parts_;
+  std::string name_;  ///< of the member whose value comes next
   std::set<std::string> taken_;
+  std::size_t text_bytes_ = 0;
 };
 
 }  // namespace
@@ -188,7 +261,15 @@ SampleForm form_of(const Structure& structure, const std::string& what) { return
 std::string to_json(const SampleForm& form) { return json_of(form.structure.root, form).dump(); }
 
 SampleForm parse_sample_form(std::string_view json, const std::string& path) {
-  return Parser(path).parse(Json::parse(json, nullptr, false));
+  FormReader reader(json, path);
+  try {
+    reader.read();
+    return reader.form();
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                core::format("the metadata {} is not the form of packed samples: {}", kSampleFormKey, error.message()),
+                {.path = path});
+  }
 }
 
 }  // namespace penstock::data

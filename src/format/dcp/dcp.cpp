@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -22,10 +21,8 @@
 #include "format/dcp/stream.h"
 #include "format/dcp/stream_ends.h"
 #include "format/safetensors/shard_paths.h"
-#include "io/file/url.h"
 #include "io/remote/remote.h"
-#include "io/source/composed_source.h"
-#include "io/source/window_source.h"
+#include "io/source/source.h"
 #include "penstock/error.h"
 #include "value/graph.h"
 
@@ -40,8 +37,27 @@ using dcp::Place;
 constexpr std::size_t kMaxFiles = 64 * 1024;
 constexpr std::size_t kNamedInErrors = 5;
 constexpr std::uint64_t kMaxMetadataBytes = std::uint64_t{4} << 30;
+/// Nearly every .metadata has fewer bytes, and is read at once.
+constexpr std::uint64_t kFirstBytes = std::uint64_t{16} << 20;
+constexpr std::uint64_t kMaxText = std::uint64_t{32} << 20;
 
 bool sniff(std::span<const std::byte> head, const ByteSource&) { return dcp::is_metadata(head); }
+
+/// The names of the files that hold something, in order: where each is among the sources.
+std::map<std::string, std::size_t> numbers_of_files(const std::vector<Item>& items) {
+  std::map<std::string, std::size_t> out;
+  for (const Item& item : items) {
+    for (const Chunk& chunk : item.chunks) {
+      out.emplace(chunk.place.file, 0);
+      if (out.size() > kMaxFiles) {
+        throw Error(ErrorCode::kLimit, core::format(".metadata names more than {} files", kMaxFiles));
+      }
+    }
+  }
+  std::size_t next = 1;  // behind .metadata
+  for (auto& [name, number] : out) number = next++;
+  return out;
+}
 
 class CheckpointReader {
  public:
@@ -52,8 +68,9 @@ class CheckpointReader {
   Index read(dcp::Metadata metadata) {
     open_files(metadata.items);
     refuse_shared_places(metadata.items);
+    order_chunks(metadata.items);  // before their streams are told apart by their addresses
     ends_.emplace(streams_in_order(metadata.items));
-    for (Item& item : metadata.items) {
+    for (const Item& item : metadata.items) {
       try {
         content_.emplace_back(item.name, item.is_tensor ? tensor(item) : object(item));
       } catch (const Error& error) {
@@ -67,38 +84,25 @@ class CheckpointReader {
  private:
   /// All files are looked for before the first is opened, so that one error lists those that are missing.
   void open_files(const std::vector<Item>& items) {
-    std::map<std::string, std::string> paths;
-    for (const Item& item : items) {
-      for (const Chunk& chunk : item.chunks) {
-        const auto [at, added] = paths.try_emplace(chunk.place.file);
-        if (added) at->second = shard_path(path_, chunk.place.file);
-        if (paths.size() > kMaxFiles) {
-          throw Error(ErrorCode::kLimit, core::format(".metadata names more than {} files", kMaxFiles), {path_});
-        }
-      }
-    }
-    require_all(paths);
+    files_ = numbers_of_files(items);
     std::vector<std::string> locations;
-    for (const auto& [name, path] : paths) {
-      files_.emplace(name, static_cast<std::uint32_t>(index_.sources.size() + locations.size()));
-      locations.push_back(path);
+    std::vector<std::string> missing;
+    for (const auto& [name, number] : files_) {
+      locations.push_back(shard_path(path_, name));
+      if (locations.back().empty()) missing.push_back(core::quoted(name));
     }
+    if (!missing.empty()) refuse_missing(std::move(missing));
     const std::vector<Source> opened = io::remote::open_sources(locations);
     index_.sources.insert(index_.sources.end(), opened.begin(), opened.end());
   }
 
-  void require_all(const std::map<std::string, std::string>& paths) const {
-    std::vector<std::string> missing;
-    for (const auto& [name, path] : paths) {
-      if (path.empty()) missing.push_back(core::quoted(name));
-    }
-    if (missing.empty()) return;
+  [[noreturn]] void refuse_missing(std::vector<std::string> missing) const {
     const std::size_t count = missing.size();
     missing.resize(std::min(count, kNamedInErrors));
     throw Error(ErrorCode::kNotFound,
                 core::format("{} of the {} files beside .metadata {} missing: {}{}; copy {} from where the checkpoint "
                              "was saved",
-                             count, paths.size(), count == 1 ? "is" : "are", fmt::join(missing, ", "),
+                             count, files_.size(), count == 1 ? "is" : "are", fmt::join(missing, ", "),
                              count > kNamedInErrors ? ", ..." : "", count == 1 ? "it" : "them"),
                 {path_});
   }
@@ -127,6 +131,18 @@ class CheckpointReader {
     }
   }
 
+  /// Chunks must cover their tensors; from here on they stay where they are.
+  void order_chunks(std::vector<Item>& items) const {
+    for (Item& item : items) {
+      if (!item.is_tensor) continue;
+      try {
+        dcp::require_cover(item.chunks, item.shape, item.name);
+      } catch (const Error& error) {
+        throw error.within({.path = path_, .tensor = item.name});
+      }
+    }
+  }
+
   std::vector<dcp::StreamEnds::Stream> streams_in_order(const std::vector<Item>& items) const {
     std::vector<dcp::StreamEnds::Stream> out;
     for (const Item& item : items) {
@@ -138,7 +154,7 @@ class CheckpointReader {
   }
 
   Index stream(const Item& item, const Place& place, Source& file) {
-    const std::uint32_t number = files_.at(place.file);
+    const auto number = static_cast<std::uint32_t>(files_.at(place.file));
     file = index_.sources[number];
     Index stream = dcp::read_stream(file, number, place, ends_->take(place), item.name, options_);
     for (std::string& name : stream.unknown_globals) {
@@ -148,8 +164,7 @@ class CheckpointReader {
     return stream;
   }
 
-  Value tensor(Item& item) {
-    dcp::require_cover(item.chunks, item.shape, item.name);
+  Value tensor(const Item& item) {
     std::vector<dcp::StoredChunk> chunks;
     for (const Chunk& chunk : item.chunks) {
       Source file = index_.sources.front();
@@ -187,19 +202,32 @@ class CheckpointReader {
   std::string path_;
   const OpenOptions& options_;
   Index index_;
-  std::map<std::string, std::uint32_t> files_;
+  std::map<std::string, std::size_t> files_;  ///< numbers of sources
   std::optional<dcp::StreamEnds> ends_;
   std::vector<std::pair<std::string, Value>> content_;
 };
 
+/// Reads as far as the pickle goes, so that memory is not filled with what a file only claims to have.
 dcp::Metadata metadata_of(const ByteSource& source) {
-  std::vector<std::byte> pickle(static_cast<std::size_t>(source.size()));
-  source.read(0, pickle);
-  return dcp::read_metadata(pickle, source.name());
+  std::vector<std::byte> pickle;
+  for (std::uint64_t wanted = kFirstBytes;; wanted *= 4) {
+    const std::size_t have = pickle.size();
+    pickle.resize(static_cast<std::size_t>(std::min(wanted, source.size())));
+    source.read(have, std::span(pickle).subspan(have));
+    const bool whole = pickle.size() == source.size();
+    try {
+      dcp::Metadata out = dcp::read_metadata(pickle, source.name());
+      if (whole) return out;  // else there is something behind its end, which is an error
+    } catch (const Error& error) {
+      if (whole || error.code() != ErrorCode::kTruncated) throw;
+      if (pickle.size() - error.offset().value_or(0) < kMaxText) continue;
+      throw Error(ErrorCode::kLimit, "a text in .metadata is longer than any name", {source.name(), error.offset()});
+    }
+  }
 }
 
 Index read_index(const Source& source, const OpenOptions& options) {
-  if (source.descriptor() < 0 && !io::is_url(source.name())) {
+  if (!io::opened_by_name(*source)) {
     throw Error(
         ErrorCode::kUnsupported,
         "the .metadata of a distributed checkpoint must be opened by its path or URL: what it describes are files "
@@ -218,17 +246,20 @@ constexpr auto kExtensions = std::to_array<std::string_view>({".metadata"});
 }  // namespace
 
 std::vector<Content> dcp::streams_of(std::span<const Source> sources) {
-  std::map<std::string, Source> files;
-  for (const Source& source : sources.subspan(1)) {
-    if (io::as_composed(source) == nullptr) files.emplace(std::filesystem::path(source.name()).filename(), source);
-  }
   const Metadata metadata = metadata_of(*sources.front());
+  const std::map<std::string, std::size_t> numbers = numbers_of_files(metadata.items);
   std::vector<Content> out;
   for (const Item& item : metadata.items) {
     for (const Chunk& chunk : item.chunks) {
       const Place& place = chunk.place;
-      if (item.is_tensor && chunk.box.shape.numel() == 0) continue;
-      out.push_back({io::window_of(files.at(place.file), place.offset, place.length), place.offset, item.name});
+      const std::size_t number = numbers.at(place.file);
+      if (number >= sources.size()) {
+        throw Error(ErrorCode::kChanged, ".metadata was written to while it was open; read it again when it is whole",
+                    {sources.front().name()});
+      }
+      // A chunk without elements need not have a stream.
+      if (place.length == 0 && item.is_tensor && chunk.box.shape.numel() == 0) continue;
+      out.push_back({sources[number], place.offset, place.length, item.name});
     }
   }
   return out;

@@ -1,27 +1,29 @@
 // torch's HuggingFaceStorageWriter, with save_distributed, leaves a file of safetensors for each rank and nothing that
-// lists them. Their `__metadata__` has DCP_SHARDING_INFO, JSON with the offsets of each tensor in the whole one; a file
-// without it has whole tensors. The size of a tensor is said nowhere: it ends where the last chunk ends.
+// lists them. Their `__metadata__` has DCP_SHARDING_INFO, JSON with the offsets of each tensor in the whole one
+// (sharding_info.h); a file without it has whole tensors. The size of a tensor is said nowhere: it ends where the last
+// chunk ends.
 
 #include "format/dcp/shards.h"
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <memory>
 #include <system_error>
 #include <unordered_map>
 #include <utility>
 
 #include "core/checked.h"
 #include "core/format.h"
-#include "core/text.h"
 #include "format/dcp/assembly.h"
 #include "format/dcp/coverage.h"
 #include "format/dcp/dcp.h"
+#include "format/dcp/shard_names.h"
+#include "format/dcp/sharding_info.h"
 #include "format/flat_tensors.h"
 #include "format/rows.h"
 #include "format/safetensors/shard_paths.h"
-#include "io/file/url.h"
+#include "io/source/folder_list.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -29,10 +31,6 @@ namespace dcp {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
-
-constexpr std::string_view kMagic("penstock shards\0", 16);
-constexpr std::string_view kSharding = "DCP_SHARDING_INFO";
 
 std::vector<std::string> shard_names(const std::string& folder) {
   std::vector<std::string> names;
@@ -56,7 +54,7 @@ Index read_shard(const Source& source) {
 
 bool has_chunks(const std::string& path) {
   try {
-    return read_shard(open_source(path)).metadata.contains(std::string(kSharding));
+    return read_shard(open_source(path)).metadata.contains(std::string(kShardingInfo));
   } catch (const Error&) {
     return false;
   }
@@ -66,47 +64,22 @@ bool has_chunks(const std::string& path) {
   throw Error(ErrorCode::kCorrupt, core::format("{}; save the checkpoint again", message), {shard.name(), {}, tensor});
 }
 
-/// The offsets of one shard's tensors.
-json sharding_of(const Source& source, const Index& shard) {
-  const auto found = shard.metadata.find(std::string(kSharding));
-  if (found == shard.metadata.end()) return nullptr;
-  json parsed = json::parse(found->second, nullptr, false);
-  if (!parsed.is_object()) fail(source, {}, core::format("its {} is no JSON object", kSharding));
-  return parsed;
-}
-
-Shape offsets_of(const json& sharding, const TensorEntry& entry, const Source& source) {
-  std::vector<std::int64_t> at(entry.shape.rank(), 0);
-  if (!sharding.is_null()) {
-    const auto info = sharding.find(entry.name);
-    const bool is_there = info != sharding.end() && info->is_object() && info->contains("saved_offsets");
-    const json offsets = is_there ? (*info)["saved_offsets"] : json();
-    bool good = offsets.is_array() && offsets.size() == at.size();
-    for (std::size_t d = 0; good && d < at.size(); ++d) {
-      good = offsets[d].is_number_unsigned() && offsets[d].get<std::uint64_t>() <= INT64_MAX;
-      if (good) at[d] = offsets[d].get<std::int64_t>();
-    }
-    if (!good) fail(source, entry.name, core::format("its saved_offsets in {} are missing or wrong", kSharding));
-  }
-  return Shape(std::span<const std::int64_t>(at));
-}
-
 class ShardsReader {
  public:
   explicit ShardsReader(const Source& list) { index_.sources.push_back(list); }
 
   void add(const Source& source) {
     const Index shard = read_shard(source);
-    const json sharding = sharding_of(source, shard);
+    std::vector<Shape> offsets = offsets_of(shard, source.name());
     const auto number = static_cast<std::uint32_t>(index_.sources.size());
     index_.sources.push_back(source);
-    for (const TensorEntry& entry : shard.entries) {
+    for (std::size_t i = 0; i < shard.entries.size(); ++i) {
+      const TensorEntry& entry = shard.entries[i];
       const auto [at, added] = numbers_.try_emplace(entry.name, tensors_.size());
       if (added) tensors_.push_back({entry.name, {}});
       StorageEntry storage = shard.storages[entry.storage];
       storage.source = number;
-      tensors_[at->second].chunks.push_back(
-          {{offsets_of(sharding, entry, source), entry.shape}, entry, std::move(storage), source});
+      tensors_[at->second].chunks.push_back({{offsets[i], entry.shape}, entry, std::move(storage), source});
     }
   }
 
@@ -151,21 +124,17 @@ class ShardsReader {
   std::unordered_map<std::string, std::size_t> numbers_;
 };
 
-bool sniff(std::span<const std::byte> head, const ByteSource& source) {
-  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
-  return source.descriptor() < 0 && !io::is_url(source.name()) && text.starts_with(kMagic);
-}
+/// By the class of the source, and never by bytes: those of a stranger would choose which files are opened.
+bool sniff(std::span<const std::byte>, const ByteSource& source) { return io::as_folder_list(source) != nullptr; }
 
-Index read_index(const Source& list, const OpenOptions&) {
-  std::string text(static_cast<std::size_t>(list.size()), '\0');
-  list.read(0, std::as_writable_bytes(std::span(text)));
-  ShardsReader reader(list);
-  std::string_view rest = std::string_view(text).substr(kMagic.size());
-  while (!rest.empty()) {
-    const std::string_view name = rest.substr(0, rest.find('\0'));
-    rest.remove_prefix(std::min(rest.size(), name.size() + 1));
-    const std::string path = shard_path(list.name() + "/.", name);
-    if (path.empty()) throw Error(ErrorCode::kNotFound, "a shard vanished while the folder was opened", {list.name()});
+Index read_index(const Source& source, const OpenOptions&) {
+  const io::FolderList* const list = io::as_folder_list(*source);
+  if (list == nullptr) throw Error(ErrorCode::kUnsupported, "this is no list of a folder's shards", {source.name()});
+  require_all_shards(list->names(), list->name());
+  ShardsReader reader(source);
+  for (const std::string& name : list->names()) {
+    const std::string path = shard_path(list->name() + "/.", name);
+    if (path.empty()) throw Error(ErrorCode::kNotFound, "a shard vanished while the folder was opened", {list->name()});
     reader.add(open_source(path));
   }
   return reader.take();
@@ -176,16 +145,12 @@ constexpr auto kExtensions = std::to_array<std::string_view>({".metadata"});
 }  // namespace
 
 std::optional<Source> list_shards(const std::string& folder) {
-  const std::vector<std::string> names = shard_names(folder);
+  std::vector<std::string> names = shard_names(folder);
   // The writer calls them so. One is opened, because the folder may be one of a million samples.
   const auto first =
       std::find_if(names.begin(), names.end(), [](const std::string& name) { return name.starts_with("shard-"); });
   if (first == names.end() || !has_chunks((fs::path(folder) / *first).string())) return std::nullopt;
-  std::string text(kMagic);
-  for (const std::string& name : names) text.append(name).push_back('\0');
-  const Buffer bytes = Buffer::allocate(text.size());
-  std::copy(text.begin(), text.end(), reinterpret_cast<char*>(bytes.data()));
-  return memory_source(bytes, folder);
+  return std::make_shared<io::FolderList>(folder, std::move(names));
 }
 
 }  // namespace dcp

@@ -13,8 +13,8 @@
 #include "core/checked.h"
 #include "core/counted.h"
 #include "core/format.h"
+#include "core/json_reader.h"
 #include "core/text.h"
-#include "format/text/json_reader.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -23,11 +23,12 @@ namespace {
 constexpr std::string_view kMetadataName = "__metadata__";
 constexpr std::uint64_t kHeaderStart = 8;
 constexpr std::size_t kMaxTypeName = 64;
+constexpr std::size_t kMaxUnknownFields = 1024;  // each costs several times its bytes
 
 /// Builds the list of tensors from the JSON; what one tensor says is checked here, what they say together is not.
-class HeaderReader final : public JsonReader {
+class HeaderReader final : public core::JsonReader {
  public:
-  HeaderReader(std::string_view json, const std::string& path) : JsonReader(json, path, kHeaderStart) {}
+  HeaderReader(std::string_view json, const std::string& path) : core::JsonReader(json, path, kHeaderStart) {}
 
   SafetensorsHeader header;
 
@@ -98,6 +99,10 @@ void HeaderReader::begin_field(const std::string& name) {
   field_ = name == "dtype" ? kDType : name == "shape" ? kShapeField : name == "data_offsets" ? kDataOffsets : kNoField;
   const bool repeated = field_ == kNoField ? !unknown_fields_.insert(name).second : (fields_ & field_) != 0;
   if (repeated) fail_tensor(core::format("the tensor's header names {} twice", core::quoted(name)));
+  if (unknown_fields_.size() > kMaxUnknownFields) {
+    fail_tensor(core::format("the tensor's header has more than {} names that no version knows", kMaxUnknownFields),
+                ErrorCode::kLimit);
+  }
   fields_ |= field_;
   if (field_ == kNoField) skip_value();
 }

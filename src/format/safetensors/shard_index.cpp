@@ -14,7 +14,7 @@
 #include "format/flat_tensors.h"
 #include "format/rows.h"
 #include "format/safetensors/shard_list.h"
-#include "io/file/url.h"
+#include "io/source/source.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -116,7 +116,7 @@ void keep_common(std::map<std::string, std::string>& common, const std::map<std:
 Index read_index(const Source& source, const OpenOptions& options) {
   const std::string& path = source.name();
   ShardList list = read_shard_list(*source);
-  if (source.descriptor() < 0 && !io::is_url(path)) {
+  if (!io::opened_by_name(*source)) {
     throw Error(ErrorCode::kUnsupported, "a sharded index must be opened by its path or URL: its shards are beside it",
                 {path});
   }

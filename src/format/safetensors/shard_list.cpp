@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "core/format.h"
+#include "core/json_reader.h"
 #include "core/text.h"
 #include "format/safetensors/shard_paths.h"
-#include "format/text/json_reader.h"
 #include "io/remote/remote.h"
 #include "penstock/error.h"
 
@@ -24,9 +24,9 @@ constexpr std::size_t kMaxShards = 16 * 1024;
 constexpr std::size_t kNamedInErrors = 5;
 
 /// Anything but `metadata` and `weight_map` is stepped over.
-class IndexReader final : public JsonReader {
+class IndexReader final : public core::JsonReader {
  public:
-  using JsonReader::JsonReader;
+  using core::JsonReader::JsonReader;
 
   void require_weight_map() const {
     if (!names_.contains("weight_map")) fail("the index has no 'weight_map', which says where each tensor is");

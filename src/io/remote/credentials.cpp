@@ -12,7 +12,6 @@
 #include <ctime>
 #include <fstream>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 #include <utility>
@@ -20,6 +19,7 @@
 #include "core/format.h"
 #include "core/text.h"
 #include "io/remote/fetch.h"
+#include "io/remote/json_text.h"
 #include "io/remote/location.h"
 #include "io/remote/settings.h"
 #include "io/remote/store_error.h"
@@ -112,11 +112,7 @@ Fetched fetched_of(std::string id, std::string secret, std::string token, const 
 }
 
 Fetched from_json(const std::string& text, std::string_view place) {
-  const auto json = nlohmann::json::parse(text, nullptr, false);
-  const auto get = [&](const char* name) {
-    return json.is_object() && json.contains(name) && json[name].is_string() ? json[name].get<std::string>()
-                                                                             : std::string();
-  };
+  const auto get = [&](const char* name) { return json_text(text, name); };
   return fetched_of(get("AccessKeyId"), get("SecretAccessKey"), get("Token"), get("Expiration"), place);
 }
 

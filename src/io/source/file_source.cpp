@@ -125,6 +125,8 @@ Source file_source(FileDescriptor fd, const struct stat& status, std::string pat
   return std::make_shared<FileSource>(std::move(path), std::move(fd), version_of(status));
 }
 
+bool is_file(const ByteSource& source) noexcept { return dynamic_cast<const FileSource*>(&source) != nullptr; }
+
 Source open_file_url(std::string_view url) {
   std::string_view rest = url.substr(url.find(':') + 1);
   if (rest.starts_with("//")) {

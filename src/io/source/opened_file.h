@@ -46,6 +46,7 @@ class OpenedFile final : public ByteSource {
   /// What was read already is not read again. Neither may be longer than the source.
   OpenedFile(Source source, Ends ends);
 
+  const Source& source() const noexcept { return source_; }
   /// The content of a file that was read whole; else an empty buffer.
   const Buffer& whole() const noexcept { return whole_; }
 

@@ -90,6 +90,27 @@ TEST_F(PackedTest, FormsThatAreNone) {
   for (int i = 0; i < 100; ++i) deep = R"({"list":[)" + deep + "]}";
   EXPECT_EQ(refusal(arrays, deep), ErrorCode::kLimit);
   EXPECT_EQ(refusal(arrays, std::string(2'000'000, '[')), ErrorCode::kCorrupt);
+  EXPECT_EQ(refusal(arrays, R"({"list":)" + std::string(1'000'000, '[')), ErrorCode::kCorrupt);
+  EXPECT_EQ(refusal(arrays, R"({"values":"x","more":)" + std::string(1'000'000, '[')), ErrorCode::kLimit);
+  EXPECT_EQ(refusal(arrays, R"({"values":"x","values":"x"})"), ErrorCode::kCorrupt);
+  EXPECT_EQ(refusal(arrays, R"({"dict":[["a",{"values":"x"},{"values":"x"}]]})"), ErrorCode::kCorrupt);
+  EXPECT_EQ(refusal(arrays, R"({"dict":[["a","b"]]})"), ErrorCode::kCorrupt);
+  EXPECT_EQ(refusal(arrays, R"({"dict":[{"values":"x"}]})"), ErrorCode::kCorrupt);
+  EXPECT_EQ(refusal(arrays, R"({"list":[["a",{"values":"x"}]]})"), ErrorCode::kCorrupt);
+  EXPECT_EQ(refusal(arrays, R"({"list":[],"values":"x"})"), ErrorCode::kCorrupt);
+}
+
+TEST_F(PackedTest, NamesThatRepeatInEveryPlaceAreBounded) {
+  std::string form = R"({"dict":[[")" + std::string(1 << 20, 'k') + R"(",{"list":[)";
+  for (int i = 0; i < 200; ++i) form += R"({"values":"x)" + std::to_string(i) + R"("},)";
+  form.back() = ']';
+  EXPECT_EQ(refusal({{"x", Value::tensor(test::numbered_rows(3, 2))}}, form + "}]]}"), ErrorCode::kLimit);
+}
+
+TEST_F(PackedTest, WhatOtherVersionsAddToAnArrayIsSteppedOver) {
+  const std::string path =
+      write("a.safetensors", {{"x", Value::tensor(test::numbered_rows(3, 2))}}, R"({"more":[1],"values":"x"})");
+  EXPECT_EQ(packed(path).size(), 3);
 }
 
 TEST_F(PackedTest, FilesOfOtherFormsAreNamed) {

@@ -76,5 +76,21 @@ TEST(LoaderPosition, RefusesWhatIsNoObject) {
   EXPECT_EQ(test::code_of([] { LoaderPosition::from_json(std::string(100'000, '[')); }), ErrorCode::kInvalidArgument);
 }
 
+TEST(LoaderPosition, TheDepthOfAFieldIsAnError) {
+  const std::string deep(1'000'000, '[');
+  const std::string rest = R"(,"epoch":2,"batch":3,"samples":4})";
+  for (const std::string& value : {deep + std::string(deep.size(), ']'), deep}) {
+    for (const char* const name : {"seed", "order", "unknown"}) {
+      const std::string json = "{\"" + std::string(name) + "\":" + value + rest;
+      const auto error = test::error_of([&] { LoaderPosition::from_json(json); });
+      ASSERT_TRUE(error) << name;
+      EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument);
+      EXPECT_LT(error->message().size(), 1000U);
+    }
+  }
+  EXPECT_EQ(test::code_of([] { LoaderPosition::from_json(R"({"seed":1,"seed":1,"epoch":2,"batch":3,"samples":4})"); }),
+            ErrorCode::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace penstock

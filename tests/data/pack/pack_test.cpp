@@ -82,6 +82,38 @@ TEST_F(PackTest, SamplesOfOneShapeAreStacked) {
   EXPECT_EQ(packed(shards_ + "/00003.safetensors").size(), 2);
 }
 
+TEST_F(PackTest, AShardThatIsMissingIsNamed) {
+  for (int i = 0; i < 50; ++i) write(i, numbered(4, i));
+  pack(clips(), shards_, {.shard_bytes = 16 * (48 + 8 * 3)});
+  const std::filesystem::path folder = shards_;
+  for (int i = 0; i < 4; ++i) {
+    const std::string name = "0000" + std::to_string(i) + ".safetensors";
+    std::filesystem::rename(folder / name, folder / "away");
+    for (const std::string& pattern : {shards_, shards_ + "/", shards_ + "/*.safetensors"}) {
+      const auto error = test::error_of([&] { packed(pattern); });
+      ASSERT_TRUE(error) << pattern << i;
+      EXPECT_EQ(error->code(), ErrorCode::kNotFound);
+      EXPECT_THAT(error->what(), HasSubstr(name));
+      EXPECT_THAT(error->what(), HasSubstr("of the 4 shards"));
+    }
+    EXPECT_GT(packed(shards_ + "/0000" + std::to_string((i + 1) % 4) + ".safetensors").size(), 0) << "one by its name";
+    std::filesystem::rename(folder / "away", folder / name);
+  }
+  EXPECT_EQ(packed(shards_).size(), 50);
+  EXPECT_EQ(packed(shards_ + "/0000[12].safetensors").size(), 32) << "what lies there and was not asked for";
+}
+
+TEST_F(PackTest, PackingsInFoldersOfTheirOwnGoTogether) {
+  for (int i = 0; i < 50; ++i) write(i, numbered(4, i));
+  const std::filesystem::path both = shards_ + "-both";
+  std::filesystem::create_directory(both);
+  pack(clips(), both / "a", {.shard_bytes = 16 * (48 + 8 * 3)});
+  pack(clips(), both / "b", {.shard_bytes = 10 * (48 + 8 * 3)});
+  EXPECT_EQ(packed((both / "*/*.safetensors").string()).size(), 100);
+  std::filesystem::remove(both / "b/00004.safetensors");
+  EXPECT_EQ(test::code_of([&] { packed((both / "*/*.safetensors").string()); }), ErrorCode::kNotFound);
+}
+
 TEST_F(PackTest, SamplesOfManyLengthsLieEndToEnd) {
   for (int i = 0; i < 40; ++i) write(i, numbered(i * 5 % 7, i));
   pack(clips(), shards_, {.shard_bytes = 400});

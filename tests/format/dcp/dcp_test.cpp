@@ -3,17 +3,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "format/dcp/checkpoint.h"
+#include "format/dcp/grids.h"
+#include "format/folder.h"
 #include "penstock/load.h"
-#include "penstock/save.h"
 #include "support/bytes.h"
 #include "support/errors.h"
 #include "support/files.h"
+#include "support/served_folder.h"
 #include "support/tensors.h"
 
 namespace penstock::format {
@@ -92,41 +97,6 @@ TEST_F(Checkpoint, ObjectsAndNestingComeBack) {
   EXPECT_TRUE(open(folder.path()).contains("list.1.t"));
 }
 
-/// Cuts [0, size) into random pieces.
-Sizes cuts(std::mt19937& random, std::int64_t size) {
-  Sizes out{0};
-  for (std::int64_t i = 1; i < size; ++i) {
-    if (random() % 3 == 0) out.push_back(i);
-  }
-  out.push_back(size);
-  return out;
-}
-
-/// Adds `tensor` in chunks of a random grid, in several files, in any order.
-void add_in_grid(MadeCheckpoint& made, const std::string& name, const Tensor& tensor, std::mt19937& random) {
-  const Sizes size(tensor.shape().begin(), tensor.shape().end());
-  std::vector<std::pair<Sizes, Sizes>> boxes{{{}, {}}};
-  for (const std::int64_t dim : size) {
-    const Sizes at = cuts(random, dim);
-    std::vector<std::pair<Sizes, Sizes>> next;
-    for (const auto& [begin, sizes] : boxes) {
-      for (std::size_t i = 0; i + 1 < at.size(); ++i) {
-        next.push_back({begin, sizes});
-        next.back().first.push_back(at[i]);
-        next.back().second.push_back(at[i + 1] - at[i]);
-      }
-    }
-    boxes = std::move(next);
-  }
-  std::shuffle(boxes.begin(), boxes.end(), random);
-  std::vector<MadeChunk> chunks;
-  for (const auto& [at, sizes] : boxes) {
-    chunks.push_back(made.put("__" + std::to_string(random() % 3) + "_0.distcp", tensor, at, sizes));
-  }
-  chunks.push_back({size, Sizes(size.size(), 0), chunks.front().file, chunks.front().offset, 0});  // an empty rank
-  made.tensor(name, size, chunks);
-}
-
 TEST_F(Checkpoint, EveryGridOfChunksIsTheTensor) {
   std::mt19937 random(7);
   for (int round = 0; round < 12; ++round) {
@@ -135,8 +105,8 @@ TEST_F(Checkpoint, EveryGridOfChunksIsTheTensor) {
     const Tensor rows = numbered_tensor(test::random_shape(random, 3, 3, 9), DType::float32, 1);
     const Tensor wide = numbered_tensor({3, 1500}, DType::float32, 2);
     const Tensor line = numbered_tensor({40000}, DType::float32, 3);
-    add_in_grid(grid, "rows", rows, random);
-    add_in_grid(grid, "wide", wide, random);
+    test::add_in_grid(grid, "rows", rows, random);
+    test::add_in_grid(grid, "wide", wide, random);
     const MadeChunk left = grid.put("__0_0.distcp", line, {0}, {30001});
     grid.tensor("line", {40000}, {grid.put("__1_0.distcp", line, {30001}, {9999}), left});
     grid.write();
@@ -303,6 +273,84 @@ TEST_F(Checkpoint, AFileThatIsWrittenToMeanwhileIsNoticed) {
   EXPECT_EQ(code_of([&] { archive["w"].load(); }), ErrorCode::kChanged);
 }
 
+TEST_F(Checkpoint, BytesOfOneLookForNothingBesideTheirName) {
+  two_chunks();
+  made.write();
+  const test::ServedFolder served(folder.path());
+  for (const std::string& name : {folder / ".metadata", served.url(".metadata")}) {
+    EXPECT_NO_THROW(open(name)) << name;
+    const std::size_t asked = served.requests().size();
+    EXPECT_EQ(code_of([&] { open(test::source_of(made.pickle(), name)); }), ErrorCode::kUnsupported) << name;
+    EXPECT_EQ(served.requests().size(), asked);
+  }
+}
+
+TEST_F(Checkpoint, StreamsAreFoundWhateverTheirFilesAreCalled) {
+  std::vector<MadeChunk> chunks;
+  for (const std::int64_t row : {0, 2}) {
+    const std::string file = row == 0 ? "b %25+é.distcp" : "a?x#y.distcp";
+    chunks.push_back(made.put(file, whole, {row, 0}, {2, 6}));
+  }
+  made.tensor("w", {4, 6}, chunks);
+  made.tensor("s", {}, {made.put("a?x#y.distcp", numbered_tensor({}, DType::float32), {}, {})});
+  made.write();
+  const test::ServedFolder served(folder.path());
+  for (const std::string& name : {folder / ".metadata", served.url(".metadata")}) {
+    const Archive archive = open(name);
+    EXPECT_TRUE(Tensor::identical(archive["w"].load(), whole)) << name;
+    const auto contents = contents_of(archive.sources());
+    ASSERT_TRUE(contents) << name;
+    ASSERT_EQ(contents->size(), 3U);
+    for (const Content& content : *contents) EXPECT_EQ(content.offset % 2, 1U) << "where the stream begins";
+    EXPECT_EQ((*contents)[2].name, "s");
+    EXPECT_THAT((*contents)[1].file.name(), HasSubstr("/a"));
+  }
+}
+
+/// A text with zeros behind it, to that size, as a file with holes has them.
+class Holes final : public ByteSource {
+ public:
+  Holes(std::string text, std::uint64_t size) : text_(std::move(text)), size_(size) {}
+  const std::string& name() const noexcept override { return name_; }
+  std::uint64_t size() const noexcept override { return size_; }
+  void read(std::uint64_t offset, std::span<std::byte> into) const override {
+    most = std::max(most, offset + into.size());
+    std::fill(into.begin(), into.end(), std::byte{});
+    for (std::size_t i = 0; i < into.size() && offset + i < text_.size(); ++i) {
+      into[i] = static_cast<std::byte>(text_[offset + i]);
+    }
+  }
+  mutable std::uint64_t most = 0;
+
+ private:
+  std::string text_;
+  std::uint64_t size_;
+  std::string name_ = ".metadata";
+};
+
+TEST_F(Checkpoint, WhatAMetadataOnlyClaimsToHaveIsNotRead) {
+  two_chunks();
+  const auto code_of_reading = [](const std::string& text) {
+    const auto holes = std::make_shared<Holes>(text, std::uint64_t{3} << 30);
+    const std::vector<Source> sources{holes};
+    const auto code = code_of([&] { dcp::streams_of(sources); });
+    EXPECT_LE(holes->most, std::uint64_t{64} << 20);
+    return code;
+  };
+  EXPECT_EQ(code_of_reading(made.pickle()), ErrorCode::kCorrupt) << "something behind the pickle";
+  const std::string begun = made.pickle().substr(0, made.pickle().size() - 1);
+  EXPECT_EQ(code_of_reading(begun + std::string("\x8d\0\0\0\xa0\0\0\0\0", 9)), ErrorCode::kLimit) << "2.5 GiB of text";
+}
+
+TEST_F(Checkpoint, ALargeMetadataIsReadToItsEnd) {
+  std::string pickle = made.pickle();
+  std::string padding;
+  // A text, and POP.
+  for (int i = 0; i < 20; ++i) padding += std::string("X\0\0\x10\0", 5) + std::string(1 << 20, 'x') + "0";
+  const std::vector<Source> sources{test::source_of(pickle.substr(0, 2) + padding + pickle.substr(2))};
+  EXPECT_TRUE(dcp::streams_of(sources).empty());
+}
+
 TEST_F(Checkpoint, AFolderWithoutItsMetadataIsRefused) {
   two_chunks();
   made.write();
@@ -320,32 +368,6 @@ TEST_F(Checkpoint, EveryTruncationOfItsMetadataIsAnError) {
     test::write_file(folder / ".metadata", test::bytes_of(std::string_view(pickle).substr(0, n)));
     ASSERT_TRUE(error_of([&] { open(folder.path()); })) << n;
   }
-}
-
-/// A shard as HuggingFaceStorageWriter leaves it.
-void write_shard(const std::string& path, const std::string& name, const Tensor& tensor, const std::string& at) {
-  save(test::dict_of({{name, tensor}}), path,
-       {.metadata = std::map<std::string, std::string>{
-            {"DCP_SHARDING_INFO", "{\"" + name + "\": {\"saved_offsets\": " + at + "}}"}, {"DCP_VERSION", "1.0"}}});
-}
-
-TEST_F(Checkpoint, ShardsOfSafetensorsAreOneTensor) {
-  write_shard(folder / "shard-00001-model-00001-of-00001.safetensors", "w", whole.slice(1, 0, 2).contiguous(),
-              "[0, 0]");
-  write_shard(folder / "shard-00002-model-00001-of-00001.safetensors", "w", whole.slice(1, 2, 6).contiguous(),
-              "[0, 2]");
-  const Archive archive = open(folder.path());
-  EXPECT_EQ(archive.format(), "dcp");
-  EXPECT_TRUE(Tensor::identical(archive.load()["w"].as_tensor(), whole));
-  for (const std::string at : {"[0, 1]", "[0, 3]", "[0]", "[0, -1]", "\"x\""}) {
-    write_shard(folder / "shard-00002-model-00001-of-00001.safetensors", "w", whole.slice(1, 2, 6).contiguous(), at);
-    EXPECT_EQ(code_of([&] { open(folder.path()); }), ErrorCode::kCorrupt) << at;
-  }
-}
-
-TEST_F(Checkpoint, AFolderOfWholeSafetensorsIsNoCheckpoint) {
-  save(test::dict_of({{"w", whole}}), folder / "a.safetensors");
-  EXPECT_EQ(code_of([&] { open(folder.path()); }), ErrorCode::kIsDirectory);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "support/bytes.h"
 #include "support/errors.h"
 #include "support/files.h"
+#include "support/served_folder.h"
 #include "support/tensors.h"
 
 namespace penstock::format {
@@ -131,6 +132,17 @@ TEST_F(ShardedModel, NamesThatLeaveTheFolderAreRefused) {
       std::string(300, 'x'),
   };
   for (const std::string& name : names) EXPECT_EQ(code_of_shard(name), ErrorCode::kUnsafe) << name;
+}
+
+TEST_F(ShardedModel, BytesOfAnIndexLookForNothingBesideTheirName) {
+  write_file(path, good);
+  const test::ServedFolder served(folder.path());
+  for (const std::string& name : {path, served.url("m.safetensors.index.json")}) {
+    EXPECT_NO_THROW(open(name)) << name;
+    const std::size_t asked = served.requests().size();
+    EXPECT_EQ(test::code_of([&] { open(test::source_of(good, name)); }), ErrorCode::kUnsupported) << name;
+    EXPECT_EQ(served.requests().size(), asked);
+  }
 }
 
 TEST_F(ShardedModel, LinksThatLeaveTheFolderAreRefused) {

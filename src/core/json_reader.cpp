@@ -2,7 +2,7 @@
 // memory does not grow with a hostile file. What the parser does not check is checked here: names that occur twice, the
 // depth, zero bytes, and that the text is one object.
 
-#include "format/text/json_reader.h"
+#include "core/json_reader.h"
 
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@
 #include "core/format.h"
 #include "core/text.h"
 
-namespace penstock::format {
+namespace penstock::core {
 namespace {
 
 using Json = nlohmann::json;
@@ -58,9 +58,13 @@ class JsonReader::Events final : public nlohmann::json_sax<Json> {
 
   bool null() override { return other("null"); }
   bool boolean(bool) override { return other("a boolean"); }
-  bool number_integer(number_integer_t) override { return other("a negative number"); }
-  bool number_float(number_float_t, const string_t&) override {
-    return other("a number with a fraction or exponent, or beyond 64 bits");
+  bool number_integer(number_integer_t value) override {
+    if (!reader_.skip_scalar()) reader_.on_negative(value);
+    return true;
+  }
+  bool number_float(number_float_t value, const string_t&) override {
+    if (!reader_.skip_scalar()) reader_.on_fraction(value);
+    return true;
   }
   bool number_unsigned(number_unsigned_t value) override {
     if (!reader_.skip_scalar()) reader_.on_unsigned(value);
@@ -108,8 +112,9 @@ class JsonReader::Events final : public nlohmann::json_sax<Json> {
   JsonReader& reader_;
 };
 
-JsonReader::JsonReader(std::string_view text, std::string path, std::uint64_t base)
-    : text_(text), path_(std::move(path)), base_(base), at_(text.data()) {}
+JsonReader::JsonReader(std::string_view text, std::string path, std::optional<std::uint64_t> base,
+                       std::size_t max_depth)
+    : text_(text), path_(std::move(path)), base_(base), max_depth_(max_depth), at_(text.data()) {}
 
 void JsonReader::read() {
   const std::size_t start = text_.find_first_not_of(" \t\r\n");
@@ -127,7 +132,7 @@ void JsonReader::read() {
 }
 
 void JsonReader::fail(std::string message, std::string tensor, ErrorCode code) const {
-  throw Error(code, std::move(message), {path_, offset(), std::move(tensor)});
+  throw Error(code, std::move(message), {path_, base_ ? std::optional(offset()) : std::nullopt, std::move(tensor)});
 }
 
 bool JsonReader::skip_scalar() noexcept { return std::exchange(skip_next_, false) || !skipped_.empty(); }
@@ -138,8 +143,9 @@ bool JsonReader::skip_open(bool object) {
   return true;
 }
 
-bool JsonReader::skip_close() noexcept {
+bool JsonReader::skip_close() {
   if (skipped_.empty()) return false;
+  if (skipped_.back()) skipped_names_ -= skipped_.back()->size();
   skipped_.pop_back();
   return true;
 }
@@ -149,13 +155,17 @@ bool JsonReader::skip_key(const std::string& name) {
   if (!skipped_.back()->insert(name).second) {
     fail(core::format("the JSON object names {} twice; each name may occur once", core::quoted(name)));
   }
+  if (++skipped_names_ > kMaxSkippedNames) {
+    fail(core::format("the JSON has an object of more than {} names that are not used", kMaxSkippedNames), {},
+         ErrorCode::kLimit);
+  }
   return true;
 }
 
 void JsonReader::enter() {
-  if (++depth_ > kMaxDepth) {
-    fail(core::format("the JSON is nested deeper than {} levels", kMaxDepth), {}, ErrorCode::kLimit);
+  if (++depth_ > max_depth_) {
+    fail(core::format("the JSON is nested deeper than {} levels", max_depth_), {}, ErrorCode::kLimit);
   }
 }
 
-}  // namespace penstock::format
+}  // namespace penstock::core

@@ -1,4 +1,4 @@
-#include "format/text/json_reader.h"
+#include "core/json_reader.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "support/errors.h"
 
-namespace penstock::format {
+namespace penstock::core {
 namespace {
 
 using test::code_of;
@@ -117,6 +117,23 @@ TEST(JsonReader, BoundsTheNesting) {
   EXPECT_EQ(code_of([] { events(R"({"skip":)" + std::string(10'000'000, '[')); }), ErrorCode::kLimit);
 }
 
+TEST(JsonReader, BoundsTheNamesThatItStepsOver) {
+  const auto names = [](std::size_t count) {
+    std::string out = R"({"skip":{"a":[{})";
+    for (std::size_t i = 0; i < count; ++i) out += ",{\"" + std::to_string(i) + "\":0}";
+    out += "]";
+    for (std::size_t i = 0; i < count; ++i) out += ",\"" + std::to_string(i) + "\":0";
+    return out + "}}";
+  };
+  EXPECT_EQ(events(names(JsonReader::kMaxSkippedNames - 1)), "{skip:}") << "what has ended no longer counts";
+  EXPECT_EQ(code_of([&] { events(names(JsonReader::kMaxSkippedNames)); }), ErrorCode::kLimit);
+}
+
+TEST(JsonReader, ErrorsOfTextThatIsInNoFileHaveNoOffset) {
+  Recorder reader("{", "f", std::nullopt);
+  EXPECT_EQ(error_of([&] { reader.read(); })->offset(), std::nullopt);
+}
+
 TEST(JsonReader, ErrorsSayWhere) {
   const std::string text = R"({"a": 1, "b": tru})";
   Recorder reader(text, "model.safetensors", 8);
@@ -135,4 +152,4 @@ TEST(JsonReader, MessagesStayShort) {
 }
 
 }  // namespace
-}  // namespace penstock::format
+}  // namespace penstock::core
