@@ -12,6 +12,7 @@
 #include "archive/archive_state.h"
 #include "cli/standard_input.h"
 #include "cli/terminal/terminal.h"
+#include "core/shown_url.h"
 #include "data/scan/folder_list.h"
 #include "data/scan/glob.h"
 #include "data/scan/name_match.h"
@@ -202,7 +203,9 @@ TensorFiles tensor_files(const std::string& path, const std::vector<std::string>
   if (io::is_url(path)) {
     if (!is_several_objects(path)) {
       out.paths = {path};
-      out.names = {path.substr(path.rfind('/') + 1)};
+      // The query of a URL is no part of the file's name.
+      const std::string shown = core::shown_path(path);
+      out.names = {shown.substr(shown.rfind('/') + 1)};
       out.is_single = true;
       return out;
     }

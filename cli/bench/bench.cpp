@@ -18,6 +18,7 @@
 #include "cli/report/trace_report.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
+#include "core/shown_url.h"
 #include "core/text.h"
 #include "io/file/url.h"
 #include "penstock/error.h"
@@ -177,8 +178,11 @@ Result measure_rows(const Options& options) {
 Result measure_files(const Options& options) {
   const Dataset dataset = files(options.path, {.exclude = options.exclude});
   require_samples(dataset, options);
+  const std::vector<std::string> all = dataset.paths();
   std::vector<std::string> paths;
-  for (const std::int64_t index : visiting_order(dataset, options)) paths.push_back(dataset.describe(index));
+  for (const std::int64_t index : visiting_order(dataset, options)) {
+    paths.push_back(all[static_cast<std::size_t>(index)]);
+  }
   Result result =
       run_loader(dataset, options, dataset.size(), [&](std::size_t threads) { return file_floor(paths, threads); });
   result.samples = "files";
@@ -201,7 +205,7 @@ std::string limit(const Result& result) {
 
 Json result_json(const Result& result, const Options& options) {
   const LoaderStats& stats = result.stats;
-  return Json{{"path", options.path},
+  return Json{{"path", core::shown_path(options.path)},
               {"samples", result.samples},
               {"batch_size", options.batch_size},
               {"num_workers", stats.workers},

@@ -15,6 +15,7 @@
 #include "cli/tensor_files.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
+#include "core/shown_url.h"
 #include "ops/elements.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
@@ -142,7 +143,7 @@ int run(const Options& options) {
   for (std::size_t i = 0; i < files.paths.size(); ++i) {
     try {
       const Archive archive = open(files.paths[i]);
-      core::print("{}{}:\n", i == 0 ? "" : "\n", printable(files.paths[i]));
+      core::print("{}{}:\n", i == 0 ? "" : "\n", printable(core::shown_path(files.paths[i])));
       print(archive, options);
     } catch (const Error& error) {
       print_error(error.what());

@@ -16,6 +16,7 @@
 #include "cli/tensor_files.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
+#include "core/shown_url.h"
 #include "io/source/composed_source.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
@@ -115,7 +116,7 @@ int run(const Options& options) {
     } catch (const Error& error) {
       print_error(error.what());
       code = 1;
-      if (out && !chosen.is_single) write_json(*out, Json{{"path", path}, {"error", error.what()}});
+      if (out && !chosen.is_single) write_json(*out, Json{{"path", core::shown_path(path)}, {"error", error.what()}});
       if (out && chosen.is_single) return code;
     }
   }

@@ -17,6 +17,7 @@
 #include "cli/standard_input.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
+#include "core/shown_url.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 
@@ -88,7 +89,7 @@ class Differ {
   }
 
   Json compare_pair(const FilePair& pair) {
-    Json out{{"a", pair.a}, {"b", pair.b}};
+    Json out{{"a", core::shown_path(pair.a)}, {"b", core::shown_path(pair.b)}};
     try {
       const Archive a = open_input(pair.a);
       const Archive b = open_input(pair.b);
@@ -129,8 +130,8 @@ class Differ {
   }
 
   Json folder_json(const FilePairs& files, Json pairs) const {
-    return Json{{"a", options_.a},
-                {"b", options_.b},
+    return Json{{"a", core::shown_path(options_.a)},
+                {"b", core::shown_path(options_.b)},
                 {"equal", !different_ && !trouble_},
                 {"files", std::move(pairs)},
                 {"only_in_a", files.only_in_a},

@@ -12,6 +12,7 @@
 #include "cli/standard_input.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/terminal.h"
+#include "core/shown_url.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 
@@ -68,7 +69,7 @@ inline std::function<bool(const TensorEntry&)> asked_of(const Archive& archive, 
 /// standard error and kept, and the file has no archive.
 template <class File, class Read>
 File look_at(const std::string& path, const Read& read) {
-  File file{.path = path};
+  File file{.path = core::shown_path(path)};
   try {
     const Archive archive = open_input(path);
     read(archive, file);

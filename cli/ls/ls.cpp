@@ -17,6 +17,7 @@
 #include "cli/tensor_files.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
+#include "core/shown_url.h"
 #include "data/scan/name_match.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
@@ -139,7 +140,7 @@ class Lister {
       } else if (const auto* const objects = std::get_if<io::remote::Objects>(&found)) {
         write_json(out, to_json(path, *objects));
       } else {
-        write_json(out, Json{{"path", path}, {"error", error}});
+        write_json(out, Json{{"path", core::shown_path(path)}, {"error", error}});
       }
     }
     if (several) out.end();
@@ -174,7 +175,7 @@ class Lister {
       add(path, std::get<Archive>(found), lines, totals);
       if (lines.empty() && !patterns_.empty()) continue;
       begin();
-      if (with_titles) core::print("{}:\n", printable(path));
+      if (with_titles) core::print("{}:\n", printable(core::shown_path(path)));
       const Style style{.exact_bytes = options_.exact_bytes};
       print_lines(lines, style);
       print_totals(totals, style);
@@ -201,7 +202,7 @@ class Lister {
     ++totals.files;
     for (const std::size_t entry : chosen(archive)) {
       lines.push_back(line_of(archive, entry));
-      lines.back().file = path;
+      lines.back().file = core::shown_path(path);
       totals.add(lines.back());
     }
   }

@@ -17,6 +17,7 @@
 #include "cli/standard_input.h"
 #include "cli/tensor_files.h"
 #include "cli/terminal/terminal.h"
+#include "core/shown_url.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 
@@ -35,7 +36,7 @@ struct Options {
 Json told(const Error& refused, const std::string& path) {
   const std::string error = refused.within({.path = path}).what();
   print_error(error);
-  return Json{{"path", path}, {"error", error}};
+  return Json{{"path", core::shown_path(path)}, {"error", error}};
 }
 
 int report_trace(const std::string& path, const PageFile& page) {
@@ -93,7 +94,7 @@ class FilesReport {
     options_.page.require_other(*archive);
     leaves_ -= report->leaves_shown();
     out.begin_object();
-    write_members(out, Json{{"path", path}});
+    write_members(out, Json{{"path", core::shown_path(path)}});
     report->write(out);
     out.end();
   }
@@ -151,7 +152,9 @@ int report_differences(const Options& options) {
     write_kind(out, "diffs", options.words[0]);
     write_how(out, options.how);
     write_members(out,
-                  Json{{"other", options.words[1]}, {"only_in_a", files.only_in_a}, {"only_in_b", files.only_in_b}});
+                  Json{{"other", core::shown_path(options.words[1])},
+                       {"only_in_a", files.only_in_a},
+                       {"only_in_b", files.only_in_b}});
     out.key("pairs");
     out.begin_array();
     for (const FilePair& pair : files.pairs) all_read = write_pair(out, pair, options) && all_read;

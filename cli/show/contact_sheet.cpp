@@ -13,6 +13,7 @@
 #include "cli/standard_input.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
+#include "core/shown_url.h"
 #include "penstock/error.h"
 
 namespace penstock::cli {
@@ -103,7 +104,7 @@ class ContactSheet {
       const std::string error = refused.within({.path = path}).what();
       print_error(error);
       if (!told) listed_.emplace_back();
-      listed_[told.value_or(listed_.size() - 1)] = Json{{"path", path}, {"error", error}};
+      listed_[told.value_or(listed_.size() - 1)] = Json{{"path", core::shown_path(path)}, {"error", error}};
       failed_ = true;
     }
   }
@@ -116,7 +117,7 @@ class ContactSheet {
     }
     Reading reading = reading_of(tensor.shape(), options_.wanted_layout());
     const bool is_part = std::exchange(reading.pictures, 1) > 1;
-    cells_.push_back({path, archive, entry, std::move(tensor), reading, is_part, listed_.size()});
+    cells_.push_back({core::shown_path(path), archive, entry, std::move(tensor), reading, is_part, listed_.size()});
     listed_.emplace_back();
   }
 

@@ -14,6 +14,7 @@
 
 #include "core/environment.h"
 #include "core/format.h"
+#include "core/shown_url.h"
 #include "core/text.h"
 #include "core/utf8.h"
 
@@ -90,7 +91,7 @@ void show_progress(std::string_view text) {
 
 void print_error(std::string_view what) noexcept {
   try {
-    core::print(stderr, "{} {}\n", paint(stderr, "31;1", "penstock:"), what);
+    core::print(stderr, "{} {}\n", paint(stderr, "31;1", "penstock:"), core::without_secrets(what));
   } catch (const std::exception&) {
     // Nobody reads it; the exit status says it too.
   }

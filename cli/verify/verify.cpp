@@ -23,6 +23,7 @@
 #include "cli/terminal/terminal.h"
 #include "core/checked.h"
 #include "core/format.h"
+#include "core/shown_url.h"
 #include "core/task_pool.h"
 #include "core/text.h"
 #include "data/scan/folder_list.h"
@@ -288,7 +289,7 @@ class Verifier {
 
   void add_bad(const std::string& path, const Error& error) {
     const std::lock_guard lock(mutex_);
-    result_.bad.push_back({path, error.within({.path = path})});
+    result_.bad.push_back({core::shown_path(path), error.within({.path = path})});
   }
 
   std::mutex mutex_;

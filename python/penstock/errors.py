@@ -72,13 +72,13 @@ class Error(Exception):
         offset: int | None = None,
         tensor: str | None = None,
     ) -> None:
-        super().__init__(text)
-        self.message = text if message is None else message
-        self.path = path
+        super().__init__(_shown(text))
+        self.message = self.args[0] if message is None else _shown(message)
+        self.path = None if path is None else _shown(path)
         self.offset = offset
         self.tensor = tensor
         if isinstance(self, OSError):
-            _describe(self, _ERRNO.get(self.code), self.message, path)
+            _describe(self, _ERRNO.get(self.code), self.message, self.path)
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -250,6 +250,15 @@ _TOLD = {
     for number in (errno.EROFS, errno.EPERM, errno.ETXTBSY, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE,
                    errno.ENFILE, errno.EIO, errno.ENAMETOOLONG, errno.ELOOP)
 }  # fmt: skip
+
+
+def _shown(text: str) -> str:
+    """The text without what may be secret in its URLs. Errors that C++ makes are that already."""
+    if ":/" not in text or not any(mark in text for mark in "?#@"):
+        return text
+    from penstock._core import _without_secrets
+
+    return _without_secrets(text)
 
 
 def _describe(error: OSError, number: int | None, message: str, path: str | None) -> None:

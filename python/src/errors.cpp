@@ -1,8 +1,10 @@
 #include <nanobind/stl/string.h>
 
 #include <exception>
+#include <string>
 
 #include "bindings.h"
+#include "core/shown_url.h"
 #include "functions.h"
 #include "penstock/error.h"
 
@@ -28,6 +30,17 @@ nb::object text(std::string_view bytes) {
 }
 
 nb::object text_or_none(std::string_view bytes) { return bytes.empty() ? nb::none() : text(bytes); }
+
+/// Texts of Python may hold any code points, halves of surrogate pairs too.
+nb::object without_secrets(const nb::str& given) {
+  const nb::object bytes = nb::steal(PyUnicode_AsEncodedString(given.ptr(), "utf-8", "surrogatepass"));
+  if (!bytes.is_valid()) throw nb::python_error();
+  char* data = nullptr;
+  Py_ssize_t size = 0;
+  if (PyBytes_AsStringAndSize(bytes.ptr(), &data, &size) != 0) throw nb::python_error();
+  const std::string shown = core::without_secrets({data, static_cast<std::size_t>(size)});
+  return nb::steal(PyUnicode_DecodeUTF8(shown.data(), static_cast<Py_ssize_t>(shown.size()), "surrogatepass"));
+}
 
 void translate(const std::exception_ptr& pointer, void*) {
   try {
@@ -61,6 +74,9 @@ void set_python_error(const Error& error) noexcept {
 
 void bind_errors(nb::module_& module) {
   nb::register_exception_translator(translate);
+  module.def(
+      "_without_secrets", without_secrets, nb::arg("text"),
+      nb::sig("def _without_secrets(text: str) -> str"), "A text whose URLs show no query, user name or password.");
   module.def("_error_codes", error_codes, nb::sig("def _error_codes() -> list[tuple[str, str]]"),
              "Every error code's name and the built-in exception it arrives as.");
 }

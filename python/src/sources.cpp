@@ -8,10 +8,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "bindings.h"
 #include "convert.h"
+#include "core/shown_url.h"
 #include "functions.h"
 #include "io/source/source.h"
 #include "penstock/error.h"
@@ -22,8 +24,8 @@ namespace {
 class FunctionSource final : public ByteSource {
  public:
   /// Needs the GIL.
-  FunctionSource(std::string name, std::uint64_t size, const HeldFunction& read)
-      : name_(std::move(name)), size_(size), read_(read.lent()), kept_(keep_alive(read.keeper())) {}
+  FunctionSource(std::string_view name, std::uint64_t size, const HeldFunction& read)
+      : name_(core::shown_path(name)), size_(size), read_(read.lent()), kept_(keep_alive(read.keeper())) {}
 
   const std::string& name() const noexcept override { return name_; }
   std::uint64_t size() const noexcept override { return size_; }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/format.h"
+#include "core/shown_url.h"
 #include "core/text.h"
 
 namespace penstock {
@@ -63,7 +64,10 @@ std::string describe(const std::string& message, const ErrorContext& context) {
 const ErrorCodeInfo& error_code_info(ErrorCode code) noexcept { return kCodes[static_cast<std::size_t>(code)]; }
 
 Error::Error(ErrorCode code, std::string message, ErrorContext context)
-    : code_(code), message_(std::move(message)), context_(std::move(context)), what_(describe(message_, context_)) {}
+    : code_(code), message_(core::without_secrets(message)), context_(std::move(context)) {
+  context_.path = core::shown_path(context_.path);
+  what_ = describe(message_, context_);
+}
 
 Error Error::within(const ErrorContext& outer) const {
   ErrorContext context = context_;

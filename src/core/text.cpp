@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "core/format.h"
+#include "core/shown_url.h"
 
 namespace penstock::core {
 namespace {
@@ -213,6 +214,9 @@ std::string json_quoted(std::string_view text) {
 }
 
 std::string quoted(std::string_view text) {
+  // What is left of a URL without its middle would not look like one, and have the end of a signature.
+  const std::string shown = shown_path(text);
+  text = shown;
   if (text.size() <= kMaxQuoted) return core::format("'{}'", escaped(text));
   std::size_t head = kQuotedHead;
   while (head > kQuotedHead - 3 && is_continuation(text[head])) --head;

@@ -35,7 +35,7 @@ std::vector<std::string> Dataset::paths() const {
   }
   std::vector<std::string> out;
   out.reserve(static_cast<std::size_t>(size()));
-  for (std::int64_t i = 0; i < size(); ++i) out.push_back(impl_->describe(i));
+  for (std::int64_t i = 0; i < size(); ++i) out.push_back(impl_->path(i));
   return out;
 }
 

@@ -69,8 +69,10 @@ class DatasetImpl {
   virtual ~DatasetImpl() = default;
   virtual std::int64_t size() const noexcept = 0;
   virtual std::string describe(std::int64_t index) const = 0;
-  /// Whether each sample is a file, whose path `describe` gives.
+  /// Whether each sample is a file.
   virtual bool samples_are_files() const noexcept { return false; }
+  /// Where that file is. `describe` shows the same, without the secret that a URL may have in it.
+  virtual std::string path(std::int64_t index) const { return describe(index); }
   /// How many random numbers the transforms of a sample have drawn (Scratch::key_of). A further transform draws those
   /// after them, so that two crops in one chain differ, and an image is cropped as its mask is.
   virtual std::uint32_t draws() const noexcept { return 0; }

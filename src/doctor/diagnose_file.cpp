@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/format.h"
+#include "core/shown_url.h"
 #include "core/system_error.h"
 #include "doctor/diagnosis.h"
 #include "io/file/file_descriptor.h"
@@ -135,7 +136,7 @@ void measure(const std::string& path, std::uint64_t at_most, Section& out) {
 Section diagnose_file(const DiagnosisOptions& options) {
   Section out{"file", {}};
   if (!options.path.empty() && !is_folder(options.path)) {
-    out.add("path", options.path);
+    out.add("path", core::shown_path(options.path));
     measure(options.path, options.file_bytes, out);
     return out;
   }

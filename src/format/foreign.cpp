@@ -117,7 +117,7 @@ bool is_text(std::string_view head) {
 
 }  // namespace
 
-std::string describe_foreign(std::span<const std::byte> head) {
+std::string describe_foreign(std::span<const std::byte> head, Quotes quotes) {
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   const auto* magic = std::find_if(kMagics.begin(), kMagics.end(), [&](const Magic& m) { return has_magic(text, m); });
   if (magic != kMagics.end()) return std::string(magic->name);
@@ -126,7 +126,9 @@ std::string describe_foreign(std::span<const std::byte> head) {
     return "zero bytes: the file may be a hole that was never written";
   }
   if (is_pickle_of_protocol_0(text)) return std::string(kPickle);
-  if (is_text(text)) return core::format("text that begins {}", core::quoted(text.substr(0, 24)));
+  const bool is_words = is_text(text);
+  if (quotes == Quotes::kNothing) return is_words ? "text" : "unknown bytes";
+  if (is_words) return core::format("text that begins {}", core::quoted(text.substr(0, 24)));
   std::string hex;
   for (const char c : start) hex += core::format("{}{:02x}", hex.empty() ? "" : " ", static_cast<unsigned char>(c));
   return core::format("unknown bytes ({})", hex);

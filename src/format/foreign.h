@@ -1,13 +1,17 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
 namespace penstock::format {
 
+/// Whether the error may show bytes of the content.
+enum class Quotes : std::uint8_t { kFirstBytes, kNothing };
+
 /// What the first bytes of a file that no format recognises look like, for the error: "HDF5", "a gzip archive", "text
 /// (JSON?)", or the bytes themselves in hexadecimal.
-std::string describe_foreign(std::span<const std::byte> head);
+std::string describe_foreign(std::span<const std::byte> head, Quotes quotes = Quotes::kFirstBytes);
 
 }  // namespace penstock::format

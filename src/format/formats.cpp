@@ -11,6 +11,7 @@
 #include "format/foreign.h"
 #include "format/rows.h"
 #include "format/zip/kind.h"
+#include "io/file/url.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -40,9 +41,11 @@ std::string known_formats() {
   std::vector<std::byte> head(std::min<std::uint64_t>(source.size(), kForeignBytes));
   source.read(0, head);
   const bool is_zip = sniff_zip(head, source) != ZipKind::kNone;
+  // A server may redirect to one that only this machine can ask, such as a service that gives keys.
+  const Quotes quotes = io::is_url(source.name()) ? Quotes::kNothing : Quotes::kFirstBytes;
   throw Error(ErrorCode::kUnknownFormat,
               core::format("the content is of no known format: it looks like {}; Penstock reads {}",
-                           is_zip ? describe_zip(source) : describe_foreign(head), known_formats()),
+                           is_zip ? describe_zip(source) : describe_foreign(head, quotes), known_formats()),
               {source.name(), 0});
 }
 

@@ -18,7 +18,7 @@ void require_output(std::string_view path) {
   if (!is_url(path) || path.starts_with("s3://") || path.starts_with("gs://")) return;
   throw Error(ErrorCode::kUnsupported,
               "http(s) and hf URLs can be read and not written; write to s3:// or gs://, or to a file of this machine",
-              {.path = without_query(path)});
+              {.path = std::string(path)});
 }
 
 std::unique_ptr<Output> open_output(std::string_view path, const OutputOptions& options) {
@@ -39,7 +39,7 @@ std::string scratch_path(std::string_view path) {
   const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
   if (!error) return (folder / "penstock").string();
   throw Error(ErrorCode::kIo, "there is no folder for temporary files; name one in TMPDIR",
-              {.path = without_query(path)});
+              {.path = std::string(path)});
 }
 
 bool output_exists(std::string_view path) {

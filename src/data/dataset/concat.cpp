@@ -27,6 +27,10 @@ class Concat final : public detail::DatasetImpl {
     const std::size_t part = part_of(index);
     return parts_[part].impl().describe(index - begin(part));
   }
+  std::string path(std::int64_t index) const override {
+    const std::size_t part = part_of(index);
+    return parts_[part].impl().path(index - begin(part));
+  }
   bool samples_are_files() const noexcept override {
     return std::all_of(parts_.begin(), parts_.end(),
                        [](const Dataset& part) { return part.impl().samples_are_files(); });

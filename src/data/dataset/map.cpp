@@ -33,6 +33,7 @@ class Mapped : public detail::DatasetImpl {
 
   std::int64_t size() const noexcept override { return dataset_.size(); }
   std::string describe(std::int64_t index) const override { return dataset_.impl().describe(index); }
+  std::string path(std::int64_t index) const override { return dataset_.impl().path(index); }
   bool samples_are_files() const noexcept override { return dataset_.impl().samples_are_files(); }
   std::span<const std::string> classes() const noexcept override { return dataset_.impl().classes(); }
   std::uint64_t read_bytes(std::int64_t index) const override { return dataset_.impl().read_bytes(index); }

@@ -26,6 +26,7 @@ class Cycle final : public detail::DatasetImpl {
 
   std::int64_t size() const noexcept override { return size_; }
   std::string describe(std::int64_t index) const override { return below().describe(inner(index)); }
+  std::string path(std::int64_t index) const override { return below().path(inner(index)); }
   bool samples_are_files() const noexcept override { return below().samples_are_files(); }
   std::uint32_t draws() const noexcept override { return below().draws(); }
   std::uint32_t random_stages() const noexcept override { return below().random_stages(); }

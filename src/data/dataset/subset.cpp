@@ -18,6 +18,9 @@ class Subset final : public detail::DatasetImpl {
   std::string describe(std::int64_t index) const override {
     return dataset_.impl().describe(indices_[static_cast<std::size_t>(index)]);
   }
+  std::string path(std::int64_t index) const override {
+    return dataset_.impl().path(indices_[static_cast<std::size_t>(index)]);
+  }
   bool samples_are_files() const noexcept override { return dataset_.impl().samples_are_files(); }
   std::uint32_t draws() const noexcept override { return dataset_.impl().draws(); }
   std::span<const std::string> classes() const noexcept override { return dataset_.impl().classes(); }

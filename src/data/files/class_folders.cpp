@@ -37,6 +37,7 @@ class Classified final : public detail::DatasetImpl {
 
   std::int64_t size() const noexcept override { return files_.size(); }
   std::string describe(std::int64_t index) const override { return files_.impl().describe(index); }
+  std::string path(std::int64_t index) const override { return files_.impl().path(index); }
   bool samples_are_files() const noexcept override { return true; }
   std::uint64_t read_bytes(std::int64_t index) const override { return files_.impl().read_bytes(index); }
   std::span<const std::string> classes() const noexcept override { return classes_; }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/format.h"
+#include "core/shown_url.h"
 #include "core/system_error.h"
 #include "data/dataset_impl.h"
 #include "data/files/class_folders.h"
@@ -64,7 +65,8 @@ class Files final : public detail::DatasetImpl {
       : paths_(std::move(paths)), keys_(options.keys), own_source_(options.source) {}
 
   std::int64_t size() const noexcept override { return paths_.size(); }
-  std::string describe(std::int64_t index) const override { return paths_.path(index); }
+  std::string describe(std::int64_t index) const override { return core::shown_path(paths_.path(index)); }
+  std::string path(std::int64_t index) const override { return paths_.path(index); }
   bool samples_are_files() const noexcept override { return true; }
   std::uint64_t read_bytes(std::int64_t index) const override {
     return own_source_ ? std::numeric_limits<std::uint64_t>::max() : paths_.bytes_on_disk(index);

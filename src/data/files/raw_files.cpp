@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "core/shown_url.h"
 #include "data/dataset_impl.h"
 #include "data/files/open_urls.h"
 #include "data/sample/sample_file.h"
@@ -37,7 +38,8 @@ class RawFiles final : public detail::DatasetImpl {
   RawFiles(PathTable paths, OwnSource own_source) : paths_(std::move(paths)), own_source_(std::move(own_source)) {}
 
   std::int64_t size() const noexcept override { return paths_.size(); }
-  std::string describe(std::int64_t index) const override { return paths_.path(index); }
+  std::string describe(std::int64_t index) const override { return core::shown_path(paths_.path(index)); }
+  std::string path(std::int64_t index) const override { return paths_.path(index); }
   bool samples_are_files() const noexcept override { return true; }
   std::uint64_t read_bytes(std::int64_t index) const override {
     return own_source_ ? std::numeric_limits<std::uint64_t>::max() : paths_.bytes_on_disk(index);

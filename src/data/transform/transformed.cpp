@@ -72,6 +72,7 @@ class Transformed final : public detail::DatasetImpl {
 
   std::int64_t size() const noexcept override { return below_.size(); }
   std::string describe(std::int64_t index) const override { return below_.impl().describe(index); }
+  std::string path(std::int64_t index) const override { return below_.impl().path(index); }
   bool samples_are_files() const noexcept override { return below_.impl().samples_are_files(); }
   std::span<const std::string> classes() const noexcept override { return below_.impl().classes(); }
   std::uint32_t random_stages() const noexcept override { return below_.impl().random_stages(); }

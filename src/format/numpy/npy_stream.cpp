@@ -190,7 +190,7 @@ void require_no_object(std::string_view url) {
   throw Error(ErrorCode::kUnsupported,
               "there is such an object, and objects in stores cannot be appended to: write the rows into another one, "
               "or into a file here that is uploaded when it is complete (`penstock convert`)",
-              {.path = io::without_query(url)});
+              {.path = std::string(url)});
 }
 
 }  // namespace

@@ -15,9 +15,6 @@ inline bool is_url(std::string_view text) noexcept {
   return std::ranges::any_of(kSchemes, [text](std::string_view scheme) { return text.starts_with(scheme); });
 }
 
-/// The URL as errors may show it: behind a '?' there may be a secret.
-inline std::string without_query(std::string_view url) { return std::string(url.substr(0, url.find('?'))); }
-
 /// kUnsupported for a URL, where only files of this machine can be changed, or written otherwise than from front to
 /// end.
 inline void require_no_url(std::string_view path) {
@@ -25,7 +22,7 @@ inline void require_no_url(std::string_view path) {
   throw Error(ErrorCode::kUnsupported,
               "this can be done with a file of this machine alone, and not with a URL; write a file here, and put it "
               "there with `penstock convert` or `save`",
-              {.path = without_query(path)});
+              {.path = std::string(path)});
 }
 
 }  // namespace penstock::io

@@ -2,8 +2,10 @@
 // guarded.
 
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include "core/shown_url.h"
 #include "io/copy/guarded.h"
 #include "io/source/source.h"
 #include "penstock/error.h"
@@ -14,7 +16,7 @@ namespace {
 
 class MemorySource final : public ByteSource {
  public:
-  MemorySource(Buffer bytes, std::string name) : bytes_(std::move(bytes)), name_(std::move(name)) {}
+  MemorySource(Buffer bytes, std::string_view name) : bytes_(std::move(bytes)), name_(core::shown_path(name)) {}
 
   const std::string& name() const noexcept override { return name_; }
   std::uint64_t size() const noexcept override { return bytes_.size(); }
