@@ -154,7 +154,7 @@ def test_a_replaced_object_gives_its_new_bytes(url, proxy):
         assert np.array_equal(np.asarray(penstock.load(url)), ARRAY + 1)
 
 
-@pytest.mark.parametrize("spoil", ["a byte", "cut", "empty", "gone", "swapped"])
+@pytest.mark.parametrize("spoil", ["a byte", "cut", "empty", "gone", "swapped", "a FIFO", "a link", "another's"])
 def test_spoiled_files_are_read_anew(url, proxy, cache, spoil):
     load(url)
     files = blocks_of(cache)
@@ -168,8 +168,18 @@ def test_spoiled_files_are_read_anew(url, proxy, cache, spoil):
             "empty": b"",
             "gone": None,
             "swapped": other,
-        }[spoil]
-        if spoiled is None:
+        }.get(spoil)
+        if spoil == "a FIFO":
+            path.unlink()
+            os.mkfifo(path)
+        elif spoil == "a link":
+            path.rename(path.with_suffix(".moved"))
+            path.symlink_to(path.with_suffix(".moved"))
+        elif spoil == "another's":
+            if os.geteuid() != 0:
+                pytest.skip("only root can give files away")
+            os.chown(path, 65534, 65534)
+        elif spoiled is None:
             path.unlink()
         else:
             path.write_bytes(spoiled)
@@ -189,6 +199,56 @@ def test_a_full_disk_warns_once_and_nothing_fails(url, cache):
     assert out == expected
     assert err.count("PENSTOCK_CACHE") == 1
     assert blocks_of(cache) == []
+
+
+def test_a_cold_load_brings_hardly_more_than_its_bytes(proxy, cache):
+    """Parts of a load begin anywhere in blocks, and two threads may want one block at once."""
+    content = npy_of(numbers(15_000_001))
+    proxy.origin.objects["/large.npy"] = content
+    for _ in range(2):
+        report: dict = {}
+        penstock.load(f"{proxy.url}/large.npy", report=report)
+        assert report["remote_received_bytes"] + report["remote_cached_bytes"] >= len(content)
+    assert proxy.sent <= 1.005 * len(content)
+
+
+def test_another_users_folder_is_not_used(url, cache, tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("only root can give folders away")
+    blocks = cache / "penstock-blocks-1"
+    blocks.mkdir(parents=True)
+    os.chown(blocks, 65534, 65534)
+    out, err = output_of(other_process(url))
+    assert "PENSTOCK_CACHE" in err
+    assert blocks_of(cache) == []
+
+
+@pytest.mark.parametrize("name", ["bytes", "writing"])
+def test_a_link_in_place_of_the_ledger_is_not_followed(url, cache, tmp_path, name):
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"1" * 30)
+    (cache / "penstock-blocks-1").mkdir(parents=True)
+    (cache / "penstock-blocks-1" / name).symlink_to(victim)
+    _, err = output_of(other_process(url))
+    assert "PENSTOCK_CACHE" in err
+    assert victim.read_bytes() == b"1" * 30
+
+
+def test_a_cache_without_room_for_a_block_is_refused(url, settings):
+    settings(PENSTOCK_CACHE_BYTES="1MB")
+    with pytest.raises(penstock.InvalidArgumentError, match="PENSTOCK_CACHE_BYTES"):
+        penstock.load(url)
+    settings(PENSTOCK_CACHE_BYTES="2MB")
+    load(url)
+
+
+def test_a_tilde_is_the_home_folder(url, settings, tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    settings(PENSTOCK_CACHE="~/kept")
+    load(url)
+    assert len(blocks_of(tmp_path / "kept")) == 3  # HOME is tmp_path
+    assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 def test_no_secret_is_in_the_cache(proxy, settings, cache):

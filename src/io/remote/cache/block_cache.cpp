@@ -35,8 +35,11 @@ std::uint64_t seed_for(const CachedObject& object, std::uint64_t number) {
   return block_file::seed_of(core::format("{}\n{}\n{}\n{}", object.key, object.etag, object.size, number));
 }
 
-FileDescriptor opened(const std::string& path) {
-  return FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+/// An empty one where there is no block of this user's. A FIFO in its place would wait for a writer.
+FileDescriptor opened(const std::string& path, struct stat& status) {
+  FileDescriptor out(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (out && (::fstat(out.get(), &status) != 0 || !is_own_file(status))) return {};
+  return out;
 }
 
 /// The time as files have it. std::time may be some milliseconds behind that, and so in the second before.
@@ -108,9 +111,9 @@ std::string BlockCache::path_of(const CachedObject& object, std::uint64_t number
 
 std::optional<KeptObject> BlockCache::find(const std::string& key, std::size_t head, std::size_t small) const {
   KeptObject out{.object = {.key = key}};
-  const FileDescriptor fd = opened(path_of(out.object, 0));
   struct stat status {};
-  if (!fd || ::fstat(fd.get(), &status) != 0) return std::nullopt;
+  const FileDescriptor fd = opened(path_of(out.object, 0), status);
+  if (!fd) return std::nullopt;
   const auto file_bytes = static_cast<std::uint64_t>(status.st_size);
   // A small file comes by one read, because a system call costs as much as some 10 KB.
   Buffer file;
@@ -152,11 +155,11 @@ void BlockCache::confirm(const std::string& key) const noexcept {
 
 bool BlockCache::read(const CachedObject& object, std::uint64_t number, std::uint64_t offset,
                       std::span<const Scatter> parts) const {
-  const FileDescriptor fd = opened(path_of(object, number));
+  struct stat status {};
+  const FileDescriptor fd = opened(path_of(object, number), status);
   if (!fd) return false;
   if (!block_file::read(fd.get(), block_bytes(object, number), seed_for(object, number), offset, parts)) return false;
-  struct stat status {};
-  if (::fstat(fd.get(), &status) == 0) mark_used(fd.get(), status);
+  mark_used(fd.get(), status);
   return true;
 }
 
@@ -176,6 +179,10 @@ void BlockCache::keep(const CachedObject& object, std::uint64_t number,
 void BlockCache::write(const std::string& path, std::span<const std::byte> bytes, std::string_view ending) const {
   const std::string folder = path.substr(0, path.rfind('/'));
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) make_folders(path);
+  require_own_folder(root_);
+  struct stat status {};
+  // What is there and no block, such as a FIFO, would never be read.
+  if (::lstat(path.c_str(), &status) == 0 && !is_own_file(status)) ::unlink(path.c_str());
   const Room room = make_room(root_, settings_.limit, bytes.size() + ending.size());
   if (!room) return;
   AtomicFile file(path, false);

@@ -10,9 +10,15 @@
 #include "penstock/error.h"
 
 namespace penstock::io::remote {
+namespace {
+
+/// A block, and the tenth that is free after blocks were deleted.
+constexpr std::uint64_t kLeastBytes = 2'000'000;
+
+}  // namespace
 
 CacheSettings cache_settings() {
-  CacheSettings out{.folder = variable("PENSTOCK_CACHE")};
+  CacheSettings out{.folder = path_variable("PENSTOCK_CACHE")};
   if (out.folder.empty()) return out;
   if (const std::string text = variable("PENSTOCK_CACHE_BYTES"); !text.empty()) {
     const std::optional<std::uint64_t> bytes = core::parse_bytes(text);
@@ -20,6 +26,12 @@ CacheSettings cache_settings() {
       throw Error(ErrorCode::kInvalidArgument,
                   core::format("the variable PENSTOCK_CACHE_BYTES is {}; it must be a size, such as 50GB or 500 MiB",
                                core::quoted(text)));
+    }
+    if (*bytes < kLeastBytes) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  core::format("the variable PENSTOCK_CACHE_BYTES is {}, which has no room for a block of 1 MiB; it "
+                               "must be {} MB or more; unset PENSTOCK_CACHE to do without a cache",
+                               core::quoted(text), kLeastBytes / 1'000'000));
     }
     out.limit = *bytes;
   }

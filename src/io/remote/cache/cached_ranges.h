@@ -19,7 +19,8 @@ struct Range {
 };
 
 /// Reads ranges of one version of an object: from the cache what it has, and the rest in whole blocks, which the cache
-/// has from then on. Thread-safe.
+/// has from then on. Parts of a load begin anywhere, so that two threads may want one block at once: then one fetches
+/// it, and the other waits. Thread-safe.
 class CachedRanges {
  public:
   /// Brings ranges from the server, all at once.
@@ -32,7 +33,6 @@ class CachedRanges {
 
  private:
   class Reading;
-
   std::shared_ptr<const BlockCache> cache_;
   CachedObject object_;
 };

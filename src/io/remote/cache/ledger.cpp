@@ -29,8 +29,12 @@ constexpr std::size_t kKeyLetters = 32;
 
 /// Opens a file of the cache and waits for its lock, which lasts until it is closed.
 FileDescriptor locked(const std::string& path, int operation) {
-  FileDescriptor out(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  FileDescriptor out(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
   if (!out) core::throw_errno(errno, "cannot open the file", {.path = path});
+  struct stat status {};
+  if (::fstat(out.get(), &status) != 0 || !is_own_file(status)) {
+    throw Error(ErrorCode::kPermission, "this is no file of this user's; delete it", {.path = path});
+  }
   while (::flock(out.get(), operation) != 0) {
     if (errno != EINTR) core::throw_errno(errno, "cannot lock the file", {.path = path});
   }
@@ -104,7 +108,7 @@ std::uint64_t evict(const std::string& root, std::uint64_t limit, std::uint64_t 
 
 /// The text of a block's file; nothing where it is damaged or gone.
 std::optional<BlockText> text_of(const BlockOnDisk& block) {
-  const FileDescriptor fd(::open(block.path.c_str(), O_RDONLY | O_CLOEXEC));
+  const FileDescriptor fd(::open(block.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   const std::optional<std::string> text = fd ? block_file::read_text(fd.get(), block.bytes) : std::nullopt;
   BlockText out;
   return text && BlockText::parse(*text, out) ? std::optional(std::move(out)) : std::nullopt;
@@ -133,6 +137,18 @@ CacheUsage visit(const std::string& root, const std::function<bool(const std::st
 }  // namespace
 
 std::string cache_root(std::string_view folder) { return core::format("{}/penstock-blocks-1", folder); }
+
+bool is_own_file(const struct stat& status) noexcept {
+  return S_ISREG(status.st_mode) && status.st_uid == ::geteuid();
+}
+
+void require_own_folder(const std::string& folder) {
+  struct stat status {};
+  if (::lstat(folder.c_str(), &status) != 0) core::throw_errno(errno, "cannot look at the folder", {.path = folder});
+  if (S_ISDIR(status.st_mode) && status.st_uid == ::geteuid()) return;
+  throw Error(ErrorCode::kPermission, "this is no folder of this user's; name another one in PENSTOCK_CACHE",
+              {.path = folder});
+}
 
 std::uint64_t disk_bytes(std::uint64_t file_bytes) noexcept {
   constexpr std::uint64_t kUnit = 4096;

@@ -6,6 +6,8 @@
 // has no name yet. So a process that writes one holds a shared lock on the file `writing`, and one that counts holds an
 // exclusive lock on it.
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -18,6 +20,11 @@ namespace penstock::io::remote {
 
 /// The folder of the blocks inside the cache's folder.
 std::string cache_root(std::string_view folder);
+
+/// Whether it is a file of this user's. What others own is neither read nor written to: they could change it.
+bool is_own_file(const struct stat& status) noexcept;
+/// kPermission where the folder is another user's, who could put files of theirs in the place of blocks.
+void require_own_folder(const std::string& folder);
 
 /// How many bytes of the disk the file of a block takes.
 std::uint64_t disk_bytes(std::uint64_t file_bytes) noexcept;
