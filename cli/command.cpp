@@ -15,6 +15,7 @@
 #include "cli/terminal/terminal.h"
 #include "core/counted.h"
 #include "core/format.h"
+#include "core/shown_url.h"
 #include "core/text.h"
 
 namespace penstock::cli {
@@ -75,7 +76,8 @@ std::string what_is_wrong(const CLI::App* app, const CLI::Error& error) {
 
 /// As every other error begins.
 std::string wrong_usage(const CLI::App* app, const CLI::Error& error) {
-  return core::format("{} {}", paint(stderr, "31;1", "penstock:"), what_is_wrong(app, error));
+  return core::format("{} {}", paint(stderr, "31;1", "penstock:"),
+                      core::without_secrets(what_is_wrong(app, error)));
 }
 
 /// Whether the word behind `word` is its value.
@@ -113,7 +115,7 @@ void settle_double_dash(const CLI::App& app, std::vector<std::string>& words) {
 std::span<const Command> commands() noexcept {
   static const std::array kCommands{kLs,     kInfo,    kCat,        kShow, kStats,  kDiff,  kHash,
                                     kReport, kVerify,  kConvert,    kPack, kSample, kBench, kDoctor,
-                                    kCache,  kVersion, kCompletion, kMan,  kHelp};
+                                    kCache,  kUploads, kVersion,    kCompletion, kMan, kHelp};
   return kCommands;
 }
 

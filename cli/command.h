@@ -41,6 +41,7 @@ extern const Command kSample;
 extern const Command kBench;
 extern const Command kDoctor;
 extern const Command kCache;
+extern const Command kUploads;
 extern const Command kVersion;
 extern const Command kCompletion;
 extern const Command kMan;

@@ -36,6 +36,7 @@ COMMANDS = [
     "bench",
     "doctor",
     "cache",
+    "uploads",
     "version",
     "completion",
     "man",

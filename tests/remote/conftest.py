@@ -141,11 +141,11 @@ def settings(monkeypatch, tmp_path):
     """A function that sets variables. None of the user's is left, no profile, and no machine of a cloud is asked."""
     for name in list(os.environ):
         if (
-            name.startswith(("AWS_", "HF_", "PENSTOCK_S3", "PENSTOCK_GS", "PENSTOCK_REMOTE", "PENSTOCK_CACHE"))
+            name.startswith(("AWS_", "HF_", *(f"PENSTOCK_{part}" for part in ("S3", "GS", "REMOTE", "CACHE", "HTTP"))))
             or "proxy" in name.lower()
         ):
             monkeypatch.delenv(name)
-    for name in ("SSL_CERT_FILE", "GOOGLE_OAUTH_ACCESS_TOKEN"):
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE", "GOOGLE_OAUTH_ACCESS_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")

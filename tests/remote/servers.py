@@ -169,7 +169,8 @@ pid {folder}/pid;
 error_log {folder}/error.log;
 events {{ worker_connections 1024; }}
 http {{
-  access_log off;
+  log_format connections "$connection $server_protocol $uri";
+  access_log {folder}/access.log connections;
   client_body_temp_path {folder}/temp;
   proxy_temp_path {folder}/temp;
   fastcgi_temp_path {folder}/temp;

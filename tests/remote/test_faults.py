@@ -109,7 +109,11 @@ LASTING = {
         ["503"],
     ),
     "200 for a range": (Fault(drop=["range"], after=1), penstock.UnsupportedError, ["range"]),
-    "200 for the head": (Fault(drop=["range"]), penstock.UnsupportedError, ["range"]),
+    "200 for the head, without a length": (
+        Fault(drop=["range"], headers={"content-length": None, "connection": "close"}),
+        penstock.UnsupportedError,
+        ["range"],
+    ),
     "more than the range": (Fault(extra=10, after=1), penstock.InputOutputError, []),
     "much more than the range": (Fault(extra=20_000_000), None, []),
     "another range": (
@@ -240,9 +244,24 @@ def test_a_small_object_costs_one_request(url, proxy):
     assert len(proxy.requests) == 1
 
 
+def test_bodies_that_end_where_the_connection_does(url, proxy):
+    """One that was cut cannot be told from a whole one."""
+    proxy.faults = [Fault(drop=["range"], headers={"content-length": None, "connection": "close"}, cut=len(SMALL) // 2)]
+    small = url.replace("x.npy", "small.npy")
+    for load in (penstock.load, lambda one: penstock.files([one], raw=True)[0]):
+        with refused(penstock.UnsupportedError, "how many bytes"):
+            load(small)
+
+
 def test_chunked_bodies_without_a_length(url, proxy):
-    proxy.faults = [Fault(drop=["range"], headers={"content-length": None, "connection": "close"})]
-    same(penstock.load(url.replace("x.npy", "small.npy")), penstock.load(SMALL))
+    chunked = f"{len(SMALL):x}\r\n{SMALL.decode('latin-1')}\r\n"
+    head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+    proxy.faults = [Fault(raw=head + chunked + "0\r\n\r\n")]
+    small = url.replace("x.npy", "small.npy")
+    same(penstock.load(small), penstock.load(SMALL))
+    proxy.faults = [Fault(raw=head + chunked[:100])]  # cut
+    with refused(penstock.InputOutputError, seconds=40):
+        penstock.load(small)
 
 
 def test_bytes_behind_the_body_never_become_values(url, proxy):
@@ -306,7 +325,10 @@ def test_a_redirect_from_https_to_http_is_refused(nginx, place_of_https, setting
 def test_a_certificate_that_nobody_vouches_for(nginx, place_of_http, settings):
     with refused(penstock.InputOutputError, "certificate"):
         penstock.load(f"{nginx.https_url}/small.npy")
-    settings(AWS_CA_BUNDLE=nginx.certificate)
+    settings(AWS_CA_BUNDLE=nginx.certificate)  # for S3 alone
+    with refused(penstock.InputOutputError, "certificate", "SSL_CERT_FILE"):
+        penstock.load(f"{nginx.https_url}/small.npy")
+    settings(SSL_CERT_FILE=nginx.certificate, AWS_CA_BUNDLE="/no/such/file.pem")
     same(penstock.load(f"{nginx.https_url}/small.npy"), penstock.load(SMALL))
 
 

@@ -208,8 +208,25 @@ def test_a_redirect_is_followed(place_of_http):
 
 def test_small_objects_of_a_server_without_ranges(place_of_http):
     same(penstock.load(f"{place_of_http.base}no_ranges/small.npy"), penstock.load(contents()["small.npy"]))
-    with pytest.raises(penstock.UnsupportedError, match="range"):
-        penstock.load(f"{place_of_http.base}no_ranges/large.npy")
+
+
+@pytest.mark.parametrize("name", ["large.npy", "large.pt", "large.safetensors", "large.npz"])
+def test_large_objects_of_a_server_without_ranges_come_by_one_answer(place_of_http, name):
+    url = f"{place_of_http.base}no_ranges/{name}"
+    report: dict = {}
+    same(penstock.load(url, report=report), penstock.load(contents()[name]))
+    assert report["remote_requests"] == 2  # the head, and then all of it
+    same(penstock.files([url])[0], penstock.load(contents()[name]))
+    assert np.asarray(penstock.files([url], raw=True)[0]).tobytes() == contents()[name]
+
+
+def test_https_has_several_connections_as_http_has(place_of_https, nginx, settings):
+    """By HTTP/2, all ranges would share one, whose speed the network limits."""
+    settings(**place_of_https.environment)
+    place_of_https.put("twenty.npy", npy_of(numbers(5_000_000)))
+    penstock.load(f"{nginx.https_url}/twenty.npy")
+    lines = (nginx.folder.parent / "access.log").read_text().splitlines()
+    assert len({line.split()[0] for line in lines if line.endswith("/twenty.npy")}) > 1
 
 
 def open_to_change(url):

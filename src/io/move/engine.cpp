@@ -18,6 +18,7 @@
 #include "io/move/range_reader.h"
 #include "io/move/threads.h"
 #include "io/move/work_queue.h"
+#include "io/remote/remote.h"
 
 namespace penstock::io {
 namespace {
@@ -94,6 +95,11 @@ class MainRoute {
                                    core::counted(threads, "thread"));
     if (by_device_.empty())
       why += core::format(" with {}", direct_ ? "direct reads" : mapped_ ? "copies out of a mapping" : by_host_);
+    const auto unnoticed = [](const Source& source) { return !remote::notices_changes(*source); };
+    if (std::any_of(move_.sources.begin(), move_.sources.end(), unnoticed)) {
+      why += "; the server names no version of the object, neither by ETag nor by Last-Modified, so that a change "
+             "while it is read is not noticed";
+    }
     if (reader_.routes() != nullptr) why += reader_.routes()->why();
     if (reader_.device_routes() != nullptr) why += reader_.device_routes()->why(move_.plan.read_bytes);
     return why;

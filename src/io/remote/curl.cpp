@@ -1,7 +1,9 @@
 // libcurl is opened when the first URL is, and never linked: whoever reads files alone needs neither it nor TLS.
 
 #include <dlfcn.h>
+#include <sys/auxv.h>
 
+#include <cstdlib>
 #include <string>
 
 #include "core/environment.h"
@@ -32,8 +34,20 @@ class Symbols {
   void* library_;
 };
 
+/// A program that runs with more rights than its user takes no orders from that user's environment. Ours come by
+/// secure_getenv; libcurl reads these by getenv, and there is no option to leave the file of keys out.
+void forget_environment_of_others() {
+  if (::getauxval(AT_SECURE) == 0) return;
+  for (const char* const name :
+       {"SSLKEYLOGFILE", "CURL_SSL_BACKEND", "CURL_CA_BUNDLE", "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy",
+        "ALL_PROXY", "no_proxy", "NO_PROXY", "NETRC", "CURL_HOME"}) {
+    ::unsetenv(name);
+  }
+}
+
 Found open_library() {
   Found found;
+  forget_environment_of_others();
   const char* const chosen = core::environment("PENSTOCK_LIBCURL");
   const char* const name = chosen != nullptr && *chosen != '\0' ? chosen : "libcurl.so.4";
   void* const library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);

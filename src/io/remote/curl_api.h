@@ -33,6 +33,7 @@ inline constexpr std::size_t kErrorBytes = 256;
 /// CURLOPT_...
 enum Option : int {
   kBufferSize = 98,
+  kCaPath = 10097,
   kCaInfo = 10065,
   kConnectTimeoutMs = 156,
   kCustomRequest = 10036,
@@ -41,6 +42,7 @@ enum Option : int {
   kHeaderData = 10029,
   kHeaderFunction = 20079,
   kHttpHeader = 10023,
+  kHttpVersion = 84,
   kNetrc = 51,
   kNoBody = 44,
   kNoProgress = 43,
@@ -62,11 +64,14 @@ enum Option : int {
 /// CURLPROTO_HTTP | CURLPROTO_HTTPS
 inline constexpr long kHttpOrHttps = 3;
 
+/// CURL_HTTP_VERSION_1_1
+inline constexpr long kHttp11 = 2;
+
 /// CURLMOPT_...
 inline constexpr int kMaxConnects = 6;
 
-/// CURLINFO_...
-enum Info : int { kTotalSeconds = 0x300000 + 3, kStartTransferSeconds = 0x300000 + 17 };
+/// CURLINFO_...; kReadySeconds is CURLINFO_PRETRANSFER_TIME, 0 where there was no connection.
+enum Info : int { kTotalSeconds = 0x300000 + 3, kReadySeconds = 0x300000 + 6, kStartTransferSeconds = 0x300000 + 17 };
 
 /// CURLE_...
 enum Result : Code {
@@ -90,6 +95,7 @@ enum Result : Code {
   kNotTrusted = 60,
   kBadCaFile = 77,
   kHttp2Stream = 92,
+  kProxy = 97,
 };
 
 /// The functions, found by Api::get.

@@ -245,7 +245,8 @@ class Retrying {
     const Answer& answer = transfer.answer;
     if (answer.code != curl::kOk || answer.status < 200 || answer.status >= 400) return;
     const Hedging::Seconds first_byte(answer.first_byte_seconds);
-    reactor_.hedging().answered(authority_of(transfer.request.url), first_byte, settings_.hedges);
+    const Hedging::Seconds rest(answer.seconds - answer.first_byte_seconds);
+    reactor_.hedging().answered(authority_of(transfer.request.url), first_byte, settings_.hedges, rest);
   }
 
   static bool is_good(const Running& one, const Transfer& transfer) {

@@ -1,10 +1,13 @@
 #include "io/remote/hedging.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <numeric>
 
 namespace penstock::io::remote {
 
-void Hedging::answered(std::string_view authority, Seconds first_byte, double share) noexcept try {
+void Hedging::answered(std::string_view authority, Seconds first_byte, double share,
+                       Seconds transfer) noexcept try {
   constexpr std::size_t kBetweenLooks = 8;
   const std::scoped_lock lock(mutex_);
   saved_ = std::min(kMostSaved, saved_ + share);
@@ -15,10 +18,19 @@ void Hedging::answered(std::string_view authority, Seconds first_byte, double sh
     found = servers_.emplace(authority, Server{}).first;
   }
   Server& server = found->second;
+  server.transfers[server.answers % kRemembered] = transfer.count();
   server.seconds[server.answers++ % kRemembered] = first_byte.count();
   if (server.answers < kLeastAnswers || server.answers % kBetweenLooks != 0) return;
   std::array<double, kRemembered> sorted = server.seconds;
   const std::size_t known = std::min(server.answers, kRemembered);
+  const auto sum = [known](const auto& of) {
+    return std::accumulate(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(known), 0.0);
+  };
+  const double bytes = sum(server.transfers);
+  if (bytes > sum(server.seconds) && bytes > kLeastPatience.count() * static_cast<double>(known)) {
+    server.patience.reset();
+    return;
+  }
   const auto late = sorted.begin() + static_cast<std::ptrdiff_t>(known * 95 / 100);
   std::nth_element(sorted.begin(), late, sorted.begin() + static_cast<std::ptrdiff_t>(known));
   server.patience = std::max(kLeastPatience, Seconds(*late));

@@ -24,11 +24,12 @@ class Hedging {
   static constexpr Seconds kLeastPatience{0.05};
   static constexpr std::size_t kLeastAnswers = 20;  ///< of a server, before it is judged
 
-  /// A request to the server `authority` was answered, with the first byte after `first_byte`. `share`: of all answers,
-  /// how many may be second ones.
-  void answered(std::string_view authority, Seconds first_byte, double share) noexcept;
+  /// A request to the server `authority` was answered, with the first byte after `first_byte`, and the others in
+  /// `transfer` behind it. `share`: of all answers, how many may be second ones.
+  void answered(std::string_view authority, Seconds first_byte, double share, Seconds transfer = Seconds(0)) noexcept;
   /// How long to wait for a first byte of that server, before a second request is made: as long as 95 of 100 answers
-  /// take at most. Nothing while too few are known.
+  /// take at most. Nothing while too few are known, and where the answers mostly wait for their bytes: what is asked
+  /// twice takes its share of the bandwidth then.
   std::optional<Seconds> patience(std::string_view authority) const;
   /// Takes one second request from those that may be made; false where there is none.
   bool spend() noexcept;
@@ -40,7 +41,8 @@ class Hedging {
 
   /// The last answers of a server.
   struct Server {
-    std::array<double, kRemembered> seconds = {};
+    std::array<double, kRemembered> seconds = {};    ///< until the first byte
+    std::array<double, kRemembered> transfers = {};  ///< from there on
     std::size_t answers = 0;
     std::optional<Seconds> patience = {};
   };

@@ -13,6 +13,8 @@
 #include "core/format.h"
 #include "core/text.h"
 #include "io/remote/credentials.h"
+#include "io/remote/proxy.h"
+#include "io/remote/settings.h"
 #include "io/remote/store.h"
 #include "io/remote/store_error.h"
 
@@ -40,9 +42,42 @@ Verdict fail(const Exchange& exchange, ErrorCode code, std::string message) {
           .error = Error(code, std::move(message), {.path = exchange.name, .offset = exchange.offset})};
 }
 
+/// The proxy that the request went to, for errors that may be about it.
+std::optional<Proxy> proxy_of(const HttpRequest& request) {
+  return request.past_proxies ? std::nullopt : proxy_for(request.url);
+}
+
+std::string through(const HttpRequest& request) {
+  const std::optional<Proxy> proxy = proxy_of(request);
+  return proxy ? core::format("; it was asked by the proxy {}, which {} names", core::quoted(proxy->shown),
+                              proxy->variable)
+               : std::string();
+}
+
+/// A proxy that answers, and lets nothing through.
+Verdict refused_by_proxy(const Exchange& exchange, const HttpRequest& request, const std::string& said) {
+  return fail(exchange, ErrorCode::kPermission,
+              core::format("{}{}; check its user name and password, and whether it allows this host", said,
+                           through(request)));
+}
+
+Verdict judge_ca_file(const Exchange& exchange, const HttpRequest& request, const std::string& problem) {
+  const std::string& file = request.ca_file.empty() ? settings().ca_file : request.ca_file;
+  if (file.empty()) {
+    return fail(exchange, ErrorCode::kIo,
+                core::format("the certificates of this machine cannot be read: {}; install the Debian package "
+                             "ca-certificates",
+                             problem));
+  }
+  return fail(exchange, ErrorCode::kIo,
+              core::format("the file of certificates {} cannot be read, which {} names; name one that can",
+                           core::quoted(file),
+                           request.ca_file.empty() ? "SSL_CERT_FILE" : "AWS_CA_BUNDLE or the profile's ca_bundle"));
+}
+
 /// The connection or the reply itself failed.
 Verdict judge_connection(const Exchange& exchange, const HttpRequest& request, const Answer& answer) {
-  const std::string problem = harmless(request, answer.problem);
+  const std::string problem = without_proxy_secrets(harmless(request, answer.problem));
   if (answer.endless_head) {
     return fail(exchange, ErrorCode::kIo,
                 "the server sends header lines without an end, so Penstock stops talking to it; check the URL");
@@ -56,36 +91,47 @@ Verdict judge_connection(const Exchange& exchange, const HttpRequest& request, c
                   "a header line of the server's answer is too long, or there is no memory for it, so Penstock stops "
                   "talking to it; check the URL");
     case curl::kTimedOut:
-      return again(core::format("no data arrived within the time limit, PENSTOCK_REMOTE_TIMEOUT ({})", problem));
+      return again(core::format("no data, or less than 1 KiB a second, arrived within the time limit, "
+                                "PENSTOCK_REMOTE_TIMEOUT ({}){}",
+                                problem, through(request)));
     case curl::kNoConnection:
       if (exchange.tries < kMostRefusedConnections) return again(core::format("no connection ({})", problem));
       return fail(exchange, ErrorCode::kIo,
-                  core::format("no connection to the server: {}; check that it runs, and its port", problem));
-    case curl::kNoHost:
+                  core::format("no connection to the server: {}; check that it runs, and its port{}", problem,
+                               through(request)));
     case curl::kNoProxyHost:
+    case curl::kProxy:
+      return fail(exchange, ErrorCode::kIo,
+                  core::format("the proxy does not answer as one: {}{}; check that variable", problem,
+                               through(request)));
+    case curl::kNoHost:
       return fail(exchange, ErrorCode::kIo,
                   core::format("the host is not known: {}; check the name, and this machine's network", problem));
     case curl::kNotTrusted:
     case curl::kTlsConnect:
     case curl::kCertificateProblem:
     case curl::kCipher:
-    case curl::kBadCaFile:
       return fail(exchange, ErrorCode::kIo,
-                  core::format("the server is not trusted: {}; name its certificate in SSL_CERT_FILE or AWS_CA_BUNDLE "
-                               "if you trust it",
+                  core::format("the server is not trusted: {}; name its certificate in SSL_CERT_FILE (of S3, "
+                               "AWS_CA_BUNDLE is taken first) if you trust it",
                                problem));
+    case curl::kBadCaFile:
+      return judge_ca_file(exchange, request, problem);
     case curl::kPartialFile:
       return again("the answer was cut");
     case curl::kBadUrl:
-      return fail(exchange, ErrorCode::kInvalidArgument, core::format("not a valid URL: {}", problem));
+      return fail(exchange, ErrorCode::kInvalidArgument,
+                  core::format("not a valid URL: {}{}", problem, through(request)));
     case curl::kGotNothing:
     case curl::kSendError:
     case curl::kReceiveError:
+      if (problem.find("CONNECT") != problem.npos) return refused_by_proxy(exchange, request, problem);
+      [[fallthrough]];
     case curl::kHttp2:
     case curl::kHttp2Stream:
-      return again(core::format("the connection broke ({})", problem));
+      return again(core::format("the connection broke ({}){}", problem, through(request)));
     default:
-      return fail(exchange, ErrorCode::kIo, core::format("the request failed: {}", problem));
+      return fail(exchange, ErrorCode::kIo, core::format("the request failed: {}{}", problem, through(request)));
   }
 }
 
@@ -132,7 +178,26 @@ std::optional<Verdict> judge_write(const Exchange& exchange, const StoreError& s
   return std::nullopt;
 }
 
-Verdict judge_refusal(const Exchange& exchange, const StoreError& store, const Answer& answer) {
+/// 401 and 403: who asks may not, or did not say who it is.
+Verdict judge_permission(const Exchange& exchange, const HttpRequest& request, const StoreError& store,
+                         const std::string& text) {
+  if (store.code == "RequestTimeTooSkewed") {
+    return fail(exchange, ErrorCode::kPermission,
+                text + "; this machine's clock is wrong, and signatures hold for minutes: set it (timedatectl)");
+  }
+  if (!request.unsigned_because.empty()) {
+    return fail(exchange, ErrorCode::kPermission, core::format("{}; {}", text, request.unsigned_because));
+  }
+  if (exchange.bucket.empty()) {
+    return fail(exchange, ErrorCode::kPermission, text + "; check the token, and whether the URL has expired");
+  }
+  return fail(exchange, ErrorCode::kPermission,
+              core::format("{}; check the keys (AWS_ACCESS_KEY_ID or AWS_PROFILE) and what they may {}", text,
+                           exchange.writes ? "write" : "read"));
+}
+
+Verdict judge_refusal(const Exchange& exchange, const HttpRequest& request, const StoreError& store,
+                      const Answer& answer) {
   const long status = answer.status;
   const std::string text = said(status, store);
   if (exchange.writes) {
@@ -142,11 +207,9 @@ Verdict judge_refusal(const Exchange& exchange, const StoreError& store, const A
   switch (status) {
     case 401:
     case 403:
-      return fail(exchange, ErrorCode::kPermission,
-                  !in_bucket
-                      ? text + "; check the token, and whether the URL has expired"
-                      : core::format("{}; check the keys (AWS_ACCESS_KEY_ID or AWS_PROFILE) and what they may {}", text,
-                                     exchange.writes ? "write" : "read"));
+      return judge_permission(exchange, request, store, text);
+    case 407:
+      return refused_by_proxy(exchange, request, text);
     case 404:
       return fail(exchange, ErrorCode::kNotFound,
                   text + (store.code == "NoSuchBucket" ? "; check the bucket's name and AWS_ENDPOINT_URL"
@@ -190,7 +253,7 @@ Verdict judge(const Exchange& exchange, const HttpRequest& request, const Answer
                                            : "; set AWS_REGION to the bucket's region, or the right AWS_ENDPOINT_URL"));
   }
   if (status == 0) return fail(exchange, ErrorCode::kIo, "what answers is not an HTTP server");
-  return judge_refusal(exchange, store, answer);
+  return judge_refusal(exchange, request, store, answer);
 }
 
 }  // namespace penstock::io::remote

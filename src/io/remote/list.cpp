@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/format.h"
+#include "core/text.h"
 #include "io/remote/fetch.h"
 #include "io/remote/store.h"
 #include "io/remote/store_error.h"
@@ -55,15 +56,29 @@ void each(std::string_view xml, std::string_view tag, Take take) {
   }
 }
 
+/// A list that is cut would look like a shorter one. No store declares entities, which would be names in keys.
+void require_whole(const std::string& xml, std::string_view tag, const std::string& name) {
+  const bool whole =
+      xml.find(core::format("<{}", tag)) != xml.npos && xml.find(core::format("</{}>", tag)) != xml.npos;
+  if (whole && xml.find("<!") == xml.npos) return;
+  throw Error(ErrorCode::kIo, "the answer is not the listing of a bucket; check AWS_ENDPOINT_URL", {.path = name});
+}
+
+void require_bucket(const Location& location) {
+  if (location.in_bucket()) return;
+  throw Error(ErrorCode::kUnsupported, "only buckets (s3://, gs://) can be listed; name the files of this URL",
+              {.path = location.shown});
+}
+
+[[noreturn]] void throw_no_end(const std::string& name) {
+  throw Error(ErrorCode::kIo, "the store lists the same objects again and again", {.path = name});
+}
+
 class Page {
  public:
-  Page(const std::string& xml, const std::string& name)
-      : xml_(xml), name_(name), coded_(xml_text(xml, "EncodingType") == "url") {
-    // A list that is cut would look like a shorter one. No store declares entities, which would be names in keys.
-    const bool whole = xml.find("<ListBucketResult") != xml.npos && xml.find("</ListBucketResult>") != xml.npos;
-    if (!whole || xml.find("<!") != xml.npos) {
-      throw Error(ErrorCode::kIo, "the answer is not the listing of a bucket; check AWS_ENDPOINT_URL", {.path = name});
-    }
+  Page(const std::string& xml, const std::string& name, std::string_view prefix)
+      : xml_(xml), name_(name), prefix_(prefix), coded_(xml_text(xml, "EncodingType") == "url") {
+    require_whole(xml, "ListBucketResult", name);
   }
 
   void add_to(Objects& out) const {
@@ -74,22 +89,38 @@ class Page {
       if (error != std::errc() || end != text.data() + text.size()) {
         throw Error(ErrorCode::kIo, "the store lists an object without its size", {.path = name_});
       }
-      out.objects.push_back({decoded(xml_text(one, "Key")), size});
+      out.objects.push_back({wanted(decoded(xml_text(one, "Key"))), size});
     });
     each(xml_, "CommonPrefixes",
-         [&](std::string_view one) { out.folders.push_back(decoded(xml_text(one, "Prefix"))); });
+         [&](std::string_view one) { out.folders.push_back(wanted(decoded(xml_text(one, "Prefix")))); });
   }
 
   /// That of the next page; empty behind the last.
   std::string token() const {
-    return xml_text(xml_, "IsTruncated") == "true" ? xml_text(xml_, "NextContinuationToken") : std::string();
+    if (xml_text(xml_, "IsTruncated") != "true") return {};
+    std::string token = xml_text(xml_, "NextContinuationToken");
+    if (!token.empty()) return token;
+    throw Error(ErrorCode::kIo,
+                "the store says that there are more objects, and not how to ask for them: it does not know "
+                "ListObjectsV2; name the objects, or ask its maker",
+                {.path = name_});
   }
 
  private:
   std::string decoded(std::string text) const { return coded_ ? url_decoded(text) : std::move(text); }
 
+  /// Whoever asked cuts the prefix off.
+  std::string wanted(std::string key) const {
+    if (key.starts_with(prefix_)) return key;
+    throw Error(ErrorCode::kIo,
+                core::format("the store lists {}, which does not begin with {} as it was asked", core::quoted(key),
+                             core::quoted(prefix_)),
+                {.path = name_});
+  }
+
   const std::string& xml_;
   const std::string& name_;
+  std::string_view prefix_;
   bool coded_;
 };
 
@@ -106,10 +137,7 @@ std::string page_of(const Location& bucket, const Query& query) {
 }  // namespace
 
 Objects list_objects(const Location& location, std::string_view prefix, bool deep) {
-  if (!location.in_bucket()) {
-    throw Error(ErrorCode::kUnsupported, "only buckets (s3://, gs://) can be listed; name the files of this URL",
-                {.path = location.shown});
-  }
+  require_bucket(location);
   Location bucket = location;
   bucket.key.clear();
   Objects out;
@@ -119,15 +147,13 @@ Objects list_objects(const Location& location, std::string_view prefix, bool dee
     if (!deep) query.emplace_back("delimiter", "/");
     if (!token.empty()) query.emplace_back("continuation-token", token);
     const std::string xml = page_of(bucket, query);
-    const Page page(xml, bucket.shown);
+    const Page page(xml, bucket.shown, prefix);
     page.add_to(out);
     if (out.objects.size() > kMostObjects) {
       throw Error(ErrorCode::kLimit, core::format("there are more than {} objects", kMostObjects),
                   {.path = bucket.shown});
     }
-    if (std::exchange(token, page.token()) == token && !token.empty()) {
-      throw Error(ErrorCode::kIo, "the store lists the same objects again and again", {.path = bucket.shown});
-    }
+    if (std::exchange(token, page.token()) == token && !token.empty()) throw_no_end(bucket.shown);
   } while (!token.empty());
   // Stores order keys as UTF-16 or by folder; whoever asks wants one order.
   const auto before = [](const Object& a, const Object& b) { return a.key < b.key; };
@@ -137,15 +163,28 @@ Objects list_objects(const Location& location, std::string_view prefix, bool dee
 }
 
 std::vector<Begun> list_uploads(const Location& location, std::string_view prefix) {
+  require_bucket(location);
   Location bucket = location;
   bucket.key.clear();
-  const std::string xml = page_of(bucket, {{"prefix", std::string(prefix)}, {"uploads", ""}});
   std::vector<Begun> out;
-  each(xml, "Upload", [&](std::string_view one) {
-    std::string key = xml_text(one, "Key");
-    if (key.starts_with(prefix)) out.push_back({std::move(key), xml_text(one, "UploadId")});
-  });
-  return out;
+  std::string key;
+  std::string id;
+  while (true) {
+    Query query = {{"prefix", std::string(prefix)}, {"uploads", ""}};
+    if (!key.empty()) query.emplace_back("key-marker", key);
+    if (!id.empty()) query.emplace_back("upload-id-marker", id);
+    const std::string xml = page_of(bucket, query);
+    require_whole(xml, "ListMultipartUploadsResult", bucket.shown);
+    each(xml, "Upload", [&](std::string_view one) {
+      std::string found = xml_text(one, "Key");
+      if (found.starts_with(prefix)) {
+        out.push_back({std::move(found), xml_text(one, "UploadId"), xml_text(one, "Initiated")});
+      }
+    });
+    if (xml_text(xml, "IsTruncated") != "true") return out;
+    const bool goes_on = std::exchange(key, xml_text(xml, "NextKeyMarker")) != key;
+    if (std::exchange(id, xml_text(xml, "NextUploadIdMarker")) == id && !goes_on) throw_no_end(bucket.shown);
+  }
 }
 
 }  // namespace penstock::io::remote

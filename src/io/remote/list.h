@@ -29,9 +29,10 @@ Objects list_objects(const Location& bucket, std::string_view prefix, bool deep)
 struct Begun {
   std::string key;
   std::string id;
+  std::string when;  ///< "2026-01-02T03:04:05.000Z"
 };
 
-/// Those whose keys begin with `prefix`, up to a thousand.
+/// Those whose keys begin with `prefix`, all of them, in the store's order.
 std::vector<Begun> list_uploads(const Location& bucket, std::string_view prefix);
 
 }  // namespace penstock::io::remote

@@ -1,7 +1,9 @@
-// What a URL names, and how it is shown. A query may hold a signature or a token, so that only parameters which are
-// known to be harmless are ever shown.
+// What a URL names.
 
 #include "io/remote/location.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +11,7 @@
 #include <utility>
 
 #include "core/format.h"
+#include "core/shown_url.h"
 #include "core/text.h"
 #include "io/remote/settings.h"
 #include "io/remote/signature.h"
@@ -20,22 +23,8 @@ namespace {
 constexpr auto kSchemes = std::to_array<std::pair<std::string_view, Kind>>(
     {{"http", Kind::kHttp}, {"https", Kind::kHttp}, {"s3", Kind::kS3}, {"gs", Kind::kGs}, {"hf", Kind::kHf}});
 
-constexpr auto kHarmless = std::to_array<std::string_view>(
-    {"versionId", "generation", "alt", "download", "raw", "ref", "rev", "version", "format"});
-
-constexpr std::string_view kHidden = "?...";
-
 [[noreturn]] void refuse(std::string message, std::string_view shown) {
   throw Error(ErrorCode::kInvalidArgument, std::move(message), {.path = std::string(shown)});
-}
-
-bool is_harmless(std::string_view query) {
-  while (!query.empty()) {
-    const std::string_view one = query.substr(0, query.find('&'));
-    if (std::find(kHarmless.begin(), kHarmless.end(), one.substr(0, one.find('='))) == kHarmless.end()) return false;
-    query.remove_prefix(std::min(query.size(), one.size() + 1));
-  }
-  return true;
 }
 
 /// Bytes that no URL may hold as %XX. What is encoded already stays.
@@ -56,7 +45,7 @@ std::string made_valid(std::string_view url) {
 void require_text(std::string_view url) {
   const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
   if (std::none_of(url.begin(), url.end(), control)) return;
-  refuse("the URL has a control character in it; write it as %XX", url.substr(0, url.find('?')));
+  refuse("the URL has a control character in it; write it as %XX", url);
 }
 
 Location parse_http(std::string_view url) {
@@ -66,14 +55,13 @@ Location parse_http(std::string_view url) {
   const std::string_view authority = rest.substr(0, rest.find_first_of("/?"));
   rest.remove_prefix(authority.size());
   if (authority.find('@') != std::string_view::npos) {
-    refuse("the URL has a user name or password in it, which would end up in logs; leave it out",
-           core::format("{}://...{}", scheme, authority.substr(authority.rfind('@'))));
+    refuse("the URL has a user name or password in it, which would end up in logs; leave it out", url);
   }
-  if (authority.empty() || authority.front() == ':') refuse("the URL names no host", shown_url(url));
+  if (authority.empty() || authority.front() == ':') refuse("the URL names no host", url);
   Location out{.kind = Kind::kHttp};
   out.url = made_valid(core::format("{}://{}{}{}", scheme, authority, rest.starts_with('/') ? "" : "/", rest));
-  out.shown = shown_url(core::format("{}://{}{}", scheme, authority, rest));
-  out.has_secret = out.shown.ends_with(kHidden);
+  out.shown = core::shown_path(core::format("{}://{}{}", scheme, authority, rest));
+  out.has_secret = out.shown.ends_with(core::kHiddenQuery);
   return out;
 }
 
@@ -89,9 +77,10 @@ bool is_bucket(std::string_view name) {
 Location parse_bucket(Kind kind, std::string_view url) {
   const std::string_view rest = url.substr(scheme_of(url).size() + 3);
   const std::string_view bucket = rest.substr(0, rest.find('/'));
-  if (bucket.find('@') != std::string_view::npos) {
-    refuse("the URL has keys in it, which would end up in logs; leave them out",
-           core::format("{}://...{}", scheme_of(url), bucket.substr(bucket.rfind('@'))));
+  // A secret may have a '/' in it.
+  const bool has_colon = bucket.find(':') != std::string_view::npos;
+  if (bucket.find('@') != std::string_view::npos || (has_colon && rest.find('@') != std::string_view::npos)) {
+    refuse("the URL has keys in it, which would end up in logs; leave them out", url);
   }
   if (!is_bucket(bucket)) {
     refuse(core::format("{} is not the name of a bucket; write {}://BUCKET/KEY", core::quoted(bucket), scheme_of(url)),
@@ -150,8 +139,9 @@ std::string_view scheme_of(std::string_view url) noexcept {
 }
 
 Location parse(std::string_view url) {
-  require_text(url);
   const Kind kind = kind_of(url).value_or(Kind::kHttp);
+  // A key may have any character; requests have it as %XX.
+  if (kind == Kind::kHttp || kind == Kind::kHf) require_text(url);
   if (kind == Kind::kHttp) return parse_http(url);
   return kind == Kind::kHf ? parse_hf(url) : parse_bucket(kind, url);
 }
@@ -159,7 +149,7 @@ Location parse(std::string_view url) {
 std::string sibling(std::string_view shown, std::string_view name) {
   const bool encodes = kind_of(shown) == Kind::kHttp;
   if (encodes) {
-    if (shown.ends_with(kHidden)) {
+    if (shown.ends_with(core::kHiddenQuery)) {
       throw Error(
           ErrorCode::kUnsupported,
           "the files beside a URL with a signature or token in its query cannot be opened by it; open the index "
@@ -186,6 +176,27 @@ std::string_view authority_of(std::string_view url) noexcept {
   return rest.substr(0, rest.find_first_of("/?#"));
 }
 
+std::string_view host_of(std::string_view url) noexcept {
+  const std::string_view authority = authority_of(url);
+  const std::size_t end = authority.starts_with('[') ? authority.find(']') + 1 : authority.find(':');
+  const std::string_view host = authority.substr(0, end);
+  const std::string_view port = authority.substr(host.size());
+  const bool is_port = port.empty() || (port.front() == ':' && port.find_first_not_of("0123456789", 1) == port.npos);
+  return is_port ? host : authority;
+}
+
+bool is_private(std::string_view url) noexcept {
+  if (scheme_of(url) != "http") return scheme_of(url) == "https";
+  const std::string_view host = host_of(url);
+  if (host == "localhost" || host == "[::1]") return true;
+  // Names such as "127.example.org" are hosts anywhere.
+  char text[INET_ADDRSTRLEN] = {};
+  if (host.size() >= sizeof(text)) return false;
+  std::copy(host.begin(), host.end(), text);
+  in_addr address{};
+  return ::inet_pton(AF_INET, text, &address) == 1 && ntohl(address.s_addr) >> 24 == 127;
+}
+
 std::string resolved(std::string_view url, std::string_view target) {
   const auto plain = [](std::string_view text) { return text.find_first_of("\r\n\t ") == std::string_view::npos; };
   if (target.empty() || !plain(target)) return {};
@@ -205,12 +216,6 @@ std::string resolved(std::string_view url, std::string_view target) {
   const std::string_view authority = authority_of(out);
   if (authority.empty() || authority.find('@') != std::string_view::npos) return {};
   return made_valid(out);
-}
-
-std::string shown_url(std::string_view url) {
-  const std::size_t question = url.find('?');
-  if (question == std::string_view::npos || is_harmless(url.substr(question + 1))) return std::string(url);
-  return std::string(url.substr(0, question)).append(kHidden);
 }
 
 }  // namespace penstock::io::remote

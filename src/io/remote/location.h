@@ -32,11 +32,13 @@ std::string in_folder(std::string_view url, std::string_view name);
 
 /// The host and port of an http(s) URL, as the header `Host` has it.
 std::string_view authority_of(std::string_view url) noexcept;
+/// Its host alone, as it is written: "h", "127.0.0.1", "[::1]"; all of the authority where that is no host and port.
+std::string_view host_of(std::string_view url) noexcept;
+/// Whether what is sent to the URL reaches nobody on the way: it is https, or a server of this machine.
+bool is_private(std::string_view url) noexcept;
 /// The scheme in front of "://".
 std::string_view scheme_of(std::string_view url) noexcept;
 /// Where `target`, which a redirect names, is, seen from `url`; empty where it is no URL of http or https.
 std::string resolved(std::string_view url, std::string_view target);
-/// An http(s) URL as errors show it: of a query only what cannot be secret.
-std::string shown_url(std::string_view url);
 
 }  // namespace penstock::io::remote

@@ -46,7 +46,8 @@ class Opening {
     // A cache keeps whole blocks. Other sizes than kHead are those of whole objects.
     head_ = Buffer::allocate(cache_ && wanted_ == RemoteSource::kHead ? BlockCache::kBlock : wanted_);
     out.request = [this] {
-      Ask ask{.headers = {range_header(0, head_.size())}};
+      Ask ask;
+      if (!asks_for_all_) ask.headers.push_back(range_header(0, head_.size()));
       if (kept_) ask.headers.push_back("If-None-Match: " + kept_->object.etag);
       return request_for(source_->location_, ask);
     };
@@ -71,6 +72,7 @@ class Opening {
 
   Source source(const Exchange& exchange) {
     source_->etag_ = exchange.answer.header("etag");
+    source_->modified_ = exchange.answer.header("last-modified");
     source_->redirected_ = exchange.redirected;
     source_->opening_ = exchange.traffic;
     const bool same = kept_ && source_->etag_ == kept_->object.etag && source_->size_ == kept_->object.size;
@@ -96,7 +98,7 @@ class Opening {
 
   void keep() {
     CachedObject object{.key = key_, .etag = source_->etag_, .url = source_->location_.shown, .size = source_->size_};
-    if (!cache_ || !BlockCache::may_keep(object)) return;
+    if (!cache_ || source_->knows_no_ranges_ || !BlockCache::may_keep(object)) return;
     const auto bytes = static_cast<std::size_t>(BlockCache::block_bytes(object, 0));
     if (bytes <= head_.size()) cache_->keep(object, 0, {head_.data(), bytes});
     source_->cached_.emplace(cache_, std::move(object));
@@ -107,8 +109,13 @@ class Opening {
     const std::optional<ContentRange> range = content_range(answer.header("content-range"));
     // No range of an object without bytes can be given.
     if (answer.status == 416) {
-      if (range && range->size.value_or(0) != 0) {
+      if (range && range->size.value_or(1) != 0) {
         return fail(ErrorCode::kIo, "the server refuses the first bytes of an object that has some");
+      }
+      if (!range) {
+        // That it has none is not said, so it is asked for without a range.
+        if (std::exchange(asks_for_all_, true)) return fail(ErrorCode::kIo, "the server answered 416 to no range");
+        return again("the server refused a range and did not say how large the object is");
       }
       source_->size_ = 0;
       return {};
@@ -121,6 +128,7 @@ class Opening {
                                answer.status));
     }
     source_->size_ = *range->size;
+    source_->knows_no_ranges_ = false;
     const std::uint64_t wanted = std::min<std::uint64_t>(head_.size(), source_->size_);
     if (range->first != 0 || range->last + 1 != wanted || answer.too_long) {
       return again("the server answered another range than the one asked for");
@@ -128,10 +136,21 @@ class Opening {
     return answer.received == wanted ? Verdict{} : short_body(answer.received, wanted);
   }
 
-  /// A server that knows no ranges, which is good enough for objects that fit.
+  /// A server that knows no ranges. Objects that fit are here now; others are read whole when more of them is wanted.
   Verdict accept_whole(const Answer& answer) {
-    if (answer.too_long) return no_ranges();
     const std::optional<std::uint64_t> length = byte_count(answer.header("content-length"));
+    if (answer.too_long) {
+      if (!length || *length <= answer.received) return no_ranges();
+      source_->size_ = *length;
+      source_->knows_no_ranges_ = true;
+      return {};
+    }
+    // Without either, an answer ends where its connection does, and one that was cut looks like a whole one.
+    if (!length && answer.header("transfer-encoding").find("chunked") == std::string::npos) {
+      return fail(ErrorCode::kUnsupported,
+                  "the server does not say how many bytes it sends, so that a cut answer would pass for a whole one; "
+                  "download the file, or ask another server");
+    }
     if (answer.code != curl::kOk || (length && *length != answer.received)) {
       return short_body(answer.received, length.value_or(answer.received));
     }
@@ -145,6 +164,7 @@ class Opening {
   std::shared_ptr<const BlockCache> cache_;
   std::string key_ = {};
   std::optional<KeptObject> kept_ = {};
+  bool asks_for_all_ = false;
   Buffer head_ = {};  ///< what is asked for
 };
 

@@ -16,6 +16,7 @@
 
 #include "core/forks.h"
 #include "core/format.h"
+#include "io/remote/location.h"
 #include "penstock/error.h"
 
 namespace penstock::io::remote {
@@ -28,6 +29,8 @@ constexpr int kSleepMs = 60'000;
 /// How often the thread looks for transfers that have heard nothing.
 constexpr int kLookMs = 50;
 constexpr std::size_t kMostIdle = 256;
+/// Bytes in a second, below which an answer is given up.
+constexpr double kLeastRate = 1024;
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -118,6 +121,23 @@ int on_progress(void* of, std::int64_t, std::int64_t, std::int64_t, std::int64_t
   return 0;
 }
 
+/// Whether the answer has been slower than any network for the whole time limit. What is sent is not measured: a store
+/// may take minutes to put an object together, and sends a space now and then meanwhile.
+bool trickles(Transfer& transfer, std::chrono::steady_clock::time_point now) {
+  if (transfer.request.method != "GET") return false;
+  const std::uint64_t bytes = transfer.head_bytes + transfer.answer.received + transfer.answer.text.size();
+  if (transfer.counted_bytes == 0) {
+    transfer.counted = now;
+    transfer.counted_bytes = bytes;
+  }
+  const std::chrono::duration<double> since = now - transfer.counted;
+  if (bytes == 0 || now - transfer.counted < transfer.settings.timeout) return false;
+  const auto came = static_cast<double>(bytes - transfer.counted_bytes);
+  transfer.counted = now;
+  transfer.counted_bytes = bytes;
+  return came < kLeastRate * since.count();
+}
+
 }  // namespace
 
 std::string Answer::header(std::string_view name) const {
@@ -166,9 +186,31 @@ void Reactor::start(Transfer& transfer, Waiter& waiter, std::size_t tag) {
       std::thread([this] { run(); }).detach();
       running_ = true;
     }
-    queue_.push_back(&transfer);
+    transfer.lane = lane_of(transfer);
+    (transfer.lane != nullptr ? transfer.lane->queue : queue_).push_back(&transfer);
   }
   api_.multi_wakeup(multi_);
+}
+
+/// That of the server, for a request of many bytes; none for others.
+Lane* Reactor::lane_of(const Transfer& transfer) {
+  constexpr std::size_t kMostLanes = 64;
+  std::uint64_t bytes = 0;
+  for (const Scatter& part : transfer.into) bytes += part.bytes;
+  if (bytes < Flow::kLarge) return nullptr;
+  const std::string_view server = authority_of(transfer.request.url);
+  const auto found = lanes_.find(server);
+  if (found != lanes_.end()) return &found->second;
+  // Nobody talks to so many; all others share one.
+  return &lanes_.try_emplace(lanes_.size() < kMostLanes ? std::string(server) : std::string(), limit_).first->second;
+}
+
+/// Takes the first `most` of the queue, as far as there is room for them.
+void Reactor::take(std::deque<Transfer*>& queue, std::size_t most, std::vector<Transfer*>& out) const {
+  for (; most > 0 && !queue.empty() && active_.size() + out.size() < limit_; --most) {
+    out.push_back(queue.front());
+    queue.pop_front();
+  }
 }
 
 void Reactor::drop(std::span<Transfer* const> transfers) {
@@ -212,7 +254,7 @@ bool Reactor::take_commands() {
     const std::scoped_lock lock(mutex_);
     drops.swap(to_drop_);
     wanted = drops_wanted_;
-    for (Transfer* const one : drops) std::erase(queue_, one);
+    for (Transfer* const one : drops) std::erase(one->lane != nullptr ? one->lane->queue : queue_, one);
   }
   for (Transfer* const one : drops) {
     const auto is_it = [one](const auto& item) { return item.second == one; };
@@ -223,9 +265,9 @@ bool Reactor::take_commands() {
     const std::scoped_lock lock(mutex_);
     drops_done_ = std::max(drops_done_, wanted);
     dropped_.notify_all();
-    while (!queue_.empty() && active_.size() + fresh.size() < limit_) {
-      fresh.push_back(queue_.front());
-      queue_.pop_front();
+    take(queue_, limit_, fresh);
+    for (auto& [server, lane] : lanes_) {
+      take(lane.queue, lane.flow.limit() - std::min(lane.flow.limit(), lane.active), fresh);
     }
   }
   for (Transfer* const one : fresh) begin(*one);
@@ -239,9 +281,19 @@ void Reactor::end_stalled() {
   looked_ = now;
   std::vector<Transfer*> stalled;
   for (const auto& [easy, transfer] : active_) {
-    if (now - transfer->heard > transfer->settings.timeout) stalled.push_back(transfer);
+    if (now - transfer->heard > transfer->settings.timeout || trickles(*transfer, now)) stalled.push_back(transfer);
   }
   for (Transfer* const one : stalled) finish(*one, curl::kTimedOut);
+  look_at_flows(now);
+}
+
+void Reactor::look_at_flows(std::chrono::steady_clock::time_point now) {
+  const std::scoped_lock lock(mutex_);
+  for (auto& [server, lane] : lanes_) {
+    std::uint64_t bytes = lane.bytes;
+    for (const auto& [easy, transfer] : active_) bytes += transfer->lane == &lane ? transfer->answer.received : 0;
+    lane.flow.look(now, bytes, !lane.queue.empty());
+  }
 }
 
 void Reactor::begin(Transfer& transfer) {
@@ -250,6 +302,7 @@ void Reactor::begin(Transfer& transfer) {
   transfer.sent_at = std::chrono::nanoseconds(transfer.heard.time_since_epoch()).count();
   transfer.part = transfer.part_done = transfer.head_bytes = 0;
   transfer.sent = 0;
+  transfer.counted_bytes = 0;
   if (idle_.empty()) {
     transfer.easy = api_.easy_init();
   } else {
@@ -258,6 +311,7 @@ void Reactor::begin(Transfer& transfer) {
     api_.easy_reset(transfer.easy);
   }
   active_[transfer.easy] = &transfer;
+  if (transfer.lane != nullptr) ++transfer.lane->active;
   if (transfer.easy == nullptr) {
     finish(transfer, curl::kWriteError);  // judge.cpp reads this code, without `too_long`, as out of memory
     return;
@@ -290,7 +344,11 @@ void Reactor::set_options(Transfer& transfer) {
   set(curl::kHeaderData, static_cast<void*>(&transfer));
   set(curl::kWriteFunction, static_cast<curl::Write>(on_body));
   set(curl::kWriteData, static_cast<void*>(&transfer));
-  if (!transfer.settings.ca_file.empty()) set(curl::kCaInfo, transfer.settings.ca_file.c_str());
+  // By HTTP/2 all requests would share one connection, and what one connection carries is limited on its way.
+  set(curl::kHttpVersion, curl::kHttp11);
+  const std::string& ca_file = request.ca_file.empty() ? transfer.settings.ca_file : request.ca_file;
+  if (!ca_file.empty()) set(curl::kCaInfo, ca_file.c_str());
+  if (!transfer.settings.ca_folder.empty()) set(curl::kCaPath, transfer.settings.ca_folder.c_str());
   if (request.past_proxies) set(curl::kNoProxy, "*");
   if (request.method == "HEAD") set(curl::kNoBody, 1L);
   if (request.method == "PUT" || request.method == "POST") {
@@ -315,6 +373,10 @@ void Reactor::release(Transfer& transfer) {
     }
   }
   active_.erase(transfer.easy);
+  if (transfer.lane != nullptr) {
+    --transfer.lane->active;
+    transfer.lane->bytes += transfer.answer.received;
+  }
   transfer.easy = nullptr;
   api_.list_free(std::exchange(transfer.list, nullptr));
 }
@@ -329,6 +391,9 @@ void Reactor::finish(Transfer& transfer, curl::Code code) {
     api_.easy_getinfo(transfer.easy, curl::kStartTransferSeconds, &answer.first_byte_seconds);
     api_.easy_getinfo(transfer.easy, curl::kTotalSeconds, &answer.seconds);
     if (answer.first_byte_seconds <= 0) answer.first_byte_seconds = answer.seconds;
+    double ready_seconds = 0;
+    api_.easy_getinfo(transfer.easy, curl::kReadySeconds, &ready_seconds);
+    answer.connected = ready_seconds > 0;
   }
   release(transfer);
   transfer.waiter->done(transfer.tag);

@@ -15,6 +15,7 @@
 
 #include "io/copy/guarded.h"
 #include "io/remote/curl_api.h"
+#include "io/remote/flow.h"
 #include "io/remote/hedging.h"
 #include "io/remote/settings.h"
 
@@ -28,6 +29,8 @@ struct HttpRequest {
   std::span<const std::byte> payload = {};  ///< sent in place of `body`; must outlive the transfer
   bool past_proxies = false;                ///< for services of this machine
   std::vector<std::string> secrets = {};    ///< what no error may show
+  std::string ca_file = {};                 ///< certificates to trust, in place of those of the settings
+  std::string unsigned_because = {};        ///< that and why it says nothing of who asks, for the error of a refusal
 };
 
 /// What came back. Names of headers are in lower case.
@@ -42,11 +45,24 @@ struct Answer {
   std::string text = {};          ///< the body, where it was not for `into`
   double first_byte_seconds = 0;  ///< from the beginning of the request; all of it where none came
   double seconds = 0;             ///< of the whole request
+  bool connected = false;         ///< there was a connection, whatever came of it
 
   std::string header(std::string_view name) const;
 };
 
 class Waiter;
+
+struct Transfer;
+
+/// The large requests for one server.
+struct Lane {
+  explicit Lane(std::size_t most) noexcept : flow(most) {}
+
+  Flow flow;
+  std::deque<Transfer*> queue = {};
+  std::size_t active = 0;
+  std::uint64_t bytes = 0;  ///< of those that ended
+};
 
 /// One request on its way. Made and read by whoever waits; between `start` and its end it belongs to the reactor.
 struct Transfer {
@@ -64,12 +80,17 @@ struct Transfer {
   // The reactor's own.
   Waiter* waiter = nullptr;
   std::size_t tag = 0;  ///< the waiter's
+  Lane* lane = nullptr;  ///< of a large request
   curl::Easy* easy = nullptr;
   curl::List* list = nullptr;
   std::size_t part = 0;  ///< of `into`
   std::size_t part_done = 0;
   std::size_t head_bytes = 0;
   std::chrono::steady_clock::time_point heard{};  ///< when the last byte came or went
+  /// Bytes of the answer, and when there were so many: a server that sends a byte now and then is no better than a
+  /// silent one.
+  std::chrono::steady_clock::time_point counted{};
+  std::uint64_t counted_bytes = 0;
   std::int64_t sent = 0;
   char error[curl::kErrorBytes] = {};
 };
@@ -88,7 +109,8 @@ class Waiter {
 };
 
 /// One thread that runs all requests of the process by libcurl's multi interface, a bounded number at a time, in the
-/// order in which they were started. A forked child has one of its own. Thread-safe.
+/// order in which they were started; of large ones fewer, as their server takes them (flow.h). A forked child has one of
+/// its own. Thread-safe.
 class Reactor {
  public:
   /// That of this process. kUnsupported without libcurl.
@@ -106,7 +128,10 @@ class Reactor {
   Reactor();
   void run();
   bool take_commands();
+  Lane* lane_of(const Transfer& transfer);
+  void take(std::deque<Transfer*>& queue, std::size_t most, std::vector<Transfer*>& out) const;
   void end_stalled();
+  void look_at_flows(std::chrono::steady_clock::time_point now);
   void begin(Transfer& transfer);
   void finish(Transfer& transfer, curl::Code code);
   void release(Transfer& transfer);
@@ -122,6 +147,7 @@ class Reactor {
   std::condition_variable dropped_;
   bool running_ = false;
   std::deque<Transfer*> queue_;
+  std::map<std::string, Lane, std::less<>> lanes_;
   std::vector<Transfer*> to_drop_;
   std::uint64_t drops_wanted_ = 0;
   std::uint64_t drops_done_ = 0;

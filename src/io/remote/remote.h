@@ -25,6 +25,10 @@ std::vector<Source> open_sources(std::span<const std::string> locations);
 /// What opening the source took, where it is behind a URL.
 RemoteTraffic opening_traffic(const ByteSource& source) noexcept;
 
+/// Whether a change of the source while it is read is noticed: false for an object behind a URL whose server names no
+/// version of it.
+bool notices_changes(const ByteSource& source) noexcept;
+
 /// The row of the table of readers.
 bool url_usable(const ByteSource& source) noexcept;
 void url_read(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts);

@@ -39,11 +39,20 @@ std::uint64_t worthwhile_gap(std::uint64_t before) {
 
 }  // namespace
 
-Verdict RemoteSource::accept(const Answer& answer, std::uint64_t offset, std::uint64_t bytes) const {
+/// Where the answer is of another version than the first one was.
+std::optional<Verdict> RemoteSource::other_version(const Answer& answer) const {
   const std::string etag = answer.header("etag");
-  const bool other = !etag.empty() && !etag_.empty() && etag != etag_;
+  const bool have_etags = !etag.empty() && !etag_.empty();
+  if (have_etags && etag != etag_) return changed("ETag", etag_, etag);
+  const std::string modified = answer.header("last-modified");
+  const bool is_later = !modified.empty() && !modified_.empty() && modified != modified_;
+  if (!have_etags && is_later) return changed("Last-Modified", modified_, modified);
+  return std::nullopt;
+}
+
+Verdict RemoteSource::accept(const Answer& answer, std::uint64_t offset, std::uint64_t bytes) const {
   const std::optional<ContentRange> range = content_range(answer.header("content-range"));
-  if (other) return changed("ETag", etag_, etag);
+  if (const std::optional<Verdict> other = other_version(answer)) return *other;
   if (range && range->size && *range->size != size_) {
     return changed("size", std::to_string(size_), std::to_string(*range->size));
   }
@@ -160,8 +169,34 @@ void RemoteSource::add_ranges(std::uint64_t offset, std::span<const Scatter> par
 
 void RemoteSource::read_ranges(std::span<const Range> ranges) const {
   if (ranges.empty()) return;
+  if (knows_no_ranges_) {
+    const Buffer all = whole();
+    for (const Range& range : ranges) {
+      const std::byte* from = all.data() + range.offset;
+      for (const Scatter& part : range.parts) {
+        if (part.to != nullptr && part.bytes > 0) std::memcpy(part.to, from, part.bytes);
+        from += part.bytes;
+      }
+    }
+    return;
+  }
   if (!cached_) return fetch(ranges);
   cached_->read(ranges, [this](std::span<const Range> missing) { fetch(missing); });
+}
+
+Buffer RemoteSource::whole() const {
+  const std::scoped_lock lock(whole_mutex_);
+  if (whole_.size() == size_) return whole_;
+  Buffer all = Buffer::allocate(static_cast<std::size_t>(size_));
+  Exchange one = exchange({.offset = 0, .bytes = size_, .parts = {{all.data(), all.size()}}});
+  one.request = [this] { return request_for(location_, {}); };
+  one.accept = [this](const Answer& answer) {
+    if (const std::optional<Verdict> other = other_version(answer)) return *other;
+    if (answer.status != 200 || answer.too_long) return changed("size", std::to_string(size_), "another");
+    return answer.received == size_ ? Verdict{} : short_body(answer.received, size_);
+  };
+  run({&one, 1});
+  return whole_ = std::move(all);
 }
 
 void RemoteSource::fetch(std::span<const Range> ranges) const {

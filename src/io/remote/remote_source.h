@@ -39,8 +39,10 @@ class RemoteSource final : public ByteSource {
   void read(std::uint64_t offset, std::span<const Scatter> parts) const;
   /// All runs at once. Those that lie close together are one request.
   void read(std::span<const Run> runs) const;
-  /// Whether ranges come from a cache where they can.
-  bool is_cached() const noexcept { return cached_.has_value(); }
+  /// Whether the server tells versions of the object apart, so that one which is replaced meanwhile is noticed.
+  bool has_version() const noexcept { return !etag_.empty() || !modified_.empty(); }
+  /// Whether it has to be read by itself, and not by requests together with others: from a cache, or whole.
+  bool reads_alone() const noexcept { return cached_.has_value() || knows_no_ranges_; }
   /// What such a read would ask the server; what is kept is filled in at once.
   void add_exchanges(std::span<const Run> runs, std::vector<Exchange>& out) const;
 
@@ -52,15 +54,23 @@ class RemoteSource final : public ByteSource {
   void add_ranges(std::uint64_t offset, std::span<const Scatter> parts, std::vector<Range>& out) const;
   void read_ranges(std::span<const Range> ranges) const;
   void fetch(std::span<const Range> ranges) const;
+  Buffer whole() const;
   Exchange exchange(const Range& range) const;
+  std::optional<Verdict> other_version(const Answer& answer) const;
   Verdict accept(const Answer& answer, std::uint64_t offset, std::uint64_t bytes) const;
 
   Location location_;
   RemoteTraffic opening_ = {};
   std::uint64_t size_ = 0;
   std::string etag_;
+  std::string modified_;  ///< Last-Modified, which tells versions apart where there is no ETag
   Buffer head_;
   std::optional<CachedRanges> cached_;
+  /// The server gives all of the object or nothing of it. Then the first read behind the head brings it all, and keeps
+  /// it.
+  bool knows_no_ranges_ = false;
+  mutable std::mutex whole_mutex_;
+  mutable Buffer whole_;
   mutable std::mutex redirected_mutex_;
   mutable std::string redirected_;  ///< where the last request was sent to
 };

@@ -32,14 +32,22 @@ std::string variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
+std::string path_variable(const char* name) { return with_home(variable(name)); }
+
+std::string with_home(std::string path) {
+  const std::string home = variable("HOME");
+  if (home.empty() || (path != "~" && !path.starts_with("~/"))) return path;
+  return path.replace(0, 1, home);
+}
+
 Settings settings() {
   Settings out;
   out.requests = static_cast<std::size_t>(number("PENSTOCK_REMOTE_REQUESTS", 1, 1024, 64));
   out.timeout = seconds(number("PENSTOCK_REMOTE_TIMEOUT", 0.01, 3600, 30));
   out.retry_time = seconds(number("PENSTOCK_REMOTE_RETRY_SECONDS", 0, 86400, 60));
   out.hedges = number("PENSTOCK_REMOTE_HEDGES", 0, 1, 0.05);
-  out.ca_file = variable("AWS_CA_BUNDLE");
-  if (out.ca_file.empty()) out.ca_file = variable("SSL_CERT_FILE");
+  out.ca_file = path_variable("SSL_CERT_FILE");
+  out.ca_folder = path_variable("SSL_CERT_DIR");
   return out;
 }
 

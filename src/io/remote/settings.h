@@ -13,6 +13,7 @@ struct Settings {
   std::chrono::milliseconds retry_time{60'000};  ///< for how long a request is tried again
   double hedges = 0.05;                          ///< second requests for late answers, as a share of all answers
   std::string ca_file = {};                      ///< certificates to trust; empty: libcurl's own
+  std::string ca_folder = {};                    ///< the same as a folder
 };
 /// kInvalidArgument for a variable that is no number.
 Settings settings();
@@ -21,5 +22,8 @@ Settings settings();
 double number(const char* name, double least, double most, double otherwise);
 /// The variable's value; empty where it is not set.
 std::string variable(const char* name);
+/// The same for the path of a file or folder, where "~/" is the folder HOME, as shells have it.
+std::string path_variable(const char* name);
+std::string with_home(std::string path);
 
 }  // namespace penstock::io::remote

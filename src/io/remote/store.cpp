@@ -7,15 +7,18 @@
 
 #include "io/remote/store.h"
 
+#include <algorithm>
 #include <ctime>
-#include <fstream>
 #include <map>
 #include <mutex>
 
 #include "core/format.h"
+#include "core/text.h"
 #include "io/remote/credentials.h"
+#include "io/remote/profile.h"
 #include "io/remote/settings.h"
 #include "io/remote/sha256.h"
+#include "io/remote/small_file.h"
 #include "penstock/error.h"
 
 namespace penstock::io::remote {
@@ -31,10 +34,16 @@ Regions& regions() {
   return one;
 }
 
-/// A region ends up in a host's name.
-bool is_region(const std::string& text) {
-  return !text.empty() && text.size() <= 64 &&
-         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
+/// What may be part of a host's name.
+bool is_host_part(std::string_view text) {
+  return !text.empty() && text.size() <= 63 &&
+         text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") == text.npos;
+}
+
+/// What a signature may have for a region: private stores call theirs as they like. '/' and ',' part its fields.
+bool is_region(std::string_view text) {
+  const auto is_plain = [](char c) { return c > 0x20 && c < 0x7f && c != '/' && c != ','; };
+  return !text.empty() && text.size() <= 64 && std::all_of(text.begin(), text.end(), is_plain);
 }
 
 std::string region_of(const std::string& bucket) {
@@ -46,7 +55,12 @@ std::string region_of(const std::string& bucket) {
   std::string region = variable("AWS_REGION");
   if (region.empty()) region = variable("AWS_DEFAULT_REGION");
   if (region.empty()) region = profile_setting("region");
-  return is_region(region) ? region : "us-east-1";
+  if (region.empty()) return "us-east-1";
+  if (is_region(region)) return region;
+  throw Error(ErrorCode::kInvalidArgument,
+              core::format("the region is {}, which AWS_REGION, AWS_DEFAULT_REGION or the profile sets; a region has "
+                           "letters, digits and '-', such as us-east-1",
+                           core::quoted(region)));
 }
 
 std::string without_slash(std::string url) {
@@ -57,11 +71,24 @@ std::string without_slash(std::string url) {
 std::string s3_endpoint() {
   std::string endpoint = variable("AWS_ENDPOINT_URL_S3");
   if (endpoint.empty()) endpoint = variable("AWS_ENDPOINT_URL");
+  if (endpoint.empty()) endpoint = service_setting("s3", "endpoint_url");
   if (endpoint.empty()) endpoint = profile_setting("endpoint_url");
   endpoint = without_slash(std::move(endpoint));
   if (endpoint.empty() || endpoint.starts_with("http://") || endpoint.starts_with("https://")) return endpoint;
   throw Error(ErrorCode::kInvalidArgument,
               "AWS_ENDPOINT_URL must begin with http:// or https://, such as http://localhost:9000");
+}
+
+/// Whether buckets of another store than Amazon's are part of the host's name, as some want it.
+bool are_hosts() {
+  std::string style = variable("PENSTOCK_S3_ADDRESSING");
+  if (style.empty()) style = profile_setting("s3.addressing_style");
+  if (style.empty() || style == "auto" || style == "path") return false;
+  if (style == "virtual") return true;
+  throw Error(ErrorCode::kInvalidArgument,
+              core::format("PENSTOCK_S3_ADDRESSING, or addressing_style of the profile, is {}; it must be path, "
+                           "virtual or auto",
+                           core::quoted(style)));
 }
 
 /// Whether a bucket may be part of a host's name: certificates have one wildcard, so no dots.
@@ -82,7 +109,16 @@ Place place_of(const Location& location, const std::string& region) {
     const std::string endpoint = without_slash(variable("PENSTOCK_GS_ENDPOINT"));
     return {endpoint.empty() ? "https://storage.googleapis.com" : endpoint, in_path};
   }
-  if (std::string endpoint = s3_endpoint(); !endpoint.empty()) return {std::move(endpoint), in_path};
+  if (std::string endpoint = s3_endpoint(); !endpoint.empty()) {
+    if (!are_hosts()) return {std::move(endpoint), in_path};
+    const std::size_t host = scheme_of(endpoint).size() + 3;
+    return {endpoint.insert(host, location.bucket + "."), "/"};
+  }
+  if (!is_host_part(region)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("Amazon has no region {}; for another store, name it in AWS_ENDPOINT_URL",
+                             core::quoted(region)));
+  }
   const std::string host = core::format("s3.{}.amazonaws.com{}", region, region.starts_with("cn-") ? ".cn" : "");
   if (!is_host_name(location.bucket)) return {"https://" + host, in_path};
   return {core::format("https://{}.{}", location.bucket, host), "/"};
@@ -97,15 +133,32 @@ std::string now() {
   return text;
 }
 
-Keys keys_of(const Location& location) {
-  if (location.kind == Kind::kS3) return aws_keys();
-  return {variable("PENSTOCK_GS_ACCESS_KEY_ID"), variable("PENSTOCK_GS_SECRET_ACCESS_KEY")};
+struct Found {
+  Keys keys = {};
+  std::string why_none = {};
+};
+
+Found keys_of(const Location& location) {
+  Found out;
+  if (location.kind == Kind::kS3) {
+    out.keys = aws_keys(out.why_none);
+    return out;
+  }
+  out.keys = {variable("PENSTOCK_GS_ACCESS_KEY_ID"), variable("PENSTOCK_GS_SECRET_ACCESS_KEY")};
+  out.why_none = "there are no PENSTOCK_GS_ACCESS_KEY_ID and PENSTOCK_GS_SECRET_ACCESS_KEY";
+  return out;
 }
 
-void add_bearer(const std::string& token, HttpRequest& request) {
+/// A token is as good as a password, so it goes to nobody who listens on the way.
+void add_bearer(const std::string& token, std::string_view name, HttpRequest& request) {
   if (token.empty()) return;
   if (token.find_first_of("\r\n") != std::string::npos) {
-    throw Error(ErrorCode::kInvalidArgument, "the token for this URL has a line break in it");
+    throw Error(ErrorCode::kInvalidArgument, core::format("{} has a line break in it", name));
+  }
+  if (!is_private(request.url)) {
+    request.unsigned_because =
+        core::format("no token was sent, because the URL is not https and others may listen; {} goes by https", name);
+    return;
   }
   request.headers.push_back("Authorization: Bearer " + token);
   request.secrets.push_back(token);
@@ -113,10 +166,14 @@ void add_bearer(const std::string& token, HttpRequest& request) {
 
 void sign(const Location& location, const Ask& ask, const Place& place, const std::string& region,
           HttpRequest& request) {
-  const Keys keys = keys_of(location);
+  const Found found = keys_of(location);
+  const Keys& keys = found.keys;
   if (keys.id.empty() || keys.secret.empty()) {
-    if (location.kind == Kind::kGs) add_bearer(variable("GOOGLE_OAUTH_ACCESS_TOKEN"), request);
-    return;
+    request.unsigned_because = core::format("the request was unsigned, because {}", found.why_none);
+    const std::string token = location.kind == Kind::kGs ? variable("GOOGLE_OAUTH_ACCESS_TOKEN") : std::string();
+    if (token.empty()) return;
+    request.unsigned_because.clear();
+    return add_bearer(token, "GOOGLE_OAUTH_ACCESS_TOKEN", request);
   }
   const std::string time = now();
   const std::string hash = !request.payload.empty() ? "UNSIGNED-PAYLOAD"
@@ -138,23 +195,28 @@ void sign(const Location& location, const Ask& ask, const Place& place, const st
   request.secrets = {keys.secret, keys.token};
 }
 
+/// The one that `hf auth login` keeps, unless it is not to be sent unasked.
 std::string hf_token() {
   if (std::string token = variable("HF_TOKEN"); !token.empty()) return token;
-  std::string folder = variable("HF_HOME");
-  if (folder.empty() && !variable("HOME").empty()) folder = variable("HOME") + "/.cache/huggingface";
-  std::string token;
-  if (!folder.empty()) std::getline(std::ifstream(folder + "/token") >> std::ws, token);
-  while (!token.empty() && (token.back() == '\r' || token.back() == ' ')) token.pop_back();
-  return token;
+  const std::string implicit = variable("HF_HUB_DISABLE_IMPLICIT_TOKEN");
+  if (!implicit.empty() && implicit != "0" && implicit != "false") return {};
+  std::string file = path_variable("HF_TOKEN_PATH");
+  if (file.empty()) {
+    const std::string folder = path_variable("HF_HOME");
+    file = (folder.empty() ? with_home("~/.cache/huggingface") : folder) + "/token";
+  }
+  const std::string text = text_of(file).value_or("");
+  const std::size_t begin = std::min(text.size(), text.find_first_not_of(" \t\r\n"));
+  return text.substr(begin, text.find_first_of(" \t\r\n", begin) - begin);
 }
 
 /// A token for plain URLs is for one host, which has to be named: it would go to strangers otherwise.
 void add_token(const Location& location, HttpRequest& request) {
   if (location.kind == Kind::kHf) {
-    add_bearer(hf_token(), request);
+    add_bearer(hf_token(), "HF_TOKEN", request);
   } else if (const std::string host = variable("PENSTOCK_HTTP_TOKEN_HOST");
              !host.empty() && authority_of(location.url) == host) {
-    add_bearer(variable("PENSTOCK_HTTP_TOKEN"), request);
+    add_bearer(variable("PENSTOCK_HTTP_TOKEN"), "PENSTOCK_HTTP_TOKEN", request);
   }
 }
 
@@ -173,6 +235,7 @@ HttpRequest request_for(const Location& location, const Ask& ask) {
   const Place place = place_of(location, region);
   request.url = place.host_url + place.path + percent_encoded(location.key, true);
   if (!ask.query.empty()) request.url += "?" + query_text(ask.query);
+  if (location.kind == Kind::kS3) request.ca_file = aws_ca_bundle();
   sign(location, ask, place, region, request);
   return request;
 }

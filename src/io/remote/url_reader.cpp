@@ -15,6 +15,11 @@ RemoteTraffic opening_traffic(const ByteSource& source) noexcept {
   return remote != nullptr ? remote->opening_traffic() : RemoteTraffic();
 }
 
+bool notices_changes(const ByteSource& source) noexcept {
+  const auto* const remote = dynamic_cast<const RemoteSource*>(&source);
+  return remote == nullptr || remote->has_version();
+}
+
 void url_read(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts) {
   dynamic_cast<const RemoteSource&>(source).read(offset, parts);
 }
@@ -27,7 +32,7 @@ void read_runs(std::span<const SourceRuns> reads) {
   std::vector<Exchange> exchanges;
   for (const SourceRuns& one : reads) {
     const auto& source = dynamic_cast<const RemoteSource&>(*one.source);
-    if (source.is_cached()) {
+    if (source.reads_alone()) {
       source.read(one.runs);
     } else {
       source.add_exchanges(one.runs, exchanges);

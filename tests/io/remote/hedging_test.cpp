@@ -66,5 +66,16 @@ TEST(Hedging, RemembersABoundedNumberOfServers) {
   EXPECT_FALSE(hedging.patience("server0"));
 }
 
+TEST(Hedging, MakesNoneWhereAnswersWaitForTheirBytes) {
+  Hedging hedging;
+  for (int i = 0; i < 64; ++i) hedging.answered("narrow", Hedging::Seconds(0.1), 0.05, Hedging::Seconds(0.5));
+  EXPECT_FALSE(hedging.patience("narrow"));
+  for (int i = 0; i < 64; ++i) hedging.answered("far", Hedging::Seconds(0.1), 0.05, Hedging::Seconds(0.01));
+  EXPECT_TRUE(hedging.patience("far"));
+  // A local server's bytes take longer than its first one, and no time that matters.
+  for (int i = 0; i < 64; ++i) hedging.answered("here", Hedging::Seconds(0.0003), 0.05, Hedging::Seconds(0.004));
+  EXPECT_TRUE(hedging.patience("here"));
+}
+
 }  // namespace
 }  // namespace penstock::io::remote

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "io/file/url.h"
-#include "io/remote/credentials.h"
+#include "io/remote/profile.h"
 #include "io/remote/store_error.h"
 #include "penstock/error.h"
 #include "support/errors.h"
@@ -57,7 +57,8 @@ TEST(Locations, ShowNothingSecret) {
 TEST(Locations, ThatCannotBeRightAreRefused) {
   for (const char* const url :
        {"https://user:hunter2@h/x", "http://", "http:///x", "s3://", "s3:///k", "s3://b@d/k", "s3://ID:hunter2@b/k",
-        "s3://..//k", "hf://o/r", "hf://o", "hf://datasets/o/r", "hf://o/r@/f", "http://h/a\nb", "s3://b/a\rb"}) {
+        "s3://..//k", "hf://o/r", "hf://o", "hf://datasets/o/r", "hf://o/r@/f", "http://h/a\nb", "hf://o/r/a\tb",
+        "s3://b\r/a", "s3://ID:hunter2/x@b/k"}) {
     const auto error = test::error_of([&] { parse(url); });
     ASSERT_TRUE(error) << url;
     EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument) << url;
@@ -85,6 +86,19 @@ TEST(Locations, OfRedirectsAreHttpAlone) {
   }
 }
 
+TEST(Locations, ArePrivateByTlsOrOnThisMachine) {
+  for (const char* const url : {"https://h/x", "http://localhost/x", "http://localhost:8/x", "http://127.0.0.1:8/x",
+                                "http://127.1.2.3", "http://[::1]:8/x"}) {
+    EXPECT_TRUE(is_private(url)) << url;
+  }
+  for (const char* const url :
+       {"http://h/x", "http://localhost:x@h/", "http://127.evil.example/", "http://127.0.0.1.evil/", "http://127.1/",
+        "http://localhost@h/", "http://localhost.h/", "http://[::1].h/", "http://[::2]/", "http://128.0.0.1/",
+        "http://127.0.0.1:8x/", "http://localhost\\@h/", "http://", "ftp://localhost/", ""}) {
+    EXPECT_FALSE(is_private(url)) << url;
+  }
+}
+
 TEST(StoreErrors, AreReadFromXml) {
   EXPECT_EQ(xml_text("<E><Code>A&amp;B</Code><Code>C</Code></E>", "Code"), "A&B");
   EXPECT_EQ(xml_text("<Code>cut", "Code"), "");
@@ -98,6 +112,7 @@ TEST(Profiles, AreReadAsAmazonsToolsReadThem) {
   EXPECT_EQ(sections.at("default").at("aws_secret_access_key"), "a=b");
   EXPECT_EQ(sections.at("profile other").at("region"), "eu-west-1");
   EXPECT_FALSE(sections.at("profile other").contains("addressing_style"));
+  EXPECT_EQ(sections.at("profile other").at("s3.addressing_style"), "path");
   EXPECT_EQ(sections.at("cut").at("x"), "1");
 }
 

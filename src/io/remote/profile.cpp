@@ -1,0 +1,137 @@
+// The files that Amazon's tools share. They are looked at for each request, because a program may set a variable late
+// and a tool may write new keys; their text is only read when they have changed.
+
+#include "io/remote/profile.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "core/format.h"
+#include "core/text.h"
+#include "io/remote/settings.h"
+#include "io/remote/small_file.h"
+#include "penstock/error.h"
+
+namespace penstock::io::remote {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  return begin == std::string_view::npos ? std::string_view{}
+                                         : text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
+}
+
+std::string path_of(const char* name, const char* otherwise) {
+  const std::string path = path_variable(name);
+  return path.empty() ? with_home(otherwise) : path;
+}
+
+/// A file as it was last seen.
+struct Known {
+  std::string seen = {};
+  Sections sections = {};
+
+  void look(const std::string& path) {
+    struct stat status {};
+    std::string now = path;
+    if (::stat(path.c_str(), &status) == 0) {
+      now = core::format("{}\n{} {} {} {}.{:09}", path, status.st_dev, status.st_ino, status.st_size,
+                         status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+    }
+    if (now == seen) return;
+    sections = read_profiles(text_of(path).value_or(""));
+    seen = std::move(now);
+  }
+
+  const Entries* find(const std::string& section) const {
+    const auto found = sections.find(section);
+    return found == sections.end() ? nullptr : &found->second;
+  }
+};
+
+/// One for each thread, so that no lock is held when the process forks.
+struct Files {
+  Known credentials;
+  Known config;
+};
+
+const Files& files() {
+  thread_local Files one;
+  one.credentials.look(path_of("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"));
+  one.config.look(path_of("AWS_CONFIG_FILE", "~/.aws/config"));
+  return one;
+}
+
+/// Of the file of credentials before that of settings, where "[profile default]" goes before "[default]".
+std::string entry(std::string_view name) {
+  const Files& known = files();
+  const std::string profile = profile_name();
+  bool is_there = false;
+  for (const Entries* const entries :
+       {known.credentials.find(profile), known.config.find("profile " + profile),
+        profile == "default" ? known.config.find(profile) : nullptr}) {
+    if (entries == nullptr) continue;
+    is_there = true;
+    if (const auto found = entries->find(name); found != entries->end()) return found->second;
+  }
+  if (!is_there && !variable("AWS_PROFILE").empty()) {
+    throw Error(ErrorCode::kPermission,
+                core::format("there is no profile {}; AWS_PROFILE names it", core::quoted(profile)));
+  }
+  return {};
+}
+
+}  // namespace
+
+Sections read_profiles(std::string_view text) {
+  Sections out;
+  Entries* section = nullptr;
+  std::string above;  ///< the entry that indented lines belong to, where it has no value of its own
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    const std::string_view content = trimmed(line);
+    if (content.empty() || content.front() == '#' || content.front() == ';') continue;
+    if (content.front() == '[') {
+      section = &out[std::string(trimmed(content.substr(1, content.find(']') - 1)))];
+      above.clear();
+    } else if (const std::size_t equals = content.find('='); equals != std::string_view::npos && section != nullptr) {
+      const std::string name(trimmed(content.substr(0, equals)));
+      const std::string_view value = trimmed(content.substr(equals + 1));
+      const bool is_below = line.front() == ' ' || line.front() == '\t';
+      if (!is_below) {
+        (*section)[name] = value;
+        above = value.empty() ? name : std::string();
+      } else if (!above.empty()) {
+        (*section)[core::format("{}.{}", above, name)] = value;
+      }
+    }
+  }
+  return out;
+}
+
+std::string profile_name() {
+  const std::string name = variable("AWS_PROFILE");
+  return name.empty() ? "default" : name;
+}
+
+std::string profile_setting(std::string_view name) { return entry(name); }
+
+std::string service_setting(std::string_view service, std::string_view name) {
+  const std::string services = entry("services");
+  if (services.empty()) return {};
+  const Entries* const section = files().config.find("services " + services);
+  if (section == nullptr) return {};
+  const auto found = section->find(core::format("{}.{}", service, name));
+  return found == section->end() ? std::string() : found->second;
+}
+
+std::string aws_ca_bundle() {
+  const std::string file = path_variable("AWS_CA_BUNDLE");
+  return file.empty() ? with_home(entry("ca_bundle")) : file;
+}
+
+}  // namespace penstock::io::remote
